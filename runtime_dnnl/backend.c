@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/backend.c: the plug-in's face: the query function and its
- * table. Turns this side's statuses into the host's failures and has oneDNN run
- * on the host's threads for the duration of each call. A region is loaded from
- * its JSON, or from the C that compile() made of it for a host that compiles C.
+/* runtime_dnnl/backend.c: the plug-in's entry point: the query function and the
+ * byoc_backend it returns. Turns byoc_status into the host's failures, and runs
+ * oneDNN on the host's threads for the duration of each call. load() accepts a
+ * region as JSON, or as the C that compile() wrote for a host that compiles C.
  */
 #include <byoc/backend.h>
 
@@ -53,8 +53,8 @@ static enum byoc_status make_program(const struct byoc_host *host,
     return status;
 }
 
-/* The implementations in order, "+" between; conversions at the border only
- * when there is nothing else. */
+/* List the implementations in order, joined by "+"; reorders at the region's
+ * borders only if there is nothing else. */
 static void describe(const struct byi_program *p, struct byoc_probe *result)
 {
     size_t n = 0;
@@ -156,8 +156,8 @@ static bool is_identifier(const char *name)
            name[strspn(name, letters)] == '\0';
 }
 
-/* The region as C where that is asked for and possible; else `text` stays
- * empty. */
+/* Write the region as C if the host wants C and the program can be written;
+ * otherwise leave `text` empty. */
 static enum byoc_status write_region(const struct byoc_host *host,
                                      const struct byoc_region *region,
                                      struct byi_text *text,
@@ -170,7 +170,7 @@ static enum byoc_status write_region(const struct byoc_host *host,
         return BYOC_OK;
     if (!is_identifier(region->symbol))
         return byi_fail(err, BYOC_EINVAL,
-                        "the symbol %.40s is no identifier of C",
+                        "the symbol %.40s is not a C identifier",
                         region->symbol);
     BYI_TRY(make_program(host, region, BYI_TO_WRITE, &program, err));
     byi_dn_write(program, region->symbol, &made);
@@ -179,7 +179,7 @@ static enum byoc_status write_region(const struct byoc_host *host,
     return BYOC_OK;
 }
 
-/* JSON stays JSON: load() builds from it. */
+/* A region that is not written as C stays JSON; load() builds from it. */
 static struct byoc_fail *compile(const struct byoc_host *host,
                                  const struct byoc_region *region,
                                  struct byoc_blob *blob)
@@ -191,7 +191,7 @@ static struct byoc_fail *compile(const struct byoc_host *host,
     const uint64_t bytes = text.n ? text.n : region->json_bytes;
     void *data = status == BYOC_OK ? host->acquire(host->ctx, bytes) : NULL;
     if (status == BYOC_OK && !data)
-        status = byi_fail(&err, BYOC_ENOMEM, "no memory for the region");
+        status = byi_fail(&err, BYOC_ENOMEM, "out of memory for the region");
     if (status == BYOC_OK) {
         blob->data = memcpy(data, from, bytes);
         blob->bytes = bytes;
@@ -260,7 +260,7 @@ static void state_free(const struct byoc_host *host, void *compiled,
     byi_dn_exec_free(&exec);
 }
 
-/* Do the buffers lent have the sizes of the region's types? */
+/* Check that the lent buffers have the sizes of the region's types. */
 static enum byoc_status check_args(const struct byi_program *p,
                                    const struct byoc_run_args *args,
                                    struct byoc_error *err)
@@ -299,9 +299,8 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
-/* Without quiesce: what oneDNN keeps for its threads and for the process, such
- * as the code of cached primitives, it has no call to end; so that the library
- * stays mapped.
+/* No quiesce(): oneDNN offers no call that frees its per-thread and per-process
+ * state, such as the code of cached primitives, so the library stays mapped.
  */
 static const struct byoc_backend *query(const struct byoc_host *host, char *why,
                                         uint32_t why_bytes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/build.c: walks a region's graph in order and lets the builder
- * of each kernel append its primitives. Here: values and the layouts they are
- * had in, buffers, packing, and the region's borders.
+ * of each kernel append its primitives. This file has what builders share:
+ * values and their layouts, buffers, packing, and the region's borders.
  */
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
@@ -20,7 +20,7 @@ enum byoc_status byi_dn_refuse(struct byi_build *b, const char *fmt, ...)
     return byi_fail(b->err, BYOC_EUNSUPPORTED, "%s", text);
 }
 
-/* --- what a kernel's builder asks ---------------------------------------- */
+/* --- queries of the kernels' builders ------------------------------------- */
 
 const struct byi_gstep *byi_dn_step0(const struct byi_build *b)
 {
@@ -155,13 +155,13 @@ void byi_dn_use(struct byi_emit *e, int arg, const struct byi_view *view)
         .arg = arg, .buf = view->buf, .offset = offset_bytes(view)};
 }
 
-/* What `prim` is made of, for the program to be written. */
+/* Record how `prim` is created, for byi_dn_write. */
 static void note(struct byi_build *b, struct byi_prim *prim,
                  const char *function, const void *params, size_t size,
                  const struct byi_posts *posts)
 {
     struct byi_arena *arena = b->program->arena;
-    const char *pattern = b->kernel->pattern; /* not at a border */
+    const char *pattern = b->kernel->pattern; /* not for a border */
     if (b->program->purpose != BYI_TO_WRITE)
         return;
     struct byi_recipe *recipe = byi_arena_alloc(arena, sizeof *recipe);
@@ -221,8 +221,8 @@ void byi_dn_abandon(struct byi_build *b, struct byi_prim **prim)
     byi_prim_free(prim);
 }
 
-/* Apply a reorder that runs every time to `src`, into a new buffer of `bytes`.
- * Takes the primitive. */
+/* Run the reorder `prim`, on every run, from `src` into a new buffer of
+ * `bytes`. Takes ownership of the primitive. */
 static enum byoc_status emit_reorder(struct byi_build *b,
                                      const struct byi_view *src,
                                      struct byi_prim *prim, uint64_t bytes,
@@ -325,7 +325,7 @@ enum byoc_status byi_dn_want_plain(struct byi_build *b, struct byi_value *value,
     return byi_dn_want(b, value, &plain, view);
 }
 
-/* Packed already, for this or another primitive that wants the same? */
+/* The packed copy for an earlier primitive that wants the same layout. */
 static const struct byi_pack_made *find_pack(const struct byi_build *b,
                                              const struct byi_view *src,
                                              const struct byi_prim *prim,
@@ -373,7 +373,7 @@ enum byoc_status byi_dn_want_packed(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* --- the walk ------------------------------------------------------------ */
+/* --- walking the graph --------------------------------------------------- */
 
 #define NAME(op, name, ...) name
 #define ELTWISE BYI_DN_ELTWISE(NAME, "|")
@@ -399,7 +399,8 @@ bool byi_dn_row_has(const struct byi_dn_row *row, const char *operator)
     return true;
 }
 
-/* The row that a kernel's pattern names; NULL where it is not the row's. */
+/* The row that a kernel's pattern names; NULL if step 0 does not belong to
+ * it. */
 static const struct byi_dn_row *find_row(const struct byi_gnode *kernel)
 {
     for (uint32_t i = 0; i < byi_dn_n_rows; i++)
@@ -410,7 +411,7 @@ static const struct byi_dn_row *find_row(const struct byi_gnode *kernel)
     return NULL;
 }
 
-/* Every read by a kernel, and every region output, is one use. */
+/* Every read by a kernel and every region output counts as a use. */
 static void count_uses(struct byi_build *b)
 {
     const struct byi_graph *g = b->graph;
@@ -459,8 +460,8 @@ static enum byoc_status check_types(struct byi_build *b)
                     k->steps[i].op->name, byoc_dtype_name(field->dtype));
             if (byi_elements(field->rank, field->dims) <= 0)
                 return byi_dn_refuse(b,
-                                     "%s: an empty tensor does not go to "
-                                     "oneDNN",
+                                     "%s: found an empty tensor; oneDNN takes "
+                                     "tensors with elements only",
                                      k->steps[i].op->name);
         }
     }
@@ -476,10 +477,13 @@ static enum byoc_status build_kernel(struct byi_build *b)
     const struct byi_dn_row *row = find_row(b->kernel);
     if (!row)
         return byi_dn_refuse(b,
-                             "%s starting with %s is no row of oneDNN's table",
+                             "pattern %s with %s as its first operator is not "
+                             "in oneDNN's pattern table",
                              b->kernel->pattern, step->op->name);
     if (!row->posts && b->kernel->n_steps > 1)
-        return byi_dn_refuse(b, "%s: followed by %s, expected to stand alone",
+        return byi_dn_refuse(b,
+                             "%s: found %s after it; this pattern takes no "
+                             "epilogue",
                              step->op->name, b->kernel->steps[1].op->name);
     b->sources = NULL;
     BYI_TRY(row->build(b));
@@ -511,8 +515,8 @@ static enum byoc_status build_node(struct byi_build *b)
     return BYOC_OK;
 }
 
-/* Results reach the caller's memory without a copy where the primitive that
- * makes them can write there: a plain temporary becomes the output itself. */
+/* A result needs no copy into the caller's memory if its primitive can write
+ * there: the plain temporary becomes the region's output. */
 static enum byoc_status place_output(struct byi_build *b, uint32_t index)
 {
     const struct byi_gref ref = b->graph->outputs[index];
@@ -546,7 +550,7 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
     return byi_dn_emit(b, &e);
 }
 
-/* Does the step write what is an output, or what a later step reads? */
+/* Does the step write a region output, or a buffer that a later step reads? */
 static bool is_live(const struct byi_build *b, const struct byi_draft *d,
                     const bool *read)
 {
@@ -561,8 +565,8 @@ static bool is_live(const struct byi_build *b, const struct byi_draft *d,
     return false;
 }
 
-/* Steps whose result nobody reads, such as a conversion that integers made
- * needless, go. */
+/* Drop steps whose results no step reads, such as a conversion that became
+ * redundant when its reader took the integers. */
 static void drop_dead_steps(struct byi_build *b)
 {
     bool *read = byi_arena_calloc(b->arena, b->bufs.n, sizeof *read);
@@ -582,7 +586,7 @@ static void drop_dead_steps(struct byi_build *b)
     b->drafts.n = n;
 }
 
-/* Buffers live from their first step to their last. */
+/* A buffer is live from its first step to its last. */
 static void find_lives(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->bufs.n; i++) {
@@ -597,7 +601,7 @@ static void find_lives(struct byi_build *b)
         }
 }
 
-/* A draft with everything in its place as the program's next step. */
+/* Append a draft step, whose buffers are placed, to the program. */
 static enum byoc_status add_step(struct byi_build *b, struct byi_draft *d)
 {
     struct byi_program *p = b->program;
@@ -622,7 +626,7 @@ static enum byoc_status add_step(struct byi_build *b, struct byi_draft *d)
     return BYOC_OK;
 }
 
-/* What only other constants were made of goes. */
+/* Drop constants that served only to make other constants. */
 static void drop_unread(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->bufs.n; i++) {
@@ -656,7 +660,7 @@ static enum byoc_status build_program(struct byi_build *b)
         const enum byoc_status status = build_node(b);
         if (status == BYOC_OK)
             continue;
-        /* a probe is about one kernel */
+        /* a probe concerns a single kernel */
         return b->program->purpose == BYI_TO_PROBE
                    ? status
                    : byi_prefix(b->err, "nodes[%u]", b->node);
@@ -666,7 +670,7 @@ static enum byoc_status build_program(struct byi_build *b)
     return finish_program(b);
 }
 
-/* BYOC_DNNL_LAYOUT: how activations lie in a region. */
+/* BYOC_DNNL_LAYOUT: the layout of activations inside a region. */
 static enum byoc_status read_layout(bool *plain, struct byoc_error *err)
 {
     const char *text = getenv("BYOC_DNNL_LAYOUT");
@@ -695,7 +699,7 @@ static enum byoc_status check_consts(const struct byi_build *b)
     return BYOC_OK;
 }
 
-/* The sizes of what the region is given and gives. */
+/* Record the sizes of the region's inputs and outputs. */
 static void note_borders(struct byi_build *b)
 {
     struct byi_program *p = b->program;
@@ -727,7 +731,7 @@ static void close_build(struct byi_build *b)
     byi_graph_free(&b->graph);
 }
 
-/* A body for byi_guarded. */
+/* Called through byi_guarded. */
 static enum byoc_status build_region(void *arg, struct byoc_error *err)
 {
     struct byi_build *b = arg;
@@ -746,7 +750,7 @@ enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
                               struct byi_program **program,
                               struct byoc_error *err)
 {
-    struct byoc_error local = {0}; /* also holds what was tried in vain */
+    struct byoc_error local = {0}; /* also receives errors of rejected tries */
     struct byi_build b = {
         .lib = lib, .graph = graph, .consts = consts, .err = &local};
     enum byoc_status status = byi_dn_program_new(lib, host, purpose, n_consts,

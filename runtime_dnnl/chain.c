@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/chain.c: the operators that follow a kernel's own one. They
- * become post-ops of its primitive as far as oneDNN takes them, in the model's
- * order; what it refuses, or does only by a reference implementation, runs as
- * primitives of its own, which may in turn carry the rest.
+/* runtime_dnnl/chain.c: a kernel's epilogue: the operators after its first one.
+ * They become post-ops of its primitive as far as oneDNN takes them, in the
+ * model's order. Those that it refuses, or fuses only in a reference
+ * implementation, run as primitives of their own with the rest as post-ops.
  */
 #include "runtime_dnnl/build.h"
 
@@ -12,8 +12,8 @@
 
 /* --- reading ------------------------------------------------------------- */
 
-/* Operators that are one elementwise function; attributes by name, a number
- * where there is none. */
+/* Operators that are one elementwise function. A parameter is an attribute, by
+ * name, or a number. */
 struct unary {
     enum byi_op_id op;
     enum byi_elt alg;
@@ -89,8 +89,9 @@ static bool read_unary(const struct byi_gstep *step, struct byi_chain *c,
     return true;
 }
 
-/* `previous` is which argument is the chain's; the other one is `operand`.
- * c - x is c + (-1) x, c / x is c x^-1: the chain's value stays first. */
+/* Argument `previous` is the chain's value, the other one is `operand`.
+ * c - x becomes c + (-1) x and c / x becomes c x^-1, so that the chain's value
+ * comes first. */
 static bool read_binary(const struct byi_gstep *step, uint32_t previous,
                         uint32_t operand, struct byi_chain *c,
                         const struct byi_item *like)
@@ -112,7 +113,7 @@ static bool read_binary(const struct byi_gstep *step, uint32_t previous,
     return false;
 }
 
-/* x^e for the exponents oneDNN has short code for. */
+/* x^e for the exponents that oneDNN computes fast. */
 static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
                                    struct byi_chain *c,
                                    const struct byi_item *like)
@@ -120,7 +121,8 @@ static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
     float e = 0;
     if (!byi_dn_const_scalar(b, operand, &e))
         return byi_dn_refuse(b,
-                             "power: the exponent is not one constant number");
+                             "power: found an exponent that is not a constant "
+                             "scalar");
     if (e == 2.0f)
         add_elt(c, like, BYI_ELT_SQUARE, 0, 0);
     else if (e == 0.5f)
@@ -129,8 +131,8 @@ static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
         add_elt(c, like, BYI_ELT_POW, 1, -1);
     else if (e != 1.0f)
         return byi_dn_refuse(b,
-                             "power: the exponent is %g, expected 2, 0.5, -1 "
-                             "or 1; oneDNN is slow for others",
+                             "power: found exponent %g; expected 2, 0.5, -1 or "
+                             "1, since oneDNN is slow for others",
                              (double)e);
     return BYOC_OK;
 }
@@ -151,8 +153,8 @@ static enum byoc_status read_prelu(struct byi_build *b, uint32_t operand,
     return BYOC_OK;
 }
 
-/* Which argument of step `at` is the chain's value: the one before it, or for
- * the first step of an elementwise kernel the operand `main`. */
+/* Find the argument of step `at` that is the chain's value: the previous step,
+ * or, for the first step of an elementwise kernel, operand `main`. */
 static enum byoc_status find_previous(struct byi_build *b, uint32_t at,
                                       uint32_t main, uint32_t *previous)
 {
@@ -165,13 +167,13 @@ static enum byoc_status find_previous(struct byi_build *b, uint32_t at,
         if (step->args[i].is_step &&
             (step->args[i].index != at - 1 || step->args[i].is_field))
             return byi_dn_refuse(b,
-                                 "%s: an argument is not the step before it; "
-                                 "oneDNN chains one value",
+                                 "%s: found an operand from an earlier step; "
+                                 "a post-op reads only the previous step",
                                  step->op->name);
     for (*previous = 0; *previous < step->n_args; ++*previous)
         if (step->args[*previous].is_step)
             return BYOC_OK;
-    return byi_dn_refuse(b, "%s: does not use the step before it",
+    return byi_dn_refuse(b, "%s: does not read the previous step",
                          step->op->name);
 }
 
@@ -206,8 +208,8 @@ static enum byoc_status read_step(struct byi_build *b, uint32_t at,
         }
     }
     return byi_dn_refuse(b,
-                         "%s is not among the operators that oneDNN can chain "
-                         "here",
+                         "%s is not an operator that oneDNN takes as a "
+                         "post-op here",
                          step->op->name);
 }
 
@@ -255,7 +257,7 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
 
 /* --- fusing -------------------------------------------------------------- */
 
-/* A choice of post-ops: the first n items, one of them maybe as a sum. */
+/* A choice of post-ops: the first n items, at most one of them as a sum. */
 struct byi_fusion {
     struct byi_posts posts; /* of post */
     struct byi_post post[BYI_MAX_POSTS];
@@ -263,7 +265,7 @@ struct byi_fusion {
     uint32_t sum;                        /* index, or BYI_MAX_POSTS        */
 };
 
-/* How the primitive sees an operand: batch axes folded into M. */
+/* An operand as the primitive sees it: batch axes folded into M. */
 static bool fold_operand(const struct byi_desc *dst,
                          const struct byi_desc *operand, struct byi_desc *out)
 {
@@ -286,8 +288,8 @@ static struct byi_value *item_value(struct byi_build *b,
     return item->own ? item->own : byi_dn_operand(b, item->operand);
 }
 
-/* The layout an operand is wanted in beside `dst`; false when it does not
- * broadcast to it. */
+/* The layout that an operand must have beside `dst`; false if it does not
+ * broadcast to dst. */
 static bool operand_layout(const struct byi_desc *operand,
                            const struct byi_desc *dst, struct byi_desc *want)
 {
@@ -302,7 +304,7 @@ static bool operand_layout(const struct byi_desc *operand,
     return true;
 }
 
-/* May the operand's memory become dst, the primitive adding to it? */
+/* Can the operand's buffer become dst, with the primitive adding to it? */
 static bool may_sum(struct byi_build *b, const struct byi_core *core,
                     const struct byi_item *item, const struct byi_desc *want)
 {
@@ -314,12 +316,12 @@ static bool may_sum(struct byi_build *b, const struct byi_core *core,
     const struct byi_view *found = byi_dn_find(value, &low);
     if (found)
         return byi_dn_may_overwrite(b, found);
-    /* a copy in this layout will be made, and nobody else reads it */
+    /* the operand will be copied to this layout for this reader only */
     const enum byi_buf_kind kind = b->bufs.at[value->views[0].buf].kind;
     return value->uses == 1 && kind != BYI_BUF_CONST && kind != BYI_BUF_MADE;
 }
 
-/* Along one axis at most. */
+/* True if at most one axis is longer than 1. */
 static bool is_vector(const struct byi_desc *desc)
 {
     uint32_t n = 0;
@@ -328,7 +330,7 @@ static bool is_vector(const struct byi_desc *desc)
     return n <= 1;
 }
 
-/* Items next .. next+n-1 as post-ops; false when one cannot be. */
+/* Items next .. next+n-1 as post-ops; false if one cannot be a post-op. */
 static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
                         const struct byi_chain *chain, uint32_t next,
                         uint32_t n, bool with_sum, struct byi_fusion *f)
@@ -380,8 +382,8 @@ static enum byoc_status try_fusion(struct byi_build *b, struct byi_core *core,
                           byi_elements(core->dst.rank, core->dst.dims), b->err);
 }
 
-/* The longest fusion that oneDNN builds: more items first, and for each
- * number the sum in place before the operand beside. */
+/* The longest fusion that oneDNN creates: tries more items first and, for each
+ * number, an in-place sum before a binary operand. */
 static enum byoc_status choose_fusion(struct byi_build *b,
                                       struct byi_core *core,
                                       const struct byi_chain *chain,
@@ -401,10 +403,10 @@ static enum byoc_status choose_fusion(struct byi_build *b,
                 return status;
         }
     }
-    return BYOC_EUNSUPPORTED; /* the message is of the bare primitive */
+    return BYOC_EUNSUPPORTED; /* err is that of the bare primitive */
 }
 
-/* Of the operator and items from .. end-1. */
+/* The name of the operator with items from .. end-1. */
 static const char *fused_name(struct byi_build *b, const struct byi_core *core,
                               const struct byi_chain *chain, uint32_t from,
                               uint32_t end)
@@ -421,8 +423,8 @@ static const char *fused_name(struct byi_build *b, const struct byi_core *core,
     return name;
 }
 
-/* Emit core with its post-ops; *next moves past them, *view is the result.
- * Items from .. *next-1 are part of core already: a bias. */
+/* Emit core with its post-ops; advances *next past them and sets *view to the
+ * result. Items from .. *next-1 are already part of core: a bias. */
 static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
                                   const struct byi_chain *chain, uint32_t from,
                                   uint32_t *next, struct byi_view *view)
@@ -530,7 +532,7 @@ static enum byoc_status fill_prelu(struct byi_build *b, void *params,
     return BYOC_OK;
 }
 
-/* The operand of an item, laid out to stand beside p->src. */
+/* The operand of an item, in a layout that fits p->src. */
 static enum byoc_status want_other(struct byi_build *b,
                                    const struct byi_item *item, struct point *p)
 {
@@ -547,7 +549,7 @@ static enum byoc_status want_other(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* The chain's value is broadcast to the operand: they change places. */
+/* The chain's value broadcasts to the operand: swap the two. */
 static enum byoc_status swap_operands(struct byi_build *b,
                                       const struct byi_item *item,
                                       struct point *p)
@@ -557,8 +559,8 @@ static enum byoc_status swap_operands(struct byi_build *b,
     struct byi_view whole;
     if (item->alg == BYI_BIN_SUB || item->alg == BYI_BIN_DIV)
         return byi_dn_refuse(b,
-                             "%s: the first operand is broadcast, which "
-                             "oneDNN does only by its reference",
+                             "%s: the first operand is broadcast, which oneDNN "
+                             "has only as a reference implementation",
                              name);
     BYI_TRY(byi_dn_want_dense(b, value, &whole));
     struct byi_desc want;
@@ -609,7 +611,7 @@ static enum byoc_status open_item(struct byi_build *b,
                                       .src = view->desc};
         core->make = make_elt;
         core->fill = fill_elt;
-        core->no_posts = true; /* by reference only */
+        core->no_posts = true; /* would select a reference implementation */
     } else {
         const bool same = same_dims(item->type, &view->desc);
         BYI_TRY(!same                          ? swap_operands(b, item, p)
@@ -625,7 +627,7 @@ static enum byoc_status open_item(struct byi_build *b,
         p->prelu =
             (struct byi_prelu){.src = p->src.desc, .weights = p->other.desc};
     }
-    /* all versions: prelu in place applies some slopes twice */
+    /* all versions: an in-place prelu applies some slopes twice */
     core->in_place = item->kind != BYI_ITEM_PRELU;
     core->src = p->src;
     core->dst = p->src.desc;

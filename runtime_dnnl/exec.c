@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/exec.c: a program with memory: one state per run at a time.
- * All memory objects are made here once; a run sets the pointers of the
- * region's inputs and outputs and executes the steps, in the order of the list,
- * or as the program's unit of C calls for them.
+/* runtime_dnnl/exec.c: a program with memory, used by one run at a time. All
+ * memory objects are created once. A run sets the pointers of the region's
+ * inputs and outputs and executes the steps, either from the list or as the
+ * program's unit of C calls for them.
  */
 #include "runtime_dnnl/build.h"
 
@@ -10,15 +10,15 @@
 
 struct byi_exec {
     const struct byi_program *program;
-    struct byi_program *listed; /* not NULL: steps are only listed there */
+    struct byi_program *listed; /* not NULL: record steps there, do not run */
     char *memory;               /* the temporaries                       */
-    char *scratch;              /* of one primitive at a time            */
+    char *scratch;              /* shared by the primitives in turn      */
     struct byi_bound **calls;   /* of the steps                          */
-    const struct byoc_run_args *args; /* of the run under way */
+    const struct byoc_run_args *args; /* of the current run */
     struct byoc_error *err;
 };
 
-/* NULL where the caller lends it. */
+/* The data at a place; NULL if the caller lends it for each run. */
 static void *slot_data(const struct byi_exec *exec, const struct byi_place *at)
 {
     switch (at->kind) {
@@ -82,7 +82,7 @@ enum byoc_status byi_dn_exec_new(const struct byi_program *program,
         x->memory && x->scratch
             ? bind_steps(x, err)
             : byi_fail(err, BYOC_ENOMEM,
-                       "no memory for %llu bytes of temporaries",
+                       "out of memory for %llu bytes of temporaries",
                        (unsigned long long)program->temp_bytes);
     if (status != BYOC_OK)
         byi_dn_exec_free(&x);
@@ -98,7 +98,7 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* What a run lends takes its place. */
+/* Set the pointers of a step's arguments that the caller lends. */
 static void lend(const struct byi_exec *exec, const struct byi_step *step)
 {
     for (uint32_t i = 0; i < step->n_slots; i++) {
@@ -148,7 +148,7 @@ enum byoc_status byi_dn_exec_run(struct byi_exec *exec,
 
 /* --- steps of a unit ------------------------------------------------------ */
 
-/* Is there such memory? */
+/* Is the place within a buffer of the program? */
 static bool is_place(const struct byi_program *p, const struct byi_place *at)
 {
     switch (at->kind) {
@@ -181,8 +181,9 @@ static enum byoc_status list_step(struct byi_program *p,
     for (uint32_t i = 0; i < step->n_slots; i++)
         if (!is_place(p, &step->slots[i].at))
             return byi_fail(err, BYOC_EINVAL,
-                            "%s: argument %u of step %u is nowhere", p->name, i,
-                            step->index);
+                            "%s: argument %u of step %u is outside of every "
+                            "buffer",
+                            p->name, i, step->index);
     BYI_PUSH(&p->steps, *step);
     return BYOC_OK;
 }
@@ -201,7 +202,7 @@ enum byoc_status byi_dn_exec_list(struct byi_program *program,
     return (enum byoc_status)program->unit->run(&byi_dn_operators, &exec);
 }
 
-/* --- its end, and for measuring ------------------------------------------- */
+/* --- freeing, benchmarks -------------------------------------------------- */
 
 void byi_dn_exec_free(struct byi_exec **exec)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/image.c: data with channels. oneDNN's descriptors are always
- * (N, C, spatial...), and their strides say where channels are in memory; the
- * graph's dims are in the order that an operator's layout says. Both are
- * channels-last in memory inside a region, so that nothing moves where a model
- * changes from one to the other.
+/* runtime_dnnl/image.c: data with channels. The graph's dims are in the order
+ * of the operator's layout attribute; oneDNN's are always (N, C, spatial...),
+ * with strides that tell where the channels are. Inside a region both are
+ * channels-last in memory, so that a change of layout between operators moves
+ * no data.
  */
 #include "runtime_dnnl/build.h"
 
@@ -28,8 +28,8 @@ enum byoc_status byi_dn_image_read(struct byi_build *b, const char *name,
     const int channel = attr ? byoc_graph_axis(attr->s, 'C') : 1;
     if (channel < 0)
         return byi_dn_refuse(b,
-                             "%s: %s is %s; blocks of channels do not go to "
-                             "oneDNN, which packs what it wants by itself",
+                             "%s: %s is %s; expected a layout without blocks, "
+                             "since oneDNN chooses its own",
                              step->op->name, name, attr->s);
     if (rank < 3 || rank > 5)
         return byi_dn_refuse(b, "%s: rank %u, expected 3 to 5", step->op->name,

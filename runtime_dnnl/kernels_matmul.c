@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/kernels_matmul.c: nn.dense and nn.matmul. Transposed and
- * permuted operands (attention's heads) are read where they lie; a batch that
- * shares one matrix of weights is folded into M.
+ * permuted operands (attention's heads) are read in place; a batch that shares
+ * one weight matrix is folded into M.
  */
 #include "runtime_dnnl/build.h"
 
@@ -36,7 +36,7 @@ static enum byoc_status fill_matmul(struct byi_build *b, void *params,
     return BYOC_OK;
 }
 
-/* The last two axes changed over. */
+/* Swap the last two axes. */
 static struct byi_desc swap_last(const struct byi_desc *desc)
 {
     uint32_t axes[BYI_MAX_RANK];
@@ -47,8 +47,8 @@ static struct byi_desc swap_last(const struct byi_desc *desc)
     return byi_dn_permute_desc(desc, axes);
 }
 
-/* An operand of the value's rank as a matrix of `rank` axes: a vector gets
- * its missing axis, a transposed one is turned. */
+/* An operand as a matrix of `rank` axes: a vector gets its missing axis, and
+ * `transposed` swaps the last two. */
 static struct byi_desc as_matrix(const struct byi_desc *desc, bool first,
                                  bool transposed, uint32_t rank)
 {
@@ -60,7 +60,7 @@ static struct byi_desc as_matrix(const struct byi_desc *desc, bool first,
     return byi_dn_lead(&d, rank);
 }
 
-/* Dense, and one of the last two axes contiguous. */
+/* True if dense with one of the last two axes contiguous. */
 static bool is_usable(const struct byi_desc *desc)
 {
     uint32_t order[BYI_MAX_RANK];
@@ -73,8 +73,8 @@ static bool is_usable(const struct byi_desc *desc)
 struct side {
     struct byi_value *value;
     bool first, transposed;
-    uint32_t rank; /* of the product              */
-    bool fold;     /* to two axes, batch into M   */
+    uint32_t rank; /* of the product             */
+    bool fold;     /* batch into M: two axes     */
 };
 
 static bool try_view(const struct side *s, const struct byi_desc *desc,
@@ -94,7 +94,7 @@ static bool try_view(const struct side *s, const struct byi_desc *desc,
     return true;
 }
 
-/* Row-major as the product sees the operand, in the value's own axes. */
+/* The layout in the value's own axes that is row-major for the product. */
 static struct byi_desc plain_matrix(const struct side *s)
 {
     const struct byi_desc *d = &s->value->views[0].desc;
@@ -113,7 +113,9 @@ static enum byoc_status want_side(struct byi_build *b, const struct side *s,
 {
     struct byi_desc desc = s->value->views[0].desc;
     if (byi_elements(desc.rank, desc.dims) <= 0)
-        return byi_dn_refuse(b, "%s: an empty operand does not go to oneDNN",
+        return byi_dn_refuse(b,
+                             "%s: found an empty operand; oneDNN takes tensors "
+                             "with elements only",
                              byi_dn_step0(b)->op->name);
     for (uint32_t i = 0; i < s->value->n_views; i++) {
         if (!try_view(s, &s->value->views[i].desc, &desc))
@@ -125,14 +127,17 @@ static enum byoc_status want_side(struct byi_build *b, const struct side *s,
     const struct byi_desc plain = plain_matrix(s);
     BYI_TRY(byi_dn_want(b, s->value, &plain, view));
     if (!try_view(s, &plain, &desc))
-        return byi_dn_refuse(b, "%s: no layout of an operand fits",
+        return byi_dn_refuse(b,
+                             "%s: found an operand in no layout that the "
+                             "product can read",
                              byi_dn_step0(b)->op->name);
     view->desc = desc;
     return BYOC_OK;
 }
 
-/* A result that is only read transposed is written so that the transposed
- * one is row-major: attention's (B, H, S, D) becomes (B, S, H D) for free. */
+/* If the result is only read transposed, choose the layout in which the
+ * transposed one is row-major: attention's (B, H, S, D) becomes (B, S, H D)
+ * without a copy. */
 static struct byi_desc choose_dst(const struct byi_build *b,
                                   const struct byi_type *type)
 {
@@ -194,7 +199,7 @@ static enum byoc_status open_sides(struct byi_build *b, struct matmul *m,
     return BYOC_OK;
 }
 
-/* As the primitive sees the result. */
+/* The result's descriptor as the primitive sees it. */
 static struct byi_desc product_desc(const struct matmul *m)
 {
     int64_t dims[BYI_MAX_RANK];
@@ -227,11 +232,11 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
         byi_dn_operand(b, byi_dn_arg0(b, 1))->views[0].desc.rank < 2;
     uint32_t next = 0;
     core.dst = byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
-    if (vector) { /* the result lacks M or N */
+    if (vector) { /* the result has no M or no N */
         core.elt_only = true;
         return byi_dn_emit_chain(b, &core, &chain, next);
     }
-    /* a bias of one number goes to the reference implementation */
+    /* oneDNN runs a scalar bias only in its reference implementation */
     if (type->dims[type->rank - 1] > 1)
         BYI_TRY(byi_dn_chain_bias(b, &chain, &core.dst, type->rank - 1, &m.bias,
                                   &next));
@@ -244,8 +249,8 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
     return byi_dn_emit_chain(b, &core, &chain, next);
 }
 
-/* The same on integers, where the data are dequantised: BYOC_EUNSUPPORTED
- * where it cannot be. */
+/* The same on integers if the data are dequantised; BYOC_EUNSUPPORTED if int8
+ * does not apply. */
 static enum byoc_status try_int8(struct byi_build *b)
 {
     const struct byi_type *type = byi_dn_step0(b)->type;

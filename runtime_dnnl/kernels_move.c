@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/kernels_move.c: kernels that compute nothing. Most are another
- * view of the same memory, as far as the layout allows; concatenation and
- * shuffled blocks are one primitive each.
+/* runtime_dnnl/kernels_move.c: kernels that only move data. Most are another
+ * view of the same memory if the layout allows; concatenation and block
+ * shuffles are one primitive each.
  */
 #include "runtime_dnnl/build.h"
 
@@ -20,10 +20,10 @@ static bool is_output(const struct byi_build *b)
     return false;
 }
 
-/* A view with other dims of every copy that allows it. When none does, of a
- * copy made for it: row-major where it leaves the region, else with what is
- * joined side by side and the rest as it lies, so that a shuffle of channels
- * in between convolutions is one reorder. */
+/* Reshape every copy whose layout allows it. If none does, reshape a new copy:
+ * row-major if the result leaves the region, otherwise as near to the present
+ * layout as the joined axes allow, so that a channel shuffle between
+ * convolutions is a single reorder. */
 enum byoc_status byi_dn_build_reshape(struct byi_build *b)
 {
     const struct byi_type *type = byi_dn_step0(b)->type;
@@ -53,7 +53,7 @@ enum byoc_status byi_dn_build_reshape(struct byi_build *b)
     return BYOC_OK;
 }
 
-/* The operand's axes in another order: seen so, not moved. */
+/* Permute the operand's axes in the descriptor; no data moves. */
 static enum byoc_status permute(struct byi_build *b, const uint32_t *order)
 {
     struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
@@ -86,8 +86,9 @@ enum byoc_status byi_dn_build_layout_transform(struct byi_build *b)
     uint32_t order[BYOC_GRAPH_RANK];
     if (!byoc_graph_axes(src, dst, order))
         return byi_dn_refuse(b,
-                             "layout_transform: from %s to %s; blocks do not "
-                             "go to oneDNN",
+                             "layout_transform: from %s to %s; expected "
+                             "layouts without blocks, since oneDNN chooses its "
+                             "own",
                              src, dst);
     return permute(b, order);
 }
@@ -117,7 +118,7 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* Operands x, begin, end, axes, strides as ONNX Slice; the type rule has
+/* Operands x, begin, end, axes, strides as in ONNX Slice; the type rule has
  * checked them and computed the result's dims. */
 enum byoc_status byi_dn_build_slice(struct byi_build *b)
 {
@@ -136,8 +137,8 @@ enum byoc_status byi_dn_build_slice(struct byi_build *b)
         const int64_t axis = axes[i] + (axes[i] < 0 ? view.desc.rank : 0);
         if (axis < 0 || axis >= view.desc.rank || strides[i] <= 0)
             return byi_dn_refuse(b,
-                                 "strided_slice: stride %lld of axis %lld, "
-                                 "expected a positive one",
+                                 "strided_slice: found stride %lld of axis "
+                                 "%lld, expected a positive one",
                                  (long long)strides[i], (long long)axes[i]);
         const int64_t extent = view.desc.dims[axis];
         const int64_t first =
@@ -154,8 +155,8 @@ enum byoc_status byi_dn_build_slice(struct byi_build *b)
     }
     if (!byi_dims_equal(view.desc.rank, view.desc.dims, step->type->rank,
                         step->type->dims))
-        return byi_dn_refuse(b, "strided_slice: the result has another shape "
-                                "than its type says");
+        return byi_dn_refuse(b, "strided_slice: the slices disagree with the "
+                                "shape of the result's type");
     byi_dn_define(b, 0, &view);
     return BYOC_OK;
 }
@@ -170,10 +171,10 @@ enum byoc_status byi_dn_build_copy(struct byi_build *b)
 
 /* --- concatenation ------------------------------------------------------- */
 
-/* Slots of an emission minus the result. */
+/* The slots of a step, without that of the result. */
 enum { MAX_CONCAT = 2 * BYI_MAX_POSTS - 1 };
 
-/* Channels-last if one of the operands is had in nothing else. */
+/* Channels-last if an operand has no view in another layout. */
 static struct byi_desc concat_layout(struct byi_build *b, uint32_t n)
 {
     const struct byi_type *type = byi_dn_step0(b)->type;
@@ -231,8 +232,8 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
 
 /* --- one reorder --------------------------------------------------------- */
 
-/* Blocks of channels become squares in space, or the other way: six axes
- * permuted, and four of them seen in the result. */
+/* depth_to_space and space_to_depth: a permutation of six axes, four of which
+ * remain in the result. */
 struct blocks {
     int64_t dims[6];
     uint32_t order[6];
@@ -281,7 +282,7 @@ enum byoc_status byi_dn_build_blocks(struct byi_build *b)
         dims[i] = s.dims[s.order[i]];
     if (!byi_dn_reshape_desc(&seen, 6, s.dims, &split) ||
         !byi_dn_reshape_desc(&result_seen, 6, dims, &six))
-        return byi_dn_refuse(b, "%s: the block size does not divide the shape",
+        return byi_dn_refuse(b, "%s: the block size does not divide the dims",
                              step->op->name);
     src.desc = byi_dn_permute_desc(&split, s.order);
     BYI_TRY(byi_dn_reorder(b, &src, &six, &dst));

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/kernels_norm.c: softmax, normalisations and reductions. oneDNN
- * is fast where the axis in question is the innermost one in memory, so the
- * source is had that way and shown to it as (outer, inner).
+ * is fast if the axis is innermost in memory, so the source is brought into
+ * such a layout and described as (outer, inner).
  */
 #include "runtime_dnnl/build.h"
 
 #include <math.h>
 #include <string.h>
 
-/* One argument more than src and dst: a vector per channel. */
+/* An argument besides src and dst: one value per channel. */
 struct extra {
     int arg;
     struct byi_view view;
 };
 
-/* Any of the primitives here; they differ in `new` alone. */
+/* The parameters of any primitive here; `kind` selects the creator. */
 struct norm {
     enum { SOFTMAX, LAYER_NORM, BATCH_NORM, LRN, REDUCE } kind;
     struct byi_softmax softmax;
@@ -81,8 +81,8 @@ static enum byoc_status check_float(struct byi_build *b, enum byoc_dtype dtype)
                          byi_dn_step0(b)->op->name, byoc_dtype_name(dtype));
 }
 
-/* The value with the axes whose flag is set innermost: as it is, if it has a
- * dense view like that. */
+/* The value with the flagged axes innermost: an existing dense view if there is
+ * one, else a reordered copy. */
 static enum byoc_status want_inner(struct byi_build *b, struct byi_value *value,
                                    const bool *inner, struct byi_view *view)
 {
@@ -121,8 +121,7 @@ static struct byi_desc flat_desc(enum byoc_dtype dtype, int64_t outer,
     return byi_dn_dense(dtype, 2, dims, NULL);
 }
 
-/* Emit step 0, whose `core` is complete but for what makes the primitive, and
- * the chain behind it. */
+/* Emit step 0, whose `core` lacks only make and fill, and its epilogue. */
 static enum byoc_status emit_norm(struct byi_build *b, struct norm *p,
                                   struct byi_core core)
 {
@@ -224,9 +223,10 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
     return emit_norm(b, &p, core);
 }
 
-/* Batch normalisation by the image's own statistics. Between convolutions it
- * is faster than leaving the region, alone it is slower (bench/operators); of
- * several images, each of whose channels would be a channel, always. */
+/* Batch normalisation by the image's own statistics. Between convolutions this
+ * is faster than leaving the region, alone it is slower (bench/operators). With
+ * several images, whose channels would all become channels, it is always
+ * slower. */
 enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
 {
     struct norm p = {.kind = BATCH_NORM};
@@ -238,8 +238,8 @@ enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
                              main->rank);
     if (main->dims[0] != 1)
         return byi_dn_refuse(b,
-                             "nn.instance_norm: found %lld images, native "
-                             "kernels are faster for more than one",
+                             "nn.instance_norm: found %lld images, expected 1: "
+                             "native kernels are faster for more",
                              (long long)main->dims[0]);
     const struct byi_image image = byi_dn_image(main->rank, false);
     const struct byi_desc want =
@@ -265,8 +265,8 @@ enum byoc_status byi_dn_build_lrn(struct byi_build *b)
     const int64_t size = byi_attr_int(step->attrs, "size");
     if (size % 2 == 0)
         return byi_dn_refuse(b,
-                             "nn.lrn: size %lld is even, oneDNN's windows are "
-                             "centred",
+                             "nn.lrn: found even size %lld, expected an odd "
+                             "one, since oneDNN's windows are centred",
                              (long long)size);
     const struct byi_image image = byi_dn_image(main->rank, false);
     const struct byi_desc want =
@@ -293,7 +293,7 @@ static const struct {
     {BYI_OP_PROD, BYI_REDUCE_PROD},
 };
 
-/* Which axes go; false when none does. */
+/* Read the reduced axes; false if there are none. */
 static bool read_axes(const struct byi_gstep *step, uint32_t rank, bool *gone)
 {
     uint32_t n;
@@ -307,7 +307,7 @@ static bool read_axes(const struct byi_gstep *step, uint32_t rank, bool *gone)
     return true;
 }
 
-/* All of the spatial axes, and no other. */
+/* True if exactly the spatial axes are reduced. */
 static bool is_spatial(const bool *gone, uint32_t rank)
 {
     if (rank < 3 || rank > 5 || gone[0] || gone[1])
@@ -326,7 +326,7 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
     BYI_TRY(check_float(b, main->dtype));
     bool gone[BYI_MAX_RANK] = {false};
     if (!read_axes(step, main->rank, gone))
-        return byi_dn_refuse(b, "%s: reduces nothing", step->op->name);
+        return byi_dn_refuse(b, "%s: reduces no axes", step->op->name);
     struct norm p = {.kind = REDUCE};
     for (size_t i = 0; i < BYI_COUNT(reductions); i++)
         if (reductions[i].op == step->op->id)
@@ -349,8 +349,8 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
     if (!byi_dn_reshape_desc(&dst, step->type->rank, step->type->dims,
                              &core.dst))
         return byi_dn_refuse(b,
-                             "%s: the result's shape is not that of the axes "
-                             "kept",
+                             "%s: the result's shape differs from that of the "
+                             "kept axes",
                              step->op->name);
     return emit_norm(b, &p, core);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/kernels_point.c: kernels whose own operator is elementwise or
- * binary: a chain that starts from an operand. Memory layout is of no account
- * to them, so they take the one their operands have.
+/* runtime_dnnl/kernels_point.c: kernels whose first operator is elementwise or
+ * binary: a chain that starts from an operand. They run in any layout, so they
+ * keep that of their operands.
  */
 #include "runtime_dnnl/build.h"
 
@@ -19,8 +19,8 @@ static bool is_border(const struct byi_build *b, const struct byi_view *view)
     return kind != BYI_BUF_TEMP && kind != BYI_BUF_OUTPUT;
 }
 
-/* Of the layouts the main operand is had in, one the other has too; else the
- * other's, when the main one comes from outside in any case. */
+/* A view of the main operand in a layout that the other operand has too, or, if
+ * the main one comes from outside of the region anyway, in the other's. */
 static enum byoc_status choose_view(struct byi_build *b, struct byi_value *main,
                                     struct byi_value *other,
                                     struct byi_view *view)
@@ -41,8 +41,8 @@ static enum byoc_status choose_view(struct byi_build *b, struct byi_value *main,
     return byi_dn_want_dense(b, main, view);
 }
 
-/* Plain or channels-last: what oneDNN's binary kernels know a broadcast operand
- * for; any other order of axes it leaves to its reference. */
+/* Plain or channels-last: the layouts in which oneDNN's binary kernels
+ * broadcast an operand; for others it uses its reference implementation. */
 static bool is_usual(const struct byi_desc *desc)
 {
     const struct byi_desc last =
@@ -62,7 +62,8 @@ enum byoc_status byi_dn_build_point(struct byi_build *b)
             if (!has_dims(second, step->type))
                 return byi_dn_refuse(b,
                                      "%s: both operands are broadcast, which "
-                                     "oneDNN does only by its reference",
+                                     "oneDNN has only as a reference "
+                                     "implementation",
                                      step->op->name);
             which = 1;
             main = second;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/kernels_recurrent.c: nn.rnn, nn.gru and nn.lstm, one primitive
- * each. Its weights are had as oneDNN wants them: the gates in its order, both
- * biases as one, and packed, all while building.
+ * each. Weights are prepared while building: gates in oneDNN's order, both
+ * biases added, and packed.
  */
 #include "runtime_dnnl/build.h"
 
 #include <string.h>
 
-/* The operands, by their places; those behind `recurrent` may be left out. */
+/* Operand positions; those after RECURRENT are optional. */
 enum { X, WEIGHTS, RECURRENT, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
 
 struct recurrent {
@@ -50,7 +50,8 @@ static bool is_constant(struct byi_build *b, uint32_t i)
     return b->bufs.at[buf].kind == BYI_BUF_CONST;
 }
 
-/* --- what oneDNN does not have -------------------------------------------- */
+/* --- features that oneDNN lacks --------------------------------------------
+ */
 
 static enum byoc_status read_functions(struct byi_build *b, struct recurrent *m)
 {
@@ -74,8 +75,8 @@ static enum byoc_status read_functions(struct byi_build *b, struct recurrent *m)
     if (m->r.fn[last][0].op != fn->op ||
         m->r.fn[last][0].n_params != fn->n_params)
         return byi_dn_refuse(b,
-                             "%s: found activations %s and %s, oneDNN has one "
-                             "for both directions",
+                             "%s: found activations %s and %s, expected the "
+                             "same one in both directions",
                              op_name(b), fn->name, m->r.fn[last][0].name);
     for (size_t i = 0; i < BYI_COUNT(plain); i++)
         if (plain[i].op == fn->op && fn->n_params == 0) {
@@ -88,7 +89,7 @@ static enum byoc_status read_functions(struct byi_build *b, struct recurrent *m)
                          op_name(b), fn->name);
 }
 
-/* Lengths that are all the whole time need none of oneDNN. */
+/* Lengths can be ignored if they are constant and equal to the time. */
 static enum byoc_status check_lengths(struct byi_build *b,
                                       const struct recurrent *m)
 {
@@ -100,14 +101,14 @@ static enum byoc_status check_lengths(struct byi_build *b,
         byi_dn_const_data(b, byi_dn_arg0(b, LENGTHS), &dtype, &n);
     if (!lengths)
         return byi_dn_refuse(b,
-                             "%s: found lengths that are not constant, oneDNN "
+                             "%s: found lengths that are not constant; oneDNN "
                              "runs every sequence to its end",
                              op_name(b));
     for (int64_t i = 0; i < n; i++)
         if (lengths[i] != m->time)
             return byi_dn_refuse(b,
-                                 "%s: found a sequence of length %d in a time "
-                                 "of %lld, oneDNN runs every one to its end",
+                                 "%s: found a sequence of length %d of %lld "
+                                 "steps; oneDNN runs every sequence to its end",
                                  op_name(b), lengths[i], (long long)m->time);
     return BYOC_OK;
 }
@@ -123,15 +124,17 @@ static enum byoc_status check(struct byi_build *b, struct recurrent *m)
         if (i < byi_dn_step0(b)->n_args && is_given(b, i) && !is_constant(b, i))
             return byi_dn_refuse(b, "%s: found %s that is not constant",
                                  op_name(b),
-                                 i == BIAS ? "a bias" : "a matrix of weights");
+                                 i == BIAS ? "a bias" : "a weight matrix");
     if (clip < 1e30)
-        return byi_dn_refuse(b, "%s: found clip %g, oneDNN has none",
+        return byi_dn_refuse(b, "%s: found clip %g, which oneDNN lacks",
                              op_name(b), clip);
     if (flag(b, "input_forget"))
-        return byi_dn_refuse(b, "%s: found input_forget, oneDNN has none",
+        return byi_dn_refuse(b, "%s: found input_forget, which oneDNN lacks",
                              op_name(b));
     if (is_given(b, PEEPHOLES))
-        return byi_dn_refuse(b, "%s: found peepholes, oneDNN is given none",
+        return byi_dn_refuse(b,
+                             "%s: found peepholes, which are not passed to "
+                             "oneDNN",
                              op_name(b));
     BYI_TRY(read_functions(b, m));
     return check_lengths(b, m);
@@ -139,7 +142,7 @@ static enum byoc_status check(struct byi_build *b, struct recurrent *m)
 
 /* --- operands ------------------------------------------------------------- */
 
-/* (a, b, c) in memory as it is, or as (b, a, c); seen so. */
+/* The value in memory order (a, b, c), or (b, a, c) seen as (a, b, c). */
 static enum byoc_status want_order(struct byi_build *b, struct byi_value *value,
                                    bool swap, struct byi_view *view)
 {
@@ -174,7 +177,7 @@ static enum byoc_status want_state(struct byi_build *b, struct recurrent *m,
     return BYOC_OK;
 }
 
-/* The gates of operand `i`, `size` floats each, to be had in oneDNN's order. */
+/* Gates of operand `i`, `size` floats each, to be put in oneDNN's order. */
 static struct byi_gates gates_of(struct byi_build *b, const struct recurrent *m,
                                  uint32_t i, int64_t size)
 {
@@ -189,8 +192,9 @@ static struct byi_gates gates_of(struct byi_build *b, const struct recurrent *m,
     return p;
 }
 
-/* Bias of both sides as one; linear before reset, the last gate keeps two. Of
- * zeros where there is none: without a bias oneDNN 2.6 has no primitive. */
+/* Input and recurrent bias added up; with linear_before_reset the last gate
+ * keeps both. Zeros if there is no bias: without one oneDNN 2.6 has no
+ * primitive. */
 static enum byoc_status make_bias(struct byi_build *b, struct recurrent *m)
 {
     const struct byi_gates p = gates_of(b, m, BIAS, m->hidden);
@@ -202,7 +206,7 @@ static enum byoc_status make_bias(struct byi_build *b, struct recurrent *m)
     return BYOC_OK;
 }
 
-/* (D, gates H, n) as (1, D, n, gates, H). */
+/* View (D, gates H, n) as (1, D, n, gates, H). */
 static struct byi_desc weights_desc(const struct recurrent *m, int64_t n)
 {
     const int64_t rows = m->r.gates * m->hidden;
@@ -215,7 +219,7 @@ static struct byi_desc weights_desc(const struct recurrent *m, int64_t n)
     return d;
 }
 
-/* Constant weights for `arg` of the primitive. */
+/* Pack constant weights for `arg` of the primitive. */
 static enum byoc_status pack(struct byi_build *b, const struct recurrent *m,
                              uint32_t operand, int arg, struct byi_emit *e)
 {
@@ -286,7 +290,7 @@ static enum byoc_status want_operands(struct byi_build *b, struct recurrent *m)
     return BYOC_OK;
 }
 
-/* A result of the primitive as the operator has it. */
+/* Define an operator's output from a result of the primitive. */
 static void give(struct byi_build *b, const struct recurrent *m,
                  uint32_t output, struct byi_view view)
 {

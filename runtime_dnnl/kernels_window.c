@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Operand 0 of step 0, whose layout attribute `name` says. */
+/* Operand 0 of step 0, whose layout is attribute `name`. */
 static enum byoc_status want_data(struct byi_build *b, const char *name,
                                   struct byi_image *image,
                                   struct byi_view *view)
@@ -18,8 +18,8 @@ static enum byoc_status want_data(struct byi_build *b, const char *name,
     return byi_dn_want_image(b, value, image, view);
 }
 
-/* strides, dilation and begins from the attributes; the ends are computed by
- * the caller, because oneDNN wants them exact. */
+/* Read strides, dilation and begin padding from the attributes. The caller
+ * computes the end padding, which oneDNN wants exact. */
 static void read_window(const struct byi_gstep *step, uint32_t n,
                         const int64_t *kernel, struct byi_window *w)
 {
@@ -39,7 +39,8 @@ static int64_t reach(const struct byi_window *w, uint32_t i)
     return (w->kernel[i] - 1) * w->dilation[i] + 1;
 }
 
-/* The end padding that makes `few` positions of the window over `many`. */
+/* Compute the end padding for which the window has `few` positions on `many`.
+ */
 static void close_window(struct byi_window *w, const int64_t *many,
                          const int64_t *few)
 {
@@ -76,13 +77,13 @@ static enum byoc_status fill_conv(struct byi_build *b, void *params,
     return BYOC_OK;
 }
 
-/* ONNX's weights, (O, I/G, k...) or for deconvolution (I, O/G, k...), as
- * oneDNN's (G, O/G, I/G, k...), or without G when there is one group. */
+/* View ONNX's weights, (O, I/G, k...) or, for deconvolution, (I, O/G, k...), as
+ * oneDNN's (G, O/G, I/G, k...), without G if there is one group. */
 static struct byi_desc weights_desc(const struct byi_desc *w, bool deconv,
                                     int64_t groups)
 {
     struct byi_desc d = {.kind = BYI_DESC_STRIDED, .dtype = w->dtype};
-    const int64_t first = w->dims[0] / groups; /* O/G, or I/G of a deconv */
+    const int64_t first = w->dims[0] / groups; /* O/G, or I/G for deconv */
     uint32_t n = 0;
     if (groups > 1) {
         d.dims[n] = groups;
@@ -100,8 +101,8 @@ static struct byi_desc weights_desc(const struct byi_desc *w, bool deconv,
     return d;
 }
 
-/* The weights as a convolution has them, (O, I/G, k...), or a deconvolution,
- * (I, O/G, k...), whatever the graph's order is. */
+/* The weights in the axis order (O, I/G, k...), or (I, O/G, k...) for
+ * deconvolution, whatever their order in the graph. */
 static enum byoc_status want_weights(struct byi_build *b, bool deconv,
                                      struct byi_view *view)
 {
@@ -113,15 +114,15 @@ static enum byoc_status want_weights(struct byi_build *b, bool deconv,
     BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, byi_dn_arg0(b, 1)), view));
     if (!byoc_graph_axes(name, first[view->desc.rank - 3][deconv], order))
         return byi_dn_refuse(b,
-                             "%s: kernel_layout is %s; blocks do not go to "
-                             "oneDNN, which packs weights by itself",
+                             "%s: kernel_layout is %s; expected a layout "
+                             "without blocks, since oneDNN packs weights",
                              step->op->name, name);
     view->desc = byi_dn_permute_desc(&view->desc, order);
     return BYOC_OK;
 }
 
-/* 2.x may read some bytes past a source that the kernel overhangs: such a
- * source must be a temporary, which has slack. */
+/* 2.x may read some bytes past the end of a source if the window overhangs. The
+ * source must then be a temporary, which has slack. */
 static enum byoc_status secure_source(struct byi_build *b, struct conv *c)
 {
     if (byi_dnnl_major() >= 3)
@@ -140,8 +141,8 @@ static enum byoc_status secure_source(struct byi_build *b, struct conv *c)
     return BYOC_OK;
 }
 
-/* The same on integers, where `f` reads a dequantised value: BYOC_EUNSUPPORTED
- * where it cannot be. `dst`: in the graph's dims. */
+/* The same on integers, if `f` reads a dequantised value; BYOC_EUNSUPPORTED if
+ * int8 does not apply. `dst` is in the graph's dims. */
 static enum byoc_status try_int8(struct byi_build *b, const struct conv *f,
                                  const struct byi_image *image,
                                  const struct byi_desc *dst, int64_t groups)
@@ -187,8 +188,8 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     const uint32_t rank = c.src.desc.rank;
     if (byi_dn_operand(b, byi_dn_arg0(b, 1))->views[0].desc.rank != rank)
         return byi_dn_refuse(b,
-                             "%s: kernel_layout is %s; blocks do not go to "
-                             "oneDNN, which packs weights by itself",
+                             "%s: kernel_layout is %s; expected a layout "
+                             "without blocks, since oneDNN packs weights",
                              step->op->name,
                              byi_attr_string(step->attrs, "kernel_layout"));
     BYI_TRY(want_weights(b, c.p.deconv, &c.weights));
@@ -228,7 +229,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     return byi_dn_emit_chain(b, &core, &chain, next);
 }
 
-/* --- which layout it would like ------------------------------------------ */
+/* --- preferred layouts ---------------------------------------------------- */
 
 static struct byi_desc any_desc(const struct byi_type *type)
 {
@@ -302,8 +303,8 @@ static struct byi_core pool_core(struct pool *p, const struct byi_image *image,
                              .order = image->order};
 }
 
-/* oneDNN divides by the whole window under include-padding, ONNX leaves out
- * what ceil_mode adds beyond the padding. */
+/* With include-padding oneDNN divides by the whole window; ONNX excludes the
+ * part that ceil_mode adds beyond the padding. */
 static enum byoc_status choose_average(struct byi_build *b, struct pool *p)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
@@ -317,8 +318,8 @@ static enum byoc_status choose_average(struct byi_build *b, struct pool *p)
     for (uint32_t i = 0; i < w->n; i++)
         if (w->end[i] > padding[w->n + i])
             return byi_dn_refuse(b,
-                                 "%s: ceil_mode and count_include_pad make "
-                                 "windows that oneDNN divides otherwise",
+                                 "%s: found ceil_mode with count_include_pad; "
+                                 "oneDNN divides such windows differently",
                                  step->op->name);
     return BYOC_OK;
 }
@@ -345,7 +346,7 @@ enum byoc_status byi_dn_build_pool(struct byi_build *b)
     return byi_dn_emit_chain(b, &core, &chain, 0);
 }
 
-/* Over all of the spatial axes; the result has `dims`, with them or without. */
+/* Pool all spatial axes; the result's dims may keep them as 1 or not. */
 enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average)
 {
     const struct byi_type *type = byi_dn_step0(b)->type;
@@ -405,8 +406,8 @@ static enum byoc_status fill_resample(struct byi_build *b, void *params,
     return BYOC_OK;
 }
 
-/* ONNX computes with the scales given, oneDNN with the quotient of sizes:
- * they must be the same number. */
+/* ONNX computes with the given scales, oneDNN with the quotient of the sizes:
+ * the two must be equal. */
 static enum byoc_status check_scales(struct byi_build *b,
                                      const struct byi_resample *p,
                                      const struct byi_image *image)
@@ -419,8 +420,8 @@ static enum byoc_status check_scales(struct byi_build *b,
     for (uint32_t i = 0; i < p->src.rank; i++) {
         if (i < 2 && p->src.dims[i] != p->dst.dims[i])
             return byi_dn_refuse(b,
-                                 "image.resize: axis %u is resized, oneDNN "
-                                 "resizes spatial axes only",
+                                 "image.resize: axis %u is resized; oneDNN "
+                                 "resizes only spatial axes",
                                  image->order[i]);
         const uint32_t at = image->order[i];
         if (dtype == BYOC_F32 && at < n &&
@@ -428,7 +429,7 @@ static enum byoc_status check_scales(struct byi_build *b,
                 (float)p->dst.dims[i])
             return byi_dn_refuse(b,
                                  "image.resize: scale %g of axis %u does not "
-                                 "give a whole size",
+                                 "give an integral size",
                                  (double)((const float *)data)[at], at);
     }
     return BYOC_OK;
@@ -440,8 +441,8 @@ static bool is_word(const struct byi_gstep *step, const char *attr,
     return strcmp(byi_attr_string(step->attrs, attr), word) == 0;
 }
 
-/* oneDNN's formula is half_pixel, rounded for nearest; for a whole factor the
- * floor of asymmetric picks the same element. */
+/* oneDNN uses half_pixel coordinates, rounded for nearest. For an integral
+ * factor, asymmetric with floor selects the same elements. */
 static enum byoc_status check_resize(struct byi_build *b,
                                      struct byi_resample *p)
 {
@@ -465,9 +466,9 @@ static enum byoc_status check_resize(struct byi_build *b,
     if (nearest && (half || floors))
         return BYOC_OK;
     return byi_dn_refuse(b,
-                         "image.resize: %s with %s is not what oneDNN "
-                         "computes, expected linear half_pixel, or nearest by "
-                         "a whole factor",
+                         "image.resize: found %s with %s; expected linear "
+                         "half_pixel, or nearest by an integral factor, which "
+                         "oneDNN computes",
                          byi_attr_string(step->attrs, "mode"),
                          byi_attr_string(step->attrs, coordinates));
 }
@@ -481,7 +482,7 @@ enum byoc_status byi_dn_build_resize(struct byi_build *b)
     const struct byi_desc *main = &value->views[0].desc;
     struct byi_image image;
     BYI_TRY(byi_dn_image_read(b, "layout", main->rank, &image));
-    /* which axes are resized tells where channels are */
+    /* the resized axes tell which axis holds the channels */
     if (main->dims[1] != to[1] &&
         main->dims[main->rank - 1] == to[main->rank - 1])
         image = byi_dn_image(main->rank, true);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/known.c: the primitives of one build by what they are made of.
- * Equal ones are made once: a primitive descriptor of oneDNN 2.6 takes several
- * kilobytes and tens of microseconds, and a chain of 100,000 equal operators
- * would have 100,000 of them. Steps with the same primitive run one after the
- * other, each with its own arguments.
+/* runtime_dnnl/known.c: the primitives of one build by their creator's
+ * arguments. Equal ones are created once: a primitive descriptor of oneDNN 2.6
+ * takes several kilobytes and tens of microseconds, and a chain of 100,000
+ * equal operators would have 100,000 of them. Steps that share a primitive run
+ * in sequence, each with its own arguments.
  */
 #include "runtime_dnnl/build.h"
 
@@ -18,10 +18,10 @@ struct byi_known {
     const char *why;       /* refused       */
 };
 
-/* Members beyond the rank and between members are zero in nearly all
- * descriptions, so bytes are compared; where they are not, the primitive is
- * made again. Of concatenations the sources are behind a pointer. A program
- * that is written keeps a note on each primitive. */
+/* Descriptors are compared as bytes: unused members and padding are zero in
+ * nearly all of them, and otherwise the primitive is created again. Excluded
+ * are concatenations, whose sources are behind a pointer, and programs to be
+ * written, which keep a note on each primitive. */
 static bool may_share(const struct byi_build *b, const struct byi_order *order)
 {
     return b->program->purpose != BYI_TO_WRITE &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/layer.c: the library's engine, memory descriptors, attributes,
- * and calls. Status codes of oneDNN say little; the messages here name what
- * was asked for.
+/* runtime_dnnl/layer.c: the library's engine, memory descriptors, attributes
+ * and calls. oneDNN's status codes tell little, so messages here name the
+ * request.
  */
 #include "core/base/guard.h"
 #include "runtime_dnnl/layer_dnnl.h"
@@ -149,8 +149,8 @@ enum byoc_status byi_md_make(const struct byi_desc *given,
         char text[120];
         return byi_fail(
             err, BYOC_EUNSUPPORTED,
-            "oneDNN cannot describe a tensor of shape %s with "
-            "these strides",
+            "oneDNN cannot describe a tensor of shape %s with these "
+            "strides",
             byi_dims_text(text, sizeof text, desc->rank, desc->dims));
     }
     md->used = true;
@@ -224,7 +224,7 @@ static dnnl_status_t append_bin(dnnl_post_ops_t ops, const struct byi_post *p,
     return status;
 }
 
-/* The slopes' axis is the one that is not 1. */
+/* The slopes lie along the axis that is longer than 1. */
 static dnnl_status_t append_prelu(dnnl_post_ops_t ops, const struct byi_post *p,
                                   int64_t *slopes)
 {
@@ -418,7 +418,7 @@ enum byoc_status byi_prim_check(struct byi_prim **prim, const char *what,
         return BYOC_OK;
     const enum byoc_status status =
         byi_fail(err, BYOC_EUNSUPPORTED,
-                 "%s: oneDNN has only the reference implementation %s for this",
+                 "%s: oneDNN has only the reference implementation %s here",
                  what, byi_prim_impl(*prim));
     byi_prim_free(prim);
     return status;
@@ -536,7 +536,7 @@ static enum byoc_status add_memory(const struct byi_dnnl *lib,
     return BYOC_OK;
 }
 
-/* Memory for one argument, of the type that the primitive wants. */
+/* Memory for one argument, with the descriptor that the primitive wants. */
 static enum byoc_status add_argument(const struct byi_dnnl *lib,
                                      struct byi_bound *call,
                                      const struct byi_prim *prim, int arg,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/layer_dnnl.h: what the files of the layer share: oneDNN's
- * header, and its two notions of a memory descriptor (2.x: a struct, passed by
+/* runtime_dnnl/layer_dnnl.h: shared by the files of the layer: oneDNN's header,
+ * and the memory descriptors of its major versions (2.x: a struct, passed by
  * address; 3.x: a handle).
  */
 #ifndef BYI_LAYER_DNNL_H
@@ -24,8 +24,8 @@ struct byi_prim {
     atomic_uint users;     /* references but the first */
     const char *impl;      /* owned by pd */
     const void *note;      /* the caller's */
-    int64_t slopes;        /* of the prelu among its post-ops: how many;
-                              oneDNN tells nothing of that argument */
+    int64_t slopes;        /* number of prelu slopes among its post-ops, an
+                              argument that oneDNN has no query for */
 };
 
 /* A memory descriptor; `used` is false for an absent tensor. */
@@ -46,7 +46,7 @@ enum byoc_status byi_md_make(const struct byi_desc *given,
                              struct byoc_error *err);
 void byi_md_drop(struct byi_md *md);
 
-/* The descriptors a creator needs and its attributes, made and dropped
+/* The memory descriptors and attributes of a creator, made and dropped
  * together. */
 enum { BYI_MAX_MDS = 9 };
 struct byi_pieces {
@@ -62,26 +62,26 @@ enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  struct byoc_error *err);
 void byi_pieces_drop(struct byi_pieces *pieces);
 
-/* What a guard said: UNSUPPORTED with its sentence, or OK for NULL. */
+/* BYOC_EUNSUPPORTED with the guard's reason, or BYOC_OK for NULL. */
 enum byoc_status byi_guard_status(const char *why, struct byoc_error *err);
 
 #if !BYI_V3
-/* The end of every creator of 2.x: the primitive descriptor of the operation
- * descriptor `op`, whose making gave `status`. */
+/* The last step of every 2.x creator: the primitive descriptor of the operation
+ * descriptor `op`, whose creation returned `status`. */
 dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,
                           const struct byi_pieces *pieces,
                           const struct byi_dnnl *lib,
                           dnnl_primitive_desc_t *pd);
 #endif
 
-/* The end of every creator: drops the pieces, wraps pd or turns `status` into
- * a message about `what`. */
+/* The last step of every creator: drops the pieces, and wraps pd or turns
+ * `status` into a message about `what`. */
 enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
                                struct byi_pieces *pieces, const char *what,
                                struct byi_prim **prim, struct byoc_error *err);
 
-/* oneDNN's number of an elementwise function, and its parameters where they
- * are spelt in another way; false when this version has none. */
+/* oneDNN's algorithm of an elementwise function; changes the parameters if
+ * oneDNN defines them differently. False if this version lacks it. */
 bool byi_elt_translate(enum byi_elt alg, float *alpha, float *beta,
                        dnnl_alg_kind_t *kind);
 dnnl_alg_kind_t byi_bin_translate(enum byi_bin alg);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/layout.c: arithmetic on strides. A layout is dims and strides;
- * the stride of an axis of size 1 means nothing and never decides anything
- * here.
+ * the stride of an axis of size 1 has no meaning and influences no decision.
  */
 #include "runtime_dnnl/build.h"
 
@@ -91,9 +90,8 @@ bool byi_dn_same_layout(const struct byi_desc *a, const struct byi_desc *b)
     return true;
 }
 
-/* Axes of size 1 are dropped, then runs of old axes are matched with runs of
- * new axes of the same product; inside a run of old axes each must continue
- * the next one's memory. */
+/* Drops axes of size 1, then matches runs of old axes with runs of new axes of
+ * the same product; the old axes of a run must be contiguous in each other. */
 bool byi_dn_reshape_desc(const struct byi_desc *desc, uint32_t rank,
                          const int64_t *dims, struct byi_desc *out)
 {
@@ -129,11 +127,11 @@ bool byi_dn_reshape_desc(const struct byi_desc *desc, uint32_t rank,
         i = ei;
         j = ej;
     }
-    return i == n; /* new axes left over are of size 1 */
+    return i == n; /* any remaining new axes have size 1 */
 }
 
-/* The end of the run of axes from i on that a reshape to `dims` joins or
- * leaves as one; *j: where it goes on in dims. 0: the dims do not fit. */
+/* The end of the run of axes from i on that a reshape to `dims` joins or keeps
+ * as one; *j is where it continues in dims. 0: the dims do not match. */
 static uint32_t joined(const struct byi_desc *desc, uint32_t i, uint32_t rank,
                        const int64_t *dims, uint32_t *j)
 {
@@ -152,7 +150,7 @@ static uint32_t joined(const struct byi_desc *desc, uint32_t i, uint32_t rank,
 bool byi_dn_joined_desc(const struct byi_desc *desc, uint32_t rank,
                         const int64_t *dims, struct byi_desc *out)
 {
-    int64_t far[BYI_MAX_RANK]; /* of each run: its largest stride */
+    int64_t far[BYI_MAX_RANK]; /* the largest stride of each run */
     uint32_t run[BYI_MAX_RANK] = {0}, order[BYI_MAX_RANK], n = 0, runs = 0;
     for (uint32_t i = 0, j = 0; i < desc->rank; runs++) {
         uint32_t end = i;
@@ -169,7 +167,7 @@ bool byi_dn_joined_desc(const struct byi_desc *desc, uint32_t rank,
                 far[runs] = desc->strides[i];
         }
     }
-    while (n < desc->rank) { /* the farthest of the runs that are left */
+    while (n < desc->rank) { /* the outermost of the remaining runs */
         uint32_t best = 0;
         for (uint32_t r = 1; r < runs; r++)
             if (far[r] > far[best])

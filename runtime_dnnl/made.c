@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/made.c: constants made at load: packed weights, copies in
- * another layout, and the few numbers that rows of the table make up. By JSON
- * and by C they are made here, out of the same descriptions.
+/* runtime_dnnl/made.c: constants computed at load: packed weights, copies in
+ * another layout, and the few constants that builders introduce. Regions from
+ * JSON and from C make them here from the same descriptions.
  */
 #include "runtime_dnnl/build.h"
 
@@ -17,12 +17,12 @@ static enum byoc_status fill_made(struct byi_program *p, struct byi_made *made,
     if (made->data)
         return BYOC_OK;
     return byi_fail(err, BYOC_ENOMEM,
-                    "no memory for %llu bytes of packed weights",
+                    "out of memory for %llu bytes of packed weights",
                     (unsigned long long)made->bytes);
 }
 
-/* A new one, with memory where something is to run. It is listed before it has
- * any, for the program to free. */
+/* Append a constant, with memory if the program runs. It is listed before its
+ * memory is allocated, so that the program frees it on failure. */
 static enum byoc_status add_made(struct byi_program *p, uint64_t bytes,
                                  bool filled, void **data,
                                  struct byoc_error *err)
@@ -39,17 +39,17 @@ static enum byoc_status add_made(struct byi_program *p, uint64_t bytes,
 void byi_dn_drop(struct byi_program *program, uint32_t made)
 {
     struct byi_made *m = &program->made.at[made];
-    if (m->shared) /* its address names what was made of it */
+    if (m->shared) /* its address identifies constants made from it */
         return;
     for (uint32_t i = 0; i < program->made.n; i++)
         if (i != made && m->data && program->made.at[i].data == m->data)
-            return; /* lent to another */
+            return; /* another constant borrows it */
     if (!m->lent)
         program->host->release(program->host->ctx, m->data);
     m->data = NULL;
 }
 
-/* `bytes` bytes of a constant. */
+/* The address of `bytes` bytes of a constant. */
 static enum byoc_status read_place(const struct byi_program *p,
                                    const struct byi_place *at, uint64_t bytes,
                                    const void **data, struct byoc_error *err)
@@ -73,7 +73,7 @@ static enum byoc_status read_place(const struct byi_program *p,
     return BYOC_OK;
 }
 
-/* Note how the last n of them were made. */
+/* Record how the last n constants were made. */
 static enum byoc_status note(struct byi_program *p, const char *function,
                              const void *params, size_t size, uint32_t n)
 {
@@ -123,15 +123,16 @@ static enum byoc_status run_now(const struct byi_program *p,
     return status;
 }
 
-/* A constant's address is its name as long as the program lives; so is that of
- * what is shared, which it holds, but not that of memory of its own. */
+/* Does the address identify the data as long as the program lives? It does for
+ * the artifact's constants and for shared ones, which the program holds, but
+ * not for memory of its own. */
 static bool is_named(const struct byi_program *p, const struct byi_place *at)
 {
     return at->kind == BYI_BUF_CONST || p->made.at[at->index].shared;
 }
 
-/* What the reorder makes of a constant, unless another program of the host has
- * it. Takes the primitive where it is to be shared. */
+/* Reorder a constant, or reuse the result of another program of the host. Takes
+ * ownership of the primitive if the result is shared. */
 static enum byoc_status reorder_now(struct byi_program *p,
                                     struct byi_prim **reorder,
                                     const struct byi_place *from,
@@ -158,7 +159,7 @@ static enum byoc_status reorder_now(struct byi_program *p,
     return BYOC_OK;
 }
 
-/* The result of a reorder, which is freed, as a new constant. */
+/* Append the result of a reorder, which is freed, as a constant. */
 static enum byoc_status add_reordered(struct byi_program *p,
                                       struct byi_prim **reorder,
                                       const struct byi_place *from,
@@ -227,8 +228,9 @@ enum byoc_status byi_dn_make_fill(struct byi_program *program,
     return note(program, "fill", p, sizeof *p, 1);
 }
 
-/* w[0 .. n-1] as integers times a step: what quantised weights are when they
- * were made float32. The largest is some number up to 127 of steps. */
+/* w[0 .. n-1] as integers times a scale, which quantised weights are after
+ * dequantisation. Tries scales for which the largest is an integer up to 127.
+ */
 static bool find_step(const float *w, int64_t n, int8_t *q, float *step)
 {
     float most = 0;
@@ -265,7 +267,8 @@ static bool split(const struct byi_integers *p, const float *w, int8_t *q,
     return true;
 }
 
-/* Also where nothing is to run: only the floats tell. */
+/* Computed even if the program does not run, since only the data tell whether
+ * it is possible. */
 enum byoc_status byi_dn_make_integers(struct byi_program *program,
                                       const struct byi_integers *p,
                                       struct byoc_error *err)
@@ -282,8 +285,8 @@ enum byoc_status byi_dn_make_integers(struct byi_program *program,
         status = add_made(program, bytes[i], true, &data[i], err);
     if (status == BYOC_OK && !split(p, w, data[0], data[1], data[2]))
         status = byi_fail(err, BYOC_EUNSUPPORTED,
-                          "the weights are no integers times a step of each "
-                          "row");
+                          "found weights that are not integers times a scale "
+                          "per row");
     if (status == BYOC_OK)
         return note(program, "integers", p, sizeof *p, 3);
     while (program->made.n > first) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/operators.h: a small library of operators on oneDNN: what they
- * are made of, memory, and the steps of a region. The plug-in builds regions of
- * it (build.c), and so does the C that regions become (write.c), which carries
- * this file as text: whatever is here is C11 alone and means the same to both.
- * A unit of C made with other declarations than the plug-in's is refused when
- * it is loaded (unit.c).
+/* runtime_dnnl/operators.h: a small operator library on oneDNN: parameters of
+ * operators, memory, and the steps of a region. Both the plug-in (build.c) and
+ * the C that regions become (write.c) use it. The C carries this file as text,
+ * so it must be plain C11 and mean the same in both. Loading refuses a unit of
+ * C with other declarations than the plug-in's (unit.c).
  *
  * enum byoc_dtype and BYI_MAX_RANK come before it: core/base/base.h has them.
  */
@@ -34,11 +33,11 @@ struct byi_desc {
 
 /* --- post-ops ------------------------------------------------------------ */
 
-/* X(name, oneDNN's algorithm): elementwise functions, in the sense of this
- * project; a version that lacks one refuses it. CLIP is min(max(x, alpha),
- * beta), HARDSIGMOID clip(alpha x + beta, 0, 1), HARDSWISH x clip(x/6 + 1/2, 0,
- * 1), LINEAR alpha x + beta, POW alpha x^beta, RELU x < 0 ? alpha x : x, SWISH
- * x sigmoid(alpha x); ELU has alpha. */
+/* X(name, oneDNN's algorithm): elementwise functions by this project's
+ * definition; a oneDNN version that lacks one refuses it. CLIP is min(max(x,
+ * alpha), beta), HARDSIGMOID clip(alpha x + beta, 0, 1), HARDSWISH x clip(x/6 +
+ * 1/2, 0, 1), LINEAR alpha x + beta, POW alpha x^beta, RELU x < 0 ? alpha x :
+ * x, SWISH x sigmoid(alpha x); ELU has alpha. */
 /* clang-format off */
 #define BYI_ELTS(X)                                                            \
     X(ABS, abs) X(CLIP, clip) X(ELU, elu) X(EXP, exp) X(GELU_ERF, gelu_erf)    \
@@ -60,15 +59,15 @@ enum byi_post_kind {
     BYI_POST_SUM,
     BYI_POST_ELT,
     BYI_POST_BIN,
-    BYI_POST_PRELU /* one a primitive */
+    BYI_POST_PRELU /* at most one per primitive */
 };
 
 struct byi_post {
     enum byi_post_kind kind;
     int alg; /* enum byi_elt or byi_bin */
     float alpha, beta;
-    struct byi_desc desc; /* BIN: the other operand; PRELU: the slopes, along
-                             one axis at most */
+    struct byi_desc desc; /* BIN: the other operand; PRELU: the slopes, on at
+                             most one axis */
 };
 
 struct byi_posts {
@@ -76,7 +75,7 @@ struct byi_posts {
     const struct byi_post *at;
 };
 
-/* --- what is computed ---------------------------------------------------- */
+/* --- operators ----------------------------------------------------------- */
 
 /* Names of a primitive's arguments. */
 enum byi_arg {
@@ -89,35 +88,36 @@ enum byi_arg {
     BYI_ARG_SCALE,
     BYI_ARG_SHIFT,
     BYI_ARG_DST,
-    BYI_ARG_SRC_H, /* of a recurrent layer: states before it, ... */
+    BYI_ARG_SRC_H, /* a recurrent layer's initial states ... */
     BYI_ARG_SRC_C,
     BYI_ARG_RECURRENT,
-    BYI_ARG_DST_H, /* ... and after it */
+    BYI_ARG_DST_H, /* ... and its final ones */
     BYI_ARG_DST_C,
-    BYI_ARG_POST = 0x100,  /* + index of the post-op: its other operand */
-    BYI_ARG_SLOPE = 0x200, /* + index of the post-op: its slopes        */
-    BYI_ARG_MULTI = 0x1000 /* + index: concatenation's sources          */
+    BYI_ARG_POST = 0x100,  /* + index of a post-op: its other operand */
+    BYI_ARG_SLOPE = 0x200, /* + index of a post-op: its slopes        */
+    BYI_ARG_MULTI = 0x1000 /* + index of a source of a concatenation  */
 };
 
-/* A window over the spatial axes: convolution, deconvolution, pooling. The
- * arrays are as long as oneDNN declares its own. */
+/* A window over the spatial axes of convolution, deconvolution or pooling. The
+ * arrays have the length of oneDNN's own. */
 struct byi_window {
     uint32_t n; /* spatial axes: 1 .. 3 */
     int64_t kernel[BYI_MAX_RANK];
     int64_t stride[BYI_MAX_RANK];
     int64_t dilation[BYI_MAX_RANK]; /* 1: dense */
     int64_t begin[BYI_MAX_RANK];
-    int64_t end[BYI_MAX_RANK]; /* exact: may be negative, which crops */
+    int64_t end[BYI_MAX_RANK]; /* exact; negative values crop */
 };
 
-/* dims (N, C, spatial...); weights (O, I, k...) or (G, O/G, I/G, k...), also
- * of a deconvolution; bias (O) or absent. */
+/* dims (N, C, spatial...); weights (O, I, k...) or (G, O/G, I/G, k...), for
+ * deconvolution too; bias (O) or absent */
 struct byi_conv {
     bool deconv;
     struct byi_window window;
     struct byi_desc src, weights, bias, dst;
 };
-/* (..., M, K) x (..., K, N), all of one rank; bias (1, ..., N) or absent. */
+/* (..., M, K) x (..., K, N), all of the same rank; bias (1, ..., N) or absent
+ */
 struct byi_matmul {
     struct byi_desc src, weights, bias, dst;
 };
@@ -163,8 +163,8 @@ struct byi_layer_norm {
     bool scale, shift;
     struct byi_desc src;
 };
-/* over axis 1; scale and shift per channel; mean and variance are given, or,
- * with `own`, those of src */
+/* over axis 1; scale and shift per channel; mean and variance are operands or,
+ * with `own`, computed from src */
 struct byi_batch_norm {
     float epsilon;
     bool own;
@@ -189,8 +189,8 @@ struct byi_reorder {
 };
 /* One recurrent layer over a whole sequence: src (T, N, I), weights (1, D, I,
  * G, H), recurrent (1, D, H, G, H), bias (1, D, G, H) or absent, states (1, D,
- * N, H) or all absent, dst (T, N, D H). Gates as oneDNN has them: lstm i, f, c,
- * o; gru u, r, o, and linear before reset one bias more. */
+ * N, H) or all absent, dst (T, N, D H). Gates are in oneDNN's order: lstm i, f,
+ * c, o; gru u, r, o; linear-before-reset gru has one more bias. */
 enum byi_rnn_kind {
     BYI_RNN_PLAIN, /* tanh, relu, sigmoid */
     BYI_RNN_LSTM,
@@ -211,8 +211,8 @@ enum byi_buf_kind {
     BYI_BUF_INPUT,  /* the region's input `index`, lent for a run  */
     BYI_BUF_OUTPUT, /* the region's output `index`, lent for a run */
     BYI_BUF_CONST,  /* constant `index` of the artifact, mapped    */
-    BYI_BUF_MADE,   /* made of constants at load, the index-th     */
-    BYI_BUF_TEMP    /* in the state's memory; its index is 0       */
+    BYI_BUF_MADE,   /* constant `index` computed at load           */
+    BYI_BUF_TEMP    /* in the state's memory; index is 0           */
 };
 
 struct byi_place {
@@ -221,10 +221,10 @@ struct byi_place {
     uint64_t offset; /* bytes */
 };
 
-/* Constants made at load, out of others (CONST or MADE). */
+/* Constants computed at load from others (CONST or MADE). */
 
-/* Weights for argument `arg` of a step's primitive, as that wants them; no copy
- * where they lie so already. */
+/* Weights in the layout that argument `arg` of a step's primitive wants; no
+ * copy if they have it already. */
 struct byi_pack {
     struct byi_place from;
     struct byi_desc src;
@@ -236,26 +236,26 @@ struct byi_copy {
     struct byi_place from;
     struct byi_desc src, dst;
 };
-/* The same number n times. */
+/* n copies of one number. */
 struct byi_fill {
     int64_t n;
     float value;
 };
-/* Rows of floats as int8 times a step of each row: makes the integers, the
- * steps times `scale`, and what data's zero point `zero` adds to a row's
- * product. */
+/* Rows of floats as int8 times a scale per row. Makes three constants: the
+ * integers; the scales times `scale`; and each row's correction for the data's
+ * zero point `zero`. */
 struct byi_integers {
     struct byi_place from;
     int64_t rows, columns;
     float scale, zero;
 };
 /* A recurrent layer's gates in oneDNN's order: gate i is the model's order[i].
- * Its weights, `size` floats a gate; its biases, the one of the data and the
- * one of the states as one, `size` floats, zeros where there are none; `apart`:
- * of the last gate both are kept. */
+ * Weights have `size` floats per gate. Biases have `size` floats, input and
+ * recurrent bias added up, or zeros without a bias; `apart`: those of the last
+ * gate stay separate. */
 struct byi_gates {
     struct byi_place from;
-    bool none; /* biases: there are none */
+    bool none; /* biases: the model has none */
     uint32_t directions, gates;
     uint8_t order[4];
     bool apart;
@@ -269,7 +269,7 @@ struct byi_slot {
     struct byi_place at;
 };
 
-/* One primitive, the index-th that was made, and its arguments. */
+/* One primitive, the index-th to be created, and its arguments. */
 struct byi_step {
     uint32_t index;
     const char *name;    /* "nn.conv2d+add+nn.relu", "reorder" */
@@ -283,8 +283,8 @@ struct byi_step {
 struct byi_load; /* a region being loaded          */
 struct byi_exec; /* a region with memory, runnable */
 
-/* Each function returns 0, or what its caller is to return as it is: the reason
- * is kept by the one who called the unit. `posts` may be NULL. */
+/* Each function returns 0, or a value that its caller must return unchanged;
+ * the loader or executor keeps the error. `posts` may be NULL. */
 #define BYI_OPERATOR(name)                                                     \
     int (*name)(struct byi_load * load, const struct byi_##name *p,            \
                 const struct byi_posts *posts)
@@ -307,32 +307,32 @@ struct byi_operators {
     BYI_OPERATOR(concat);
     BYI_OPERATOR(reorder);
     BYI_OPERATOR(rnn);
-    /* make the next constant; `integers` makes the next three */
+    /* make the next constant; `integers` makes three */
     BYI_MAKER(pack, byi_pack);
     BYI_MAKER(copy, byi_copy);
     BYI_MAKER(fill, byi_fill);
     BYI_MAKER(integers, byi_integers);
     BYI_MAKER(gate_weights, byi_gates);
     BYI_MAKER(gate_biases, byi_gates);
-    /* constant `made` was only needed to make others */
+    /* constant `made` was needed only to make others */
     int (*drop)(struct byi_load *load, uint32_t made);
     /* run a step, which lives as long as the unit */
     int (*run)(struct byi_exec *exec, const struct byi_step *step);
 };
 
-/* What a unit's one function returns: a constant. */
+/* The constant that a unit's only exported function returns. */
 struct byi_unit {
     uint32_t size; /* sizeof(struct byi_unit)                */
-    uint32_t id;   /* of these declarations: byi_dn_unit_id  */
+    uint32_t id;   /* hash of these declarations: byi_dn_unit_id */
     const char *name;
     uint32_t n_steps, n_made;
     uint32_t n_inputs, n_outputs, n_consts;
     const uint64_t *input_bytes, *output_bytes, *const_bytes;
-    uint64_t temp_bytes; /* of memory that a run needs */
-    /* Make all primitives and constants: called once, when it is loaded. */
+    uint64_t temp_bytes; /* memory that a run needs */
+    /* Make all primitives and constants; called once, at load. */
     int (*build)(const struct byi_operators *dn, struct byi_load *load);
-    /* Do all steps, in order: called for each run, and once before, when the
-     * steps are listed. */
+    /* Run all steps in order; called for each run, and once before, to list the
+     * steps. */
     int (*run)(const struct byi_operators *dn, struct byi_exec *exec);
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/plan_memory.c: places a region's temporaries in one block.
- * Largest first, each at the lowest offset where it meets no other that is
- * alive at the same time: greedy by size, as in Pisarchyk and Lee, "Efficient
- * memory management for deep neural net inference" (2020).
+/* runtime_dnnl/plan_memory.c: places a region's temporaries in one block,
+ * largest first, each at the lowest offset where it overlaps no buffer that is
+ * live at the same time: greedy by size (Pisarchyk and Lee, "Efficient memory
+ * management for deep neural net inference", 2020).
  */
 #include "runtime_dnnl/build.h"
 
@@ -22,7 +22,7 @@ static int larger_first(const void *a, const void *b)
         return x->bytes < y->bytes ? 1 : -1;
     if (x->first != y->first)
         return x->first < y->first ? -1 : 1;
-    return x < y ? -1 : x > y; /* in the order they were made */
+    return x < y ? -1 : x > y; /* ties in order of creation */
 }
 
 static bool meets(const struct byi_buf *a, const struct byi_buf *b)
@@ -30,8 +30,8 @@ static bool meets(const struct byi_buf *a, const struct byi_buf *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* The lowest gap among the n placed ones, which are sorted by offset; returns
- * where `buf` belongs in that order. */
+/* Place `buf` in the lowest gap among the n placed buffers, which are sorted by
+ * offset; returns its position in that order. */
 static uint32_t place(struct byi_buf *buf, struct byi_buf *const *placed,
                       uint32_t n)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_conv.c: creators of the primitives that multiply and
- * those that slide a window: convolution, deconvolution, matrix product,
- * pooling, resampling.
+/* runtime_dnnl/prim_conv.c: creators of convolution, deconvolution, matrix
+ * product, pooling and resampling.
  */
 #include "runtime_dnnl/layer_dnnl.h"
 
-/* oneDNN counts a dense window as dilation 0. */
+/* oneDNN's dilation is 0 for a dense window. */
 static void read_window(const struct byi_window *w,
                         dnnl_dim_t dilates[BYI_MAX_RANK])
 {
@@ -13,8 +12,8 @@ static void read_window(const struct byi_window *w,
         dilates[i] = w->dilation[i] - 1;
 }
 
-/* Where there is one output a stride means nothing, but 3.12 computes
- * convolutions of one input channel wrongly unless it is 1. */
+/* With a single output the stride has no effect, but 3.12 computes convolutions
+ * of one input channel wrongly unless it is 1. */
 static void read_strides(const struct byi_conv *p,
                          dnnl_dim_t strides[BYI_MAX_RANK])
 {

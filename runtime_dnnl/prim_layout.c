@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_layout.c: the layouts that oneDNN picks when it is free to:
- * the blocked descriptors of a convolution made with format `any`, as names.
+/* runtime_dnnl/prim_layout.c: names the blocked layouts that oneDNN picks for a
+ * convolution with format `any`.
  */
 #include "runtime_dnnl/layer_dnnl.h"
 
 #include <string.h>
 
-/* A blocked descriptor of either major. */
+/* The blocking of a memory descriptor of either major version. */
 struct blocking {
     int rank;
     const dnnl_dim_t *strides;
@@ -45,8 +45,8 @@ static bool read_blocking(BYI_MD_PTR md, struct blocking *b)
 }
 #endif
 
-/* Name `md` on `letters`, its axes' in order; "" when it has no name or one of
- * more than n characters. */
+/* Name the layout of `md`, whose axes have these letters; "" if it has no name,
+ * or a name of n characters or more. */
 static void name_layout(BYI_MD_PTR md, const char *letters, char *name,
                         size_t n)
 {

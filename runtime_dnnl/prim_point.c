@@ -39,7 +39,7 @@ enum byoc_status byi_eltwise_new(const struct byi_dnnl *lib,
     dnnl_alg_kind_t kind;
     if (!byi_elt_translate(p->alg, &alpha, &beta, &kind))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "oneDNN %s has no such elementwise function",
+                        "oneDNN %s lacks this elementwise function",
                         byi_dnnl_version());
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
@@ -264,9 +264,9 @@ enum byoc_status byi_concat_new(const struct byi_dnnl *lib,
     return byi_prim_wrap(status, pd, &s, "concatenation", prim, err);
 }
 
-/* oneDNN's reorders cut an axis into tiles by trying divisors from the size
- * down: for a prime of 10^9 that takes 7 seconds in 2.6, and longer with more
- * axes. The largest prime factor is what it has to walk to. */
+/* oneDNN's reorders tile an axis by trying divisors from its size down, which
+ * takes 7 seconds in 2.6 for a prime of 10^9, and longer with more axes. The
+ * number of tries depends on the largest prime factor. */
 static int64_t largest_factor(int64_t n)
 {
     int64_t largest = 1;
@@ -284,9 +284,9 @@ static enum byoc_status check_sizes(const struct byi_desc *desc,
         if (desc->dims[i] > MOST && (desc->dims[i] > (int64_t)MOST * MOST ||
                                      largest_factor(desc->dims[i]) > MOST))
             return byi_fail(err, BYOC_EUNSUPPORTED,
-                            "a reorder of an axis of size %lld, which has a "
-                            "prime factor over %d: oneDNN takes seconds to "
-                            "prepare it",
+                            "found a reorder of an axis of size %lld with a "
+                            "prime factor over %d, which takes oneDNN seconds "
+                            "to prepare",
                             (long long)desc->dims[i], MOST);
     return BYOC_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/program.c: what a program owns. It is filled by build.c, from a
- * graph, or by unit.c, from what a unit of C calls.
+/* runtime_dnnl/program.c: the memory of a program, which build.c fills from a
+ * graph, or unit.c from the calls of a unit of C.
  */
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/quant.c: quantised models. A dequantised value remembers the
- * integers it came from. A convolution or product that reads it computes on
- * those, when its weights are integers times a step of each output channel,
- * and writes integers where its only reader quantises: the scales, the zero
- * points and the bias are post-ops in float32, which both majors of oneDNN have
- * in the same way. What of the float32 form nobody reads then is dropped
- * (build.c); what cannot be had so is computed in float32.
+/* runtime_dnnl/quant.c: quantised models. A dequantised value keeps a reference
+ * to the integers it came from. A convolution or product that reads it runs on
+ * those if its weights are integers times a scale per output channel, and
+ * writes integers if its only reader quantises. Scales, zero points and bias
+ * are float32 post-ops, which both majors of oneDNN have alike. build.c drops
+ * the float32 steps that are no longer read; kernels for which int8 does not
+ * apply run in float32.
  */
 #include "runtime_dnnl/build.h"
 
 #include <math.h>
 #include <string.h>
 
-/* --- constants made here ------------------------------------------------- */
+/* --- constants ----------------------------------------------------------- */
 
 /* Constant `made` of the program as a value: a float32 vector of n along `axis`
- * of `rank` (all axes 1: one number). */
+ * of `rank` axes (a scalar if n is 1). */
 static struct byi_value *vector_value(struct byi_build *b, uint32_t made,
                                       uint32_t rank, uint32_t axis, int64_t n)
 {
@@ -30,7 +30,7 @@ static struct byi_value *vector_value(struct byi_build *b, uint32_t made,
     return value;
 }
 
-/* --- steps and zero points ----------------------------------------------- */
+/* --- scales and zero points ---------------------------------------------- */
 
 static bool const_number(struct byi_build *b, struct byi_gref ref,
                          double *number)
@@ -49,8 +49,8 @@ static bool const_number(struct byi_build *b, struct byi_gref ref,
     return true;
 }
 
-/* The step and the zero point of a kernel of quantize or dequantize, for
- * integers of `dtype`; false where they are not one constant number each. */
+/* The scale and zero point of a quantize or dequantize kernel for integers of
+ * `dtype`; false unless each is a constant scalar. */
 static bool read_quant(struct byi_build *b, const struct byi_gnode *kernel,
                        enum byoc_dtype dtype, struct byi_quant *q)
 {
@@ -70,9 +70,9 @@ static bool same_quant(const struct byi_quant *a, const struct byi_quant *b)
     return a->dtype == b->dtype && a->scale == b->scale && a->zero == b->zero;
 }
 
-/* --- at the border of integers and floats -------------------------------- */
+/* --- conversion between integers and floats ------------------------------- */
 
-/* dst = post(src `alg` number), as one primitive; the result. */
+/* One primitive: dst = post(src `alg` number). */
 static enum byoc_status convert(struct byi_build *b, const struct byi_view *src,
                                 enum byi_bin alg, float number,
                                 const struct byi_post *post,
@@ -102,8 +102,8 @@ static enum byoc_status convert(struct byi_build *b, const struct byi_view *src,
 static enum byoc_status refuse_quant(struct byi_build *b)
 {
     return byi_dn_refuse(b,
-                         "%s: expected 8 bits, and one constant scale and zero "
-                         "point; oneDNN is given whole tensors' only",
+                         "%s: expected 8-bit integers with one constant scale "
+                         "and zero point per tensor",
                          byi_dn_step0(b)->op->name);
 }
 
@@ -116,7 +116,7 @@ enum byoc_status byi_dn_build_dequantize(struct byi_build *b)
     if (!read_quant(b, b->kernel, src.desc.dtype, &result->quant))
         return refuse_quant(b);
     result->integers = value;
-    /* (q - zero) scale: binary operators mix types by reference only */
+    /* (q - zero) scale: a binary primitive of mixed types is reference only */
     struct byi_desc desc = src.desc;
     struct byi_view dst;
     desc.dtype = BYOC_F32;
@@ -152,7 +152,7 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
 
 /* --- weights ------------------------------------------------------------- */
 
-/* Does the processor multiply u8 by s8 without saturating in between? */
+/* Does the processor multiply u8 by s8 without intermediate saturation? */
 static bool has_int8(void)
 {
     static const char *const marks[] = {"vnni", "bf16", "amx", "fp16"};
@@ -162,8 +162,8 @@ static bool has_int8(void)
     return false;
 }
 
-/* Integers of the weights, operand 1, of which every output channel is a row;
- * their steps and, for data whose zero is not 0, what that adds to a result. */
+/* Split the weights, operand 1, into int8 rows, one per output channel, their
+ * scales and, for data with a zero point, its contribution to each result. */
 static enum byoc_status split_weights(struct byi_build *b, struct byi_int8 *x,
                                       uint32_t rank, uint32_t axis)
 {
@@ -204,9 +204,9 @@ enum byoc_status byi_dn_int8_open(struct byi_build *b, const struct byi_desc *w,
     return status == BYOC_EUNSUPPORTED ? BYOC_OK : status;
 }
 
-/* --- the chain around ---------------------------------------------------- */
+/* --- the epilogue --------------------------------------------------------- */
 
-/* The kernel that alone reads this one's result, where it quantises. */
+/* The quantisation of this kernel's result, if its only reader quantises. */
 static bool quantised_after(struct byi_build *b, struct byi_quant *q)
 {
     if (b->reader[b->node] == BYI_NOBODY)
@@ -262,7 +262,7 @@ enum byoc_status byi_dn_int8_emit(struct byi_build *b, const struct byi_int8 *x,
     }
     if (status != BYOC_EUNSUPPORTED || !x->narrow)
         return status;
-    /* the numbers as floats: whoever quantises does it */
+    /* the result stays float; a later kernel quantises it */
     const struct byi_chain wide = {.n = chain->n - 1, .at = chain->at};
     core->dst.dtype = *dtype = BYOC_F32;
     return byi_dn_emit_chain(b, core, &wide, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/share.c: a region is built for each of the sizes its model is
- * run with, and what its weights become seldom depends on them: what a reorder
- * made of a constant is had once by all programs of a host that want the same.
- * A constant stays where it is as long as a program that was given it, so its
- * address says which one it is.
+/* runtime_dnnl/share.c: a region is built once for each set of sizes that its
+ * model runs with, but reordered weights seldom depend on the sizes. All
+ * programs of a host that need the same reorder of the same constant share one
+ * result. A constant does not move while a program uses it, so its address
+ * identifies it.
  */
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
@@ -13,10 +13,10 @@
 struct byi_shared {
     struct byi_shared *next; /* of its list */
     const struct byoc_host *host;
-    const void *src;          /* what was reordered          */
-    struct byi_prim *reorder; /* says from which layout to which */
-    void *data;               /* the host's                  */
-    uint32_t users;
+    const void *src;          /* the constant                */
+    struct byi_prim *reorder; /* identifies both layouts     */
+    void *data;               /* memory of the host          */
+    uint32_t users;           /* reference count             */
 };
 
 enum { LISTS = 1024 };
@@ -31,7 +31,7 @@ static struct byi_shared **list_of(const void *src)
     return &all.lists[(uintptr_t)src / BYI_ALIGN % LISTS];
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static struct byi_shared *find(const struct byoc_host *host, const void *src,
                                const struct byi_prim *reorder)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/strides.c: one description for each layout. The stride of an
- * axis of size 1 means nothing, but oneDNN reads it: 2.6 takes a transposed
- * tensor that is plain but for such an axis for a layout that its binary
- * kernels do not have, and leaves the result unwritten; matrix products take
- * it for a leading dimension. Views leave any number there.
+/* runtime_dnnl/strides.c: one canonical description per layout. The stride of
+ * an axis of size 1 has no meaning, and views leave arbitrary values there, but
+ * oneDNN reads it: 2.6 takes a transposed tensor that is plain but for such an
+ * axis for a layout that its binary kernels lack, and leaves the result
+ * unwritten; matrix products use it as a leading dimension.
  */
 #include "runtime_dnnl/layer.h"
 
 #include <string.h>
 
-/* Give the axes of size 1 the strides that they have where the axes lie in
- * this order, the outermost first. False: the other axes do not. */
+/* Set the strides of axes of size 1 to fit the axis order `order`, outermost
+ * first. False if the other axes are not in that order. */
 static bool order_units(struct byi_desc *d, const uint32_t *order)
 {
-    int64_t next = 1; /* the stride that continues the axes inside */
+    int64_t next = 1; /* the stride of a dense next axis */
     int64_t inside = 0;
     for (uint32_t k = d->rank; k-- > 0;) {
         const uint32_t i = order[k];
@@ -59,8 +59,8 @@ static void sort_axes(uint32_t rank, const int64_t *stride, uint32_t *order)
     }
 }
 
-/* By their strides, those of size 1 as well where they fit in as they are
- * written; else one comes right behind the axis before it in the shape. */
+/* Order the axes by stride, those of size 1 too if their strides fit; otherwise
+ * such an axis follows the axis before it in the shape. */
 static void order_any(struct byi_desc *d)
 {
     uint32_t order[BYI_MAX_RANK];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/table.h: runtime_dnnl/patterns.def as the runtime needs it.
+/* runtime_dnnl/table.h: runtime_dnnl/patterns.def as a table of builders.
  */
 #ifndef BYI_DNNL_TABLE_H
 #define BYI_DNNL_TABLE_H
@@ -14,16 +14,16 @@ struct byi_build;
     enum byoc_status byi_dn_build_##build(struct byi_build *b);
 #include "runtime_dnnl/patterns.def"
 
-/* A row: where the builder is missing nothing links. */
+/* A row of the table; a missing builder is a link error. */
 struct byi_dn_row {
     const char *name;
-    const char *operators; /* what step 0 may be, "|" between */
-    bool posts;            /* it takes post-ops               */
+    const char *operators; /* alternatives for step 0, separated by "|" */
+    bool posts;            /* takes post-ops                 */
     enum byoc_status (*build)(struct byi_build *b);
 };
 extern const struct byi_dn_row byi_dn_rows[]; /* build.c */
 extern const uint32_t byi_dn_n_rows;
-/* Is the operator among the row's? */
+/* Does the row accept the operator as step 0? */
 bool byi_dn_row_has(const struct byi_dn_row *row, const char *operator);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads.c: oneDNN calls an OpenMP library for its threads. The plug-in
- * exports that library's functions (core/base/openmp.c). libdnnl.so, which the
- * plug-in brings, finds them before libgomp's, and so its regions go to
- * host->parallel_for().
+/* threads.c: runs oneDNN on the host's threads. oneDNN calls an OpenMP library.
+ * The plug-in exports that library's functions (core/base/openmp.c), and the
+ * libdnnl.so that it loads binds to them before libgomp's, so that parallel
+ * regions go to host->parallel_for().
  *
- * Where the process had libdnnl.so or, for all to see, an OpenMP library before
- * the plug-in came, oneDNN is bound to that one. Then nobody asks
- * core/base/openmp.c anything while oneDNN makes its primitives, and the number
- * of threads is set in that library, as it is a property of the calling thread.
+ * If the process had loaded libdnnl.so, or an OpenMP library with global
+ * visibility, before the plug-in, oneDNN is bound to that one.
+ * core/base/openmp.c then receives no calls while oneDNN creates primitives,
+ * and the number of threads is set in that library, where it is a property of
+ * the calling thread.
  */
 #include "runtime_dnnl/threads.h"
 
@@ -20,7 +21,7 @@ enum { UNKNOWN, OURS, OTHER };
 static _Atomic int whose = UNKNOWN;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void (*set_threads)(int n); /* NULL: there is no other library */
+static void (*set_threads)(int n); /* NULL: no other library */
 static int (*max_threads)(void);
 
 static void find_other(void)

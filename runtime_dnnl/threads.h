@@ -7,15 +7,15 @@
 
 #include "core/base/openmp.h"
 
-/* From enter to leave, on the caller's stack. */
+/* State between enter and leave, on the caller's stack. */
 struct byi_dn_threads {
     struct byi_omp_host host;
     const struct byi_omp_host *before;
     uint64_t asked;
-    int gomp; /* what libgomp's count was; 0: it was left alone */
+    int gomp; /* libgomp's previous count; 0: unchanged */
 };
 
-/* Let the calling thread's regions of oneDNN run on host->threads() threads. */
+/* Run the calling thread's oneDNN calls on host->threads() threads. */
 void byi_dn_threads_enter(struct byi_dn_threads *threads,
                           const struct byoc_host *host);
 void byi_dn_threads_leave(struct byi_dn_threads *threads);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/unit.c: a region that came as C (write.c): what its unit calls
- * does here the same as build.c does by itself.
+/* runtime_dnnl/unit.c: loads a region that is a unit of C (write.c). The unit's
+ * calls build the same program here that build.c builds from a graph.
  */
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
@@ -10,7 +10,8 @@ struct byi_load {
     struct byoc_error *err;
 };
 
-/* --- what it calls -------------------------------------------------------- */
+/* --- the unit's calls ------------------------------------------------------
+ */
 
 #define OPERATOR(name)                                                         \
     static int make_##name(struct byi_load *load, const struct byi_##name *p,  \
@@ -31,7 +32,8 @@ static int make_pack(struct byi_load *load, const struct byi_pack *p)
     const struct byi_program *program = load->program;
     if (p->step >= program->prims.n)
         return (int)byi_fail(load->err, BYOC_EINVAL,
-                             "%s: weights for step %u, which is not made yet",
+                             "%s: found weights for step %u, which is not made "
+                             "yet",
                              program->name, p->step);
     return (int)byi_dn_make_pack(load->program, p, program->prims.at[p->step],
                                  load->err);
@@ -52,7 +54,7 @@ static int drop(struct byi_load *load, uint32_t made)
 {
     if (made >= load->program->made.n)
         return (int)byi_fail(load->err, BYOC_EINVAL,
-                             "%s: constant %u is not made yet",
+                             "%s: found constant %u, which is not made yet",
                              load->program->name, made);
     byi_dn_drop(load->program, made);
     return 0;
@@ -72,16 +74,16 @@ const struct byi_operators byi_dn_operators = {
 
 /* --- loading -------------------------------------------------------------- */
 
-/* `size` and `id` are at the beginning of every version of the struct. */
+/* `size` and `id` come first in every version of the struct. */
 static enum byoc_status check_unit(const struct byi_unit *unit,
                                    struct byoc_error *err)
 {
     if (unit && unit->size == sizeof *unit && unit->id == byi_dn_unit_id)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINCOMPATIBLE,
-                    "the region's C was made for declarations %08x of %u "
-                    "bytes, this plug-in has %08x of %zu; compile the model "
-                    "again",
+                    "the region's C was compiled with declarations %08x of %u "
+                    "bytes, this plug-in has %08x of %zu bytes; compile the "
+                    "model again",
                     unit ? unit->id : 0, unit ? unit->size : 0, byi_dn_unit_id,
                     sizeof *unit);
 }
@@ -103,7 +105,7 @@ static enum byoc_status check_consts(const struct byi_unit *unit,
     return BYOC_OK;
 }
 
-/* A body for byi_guarded. */
+/* Called through byi_guarded. */
 static enum byoc_status run_unit(void *arg, struct byoc_error *err)
 {
     struct byi_program *p = arg;
@@ -121,7 +123,7 @@ static enum byoc_status run_unit(void *arg, struct byoc_error *err)
         p->made.n == unit->n_made)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
-                    "%s: its C made %u primitives and %u constants, and runs "
+                    "%s: its C made %u primitives and %u constants and runs "
                     "%u steps, expected %u, %u and %u",
                     unit->name, p->prims.n, p->made.n, p->steps.n,
                     unit->n_steps, unit->n_made, unit->n_steps);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/write.c: a program as C. Build.c has decided everything: which
- * primitives there are, with which post-ops, in which order, on which memory;
- * here it is written down, as one unit that calls the operators of operators.h:
+/* runtime_dnnl/write.c: writes a program as C. build.c has decided everything:
+ * primitives, post-ops, order and memory. The unit of C repeats it as calls of
+ * the operators of operators.h:
  *
- *     make_N   makes the primitive of step N and the constants it needs first
- *     step_N   says where its arguments are
+ *     make_N   makes the constants that step N needs first, and its primitive
+ *     step_N   lists the places of its arguments
  *     make_all, run_all  do so for all steps, in order
  *
- * Parameters are written by tables of their members. Same program, same bytes.
+ * Tables of members write the parameters. The output is deterministic.
  */
 #include "runtime_dnnl/build.h"
 
@@ -129,7 +129,7 @@ static const struct member rnn[] = {
 static const struct member post[] = {
     ENUM(byi_post, kind, post_kinds), MEMBER(byi_post, alpha, FLOAT),
     MEMBER(byi_post, beta, FLOAT), MEMBER(byi_post, desc, DESC)};
-/* its `from`, `step` and `arg` are known when it is written */
+/* `from`, `step` and `arg` are added when the recipe is written */
 static const struct member pack[] = {MEMBER(byi_pack, from, PLACE),
                                      MEMBER(byi_pack, src, DESC)};
 static const struct member copy[] = {MEMBER(byi_copy, from, PLACE),
@@ -147,8 +147,8 @@ static const struct member gates[] = {
     MEMBER(byi_gates, order, ORDER),    MEMBER(byi_gates, apart, BOOL),
     MEMBER(byi_gates, size, I64)};
 
-/* What the functions of struct byi_operators take; `from` is where constants
- * are made of. */
+/* The parameters of the functions of struct byi_operators; `from` is the offset
+ * of the place that a constant is made from. */
 #define OPERATOR(name) {#name, "byi_" #name, name, BYI_COUNT(name), SIZE_MAX},
 #define MAKER(name, spec, members, from)                                       \
     {                                                                          \
@@ -185,13 +185,13 @@ struct writer {
     struct byi_arena *arena;
     uint32_t *made; /* [made]: its number in the unit, or BYI_NOBODY */
     uint32_t n_made;
-    uint32_t *step;         /* [recipe]: the first step that needs it        */
-    int *arg;               /* [recipe]: as which argument                   */
-    bool *read;             /* [made]: by a step                             */
-    uint32_t *first, *next; /* [step], [recipe]: the recipes of a step */
+    uint32_t *step;         /* [recipe]: the first step that needs it */
+    int *arg;               /* [recipe]: the argument it is for       */
+    bool *read;             /* [made]: does a step read it?           */
+    uint32_t *first, *next; /* [step], [recipe]: lists of recipes     */
 };
 
-/* Inside a comment: nothing that ends it or begins another. */
+/* Text for a comment, without characters that would end or nest it. */
 static void add_comment(struct byi_text *t, const char *s)
 {
     for (; *s; s++) {
@@ -202,8 +202,8 @@ static void add_comment(struct byi_text *t, const char *s)
     }
 }
 
-/* Octal digits are three, so that what follows them is no part of them; "??"
- * would be a trigraph. */
+/* Octal escapes have three digits, so that a following digit is not part of
+ * them; "??" is escaped, since it may start a trigraph. */
 static void add_string(struct byi_text *t, const char *s)
 {
     byi_text_addf(t, "\"");
@@ -249,7 +249,7 @@ static void add_numbers(struct byi_text *t, uint32_t n, const int64_t *at)
     byi_text_addf(t, "}");
 }
 
-/* What a descriptor leaves open says nothing. */
+/* Members that the descriptor's kind leaves open are omitted. */
 static void add_desc(struct byi_text *t, const struct byi_desc *d)
 {
     static const int64_t none[1] = {0};
@@ -299,7 +299,7 @@ static void add_arg(struct byi_text *t, int arg)
         byi_text_addf(t, "%s", args[arg]);
 }
 
-/* Is it what a designated initialiser leaves out? */
+/* Is it the value that an omitted designated initialiser gives? */
 static bool is_zero(const struct member *m, const char *at)
 {
     switch (m->kind) {
@@ -309,7 +309,7 @@ static bool is_zero(const struct member *m, const char *at)
         return *(const uint32_t *)at == 0;
     case MEMBER_I64:
         return *(const int64_t *)at == 0;
-    case MEMBER_FLOAT: /* but -0.0f is written */
+    case MEMBER_FLOAT: /* writes -0.0f */
         return *(const float *)at == 0 && !signbit(*(const float *)at);
     case MEMBER_DESC:
         return ((const struct byi_desc *)at)->kind == BYI_DESC_ABSENT;
@@ -372,7 +372,8 @@ static void add_members(const struct writer *w, const struct member *members,
     }
 }
 
-/* --- which constants are made where --------------------------------------- */
+/* --- placing constants with steps ------------------------------------------
+ */
 
 static const struct byi_place *source_of(const struct byi_recipe *r)
 {
@@ -382,7 +383,7 @@ static const struct byi_place *source_of(const struct byi_recipe *r)
                : (const struct byi_place *)((const char *)r->params + from);
 }
 
-/* [made]: the recipe it comes from. */
+/* [made]: the recipe that makes it. */
 static uint32_t *recipes_of(const struct writer *w)
 {
     const struct byi_program *p = w->program;
@@ -393,8 +394,8 @@ static uint32_t *recipes_of(const struct writer *w)
     return of;
 }
 
-/* Every recipe stands with the first step that reads what it makes, or what is
- * made of that: constants come after those they are made of. */
+/* Assign every recipe to the first step that reads its constants, or constants
+ * made from them; recipes follow those of the constants they read. */
 static void place_recipes(struct writer *w)
 {
     const struct byi_program *p = w->program;
@@ -562,7 +563,7 @@ static void write_head(const struct writer *w, const char *symbol)
                   byi_dnnl_compat(), byi_dn_unit_text);
 }
 
-/* `static const uint64_t NAME[]`, nothing where there are none. */
+/* `static const uint64_t NAME[]`; omitted if empty. */
 static void write_sizes(struct byi_text *t, const char *name, uint32_t n,
                         const uint64_t *bytes)
 {

@@ -192,9 +192,9 @@ static void test_refused(void **state)
                                .bias = true};
     struct layer l = lstm;
     l.attrs = "\"clip\":3.0";
-    refuse(&l, "nn.lstm: found clip 3, oneDNN has none");
+    refuse(&l, "nn.lstm: found clip 3, which oneDNN lacks");
     l.attrs = "\"input_forget\":true";
-    refuse(&l, "nn.lstm: found input_forget, oneDNN has none");
+    refuse(&l, "nn.lstm: found input_forget, which oneDNN lacks");
     l.attrs = "\"activations\":[\"sigmoid\",\"tanh\",\"nn.relu\"]";
     refuse(&l, "nn.lstm: found activation nn.relu, oneDNN has only tanh there");
     l = lstm;
@@ -202,7 +202,7 @@ static void test_refused(void **state)
     refuse(&l, "nn.lstm: found peepholes");
     l = lstm;
     l.lengths = 2;
-    refuse(&l, "nn.lstm: found a sequence of length 4 in a time of 5");
+    refuse(&l, "nn.lstm: found a sequence of length 4 of 5 steps");
     l.lengths_vary = true;
     refuse(&l, "nn.lstm: found lengths that are not constant");
 
@@ -215,8 +215,8 @@ static void test_refused(void **state)
     refuse(&rnn, "nn.rnn: found activation scaled_tanh");
     rnn.attrs = "\"activations\":[\"tanh\",\"nn.relu\"]";
     rnn.directions = 2;
-    refuse(&rnn, "nn.rnn: found activations tanh and nn.relu, oneDNN has one "
-                 "for both directions");
+    refuse(&rnn, "nn.rnn: found activations tanh and nn.relu, expected the "
+                 "same one in both directions");
     l = lstm;
     l.bias_varies = true;
     refuse(&l, "nn.lstm: found a bias that is not constant");

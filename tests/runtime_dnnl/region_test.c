@@ -652,7 +652,7 @@ static void test_refusals(void **state)
     x = region_input(&g, 1, 2, 4, 4, -1);
     uint32_t w = region_const(&g, 2, 2, 3, 3, -1);
     region_kernel(&g, "nn.conv2d", "{\"padding\":[4,4,4,4]}", IDS(x, w));
-    refused(&g, region_end(&g), "lies wholly in the padding");
+    refused(&g, region_end(&g), "lies entirely in the padding");
     region_close(&g);
 }
 
