@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AlterOpLayout: give operators the layout their vendor wants.
- * requires: types; vendors                 breaks: nothing
- * leaves:   each operator with weights that a vendor would take in the layout
- *           that this vendor asks for, blocked ones ("NCHW16c") included; those
- *           around it in the same layout where that is cheaper; conversions,
- *           one a value, only where producer and consumer differ
+/* AlterOpLayout: give operators the layout that their backend prefers.
+ * requires: types; backends                breaks: nothing
+ * leaves:   each operator with weights in the layout that the backend which
+ *           would take it prefers, blocked ones ("NCHW16c") included; its
+ *           neighbours in the same layout where that is cheaper; at most one
+ *           conversion per value, where producer and consumer differ
  *
  *   %0 = nn.conv2d(%x, const[w]);        %0 = layout_transform(%x, ...);
  *   nn.relu(%0)                    ==>   %1 = nn.conv2d(%0, const[w'],
@@ -12,8 +12,8 @@
  *                                        %2 = nn.relu(%1);
  *                                        layout_transform(%2, ...)
  *
- * Without a vendor that has an opinion, and for shapes that are not known,
- * nothing changes. What carries layouts: transform/relayout.h.
+ * Nothing changes without a backend that has a preference, or for unknown
+ * shapes. transform/relayout.h propagates the layouts.
  */
 #include "partition.h"
 
@@ -22,7 +22,7 @@
 #include "core/ops/layout.h"
 #include "transform/relayout.h"
 
-/* What was asked before: calls of one operator on one signature. */
+/* Answers so far, by operator and signature. */
 struct asked {
     uint64_t hash;
     byi_id id; /* the first one */
@@ -38,8 +38,7 @@ struct asker {
     struct asked *buckets[256];
 };
 
-/* Does the call have weights, a layout as models come with, and known shapes?
- */
+/* Does the call have weights, known shapes, and the layout that models use? */
 static bool may_ask(const struct asker *a, byi_id id)
 {
     const struct byi_node *node = &a->f->nodes.at[id];
@@ -80,7 +79,7 @@ static bool same_call(const struct byi_func *f, const struct byi_node *a,
     return true;
 }
 
-/* A module of one function that makes this call alone. */
+/* Build a module of one function that makes only this call. */
 static enum byoc_status isolate(const struct asker *a, byi_id id,
                                 struct byi_module *alone,
                                 struct byoc_error *err)
@@ -110,7 +109,7 @@ static enum byoc_status isolate(const struct asker *a, byi_id id,
     return BYOC_OK;
 }
 
-/* The vendor whose composite the one call of `alone` became, or NULL. */
+/* The backend that took the one call of `alone` as a composite, or NULL. */
 static const struct byi_vendor *taker(const struct asker *a,
                                       const struct byi_module *alone,
                                       uint32_t *composite)
@@ -131,7 +130,7 @@ static const struct byi_vendor *taker(const struct asker *a,
     return NULL;
 }
 
-/* Group the lone call as a compile would, and ask the vendor that takes it. */
+/* Match the lone call as a compile would, and ask the backend that takes it. */
 static enum byoc_status ask(const struct asker *a, byi_id id,
                             struct byi_wish *wish, struct byoc_error *err)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AnnotateTarget: every call of a vendor's composite, and every projection of
- * one, is marked with its vendor.
- * requires: MergeComposite                 breaks: nothing
+/* AnnotateTarget: mark every call of a backend's composite, and every
+ * projection of its result, with the backend. requires: MergeComposite breaks:
+ * nothing
  *
  *   %1 = %0(%x)                    ==>     %1 = %0(%x) @[dnnl]
  *
- * The vendor is the composite's name up to the first '.'. What is marked
- * already keeps its mark, so running twice, or once for each vendor, is the
- * same as running once.
+ * The backend is the composite's name up to the first '.'. Existing marks are
+ * kept, so running twice, or once per backend, has the same result as running
+ * once.
  */
 #include "partition.h"
 

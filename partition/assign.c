@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assign.c: the cheapest assignment of units to native and vendors, as cuts. */
+/* assign.c: solves placement: the cheapest assignment of candidates to native
+ * kernels and backends, by minimum cuts. */
 #include "cost.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-/* Costs are whole picoseconds inside, so that sums are exact, and whether an
- * assignment is better does not depend on an order. */
+/* Costs are integers, in picoseconds, so that sums are exact and comparisons do
+ * not depend on the order of summation. */
 static int64_t ticks(double us)
 {
-    const double most = 1e15; /* of one part: 16 minutes */
+    const double most = 1e15; /* of one candidate: 16 minutes */
     const double t = us * 1e6;
     return t > most ? (int64_t)most : (int64_t)llround(t);
 }
@@ -51,12 +52,13 @@ struct expansion {
     const struct byi_choice *c;
     const uint32_t *label;
     uint32_t to;
-    uint32_t *node;           /* of each unit: 1 + its node; 0: it stays */
+    uint32_t *node;           /* of each unit: 1 + its node; 0: fixed */
     int64_t *to_cost, *stays; /* of each node */
 };
 
-/* A bond of a unit that may change with one that does not, or of two that
- * may: what it saves when both stay as they are, and when both change. */
+/* Add a pairwise term between a unit that may change its label and a fixed one,
+ * or between two that may: its saving if both keep their labels, and if both
+ * change. */
 static void add_bond(struct expansion *e, struct byi_network *net,
                      const struct byi_bond *bond)
 {
@@ -79,7 +81,7 @@ static void add_bond(struct expansion *e, struct byi_network *net,
         e->to_cost[node] += same;
 }
 
-/* Let label `to` take what makes the whole cheaper. */
+/* One expansion move: every unit may switch to label `to`. */
 static void expand(const struct byi_choice *c, uint32_t *label, uint32_t to)
 {
     struct byi_arena *arena = byi_arena_new();
@@ -109,7 +111,7 @@ static void expand(const struct byi_choice *c, uint32_t *label, uint32_t to)
     byi_arena_free(&arena);
 }
 
-/* --- all of it ------------------------------------------------------------ */
+/* --- the solver ----------------------------------------------------------- */
 
 static void improve(const struct byi_choice *c, uint32_t *label)
 {
@@ -123,7 +125,7 @@ static void improve(const struct byi_choice *c, uint32_t *label)
     } while (after < before && c->n_labels > 2);
 }
 
-/* Start with `first` where that is possible, else with the cheapest. */
+/* Start from label `first` where it is possible, else from the cheapest. */
 static void start(const struct byi_choice *c, uint32_t first, uint32_t *label)
 {
     for (uint32_t u = 0; u < c->n_units; u++) {
@@ -144,7 +146,7 @@ void byi_choose(const struct byi_choice *c, uint32_t *label)
     uint32_t *try = byi_arena_calloc(arena, c->n_units, sizeof *try);
     start(c, 0, label);
     improve(c, label);
-    /* from all native one expansion of the only vendor is all there is */
+    /* with one vendor a single expansion from all-native is exact */
     for (uint32_t l = 1; l < c->n_labels && c->n_labels > 2; l++) {
         start(c, l, try);
         improve(c, try);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AssignByCost: which vendor may take which node, decided by what it costs on
- * this machine; nothing where partitioning is greedy.
+/* AssignByCost: decide by measured cost which backend may take which node; no
+ * effect when partitioning is greedy.
  * requires: types                          breaks: nothing
  *
- * The module stays as it is: MergeComposite respects the assignment. The driver
- * decides (tuner/by_cost.c), since it takes running things, which no pass can.
+ * The module is unchanged: MergeComposite respects the assignment. The driver
+ * decides (tuner/by_cost.c), since measuring runs code, which no pass may.
  */
 #include "cost.h"
 

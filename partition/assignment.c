@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assignment.c: which vendor may take a node, where costs have decided. */
+/* assignment.c: the backend that may take a node, as decided by cost. */
 #include "cost.h"
 
 #include <assert.h>
 #include <string.h>
 
 struct place {
-    const char *vendor; /* NULL: nobody */
+    const char *vendor; /* NULL: native only */
     const char *why;    /* NULL: nothing was decided */
 };
 
@@ -74,7 +74,7 @@ void byi_assignment_move(struct byi_assignment *a, uint32_t func,
     struct places *p = &a->funcs[func];
     struct place *moved = byi_arena_calloc(a->arena, n, sizeof *moved);
     for (byi_id id = 0; id < n_old; id++)
-        if (p->at[id].why && (map[id] || id == 0)) /* else: it is gone */
+        if (p->at[id].why && (map[id] || id == 0)) /* else: removed */
             moved[map[id]] = p->at[id];
     p->at = moved;
     p->n = n;

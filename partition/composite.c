@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* composite.c: what a match becomes: a function with the matched operators, the
- * values outside as parameters, the constants inside. A branch of an `if` is a
- * function in it again, which captures what it reads from around.
+/* composite.c: builds a match's function: the matched operators as its body,
+ * outside values as parameters, constants inside. A branch of an `if` becomes a
+ * nested function, which captures the outside values that it reads.
  */
 #include "composite.h"
 
@@ -15,8 +15,8 @@ const char *byi_composite_op(const struct byi_node *node)
     return node->kind == BYI_CALL_OP ? byi_op(node->op)->name : "tuple";
 }
 
-/* What is being built, and nodes of the body: of each binding, of each
- * operator. */
+/* A composite under construction, with the body's node of each binding and of
+ * each operator. */
 struct inside {
     struct byi_module *m;
     const struct byi_match *match;
@@ -27,8 +27,8 @@ struct inside {
     byi_id result[BYI_MATCH_MAX_OPS];
 };
 
-/* The body's node for operand `value`; a value that is bound twice serves its
- * names in order. */
+/* The body's node for operand `value`. A value that is bound twice takes its
+ * bindings in order. */
 static byi_id find_operand(struct inside *in, byi_id value)
 {
     const struct byi_match *match = in->match;
@@ -60,7 +60,7 @@ static byi_id add_operand(const struct inside *in, struct byi_func *body,
                          node->type);
 }
 
-/* "nn.conv2d_add_nn.relu": which alternative matched. */
+/* "nn.conv2d_add_nn.relu": the alternative that matched. */
 static const char *join_ops(const struct inside *in)
 {
     const struct byi_match *match = in->match;
@@ -94,18 +94,18 @@ static uint32_t find_op(const struct byi_match *match, byi_id id)
     return k;
 }
 
-/* A function that is being filled: the composite's body, or a branch in it,
- * whose captures stand for values outside. */
+/* A function under construction: the composite's body, or a branch in it, whose
+ * captures stand for outside values. */
 struct filled {
     const struct byi_branch *branch; /* NULL: the body */
     const struct filled *outer;
     struct byi_func *f;
     struct inside *in;
-    BYI_VEC(byi_id) captured; /* values of the match, one for each parameter */
+    BYI_VEC(byi_id) captured; /* the match's value of each parameter */
 };
 
-/* What a value of the match is in the function: what it captures, an
- * operator's result, a field of one, an operand. */
+/* Map a value of the match into the function: a capture, an operator's result,
+ * a field of one, or an operand. */
 static enum byoc_status find_arg(const struct filled *to, byi_id value,
                                  byi_id *arg)
 {
@@ -132,7 +132,7 @@ static enum byoc_status find_arg(const struct filled *to, byi_id value,
                        to->in->err);
 }
 
-/* The branch reads `value`, of which it captures what is outside. */
+/* Record that the branch reads `value`, capturing it if it is outside. */
 static void note_read(struct filled *to, byi_id value)
 {
     const struct byi_match *match = to->in->match;
@@ -163,7 +163,7 @@ static void note_reads(struct filled *to)
 
 static enum byoc_status fill(struct filled *to);
 
-/* A branch that is filled already becomes a value of the function around. */
+/* Turn a finished branch into a value of the enclosing function. */
 static enum byoc_status close_branch(struct filled *to, uint32_t func,
                                      const byi_id *captures, byi_id *fn)
 {
@@ -179,7 +179,7 @@ static enum byoc_status close_branch(struct filled *to, uint32_t func,
     return BYOC_OK;
 }
 
-/* Branch `arg` of the `if` that is operator `op`. */
+/* Build branch `arg` of the `if` that is operator `op`. */
 static enum byoc_status add_branch(const struct filled *outer, byi_id op,
                                    uint32_t arg, byi_id *fn)
 {
@@ -206,8 +206,8 @@ static enum byoc_status add_branch(const struct filled *outer, byi_id op,
     return status;
 }
 
-/* A composite is the matched operator itself, not another one like it: sizes
- * that the operator makes up keep the names that they have outside. */
+/* The copy in a composite stands for the matched operator, so symbolic sizes
+ * that the operator introduces keep their names from outside. */
 static void keep_sizes(const struct filled *to, byi_id made,
                        const struct byi_node *node, int64_t minted)
 {
@@ -243,8 +243,8 @@ static enum byoc_status add_one(struct filled *to, uint32_t op)
     return BYOC_OK;
 }
 
-/* The operators that stand in this function. It recurses as deep as patterns
- * hold an `if` in an `if`. */
+/* Add the operators of this function. Recurses as deep as patterns nest `if`.
+ */
 static enum byoc_status fill(struct filled *to)
 {
     const struct byi_match *match = to->in->match;
@@ -263,7 +263,7 @@ enum byoc_status byi_composite_build(struct byi_module *m,
         .m = m, .match = match, .scratch = scratch, .err = err};
     *func = byi_func_new(m, NULL);
     struct byi_func *body = m->funcs.at[*func];
-    for (uint32_t pass = 0; pass < 2; pass++) /* parameters come first */
+    for (uint32_t pass = 0; pass < 2; pass++) /* parameters first */
         for (uint32_t i = 0; i < match->n_bound; i++)
             if (byi_composite_embeds(match, i) == (pass == 1))
                 inside.operand[i] =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* give_back.c: taking regions back, whole or in part. A region's function is
- * dissolved into the marked nodes it was made of, where it is called; what is
- * kept together becomes a function again, the rest plain operators. Every way
- * to lose a region ends here, so that each is noted in the same way.
+/* give_back.c: reverts regions, whole or in part. A region's function is
+ * inlined at its call as the marked nodes it was made of; the parts that are
+ * kept become functions again, the rest plain operators. Every reverted region
+ * passes through here, so that all are recorded in the ledger alike.
  *
  *   def @dnnl_0(%i0, Compiler="dnnl") {    def @dnnl_1(%i0, Compiler="dnnl") {
  *     %1 = %0(%i0);                          %0(%i0) }
@@ -28,20 +28,20 @@ void byi_give_back_node(const struct byi_module *m, struct byi_func *f,
     node->target = 0;
 }
 
-/* --- dissolving ---------------------------------------------------------- */
+/* --- inlining regions ---------------------------------------------------- */
 
 struct dissolver {
     struct byi_module *m;
     const struct byi_func *f;
     struct byi_func *fresh;
-    const struct byi_giving *const *of; /* by function; NULL: it stays       */
-    uint32_t n_regions;                 /* numbers in use in fresh           */
-    byi_id *map;                        /* by node of f: what it is in fresh */
+    const struct byi_giving *const *of; /* by function; NULL: keep          */
+    uint32_t n_regions;                 /* numbers in use in fresh          */
+    byi_id *map;                        /* by node of f: its node in fresh  */
     struct byi_arena *scratch;
     struct byoc_error *err;
 };
 
-/* What is done about the function that node `id` of f calls; NULL: nothing. */
+/* The decision about the function that node `id` of f calls, or NULL. */
 static const struct byi_giving *giving_of(const struct dissolver *d, byi_id id)
 {
     const struct byi_node *node = &d->f->nodes.at[id];
@@ -51,7 +51,7 @@ static const struct byi_giving *giving_of(const struct dissolver *d, byi_id id)
     return callee->kind == BYI_GLOBAL ? d->of[callee->index] : NULL;
 }
 
-/* The body of a region in place of its call, marked as its parts ask. */
+/* Inline the body of a region at its call, marked with its parts. */
 static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
                                       const struct byi_giving *giving)
 {
@@ -78,7 +78,7 @@ static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
     return BYOC_OK;
 }
 
-/* A field of a result that is a tuple in place now is what stands in it. */
+/* A field of a tuple that was inlined is the tuple's operand. */
 static bool take_field(struct dissolver *d, byi_id id)
 {
     const struct byi_node *node = &d->f->nodes.at[id];
@@ -106,7 +106,7 @@ static enum byoc_status dissolve_function(struct dissolver *d, uint32_t func)
                                  d->err));
     }
     d->fresh->result = d->map[d->f->result];
-    byi_sweep(d->m, d->fresh, d->scratch); /* tuples of results */
+    byi_sweep(d->m, d->fresh, d->scratch); /* drops the results' tuples */
     byi_func_replace(d->m, func, d->fresh);
     return BYOC_OK;
 }
@@ -119,7 +119,7 @@ static bool calls_any(const struct dissolver *d)
     return false;
 }
 
-/* --- giving back --------------------------------------------------------- */
+/* --- reverting ----------------------------------------------------------- */
 
 static void note(struct byi_ledger *ledger, const struct byi_module *m,
                  const struct byi_samples *samples,
@@ -176,8 +176,8 @@ enum byoc_status byi_give_back(struct byi_module *m,
 
 /* --- splitting ----------------------------------------------------------- */
 
-/* A try builds a part for real. Past this many the rest of a region goes back
- * untried. */
+/* A try asks the backend to build a part. After this many the rest of a region
+ * is reverted untried. */
 enum { MAX_TRIES = 128 };
 
 struct splitter {
@@ -188,12 +188,12 @@ struct splitter {
     struct byi_builds can;
     struct byi_arena *scratch;
     struct byoc_error *err;
-    uint32_t tries, last; /* last: the size of the part before */
-    const char *why;      /* the last that could not be built  */
+    uint32_t tries, last; /* last: size of the previous part   */
+    const char *why;      /* reason of the last failed build   */
     enum byoc_status status;
 };
 
-/* The calls from `first` on to `end`, and the fields of theirs, as fates. */
+/* The fates of calls first .. end-1 and of their fields. */
 static struct byi_fate *mark(struct splitter *s, uint32_t first, uint32_t end)
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
@@ -207,8 +207,8 @@ static struct byi_fate *mark(struct splitter *s, uint32_t first, uint32_t end)
     return fate;
 }
 
-/* A part of the region as a function of its own, made as PartitionGraph makes
- * one: out of a copy of the region. */
+/* Build a part of the region as a function, in the way of PartitionGraph, from
+ * a copy of the region. */
 static enum byoc_status take_part(struct splitter *s, uint32_t first,
                                   uint32_t end, uint32_t *part)
 {
@@ -252,14 +252,14 @@ static bool builds(struct splitter *s, uint32_t first, uint32_t end)
         return false;
     s->status = s->can.ask(s->can.ctx, s->m, part, &why, s->err);
     s->m->funcs.at[part]->dead = true;
-    s->m->funcs.at[part]->name = NULL; /* it was never there */
+    s->m->funcs.at[part]->name = NULL; /* discard it */
     s->why = why ? why : s->why;
     return s->status == BYOC_OK && !why;
 }
 
-/* How many calls from `first` on can be built together. Vendors that count
- * refuse the same number again and again: first the rest, then as many as last
- * time and one more, then by halves. */
+/* How many calls from `first` on can be built together. Backends with a size
+ * limit refuse the same number repeatedly, so try the rest, then the size of
+ * the last part plus one, then bisect. */
 static uint32_t longest(struct splitter *s, uint32_t first)
 {
     const uint32_t rest = s->n - first;
@@ -288,7 +288,7 @@ static void list_calls(struct splitter *s)
             s->calls[s->n++] = id;
 }
 
-/* Fields go where their tuple goes. */
+/* A field has the fate of its tuple. */
 static void settle(struct splitter *s, struct byi_giving *giving,
                    uint32_t n_parts, struct byi_fate *fate)
 {

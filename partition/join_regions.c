@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join_regions.c: what the fixed direction between vendors separated, joined
- * again where no path leads from one region to the other through a third
- * party. Exact, in windows of WINDOW regions: a region is tried with each of
- * its own window. Numbers follow every path, so whatever lies between two
- * regions of a window is a region of it or no region at all; and the whole
- * takes time linear in the graph.
+/* join_regions.c: joins regions that the fixed direction between backends
+ * separated, if no path leads from one to the other through a node that is not
+ * theirs. Exact within windows of WINDOW consecutive regions: a region is tried
+ * with those of its window. Numbers follow every path, so any region on a path
+ * between two regions of a window is in the window as well. Time is linear in
+ * the graph.
  *
- * Sets of regions are rows of bits, one bit for each region of the window.
+ * Sets of regions are bit rows, one bit per region of the window.
  */
 #include "partition.h"
 
@@ -16,9 +16,9 @@ enum { WINDOW = BYI_JOINED_TOGETHER, WORDS = WINDOW / 64 };
 
 typedef uint64_t row[WORDS];
 
-/* The regions of one window that a host node hangs by, through host nodes
- * alone. Those of earlier windows do not matter: what reads the node is in no
- * earlier window than the latest of them. */
+/* The regions of one window on which a host node depends through host nodes
+ * alone. Earlier windows do not matter: no reader of the node is in a window
+ * before the latest of them. */
 struct through {
     uint32_t window;
     row regions;
@@ -28,15 +28,15 @@ struct joiner {
     const struct byi_func *f;
     struct byi_arena *scratch;
     const uint32_t *target; /* of each region, 1 .. n */
-    uint32_t *into;         /* of each region: the one that it is now */
+    uint32_t *into;         /* of each region: the region it was joined to */
     uint32_t n;
-    row *direct; /* of each region: whom it reads */
-    row *hosted; /* ... whom it hangs by through host nodes alone */
-    /* of the window at hand, by bit */
+    row *direct; /* of each region: regions that it reads */
+    row *hosted; /* ... that it depends on through host nodes alone */
+    /* of the current window, by bit */
     uint32_t first, end; /* its regions */
-    row *before;         /* all that lead to it */
-    row *around;         /* ... through a third party; of when it was asked */
-    uint32_t *asked;     /* how many joins there had been then, and one */
+    row *before;         /* all regions on paths to it */
+    row *around;         /* ... through a third region; cached */
+    uint32_t *asked;     /* 1 + the number of joins when it was cached */
     uint32_t joins;
 };
 
@@ -74,11 +74,11 @@ static void unite(uint64_t *into, const uint64_t *from)
         into[i] |= from[i];
 }
 
-/* --- who reads whom --------------------------------------------------------
+/* --- dependences ------------------------------------------------------------
  */
 
-/* The latest window that an operand of `node` is or hangs in; UINT32_MAX for
- * none. */
+/* The latest window that an operand of `node` is in or depends on; UINT32_MAX
+ * for none. */
 static uint32_t last_window(const struct joiner *j, const struct byi_node *node,
                             const struct through *const *hangs)
 {
@@ -95,8 +95,8 @@ static uint32_t last_window(const struct joiner *j, const struct byi_node *node,
     return last;
 }
 
-/* What host node `id` hangs by, NULL for nothing: what its one operand does,
- * or a set of its own. */
+/* The regions that host node `id` depends on, NULL for none: its operand's set
+ * if it has one operand, else a set of its own. */
 static const struct through *hang_host(const struct joiner *j, byi_id id,
                                        const struct through *const *hangs)
 {
@@ -167,8 +167,8 @@ static bool is_whole(const struct joiner *j, uint32_t region)
     return j->into[region] == region;
 }
 
-/* All that lead to `region` through those that it reads; `around`: but for
- * those that it reads itself and are led to by nobody else of them. */
+/* All regions that lead to `region` through the regions it reads; `around`:
+ * without those that it reads directly only. */
 static void gather(const struct joiner *j, uint32_t region, bool around,
                    uint64_t *out)
 {
@@ -203,7 +203,7 @@ static bool may_join(struct joiner *j, uint32_t a, uint32_t b)
            !has(around(j, a), bit_of(b));
 }
 
-/* Whoever hung by b hangs by a now. */
+/* Dependences on b become dependences on a. */
 static void rename_bit(uint64_t *r, uint32_t a, uint32_t b)
 {
     if (!has(r, b))
@@ -236,7 +236,7 @@ static void join(struct joiner *j, uint32_t a, uint32_t b)
     }
 }
 
-/* Until no two can be joined: a join may make another one possible. */
+/* Repeat until no pair can be joined: a join may enable another. */
 static void join_window(struct joiner *j)
 {
     uint32_t joins;

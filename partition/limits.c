@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits.c: which of the marked regions stay. One that only moves data is never
- * worth its borders; the user may ask for a least size, and for no more than so
- * many. All regions of a module are looked at together, those that are
- * functions already included, so that the limit on their number holds for the
- * module and running again changes nothing.
+/* limits.c: decides which marked regions to keep. A region that only moves data
+ * never pays for its borders; the user may set a minimum size and a maximum
+ * number. All regions of a module are considered together, including those that
+ * are functions already, so that the maximum holds for the module and a second
+ * run changes nothing.
  */
 #include "partition.h"
 
@@ -12,7 +12,7 @@
 
 /* A region: marked nodes of a function, or a vendor's function. */
 struct candidate {
-    uint32_t func, number; /* number 0: a function, which stays */
+    uint32_t func, number; /* number 0: already a function, kept */
     bool computes, dropped, noted;
     uint32_t n_composites;
     BYI_VEC(uint32_t) sources; /* distinct after finish() */
@@ -30,9 +30,9 @@ struct limiter {
     BYI_VEC(struct candidate) list;
 };
 
-/* --- what there is -------------------------------------------------------- */
+/* --- the regions ---------------------------------------------------------- */
 
-/* ... in the branches of an `if` too, as deep as these nest. */
+/* Recurses into the branches of an `if`, as deep as these nest. */
 static bool composite_computes(const struct byi_module *m,
                                const struct byi_func *body)
 {
@@ -48,7 +48,7 @@ static bool composite_computes(const struct byi_module *m,
     return false;
 }
 
-/* Call `node` of f, of a composite. */
+/* Add call `node` of f, which calls a composite. */
 static void add_member(const struct limiter *l, struct candidate *c,
                        const struct byi_func *f, const struct byi_node *node)
 {
@@ -112,7 +112,7 @@ static void list_made(struct limiter *l, uint32_t func)
     BYI_PUSH(&l->list, made);
 }
 
-/* --- what stays ------------------------------------------------------------
+/* --- decisions --------------------------------------------------------------
  */
 
 static void drop(struct candidate *c, enum byi_reason reason,
@@ -123,7 +123,7 @@ static void drop(struct candidate *c, enum byi_reason reason,
     c->detail = detail;
 }
 
-/* Nodes of the model; composites, where a text has no such nodes. */
+/* The number of model nodes; of composites, for text without model nodes. */
 static uint32_t size_of(const struct candidate *c)
 {
     return c->sources.n ? c->sources.n : c->n_composites;
@@ -152,8 +152,8 @@ static void check_size(struct limiter *l, struct candidate *c)
                               c->flops, limits->min_flops));
 }
 
-/* Functions, which stay, then the most work first; of equals the one that was
- * there first. */
+/* Existing functions first, then by descending work; ties by first appearance.
+ */
 static int compare_work(const void *a, const void *b)
 {
     const struct candidate *x = *(void *const *)a, *y = *(void *const *)b;
@@ -188,7 +188,7 @@ static void check_number(struct limiter *l)
                                   n, i + 1, most));
 }
 
-/* --- what goes -------------------------------------------------------------
+/* --- dropping regions -------------------------------------------------------
  */
 
 static void note(struct limiter *l, const struct candidate *c, uint32_t target)
@@ -205,7 +205,7 @@ static void note(struct limiter *l, const struct candidate *c, uint32_t target)
     byi_ledger_region(byi_ledger_of(l->ctx), &region);
 }
 
-/* The regions of a function, which are the list from `first` on. */
+/* Unmark dropped regions of a function; they start at `first` in the list. */
 static void unmark(struct limiter *l, uint32_t first, uint32_t func)
 {
     struct byi_func *f = l->m->funcs.at[func];

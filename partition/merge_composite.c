@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MergeComposite: what matches a row of a vendor's table becomes one call of
- * a composite, a function literal that the vendor can really build.
+/* MergeComposite: replace each match of a backend's pattern by a call of a
+ * composite, a function literal that the backend has agreed to build.
  * requires: types                          breaks: nothing
  *
  *   %0 = nn.conv2d(%x, const[w]);          %0 = fn (%src, Composite="v.conv") {
@@ -9,10 +9,10 @@
  *                                          };
  *                                          %0(%x)
  *
- * Rows take turns in the table's order; each visits the nodes that are left
- * from the outputs back, so that the longest chain is seen first. The
- * predicate and the probe are asked while grouping: where they refuse, another
- * match may take the nodes.
+ * Patterns are tried in the table's order; each visits the unclaimed nodes from
+ * the outputs back, so that the longest chain matches first. The predicate and
+ * the probe are asked during matching: if they refuse, another match may take
+ * the nodes.
  */
 #include "composite.h"
 #include "cost.h"
@@ -20,10 +20,10 @@
 #include <assert.h>
 #include <string.h>
 
-/* A function that a match has taken as a branch. */
+/* The mark of a function that a match has claimed as a branch. */
 #define BRANCH UINT32_MAX
 
-/* A match that was taken: the composite's function and its call's operands. */
+/* An accepted match: the composite's function and the operands of its call. */
 struct group {
     uint32_t func;
     uint32_t n_args;
@@ -43,12 +43,12 @@ struct merger {
     const struct byi_vendor *vendor;
     const struct byi_samples *samples; /* NULL: no input varies */
     struct byi_uses uses;
-    uint32_t *claimed;         /* of each node: 1 + its group, BRANCH */
-    struct merger *const *all; /* of each function; NULL: it has none     */
-    uint32_t n_all;            /* 0: only this one is looked at           */
-    uint32_t n_fns;            /* literals that are this function         */
-    uint16_t *roots;           /* what each node is, byi_root_of */
-    bool *fits;                /* a row fits at the node */
+    uint32_t *claimed;         /* of each node: 1 + its group, or BRANCH  */
+    struct merger *const *all; /* by function; NULL: not merged           */
+    uint32_t n_all;            /* 0: only this function is examined       */
+    uint32_t n_fns;            /* literals of this function left          */
+    uint16_t *roots;           /* byi_root_of of each node */
+    bool *fits;                /* does any pattern fit at the node? */
     bool here[BYI_N_ROOTS];
     BYI_VEC(struct group) groups;
     enum byoc_status status;
@@ -78,7 +78,7 @@ static bool is_inner_get(const struct merger *g, const struct byi_match *match,
            is_op_of(match, node->args[0]);
 }
 
-/* A branch that only an `if` inside reads. */
+/* Is it a branch that only an `if` of the match reads? */
 static bool is_inner_fn(const struct merger *g, const struct byi_match *match,
                         byi_id id)
 {
@@ -92,8 +92,8 @@ static bool is_inner_fn(const struct merger *g, const struct byi_match *match,
     return g->uses.first[id] < end;
 }
 
-/* Only the match reads `id`: its operators, or fields and branches that only
- * they read. */
+/* Is `id` read only by operators of the match, or by fields and branches that
+ * are private to it? */
 static bool is_private(const struct merger *g, const struct byi_match *match,
                        byi_id id)
 {
@@ -114,8 +114,8 @@ static struct merger *merger_of(const struct merger *g,
     return in->func < g->n_all ? g->all[in->func] : NULL;
 }
 
-/* The operators in the branches of the match, and the branches: only the match
- * sees them, unless a branch is read as a value. */
+/* Check the branches of the match and the operators in them: only the match
+ * sees those, unless a branch is also read as a value. */
 static const char *find_branch_leak(const struct merger *g,
                                     const struct byi_match *match, byi_id op)
 {
@@ -136,9 +136,9 @@ static const char *find_if_leak(const struct merger *g,
     return NULL;
 }
 
-/* Nobody outside reads what lies inside, and nothing inside is taken: NULL, or
- * what is wrong. With the root as the only way out, no path can leave a match
- * and come back. */
+/* Check that no outside node reads an inner value and that no inner node is
+ * claimed. Returns NULL or the reason. Since the root is then the only way out,
+ * no path can leave the match and return. */
 static const char *find_leak(const struct merger *g,
                              const struct byi_match *match)
 {
@@ -158,7 +158,7 @@ static const char *find_leak(const struct merger *g,
     return NULL;
 }
 
-/* Whether the list names the node, as the IR or the model does. */
+/* Does the list name the node, by operator or by model node? */
 static bool is_named(const struct merger *g, const char *const *list,
                      const struct byi_node *node)
 {
@@ -184,7 +184,7 @@ static bool has_nested(const struct byi_node *node)
     return false;
 }
 
-/* The shape of a value for the sizes of a round; NULL: it has none. */
+/* The shape of a value with the sizes of a round; NULL if unknown. */
 static const struct byi_type *sample_of(const struct merger *g,
                                         const struct byi_match *match,
                                         byi_id value, uint32_t round)
@@ -208,7 +208,7 @@ static bool is_sampled(const struct merger *g, const struct byi_match *match,
     return false;
 }
 
-/* What to say of a tensor whose shape no sizes of the inputs tell. */
+/* The message for a tensor whose shape no tried sizes determine. */
 static const char *say_dynamic(const struct merger *g, const char *what)
 {
     const char *fault = g->samples ? byi_sample_fault(g->samples) : NULL;
@@ -222,7 +222,7 @@ static const char *say_dynamic(const struct merger *g, const char *what)
         what, byi_sample_text(g->samples, 0), fault);
 }
 
-/* Why the assignment gives an operator of the match to somebody else. */
+/* Why the assignment places an operator of the match elsewhere. */
 static const char *assigned_away(const struct merger *g,
                                  const struct byi_match *match, byi_id op)
 {
@@ -231,7 +231,7 @@ static const char *assigned_away(const struct merger *g,
                              in ? op - in->first : op, g->vendor->name);
 }
 
-/* What can be said without asking the vendor; NULL when all is well. */
+/* Reasons to refuse without asking the backend; NULL if there are none. */
 static const char *refuse(const struct merger *g, const struct byi_match *match,
                           enum byi_reason *reason)
 {
@@ -291,8 +291,8 @@ static const struct byi_sources *join_sources(const struct merger *g,
     return joined;
 }
 
-/* One literal less is function `of`; nothing else may take what is in the last
- * one. */
+/* Drop one literal of function `of`. With the last one, claim the nodes inside
+ * it. */
 static void claim_literal(struct merger *of)
 {
     if (!of || --of->n_fns > 0)
@@ -301,7 +301,7 @@ static void claim_literal(struct merger *of)
         of->claimed[id] = BRANCH;
 }
 
-/* A branch belongs to its `if`, and an `if` in it with it. */
+/* Claim the branches of an `if`, and recursively those of any `if` inside. */
 static void claim_branches(struct merger *g, const struct byi_match *match,
                            byi_id id)
 {
@@ -344,8 +344,8 @@ static void claim(struct merger *g, const struct byi_match *match,
     }
 }
 
-/* The types of a composite's parameters for the sizes of a round; NULL: a value
- * of the match has no shape then. */
+/* The types of a composite's parameters with the sizes of a round; NULL if a
+ * value of the match has no shape then. */
 static const struct byi_type *const *param_types(const struct merger *g,
                                                  const struct byi_match *match,
                                                  uint32_t round)
@@ -377,8 +377,8 @@ static bool varies(const struct byi_match *match)
     return false;
 }
 
-/* Ask for the sizes of every round that the match has shapes for: it is taken
- * where all are. */
+/* Probe with the sizes of every round that determines the match's shapes;
+ * accept the match only if all probes do. */
 static enum byoc_status probe_samples(struct merger *g,
                                       const struct byi_match *match,
                                       uint32_t func, const uint32_t *none,
@@ -456,10 +456,11 @@ static bool take(const struct byi_match *match, void *ctx)
     return false;
 }
 
-/* --- the walk ---------------------------------------------------------------
+/* --- matching ---------------------------------------------------------------
  */
 
-/* One row, from the outputs back: the longest chain is seen first. */
+/* One pattern, from the outputs back, so that the longest chain matches first.
+ */
 static void match_row(struct merger *g, const struct byi_pattern *row)
 {
     const uint32_t *reach = NULL;
@@ -478,7 +479,7 @@ static void match_row(struct merger *g, const struct byi_pattern *row)
     }
 }
 
-/* The node and what it reads: "add(nn.conv2d, const)". */
+/* The node and its operands: "add(nn.conv2d, const)". */
 static const char *say_call(const struct merger *g, const struct byi_node *node)
 {
     enum { MAX_SHOWN = 8 };
@@ -497,8 +498,8 @@ static const char *say_call(const struct merger *g, const struct byi_node *node)
     return call;
 }
 
-/* Why no row fits the node. The operator is named as the IR has it: passes may
- * have made another one of the model's. */
+/* Why no pattern fits the node. Names the IR operator, since passes may have
+ * replaced the model's. */
 static const char *say_unmatched(const struct merger *g,
                                  const struct byi_node *node)
 {
@@ -514,7 +515,7 @@ static const char *say_unmatched(const struct merger *g,
                             say_call(g, node), op);
 }
 
-/* Where no row fits at all, this is the reason. */
+/* Record the reason for nodes at which no pattern fits. */
 static void note_unmatched(struct merger *g)
 {
     const struct byi_pattern_table *table = g->vendor->table;
@@ -528,7 +529,7 @@ static void note_unmatched(struct merger *g)
     }
 }
 
-/* A vendor that takes no part takes nothing. */
+/* Record that a backend takes no part. */
 static void note_out(const struct merger *g)
 {
     for (byi_id id = 0; id < g->f->nodes.n && g->ledger; id++) {
@@ -552,8 +553,8 @@ static void start(struct merger *g)
     }
 }
 
-/* What the vendor takes of some functions: groups and claimed of each. Rows in
- * the table's order, each over all that is left. */
+/* Find what the backend takes of some functions: their groups and claims.
+ * Patterns in the table's order, each over all nodes that are left. */
 static enum byoc_status find_groups(const struct byi_vendor *vendor,
                                     struct merger *const *list, uint32_t n)
 {
@@ -644,7 +645,7 @@ enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
     return g.status;
 }
 
-/* A function that an `if` was taken with. */
+/* A function that a match claimed as a branch of its `if`. */
 static bool is_branch(const struct merger *g)
 {
     return g->f->nodes.n > 0 && g->claimed[0] == BRANCH;
@@ -661,7 +662,7 @@ static enum byoc_status rebuild_all(struct merger *const *list, uint32_t n)
     return BYOC_OK;
 }
 
-/* How many literals each function is, itself in its own body aside. */
+/* Count the literals of each function, except those in its own body. */
 static void count_fns(struct merger *const *all, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -678,7 +679,7 @@ static enum byoc_status merge_for(struct byi_module *m,
                                   struct byi_arena *scratch,
                                   struct byoc_error *err)
 {
-    const uint32_t n_all = m->funcs.n; /* composites made here need no visit */
+    const uint32_t n_all = m->funcs.n; /* skip composites made here */
     struct merger **all = byi_arena_calloc(scratch, n_all, sizeof *all);
     struct merger **list = byi_arena_calloc(scratch, n_all, sizeof *list);
     const struct byi_samples *samples = byi_samples_new(m, ctx, scratch);
@@ -720,7 +721,7 @@ static enum byoc_status merge_composite(struct byi_module *m,
     for (uint32_t v = 0; vendors && v < vendors->n; v++)
         BYI_TRY(merge_for(m, &vendors->at[v], ctx, scratch, err));
     if (vendors)
-        vendors->assignment = NULL; /* it was for this module */
+        vendors->assignment = NULL; /* it applied to this module */
     return BYOC_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MergeRegions: nodes of one vendor become as few regions as there can be
- * without two regions depending on each other.
+/* MergeRegions: merge the nodes of each backend into as few regions as possible
+ * without cyclic dependences between regions.
  * requires: AnnotateTarget                 breaks: nothing
  *
  *   %1 = %0(%x) @[dnnl]                    %1 = %0(%x) @[dnnl.1]
@@ -8,15 +8,15 @@
  *   %4 = %3(%1) @[dnnl]                    %4 = %3(%1) @[dnnl.1]
  *   %6 = %5(%2) @[dnnl]                    %6 = %5(%2) @[dnnl.2]
  *
- * Every node gets a level: how often the best path to it must leave a vendor
- * and come back. A vendor's node is as deep as its deepest operand, one more
- * where that operand is somebody else's. All nodes of one vendor on one level
- * are a region. Paths never go back to a lower level, and within a level they
- * cross from vendor to vendor in one fixed direction only, so no two regions
- * depend on each other; and for one vendor two levels can never be merged,
- * since a node of the higher one hangs by a foreign node on the lower one. With
- * several vendors the fixed direction can separate what could stay together:
- * join_regions.c merges such pairs while the condensed graph stays acyclic.
+ * Every node gets a level: how often the best path to it must leave a backend
+ * and return. A backend's node has the level of its deepest operand, plus one
+ * if that operand is foreign. The nodes of one backend on one level form a
+ * region. Paths never descend to a lower level, and within a level they cross
+ * between backends in one fixed direction, so no two regions depend on each
+ * other. With one backend, two levels can never be merged, since a node of the
+ * higher one depends on a foreign node on the lower one. With several, the
+ * fixed direction can separate regions unnecessarily: join_regions.c merges
+ * such pairs while the condensed graph stays acyclic.
  */
 #include "partition.h"
 
@@ -26,7 +26,7 @@ struct regions {
     struct byi_func *f;
     struct byi_arena *scratch;
     uint32_t n_targets;
-    /* by level, then vendor: the region, 0 for none */
+    /* by level, then vendor: the region, or 0 */
     BYI_VEC(uint32_t) places;
     uint32_t n;       /* regions, numbered from 1 */
     uint32_t *target; /* of each region; where there are several vendors */
@@ -43,7 +43,7 @@ static uint32_t region_at(struct regions *r, uint32_t level, uint32_t target)
     return r->places.at[place];
 }
 
-/* What node `id` asks of its readers, from what its operands ask of it. */
+/* The level that node `id` requires of its readers, from its operands'. */
 static void find_level(struct regions *r, byi_id id, uint32_t *asked)
 {
     struct byi_node *node = &r->f->nodes.at[id];
@@ -69,25 +69,24 @@ static void find_level(struct regions *r, byi_id id, uint32_t *asked)
     node->region = region_at(r, level, target);
 }
 
-/* One walk over the nodes, which is what this costs in a large graph.
- * asked[id * n_targets + t]: twice the least level on which a node of vendor t
- * may stand that reads node id, and one where id is t's own: a foreign reader
- * breaks the region, its own readers of vendor t come one level later. */
+/* One pass over the nodes, the main cost for a large graph.
+ * asked[id * n_targets + t] is twice the least level of a node of vendor t that
+ * reads node id, plus one if id is t's own: after a foreign reader, t's own
+ * readers are one level higher. */
 static void assign_levels(struct regions *r)
 {
     enum { AHEAD = 32 };
     uint32_t *asked = byi_arena_calloc(
         r->scratch, (size_t)r->f->nodes.n * r->n_targets, sizeof *asked);
     for (byi_id id = 0; id < r->f->nodes.n; id++) {
-        /* across the end of a page, where the processor stops guessing */
+        /* prefetch across the end of a page, where the hardware stops */
         if (id + AHEAD < r->f->nodes.n)
             __builtin_prefetch(&r->f->nodes.at[id + AHEAD], 1);
         find_level(r, id, asked);
     }
 }
 
-/* Number the regions in the order of (level, vendor): every path goes from a
- * lower number to a higher one. */
+/* Number the regions by (level, vendor), so that every path ascends. */
 static void order_regions(struct regions *r)
 {
     uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);
@@ -103,14 +102,14 @@ static void order_regions(struct regions *r)
         r->f->nodes.at[id].region = fresh[r->f->nodes.at[id].region];
 }
 
-/* --- numbers in order again ---------------------------------------------- */
+/* --- topological order --------------------------------------------------- */
 
-/* Kahn's sort of the condensed graph. Units are regions 1..n, then nodes: of
- * these those on the host count. */
+/* Kahn's topological sort of the condensed graph. Units are regions 1..n, then
+ * nodes, of which only host nodes count. */
 struct sorter {
     const struct regions *r;
     struct byi_uses uses;
-    uint32_t *waiting; /* by unit: operands that were not reached */
+    uint32_t *waiting; /* by unit: operands not yet reached */
     uint32_t *queue, n_queued;
     uint32_t *first; /* members of each region: at[first[r]..first[r + 1]) */
     byi_id *at;
@@ -163,8 +162,7 @@ static void release_readers(struct sorter *s, uint32_t unit, byi_id id)
     }
 }
 
-/* Number the regions anew, so that every path goes from a lower number to a
- * higher one. */
+/* Renumber the regions so that every path ascends. */
 static void sort_regions(struct regions *r)
 {
     const size_t n_units = (size_t)r->n + 1 + r->f->nodes.n;
@@ -195,12 +193,12 @@ static void sort_regions(struct regions *r)
     }
 }
 
-/* What the fixed direction separated. Where there are more regions than are
- * looked at together, they are sorted and looked at again, until all are looked
- * at together or hardly any was joined. */
+/* Join regions that the fixed direction separated. If there are more regions
+ * than one window holds, sort and repeat until one window holds all or few were
+ * joined. */
 static void join_all(struct regions *r)
 {
-    enum { MOST = 4 }; /* times, so that it stays linear */
+    enum { MOST = 4 }; /* repetitions, to stay linear */
     bool again = true;
     for (uint32_t i = 0; again && i < MOST; i++) {
         const uint32_t n = r->n;
@@ -216,7 +214,7 @@ static void join_all(struct regions *r)
     }
 }
 
-/* Numbers without gaps, in the order of first appearance. */
+/* Renumber without gaps, in the order of first appearance. */
 static void renumber(struct regions *r)
 {
     uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mincut.c: a minimum cut by blocking flows (Dinic 1970), without recursion, in
+/* mincut.c: minimum cut by blocking flows (Dinic 1970), without recursion, in
  * memory linear in the network.
  */
 #include "cost.h"
 
 #include <string.h>
 
-/* Arcs are in pairs: i and i ^ 1 are each other's way back. */
+/* Arcs come in pairs: i ^ 1 is the reverse of i. */
 struct arc {
     uint32_t to, next; /* next: 1 + the next arc out of the same node */
-    int64_t left;      /* capacity that is not used */
+    int64_t left;      /* residual capacity */
 };
 
 struct byi_network {
     uint32_t n;      /* nodes; the source is n, the sink n + 1 */
     uint32_t *first; /* of each node: 1 + its first arc */
     uint32_t *level, *at, *queue;
-    int64_t paid; /* whichever side nodes are on */
+    int64_t paid; /* cost that is due for either side */
     BYI_VEC(struct arc) arcs;
 };
 
@@ -64,7 +64,7 @@ void byi_network_side(struct byi_network *net, uint32_t node, int64_t source,
         byi_network_join(net, net->n, node, sink - both, 0);
 }
 
-/* Levels by breadth from the source, 1 up; 0: not reached. */
+/* Breadth-first levels from the source, starting at 1; 0: not reached. */
 static bool find_levels(struct byi_network *net)
 {
     uint32_t n = 0;
@@ -84,8 +84,8 @@ static bool find_levels(struct byi_network *net)
     return net->level[net->n + 1] != 0;
 }
 
-/* The path in net->queue (arcs, 1 + index) reaches the sink: use it up. Returns
- * how much of it still stands before its first full arc. */
+/* Saturate the path in net->queue (arcs, 1 + index), which reaches the sink.
+ * Returns the length of the path before its first saturated arc. */
 static uint32_t use_path(struct byi_network *net, uint32_t n)
 {
     int64_t flow = INT64_MAX;
@@ -104,7 +104,7 @@ static uint32_t use_path(struct byi_network *net, uint32_t n)
     return full;
 }
 
-/* Use up every path that goes up one level with each arc. */
+/* Find a blocking flow: saturate every path along ascending levels. */
 static void block(struct byi_network *net)
 {
     uint32_t n = 0, from = net->n;
@@ -133,7 +133,7 @@ static void block(struct byi_network *net)
     }
 }
 
-/* What flows into the sink, whose own arcs all lead back. */
+/* The flow into the sink, all of whose own arcs are reverse arcs. */
 static int64_t flow_of(const struct byi_network *net)
 {
     int64_t flow = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* partition/partition.h: which vendor gets which part of a module, and why.
- * The four passes of BYOC, the vendors they ask, the ledger they write.
+/* partition/partition.h: placement of a module on backends: BYOC's four passes,
+ * the backends that they ask and the ledger that they write.
  */
 #ifndef BYI_PARTITION_H
 #define BYI_PARTITION_H
@@ -19,34 +19,35 @@ extern const struct byi_pass byi_pass_annotate_target; /* annotate_target.c */
 extern const struct byi_pass byi_pass_merge_regions;   /* merge_regions.c */
 extern const struct byi_pass byi_pass_partition_graph; /* partition_graph.c */
 
-/* The body of the composite that node `call` of f calls; NULL when it calls
- * none. Composites that capture values are nobody's: they are left alone. */
+/* The body of the composite that node `call` of f calls; NULL if it calls none.
+ * A function that captures values is never a backend's composite. */
 const struct byi_func *byi_composite_of(const struct byi_module *m,
                                         const struct byi_func *f,
                                         const struct byi_node *call);
 
-/* Make functions of the marked regions of function `func`, whatever the limits
- * say; composites outside of regions become plain operators. */
+/* Turn the marked regions of function `func` into functions, regardless of the
+ * limits; composites outside of regions become plain operators. */
 enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
                                         struct byi_arena *scratch,
                                         struct byoc_error *err);
 
-/* join_regions.c: join regions 1 .. n of f, of one vendor each, where no path
- * leads from one to the other through anybody else: all there are of so many
- * that follow one another by number. Numbers must follow every path. Returns
- * for each the region that it is part of; in `scratch`. */
+/* join_regions.c: join regions 1 .. n of f, each of one vendor, if no path
+ * leads from one to the other through a foreign node. Exact among
+ * BYI_JOINED_TOGETHER consecutive regions. Numbers must ascend along every
+ * path. Returns for each region the one that it now belongs to; in `scratch`.
+ */
 enum { BYI_JOINED_TOGETHER = 512 };
 const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
                                  const uint32_t *target,
                                  struct byi_arena *scratch);
 
-/* limits.c: marks of regions that only move data, or that the context's limits
- * do not allow, are taken back and noted. Every function's marks are
- * MergeRegions': numbers from 1 to at most its nodes. */
+/* limits.c: unmark, and record in the ledger, regions that only move data or
+ * that the context's limits exclude. Marks must be MergeRegions': in each
+ * function numbered from 1 to at most its number of nodes. */
 void byi_limit_regions(struct byi_module *m, struct byi_pass_context *ctx,
                        struct byi_arena *scratch);
 
-/* --- vendors.c: loaded backends as the compiler sees them ---------------- */
+/* --- vendors.c: loaded backends as the compiler sees them ----------------- */
 
 struct byi_vendor {
     const char *name;
@@ -57,14 +58,14 @@ struct byi_vendor {
     enum byi_reason out_reason;
 };
 
-/* Which regions are worth having. Zero fields are no limits. */
+/* Which regions to keep. Zero members are no limits. */
 struct byi_limits {
     uint32_t min_nodes; /* of the model */
     double min_flops;
     uint32_t max_regions; /* of the module: those with the most flops stay */
 };
 
-/* What partitioning may use and do, in order of preference. */
+/* The backends and options of partitioning, in order of preference. */
 struct byi_vendors {
     uint32_t n;
     struct byi_vendor *at;
@@ -73,9 +74,9 @@ struct byi_vendors {
     const char *const *exclude; /* node names or operators, NULL-ended */
     const char *const *only;    /* the same; empty or NULL: all */
     struct byi_probe_cache *cache;
-    struct byi_assignment *assignment; /* by cost; NULL: any vendor may take
-                                          any node                          */
-    /* Decides the assignment, when partitioning starts; NULL: nobody does. */
+    struct byi_assignment *assignment; /* by cost; NULL: greedy, any vendor may
+                                          take any node                     */
+    /* Decides the assignment when partitioning starts; NULL: greedy. */
     enum byoc_status (*decide)(void *decide_ctx, struct byi_module *m,
                                struct byi_pass_context *ctx,
                                struct byoc_error *err);
@@ -83,18 +84,18 @@ struct byi_vendors {
 };
 BYI_CONTEXT_ENTRY(vendors)
 
-/* Constants of the module as a vendor is lent them: views[0 .. n-1] of
- * consts[0 .. n-1], in `arena`; the data stays the module's. */
+/* Constants of the module as they are lent to a vendor: views[0 .. n-1] of
+ * consts[0 .. n-1], in `arena`; the module keeps the data. */
 struct byoc_view *byi_const_views(const struct byi_module *m,
                                   const uint32_t *consts, uint32_t n,
                                   struct byi_arena *arena);
 
-/* What a vendor's probe said of a composite. Strings live as long as the
+/* The answer of a vendor's probe about a composite. Strings live as long as the
  * struct byi_vendors. */
 struct byi_probed {
-    const char *refused; /* why not; NULL: it can be built */
-    const char *impl;    /* the implementation it chose, "" when not said */
-    bool reference;      /* that is a slow reference implementation */
+    const char *refused; /* the reason; NULL: it can be built        */
+    const char *impl;    /* the chosen implementation, "" if unknown */
+    bool reference;      /* is that a slow reference implementation? */
 };
 
 enum byoc_status byi_vendors_init(struct byi_vendors *v,
@@ -103,10 +104,9 @@ enum byoc_status byi_vendors_init(struct byi_vendors *v,
                                   uint32_t n, struct byoc_error *err);
 void byi_vendors_free(struct byi_vendors *v);
 /* Ask whether the vendor can build a composite (a nested function with
- * Composite) whose i-th parameter is the module's constant const_args[i], or
- * computed where that is BYI_NO_ID. types[i], where `types` is not NULL, is the
- * i-th parameter's type in place of its own, whose dims have names. Answers are
- * kept by signature. */
+ * Composite). Parameter i is the module's constant const_args[i], or computed
+ * if that is BYI_NO_ID. If `types` is not NULL, a types[i] that is not NULL
+ * replaces the parameter's symbolic type. Answers are cached by signature. */
 enum byoc_status byi_probe(struct byi_vendors *v,
                            const struct byi_vendor *vendor,
                            const struct byi_module *m, uint32_t func,
@@ -114,8 +114,8 @@ enum byoc_status byi_probe(struct byi_vendors *v,
                            const struct byi_type *const *types,
                            struct byi_probed *probed, struct byoc_error *err);
 
-/* The layouts a vendor would like for a composite of one operator; empty: as
- * they are. */
+/* The layouts that a vendor prefers for a composite of one operator; empty: the
+ * present ones. */
 struct byi_wish {
     char data[24], kernel[24];
 };
@@ -123,49 +123,49 @@ enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
                              const struct byi_module *m, uint32_t func,
                              struct byi_wish *wish, struct byoc_error *err);
 
-/* --- give_back.c: regions that cannot stay as they are ------------------- */
+/* --- give_back.c: reverting regions --------------------------------------- */
 
-/* Node `id` of f, marked with a vendor, goes back to native kernels. */
+/* Revert node `id` of f, which is marked with a vendor, to native kernels. */
 void byi_give_back_node(const struct byi_module *m, struct byi_func *f,
                         byi_id id, struct byi_ledger *ledger,
                         enum byi_reason reason, const char *detail);
 
-/* What becomes of a node of a vendor's function. */
+/* The fate of a node of a vendor's function. */
 struct byi_fate {
-    uint32_t part;      /* the region it goes to, from 1; 0: native kernels */
-    const char *detail; /* of a call that goes back: why                    */
+    uint32_t part;      /* its new region, from 1; 0: native kernels */
+    const char *detail; /* of a reverted call: why                   */
 };
-/* What becomes of a vendor's function, and why. */
+/* The decision about a vendor's function, and its reason. */
 struct byi_giving {
     uint32_t func;
     enum byi_reason reason;
     const char *detail;
-    const struct byi_fate *fate; /* by node of func; NULL: all go back. Calls of
-                                    one part and the fields they give are
-                                    convex: no path leaves and comes back  */
+    const struct byi_fate *fate; /* by node of func; NULL: revert all. The calls
+                                    of a part and their fields must be convex:
+                                    no path leaves and returns              */
 };
-/* Take vendors' functions apart where they are called, note it in the context's
- * ledger, and partition their callers anew, with the limits in force. Strings
- * are copied. What went back is plain operators, not fused. */
+/* Inline vendors' functions at their calls, record it in the context's ledger,
+ * and partition the callers again under the current limits. Strings are copied.
+ * Reverted operators are not fused. */
 enum byoc_status byi_give_back(struct byi_module *m,
                                const struct byi_giving *list, uint32_t n,
                                struct byi_pass_context *ctx,
                                struct byoc_error *err);
 
-/* Asked of function `func`, a vendor's: can its vendor build it as one region?
- * *why: why not, or NULL; it outlives the question. */
+/* Asks whether the vendor of function `func` can build it as one region. *why
+ * is the reason if not, else NULL; it outlives the call. */
 struct byi_builds {
     enum byoc_status (*ask)(void *ctx, const struct byi_module *m,
                             uint32_t func, const char **why,
                             struct byoc_error *err);
     void *ctx;
 };
-/* Which parts of giving->func can be built, though the whole cannot, because
- * of giving->detail: runs of its composites, each as long as it can be, found
- * by at most 128 tries. Sets giving->fate, in `arena`: what cannot be built
- * even alone goes back. It stays NULL where there is nothing to split, or where
- * the whole can be built after all, so that the fault lies elsewhere. The
- * module is as it was. */
+/* Find the parts of giving->func that can be built if the whole cannot, because
+ * of giving->detail: maximal runs of its composites, found with at most 128
+ * tries. Sets giving->fate, in `arena`; composites that cannot be built even
+ * alone are reverted. Leaves it NULL if there is nothing to split, or if the
+ * whole can be built after all, so that the fault lies elsewhere. The module is
+ * unchanged. */
 enum byoc_status byi_split_region(struct byi_module *m, struct byi_builds can,
                                   struct byi_arena *arena,
                                   struct byi_giving *giving,

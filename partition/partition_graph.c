@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PartitionGraph: every region becomes a function @vendor_N with
- * Compiler="vendor", called once; composites that are in no region become
- * plain operators again.
+/* PartitionGraph: turn every region into a function @vendor_N with
+ * Compiler="vendor", called once; inline composites outside of regions.
  * requires: MergeRegions                   breaks: annotations
  *
  *   %1 = %0(%x) @[dnnl.1]                  def @dnnl_0(%x, Compiler="dnnl") {
@@ -10,15 +9,16 @@
  *                                          exp(%1)
  *
  * Parameters are shared by producer, so a value enters once; constants are
- * bound inside; each value that is read outside is one result, however many
- * read it. A region that only moves data, or is below the user's limits, is
- * given back.
+ * bound inside; each value that outside nodes read is one result, whatever the
+ * number of readers. A region that only moves data, or that the user's limits
+ * exclude, is reverted.
  */
 #include "partition.h"
 
 #include <string.h>
 
-/* A result of a region: a tensor, or a field of a tuple that leaves whole. */
+/* A result of a region: a tensor, or a field of a tuple that leaves as a whole.
+ */
 struct result {
     byi_id id; /* of the old function */
     uint32_t field;
@@ -28,9 +28,9 @@ struct region {
     uint32_t func; /* the new function */
     struct byi_func *body;
     BYI_VEC(byi_id) params; /* outer values, in the order of first use */
-    BYI_VEC(struct result) results; /* what is read outside */
+    BYI_VEC(struct result) results; /* read outside */
     BYI_VEC(byi_id) inner;          /* the results in the body */
-    uint32_t waiting;               /* operands not emitted yet: Kahn's count */
+    uint32_t waiting;               /* operands not emitted yet (Kahn) */
 };
 
 struct partitioner {
@@ -59,8 +59,8 @@ static const struct byi_func *composite_of(const struct partitioner *p,
 /* --- the marks -------------------------------------------------------------
  */
 
-/* Marks can come from a text: what is in a region is a composite's call, or a
- * field of one, and is for the region's one vendor. */
+/* Marks may come from text, so check them: a region contains only calls of
+ * composites of its one vendor, and fields of them. */
 static enum byoc_status check_marks(struct partitioner *p)
 {
     const struct byi_func *f = p->f;
@@ -121,14 +121,14 @@ static void list_members(struct partitioner *p)
         p->at[next[p->f->nodes.at[id].region]++] = id;
 }
 
-/* A number that no node has any more. */
+/* Has limits.c dropped the region, so that no node has its number? */
 static bool is_empty(const struct partitioner *p, uint32_t number)
 {
     return p->first[number] == p->first[number + 1];
 }
 
-/* Give the outer value `arg` an id inside the region: a constant of its own,
- * or a parameter. */
+/* Give the outer value `arg` an id inside the region: a constant's copy or a
+ * parameter. */
 static void enter(struct partitioner *p, struct region *region, byi_id arg)
 {
     const struct byi_node *node = &p->f->nodes.at[arg];
@@ -170,7 +170,7 @@ static enum byoc_status add_member(struct partitioner *p, struct region *region,
                          node->sources, &p->inner[id], p->err);
 }
 
-/* Parameters and constants of the region; *entered lists them for leave(). */
+/* Enter the region's operands; *entered lists them, to be reset afterwards. */
 static uint32_t enter_operands(struct partitioner *p, uint32_t number,
                                byi_id **entered)
 {
@@ -191,7 +191,7 @@ static uint32_t enter_operands(struct partitioner *p, uint32_t number,
     return list.n;
 }
 
-/* The fields of `id`, a tuple made inside. */
+/* Add the fields of `id`, a tuple made inside, as results. */
 static enum byoc_status collect_fields(struct partitioner *p,
                                        struct region *region, byi_id id)
 {
@@ -251,7 +251,7 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
     for (uint32_t i = 0; i < n_entered; i++)
         p->inner[entered[i]] = BYI_NO_ID;
     for (uint32_t i = p->first[number]; i < p->first[number + 1]; i++)
-        p->inner[p->at[i]] = BYI_NO_ID; /* the next region enters them anew */
+        p->inner[p->at[i]] = BYI_NO_ID; /* for the next region */
     byi_vec_free(entered);
     return status;
 }
@@ -259,8 +259,8 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
 /* --- the rest of the function
  * ------------------------------------------------------ */
 
-/* A branch leaves its composite, and is a function like any other again, as are
- * those inside it: as deep as patterns nest. */
+/* A branch leaves its composite and becomes an ordinary function, as do those
+ * inside it. Recursion is as deep as patterns nest. */
 static void open_branch(struct byi_module *m, const struct byi_node *node)
 {
     if (node->kind != BYI_FN || !m->funcs.at[node->index]->attr.inner)
@@ -271,7 +271,7 @@ static void open_branch(struct byi_module *m, const struct byi_node *node)
         open_branch(m, &f->nodes.at[id]);
 }
 
-/* A composite that stays behind, as the operators it was made of. */
+/* Inline a composite that is in no region. */
 static enum byoc_status inline_composite(struct partitioner *p, byi_id id,
                                          const struct byi_func *body)
 {
@@ -290,7 +290,7 @@ static enum byoc_status inline_composite(struct partitioner *p, byi_id id,
     return BYOC_OK;
 }
 
-/* A composite's literal that nobody reads as a value. */
+/* Is it a composite's literal that is only called, never read as a value? */
 static bool is_only_called(const struct partitioner *p, byi_id id)
 {
     const struct byi_node *fn = &p->f->nodes.at[id];
@@ -321,7 +321,7 @@ static enum byoc_status emit_host(struct partitioner *p, byi_id id)
     return byi_add_copy(p->m, p->fresh, p->f, id, p->map, &p->map[id], p->err);
 }
 
-/* Where the values that leave a region are now: got[i] is its i-th result. */
+/* Map the values that leave a region: got[i] is its i-th result. */
 static void map_results(struct partitioner *p, uint32_t number,
                         const byi_id *got)
 {
@@ -369,11 +369,11 @@ static enum byoc_status emit_region(struct partitioner *p, uint32_t number)
 /* --- order: units (host nodes and whole regions) as soon as they can stand
  * ------ */
 
-/* Keys of units: (first old id << 32) | region number. Most wait for nothing,
- * and are put in order by listing them; the heap has the others, by turns. */
+/* Keys of units: (first old id << 32) | region number. Most units are ready at
+ * once and are listed in order; the others go through the heap. */
 struct ready {
     uint64_t *listed, *at;
-    uint32_t n_listed, next; /* those before `next` are taken */
+    uint32_t n_listed, next; /* those before `next` were popped */
     uint32_t n;              /* in the heap */
 };
 
@@ -414,7 +414,7 @@ static uint64_t key_of(const struct partitioner *p, byi_id id)
     return (uint64_t)first << 32 | number;
 }
 
-/* Operands that come from other units, for the unit `id` belongs to. */
+/* Count, per unit, the operands that come from other units. */
 static void count_waiting(struct partitioner *p, uint32_t *waiting)
 {
     for (byi_id id = 0; id < p->f->nodes.n; id++) {
@@ -446,7 +446,7 @@ static void release_readers(struct partitioner *p, byi_id id, uint32_t *waiting,
     }
 }
 
-/* Units that wait for nothing, each by its first node. */
+/* List the units that are ready at once, in order of first node. */
 static void list_ready(const struct partitioner *p, const uint32_t *waiting,
                        struct ready *ready)
 {
@@ -534,8 +534,8 @@ static enum byoc_status partition_function(struct partitioner *p)
     return BYOC_OK;
 }
 
-/* A region's name is its own for good: the ledger speaks of it when it is gone,
- * too. */
+/* The first free number per vendor. Names are never reused, since the ledger
+ * refers to reverted regions by name. */
 static uint32_t *names_taken(struct byi_module *m, struct byi_arena *scratch)
 {
     uint32_t *names = byi_arena_calloc(scratch, m->targets.n, sizeof *names);
@@ -561,7 +561,7 @@ enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
     return partition_function(&p);
 }
 
-/* Every function's marks are right before limits look at them. */
+/* Check the marks of every function before limits.c reads them. */
 static enum byoc_status check_all_marks(struct byi_module *m,
                                         struct byi_arena *scratch,
                                         struct byoc_error *err)
@@ -581,7 +581,7 @@ static enum byoc_status partition_graph(struct byi_module *m,
                                         struct byi_arena *scratch,
                                         struct byoc_error *err)
 {
-    uint32_t n_funcs = m->funcs.n; /* the regions made here need no visit */
+    uint32_t n_funcs = m->funcs.n; /* skip the regions made here */
     if (m->targets.n == 0)
         return BYOC_OK;
     BYI_TRY(check_all_marks(m, scratch, err));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* piece.c: a part of a function on its own: to be timed, and to be known again
- * by what its time depends on.
+/* piece.c: cuts nodes out of a function, to time them, and identifies them by a
+ * hash of everything that their time depends on.
  */
 #include "cost.h"
 
@@ -71,7 +71,7 @@ static enum byoc_status add_node(struct cutter *c, struct byi_module *to,
                       &c->inner[id], err);
 }
 
-/* Whether somebody outside reads each node of the function. */
+/* For each node of the function: does an outside node read it? */
 static bool *find_leaving(const struct cutter *c)
 {
     bool *leaves = byi_arena_calloc(c->arena, c->f->nodes.n, sizeof *leaves);
@@ -147,7 +147,7 @@ enum byoc_status byi_piece_add(const struct byi_module *m,
 
 /* --- signatures ----------------------------------------------------------- */
 
-enum { SMALL = 256 }; /* bytes: as probes are told apart */
+enum { SMALL = 256 }; /* bytes; the same limit as for probes */
 
 static void sign_int(struct byi_sha256 *s, int64_t value)
 {
@@ -210,8 +210,8 @@ static void sign_const(struct byi_sha256 *s, const struct byi_const *c)
         byi_sha256_add(s, c->data, c->bytes);
 }
 
-/* Numbers of nodes as the signature has them, and of functions, NULL where
- * there can be none. */
+/* `number` and `func_number` give nodes and functions their numbers in the
+ * hash; func_number is NULL if there are no functions. */
 static void sign_node(struct byi_sha256 *s, const struct byi_module *m,
                       const struct byi_node *node, const byi_id *number,
                       const uint32_t *func_number)

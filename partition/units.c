@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* units.c: what is assigned as a whole: what one vendor or another takes as one
- * composite. Composites of several vendors that overlap are one unit, which is
- * left through its last node only, as each of them is.
+/* units.c: finds the candidates of placement: composites, merged where those of
+ * several backends overlap. Each is left only through its last node, as
+ * composites are.
  */
 #include "cost.h"
 
@@ -15,7 +15,7 @@ struct finder {
     struct byi_units *units;
     const struct byi_func *f;
     uint32_t func;
-    byi_id *parent;    /* of each node: towards the first of its unit */
+    byi_id *parent;    /* union-find: towards the unit's first node */
     uint64_t *vendors; /* of each node */
     uint32_t *unit;    /* of each node: 1 + its unit */
 };
@@ -39,7 +39,7 @@ static void unite(struct finder *d, byi_id a, byi_id b)
         d->parent[a] = b;
 }
 
-/* Composites of one vendor, as the vendor alone would have them. */
+/* Add the composites that a vendor would make if it were alone. */
 static enum byoc_status add_vendor(struct finder *d, uint32_t v,
                                    struct byoc_error *err)
 {
@@ -61,7 +61,7 @@ static enum byoc_status add_vendor(struct finder *d, uint32_t v,
     return BYOC_OK;
 }
 
-/* A field goes where its tuple goes. */
+/* A field belongs to the unit of its tuple. */
 static void add_fields(struct finder *d)
 {
     for (byi_id id = 0; id < d->f->nodes.n; id++) {
@@ -160,7 +160,7 @@ enum byoc_status byi_units_find(struct byi_module *m,
                                 struct byi_arena *arena,
                                 struct byi_units *units, struct byoc_error *err)
 {
-    const uint32_t n = m->funcs.n; /* asking vendors adds more */
+    const uint32_t n = m->funcs.n; /* skip functions that probing adds */
     for (uint32_t i = 0; i < n; i++) {
         struct byi_func *f = m->funcs.at[i];
         if (f->dead || byi_is_closed(f))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vendors.c: loaded backends as partitioning sees them, and the cache of what
- * their probes answered.
+/* vendors.c: loaded backends as partitioning sees them, and the cache of their
+ * probes' answers.
  */
 #include "partition.h"
 
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What a probe said about a composite of this signature. */
+/* A cached answer about composites of one signature. */
 struct answer {
     uint64_t hash;
     char *key; /* vendor and JSON without sources */
@@ -90,8 +90,8 @@ struct byoc_view *byi_const_views(const struct byi_module *m,
     return views;
 }
 
-/* Small constants are part of the signature, since a vendor may look at their
- * values (a shape, a bound). */
+/* Small constants are part of the signature, since a backend may depend on
+ * their values (a shape, a bound). */
 static void add_small_consts(const struct byoc_view *views, uint32_t n,
                              struct byi_text *key)
 {
@@ -122,7 +122,7 @@ static void ask(const struct byi_vendor *vendor, const struct byi_text *json,
     probed->reference = result.reference != 0;
 }
 
-/* Names that are not NUL-terminated are none. */
+/* Ignore names that are not NUL-terminated. */
 static void read_wish(const struct byoc_layout *layout, struct byi_wish *wish)
 {
     if (memchr(layout->data, '\0', sizeof layout->data))
@@ -166,8 +166,8 @@ enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
     return status;
 }
 
-/* The composite's JSON, all of whose parameters are computed, with these types
- * in place of its own. */
+/* The JSON of a composite all of whose parameters are computed, with `types` in
+ * place of its own. */
 static enum byoc_status put_types(const struct byi_module *m, uint32_t func,
                                   const uint32_t *consts, uint32_t n_consts,
                                   const struct byi_type *const *types,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dot.c: a ledger as text for Graphviz: a box for each node of the model, a
- * cluster for each region, an edge from each node to those that read it.
+/* dot.c: writes a ledger as a Graphviz graph: a box per model node, a cluster
+ * per region, an edge from each node to its readers.
  */
 #include "page.h"
 
@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-enum { LABEL_MAX = 48 /* bytes of a name; of longer ones the end is shown */ };
+enum { LABEL_MAX = 48 /* bytes of a name; longer ones show their end */ };
 
-/* Colours that stay apart for colour-blind people, as on the page; the second
- * is the first on white paper, thinned. */
+/* Colours that colour-blind people can tell apart, as on the page; `fill` is
+ * `line` thinned on white. */
 struct colour {
     const char *line, *fill;
 };
@@ -30,7 +30,7 @@ struct dot {
     struct byi_text *out;
 };
 
-/* What stands between quotes: escaped, on one line, valid UTF-8. */
+/* Text for a quoted string: escaped, on one line, valid UTF-8. */
 static void add_escaped(struct byi_text *out, const char *from)
 {
     struct byi_text clean = {0};
@@ -43,7 +43,7 @@ static void add_escaped(struct byi_text *out, const char *from)
     byi_text_free(&clean);
 }
 
-/* The end of a name: there names differ. */
+/* The end of a name, where names differ. */
 static void add_name(struct byi_text *out, const char *name)
 {
     size_t n = strlen(name);
@@ -53,7 +53,7 @@ static void add_name(struct byi_text *out, const char *name)
     }
     const char *end = name + n - LABEL_MAX;
     while (((unsigned char)*end & 0xc0) == 0x80)
-        end++; /* not from within a character */
+        end++; /* do not start inside a UTF-8 character */
     byi_text_addf(out, "...");
     add_escaped(out, end);
 }

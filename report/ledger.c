@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger.c: where every node of the model went, and why: noted while the
- * passes decide, closed over the final module.
+/* ledger.c: records where every model node went, and why: notes during the
+ * passes, completed from the final module.
  */
 #include "ledger_book.h"
 #include "core/base/guard.h"
@@ -27,8 +27,8 @@ const char *byi_reason_text(enum byi_reason reason)
     return reasons[reason].text;
 }
 
-/* The way of an attempt. What is not here, limits and what the user said, is
- * decided about nodes that came all the way. */
+/* The stages of an attempt, in order. Reasons that are not listed, such as
+ * limits and user options, apply to nodes that passed all stages. */
 static const enum byi_reason stages[] = {
     BYI_REASON_NO_VENDOR,  BYI_REASON_VENDOR_FAILED, BYI_REASON_WRITES_C,
     BYI_REASON_NO_PATTERN, BYI_REASON_PATTERN_SHAPE, BYI_REASON_NOT_CLOSED,
@@ -69,7 +69,7 @@ void byi_ledger_free(struct byi_ledger **ledger)
     byi_arena_free(&arena);
 }
 
-/* --- strings, each once ----------------------------------------------------
+/* --- interned strings -------------------------------------------------------
  */
 
 static struct byi_text_slot *slot_of(const struct byi_texts *t, uint64_t hash,
@@ -273,15 +273,15 @@ void byi_ledger_node_times(struct byi_ledger *ledger,
 /* --- closing ---------------------------------------------------------------
  */
 
-/* Where the node stands that is being read. */
+/* The place of the node that is being read. */
 struct place {
     enum byi_reason where;
     uint32_t region; /* 1 + index */
     const char *pattern;
 };
 
-/* An operator counts more than a constant, a vendor's more than a native one:
- * a model node that was split is where its heaviest part is. */
+/* An operator ranks above a constant, an offloaded one above a native one: a
+ * model node that was split is where its highest-ranking part is. */
 static int rank_of(enum byi_reason where)
 {
     switch (where) {
@@ -296,7 +296,7 @@ static int rank_of(enum byi_reason where)
     }
 }
 
-/* A Constant node of the model runs nowhere, wherever its value has gone. */
+/* A Constant node of the model never runs, wherever its value went. */
 static bool is_constant(const struct byi_ledger *l, uint32_t source)
 {
     return strcmp(l->sources[source].op, "Constant") == 0;
@@ -360,13 +360,14 @@ static const struct byi_func *composite_at(const struct byi_module *m,
     return body && body->attr.composite ? body : NULL;
 }
 
-/* The branches in a composite's body count as its body does. */
+/* Functions inside a composite's body count as part of it. */
 static bool is_inner(const struct byi_module *m, const struct byi_node *node)
 {
     return node->kind == BYI_FN && m->funcs.at[node->index]->attr.inner;
 }
 
-/* Of the operators in a body and its branches; as deep as these nest. */
+/* The operators of a body and of its branches; recursion is as deep as they
+ * nest. */
 static double body_flops(const struct byi_module *m,
                          const struct byi_samples *samples, uint32_t func)
 {
@@ -398,7 +399,7 @@ double byi_func_flops(const struct byi_module *m,
     return flops;
 }
 
-/* A closed ledger's module, and sizes for what varies in it. */
+/* The final module, and sizes for its symbolic dims. */
 struct reader {
     struct byi_ledger *l;
     const struct byi_module *m;
@@ -431,8 +432,8 @@ static void read_function(const struct reader *r, uint32_t func,
     }
 }
 
-/* The composites of a vendor's function, `region`; or of one of ours, 0, when
- * their region was given back. */
+/* The composites of offloaded function `region`, or, with 0, of a native
+ * function whose region was reverted. */
 static void read_composites(const struct reader *r, const struct byi_func *f,
                             uint32_t region)
 {
@@ -472,7 +473,7 @@ static void count(struct byi_ledger *l, const struct byi_entry *e)
         l->regions.at[e->region - 1].n_nodes++;
 }
 
-/* Kept regions list their nodes, in order. */
+/* List the nodes of each kept region in order. */
 static void list_nodes(struct byi_ledger *l)
 {
     uint32_t **next = byi_arena_calloc(l->arena, l->regions.n, sizeof *next);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/ledger_book.h: what a ledger is made of, for the files that make
- * it: ledger.c notes and closes, ledger_reads.c finds who reads whom,
- * ledger_json.c writes.
+/* report/ledger_book.h: the representation of a ledger, for the files that
+ * implement it: ledger.c records, ledger_reads.c finds readers, ledger_json.c
+ * writes.
  */
 #ifndef BYI_LEDGER_BOOK_H
 #define BYI_LEDGER_BOOK_H
 
 #include "ledger.h"
 
-/* One thing that was tried for a node. Its strings are the ledger's, so equal
- * ones are one pointer. */
+/* One attempt for a node. Strings are interned, so equal ones are one pointer.
+ */
 struct byi_attempt {
     enum byi_reason reason;
     uint32_t next; /* 1 + the node's next attempt in the pool; 0: the last */
     const char *vendor, *pattern, *detail; /* or NULL */
 };
 
-/* Microseconds; 0 while nothing was measured. */
+/* Microseconds; 0 if not measured. */
 struct byi_times {
     double vendor, native;
 };
@@ -36,15 +36,15 @@ struct byi_entry {
 struct byi_region_entry {
     const char *name, *vendor;
     bool kept;
-    enum byi_reason reason; /* when it was given back */
+    enum byi_reason reason; /* if it was reverted */
     const char *detail;
     uint32_t n_nodes;
-    const uint32_t *nodes; /* of one given back */
+    const uint32_t *nodes; /* of a reverted region */
     double flops;
     uint32_t n_inputs, n_outputs;
 };
 
-/* Sets of numbers: those of i are at[first[i]] .. at[first[i + 1] - 1]. */
+/* Sets of numbers: set i is at[first[i]] .. at[first[i + 1] - 1]. */
 struct byi_rows {
     uint32_t n;
     const uint32_t *first, *at;
@@ -56,7 +56,7 @@ struct byi_text_slot {
     struct byi_times times; /* of the region of this name */
 };
 
-/* An open hash of strings, each once. */
+/* Interned strings, in an open-addressing hash table. */
 struct byi_texts {
     struct byi_text_slot *slots;
     uint32_t n, cap; /* cap is a power of two */
@@ -71,15 +71,16 @@ struct byi_ledger {
     BYI_VEC(struct byi_entry) entries; /* by source */
     BYI_VEC(struct byi_region_entry) regions;
     BYI_VEC(struct byi_gate) gates;
-    struct byi_measured measured; /* chosen NULL: it was not */
+    struct byi_measured measured; /* chosen NULL: not measured */
     struct byi_coverage coverage;
     const struct byi_source *sources; /* the module's, copied */
 };
 
-/* The times of the region of that name, made when new. */
+/* The times of the region of that name, added if new. */
 struct byi_times *byi_ledger_times_of(struct byi_ledger *ledger,
                                       const char *region);
-/* ledger_reads.c: for each source of m the sources it reads, in `arena`. */
+/* ledger_reads.c: for each source of m the sources that it reads; in `arena`.
+ */
 struct byi_rows byi_sources_reads(const struct byi_module *m,
                                   struct byi_arena *arena);
 

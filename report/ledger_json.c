@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_json.c: a closed ledger as JSON (docs/ledger.md): one line for each
- * vendor, gate, region and node. Written as it goes, since a model may have
+/* ledger_json.c: writes a closed ledger as JSON (docs/ledger.md), one line per
+ * vendor, gate, region and node, without building a tree, since models may have
  * many nodes.
  */
 #include "ledger_book.h"
@@ -108,7 +108,7 @@ static void put_vendor(const struct byi_ledger *l, struct byi_text *out,
     put(out, "}");
 }
 
-/* A vendor with regions that was not asked: its functions came with a text. */
+/* Vendors that own regions but took no part: the module came with them. */
 static void put_strangers(const struct byi_ledger *l, struct byi_text *out)
 {
     for (uint32_t i = 0; i < l->regions.n; i++) {
@@ -192,7 +192,7 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
                r->detail ? r->detail : byi_reason_text(r->reason));
     }
     number(out, "flops", r->flops);
-    if (r->n_outputs) { /* it was a function */
+    if (r->n_outputs) { /* it became a function */
         number(out, "inputs", r->n_inputs);
         number(out, "outputs", r->n_outputs);
     }
@@ -201,7 +201,7 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
     put(out, "}");
 }
 
-/* Why the node is where it is: of one that stayed, the attempt that got
+/* Why the node is where it is; of a native node, the attempt that got
  * furthest. */
 static enum byi_reason reason_of(const struct byi_ledger *l,
                                  const struct byi_entry *e)

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_reads.c: which model nodes each model node reads, from a module as it
- * was imported. Values without a model node (fields, tuples, parameters,
- * functions) are looked through: a field to what was put there, a parameter to
- * the operands of the calls of its function, a function to its result.
+/* ledger_reads.c: finds which model nodes each model node reads, in a module as
+ * imported. Values without a model node are looked through: a field to the
+ * tuple's operand, a parameter to the operands of its function's calls, a
+ * function to its result.
  */
 #include "ledger_book.h"
 
 #include <stdlib.h>
 
-/* Looking through long chains of such values is quadratic; no importer makes
- * them, a text may. What is beyond this many steps is left out. */
+/* Looking through long chains of such values is quadratic. No importer creates
+ * them, but text may. Reads beyond this many steps are omitted. */
 enum { MAX_STEPS = 1 << 24 };
 
 struct pair {
     uint32_t reader, read;
 };
 
-/* A value of the module is a number: base[function] + its id. */
+/* Values are numbered through all functions: base[function] + id. */
 struct reading {
     const struct byi_module *m;
     struct byi_arena *scratch;
-    uint32_t *base;           /* of each function; base[n] is how many */
+    uint32_t *base;           /* of each function; base[n] is the total */
     uint32_t *func;           /* of each value */
-    struct byi_rows captured; /* to each parameter: what is captured */
-    struct byi_rows given;    /* to each parameter: the operands of calls */
-    uint32_t *seen; /* of each value: the last value it was read for */
+    struct byi_rows captured; /* of each parameter: captured values */
+    struct byi_rows given;    /* of each parameter: operands of calls */
+    uint32_t *seen; /* of each value: the last reader it was visited for */
     uint32_t steps;
     BYI_VEC(uint32_t) stack;
     BYI_VEC(struct pair) pairs;
@@ -44,7 +44,7 @@ static int compare_pairs(const void *a, const void *b)
     return (x->read > y->read) - (x->read < y->read);
 }
 
-/* The pairs as rows, without doubles. */
+/* The pairs as rows, without duplicates. */
 static struct byi_rows take_rows(struct reading *r, uint32_t n,
                                  struct byi_arena *arena)
 {
@@ -71,7 +71,7 @@ static const struct byi_node *node_of(const struct reading *r, uint32_t value)
     return &r->m->funcs.at[func]->nodes.at[value - r->base[func]];
 }
 
-/* The function that a value is, captured or not; NULL when it is not known. */
+/* The function of a function value, captured or not; NULL if unknown. */
 static const struct byi_node *fn_of(const struct reading *r, uint32_t value)
 {
     enum { MAX_SCOPES = 256 };
@@ -101,7 +101,7 @@ static void number_values(struct reading *r)
             r->func[v] = i;
 }
 
-/* Parameters `from`.. of function `func` are given these values of `f`. */
+/* Bind parameters `from`.. of function `func` to these values of `f`. */
 static void give(struct reading *r, uint32_t f, uint32_t func, uint32_t from,
                  const byi_id *args, uint32_t n)
 {
@@ -111,7 +111,7 @@ static void give(struct reading *r, uint32_t f, uint32_t func, uint32_t from,
                  r->base[f] + args[i]);
 }
 
-/* Captures, then also the operands of calls: a callee may be captured. */
+/* First captures, then also operands of calls, whose callee may be captured. */
 static struct byi_rows list_given(struct reading *r, bool calls)
 {
     const struct byi_module *m = r->m;
@@ -144,7 +144,7 @@ static void look_at(struct reading *r, uint32_t value, uint32_t reader)
     BYI_PUSH(&r->stack, value);
 }
 
-/* What `value` is made of. */
+/* Visit the values that `value` is made of. */
 static void look_behind(struct reading *r, uint32_t value, uint32_t reader)
 {
     const struct byi_node *node = node_of(r, value);
@@ -158,7 +158,7 @@ static void look_behind(struct reading *r, uint32_t value, uint32_t reader)
         const struct byi_func *fn = r->m->funcs.at[node->index];
         if (fn->result < fn->nodes.n)
             look_at(r, r->base[node->index] + fn->result, reader);
-        return; /* captures are given to parameters */
+        return; /* captures are bound to parameters */
     }
     if (node->kind == BYI_GET) {
         const struct byi_node *tuple = node_of(r, base + node->args[0]);
@@ -169,7 +169,7 @@ static void look_behind(struct reading *r, uint32_t value, uint32_t reader)
     }
     if (node->kind == BYI_CALL && !node->sources->n &&
         fn_of(r, base + node->args[0]))
-        n = 1; /* its operands are given to parameters */
+        n = 1; /* operands are bound to parameters */
     for (uint32_t i = 0; i < n; i++)
         look_at(r, base + node->args[i], reader);
 }

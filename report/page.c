@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page.c: a ledger as a page for browsers. The page is in page/, where CMake
- * joins its parts; here the ledger goes in, as JSON that no name in it can
- * break out of.
+/* page.c: writes a ledger as an HTML page. CMake joins the page's parts from
+ * page/; this file inserts the ledger as JSON from which no name can break out.
  */
 #include "page.h"
 
@@ -9,8 +8,8 @@
 
 #include <string.h>
 
-/* JSON for a script element: valid UTF-8, and no '<', which JSON has in
- * strings only. */
+/* JSON for a script element: valid UTF-8, with '<', which occurs only in JSON
+ * strings, escaped. */
 static void add_json(struct byi_text *out, const char *json, size_t n)
 {
     while (n) {

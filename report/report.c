@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c: a ledger for people: the line they look for first, then who runs
- * how much, the regions, the implementations, and what stayed native and why.
+/* report.c: prints a ledger for people: the offloaded share first, then
+ * vendors, regions, implementations, and native operators with their reasons.
  */
 #include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a list that may be long, the report shows this many. */
+/* Lists are cut after this many lines. */
 enum { MAX_SHOWN = 8 };
 
 void byi_report_flops(struct byi_text *out, double flops)
@@ -30,7 +30,7 @@ static const char *plural(double n)
     return n == 1 ? "" : "s";
 }
 
-/* A share that is not whole is never printed as 100, nor as 0. */
+/* Never prints 100 for less than the whole, or 0 for more than nothing. */
 void byi_report_share(struct byi_text *out, double part, double whole)
 {
     double percent = whole > 0 ? 100 * part / whole : 0;
@@ -46,7 +46,7 @@ static void print_headline(const struct byi_report *r, struct byi_text *out)
     const struct byi_coverage *c = &r->coverage;
     const uint32_t run = byi_coverage_operators(c);
     byi_text_addf(out, "%s: ", r->model);
-    if (c->flops > 0) { /* none are known where every size is symbolic */
+    if (c->flops > 0) { /* 0 if every size is symbolic */
         byi_report_share(out, c->flops_offloaded, c->flops);
         byi_text_addf(out, " of ");
         byi_report_flops(out, c->flops);
@@ -83,7 +83,7 @@ static void print_measured(const struct byi_measured *m, struct byi_text *out)
             m->native_us, m->greedy_us, m->measured_us, m->chosen);
 }
 
-/* The width of a column that has to hold `name` as well, within reason. */
+/* The width of a column that holds `name` too, within a limit. */
 static int widen(int width, const char *name)
 {
     const int n = (int)strlen(name);
@@ -153,7 +153,7 @@ static void print_region(const struct byi_report_region *region,
     byi_text_addf(out, "\n");
 }
 
-/* The regions of one outcome, those with the most work first. */
+/* The regions of one outcome, by descending work. */
 static void print_regions(const struct byi_report *r, bool kept,
                           struct byi_text *out)
 {
@@ -182,10 +182,10 @@ static void print_regions(const struct byi_report *r, bool kept,
 
 /* --- groups of nodes ------------------------------------------------------ */
 
-/* Nodes that are alike, as one line. */
+/* Nodes that are alike, in one line. */
 struct line {
     const char *op, *reason, *detail, *first;
-    uint32_t n, at; /* at: of the first node */
+    uint32_t n, at; /* at: the first node */
     double flops;
 };
 typedef BYI_VEC(struct line) line_list;
@@ -204,7 +204,7 @@ static int compare_alike(const void *a, const void *b)
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-/* The most work first, then the most nodes, then as in the model. */
+/* By descending work, then number of nodes, then position in the model. */
 static int compare_lines(const void *a, const void *b)
 {
     const struct line *x = a, *y = b;
@@ -215,7 +215,7 @@ static int compare_lines(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Make one line of those with the same texts. */
+/* Merge lines with equal texts. */
 static void group(line_list *list)
 {
     uint32_t kept = 0;
@@ -262,7 +262,7 @@ static void print_implementations(const struct byi_report *r,
     byi_vec_free(list.at);
 }
 
-/* Nodes that stayed native for the same reason; free list.at. */
+/* Native nodes grouped by reason; free list.at. */
 static line_list group_native(const struct byi_report *r)
 {
     line_list list = {0};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_diff.c: what changed from one ledger to another: shares, vendors,
- * regions, and every node that moved, with the reason it has now. Nodes are
- * the same when they have the same name.
+/* report_diff.c: the changes between two ledgers: shares, vendors, regions, and
+ * every node that moved, with its present reason. Nodes are matched by name.
  */
 #include "report.h"
 #include "core/base/json_write.h"
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A node of both models, or of one: the other is NULL. */
+/* A node of both models; NULL in the model that lacks it. */
 struct pair {
     const struct byi_report_node *old, *new;
 };
@@ -19,15 +18,15 @@ typedef BYI_VEC(struct pair) pair_list;
 
 struct differ {
     const struct byi_report *old, *new;
-    pair_list moved;   /* to another vendor, to native, from it, or away */
-    pair_list rebuilt; /* where they were, with another row or implementation */
-    pair_list other;   /* native as before, for another reason */
+    pair_list moved;   /* to another vendor, to or from native, or removed */
+    pair_list rebuilt; /* same vendor, other pattern or implementation     */
+    pair_list other;   /* still native, for another reason                 */
     pair_list added, gone;
     /* percent of the operators that run in both models */
     double old_nodes, new_nodes;
 };
 
-/* --- who is who ----------------------------------------------------------- */
+/* --- matching nodes ------------------------------------------------------- */
 
 static int compare_names(const void *a, const void *b)
 {
@@ -67,7 +66,7 @@ static void sort_out(struct differ *d, const struct pair *pair)
         BYI_PUSH(&d->rebuilt, *pair);
 }
 
-/* As the new model has them, then as the old one. */
+/* In the order of the new model, then of the old one. */
 static int compare_pairs(const void *a, const void *b)
 {
     const struct pair *x = a, *y = b;
@@ -130,7 +129,7 @@ static bool is_worse(const struct differ *d, double tolerance)
 
 /* --- as text -------------------------------------------------------------- */
 
-/* What a line says of a pair. */
+/* The text of a pair's line. */
 struct said {
     const char *op, *from, *to, *why, *first;
     uint32_t n;
@@ -194,7 +193,8 @@ static void print_said(const struct said *s, struct byi_text *out)
                   s->first);
 }
 
-/* Neighbours in the list that say the same are one line: models repeat. */
+/* Adjacent pairs with the same text share a line, since models repeat blocks.
+ */
 static void print_list(const pair_list *list, const char *title,
                        struct said (*say)(const struct pair *),
                        struct byi_text *out)
@@ -258,7 +258,7 @@ static void print_vendor(struct byi_text *out,
         byi_text_addf(out, "absent");
 }
 
-/* What native kernels run more or less of is said by the others. */
+/* Native is skipped: its change mirrors those of the vendors. */
 static bool same_vendor(const struct byi_report_vendor *a,
                         const struct byi_report_vendor *b)
 {
@@ -267,7 +267,7 @@ static bool same_vendor(const struct byi_report_vendor *a,
             (a->n_nodes == b->n_nodes && a->n_regions == b->n_regions));
 }
 
-/* The new model's vendors, then those that it lacks. */
+/* The vendors of the new model, then those that only the old one has. */
 static void print_vendors(const struct differ *d, struct byi_text *out)
 {
     const struct byi_report *sides[] = {d->new, d->old};

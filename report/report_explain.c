@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_explain.c: all that a ledger says of one node: where it is and why,
- * what it reads and who reads it, every row that was tried and what that
- * found, its region, its implementation and what it costs.
+/* report_explain.c: prints everything that a ledger has about one node: its
+ * place and reason, what it reads and what reads it, every pattern that was
+ * tried and its result, its region, implementation and cost.
  */
 #include "report.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* Of nodes around it, as many as fit a line or two. */
+/* Neighbours are listed up to a line or two. */
 enum { MAX_NAMES = 8, MAX_LENGTH = 128 };
 
 static void print_name(struct byi_text *out, const struct byi_report *r,
@@ -60,8 +60,8 @@ static bool is_at_compile_time(const struct byi_report_node *node)
     return strcmp(node->where, byi_reason_code(BYI_REASON_FOLDED)) == 0;
 }
 
-/* A node that is gone: because nobody runs what reads it, or because it does
- * nothing, or nothing that those around it did not take over. */
+/* Why a node was removed: nothing that runs reads it, or it has no effect, or
+ * its neighbours absorbed it. */
 static const char *why_removed(const struct byi_report *r, uint32_t at)
 {
     bool is_read = false;
@@ -147,10 +147,9 @@ static void print_tried(const struct byi_report_node *node,
                       *node->impl ? ", built as " : "", node->impl);
 }
 
-/* --- names that are alike ------------------------------------------------- */
+/* --- similar names -------------------------------------------------------- */
 
-/* How many edits apart two names are, at most `limit`; letters' case counts
- * for nothing. */
+/* The Levenshtein distance of two names, ignoring case, at most `limit`. */
 static uint32_t distance(const char *a, const char *b, uint32_t limit)
 {
     uint32_t row[MAX_LENGTH + 1];
@@ -178,8 +177,8 @@ static uint32_t distance(const char *a, const char *b, uint32_t limit)
     return row[nb] < limit ? row[nb] : limit;
 }
 
-/* How little `name` is like what was asked for, UINT32_MAX when it is not: a
- * part of a name is near, and so is one with few letters changed. */
+/* A rank of similarity, smaller is nearer; UINT32_MAX if dissimilar. A part of
+ * a name is near, and so is a name at a small distance. */
 static uint32_t unlike(const char *asked, const char *name)
 {
     const size_t n = strlen(asked);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_read.c: a ledger from its JSON, checked: it may come from anywhere.
+/* report_read.c: reads and checks a ledger's JSON, which may be untrusted.
  */
 #include "report.h"
 
@@ -17,7 +17,7 @@ static enum byoc_status odd(const struct byi_json *item, const char *expected,
                     item->path, expected);
 }
 
-/* A string; "" when it is absent and may be. */
+/* A string; if it is not needed, "" when absent. */
 static enum byoc_status get_text(const struct byi_json *object, const char *key,
                                  bool needed, const char **out,
                                  struct byoc_error *err)
@@ -62,7 +62,7 @@ static enum byoc_status get_count(const struct byi_json *object,
     return BYOC_OK;
 }
 
-/* Indices of nodes. */
+/* A list of node indices. */
 static enum byoc_status get_indices(struct byi_report *r,
                                     const struct byi_json *object,
                                     const char *key, const uint32_t **out,
@@ -175,7 +175,7 @@ static enum byoc_status read_gate(struct byi_report *r,
                : odd(&passed, "true or false", err);
 }
 
-/* A list of the ledger, whose items are `size` bytes each at *at. */
+/* Read a list of the ledger into an array at *at, of items of `size` bytes. */
 static enum byoc_status read_list(
     struct byi_report *r, const char *key, void **at, size_t size, uint32_t *n,
     enum byoc_status (*read)(struct byi_report *, const struct byi_json *,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* samples.c: what shapes a module's values have for some sizes of the inputs'
- * symbolic dims. The type rules are run forward with numbers in place of names,
- * and small values that follow from sizes alone are computed, as the runtime
- * does it when it meets sizes (runtime/specialise.c): what has a shape here has
- * one there, and what has none depends on data.
+/* samples.c: the shapes of a module's values for some sizes of the inputs'
+ * symbolic dims. Runs the type rules forward with numbers in place of symbols,
+ * and computes small values that follow from sizes, as the runtime does
+ * (runtime/specialise.c): a value with a shape here has one there, and the
+ * shape of any other value depends on data.
  */
 #include "samples.h"
 
 #include <string.h>
 
-/* Of one function, for one round of sizes: as it was entered last. */
+/* The shapes in one function for one round, from its latest visit. */
 struct shapes {
     const struct byi_type **type;    /* by node; NULL: not known      */
     const struct byi_tensor **value; /* by node; NULL: not known      */
@@ -21,10 +21,10 @@ struct byi_samples {
     struct byi_arena *arena;
     uint32_t n_rounds;
     struct shapes **of; /* by round, by function of the module */
-    const char **fault; /* by round: sizes that the model does not take */
-    bool *key;          /* by symbol: the entry's inputs have it        */
+    const char **fault; /* by round: why the model rejects it           */
+    bool *key;          /* by symbol: does an input of the entry have it? */
     uint32_t n_funcs;
-    uint32_t inside; /* function literals being walked, which may never run */
+    uint32_t inside; /* depth of function literals, which may never run */
 };
 
 static const int64_t usual[] = {1, 2, 64};
@@ -40,7 +40,7 @@ static const struct byi_size_list *list_of(const struct byi_sizes *sizes,
     return NULL;
 }
 
-/* The size of a symbol; -1: the model's inputs do not have it, so that no run
+/* The size of a symbol; -1 if no input of the model has it, so that no run
  * binds it. */
 static int64_t size_of(const struct byi_samples *s, uint32_t round, int64_t dim)
 {
@@ -61,7 +61,7 @@ static uint32_t count_rounds(const struct byi_sizes *sizes)
     return n;
 }
 
-/* The type with numbers; NULL where one is not known. */
+/* The type with numbers for symbols; NULL if one is unknown. */
 static const struct byi_type *put_sizes(const struct byi_samples *s,
                                         uint32_t round,
                                         const struct byi_type *type)
@@ -81,7 +81,7 @@ static const struct byi_type *put_sizes(const struct byi_samples *s,
 
 /* --- one node ------------------------------------------------------------- */
 
-/* The value of a call, where it is small and follows from what is known. */
+/* The value of a call, if it is small and its operands are known. */
 static const struct byi_tensor *compute(const struct byi_samples *s,
                                         const struct byi_node *node,
                                         const struct byi_type *const *in,
@@ -138,7 +138,7 @@ static void visit_op(struct byi_samples *s, uint32_t round,
     sh->value[id] = compute(s, node, in, known, type);
 }
 
-/* A tuple of known types. */
+/* The type of a tuple, if those of its fields are known. */
 static const struct byi_type *tuple_of(const struct byi_samples *s,
                                        const struct shapes *sh,
                                        const struct byi_node *node)
@@ -157,8 +157,8 @@ static const struct byi_type *tuple_of(const struct byi_samples *s,
 
 static void walk(struct byi_samples *s, uint32_t round, uint32_t func);
 
-/* Walk function `func`, given types and values of its parameters. Those without
- * a type have that of their names. */
+/* Visit function `func` with these types and values of its parameters. NULL
+ * types default to the declared ones with sizes put in. */
 static void enter(struct byi_samples *s, uint32_t round, uint32_t func,
                   const struct byi_type *const *types,
                   const struct byi_tensor *const *values)
@@ -174,8 +174,8 @@ static void enter(struct byi_samples *s, uint32_t round, uint32_t func,
     walk(s, round, func);
 }
 
-/* Enter `func` with values of the function that sh is of: n operands, `first`
- * of its parameters being left out, then its captures. */
+/* Visit `func` with values of the function that sh belongs to: n operands after
+ * the first `first` parameters, then captures. */
 static void enter_with(struct byi_samples *s, uint32_t round,
                        const struct shapes *sh, uint32_t func, uint32_t first,
                        const byi_id *args, uint32_t n, const byi_id *captures)
@@ -195,8 +195,8 @@ static void enter_with(struct byi_samples *s, uint32_t round,
     enter(s, round, func, types, values);
 }
 
-/* A function that is entered where it is called: a vendor's, a composite, a
- * fused group. They hold no others but composites and branches. */
+/* Is the function visited at its calls: a vendor's, a composite, a fused group?
+ * These contain only composites and branches. */
 static bool is_called(const struct byi_func *f)
 {
     return f->attr.compiler || f->attr.composite || f->attr.primitive;
@@ -218,8 +218,8 @@ static void visit_call(struct byi_samples *s, uint32_t round,
     sh->value[id] = s->of[round][callee->index].value[result];
 }
 
-/* A literal: what it captures is known, its own parameters are not. It recurses
- * as deep as functions stand in each other, which readers limit. */
+/* A literal: its captures are known, its parameters are not. Recursion is as
+ * deep as functions nest, which readers limit. */
 static void visit_fn(struct byi_samples *s, uint32_t round, uint32_t func,
                      const struct shapes *sh, const struct byi_node *node)
 {
@@ -232,7 +232,8 @@ static void visit_fn(struct byi_samples *s, uint32_t round, uint32_t func,
     s->inside--;
 }
 
-/* The type that both branches give, or the one that runs for these sizes. */
+/* The common type of both branches, or that of the branch these sizes choose.
+ */
 static void visit_if(const struct byi_samples *s, uint32_t round,
                      const struct byi_func *f, const struct shapes *sh,
                      byi_id id)
@@ -308,8 +309,8 @@ static void walk(struct byi_samples *s, uint32_t round, uint32_t func)
 
 /* --- all of them ---------------------------------------------------------- */
 
-/* Mark the symbols in the shapes of the entry's inputs: those that a run binds
- * (runtime/model.c). False: there are none. */
+/* Mark the symbols in the entry's input shapes, which a run binds
+ * (runtime/model.c). Returns false if there are none. */
 static bool find_keys(const struct byi_module *m, bool *key)
 {
     const uint32_t entry = byi_entry(m);
@@ -366,7 +367,7 @@ const struct byi_type *byi_sample_type(const struct byi_samples *s,
     return s->of[round][func].type[id];
 }
 
-/* 1 + the last round whose sizes the model takes; 0: there is none. */
+/* 1 + the last round that the model accepts; 0: none. */
 static uint32_t usual_round(const struct byi_samples *s)
 {
     uint32_t round = s ? s->n_rounds : 0;
