@@ -443,7 +443,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 
 const struct byi_pass byi_pass_canonicalize_ops = {
     .name = "CanonicalizeOps",
-    .summary = "one way to say each thing, so that patterns match",
+    .summary = "rewrite to canonical forms, so that patterns match",
     .opt_level = 0,
     .run_func = run,
 };

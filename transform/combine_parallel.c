@@ -33,7 +33,7 @@ struct parallel_group {
     uint32_t from; /* that in `members`, ...  */
     uint32_t last; /* and the last one        */
     uint32_t n;
-    struct parallel_step *steps; /* the members, then what follows them */
+    struct parallel_step *steps; /* the members, then their followers */
 };
 
 struct combine_work {

@@ -50,7 +50,7 @@ static const struct byi_pass_option options[] = {
 
 const struct byi_pass byi_pass_combine_parallel_conv2d = {
     .name = "CombineParallelConv2D",
-    .summary = "make convolutions of one input one",
+    .summary = "combine convolutions of one input",
     .opt_level = 3,
     .options = options,
     .run_func = run,

@@ -3,8 +3,8 @@
  * requires: nothing (EliminateCommonSubexpr first: products of one input have
  *           one input)
  * leaves:   fewer than `min_branches` (3) nn.dense or nn.matmul of one value
- * with constant matrices of one type and the same attributes. Elementwise
- *           operators that follow all of them are combined too.
+ *           with constant matrices of one type and the same attributes.
+ *           Elementwise operators that follow all of them are combined too.
  *
  *   %0 = nn.dense(%x, const[q]);       %0 = nn.dense(%x, const[q, k, v]);
  *   %1 = nn.dense(%x, const[k]);       %1 = split(%0, sizes=[..], axis=1);
@@ -50,7 +50,7 @@ static const struct byi_pass_option options[] = {
 
 const struct byi_pass byi_pass_combine_parallel_dense = {
     .name = "CombineParallelDense",
-    .summary = "make matrix products of one input one",
+    .summary = "combine matrix products of one input",
     .opt_level = 3,
     .options = options,
     .run_func = run,

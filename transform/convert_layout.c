@@ -2,8 +2,8 @@
 /* ConvertLayout: convert a network to other layouts.
  * requires: nothing (SimplifyInference first: fewer operators to carry)
  * leaves:   every operator in `desired` in the given layout, if its shapes
- * allow it; constant weights stored in that layout; the remaining transposes
- *           where they move the fewest bytes
+ *           allow it; constant weights stored in that layout; the remaining
+ *           transposes where they move the fewest bytes
  *
  *   %0 = nn.conv2d(%x, const[w]);                %0 = transpose(%x, ...);
  *   %1 = nn.relu(%0);              ==>           %1 = nn.conv2d(%0, const[w'],
@@ -61,8 +61,8 @@ static enum byoc_status unknown_op(const char *name, size_t n,
     const char *list = byi_arena_str(arena, text.at);
     byi_text_free(&text);
     return byi_fail(err, BYOC_EINVAL,
-                    "desired: '%.*s' has no layout to choose; operators that "
-                    "have one: %s",
+                    "desired: '%.*s' has no layout attribute; expected one of "
+                    "%s",
                     (int)n, name, list);
 }
 
@@ -78,8 +78,8 @@ static enum byoc_status read_data(struct layout_preference *preference,
         byi_layout_is_data(&layout, first))
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
-                    "desired: %s has no layout '%s', but %s, %s or blocks of "
-                    "channels as %s16c",
+                    "desired: %s has no layout '%s'; expected %s, %s or blocks "
+                    "of channels such as %s16c",
                     preference->op->name, preference->data, first,
                     spatial_first(first, true, arena), first);
 }
@@ -97,7 +97,7 @@ static enum byoc_status read_kernel(struct layout_preference *preference,
         return BYOC_OK;
     if (!first)
         return byi_fail(err, BYOC_EINVAL,
-                        "desired: %s has no weights, so no layout '%s' of them",
+                        "desired: %s has no weights; found weight layout '%s'",
                         preference->op->name, preference->kernel);
     if (!preference->kernel)
         preference->kernel = preference->data[n - 1] == 'C'
@@ -107,7 +107,7 @@ static enum byoc_status read_kernel(struct layout_preference *preference,
         byi_layout_is_kernel(&layout, first))
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
-                    "desired: %s has no layout '%s' of weights, but %s, its "
+                    "desired: %s has no weight layout '%s'; expected %s, its "
                     "letters in another order, or blocks of them",
                     preference->op->name, preference->kernel, first);
 }
@@ -122,7 +122,7 @@ static enum byoc_status read_preference(const char *text, size_t n,
     const size_t name = strcspn(copy, "="), data = strcspn(copy, ":");
     if (copy[name] == '\0' || data < name)
         return byi_fail(err, BYOC_EINVAL,
-                        "desired: '%s' is not OPERATOR=LAYOUT or "
+                        "desired: found '%s', expected OPERATOR=LAYOUT or "
                         "OPERATOR=LAYOUT:KERNEL_LAYOUT",
                         copy);
     preference->op = byi_op_of_name(copy, name);
@@ -174,14 +174,14 @@ static const struct byi_pass_option options[] = {
     {"desired", BYI_ATTR_STRING,
      "nn.conv1d=NWC,nn.conv2d=NHWC,nn.conv3d=NDHWC,nn.conv1d_transpose=NWC,"
      "nn.conv2d_transpose=NHWC,nn.conv3d_transpose=NDHWC",
-     "layouts by operator, as nn.conv2d=NHWC,nn.conv1d=NWC:OWI; what follows "
-     "the colon is the weights'"},
+     "layouts by operator, as nn.conv2d=NHWC,nn.conv1d=NWC:OWI; the layout "
+     "after a colon is the weights'"},
     {0},
 };
 
 const struct byi_pass byi_pass_convert_layout = {
     .name = "ConvertLayout",
-    .summary = "move the network to other layouts",
+    .summary = "convert the network to other layouts",
     .opt_level = 3,
     .options = options,
     .run_func = run,

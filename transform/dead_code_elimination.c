@@ -3,11 +3,11 @@
  * requires: nothing
  * breaks:   ToBasicBlockNormalForm
  * leaves:   only nodes that are reachable from their function's result, `let`
- * or not, including nested functions; only functions that are reachable from
- * @main, or, without @main, from any named function. Parameters stay, except
- * unread captures of branches and literals, and unread parameters without
- * symbolic dims of a literal that is only called directly, in the function that
- * has it.
+ *           or not, including nested functions; only functions that are
+ *           reachable from @main, or, without @main, from any named function.
+ *           Parameters stay, except unread captures of branches and literals,
+ *           and unread parameters without symbolic dims of a literal that is
+ *           only called directly, in the function that has it.
  *
  *   def @main(%x) {                         def @main(%x) {
  *     %0 = exp(%x);                           %1 = fn (%a) { abs(%a) };

@@ -7,7 +7,7 @@
  *           conditionals. Constants are equal if their content is; their nodes
  *           are not merged, so that each keeps its sources. Function literals
  *           are equal if their bodies are, node by node; nested literals must
- * be identical.
+ *           be identical.
  *
  *   %0 = exp(%x);
  *   %1 = exp(%x);      ==>   %0 = exp(%x);
@@ -278,7 +278,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 
 const struct byi_pass byi_pass_eliminate_common_subexpr = {
     .name = "EliminateCommonSubexpr",
-    .summary = "compute once what is computed twice",
+    .summary = "merge equal subexpressions",
     .opt_level = 2,
     .run_func = run,
 };

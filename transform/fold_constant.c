@@ -291,7 +291,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 
 const struct byi_pass byi_pass_fold_constant = {
     .name = "FoldConstant",
-    .summary = "compute what depends on constants only",
+    .summary = "evaluate operators on constants",
     .opt_level = 1,
     .run_func = run,
 };

@@ -276,8 +276,8 @@ static enum byoc_status read_limits(const struct byi_pass_context *ctx,
     const int64_t args = byi_option_int(ctx, "FuseOps.max_args");
     if (depth < 1 || depth > UINT32_MAX || args < 0)
         return byi_fail(err, BYOC_EINVAL,
-                        "max_depth is %lld and max_args %lld, expected at "
-                        "least 1, and 0 (no limit) or more",
+                        "found max_depth %lld and max_args %lld; expected at "
+                        "least 1, and at least 0 (no limit)",
                         (long long)depth, (long long)args);
     *limits = (struct byi_fuse_limits){
         .max_depth = (uint32_t)depth,
@@ -323,10 +323,11 @@ static const struct byi_pass_option options[] = {
     {"max_args", BYI_ATTR_INT, "0",
      "parameters and results of a group; 0: no limit"},
     {"anchors", BYI_ATTR_BOOL, "true",
-     "fuse what follows a convolution, pooling and the like into it"},
-    {"generated", BYI_ATTR_BOOL, "false", "join only what C is generated for"},
+     "fuse epilogues into convolutions, pooling and similar operators"},
+    {"generated", BYI_ATTR_BOOL, "false",
+     "fuse only operators that C is generated for"},
     {"singles", BYI_ATTR_BOOL, "false",
-     "a function for operators that stay alone as well"},
+     "also make functions of single operators"},
     {0},
 };
 

@@ -24,8 +24,7 @@
 enum { MAX_MODULE = 4 << 20 /* nodes; what the text form can hold */ };
 
 static const struct byi_pass_option options[] = {
-    {"max_nodes", BYI_ATTR_INT, "10000",
-     "the largest body that is put in the place of a call"},
+    {"max_nodes", BYI_ATTR_INT, "10000", "the largest body that is inlined"},
     {.name = NULL},
 };
 
@@ -318,7 +317,8 @@ static enum byoc_status step(struct inliner *s, struct byoc_error *err)
     }
     if (frame->kind == BODY && node->kind == BYI_FN &&
         !captures_fit(s, frame, node))
-        return byi_fail(err, BYOC_ETYPE, "a literal cannot capture a size");
+        return byi_fail(err, BYOC_ETYPE,
+                        "a literal cannot capture a symbolic dim");
     if (frame->kind == BODY) {
         if (!wants(s, from, node) || renames_sizes(s, from, node))
             return copy_node(s, err);
@@ -451,7 +451,7 @@ static const char *const breaks[] = {"ToBasicBlockNormalForm", "ToANormalForm",
 
 const struct byi_pass byi_pass_inline = {
     .name = "Inline",
-    .summary = "put bodies of functions in the place of their calls",
+    .summary = "replace calls by the bodies of their functions",
     .opt_level = 1,
     .breaks = breaks,
     .options = options,

@@ -199,7 +199,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 
 const struct byi_pass byi_pass_recompose = {
     .name = "Recompose",
-    .summary = "put together what exporters took apart",
+    .summary = "recognise operators that exporters decomposed",
     .opt_level = 1,
     .run_func = run,
 };

@@ -29,8 +29,8 @@
 /* --- forms.c -------------------------------------------------------------- */
 
 /* Stored axis i is the value's axis at[i]; `block` elements of `block_axis`
- * follow as one more stored axis, the last. Interned: a form is its index, and
- * 0 is "as it is", of any rank. */
+ * follow as the last stored axis. Interned: a form is its index, and 0 is the
+ * identity of any rank. */
 struct byi_form {
     uint8_t rank;
     uint8_t at[BYI_MAX_RANK];
@@ -56,16 +56,16 @@ byi_form_id byi_form_compose(struct byi_forms *forms, byi_form_id a,
 /* The plain form that undoes a plain form. */
 byi_form_id byi_form_inverse(struct byi_forms *forms, byi_form_id id,
                              uint32_t rank);
-/* Without the axes of `mask`, whose block must not be one of them; and with
- * axes put at the places of `mask`, each stored at its own place or the last.
- * `rank` is that of the larger form. */
+/* The form without the axes of `mask`, which must not include the blocked axis;
+ * the form with axes inserted at the positions of `mask`, each stored at its
+ * own position or the last. `rank` is the larger form's. */
 byi_form_id byi_form_drop(struct byi_forms *forms, byi_form_id id,
                           uint32_t rank, uint32_t mask);
 byi_form_id byi_form_insert(struct byi_forms *forms, byi_form_id id,
                             uint32_t rank, uint32_t mask);
-/* A form of groups of axes, which begin where `begins` has a bit, as a form of
- * the axes; and the groups in the order in which their first axes are stored,
- * whether or not they are stored in one piece. `rank`: axes in the groups. */
+/* Expand a form of groups of axes, which begin at the bits of `begins`, to a
+ * form of the axes; and order the groups by the storage positions of their
+ * first axes, even if a group is not contiguous. `rank`: the number of axes. */
 byi_form_id byi_form_ungroup(struct byi_forms *forms, byi_form_id id,
                              uint32_t rank, uint32_t begins);
 byi_form_id byi_form_group(struct byi_forms *forms, byi_form_id id,

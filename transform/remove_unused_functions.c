@@ -16,7 +16,8 @@
 
 static const struct byi_pass_option options[] = {
     {"entry", BYI_ATTR_STRING, "",
-     "functions to keep, with commas: main,predict; none: where the model "
+     "functions to keep, separated by commas: main,predict; none: where the "
+     "model "
      "starts"},
     {.name = NULL},
 };
@@ -95,7 +96,7 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
 
 const struct byi_pass byi_pass_remove_unused_functions = {
     .name = "RemoveUnusedFunctions",
-    .summary = "drop the functions that no entry leads to",
+    .summary = "drop the functions that no entry reaches",
     .opt_level = 1,
     .options = options,
     .run_module = run,

@@ -4,9 +4,10 @@
  * requires: nothing (CanonicalizeOps first finds more: constants on the
  *           right)
  * leaves:   no match of a row of the table at the end of this file. Elements
- * keep their values, except that combined constants of float sums and products
- * are rounded once (terms that cancel are not combined) and that -0 may become
- * 0. x - x and x 0 stay: they are not 0 for every x.
+ *           keep their values, except that combined constants of float sums
+ *           and products are rounded once (terms that cancel are not combined)
+ *           and that -0 may become 0. x - x and x 0 stay: they are not 0 for
+ *           every x.
  *
  *   %0 = multiply(%x, const[a]);
  *   %1 = multiply(%0, const[b]);   ==>   multiply(%x, const[a b])
@@ -357,7 +358,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 
 const struct byi_pass byi_pass_simplify_expr = {
     .name = "SimplifyExpr",
-    .summary = "drop arithmetic and movement that change nothing",
+    .summary = "drop arithmetic and data movement without effect",
     .opt_level = 1,
     .run_func = run,
 };

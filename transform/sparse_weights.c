@@ -154,8 +154,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     const int64_t most = byi_option_int(ctx, "SparseWeights.most");
     if (most < 0 || most > 100)
         return byi_fail(err, BYOC_EINVAL,
-                        "most is %lld, expected a percentage, 0 "
-                        "to 100",
+                        "most is %lld, expected a percentage from 0 to 100",
                         (long long)most);
     return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
                        err);
@@ -163,13 +162,13 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 
 static const struct byi_pass_option options[] = {
     {"most", BYI_ATTR_INT, "60",
-     "percent of the reads of a dense product that may be left"},
+     "largest share of a dense product's reads, in percent"},
     {0},
 };
 
 const struct byi_pass byi_pass_sparse_weights = {
     .name = "SparseWeights",
-    .summary = "products with pruned weights skip the zeros",
+    .summary = "use sparse products for pruned weights",
     .opt_level = 1,
     .options = options,
     .run_func = run,

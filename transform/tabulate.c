@@ -143,7 +143,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 
 const struct byi_pass byi_pass_tabulate = {
     .name = "Tabulate",
-    .summary = "what 8 bits become through a chain of functions, as a table",
+    .summary = "replace functions from 8 bits to 8 bits by look-up tables",
     .opt_level = 1,
     .run_func = run,
 };

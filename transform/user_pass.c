@@ -324,7 +324,7 @@ enum byoc_status byi_user_pass(const struct byoc_pass *pass,
             fault);
     *made = byi_alloc(1, sizeof **made);
     if (!*made)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for the pass '%s'",
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for the pass '%s'",
                         pass->name);
     **made = (struct byi_pass){.name = pass->name,
                                .summary = pass->summary,
