@@ -155,7 +155,7 @@ class Panel {
             make('ul', { class: 'lines' }, gates.map((g) => make('li', null,
                 make('b', { class: g.passed ? 'good' : 'bad' },
                     g.passed ? '\u2713 ' : '\u2717 ', g.gate),
-                make('small', null, 'found ' + g.found + ', wanted ' +
+                make('small', null, 'found ' + g.found + ', expected ' +
                     g.wanted))))) : null;
     }
 
@@ -163,7 +163,7 @@ class Panel {
         if (!this.groups.length)
             return make('section', null, make('h2', null, 'Why native'),
                 make('p', { class: 'soft' },
-                    'No node stays on native kernels.'));
+                    'No node is native.'));
         return make('section', { class: 'reasons' },
             make('h2', null, 'Why native'),
             make('ul', null, this.groups.map((g) =>
@@ -178,7 +178,7 @@ class Panel {
     given(state) {
         const { returned } = this.graph;
         return returned.length ? make('section', { class: 'reasons' },
-            make('h2', null, 'Given back'),
+            make('h2', null, 'Reverted to native'),
             make('ul', null, returned.map((r) =>
                 this.row('given', r.key, state, [
                     make('span', { class: 'number' },
@@ -192,7 +192,8 @@ class Panel {
     versus(r) {
         return r.vendor_us > 0 && r.native_us > 0
             ? (r.detail ? ' \u00b7 ' : '') + sayTime(r.vendor_us) +
-                ' there, ' + sayTime(r.native_us) + ' native' : '';
+                ' on ' + r.vendor + ', ' + sayTime(r.native_us) +
+                ' native' : '';
     }
 
     regions() {
@@ -269,14 +270,14 @@ class Panel {
             onclick: () => this.act.toggle(region) },
         open ? 'Fold' : 'Unfold')),
         this.facts([
-            ['Vendor', region.vendor],
+            ['Backend', region.vendor],
             ['Outcome', said.outcome],
             ['Reason', said.reason && make('code', null, said.reason),
                 said.detail ? make('p', null, said.detail) : ''],
             ['Nodes', sayCount(region.members.length)],
             ['Work', this.work(region.flops)],
-            ['Reads', said.inputs >= 0 ? several(said.inputs, 'value') : ''],
-            ['Gives', said.outputs >= 0 ? several(said.outputs, 'value')
+            ['Inputs', said.inputs >= 0 ? several(said.inputs, 'value') : ''],
+            ['Outputs', said.outputs >= 0 ? several(said.outputs, 'value')
                 : ''],
             [region.vendor, said.vendor_us > 0
                 ? sayTime(said.vendor_us) + speed : ''],
