@@ -1,14 +1,14 @@
 #!/bin/sh
-# run.sh: golden tests. Every tests/DIR/NAME.ir and tests/transform/PASS/NAME.ir
-# whose first line is
+# run.sh [--bless] BYOC [FILE...]: golden tests.
+# Runs the command in the first line of every tests/DIR/NAME.ir and
+# tests/transform/PASS/NAME.ir:
 #     // RUN: byoc VERB ARGS %s
-# is run, and its stdout compared with NAME.out beside it; where there is a
-# NAME.err, stderr is compared with that and the exit code must not be 0. %s is
-# the file, %S its folder; both are relative, so messages are the same everywhere.
-# %P is the folder of the plug-ins that tests build, %T one for files of its own.
-#     run.sh [--bless] BYOC [FILE...]
-# BYOC is the command, build/byoc say; FILE is relative to the root of the tree.
-# --bless writes the expectations anew.
+# and compares stdout with NAME.out. If NAME.err exists, it also compares stderr
+# with it, and expects an exit code other than 0. %s is the file and %S its
+# folder, relative to the root, so that messages are the same everywhere. %P is
+# the folder of the tests' plug-ins, %T a folder for temporary files.
+# BYOC is the command, such as build/byoc; FILE is relative to the root.
+# --bless replaces the expected output by the present one.
 # SPDX-License-Identifier: Apache-2.0
 bless=
 [ "$1" != --bless ] || { bless=1; shift; }
