@@ -25,7 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* runtime/internal.h, which has another struct byi_image than oneDNN's layer */
+/* runtime/internal.h, which has another struct byi_image_axes than oneDNN's
+ * layer */
 BYOC_API void byoc_internal_parallel_for(uint32_t n,
                                          void (*fn)(void *, uint32_t),
                                          void *arg);
@@ -166,7 +167,7 @@ static enum byoc_status open_model(struct bench *b, const struct options *o,
 
 /* --- the primitives ------------------------------------------------------- */
 
-static const struct byi_step *step_of(const struct primitive *p)
+static const struct byi_dnnl_step *step_of(const struct primitive *p)
 {
     const struct byi_program *program = p->call->compiled;
     return &program->steps.at[p->step];
@@ -187,7 +188,7 @@ static enum byoc_status run_primitive(const struct primitive *p,
 static void *result_of(const struct primitive *p, uint64_t *bytes)
 {
     const struct byi_program *program = p->call->compiled;
-    const struct byi_step *step = step_of(p);
+    const struct byi_dnnl_step *step = step_of(p);
     for (uint32_t i = 0; i < step->n_slots; i++) {
         const struct byi_place *at = &step->slots[i].at;
         if (step->slots[i].arg != BYI_ARG_DST)
@@ -364,7 +365,7 @@ static void print_primitives(struct bench *b)
     for (uint32_t i = 0; i < b->prims.n; i++) {
         struct primitive *p = &b->prims.at[i];
         const struct byi_program *program = p->call->compiled;
-        const struct byi_step *step = step_of(p);
+        const struct byi_dnnl_step *step = step_of(p);
         const double took = median(&p->alone), flops = flops_of(b, p, nodes);
         char rate[32] = "-";
         if (flops > 0)

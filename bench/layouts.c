@@ -37,7 +37,7 @@ static const struct shape shapes[] = {
 /* One convolution in one layout. */
 struct contender {
     struct byi_prim *prim;
-    struct byi_bound *call;
+    struct byi_bound_call *call;
     void *buffers[N_BUFFERS], *scratch;
     double best; /* seconds */
 };
@@ -78,10 +78,11 @@ static int64_t result_size(const struct shape *s)
     return (s->size + s->stride - 1) / s->stride;
 }
 
-static struct byi_conv convolution(const struct shape *s, enum layout layout)
+static struct byi_dnnl_conv convolution(const struct shape *s,
+                                        enum layout layout)
 {
     const int64_t size = result_size(s), k = s->kernel, begin = k / 2;
-    struct byi_conv c = {
+    struct byi_dnnl_conv c = {
         .window.n = 2,
         .src = describe(layout, s->in, s->size),
         .dst = describe(layout, s->out, size),
@@ -123,7 +124,7 @@ static enum byoc_status make(struct contender *c, const struct byi_dnnl *lib,
     static const struct byi_post post = {.kind = BYI_POST_ELT,
                                          .alg = BYI_ELT_RELU};
     static const struct byi_posts relu = {.n = 1, .at = &post};
-    const struct byi_conv conv = convolution(s, layout);
+    const struct byi_dnnl_conv conv = convolution(s, layout);
     BYI_TRY(byi_conv_new(lib, &conv, &relu, &c->prim, err));
     BYI_TRY(byi_prim_build(c->prim, err));
     for (uint32_t i = 0; i < N_BUFFERS; i++) {

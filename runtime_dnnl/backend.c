@@ -62,7 +62,7 @@ static void describe(const struct byi_program *p, struct byoc_probe *result)
     for (uint32_t i = 0; i < p->steps.n; i++)
         reorders_only &= strcmp(p->steps.at[i].name, "reorder") == 0;
     for (uint32_t i = 0; i < p->steps.n; i++) {
-        const struct byi_step *step = &p->steps.at[i];
+        const struct byi_dnnl_step *step = &p->steps.at[i];
         if (strcmp(step->name, "reorder") == 0 && !reorders_only)
             continue;
         const struct byi_prim *prim = p->prims.at[i];

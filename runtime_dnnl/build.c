@@ -34,7 +34,7 @@ uint32_t byi_dn_arg0(const struct byi_build *b, uint32_t i)
     return step->args[i].index;
 }
 
-struct byi_value *byi_dn_operand(struct byi_build *b, uint32_t index)
+struct byi_dnnl_value *byi_dn_operand(struct byi_build *b, uint32_t index)
 {
     const struct byi_gref ref = b->kernel->operands[index].ref;
     return &b->values[ref.node][ref.output];
@@ -114,13 +114,13 @@ static bool is_constant(const struct byi_build *b, uint32_t buf)
     return kind == BYI_BUF_CONST || kind == BYI_BUF_MADE;
 }
 
-static uint64_t offset_bytes(const struct byi_view *view)
+static uint64_t offset_bytes(const struct byi_dnnl_view *view)
 {
     return (uint64_t)view->offset * byoc_dtype_size(view->desc.dtype);
 }
 
 struct byi_place byi_dn_place(const struct byi_build *b,
-                              const struct byi_view *view)
+                              const struct byi_dnnl_view *view)
 {
     const struct byi_buf *buf = &b->bufs.at[view->buf];
     return (struct byi_place){
@@ -128,7 +128,7 @@ struct byi_place byi_dn_place(const struct byi_build *b,
 }
 
 bool byi_dn_may_overwrite(const struct byi_build *b,
-                          const struct byi_view *view)
+                          const struct byi_dnnl_view *view)
 {
     const struct byi_buf *buf = &b->bufs.at[view->buf];
     return buf->kind == BYI_BUF_TEMP && buf->uses <= 1 && view->offset == 0 &&
@@ -148,7 +148,7 @@ static const char *join_sources(struct byi_build *b)
     return joined;
 }
 
-void byi_dn_use(struct byi_emit *e, int arg, const struct byi_view *view)
+void byi_dn_use(struct byi_emit *e, int arg, const struct byi_dnnl_view *view)
 {
     assert(e->n < BYI_COUNT(e->uses));
     e->uses[e->n++] = (struct byi_use){
@@ -181,7 +181,7 @@ static void note(struct byi_build *b, struct byi_prim *prim,
 
 #define DEFINE(name)                                                           \
     enum byoc_status byi_dn_##name##_new(                                      \
-        struct byi_build *b, const struct byi_##name *p,                       \
+        struct byi_build *b, const struct byi_dnnl_##name *p,                  \
         const struct byi_posts *posts, struct byi_prim **prim)                 \
     {                                                                          \
         const struct byi_order order = {#name, p, sizeof *p, posts};           \
@@ -200,7 +200,7 @@ enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e)
 {
     if (!b->sources)
         b->sources = join_sources(b);
-    const struct byi_draft draft = {
+    const struct byi_draft_step draft = {
         .prim = e->prim,
         .name = byi_arena_str(b->program->arena, e->name),
         .sources = b->sources,
@@ -224,22 +224,23 @@ void byi_dn_abandon(struct byi_build *b, struct byi_prim **prim)
 /* Run the reorder `prim`, on every run, from `src` into a new buffer of
  * `bytes`. Takes ownership of the primitive. */
 static enum byoc_status emit_reorder(struct byi_build *b,
-                                     const struct byi_view *src,
+                                     const struct byi_dnnl_view *src,
                                      struct byi_prim *prim, uint64_t bytes,
                                      uint32_t *buf)
 {
     *buf = byi_dn_temp(b, bytes);
     struct byi_emit e = {.name = "reorder", .prim = prim};
     byi_dn_use(&e, BYI_ARG_SRC, src);
-    byi_dn_use(&e, BYI_ARG_DST, &(struct byi_view){.buf = *buf});
+    byi_dn_use(&e, BYI_ARG_DST, &(struct byi_dnnl_view){.buf = *buf});
     return byi_dn_emit(b, &e);
 }
 
-enum byoc_status byi_dn_reorder(struct byi_build *b, const struct byi_view *src,
+enum byoc_status byi_dn_reorder(struct byi_build *b,
+                                const struct byi_dnnl_view *src,
                                 const struct byi_desc *desc,
-                                struct byi_view *view)
+                                struct byi_dnnl_view *view)
 {
-    *view = (struct byi_view){.desc = *desc};
+    *view = (struct byi_dnnl_view){.desc = *desc};
     if (is_constant(b, src->buf)) {
         const struct byi_copy copy = {
             .from = byi_dn_place(b, src), .src = src->desc, .dst = *desc};
@@ -247,7 +248,7 @@ enum byoc_status byi_dn_reorder(struct byi_build *b, const struct byi_view *src,
         view->buf = byi_dn_made_buf(b, b->program->made.n - 1);
         return BYOC_OK;
     }
-    const struct byi_reorder p = {.src = src->desc, .dst = *desc};
+    const struct byi_dnnl_reorder p = {.src = src->desc, .dst = *desc};
     struct byi_prim *prim = NULL;
     BYI_TRY(byi_dn_reorder_new(b, &p, NULL, &prim));
     BYI_TRY(byi_prim_check(&prim, "reorder",
@@ -257,12 +258,13 @@ enum byoc_status byi_dn_reorder(struct byi_build *b, const struct byi_view *src,
 
 /* --- values -------------------------------------------------------------- */
 
-static void add_view(struct byi_build *b, struct byi_value *value,
-                     const struct byi_view *view)
+static void add_view(struct byi_build *b, struct byi_dnnl_value *value,
+                     const struct byi_dnnl_view *view)
 {
     if (value->n_views == value->cap_views) {
         const uint32_t cap = value->cap_views ? 2 * value->cap_views : 1;
-        struct byi_view *views = byi_arena_calloc(b->arena, cap, sizeof *views);
+        struct byi_dnnl_view *views =
+            byi_arena_calloc(b->arena, cap, sizeof *views);
         if (value->n_views)
             memcpy(views, value->views, value->n_views * sizeof *views);
         value->views = views;
@@ -273,13 +275,13 @@ static void add_view(struct byi_build *b, struct byi_value *value,
 }
 
 void byi_dn_define(struct byi_build *b, uint32_t output,
-                   const struct byi_view *view)
+                   const struct byi_dnnl_view *view)
 {
     add_view(b, &b->values[b->node][output], view);
 }
 
-const struct byi_view *byi_dn_find(const struct byi_value *value,
-                                   const struct byi_desc *desc)
+const struct byi_dnnl_view *byi_dn_find(const struct byi_dnnl_value *value,
+                                        const struct byi_desc *desc)
 {
     for (uint32_t i = 0; i < value->n_views; i++)
         if (byi_dn_same_layout(&value->views[i].desc, desc))
@@ -287,10 +289,11 @@ const struct byi_view *byi_dn_find(const struct byi_value *value,
     return NULL;
 }
 
-enum byoc_status byi_dn_want(struct byi_build *b, struct byi_value *value,
-                             const struct byi_desc *desc, struct byi_view *view)
+enum byoc_status byi_dn_want(struct byi_build *b, struct byi_dnnl_value *value,
+                             const struct byi_desc *desc,
+                             struct byi_dnnl_view *view)
 {
-    const struct byi_view *found = byi_dn_find(value, desc);
+    const struct byi_dnnl_view *found = byi_dn_find(value, desc);
     if (found) {
         *view = *found;
         view->desc = *desc;
@@ -301,8 +304,9 @@ enum byoc_status byi_dn_want(struct byi_build *b, struct byi_value *value,
     return BYOC_OK;
 }
 
-enum byoc_status byi_dn_want_dense(struct byi_build *b, struct byi_value *value,
-                                   struct byi_view *view)
+enum byoc_status byi_dn_want_dense(struct byi_build *b,
+                                   struct byi_dnnl_value *value,
+                                   struct byi_dnnl_view *view)
 {
     for (uint32_t i = 0; i < value->n_views; i++) {
         if (!byi_dn_is_dense(&value->views[i].desc))
@@ -316,8 +320,9 @@ enum byoc_status byi_dn_want_dense(struct byi_build *b, struct byi_value *value,
     return byi_dn_want(b, value, &desc, view);
 }
 
-enum byoc_status byi_dn_want_plain(struct byi_build *b, struct byi_value *value,
-                                   struct byi_view *view)
+enum byoc_status byi_dn_want_plain(struct byi_build *b,
+                                   struct byi_dnnl_value *value,
+                                   struct byi_dnnl_view *view)
 {
     const struct byi_desc *main = &value->views[0].desc;
     const struct byi_desc plain =
@@ -327,7 +332,7 @@ enum byoc_status byi_dn_want_plain(struct byi_build *b, struct byi_value *value,
 
 /* The packed copy for an earlier primitive that wants the same layout. */
 static const struct byi_pack_made *find_pack(const struct byi_build *b,
-                                             const struct byi_view *src,
+                                             const struct byi_dnnl_view *src,
                                              const struct byi_prim *prim,
                                              int arg)
 {
@@ -342,7 +347,7 @@ static const struct byi_pack_made *find_pack(const struct byi_build *b,
 }
 
 enum byoc_status byi_dn_want_packed(struct byi_build *b,
-                                    const struct byi_view *src,
+                                    const struct byi_dnnl_view *src,
                                     const struct byi_prim *prim, int arg,
                                     struct byi_use *use)
 {
@@ -438,7 +443,7 @@ static void count_uses(struct byi_build *b)
 static void release_operands(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->kernel->n_operands; i++) {
-        struct byi_value *value = byi_dn_operand(b, i);
+        struct byi_dnnl_value *value = byi_dn_operand(b, i);
         value->uses--;
         for (uint32_t j = 0; j < value->n_views; j++)
             b->bufs.at[value->views[j].buf].uses--;
@@ -509,7 +514,7 @@ static enum byoc_status build_node(struct byi_build *b)
         buf.kind = BYI_BUF_CONST;
         buf.index = node->data;
     }
-    struct byi_view view = {.buf = add_buf(b, buf)};
+    struct byi_dnnl_view view = {.buf = add_buf(b, buf)};
     view.desc = byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
     byi_dn_define(b, 0, &view);
     return BYOC_OK;
@@ -520,11 +525,11 @@ static enum byoc_status build_node(struct byi_build *b)
 static enum byoc_status place_output(struct byi_build *b, uint32_t index)
 {
     const struct byi_gref ref = b->graph->outputs[index];
-    struct byi_value *value = &b->values[ref.node][ref.output];
+    struct byi_dnnl_value *value = &b->values[ref.node][ref.output];
     const struct byi_desc *main = &value->views[0].desc;
     const struct byi_desc plain =
         byi_dn_dense(main->dtype, main->rank, main->dims, NULL);
-    const struct byi_view *found = byi_dn_find(value, &plain);
+    const struct byi_dnnl_view *found = byi_dn_find(value, &plain);
     if (found) {
         struct byi_buf *buf = &b->bufs.at[found->buf];
         if (buf->kind == BYI_BUF_TEMP && !buf->keep && found->offset == 0 &&
@@ -534,8 +539,8 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
             return BYOC_OK;
         }
     }
-    const struct byi_view *src = found ? found : &value->views[0];
-    const struct byi_reorder r = {.src = src->desc, .dst = plain};
+    const struct byi_dnnl_view *src = found ? found : &value->views[0];
+    const struct byi_dnnl_reorder r = {.src = src->desc, .dst = plain};
     struct byi_emit e = {.name = "reorder"};
     b->kernel = &b->graph->nodes[ref.node];
     b->sources = NULL;
@@ -546,12 +551,13 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
     const struct byi_buf out = {.kind = BYI_BUF_OUTPUT,
                                 .index = index,
                                 .bytes = byi_dn_desc_bytes(&plain)};
-    byi_dn_use(&e, BYI_ARG_DST, &(struct byi_view){.buf = add_buf(b, out)});
+    byi_dn_use(&e, BYI_ARG_DST,
+               &(struct byi_dnnl_view){.buf = add_buf(b, out)});
     return byi_dn_emit(b, &e);
 }
 
 /* Does the step write a region output, or a buffer that a later step reads? */
-static bool is_live(const struct byi_build *b, const struct byi_draft *d,
+static bool is_live(const struct byi_build *b, const struct byi_draft_step *d,
                     const bool *read)
 {
     for (uint32_t i = 0; i < d->n; i++) {
@@ -573,7 +579,7 @@ static void drop_dead_steps(struct byi_build *b)
     bool *dead = byi_arena_calloc(b->arena, b->drafts.n, sizeof *dead);
     uint32_t n = 0;
     for (uint32_t i = b->drafts.n; i-- > 0;) {
-        const struct byi_draft *d = &b->drafts.at[i];
+        const struct byi_draft_step *d = &b->drafts.at[i];
         dead[i] = !is_live(b, d, read);
         for (uint32_t k = 0; k < d->n && !dead[i]; k++)
             read[d->uses[k].buf] = true;
@@ -602,23 +608,24 @@ static void find_lives(struct byi_build *b)
 }
 
 /* Append a draft step, whose buffers are placed, to the program. */
-static enum byoc_status add_step(struct byi_build *b, struct byi_draft *d)
+static enum byoc_status add_step(struct byi_build *b, struct byi_draft_step *d)
 {
     struct byi_program *p = b->program;
-    struct byi_slot *slots = byi_arena_calloc(p->arena, d->n, sizeof *slots);
+    struct byi_dnnl_slot *slots =
+        byi_arena_calloc(p->arena, d->n, sizeof *slots);
     for (uint32_t i = 0; i < d->n; i++) {
         const struct byi_buf *buf = &b->bufs.at[d->uses[i].buf];
-        slots[i] = (struct byi_slot){
+        slots[i] = (struct byi_dnnl_slot){
             .arg = d->uses[i].arg,
             .at = {.kind = buf->kind,
                    .index = buf->index,
                    .offset = buf->offset + d->uses[i].offset}};
     }
-    const struct byi_step step = {.index = p->steps.n,
-                                  .name = d->name,
-                                  .sources = d->sources,
-                                  .n_slots = d->n,
-                                  .slots = slots};
+    const struct byi_dnnl_step step = {.index = p->steps.n,
+                                       .name = d->name,
+                                       .sources = d->sources,
+                                       .n_slots = d->n,
+                                       .slots = slots};
     struct byi_prim *prim = d->prim;
     d->prim = NULL;
     BYI_TRY(byi_dn_program_prim(p, prim, b->err));

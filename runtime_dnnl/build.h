@@ -20,7 +20,7 @@
 /* --- the program --------------------------------------------------------- */
 
 /* A constant made at load. */
-struct byi_made {
+struct byi_made_const {
     void *data; /* NULL if the program does not run, and after byi_dn_drop */
     uint64_t bytes;
     struct byi_shared *shared; /* owner of the data; NULL: this constant, or */
@@ -53,10 +53,10 @@ struct byi_program {
     uint32_t n_inputs, n_outputs, n_consts;
     const uint64_t *input_bytes, *output_bytes;
     const struct byoc_view *consts;   /* data and bytes only */
-    const struct byi_unit *unit;      /* NULL: run the list of steps */
+    const struct byi_dnnl_unit *unit; /* NULL: run the list of steps */
     BYI_VEC(struct byi_prim *) prims; /* of the steps */
-    BYI_VEC(struct byi_step) steps;
-    BYI_VEC(struct byi_made) made;
+    BYI_VEC(struct byi_dnnl_step) steps;
+    BYI_VEC(struct byi_made_const) made;
     BYI_VEC(struct byi_recipe) recipes; /* BYI_TO_WRITE: of the constants */
     uint64_t temp_bytes;                /* plan_memory.c */
     uint64_t scratch_bytes;             /* maximum over the primitives */
@@ -143,7 +143,7 @@ void byi_dn_exec_free(struct byi_exec **exec);
 enum byoc_status byi_dn_exec_list(struct byi_program *program,
                                   struct byoc_error *err);
 /* A step of a unit: recorded, or run. */
-int byi_dn_exec_call(struct byi_exec *exec, const struct byi_step *step);
+int byi_dn_exec_call(struct byi_exec *exec, const struct byi_dnnl_step *step);
 /* For benchmarks (bench/bound.c): run one step on the buffers of the last run;
  * the address of the TEMP buffers. */
 enum byoc_status byi_dn_exec_step(const struct byi_exec *exec, uint32_t step,
@@ -188,7 +188,7 @@ struct byi_use {
 };
 
 /* A step before dead steps are dropped and buffers placed. */
-struct byi_draft {
+struct byi_draft_step {
     struct byi_prim *prim;
     const char *name, *sources;
     uint32_t n;
@@ -197,7 +197,7 @@ struct byi_draft {
 
 /* A tensor in memory: starts at `offset` (in elements) of a buffer, with the
  * strides of desc. */
-struct byi_view {
+struct byi_dnnl_view {
     uint32_t buf;
     int64_t offset;
     struct byi_desc desc;
@@ -211,19 +211,19 @@ struct byi_quant {
 
 /* A value of the graph and its copies in other layouts, its producer's first.
  * Scalars have rank 1 here, since oneDNN has no rank 0. */
-struct byi_value {
+struct byi_dnnl_value {
     uint32_t uses; /* reads not built yet; a region output counts as one */
     uint32_t n_views, cap_views;
-    struct byi_view *views;
-    struct byi_value *integers; /* the value that this one was dequantised
+    struct byi_dnnl_view *views;
+    struct byi_dnnl_value *integers; /* the value that this one was dequantised
                                    from; itself if its views hold integers;
                                    NULL: floats only */
-    struct byi_quant quant;     /* of the integers */
+    struct byi_quant quant;          /* of the integers */
 };
 
 /* A packed constant, shared by later readers that want the same layout. */
 struct byi_pack_made {
-    struct byi_view src;
+    struct byi_dnnl_view src;
     const struct byi_prim *prim;
     int arg;
     uint32_t buf;
@@ -243,14 +243,14 @@ struct byi_build {
     struct byi_arena *arena; /* for data that the program does not keep */
     const struct byoc_view *consts;
     BYI_VEC(struct byi_buf) bufs;
-    BYI_VEC(struct byi_draft) drafts;
+    BYI_VEC(struct byi_draft_step) drafts;
     bool plain;    /* keep the model's layouts, for measuring */
     uint32_t node; /* the kernel being built       */
     const struct byi_gnode *kernel;
-    struct byi_value **values; /* [node][output]               */
-    uint32_t *reader;          /* [node]: the only reader of output 0, or
-                                  BYI_NOBODY; also for region outputs */
-    const char *sources;       /* of the kernel, joined; NULL: not yet */
+    struct byi_dnnl_value **values; /* [node][output]               */
+    uint32_t *reader;               /* [node]: the only reader of output 0, or
+                                       BYI_NOBODY; also for region outputs */
+    const char *sources;            /* of the kernel, joined; NULL: not yet */
     struct byoc_error *err;
     BYI_VEC(struct byi_pack_made) packs;
     struct byi_known *known[BYI_KNOWN_LISTS]; /* by hash */
@@ -267,7 +267,7 @@ struct byi_emit {
 
 /* build.c */
 /* The value of operand `index` of the kernel. */
-struct byi_value *byi_dn_operand(struct byi_build *b, uint32_t index);
+struct byi_dnnl_value *byi_dn_operand(struct byi_build *b, uint32_t index);
 /* The bytes of operand `index` if it is a constant of the artifact, or NULL. */
 const void *byi_dn_const_data(struct byi_build *b, uint32_t index,
                               enum byoc_dtype *dtype, int64_t *n);
@@ -280,25 +280,28 @@ bool byi_dn_const_scalar(struct byi_build *b, uint32_t index, float *out);
 
 /* A view of `value` with exactly these strides (on axes longer than 1). Emits a
  * reorder if the value has no such view yet. */
-enum byoc_status byi_dn_want(struct byi_build *b, struct byi_value *value,
+enum byoc_status byi_dn_want(struct byi_build *b, struct byi_dnnl_value *value,
                              const struct byi_desc *desc,
-                             struct byi_view *view);
+                             struct byi_dnnl_view *view);
 /* A view in any dense layout that the value has; in row-major order. */
-enum byoc_status byi_dn_want_dense(struct byi_build *b, struct byi_value *value,
-                                   struct byi_view *view);
-enum byoc_status byi_dn_want_plain(struct byi_build *b, struct byi_value *value,
-                                   struct byi_view *view);
+enum byoc_status byi_dn_want_dense(struct byi_build *b,
+                                   struct byi_dnnl_value *value,
+                                   struct byi_dnnl_view *view);
+enum byoc_status byi_dn_want_plain(struct byi_build *b,
+                                   struct byi_dnnl_value *value,
+                                   struct byi_dnnl_view *view);
 /* Copy `src` into the layout `desc`, whose dims may differ from its value's. */
-enum byoc_status byi_dn_reorder(struct byi_build *b, const struct byi_view *src,
+enum byoc_status byi_dn_reorder(struct byi_build *b,
+                                const struct byi_dnnl_view *src,
                                 const struct byi_desc *desc,
-                                struct byi_view *view);
+                                struct byi_dnnl_view *view);
 /* The value's existing view in that layout, or NULL. */
-const struct byi_view *byi_dn_find(const struct byi_value *value,
-                                   const struct byi_desc *desc);
+const struct byi_dnnl_view *byi_dn_find(const struct byi_dnnl_value *value,
+                                        const struct byi_desc *desc);
 /* Weights for argument `arg` of `prim`: `src` itself, or packed, at load if it
  * is constant, otherwise on every run. */
 enum byoc_status byi_dn_want_packed(struct byi_build *b,
-                                    const struct byi_view *src,
+                                    const struct byi_dnnl_view *src,
                                     const struct byi_prim *prim, int arg,
                                     struct byi_use *use);
 
@@ -306,18 +309,18 @@ uint32_t byi_dn_temp(struct byi_build *b, uint64_t bytes);
 /* The buffer of constant `made` of the program; the place of a view's data. */
 uint32_t byi_dn_made_buf(struct byi_build *b, uint32_t made);
 struct byi_place byi_dn_place(const struct byi_build *b,
-                              const struct byi_view *view);
+                              const struct byi_dnnl_view *view);
 /* May the current kernel write over the buffer of `view`? The buffer must be a
  * whole temporary whose only remaining read is the kernel's. */
 bool byi_dn_may_overwrite(const struct byi_build *b,
-                          const struct byi_view *view);
+                          const struct byi_dnnl_view *view);
 
-void byi_dn_use(struct byi_emit *e, int arg, const struct byi_view *view);
+void byi_dn_use(struct byi_emit *e, int arg, const struct byi_dnnl_view *view);
 /* The creators of layer.h. If the program is to be written, they record their
  * arguments with the primitive. */
 #define BYI_DN_CREATOR(name)                                                   \
     enum byoc_status byi_dn_##name##_new(                                      \
-        struct byi_build *b, const struct byi_##name *p,                       \
+        struct byi_build *b, const struct byi_dnnl_##name *p,                  \
         const struct byi_posts *posts, struct byi_prim **prim);
 BYI_OPERATORS(BYI_DN_CREATOR)
 /* known.c: the primitives created in this build, since a deep model asks for
@@ -348,7 +351,7 @@ void byi_dn_abandon(struct byi_build *b, struct byi_prim **prim);
 
 /* Make `view` output `output` of the current kernel. */
 void byi_dn_define(struct byi_build *b, uint32_t output,
-                   const struct byi_view *view);
+                   const struct byi_dnnl_view *view);
 
 /* plan_memory.c: place the TEMP buffers. Returns BYOC_ELIMIT if too large. */
 enum byoc_status byi_dn_plan_temps(struct byi_build *b);
@@ -386,18 +389,18 @@ uint64_t byi_dn_desc_bytes(const struct byi_desc *desc); /* of a dense one */
 
 /* chain.c: the epilogue of a kernel: the operators after its first one */
 enum byi_item_kind { BYI_ITEM_ELT, BYI_ITEM_BIN, BYI_ITEM_PRELU };
-struct byi_item {
+struct byi_chain_item {
     enum byi_item_kind kind;
     uint32_t step; /* of the kernel, for names  */
     int alg;       /* enum byi_elt, byi_bin     */
     float alpha, beta;
     uint32_t operand;            /* BIN, PRELU                */
-    struct byi_value *own;       /* replaces it, or NULL      */
+    struct byi_dnnl_value *own;  /* replaces it, or NULL      */
     const struct byi_type *type; /* of the result   */
 };
 struct byi_chain {
     uint32_t n;
-    struct byi_item *at;
+    struct byi_chain_item *at;
 };
 
 /* A primitive that may take post-ops, as chain.c needs to know it. */
@@ -419,36 +422,37 @@ struct byi_core {
                       meaning */
     bool whole;    /* must take the whole epilogue, out of place */
     bool no_posts;
-    struct byi_view src; /* may be overwritten if in_place */
+    struct byi_dnnl_view src; /* may be overwritten if in_place */
     bool in_place;
 };
 
 /* image.c: data with a channel axis, first or last in the graph's dims; a
  * primitive always sees (N, C, spatial...). */
-struct byi_image {
+struct byi_image_axes {
     uint32_t channel;             /* axis in the graph's dims           */
     bool last;                    /* is it the last axis?               */
     uint32_t order[BYI_MAX_RANK]; /* graph axis of each primitive axis  */
 };
 /* Channels on axis 1 of `rank` axes, or on the last one. */
-struct byi_image byi_dn_image(uint32_t rank, bool last);
+struct byi_image_axes byi_dn_image(uint32_t rank, bool last);
 /* Read attribute `name` of step 0; without it channels are first. Refuses
  * blocked channels and ranks other than 3 to 5. */
 enum byoc_status byi_dn_image_read(struct byi_build *b, const char *name,
-                                   uint32_t rank, struct byi_image *image);
+                                   uint32_t rank, struct byi_image_axes *image);
 /* The layout of such data inside a region, in the graph's dims: channels-last
  * in memory, or plain if the build is. */
 struct byi_desc byi_dn_image_desc(const struct byi_build *b,
-                                  const struct byi_image *image, uint32_t rank,
-                                  const int64_t *dims);
+                                  const struct byi_image_axes *image,
+                                  uint32_t rank, const int64_t *dims);
 /* A descriptor in the graph's dims, permuted to the primitive's axes. */
-struct byi_desc byi_dn_image_seen(const struct byi_image *image,
+struct byi_desc byi_dn_image_seen(const struct byi_image_axes *image,
                                   const struct byi_desc *desc);
 /* The value in that layout; view->desc has the primitive's axes. Refuses dtypes
  * other than float32. */
-enum byoc_status byi_dn_want_image(struct byi_build *b, struct byi_value *value,
-                                   const struct byi_image *image,
-                                   struct byi_view *view);
+enum byoc_status byi_dn_want_image(struct byi_build *b,
+                                   struct byi_dnnl_value *value,
+                                   const struct byi_image_axes *image,
+                                   struct byi_dnnl_view *view);
 
 /* Read steps first .. n_steps-1 of the current kernel as a chain. If first is
  * 0, the chain starts from argument `main` of step 0. Refuses steps that do not
@@ -460,7 +464,7 @@ enum byoc_status byi_dn_chain_read(struct byi_build *b, uint32_t first,
 enum byoc_status byi_dn_chain_bias(struct byi_build *b,
                                    const struct byi_chain *chain,
                                    const struct byi_desc *dst, uint32_t axis,
-                                   struct byi_view *bias, uint32_t *next);
+                                   struct byi_dnnl_view *bias, uint32_t *next);
 /* Emit `core` with as many items from *next on as oneDNN fuses, and the others
  * as primitives of their own; defines output 0. */
 enum byoc_status byi_dn_emit_chain(struct byi_build *b, struct byi_core *core,
@@ -469,15 +473,15 @@ enum byoc_status byi_dn_emit_chain(struct byi_build *b, struct byi_core *core,
 /* Emit the items of a chain from `next` on, starting from `view`. */
 enum byoc_status byi_dn_emit_items(struct byi_build *b,
                                    const struct byi_chain *chain, uint32_t next,
-                                   struct byi_view view);
+                                   struct byi_dnnl_view view);
 
 /* quant.c: runs step 0, a kernel of data and constant weights, on integers.
  */
 struct byi_int8 {
-    struct byi_value *src; /* integers; NULL: int8 does not apply */
+    struct byi_dnnl_value *src; /* integers; NULL: int8 does not apply */
     struct byi_quant quant;
-    struct byi_view weights; /* int8, row-major */
-    struct byi_value *scale, *shift;
+    struct byi_dnnl_view weights; /* int8, row-major */
+    struct byi_dnnl_value *scale, *shift;
     bool narrow; /* the result is integers too, with scale `out` */
     struct byi_quant out;
 };

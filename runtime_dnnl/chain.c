@@ -39,10 +39,10 @@ static const struct {
 
 enum { MAX_ITEMS_PER_STEP = 2 };
 
-static void add_elt(struct byi_chain *c, const struct byi_item *like,
+static void add_elt(struct byi_chain *c, const struct byi_chain_item *like,
                     enum byi_elt alg, float alpha, float beta)
 {
-    struct byi_item item = *like;
+    struct byi_chain_item item = *like;
     item.kind = BYI_ITEM_ELT;
     item.alg = (int)alg;
     item.alpha = alpha;
@@ -50,10 +50,10 @@ static void add_elt(struct byi_chain *c, const struct byi_item *like,
     c->at[c->n++] = item;
 }
 
-static void add_bin(struct byi_chain *c, const struct byi_item *like,
+static void add_bin(struct byi_chain *c, const struct byi_chain_item *like,
                     enum byi_bin alg, uint32_t operand)
 {
-    struct byi_item item = *like;
+    struct byi_chain_item item = *like;
     item.kind = BYI_ITEM_BIN;
     item.alg = (int)alg;
     item.operand = operand;
@@ -61,7 +61,7 @@ static void add_bin(struct byi_chain *c, const struct byi_item *like,
 }
 
 static bool read_unary(const struct byi_gstep *step, struct byi_chain *c,
-                       const struct byi_item *like)
+                       const struct byi_chain_item *like)
 {
     const struct unary *u = NULL;
     for (size_t i = 0; i < BYI_COUNT(unaries) && !u; i++)
@@ -94,7 +94,7 @@ static bool read_unary(const struct byi_gstep *step, struct byi_chain *c,
  * comes first. */
 static bool read_binary(const struct byi_gstep *step, uint32_t previous,
                         uint32_t operand, struct byi_chain *c,
-                        const struct byi_item *like)
+                        const struct byi_chain_item *like)
 {
     for (size_t i = 0; i < BYI_COUNT(binaries); i++) {
         if (binaries[i].op != step->op->id)
@@ -116,7 +116,7 @@ static bool read_binary(const struct byi_gstep *step, uint32_t previous,
 /* x^e for the exponents that oneDNN computes fast. */
 static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
                                    struct byi_chain *c,
-                                   const struct byi_item *like)
+                                   const struct byi_chain_item *like)
 {
     float e = 0;
     if (!byi_dn_const_scalar(b, operand, &e))
@@ -139,14 +139,14 @@ static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
 
 static enum byoc_status read_prelu(struct byi_build *b, uint32_t operand,
                                    struct byi_chain *c,
-                                   const struct byi_item *like)
+                                   const struct byi_chain_item *like)
 {
     float slope;
     if (byi_dn_const_scalar(b, operand, &slope)) {
         add_elt(c, like, BYI_ELT_RELU, slope, 0);
         return BYOC_OK;
     }
-    struct byi_item item = *like;
+    struct byi_chain_item item = *like;
     item.kind = BYI_ITEM_PRELU;
     item.operand = operand;
     c->at[c->n++] = item;
@@ -181,7 +181,7 @@ static enum byoc_status read_step(struct byi_build *b, uint32_t at,
                                   uint32_t main, struct byi_chain *c)
 {
     const struct byi_gstep *step = &b->kernel->steps[at];
-    const struct byi_item like = {.step = at, .type = step->type};
+    const struct byi_chain_item like = {.step = at, .type = step->type};
     if (step->type->kind != BYI_TENSOR || step->type->dtype != BYOC_F32)
         return byi_dn_refuse(b, "%s: the result is not float32",
                              step->op->name);
@@ -235,13 +235,13 @@ static bool same_dims(const struct byi_type *type, const struct byi_desc *dst)
 enum byoc_status byi_dn_chain_bias(struct byi_build *b,
                                    const struct byi_chain *chain,
                                    const struct byi_desc *dst, uint32_t axis,
-                                   struct byi_view *bias, uint32_t *next)
+                                   struct byi_dnnl_view *bias, uint32_t *next)
 {
     *next = 0;
     if (chain->n == 0 || chain->at[0].kind != BYI_ITEM_BIN ||
         chain->at[0].alg != BYI_BIN_ADD || !same_dims(chain->at[0].type, dst))
         return BYOC_OK;
-    struct byi_value *value = byi_dn_operand(b, chain->at[0].operand);
+    struct byi_dnnl_value *value = byi_dn_operand(b, chain->at[0].operand);
     const struct byi_desc *desc = &value->views[0].desc;
     if (desc->rank > dst->rank || desc->dtype != BYOC_F32)
         return BYOC_OK;
@@ -282,8 +282,8 @@ static bool fold_operand(const struct byi_desc *dst,
     return true;
 }
 
-static struct byi_value *item_value(struct byi_build *b,
-                                    const struct byi_item *item)
+static struct byi_dnnl_value *item_value(struct byi_build *b,
+                                         const struct byi_chain_item *item)
 {
     return item->own ? item->own : byi_dn_operand(b, item->operand);
 }
@@ -306,14 +306,15 @@ static bool operand_layout(const struct byi_desc *operand,
 
 /* Can the operand's buffer become dst, with the primitive adding to it? */
 static bool may_sum(struct byi_build *b, const struct byi_core *core,
-                    const struct byi_item *item, const struct byi_desc *want)
+                    const struct byi_chain_item *item,
+                    const struct byi_desc *want)
 {
     if (core->whole || item->kind != BYI_ITEM_BIN || item->alg != BYI_BIN_ADD ||
         !byi_dims_equal(want->rank, want->dims, core->dst.rank, core->dst.dims))
         return false;
-    struct byi_value *value = item_value(b, item);
+    struct byi_dnnl_value *value = item_value(b, item);
     const struct byi_desc low = byi_dn_lead(want, value->views[0].desc.rank);
-    const struct byi_view *found = byi_dn_find(value, &low);
+    const struct byi_dnnl_view *found = byi_dn_find(value, &low);
     if (found)
         return byi_dn_may_overwrite(b, found);
     /* the operand will be copied to this layout for this reader only */
@@ -338,7 +339,7 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
     f->posts = (struct byi_posts){.n = n, .at = f->post};
     f->sum = BYI_MAX_POSTS;
     for (uint32_t i = 0; i < n; i++) {
-        const struct byi_item *item = &chain->at[next + i];
+        const struct byi_chain_item *item = &chain->at[next + i];
         struct byi_post *post = &f->post[i];
         memset(post, 0, sizeof *post);
         if (!same_dims(item->type, &core->dst))
@@ -350,7 +351,7 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
             post->beta = item->beta;
             continue;
         }
-        const struct byi_value *value = item_value(b, item);
+        const struct byi_dnnl_value *value = item_value(b, item);
         post->kind = BYI_POST_BIN;
         if (core->elt_only ||
             !operand_layout(&value->views[0].desc, &core->dst, &f->want[i]))
@@ -427,7 +428,7 @@ static const char *fused_name(struct byi_build *b, const struct byi_core *core,
  * result. Items from .. *next-1 are already part of core: a bias. */
 static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
                                   const struct byi_chain *chain, uint32_t from,
-                                  uint32_t *next, struct byi_view *view)
+                                  uint32_t *next, struct byi_dnnl_view *view)
 {
     if (!b->fusion)
         b->fusion = byi_arena_alloc(b->arena, sizeof *b->fusion);
@@ -435,15 +436,15 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
     struct byi_emit e = {0};
     BYI_TRY(choose_fusion(b, core, chain, *next, f, &e.prim));
     enum byoc_status status = core->fill(b, core->params, &e);
-    *view = (struct byi_view){.desc = core->dst};
+    *view = (struct byi_dnnl_view){.desc = core->dst};
     bool placed = false;
     for (uint32_t i = 0; i < f->posts.n && status == BYOC_OK; i++) {
         if (f->post[i].kind == BYI_POST_ELT)
             continue;
-        struct byi_value *value = item_value(b, &chain->at[*next + i]);
+        struct byi_dnnl_value *value = item_value(b, &chain->at[*next + i]);
         const struct byi_desc low =
             byi_dn_lead(&f->want[i], value->views[0].desc.rank);
-        struct byi_view operand;
+        struct byi_dnnl_view operand;
         status = byi_dn_want(b, value, &low, &operand);
         if (i == f->sum) {
             view->buf = operand.buf;
@@ -473,10 +474,10 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
 /* --- items as primitives of their own ------------------------------------ */
 
 struct point {
-    struct byi_eltwise elt;
-    struct byi_binary bin;
-    struct byi_prelu prelu;
-    struct byi_view src, other;
+    struct byi_dnnl_eltwise elt;
+    struct byi_dnnl_binary bin;
+    struct byi_dnnl_prelu prelu;
+    struct byi_dnnl_view src, other;
 };
 
 static enum byoc_status make_elt(struct byi_build *b, void *params,
@@ -534,9 +535,10 @@ static enum byoc_status fill_prelu(struct byi_build *b, void *params,
 
 /* The operand of an item, in a layout that fits p->src. */
 static enum byoc_status want_other(struct byi_build *b,
-                                   const struct byi_item *item, struct point *p)
+                                   const struct byi_chain_item *item,
+                                   struct point *p)
 {
-    struct byi_value *value = item_value(b, item);
+    struct byi_dnnl_value *value = item_value(b, item);
     struct byi_desc want;
     if (!operand_layout(&value->views[0].desc, &p->src.desc, &want))
         return byi_dn_refuse(b,
@@ -551,12 +553,12 @@ static enum byoc_status want_other(struct byi_build *b,
 
 /* The chain's value broadcasts to the operand: swap the two. */
 static enum byoc_status swap_operands(struct byi_build *b,
-                                      const struct byi_item *item,
+                                      const struct byi_chain_item *item,
                                       struct point *p)
 {
     const char *name = b->kernel->steps[item->step].op->name;
-    struct byi_value *value = item_value(b, item);
-    struct byi_view whole;
+    struct byi_dnnl_value *value = item_value(b, item);
+    struct byi_dnnl_view whole;
     if (item->alg == BYI_BIN_SUB || item->alg == BYI_BIN_DIV)
         return byi_dn_refuse(b,
                              "%s: the first operand is broadcast, which oneDNN "
@@ -568,7 +570,7 @@ static enum byoc_status swap_operands(struct byi_build *b,
         !operand_layout(&p->src.desc, &whole.desc, &want))
         return byi_dn_refuse(b, "%s: both operands are broadcast", name);
     const struct byi_desc low = byi_dn_lead(&want, p->src.desc.rank);
-    struct byi_view moved = p->src;
+    struct byi_dnnl_view moved = p->src;
     if (!byi_dn_same_layout(&low, &p->src.desc))
         BYI_TRY(byi_dn_reorder(b, &p->src, &low, &moved));
     p->src = whole;
@@ -580,14 +582,14 @@ static enum byoc_status swap_operands(struct byi_build *b,
 /* The slopes of a prelu, and its data in row-major order where oneDNN would
  * misread them otherwise. */
 static enum byoc_status want_slopes(struct byi_build *b,
-                                    const struct byi_item *item,
+                                    const struct byi_chain_item *item,
                                     struct point *p)
 {
     const struct byi_desc *src = &p->src.desc;
-    struct byi_view moved;
+    struct byi_dnnl_view moved;
     BYI_TRY(want_other(b, item, p));
-    if (!byi_guard_prelu(
-            &(const struct byi_prelu){.src = *src, .weights = p->other.desc}))
+    if (!byi_guard_prelu(&(const struct byi_dnnl_prelu){
+            .src = *src, .weights = p->other.desc}))
         return BYOC_OK;
     const struct byi_desc plain =
         byi_dn_dense(src->dtype, src->rank, src->dims, NULL);
@@ -597,18 +599,18 @@ static enum byoc_status want_slopes(struct byi_build *b,
 }
 
 static enum byoc_status open_item(struct byi_build *b,
-                                  const struct byi_item *item,
-                                  struct byi_view *view, struct point *p,
+                                  const struct byi_chain_item *item,
+                                  struct byi_dnnl_view *view, struct point *p,
                                   struct byi_core *core)
 {
     memset(p, 0, sizeof *p);
     p->src = *view;
     *core = (struct byi_core){.step = item->step, .params = p};
     if (item->kind == BYI_ITEM_ELT) {
-        p->elt = (struct byi_eltwise){.alg = (enum byi_elt)item->alg,
-                                      .alpha = item->alpha,
-                                      .beta = item->beta,
-                                      .src = view->desc};
+        p->elt = (struct byi_dnnl_eltwise){.alg = (enum byi_elt)item->alg,
+                                           .alpha = item->alpha,
+                                           .beta = item->beta,
+                                           .src = view->desc};
         core->make = make_elt;
         core->fill = fill_elt;
         core->no_posts = true; /* would select a reference implementation */
@@ -620,12 +622,12 @@ static enum byoc_status open_item(struct byi_build *b,
         core->make = item->kind == BYI_ITEM_BIN ? make_bin : make_prelu;
         core->fill = item->kind == BYI_ITEM_BIN ? fill_bin : fill_prelu;
         core->no_posts = item->kind == BYI_ITEM_PRELU;
-        p->bin = (struct byi_binary){.alg = (enum byi_bin)item->alg,
-                                     .src = p->src.desc,
-                                     .src1 = p->other.desc,
-                                     .dst = p->src.desc};
-        p->prelu =
-            (struct byi_prelu){.src = p->src.desc, .weights = p->other.desc};
+        p->bin = (struct byi_dnnl_binary){.alg = (enum byi_bin)item->alg,
+                                          .src = p->src.desc,
+                                          .src1 = p->other.desc,
+                                          .dst = p->src.desc};
+        p->prelu = (struct byi_dnnl_prelu){.src = p->src.desc,
+                                           .weights = p->other.desc};
     }
     /* all versions: an in-place prelu applies some slopes twice */
     core->in_place = item->kind != BYI_ITEM_PRELU;
@@ -636,7 +638,7 @@ static enum byoc_status open_item(struct byi_build *b,
 
 enum byoc_status byi_dn_emit_items(struct byi_build *b,
                                    const struct byi_chain *chain, uint32_t next,
-                                   struct byi_view view)
+                                   struct byi_dnnl_view view)
 {
     while (next < chain->n) {
         struct point p;
@@ -652,7 +654,7 @@ enum byoc_status byi_dn_emit_items(struct byi_build *b,
 enum byoc_status byi_dn_emit_chain(struct byi_build *b, struct byi_core *core,
                                    const struct byi_chain *chain, uint32_t next)
 {
-    struct byi_view view;
+    struct byi_dnnl_view view;
     BYI_TRY(emit_core(b, core, chain, 0, &next, &view));
     return byi_dn_emit_items(b, chain, next, view);
 }

@@ -13,7 +13,7 @@ struct byi_exec {
     struct byi_program *listed; /* not NULL: record steps there, do not run */
     char *memory;               /* the temporaries                       */
     char *scratch;              /* shared by the primitives in turn      */
-    struct byi_bound **calls;   /* of the steps                          */
+    struct byi_bound_call **calls; /* of the steps                          */
     const struct byoc_run_args *args; /* of the current run */
     struct byoc_error *err;
 };
@@ -36,7 +36,7 @@ static void *slot_data(const struct byi_exec *exec, const struct byi_place *at)
 }
 
 static enum byoc_status bind_step(struct byi_exec *exec,
-                                  const struct byi_step *step, int *args,
+                                  const struct byi_dnnl_step *step, int *args,
                                   void **data, struct byoc_error *err)
 {
     const struct byi_program *p = exec->program;
@@ -99,7 +99,7 @@ static uint64_t now(void)
 }
 
 /* Set the pointers of a step's arguments that the caller lends. */
-static void lend(const struct byi_exec *exec, const struct byi_step *step)
+static void lend(const struct byi_exec *exec, const struct byi_dnnl_step *step)
 {
     for (uint32_t i = 0; i < step->n_slots; i++) {
         const struct byi_place *at = &step->slots[i].at;
@@ -114,7 +114,7 @@ static void lend(const struct byi_exec *exec, const struct byi_step *step)
 }
 
 static enum byoc_status run_step(const struct byi_exec *exec,
-                                 const struct byi_step *step)
+                                 const struct byi_dnnl_step *step)
 {
     const struct byi_program *p = exec->program;
     const struct byoc_run_args *args = exec->args;
@@ -171,7 +171,7 @@ static bool is_place(const struct byi_program *p, const struct byi_place *at)
 }
 
 static enum byoc_status list_step(struct byi_program *p,
-                                  const struct byi_step *step,
+                                  const struct byi_dnnl_step *step,
                                   struct byoc_error *err)
 {
     if (step->index != p->steps.n || step->index >= p->prims.n)
@@ -188,7 +188,7 @@ static enum byoc_status list_step(struct byi_program *p,
     return BYOC_OK;
 }
 
-int byi_dn_exec_call(struct byi_exec *exec, const struct byi_step *step)
+int byi_dn_exec_call(struct byi_exec *exec, const struct byi_dnnl_step *step)
 {
     if (exec->listed)
         return (int)list_step(exec->listed, step, exec->err);

@@ -62,8 +62,8 @@ const char *byi_guard_posts(int major, const struct byi_posts *posts)
 }
 
 /* Does the window of output o of an axis cover any element of the input? */
-static bool sees_input(const struct byi_window *w, uint32_t axis, int64_t o,
-                       int64_t extent)
+static bool sees_input(const struct byi_dnnl_window *w, uint32_t axis,
+                       int64_t o, int64_t extent)
 {
     const int64_t first = o * w->stride[axis] - w->begin[axis];
     const int64_t d = w->dilation[axis];
@@ -74,8 +74,9 @@ static bool sees_input(const struct byi_window *w, uint32_t axis, int64_t o,
 /* Outputs whose windows may miss the input are at the ends. Those between
  * cover it unless a dilated window steps over the whole input; the loop checks
  * that, and is short whenever padding is large against the input. */
-static bool misses_input(const struct byi_window *w, const struct byi_desc *src,
-                         const struct byi_desc *dst, uint32_t axis)
+static bool misses_input(const struct byi_dnnl_window *w,
+                         const struct byi_desc *src, const struct byi_desc *dst,
+                         uint32_t axis)
 {
     const int64_t extent = src->dims[2 + axis];
     const int64_t n = dst->dims[2 + axis];
@@ -92,11 +93,11 @@ static bool misses_input(const struct byi_window *w, const struct byi_desc *src,
     return false;
 }
 
-const char *byi_guard_conv(int major, const struct byi_conv *p,
+const char *byi_guard_conv(int major, const struct byi_dnnl_conv *p,
                            const struct byi_posts *posts)
 {
     (void)posts;
-    const struct byi_window *w = &p->window;
+    const struct byi_dnnl_window *w = &p->window;
     /* 3.7 to 3.12.1: wrong results, rarely */
     const uint32_t first = p->weights.rank > w->n + 2; /* skips the groups */
     if (p->weights.dtype == BYOC_I8 && p->weights.dims[first + 1] == 1 &&
@@ -139,7 +140,7 @@ static bool is_scattered(const struct byi_desc *d)
 
 /* 2.6, and 3.x up to 3.12.1: weights that broadcast over the whole batch crash
  * or give wrong results; callers fold the batch into M. */
-const char *byi_guard_matmul(int major, const struct byi_matmul *p,
+const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
                              const struct byi_posts *posts)
 {
     (void)posts;
@@ -167,10 +168,10 @@ const char *byi_guard_elt_only(const struct byi_posts *posts)
     return NULL;
 }
 
-const char *byi_guard_pool(int major, const struct byi_pool *p)
+const char *byi_guard_pool(int major, const struct byi_dnnl_pool *p)
 {
     (void)major;
-    const struct byi_window *w = &p->window;
+    const struct byi_dnnl_window *w = &p->window;
     for (uint32_t i = 0; i < w->n; i++) {
         const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         if (w->begin[i] >= reach || w->end[i] >= reach)
@@ -185,7 +186,7 @@ const char *byi_guard_pool(int major, const struct byi_pool *p)
 
 /* 2.x on SSE4.1: the kernel processes channels in halves of 8. If the remainder
  * has none for the second half, generating its post-ops crashes. */
-const char *byi_guard_pool_impl(int major, const struct byi_pool *p,
+const char *byi_guard_pool_impl(int major, const struct byi_dnnl_pool *p,
                                 const struct byi_posts *posts, const char *impl)
 {
     const int64_t left = p->src.dims[1] % 8;
@@ -198,7 +199,7 @@ const char *byi_guard_pool_impl(int major, const struct byi_pool *p,
 
 /* All versions: per-channel slopes are correct for row-major and channels-last
  * data; oneDNN takes any other axis order for one of these. */
-const char *byi_guard_prelu(const struct byi_prelu *p)
+const char *byi_guard_prelu(const struct byi_dnnl_prelu *p)
 {
     const struct byi_desc *src = &p->src, *slopes = &p->weights;
     if (byi_desc_is_plain(src) || byi_desc_is_last(src) ||
@@ -223,7 +224,7 @@ static bool is_wide(const struct byi_desc *operand)
  * is a single spatial position, since oneDNN then takes the wrong one of
  * row-major and channels-last, and if the axes are in any other order; 3.x is
  * wrong for vectors along other axes. */
-const char *byi_guard_binary(int major, const struct byi_binary *p,
+const char *byi_guard_binary(int major, const struct byi_dnnl_binary *p,
                              const struct byi_posts *posts)
 {
     (void)major;
@@ -251,7 +252,7 @@ const char *byi_guard_binary(int major, const struct byi_binary *p,
  * they misread vectors of channels too, using the first group's for every
  * group; in three dimensions they shift them from plane to plane. Depthwise
  * convolutions read whole registers, past the end of the operand. */
-const char *byi_guard_impl(int major, const struct byi_conv *p,
+const char *byi_guard_impl(int major, const struct byi_dnnl_conv *p,
                            const struct byi_posts *posts, const char *impl)
 {
     const bool groups = p->weights.rank > p->window.n + 2;

@@ -11,9 +11,10 @@
 
 #include <string.h>
 
-struct byi_image byi_dn_image(uint32_t rank, bool last)
+struct byi_image_axes byi_dn_image(uint32_t rank, bool last)
 {
-    struct byi_image image = {.channel = last ? rank - 1 : 1, .last = last};
+    struct byi_image_axes image = {.channel = last ? rank - 1 : 1,
+                                   .last = last};
     image.order[1] = image.channel;
     for (uint32_t i = 2; i < rank; i++)
         image.order[i] = last ? i - 1 : i;
@@ -21,7 +22,7 @@ struct byi_image byi_dn_image(uint32_t rank, bool last)
 }
 
 enum byoc_status byi_dn_image_read(struct byi_build *b, const char *name,
-                                   uint32_t rank, struct byi_image *image)
+                                   uint32_t rank, struct byi_image_axes *image)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     const struct byi_attr *attr = byi_attr_find(step->attrs, name);
@@ -39,23 +40,24 @@ enum byoc_status byi_dn_image_read(struct byi_build *b, const char *name,
 }
 
 struct byi_desc byi_dn_image_desc(const struct byi_build *b,
-                                  const struct byi_image *image, uint32_t rank,
-                                  const int64_t *dims)
+                                  const struct byi_image_axes *image,
+                                  uint32_t rank, const int64_t *dims)
 {
     if (image->last || b->plain)
         return byi_dn_dense(BYOC_F32, rank, dims, NULL);
     return byi_dn_channels_last(BYOC_F32, rank, dims);
 }
 
-struct byi_desc byi_dn_image_seen(const struct byi_image *image,
+struct byi_desc byi_dn_image_seen(const struct byi_image_axes *image,
                                   const struct byi_desc *desc)
 {
     return byi_dn_permute_desc(desc, image->order);
 }
 
-enum byoc_status byi_dn_want_image(struct byi_build *b, struct byi_value *value,
-                                   const struct byi_image *image,
-                                   struct byi_view *view)
+enum byoc_status byi_dn_want_image(struct byi_build *b,
+                                   struct byi_dnnl_value *value,
+                                   const struct byi_image_axes *image,
+                                   struct byi_dnnl_view *view)
 {
     const struct byi_desc *main = &value->views[0].desc;
     if (main->dtype != BYOC_F32)

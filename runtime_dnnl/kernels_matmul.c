@@ -6,8 +6,8 @@
 #include "runtime_dnnl/build.h"
 
 struct matmul {
-    struct byi_matmul p;
-    struct byi_view src, weights, bias;
+    struct byi_dnnl_matmul p;
+    struct byi_dnnl_view src, weights, bias;
     bool pack;
 };
 
@@ -71,7 +71,7 @@ static bool is_usable(const struct byi_desc *desc)
 }
 
 struct side {
-    struct byi_value *value;
+    struct byi_dnnl_value *value;
     bool first, transposed;
     uint32_t rank; /* of the product             */
     bool fold;     /* batch into M: two axes     */
@@ -109,7 +109,7 @@ static struct byi_desc plain_matrix(const struct side *s)
 }
 
 static enum byoc_status want_side(struct byi_build *b, const struct side *s,
-                                  struct byi_view *view)
+                                  struct byi_dnnl_view *view)
 {
     struct byi_desc desc = s->value->views[0].desc;
     if (byi_elements(desc.rank, desc.dims) <= 0)
@@ -160,7 +160,8 @@ static struct byi_desc choose_dst(const struct byi_build *b,
     return byi_dn_dense(BYOC_F32, n, type->dims, order);
 }
 
-static bool is_constant(const struct byi_build *b, const struct byi_view *view)
+static bool is_constant(const struct byi_build *b,
+                        const struct byi_dnnl_view *view)
 {
     const enum byi_buf_kind kind = b->bufs.at[view->buf].kind;
     return kind == BYI_BUF_CONST || kind == BYI_BUF_MADE;

@@ -27,10 +27,10 @@ static bool is_output(const struct byi_build *b)
 enum byoc_status byi_dn_build_reshape(struct byi_build *b)
 {
     const struct byi_type *type = byi_dn_step0(b)->type;
-    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     uint32_t found = 0;
     for (uint32_t i = 0; i < value->n_views; i++) {
-        struct byi_view view = value->views[i];
+        struct byi_dnnl_view view = value->views[i];
         if (!byi_dn_reshape_desc(&value->views[i].desc, type->rank, type->dims,
                                  &view.desc))
             continue;
@@ -41,7 +41,7 @@ enum byoc_status byi_dn_build_reshape(struct byi_build *b)
         return BYOC_OK;
     const struct byi_desc *main = &value->views[0].desc;
     struct byi_desc copy;
-    struct byi_view view;
+    struct byi_dnnl_view view;
     if (is_output(b) ||
         !byi_dn_joined_desc(main, type->rank, type->dims, &copy))
         copy = byi_dn_dense(main->dtype, main->rank, main->dims, NULL);
@@ -56,9 +56,9 @@ enum byoc_status byi_dn_build_reshape(struct byi_build *b)
 /* Permute the operand's axes in the descriptor; no data moves. */
 static enum byoc_status permute(struct byi_build *b, const uint32_t *order)
 {
-    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     for (uint32_t i = 0; i < value->n_views; i++) {
-        struct byi_view view = value->views[i];
+        struct byi_dnnl_view view = value->views[i];
         view.desc = byi_dn_permute_desc(&value->views[i].desc, order);
         byi_dn_define(b, 0, &view);
     }
@@ -96,15 +96,15 @@ enum byoc_status byi_dn_build_layout_transform(struct byi_build *b)
 enum byoc_status byi_dn_build_split(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
-    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
-    const struct byi_view *main = &value->views[0];
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    const struct byi_dnnl_view *main = &value->views[0];
     int64_t axis = byi_attr_int(step->attrs, "axis");
     axis += axis < 0 ? main->desc.rank : 0;
     uint32_t n;
     const int64_t *sizes = byi_attr_ints(step->attrs, "sizes", &n);
     int64_t begin = 0;
     for (uint32_t i = 0; i < n && i < b->kernel->n_out; i++) {
-        struct byi_view view = *main;
+        struct byi_dnnl_view view = *main;
         view.offset += begin * main->desc.strides[axis];
         view.desc.dims[axis] = sizes[i];
         byi_dn_define(b, i, &view);
@@ -123,7 +123,7 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
 enum byoc_status byi_dn_build_slice(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
-    struct byi_view view = byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0];
+    struct byi_dnnl_view view = byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0];
     int64_t begin[BYI_MAX_RANK], axes[BYI_MAX_RANK], strides[BYI_MAX_RANK];
     uint32_t n, n_axes, n_strides;
     BYI_TRY(byi_dn_const_ints(b, byi_dn_arg0(b, 1), BYI_MAX_RANK, begin, &n));
@@ -163,7 +163,7 @@ enum byoc_status byi_dn_build_slice(struct byi_build *b)
 
 enum byoc_status byi_dn_build_copy(struct byi_build *b)
 {
-    const struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    const struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     for (uint32_t i = 0; i < value->n_views; i++)
         byi_dn_define(b, 0, &value->views[i]);
     return BYOC_OK;
@@ -179,7 +179,8 @@ static struct byi_desc concat_layout(struct byi_build *b, uint32_t n)
 {
     const struct byi_type *type = byi_dn_step0(b)->type;
     for (uint32_t i = 0; i < n; i++) {
-        const struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
+        const struct byi_dnnl_value *value =
+            byi_dn_operand(b, byi_dn_arg0(b, i));
         bool plain = false;
         for (uint32_t v = 0; v < value->n_views; v++)
             plain |= byi_dn_is_plain(&value->views[v].desc);
@@ -212,18 +213,18 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
     for (uint32_t i = 0; i < n; i++) {
-        struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
-        struct byi_view view;
+        struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
+        struct byi_dnnl_view view;
         descs[i] = byi_dn_dense_like(&dst, value->views[0].desc.dims);
         BYI_TRY(byi_dn_want(b, value, &descs[i], &view));
         byi_dn_use(&e, BYI_ARG_MULTI + (int)i, &view);
     }
-    const struct byi_concat p = {
+    const struct byi_dnnl_concat p = {
         .axis = (uint32_t)axis, .n = n, .src = descs, .dst = dst};
     BYI_TRY(byi_dn_concat_new(b, &p, NULL, &e.prim));
     BYI_TRY(byi_prim_check(&e.prim, step->op->name,
                            byi_elements(dst.rank, dst.dims), b->err));
-    const struct byi_view view = {
+    const struct byi_dnnl_view view = {
         .buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst)), .desc = dst};
     byi_dn_use(&e, BYI_ARG_DST, &view);
     BYI_TRY(byi_dn_emit(b, &e));
@@ -234,21 +235,21 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
 
 /* depth_to_space and space_to_depth: a permutation of six axes, four of which
  * remain in the result. */
-struct blocks {
+struct block_shuffle {
     int64_t dims[6];
     uint32_t order[6];
 };
 
 static void read_blocks(const struct byi_gstep *step, const int64_t *d,
-                        struct blocks *s)
+                        struct block_shuffle *s)
 {
     const int64_t k = byi_attr_int(step->attrs, "block_size");
-    struct blocks dcr = {{d[0], k, k, d[1] / (k * k), d[2], d[3]},
-                         {0, 3, 4, 1, 5, 2}};
-    struct blocks crd = {{d[0], d[1] / (k * k), k, k, d[2], d[3]},
-                         {0, 1, 4, 2, 5, 3}};
-    struct blocks s2d = {{d[0], d[1], d[2] / k, k, d[3] / k, k},
-                         {0, 3, 5, 1, 2, 4}};
+    struct block_shuffle dcr = {{d[0], k, k, d[1] / (k * k), d[2], d[3]},
+                                {0, 3, 4, 1, 5, 2}};
+    struct block_shuffle crd = {{d[0], d[1] / (k * k), k, k, d[2], d[3]},
+                                {0, 1, 4, 2, 5, 3}};
+    struct block_shuffle s2d = {{d[0], d[1], d[2] / k, k, d[3] / k, k},
+                                {0, 3, 5, 1, 2, 4}};
     if (step->op->id == BYI_OP_SPACE_TO_DEPTH)
         *s = s2d;
     else
@@ -260,13 +261,13 @@ enum byoc_status byi_dn_build_blocks(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     const struct byi_type *type = step->type;
-    const struct byi_view *main =
+    const struct byi_dnnl_view *main =
         &byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0];
     if (main->desc.rank != 4)
         return byi_dn_refuse(b, "%s: rank %u, expected 4", step->op->name,
                              main->desc.rank);
-    struct byi_image image;
-    struct blocks s;
+    struct byi_image_axes image;
+    struct block_shuffle s;
     BYI_TRY(byi_dn_image_read(b, "layout", 4, &image));
     const struct byi_desc seen = byi_dn_image_seen(&image, &main->desc);
     read_blocks(step, seen.dims, &s);
@@ -275,7 +276,7 @@ enum byoc_status byi_dn_build_blocks(struct byi_build *b)
             ? byi_dn_dense(type->dtype, 4, type->dims, NULL)
             : byi_dn_channels_last(type->dtype, 4, type->dims);
     const struct byi_desc result_seen = byi_dn_image_seen(&image, &result);
-    struct byi_view src = *main, dst;
+    struct byi_dnnl_view src = *main, dst;
     struct byi_desc split, six;
     int64_t dims[6];
     for (uint32_t i = 0; i < 6; i++)

@@ -9,29 +9,29 @@
 #include <string.h>
 
 /* An argument besides src and dst: one value per channel. */
-struct extra {
+struct norm_argument {
     int arg;
-    struct byi_view view;
+    struct byi_dnnl_view view;
 };
 
 /* The parameters of any primitive here; `kind` selects the creator. */
-struct norm {
+struct norm_kernel {
     enum { SOFTMAX, LAYER_NORM, BATCH_NORM, LRN, REDUCE } kind;
-    struct byi_softmax softmax;
-    struct byi_layer_norm layer;
-    struct byi_batch_norm batch;
-    struct byi_lrn lrn;
-    struct byi_reduce reduce;
-    struct byi_view src;
+    struct byi_dnnl_softmax softmax;
+    struct byi_dnnl_layer_norm layer;
+    struct byi_dnnl_batch_norm batch;
+    struct byi_dnnl_lrn lrn;
+    struct byi_dnnl_reduce reduce;
+    struct byi_dnnl_view src;
     uint32_t n_extra;
-    struct extra extra[4];
+    struct norm_argument extra[4];
 };
 
 static enum byoc_status make_norm(struct byi_build *b, void *params,
                                   const struct byi_posts *posts,
                                   struct byi_prim **prim)
 {
-    const struct norm *p = params;
+    const struct norm_kernel *p = params;
     switch (p->kind) {
     case SOFTMAX:
         return byi_dn_softmax_new(b, &p->softmax, posts, prim);
@@ -50,7 +50,7 @@ static enum byoc_status make_norm(struct byi_build *b, void *params,
 static enum byoc_status fill_norm(struct byi_build *b, void *params,
                                   struct byi_emit *e)
 {
-    const struct norm *p = params;
+    const struct norm_kernel *p = params;
     (void)b;
     byi_dn_use(e, BYI_ARG_SRC, &p->src);
     for (uint32_t i = 0; i < p->n_extra; i++)
@@ -58,10 +58,10 @@ static enum byoc_status fill_norm(struct byi_build *b, void *params,
     return BYOC_OK;
 }
 
-static enum byoc_status add_extra(struct byi_build *b, struct norm *p, int arg,
-                                  uint32_t index, int64_t n)
+static enum byoc_status add_extra(struct byi_build *b, struct norm_kernel *p,
+                                  int arg, uint32_t index, int64_t n)
 {
-    struct extra *x = &p->extra[p->n_extra];
+    struct norm_argument *x = &p->extra[p->n_extra];
     x->arg = arg;
     BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, index), &x->view));
     if (byi_elements(x->view.desc.rank, x->view.desc.dims) != n ||
@@ -83,8 +83,10 @@ static enum byoc_status check_float(struct byi_build *b, enum byoc_dtype dtype)
 
 /* The value with the flagged axes innermost: an existing dense view if there is
  * one, else a reordered copy. */
-static enum byoc_status want_inner(struct byi_build *b, struct byi_value *value,
-                                   const bool *inner, struct byi_view *view)
+static enum byoc_status want_inner(struct byi_build *b,
+                                   struct byi_dnnl_value *value,
+                                   const bool *inner,
+                                   struct byi_dnnl_view *view)
 {
     struct byi_desc want = {0};
     for (uint32_t v = 0; v < value->n_views; v++) {
@@ -122,7 +124,7 @@ static struct byi_desc flat_desc(enum byoc_dtype dtype, int64_t outer,
 }
 
 /* Emit step 0, whose `core` lacks only make and fill, and its epilogue. */
-static enum byoc_status emit_norm(struct byi_build *b, struct norm *p,
+static enum byoc_status emit_norm(struct byi_build *b, struct norm_kernel *p,
                                   struct byi_core core)
 {
     struct byi_chain chain;
@@ -138,17 +140,17 @@ static enum byoc_status emit_norm(struct byi_build *b, struct norm *p,
 enum byoc_status byi_dn_build_softmax(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
-    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
     bool inner[BYI_MAX_RANK] = {false};
     const uint32_t axis =
         wrap_axis(byi_attr_int(step->attrs, "axis"), main->rank);
     inner[axis] = true;
-    struct norm p = {.kind = SOFTMAX};
+    struct norm_kernel p = {.kind = SOFTMAX};
     BYI_TRY(want_inner(b, value, inner, &p.src));
     const int64_t n = main->dims[axis];
-    p.softmax = (struct byi_softmax){
+    p.softmax = (struct byi_dnnl_softmax){
         .log = step->op->id == BYI_OP_NN_LOG_SOFTMAX,
         .axis = 1,
         .src =
@@ -166,7 +168,7 @@ enum byoc_status byi_dn_build_softmax(struct byi_build *b)
 enum byoc_status byi_dn_build_layer_norm(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
-    struct norm p = {.kind = LAYER_NORM};
+    struct norm_kernel p = {.kind = LAYER_NORM};
     BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &p.src));
     const struct byi_desc *d = &p.src.desc;
     BYI_TRY(check_float(b, d->dtype));
@@ -175,7 +177,7 @@ enum byoc_status byi_dn_build_layer_norm(struct byi_build *b)
     BYI_TRY(add_extra(b, &p, BYI_ARG_SCALE, byi_dn_arg0(b, 1), n));
     if (step->n_args > 2)
         BYI_TRY(add_extra(b, &p, BYI_ARG_SHIFT, byi_dn_arg0(b, 2), n));
-    p.layer = (struct byi_layer_norm){
+    p.layer = (struct byi_dnnl_layer_norm){
         .epsilon = (float)byi_attr_float(step->attrs, "epsilon"),
         .scale = true,
         .shift = step->n_args > 2,
@@ -194,8 +196,8 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
     static const int args[] = {BYI_ARG_SCALE, BYI_ARG_SHIFT, BYI_ARG_MEAN,
                                BYI_ARG_VARIANCE};
     const struct byi_gstep *step = byi_dn_step0(b);
-    struct norm p = {.kind = BATCH_NORM};
-    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct norm_kernel p = {.kind = BATCH_NORM};
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
     if (main->rank < 2 || main->rank > 5)
@@ -208,14 +210,14 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
                              "nn.batch_norm: channels on axis %u, expected "
                              "axis 1 or the last one",
                              axis);
-    const struct byi_image image = byi_dn_image(main->rank, axis != 1);
+    const struct byi_image_axes image = byi_dn_image(main->rank, axis != 1);
     const struct byi_desc want =
         byi_dn_image_desc(b, &image, main->rank, main->dims);
     BYI_TRY(byi_dn_want(b, value, &want, &p.src));
     for (uint32_t i = 0; i < 4; i++)
         BYI_TRY(
             add_extra(b, &p, args[i], byi_dn_arg0(b, i + 1), want.dims[axis]));
-    p.batch = (struct byi_batch_norm){
+    p.batch = (struct byi_dnnl_batch_norm){
         .epsilon = (float)byi_attr_float(step->attrs, "epsilon"),
         .src = byi_dn_image_seen(&image, &want)};
     const struct byi_core core = {
@@ -229,8 +231,8 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
  * slower. */
 enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
 {
-    struct norm p = {.kind = BATCH_NORM};
-    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct norm_kernel p = {.kind = BATCH_NORM};
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
     if (main->rank < 3 || main->rank > 5)
@@ -241,13 +243,13 @@ enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
                              "nn.instance_norm: found %lld images, expected 1: "
                              "native kernels are faster for more",
                              (long long)main->dims[0]);
-    const struct byi_image image = byi_dn_image(main->rank, false);
+    const struct byi_image_axes image = byi_dn_image(main->rank, false);
     const struct byi_desc want =
         byi_dn_image_desc(b, &image, main->rank, main->dims);
     BYI_TRY(byi_dn_want(b, value, &want, &p.src));
     BYI_TRY(add_extra(b, &p, BYI_ARG_SCALE, byi_dn_arg0(b, 1), want.dims[1]));
     BYI_TRY(add_extra(b, &p, BYI_ARG_SHIFT, byi_dn_arg0(b, 2), want.dims[1]));
-    p.batch = (struct byi_batch_norm){
+    p.batch = (struct byi_dnnl_batch_norm){
         .epsilon = (float)byi_attr_float(byi_dn_step0(b)->attrs, "epsilon"),
         .own = true,
         .src = want};
@@ -258,8 +260,8 @@ enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
 enum byoc_status byi_dn_build_lrn(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
-    struct norm p = {.kind = LRN};
-    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct norm_kernel p = {.kind = LRN};
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
     const int64_t size = byi_attr_int(step->attrs, "size");
@@ -268,16 +270,16 @@ enum byoc_status byi_dn_build_lrn(struct byi_build *b)
                              "nn.lrn: found even size %lld, expected an odd "
                              "one, since oneDNN's windows are centred",
                              (long long)size);
-    const struct byi_image image = byi_dn_image(main->rank, false);
+    const struct byi_image_axes image = byi_dn_image(main->rank, false);
     const struct byi_desc want =
         byi_dn_image_desc(b, &image, main->rank, main->dims);
     BYI_TRY(byi_dn_want(b, value, &want, &p.src));
-    p.lrn =
-        (struct byi_lrn){.size = size,
-                         .alpha = (float)byi_attr_float(step->attrs, "alpha"),
-                         .beta = (float)byi_attr_float(step->attrs, "beta"),
-                         .k = (float)byi_attr_float(step->attrs, "bias"),
-                         .src = want};
+    p.lrn = (struct byi_dnnl_lrn){
+        .size = size,
+        .alpha = (float)byi_attr_float(step->attrs, "alpha"),
+        .beta = (float)byi_attr_float(step->attrs, "beta"),
+        .k = (float)byi_attr_float(step->attrs, "bias"),
+        .src = want};
     const struct byi_core core = {.dst = want, .no_posts = true};
     return emit_norm(b, &p, core);
 }
@@ -321,13 +323,13 @@ static bool is_spatial(const bool *gone, uint32_t rank)
 enum byoc_status byi_dn_build_reduce(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
-    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
     bool gone[BYI_MAX_RANK] = {false};
     if (!read_axes(step, main->rank, gone))
         return byi_dn_refuse(b, "%s: reduces no axes", step->op->name);
-    struct norm p = {.kind = REDUCE};
+    struct norm_kernel p = {.kind = REDUCE};
     for (size_t i = 0; i < BYI_COUNT(reductions); i++)
         if (reductions[i].op == step->op->id)
             p.reduce.kind = reductions[i].kind;

@@ -5,7 +5,8 @@
  */
 #include "runtime_dnnl/build.h"
 
-static bool has_dims(const struct byi_value *value, const struct byi_type *type)
+static bool has_dims(const struct byi_dnnl_value *value,
+                     const struct byi_type *type)
 {
     const struct byi_desc *desc = &value->views[0].desc;
     if (type->rank == 0)
@@ -13,7 +14,8 @@ static bool has_dims(const struct byi_value *value, const struct byi_type *type)
     return byi_dims_equal(desc->rank, desc->dims, type->rank, type->dims);
 }
 
-static bool is_border(const struct byi_build *b, const struct byi_view *view)
+static bool is_border(const struct byi_build *b,
+                      const struct byi_dnnl_view *view)
 {
     const enum byi_buf_kind kind = b->bufs.at[view->buf].kind;
     return kind != BYI_BUF_TEMP && kind != BYI_BUF_OUTPUT;
@@ -21,9 +23,10 @@ static bool is_border(const struct byi_build *b, const struct byi_view *view)
 
 /* A view of the main operand in a layout that the other operand has too, or, if
  * the main one comes from outside of the region anyway, in the other's. */
-static enum byoc_status choose_view(struct byi_build *b, struct byi_value *main,
-                                    struct byi_value *other,
-                                    struct byi_view *view)
+static enum byoc_status choose_view(struct byi_build *b,
+                                    struct byi_dnnl_value *main,
+                                    struct byi_dnnl_value *other,
+                                    struct byi_dnnl_view *view)
 {
     for (uint32_t i = 0; other && i < main->n_views; i++) {
         *view = main->views[i];
@@ -53,11 +56,11 @@ static bool is_usual(const struct byi_desc *desc)
 enum byoc_status byi_dn_build_point(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
-    struct byi_value *main = byi_dn_operand(b, byi_dn_arg0(b, 0)),
-                     *other = NULL;
+    struct byi_dnnl_value *main = byi_dn_operand(b, byi_dn_arg0(b, 0)),
+                          *other = NULL;
     uint32_t which = 0;
     if (step->n_args == 2) {
-        struct byi_value *second = byi_dn_operand(b, byi_dn_arg0(b, 1));
+        struct byi_dnnl_value *second = byi_dn_operand(b, byi_dn_arg0(b, 1));
         if (!has_dims(main, step->type)) {
             if (!has_dims(second, step->type))
                 return byi_dn_refuse(b,
@@ -77,7 +80,7 @@ enum byoc_status byi_dn_build_point(struct byi_build *b)
                              byoc_dtype_name(main->views[0].desc.dtype));
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 0, which, &chain));
-    struct byi_view view;
+    struct byi_dnnl_view view;
     BYI_TRY(choose_view(b, main, other, &view));
     if (step->n_args == 2 && !other && !is_usual(&view.desc))
         BYI_TRY(byi_dn_want_plain(b, main, &view));

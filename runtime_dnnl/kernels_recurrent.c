@@ -12,12 +12,12 @@ enum { X, WEIGHTS, RECURRENT, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
 
 struct recurrent {
     struct byi_recurrent r;
-    struct byi_rnn p;
+    struct byi_dnnl_rnn p;
     bool batch_first;
     int64_t time, batch, input, hidden;
     const uint8_t *gates; /* oneDNN's gate i is the model's gates[i] */
     uint32_t n_biases;
-    struct byi_view src, src_h, src_c, bias;
+    struct byi_dnnl_view src, src_h, src_c, bias;
 };
 
 static const char *op_name(const struct byi_build *b)
@@ -25,7 +25,7 @@ static const char *op_name(const struct byi_build *b)
     return byi_dn_step0(b)->op->name;
 }
 
-static struct byi_value *value_of(struct byi_build *b, uint32_t i)
+static struct byi_dnnl_value *value_of(struct byi_build *b, uint32_t i)
 {
     return byi_dn_operand(b, byi_dn_arg0(b, i));
 }
@@ -143,8 +143,9 @@ static enum byoc_status check(struct byi_build *b, struct recurrent *m)
 /* --- operands ------------------------------------------------------------- */
 
 /* The value in memory order (a, b, c), or (b, a, c) seen as (a, b, c). */
-static enum byoc_status want_order(struct byi_build *b, struct byi_value *value,
-                                   bool swap, struct byi_view *view)
+static enum byoc_status want_order(struct byi_build *b,
+                                   struct byi_dnnl_value *value, bool swap,
+                                   struct byi_dnnl_view *view)
 {
     const uint32_t order[] = {swap ? 1 : 0, swap ? 0 : 1, 2};
     const struct byi_desc *main = &value->views[0].desc;
@@ -163,7 +164,7 @@ static struct byi_desc state_desc(const struct recurrent *m)
 }
 
 static enum byoc_status want_state(struct byi_build *b, struct recurrent *m,
-                                   uint32_t operand, struct byi_view *view)
+                                   uint32_t operand, struct byi_dnnl_view *view)
 {
     const struct byi_desc desc = state_desc(m);
     const struct byi_fill zeros = {.n = byi_elements(4, desc.dims)};
@@ -223,7 +224,7 @@ static struct byi_desc weights_desc(const struct recurrent *m, int64_t n)
 static enum byoc_status pack(struct byi_build *b, const struct recurrent *m,
                              uint32_t operand, int arg, struct byi_emit *e)
 {
-    struct byi_view view;
+    struct byi_dnnl_view view;
     BYI_TRY(byi_dn_want_plain(b, value_of(b, operand), &view));
     const int64_t n = view.desc.dims[2];
     bool sorted = true;
@@ -232,7 +233,7 @@ static enum byoc_status pack(struct byi_build *b, const struct recurrent *m,
     if (!sorted) {
         const struct byi_gates p = gates_of(b, m, operand, m->hidden * n);
         BYI_TRY(byi_dn_make_gate_weights(b->program, &p, b->err));
-        view = (struct byi_view){
+        view = (struct byi_dnnl_view){
             .buf = byi_dn_made_buf(b, b->program->made.n - 1)};
     }
     view.desc = weights_desc(m, n);
@@ -292,7 +293,7 @@ static enum byoc_status want_operands(struct byi_build *b, struct recurrent *m)
 
 /* Define an operator's output from a result of the primitive. */
 static void give(struct byi_build *b, const struct recurrent *m,
-                 uint32_t output, struct byi_view view)
+                 uint32_t output, struct byi_dnnl_view view)
 {
     const int64_t directions = m->r.directions, h = m->hidden;
     const int64_t row = directions * h, t = m->batch * row;
@@ -312,7 +313,8 @@ static void give(struct byi_build *b, const struct recurrent *m,
     byi_dn_define(b, output, &view);
 }
 
-static void add_slot(struct byi_emit *e, int arg, const struct byi_view *view,
+static void add_slot(struct byi_emit *e, int arg,
+                     const struct byi_dnnl_view *view,
                      const struct byi_desc *desc)
 {
     if (desc->kind != BYI_DESC_ABSENT)
@@ -339,7 +341,7 @@ enum byoc_status byi_dn_build_recurrent(struct byi_build *b)
         byi_dn_abandon(b, &e.prim);
         return status;
     }
-    struct byi_view out[3] = {{0}};
+    struct byi_dnnl_view out[3] = {{0}};
     const struct byi_desc *descs[] = {&m.p.dst, &m.p.dst_h, &m.p.dst_c};
     for (uint32_t i = 0; i < b->kernel->n_out; i++) {
         out[i].buf = byi_dn_temp(b, byi_dn_desc_bytes(descs[i]));

@@ -10,10 +10,10 @@
 
 /* Operand 0 of step 0, whose layout is attribute `name`. */
 static enum byoc_status want_data(struct byi_build *b, const char *name,
-                                  struct byi_image *image,
-                                  struct byi_view *view)
+                                  struct byi_image_axes *image,
+                                  struct byi_dnnl_view *view)
 {
-    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     BYI_TRY(byi_dn_image_read(b, name, value->views[0].desc.rank, image));
     return byi_dn_want_image(b, value, image, view);
 }
@@ -21,7 +21,7 @@ static enum byoc_status want_data(struct byi_build *b, const char *name,
 /* Read strides, dilation and begin padding from the attributes. The caller
  * computes the end padding, which oneDNN wants exact. */
 static void read_window(const struct byi_gstep *step, uint32_t n,
-                        const int64_t *kernel, struct byi_window *w)
+                        const int64_t *kernel, struct byi_dnnl_window *w)
 {
     uint32_t count;
     w->n = n;
@@ -34,14 +34,14 @@ static void read_window(const struct byi_gstep *step, uint32_t n,
            n * sizeof w->dilation[0]);
 }
 
-static int64_t reach(const struct byi_window *w, uint32_t i)
+static int64_t reach(const struct byi_dnnl_window *w, uint32_t i)
 {
     return (w->kernel[i] - 1) * w->dilation[i] + 1;
 }
 
 /* Compute the end padding for which the window has `few` positions on `many`.
  */
-static void close_window(struct byi_window *w, const int64_t *many,
+static void close_window(struct byi_dnnl_window *w, const int64_t *many,
                          const int64_t *few)
 {
     for (uint32_t i = 0; i < w->n; i++)
@@ -51,23 +51,23 @@ static void close_window(struct byi_window *w, const int64_t *many,
 
 /* --- convolution --------------------------------------------------------- */
 
-struct conv {
-    struct byi_conv p;
-    struct byi_view src, weights, bias;
+struct conv_kernel {
+    struct byi_dnnl_conv p;
+    struct byi_dnnl_view src, weights, bias;
 };
 
 static enum byoc_status make_conv(struct byi_build *b, void *params,
                                   const struct byi_posts *posts,
                                   struct byi_prim **prim)
 {
-    const struct conv *c = params;
+    const struct conv_kernel *c = params;
     return byi_dn_conv_new(b, &c->p, posts, prim);
 }
 
 static enum byoc_status fill_conv(struct byi_build *b, void *params,
                                   struct byi_emit *e)
 {
-    const struct conv *c = params;
+    const struct conv_kernel *c = params;
     byi_dn_use(e, BYI_ARG_SRC, &c->src);
     BYI_TRY(byi_dn_want_packed(b, &c->weights, e->prim, BYI_ARG_WEIGHTS,
                                &e->uses[e->n]));
@@ -104,7 +104,7 @@ static struct byi_desc weights_desc(const struct byi_desc *w, bool deconv,
 /* The weights in the axis order (O, I/G, k...), or (I, O/G, k...) for
  * deconvolution, whatever their order in the graph. */
 static enum byoc_status want_weights(struct byi_build *b, bool deconv,
-                                     struct byi_view *view)
+                                     struct byi_dnnl_view *view)
 {
     static const char *const first[][2] = {
         {"OIW", "IOW"}, {"OIHW", "IOHW"}, {"OIDHW", "IODHW"}};
@@ -123,7 +123,8 @@ static enum byoc_status want_weights(struct byi_build *b, bool deconv,
 
 /* 2.x may read some bytes past the end of a source if the window overhangs. The
  * source must then be a temporary, which has slack. */
-static enum byoc_status secure_source(struct byi_build *b, struct conv *c)
+static enum byoc_status secure_source(struct byi_build *b,
+                                      struct conv_kernel *c)
 {
     if (byi_dnnl_major() >= 3)
         return BYOC_OK;
@@ -134,7 +135,7 @@ static enum byoc_status secure_source(struct byi_build *b, struct conv *c)
     if (!overhangs)
         return BYOC_OK;
     if (b->bufs.at[c->src.buf].kind != BYI_BUF_TEMP) {
-        const struct byi_view from = c->src;
+        const struct byi_dnnl_view from = c->src;
         BYI_TRY(byi_dn_reorder(b, &from, &from.desc, &c->src));
     }
     b->bufs.at[c->src.buf].keep = true;
@@ -143,11 +144,12 @@ static enum byoc_status secure_source(struct byi_build *b, struct conv *c)
 
 /* The same on integers, if `f` reads a dequantised value; BYOC_EUNSUPPORTED if
  * int8 does not apply. `dst` is in the graph's dims. */
-static enum byoc_status try_int8(struct byi_build *b, const struct conv *f,
-                                 const struct byi_image *image,
+static enum byoc_status try_int8(struct byi_build *b,
+                                 const struct conv_kernel *f,
+                                 const struct byi_image_axes *image,
                                  const struct byi_desc *dst, int64_t groups)
 {
-    struct conv c = *f;
+    struct conv_kernel c = *f;
     struct byi_int8 x;
     struct byi_chain chain;
     bool padded = false;
@@ -181,8 +183,8 @@ static enum byoc_status try_int8(struct byi_build *b, const struct conv *f,
 enum byoc_status byi_dn_build_conv(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
-    struct conv c = {0};
-    struct byi_image image;
+    struct conv_kernel c = {0};
+    struct byi_image_axes image;
     c.p.deconv = step->op->cost == BYI_COST_DECONV;
     BYI_TRY(want_data(b, "data_layout", &image, &c.src));
     const uint32_t rank = c.src.desc.rank;
@@ -246,7 +248,7 @@ enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
 {
     const struct byi_gstep *step = &kernel->steps[0];
     const struct byi_type *types[2];
-    struct byi_conv p = {.deconv = step->op->cost == BYI_COST_DECONV};
+    struct byi_dnnl_conv p = {.deconv = step->op->cost == BYI_COST_DECONV};
     for (uint32_t i = 0; i < 2; i++) {
         const struct byi_gref ref = kernel->operands[step->args[i].index].ref;
         types[i] = graph->nodes[ref.node].out[ref.output];
@@ -268,30 +270,31 @@ enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
 
 /* --- pooling ------------------------------------------------------------- */
 
-struct pool {
-    struct byi_pool p;
-    struct byi_view src;
+struct pool_kernel {
+    struct byi_dnnl_pool p;
+    struct byi_dnnl_view src;
 };
 
 static enum byoc_status make_pool(struct byi_build *b, void *params,
                                   const struct byi_posts *posts,
                                   struct byi_prim **prim)
 {
-    const struct pool *p = params;
+    const struct pool_kernel *p = params;
     return byi_dn_pool_new(b, &p->p, posts, prim);
 }
 
 static enum byoc_status fill_pool(struct byi_build *b, void *params,
                                   struct byi_emit *e)
 {
-    const struct pool *p = params;
+    const struct pool_kernel *p = params;
     (void)b;
     byi_dn_use(e, BYI_ARG_SRC, &p->src);
     return BYOC_OK;
 }
 
 /* `dst`: in the graph's dims. */
-static struct byi_core pool_core(struct pool *p, const struct byi_image *image,
+static struct byi_core pool_core(struct pool_kernel *p,
+                                 const struct byi_image_axes *image,
                                  const struct byi_desc *dst)
 {
     p->p.src = p->src.desc;
@@ -305,10 +308,11 @@ static struct byi_core pool_core(struct pool *p, const struct byi_image *image,
 
 /* With include-padding oneDNN divides by the whole window; ONNX excludes the
  * part that ceil_mode adds beyond the padding. */
-static enum byoc_status choose_average(struct byi_build *b, struct pool *p)
+static enum byoc_status choose_average(struct byi_build *b,
+                                       struct pool_kernel *p)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
-    const struct byi_window *w = &p->p.window;
+    const struct byi_dnnl_window *w = &p->p.window;
     uint32_t count;
     const int64_t *padding = byi_attr_ints(step->attrs, "padding", &count);
     p->p.kind = BYI_POOL_AVG;
@@ -327,8 +331,8 @@ static enum byoc_status choose_average(struct byi_build *b, struct pool *p)
 enum byoc_status byi_dn_build_pool(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
-    struct pool p = {0};
-    struct byi_image image;
+    struct pool_kernel p = {0};
+    struct byi_image_axes image;
     BYI_TRY(want_data(b, "layout", &image, &p.src));
     const uint32_t rank = p.src.desc.rank;
     uint32_t n;
@@ -350,8 +354,8 @@ enum byoc_status byi_dn_build_pool(struct byi_build *b)
 enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average)
 {
     const struct byi_type *type = byi_dn_step0(b)->type;
-    struct pool p = {.p.kind = average ? BYI_POOL_AVG : BYI_POOL_MAX};
-    struct byi_image image;
+    struct pool_kernel p = {.p.kind = average ? BYI_POOL_AVG : BYI_POOL_MAX};
+    struct byi_image_axes image;
     BYI_TRY(want_data(b, "layout", &image, &p.src));
     const uint32_t rank = p.src.desc.rank;
     int64_t dims[BYI_MAX_RANK] = {p.src.desc.dims[0]};
@@ -384,23 +388,23 @@ enum byoc_status byi_dn_build_global_pool(struct byi_build *b)
 
 /* --- resizing ------------------------------------------------------------ */
 
-struct resample {
-    struct byi_resample p;
-    struct byi_view src;
+struct resample_kernel {
+    struct byi_dnnl_resample p;
+    struct byi_dnnl_view src;
 };
 
 static enum byoc_status make_resample(struct byi_build *b, void *params,
                                       const struct byi_posts *posts,
                                       struct byi_prim **prim)
 {
-    const struct resample *p = params;
+    const struct resample_kernel *p = params;
     return byi_dn_resample_new(b, &p->p, posts, prim);
 }
 
 static enum byoc_status fill_resample(struct byi_build *b, void *params,
                                       struct byi_emit *e)
 {
-    const struct resample *p = params;
+    const struct resample_kernel *p = params;
     (void)b;
     byi_dn_use(e, BYI_ARG_SRC, &p->src);
     return BYOC_OK;
@@ -409,8 +413,8 @@ static enum byoc_status fill_resample(struct byi_build *b, void *params,
 /* ONNX computes with the given scales, oneDNN with the quotient of the sizes:
  * the two must be equal. */
 static enum byoc_status check_scales(struct byi_build *b,
-                                     const struct byi_resample *p,
-                                     const struct byi_image *image)
+                                     const struct byi_dnnl_resample *p,
+                                     const struct byi_image_axes *image)
 {
     enum byoc_dtype dtype;
     int64_t n;
@@ -444,7 +448,7 @@ static bool is_word(const struct byi_gstep *step, const char *attr,
 /* oneDNN uses half_pixel coordinates, rounded for nearest. For an integral
  * factor, asymmetric with floor selects the same elements. */
 static enum byoc_status check_resize(struct byi_build *b,
-                                     struct byi_resample *p)
+                                     struct byi_dnnl_resample *p)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     const char *coordinates = "coordinate_transformation_mode";
@@ -477,10 +481,10 @@ enum byoc_status byi_dn_build_resize(struct byi_build *b)
 {
     const struct byi_gstep *step = byi_dn_step0(b);
     const int64_t *to = step->type->dims;
-    struct resample r = {0};
-    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct resample_kernel r = {0};
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
-    struct byi_image image;
+    struct byi_image_axes image;
     BYI_TRY(byi_dn_image_read(b, "layout", main->rank, &image));
     /* the resized axes tell which axis holds the channels */
     if (main->dims[1] != to[1] &&

@@ -509,7 +509,7 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
 
 /* --- calls --------------------------------------------------------------- */
 
-struct byi_bound {
+struct byi_bound_call {
     dnnl_primitive_t prim;
     dnnl_stream_t stream;
     uint32_t n; /* slots; the scratchpad comes after them */
@@ -518,7 +518,7 @@ struct byi_bound {
 };
 
 static enum byoc_status add_memory(const struct byi_dnnl *lib,
-                                   struct byi_bound *call, BYI_MD_PTR md,
+                                   struct byi_bound_call *call, BYI_MD_PTR md,
                                    int arg, void *data, struct byoc_error *err)
 {
     dnnl_exec_arg_t *slot = &call->args[call->n_args];
@@ -538,7 +538,7 @@ static enum byoc_status add_memory(const struct byi_dnnl *lib,
 
 /* Memory for one argument, with the descriptor that the primitive wants. */
 static enum byoc_status add_argument(const struct byi_dnnl *lib,
-                                     struct byi_bound *call,
+                                     struct byi_bound_call *call,
                                      const struct byi_prim *prim, int arg,
                                      void *data, struct byoc_error *err)
 {
@@ -561,10 +561,11 @@ static enum byoc_status add_argument(const struct byi_dnnl *lib,
 enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
                                const struct byi_prim *prim, uint32_t n,
                                const int *args, void *const *data,
-                               void *scratch, struct byi_bound **call,
+                               void *scratch, struct byi_bound_call **call,
                                struct byoc_error *err)
 {
-    struct byi_bound *c = byi_alloc(1, sizeof *c + (n + 1) * sizeof c->args[0]);
+    struct byi_bound_call *c =
+        byi_alloc(1, sizeof *c + (n + 1) * sizeof c->args[0]);
     if (!c || dnnl_stream_create(&c->stream, lib->engine,
                                  dnnl_stream_default_flags) != dnnl_success) {
         byi_release(c);
@@ -587,13 +588,13 @@ enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
     return status;
 }
 
-void byi_bound_set(struct byi_bound *call, uint32_t slot, void *data)
+void byi_bound_set(struct byi_bound_call *call, uint32_t slot, void *data)
 {
     assert(slot < call->n);
     dnnl_memory_set_data_handle(call->args[slot].memory, data);
 }
 
-enum byoc_status byi_bound_run(const struct byi_bound *call,
+enum byoc_status byi_bound_run(const struct byi_bound_call *call,
                                struct byoc_error *err)
 {
     const dnnl_status_t status = dnnl_primitive_execute(
@@ -606,9 +607,9 @@ enum byoc_status byi_bound_run(const struct byi_bound *call,
     return BYOC_OK;
 }
 
-void byi_bound_free(struct byi_bound **call)
+void byi_bound_free(struct byi_bound_call **call)
 {
-    struct byi_bound *c = *call;
+    struct byi_bound_call *c = *call;
     if (!c)
         return;
     for (uint32_t i = 0; i < c->n_args; i++)

@@ -59,7 +59,7 @@ struct byi_prim;
  * err names what oneDNN lacks. Thread-safe. */
 #define BYI_CREATOR(name)                                                      \
     enum byoc_status byi_##name##_new(                                         \
-        const struct byi_dnnl *lib, const struct byi_##name *p,                \
+        const struct byi_dnnl *lib, const struct byi_dnnl_##name *p,           \
         const struct byi_posts *posts, struct byi_prim **prim,                 \
         struct byoc_error *err);
 BYI_OPERATORS(BYI_CREATOR)
@@ -79,7 +79,7 @@ const void *byi_prim_noted(const struct byi_prim *prim);
  * has no such name, as weights in groups have not, or if there is only a
  * reference implementation. */
 enum byoc_status byi_conv_layouts(const struct byi_dnnl *lib,
-                                  const struct byi_conv *p, char *data,
+                                  const struct byi_dnnl_conv *p, char *data,
                                   char *kernel, size_t n,
                                   struct byoc_error *err);
 /* The implementation chosen: "brgconv:avx512_core". */
@@ -110,20 +110,20 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
 
 /* --- calls: a primitive with memory, ready to run ------------------------ */
 
-struct byi_bound;
+struct byi_bound_call;
 /* data may be NULL, to be set later. scratch has byi_prim_scratch bytes, is
  * 64-byte aligned and used by one call at a time. The primitive must be built
  * and outlive the call. */
 enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
                                const struct byi_prim *prim, uint32_t n,
                                const int *args, void *const *data,
-                               void *scratch, struct byi_bound **call,
+                               void *scratch, struct byi_bound_call **call,
                                struct byoc_error *err);
-void byi_bound_set(struct byi_bound *call, uint32_t slot, void *data);
+void byi_bound_set(struct byi_bound_call *call, uint32_t slot, void *data);
 /* Run on the calling thread's OpenMP team; returns when it is done. */
-enum byoc_status byi_bound_run(const struct byi_bound *call,
+enum byoc_status byi_bound_run(const struct byi_bound_call *call,
                                struct byoc_error *err);
-void byi_bound_free(struct byi_bound **call);
+void byi_bound_free(struct byi_bound_call **call);
 
 /* --- strides.c: strides of axes of size 1 -------------------------------- */
 
@@ -149,20 +149,20 @@ bool byi_desc_is_last(const struct byi_desc *desc);
  */
 const char *byi_guard_desc(const struct byi_desc *desc);
 const char *byi_guard_posts(int major, const struct byi_posts *posts);
-const char *byi_guard_conv(int major, const struct byi_conv *p,
+const char *byi_guard_conv(int major, const struct byi_dnnl_conv *p,
                            const struct byi_posts *posts);
-const char *byi_guard_matmul(int major, const struct byi_matmul *p,
+const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
                              const struct byi_posts *posts);
-const char *byi_guard_binary(int major, const struct byi_binary *p,
+const char *byi_guard_binary(int major, const struct byi_dnnl_binary *p,
                              const struct byi_posts *posts);
 const char *byi_guard_elt_only(const struct byi_posts *posts);
-const char *byi_guard_pool(int major, const struct byi_pool *p);
-const char *byi_guard_prelu(const struct byi_prelu *p);
+const char *byi_guard_pool(int major, const struct byi_dnnl_pool *p);
+const char *byi_guard_prelu(const struct byi_dnnl_prelu *p);
 /* Asked after creation: implementations that are wrong for these post-ops. */
-const char *byi_guard_pool_impl(int major, const struct byi_pool *p,
+const char *byi_guard_pool_impl(int major, const struct byi_dnnl_pool *p,
                                 const struct byi_posts *posts,
                                 const char *impl);
-const char *byi_guard_impl(int major, const struct byi_conv *p,
+const char *byi_guard_impl(int major, const struct byi_dnnl_conv *p,
                            const struct byi_posts *posts, const char *impl);
 
 #endif

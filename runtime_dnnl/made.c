@@ -10,7 +10,8 @@
 
 /* --- their memory --------------------------------------------------------- */
 
-static enum byoc_status fill_made(struct byi_program *p, struct byi_made *made,
+static enum byoc_status fill_made(struct byi_program *p,
+                                  struct byi_made_const *made,
                                   struct byoc_error *err)
 {
     made->data = p->host->acquire(p->host->ctx, made->bytes + BYI_DNNL_SLACK);
@@ -27,9 +28,9 @@ static enum byoc_status add_made(struct byi_program *p, uint64_t bytes,
                                  bool filled, void **data,
                                  struct byoc_error *err)
 {
-    struct byi_made none = {.bytes = bytes};
+    struct byi_made_const none = {.bytes = bytes};
     BYI_PUSH(&p->made, none);
-    struct byi_made *made = &p->made.at[p->made.n - 1];
+    struct byi_made_const *made = &p->made.at[p->made.n - 1];
     if (filled)
         BYI_TRY(fill_made(p, made, err));
     *data = made->data;
@@ -38,7 +39,7 @@ static enum byoc_status add_made(struct byi_program *p, uint64_t bytes,
 
 void byi_dn_drop(struct byi_program *program, uint32_t made)
 {
-    struct byi_made *m = &program->made.at[made];
+    struct byi_made_const *m = &program->made.at[made];
     if (m->shared) /* its address identifies constants made from it */
         return;
     for (uint32_t i = 0; i < program->made.n; i++)
@@ -109,7 +110,7 @@ static enum byoc_status run_now(const struct byi_program *p,
     void *data[] = {(void *)(uintptr_t)src, dst};
     const uint64_t bytes = byi_prim_scratch(prim);
     void *scratch = bytes ? host->acquire(host->ctx, bytes) : NULL;
-    struct byi_bound *call = NULL;
+    struct byi_bound_call *call = NULL;
     enum byoc_status status = byi_prim_build(prim, err);
     if (status == BYOC_OK && bytes && !scratch)
         status = byi_fail(err, BYOC_ENOMEM, "out of memory");
@@ -142,7 +143,7 @@ static enum byoc_status reorder_now(struct byi_program *p,
     const bool named = is_named(p, from);
     void *data;
     BYI_TRY(add_made(p, bytes, false, &data, err));
-    struct byi_made *made = &p->made.at[p->made.n - 1];
+    struct byi_made_const *made = &p->made.at[p->made.n - 1];
     if (named)
         made->shared = byi_dn_share_find(p->host, src, *reorder);
     if (made->shared) {
@@ -183,9 +184,9 @@ enum byoc_status byi_dn_make_pack(struct byi_program *program,
     const void *src;
     BYI_TRY(read_place(program, &p->from, span_of(&p->src), &src, err));
     if (byi_prim_wants(prim, p->arg, &p->src)) {
-        const struct byi_made lent = {.data = (void *)(uintptr_t)src,
-                                      .bytes = span_of(&p->src),
-                                      .lent = true};
+        const struct byi_made_const lent = {.data = (void *)(uintptr_t)src,
+                                            .bytes = span_of(&p->src),
+                                            .lent = true};
         BYI_PUSH(&program->made, lent);
     } else {
         struct byi_prim *reorder = NULL;
@@ -202,7 +203,7 @@ enum byoc_status byi_dn_make_copy(struct byi_program *program,
                                   struct byoc_error *err)
 {
     const void *src;
-    const struct byi_reorder r = {.src = p->src, .dst = p->dst};
+    const struct byi_dnnl_reorder r = {.src = p->src, .dst = p->dst};
     const int64_t n = byi_elements(p->dst.rank, p->dst.dims);
     struct byi_prim *prim = NULL;
     BYI_TRY(read_place(program, &p->from, span_of(&p->src), &src, err));

@@ -100,7 +100,7 @@ enum byi_arg {
 
 /* A window over the spatial axes of convolution, deconvolution or pooling. The
  * arrays have the length of oneDNN's own. */
-struct byi_window {
+struct byi_dnnl_window {
     uint32_t n; /* spatial axes: 1 .. 3 */
     int64_t kernel[BYI_MAX_RANK];
     int64_t stride[BYI_MAX_RANK];
@@ -111,34 +111,34 @@ struct byi_window {
 
 /* dims (N, C, spatial...); weights (O, I, k...) or (G, O/G, I/G, k...), for
  * deconvolution too; bias (O) or absent */
-struct byi_conv {
+struct byi_dnnl_conv {
     bool deconv;
-    struct byi_window window;
+    struct byi_dnnl_window window;
     struct byi_desc src, weights, bias, dst;
 };
 /* (..., M, K) x (..., K, N), all of the same rank; bias (1, ..., N) or absent
  */
-struct byi_matmul {
+struct byi_dnnl_matmul {
     struct byi_desc src, weights, bias, dst;
 };
 enum byi_pool_kind { BYI_POOL_MAX, BYI_POOL_AVG, BYI_POOL_AVG_PAD };
-struct byi_pool {
+struct byi_dnnl_pool {
     enum byi_pool_kind kind;
-    struct byi_window window;
+    struct byi_dnnl_window window;
     struct byi_desc src, dst;
 };
 /* dst has src's layout */
-struct byi_softmax {
+struct byi_dnnl_softmax {
     bool log;
     uint32_t axis;
     struct byi_desc src;
 };
-struct byi_eltwise {
+struct byi_dnnl_eltwise {
     enum byi_elt alg;
     float alpha, beta;
     struct byi_desc src;
 };
-struct byi_binary {
+struct byi_dnnl_binary {
     enum byi_bin alg;
     struct byi_desc src, src1, dst;
 };
@@ -149,42 +149,42 @@ enum byi_reduce_kind {
     BYI_REDUCE_MIN,
     BYI_REDUCE_PROD
 };
-struct byi_reduce {
+struct byi_dnnl_reduce {
     enum byi_reduce_kind kind;
     struct byi_desc src, dst; /* dst has 1 where reduced */
 };
-struct byi_resample {
+struct byi_dnnl_resample {
     bool linear;
     struct byi_desc src, dst;
 };
 /* over the last axis; scale and shift are vectors of its length */
-struct byi_layer_norm {
+struct byi_dnnl_layer_norm {
     float epsilon;
     bool scale, shift;
     struct byi_desc src;
 };
 /* over axis 1; scale and shift per channel; mean and variance are operands or,
  * with `own`, computed from src */
-struct byi_batch_norm {
+struct byi_dnnl_batch_norm {
     float epsilon;
     bool own;
     struct byi_desc src;
 };
-struct byi_lrn {
+struct byi_dnnl_lrn {
     int64_t size;
     float alpha, beta, k;
     struct byi_desc src;
 };
-struct byi_prelu {
+struct byi_dnnl_prelu {
     struct byi_desc src, weights;
 };
-struct byi_concat {
+struct byi_dnnl_concat {
     uint32_t axis;
     uint32_t n;
     const struct byi_desc *src;
     struct byi_desc dst;
 };
-struct byi_reorder {
+struct byi_dnnl_reorder {
     struct byi_desc src, dst;
 };
 /* One recurrent layer over a whole sequence: src (T, N, I), weights (1, D, I,
@@ -197,7 +197,7 @@ enum byi_rnn_kind {
     BYI_RNN_GRU,
     BYI_RNN_GRU_LINEAR
 };
-struct byi_rnn {
+struct byi_dnnl_rnn {
     enum byi_rnn_kind kind;
     enum byi_elt activation; /* PLAIN */
     bool both, reverse;
@@ -264,18 +264,18 @@ struct byi_gates {
 
 /* --- steps --------------------------------------------------------------- */
 
-struct byi_slot {
+struct byi_dnnl_slot {
     int arg; /* enum byi_arg */
     struct byi_place at;
 };
 
 /* One primitive, the index-th to be created, and its arguments. */
-struct byi_step {
+struct byi_dnnl_step {
     uint32_t index;
     const char *name;    /* "nn.conv2d+add+nn.relu", "reorder" */
     const char *sources; /* names of the model, comma between  */
     uint32_t n_slots;
-    const struct byi_slot *slots;
+    const struct byi_dnnl_slot *slots;
 };
 
 /* --- a region as C ------------------------------------------------------- */
@@ -286,7 +286,7 @@ struct byi_exec; /* a region with memory, runnable */
 /* Each function returns 0, or a value that its caller must return unchanged;
  * the loader or executor keeps the error. `posts` may be NULL. */
 #define BYI_OPERATOR(name)                                                     \
-    int (*name)(struct byi_load * load, const struct byi_##name *p,            \
+    int (*name)(struct byi_load * load, const struct byi_dnnl_##name *p,       \
                 const struct byi_posts *posts)
 #define BYI_MAKER(name, spec)                                                  \
     int (*name)(struct byi_load * load, const struct spec *p)
@@ -317,12 +317,12 @@ struct byi_operators {
     /* constant `made` was needed only to make others */
     int (*drop)(struct byi_load *load, uint32_t made);
     /* run a step, which lives as long as the unit */
-    int (*run)(struct byi_exec *exec, const struct byi_step *step);
+    int (*run)(struct byi_exec *exec, const struct byi_dnnl_step *step);
 };
 
 /* The constant that a unit's only exported function returns. */
-struct byi_unit {
-    uint32_t size; /* sizeof(struct byi_unit)                */
+struct byi_dnnl_unit {
+    uint32_t size; /* sizeof(struct byi_dnnl_unit)                */
     uint32_t id;   /* hash of these declarations: byi_dn_unit_id */
     const char *name;
     uint32_t n_steps, n_made;

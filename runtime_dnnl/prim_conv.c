@@ -5,7 +5,7 @@
 #include "runtime_dnnl/layer_dnnl.h"
 
 /* oneDNN's dilation is 0 for a dense window. */
-static void read_window(const struct byi_window *w,
+static void read_window(const struct byi_dnnl_window *w,
                         dnnl_dim_t dilates[BYI_MAX_RANK])
 {
     for (uint32_t i = 0; i < w->n; i++)
@@ -14,7 +14,7 @@ static void read_window(const struct byi_window *w,
 
 /* With a single output the stride has no effect, but 3.12 computes convolutions
  * of one input channel wrongly unless it is 1. */
-static void read_strides(const struct byi_conv *p,
+static void read_strides(const struct byi_dnnl_conv *p,
                          dnnl_dim_t strides[BYI_MAX_RANK])
 {
     const int64_t inputs = p->weights.dims[p->weights.rank - p->window.n - 1];
@@ -29,10 +29,11 @@ enum { CONV_SRC, CONV_WEIGHTS, CONV_BIAS, CONV_DST, N_CONV };
 
 #if BYI_V3
 static dnnl_status_t create_conv(const struct byi_dnnl *lib,
-                                 const struct byi_conv *p, struct byi_pieces *s,
+                                 const struct byi_dnnl_conv *p,
+                                 struct byi_pieces *s,
                                  dnnl_primitive_desc_t *pd)
 {
-    const struct byi_window *w = &p->window;
+    const struct byi_dnnl_window *w = &p->window;
     dnnl_dim_t strides[BYI_MAX_RANK], dilates[BYI_MAX_RANK];
     read_window(w, dilates);
     read_strides(p, strides);
@@ -50,10 +51,11 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
 }
 #else
 static dnnl_status_t create_conv(const struct byi_dnnl *lib,
-                                 const struct byi_conv *p, struct byi_pieces *s,
+                                 const struct byi_dnnl_conv *p,
+                                 struct byi_pieces *s,
                                  dnnl_primitive_desc_t *pd)
 {
-    const struct byi_window *w = &p->window;
+    const struct byi_dnnl_window *w = &p->window;
     dnnl_dim_t strides[BYI_MAX_RANK], dilates[BYI_MAX_RANK];
     read_window(w, dilates);
     read_strides(p, strides);
@@ -88,7 +90,7 @@ static enum byoc_status pass_impl(const char *why, struct byi_prim **prim,
 }
 
 enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
-                              const struct byi_conv *p,
+                              const struct byi_dnnl_conv *p,
                               const struct byi_posts *posts,
                               struct byi_prim **prim, struct byoc_error *err)
 {
@@ -111,7 +113,7 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
 }
 
 enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
-                                const struct byi_matmul *p,
+                                const struct byi_dnnl_matmul *p,
                                 const struct byi_posts *posts,
                                 struct byi_prim **prim, struct byoc_error *err)
 {
@@ -142,7 +144,7 @@ enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
 }
 
 enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
-                              const struct byi_pool *p,
+                              const struct byi_dnnl_pool *p,
                               const struct byi_posts *posts,
                               struct byi_prim **prim, struct byoc_error *err)
 {
@@ -156,7 +158,7 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_WINDOWS, err));
-    const struct byi_window *w = &p->window;
+    const struct byi_dnnl_window *w = &p->window;
     dnnl_dim_t dilates[BYI_MAX_RANK];
     read_window(w, dilates);
     dnnl_primitive_desc_t pd = NULL;
@@ -180,7 +182,7 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
 }
 
 enum byoc_status byi_resample_new(const struct byi_dnnl *lib,
-                                  const struct byi_resample *p,
+                                  const struct byi_dnnl_resample *p,
                                   const struct byi_posts *posts,
                                   struct byi_prim **prim,
                                   struct byoc_error *err)

@@ -74,7 +74,7 @@ static void name_layout(BYI_MD_PTR md, const char *letters, char *name,
 }
 
 enum byoc_status byi_conv_layouts(const struct byi_dnnl *lib,
-                                  const struct byi_conv *p, char *data,
+                                  const struct byi_dnnl_conv *p, char *data,
                                   char *kernel, size_t n,
                                   struct byoc_error *err)
 {

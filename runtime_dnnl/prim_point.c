@@ -5,7 +5,7 @@
 #include "runtime_dnnl/layer_dnnl.h"
 
 enum byoc_status byi_softmax_new(const struct byi_dnnl *lib,
-                                 const struct byi_softmax *p,
+                                 const struct byi_dnnl_softmax *p,
                                  const struct byi_posts *posts,
                                  struct byi_prim **prim, struct byoc_error *err)
 {
@@ -31,7 +31,7 @@ enum byoc_status byi_softmax_new(const struct byi_dnnl *lib,
 }
 
 enum byoc_status byi_eltwise_new(const struct byi_dnnl *lib,
-                                 const struct byi_eltwise *p,
+                                 const struct byi_dnnl_eltwise *p,
                                  const struct byi_posts *posts,
                                  struct byi_prim **prim, struct byoc_error *err)
 {
@@ -60,7 +60,7 @@ enum byoc_status byi_eltwise_new(const struct byi_dnnl *lib,
 }
 
 enum byoc_status byi_binary_new(const struct byi_dnnl *lib,
-                                const struct byi_binary *p,
+                                const struct byi_dnnl_binary *p,
                                 const struct byi_posts *posts,
                                 struct byi_prim **prim, struct byoc_error *err)
 {
@@ -86,7 +86,7 @@ enum byoc_status byi_binary_new(const struct byi_dnnl *lib,
 }
 
 enum byoc_status byi_reduce_new(const struct byi_dnnl *lib,
-                                const struct byi_reduce *p,
+                                const struct byi_dnnl_reduce *p,
                                 const struct byi_posts *posts,
                                 struct byi_prim **prim, struct byoc_error *err)
 {
@@ -117,7 +117,7 @@ enum byoc_status byi_reduce_new(const struct byi_dnnl *lib,
 }
 
 enum byoc_status byi_layer_norm_new(const struct byi_dnnl *lib,
-                                    const struct byi_layer_norm *p,
+                                    const struct byi_dnnl_layer_norm *p,
                                     const struct byi_posts *posts,
                                     struct byi_prim **prim,
                                     struct byoc_error *err)
@@ -144,7 +144,7 @@ enum byoc_status byi_layer_norm_new(const struct byi_dnnl *lib,
 }
 
 enum byoc_status byi_batch_norm_new(const struct byi_dnnl *lib,
-                                    const struct byi_batch_norm *p,
+                                    const struct byi_dnnl_batch_norm *p,
                                     const struct byi_posts *posts,
                                     struct byi_prim **prim,
                                     struct byoc_error *err)
@@ -171,7 +171,7 @@ enum byoc_status byi_batch_norm_new(const struct byi_dnnl *lib,
 }
 
 enum byoc_status byi_lrn_new(const struct byi_dnnl *lib,
-                             const struct byi_lrn *p,
+                             const struct byi_dnnl_lrn *p,
                              const struct byi_posts *posts,
                              struct byi_prim **prim, struct byoc_error *err)
 {
@@ -197,7 +197,7 @@ enum byoc_status byi_lrn_new(const struct byi_dnnl *lib,
 }
 
 enum byoc_status byi_prelu_new(const struct byi_dnnl *lib,
-                               const struct byi_prelu *p,
+                               const struct byi_dnnl_prelu *p,
                                const struct byi_posts *posts,
                                struct byi_prim **prim, struct byoc_error *err)
 {
@@ -221,7 +221,7 @@ enum byoc_status byi_prelu_new(const struct byi_dnnl *lib,
 }
 
 enum byoc_status byi_concat_new(const struct byi_dnnl *lib,
-                                const struct byi_concat *p,
+                                const struct byi_dnnl_concat *p,
                                 const struct byi_posts *posts,
                                 struct byi_prim **prim, struct byoc_error *err)
 {
@@ -292,7 +292,7 @@ static enum byoc_status check_sizes(const struct byi_desc *desc,
 }
 
 enum byoc_status byi_reorder_new(const struct byi_dnnl *lib,
-                                 const struct byi_reorder *p,
+                                 const struct byi_dnnl_reorder *p,
                                  const struct byi_posts *posts,
                                  struct byi_prim **prim, struct byoc_error *err)
 {

@@ -2,7 +2,7 @@
 /* runtime_dnnl/prim_rnn.c: the creator of recurrent layers. */
 #include "runtime_dnnl/layer_dnnl.h"
 
-static dnnl_rnn_direction_t translate_direction(const struct byi_rnn *p)
+static dnnl_rnn_direction_t translate_direction(const struct byi_dnnl_rnn *p)
 {
     return p->both      ? dnnl_bidirectional_concat
            : p->reverse ? dnnl_unidirectional_right2left
@@ -29,7 +29,7 @@ enum {
 
 #if BYI_V3
 static dnnl_status_t make_pd(const struct byi_dnnl *lib,
-                             const struct byi_rnn *p, struct byi_pieces *s,
+                             const struct byi_dnnl_rnn *p, struct byi_pieces *s,
                              dnnl_alg_kind_t activation,
                              dnnl_primitive_desc_t *pd)
 {
@@ -58,7 +58,7 @@ static dnnl_status_t make_pd(const struct byi_dnnl *lib,
 }
 #else
 static dnnl_status_t make_pd(const struct byi_dnnl *lib,
-                             const struct byi_rnn *p, struct byi_pieces *s,
+                             const struct byi_dnnl_rnn *p, struct byi_pieces *s,
                              dnnl_alg_kind_t activation,
                              dnnl_primitive_desc_t *pd)
 {
@@ -91,7 +91,7 @@ static dnnl_status_t make_pd(const struct byi_dnnl *lib,
 #endif
 
 enum byoc_status byi_rnn_new(const struct byi_dnnl *lib,
-                             const struct byi_rnn *p,
+                             const struct byi_dnnl_rnn *p,
                              const struct byi_posts *posts,
                              struct byi_prim **prim, struct byoc_error *err)
 {

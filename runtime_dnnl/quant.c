@@ -16,17 +16,20 @@
 
 /* Constant `made` of the program as a value: a float32 vector of n along `axis`
  * of `rank` axes (a scalar if n is 1). */
-static struct byi_value *vector_value(struct byi_build *b, uint32_t made,
-                                      uint32_t rank, uint32_t axis, int64_t n)
+static struct byi_dnnl_value *vector_value(struct byi_build *b, uint32_t made,
+                                           uint32_t rank, uint32_t axis,
+                                           int64_t n)
 {
     int64_t dims[BYI_MAX_RANK];
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = i == axis ? n : 1;
-    struct byi_view *view = byi_arena_alloc(b->arena, sizeof *view);
-    *view = (struct byi_view){.buf = byi_dn_made_buf(b, made),
-                              .desc = byi_dn_dense(BYOC_F32, rank, dims, NULL)};
-    struct byi_value *value = byi_arena_alloc(b->arena, sizeof *value);
-    *value = (struct byi_value){.n_views = 1, .cap_views = 1, .views = view};
+    struct byi_dnnl_view *view = byi_arena_alloc(b->arena, sizeof *view);
+    *view = (struct byi_dnnl_view){
+        .buf = byi_dn_made_buf(b, made),
+        .desc = byi_dn_dense(BYOC_F32, rank, dims, NULL)};
+    struct byi_dnnl_value *value = byi_arena_alloc(b->arena, sizeof *value);
+    *value =
+        (struct byi_dnnl_value){.n_views = 1, .cap_views = 1, .views = view};
     return value;
 }
 
@@ -73,20 +76,21 @@ static bool same_quant(const struct byi_quant *a, const struct byi_quant *b)
 /* --- conversion between integers and floats ------------------------------- */
 
 /* One primitive: dst = post(src `alg` number). */
-static enum byoc_status convert(struct byi_build *b, const struct byi_view *src,
+static enum byoc_status convert(struct byi_build *b,
+                                const struct byi_dnnl_view *src,
                                 enum byi_bin alg, float number,
                                 const struct byi_post *post,
-                                const struct byi_view *dst)
+                                const struct byi_dnnl_view *dst)
 {
     const struct byi_fill fill = {.n = 1, .value = number};
     BYI_TRY(byi_dn_make_fill(b->program, &fill, b->err));
-    const struct byi_value *value =
+    const struct byi_dnnl_value *value =
         vector_value(b, b->program->made.n - 1, src->desc.rank, 0, 1);
     const struct byi_posts posts = {.n = 1, .at = post};
-    const struct byi_binary p = {.alg = alg,
-                                 .src = src->desc,
-                                 .src1 = value->views[0].desc,
-                                 .dst = dst->desc};
+    const struct byi_dnnl_binary p = {.alg = alg,
+                                      .src = src->desc,
+                                      .src1 = value->views[0].desc,
+                                      .dst = dst->desc};
     struct byi_emit e = {.name = byi_dn_step0(b)->op->name};
     BYI_TRY(byi_dn_binary_new(b, &p, &posts, &e.prim));
     BYI_TRY(byi_prim_check(
@@ -109,16 +113,16 @@ static enum byoc_status refuse_quant(struct byi_build *b)
 
 enum byoc_status byi_dn_build_dequantize(struct byi_build *b)
 {
-    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
-    struct byi_value *result = &b->values[b->node][0];
-    struct byi_view src;
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct byi_dnnl_value *result = &b->values[b->node][0];
+    struct byi_dnnl_view src;
     BYI_TRY(byi_dn_want_dense(b, value, &src));
     if (!read_quant(b, b->kernel, src.desc.dtype, &result->quant))
         return refuse_quant(b);
     result->integers = value;
     /* (q - zero) scale: a binary primitive of mixed types is reference only */
     struct byi_desc desc = src.desc;
-    struct byi_view dst;
+    struct byi_dnnl_view dst;
     desc.dtype = BYOC_F32;
     BYI_TRY(byi_dn_reorder(b, &src, &desc, &dst));
     const struct byi_post scale = {.kind = BYI_POST_ELT,
@@ -129,7 +133,7 @@ enum byoc_status byi_dn_build_dequantize(struct byi_build *b)
 
 enum byoc_status byi_dn_build_quantize(struct byi_build *b)
 {
-    struct byi_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     struct byi_quant q;
     if (!read_quant(b, b->kernel, byi_dn_step0(b)->type->dtype, &q))
         return refuse_quant(b);
@@ -138,9 +142,9 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
             byi_dn_define(b, 0, &value->integers->views[i]);
         return BYOC_OK;
     }
-    struct byi_view src;
+    struct byi_dnnl_view src;
     BYI_TRY(byi_dn_want_dense(b, value, &src));
-    struct byi_view dst = {.desc = src.desc};
+    struct byi_dnnl_view dst = {.desc = src.desc};
     dst.desc.dtype = q.dtype;
     dst.buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst.desc));
     const struct byi_post zero = {.kind = BYI_POST_ELT,
@@ -167,7 +171,7 @@ static bool has_int8(void)
 static enum byoc_status split_weights(struct byi_build *b, struct byi_int8 *x,
                                       uint32_t rank, uint32_t axis)
 {
-    const struct byi_value *w = byi_dn_operand(b, byi_dn_arg0(b, 1));
+    const struct byi_dnnl_value *w = byi_dn_operand(b, byi_dn_arg0(b, 1));
     const int64_t n =
         byi_elements(w->views[0].desc.rank, w->views[0].desc.dims);
     const int64_t rows = x->weights.desc.dims[0];
@@ -188,7 +192,7 @@ enum byoc_status byi_dn_int8_open(struct byi_build *b, const struct byi_desc *w,
                                   uint32_t rank, uint32_t axis, bool padded,
                                   struct byi_int8 *x)
 {
-    struct byi_value *src = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct byi_dnnl_value *src = byi_dn_operand(b, byi_dn_arg0(b, 0));
     enum byoc_dtype dtype;
     int64_t n;
     *x = (struct byi_int8){0};
@@ -224,10 +228,10 @@ enum byoc_status byi_dn_int8_chain(struct byi_build *b, struct byi_int8 *x,
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &own));
     chain->n = 0;
     chain->at = byi_arena_calloc(b->arena, own.n + 3, sizeof *chain->at);
-    const struct byi_item scale = {.kind = BYI_ITEM_BIN,
-                                   .alg = BYI_BIN_MUL,
-                                   .own = x->scale,
-                                   .type = type};
+    const struct byi_chain_item scale = {.kind = BYI_ITEM_BIN,
+                                         .alg = BYI_BIN_MUL,
+                                         .own = x->scale,
+                                         .type = type};
     chain->at[chain->n++] = scale;
     if (x->quant.zero != 0.0f) {
         chain->at[chain->n] = scale;
@@ -239,12 +243,12 @@ enum byoc_status byi_dn_int8_chain(struct byi_build *b, struct byi_int8 *x,
     x->narrow = quantised_after(b, &x->out);
     if (x->narrow)
         chain->at[chain->n++] =
-            (struct byi_item){.kind = BYI_ITEM_ELT,
-                              .alg = BYI_ELT_LINEAR,
-                              .alpha = 1.0f / x->out.scale,
-                              .beta = x->out.zero,
-                              .step = b->kernel->n_steps - 1,
-                              .type = type};
+            (struct byi_chain_item){.kind = BYI_ITEM_ELT,
+                                    .alg = BYI_ELT_LINEAR,
+                                    .alpha = 1.0f / x->out.scale,
+                                    .beta = x->out.zero,
+                                    .step = b->kernel->n_steps - 1,
+                                    .type = type};
     return BYOC_OK;
 }
 
@@ -256,7 +260,7 @@ enum byoc_status byi_dn_int8_emit(struct byi_build *b, const struct byi_int8 *x,
     core->dst.dtype = *dtype = x->narrow ? x->out.dtype : BYOC_F32;
     enum byoc_status status = byi_dn_emit_chain(b, core, chain, 0);
     if (status == BYOC_OK && x->narrow) {
-        struct byi_value *result = &b->values[b->node][0];
+        struct byi_dnnl_value *result = &b->values[b->node][0];
         result->integers = result;
         result->quant = x->out;
     }

@@ -14,7 +14,8 @@ struct byi_load {
  */
 
 #define OPERATOR(name)                                                         \
-    static int make_##name(struct byi_load *load, const struct byi_##name *p,  \
+    static int make_##name(struct byi_load *load,                              \
+                           const struct byi_dnnl_##name *p,                    \
                            const struct byi_posts *posts)                      \
     {                                                                          \
         struct byi_program *program = load->program;                           \
@@ -75,7 +76,7 @@ const struct byi_operators byi_dn_operators = {
 /* --- loading -------------------------------------------------------------- */
 
 /* `size` and `id` come first in every version of the struct. */
-static enum byoc_status check_unit(const struct byi_unit *unit,
+static enum byoc_status check_unit(const struct byi_dnnl_unit *unit,
                                    struct byoc_error *err)
 {
     if (unit && unit->size == sizeof *unit && unit->id == byi_dn_unit_id)
@@ -88,7 +89,7 @@ static enum byoc_status check_unit(const struct byi_unit *unit,
                     sizeof *unit);
 }
 
-static enum byoc_status check_consts(const struct byi_unit *unit,
+static enum byoc_status check_consts(const struct byi_dnnl_unit *unit,
                                      uint32_t n_consts,
                                      const struct byoc_view *consts,
                                      struct byoc_error *err)
@@ -109,7 +110,7 @@ static enum byoc_status check_consts(const struct byi_unit *unit,
 static enum byoc_status run_unit(void *arg, struct byoc_error *err)
 {
     struct byi_program *p = arg;
-    const struct byi_unit *unit = p->unit;
+    const struct byi_dnnl_unit *unit = p->unit;
     struct byi_load load = {.program = p, .err = err};
     p->name = unit->name;
     p->n_inputs = unit->n_inputs;
@@ -136,7 +137,8 @@ enum byoc_status byi_dn_unit_load(const struct byi_dnnl *lib,
                                   struct byi_program **program,
                                   struct byoc_error *err)
 {
-    const struct byi_unit *unit = ((const struct byi_unit *(*)(void))code)();
+    const struct byi_dnnl_unit *unit =
+        ((const struct byi_dnnl_unit *(*)(void))code)();
     struct byi_program *p = NULL;
     BYI_TRY(check_unit(unit, err));
     BYI_TRY(check_consts(unit, n_consts, consts, err));

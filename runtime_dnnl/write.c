@@ -29,7 +29,7 @@ enum kind {
     MEMBER_ORDER /* uint8_t[4]     */
 };
 
-struct member {
+struct param_member {
     const char *name;
     size_t at;
     enum kind kind;
@@ -76,72 +76,76 @@ static const char *const args[] = {
     {                                                                          \
 #member, offsetof(struct type, member), MEMBER_NAME, names             \
     }
-static const struct member conv[] = {
-    MEMBER(byi_conv, deconv, BOOL), MEMBER(byi_conv, window, WINDOW),
-    MEMBER(byi_conv, src, DESC),    MEMBER(byi_conv, weights, DESC),
-    MEMBER(byi_conv, bias, DESC),   MEMBER(byi_conv, dst, DESC)};
-static const struct member matmul[] = {
-    MEMBER(byi_matmul, src, DESC), MEMBER(byi_matmul, weights, DESC),
-    MEMBER(byi_matmul, bias, DESC), MEMBER(byi_matmul, dst, DESC)};
-static const struct member pool[] = {
-    ENUM(byi_pool, kind, pool_kinds), MEMBER(byi_pool, window, WINDOW),
-    MEMBER(byi_pool, src, DESC), MEMBER(byi_pool, dst, DESC)};
-static const struct member softmax[] = {MEMBER(byi_softmax, log, BOOL),
-                                        MEMBER(byi_softmax, axis, U32),
-                                        MEMBER(byi_softmax, src, DESC)};
-static const struct member eltwise[] = {
-    ENUM(byi_eltwise, alg, elts), MEMBER(byi_eltwise, alpha, FLOAT),
-    MEMBER(byi_eltwise, beta, FLOAT), MEMBER(byi_eltwise, src, DESC)};
-static const struct member binary[] = {
-    ENUM(byi_binary, alg, bins), MEMBER(byi_binary, src, DESC),
-    MEMBER(byi_binary, src1, DESC), MEMBER(byi_binary, dst, DESC)};
-static const struct member reduce[] = {ENUM(byi_reduce, kind, reduce_kinds),
-                                       MEMBER(byi_reduce, src, DESC),
-                                       MEMBER(byi_reduce, dst, DESC)};
-static const struct member resample[] = {MEMBER(byi_resample, linear, BOOL),
-                                         MEMBER(byi_resample, src, DESC),
-                                         MEMBER(byi_resample, dst, DESC)};
-static const struct member layer_norm[] = {
-    MEMBER(byi_layer_norm, epsilon, FLOAT), MEMBER(byi_layer_norm, scale, BOOL),
-    MEMBER(byi_layer_norm, shift, BOOL), MEMBER(byi_layer_norm, src, DESC)};
-static const struct member batch_norm[] = {
-    MEMBER(byi_batch_norm, epsilon, FLOAT), MEMBER(byi_batch_norm, own, BOOL),
-    MEMBER(byi_batch_norm, src, DESC)};
-static const struct member lrn[] = {
-    MEMBER(byi_lrn, size, I64), MEMBER(byi_lrn, alpha, FLOAT),
-    MEMBER(byi_lrn, beta, FLOAT), MEMBER(byi_lrn, k, FLOAT),
-    MEMBER(byi_lrn, src, DESC)};
-static const struct member prelu[] = {MEMBER(byi_prelu, src, DESC),
-                                      MEMBER(byi_prelu, weights, DESC)};
-static const struct member concat[] = {
-    MEMBER(byi_concat, axis, U32), MEMBER(byi_concat, n, U32),
-    MEMBER(byi_concat, src, DESCS), MEMBER(byi_concat, dst, DESC)};
-static const struct member reorder[] = {MEMBER(byi_reorder, src, DESC),
-                                        MEMBER(byi_reorder, dst, DESC)};
-static const struct member rnn[] = {
-    ENUM(byi_rnn, kind, rnn_kinds),   ENUM(byi_rnn, activation, elts),
-    MEMBER(byi_rnn, both, BOOL),      MEMBER(byi_rnn, reverse, BOOL),
-    MEMBER(byi_rnn, src, DESC),       MEMBER(byi_rnn, src_h, DESC),
-    MEMBER(byi_rnn, src_c, DESC),     MEMBER(byi_rnn, weights, DESC),
-    MEMBER(byi_rnn, recurrent, DESC), MEMBER(byi_rnn, bias, DESC),
-    MEMBER(byi_rnn, dst, DESC),       MEMBER(byi_rnn, dst_h, DESC),
-    MEMBER(byi_rnn, dst_c, DESC)};
-static const struct member post[] = {
+static const struct param_member conv[] = {
+    MEMBER(byi_dnnl_conv, deconv, BOOL), MEMBER(byi_dnnl_conv, window, WINDOW),
+    MEMBER(byi_dnnl_conv, src, DESC),    MEMBER(byi_dnnl_conv, weights, DESC),
+    MEMBER(byi_dnnl_conv, bias, DESC),   MEMBER(byi_dnnl_conv, dst, DESC)};
+static const struct param_member matmul[] = {
+    MEMBER(byi_dnnl_matmul, src, DESC), MEMBER(byi_dnnl_matmul, weights, DESC),
+    MEMBER(byi_dnnl_matmul, bias, DESC), MEMBER(byi_dnnl_matmul, dst, DESC)};
+static const struct param_member pool[] = {
+    ENUM(byi_dnnl_pool, kind, pool_kinds),
+    MEMBER(byi_dnnl_pool, window, WINDOW), MEMBER(byi_dnnl_pool, src, DESC),
+    MEMBER(byi_dnnl_pool, dst, DESC)};
+static const struct param_member softmax[] = {
+    MEMBER(byi_dnnl_softmax, log, BOOL), MEMBER(byi_dnnl_softmax, axis, U32),
+    MEMBER(byi_dnnl_softmax, src, DESC)};
+static const struct param_member eltwise[] = {
+    ENUM(byi_dnnl_eltwise, alg, elts), MEMBER(byi_dnnl_eltwise, alpha, FLOAT),
+    MEMBER(byi_dnnl_eltwise, beta, FLOAT), MEMBER(byi_dnnl_eltwise, src, DESC)};
+static const struct param_member binary[] = {
+    ENUM(byi_dnnl_binary, alg, bins), MEMBER(byi_dnnl_binary, src, DESC),
+    MEMBER(byi_dnnl_binary, src1, DESC), MEMBER(byi_dnnl_binary, dst, DESC)};
+static const struct param_member reduce[] = {
+    ENUM(byi_dnnl_reduce, kind, reduce_kinds),
+    MEMBER(byi_dnnl_reduce, src, DESC), MEMBER(byi_dnnl_reduce, dst, DESC)};
+static const struct param_member resample[] = {
+    MEMBER(byi_dnnl_resample, linear, BOOL),
+    MEMBER(byi_dnnl_resample, src, DESC), MEMBER(byi_dnnl_resample, dst, DESC)};
+static const struct param_member layer_norm[] = {
+    MEMBER(byi_dnnl_layer_norm, epsilon, FLOAT),
+    MEMBER(byi_dnnl_layer_norm, scale, BOOL),
+    MEMBER(byi_dnnl_layer_norm, shift, BOOL),
+    MEMBER(byi_dnnl_layer_norm, src, DESC)};
+static const struct param_member batch_norm[] = {
+    MEMBER(byi_dnnl_batch_norm, epsilon, FLOAT),
+    MEMBER(byi_dnnl_batch_norm, own, BOOL),
+    MEMBER(byi_dnnl_batch_norm, src, DESC)};
+static const struct param_member lrn[] = {
+    MEMBER(byi_dnnl_lrn, size, I64), MEMBER(byi_dnnl_lrn, alpha, FLOAT),
+    MEMBER(byi_dnnl_lrn, beta, FLOAT), MEMBER(byi_dnnl_lrn, k, FLOAT),
+    MEMBER(byi_dnnl_lrn, src, DESC)};
+static const struct param_member prelu[] = {
+    MEMBER(byi_dnnl_prelu, src, DESC), MEMBER(byi_dnnl_prelu, weights, DESC)};
+static const struct param_member concat[] = {
+    MEMBER(byi_dnnl_concat, axis, U32), MEMBER(byi_dnnl_concat, n, U32),
+    MEMBER(byi_dnnl_concat, src, DESCS), MEMBER(byi_dnnl_concat, dst, DESC)};
+static const struct param_member reorder[] = {
+    MEMBER(byi_dnnl_reorder, src, DESC), MEMBER(byi_dnnl_reorder, dst, DESC)};
+static const struct param_member rnn[] = {
+    ENUM(byi_dnnl_rnn, kind, rnn_kinds),   ENUM(byi_dnnl_rnn, activation, elts),
+    MEMBER(byi_dnnl_rnn, both, BOOL),      MEMBER(byi_dnnl_rnn, reverse, BOOL),
+    MEMBER(byi_dnnl_rnn, src, DESC),       MEMBER(byi_dnnl_rnn, src_h, DESC),
+    MEMBER(byi_dnnl_rnn, src_c, DESC),     MEMBER(byi_dnnl_rnn, weights, DESC),
+    MEMBER(byi_dnnl_rnn, recurrent, DESC), MEMBER(byi_dnnl_rnn, bias, DESC),
+    MEMBER(byi_dnnl_rnn, dst, DESC),       MEMBER(byi_dnnl_rnn, dst_h, DESC),
+    MEMBER(byi_dnnl_rnn, dst_c, DESC)};
+static const struct param_member post[] = {
     ENUM(byi_post, kind, post_kinds), MEMBER(byi_post, alpha, FLOAT),
     MEMBER(byi_post, beta, FLOAT), MEMBER(byi_post, desc, DESC)};
 /* `from`, `step` and `arg` are added when the recipe is written */
-static const struct member pack[] = {MEMBER(byi_pack, from, PLACE),
-                                     MEMBER(byi_pack, src, DESC)};
-static const struct member copy[] = {MEMBER(byi_copy, from, PLACE),
-                                     MEMBER(byi_copy, src, DESC),
-                                     MEMBER(byi_copy, dst, DESC)};
-static const struct member fill[] = {MEMBER(byi_fill, n, I64),
-                                     MEMBER(byi_fill, value, FLOAT)};
-static const struct member integers[] = {
+static const struct param_member pack[] = {MEMBER(byi_pack, from, PLACE),
+                                           MEMBER(byi_pack, src, DESC)};
+static const struct param_member copy[] = {MEMBER(byi_copy, from, PLACE),
+                                           MEMBER(byi_copy, src, DESC),
+                                           MEMBER(byi_copy, dst, DESC)};
+static const struct param_member fill[] = {MEMBER(byi_fill, n, I64),
+                                           MEMBER(byi_fill, value, FLOAT)};
+static const struct param_member integers[] = {
     MEMBER(byi_integers, from, PLACE), MEMBER(byi_integers, rows, I64),
     MEMBER(byi_integers, columns, I64), MEMBER(byi_integers, scale, FLOAT),
     MEMBER(byi_integers, zero, FLOAT)};
-static const struct member gates[] = {
+static const struct param_member gates[] = {
     MEMBER(byi_gates, from, PLACE),     MEMBER(byi_gates, none, BOOL),
     MEMBER(byi_gates, directions, U32), MEMBER(byi_gates, gates, U32),
     MEMBER(byi_gates, order, ORDER),    MEMBER(byi_gates, apart, BOOL),
@@ -149,14 +153,15 @@ static const struct member gates[] = {
 
 /* The parameters of the functions of struct byi_operators; `from` is the offset
  * of the place that a constant is made from. */
-#define OPERATOR(name) {#name, "byi_" #name, name, BYI_COUNT(name), SIZE_MAX},
+#define OPERATOR(name)                                                         \
+    {#name, "byi_dnnl_" #name, name, BYI_COUNT(name), SIZE_MAX},
 #define MAKER(name, spec, members, from)                                       \
     {                                                                          \
         name, #spec, members, BYI_COUNT(members), from                         \
     }
-static const struct function {
+static const struct unit_function {
     const char *name, *spec;
-    const struct member *members;
+    const struct param_member *members;
     size_t n, from;
 } functions[] = {
     BYI_OPERATORS(OPERATOR) /* and of constants */
@@ -169,9 +174,9 @@ static const struct function {
     MAKER("gate_biases", byi_gates, gates, offsetof(struct byi_gates, from)),
 };
 
-static const struct function *find_function(const char *name)
+static const struct unit_function *find_function(const char *name)
 {
-    const struct function *op = functions;
+    const struct unit_function *op = functions;
     while (strcmp(op->name, name) != 0)
         op++;
     return op;
@@ -179,7 +184,7 @@ static const struct function *find_function(const char *name)
 
 /* --- text ----------------------------------------------------------------- */
 
-struct writer {
+struct unit_writer {
     const struct byi_program *program;
     struct byi_text *text;
     struct byi_arena *arena;
@@ -262,7 +267,7 @@ static void add_desc(struct byi_text *t, const struct byi_desc *d)
     byi_text_addf(t, "}");
 }
 
-static void add_window(struct byi_text *t, const struct byi_window *w)
+static void add_window(struct byi_text *t, const struct byi_dnnl_window *w)
 {
     const struct {
         const char *name;
@@ -280,7 +285,7 @@ static void add_window(struct byi_text *t, const struct byi_window *w)
     byi_text_addf(t, "}");
 }
 
-static void add_place(const struct writer *w, const struct byi_place *at)
+static void add_place(const struct unit_writer *w, const struct byi_place *at)
 {
     byi_text_addf(w->text, "{%s, %u, %llu}", buf_kinds[at->kind],
                   at->kind == BYI_BUF_MADE ? w->made[at->index] : at->index,
@@ -300,7 +305,7 @@ static void add_arg(struct byi_text *t, int arg)
 }
 
 /* Is it the value that an omitted designated initialiser gives? */
-static bool is_zero(const struct member *m, const char *at)
+static bool is_zero(const struct param_member *m, const char *at)
 {
     switch (m->kind) {
     case MEMBER_BOOL:
@@ -318,7 +323,7 @@ static bool is_zero(const struct member *m, const char *at)
     }
 }
 
-static void add_value(const struct writer *w, const struct member *m,
+static void add_value(const struct unit_writer *w, const struct param_member *m,
                       const char *at)
 {
     struct byi_text *t = w->text;
@@ -346,7 +351,7 @@ static void add_value(const struct writer *w, const struct member *m,
         byi_text_addf(t, "sources");
         return;
     case MEMBER_WINDOW:
-        add_window(t, (const struct byi_window *)at);
+        add_window(t, (const struct byi_dnnl_window *)at);
         return;
     case MEMBER_PLACE:
         add_place(w, (const struct byi_place *)at);
@@ -358,8 +363,9 @@ static void add_value(const struct writer *w, const struct member *m,
     }
 }
 
-static void add_members(const struct writer *w, const struct member *members,
-                        size_t n, const void *params, const char *between)
+static void add_members(const struct unit_writer *w,
+                        const struct param_member *members, size_t n,
+                        const void *params, const char *between)
 {
     const char *comma = "";
     for (size_t i = 0; i < n; i++) {
@@ -384,7 +390,7 @@ static const struct byi_place *source_of(const struct byi_recipe *r)
 }
 
 /* [made]: the recipe that makes it. */
-static uint32_t *recipes_of(const struct writer *w)
+static uint32_t *recipes_of(const struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
     uint32_t *of = byi_arena_calloc(w->arena, p->made.n, sizeof *of);
@@ -396,7 +402,7 @@ static uint32_t *recipes_of(const struct writer *w)
 
 /* Assign every recipe to the first step that reads its constants, or constants
  * made from them; recipes follow those of the constants they read. */
-static void place_recipes(struct writer *w)
+static void place_recipes(struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
     const uint32_t *of = recipes_of(w);
@@ -404,7 +410,7 @@ static void place_recipes(struct writer *w)
         w->step[r] = BYI_NOBODY;
     for (uint32_t s = p->steps.n; s-- > 0;)
         for (uint32_t i = 0; i < p->steps.at[s].n_slots; i++) {
-            const struct byi_slot *slot = &p->steps.at[s].slots[i];
+            const struct byi_dnnl_slot *slot = &p->steps.at[s].slots[i];
             if (slot->at.kind != BYI_BUF_MADE)
                 continue;
             w->read[slot->at.index] = true;
@@ -428,18 +434,19 @@ static void place_recipes(struct writer *w)
 
 /* --- one step ------------------------------------------------------------- */
 
-static void write_params(const struct writer *w, const struct function *op,
-                         const char *variable, const void *params)
+static void write_params(const struct unit_writer *w,
+                         const struct unit_function *op, const char *variable,
+                         const void *params)
 {
     byi_text_addf(w->text, "    static const struct %s %s = {\n        ",
                   op->spec, variable);
     add_members(w, op->members, op->n, params, ",\n        ");
 }
 
-static void write_recipe(struct writer *w, uint32_t r)
+static void write_recipe(struct unit_writer *w, uint32_t r)
 {
     const struct byi_recipe *recipe = &w->program->recipes.at[r];
-    const struct function *op = find_function(recipe->function);
+    const struct unit_function *op = find_function(recipe->function);
     char variable[32];
     for (uint32_t i = 0; i < recipe->n_made; i++)
         w->made[recipe->made + i] = w->n_made++;
@@ -454,7 +461,8 @@ static void write_recipe(struct writer *w, uint32_t r)
                   variable);
 }
 
-static void write_posts(const struct writer *w, const struct byi_posts *posts)
+static void write_posts(const struct unit_writer *w,
+                        const struct byi_posts *posts)
 {
     struct byi_text *t = w->text;
     byi_text_addf(t, "    static const struct byi_post post[] = {\n");
@@ -478,7 +486,8 @@ static void write_posts(const struct writer *w, const struct byi_posts *posts)
         posts->n);
 }
 
-static void write_sources(const struct writer *w, const struct byi_concat *p)
+static void write_sources(const struct unit_writer *w,
+                          const struct byi_dnnl_concat *p)
 {
     byi_text_addf(w->text, "    static const struct byi_desc sources[] = {\n");
     for (uint32_t i = 0; i < p->n; i++) {
@@ -489,10 +498,11 @@ static void write_sources(const struct writer *w, const struct byi_concat *p)
     byi_text_addf(w->text, "    };\n");
 }
 
-static void write_slots(const struct writer *w, const struct byi_step *step)
+static void write_slots(const struct unit_writer *w,
+                        const struct byi_dnnl_step *step)
 {
     struct byi_text *t = w->text;
-    byi_text_addf(t, "static const struct byi_slot slots_%u[] = {\n",
+    byi_text_addf(t, "static const struct byi_dnnl_slot slots_%u[] = {\n",
                   step->index);
     for (uint32_t i = 0; i < step->n_slots; i++) {
         byi_text_addf(t, "    {");
@@ -502,7 +512,7 @@ static void write_slots(const struct writer *w, const struct byi_step *step)
         byi_text_addf(t, "},\n");
     }
     byi_text_addf(t,
-                  "};\nstatic const struct byi_step step_%u = {\n"
+                  "};\nstatic const struct byi_dnnl_step step_%u = {\n"
                   "    .index = %u,\n    .name = ",
                   step->index, step->index);
     add_string(t, step->name);
@@ -512,11 +522,11 @@ static void write_slots(const struct writer *w, const struct byi_step *step)
                   step->n_slots, step->index);
 }
 
-static void write_step(struct writer *w, uint32_t at)
+static void write_step(struct unit_writer *w, uint32_t at)
 {
-    const struct byi_step *step = &w->program->steps.at[at];
+    const struct byi_dnnl_step *step = &w->program->steps.at[at];
     const struct byi_recipe *recipe = byi_prim_noted(w->program->prims.at[at]);
-    const struct function *op = find_function(recipe->function);
+    const struct unit_function *op = find_function(recipe->function);
     struct byi_text *t = w->text;
     byi_text_addf(t, "/* %u: %s%s%s: ", at, step->name,
                   *recipe->pattern ? ", of pattern " : "", recipe->pattern);
@@ -541,7 +551,7 @@ static void write_step(struct writer *w, uint32_t at)
 
 /* --- the unit ------------------------------------------------------------- */
 
-static void write_head(const struct writer *w, const char *symbol)
+static void write_head(const struct unit_writer *w, const char *symbol)
 {
     struct byi_text *t = w->text;
     byi_text_addf(t, "/* %s: ", symbol);
@@ -575,7 +585,7 @@ static void write_sizes(struct byi_text *t, const char *name, uint32_t n,
     byi_text_addf(t, "};\n");
 }
 
-static void write_borders(const struct writer *w)
+static void write_borders(const struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
     uint64_t *consts = byi_arena_calloc(w->arena, p->n_consts, sizeof *consts);
@@ -587,7 +597,7 @@ static void write_borders(const struct writer *w)
     byi_text_addf(w->text, "\n");
 }
 
-static void write_build(const struct writer *w)
+static void write_build(const struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
     struct byi_text *t = w->text;
@@ -602,7 +612,7 @@ static void write_build(const struct writer *w)
     byi_text_addf(t, "    return 0;\n}\n\n");
 }
 
-static void write_run(const struct writer *w)
+static void write_run(const struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
     struct byi_text *t = w->text;
@@ -615,14 +625,14 @@ static void write_run(const struct writer *w)
     byi_text_addf(t, "    return 0;\n}\n\n");
 }
 
-static void write_unit(const struct writer *w, const char *symbol)
+static void write_unit(const struct unit_writer *w, const char *symbol)
 {
     const struct byi_program *p = w->program;
     struct byi_text *t = w->text;
     byi_text_addf(t,
-                  "const struct byi_unit *%s(void);\n"
-                  "const struct byi_unit *%s(void)\n{\n"
-                  "    static const struct byi_unit unit = {\n"
+                  "const struct byi_dnnl_unit *%s(void);\n"
+                  "const struct byi_dnnl_unit *%s(void)\n{\n"
+                  "    static const struct byi_dnnl_unit unit = {\n"
                   "        .size = sizeof unit,\n"
                   "        .id = 0x%08x,\n"
                   "        .name = ",
@@ -664,7 +674,7 @@ bool byi_dn_write(const struct byi_program *program, const char *symbol,
     const uint32_t n = program->recipes.n, n_made = program->made.n;
     if (!can_write(program))
         return false;
-    struct writer w = {
+    struct unit_writer w = {
         .program = program, .text = text, .arena = byi_arena_new()};
     w.made = byi_arena_calloc(w.arena, n_made, sizeof *w.made);
     w.read = byi_arena_calloc(w.arena, n_made, sizeof *w.read);

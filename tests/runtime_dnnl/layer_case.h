@@ -330,7 +330,7 @@ static const char *finish(struct work *w)
     add_arg(w, BYI_ARG_DST, w->dst.data);
     apply_posts(w);
     void *scratch = byi_acquire(byi_prim_scratch(w->prim) + 64);
-    struct byi_bound *call = NULL;
+    struct byi_bound_call *call = NULL;
     enum byoc_status status = byi_prim_build(w->prim, &w->err);
     if (status == BYOC_OK)
         status = byi_bound_new(lib, w->prim, w->n, w->args, w->data, scratch,
@@ -385,7 +385,7 @@ static void add_packed(struct work *w, const struct tensor *weights)
                      BYOC_OK);
     void *packed = byi_acquire(byi_prim_bytes(w->prim, BYI_ARG_WEIGHTS) + 64);
     void *scratch = byi_acquire(byi_prim_scratch(reorder) + 64);
-    struct byi_bound *call = NULL;
+    struct byi_bound_call *call = NULL;
     assert_int_equal(byi_prim_build(reorder, &w->err), BYOC_OK);
     assert_int_equal(byi_bound_new(lib, reorder, 2,
                                    (int[]){BYI_ARG_SRC, BYI_ARG_DST},

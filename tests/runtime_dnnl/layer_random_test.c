@@ -16,7 +16,7 @@ static uint64_t first_seed = 1;
 /* --- families: NULL: right or not to be had; *ran tells which ------------- */
 
 struct conv_loop {
-    const struct byi_conv *p;
+    const struct byi_dnnl_conv *p;
     const struct tensor *src, *weights, *bias;
     int64_t groups, per_in, per_out;
 };
@@ -39,7 +39,7 @@ static void split(int64_t x, uint32_t n, const int64_t *dims, int64_t *out)
  * deconvolution dst and src change their parts. */
 static void run_conv(const struct conv_loop *c, double *want)
 {
-    const struct byi_window *w = &c->p->window;
+    const struct byi_dnnl_window *w = &c->p->window;
     const struct byi_desc *many = c->p->deconv ? &c->p->dst : &c->p->src;
     const struct byi_desc *few = c->p->deconv ? &c->p->src : &c->p->dst;
     const int64_t n_few = volume(few->dims + 2, w->n);
@@ -78,9 +78,9 @@ static void run_conv(const struct conv_loop *c, double *want)
     }
 }
 
-static void random_window(struct byi_conv *p, int64_t *many, int64_t *few)
+static void random_window(struct byi_dnnl_conv *p, int64_t *many, int64_t *few)
 {
-    struct byi_window *w = &p->window;
+    struct byi_dnnl_window *w = &p->window;
     w->n = between(1, 4) == 1 ? 3 : (uint32_t)between(1, 2);
     for (uint32_t a = 0; a < w->n; a++) {
         w->kernel[a] = between(1, w->n > 2 ? 3 : 5);
@@ -100,7 +100,7 @@ static void random_window(struct byi_conv *p, int64_t *many, int64_t *few)
 
 static const char *run_convolution(struct work *w, bool deconv, bool *ran)
 {
-    struct byi_conv p = {.deconv = deconv};
+    struct byi_dnnl_conv p = {.deconv = deconv};
     int64_t many[BYI_MAX_RANK] = {0}, few[BYI_MAX_RANK] = {0};
     int64_t weights[BYI_MAX_RANK];
     random_window(&p, many + 2, few + 2);
@@ -184,7 +184,7 @@ static const char *run_matmul(struct work *w, bool *ran)
         wt.desc.strides[rank - 1] = k;
     }
     open_dst(w, dense(rank, d, false));
-    struct byi_matmul p = {
+    struct byi_dnnl_matmul p = {
         .src = src.desc, .weights = wt.desc, .dst = w->dst.desc};
     if (pick(2))
         p.weights.kind = BYI_DESC_ANY;
@@ -218,7 +218,7 @@ static const char *run_matmul(struct work *w, bool *ran)
 
 static const char *run_pool(struct work *w, bool *ran)
 {
-    struct byi_conv shape = {0};
+    struct byi_dnnl_conv shape = {0};
     int64_t many[BYI_MAX_RANK], few[BYI_MAX_RANK];
     random_window(&shape, many + 2, few + 2);
     many[0] = few[0] = between(1, 3);
@@ -228,15 +228,15 @@ static const char *run_pool(struct work *w, bool *ran)
     const struct tensor src =
         add_tensor(w, BYI_ARG_SRC, make(dense(rank, many, last)));
     open_dst(w, dense(rank, few, last));
-    const struct byi_pool p = {.kind = (enum byi_pool_kind)pick(3),
-                               .window = shape.window,
-                               .src = src.desc,
-                               .dst = w->dst.desc};
+    const struct byi_dnnl_pool p = {.kind = (enum byi_pool_kind)pick(3),
+                                    .window = shape.window,
+                                    .src = src.desc,
+                                    .dst = w->dst.desc};
     random_posts(w, &p.dst);
     if (byi_pool_new(lib, &p, &w->posts, &w->prim, &w->err))
         return NULL;
     *ran = true;
-    const struct byi_window *win = &p.window;
+    const struct byi_dnnl_window *win = &p.window;
     const int64_t n_taps = volume(win->kernel, win->n);
     const int64_t plane = volume(few + 2, win->n);
     for (int64_t i = 0; i < w->dst.n; i++) {
@@ -288,10 +288,10 @@ static const char *run_binary(struct work *w, bool *ran)
                                    : shuffled(rank, other));
     b = add_tensor(w, BYI_ARG_SRC1, b);
     open_dst(w, a.desc);
-    const struct byi_binary p = {.alg = (enum byi_bin)pick(BYI_N_BINS),
-                                 .src = a.desc,
-                                 .src1 = b.desc,
-                                 .dst = w->dst.desc};
+    const struct byi_dnnl_binary p = {.alg = (enum byi_bin)pick(BYI_N_BINS),
+                                      .src = a.desc,
+                                      .src1 = b.desc,
+                                      .dst = w->dst.desc};
     if (p.alg == BYI_BIN_DIV)
         for (int64_t i = 0; i < b.n; i++)
             b.data[i] = fabsf(b.data[i]) + 0.5f;
@@ -320,7 +320,7 @@ static const char *run_prelu(struct work *w, bool *ran)
     const struct tensor slope =
         add_tensor(w, BYI_ARG_WEIGHTS, make(byi_dn_dense_like(&wide, slopes)));
     open_dst(w, src.desc);
-    const struct byi_prelu p = {.src = src.desc, .weights = slope.desc};
+    const struct byi_dnnl_prelu p = {.src = src.desc, .weights = slope.desc};
     if (byi_prelu_new(lib, &p, NULL, &w->prim, &w->err))
         return NULL;
     *ran = true;
@@ -337,7 +337,7 @@ static const char *run_softmax(struct work *w, bool *ran)
     const struct tensor src =
         add_tensor(w, BYI_ARG_SRC, make(dense(2, dims, false)));
     open_dst(w, src.desc);
-    const struct byi_softmax p = {
+    const struct byi_dnnl_softmax p = {
         .log = pick(2) != 0, .axis = 1, .src = src.desc};
     if (byi_softmax_new(lib, &p, NULL, &w->prim, &w->err))
         return NULL;
@@ -360,7 +360,7 @@ static const char *run_layer_norm(struct work *w, bool *ran)
     const struct tensor src =
         add_tensor(w, BYI_ARG_SRC, make(dense(2, dims, false)));
     struct tensor scale = {0}, shift = {0};
-    struct byi_layer_norm p = {.epsilon = 1e-5f, .src = src.desc};
+    struct byi_dnnl_layer_norm p = {.epsilon = 1e-5f, .src = src.desc};
     if (pick(3)) {
         scale = add_tensor(w, BYI_ARG_SCALE, make(dense(1, &dims[1], false)));
         p.scale = true;
@@ -408,7 +408,7 @@ static const char *run_batch_norm(struct work *w, bool *ran)
     for (int64_t i = 0; i < dims[1]; i++)
         v[3].data[i] = fabsf(v[3].data[i]) + 0.1f;
     open_dst(w, src.desc);
-    const struct byi_batch_norm p = {.epsilon = 1e-5f, .src = src.desc};
+    const struct byi_dnnl_batch_norm p = {.epsilon = 1e-5f, .src = src.desc};
     if (pick(2)) {
         w->post[0] =
             (struct byi_post){.kind = BYI_POST_ELT, .alg = BYI_ELT_RELU};
@@ -435,9 +435,9 @@ static const char *run_reduce(struct work *w, bool *ran)
     const struct tensor src =
         add_tensor(w, BYI_ARG_SRC, make(dense(2, dims, false)));
     open_dst(w, dense(2, kept, false));
-    const struct byi_reduce p = {.kind = (enum byi_reduce_kind)pick(4),
-                                 .src = src.desc,
-                                 .dst = w->dst.desc};
+    const struct byi_dnnl_reduce p = {.kind = (enum byi_reduce_kind)pick(4),
+                                      .src = src.desc,
+                                      .dst = w->dst.desc};
     random_posts(w, &w->dst.desc);
     if (byi_reduce_new(lib, &p, &w->posts, &w->prim, &w->err))
         return NULL;
@@ -467,7 +467,7 @@ static const char *run_reorder(struct work *w, bool *ran)
     const struct tensor src =
         add_tensor(w, BYI_ARG_SRC, random_tensor(rank, dims));
     open_dst(w, dense(rank, dims, pick(2) != 0));
-    const struct byi_reorder p = {.src = src.desc, .dst = w->dst.desc};
+    const struct byi_dnnl_reorder p = {.src = src.desc, .dst = w->dst.desc};
     if (byi_reorder_new(lib, &p, NULL, &w->prim, &w->err))
         return NULL;
     *ran = true;

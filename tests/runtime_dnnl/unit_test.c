@@ -231,8 +231,8 @@ static const struct byi_desc vector = {BYI_DESC_STRIDED, BYOC_F32, 1, {4}, {1}};
 
 static int build(const struct byi_operators *dn, struct byi_load *load)
 {
-    const struct byi_eltwise relu = {.alg = BYI_ELT_RELU, .src = vector};
-    const struct byi_reorder wrong = {.src = vector};
+    const struct byi_dnnl_eltwise relu = {.alg = BYI_ELT_RELU, .src = vector};
+    const struct byi_dnnl_reorder wrong = {.src = vector};
     const struct byi_pack early = {
         .from = {BYI_BUF_CONST, 0, 0}, .src = vector, .step = 7};
     const struct byi_pack outside = {
@@ -251,13 +251,14 @@ static int build(const struct byi_operators *dn, struct byi_load *load)
 
 static int run(const struct byi_operators *dn, struct byi_exec *exec)
 {
-    static const struct byi_slot in = {BYI_ARG_SRC, {BYI_BUF_INPUT, 0, 0}};
-    static const struct byi_slot out = {BYI_ARG_DST, {BYI_BUF_OUTPUT, 0, 0}};
-    static struct byi_slot slots[2];
-    static struct byi_step step;
+    static const struct byi_dnnl_slot in = {BYI_ARG_SRC, {BYI_BUF_INPUT, 0, 0}};
+    static const struct byi_dnnl_slot out = {BYI_ARG_DST,
+                                             {BYI_BUF_OUTPUT, 0, 0}};
+    static struct byi_dnnl_slot slots[2];
+    static struct byi_dnnl_step step;
     slots[0] = in;
     slots[1] = out;
-    step = (struct byi_step){.name = "relu", .n_slots = 2, .slots = slots};
+    step = (struct byi_dnnl_step){.name = "relu", .n_slots = 2, .slots = slots};
     if (spoilt & RUNS_NOTHING)
         return 0;
     if (spoilt & RUNS_ANOTHER)
@@ -269,14 +270,14 @@ static int run(const struct byi_operators *dn, struct byi_exec *exec)
 }
 
 static const uint64_t sixteen[] = {16};
-static struct byi_unit unit;
+static struct byi_dnnl_unit unit;
 
-static const struct byi_unit *unit_code(void)
+static const struct byi_dnnl_unit *unit_code(void)
 {
     return &unit;
 }
 
-static const struct byi_unit *no_unit(void)
+static const struct byi_dnnl_unit *no_unit(void)
 {
     return NULL;
 }
@@ -307,18 +308,18 @@ static void check_refused(void (*code)(void), uint32_t n_consts,
 static void good_unit(void)
 {
     spoilt = 0;
-    unit = (struct byi_unit){.size = sizeof unit,
-                             .id = byi_dn_unit_id,
-                             .name = "by_hand",
-                             .n_steps = 1,
-                             .n_inputs = 1,
-                             .n_outputs = 1,
-                             .n_consts = 1,
-                             .input_bytes = sixteen,
-                             .output_bytes = sixteen,
-                             .const_bytes = sixteen,
-                             .build = build,
-                             .run = run};
+    unit = (struct byi_dnnl_unit){.size = sizeof unit,
+                                  .id = byi_dn_unit_id,
+                                  .name = "by_hand",
+                                  .n_steps = 1,
+                                  .n_inputs = 1,
+                                  .n_outputs = 1,
+                                  .n_consts = 1,
+                                  .input_bytes = sixteen,
+                                  .output_bytes = sixteen,
+                                  .const_bytes = sixteen,
+                                  .build = build,
+                                  .run = run};
 }
 
 static void test_other_declarations(void **state)
