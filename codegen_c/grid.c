@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grid.c: image.grid_sample with a constant grid as C: the indices and weights
- * of every position are constant tables, and the loop over them is that of
+ * of every position are constant tables, and the loop over them comes from
  * runtime_native/sample.inc, which the prelude includes. For larger constant
  * grids the runtime computes the tables when it loads the model.
  */

@@ -707,8 +707,8 @@ static void check_form(struct byi_group *g)
         check_types(g);
 }
 
-void byi_group_cut(const struct byi_group *g, struct byi_part *first,
-                   struct byi_part *second)
+void byi_group_cut(const struct byi_group *g, struct byi_group_part *first,
+                   struct byi_group_part *second)
 {
     memcpy(first->loops, g->loops, sizeof first->loops);
     first->n_loops = g->n_loops;

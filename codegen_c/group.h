@@ -34,7 +34,7 @@ struct byi_loop {
 
 /* A part of the result, with separate loops. A concatenation cuts the result
  * where one operand ends and the next begins. */
-struct byi_part {
+struct byi_group_part {
     struct byi_loop loops[BYI_MAX_LOOPS];
     uint32_t n_loops;
 };
@@ -85,8 +85,8 @@ struct byi_group {
  * that fails, set g->refused, or g->cut: then read the two parts of
  * byi_group_cut instead. The caller frees g->values (byi_vec_free). */
 void byi_group_read(struct byi_group *g);
-void byi_group_cut(const struct byi_group *g, struct byi_part *first,
-                   struct byi_part *second);
+void byi_group_cut(const struct byi_group *g, struct byi_group_part *first,
+                   struct byi_group_part *second);
 
 /* Follow aliases from `value` to the value that is computed. */
 uint32_t byi_group_root(const struct byi_group *g, uint32_t value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image.c: image.resize of static shape as C: the indices and weights of every
- * position are constant tables, and the loops over them are those of
+ * position are constant tables, and the loops over them come from
  * runtime_native/resample.inc, which the prelude includes.
  */
 #include "image.h"

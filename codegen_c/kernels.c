@@ -166,11 +166,11 @@ static uint32_t read_parts(const struct kernel_writer *w, uint32_t func,
                            struct byi_arena *arena, struct byi_group *parts,
                            const char **refused)
 {
-    struct byi_part open[MAX_PARTS] = {{.n_loops = 0}};
+    struct byi_group_part open[MAX_PARTS] = {{.n_loops = 0}};
     uint32_t n_open = 1, n = 0;
     while (n_open > 0 && !*refused) {
         struct byi_group *g = &parts[n];
-        const struct byi_part *part = &open[--n_open];
+        const struct byi_group_part *part = &open[--n_open];
         *g = (struct byi_group){
             .m = w->m, .f = w->m->funcs.at[func], .arena = arena};
         memcpy(g->loops, part->loops, sizeof g->loops);
