@@ -14,10 +14,10 @@ struct byi_channels {
 };
 
 struct byi_combine {
-    /* Is node `id` an operator on args[0] and constant weights args[1] (a
-     * tensor of known size) that may be combined with those that have the same
-     * args[0], operator, attributes, and weights but for the size of one axis?
-     * Then where its channels are. */
+    /* Whether node `id` is an operator on args[0] with constant weights args[1]
+     * of static shape. It may be combined with operators of the same kind,
+     * args[0] and attributes whose weights differ in the size of one axis only.
+     * *out: the axes of its channels. */
     bool (*takes)(const struct byi_module *m, const struct byi_func *f,
                   byi_id id, struct byi_channels *out);
     int64_t min_branches; /* below 2 means 2 */

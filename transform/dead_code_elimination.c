@@ -106,7 +106,7 @@ static void drop_params(struct sweeper *s, uint32_t func, const bool *drop)
     byi_sweep(s->m, f, s->scratch);
 }
 
-/* --- literals, where they are held ------------------------------------------
+/* --- literals in their functions --------------------------------------------
  */
 
 static bool names_no_size(const struct byi_type *type)

@@ -4,11 +4,11 @@
  * last node of a group has readers outside the group
  * (Chen et al., "TVM", OSDI 2018, 3; Roesch et al., "Relay", 2019, 4.4).
  *
- * The kind of a group is that of its last node, or OUT_FUSABLE once it has an
- * anchor, of which it never has two. Three phases, each over all nodes:
- * anchors and pointwise operators first, so that a convolution gets what
- * follows it; then injective operators; then the fields of tuples that an
- * injective reader has taken in.
+ * The kind of a group is its last node's, or OUT_FUSABLE if it has an anchor;
+ * it has at most one. Three phases, each over all nodes: first anchors and
+ * pointwise operators, so that a convolution gets its epilogue; then injective
+ * operators; then the fields of tuples that were fused into an injective
+ * reader.
  */
 #include "fuse_groups.h"
 
@@ -76,7 +76,7 @@ static uint8_t op_kind(const struct grouper *g, byi_id id)
     if (kind == BYI_OPAQUE || is_computed_shape(g->f, node) ||
         (g->limits->takes && !g->limits->takes(g->f, id)))
         return KIND_OPAQUE;
-    /* Interpolation reads several elements for one. */
+    /* Interpolation reads several elements for each result. */
     if (node->op == BYI_OP_RESIZE &&
         strcmp(byi_attr_string(node->attrs, "mode"), "nearest") != 0)
         kind = BYI_OUT_FUSABLE;

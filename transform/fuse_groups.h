@@ -22,8 +22,10 @@ const uint32_t *byi_fuse_groups(const struct byi_func *f,
                                 const struct byi_fuse_limits *limits,
                                 struct byi_arena *scratch);
 
-/* Operand i of `reader` is a constant that its group holds, and not one that
- * is handed in: one element, or what the operator's type depends on. */
+/* Whether operand i of `reader` is a constant that its group embeds instead of
+ * taking it as a parameter: one element, or an operand that determines the
+ * type.
+ */
 bool byi_fuse_embeds(const struct byi_func *f, const struct byi_node *reader,
                      uint32_t i);
 

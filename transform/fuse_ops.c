@@ -104,8 +104,8 @@ static void choose(struct fuser *s, bool singles, bool generated)
     }
 }
 
-/* Sort the nodes of groups by group, each ascending. first[home] is where the
- * next node goes, and in the end where the group home - 1 ends. */
+/* Counting sort of the nodes by group. first[home] is the next free position,
+ * and finally the end of group home - 1. */
 static void list_members(struct fuser *s)
 {
     const uint32_t n = s->f->nodes.n;
@@ -137,7 +137,7 @@ static void mark_constants(struct fuser *s, const byi_id *members, uint32_t n)
     }
 }
 
-/* Parameters of the body, and the values that its call hands in. */
+/* The parameters of the body, and the arguments of its call. */
 static uint32_t add_params(struct fuser *s, struct byi_func *body,
                            const byi_id *members, uint32_t n, byi_id **args)
 {
@@ -222,7 +222,7 @@ static enum byoc_status make_group(struct fuser *s, byi_id sink)
                          join_sources(s, members, n), &s->map[sink], s->err);
 }
 
-/* --- the function around ------------------------------------------------- */
+/* --- the enclosing function ---------------------------------------------- */
 
 /* Remove annotation.stop_fusion. Its operand inherits its sources. */
 static void drop_stop(struct fuser *s, byi_id id)

@@ -28,14 +28,14 @@ static const struct byi_pass_option options[] = {
     {.name = NULL},
 };
 
-enum frame_kind {
+enum inline_frame_kind {
     BODY,   /* the function that is rebuilt                            */
     CALLEE, /* a body that replaces a call in the frame below           */
     NESTED  /* a literal of a CALLEE, which is cloned                   */
 };
 
 struct inline_frame {
-    enum frame_kind kind;
+    enum inline_frame_kind kind;
     uint32_t func, fresh; /* from; NESTED: the new function */
     struct byi_func *to;
     byi_id *map;           /* nodes of `func` to those of `to` */

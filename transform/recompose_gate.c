@@ -122,7 +122,7 @@ static bool read_poly(struct poly_reading *r, byi_id id, int depth,
 
 /* One activation: its gate operator, the operand of the gate as coefficients
  * of x^0 .. x^3, the root's coefficients of x, g and x g. lo and hi are the
- * first and second attribute of the gate where it has attributes. */
+ * first and second attribute of the gate, if it has attributes. */
 struct gate {
     enum byi_op_id gate;
     double lo, hi;

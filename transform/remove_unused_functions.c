@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RemoveUnusedFunctions: drop the functions that no entry reaches.
  * requires: nothing
- * leaves:   the functions that `entry` names (none: where the model starts),
- *           and those that can be reached from them: called, or read as a
- *           value, in a branch, in a literal, in a composite. Nodes stay as
- *           they are.
+ * leaves:   the functions that `entry` names (none: the model's entry), and the
+ *           functions reachable from them, by calls or as values, including
+ *           those in branches, literals and composites. Nodes are unchanged.
  *
  *   def @main(%x) { @used(%x) }         def @main(%x) { @used(%x) }
  *   def @used(%x) { abs(%x) }     ==>   def @used(%x) { abs(%x) }

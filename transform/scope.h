@@ -19,7 +19,7 @@ struct byi_scopes *byi_scopes_new(const struct byi_module *m,
 bool byi_scopes_is_root(const struct byi_scopes *s, uint32_t func);
 /* The named function that contains `func`, or is `func`. */
 uint32_t byi_scopes_holder(const struct byi_scopes *s, uint32_t func);
-/* Find where the values of `func` and the branches in it belong. */
+/* Find the scopes of the values of `func` and of its branches. */
 void byi_scopes_settle(struct byi_scopes *s, uint32_t func);
 
 /* A value outside the scope to which it belongs. */

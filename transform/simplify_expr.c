@@ -322,7 +322,7 @@ static const struct byi_rule rules[] = {
     {BYI_OP_SQUEEZE, byi_drop_same},
     {BYI_OP_FLATTEN, byi_drop_same},
     {BYI_OP_RESHAPE, byi_reshape_full},         /* of a constant, of full   */
-    {BYI_OP_RESHAPE, byi_merge_views},          /* of reshape and its like  */
+    {BYI_OP_RESHAPE, byi_merge_views},          /* of another view          */
     {BYI_OP_SQUEEZE, byi_merge_views},
     {BYI_OP_EXPAND_DIMS, byi_merge_views},
     {BYI_OP_FLATTEN, byi_merge_views},

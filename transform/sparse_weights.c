@@ -26,7 +26,7 @@ enum {
 };
 
 /* Weights (m, k): element (row, column) is at[row rs + column cs]. */
-struct sparse_weights {
+struct pruned_weights {
     const void *at;
     int64_t m, k, rs, cs;
 };
@@ -48,7 +48,7 @@ static bool has_columns(const struct byi_type *type, uint32_t first,
 /* Whether the remaining reads are at most the option's share; the gather counts
  * as another `outputs`. */
 static bool is_sparse(const struct byi_rewrite *rw,
-                      const struct sparse_weights *w, int64_t outputs)
+                      const struct pruned_weights *w, int64_t outputs)
 {
     const int64_t most = byi_option_int(rw->ctx, "SparseWeights.most");
     int64_t reads = 0, all = 0;
@@ -79,7 +79,7 @@ static byi_id from_dense(struct byi_rewrite *rw, byi_id at)
     const struct byi_type *type = byi_rw_tensor(rw, at);
     if (!read_weights(rw, at, &view) || !has_columns(type, 0, 1))
         return BYI_NO_ID;
-    const struct sparse_weights w = {view.data, view.dims[0], view.dims[1],
+    const struct pruned_weights w = {view.data, view.dims[0], view.dims[1],
                                      view.dims[1], 1};
     if (!is_sparse(rw, &w, 0))
         return BYI_NO_ID;
@@ -87,7 +87,7 @@ static byi_id from_dense(struct byi_rewrite *rw, byi_id at)
                       byi_rw_arg(rw, at, 1));
 }
 
-static byi_id turn(struct byi_rewrite *rw, const struct sparse_weights *w)
+static byi_id turn(struct byi_rewrite *rw, const struct pruned_weights *w)
 {
     const int64_t dims[] = {w->m, w->k};
     const struct byi_type *type =
@@ -113,7 +113,7 @@ static byi_id from_matmul(struct byi_rewrite *rw, byi_id at)
         return BYI_NO_ID;
     const bool turned = byi_attr_int(node->attrs, "transpose_b") != 0;
     const byi_id x = node->args[0], constant = node->args[1];
-    const struct sparse_weights w = {
+    const struct pruned_weights w = {
         view.data, view.dims[!turned], view.dims[turned],
         turned ? view.dims[1] : 1, turned ? 1 : view.dims[1]};
     if (!is_sparse(rw, &w, 0))
@@ -132,7 +132,7 @@ static byi_id from_conv(struct byi_rewrite *rw, byi_id at)
         !has_columns(node->type, 2, node->type->rank))
         return BYI_NO_ID;
     const int64_t k = byi_elements(view.rank - 1, view.dims + 1);
-    const struct sparse_weights w = {view.data, view.dims[0], k, k, 1};
+    const struct pruned_weights w = {view.data, view.dims[0], k, k, 1};
     const bool gathers = k != view.dims[1];
     if (!is_sparse(rw, &w, gathers ? GATHERING : 0))
         return BYI_NO_ID;

@@ -2,7 +2,7 @@
 /* ToGraphNormalForm: write every value without let.
  * requires: nothing
  * breaks:   ToANormalForm
- * leaves:   no let. Values stay where they are.
+ * leaves:   no let. Values stay in their scopes.
  *
  *   let %0 = exp(%x);                   %0 = exp(%x);
  *   let %1 = nn.relu(%0);     ==>       nn.relu(%0)
