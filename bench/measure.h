@@ -22,8 +22,8 @@ struct bench_run {
     char why[200];
 };
 
-/* Around a step over a graph of so many nodes. It starts with cold caches,
- * whatever the size, and with memory that the machine has at hand. */
+/* Times a step over a graph of a given number of nodes. The step starts with
+ * cold caches at every size, and with memory that is already mapped. */
 struct bench_clock {
     double began;
     uint64_t resident;

@@ -25,21 +25,21 @@ struct bench_side {
  * thread CLOCK_THREAD_CPUTIME_ID leaves out what others take of the machine. */
 extern clockid_t bench_clock;
 double bench_now(void);
-/* The middle one; sorts the list. */
+/* The median; sorts the list. */
 double bench_median(double *list, size_t n);
 
-/* A folder in /tmp for models and texts; made at the first call. */
+/* A folder in /tmp for models and texts; created by the first call. */
 const char *bench_folder(void);
 void bench_folder_remove(void);
 
-/* Compile, write as NAME.so in the folder, load. False, and nothing to close,
- * where the gates of the params do not hold. Whatever fails ends the program:
- * status 2, the reason on stderr. */
+/* Compiles a model, writes NAME.so in the folder, and loads it. Returns false,
+ * with nothing to close, if a gate of the params fails. Any other failure ends
+ * the program with status 2, and the reason on stderr. */
 bool bench_open(const char *path, const char *name,
                 const struct byoc_compile_params *params, uint32_t threads,
                 struct bench_side *side);
 void bench_close(struct bench_side *side);
-/* One run: its seconds. */
+/* Runs once; returns the seconds. */
 double bench_run(struct bench_side *side);
 
 /* The largest difference of float32 outputs, relative to the largest value;
