@@ -5,20 +5,20 @@
 #include <assert.h>
 #include <string.h>
 
-struct place {
+struct node_assignment {
     const char *vendor; /* NULL: native only */
     const char *why;    /* NULL: nothing was decided */
 };
 
-struct places {
+struct func_assignments {
     uint32_t n;
-    struct place *at;
+    struct node_assignment *at;
 };
 
 struct byi_assignment {
     struct byi_arena *arena;
     uint32_t n_funcs;
-    struct places *funcs;
+    struct func_assignments *funcs;
 };
 
 struct byi_assignment *byi_assignment_new(const struct byi_module *m,
@@ -29,7 +29,7 @@ struct byi_assignment *byi_assignment_new(const struct byi_module *m,
     a->n_funcs = m->funcs.n;
     a->funcs = byi_arena_calloc(arena, a->n_funcs, sizeof *a->funcs);
     for (uint32_t i = 0; i < a->n_funcs; i++) {
-        struct places *p = &a->funcs[i];
+        struct func_assignments *p = &a->funcs[i];
         p->n = m->funcs.at[i]->nodes.n;
         p->at = byi_arena_calloc(arena, p->n, sizeof *p->at);
     }
@@ -53,7 +53,7 @@ void byi_assign(struct byi_assignment *a, uint32_t func, byi_id id,
                 const char *vendor, const char *why)
 {
     assert(func < a->n_funcs && id < a->funcs[func].n && why);
-    a->funcs[func].at[id] = (struct place){vendor, why};
+    a->funcs[func].at[id] = (struct node_assignment){vendor, why};
 }
 
 const char *byi_assigned_away(const struct byi_assignment *a, uint32_t func,
@@ -62,7 +62,7 @@ const char *byi_assigned_away(const struct byi_assignment *a, uint32_t func,
     if (!a || func >= a->n_funcs)
         return NULL;
     assert(id < a->funcs[func].n);
-    const struct place *p = &a->funcs[func].at[id];
+    const struct node_assignment *p = &a->funcs[func].at[id];
     return p->vendor && strcmp(p->vendor, vendor) == 0 ? NULL : p->why;
 }
 
@@ -71,8 +71,9 @@ void byi_assignment_move(struct byi_assignment *a, uint32_t func,
 {
     if (!a || func >= a->n_funcs)
         return;
-    struct places *p = &a->funcs[func];
-    struct place *moved = byi_arena_calloc(a->arena, n, sizeof *moved);
+    struct func_assignments *p = &a->funcs[func];
+    struct node_assignment *moved =
+        byi_arena_calloc(a->arena, n, sizeof *moved);
     for (byi_id id = 0; id < n_old; id++)
         if (p->at[id].why && (map[id] || id == 0)) /* else: removed */
             moved[map[id]] = p->at[id];

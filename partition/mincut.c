@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Arcs come in pairs: i ^ 1 is the reverse of i. */
-struct arc {
+struct flow_arc {
     uint32_t to, next; /* next: 1 + the next arc out of the same node */
     int64_t left;      /* residual capacity */
 };
@@ -17,7 +17,7 @@ struct byi_network {
     uint32_t *first; /* of each node: 1 + its first arc */
     uint32_t *level, *at, *queue;
     int64_t paid; /* cost that is due for either side */
-    BYI_VEC(struct arc) arcs;
+    BYI_VEC(struct flow_arc) arcs;
 };
 
 struct byi_network *byi_network_new(struct byi_arena *arena, uint32_t n)
@@ -41,7 +41,7 @@ void byi_network_free(struct byi_network **net)
 static void add_arc(struct byi_network *net, uint32_t from, uint32_t to,
                     int64_t capacity)
 {
-    const struct arc arc = {to, net->first[from], capacity};
+    const struct flow_arc arc = {to, net->first[from], capacity};
     BYI_PUSH(&net->arcs, arc);
     net->first[from] = net->arcs.n;
 }
@@ -74,7 +74,7 @@ static bool find_levels(struct byi_network *net)
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t from = net->queue[i];
         for (uint32_t a = net->first[from]; a; a = net->arcs.at[a - 1].next) {
-            const struct arc *arc = &net->arcs.at[a - 1];
+            const struct flow_arc *arc = &net->arcs.at[a - 1];
             if (arc->left == 0 || net->level[arc->to])
                 continue;
             net->level[arc->to] = net->level[from] + 1;
@@ -91,7 +91,7 @@ static uint32_t use_path(struct byi_network *net, uint32_t n)
     int64_t flow = INT64_MAX;
     uint32_t full = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const struct arc *arc = &net->arcs.at[net->queue[i] - 1];
+        const struct flow_arc *arc = &net->arcs.at[net->queue[i] - 1];
         flow = arc->left < flow ? arc->left : flow;
     }
     for (uint32_t i = n; i-- > 0;) {
@@ -116,7 +116,7 @@ static void block(struct byi_network *net)
         }
         uint32_t a = net->at[from];
         for (; a; a = net->arcs.at[a - 1].next) {
-            const struct arc *arc = &net->arcs.at[a - 1];
+            const struct flow_arc *arc = &net->arcs.at[a - 1];
             if (arc->left > 0 && net->level[arc->to] == net->level[from] + 1)
                 break;
         }

@@ -19,18 +19,18 @@
 
 /* A result of a region: a tensor, or a field of a tuple that leaves as a whole.
  */
-struct result {
+struct region_result {
     byi_id id; /* of the old function */
     uint32_t field;
 };
 
-struct region {
+struct new_region {
     uint32_t func; /* the new function */
     struct byi_func *body;
     BYI_VEC(byi_id) params; /* outer values, in the order of first use */
-    BYI_VEC(struct result) results; /* read outside */
-    BYI_VEC(byi_id) inner;          /* the results in the body */
-    uint32_t waiting;               /* operands not emitted yet (Kahn) */
+    BYI_VEC(struct region_result) results; /* read outside */
+    BYI_VEC(byi_id) inner;                 /* the results in the body */
+    uint32_t waiting;                      /* operands not emitted yet (Kahn) */
 };
 
 struct partitioner {
@@ -42,8 +42,8 @@ struct partitioner {
     struct byi_uses uses;
     uint32_t *names; /* by vendor: numbers below are taken */
     uint32_t n_regions;
-    struct region *regions; /* by number, 1.. */
-    uint32_t *first;        /* members of each region: at[first[r]..] */
+    struct new_region *regions; /* by number, 1.. */
+    uint32_t *first;            /* members of each region: at[first[r]..] */
     byi_id *at;
     bool *whole;   /* tuples made in a region and read outside */
     byi_id *map;   /* old id -> id in fresh */
@@ -129,7 +129,7 @@ static bool is_empty(const struct partitioner *p, uint32_t number)
 
 /* Give the outer value `arg` an id inside the region: a constant's copy or a
  * parameter. */
-static void enter(struct partitioner *p, struct region *region, byi_id arg)
+static void enter(struct partitioner *p, struct new_region *region, byi_id arg)
 {
     const struct byi_node *node = &p->f->nodes.at[arg];
     if (node->kind == BYI_CONST) {
@@ -153,8 +153,8 @@ static bool read_outside(const struct partitioner *p, byi_id id)
     return false;
 }
 
-static enum byoc_status add_member(struct partitioner *p, struct region *region,
-                                   byi_id id)
+static enum byoc_status add_member(struct partitioner *p,
+                                   struct new_region *region, byi_id id)
 {
     const struct byi_node *node = &p->f->nodes.at[id];
     if (node->kind == BYI_GET)
@@ -174,7 +174,7 @@ static enum byoc_status add_member(struct partitioner *p, struct region *region,
 static uint32_t enter_operands(struct partitioner *p, uint32_t number,
                                byi_id **entered)
 {
-    struct region *region = &p->regions[number];
+    struct new_region *region = &p->regions[number];
     BYI_VEC(byi_id) list = {0};
     for (uint32_t i = p->first[number]; i < p->first[number + 1]; i++) {
         const struct byi_node *node = &p->f->nodes.at[p->at[i]];
@@ -193,10 +193,10 @@ static uint32_t enter_operands(struct partitioner *p, uint32_t number,
 
 /* Add the fields of `id`, a tuple made inside, as results. */
 static enum byoc_status collect_fields(struct partitioner *p,
-                                       struct region *region, byi_id id)
+                                       struct new_region *region, byi_id id)
 {
     for (uint32_t i = 0; i < p->f->nodes.at[id].type->n_fields; i++) {
-        const struct result result = {.id = id, .field = i};
+        const struct region_result result = {.id = id, .field = i};
         byi_id field;
         BYI_TRY(byi_add_get(p->m, region->body, p->inner[id], i, NULL, &field,
                             p->err));
@@ -208,7 +208,7 @@ static enum byoc_status collect_fields(struct partitioner *p,
 
 static enum byoc_status collect_results(struct partitioner *p, uint32_t number)
 {
-    struct region *region = &p->regions[number];
+    struct new_region *region = &p->regions[number];
     for (uint32_t i = p->first[number]; i < p->first[number + 1]; i++) {
         const byi_id id = p->at[i];
         const struct byi_node *node = &p->f->nodes.at[id];
@@ -219,7 +219,7 @@ static enum byoc_status collect_results(struct partitioner *p, uint32_t number)
         if (!read_outside(p, id) ||
             (node->kind == BYI_GET && p->whole[node->args[0]]))
             continue;
-        const struct result result = {.id = id};
+        const struct region_result result = {.id = id};
         BYI_PUSH(&region->results, result);
         BYI_PUSH(&region->inner, p->inner[id]);
     }
@@ -233,7 +233,7 @@ static enum byoc_status collect_results(struct partitioner *p, uint32_t number)
 
 static enum byoc_status build_region(struct partitioner *p, uint32_t number)
 {
-    struct region *region = &p->regions[number];
+    struct new_region *region = &p->regions[number];
     const struct byi_node *any = &p->f->nodes.at[p->at[p->first[number]]];
     const char *vendor = p->m->targets.at[any->target - 1];
     region->func = byi_func_new(p->m, region_name(p, any->target));
@@ -325,7 +325,7 @@ static enum byoc_status emit_host(struct partitioner *p, byi_id id)
 static void map_results(struct partitioner *p, uint32_t number,
                         const byi_id *got)
 {
-    const struct region *region = &p->regions[number];
+    const struct new_region *region = &p->regions[number];
     uint32_t n_fields;
     for (uint32_t i = 0; i < region->results.n; i += n_fields) {
         const byi_id id = region->results.at[i].id;
@@ -347,7 +347,7 @@ static void map_results(struct partitioner *p, uint32_t number,
 
 static enum byoc_status emit_region(struct partitioner *p, uint32_t number)
 {
-    struct region *region = &p->regions[number];
+    struct new_region *region = &p->regions[number];
     byi_id *args = byi_arena_calloc(p->scratch, region->params.n, sizeof *args);
     for (uint32_t i = 0; i < region->params.n; i++)
         args[i] = p->map[region->params.at[i]];

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct finder {
+struct unit_finder {
     struct byi_module *m;
     struct byi_pass_context *ctx;
     struct byi_arena *arena;
@@ -20,7 +20,7 @@ struct finder {
     uint32_t *unit;    /* of each node: 1 + its unit */
 };
 
-static byi_id first_of(struct finder *d, byi_id id)
+static byi_id first_of(struct unit_finder *d, byi_id id)
 {
     while (d->parent[id] != id) {
         d->parent[id] = d->parent[d->parent[id]];
@@ -29,7 +29,7 @@ static byi_id first_of(struct finder *d, byi_id id)
     return id;
 }
 
-static void unite(struct finder *d, byi_id a, byi_id b)
+static void unite(struct unit_finder *d, byi_id a, byi_id b)
 {
     a = first_of(d, a);
     b = first_of(d, b);
@@ -40,7 +40,7 @@ static void unite(struct finder *d, byi_id a, byi_id b)
 }
 
 /* Add the composites that a vendor would make if it were alone. */
-static enum byoc_status add_vendor(struct finder *d, uint32_t v,
+static enum byoc_status add_vendor(struct unit_finder *d, uint32_t v,
                                    struct byoc_error *err)
 {
     const uint32_t *claimed;
@@ -62,7 +62,7 @@ static enum byoc_status add_vendor(struct finder *d, uint32_t v,
 }
 
 /* A field belongs to the unit of its tuple. */
-static void add_fields(struct finder *d)
+static void add_fields(struct unit_finder *d)
 {
     for (byi_id id = 0; id < d->f->nodes.n; id++) {
         const struct byi_node *node = &d->f->nodes.at[id];
@@ -73,7 +73,7 @@ static void add_fields(struct finder *d)
     }
 }
 
-static void list_units(struct finder *d)
+static void list_units(struct unit_finder *d)
 {
     const uint32_t n = d->f->nodes.n;
     struct byi_units *units = d->units;
@@ -115,7 +115,7 @@ static int by_units(const void *a, const void *b)
     return (x->b > y->b) - (x->b < y->b);
 }
 
-static void list_pairs(struct finder *d)
+static void list_pairs(struct unit_finder *d)
 {
     struct byi_units *units = d->units;
     const uint32_t before = units->pairs.n;
@@ -139,7 +139,7 @@ static void list_pairs(struct finder *d)
     units->pairs.n = kept;
 }
 
-static enum byoc_status find_in(struct finder *d, struct byoc_error *err)
+static enum byoc_status find_in(struct unit_finder *d, struct byoc_error *err)
 {
     const uint32_t n = d->f->nodes.n;
     d->parent = byi_arena_calloc(d->arena, n, sizeof *d->parent);
@@ -165,12 +165,12 @@ enum byoc_status byi_units_find(struct byi_module *m,
         struct byi_func *f = m->funcs.at[i];
         if (f->dead || byi_is_closed(f))
             continue;
-        struct finder d = {.m = m,
-                           .ctx = ctx,
-                           .arena = arena,
-                           .units = units,
-                           .f = f,
-                           .func = i};
+        struct unit_finder d = {.m = m,
+                                .ctx = ctx,
+                                .arena = arena,
+                                .units = units,
+                                .f = f,
+                                .func = i};
         BYI_TRY(find_in(&d, err));
     }
     return BYOC_OK;

@@ -147,15 +147,15 @@ void byi_ledger_open(struct byi_ledger *ledger, const struct byi_module *m)
 /* --- noting ----------------------------------------------------------------
  */
 
-static struct byi_entry *entry_of(struct byi_ledger *l, uint32_t source)
+static struct byi_ledger_entry *entry_of(struct byi_ledger *l, uint32_t source)
 {
-    const struct byi_entry none = {.where = BYI_REASON_REMOVED};
+    const struct byi_ledger_entry none = {.where = BYI_REASON_REMOVED};
     while (l->entries.n <= source)
         BYI_PUSH(&l->entries, none);
     return &l->entries.at[source];
 }
 
-static void add_attempt(struct byi_ledger *l, struct byi_entry *e,
+static void add_attempt(struct byi_ledger *l, struct byi_ledger_entry *e,
                         const struct byi_attempt *attempt)
 {
     for (uint32_t i = e->first; i; i = l->attempts.at[i - 1].next) {
@@ -274,7 +274,7 @@ void byi_ledger_node_times(struct byi_ledger *ledger,
  */
 
 /* The place of the node that is being read. */
-struct place {
+struct node_place {
     enum byi_reason where;
     uint32_t region; /* 1 + index */
     const char *pattern;
@@ -312,14 +312,14 @@ static uint32_t count_operators(const struct byi_ledger *l,
 }
 
 static void settle(struct byi_ledger *l, const struct byi_sources *s,
-                   const struct place *place, double flops)
+                   const struct node_place *place, double flops)
 {
-    const struct place folded = {.where = BYI_REASON_FOLDED};
+    const struct node_place folded = {.where = BYI_REASON_FOLDED};
     const uint32_t operators = count_operators(l, s);
     for (uint32_t i = 0; i < s->n; i++) {
-        struct byi_entry *e = entry_of(l, s->at[i]);
+        struct byi_ledger_entry *e = entry_of(l, s->at[i]);
         const bool aside = operators > 0 && is_constant(l, s->at[i]);
-        const struct place *to = aside ? &folded : place;
+        const struct node_place *to = aside ? &folded : place;
         e->flops += aside ? 0 : flops / (operators ? operators : s->n);
         if (rank_of(to->where) <= rank_of(e->where))
             continue;
@@ -400,16 +400,16 @@ double byi_func_flops(const struct byi_module *m,
 }
 
 /* The final module, and sizes for its symbolic dims. */
-struct reader {
+struct module_reader {
     struct byi_ledger *l;
     const struct byi_module *m;
     const struct byi_samples *samples;
 };
 
-static void read_function(const struct reader *r, uint32_t func,
-                          const struct place *place)
+static void read_function(const struct module_reader *r, uint32_t func,
+                          const struct node_place *place)
 {
-    const struct place folded = {.where = BYI_REASON_FOLDED};
+    const struct node_place folded = {.where = BYI_REASON_FOLDED};
     const struct byi_func *f = r->m->funcs.at[func];
     struct byi_ledger *l = r->l;
     for (byi_id id = 0; id < f->nodes.n; id++) {
@@ -434,18 +434,18 @@ static void read_function(const struct reader *r, uint32_t func,
 
 /* The composites of offloaded function `region`, or, with 0, of a native
  * function whose region was reverted. */
-static void read_composites(const struct reader *r, const struct byi_func *f,
-                            uint32_t region)
+static void read_composites(const struct module_reader *r,
+                            const struct byi_func *f, uint32_t region)
 {
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         const struct byi_func *body = composite_at(r->m, node);
         if (!body)
             continue;
-        const struct place offloaded = {.where = BYI_REASON_OFFLOADED,
-                                        .region = region,
-                                        .pattern = body->attr.composite};
-        const struct place native = {.where = BYI_REASON_NATIVE};
+        const struct node_place offloaded = {.where = BYI_REASON_OFFLOADED,
+                                             .region = region,
+                                             .pattern = body->attr.composite};
+        const struct node_place native = {.where = BYI_REASON_NATIVE};
         read_function(r, node->index, region ? &offloaded : &native);
     }
 }
@@ -462,7 +462,7 @@ static uint32_t add_region(struct byi_ledger *l, const struct byi_func *f)
     return l->regions.n;
 }
 
-static void count(struct byi_ledger *l, const struct byi_entry *e)
+static void count(struct byi_ledger *l, const struct byi_ledger_entry *e)
 {
     struct byi_coverage *c = &l->coverage;
     c->offloaded += e->where == BYI_REASON_OFFLOADED;
@@ -491,8 +491,8 @@ static void list_nodes(struct byi_ledger *l)
 void byi_ledger_close(struct byi_ledger *l, const struct byi_module *m,
                       const struct byi_samples *samples)
 {
-    const struct reader r = {l, m, samples};
-    const struct place native = {.where = BYI_REASON_NATIVE};
+    const struct module_reader r = {l, m, samples};
+    const struct node_place native = {.where = BYI_REASON_NATIVE};
     l->coverage = (struct byi_coverage){
         .nodes = m->sources.n, .sizes = keep(l, byi_sample_sizes(samples))};
     l->sources = byi_arena_copy(l->arena, m->sources.at,

@@ -22,7 +22,7 @@ struct byi_times {
 };
 
 /* One model node. */
-struct byi_entry {
+struct byi_ledger_entry {
     uint32_t first, last; /* attempts: 1 + index in the pool; 0: none */
     const char *impl;
     struct byi_times times;
@@ -68,7 +68,7 @@ struct byi_ledger {
     struct byi_ledger_facts facts;
     struct byi_rows reads;
     BYI_VEC(struct byi_attempt) attempts;
-    BYI_VEC(struct byi_entry) entries; /* by source */
+    BYI_VEC(struct byi_ledger_entry) entries; /* by source */
     BYI_VEC(struct byi_region_entry) regions;
     BYI_VEC(struct byi_gate) gates;
     struct byi_measured measured; /* chosen NULL: not measured */

@@ -81,7 +81,7 @@ static void open_item(struct byi_text *out, bool first, const char *key,
 /* --- the lists ------------------------------------------------------------ */
 
 static const char *where_of(const struct byi_ledger *l,
-                            const struct byi_entry *e)
+                            const struct byi_ledger_entry *e)
 {
     return e->region ? l->regions.at[e->region - 1].vendor
                      : byi_reason_code(e->where);
@@ -204,7 +204,7 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
 /* Why the node is where it is; of a native node, the attempt that got
  * furthest. */
 static enum byi_reason reason_of(const struct byi_ledger *l,
-                                 const struct byi_entry *e)
+                                 const struct byi_ledger_entry *e)
 {
     enum byi_reason best = BYI_REASON_NO_VENDOR;
     if (e->where != BYI_REASON_NATIVE)
@@ -217,7 +217,7 @@ static enum byi_reason reason_of(const struct byi_ledger *l,
 }
 
 static void put_tried(const struct byi_ledger *l, struct byi_text *out,
-                      const struct byi_entry *e)
+                      const struct byi_ledger_entry *e)
 {
     put_key(out, "tried");
     put(out, "[");
@@ -238,7 +238,7 @@ static void put_tried(const struct byi_ledger *l, struct byi_text *out,
 static void put_node(const struct byi_ledger *l, struct byi_text *out,
                      uint32_t i)
 {
-    const struct byi_entry *e = &l->entries.at[i];
+    const struct byi_ledger_entry *e = &l->entries.at[i];
     const struct byi_rows *reads = &l->reads;
     const uint32_t from = i < reads->n ? reads->first[i] : 0;
     const uint32_t to = i < reads->n ? reads->first[i + 1] : 0;

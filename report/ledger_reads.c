@@ -12,12 +12,12 @@
  * them, but text may. Reads beyond this many steps are omitted. */
 enum { MAX_STEPS = 1 << 24 };
 
-struct pair {
+struct read_pair {
     uint32_t reader, read;
 };
 
 /* Values are numbered through all functions: base[function] + id. */
-struct reading {
+struct reads_finder {
     const struct byi_module *m;
     struct byi_arena *scratch;
     uint32_t *base;           /* of each function; base[n] is the total */
@@ -27,25 +27,25 @@ struct reading {
     uint32_t *seen; /* of each value: the last reader it was visited for */
     uint32_t steps;
     BYI_VEC(uint32_t) stack;
-    BYI_VEC(struct pair) pairs;
+    BYI_VEC(struct read_pair) pairs;
 };
 
-static void add_pair(struct reading *r, uint32_t reader, uint32_t read)
+static void add_pair(struct reads_finder *r, uint32_t reader, uint32_t read)
 {
-    const struct pair pair = {reader, read};
+    const struct read_pair pair = {reader, read};
     BYI_PUSH(&r->pairs, pair);
 }
 
 static int compare_pairs(const void *a, const void *b)
 {
-    const struct pair *x = a, *y = b;
+    const struct read_pair *x = a, *y = b;
     if (x->reader != y->reader)
         return x->reader < y->reader ? -1 : 1;
     return (x->read > y->read) - (x->read < y->read);
 }
 
 /* The pairs as rows, without duplicates. */
-static struct byi_rows take_rows(struct reading *r, uint32_t n,
+static struct byi_rows take_rows(struct reads_finder *r, uint32_t n,
                                  struct byi_arena *arena)
 {
     uint32_t *first = byi_arena_calloc(arena, (size_t)n + 1, sizeof *first);
@@ -53,7 +53,7 @@ static struct byi_rows take_rows(struct reading *r, uint32_t n,
     if (r->pairs.n)
         qsort(r->pairs.at, r->pairs.n, sizeof *r->pairs.at, compare_pairs);
     for (uint32_t i = 0; i < r->pairs.n; i++) {
-        const struct pair *pair = &r->pairs.at[i];
+        const struct read_pair *pair = &r->pairs.at[i];
         if (i && compare_pairs(pair, pair - 1) == 0)
             continue;
         at[kept++] = pair->read;
@@ -65,14 +65,16 @@ static struct byi_rows take_rows(struct reading *r, uint32_t n,
     return (struct byi_rows){.n = n, .first = first, .at = at};
 }
 
-static const struct byi_node *node_of(const struct reading *r, uint32_t value)
+static const struct byi_node *node_of(const struct reads_finder *r,
+                                      uint32_t value)
 {
     const uint32_t func = r->func[value];
     return &r->m->funcs.at[func]->nodes.at[value - r->base[func]];
 }
 
 /* The function of a function value, captured or not; NULL if unknown. */
-static const struct byi_node *fn_of(const struct reading *r, uint32_t value)
+static const struct byi_node *fn_of(const struct reads_finder *r,
+                                    uint32_t value)
 {
     enum { MAX_SCOPES = 256 };
     const struct byi_node *node = node_of(r, value);
@@ -86,7 +88,7 @@ static const struct byi_node *fn_of(const struct reading *r, uint32_t value)
     return node->kind == BYI_FN || node->kind == BYI_GLOBAL ? node : NULL;
 }
 
-static void number_values(struct reading *r)
+static void number_values(struct reads_finder *r)
 {
     const struct byi_module *m = r->m;
     r->base =
@@ -102,8 +104,8 @@ static void number_values(struct reading *r)
 }
 
 /* Bind parameters `from`.. of function `func` to these values of `f`. */
-static void give(struct reading *r, uint32_t f, uint32_t func, uint32_t from,
-                 const byi_id *args, uint32_t n)
+static void give(struct reads_finder *r, uint32_t f, uint32_t func,
+                 uint32_t from, const byi_id *args, uint32_t n)
 {
     const struct byi_func *to = r->m->funcs.at[func];
     for (uint32_t i = 0; i < n && from + i < to->params.n; i++)
@@ -112,7 +114,7 @@ static void give(struct reading *r, uint32_t f, uint32_t func, uint32_t from,
 }
 
 /* First captures, then also operands of calls, whose callee may be captured. */
-static struct byi_rows list_given(struct reading *r, bool calls)
+static struct byi_rows list_given(struct reads_finder *r, bool calls)
 {
     const struct byi_module *m = r->m;
     for (uint32_t i = 0; i < m->funcs.n; i++) {
@@ -135,7 +137,7 @@ static struct byi_rows list_given(struct reading *r, bool calls)
     return take_rows(r, r->base[m->funcs.n], r->scratch);
 }
 
-static void look_at(struct reading *r, uint32_t value, uint32_t reader)
+static void look_at(struct reads_finder *r, uint32_t value, uint32_t reader)
 {
     if (r->seen[value] == reader + 1 || r->steps == MAX_STEPS)
         return;
@@ -145,7 +147,7 @@ static void look_at(struct reading *r, uint32_t value, uint32_t reader)
 }
 
 /* Visit the values that `value` is made of. */
-static void look_behind(struct reading *r, uint32_t value, uint32_t reader)
+static void look_behind(struct reads_finder *r, uint32_t value, uint32_t reader)
 {
     const struct byi_node *node = node_of(r, value);
     const uint32_t base = r->base[r->func[value]];
@@ -174,7 +176,7 @@ static void look_behind(struct reading *r, uint32_t value, uint32_t reader)
         look_at(r, base + node->args[i], reader);
 }
 
-static void read_value(struct reading *r, uint32_t value)
+static void read_value(struct reads_finder *r, uint32_t value)
 {
     const struct byi_sources *to = node_of(r, value)->sources;
     if (!to->n)
@@ -198,7 +200,7 @@ static void read_value(struct reading *r, uint32_t value)
 struct byi_rows byi_sources_reads(const struct byi_module *m,
                                   struct byi_arena *arena)
 {
-    struct reading r = {.m = m, .scratch = byi_arena_new()};
+    struct reads_finder r = {.m = m, .scratch = byi_arena_new()};
     number_values(&r);
     r.captured = list_given(&r, false);
     r.given = list_given(&r, true);

@@ -11,10 +11,10 @@
 #include <string.h>
 
 /* A node of both models; NULL in the model that lacks it. */
-struct pair {
+struct node_pair {
     const struct byi_report_node *old, *new;
 };
-typedef BYI_VEC(struct pair) pair_list;
+typedef BYI_VEC(struct node_pair) pair_list;
 
 struct differ {
     const struct byi_report *old, *new;
@@ -53,7 +53,7 @@ static bool runs(const struct byi_report_node *node)
     return byi_report_offloaded(node) || byi_report_native(node);
 }
 
-static void sort_out(struct differ *d, const struct pair *pair)
+static void sort_out(struct differ *d, const struct node_pair *pair)
 {
     const struct byi_report_node *old = pair->old, *new = pair->new;
     if (strcmp(old->where, new->where) != 0)
@@ -69,7 +69,7 @@ static void sort_out(struct differ *d, const struct pair *pair)
 /* In the order of the new model, then of the old one. */
 static int compare_pairs(const void *a, const void *b)
 {
-    const struct pair *x = a, *y = b;
+    const struct node_pair *x = a, *y = b;
     if (x->new && y->new)
         return (x->new > y->new) - (x->new < y->new);
     return (x->old > y->old) - (x->old < y->old);
@@ -91,8 +91,8 @@ static void match_nodes(struct differ *d)
         int c = i == d->old->n_nodes   ? 1
                 : k == d->new->n_nodes ? -1
                                        : strcmp(old[i]->name, new[k]->name);
-        const struct pair pair = {c <= 0 ? old[i] : NULL,
-                                  c >= 0 ? new[k] : NULL};
+        const struct node_pair pair = {c <= 0 ? old[i] : NULL,
+                                       c >= 0 ? new[k] : NULL};
         i += c <= 0;
         k += c >= 0;
         if (c < 0)
@@ -130,13 +130,13 @@ static bool is_worse(const struct differ *d, double tolerance)
 /* --- as text -------------------------------------------------------------- */
 
 /* The text of a pair's line. */
-struct said {
+struct line_text {
     const char *op, *from, *to, *why, *first;
     uint32_t n;
     double flops;
 };
 
-static bool same(const struct said *a, const struct said *b)
+static bool same(const struct line_text *a, const struct line_text *b)
 {
     return !strcmp(a->op, b->op) && !strcmp(a->from, b->from) &&
            !strcmp(a->to, b->to) && !strcmp(a->why, b->why);
@@ -147,44 +147,44 @@ static const char *why(const struct byi_report_node *node)
     return byi_report_native(node) ? node->detail : "";
 }
 
-static struct said say_moved(const struct pair *p)
+static struct line_text say_moved(const struct node_pair *p)
 {
-    return (struct said){.op = p->new->op,
-                         .from = p->old->where,
-                         .to = p->new->where,
-                         .why = why(p->new)};
+    return (struct line_text){.op = p->new->op,
+                              .from = p->old->where,
+                              .to = p->new->where,
+                              .why = why(p->new)};
 }
 
-static struct said say_rebuilt(const struct pair *p)
+static struct line_text say_rebuilt(const struct node_pair *p)
 {
     const bool row = strcmp(p->old->pattern, p->new->pattern) != 0;
-    return (struct said){.op = p->new->op,
-                         .from = row ? p->old->pattern : p->old->impl,
-                         .to = row ? p->new->pattern : p->new->impl,
-                         .why = ""};
+    return (struct line_text){.op = p->new->op,
+                              .from = row ? p->old->pattern : p->old->impl,
+                              .to = row ? p->new->pattern : p->new->impl,
+                              .why = ""};
 }
 
-static struct said say_other(const struct pair *p)
+static struct line_text say_other(const struct node_pair *p)
 {
-    return (struct said){.op = p->new->op,
-                         .from = p->old->reason,
-                         .to = p->new->reason,
-                         .why = p->new->detail};
+    return (struct line_text){.op = p->new->op,
+                              .from = p->old->reason,
+                              .to = p->new->reason,
+                              .why = p->new->detail};
 }
 
-static struct said say_added(const struct pair *p)
+static struct line_text say_added(const struct node_pair *p)
 {
-    return (struct said){
+    return (struct line_text){
         .op = p->new->op, .from = "", .to = p->new->where, .why = why(p->new)};
 }
 
-static struct said say_gone(const struct pair *p)
+static struct line_text say_gone(const struct node_pair *p)
 {
-    return (struct said){
+    return (struct line_text){
         .op = p->old->op, .from = p->old->where, .to = "", .why = ""};
 }
 
-static void print_said(const struct said *s, struct byi_text *out)
+static void print_said(const struct line_text *s, struct byi_text *out)
 {
     byi_text_addf(out, "  %5u x %-16s %s%s%s, ", s->n, s->op, s->from,
                   *s->from && *s->to ? " -> " : "", s->to);
@@ -196,15 +196,15 @@ static void print_said(const struct said *s, struct byi_text *out)
 /* Adjacent pairs with the same text share a line, since models repeat blocks.
  */
 static void print_list(const pair_list *list, const char *title,
-                       struct said (*say)(const struct pair *),
+                       struct line_text (*say)(const struct node_pair *),
                        struct byi_text *out)
 {
-    BYI_VEC(struct said) lines = {0};
+    BYI_VEC(struct line_text) lines = {0};
     enum { MAX_LINES = 64 };
     uint32_t more = 0;
     for (uint32_t i = 0; i < list->n; i++) {
-        const struct pair *pair = &list->at[i];
-        struct said said = say(pair);
+        const struct node_pair *pair = &list->at[i];
+        struct line_text said = say(pair);
         uint32_t k = 0;
         said.first = pair->new ? pair->new->name : pair->old->name;
         while (k < lines.n && !same(&lines.at[k], &said))
@@ -369,7 +369,7 @@ static void add_list(struct byi_arena *arena, cJSON *root, const char *key,
 {
     cJSON *json = byi_json_add(root, key, byi_json_list(arena));
     for (uint32_t i = 0; i < list->n; i++) {
-        const struct pair *pair = &list->at[i];
+        const struct node_pair *pair = &list->at[i];
         const struct byi_report_node *node = pair->new ? pair->new : pair->old;
         cJSON *item = byi_json_object(arena);
         byi_json_add(item, "name", byi_json_text(arena, node->name));
