@@ -10,8 +10,8 @@ struct byi_conv {
     int64_t n, c, o, groups; /* c, o: channels of x, y in one group */
     const void *x, *weights;
     void *y;
-    struct byi_image in, out; /* layouts of x and y */
-    struct byi_filter at;     /* layout of the weights */
+    struct byi_image_layout in, out; /* layouts of x and y */
+    struct byi_filter at;            /* layout of the weights */
 };
 
 /* --- conv.c --------------------------------------------------------------- */

@@ -282,7 +282,7 @@ static inline void byi_unflatten(const int64_t dims[3], int64_t flat,
 /* Layout of an image: channels first, last or in blocks. A position's `block`
  * channels are contiguous (first: 1, last: all of them); positions follow, then
  * blocks. */
-struct byi_image {
+struct byi_image_layout {
     int64_t n, c, block;
     int64_t count;        /* positions                       */
     const int64_t *space; /* the spatial part of dims[]      */
@@ -291,11 +291,11 @@ struct byi_image {
 };
 /* byi_layout_is_data must accept `layout`. */
 void byi_image_read(const struct byi_tensor *t, const char *layout,
-                    struct byi_image *image);
+                    struct byi_image_layout *image);
 /* Offset of position 0 of channel c of image n; positions are image->block
  * apart. */
-static inline int64_t byi_image_at(const struct byi_image *image, int64_t n,
-                                   int64_t c)
+static inline int64_t byi_image_at(const struct byi_image_layout *image,
+                                   int64_t n, int64_t c)
 {
     const int64_t block = image->block;
     return (n * (image->c / block) + c / block) * image->count * block +

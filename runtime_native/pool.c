@@ -60,7 +60,7 @@ static enum byoc_status describe(const struct byi_call *call, struct pooling *v,
 {
     const struct byi_tensor *x = call->in;
     const struct byi_attr *layout = byi_attr_find(call->attrs, "layout");
-    struct byi_image in, out;
+    struct byi_image_layout in, out;
     uint32_t n;
     const int64_t *size = byi_attr_ints(call->attrs, "pool_size", &n);
     if (n > 3)
@@ -578,10 +578,10 @@ static enum byoc_status global_run_f32(const struct byi_call *call,
 {
     const struct byi_tensor *x = call->in;
     const struct byi_attr *layout = byi_attr_find(call->attrs, "layout");
-    struct byi_image in = {.n = x->dims[0],
-                           .c = x->dims[1],
-                           .block = 1,
-                           .count = byi_span(x, 2, x->rank)};
+    struct byi_image_layout in = {.n = x->dims[0],
+                                  .c = x->dims[1],
+                                  .block = 1,
+                                  .count = byi_span(x, 2, x->rank)};
     if (layout)
         byi_image_read(x, layout->s, &in);
     const int64_t space = in.count;

@@ -5,12 +5,12 @@
 #include "move.h"
 
 void byi_image_read(const struct byi_tensor *t, const char *layout,
-                    struct byi_image *image)
+                    struct byi_image_layout *image)
 {
     struct byi_layout l;
     byi_layout_parse(layout, &l);
     const int c = byi_layout_find(&l, 'C');
-    *image = (struct byi_image){
+    *image = (struct byi_image_layout){
         .n = t->dims[0],
         .c = t->dims[c] * byi_layout_block(&l, 'C'),
         .block = byi_layout_block(&l, 'C'),

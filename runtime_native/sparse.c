@@ -23,7 +23,7 @@ enum {
  * positions in a panel of X, and their weights.
  */
 
-struct sparse_weights {
+struct packed_sparse {
     int64_t m, k;
     int64_t bands, blocks; /* bands of ROWS outputs; blocks of a band */
     int64_t at[];          /* a block's first word, by block, band    */
@@ -31,12 +31,12 @@ struct sparse_weights {
 
 static int64_t head_bytes(int64_t bands, int64_t blocks)
 {
-    return (int64_t)byi_align_bytes(sizeof(struct sparse_weights) +
+    return (int64_t)byi_align_bytes(sizeof(struct packed_sparse) +
                                     (uint64_t)(bands * blocks) *
                                         sizeof(int64_t));
 }
 
-static const uint32_t *block_of(const struct sparse_weights *s, int64_t block,
+static const uint32_t *block_of(const struct packed_sparse *s, int64_t block,
                                 int64_t band)
 {
     const char *words = (const char *)s + head_bytes(s->bands, s->blocks);
@@ -107,12 +107,12 @@ static int64_t write_block(const struct sparse_block *b, uint32_t *to)
 static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
                              void *to)
 {
-    struct sparse_weights s = {.m = m,
-                               .k = k,
-                               .bands = byi_ceil_div(m, ROWS),
-                               .blocks = byi_ceil_div(k, DEPTH)};
+    struct packed_sparse s = {.m = m,
+                              .k = k,
+                              .bands = byi_ceil_div(m, ROWS),
+                              .blocks = byi_ceil_div(k, DEPTH)};
     const int64_t head = head_bytes(s.bands, s.blocks);
-    struct sparse_weights *kept = to;
+    struct packed_sparse *kept = to;
     uint32_t *words =
         to ? (uint32_t *)(void *)((char *)to + head) : (uint32_t *)NULL;
     int64_t n = 0;
@@ -134,7 +134,7 @@ static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
  */
 
 struct sparse_product {
-    const struct sparse_weights *packed;
+    const struct packed_sparse *packed;
     const float *weights; /* (m, k), as they are */
     int64_t m, k, n;
     int64_t batches; /* of X and Y */
