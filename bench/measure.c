@@ -37,11 +37,11 @@ static void forget_peak(void)
     fclose(f);
 }
 
-/* What a graph of 1e6 nodes cannot have, smaller ones shall not: caches that
- * hold it all. And what a virtual machine has handed back to its host of its
- * free pages costs ten times the work on them when first touched. So touch
- * more memory than caches have, and than a step can want, and let it go: the
- * next allocations find it. */
+/* Evicts the caches and touches free pages. A graph of 1e6 nodes does not fit
+ * the caches, so smaller ones must not start with warm caches either. And if a
+ * virtual machine has returned free pages to its host, the first touch of a page
+ * takes ten times as long as the work on it. So touch more memory than the
+ * caches have and than a step can use, and free it for the next allocations. */
 static void prepare_memory(uint64_t nodes)
 {
     enum { BYTES_A_NODE = 1024, CACHES = 384 << 20 };
@@ -58,7 +58,7 @@ static void prepare_memory(uint64_t nodes)
 
 /* --- one step ---------------------------------------------------- */
 
-/* Of this process alone: others may be at work. */
+/* CPU time of this process, which other processes do not affect. */
 static double now(void)
 {
     struct timespec t;

@@ -23,7 +23,8 @@ struct bench_run {
 };
 
 /* Times a step over a graph of a given number of nodes. The step starts with
- * cold caches at every size, and with memory that is already mapped. */
+ * cold caches at every size, and with free pages that the machine has recently
+ * touched. */
 struct bench_clock {
     double began;
     uint64_t resident;
