@@ -261,7 +261,7 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
             byi_match_node(match, match->bound[i].value)->type;
         *reason = BYI_REASON_PATTERN_SHAPE;
         if (type->kind != BYI_TENSOR)
-            return "an operand is no tensor; a composite takes tensors";
+            return "an operand is not a tensor; composites take tensors only";
         *reason = BYI_REASON_DYNAMIC;
         if (!is_sampled(g, match, match->bound[i].value))
             return say_dynamic(g, "an operand");

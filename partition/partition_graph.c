@@ -83,9 +83,9 @@ static enum byoc_status check_marks(struct partitioner *p)
         if (!*want || node->target != *want ||
             (!is_field && !composite_of(p, id)))
             return byi_fail(p->err, BYOC_EINVAL,
-                            "region %u has a node that is no "
+                            "region %u has a node that is not a "
                             "composite of its vendor; run AnnotateTarget and "
-                            "MergeRegions before",
+                            "MergeRegions first",
                             node->region);
         p->n_regions =
             node->region > p->n_regions ? node->region : p->n_regions;

@@ -45,7 +45,7 @@ static enum byoc_status enter(struct cutter *c, struct byi_module *to,
     }
     if (!byi_type_static(node->type))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "a value that enters is no tensor with numbers as "
+                        "an operand of the piece is not a tensor with fixed "
                         "dims");
     c->inner[id] =
         byi_add_param(to, body, byi_arena_printf(to->arena, "i%u", id),
@@ -63,7 +63,8 @@ static enum byoc_status add_node(struct cutter *c, struct byi_module *to,
         return byi_add_get(to, body, c->inner[node->args[0]], node->index, NULL,
                            &c->inner[id], err);
     if (node->kind != BYI_CALL_OP)
-        return byi_fail(err, BYOC_EUNSUPPORTED, "a node of it is no operator");
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "a node of the piece is not an operator");
     byi_id *args = byi_arena_calloc(c->arena, node->n_args, sizeof *args);
     for (uint32_t a = 0; a < node->n_args; a++)
         args[a] = c->inner[node->args[a]];
@@ -107,7 +108,8 @@ static enum byoc_status add_results(struct cutter *c, struct byi_module *to,
         }
     }
     if (status == BYOC_OK && !results.n)
-        status = byi_fail(err, BYOC_EUNSUPPORTED, "nobody reads its results");
+        status = byi_fail(err, BYOC_EUNSUPPORTED,
+                          "no node reads the results of the piece");
     if (status == BYOC_OK)
         body->result = results.n == 1 ? results.at[0]
                                       : byi_add_tuple(to, body, results.at,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gates.c: whether enough is offloaded, and if not, what stayed native. */
+/* gates.c: checks whether enough is offloaded, and reports native operators if
+ * not. */
 #include "gates.h"
 
 #include "report/report.h"
@@ -13,7 +14,7 @@ static const struct {
     {"require-offload-nodes", "operators"},
 };
 
-/* Percent; where there is nothing to offload, nothing is missing. */
+/* A percentage; 100 if there is nothing to offload. */
 static double share(double part, double whole)
 {
     return whole > 0 ? 100 * part / whole : 100;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/gates.h: what is asked of a result: shares that vendors must run. */
+/* report/gates.h: gates: shares of the model that must be offloaded. */
 #ifndef BYI_GATES_H
 #define BYI_GATES_H
 
@@ -7,12 +7,12 @@
 
 #include "report/ledger.h"
 
-/* Note in a closed ledger each gate that was asked for, and whether it holds.
- */
+/* Record in a closed ledger each gate that the user set, and whether it
+ * passes. */
 void byi_gates_check(struct byi_ledger *ledger,
                      const struct byoc_compile_params *params);
-/* The sentence about the first gate of a ledger's JSON that does not hold, in
- * `arena`; NULL when all do. */
+/* The message about the first failed gate of a ledger's JSON, in `arena`; NULL
+ * if all pass. */
 const char *byi_gates_verdict(const struct byi_text *ledger_json,
                               struct byi_arena *arena);
 

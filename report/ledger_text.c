@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_text.c: the public side of reports: what a ledger's JSON says, for
- * people and for comparing.
+/* ledger_text.c: the public functions that print and compare ledgers.
  */
 #include <byoc/byoc.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dnnl.c: the rows of dnnl.def as patterns, and their predicates. Part of the
- * plug-in: it sees what any vendor sees, byoc/backend.h. A row says what may
- * stand together; whether oneDNN really builds it well, with these shapes, the
- * probe finds out.
+/* runtime_dnnl/patterns.c: the rows of patterns.def as patterns, and their
+ * predicates. Like any backend it uses byoc/backend.h only. A row tells which
+ * operators may form a composite; the probe tells whether oneDNN builds it well
+ * for the actual shapes.
  */
 #include "patterns.h"
 
@@ -16,7 +16,7 @@
 #define ID(id, text) id
 enum { BYI_DN_REFUSALS(ID, COMMA) };
 
-/* Post-ops: what oneDNN applies to a result on its way out, in any order. */
+/* Post-ops: operators that oneDNN applies to a result before storing it. */
 #define NONE ""
 #define POSTS                                                                  \
     " [" ELTWISE "(^) | " BINARY "(^, %other) | subtract|divide(%other, ^)"    \
@@ -26,7 +26,8 @@ enum { F32 = 1, U8 = 2, I8 = 3 };
 
 static const char *const says[] = {BYI_DN_REFUSALS(SAY, COMMA)};
 
-/* All results are float32, and of a tuple's maker what it takes. */
+/* Requires float32 results and, for operators that return a tuple, a float32
+ * source. */
 static const char *accept_float(const struct byoc_host *host,
                                 const struct byoc_match *m)
 {
@@ -42,7 +43,7 @@ static const char *accept_float(const struct byoc_host *host,
     return NULL;
 }
 
-/* Post-ops work on the result in place: its shape must not change. */
+/* Post-ops run in place on the result, so its shape must not change. */
 static const char *accept_chain(const struct byoc_host *host,
                                 const struct byoc_match *m)
 {
@@ -61,7 +62,7 @@ static const char *accept_chain(const struct byoc_host *host,
     return NULL;
 }
 
-/* 8 bits one side, float32 the other, one scale. */
+/* Requires 8 bits on one side, float32 on the other, and a single scale. */
 static const char *accept_quantize(const struct byoc_host *host,
                                    const struct byoc_match *m)
 {

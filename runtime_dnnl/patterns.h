@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/patterns.h: what the halves of oneDNN's plug-in share: the rows,
- * for whoever matches, and the operators that may ride on another one's result,
- * of which both the rows' text and the runtime's post-ops are made.
+/* runtime_dnnl/patterns.h: shared by the compiler and runtime halves of oneDNN's
+ * plug-in: the pattern rows, and the operators that can be post-ops, from which
+ * both the rows' text and the runtime's tables are made.
  */
 #ifndef BYI_PATTERNS_DNNL_H
 #define BYI_PATTERNS_DNNL_H
@@ -43,7 +43,7 @@
     X(MAXIMUM, "maximum", MAX) AND                                        \
     X(MINIMUM, "minimum", MIN)
 
-/* X(id, text): what the predicates of the rows say when they refuse. */
+/* X(id, text): the messages of the rows' predicates. */
 #define BYI_DN_REFUSALS(X, AND)                                           \
     X(GIVES, "%s gives %s, expected float32: oneDNN is given no other results") AND \
     X(TAKES, "%s takes %s, expected float32: oneDNN is given no other data") AND    \

@@ -79,7 +79,7 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
 }
 #endif
 
-/* What a guard said of the implementation that was chosen. */
+/* Refuse an implementation that a guard rejects. */
 static enum byoc_status pass_impl(const char *why, struct byi_prim **prim,
                                   struct byoc_error *err)
 {
