@@ -112,17 +112,6 @@ static int64_t opset_of(const struct byi_import *o, const char *domain)
     return strcmp(domain, BYI_ONNX) == 0 && model->ir_version < 3 ? 1 : 0;
 }
 
-/* A hash table from node and call to source: a graph that is converted again
- * (loop.c) keeps its sources. */
-struct byi_node_sources {
-    struct node_source {
-        const Onnx__NodeProto *node; /* NULL: a free slot */
-        uint32_t call; /* source of the function's call, or none */
-        uint32_t source;
-    } * at;
-    uint32_t mask, n;
-};
-
 static size_t count_nodes(const Onnx__GraphProto *graph)
 {
     size_t n = graph->n_node;
@@ -134,44 +123,34 @@ static size_t count_nodes(const Onnx__GraphProto *graph)
     return n;
 }
 
-static struct byi_node_sources *node_sources_new(struct byi_arena *arena,
-                                                 size_t n)
-{
-    struct byi_node_sources *table = byi_arena_alloc(arena, sizeof *table);
-    uint32_t slots = 16;
+/* The source of a node in the IR. */
+struct node_source {
+    const Onnx__NodeProto *node;
+    uint32_t call; /* source of the function's call, or UINT32_MAX */
+    uint32_t source;
+};
 
-    while (slots / 2 < n)
-        slots *= 2;
-    table->at = byi_arena_calloc(arena, slots, sizeof *table->at);
-    table->mask = slots - 1;
-    table->n = 0;
-    return table;
+/* A graph that is converted again (loop.c) keeps its sources. */
+struct byi_node_sources {
+    BYI_VEC(struct node_source) all;
+    struct byi_index index;
+};
+
+static void free_sources(void *arg)
+{
+    struct byi_node_sources *sources = arg;
+
+    byi_vec_free(sources->all.at);
 }
 
-/* The node's slot, or the free slot where it belongs. */
-static struct node_source *node_slot(const struct byi_node_sources *table,
-                                     const Onnx__NodeProto *node, uint32_t call)
+static struct byi_node_sources *node_sources_new(struct byi_arena *arena)
 {
-    uint32_t i = (uint32_t)byi_hash(call, &node, sizeof node) & table->mask;
+    struct byi_node_sources *sources =
+        byi_arena_calloc(arena, 1, sizeof *sources);
 
-    while (table->at[i].node &&
-           (table->at[i].node != node || table->at[i].call != call))
-        i = (i + 1) & table->mask;
-    return &table->at[i];
-}
-
-/* Inlined functions add nodes that count_nodes does not see. */
-static void grow_sources(struct byi_import *o)
-{
-    const struct byi_node_sources *old = o->node_sources;
-    struct byi_node_sources *table =
-        node_sources_new(o->scratch, old->mask + 1);
-
-    for (uint32_t i = 0; i <= old->mask; i++)
-        if (old->at[i].node)
-            *node_slot(table, old->at[i].node, old->at[i].call) = old->at[i];
-    table->n = old->n;
-    *o->node_sources = *table;
+    sources->index.arena = arena;
+    byi_arena_defer(arena, free_sources, sources);
+    return sources;
 }
 
 uint32_t byi_o_source(struct byi_import *o, size_t index,
@@ -179,24 +158,24 @@ uint32_t byi_o_source(struct byi_import *o, size_t index,
 {
     const struct byi_expansion *e = o->expansion;
     const uint32_t call = e ? e->source : UINT32_MAX;
+    const uint64_t hash = byi_hash(call, &node, sizeof node);
+    struct byi_node_sources *known = o->node_sources;
 
-    if (o->node_sources->n > o->node_sources->mask / 2)
-        grow_sources(o);
-    struct node_source *slot = node_slot(o->node_sources, node, call);
-    if (slot->node)
-        return slot->source;
+    BYI_INDEX_EACH (&known->index, hash, i)
+        if (known->all.at[i].node == node && known->all.at[i].call == call)
+            return known->all.at[i].source;
     const char *type = byi_text_or(node->op_type, "(none)");
     const char *name = byi_text_or(node->name, "");
     if (*name == '\0')
         name = byi_arena_printf(o->scratch, "%s_%zu", type, index);
     if (e)
         name = byi_arena_printf(o->scratch, "%s/%s", e->name, name);
-    o->node_sources->n++;
-    slot->node = node;
-    slot->call = call;
-    slot->source = byi_source_new(o->m, byi_arena_str(o->m->arena, name),
-                                  byi_arena_str(o->m->arena, type));
-    return slot->source;
+    const uint32_t source =
+        byi_source_new(o->m, byi_arena_str(o->m->arena, name),
+                       byi_arena_str(o->m->arena, type));
+    byi_index_add(&known->index, hash, known->all.n);
+    BYI_PUSH(&known->all, ((struct node_source){node, call, source}));
+    return source;
 }
 
 /* Set the fields of `o` that describe one node. Returns its source. */
@@ -423,7 +402,7 @@ static enum byoc_status import(struct byi_import *o, const char *path)
                               .raw = o->file->raw.at};
     o->scope = &scope;
     BYI_TRY(check_model(o));
-    o->node_sources = node_sources_new(o->scratch, count_nodes(scope.graph));
+    o->node_sources = node_sources_new(o->scratch);
     BYI_TRY(byi_functions_open(o));
     const uint32_t main = byi_func_new(o->m, "main");
     o->f = o->m->funcs.at[main];

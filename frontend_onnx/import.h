@@ -6,6 +6,7 @@
 #ifndef BYI_IMPORT_H
 #define BYI_IMPORT_H
 
+#include "core/base/index.h"
 #include "frontend_onnx/onnx.h"
 
 #include "onnx.pb-c.h"
@@ -82,7 +83,7 @@ enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
 /* --- names.c: the symbol table of ONNX value names ---------------------- */
 
 struct byi_name {
-    const char *text;     /* NULL: a free slot */
+    const char *text;
     byi_id id;            /* BYI_NO_ID: an initialiser not read yet, or an
                              omitted input */
     uint32_t initializer; /* its index; UINT32_MAX: not an initialiser. In the
@@ -92,8 +93,9 @@ struct byi_name {
 };
 
 struct byi_names {
-    struct byi_name *at;
-    uint32_t mask;
+    struct byi_name *at; /* entries keep their place */
+    uint32_t n, cap;
+    struct byi_index index;
 };
 
 /* A table for up to `n` names. */

@@ -10,44 +10,38 @@
 
 struct byi_names byi_names_new(struct byi_arena *arena, size_t n)
 {
-    uint32_t slots = 16;
-
-    while (slots / 2 < n)
-        slots *= 2;
     return (struct byi_names){
-        .at = byi_arena_calloc(arena, slots, sizeof(struct byi_name)),
-        .mask = slots - 1,
+        .at = byi_arena_calloc(arena, n, sizeof(struct byi_name)),
+        .cap = (uint32_t)n,
+        .index.arena = arena,
     };
 }
 
-static struct byi_name *slot(const struct byi_names *names, const char *text)
+static uint64_t hash_name(const char *text)
 {
-    uint32_t i = (uint32_t)byi_hash(0, text, strlen(text)) & names->mask;
-
-    while (names->at[i].text && strcmp(names->at[i].text, text) != 0)
-        i = (i + 1) & names->mask;
-    return &names->at[i];
+    return byi_hash(0, text, strlen(text));
 }
 
 struct byi_name *byi_names_find(const struct byi_names *names, const char *text)
 {
-    struct byi_name *found = slot(names, text);
-
-    return found->text ? found : NULL;
+    BYI_INDEX_EACH (&names->index, hash_name(text), i)
+        if (strcmp(names->at[i].text, text) == 0)
+            return &names->at[i];
+    return NULL;
 }
 
 struct byi_name *byi_names_add(struct byi_names *names, const char *text)
 {
-    struct byi_name *entry = slot(names, text);
-
-    if (entry->text)
+    if (byi_names_find(names, text))
         return NULL;
-    *entry = (struct byi_name){
+    assert(names->n < names->cap);
+    byi_index_add(&names->index, hash_name(text), names->n);
+    names->at[names->n] = (struct byi_name){
         .text = text,
         .id = BYI_NO_ID,
         .initializer = UINT32_MAX,
     };
-    return entry;
+    return &names->at[names->n++];
 }
 
 bool byi_names_bind(struct byi_names *names, const char *text, byi_id id)

@@ -59,7 +59,8 @@ void byi_ledger_free(struct byi_ledger **ledger)
     if (!*ledger)
         return;
     struct byi_ledger *l = *ledger;
-    byi_vec_free(l->texts.slots);
+    byi_vec_free(l->texts.all.at);
+    byi_index_free(&l->texts.index);
     byi_vec_free(l->attempts.at);
     byi_vec_free(l->entries.at);
     byi_vec_free(l->regions.at);
@@ -72,51 +73,28 @@ void byi_ledger_free(struct byi_ledger **ledger)
 /* --- interned strings -------------------------------------------------------
  */
 
-static struct byi_text_slot *slot_of(const struct byi_texts *t, uint64_t hash,
-                                     const char *text)
-{
-    uint32_t i = (uint32_t)hash & (t->cap - 1);
-    while (t->slots[i].text &&
-           (t->slots[i].hash != hash || strcmp(t->slots[i].text, text) != 0))
-        i = (i + 1) & (t->cap - 1);
-    return &t->slots[i];
-}
-
-static void grow_texts(struct byi_texts *t)
-{
-    struct byi_texts grown = {.n = t->n, .cap = t->cap ? 2 * t->cap : 256};
-    grown.slots = byi_own(grown.cap, sizeof *grown.slots, NULL);
-    for (uint32_t i = 0; i < t->cap; i++)
-        if (t->slots[i].text)
-            *slot_of(&grown, t->slots[i].hash, t->slots[i].text) = t->slots[i];
-    byi_vec_free(t->slots);
-    *t = grown;
-}
-
-static struct byi_text_slot *keep_slot(struct byi_ledger *l, const char *text)
+static struct byi_kept_text *keep_text(struct byi_ledger *l, const char *text)
 {
     struct byi_texts *t = &l->texts;
-    if (t->n >= t->cap / 2)
-        grow_texts(t);
     const uint64_t hash = byi_hash(0, text, strlen(text));
-    struct byi_text_slot *slot = slot_of(t, hash, text);
-    if (!slot->text) {
-        *slot = (struct byi_text_slot){.hash = hash,
-                                       .text = byi_arena_str(l->arena, text)};
-        t->n++;
-    }
-    return slot;
+    BYI_INDEX_EACH (&t->index, hash, i)
+        if (strcmp(t->all.at[i].text, text) == 0)
+            return &t->all.at[i];
+    byi_index_add(&t->index, hash, t->all.n);
+    BYI_PUSH(&t->all,
+             ((struct byi_kept_text){.text = byi_arena_str(l->arena, text)}));
+    return &t->all.at[t->all.n - 1];
 }
 
 static const char *keep(struct byi_ledger *l, const char *text)
 {
-    return text ? keep_slot(l, text)->text : NULL;
+    return text ? keep_text(l, text)->text : NULL;
 }
 
 struct byi_times *byi_ledger_times_of(struct byi_ledger *ledger,
                                       const char *region)
 {
-    return &keep_slot(ledger, region)->times;
+    return &keep_text(ledger, region)->times;
 }
 
 /* --- opening ---------------------------------------------------------------

@@ -6,6 +6,7 @@
 #ifndef BYI_LEDGER_BOOK_H
 #define BYI_LEDGER_BOOK_H
 
+#include "core/base/index.h"
 #include "ledger.h"
 
 /* One attempt for a node. Strings are interned, so equal ones are one pointer.
@@ -50,16 +51,15 @@ struct byi_rows {
     const uint32_t *first, *at;
 };
 
-struct byi_text_slot {
-    uint64_t hash;
+struct byi_kept_text {
     const char *text;
     struct byi_times times; /* of the region of this name */
 };
 
-/* Interned strings, in an open-addressing hash table. */
+/* Interned strings. */
 struct byi_texts {
-    struct byi_text_slot *slots;
-    uint32_t n, cap; /* cap is a power of two */
+    BYI_VEC(struct byi_kept_text) all;
+    struct byi_index index;
 };
 
 struct byi_ledger {

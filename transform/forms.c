@@ -11,7 +11,7 @@
 void byi_forms_free(struct byi_forms *forms)
 {
     byi_vec_free(forms->all.at);
-    byi_vec_free(forms->slots);
+    byi_index_free(&forms->index);
     *forms = (struct byi_forms){0};
 }
 
@@ -28,29 +28,6 @@ static bool same_form(const struct byi_form *a, const struct byi_form *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static uint32_t *slot_of(const struct byi_forms *forms,
-                         const struct byi_form *form)
-{
-    uint64_t at = byi_hash(0, form, sizeof *form) & (forms->n_slots - 1);
-    while (forms->slots[at] &&
-           !same_form(&forms->all.at[forms->slots[at] - 1], form))
-        at = (at + 1) & (forms->n_slots - 1);
-    return &forms->slots[at];
-}
-
-static void grow_slots(struct byi_forms *forms)
-{
-    const uint32_t n = forms->n_slots ? forms->n_slots * 2 : 64;
-    uint32_t cap = 0;
-    byi_vec_free(forms->slots);
-    forms->slots = NULL;
-    byi_vec_grow((void **)&forms->slots, &cap, n, sizeof *forms->slots);
-    memset(forms->slots, 0, n * sizeof *forms->slots);
-    forms->n_slots = n;
-    for (uint32_t i = 0; i < forms->all.n; i++)
-        *slot_of(forms, &forms->all.at[i]) = i + 1;
-}
-
 byi_form_id byi_form_intern(struct byi_forms *forms,
                             const struct byi_form *form)
 {
@@ -58,14 +35,13 @@ byi_form_id byi_form_intern(struct byi_forms *forms,
         return 0;
     if (forms->all.n == 0)
         BYI_PUSH(&forms->all, ((struct byi_form){0})); /* "as it is" */
-    if (forms->n_slots <= forms->all.n * 2)
-        grow_slots(forms);
-    uint32_t *slot = slot_of(forms, form);
-    if (*slot == 0) {
-        BYI_PUSH(&forms->all, *form);
-        *slot = forms->all.n;
-    }
-    return *slot - 1;
+    const uint64_t hash = byi_hash(0, form, sizeof *form);
+    BYI_INDEX_EACH (&forms->index, hash, i)
+        if (same_form(&forms->all.at[i], form))
+            return i;
+    byi_index_add(&forms->index, hash, forms->all.n);
+    BYI_PUSH(&forms->all, *form);
+    return forms->all.n - 1;
 }
 
 struct byi_form byi_form_at(const struct byi_forms *forms, byi_form_id id,

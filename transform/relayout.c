@@ -32,43 +32,25 @@ static bool is_long(const struct byi_relayout *rl, byi_id root)
     return rl->needs.at[rl->first_need[root]].depth >= FEW_NEEDS;
 }
 
-static void place_need(struct byi_relayout *rl, uint32_t index)
+static uint64_t hash_need(byi_id root, byi_form_id form)
 {
-    const struct byi_need *need = &rl->needs.at[index];
-    const uint32_t key[2] = {need->root, need->form};
-    uint64_t at = byi_hash(0, key, sizeof key) & rl->need_mask;
-    while (rl->need_slots[at])
-        at = (at + 1) & rl->need_mask;
-    rl->need_slots[at] = index;
-}
-
-static void grow_needs(struct byi_relayout *rl)
-{
-    const uint64_t n = (rl->need_mask + 1) * 2;
-    rl->need_slots = byi_arena_calloc(rl->scratch, n, sizeof(uint32_t));
-    rl->need_mask = n - 1;
-    for (uint32_t i = 1; i < rl->needs.n; i++)
-        if (is_long(rl, rl->needs.at[i].root))
-            place_need(rl, i);
+    const uint32_t key[2] = {root, form};
+    return byi_hash(0, key, sizeof key);
 }
 
 /* The index of the need; 0: it does not exist. */
 static uint32_t find_need(const struct byi_relayout *rl, byi_id root,
                           byi_form_id form)
 {
-    const uint32_t key[2] = {root, form};
     if (!is_long(rl, root)) {
         uint32_t at = rl->first_need[root];
         while (at && rl->needs.at[at].form != form)
             at = rl->needs.at[at].next;
         return at;
     }
-    uint64_t at = byi_hash(0, key, sizeof key) & rl->need_mask;
-    for (; rl->need_slots[at]; at = (at + 1) & rl->need_mask) {
-        const struct byi_need *need = &rl->needs.at[rl->need_slots[at]];
-        if (need->root == root && need->form == form)
-            return rl->need_slots[at];
-    }
+    BYI_INDEX_EACH (&rl->long_needs, hash_need(root, form), i)
+        if (rl->needs.at[i].root == root && rl->needs.at[i].form == form)
+            return i;
     return 0;
 }
 
@@ -85,13 +67,9 @@ static void add_need(struct byi_relayout *rl, byi_id root, byi_form_id form)
     rl->first_need[root] = index;
     if (depth < FEW_NEEDS)
         return;
-    rl->n_hashed += depth == FEW_NEEDS ? FEW_NEEDS : 1;
-    if (rl->n_hashed * 2ull > rl->need_mask) {
-        grow_needs(rl); /* places this one too */
-        return;
-    }
     for (uint32_t at = index; at; at = rl->needs.at[at].next) {
-        place_need(rl, at);
+        byi_index_add(&rl->long_needs, hash_need(root, rl->needs.at[at].form),
+                      at);
         if (depth > FEW_NEEDS)
             break;
     }
@@ -519,8 +497,7 @@ void byi_relayout_init(struct byi_relayout *rl, struct byi_module *m,
         .m = m, .ctx = ctx, .scratch = scratch, .old = m->funcs.at[func]};
     rl->sites = byi_arena_calloc(scratch, n + 1, sizeof *rl->sites);
     rl->first_need = byi_arena_calloc(scratch, n + 1, sizeof(uint32_t));
-    rl->need_mask = 63;
-    rl->need_slots = byi_arena_calloc(scratch, 64, sizeof(uint32_t));
+    rl->long_needs.arena = scratch;
     BYI_PUSH(&rl->needs, ((struct byi_need){0})); /* 0: none */
     mark_live(rl);
     mark_mixed(rl);

@@ -24,6 +24,7 @@
 #ifndef BYI_RELAYOUT_H
 #define BYI_RELAYOUT_H
 
+#include "core/base/index.h"
 #include "core/ir/ir.h"
 
 /* --- forms.c -------------------------------------------------------------- */
@@ -41,8 +42,7 @@ typedef uint32_t byi_form_id;
 
 struct byi_forms {
     BYI_VEC(struct byi_form) all;
-    uint32_t *slots; /* open hash table of 1 + index, 0: free */
-    uint32_t n_slots;
+    struct byi_index index;
 };
 void byi_forms_free(struct byi_forms *forms);
 byi_form_id byi_form_intern(struct byi_forms *forms,
@@ -151,17 +151,14 @@ struct byi_relayout {
     struct byi_forms forms;
     struct byi_site *sites;         /* by node of the old function */
     BYI_VEC(struct byi_need) needs; /* from 1 on */
-    uint32_t *need_slots; /* open hash table by root and form, 0: free */
-    uint64_t need_mask;
-    uint32_t n_hashed;
-    uint32_t *first_need; /* by root: its needs, linked; 0: none */
-    byi_id *map;          /* old -> fresh, for copies             */
-    BYI_VEC(struct byi_relayout_value) made; /* conversions, from 1 on */
-    uint32_t *made_slots; /* open hash table by home and form, 0: free */
-    uint64_t made_mask;
-    BYI_VEC(uint32_t) pending; /* sources of removed transposes         */
-    uint64_t before;           /* cost of the original transposes       */
-    bool changed;              /* a pin differs from the original       */
+    struct byi_index long_needs;    /* by root and form: those of long lists */
+    uint32_t *first_need;           /* by root: its needs, linked; 0: none */
+    byi_id *map;                    /* old -> fresh, for copies             */
+    BYI_VEC(struct byi_relayout_value) made; /* conversions              */
+    struct byi_index made_index;             /* by home and form */
+    BYI_VEC(uint32_t) pending;               /* sources of removed transposes */
+    uint64_t before; /* cost of the original transposes */
+    bool changed;    /* a pin differs from the original */
 };
 
 /* Analyse function `func`: which values are forms of others, and the states of

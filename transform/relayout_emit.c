@@ -163,32 +163,26 @@ static enum byoc_status convert(struct byi_relayout *rl, byi_id x,
                                 byi_form_name(to, letters, dst), id, err);
 }
 
-/* The slot of the conversion of `home` to `form`. */
-static uint32_t *made_slot(struct byi_relayout *rl, byi_id home,
-                           byi_form_id form)
+static uint64_t hash_made(byi_id home, byi_form_id form)
 {
     const uint32_t key[2] = {home, form};
-    uint64_t at = byi_hash(0, key, sizeof key) & rl->made_mask;
-    for (; rl->made_slots[at]; at = (at + 1) & rl->made_mask) {
-        const struct byi_relayout_value *made =
-            &rl->made.at[rl->made_slots[at]];
-        if (made->home == home && made->form == form)
-            break;
-    }
-    return &rl->made_slots[at];
+    return byi_hash(0, key, sizeof key);
+}
+
+/* The conversion of `home` to `form`; NULL: none has been made. */
+static const struct byi_relayout_value *find_made(const struct byi_relayout *rl,
+                                                  byi_id home, byi_form_id form)
+{
+    BYI_INDEX_EACH (&rl->made_index, hash_made(home, form), i)
+        if (rl->made.at[i].home == home && rl->made.at[i].form == form)
+            return &rl->made.at[i];
+    return NULL;
 }
 
 static void keep_made(struct byi_relayout *rl, byi_id home, byi_form_id form,
                       byi_id node)
 {
-    if (rl->made.n * 2ull > rl->made_mask) {
-        rl->made_mask = rl->made_mask * 2 + 1;
-        rl->made_slots = byi_arena_calloc(rl->scratch, rl->made_mask + 1,
-                                          sizeof *rl->made_slots);
-        for (uint32_t i = 1; i < rl->made.n; i++)
-            *made_slot(rl, rl->made.at[i].home, rl->made.at[i].form) = i;
-    }
-    *made_slot(rl, home, form) = rl->made.n;
+    byi_index_add(&rl->made_index, hash_made(home, form), rl->made.n);
     BYI_PUSH(&rl->made, ((struct byi_relayout_value){home, form, node}));
 }
 
@@ -205,9 +199,9 @@ static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
     *out = site->base;
     if (form == site->base_form)
         return BYOC_OK;
-    const uint32_t made = *made_slot(rl, home, form);
+    const struct byi_relayout_value *made = find_made(rl, home, form);
     if (made) {
-        *out = rl->made.at[made].node;
+        *out = made->node;
         return BYOC_OK;
     }
     const struct byi_type *type = byi_rl_type(rl, home);
@@ -374,14 +368,14 @@ static enum byoc_status fetch_kernel(struct byi_relayout *rl,
     const uint64_t hash = byi_hash(0, to, strlen(to));
     const byi_form_id number = (byi_form_id)hash | KERNEL_FORMS;
     const byi_id home = rl->sites[node_of(rl, call->old)->args[1]].home;
-    const uint32_t made = *made_slot(rl, home, number);
+    const struct byi_relayout_value *made = find_made(rl, home, number);
     byi_id *x = &call->args[1];
     if (made) {
-        const struct byi_node *node = &rl->f->nodes.at[rl->made.at[made].node];
+        const struct byi_node *node = &rl->f->nodes.at[made->node];
         if (node->args[0] == *x &&
             strcmp(byi_attr_find(node->attrs, "dst_layout")->s, to) == 0 &&
             strcmp(byi_attr_find(node->attrs, "src_layout")->s, from) == 0) {
-            *x = rl->made.at[made].node;
+            *x = made->node;
             return BYOC_OK;
         }
     }
@@ -713,9 +707,7 @@ enum byoc_status byi_rl_emit(struct byi_relayout *rl, struct byoc_error *err)
     const struct byi_func *old = rl->old;
     rl->map = byi_arena_calloc(rl->scratch, old->nodes.n + 1, sizeof *rl->map);
     rl->f = byi_func_like(rl->m, old, rl->map);
-    rl->made_mask = 63;
-    rl->made_slots = byi_arena_calloc(rl->scratch, 64, sizeof *rl->made_slots);
-    BYI_PUSH(&rl->made, ((struct byi_relayout_value){0})); /* 0: none */
+    rl->made_index.arena = rl->scratch;
     for (byi_id id = 0; id < old->nodes.n; id++) {
         struct byi_site *site = &rl->sites[id];
         if (node_of(rl, id)->kind == BYI_PARAM)

@@ -661,6 +661,7 @@ enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
                                            .cc = by->cc,
                                            .arena = d.arena},
                                  .arena = d.arena,
+                                 .by_key.arena = d.arena,
                                  .ends = byi_meter_now() +
                                          (by->seconds > 0 ? by->seconds : 60),
                                  .progress = by->progress,

@@ -17,45 +17,40 @@ enum {
 
 /* --- in memory ------------------------------------------------------------ */
 
-static uint32_t slot_of(const struct byi_cost_table *t, const char *key)
+static uint64_t hash_key(const char *key)
 {
-    uint32_t i = (uint32_t)byi_hash(0, key, strlen(key)) & (t->n_slots - 1);
-    while (t->slots[i] && strcmp(t->list.at[t->slots[i] - 1].key, key) != 0)
-        i = (i + 1) & (t->n_slots - 1);
-    return i;
+    return byi_hash(0, key, strlen(key));
 }
 
-static void grow(struct byi_cost_table *t)
+static struct byi_cost_entry *find(const struct byi_cost_table *t,
+                                   const char *key)
 {
-    t->n_slots = t->n_slots ? 2 * t->n_slots : 256;
-    t->slots = byi_arena_calloc(t->arena, t->n_slots, sizeof *t->slots);
-    for (uint32_t i = 0; i < t->list.n; i++)
-        t->slots[slot_of(t, t->list.at[i].key)] = i + 1;
+    BYI_INDEX_EACH (&t->by_key, hash_key(key), i)
+        if (strcmp(t->list.at[i].key, key) == 0)
+            return &t->list.at[i];
+    return NULL;
 }
 
 static void put(struct byi_cost_table *t, const char *key, int64_t ns,
                 const char *of)
 {
-    if (2 * (t->list.n + 1) > t->n_slots)
-        grow(t);
-    const uint32_t slot = slot_of(t, key);
-    if (!t->slots[slot]) {
+    if (!find(t, key)) {
         struct byi_cost_entry fresh = {.ns = 0};
         snprintf(fresh.key, sizeof fresh.key, "%s", key);
+        byi_index_add(&t->by_key, hash_key(fresh.key), t->list.n);
         BYI_PUSH(&t->list, fresh);
-        t->slots[slot] = t->list.n;
     }
-    struct byi_cost_entry *e = &t->list.at[t->slots[slot] - 1];
+    struct byi_cost_entry *e = find(t, key);
     e->ns = ns;
     e->of = byi_arena_str(t->arena, of);
 }
 
 bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us)
 {
-    const uint32_t at = t->n_slots ? t->slots[slot_of(t, key)] : 0;
-    if (!at)
+    const struct byi_cost_entry *e = find(t, key);
+    if (!e)
         return false;
-    const int64_t ns = t->list.at[at - 1].ns;
+    const int64_t ns = e->ns;
     *us = ns < 0 ? (double)INFINITY : (double)ns / 1e3;
     return true;
 }
@@ -109,8 +104,7 @@ static enum byoc_status read_root(struct byi_cost_table *t,
 static void drop(struct byi_cost_table *t)
 {
     t->list.n = 0;
-    t->n_slots = 0;
-    t->slots = NULL;
+    byi_index_free(&t->by_key);
 }
 
 /* All of a file's entries or none. */
@@ -226,6 +220,7 @@ enum byoc_status byi_cost_table_save(struct byi_cost_table *t,
         put(&now, t->list.at[i].key, t->list.at[i].ns, t->list.at[i].of);
     enum byoc_status status = write_file(&now, err);
     byi_vec_free(now.list.at);
+    byi_index_free(&now.by_key);
     t->changed = status != BYOC_OK;
     return status;
 }
@@ -233,6 +228,7 @@ enum byoc_status byi_cost_table_save(struct byi_cost_table *t,
 void byi_cost_table_close(struct byi_cost_table *t)
 {
     byi_vec_free(t->list.at);
+    byi_index_free(&t->by_key);
     if (t->arena)
         byi_arena_free(&t->arena);
     *t = (struct byi_cost_table){0};

@@ -5,6 +5,7 @@
 #ifndef BYI_COST_TABLE_H
 #define BYI_COST_TABLE_H
 
+#include "core/base/index.h"
 #include "core/ops/ops.h"
 
 struct byi_cost_entry {
@@ -18,8 +19,7 @@ struct byi_cost_table {
     struct byi_arena *arena;
     const char *path; /* NULL: nothing is kept */
     BYI_VEC(struct byi_cost_entry) list;
-    uint32_t *slots; /* by key: 1 + index in the list */
-    uint32_t n_slots;
+    struct byi_index by_key;
     bool changed;
 };
 /* Read the table at `path`; NULL: costs.json in $BYOC_CACHE_DIR, else in byoc/

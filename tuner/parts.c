@@ -82,20 +82,12 @@ static void label_key(const struct byi_parts *d, const struct byi_part *p,
 
 /* --- parts ---------------------------------------------------------------- */
 
-static uint32_t *find_slot(struct byi_parts *d, const char *key)
+static struct byi_part *find_part(const struct byi_parts *d, const char *key)
 {
-    uint32_t i = (uint32_t)byi_hash(0, key, 64) & (d->n_slots - 1);
-    while (d->slots[i] && strcmp(d->list.at[d->slots[i] - 1].key, key) != 0)
-        i = (i + 1) & (d->n_slots - 1);
-    return &d->slots[i];
-}
-
-static void grow_slots(struct byi_parts *d)
-{
-    d->n_slots = d->n_slots ? 2 * d->n_slots : 256;
-    d->slots = byi_arena_calloc(d->arena, d->n_slots, sizeof *d->slots);
-    for (uint32_t i = 0; i < d->list.n; i++)
-        *find_slot(d, d->list.at[i].key) = i + 1;
+    BYI_INDEX_EACH (&d->by_key, byi_hash(0, key, 64), i)
+        if (strcmp(d->list.at[i].key, key) == 0)
+            return &d->list.at[i];
+    return NULL;
 }
 
 /* The part that is this piece; one that looks the same to a clock is it. */
@@ -106,18 +98,17 @@ uint32_t byi_parts_add(struct byi_parts *d, const struct byi_piece *piece,
     struct byi_sha256 s = d->base;
     byi_piece_sign(d->work, piece, &s);
     byi_sha256_hex(&s, fresh.key);
-    if (2 * (d->list.n + 1) > d->n_slots)
-        grow_slots(d);
-    uint32_t *slot = find_slot(d, fresh.key);
-    if (!*slot) {
+    struct byi_part *part = find_part(d, fresh.key);
+    if (!part) {
         fresh.us = byi_arena_calloc(d->arena, d->n_labels, sizeof *fresh.us);
         for (uint32_t l = 0; l < d->n_labels; l++)
             fresh.us[l] = (double)NAN;
+        byi_index_add(&d->by_key, byi_hash(0, fresh.key, 64), d->list.n);
         BYI_PUSH(&d->list, fresh);
-        *slot = d->list.n;
+        part = &d->list.at[d->list.n - 1];
     }
-    d->list.at[*slot - 1].labels |= labels;
-    return *slot - 1;
+    part->labels |= labels;
+    return (uint32_t)(part - d->list.at);
 }
 
 static bool is_wanted(const struct byi_part *p, uint32_t label)

@@ -5,6 +5,7 @@
 #ifndef BYI_PARTS_H
 #define BYI_PARTS_H
 
+#include "core/base/index.h"
 #include "cost_table.h"
 #include "measure.h"
 
@@ -33,9 +34,10 @@ struct byi_parts {
     uint32_t n_labels;
     BYI_VEC(struct byi_part) list;
     struct byi_cost_table table;
-    struct byi_sha256 base; /* what every time depends on */
-    uint32_t n_timed;       /* that were not in the table */
-    uint32_t *slots, n_slots, done, of;
+    struct byi_sha256 base;  /* what every time depends on */
+    uint32_t n_timed;        /* that were not in the table */
+    struct byi_index by_key; /* of the list */
+    uint32_t done, of;
 };
 
 /* With the table at `path`, as byi_cost_table_open. */

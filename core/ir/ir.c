@@ -6,26 +6,16 @@
  */
 #include "ir.h"
 #include "core/base/guard.h"
+#include "core/base/index.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- tables: hash to index, open addressing ----------------------------- */
-
-struct slot {
-    uint32_t hash, value; /* value: 1 + index, 0: empty */
-};
-
-struct table {
-    struct slot *slots;
-    uint32_t cap, n; /* cap is a power of two */
-};
-
 enum { FIRST_ARGS = 256, LAST_ARGS = 1 << 15 };
 
 struct byi_const_index {
-    struct table consts, funcs, symbols, sources, targets;
+    struct byi_index consts, funcs, symbols, sources, targets;
     byi_id *args; /* room for operands */
     uint32_t n_args, next_args;
     uint32_t next_symbol, next_suffix;
@@ -37,71 +27,19 @@ struct byi_const_index {
     uint32_t n_asked;
 };
 
-static void table_put(struct table *t, struct slot slot)
-{
-    uint32_t i = slot.hash & (t->cap - 1);
-
-    while (t->slots[i].value)
-        i = (i + 1) & (t->cap - 1);
-    t->slots[i] = slot;
-}
-
-static void table_grow(struct table *t)
-{
-    struct table grown = {.cap = t->cap ? t->cap * 2 : 64, .n = t->n};
-
-    assert(grown.cap > t->cap);
-    grown.slots = byi_own(grown.cap, sizeof *grown.slots, NULL);
-    for (uint32_t i = 0; i < t->cap; i++)
-        if (t->slots[i].value)
-            table_put(&grown, t->slots[i]);
-    byi_vec_free(t->slots);
-    *t = grown;
-}
-
-static uint32_t fold(uint64_t hash)
-{
-    return (uint32_t)(hash ^ hash >> 32);
-}
-
-static void table_add(struct table *t, uint64_t hash, uint32_t index)
-{
-    if (t->n >= t->cap / 2)
-        table_grow(t);
-    table_put(t, (struct slot){fold(hash), index + 1});
-    t->n++;
-}
-
-/* Walk the indices stored under `hash`: start with *at = UINT32_MAX;
- * UINT32_MAX at the end. */
-static uint32_t table_next(const struct table *t, uint64_t hash, uint32_t *at)
-{
-    uint32_t h = fold(hash), i = 0;
-
-    if (t->cap == 0)
-        return UINT32_MAX;
-    i = (*at == UINT32_MAX ? h : *at + 1) & (t->cap - 1);
-    while (t->slots[i].value && t->slots[i].hash != h)
-        i = (i + 1) & (t->cap - 1);
-    *at = i;
-    return t->slots[i].value ? t->slots[i].value - 1 : UINT32_MAX;
-}
-
 static uint64_t hash_name(const char *name)
 {
     return byi_hash(0, name, strlen(name));
 }
 
 /* The index of `name` in names[], which `t` indexes. */
-static uint32_t find_name(const struct table *t, const char *const *names,
+static uint32_t find_name(const struct byi_index *t, const char *const *names,
                           const char *name)
 {
-    uint64_t hash = hash_name(name);
-    uint32_t at = UINT32_MAX, i = table_next(t, hash, &at);
-
-    while (i != UINT32_MAX && strcmp(names[i], name) != 0)
-        i = table_next(t, hash, &at);
-    return i;
+    BYI_INDEX_EACH (t, hash_name(name), i)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return UINT32_MAX;
 }
 
 /* --- modules and functions ---------------------------------------------- */
@@ -141,11 +79,11 @@ void byi_module_free(struct byi_module **module)
     byi_vec_free(index->all.at);
     byi_vec_free(index->spare.at);
     byi_vec_free(index->open.at);
-    byi_vec_free(index->consts.slots);
-    byi_vec_free(index->funcs.slots);
-    byi_vec_free(index->symbols.slots);
-    byi_vec_free(index->sources.slots);
-    byi_vec_free(index->targets.slots);
+    byi_index_free(&index->consts);
+    byi_index_free(&index->funcs);
+    byi_index_free(&index->symbols);
+    byi_index_free(&index->sources);
+    byi_index_free(&index->targets);
     byi_vec_free(m->funcs.at);
     byi_vec_free(m->consts.at);
     byi_vec_free(m->sources.at);
@@ -172,7 +110,7 @@ uint32_t byi_func_new(struct byi_module *m, const char *name)
 
     BYI_PUSH(&m->funcs, make_func(m, name));
     if (name)
-        table_add(&m->const_index->funcs, hash_name(name), index);
+        byi_index_add(&m->const_index->funcs, hash_name(name), index);
     return index;
 }
 
@@ -181,7 +119,8 @@ uint32_t byi_func_find(const struct byi_module *m, const char *name)
     uint64_t hash = hash_name(name);
     uint32_t at = UINT32_MAX, i = 0;
 
-    while ((i = table_next(&m->const_index->funcs, hash, &at)) != UINT32_MAX) {
+    while ((i = byi_index_next(&m->const_index->funcs, hash, &at)) !=
+           UINT32_MAX) {
         const struct byi_func *f = m->funcs.at[i];
         if (!f->dead && f->name && strcmp(f->name, name) == 0)
             break;
@@ -353,7 +292,7 @@ void byi_func_replace(struct byi_module *m, uint32_t index,
 
     assert(fresh != old);
     if (fresh->name && (!old->name || strcmp(old->name, fresh->name) != 0))
-        table_add(&m->const_index->funcs, hash_name(fresh->name), index);
+        byi_index_add(&m->const_index->funcs, hash_name(fresh->name), index);
     fresh->name = either(fresh->name, old->name);
     fresh->attr.compiler = either(fresh->attr.compiler, old->attr.compiler);
     fresh->attr.composite = either(fresh->attr.composite, old->attr.composite);
@@ -384,13 +323,13 @@ void byi_func_replace(struct byi_module *m, uint32_t index,
 
 int64_t byi_symbol(struct byi_module *m, const char *name)
 {
-    struct table *t = &m->const_index->symbols;
+    struct byi_index *t = &m->const_index->symbols;
     uint32_t i = find_name(t, m->symbols.at, name);
 
     if (i == UINT32_MAX) {
         i = m->symbols.n;
         BYI_PUSH(&m->symbols, byi_arena_str(m->arena, name));
-        table_add(t, hash_name(name), i);
+        byi_index_add(t, hash_name(name), i);
     }
     return -1 - (int64_t)i;
 }
@@ -415,7 +354,7 @@ const char *byi_symbol_name(const struct byi_module *m, int64_t dim)
 enum byoc_status byi_target(struct byi_module *m, const char *name,
                             uint32_t *target, struct byoc_error *err)
 {
-    struct table *t = &m->const_index->targets;
+    struct byi_index *t = &m->const_index->targets;
     uint32_t i = find_name(t, m->targets.at, name);
 
     if (i == UINT32_MAX) {
@@ -426,7 +365,7 @@ enum byoc_status byi_target(struct byi_module *m, const char *name,
                             "at most %d in a module",
                             name, BYI_MAX_TARGETS, BYI_MAX_TARGETS);
         BYI_PUSH(&m->targets, byi_arena_str(m->arena, name));
-        table_add(t, hash_name(name), i);
+        byi_index_add(t, hash_name(name), i);
     }
     *target = i + 1;
     return BYOC_OK;
@@ -443,11 +382,11 @@ void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region)
 
 static bool source_taken(const struct byi_module *m, const char *name)
 {
-    const struct table *t = &m->const_index->sources;
+    const struct byi_index *t = &m->const_index->sources;
     uint64_t hash = hash_name(name);
     uint32_t at = UINT32_MAX, i = 0;
 
-    while ((i = table_next(t, hash, &at)) != UINT32_MAX)
+    while ((i = byi_index_next(t, hash, &at)) != UINT32_MAX)
         if (strcmp(m->sources.at[i].name, name) == 0)
             return true;
     return false;
@@ -469,7 +408,7 @@ uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op)
                               .name = unique,
                               .op = byi_arena_str(m->arena, op),
                           }));
-    table_add(&index->sources, hash_name(unique), i);
+    byi_index_add(&index->sources, hash_name(unique), i);
     return i;
 }
 
@@ -600,13 +539,13 @@ static const void *copy_data(struct byi_module *m, const struct byi_type *type,
 uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
                        const void *data, bool borrow)
 {
-    struct table *t = &m->const_index->consts;
+    struct byi_index *t = &m->const_index->consts;
     uint64_t bytes = byi_type_bytes(type), hash = 0;
     uint32_t at = UINT32_MAX, i = 0;
 
     assert(bytes < UINT64_MAX && type->rank <= BYI_MAX_RANK);
     hash = hash_const(type, data, bytes);
-    while ((i = table_next(t, hash, &at)) != UINT32_MAX) {
+    while ((i = byi_index_next(t, hash, &at)) != UINT32_MAX) {
         const struct byi_const *c = &m->consts.at[i];
         if (c->hash == hash && byi_type_equal(c->type, type) &&
             same_data(c, data))
@@ -622,7 +561,7 @@ uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
             .bytes = bytes,
             .hash = hash,
         }));
-    table_add(t, hash, i);
+    byi_index_add(t, hash, i);
     return i;
 }
 

@@ -249,10 +249,12 @@ static void release(struct byi_parser *p)
     byi_vec_free(p->scopes.at);
     byi_vec_free(p->names.at);
     byi_vec_free(p->bindings.at);
-    byi_vec_free(p->name_slots);
+    byi_index_free(&p->names_by_text);
     byi_vec_free(p->numbers.at);
-    byi_vec_free(p->captures.at);
-    byi_vec_free(p->sizes.at);
+    byi_vec_free(p->captures.all.at);
+    byi_index_free(&p->captures.index);
+    byi_vec_free(p->sizes.all.at);
+    byi_index_free(&p->sizes.index);
     byi_arena_free(&p->scratch);
 }
 

@@ -6,6 +6,7 @@
 #ifndef BYI_PARSE_H
 #define BYI_PARSE_H
 
+#include "core/base/index.h"
 #include "lex.h"
 #include "text.h"
 
@@ -38,11 +39,11 @@ struct byi_pscope {
 /* A table of pairs: (func, value) -> capture; a type's address -> its size. */
 struct byi_ppair {
     uint64_t a, b;
-    uint32_t value; /* 0: empty */
+    uint32_t value; /* not 0 */
 };
 struct byi_ppairs {
-    struct byi_ppair *at;
-    uint32_t n, cap;
+    BYI_VEC(struct byi_ppair) all;
+    struct byi_index index;
 };
 
 struct byi_parser {
@@ -53,8 +54,7 @@ struct byi_parser {
     const char *side_path;
     struct byi_side *side;
     BYI_VEC(struct byi_pname) names;
-    uint32_t *name_slots; /* 1 + index in names */
-    uint32_t n_name_slots;
+    struct byi_index names_by_text;
     BYI_VEC(uint32_t) numbers; /* by number: 1 + index in names */
     uint32_t stamp;
     BYI_VEC(struct byi_pbinding) bindings;

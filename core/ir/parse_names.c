@@ -12,76 +12,41 @@
 
 /* --- tables ------------------------------------------------------------- */
 
-static void *table_memory(uint32_t n, size_t size)
+static uint64_t hash_pair(uint64_t a, uint64_t b)
 {
-    void *at = byi_own(n, size, NULL);
+    const uint64_t key[2] = {a, b};
 
-    return at;
-}
-
-static struct byi_ppair *pair_slot(const struct byi_ppairs *t, uint64_t a,
-                                   uint64_t b)
-{
-    uint64_t key[2] = {a, b};
-    uint32_t i = (uint32_t)byi_hash(0, key, sizeof key) & (t->cap - 1);
-
-    while (t->at[i].value && (t->at[i].a != a || t->at[i].b != b))
-        i = (i + 1) & (t->cap - 1);
-    return &t->at[i];
+    return byi_hash(0, key, sizeof key);
 }
 
 static uint32_t pair_find(const struct byi_ppairs *t, uint64_t a, uint64_t b)
 {
-    return t->cap ? pair_slot(t, a, b)->value : 0;
+    BYI_INDEX_EACH (&t->index, hash_pair(a, b), i)
+        if (t->all.at[i].a == a && t->all.at[i].b == b)
+            return t->all.at[i].value;
+    return 0;
 }
 
-static void pair_put(struct byi_ppairs *t, uint64_t a, uint64_t b,
+/* Add a pair that the table does not have. */
+static void pair_add(struct byi_ppairs *t, uint64_t a, uint64_t b,
                      uint32_t value)
 {
-    if (t->n >= t->cap / 2) {
-        struct byi_ppairs old = *t;
-        t->cap = t->cap ? t->cap * 2 : 64;
-        t->at = table_memory(t->cap, sizeof *t->at);
-        for (uint32_t i = 0; i < old.cap; i++)
-            if (old.at[i].value)
-                *pair_slot(t, old.at[i].a, old.at[i].b) = old.at[i];
-        byi_vec_free(old.at);
-    }
-    *pair_slot(t, a, b) = (struct byi_ppair){a, b, value};
-    t->n++;
-}
-
-static uint32_t *name_slot(const struct byi_parser *p, const char *text)
-{
-    uint32_t i =
-        (uint32_t)byi_hash(0, text, strlen(text)) & (p->n_name_slots - 1);
-
-    while (p->name_slots[i] &&
-           strcmp(p->names.at[p->name_slots[i] - 1].text, text) != 0)
-        i = (i + 1) & (p->n_name_slots - 1);
-    return &p->name_slots[i];
+    byi_index_add(&t->index, hash_pair(a, b), t->all.n);
+    BYI_PUSH(&t->all, ((struct byi_ppair){a, b, value}));
 }
 
 uint32_t byi_parse_intern(struct byi_parser *p, const char *text)
 {
-    uint32_t *slot = NULL;
+    const uint64_t hash = byi_hash(0, text, strlen(text));
 
-    if (p->names.n >= p->n_name_slots / 2) {
-        byi_vec_free(p->name_slots);
-        p->n_name_slots = p->n_name_slots ? p->n_name_slots * 2 : 256;
-        p->name_slots = table_memory(p->n_name_slots, sizeof *p->name_slots);
-        for (uint32_t i = 0; i < p->names.n; i++)
-            if (p->names.at[i].text)
-                *name_slot(p, p->names.at[i].text) = i + 1;
-    }
-    slot = name_slot(p, text);
-    if (!*slot) {
-        BYI_PUSH(&p->names, ((struct byi_pname){
-                                .text = byi_arena_str(p->scratch, text),
-                            }));
-        *slot = p->names.n;
-    }
-    return *slot - 1;
+    BYI_INDEX_EACH (&p->names_by_text, hash, i)
+        if (strcmp(p->names.at[i].text, text) == 0)
+            return i;
+    byi_index_add(&p->names_by_text, hash, p->names.n);
+    BYI_PUSH(&p->names, ((struct byi_pname){
+                            .text = byi_arena_str(p->scratch, text),
+                        }));
+    return p->names.n - 1;
 }
 
 /* The number of "0", "27", which are names as they stand; UINT32_MAX for "007"
@@ -192,7 +157,7 @@ static enum byoc_status capture(struct byi_parser *p,
     *param = byi_add_param(p->m, s->f, name, outer->nodes.at[value].type);
     BYI_TRY(byi_parse_made(p, tok, &s->f->nodes.at[*param]));
     BYI_PUSH(&s->captures, value);
-    pair_put(&p->captures, s->func, value, *param + 1);
+    pair_add(&p->captures, s->func, value, *param + 1);
     return BYOC_OK;
 }
 
@@ -246,8 +211,8 @@ enum byoc_status byi_parse_resolve(struct byi_parser *p,
 static void move_captures(struct byi_func *f, uint32_t own, byi_id *self)
 {
     uint32_t n = f->nodes.n, rest = f->params.n;
-    struct byi_node *nodes = table_memory(n, sizeof *nodes);
-    byi_id *to = table_memory(n, sizeof *to);
+    struct byi_node *nodes = byi_own(n, sizeof *nodes, NULL);
+    byi_id *to = byi_own(n, sizeof *to, NULL);
 
     for (byi_id id = 0; id < n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
@@ -329,7 +294,7 @@ static uint32_t type_size(struct byi_parser *p, const struct byi_type *type,
     if (depth > BYI_TEXT_MAX_TYPE_DEPTH)
         depth = BYI_TEXT_MAX_TYPE_DEPTH + 1;
     p->types_size += type->n_fields + 1;
-    pair_put(&p->sizes, (uintptr_t)type, 0, (uint32_t)(size << 8 | depth));
+    pair_add(&p->sizes, (uintptr_t)type, 0, (uint32_t)(size << 8 | depth));
     return (uint32_t)(size << 8 | depth);
 }
 

@@ -8,6 +8,7 @@
     l->tail = last && !named && !f->nodes.at[id].let &&
               !(news && is_branch(l));
  */
+#include "core/base/index.h"
 #include "text.h"
 
 #include "lex.h"
@@ -289,19 +290,18 @@ static void end_statement(struct printer *p, byi_id id)
 
 /* --- names of parameters ------------------------------------------------ */
 
-/* A set of names, open addressing. */
-struct name_set {
-    const char **at;
-    uint32_t cap; /* a power of two */
-};
-
-static const char **name_slot(const struct name_set *set, const char *name)
+static uint64_t hash_name(const char *name)
 {
-    uint32_t i = (uint32_t)byi_hash(0, name, strlen(name)) & (set->cap - 1);
+    return byi_hash(0, name, strlen(name));
+}
 
-    while (set->at[i] && strcmp(set->at[i], name) != 0)
-        i = (i + 1) & (set->cap - 1);
-    return &set->at[i];
+static bool has_name(const struct printer *p, const struct byi_index *index,
+                     const char *name)
+{
+    BYI_INDEX_EACH (index, hash_name(name), i)
+        if (strcmp(p->names.at[i], name) == 0)
+            return true;
+    return false;
 }
 
 /* Names that this function reads from around it must not be hidden by its own
@@ -310,21 +310,18 @@ static void name_params(struct printer *p, struct level *l)
 {
     const struct byi_func *f = l->f;
     uint32_t n = f->params.n, own = n - f->n_captures;
-    struct name_set set = {.cap = 8};
+    struct byi_index index = {.arena = p->arena}; /* into p->names */
 
-    while (set.cap < 2 * n)
-        set.cap *= 2;
-    set.at = byi_arena_calloc(p->arena, set.cap, sizeof *set.at);
     for (uint32_t i = own; i < n; i++) {
         struct ref ref = l->refs[f->params.at[i]];
         if (ref.kind == NAME)
-            *name_slot(&set, p->names.at[ref.index]) = p->names.at[ref.index];
+            byi_index_add(&index, hash_name(p->names.at[ref.index]), ref.index);
     }
     for (uint32_t i = 0; i < own; i++) {
         const char *name = f->param_names.at[i];
-        for (uint32_t k = 1; *name_slot(&set, name); k++)
+        for (uint32_t k = 1; has_name(p, &index, name); k++)
             name = byi_arena_printf(p->arena, "%s_%u", f->param_names.at[i], k);
-        *name_slot(&set, name) = name;
+        byi_index_add(&index, hash_name(name), p->names.n);
         l->refs[f->params.at[i]] = (struct ref){NAME, p->names.n};
         BYI_PUSH(&p->names, name);
     }

@@ -3,6 +3,7 @@
  * record is 128 bytes and the data, all in multiples of 64 bytes, so that what
  * is mapped is aligned (docs/text.md, "The side file"). Little endian.
  */
+#include "core/base/index.h"
 #include "text.h"
 
 #include <assert.h>
@@ -28,9 +29,8 @@ struct entry {
 struct byi_side {
     struct byi_arena *arena;
     const char *path;
-    uint32_t n_slots; /* a power of two */
-    uint32_t *slots;  /* 1 + index of an entry; 0 is empty */
     BYI_VEC(struct entry) entries;
+    struct byi_index by_digest;
     const void *map;
     size_t n;
 };
@@ -96,16 +96,19 @@ void byi_side_write(FILE *file, const char *digest, const struct byi_const *c)
 
 /* --- reading ------------------------------------------------------------ */
 
-static uint32_t slot_of(const struct byi_side *side, const char *digest)
+static uint64_t hash_digest(const char *digest)
 {
-    uint64_t hash = byi_hash(0, digest, sizeof side->entries.at->head.digest);
-    uint32_t slot = (uint32_t)hash & (side->n_slots - 1);
+    return byi_hash(0, digest, sizeof((struct record *)0)->digest);
+}
 
-    while (side->slots[slot] &&
-           memcmp(side->entries.at[side->slots[slot] - 1].head.digest, digest,
-                  sizeof side->entries.at->head.digest) != 0)
-        slot = (slot + 1) & (side->n_slots - 1);
-    return slot;
+static const struct entry *find_entry(const struct byi_side *side,
+                                      const char *digest)
+{
+    BYI_INDEX_EACH (&side->by_digest, hash_digest(digest), i)
+        if (memcmp(side->entries.at[i].head.digest, digest,
+                   sizeof side->entries.at[i].head.digest) == 0)
+            return &side->entries.at[i];
+    return NULL;
 }
 
 /* The record at `at` is whole and says the size its dims have. */
@@ -180,12 +183,10 @@ enum byoc_status byi_side_open(const char *path, struct byi_arena *arena,
     BYI_TRY(byi_map_file(path, &s->map, &s->n, err));
     byi_arena_defer(arena, close_side, s);
     BYI_TRY(read_records(s, err));
-    s->n_slots = 16;
-    while (s->n_slots / 2 < s->entries.n)
-        s->n_slots *= 2;
-    s->slots = byi_arena_calloc(arena, s->n_slots, sizeof *s->slots);
+    s->by_digest.arena = arena;
     for (uint32_t i = 0; i < s->entries.n; i++)
-        s->slots[slot_of(s, s->entries.at[i].head.digest)] = i + 1;
+        byi_index_add(&s->by_digest, hash_digest(s->entries.at[i].head.digest),
+                      i);
     *side = s;
     return BYOC_OK;
 }
@@ -194,14 +195,12 @@ enum byoc_status byi_side_find(const struct byi_side *side, const char *digest,
                                bool *found, struct byi_const *c,
                                struct byoc_error *err)
 {
-    uint32_t index = side->slots[slot_of(side, digest)];
-    const struct entry *entry = NULL;
+    const struct entry *entry = find_entry(side, digest);
     char actual[17];
 
-    *found = index != 0;
+    *found = entry != NULL;
     if (!*found)
         return BYOC_OK;
-    entry = &side->entries.at[index - 1];
     digest_of(&entry->head, entry->data, actual);
     if (memcmp(actual, digest, 16) != 0)
         return byi_fail(err, BYOC_EPARSE,

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/base/index.h"
+
+#include <assert.h>
+
+#include "core/base/guard.h"
+
+enum { FIRST_SLOTS = 64 };
+
+static uint32_t fold(uint64_t hash)
+{
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
+static void put(struct byi_index *index, struct byi_index_slot slot)
+{
+    uint32_t i = slot.hash & (index->cap - 1);
+    while (index->slots[i].position)
+        i = (i + 1) & (index->cap - 1);
+    index->slots[i] = slot;
+}
+
+static void grow(struct byi_index *index)
+{
+    const struct byi_index old = *index;
+    index->cap = old.cap ? old.cap * 2 : FIRST_SLOTS;
+    assert(index->cap > old.cap);
+    index->slots = old.arena ? byi_arena_calloc(old.arena, index->cap,
+                                                sizeof *index->slots)
+                             : byi_own(index->cap, sizeof *index->slots, NULL);
+    for (uint32_t i = 0; i < old.cap; i++)
+        if (old.slots[i].position)
+            put(index, old.slots[i]);
+    if (!old.arena)
+        byi_vec_free(old.slots);
+}
+
+void byi_index_add(struct byi_index *index, uint64_t hash, uint32_t position)
+{
+    if (index->n >= index->cap / 2)
+        grow(index);
+    put(index, (struct byi_index_slot){fold(hash), position + 1});
+    index->n++;
+}
+
+uint32_t byi_index_next(const struct byi_index *index, uint64_t hash,
+                        uint32_t *at)
+{
+    const uint32_t h = fold(hash), mask = index->cap - 1;
+    if (index->cap == 0)
+        return UINT32_MAX;
+    uint32_t i = (*at == UINT32_MAX ? h : *at + 1) & mask;
+    while (index->slots[i].position && index->slots[i].hash != h)
+        i = (i + 1) & mask;
+    *at = i;
+    return index->slots[i].position ? index->slots[i].position - 1 : UINT32_MAX;
+}
+
+void byi_index_free(struct byi_index *index)
+{
+    if (!index->arena)
+        byi_vec_free(index->slots);
+    *index = (struct byi_index){.arena = index->arena};
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* index.h: a hash table from keys to positions in an array. The caller's array
+ * holds the keys; the index holds hashes and positions, and the caller compares
+ * keys. Open addressing with linear probing, at most half full. Entries are
+ * never removed, and nothing walks over an index, so that no result depends on
+ * the order of hashes.
+ *
+ *     BYI_INDEX_EACH(&index, hash, i)
+ *         if (strcmp(names[i], name) == 0)
+ *             return i;
+ *     byi_index_add(&index, hash, n_names);
+ */
+#ifndef BYI_INDEX_H
+#define BYI_INDEX_H
+
+#include "core/base/base.h"
+
+struct byi_index_slot {
+    uint32_t hash, position; /* position: 1 + the caller's, 0: empty */
+};
+
+/* Zeroed, it is empty. */
+struct byi_index {
+    struct byi_index_slot *slots;
+    uint32_t cap, n;         /* cap is a power of two */
+    struct byi_arena *arena; /* of the slots; NULL: the heap */
+};
+
+/* Add `position` under `hash`, also where the index has it. Ends in the guard
+ * of the call (guard.h) when memory runs out. */
+void byi_index_add(struct byi_index *index, uint64_t hash, uint32_t position);
+/* The next position under `hash`; *at is UINT32_MAX before the first. Returns
+ * UINT32_MAX at the end. Positions of other hashes may be among them. */
+uint32_t byi_index_next(const struct byi_index *index, uint64_t hash,
+                        uint32_t *at);
+/* Free the slots, if they are on the heap, and empty the index. */
+void byi_index_free(struct byi_index *index);
+
+#define BYI_INDEX_EACH(index, hash, i)                                         \
+    for (uint32_t i##_at = UINT32_MAX,                                         \
+                  i = byi_index_next(index, hash, &i##_at);                    \
+         i != UINT32_MAX; i = byi_index_next(index, hash, &i##_at))
+
+#endif
