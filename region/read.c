@@ -4,6 +4,7 @@
  * before their readers (so there are no cycles), and each step's type must be
  * what its operator's type rule gives.
  */
+#include "core/base/names.h"
 #include "region/graph.h"
 
 #include <cjson/cJSON.h>

@@ -3,6 +3,7 @@
  * checked where it is read, and every fault named by its path. What spans
  * several lines (types against rules, lifetimes) is plan_check.c's.
  */
+#include "core/base/names.h"
 #include "plan.h"
 
 #include <string.h>

@@ -358,20 +358,10 @@ enum byi_printable {
 void byi_printable_add(struct byi_text *out, const char *text, size_t n,
                        enum byi_printable how);
 
-/* --- names.c ------------------------------------------------------------ */
+/* --- nearest.c ---------------------------------------------------------- */
 
-/* Names, numbered as they come; all in one arena. Zero-initialise. */
-struct byi_name_table {
-    const char **at;
-    uint32_t n, n_slots;
-    uint32_t *slots; /* open addressing: 1 + name */
-};
-/* The number of a name, which is kept where it is new. */
-uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
-                         const char *name);
-
-/* nearest.c: the name that is at most two edits from `name`, the nearest of
- * them; NULL: none is. */
+/* The name that is nearest to `name`, at most two edits away (Levenshtein's
+ * distance); NULL when all are farther. */
 const char *byi_nearest(const char *name, const char *const *names, uint32_t n);
 
 /* --- place.c ------------------------------------------------------------ */

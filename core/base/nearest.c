@@ -7,10 +7,11 @@
 /* How many single-character edits apart two names are (Levenshtein). */
 static uint32_t distance(const char *a, const char *b)
 {
-    uint32_t row[40];
+    enum { MOST = 48 };
+    uint32_t row[MOST + 1];
     size_t na = strlen(a), nb = strlen(b);
-    if (na > 32 || nb > 32)
-        return 99;
+    if (na > MOST || nb > MOST)
+        return UINT32_MAX;
     for (uint32_t j = 0; j <= nb; j++)
         row[j] = j;
     for (uint32_t i = 1; i <= na; i++) {

@@ -264,47 +264,20 @@ static enum byoc_status use_literal(struct body *b)
     return made(b, &tok, byi_add_const(p->m, func(b), constant, NULL));
 }
 
-/* How many single-character edits apart two names are (Levenshtein), by the
- * row of the table that ends in b's k-th character. */
-static size_t edits(const char *a, size_t n, const char *b)
-{
-    enum { MOST = 48 };
-    size_t row[MOST + 1], m = strlen(b);
-
-    if (n > MOST || m > MOST)
-        return SIZE_MAX;
-    for (size_t k = 0; k <= m; k++)
-        row[k] = k;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t k = 1; k <= m; k++) {
-            size_t best = diagonal + (a[i - 1] != b[k - 1]);
-            diagonal = row[k];
-            best = row[k] + 1 < best ? row[k] + 1 : best;
-            row[k] = row[k - 1] + 1 < best ? row[k - 1] + 1 : best;
-        }
-    }
-    return row[m];
-}
-
 static enum byoc_status unknown_op(struct byi_parser *p,
                                    const struct byi_token *tok)
 {
-    const char *nearest = "nn.relu";
-    size_t best = 3;
+    const char *names[BYI_N_OPS];
+    uint32_t n = 0;
 
-    for (int id = BYI_OP_NONE + 1; id < BYI_N_OPS; id++) {
-        const char *name = byi_op((enum byi_op_id)id)->name;
-        size_t d = edits(tok->at, tok->n, name);
-        if (d < best) {
-            best = d;
-            nearest = name;
-        }
-    }
+    for (int id = BYI_OP_NONE + 1; id < BYI_N_OPS; id++)
+        names[n++] = byi_op((enum byi_op_id)id)->name;
+    const char *name =
+        byi_arena_printf(p->scratch, "%.*s", (int)tok->n, tok->at);
+    const char *nearest = byi_nearest(name, names, n);
     return byi_lex_fail(&p->lex, tok, p->err,
-                        "unknown operator '%.*s', expected one such as %s",
-                        tok->n > 60 ? 60 : (int)tok->n, tok->at, nearest);
+                        "unknown operator '%.60s', expected one such as %s",
+                        name, nearest ? nearest : "nn.relu");
 }
 
 static enum byoc_status start_op(struct body *b)

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* names.h: numbers for names, in the order in which they come. */
+#ifndef BYI_NAMES_H
+#define BYI_NAMES_H
+
+#include "core/base/index.h"
+
+/* Zeroed, it is empty. Everything is in one arena. */
+struct byi_name_table {
+    const char **at;
+    uint32_t n, cap;
+    struct byi_index index;
+};
+
+/* The number of `name`; a new name gets the next one, and is copied. */
+uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
+                         const char *name);
+
+#endif
