@@ -4,6 +4,7 @@
 
 #include "groups.h"
 
+#include "core/base/futex.h"
 #include "core/ops/layout.h"
 
 #include <malloc.h>
@@ -446,7 +447,8 @@ void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c)
 
 /* --- threads -------------------------------------------------------------- */
 
-enum { THREADS = 4, ROUNDS = 60 };
+/* Short runs hardly overlap while threads wake up: go on for a while. */
+enum { THREADS = 4, MIN_ROUNDS = 60, MIN_MS = 60 };
 
 struct runner {
     struct byi_kit *kit;
@@ -486,7 +488,9 @@ static void *run_along(void *arg)
                                        .inputs = views,
                                        .outputs = views + n_in};
     pthread_barrier_wait(r->begin);
-    for (int round = 0; round < ROUNDS && !*r->wrong; round++) {
+    const uint64_t end = byi_now_ns() + MIN_MS * UINT64_C(1000000);
+    for (int round = 0;
+         (round < MIN_ROUNDS || byi_now_ns() < end) && !*r->wrong; round++) {
         for (uint32_t i = 0; i < n_out; i++)
             memset(out[i].data, 0x7f, byi_tensor_bytes(&out[i]));
         struct byoc_fail *fail = b->run(host, r->s->compiled, r->state, &args);
