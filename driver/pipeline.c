@@ -241,18 +241,37 @@ static bool ends_in(const char *path, const char *suffix)
     return n >= k && strcmp(path + n - k, suffix) == 0;
 }
 
-static enum byoc_status import_text(const char *path, struct byi_module **m,
-                                    struct byoc_error *err)
+/* A model: a file, or bytes that stand for it. */
+struct given {
+    const char *path;
+    const void *data; /* NULL: in the file */
+    uint64_t bytes;
+};
+
+static enum byoc_status parse_text(const char *path, const void *text, size_t n,
+                                   struct byi_module **m,
+                                   struct byoc_error *err)
 {
-    const void *text;
-    size_t n;
-    BYI_TRY(byi_map_file(path, &text, &n, err));
     struct byi_text side = {0};
     byi_text_add(&side, path, strlen(path) - strlen(".ir"));
     byi_text_addf(&side, ".consts");
     enum byoc_status status =
         byi_parse_module(text ? text : "", n, path, side.at, m, err);
     byi_text_free(&side);
+    return status;
+}
+
+static enum byoc_status import_text(const struct given *given,
+                                    struct byi_module **m,
+                                    struct byoc_error *err)
+{
+    const void *text;
+    size_t n;
+    if (given->data)
+        return parse_text(given->path, given->data, (size_t)given->bytes, m,
+                          err);
+    BYI_TRY(byi_map_file(given->path, &text, &n, err));
+    const enum byoc_status status = parse_text(given->path, text, n, m, err);
     byi_unmap(text, n);
     return status;
 }
@@ -278,7 +297,7 @@ static void name_operators(struct byi_module *m)
     }
 }
 
-static enum byoc_status read_model(const char *path,
+static enum byoc_status read_model(const struct given *given,
                                    const struct byoc_compile_params *params,
                                    struct byi_module **m,
                                    struct byoc_error *err)
@@ -286,27 +305,29 @@ static enum byoc_status read_model(const char *path,
     const struct byi_onnx_params onnx = {.dims = params->dims,
                                          .shapes = params->shapes,
                                          .values = params->values,
-                                         .eval = eval};
-    if (ends_in(path, ".ir")) {
+                                         .eval = eval,
+                                         .data = given->data,
+                                         .bytes = given->bytes};
+    if (ends_in(given->path, ".ir")) {
         if ((params->dims && *params->dims) ||
             (params->shapes && *params->shapes) ||
             (params->values && *params->values))
             return byi_fail(err, BYOC_EINVAL,
                             "%s: dims, shapes and values are fixed when ONNX "
                             "is imported; write them into the text",
-                            path);
-        return import_text(path, m, err);
+                            given->path);
+        return import_text(given, m, err);
     }
-    return byi_onnx_import(path, &onnx, m, err);
+    return byi_onnx_import(given->path, &onnx, m, err);
 }
 
-static enum byoc_status import(const char *path,
+static enum byoc_status import(const struct given *given,
                                const struct byoc_compile_params *params,
                                struct byi_module **m, struct byoc_error *err)
 {
-    BYI_TRY(read_model(path, params, m, err));
+    BYI_TRY(read_model(given, params, m, err));
     enum byoc_status status = byi_entry_set(
-        *m, params->function ? params->function : "main", path, err);
+        *m, params->function ? params->function : "main", given->path, err);
     if (status != BYOC_OK)
         byi_module_free(m);
     return status;
@@ -560,7 +581,8 @@ enum byoc_status byi_compile_params_read(
 
 /* --- the public side ------------------------------------------------------ */
 
-static enum byoc_status compile(struct byoc_compiled *c, const char *path,
+static enum byoc_status compile(struct byoc_compiled *c,
+                                const struct given *given,
                                 const struct byoc_compile_params *params,
                                 struct byoc_error *err)
 {
@@ -571,7 +593,7 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
     BYI_TRY(check_percent("require-offload-nodes",
                           params->require_offload_nodes, err));
     BYI_TRY(list_passes(c, params, err));
-    BYI_TRY(import(path, params, &c->m, err));
+    BYI_TRY(import(given, params, &c->m, err));
     if (!params->passes && !params->stop_after)
         name_operators(c->m);
     BYI_TRY(check_named(c->m, "exclude", params->exclude, err));
@@ -579,7 +601,7 @@ static enum byoc_status compile(struct byoc_compiled *c, const char *path,
     BYI_TRY(byi_find_vendors(&c->found, c->arena, params, err));
     BYI_TRY(byi_find_warm(&c->found, c->m, params->warm, c->arena, err));
     BYI_TRY(set_partition_by(c, params, err));
-    BYI_TRY(open_ledger(c, path, params, err));
+    BYI_TRY(open_ledger(c, given->path, params, err));
     BYI_TRY(with_context(c, params, run_passes, NULL, err));
     if (!params->stop_after && !params->passes)
         BYI_TRY(write_output(c, params, err));
@@ -594,7 +616,7 @@ struct fallen {
 };
 
 struct compiling {
-    const char *path;
+    const struct given *given;
     const struct byoc_compile_params *params;
     struct fallen fallen;
     struct byoc_compiled *c;
@@ -658,23 +680,23 @@ static enum byoc_status compile_all(void *arg, struct byoc_error *err)
     struct compiling *x = arg;
     x->fallen.arena = byi_arena_new();
     x->c = new_compiled(x->params, &x->fallen);
-    enum byoc_status status = compile(x->c, x->path, x->params, err);
+    enum byoc_status status = compile(x->c, x->given, x->params, err);
     while (add_fallen(&x->fallen, x->c)) { /* at most once for each vendor */
         byoc_compiled_free(&x->c);
         x->c = new_compiled(x->params, &x->fallen);
-        status = compile(x->c, x->path, x->params, err);
+        status = compile(x->c, x->given, x->params, err);
     }
     warn_fallen(&x->fallen, x->c);
     return status;
 }
 
-enum byoc_status byoc_compile(const char *path,
-                              const struct byoc_compile_params *params,
-                              struct byoc_compiled **compiled,
-                              struct byoc_error *err)
+static enum byoc_status compile_given(const struct given *given,
+                                      const struct byoc_compile_params *params,
+                                      struct byoc_compiled **compiled,
+                                      struct byoc_error *err)
 {
     struct byoc_compile_params all;
-    struct compiling x = {.path = path, .params = &all};
+    struct compiling x = {.given = given, .params = &all};
     struct byi_guard guard;
     *compiled = NULL;
     BYI_TRY(byi_compile_params_read(&all, params, err));
@@ -686,4 +708,24 @@ enum byoc_status byoc_compile(const char *path,
     byi_arena_free(&x.fallen.arena);
     byi_guard_leave(&guard);
     return status;
+}
+
+enum byoc_status byoc_compile(const char *path,
+                              const struct byoc_compile_params *params,
+                              struct byoc_compiled **compiled,
+                              struct byoc_error *err)
+{
+    const struct given given = {.path = path};
+    return compile_given(&given, params, compiled, err);
+}
+
+enum byoc_status byoc_compile_memory(const void *data, uint64_t bytes,
+                                     const char *name,
+                                     const struct byoc_compile_params *params,
+                                     struct byoc_compiled **compiled,
+                                     struct byoc_error *err)
+{
+    const struct given given = {
+        .path = name, .data = data ? data : "", .bytes = data ? bytes : 0};
+    return compile_given(&given, params, compiled, err);
 }

@@ -397,7 +397,12 @@ static enum byoc_status check_model(struct byi_import *o)
 
 static enum byoc_status import(struct byi_import *o, const char *path)
 {
-    BYI_TRY(byi_onnx_open(path, o->m->arena, o->file, &o->err));
+    const struct byi_onnx_params *p = o->params;
+    if (p->data)
+        BYI_TRY(byi_onnx_open_memory(p->data, p->bytes, path, o->m->arena,
+                                     o->file, &o->err));
+    else
+        BYI_TRY(byi_onnx_open(path, o->m->arena, o->file, &o->err));
     struct byi_scope scope = {.graph = o->file->model->graph,
                               .raw = o->file->raw.at};
     o->scope = &scope;

@@ -41,6 +41,11 @@ struct byi_onnx_file {
 enum byoc_status byi_onnx_open(const char *path, struct byi_arena *arena,
                                struct byi_onnx_file *file,
                                struct byoc_error *err);
+/* The same of a model in memory, which is copied. */
+enum byoc_status byi_onnx_open_memory(const void *data, uint64_t bytes,
+                                      const char *path, struct byi_arena *arena,
+                                      struct byi_onnx_file *file,
+                                      struct byoc_error *err);
 void byi_onnx_close(struct byi_onnx_file *file);
 
 /* Unpack an AttributeProto from an unknown field of n bytes, which start with

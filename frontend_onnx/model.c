@@ -181,22 +181,19 @@ static const char *folder_of(const char *path, struct byi_arena *arena)
     return realpath(folder, resolved) ? byi_arena_str(arena, resolved) : NULL;
 }
 
-enum byoc_status byi_onnx_open(const char *path, struct byi_arena *arena,
-                               struct byi_onnx_file *file,
-                               struct byoc_error *err)
+/* Unpack n bytes that live as long as file->arena. */
+static enum byoc_status open_bytes(const char *path, const uint8_t *data,
+                                   size_t n, struct byi_onnx_file *file,
+                                   struct byoc_error *err)
 {
-    const uint8_t *data = NULL;
-    size_t n = 0;
     struct byi_text small = {0};
 
-    *file = (struct byi_onnx_file){.arena = arena};
-    BYI_TRY(byi_onnx_map(path, arena, &data, &n, err));
     if (!n)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: found an empty file, expected an ONNX model",
                         path);
     BYI_TRY(byi_wire_check(data, n, &onnx__model_proto__descriptor, path, err));
-    file->folder = folder_of(path, arena);
+    file->folder = folder_of(path, file->arena);
     cut_model(data, n, &small, file);
     file->model = (Onnx__ModelProto *)unpack(&onnx__model_proto__descriptor,
                                              small.at, small.n);
@@ -210,6 +207,38 @@ enum byoc_status byi_onnx_open(const char *path, struct byi_arena *arena,
         return byi_fail(err, BYOC_EPARSE, "%s: not an ONNX model: it has no %s",
                         path, file->model->graph ? "ir_version" : "graph");
     assert(file->model->graph->n_initializer == file->raw.n);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_onnx_open(const char *path, struct byi_arena *arena,
+                               struct byi_onnx_file *file,
+                               struct byoc_error *err)
+{
+    const uint8_t *data = NULL;
+    size_t n = 0;
+
+    *file = (struct byi_onnx_file){.arena = arena};
+    BYI_TRY(byi_onnx_map(path, arena, &data, &n, err));
+    return open_bytes(path, data, n, file, err);
+}
+
+enum byoc_status byi_onnx_open_memory(const void *data, uint64_t bytes,
+                                      const char *path, struct byi_arena *arena,
+                                      struct byi_onnx_file *file,
+                                      struct byoc_error *err)
+{
+    void *copy = byi_acquire(bytes);
+
+    *file = (struct byi_onnx_file){.arena = arena};
+    if (!copy)
+        return byi_fail(err, BYOC_ENOMEM, "%s: no memory for %llu bytes", path,
+                        (unsigned long long)bytes);
+    byi_arena_defer(arena, byi_release, copy);
+    if (bytes)
+        memcpy(copy, data, (size_t)bytes);
+    BYI_TRY(open_bytes(path, copy, (size_t)bytes, file, err));
+    if (!strchr(path, '/')) /* the current folder is nobody's choice */
+        file->folder = NULL;
     return BYOC_OK;
 }
 

@@ -16,6 +16,10 @@ struct byi_onnx_params {
     /* Evaluates calls on small constants: exporters compute shapes, axes and
      * sizes with such graphs. NULL: the importer may refuse these models. */
     byi_eval_fn eval;
+    /* Not NULL: the model, of so many bytes, instead of what the file at `path`
+     * has; the path still says its name and folder. Copied. */
+    const void *data;
+    uint64_t bytes;
 };
 
 /* Read the model at `path` into a module with one function @main: parameters

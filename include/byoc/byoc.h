@@ -160,6 +160,15 @@ struct byoc_compiled; /* a partitioned model with its plan, not yet a file */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_compile(
     const char *path, const struct byoc_compile_params *params,
     struct byoc_compiled **compiled, struct byoc_error *err);
+/* Compile the model in `data`, as if it were the content of a file called
+ * `name`: a name that ends in ".ir" is a text, any other ONNX; messages and the
+ * ledger say it; tensors that the model keeps in other files are looked for in
+ * its folder, and refused when it has none ("model.onnx"). `data` is not needed
+ * after the call. Errors: as byoc_compile. */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_compile_memory(
+    const void *data, uint64_t bytes, const char *name,
+    const struct byoc_compile_params *params, struct byoc_compiled **compiled,
+    struct byoc_error *err);
 BYOC_API void byoc_compiled_free(struct byoc_compiled **compiled);
 
 /* Write the artifact: a shared library. Written aside, then renamed: `path`
