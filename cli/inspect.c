@@ -45,6 +45,26 @@ static void print_ios(const cJSON *manifest, const char *key)
     }
 }
 
+/* What the model's file said of itself: the first line of each value. */
+static void print_metadata(const cJSON *manifest)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item,
+                       cJSON_GetObjectItemCaseSensitive(manifest, "metadata"))
+    {
+        struct byi_text line = {0};
+        const char *value = text(item, "value");
+        const size_t n = strcspn(value, "\n");
+        byi_text_addf(&line, "%s = %.*s%s", text(item, "key"), (int)n, value,
+                      value[n] ? " ..." : "");
+        struct byi_text shown = {0};
+        byi_printable_add(&shown, line.at, line.n, BYI_PRINTABLE_LINE);
+        printf("metadata  %s\n", shown.at);
+        byi_text_free(&shown);
+        byi_text_free(&line);
+    }
+}
+
 /* The fused kernels, by the plan's list. */
 static void print_kernels(const struct byi_image *image, const cJSON *manifest)
 {
@@ -91,6 +111,7 @@ static int print_artifact(const struct byi_artifact *a, const char *path,
            text(m, "byoc"));
     print_ios(m, "inputs");
     print_ios(m, "outputs");
+    print_metadata(m);
     cJSON_ArrayForEach(vendor, cJSON_GetObjectItem(m, "vendors"))
         printf("vendor    %s %s (%s)\n", text(vendor, "name"),
                text(vendor, "version"), text(vendor, "compat"));

@@ -128,6 +128,20 @@ static void print_warm(struct writer *w, const struct byi_warm *warm)
     byi_text_addf(w->json, "],\n");
 }
 
+/* What the model's file says of itself. */
+static void print_metadata(struct writer *w)
+{
+    byi_text_addf(w->json, "\"metadata\": [");
+    for (uint32_t i = 0; i < w->m->n_metadata; i++) {
+        byi_text_addf(w->json, "%s\n  {\"key\": ", i ? "," : "");
+        byi_json_quote(w->json, w->m->metadata[i].key);
+        byi_text_addf(w->json, ", \"value\": ");
+        byi_json_quote(w->json, w->m->metadata[i].value);
+        byi_text_addf(w->json, "}");
+    }
+    byi_text_addf(w->json, "],\n");
+}
+
 static void hash_text(const void *data, size_t n, char hex[65])
 {
     struct byi_sha256 s;
@@ -190,6 +204,8 @@ enum byoc_status byi_manifest_write(const struct byi_module *m,
     print_vendors(&w, what);
     if (what->warm.n)
         print_warm(&w, &what->warm);
+    if (m->n_metadata)
+        print_metadata(&w);
     if (image->source)
         print_kernels(&w, image);
     if (what->hashes)

@@ -119,7 +119,8 @@ static bool fits_tried(const struct byoc_compiled *c,
                                   ? strcmp(p->plugins, c->tried_plugins) == 0
                                   : p->plugins == c->tried_plugins;
     return c->tried && same_plugins && p->threads == c->tried_threads &&
-           !p->native_only;
+           !p->native_only && !p->allocate && !p->memory_bytes &&
+           p->runners <= 1;
 }
 
 enum byoc_status byoc_compiled_load(struct byoc_compiled *c,

@@ -403,6 +403,7 @@ static enum byoc_status import(struct byi_import *o, const char *path)
                                      o->file, &o->err));
     else
         BYI_TRY(byi_onnx_open(path, o->m->arena, o->file, &o->err));
+    byi_onnx_metadata(o->file->model, o->m);
     struct byi_scope scope = {.graph = o->file->model->graph,
                               .raw = o->file->raw.at};
     o->scope = &scope;

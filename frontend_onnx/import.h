@@ -46,6 +46,8 @@ enum byoc_status byi_onnx_open_memory(const void *data, uint64_t bytes,
                                       const char *path, struct byi_arena *arena,
                                       struct byi_onnx_file *file,
                                       struct byoc_error *err);
+/* metadata.c: what the model says of itself, into the module. */
+void byi_onnx_metadata(const Onnx__ModelProto *model, struct byi_module *m);
 void byi_onnx_close(struct byi_onnx_file *file);
 
 /* Unpack an AttributeProto from an unknown field of n bytes, which start with

@@ -258,13 +258,13 @@ static enum byoc_status read_artifact(struct file *f, struct byi_artifact *a)
     return BYOC_OK;
 }
 
-static enum byoc_status open_file(const char *path, bool unsummed,
-                                  struct byi_artifact *a,
+static enum byoc_status open_file(const char *path, const char *name,
+                                  bool unsummed, struct byi_artifact *a,
                                   struct byoc_error *err)
 {
     struct byoc_error local;
     struct file f = {
-        .elf = {.path = path, .what = "an artifact of byoc compile"},
+        .elf = {.path = name, .what = "an artifact of byoc compile"},
         .unsummed = unsummed,
         .err = err ? err : &local};
     size_t n;
@@ -285,14 +285,21 @@ enum byoc_status byoc_internal_artifact_open(const char *path,
                                              struct byi_artifact *a,
                                              struct byoc_error *err)
 {
-    return open_file(path, false, a, err);
+    return open_file(path, path, false, a, err);
+}
+
+enum byoc_status byi_artifact_open(const char *path, const char *name,
+                                   struct byi_artifact *a,
+                                   struct byoc_error *err)
+{
+    return open_file(path, name, false, a, err);
 }
 
 enum byoc_status byoc_internal_artifact_unsummed(const char *path,
                                                  struct byi_artifact *a,
                                                  struct byoc_error *err)
 {
-    return open_file(path, true, a, err);
+    return open_file(path, path, true, a, err);
 }
 
 void byoc_internal_artifact_close(struct byi_artifact *a)

@@ -147,11 +147,11 @@ enum byoc_status byi_exec_need(struct byoc_state *s, uint64_t bytes,
 {
     if (bytes <= s->scratch_bytes)
         return BYOC_OK;
-    void *fresh = byi_acquire(bytes);
+    void *fresh = byi_memory_take(s->model->memory, bytes);
     if (!fresh)
         return byi_fail(err, BYOC_ENOMEM, "no memory for %llu bytes of scratch",
                         (unsigned long long)bytes);
-    byi_release(s->scratch);
+    byi_memory_give(s->model->memory, s->scratch);
     s->scratch = fresh;
     s->scratch_bytes = bytes;
     return BYOC_OK;
@@ -377,7 +377,8 @@ static void end_step(struct byoc_state *s, const struct byi_plan_func *f,
                      struct byi_frame *fr)
 {
     const struct byi_step *step = &f->steps[fr->at++];
-    for (uint32_t i = 0; s->watch && !fr->up && i < step->n_out; i++)
+    for (uint32_t i = 0; s->watch && !s->choosing && !fr->up && i < step->n_out;
+         i++)
         if (!byi_value_is_object(&f->values[step->out[i]]))
             s->watch(s->watch_ctx, step->name, step->sources,
                      &fr->t[step->out[i]]);
@@ -432,7 +433,9 @@ static enum byoc_status run_all(void *arg, struct byoc_error *err)
             return byi_fail(err, BYOC_ECANCELLED,
                             "cancelled in @%s, after %u of %u steps", f->name,
                             fr->at, f->n_steps);
-        if (fr->at < f->n_steps)
+        if (fr->at < f->n_steps && s->choosing && !fr->up && !s->needed[fr->at])
+            end_step(s, f, fr);
+        else if (fr->at < f->n_steps)
             BYI_TRY(run_step(s, f, fr, err));
         else if (fr->up)
             BYI_TRY(leave(s, f, err));

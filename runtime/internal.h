@@ -7,6 +7,8 @@
 
 #include "core/base/base.h"
 
+#include <stdatomic.h>
+
 #define BYI_ARTIFACT_VERSION 1
 #define BYI_PLAN_VERSION 1
 
@@ -177,6 +179,10 @@ struct byi_artifact {
 BYOC_API enum byoc_status byoc_internal_artifact_open(const char *path,
                                                       struct byi_artifact *a,
                                                       struct byoc_error *err);
+/* The same of a file that messages call by another name. */
+enum byoc_status byi_artifact_open(const char *path, const char *name,
+                                   struct byi_artifact *a,
+                                   struct byoc_error *err);
 BYOC_API void byoc_internal_artifact_close(struct byi_artifact *a);
 /* Hold every section, weights included, against the manifest's hashes. */
 BYOC_API enum byoc_status byoc_internal_artifact_verify(
@@ -221,8 +227,11 @@ BYOC_API enum byoc_status byoc_internal_library_find(const char *path,
 /* The same of a library whose file is in memory, which nobody else can name. */
 struct byi_memory_library {
     void *handle; /* NULL: not open */
-    int fd;
+    int fd;       /* of its file; -1: the library has a path of its own */
 };
+/* A file without a name, readable by this user only. Errors: BYOC_ENOMEM. */
+enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
+                                 struct byoc_error *err);
 BYOC_API enum byoc_status byoc_internal_library_map(
     const void *data, size_t n, struct byi_memory_library *library,
     struct byoc_error *err);
@@ -250,6 +259,25 @@ void byi_log(const struct byi_log *log, enum byoc_severity severity,
 void byi_log_line(const struct byi_log *log, enum byoc_severity severity,
                   const char *line);
 
+/* --- memory.c ------------------------------------------------------------- */
+
+/* Where the large memory of a model comes from, and how much it may be. */
+struct byi_memory {
+    void *(*allocate)(void *ctx, uint64_t bytes, uint64_t alignment);
+    void (*release)(void *ctx, void *memory, uint64_t bytes);
+    void *ctx; /* of these two; NULL: byi_acquire, byi_release */
+    uint64_t limit;
+    _Atomic uint64_t held, peak; /* bytes */
+};
+struct byi_memory *byi_memory_new(const struct byoc_load_params *params);
+void byi_memory_free(struct byi_memory **memory);
+/* BYI_ALIGN-aligned; NULL when there is none, or the limit is reached. Memory
+ * NULL: without a limit or an allocator. Threads: safe. */
+void *byi_memory_take(struct byi_memory *memory, uint64_t bytes);
+/* Give it back; how many bytes it was. NULL is fine. */
+uint64_t byi_memory_give(struct byi_memory *memory, void *at);
+struct byi_memory *byi_memory_of(const struct byoc_model *model);
+
 /* --- plugin.c ------------------------------------------------------------- */
 
 struct byi_library;
@@ -262,7 +290,8 @@ struct byi_plugin {
                               compiler side to set                       */
     uint32_t threads;
     struct byi_log log;
-    _Atomic uint64_t held; /* bytes that it acquired and has not released */
+    struct byi_memory *memory; /* of the model it is for, or NULL */
+    _Atomic uint64_t held;     /* bytes that it acquired and has not released */
     struct byi_plugin *next;
 };
 /* Load one plug-in by absolute path; RTLD_NOW | RTLD_LOCAL; checks version,

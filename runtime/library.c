@@ -94,6 +94,20 @@ static bool write_all(int fd, const char *data, size_t n)
     return true;
 }
 
+enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
+                                 struct byoc_error *err)
+{
+    *fd = memfd_create("byoc", MFD_CLOEXEC);
+    if (*fd >= 0 && fchmod(*fd, 0600) == 0 && write_all(*fd, data, n))
+        return BYOC_OK;
+    const int why = errno;
+    if (*fd >= 0)
+        close(*fd);
+    return byi_fail(err, BYOC_ENOMEM,
+                    "no memory for a library of %zu bytes: %s", n,
+                    strerror(why));
+}
+
 /* The loader knows libraries by their paths: the descriptor stays open as long
  * as this one is, so that no other gets its path. */
 enum byoc_status byoc_internal_library_map(const void *data, size_t n,
@@ -101,15 +115,8 @@ enum byoc_status byoc_internal_library_map(const void *data, size_t n,
                                            struct byoc_error *err)
 {
     char path[40];
-    *library = (struct byi_memory_library){
-        .fd = memfd_create("byoc-unit", MFD_CLOEXEC)};
-    if (library->fd < 0 || !write_all(library->fd, data, n)) {
-        const int why = errno;
-        if (library->fd >= 0)
-            close(library->fd);
-        return byi_fail(err, BYOC_EIO, "no memory to load code in: %s",
-                        strerror(why));
-    }
+    *library = (struct byi_memory_library){0};
+    BYI_TRY(byi_memory_file(data, n, &library->fd, err));
     snprintf(path, sizeof path, "/proc/self/fd/%d", library->fd);
     library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library->handle)
@@ -134,7 +141,8 @@ void byoc_internal_library_unmap(struct byi_memory_library *library)
     if (!library->handle)
         return;
     dlclose(library->handle);
-    close(library->fd);
+    if (library->fd >= 0)
+        close(library->fd);
     *library = (struct byi_memory_library){0};
 }
 

@@ -14,6 +14,7 @@ enum {
     MAX_IO = 1 << 20,
     MAX_VENDORS = 256,
     MAX_WARM = 1024,
+    MAX_METADATA = 65536,
     MAX_WARM_DIMS = 64
 };
 
@@ -92,6 +93,29 @@ static enum byoc_status read_vendors(struct reader *r,
         BYI_TRY(get_string(r, &item, "name", &v->name));
         BYI_TRY(get_string(r, &item, "version", &v->version));
         BYI_TRY(get_string(r, &item, "compat", &v->compat));
+    }
+    return BYOC_OK;
+}
+
+/* [{"key": "producer_name", "value": "pytorch"}] */
+static enum byoc_status read_metadata(struct reader *r,
+                                      const struct byi_json *root,
+                                      struct byi_facts *facts)
+{
+    static const char *const keys[] = {"key", "value"};
+    struct byi_json array, item = {0};
+    BYI_TRY(byi_json_opt(root, "metadata", &array, r->err));
+    if (!array.at)
+        return BYOC_OK;
+    BYI_TRY(byi_json_array(root, "metadata", MAX_METADATA, &array,
+                           &facts->n_metadata, r->err));
+    facts->metadata = byi_arena_calloc(r->arena, facts->n_metadata + 1u,
+                                       sizeof *facts->metadata);
+    for (uint32_t i = 0; byi_json_next(&array, &item, i); i++) {
+        struct byoc_metadata *m = &facts->metadata[i];
+        BYI_TRY(byi_json_only(&item, keys, BYI_COUNT(keys), r->err));
+        BYI_TRY(get_string(r, &item, "key", &m->key));
+        BYI_TRY(get_string(r, &item, "value", &m->value));
     }
     return BYOC_OK;
 }
@@ -186,8 +210,9 @@ static enum byoc_status read_root(struct reader *r, const struct byi_json *root,
                                   struct byi_facts *facts)
 {
     static const char *const keys[] = {
-        "format",  "version", "byoc", "name",    "isa",    "inputs",
-        "outputs", "vendors", "warm", "kernels", "hashes", "symbol"};
+        "format", "version", "byoc",    "name", "isa",
+        "inputs", "outputs", "vendors", "warm", "kernels",
+        "hashes", "symbol",  "metadata"};
     BYI_TRY(check_version(r, root)); /* before keys of later versions */
     BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
     BYI_TRY(get_string(r, root, "byoc", &facts->byoc));
@@ -199,6 +224,7 @@ static enum byoc_status read_root(struct reader *r, const struct byi_json *root,
     BYI_TRY(read_ios(r, root, "outputs", &facts->outputs, &facts->n_outputs));
     BYI_TRY(read_vendors(r, root, facts));
     BYI_TRY(read_warm(r, root, &facts->warm));
+    BYI_TRY(read_metadata(r, root, facts));
     return read_hashes(r, root, facts);
 }
 

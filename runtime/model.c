@@ -5,11 +5,8 @@
  */
 #include "plan.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "core/base/descriptor.h"
 #include "core/base/guard.h"
@@ -140,6 +137,8 @@ static enum byoc_status set_signature(struct byoc_model *model,
                          "output", err));
     model->inputs = make_ios(model->arena, facts->inputs, facts->n_inputs);
     model->outputs = make_ios(model->arena, facts->outputs, facts->n_outputs);
+    model->metadata = facts->metadata;
+    model->n_metadata = facts->n_metadata;
     return BYOC_OK;
 }
 
@@ -188,7 +187,7 @@ static enum byoc_status align_consts(struct byoc_model *model,
         need = at;
         if (pass == 1 || need == 0)
             break;
-        model->copied = byi_acquire(need);
+        model->copied = byi_memory_take(model->memory, need);
         if (!model->copied)
             return byi_fail(err, BYOC_ENOMEM,
                             "no memory for %llu bytes of constants",
@@ -246,6 +245,7 @@ static enum byoc_status open_vendor(struct byoc_model *model,
                                       plugin, err));
     struct byi_plugin *p = *plugin;
     p->log = model->log;
+    p->memory = model->memory;
     const struct byi_fact_vendor *fact = find_fact(facts, name);
     enum byoc_status status = BYOC_OK;
     if (!fact)
@@ -498,6 +498,10 @@ static enum byoc_status init_model(void *arg, struct byoc_error *err)
     byi_log_init(&model->log, o->params);
     model->arena = byi_arena_new();
     byi_text_add(&model->warnings, "", 0);
+    model->memory = byi_memory_new(o->params);
+    model->runners = byi_runners_new(o->params->runners);
+    if (!model->memory || !model->runners)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for a model");
     BYI_TRY(byi_threads_decide(o->params->threads, &model->threads,
                                model->threads_why, sizeof model->threads_why,
                                err));
@@ -560,133 +564,13 @@ enum byoc_status byoc_internal_model_open(const struct byi_image *image,
     return status;
 }
 
-/* Have the loader map the artifact, and hold what its descriptor says against
- * what the file said. The weights are then the mapped ones, shared with every
- * process that loads the same file. */
-static enum byoc_status map_artifact(const char *path, struct byi_artifact *a,
-                                     void **library, struct byoc_error *err)
-{
-    char real[PATH_MAX];
-    struct byi_facts facts;
-    BYI_BORDER(err);
-    if (!realpath(path, real))
-        return byi_fail(err, BYOC_EIO, "%s: no such file", path);
-    struct byi_arena *arena = byi_arena_new();
-    enum byoc_status status = byi_manifest_read(
-        a->image.manifest, a->image.manifest_bytes, arena, &facts, err);
-    if (status == BYOC_OK)
-        status = byi_library_open(real, library, err);
-    const struct byi_descriptor *d =
-        status == BYOC_OK ? byi_library_symbol(*library, facts.symbol) : NULL;
-    if (status == BYOC_OK && (!d || memcmp(d, a->descriptor, sizeof *d) != 0))
-        status = byi_fail(err, BYOC_EPARSE,
-                          "%s: its symbol %.60s does not describe its "
-                          "sections; was it edited?",
-                          path, facts.symbol);
-    if (status == BYOC_OK && a->image.weights_bytes > 0)
-        a->image.weights = (const char *)d + d->weights;
-    if (status == BYOC_OK && a->code_bytes > 0) {
-        a->image.code = (const void *)((const char *)d + a->code);
-        a->image.code_bytes = a->code_bytes;
-    }
-    if (status == BYOC_OK && a->units_bytes > 0) {
-        a->image.units = (const void *)((const char *)d + a->units);
-        a->image.units_bytes = a->units_bytes;
-    }
-    if (status == BYOC_OK && a->text_bytes > 0) {
-        a->image.text = (const char *)d + a->text;
-        a->image.text_bytes = a->text_bytes;
-    }
-    byi_arena_free(&arena);
-    return status;
-}
-
-enum byoc_status byoc_internal_code_open(const char *path,
-                                         struct byi_code_library *code,
-                                         struct byoc_error *err)
-{
-    *code = (struct byi_code_library){0};
-    BYI_TRY(byoc_internal_artifact_open(path, &code->artifact, err));
-    enum byoc_status status =
-        map_artifact(path, &code->artifact, &code->library, err);
-    if (status != BYOC_OK)
-        byoc_internal_code_close(code);
-    return status;
-}
-
-void byoc_internal_code_close(struct byi_code_library *code)
-{
-    byi_library_close(code->library);
-    if (code->artifact.map)
-        byoc_internal_artifact_close(&code->artifact);
-    *code = (struct byi_code_library){0};
-}
-
-/* Let go of the pages that hold `t` alone; the file has them. */
-static void let_go(const struct byi_tensor *t)
-{
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t from = ((uintptr_t)t->data + page - 1) / page * page;
-    const uintptr_t to =
-        ((uintptr_t)t->data + byi_tensor_bytes(t)) / page * page;
-    if (from < to)
-        madvise((void *)from, to - from, MADV_DONTNEED);
-}
-
-/* Constants in the mapped file whose vendors have copies of their own. */
-static void drop_consts(const struct byoc_model *m)
-{
-    const char *weights = m->artifact.image.weights;
-    const uint64_t bytes = m->artifact.image.weights_bytes;
-    for (uint32_t i = 0; i < m->plan->n_parts; i++) {
-        const struct byi_plan_part *part = &m->plan->parts[i];
-        const struct byi_plugin *plugin = m->own.regions[i].plugin;
-        if (!plugin || !(plugin->backend->flags & BYOC_BACKEND_COPIES_CONSTS))
-            continue;
-        for (uint32_t k = 0; k < part->n_consts; k++) {
-            const struct byi_tensor *t = &m->plan->consts[part->consts[k]].view;
-            const char *at = t->data;
-            if (at >= weights && at < weights + bytes)
-                let_go(t);
-        }
-    }
-}
-
-enum byoc_status byoc_model_load(const char *path,
-                                 const struct byoc_load_params *params,
-                                 struct byoc_model **model,
-                                 struct byoc_error *err)
-{
-    struct byoc_load_params load;
-    struct byi_artifact a;
-    void *library = NULL;
-    *model = NULL;
-    BYI_TRY(byi_load_params_read(&load, params, err));
-    BYI_TRY(byoc_internal_artifact_open(path, &a, err));
-    enum byoc_status status = BYOC_OK;
-    if (load.verify && byoc_internal_artifact_verify(&a, err) != BYOC_OK)
-        status = byi_prefix(err, "%s", path);
-    if (status == BYOC_OK)
-        status = map_artifact(path, &a, &library, err);
-    if (status == BYOC_OK)
-        status = byoc_internal_model_open(&a.image, &load, model, err);
-    if (status != BYOC_OK) {
-        byi_library_close(library);
-        byoc_internal_artifact_close(&a);
-        return status;
-    }
-    (*model)->artifact = a;
-    (*model)->library = library;
-    drop_consts(*model);
-    return BYOC_OK;
-}
-
 void byoc_model_free(struct byoc_model **model)
 {
     struct byoc_model *m = *model;
     *model = NULL;
     if (!m)
         return;
+    byi_runners_free(&m->runners);
     byi_cache_free(m);
     for (uint32_t i = 0; m->plan && m->own.regions && i < m->plan->n_parts;
          i++) {
@@ -706,9 +590,10 @@ void byoc_model_free(struct byoc_model **model)
     byi_plan_tables_free(&m->plan);
     byi_arena_free(&m->arena);
     byi_text_free(&m->warnings);
-    byi_release(m->copied);
-    byi_release(m->packed);
-    byi_library_close(m->library);
+    byi_memory_give(m->memory, m->copied);
+    byi_memory_give(m->memory, m->packed);
+    byi_memory_free(&m->memory);
+    byoc_internal_library_unmap(&m->library);
     if (m->artifact.map)
         byoc_internal_artifact_close(&m->artifact);
     free(m);
@@ -736,6 +621,27 @@ const struct byoc_io *byoc_model_output(const struct byoc_model *model,
                                         uint32_t index)
 {
     return index < byoc_model_n_outputs(model) ? &model->outputs[index] : NULL;
+}
+
+const struct byoc_metadata *byoc_model_metadata(const struct byoc_model *model,
+                                                uint32_t *n)
+{
+    *n = model->n_metadata;
+    return model->metadata;
+}
+
+const char *byoc_model_metadata_value(const struct byoc_model *model,
+                                      const char *key)
+{
+    for (uint32_t i = 0; i < model->n_metadata; i++)
+        if (strcmp(model->metadata[i].key, key) == 0)
+            return model->metadata[i].value;
+    return NULL;
+}
+
+struct byi_memory *byi_memory_of(const struct byoc_model *model)
+{
+    return model->memory;
 }
 
 uint32_t byoc_model_threads(const struct byoc_model *model, const char **why)

@@ -164,11 +164,13 @@ struct byi_instance {
 
 struct byi_cache;
 struct byoc_model {
-    struct byi_artifact artifact; /* map NULL: the image was lent */
-    struct byi_image image;       /* borrowed                     */
-    void *library;                /* of the artifact, or NULL     */
-    void *copied;                 /* constants that had to move   */
-    void *packed;                 /* constants as kernels read them best */
+    struct byi_artifact artifact;      /* map NULL: the image was lent */
+    struct byi_image image;            /* borrowed                     */
+    struct byi_memory_library library; /* of the artifact         */
+    struct byi_memory *memory;
+    struct byi_runners *runners;
+    void *copied; /* constants that had to move   */
+    void *packed; /* constants as kernels read them best */
     struct byi_arena *arena;
     struct byi_plan_tables *plan;
     struct byi_instance own; /* of this plan; its regions that vary are
@@ -182,6 +184,8 @@ struct byoc_model {
                                 this machine                              */
     struct byi_plugin *plugins;
     struct byoc_io *inputs, *outputs;
+    const struct byoc_metadata *metadata;
+    uint32_t n_metadata;
     uint32_t threads;
     struct byi_ways ways; /* of its parallel regions */
     struct byi_pace pace;
@@ -255,6 +259,7 @@ struct byi_block {
 enum { BYI_POOL_CLASSES = 64 };
 
 struct byi_pool {
+    struct byi_memory *memory; /* NULL: any */
     struct byi_block *at;
     uint32_t n, cap;
     uint32_t free[BYI_POOL_CLASSES]; /* 1 + block: lists by log2 of bytes */
@@ -403,8 +408,24 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
 
 /* --- state.c, exec.c, call.c ---------------------------------------------- */
 
+/* A run that byoc_run_async was asked for. */
+struct byi_later {
+    const struct byoc_request *request;
+    byoc_done_fn done;
+    void *ctx;
+    struct byoc_state *next; /* of the queue */
+    bool busy; /* until the callback has returned; under the runners' lock */
+};
+
 struct byoc_state {
     const struct byoc_model *model;
+    struct byi_later later;
+    uint32_t *in_at, *out_at; /* by input, by output: its binding, of a request;
+                                 UINT32_MAX: none                            */
+    bool *needed;             /* by step of main: the outputs that a request
+                                 wants need it                               */
+    size_t needed_room;
+    bool choosing; /* this run leaves steps out that are not needed */
     const struct byi_instance *in; /* what runs                              */
     struct byi_work *work;      /* of it                                    */
     struct byi_lease lease;     /* while a run lasts, where sizes vary      */
@@ -517,15 +538,43 @@ enum byoc_status byi_own_strings(struct byoc_state *state,
                                  const struct byi_tensor *t, void *data,
                                  struct byoc_error *err);
 
+/* --- request.c -------------------------------------------------------------
+ */
+
+/* Set in_at and out_at. Errors: BYOC_EINVAL. */
+enum byoc_status byi_request_place(struct byoc_state *state,
+                                   const struct byoc_request *request,
+                                   struct byoc_error *err);
+/* Set `needed` for the outputs in out_at. */
+enum byoc_status byi_request_choose(struct byoc_state *state,
+                                    struct byoc_error *err);
+
+/* --- runner.c --------------------------------------------------------------
+ */
+
+struct byi_runners;
+/* NULL when there is no memory. n 0: one thread. */
+struct byi_runners *byi_runners_new(uint32_t n);
+void byi_runners_free(struct byi_runners **runners); /* none is fine */
+/* Until the state has no run in the queue, under way, or ending. */
+void byi_runners_wait(struct byoc_state *state);
+
 /* --- trace.c ---------------------------------------------------------------
  */
 
+/* Who gets the events of a state's runs: a file, a callback; NULL: neither. */
 struct byi_trace;
-enum byoc_status byi_trace_open(const char *path, struct byi_trace **trace,
+/* Have a file get them; NULL: none. Closes the one before, and reports what
+ * writing it came to. */
+enum byoc_status byi_trace_file(struct byi_trace **trace, const char *path,
                                 struct byoc_error *err);
-/* Closes and frees; reports what writing came to. */
-enum byoc_status byi_trace_close(struct byi_trace **trace,
-                                 struct byoc_error *err);
+/* Have a callback get them; NULL: none. */
+enum byoc_status byi_trace_use(struct byi_trace **trace,
+                               void (*use)(void *ctx,
+                                           const struct byoc_event *event),
+                               void *ctx, struct byoc_error *err);
+/* Events are of a run with this tag from now on; NULL: without one. */
+void byi_trace_tag(struct byi_trace *trace, const char *tag);
 uint64_t byi_trace_now(void); /* nanoseconds of CLOCK_MONOTONIC */
 void byi_trace_event(struct byi_trace *trace, const char *kind,
                      const char *name, const char *impl, const char *sources,
@@ -553,6 +602,8 @@ struct byi_facts {
     struct byi_fact_io *inputs, *outputs;
     struct byi_fact_vendor *vendors;
     struct byi_warm warm;
+    struct byoc_metadata *metadata;
+    uint32_t n_metadata;
     const char *plan_hash, *ledger_hash, *blobs_hash,
         *weights_hash; /* or NULL */
 };

@@ -39,29 +39,21 @@ static struct {
     char text[sizeof "out of memory"];
 } const exhausted = {BYOC_FAIL_RESOURCE, "out of memory"};
 
-/* What was acquired has its size before it, in BYI_ALIGN bytes. */
 static void *host_acquire(void *ctx, uint64_t bytes)
 {
     struct byi_plugin *plugin = ctx;
-    char *at =
-        bytes <= UINT64_MAX - BYI_ALIGN ? byi_acquire(bytes + BYI_ALIGN) : NULL;
-    if (!at)
-        return NULL;
-    memcpy(at, &bytes, sizeof bytes);
-    atomic_fetch_add_explicit(&plugin->held, bytes, memory_order_relaxed);
-    return at + BYI_ALIGN;
+    void *at = byi_memory_take(plugin->memory, bytes);
+    if (at)
+        atomic_fetch_add_explicit(&plugin->held, bytes, memory_order_relaxed);
+    return at;
 }
 
 static void host_release(void *ctx, void *memory)
 {
     struct byi_plugin *plugin = ctx;
-    uint64_t bytes;
-    if (!memory)
-        return;
-    char *at = (char *)memory - BYI_ALIGN;
-    memcpy(&bytes, at, sizeof bytes);
-    atomic_fetch_sub_explicit(&plugin->held, bytes, memory_order_relaxed);
-    byi_release(at);
+    atomic_fetch_sub_explicit(&plugin->held,
+                              byi_memory_give(plugin->memory, memory),
+                              memory_order_relaxed);
 }
 
 uint64_t byi_plugin_held(const struct byi_plugin *plugin)

@@ -27,7 +27,7 @@ static enum byoc_status init_outputs(struct byoc_state *s,
         if (!v->fixed)
             continue;
         uint64_t bytes = byi_type_bytes(v->type);
-        s->out[i] = byi_acquire(bytes + BYI_ALIGN);
+        s->out[i] = byi_memory_take(s->model->memory, bytes + BYI_ALIGN);
         if (!s->out[i])
             return no_memory(err, bytes);
     }
@@ -52,13 +52,17 @@ static enum byoc_status init_state(struct byoc_state *s, struct byoc_error *err)
 {
     const struct byi_plan_tables *plan = s->model->plan;
     s->pool.limit = s->strings.limit = byi_memory_limit();
+    s->pool.memory = s->model->memory;
     s->max_depth = BYI_PLAN_MAX_ACTIVE;
     s->max_calls = BYI_PLAN_MAX_CALLS;
     s->out = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->out);
     s->dims = byi_alloc(plan->n_symbols + 1u, sizeof *s->dims);
     s->inputs = byi_alloc(plan->funcs[0].n_inputs + 1u, sizeof *s->inputs);
     s->results = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->results);
-    if (!s->out || !s->dims || !s->inputs || !s->results)
+    s->in_at = byi_alloc(plan->funcs[0].n_inputs + 1u, sizeof *s->in_at);
+    s->out_at = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->out_at);
+    if (!s->out || !s->dims || !s->inputs || !s->results || !s->in_at ||
+        !s->out_at)
         return no_memory(err, plan->n_symbols);
     BYI_TRY(init_args(s, err));
     if (s->model->cache)
@@ -93,16 +97,17 @@ void byoc_state_free(struct byoc_state **state)
     *state = NULL;
     if (!s)
         return;
+    byi_runners_wait(s);
     const struct byi_plan_tables *plan = s->model->plan;
     byi_exec_begin(s); /* gives back what the last run left */
     if (!s->model->cache)
         byi_work_free(&s->work);
     byi_arena_free(&s->given);
     for (uint32_t i = 0; s->out && i < plan->funcs[0].n_outputs; i++)
-        byi_release(s->out[i]);
+        byi_memory_give(s->model->memory, s->out[i]);
     byi_pool_free(&s->pool);
     byi_store_reset(&s->strings);
-    byi_release(s->scratch);
+    byi_memory_give(s->model->memory, s->scratch);
     free(s->args);
     free(s->buffers);
     free(s->types);
@@ -112,7 +117,11 @@ void byoc_state_free(struct byoc_state **state)
     free(s->dims);
     free(s->inputs);
     free(s->results);
-    byi_trace_close(&s->trace, NULL);
+    free(s->in_at);
+    free(s->out_at);
+    free(s->needed);
+    byi_trace_use(&s->trace, NULL, NULL, NULL);
+    byi_trace_file(&s->trace, NULL, NULL);
     free(s);
 }
 
@@ -228,22 +237,50 @@ static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
     return BYOC_OK;
 }
 
-/* What a run is given and gives: tensors, or values of any kind. */
+/* What a run is given and gives: tensors, values of any kind, or values that a
+ * request binds. */
 struct ends {
     const DLTensor *in;
     DLTensor *out;
     const struct byoc_value *values_in; /* NULL: those */
     struct byoc_value *values_out;
+    const struct byoc_request *request; /* not NULL: that, by in_at, out_at */
+    const uint32_t *in_at, *out_at;
 };
+
+/* NULL: tensors are given. */
+static const struct byoc_value *value_in(const struct ends *e, uint32_t i)
+{
+    if (e->request)
+        return &e->request->inputs[e->in_at[i]].value;
+    return e->values_in ? &e->values_in[i] : NULL;
+}
+
+static bool is_wanted(const struct ends *e, uint32_t i)
+{
+    return !e->request || e->out_at[i] != UINT32_MAX;
+}
+
+/* NULL: tensors are wanted, or the output is not. */
+static struct byoc_value *value_out(const struct ends *e, uint32_t i)
+{
+    if (e->request)
+        return is_wanted(e, i) ? &e->request->outputs[e->out_at[i]].value
+                               : NULL;
+    return e->values_out ? &e->values_out[i] : NULL;
+}
 
 static const DLTensor *input_of(const struct ends *e, uint32_t i)
 {
-    return e->values_in ? &e->values_in[i].tensor : &e->in[i];
+    const struct byoc_value *value = value_in(e, i);
+    return value ? &value->tensor : &e->in[i];
 }
 
+/* Of an output that is wanted. */
 static DLTensor *output_of(const struct ends *e, uint32_t i)
 {
-    return e->values_out ? &e->values_out[i].tensor : &e->out[i];
+    struct byoc_value *value = value_out(e, i);
+    return value ? &value->tensor : &e->out[i];
 }
 
 /* Input i is no tensor, or should be none. */
@@ -252,8 +289,8 @@ static enum byoc_status check_value(const struct byoc_state *s,
                                     struct byoc_error *err)
 {
     const struct byoc_io *io = &s->model->inputs[i];
-    if (e->values_in)
-        return byi_value_check(&e->values_in[i], io, err);
+    if (value_in(e, i))
+        return byi_value_check(value_in(e, i), io, err);
     return byi_fail(err, BYOC_EINVAL,
                     "input \"%s\" is no tensor; run the model with "
                     "byoc_run_values",
@@ -270,7 +307,7 @@ static enum byoc_status bind_inputs(struct byoc_state *s, const struct ends *e,
         struct byi_tensor *t = &s->inputs[i];
         const struct byoc_io *io = &s->model->inputs[i];
         if (io->kind != BYOC_TENSOR ||
-            (e->values_in && e->values_in[i].kind != BYOC_TENSOR)) {
+            (value_in(e, i) && value_in(e, i)->kind != BYOC_TENSOR)) {
             BYI_TRY(check_value(s, e, i, err));
             continue;
         }
@@ -370,8 +407,14 @@ static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         const struct byoc_io *io = &s->model->outputs[i];
         fr->dest[i].data = NULL;
+        if (!is_wanted(e, i)) { /* but it may be computed for another one */
+            const struct byi_value *v = &f->values[f->outputs[i]];
+            if (v->kind == BYI_V_OUTPUT && v->fixed)
+                BYI_TRY(take_output(s, i, err));
+            continue;
+        }
         if (io->kind != BYOC_TENSOR) {
-            if (!e->values_out)
+            if (!value_out(e, i))
                 return byi_fail(err, BYOC_EINVAL,
                                 "output \"%s\" is no tensor; run the model "
                                 "with byoc_run_values",
@@ -423,13 +466,15 @@ static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
         uint32_t v = f->outputs[i], root = f->values[v].root;
         struct byi_tensor *t = &fr->t[v];
         void *data = fr->dest[i].data;
+        if (!is_wanted(e, i))
+            continue;
         if (s->model->outputs[i].kind != BYOC_TENSOR) {
             BYI_TRY(byi_value_write(s, fr->obj[v], &s->model->outputs[i],
-                                    &e->values_out[i], err));
+                                    value_out(e, i), err));
             continue;
         }
-        if (e->values_out)
-            e->values_out[i].kind = BYOC_TENSOR;
+        if (value_out(e, i))
+            value_out(e, i)->kind = BYOC_TENSOR;
         if (output_of(e, i)->data) {
             BYI_TRY(byi_own_strings(s, t, data, err));
             continue;
@@ -462,7 +507,7 @@ static enum byoc_status read_values(struct byoc_state *s, const struct ends *e,
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         const struct byoc_io *io = &s->model->inputs[i];
         if (io->kind != BYOC_TENSOR)
-            BYI_TRY(byi_value_read(s, &e->values_in[i], io,
+            BYI_TRY(byi_value_read(s, value_in(e, i), io,
                                    &s->work->frames[0]->obj[f->inputs[i]],
                                    err));
     }
@@ -472,6 +517,8 @@ static enum byoc_status read_values(struct byoc_state *s, const struct ends *e,
 static enum byoc_status run_bound(struct byoc_state *s, const struct ends *e,
                                   struct byoc_error *err)
 {
+    if (s->choosing)
+        BYI_TRY(byi_request_choose(s, err));
     BYI_TRY(read_values(s, e, err));
     BYI_TRY(bind_outputs(s, e, err));
     BYI_TRY(byi_exec_need(s, s->work->scratch, err));
@@ -493,16 +540,42 @@ static enum byoc_status run_inputs(struct byoc_state *s, const struct ends *e,
     return status;
 }
 
+static bool is_result(const struct byoc_state *s, const void *data)
+{
+    bool is = false;
+    for (uint32_t i = 0; i < s->model->plan->funcs[0].n_outputs; i++)
+        is = is || s->results[i].data == data;
+    return is;
+}
+
 /* Views as the run before left them are the state's memory, which this run may
- * use for anything: they are as views without data. */
+ * use for anything: they are as views without data. A request may have given
+ * the view of one output to another. */
 static void forget_results(struct byoc_state *s, const struct ends *e)
 {
-    for (uint32_t i = 0; i < s->model->plan->funcs[0].n_outputs; i++) {
-        DLTensor *view = output_of(e, i);
-        if (view->data && view->data == s->results[i].data)
+    const uint32_t n = s->model->plan->funcs[0].n_outputs;
+    for (uint32_t i = 0; i < n; i++) {
+        DLTensor *view = is_wanted(e, i) ? output_of(e, i) : NULL;
+        if (view && view->data && is_result(s, view->data))
             view->data = NULL;
-        s->results[i].data = NULL;
     }
+    for (uint32_t i = 0; i < n; i++)
+        s->results[i].data = NULL;
+}
+
+/* Everything but what a request names. */
+static enum byoc_status run_ends(struct byoc_state *state, const struct ends *e,
+                                 struct byoc_error *err)
+{
+    forget_results(state, e);
+    byi_exec_begin(state);
+    BYI_TRY(bind_inputs(state, e, err));
+    uint64_t begin = state->trace ? byi_trace_now() : 0;
+    enum byoc_status status = run_inputs(state, e, err);
+    if (state->trace)
+        byi_trace_event(state->trace, "run", state->model->plan->funcs[0].name,
+                        "", "", begin, byi_trace_now());
+    return status;
 }
 
 static enum byoc_status run(struct byoc_state *state, const struct ends *e,
@@ -515,15 +588,7 @@ static enum byoc_status run(struct byoc_state *state, const struct ends *e,
                         "%u inputs and %u outputs were given, but the model "
                         "has %u and %u",
                         n_inputs, n_outputs, f->n_inputs, f->n_outputs);
-    forget_results(state, e);
-    byi_exec_begin(state);
-    BYI_TRY(bind_inputs(state, e, err));
-    uint64_t begin = state->trace ? byi_trace_now() : 0;
-    enum byoc_status status = run_inputs(state, e, err);
-    if (state->trace)
-        byi_trace_event(state->trace, "run", f->name, "", "", begin,
-                        byi_trace_now());
-    return status;
+    return run_ends(state, e, err);
 }
 
 enum byoc_status byoc_run(struct byoc_state *state, const DLTensor *inputs,
@@ -545,9 +610,55 @@ enum byoc_status byoc_run_values(struct byoc_state *state,
     return run(state, &e, n_inputs, n_outputs, err);
 }
 
+/* The tag of the run that this thread is in. */
+static _Thread_local const char *current_tag;
+
+const char *byoc_log_tag(void)
+{
+    return current_tag;
+}
+
+static bool wants_all(const struct byoc_state *s)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < byoc_model_n_outputs(s->model); i++)
+        all = all && s->out_at[i] != UINT32_MAX;
+    return all;
+}
+
+enum byoc_status byoc_run_request(struct byoc_state *state,
+                                  const struct byoc_request *given,
+                                  struct byoc_error *err)
+{
+    const char *before = current_tag;
+    struct byoc_request request;
+    BYI_TRY(byi_params_read(&request, BYI_PARAMS_SIZE(byoc_request, tag), given,
+                            err));
+    const struct ends e = {
+        .request = &request, .in_at = state->in_at, .out_at = state->out_at};
+    BYI_TRY(byi_request_place(state, &request, err));
+    state->choosing = !wants_all(state);
+    if (state->trace)
+        byi_trace_tag(state->trace, request.tag);
+    current_tag = request.tag;
+    const enum byoc_status status = run_ends(state, &e, err);
+    current_tag = before;
+    if (state->trace)
+        byi_trace_tag(state->trace, NULL);
+    state->choosing = false;
+    return status;
+}
+
 enum byoc_status byoc_state_trace(struct byoc_state *state, const char *path,
                                   struct byoc_error *err)
 {
-    BYI_TRY(byi_trace_close(&state->trace, err));
-    return path ? byi_trace_open(path, &state->trace, err) : BYOC_OK;
+    return byi_trace_file(&state->trace, path, err);
+}
+
+enum byoc_status byoc_state_profile(struct byoc_state *state,
+                                    void (*use)(void *ctx,
+                                                const struct byoc_event *event),
+                                    void *ctx, struct byoc_error *err)
+{
+    return byi_trace_use(&state->trace, use, ctx, err);
 }

@@ -12,9 +12,12 @@
 #include "core/base/temp.h"
 
 struct byi_trace {
-    struct byi_file file;
+    struct byi_file file; /* stream NULL: none */
     uint64_t start_ns;
     bool any;
+    void (*use)(void *ctx, const struct byoc_event *event); /* NULL: none */
+    void *ctx;
+    const char *tag;
 };
 
 uint64_t byi_trace_now(void)
@@ -24,34 +27,78 @@ uint64_t byi_trace_now(void)
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-enum byoc_status byi_trace_open(const char *path, struct byi_trace **trace,
-                                struct byoc_error *err)
+static enum byoc_status have_trace(struct byi_trace **trace,
+                                   struct byoc_error *err)
 {
-    struct byi_trace *t = byi_alloc(1, sizeof *t);
-    if (!t)
-        return byi_fail(err, BYOC_ENOMEM, "no memory for a trace");
+    if (!*trace)
+        *trace = byi_alloc(1, sizeof **trace);
+    return *trace ? BYOC_OK
+                  : byi_fail(err, BYOC_ENOMEM, "no memory for a trace");
+}
+
+/* A trace that nobody gets is none. */
+static void drop_unused(struct byi_trace **trace)
+{
+    if (!*trace || (*trace)->file.stream || (*trace)->use)
+        return;
+    free(*trace);
+    *trace = NULL;
+}
+
+static enum byoc_status open_file(struct byi_trace **trace, const char *path,
+                                  struct byoc_error *err)
+{
+    BYI_TRY(have_trace(trace, err));
+    struct byi_trace *t = *trace;
     const enum byoc_status status = byi_file_create(path, &t->file, err);
     if (status != BYOC_OK) {
-        free(t);
+        t->file.stream = NULL;
         return status;
     }
     t->start_ns = byi_trace_now();
+    t->any = false;
     fputs("[", t->file.stream);
-    *trace = t;
     return BYOC_OK;
 }
 
-enum byoc_status byi_trace_close(struct byi_trace **trace,
-                                 struct byoc_error *err)
+static enum byoc_status close_file(struct byi_trace *t, struct byoc_error *err)
 {
-    struct byi_trace *t = *trace;
-    *trace = NULL;
-    if (!t)
+    if (!t || !t->file.stream)
         return BYOC_OK;
     fputs("\n]\n", t->file.stream);
     const enum byoc_status status = byi_file_commit(&t->file, err);
-    free(t);
+    t->file.stream = NULL;
     return status;
+}
+
+enum byoc_status byi_trace_file(struct byi_trace **trace, const char *path,
+                                struct byoc_error *err)
+{
+    enum byoc_status status = close_file(*trace, err);
+    if (status == BYOC_OK && path)
+        status = open_file(trace, path, err);
+    drop_unused(trace);
+    return status;
+}
+
+enum byoc_status byi_trace_use(struct byi_trace **trace,
+                               void (*use)(void *ctx,
+                                           const struct byoc_event *event),
+                               void *ctx, struct byoc_error *err)
+{
+    if (use)
+        BYI_TRY(have_trace(trace, err));
+    if (*trace) {
+        (*trace)->use = use;
+        (*trace)->ctx = ctx;
+    }
+    drop_unused(trace);
+    return BYOC_OK;
+}
+
+void byi_trace_tag(struct byi_trace *trace, const char *tag)
+{
+    trace->tag = tag;
 }
 
 void byoc_internal_temp_clear(void)
@@ -80,19 +127,19 @@ static void put_micros(FILE *f, uint64_t ns)
             (unsigned long long)(ns % 1000));
 }
 
-void byi_trace_event(struct byi_trace *t, const char *kind, const char *name,
-                     const char *impl, const char *sources, uint64_t begin_ns,
-                     uint64_t end_ns)
+static void write_event(struct byi_trace *t, const struct byoc_event *e)
 {
     FILE *f = t->file.stream;
-    uint64_t begin = begin_ns > t->start_ns ? begin_ns - t->start_ns : 0;
-    uint64_t length = end_ns > begin_ns ? end_ns - begin_ns : 0;
+    const uint64_t begin =
+        e->begin_ns > t->start_ns ? e->begin_ns - t->start_ns : 0;
+    const uint64_t length =
+        e->end_ns > e->begin_ns ? e->end_ns - e->begin_ns : 0;
     fputs(t->any ? ",\n" : "\n", f);
     t->any = true;
     fputs("{\"name\": ", f);
-    put_string(f, name);
+    put_string(f, e->name);
     fputs(", \"cat\": ", f);
-    put_string(f, kind);
+    put_string(f, e->kind);
     fputs(", \"ph\": \"X\", \"ts\": ", f);
     put_micros(f, begin);
     fputs(", \"dur\": ", f);
@@ -100,8 +147,34 @@ void byi_trace_event(struct byi_trace *t, const char *kind, const char *name,
     fprintf(f,
             ", \"pid\": %d, \"tid\": %d, \"args\": {\"impl\": ", (int)getpid(),
             (int)gettid());
-    put_string(f, impl);
+    put_string(f, e->impl);
     fputs(", \"sources\": ", f);
-    put_string(f, sources);
+    put_string(f, e->sources);
+    if (t->tag) {
+        fputs(", \"tag\": ", f);
+        put_string(f, t->tag);
+    }
     fputs("}}", f);
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+void byi_trace_event(struct byi_trace *t, const char *kind, const char *name,
+                     const char *impl, const char *sources, uint64_t begin_ns,
+                     uint64_t end_ns)
+{
+    const struct byoc_event event = {.kind = or_empty(kind),
+                                     .name = or_empty(name),
+                                     .impl = or_empty(impl),
+                                     .sources = or_empty(sources),
+                                     .tag = or_empty(t->tag),
+                                     .begin_ns = begin_ns,
+                                     .end_ns = end_ns};
+    if (t->file.stream)
+        write_event(t, &event);
+    if (t->use)
+        t->use(t->ctx, &event);
 }

@@ -161,11 +161,11 @@ enum byoc_status byi_work_new(const struct byi_instance *in,
     return status;
 }
 
-static void free_spare(struct byi_frame *fr)
+static void free_spare(struct byi_memory *memory, struct byi_frame *fr)
 {
     while (fr) {
         struct byi_frame *next = fr->next;
-        byi_release(fr);
+        byi_memory_give(memory, fr);
         fr = next;
     }
 }
@@ -173,7 +173,7 @@ static void free_spare(struct byi_frame *fr)
 void byi_work_clear(struct byi_work *w, struct byi_pool *pool)
 {
     for (uint32_t f = 0; w->spare_bytes > 0 && f < w->in->plan->n_funcs; f++) {
-        free_spare(w->spare[f]);
+        free_spare(w->in->model->memory, w->spare[f]);
         w->spare[f] = NULL;
     }
     byi_pool_refund(pool, w->spare_bytes);
@@ -194,8 +194,8 @@ void byi_work_free(struct byi_work **work)
                                   w->region_states[i]);
     }
     for (uint32_t f = 0; w->frames && w->spare && f < plan->n_funcs; f++) {
-        byi_release(w->frames[f]);
-        free_spare(w->spare[f]);
+        byi_memory_give(w->in->model->memory, w->frames[f]);
+        free_spare(w->in->model->memory, w->spare[f]);
     }
     free(w->frames);
     free(w->spare);

@@ -49,6 +49,15 @@ enum byoc_status byi_load_params_read(struct byoc_load_params *params,
 {
     BYI_TRY(byi_params_read(
         params, BYI_PARAMS_SIZE(byoc_load_params, parallel_ctx), given, err));
+    if (!params->allocate != !params->release)
+        return byi_fail(err, BYOC_EINVAL,
+                        "allocate and release: found one of them, expected "
+                        "both or neither");
+    if (params->runners > 4096)
+        return byi_fail(err, BYOC_EINVAL,
+                        "runners: found %u, expected at most "
+                        "4096",
+                        params->runners);
     return byi_enum_check("log_severity", params->log_severity, BYOC_ERROR,
                           err);
 }

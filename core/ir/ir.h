@@ -118,6 +118,8 @@ struct byi_module {
                                       own, and of byi_const_alloc       */
     const char *entry;             /* the function that a model starts
                                       with; NULL: main                 */
+    uint32_t n_metadata;           /* what the model's file says of itself */
+    struct byoc_metadata *metadata;
     struct byi_const_index *const_index;
 };
 

@@ -4,8 +4,9 @@
  * Link with libbyoc_runtime.so; nothing of the compiler is needed. A loaded
  * model is immutable and may be shared by any number of threads; each thread
  * (or request) runs it through a state of its own. Nothing here prints or
- * exits, and of its arguments only byoc_load_params.log and log_ctx are kept
- * after the call. Pointers must not be NULL where nothing says they may.
+ * exits, and of its arguments only the callbacks of struct byoc_load_params
+ * and their contexts are kept after the call, except where it is said. Pointers
+ * must not be NULL where nothing says they may.
  *
  * When an allocation fails, the call returns BYOC_ENOMEM, whatever the memory
  * was for: every function that returns a status may return that one, even
@@ -21,9 +22,10 @@
  *     struct byoc_load_params params = {.struct_size = sizeof params,
  *                                       .threads = 2};
  *
- * Elements of arrays (struct byoc_dim, byoc_value) and results that the caller
- * provides (struct byoc_error, byoc_cache_stats) never grow. What the library
- * returns by pointer (struct byoc_io) may grow at its end.
+ * Elements of arrays (struct byoc_dim, byoc_value, byoc_binding) and results
+ * that the caller provides (struct byoc_error, byoc_cache_stats) never grow.
+ * What the library returns by pointer (struct byoc_io, byoc_event) may grow at
+ * its end.
  *
  *     struct byoc_error err;
  *     struct byoc_model *model = NULL;
@@ -185,7 +187,20 @@ struct byoc_load_params {
      */
     void (*log)(void *ctx, enum byoc_severity severity, const char *line);
     enum byoc_severity log_severity;
-    uint32_t reserved; /* 0 */
+    uint32_t runners; /* threads that byoc_run_async runs on; 0: 1. Each is
+                         where a run starts and ends; its parallel parts run
+                         where those of all runs do                         */
+    /* Not NULL: where the model gets memory for states, results, packed
+     * weights and backends: all that is large and not mapped from the
+     * artifact. `alignment` is a power of two, at most 64; NULL when there is
+     * none. Neither may call byoc. Called from any thread that loads, runs or
+     * frees, while the model lives. Set both or neither. */
+    void *(*allocate)(void *ctx, uint64_t bytes, uint64_t alignment);
+    void (*release)(void *ctx, void *memory, uint64_t bytes);
+    void *allocate_ctx;
+    uint64_t memory_bytes; /* how much of that memory the model and its states
+                              may hold at once; what would exceed it fails
+                              with BYOC_ENOMEM. 0: no limit                  */
 };
 
 struct byoc_model; /* a loaded model: immutable, shared by threads */
@@ -203,6 +218,24 @@ struct byoc_state; /* memory of one run at a time: one per thread   */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load(
     const char *path, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
+
+/* Load an artifact that is in memory. It is copied, into memory that has no
+ * file, and `data` is not needed after the call. Models that are loaded from
+ * one file share its weights; those that are loaded from memory do not: prefer
+ * byoc_model_load or byoc_model_load_fd for large ones. Needs /proc. Errors,
+ * threads: as byoc_model_load; messages call it "artifact in memory". */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load_memory(
+    const void *data, uint64_t bytes, const struct byoc_load_params *params,
+    struct byoc_model **model, struct byoc_error *err);
+
+/* Load the artifact that the file descriptor `fd` is open for, from its first
+ * byte, wherever its offset is: a regular file, opened for reading. The
+ * descriptor stays the caller's, who may close it after the call; the file may
+ * have been unlinked. Needs /proc. Errors, threads: as byoc_model_load, and
+ * BYOC_EINVAL (not a descriptor of a regular file). */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load_fd(
+    int fd, const struct byoc_load_params *params, struct byoc_model **model,
+    struct byoc_error *err);
 
 /* Free *model and null it; *model may be NULL. Its states must be gone. */
 BYOC_API void byoc_model_free(struct byoc_model **model);
@@ -234,6 +267,34 @@ BYOC_API const struct byoc_io *byoc_model_input(const struct byoc_model *model,
                                                 uint32_t index);
 BYOC_API const struct byoc_io *byoc_model_output(const struct byoc_model *model,
                                                  uint32_t index);
+/* The index of the input or output of that name; UINT32_MAX: there is none. */
+BYOC_API uint32_t byoc_model_input_index(const struct byoc_model *model,
+                                         const char *name);
+BYOC_API uint32_t byoc_model_output_index(const struct byoc_model *model,
+                                          const char *name);
+
+/* One fact that the model's file states of itself. */
+struct byoc_metadata {
+    const char *key;
+    const char *value;
+};
+/* What the ONNX file said of itself, as far as it is there, in this order:
+ * "producer_name", "producer_version", "domain", "model_version",
+ * "doc_string", "ir_version", "graph_name"; "opset.DOMAIN" for each operator
+ * set, where "opset." is ONNX's own; "custom.KEY" for each entry of
+ * metadata_props. An array of *n; lives as long as the model. Models in the
+ * text form have none. */
+BYOC_API const struct byoc_metadata *byoc_model_metadata(
+    const struct byoc_model *model, uint32_t *n);
+/* The value of a key; NULL: there is none. Lives as long as the model. */
+BYOC_API const char *byoc_model_metadata_value(const struct byoc_model *model,
+                                               const char *key);
+
+/* Bytes that the model and its states hold now (see memory_bytes of struct
+ * byoc_load_params); *peak, unless NULL, gets the most so far. Threads: safe.
+ */
+BYOC_API uint64_t byoc_model_memory(const struct byoc_model *model,
+                                    uint64_t *peak);
 /* How many threads a run uses; *why, unless NULL, gets a phrase that says
  * where the number is from, and lives as long as the model. */
 BYOC_API uint32_t byoc_model_threads(const struct byoc_model *model,
@@ -287,7 +348,9 @@ BYOC_API void byoc_model_cache(const struct byoc_model *model,
 BYOC_API BYOC_CHECKED enum byoc_status byoc_state_new(
     const struct byoc_model *model, struct byoc_state **state,
     struct byoc_error *err);
-/* Free *state, close its trace, and null it; *state may be NULL. */
+/* Free *state, close its trace, and null it; *state may be NULL. Waits for a
+ * run of byoc_run_async, and until its callback has returned; the callback
+ * itself may free the state. */
 BYOC_API void byoc_state_free(struct byoc_state **state);
 
 /* Run once.
@@ -332,6 +395,94 @@ struct byoc_value {
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run_values(
     struct byoc_state *state, const struct byoc_value *inputs,
     uint32_t n_inputs, struct byoc_value *outputs, uint32_t n_outputs,
+    struct byoc_error *err);
+
+/* A value with the name of its input or output. */
+struct byoc_binding {
+    const char *name; /* NULL: that of the binding's place in its array */
+    struct byoc_value value;
+};
+
+/* What a run is given, what it is asked for, and how it is known. */
+struct byoc_request {
+    uint32_t struct_size; /* sizeof the struct */
+    uint32_t n_inputs;
+    uint32_t n_outputs;
+    uint32_t reserved;                 /* 0 */
+    const struct byoc_binding *inputs; /* every input once, in any order    */
+    struct byoc_binding *outputs;      /* the outputs that are wanted, each at
+                                          most once, in any order: nodes that
+                                          only others need do not run        */
+    const char *tag; /* of the run, in its trace and profile, and in what
+                        byoc_log_tag says; NULL: none                       */
+};
+
+/* Run once, with inputs and outputs by name.
+ * The values of the bindings are as for byoc_run_values.
+ *
+ *     struct byoc_binding in = {"image", {.tensor = view}};
+ *     struct byoc_binding out = {"scores", {.tensor = {.data = NULL}}};
+ *     struct byoc_request request = {.struct_size = sizeof request,
+ *                                    .n_inputs = 1,
+ *                                    .inputs = &in,
+ *                                    .n_outputs = 1,
+ *                                    .outputs = &out,
+ *                                    .tag = "request 4711"};
+ *     if (byoc_run_request(state, &request, &err) == BYOC_OK)
+ *         use(out.value.tensor.data);
+ *
+ * Errors, threads: as byoc_run_values; BYOC_EINVAL for a name that the model
+ * does not have (the message lists those it has), one that is given twice, an
+ * input that is missing. Random operators that do not run draw nothing. */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_run_request(
+    struct byoc_state *state, const struct byoc_request *request,
+    struct byoc_error *err);
+
+/* What byoc_run_async calls once the run has ended: its status, and the message
+ * of a run that failed, lent for the call. The state is idle: the callback may
+ * read its outputs, start its next run, or free it. It may not free the model,
+ * nor wait for other runs of it. Called by one of the model's runners. */
+typedef void (*byoc_done_fn)(void *ctx, struct byoc_state *state,
+                             enum byoc_status status,
+                             const struct byoc_error *err);
+
+/* Run as byoc_run_request does, later and on another thread, and call `done`
+ * from there. Runs of a model begin in the order of these calls, on the
+ * `runners` threads (struct byoc_load_params) that the first call makes, and
+ * which live until the model is freed. The request, its bindings, their tensors
+ * and its tag are lent until `done` is called, which happens exactly once when
+ * BYOC_OK is returned, and never otherwise. byoc_state_cancel() ends a run that
+ * waits or goes on. Errors: BYOC_EINVAL (the state has such a run already),
+ * BYOC_ENOMEM (no thread, with the system's words). Threads: any; one run per
+ * state at a time. */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_run_async(
+    struct byoc_state *state, const struct byoc_request *request,
+    byoc_done_fn done, void *ctx, struct byoc_error *err);
+
+/* In a call of a log callback: the tag of the run that the calling thread is
+ * in; NULL: none. Lent as the request is. */
+BYOC_API const char *byoc_log_tag(void);
+
+/* One thing that a run did. Strings are never NULL and are lent. */
+struct byoc_event {
+    const char *kind;    /* "kernel", "fused", "region", "primitive", "copy",
+                            "view", "call", "if", "specialise", "run"          */
+    const char *name;    /* the operator, the region, the primitive           */
+    const char *impl;    /* "native", a backend's name, an implementation's   */
+    const char *sources; /* the model's nodes, ", " between                   */
+    const char *tag;     /* of the run, or ""                                 */
+    uint64_t begin_ns;   /* of CLOCK_MONOTONIC                                */
+    uint64_t end_ns;
+};
+
+/* Have use(ctx, event) called for every event of the runs of `state` that
+ * follow, when it ends: inner ones ("primitive") before the step they are part
+ * of ("region"), "run" last. The thread that runs calls it, in the midst of the
+ * run: its own time counts. NULL stops. Together with byoc_state_trace both
+ * get all. Threads: as byoc_run. Errors: BYOC_ENOMEM. */
+BYOC_API BYOC_CHECKED enum byoc_status byoc_state_profile(
+    struct byoc_state *state,
+    void (*use)(void *ctx, const struct byoc_event *event), void *ctx,
     struct byoc_error *err);
 
 /* Make the run of `state` that goes on, else its next one, end with

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metadata.c: what an ONNX file says of itself: see ModelProto in onnx.proto.
+ */
+#include "frontend_onnx/import.h"
+
+#include <string.h>
+
+struct list {
+    struct byi_arena *arena;
+    BYI_VEC(struct byoc_metadata) of;
+};
+
+/* Whatever the bytes are, UTF-8 comes of them. */
+static const char *utf8(struct byi_arena *arena, const char *bytes)
+{
+    struct byi_text clean = {0};
+
+    byi_utf8_add(&clean, bytes, strlen(bytes));
+    const char *kept = byi_arena_str(arena, clean.n ? clean.at : "");
+    byi_text_free(&clean);
+    return kept;
+}
+
+/* NULL and "" say nothing. */
+static void add(struct list *list, const char *key, const char *value)
+{
+    if (!value || !*value)
+        return;
+    const struct byoc_metadata one = {utf8(list->arena, key),
+                                      utf8(list->arena, value)};
+    BYI_PUSH(&list->of, one);
+}
+
+static void add_number(struct list *list, const char *key, int64_t value)
+{
+    add(list, key, byi_arena_printf(list->arena, "%lld", (long long)value));
+}
+
+void byi_onnx_metadata(const Onnx__ModelProto *model, struct byi_module *m)
+{
+    struct list list = {.arena = m->arena};
+
+    add(&list, "producer_name", model->producer_name);
+    add(&list, "producer_version", model->producer_version);
+    add(&list, "domain", model->domain);
+    if (model->has_model_version)
+        add_number(&list, "model_version", model->model_version);
+    add(&list, "doc_string", model->doc_string);
+    add_number(&list, "ir_version", model->ir_version);
+    add(&list, "graph_name", model->graph->name);
+    for (size_t i = 0; i < model->n_opset_import; i++) {
+        const Onnx__OperatorSetIdProto *set = model->opset_import[i];
+        add_number(&list,
+                   byi_arena_printf(m->arena, "opset.%s",
+                                    set->domain ? set->domain : ""),
+                   set->version);
+    }
+    for (size_t i = 0; i < model->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *e = model->metadata_props[i];
+        add(&list,
+            byi_arena_printf(m->arena, "custom.%s", e->key ? e->key : ""),
+            e->value);
+    }
+    m->metadata =
+        byi_arena_copy(m->arena, list.of.at, list.of.n * sizeof *list.of.at);
+    m->n_metadata = list.of.n;
+    byi_vec_free(list.of.at);
+}

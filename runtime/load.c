@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* load.c: artifacts into memory: from a path, a descriptor, or bytes. The file
+ * is checked first (artifact.c); then the loader maps it, and its weights and
+ * code are where the loader put them.
+ */
+#include "plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/descriptor.h"
+#include "core/base/guard.h"
+
+/* An artifact: the path by which the loader finds it, and its name in messages.
+ */
+struct file {
+    char path[PATH_MAX];
+    const char *name;
+};
+
+static enum byoc_status resolve(const char *path, struct file *file,
+                                struct byoc_error *err)
+{
+    file->name = path;
+    if (realpath(path, file->path))
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EIO,
+                    "%s: cannot open: %s; expected a file that can be read",
+                    path, strerror(errno));
+}
+
+/* Have the loader map the artifact, and hold what its descriptor says against
+ * what the file said. The weights are then the mapped ones, shared with every
+ * process that loads the same file. */
+static enum byoc_status map_artifact(const struct file *file,
+                                     struct byi_artifact *a, void **library,
+                                     struct byoc_error *err)
+{
+    struct byi_facts facts;
+    BYI_BORDER(err);
+    struct byi_arena *arena = byi_arena_new();
+    enum byoc_status status = byi_manifest_read(
+        a->image.manifest, a->image.manifest_bytes, arena, &facts, err);
+    if (status == BYOC_OK)
+        status = byi_library_open(file->path, library, err);
+    const struct byi_descriptor *d =
+        status == BYOC_OK ? byi_library_symbol(*library, facts.symbol) : NULL;
+    if (status == BYOC_OK && (!d || memcmp(d, a->descriptor, sizeof *d) != 0))
+        status = byi_fail(err, BYOC_EPARSE,
+                          "%s: its symbol %.60s does not describe its "
+                          "sections; was it edited?",
+                          file->name, facts.symbol);
+    if (status == BYOC_OK && a->image.weights_bytes > 0)
+        a->image.weights = (const char *)d + d->weights;
+    if (status == BYOC_OK && a->code_bytes > 0) {
+        a->image.code = (const void *)((const char *)d + a->code);
+        a->image.code_bytes = a->code_bytes;
+    }
+    if (status == BYOC_OK && a->units_bytes > 0) {
+        a->image.units = (const void *)((const char *)d + a->units);
+        a->image.units_bytes = a->units_bytes;
+    }
+    if (status == BYOC_OK && a->text_bytes > 0) {
+        a->image.text = (const char *)d + a->text;
+        a->image.text_bytes = a->text_bytes;
+    }
+    byi_arena_free(&arena);
+    return status;
+}
+
+enum byoc_status byoc_internal_code_open(const char *path,
+                                         struct byi_code_library *code,
+                                         struct byoc_error *err)
+{
+    struct file file;
+    *code = (struct byi_code_library){0};
+    BYI_TRY(resolve(path, &file, err));
+    BYI_TRY(byoc_internal_artifact_open(path, &code->artifact, err));
+    enum byoc_status status =
+        map_artifact(&file, &code->artifact, &code->library, err);
+    if (status != BYOC_OK)
+        byoc_internal_code_close(code);
+    return status;
+}
+
+void byoc_internal_code_close(struct byi_code_library *code)
+{
+    byi_library_close(code->library);
+    if (code->artifact.map)
+        byoc_internal_artifact_close(&code->artifact);
+    *code = (struct byi_code_library){0};
+}
+
+/* Let go of the pages that hold `t` alone; the file has them. */
+static void let_go(const struct byi_tensor *t)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t from = ((uintptr_t)t->data + page - 1) / page * page;
+    const uintptr_t to =
+        ((uintptr_t)t->data + byi_tensor_bytes(t)) / page * page;
+    if (from < to)
+        madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+/* Constants in the mapped file whose vendors have copies of their own. */
+static void drop_consts(const struct byoc_model *m)
+{
+    const char *weights = m->artifact.image.weights;
+    const uint64_t bytes = m->artifact.image.weights_bytes;
+    for (uint32_t i = 0; i < m->plan->n_parts; i++) {
+        const struct byi_plan_part *part = &m->plan->parts[i];
+        const struct byi_plugin *plugin = m->own.regions[i].plugin;
+        if (!plugin || !(plugin->backend->flags & BYOC_BACKEND_COPIES_CONSTS))
+            continue;
+        for (uint32_t k = 0; k < part->n_consts; k++) {
+            const struct byi_tensor *t = &m->plan->consts[part->consts[k]].view;
+            const char *at = t->data;
+            if (at >= weights && at < weights + bytes)
+                let_go(t);
+        }
+    }
+}
+
+/* --- the public side --------------------------------------------------------
+ */
+
+static enum byoc_status load_file(const struct file *file,
+                                  const struct byoc_load_params *params,
+                                  struct byoc_model **model,
+                                  struct byoc_error *err)
+{
+    struct byi_artifact a;
+    void *library = NULL;
+    BYI_TRY(byi_artifact_open(file->path, file->name, &a, err));
+    enum byoc_status status = BYOC_OK;
+    if (params->verify && byoc_internal_artifact_verify(&a, err) != BYOC_OK)
+        status = byi_prefix(err, "%s", file->name);
+    if (status == BYOC_OK)
+        status = map_artifact(file, &a, &library, err);
+    if (status == BYOC_OK)
+        status = byoc_internal_model_open(&a.image, params, model, err);
+    if (status != BYOC_OK) {
+        byi_library_close(library);
+        byoc_internal_artifact_close(&a);
+        return status;
+    }
+    (*model)->artifact = a;
+    (*model)->library =
+        (struct byi_memory_library){.handle = library, .fd = -1};
+    drop_consts(*model);
+    return BYOC_OK;
+}
+
+enum byoc_status byoc_model_load(const char *path,
+                                 const struct byoc_load_params *params,
+                                 struct byoc_model **model,
+                                 struct byoc_error *err)
+{
+    struct byoc_load_params load;
+    struct file file;
+    *model = NULL;
+    BYI_TRY(byi_load_params_read(&load, params, err));
+    BYI_TRY(resolve(path, &file, err));
+    return load_file(&file, &load, model, err);
+}
+
+/* The loader knows libraries by their paths: the model keeps the descriptor, so
+ * that no other library gets this one's. It is closed on failure. */
+static enum byoc_status load_descriptor(int fd, const char *name,
+                                        const struct byoc_load_params *params,
+                                        struct byoc_model **model,
+                                        struct byoc_error *err)
+{
+    struct file file = {.name = name};
+    snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", fd);
+    const enum byoc_status status = load_file(&file, params, model, err);
+    if (status == BYOC_OK)
+        (*model)->library.fd = fd;
+    else
+        close(fd);
+    return status;
+}
+
+enum byoc_status byoc_model_load_fd(int fd,
+                                    const struct byoc_load_params *params,
+                                    struct byoc_model **model,
+                                    struct byoc_error *err)
+{
+    struct byoc_load_params load;
+    struct stat st;
+    char name[40];
+    *model = NULL;
+    BYI_TRY(byi_load_params_read(&load, params, err));
+    snprintf(name, sizeof name, "file descriptor %d", fd);
+    const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (own < 0)
+        return byi_fail(err, BYOC_EINVAL, "%s: %s", name, strerror(errno));
+    if (fstat(own, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(own);
+        return byi_fail(err, BYOC_EINVAL, "%s: expected a regular file", name);
+    }
+    return load_descriptor(own, name, &load, model, err);
+}
+
+enum byoc_status byoc_model_load_memory(const void *data, uint64_t bytes,
+                                        const struct byoc_load_params *params,
+                                        struct byoc_model **model,
+                                        struct byoc_error *err)
+{
+    struct byoc_load_params load;
+    int fd;
+    *model = NULL;
+    BYI_TRY(byi_load_params_read(&load, params, err));
+    BYI_TRY(byi_memory_file(data, (size_t)bytes, &fd, err));
+    return load_descriptor(fd, "artifact in memory", &load, model, err);
+}

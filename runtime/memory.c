@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* memory.c: the large memory of a model and its states: from the host's
+ * allocator where it brought one, counted, and within the limit of the load.
+ *
+ *     | bytes, 8 of BYI_ALIGN | what was asked for |
+ *                             ^ what is given out
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct byi_memory *byi_memory_new(const struct byoc_load_params *params)
+{
+    struct byi_memory *m = byi_alloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->allocate = params->allocate;
+    m->release = params->release;
+    m->ctx = params->allocate_ctx;
+    m->limit = params->memory_bytes ? params->memory_bytes : UINT64_MAX;
+    return m;
+}
+
+void byi_memory_free(struct byi_memory **memory)
+{
+    free(*memory);
+    *memory = NULL;
+}
+
+/* Count the bytes, unless they exceed the limit. */
+static bool charge(struct byi_memory *m, uint64_t bytes)
+{
+    uint64_t held = atomic_load_explicit(&m->held, memory_order_relaxed);
+    do {
+        if (held > m->limit || bytes > m->limit - held)
+            return false;
+    } while (!atomic_compare_exchange_weak(&m->held, &held, held + bytes));
+    uint64_t peak = atomic_load_explicit(&m->peak, memory_order_relaxed);
+    while (peak < held + bytes &&
+           !atomic_compare_exchange_weak(&m->peak, &peak, held + bytes))
+        ;
+    return true;
+}
+
+static void *allocate(const struct byi_memory *m, uint64_t bytes)
+{
+    return m && m->allocate ? m->allocate(m->ctx, bytes, BYI_ALIGN)
+                            : byi_acquire(bytes);
+}
+
+void *byi_memory_take(struct byi_memory *m, uint64_t bytes)
+{
+    const uint64_t all = bytes + BYI_ALIGN;
+    if (all < bytes || (m && !charge(m, all)))
+        return NULL;
+    char *at = allocate(m, all);
+    if (!at) {
+        if (m)
+            atomic_fetch_sub(&m->held, all);
+        return NULL;
+    }
+    memcpy(at, &bytes, sizeof bytes);
+    return at + BYI_ALIGN;
+}
+
+uint64_t byi_memory_give(struct byi_memory *m, void *memory)
+{
+    uint64_t bytes;
+    if (!memory)
+        return 0;
+    char *at = (char *)memory - BYI_ALIGN;
+    memcpy(&bytes, at, sizeof bytes);
+    if (m && m->release)
+        m->release(m->ctx, at, bytes + BYI_ALIGN);
+    else
+        byi_release(at);
+    if (m)
+        atomic_fetch_sub(&m->held, bytes + BYI_ALIGN);
+    return bytes;
+}
+
+uint64_t byoc_model_memory(const struct byoc_model *model, uint64_t *peak)
+{
+    const struct byi_memory *m = byi_memory_of(model);
+    if (peak)
+        *peak = atomic_load(&m->peak);
+    return atomic_load(&m->held);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.c: inputs and outputs by name: which binding is which input, and
+ * which steps the outputs that are wanted need.
+ */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- names ------------------------------------------------------------------
+ */
+
+static uint32_t index_of(const struct byoc_io *ios, uint32_t n, uint32_t likely,
+                         const char *name)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t i = (likely + k) % n;
+        if (strcmp(ios[i].name, name) == 0)
+            return i;
+    }
+    return UINT32_MAX;
+}
+
+uint32_t byoc_model_input_index(const struct byoc_model *model,
+                                const char *name)
+{
+    return index_of(model->inputs, byoc_model_n_inputs(model), 0, name);
+}
+
+uint32_t byoc_model_output_index(const struct byoc_model *model,
+                                 const char *name)
+{
+    return index_of(model->outputs, byoc_model_n_outputs(model), 0, name);
+}
+
+/* "a, b, c", as far as there is room. */
+static const char *list_names(const struct byoc_io *ios, uint32_t n, char *text,
+                              size_t size)
+{
+    size_t at = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < n && at + 1 < size; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s%.60s", i ? ", " : "",
+                               ios[i].name);
+    return text;
+}
+
+/* The inputs, or the outputs, of a request. */
+struct side {
+    const char *what;
+    const struct byoc_io *ios;
+    uint32_t n;
+    const struct byoc_binding *bindings;
+    uint32_t n_bindings;
+    uint32_t *at; /* by input: its binding; UINT32_MAX: none */
+};
+
+static enum byoc_status place(const struct side *s, uint32_t binding,
+                              struct byoc_error *err)
+{
+    const char *name = s->bindings[binding].name;
+    char names[512];
+    uint32_t i = binding;
+    if (name)
+        i = s->n ? index_of(s->ios, s->n, binding % s->n, name) : UINT32_MAX;
+    if (i >= s->n)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s %u, \"%.100s\": the model has no such %s; it has "
+                        "%s",
+                        s->what, binding, name ? name : "", s->what,
+                        list_names(s->ios, s->n, names, sizeof names));
+    if (s->at[i] != UINT32_MAX)
+        return byi_fail(err, BYOC_EINVAL, "%s \"%s\" is given twice", s->what,
+                        s->ios[i].name);
+    s->at[i] = binding;
+    return BYOC_OK;
+}
+
+static enum byoc_status place_all(const struct side *s, struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        s->at[i] = UINT32_MAX;
+    for (uint32_t k = 0; k < s->n_bindings; k++)
+        BYI_TRY(place(s, k, err));
+    return BYOC_OK;
+}
+
+enum byoc_status byi_request_place(struct byoc_state *s,
+                                   const struct byoc_request *request,
+                                   struct byoc_error *err)
+{
+    const struct side in = {
+        "input",         s->model->inputs,  byoc_model_n_inputs(s->model),
+        request->inputs, request->n_inputs, s->in_at};
+    const struct side out = {
+        "output",         s->model->outputs,  byoc_model_n_outputs(s->model),
+        request->outputs, request->n_outputs, s->out_at};
+    BYI_TRY(place_all(&in, err));
+    for (uint32_t i = 0; i < in.n; i++)
+        if (in.at[i] == UINT32_MAX)
+            return byi_fail(err, BYOC_EINVAL, "input \"%s\" is missing",
+                            in.ios[i].name);
+    return place_all(&out, err);
+}
+
+/* --- steps ------------------------------------------------------------------
+ */
+
+/* A bool for each step of main, then one for each value. */
+static enum byoc_status have_room(struct byoc_state *s, size_t n,
+                                  struct byoc_error *err)
+{
+    if (n <= s->needed_room)
+        return BYOC_OK;
+    bool *fresh = byi_realloc(s->needed, n, sizeof *fresh);
+    if (!fresh)
+        return byi_fail(err, BYOC_ENOMEM, "no memory to choose among %zu steps",
+                        n);
+    s->needed = fresh;
+    s->needed_room = n;
+    return BYOC_OK;
+}
+
+/* Steps are in topological order: what the last ones need comes before. */
+enum byoc_status byi_request_choose(struct byoc_state *s,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    BYI_TRY(have_room(s, (size_t)f->n_steps + f->n_values, err));
+    bool *value = s->needed + f->n_steps;
+    memset(s->needed, 0, (size_t)f->n_steps + f->n_values);
+    for (uint32_t i = 0; i < f->n_outputs; i++)
+        if (s->out_at[i] != UINT32_MAX)
+            value[f->outputs[i]] = true;
+    for (uint32_t k = f->n_steps; k-- > 0;) {
+        const struct byi_step *step = &f->steps[k];
+        for (uint32_t i = 0; i < step->n_out; i++)
+            s->needed[k] = s->needed[k] || value[step->out[i]];
+        for (uint32_t i = 0; s->needed[k] && i < step->n_in; i++)
+            value[step->in[i]] = true;
+    }
+    return BYOC_OK;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runner.c: runs that end in a callback. A model has a queue of states whose
+ * run was asked for, and threads, made by the first such run, that take them in
+ * order. A state is in the queue at most once, so that a run needs no memory.
+ *
+ *     idle -> queued -> running -> ended: the callback has the state -> idle
+ *
+ * The callback may free the state, or queue it again: the thread then has no
+ * business with it any more.
+ */
+#include "plan.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct byi_runners {
+    pthread_mutex_t lock;
+    pthread_cond_t work;  /* there is a state in the queue, or the end */
+    pthread_cond_t ended; /* a callback has returned                   */
+    struct byoc_state *first, **last;
+    uint32_t wanted, n;
+    bool stop;
+    pthread_t threads[];
+};
+
+/* The state whose callback this thread is in, while it is still its. */
+static _Thread_local struct byoc_state *ending;
+
+struct byi_runners *byi_runners_new(uint32_t n)
+{
+    const uint32_t wanted = n ? n : 1;
+    struct byi_runners *r =
+        byi_alloc(1, sizeof *r + wanted * sizeof r->threads[0]);
+    if (!r)
+        return NULL;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->work, NULL);
+    pthread_cond_init(&r->ended, NULL);
+    r->wanted = wanted;
+    r->last = &r->first;
+    return r;
+}
+
+void byi_runners_free(struct byi_runners **runners)
+{
+    struct byi_runners *r = *runners;
+    *runners = NULL;
+    if (!r)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->stop = true;
+    pthread_cond_broadcast(&r->work);
+    pthread_mutex_unlock(&r->lock);
+    for (uint32_t i = 0; i < r->n; i++)
+        pthread_join(r->threads[i], NULL);
+    pthread_cond_destroy(&r->ended);
+    pthread_cond_destroy(&r->work);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+/* --- a thread --------------------------------------------------------------
+ */
+
+static struct byoc_state *next_state(struct byi_runners *r)
+{
+    struct byoc_state *s;
+    pthread_mutex_lock(&r->lock);
+    while (!r->first && !r->stop)
+        pthread_cond_wait(&r->work, &r->lock);
+    s = r->first;
+    if (s) {
+        r->first = s->later.next;
+        if (!r->first)
+            r->last = &r->first;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return s;
+}
+
+static void run_state(struct byi_runners *r, struct byoc_state *s)
+{
+    struct byoc_error err = {0};
+    const struct byi_later later = s->later;
+    const enum byoc_status status = byoc_run_request(s, later.request, &err);
+    ending = s;
+    later.done(later.ctx, s, status, &err);
+    pthread_mutex_lock(&r->lock);
+    if (ending == s)
+        s->later.busy = false;
+    ending = NULL;
+    pthread_cond_broadcast(&r->ended);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void *work(void *arg)
+{
+    struct byi_runners *r = arg;
+    struct byoc_state *s;
+    while ((s = next_state(r)) != NULL)
+        run_state(r, s);
+    return NULL;
+}
+
+/* Signals are for the threads of the host. Under the lock. */
+static int make_threads(struct byi_runners *r)
+{
+    sigset_t all, before;
+    int why = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (r->n < r->wanted && !why) {
+        why = pthread_create(&r->threads[r->n], NULL, work, r);
+        r->n += !why;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r->n ? 0 : why;
+}
+
+/* --- asking for a run -------------------------------------------------------
+ */
+
+static enum byoc_status queue(struct byi_runners *r, struct byoc_state *s,
+                              const struct byi_later *later,
+                              struct byoc_error *err)
+{
+    if (s->later.busy && ending != s)
+        return byi_fail(err, BYOC_EINVAL,
+                        "the state's run has not ended; make a state for each "
+                        "run that may be under way");
+    const int why = make_threads(r);
+    if (why)
+        return byi_fail(err, BYOC_ENOMEM, "no thread to run on: %s",
+                        strerror(why));
+    s->later = *later;
+    if (ending == s)
+        ending = NULL;
+    *r->last = s;
+    r->last = &s->later.next;
+    pthread_cond_signal(&r->work);
+    return BYOC_OK;
+}
+
+enum byoc_status byoc_run_async(struct byoc_state *state,
+                                const struct byoc_request *request,
+                                byoc_done_fn done, void *ctx,
+                                struct byoc_error *err)
+{
+    struct byi_runners *r = state->model->runners;
+    const struct byi_later later = {
+        .request = request, .done = done, .ctx = ctx, .busy = true};
+    pthread_mutex_lock(&r->lock);
+    const enum byoc_status status = queue(r, state, &later, err);
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
+void byi_runners_wait(struct byoc_state *state)
+{
+    struct byi_runners *r = state->model->runners;
+    if (ending == state) {
+        ending = NULL;
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    while (state->later.busy)
+        pthread_cond_wait(&r->ended, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+}
