@@ -1,0 +1,63 @@
+#!/bin/sh
+# api.sh BYOC FOLDER: the C programs of examples/ that show the API, on the model
+# of examples/digits: what they print, and what they refuse. FOLDER has them.
+# SPDX-License-Identifier: Apache-2.0
+[ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: api.sh BYOC FOLDER" >&2; exit 2; }
+top=$(cd "$(dirname "$0")/../.." && pwd)
+onnx=$top/examples/digits/digits.onnx
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+
+# says CODE TEXT COMMAND...: it ends with the code, and prints a line with TEXT
+says() {
+    code=$1 text=$2
+    shift 2
+    "$@" >"$tmp/out" 2>&1
+    found=$?
+    [ $found -eq "$code" ] &&
+        { [ -z "$text" ] || grep -q -e "$text" "$tmp/out"; } && return
+    echo "FAILED: $*: exit $found, expected $code with \"$text\"; found:"
+    cat "$tmp/out"
+    failed=1
+}
+
+"$1" compile "$onnx" -o "$tmp/model.so" >/dev/null || exit 1
+cat >"$tmp/two.ir" <<'END'
+def @main(%x: Tensor[(2, 3), float32]) {
+  %0 = nn.softmax(%x);
+  %1 = cumsum(%x, axis=1);
+  (%0, %1)
+}
+END
+"$1" compile "$tmp/two.ir" -o "$tmp/two.so" >/dev/null || exit 1
+
+says 0 'output_1: 6 elements, the first is 1' "$2/by_name" "$tmp/two.so"
+says 0 '^first .*cumsum' "$2/by_name" "$tmp/two.so" output_1
+! grep -q softmax "$tmp/out" || { echo "FAILED: softmax ran"; failed=1; }
+says 2 'no such output; it has output_0, output_1' \
+    "$2/by_name" "$tmp/two.so" nothing
+says 2 'is given twice' "$2/by_name" "$tmp/two.so" output_1 output_1
+
+says 0 'from a descriptor: image -> probability' \
+    "$2/from_memory" "$onnx" "$tmp/mine.so"
+[ "$(grep -c '^refused: ' "$tmp/out")" = 2 ] || {
+    echo "FAILED: nothing was refused"
+    failed=1
+}
+says 2 'mine.onnx' "$2/from_memory" "$tmp/two.ir" "$tmp/mine.so"
+
+says 0 '^30 done or cancelled, 0 failed' "$2/callbacks" "$tmp/model.so" 10
+says 2 'cannot\|No such file' "$2/callbacks" "$tmp/nothing.so" 10
+
+says 0 '^producer_name = ' "$2/describe" "$tmp/model.so"
+says 0 '^[0-9]' "$2/describe" "$tmp/model.so" opset.
+says 1 'does not say its custom.nothing' \
+    "$2/describe" "$tmp/model.so" custom.nothing
+says 0 'libbyoc_backend_dnnl.so: can be used' "$2/describe" --backends
+says 1 '' "$2/describe" --backends only:/nowhere
+
+says 0 'parts ran here, 0 bytes left' "$2/budget" "$tmp/model.so" 0
+says 0 '^\[info\] threads' "$2/budget" "$tmp/model.so" 0
+says 2 'memory' "$2/budget" "$tmp/model.so" 10000
+exit $failed

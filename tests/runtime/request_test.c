@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request_test.c: runs with inputs and outputs by name, runs that end in a
+ * callback, who learns what of them, and memory with a limit.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <byoc/byoc.h>
+
+/* Two outputs that share their first step, and one that is an input. */
+static const char fork_of_two[] =
+    "def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(2, 3), float32]) {\n"
+    "  %0 = add(%x, %y);\n"
+    "  %1 = nn.softmax(%0);\n"
+    "  %2 = cumsum(%0, axis=1);\n"
+    "  (%1, %2, %y)\n"
+    "}\n";
+static const char varying[] = "def @main(%x: Tensor[(N, 3), float32]) {\n"
+                              "  %0 = nn.softmax(%x);\n"
+                              "  %1 = cumsum(%x, axis=1);\n"
+                              "  (%0, %1)\n"
+                              "}\n";
+
+struct trial {
+    struct byoc_compiled *compiled;
+    struct byoc_model *model;
+    struct byoc_state *state;
+    float x[6], y[6];
+    int64_t shape[2];
+    struct byoc_binding in[2], out[3];
+    struct byoc_request request;
+};
+
+static struct byoc_error err;
+
+static DLTensor view(struct trial *t, float *data)
+{
+    return (DLTensor){.data = data,
+                      .device = {kDLCPU, 0},
+                      .ndim = 2,
+                      .dtype = byoc_dtype_dlpack(BYOC_F32),
+                      .shape = t->shape};
+}
+
+static void begin(struct trial *t, const char *text, uint32_t n_inputs,
+                  uint32_t n_outputs, const struct byoc_load_params *load)
+{
+    static const char *const none[] = {NULL};
+    const struct byoc_compile_params params = {
+        .struct_size = sizeof params, .backends = none, .threads = 1};
+    *t = (struct trial){.shape = {2, 3}};
+    if (byoc_compile_memory(text, strlen(text), "trial.ir", &params,
+                            &t->compiled, &err) ||
+        byoc_compiled_load(t->compiled, load, &t->model, &err) ||
+        byoc_state_new(t->model, &t->state, &err))
+        fail_msg("%s", err.text);
+    for (int i = 0; i < 6; i++) {
+        t->x[i] = (float)i;
+        t->y[i] = (float)(10 * i);
+    }
+    t->in[0] = (struct byoc_binding){"x", {.tensor = view(t, t->x)}};
+    t->in[1] = (struct byoc_binding){"y", {.tensor = view(t, t->y)}};
+    t->request = (struct byoc_request){.struct_size = sizeof t->request,
+                                       .n_inputs = n_inputs,
+                                       .inputs = t->in,
+                                       .n_outputs = n_outputs,
+                                       .outputs = t->out};
+}
+
+static void end(struct trial *t)
+{
+    byoc_state_free(&t->state);
+    byoc_model_free(&t->model);
+    byoc_compiled_free(&t->compiled);
+}
+
+static void check_run(struct trial *t)
+{
+    if (byoc_run_request(t->state, &t->request, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+}
+
+static void check_refused(struct trial *t, const char *text)
+{
+    assert_int_equal(byoc_run_request(t->state, &t->request, &err),
+                     BYOC_EINVAL);
+    assert_non_null(strstr(err.text, text));
+}
+
+static const float *data_of(const struct byoc_binding *b)
+{
+    return b->value.tensor.data;
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    struct trial t;
+    begin(&t, fork_of_two, 2, 2, NULL);
+    assert_int_equal(byoc_model_input_index(t.model, "y"), 1);
+    assert_int_equal(byoc_model_input_index(t.model, "z"), UINT32_MAX);
+    assert_int_equal(byoc_model_output_index(t.model, "output_2"), 2);
+    /* any order, on both sides */
+    const struct byoc_binding first = t.in[0];
+    t.in[0] = t.in[1];
+    t.in[1] = first;
+    t.out[0].name = "output_2";
+    t.out[1].name = "output_1";
+    check_run(&t);
+    assert_true(data_of(&t.out[0])[5] == 50 && data_of(&t.out[1])[1] == 11);
+    assert_int_equal(t.out[1].value.tensor.shape[1], 3);
+    /* by place */
+    t.in[0] = (struct byoc_binding){NULL, {.tensor = view(&t, t.x)}};
+    t.in[1] = (struct byoc_binding){NULL, {.tensor = view(&t, t.y)}};
+    t.request.n_outputs = 3;
+    t.out[0].name = t.out[1].name = t.out[2].name = NULL;
+    check_run(&t);
+    assert_true(data_of(&t.out[1])[1] == 11 && data_of(&t.out[2])[5] == 50);
+    end(&t);
+}
+
+static void test_wrong_names(void **state)
+{
+    (void)state;
+    struct trial t;
+    begin(&t, fork_of_two, 2, 1, NULL);
+    t.out[0].name = "nothing";
+    check_refused(&t, "output 0, \"nothing\": the model has no such output; it "
+                      "has output_0, output_1, output_2");
+    t.request.n_outputs = 2;
+    t.out[0].name = t.out[1].name = "output_1";
+    check_refused(&t, "output \"output_1\" is given twice");
+    t.request.n_outputs = 0;
+    t.in[0].name = "y";
+    check_refused(&t, "input \"y\" is given twice");
+    t.request.n_inputs = 1;
+    check_refused(&t, "input \"x\" is missing");
+    t.request.n_inputs = 2;
+    t.in[0].name = "x";
+    t.request.struct_size = 4;
+    check_refused(&t, "struct_size is 4");
+    t.request.struct_size = sizeof t.request;
+    check_run(&t); /* for nothing */
+    end(&t);
+}
+
+/* --- events ------------------------------------------------------------------
+ */
+
+struct seen {
+    int softmax, cumsum, runs;
+    char tag[32];
+};
+
+static void see(void *ctx, const struct byoc_event *e)
+{
+    struct seen *seen = ctx;
+    seen->softmax += strstr(e->name, "softmax") != NULL;
+    seen->cumsum += strstr(e->name, "cumsum") != NULL;
+    seen->runs += strcmp(e->kind, "run") == 0;
+    assert_true(e->end_ns >= e->begin_ns);
+    snprintf(seen->tag, sizeof seen->tag, "%s", e->tag);
+}
+
+static void check_chosen(const char *text, uint32_t n_inputs)
+{
+    struct trial t;
+    struct seen seen = {0};
+    begin(&t, text, n_inputs, 1, NULL);
+    assert_int_equal(byoc_state_profile(t.state, see, &seen, &err), BYOC_OK);
+    t.out[0].name = "output_1";
+    t.request.tag = "one";
+    check_run(&t);
+    assert_true(seen.softmax == 0 && seen.cumsum == 1 && seen.runs == 1);
+    assert_string_equal(seen.tag, "one");
+    const float sum = data_of(&t.out[0])[2];
+    /* all of them again: nothing is left of the choice */
+    t.request.n_outputs = n_inputs == 2 ? 3 : 2;
+    for (uint32_t i = 0; i < 3; i++)
+        t.out[i].name = NULL;
+    t.request.tag = NULL;
+    check_run(&t);
+    assert_true(seen.softmax == 1 && seen.cumsum == 2);
+    assert_string_equal(seen.tag, "");
+    assert_true(data_of(&t.out[1])[2] == sum);
+    const float *p = data_of(&t.out[0]);
+    assert_true(p[0] + p[1] + p[2] > 0.999f && p[0] + p[1] + p[2] < 1.001f);
+    assert_int_equal(byoc_state_profile(t.state, NULL, NULL, &err), BYOC_OK);
+    check_run(&t);
+    assert_int_equal(seen.runs, 2);
+    end(&t);
+}
+
+static void test_chosen_outputs(void **state)
+{
+    (void)state;
+    check_chosen(fork_of_two, 2);
+    check_chosen(varying, 1);
+}
+
+/* --- callbacks ---------------------------------------------------------------
+ */
+
+struct later {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct trial *t;
+    int again, calls, over;
+    enum byoc_status status, busy;
+    char tag[32];
+};
+
+static void done(void *ctx, struct byoc_state *s, enum byoc_status status,
+                 const struct byoc_error *e)
+{
+    struct later *l = ctx;
+    pthread_mutex_lock(&l->lock);
+    l->calls++;
+    l->status = status;
+    if (status != BYOC_OK)
+        assert_true(e->text[0] != '\0');
+    const int again = l->again-- > 0;
+    pthread_mutex_unlock(&l->lock);
+    if (again && byoc_run_async(s, &l->t->request, done, l, NULL) == BYOC_OK)
+        return;
+    if (l->again < -1) /* the callback may free its state */
+        byoc_state_free(&l->t->state);
+    pthread_mutex_lock(&l->lock);
+    l->over = 1;
+    pthread_cond_signal(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void run_later(struct trial *t, struct later *l, int again)
+{
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->changed, NULL);
+    l->t = t;
+    l->again = again;
+    l->calls = l->over = 0;
+    assert_int_equal(byoc_run_async(t->state, &t->request, done, l, &err),
+                     BYOC_OK);
+    pthread_mutex_lock(&l->lock);
+    while (!l->over)
+        pthread_cond_wait(&l->changed, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void test_callbacks(void **state)
+{
+    (void)state;
+    const struct byoc_load_params load = {.struct_size = sizeof load,
+                                          .runners = 3};
+    struct later l = {0};
+    struct trial t;
+    begin(&t, fork_of_two, 2, 1, &load);
+    t.out[0].name = "output_1";
+    run_later(&t, &l, 200);
+    assert_true(l.calls == 201 && l.status == BYOC_OK);
+    assert_true(data_of(&t.out[0])[1] == 11);
+    byoc_state_free(&t.state);
+    assert_int_equal(byoc_state_new(t.model, &t.state, &err), BYOC_OK);
+    /* a run that fails, or is cancelled, ends in the callback as well */
+    t.out[0].name = "nothing";
+    run_later(&t, &l, 0);
+    assert_true(l.calls == 1 && l.status == BYOC_EINVAL);
+    byoc_state_free(&t.state);
+    assert_int_equal(byoc_state_new(t.model, &t.state, &err), BYOC_OK);
+    t.out[0] = (struct byoc_binding){.name = "output_1"};
+    byoc_state_cancel(t.state);
+    run_later(&t, &l, 0);
+    assert_int_equal(l.status, BYOC_ECANCELLED);
+    byoc_state_free(&t.state);
+    assert_int_equal(byoc_state_new(t.model, &t.state, &err), BYOC_OK);
+    run_later(&t, &l, -1);
+    assert_true(l.status == BYOC_OK && !t.state);
+    end(&t);
+}
+
+/* A state has one run at a time, and is freed once that has ended. */
+static void hold(void *ctx, struct byoc_state *s, enum byoc_status status,
+                 const struct byoc_error *e)
+{
+    struct later *l = ctx;
+    (void)s, (void)e;
+    pthread_mutex_lock(&l->lock);
+    while (l->over == 0)
+        pthread_cond_wait(&l->changed, &l->lock);
+    l->status = status;
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void test_busy(void **state)
+{
+    (void)state;
+    struct later l = {.status = BYOC_EINTERNAL};
+    struct trial t;
+    begin(&t, fork_of_two, 2, 0, NULL);
+    pthread_mutex_init(&l.lock, NULL);
+    pthread_cond_init(&l.changed, NULL);
+    assert_int_equal(byoc_run_async(t.state, &t.request, hold, &l, &err),
+                     BYOC_OK);
+    assert_int_equal(byoc_run_async(t.state, &t.request, hold, &l, &err),
+                     BYOC_EINVAL);
+    assert_non_null(strstr(err.text, "has not ended"));
+    pthread_mutex_lock(&l.lock);
+    l.over = 1;
+    pthread_cond_signal(&l.changed);
+    pthread_mutex_unlock(&l.lock);
+    byoc_state_free(&t.state);
+    assert_int_equal(l.status, BYOC_OK);
+    end(&t);
+}
+
+/* --- memory ------------------------------------------------------------------
+ */
+
+static void *take(void *ctx, uint64_t bytes, uint64_t alignment)
+{
+    void *at = NULL;
+    if (posix_memalign(&at, alignment, bytes))
+        return NULL;
+    *(uint64_t *)ctx += bytes;
+    return at;
+}
+
+static void give(void *ctx, void *memory, uint64_t bytes)
+{
+    *(uint64_t *)ctx -= bytes;
+    free(memory);
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    uint64_t held = 0, peak = 0;
+    struct byoc_load_params load = {.struct_size = sizeof load,
+                                    .allocate = take,
+                                    .release = give,
+                                    .allocate_ctx = &held,
+                                    .memory_bytes = 1 << 16};
+    struct trial t;
+    begin(&t, varying, 1, 2, &load);
+    check_run(&t);
+    assert_true(held > 0);
+    assert_int_equal(byoc_model_memory(t.model, &peak), held);
+    assert_true(peak >= held && peak <= load.memory_bytes);
+    /* sizes that need more fail, and those before still run */
+    int64_t large[] = {100000, 3};
+    float *many = calloc(300000, sizeof *many);
+    t.in[0].value.tensor.data = many;
+    t.in[0].value.tensor.shape = large;
+    assert_int_equal(byoc_run_request(t.state, &t.request, &err), BYOC_ENOMEM);
+    t.in[0].value.tensor = view(&t, t.x);
+    check_run(&t);
+    assert_true(data_of(&t.out[1])[2] == 3);
+    byoc_model_memory(t.model, &peak);
+    assert_true(peak <= load.memory_bytes);
+    end(&t);
+    free(many);
+    assert_int_equal(held, 0);
+}
+
+static void test_memory_for_nothing(void **state)
+{
+    (void)state;
+    struct trial t;
+    struct byoc_load_params load = {.struct_size = sizeof load};
+    struct byoc_model *model = NULL;
+    struct byoc_state *s = NULL;
+    begin(&t, fork_of_two, 2, 0, &load);
+    load.memory_bytes = 100;
+    assert_int_equal(byoc_compiled_load(t.compiled, &load, &model, &err),
+                     BYOC_OK);
+    assert_int_equal(byoc_state_new(model, &s, &err), BYOC_ENOMEM);
+    assert_null(s);
+    byoc_model_free(&model);
+    load.allocate = take;
+    assert_int_equal(byoc_compiled_load(t.compiled, &load, &model, &err),
+                     BYOC_EINVAL);
+    assert_null(model);
+    end(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_wrong_names),
+        cmocka_unit_test(test_chosen_outputs),
+        cmocka_unit_test(test_callbacks),
+        cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_for_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
