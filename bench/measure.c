@@ -39,8 +39,8 @@ static void forget_peak(void)
 
 /* Evicts the caches and touches free pages. A graph of 1e6 nodes does not fit
  * the caches, so smaller ones must not start with warm caches either. And if a
- * virtual machine has returned free pages to its host, the first touch of a page
- * takes ten times as long as the work on it. So touch more memory than the
+ * virtual machine has returned free pages to its host, the first touch of a
+ * page takes ten times as long as the work on it. So touch more memory than the
  * caches have and than a step can use, and free it for the next allocations. */
 static void prepare_memory(uint64_t nodes)
 {

@@ -111,20 +111,20 @@ static int list_backends(const char *plugins, bool as_json)
 
 enum { MAX_MODELS = 256 };
 
-struct row {
+struct backend_row {
     const char *name, *finding;
     uint32_t matches;
 };
 
 struct lint {
     struct byi_arena *arena;
-    BYI_VEC(struct row) rows;
+    BYI_VEC(struct backend_row) rows;
 };
 
 static void add_row(void *ctx, const char *name, const char *finding)
 {
     struct lint *lint = ctx;
-    struct row row = {.name = byi_arena_str(lint->arena, name)};
+    struct backend_row row = {.name = byi_arena_str(lint->arena, name)};
     if (finding)
         row.finding = byi_arena_str(lint->arena, finding);
     BYI_PUSH(&lint->rows, row);
@@ -138,7 +138,7 @@ static void count_matches(struct lint *lint, const char *ir)
         ir += strlen(opening);
         const size_t n = strcspn(ir, "\"");
         for (uint32_t i = 0; i < lint->rows.n; i++) {
-            struct row *row = &lint->rows.at[i];
+            struct backend_row *row = &lint->rows.at[i];
             row->matches +=
                 strlen(row->name) == n && memcmp(row->name, ir, n) == 0;
         }
@@ -162,7 +162,7 @@ static int print_rows(const struct lint *lint, uint32_t n_models)
 {
     uint32_t findings = 0;
     for (uint32_t i = 0; i < lint->rows.n; i++) {
-        const struct row *row = &lint->rows.at[i];
+        const struct backend_row *row = &lint->rows.at[i];
         const bool unused = n_models > 0 && row->matches == 0;
         findings += row->finding || unused;
         if (row->finding)

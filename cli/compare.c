@@ -28,7 +28,7 @@ struct compare {
 
 /* What the native kernels gave, step by step, and the first step whose result
  * the vendors' run gives differently. */
-struct steps {
+struct step_table {
     struct byi_arena *arena;
     const struct byi_tolerance *tolerance;
     BYI_VEC(struct byi_tensor) native;
@@ -37,7 +37,7 @@ struct steps {
     struct byi_text first;
 };
 
-static void record_step(struct steps *s, const struct byi_tensor *value)
+static void record_step(struct step_table *s, const struct byi_tensor *value)
 {
     struct byi_tensor copy = *value;
     uint64_t bytes = byi_tensor_bytes(value);
@@ -52,7 +52,7 @@ static void record_step(struct steps *s, const struct byi_tensor *value)
 static void watch_step(void *ctx, const char *step, const char *sources,
                        const struct byi_tensor *value)
 {
-    struct steps *s = ctx;
+    struct step_table *s = ctx;
     struct byi_difference d;
     if (!s->recorded) {
         record_step(s, value);
@@ -82,7 +82,7 @@ static void watch_step(void *ctx, const char *step, const char *sources,
 
 static enum byoc_status run_once(const struct byoc_model *model,
                                  const struct byi_feed *in,
-                                 struct byi_feed *out, struct steps *steps,
+                                 struct byi_feed *out, struct step_table *steps,
                                  struct byoc_state **state,
                                  struct byoc_error *err)
 {
@@ -168,7 +168,7 @@ static int judge(const struct byoc_model *model, const struct byi_feed *out,
 
 /* Steps that differ are a verdict, too: an output that happens to be the same
  * (a comparison, an index) does not make them right. */
-static int judge_steps(const struct steps *steps, int code)
+static int judge_steps(const struct step_table *steps, int code)
 {
     if (!steps->first.n)
         return code;
@@ -182,9 +182,10 @@ static int judge_steps(const struct steps *steps, int code)
 /* The same model on native kernels only. */
 static enum byoc_status run_native(
     const char *path, const struct byi_model_options *options,
-    const struct byi_feed *in, struct byi_arena *arena, struct steps *steps,
-    struct byi_open_model *native, struct byoc_state **state,
-    struct byi_feed *expected, struct byoc_error *err)
+    const struct byi_feed *in, struct byi_arena *arena,
+    struct step_table *steps, struct byi_open_model *native,
+    struct byoc_state **state, struct byi_feed *expected,
+    struct byoc_error *err)
 {
     struct byi_model_options o = *options;
     o.twins = true;
@@ -206,7 +207,7 @@ static enum byoc_status compare(const char *path,
     struct byi_open_model open = {0}, native = {0};
     struct byoc_state *state = NULL, *native_state = NULL;
     struct byi_feed in, expected, out = {0};
-    struct steps steps = {.arena = c->arena, .tolerance = &c->tolerance};
+    struct step_table steps = {.arena = c->arena, .tolerance = &c->tolerance};
     bool found = false;
     enum byoc_status status = byi_open_model(path, o, &open, err);
     struct byi_feed_params feed = c->feed;

@@ -8,14 +8,14 @@
 
 #include <string.h>
 
-struct kind {
+struct input_kind {
     const char *magic;
     size_t n, at; /* bytes of the magic, and where it is */
     const char *found, *tries;
 };
 
 #define MAGIC(text) text, sizeof text - 1
-static const struct kind kinds[] = {
+static const struct input_kind kinds[] = {
     {MAGIC("\x93NUMPY"), 0, "a tensor of numpy's",
      "an input is given with `byoc run MODEL --input NAME=FILE`"},
     {MAGIC("PK\3\4"), 0, "a zip archive, as .npz and PyTorch's .pt are",
@@ -34,19 +34,19 @@ static const struct kind kinds[] = {
     {MAGIC("{"), 0, "JSON, as a ledger is",
      "`byoc report show FILE` prints a ledger"},
 };
-static const struct kind tensor = {
+static const struct input_kind tensor = {
     NULL, 0, 0, "a tensor of ONNX's test data",
     "an input is given with `byoc run MODEL --input NAME=FILE`"};
-static const struct kind artifact = {
+static const struct input_kind artifact = {
     NULL, 0, 0, "an artifact, which is compiled already",
     "`byoc inspect FILE` prints its ledger, `byoc run FILE` runs it"};
-static const struct kind plugin = {
+static const struct input_kind plugin = {
     NULL, 0, 0, "a backend's plug-in",
     "`byoc backends --plugin FILE` lists it, `byoc conform FILE` tries it"};
-static const struct kind library = {
+static const struct input_kind library = {
     NULL, 0, 0, "a shared library that byoc did not make",
     "`byoc compile MODEL -o MODEL.so` makes an artifact"};
-static const struct kind onnx = {
+static const struct input_kind onnx = {
     NULL, 0, 0, "no shared library, but perhaps a model",
     "`byoc compile FILE -o MODEL.so` makes an artifact of a model"};
 
@@ -68,7 +68,7 @@ static bool is_tensor(const unsigned char *at, size_t n)
     return i < n && (at[i] == 0x10 || (i == 0 && at[i] == 0x0a));
 }
 
-static const struct kind *kind_of_elf(const char *path)
+static const struct input_kind *kind_of_elf(const char *path)
 {
     struct byi_artifact a;
     if (byoc_internal_artifact_open(path, &a, NULL) == BYOC_OK) {
@@ -79,7 +79,8 @@ static const struct kind *kind_of_elf(const char *path)
 }
 
 /* NULL: it may be a model. */
-static const struct kind *kind_of(const char *path, const char *data, size_t n)
+static const struct input_kind *kind_of(const char *path, const char *data,
+                                        size_t n)
 {
     if (is_elf(data, n))
         return kind_of_elf(path);
@@ -113,7 +114,7 @@ enum byoc_status byi_expect_model(const char *path, struct byoc_error *err)
     size_t n;
     if (byi_map_file(path, &data, &n, NULL) != BYOC_OK)
         return BYOC_OK; /* reading it says what is wrong */
-    const struct kind *kind = kind_of(path, data, n);
+    const struct input_kind *kind = kind_of(path, data, n);
     byi_unmap(data, n);
     return kind ? byi_fail(err, BYOC_EINVAL,
                            "%s: found %s, expected a model in ONNX or the text "
@@ -129,7 +130,7 @@ enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
     size_t n;
     if (status != BYOC_EPARSE || byi_map_file(path, &data, &n, NULL) != BYOC_OK)
         return status;
-    const struct kind *kind = n ? kind_of(path, data, n) : NULL;
+    const struct input_kind *kind = n ? kind_of(path, data, n) : NULL;
     const bool ours = is_elf(data, n) && memmem(data, n, ".byoc.model", 11);
     byi_unmap(data, n);
     if (ours || kind == &artifact)

@@ -18,14 +18,14 @@ static const char isa[] = "riscv64";
 static const char isa[] = "unknown";
 #endif
 
-struct writer {
+struct manifest_writer {
     const struct byi_module *m;
     struct byi_text *json;
     BYI_VEC(const struct byi_type *) leaves; /* tensors of the type at hand */
     BYI_VEC(const struct byi_type *) stack;
 };
 
-static void list_leaves(struct writer *w, const struct byi_type *type)
+static void list_leaves(struct manifest_writer *w, const struct byi_type *type)
 {
     w->leaves.n = 0;
     BYI_PUSH(&w->stack, type);
@@ -38,8 +38,8 @@ static void list_leaves(struct writer *w, const struct byi_type *type)
     }
 }
 
-static void print_tensor(struct writer *w, bool first, const char *name,
-                         const struct byi_type *type)
+static void print_tensor(struct manifest_writer *w, bool first,
+                         const char *name, const struct byi_type *type)
 {
     byi_text_addf(w->json, "%s\n  {\"name\": ", first ? "" : ",");
     byi_json_quote(w->json, name);
@@ -62,7 +62,7 @@ static void print_tensor(struct writer *w, bool first, const char *name,
 }
 
 /* A parameter that is a tuple gives several inputs: "state.0", "state.1". */
-static void print_inputs(struct writer *w, const struct byi_func *f)
+static void print_inputs(struct manifest_writer *w, const struct byi_func *f)
 {
     bool first = true;
     byi_text_addf(w->json, "\"inputs\": [");
@@ -81,7 +81,7 @@ static void print_inputs(struct writer *w, const struct byi_func *f)
     byi_text_addf(w->json, "],\n");
 }
 
-static void print_outputs(struct writer *w, const struct byi_func *f)
+static void print_outputs(struct manifest_writer *w, const struct byi_func *f)
 {
     list_leaves(w, f->nodes.at[f->result].type);
     byi_text_addf(w->json, "\"outputs\": [");
@@ -95,7 +95,8 @@ static void print_outputs(struct writer *w, const struct byi_func *f)
     byi_text_addf(w->json, "],\n");
 }
 
-static void print_vendors(struct writer *w, const struct byi_manifest *what)
+static void print_vendors(struct manifest_writer *w,
+                          const struct byi_manifest *what)
 {
     byi_text_addf(w->json, "\"vendors\": [");
     for (uint32_t i = 0; i < what->n_vendors; i++) {
@@ -112,7 +113,7 @@ static void print_vendors(struct writer *w, const struct byi_manifest *what)
 }
 
 /* "warm": [{"batch": 1, "sequence": 16}] */
-static void print_warm(struct writer *w, const struct byi_warm *warm)
+static void print_warm(struct manifest_writer *w, const struct byi_warm *warm)
 {
     byi_text_addf(w->json, "\"warm\": [");
     for (uint32_t i = 0; i < warm->n; i++) {
@@ -129,7 +130,7 @@ static void print_warm(struct writer *w, const struct byi_warm *warm)
 }
 
 /* What the model's file says of itself. */
-static void print_metadata(struct writer *w)
+static void print_metadata(struct manifest_writer *w)
 {
     byi_text_addf(w->json, "\"metadata\": [");
     for (uint32_t i = 0; i < w->m->n_metadata; i++) {
@@ -150,7 +151,8 @@ static void hash_text(const void *data, size_t n, char hex[65])
     byi_sha256_hex(&s, hex);
 }
 
-static void print_hashes(struct writer *w, const struct byi_image *image)
+static void print_hashes(struct manifest_writer *w,
+                         const struct byi_image *image)
 {
     char plan[65], ledger[65], blobs[65], weights[65];
     hash_text(image->plan, image->plan_bytes, plan);
@@ -164,7 +166,8 @@ static void print_hashes(struct writer *w, const struct byi_image *image)
 }
 
 /* What the fused kernels were made from, and for which instruction sets. */
-static void print_kernels(struct writer *w, const struct byi_image *image)
+static void print_kernels(struct manifest_writer *w,
+                          const struct byi_image *image)
 {
     static const char *const levels[] = {
 #define LEVEL(id, name, options) name,
@@ -192,7 +195,7 @@ enum byoc_status byi_manifest_write(const struct byi_module *m,
                         "the module has no function @%s to describe",
                         byi_entry_name(m));
     const struct byi_func *f = m->funcs.at[entry];
-    struct writer w = {.m = m, .json = json};
+    struct manifest_writer w = {.m = m, .json = json};
     size_t start = json->n;
     byi_text_addf(json, "{\"format\": \"byoc-model\", \"version\": %d,\n",
                   BYI_ARTIFACT_VERSION);

@@ -14,7 +14,7 @@ enum { MAX_STEPS = 16 << 20 /* of one function */ };
 struct closure;
 
 /* The values a node gives: a run of the function's flat list. */
-struct run {
+struct plan_run {
     uint32_t first, n;
     struct closure *known; /* a function value that is known: no values yet */
 };
@@ -24,7 +24,7 @@ struct closure {
     uint32_t func;  /* of the module */
     uint32_t value; /* 1 + the value that it is, once it had to be one */
     const struct byi_node *node;
-    const struct run *captures;
+    const struct plan_run *captures;
     uint32_t pos; /* of make_value */
 };
 
@@ -32,7 +32,7 @@ struct closure {
  * result. */
 struct byi_pwalk {
     const struct byi_func *f;
-    struct run *of; /* by node */
+    struct plan_run *of; /* by node */
     byi_id pos;
     byi_id call; /* the waiting call in the body below */
 };
@@ -75,9 +75,9 @@ static enum byoc_status check_leaf(struct byi_planner *b,
 static enum byoc_status push_leaves(struct byi_planner *b,
                                     const struct byi_type *type,
                                     enum byi_pvalue_kind kind, const char *name,
-                                    struct run *run)
+                                    struct plan_run *run)
 {
-    *run = (struct run){.first = b->out.flat.n};
+    *run = (struct plan_run){.first = b->out.flat.n};
     b->types.n = 0;
     BYI_PUSH(&b->types, type);
     while (b->types.n > 0) {
@@ -100,7 +100,7 @@ static enum byoc_status push_leaves(struct byi_planner *b,
 
 static enum byoc_status visit_const(struct byi_planner *b,
                                     const struct byi_node *node,
-                                    struct run *run)
+                                    struct plan_run *run)
 {
     const struct byi_type *type = b->m->consts.at[node->index].type;
     if (b->const_seen[node->index] != b->out_index + 1) {
@@ -117,7 +117,7 @@ static enum byoc_status visit_const(struct byi_planner *b,
 static enum byoc_status add_step(struct byi_planner *b,
                                  enum byi_pstep_kind kind,
                                  const struct byi_node *node, uint32_t callee,
-                                 struct run in, struct run out)
+                                 struct plan_run in, struct plan_run out)
 {
     if (b->out.steps.n >= MAX_STEPS)
         return byi_fail(b->err, BYOC_ELIMIT,
@@ -145,7 +145,7 @@ static uint32_t known_capture(const struct byi_planner *b, uint32_t func,
     return known ? known[i] : 0;
 }
 
-static void copy_run(struct byi_planner *b, const struct run *run)
+static void copy_run(struct byi_planner *b, const struct plan_run *run)
 {
     for (uint32_t k = 0; k < run->n; k++) {
         uint32_t v = b->out.flat.at[run->first + k];
@@ -159,7 +159,7 @@ static void append_captures(struct byi_planner *b, const struct closure *c)
 {
     const struct byi_func *f = b->m->funcs.at[c->func];
     for (uint32_t i = 0; i < f->n_captures; i++) {
-        const struct run *run = &c->captures[i];
+        const struct plan_run *run = &c->captures[i];
         if (!run->known)
             copy_run(b, run);
         else if (known_capture(b, c->func, i))
@@ -193,7 +193,7 @@ static struct closure *find_unmade(const struct byi_planner *b,
 static enum byoc_status make_closure(struct byi_planner *b, struct closure *c)
 {
     static const struct byi_type any = {.kind = BYI_FUNC};
-    struct run in = {.first = b->out.flat.n}, out = {.n = 1};
+    struct plan_run in = {.first = b->out.flat.n}, out = {.n = 1};
     append_captures(b, c);
     in.n = b->out.flat.n - in.first;
     out.first = b->out.flat.n;
@@ -245,16 +245,16 @@ static enum byoc_status make_values(struct byi_planner *b, struct closure *c,
 static enum byoc_status join_args(struct byi_planner *b,
                                   const struct byi_pwalk *w,
                                   const struct byi_node *node, uint32_t from,
-                                  struct run *run)
+                                  struct plan_run *run)
 {
     for (uint32_t i = from; i < node->n_args; i++) {
         struct closure *known = w->of[node->args[i]].known;
         if (known)
             BYI_TRY(make_values(b, known, true));
     }
-    *run = (struct run){.first = b->out.flat.n};
+    *run = (struct plan_run){.first = b->out.flat.n};
     for (uint32_t i = from; i < node->n_args; i++) {
-        struct run arg = w->of[node->args[i]];
+        struct plan_run arg = w->of[node->args[i]];
         if (arg.known)
             BYI_PUSH(&b->out.flat, arg.known->value - 1);
         else
@@ -269,7 +269,7 @@ static struct closure *known_function(struct byi_planner *b,
                                       const struct byi_node *node)
 {
     struct closure *c = byi_arena_alloc(b->arena, sizeof *c);
-    struct run *captures =
+    struct plan_run *captures =
         byi_arena_calloc(b->arena, node->n_args, sizeof *captures);
     for (uint32_t i = 0; i < node->n_args; i++)
         captures[i] = w->of[node->args[i]];
@@ -282,7 +282,7 @@ static struct closure *known_function(struct byi_planner *b,
 /* Captures of a function that is planned on its own: known functions by
  * their captures. */
 static enum byoc_status push_capture(struct byi_planner *b, uint32_t func,
-                                     uint32_t i, struct run *run)
+                                     uint32_t i, struct plan_run *run)
 {
     const struct byi_func *f = b->m->funcs.at[func];
     byi_id param = f->params.at[f->params.n - f->n_captures + i];
@@ -292,18 +292,18 @@ static enum byoc_status push_capture(struct byi_planner *b, uint32_t func,
                            run);
     const struct byi_func *g = b->m->funcs.at[known - 1];
     struct closure *c = byi_arena_alloc(b->arena, sizeof *c);
-    struct run *captures =
+    struct plan_run *captures =
         byi_arena_calloc(b->arena, g->n_captures, sizeof *captures);
     for (uint32_t k = 0; k < g->n_captures; k++)
         BYI_TRY(push_capture(b, known - 1, k, &captures[k]));
     *c = (struct closure){
         .func = known - 1, .node = &f->nodes.at[param], .captures = captures};
-    *run = (struct run){.known = c};
+    *run = (struct plan_run){.known = c};
     return BYOC_OK;
 }
 
 static enum byoc_status visit_param(struct byi_planner *b, uint32_t func,
-                                    byi_id id, struct run *run)
+                                    byi_id id, struct plan_run *run)
 {
     const struct byi_func *f = b->m->funcs.at[func];
     const struct byi_node *node = &f->nodes.at[id];
@@ -317,9 +317,10 @@ static enum byoc_status visit_param(struct byi_planner *b, uint32_t func,
 
 static enum byoc_status visit_op(struct byi_planner *b,
                                  const struct byi_pwalk *w,
-                                 const struct byi_node *node, struct run *run)
+                                 const struct byi_node *node,
+                                 struct plan_run *run)
 {
-    struct run in;
+    struct plan_run in;
     BYI_TRY(join_args(b, w, node, 0, &in));
     BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
     if (byi_op_has(node->op, BYI_TRAIT_VIEW)) {
@@ -335,7 +336,8 @@ static enum byoc_status visit_op(struct byi_planner *b,
 }
 
 static enum byoc_status visit_get(const struct byi_pwalk *w,
-                                  const struct byi_node *node, struct run *run)
+                                  const struct byi_node *node,
+                                  struct plan_run *run)
 {
     const struct byi_type *type = w->f->nodes.at[node->args[0]].type;
     *run = w->of[node->args[0]];
@@ -366,7 +368,7 @@ static void enter_literal(struct byi_planner *b, uint32_t caller, byi_id call,
 static enum byoc_status join_call(struct byi_planner *b,
                                   const struct byi_pwalk *w,
                                   const struct byi_node *node,
-                                  struct closure *c, struct run *in)
+                                  struct closure *c, struct plan_run *in)
 {
     BYI_TRY(make_values(b, c, false));
     BYI_TRY(join_args(b, w, node, 1, in));
@@ -378,16 +380,16 @@ static enum byoc_status join_call(struct byi_planner *b,
 static enum byoc_status visit_apply(struct byi_planner *b,
                                     const struct byi_pwalk *w,
                                     const struct byi_node *node,
-                                    struct run *run)
+                                    struct plan_run *run)
 {
-    struct run in;
+    struct plan_run in;
     BYI_TRY(join_args(b, w, node, 0, &in));
     BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
     return add_step(b, BYI_P_APPLY, node, 0, in, *run);
 }
 
 static enum byoc_status visit_call(struct byi_planner *b, uint32_t at,
-                                   byi_id id, struct run *run)
+                                   byi_id id, struct plan_run *run)
 {
     const struct byi_pwalk *w = &b->stack.at[at];
     const struct byi_node *node = &w->f->nodes.at[id];
@@ -401,7 +403,7 @@ static enum byoc_status visit_call(struct byi_planner *b, uint32_t at,
         enter_literal(b, at, id, c);
         return BYOC_OK;
     }
-    struct run in;
+    struct plan_run in;
     BYI_TRY(join_call(b, w, node, c, &in));
     BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), run));
     if (fused)
@@ -417,10 +419,10 @@ static enum byoc_status visit_call(struct byi_planner *b, uint32_t at,
 static enum byoc_status visit_choice(struct byi_planner *b,
                                      const struct byi_pwalk *w,
                                      const struct byi_node *node,
-                                     struct run *run)
+                                     struct plan_run *run)
 {
     const struct byi_type *branch = w->f->nodes.at[node->args[1]].type;
-    struct run in, chosen;
+    struct plan_run in, chosen;
     BYI_TRY(join_args(b, w, node, 0, &in));
     BYI_TRY(push_leaves(b, branch, BYI_P_TEMP, node_name(b, node), &chosen));
     BYI_TRY(add_step(b, BYI_P_CHOOSE, node, 0, in, chosen));
@@ -431,7 +433,8 @@ static enum byoc_status visit_choice(struct byi_planner *b,
 /* Operands: the condition, what `then` captures, what `else` captures. */
 static enum byoc_status visit_if(struct byi_planner *b,
                                  const struct byi_pwalk *w,
-                                 const struct byi_node *node, struct run *run)
+                                 const struct byi_node *node,
+                                 struct plan_run *run)
 {
     struct closure *then = w->of[node->args[1]].known;
     struct closure *otherwise = w->of[node->args[2]].known;
@@ -439,7 +442,7 @@ static enum byoc_status visit_if(struct byi_planner *b,
         return visit_choice(b, w, node, run);
     BYI_TRY(make_values(b, then, false));
     BYI_TRY(make_values(b, otherwise, false));
-    struct run in = {.first = b->out.flat.n};
+    struct plan_run in = {.first = b->out.flat.n};
     copy_run(b, &w->of[node->args[0]]);
     append_captures(b, then);
     append_captures(b, otherwise);
@@ -457,7 +460,7 @@ static enum byoc_status visit(struct byi_planner *b, uint32_t func, uint32_t at,
 {
     const struct byi_pwalk *w = &b->stack.at[at];
     const struct byi_node *node = &w->f->nodes.at[id];
-    struct run run = {0};
+    struct plan_run run = {0};
     switch (node->kind) {
     case BYI_PARAM:
         if (at > 0)
@@ -495,12 +498,13 @@ static enum byoc_status visit(struct byi_planner *b, uint32_t func, uint32_t at,
 
 /* Let results be computed in the caller's memory where nothing forbids it;
  * the runtime copies the others at the end. */
-static enum byoc_status claim_outputs(struct byi_planner *b, struct run result)
+static enum byoc_status claim_outputs(struct byi_planner *b,
+                                      struct plan_run result)
 {
     if (result.known) {
         struct closure *c = result.known;
         BYI_TRY(make_values(b, c, true));
-        result = (struct run){.first = b->out.flat.n, .n = 1};
+        result = (struct plan_run){.first = b->out.flat.n, .n = 1};
         BYI_PUSH(&b->out.flat, c->value - 1);
     }
     for (uint32_t i = 0; i < result.n; i++) {
@@ -535,7 +539,7 @@ enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func)
     top.of = byi_arena_calloc(b->arena, f->nodes.n, sizeof *top.of);
     b->stack.n = 0;
     BYI_PUSH(&b->stack, top);
-    struct run result;
+    struct plan_run result;
     for (;;) {
         uint32_t at = b->stack.n - 1;
         struct byi_pwalk *w = &b->stack.at[at];

@@ -14,21 +14,21 @@
 #include <string.h>
 
 /* A value of the region: output `output` of JSON node `node`. */
-struct ref {
+struct node_ref {
     uint32_t node, output;
 };
 
 /* Nodes are printed one by one: the tree of a large region would take many
  * times the memory of its text. */
-struct writer {
+struct region_writer {
     const struct byi_module *m;
     struct byi_arena *arena; /* of the node being written */
     struct byi_arena *kept;  /* of the whole region       */
     struct byi_text *json;
     uint32_t n_nodes;
     BYI_VEC(uint32_t) consts;
-    uint32_t *const_node; /* of each constant of the module: 1 + its node */
-    struct ref *refs;     /* of each node of the function */
+    uint32_t *const_node;  /* of each constant of the module: 1 + its node */
+    struct node_ref *refs; /* of each node of the function */
 };
 
 static const char *symbol_name(void *ctx, int64_t dim)
@@ -36,7 +36,8 @@ static const char *symbol_name(void *ctx, int64_t dim)
     return byi_symbol_name(ctx, dim);
 }
 
-static cJSON *type_json(const struct writer *w, const struct byi_type *type)
+static cJSON *type_json(const struct region_writer *w,
+                        const struct byi_type *type)
 {
     if (type->kind == BYI_TENSOR)
         return byi_json_of_type(w->arena, type, symbol_name,
@@ -48,7 +49,8 @@ static cJSON *type_json(const struct writer *w, const struct byi_type *type)
 }
 
 /* The results as a list, a tuple taken apart. */
-static cJSON *outs_json(const struct writer *w, const struct byi_type *type)
+static cJSON *outs_json(const struct region_writer *w,
+                        const struct byi_type *type)
 {
     if (type->kind == BYI_TUPLE)
         return type_json(w, type);
@@ -57,7 +59,7 @@ static cJSON *outs_json(const struct writer *w, const struct byi_type *type)
     return list;
 }
 
-static cJSON *pair_json(struct byi_arena *arena, struct ref ref)
+static cJSON *pair_json(struct byi_arena *arena, struct node_ref ref)
 {
     cJSON *pair = byi_json_list(arena);
     byi_json_append(pair, byi_json_number(arena, ref.node));
@@ -65,34 +67,34 @@ static cJSON *pair_json(struct byi_arena *arena, struct ref ref)
     return pair;
 }
 
-static uint32_t add_node(struct writer *w, cJSON *node)
+static uint32_t add_node(struct region_writer *w, cJSON *node)
 {
     byi_text_put(w->json, w->n_nodes ? ",\n    " : "\n    ");
     byi_json_print_item(node, 2, w->json);
     return w->n_nodes++;
 }
 
-static struct ref add_input(struct writer *w, const char *name,
-                            const struct byi_type *type)
+static struct node_ref add_input(struct region_writer *w, const char *name,
+                                 const struct byi_type *type)
 {
     cJSON *node = byi_json_object(w->arena);
     byi_json_add(node, "op", byi_json_text(w->arena, "input"));
     byi_json_add(node, "name", byi_json_text(w->arena, name));
     byi_json_add(node, "out", outs_json(w, type));
-    return (struct ref){add_node(w, node), 0};
+    return (struct node_ref){add_node(w, node), 0};
 }
 
-static struct ref add_const(struct writer *w, uint32_t constant)
+static struct node_ref add_const(struct region_writer *w, uint32_t constant)
 {
     if (w->const_node[constant])
-        return (struct ref){w->const_node[constant] - 1, 0};
+        return (struct node_ref){w->const_node[constant] - 1, 0};
     w->const_node[constant] = w->n_nodes + 1;
     cJSON *node = byi_json_object(w->arena);
     byi_json_add(node, "op", byi_json_text(w->arena, "const"));
     byi_json_add(node, "data", byi_json_number(w->arena, w->consts.n));
     byi_json_add(node, "out", outs_json(w, w->m->consts.at[constant].type));
     BYI_PUSH(&w->consts, constant);
-    return (struct ref){add_node(w, node), 0};
+    return (struct node_ref){add_node(w, node), 0};
 }
 
 /* --- one composite as one kernel ------------------------------------------ */
@@ -106,8 +108,8 @@ struct role {
 };
 
 /* The steps of a composite while they are written. */
-struct steps {
-    const struct writer *w;
+struct step_list {
+    const struct region_writer *w;
     const char *name; /* of the composite */
     cJSON *kernel;    /* step 0 */
     uint32_t n;       /* steps so far */
@@ -121,7 +123,7 @@ static cJSON *arg_json(struct byi_arena *arena, const struct role *role)
         return byi_json_text(arena, role->name);
     if (!role->is_field)
         return byi_json_number(arena, role->index);
-    return pair_json(arena, (struct ref){role->index, role->field});
+    return pair_json(arena, (struct node_ref){role->index, role->field});
 }
 
 static cJSON *args_json(struct byi_arena *arena, const struct byi_node *node,
@@ -134,7 +136,7 @@ static cJSON *args_json(struct byi_arena *arena, const struct byi_node *node,
     return args;
 }
 
-static void fill_step(const struct writer *w, cJSON *step,
+static void fill_step(const struct region_writer *w, cJSON *step,
                       const struct byi_node *node, const struct role *roles)
 {
     static const struct byi_attrs none = {0};
@@ -162,9 +164,9 @@ static const char *next_name(struct byi_arena *arena, const char **list)
 
 /* Parameters and constants of the body become operands. The constants' nodes
  * are added to the graph here, in the order of the body. */
-static enum byoc_status add_operands(struct writer *w, cJSON *kernel,
+static enum byoc_status add_operands(struct region_writer *w, cJSON *kernel,
                                      const struct byi_func *body,
-                                     const struct ref *params,
+                                     const struct node_ref *params,
                                      struct role *roles, struct byoc_error *err)
 {
     cJSON *named = byi_json_add(kernel, "operands", byi_json_object(w->arena));
@@ -196,12 +198,13 @@ static bool is_step_field(const struct byi_node *node, const struct role *roles)
            !roles[node->args[0]].is_field;
 }
 
-static enum byoc_status add_steps(struct steps *s, const struct byi_func *f,
+static enum byoc_status add_steps(struct step_list *s, const struct byi_func *f,
                                   struct role *roles, cJSON *list);
 
 /* {"steps": [...], "result": ...}: a branch, whose captures are what stands
  * around it. */
-static enum byoc_status add_branch(struct steps *s, const struct byi_node *fn,
+static enum byoc_status add_branch(struct step_list *s,
+                                   const struct byi_node *fn,
                                    const struct role *around, cJSON *json)
 {
     const struct byi_func *body =
@@ -223,7 +226,7 @@ static enum byoc_status add_branch(struct steps *s, const struct byi_node *fn,
     return BYOC_OK;
 }
 
-static enum byoc_status add_step(struct steps *s, const struct byi_func *f,
+static enum byoc_status add_step(struct step_list *s, const struct byi_func *f,
                                  const struct byi_node *node,
                                  struct role *roles, cJSON *step)
 {
@@ -241,7 +244,7 @@ static enum byoc_status add_step(struct steps *s, const struct byi_func *f,
  * post_ops. A composite holds parameters, constants, operators, tuples, fields
  * of these, and `if`s with the same in their branches. It recurses as deep as
  * `if`s stand in each other, BYI_GRAPH_MAX_IFS at most. */
-static enum byoc_status add_steps(struct steps *s, const struct byi_func *f,
+static enum byoc_status add_steps(struct step_list *s, const struct byi_func *f,
                                   struct role *roles, cJSON *list)
 {
     for (byi_id id = 0; id < f->nodes.n; id++) {
@@ -271,7 +274,7 @@ static enum byoc_status add_steps(struct steps *s, const struct byi_func *f,
     return BYOC_OK;
 }
 
-static void add_sources(const struct writer *w, cJSON *kernel,
+static void add_sources(const struct region_writer *w, cJSON *kernel,
                         const struct byi_sources *sources)
 {
     cJSON *list = byi_json_add(kernel, "source", byi_json_list(w->arena));
@@ -281,11 +284,11 @@ static void add_sources(const struct writer *w, cJSON *kernel,
             byi_json_text(w->arena, w->m->sources.at[sources->at[i]].name));
 }
 
-static enum byoc_status add_kernel(struct writer *w,
+static enum byoc_status add_kernel(struct region_writer *w,
                                    const struct byi_func *body,
-                                   const struct ref *params,
+                                   const struct node_ref *params,
                                    const struct byi_sources *sources,
-                                   struct ref *ref, struct byoc_error *err)
+                                   struct node_ref *ref, struct byoc_error *err)
 {
     struct role *roles =
         byi_arena_calloc(w->arena, body->nodes.n, sizeof *roles);
@@ -294,7 +297,7 @@ static enum byoc_status add_kernel(struct writer *w,
     byi_json_add(kernel, "pattern",
                  byi_json_text(w->arena, body->attr.composite));
     enum byoc_status status = add_operands(w, kernel, body, params, roles, err);
-    struct steps steps = {
+    struct step_list steps = {
         .w = w, .name = body->attr.composite, .kernel = kernel, .err = err};
     cJSON *post_ops = byi_json_list(w->arena);
     if (status == BYOC_OK)
@@ -303,13 +306,13 @@ static enum byoc_status add_kernel(struct writer *w,
     byi_json_add(kernel, "out",
                  outs_json(w, body->nodes.at[body->result].type));
     add_sources(w, kernel, sources);
-    *ref = (struct ref){add_node(w, kernel), 0};
+    *ref = (struct node_ref){add_node(w, kernel), 0};
     return status;
 }
 
 /* --- whole regions -------------------------------------------------------- */
 
-static void open_graph(struct writer *w, const char *symbol)
+static void open_graph(struct region_writer *w, const char *symbol)
 {
     w->arena = byi_arena_new();
     w->const_node =
@@ -320,9 +323,9 @@ static void open_graph(struct writer *w, const char *symbol)
     byi_text_put(w->json, ",\n  \"nodes\": [");
 }
 
-static void close_graph(struct writer *w, uint32_t n_inputs,
+static void close_graph(struct region_writer *w, uint32_t n_inputs,
                         const byi_id *inputs, uint32_t n_outputs,
-                        const struct ref *outputs, uint32_t **consts,
+                        const struct node_ref *outputs, uint32_t **consts,
                         uint32_t *n_consts)
 {
     cJSON *list = byi_json_list(w->arena);
@@ -344,7 +347,7 @@ static void close_graph(struct writer *w, uint32_t n_inputs,
     byi_arena_free(&w->arena);
 }
 
-static enum byoc_status add_region_node(struct writer *w,
+static enum byoc_status add_region_node(struct region_writer *w,
                                         const struct byi_func *f, byi_id id,
                                         struct byoc_error *err)
 {
@@ -360,7 +363,8 @@ static enum byoc_status add_region_node(struct writer *w,
     case BYI_MAKE_TUPLE:
         return BYOC_OK; /* looked through by their reader */
     case BYI_GET:
-        w->refs[id] = (struct ref){w->refs[node->args[0]].node, node->index};
+        w->refs[id] =
+            (struct node_ref){w->refs[node->args[0]].node, node->index};
         return BYOC_OK;
     case BYI_CALL: {
         const struct byi_node *callee = &f->nodes.at[node->args[0]];
@@ -368,7 +372,7 @@ static enum byoc_status add_region_node(struct writer *w,
             callee->kind == BYI_FN ? w->m->funcs.at[callee->index] : NULL;
         if (!body || !body->attr.composite)
             break;
-        struct ref *operands =
+        struct node_ref *operands =
             byi_arena_calloc(w->arena, node->n_args, sizeof *operands);
         for (uint32_t i = 1; i < node->n_args; i++)
             operands[i - 1] = w->refs[node->args[i]];
@@ -384,8 +388,8 @@ static enum byoc_status add_region_node(struct writer *w,
 }
 
 /* The function's results, a tuple taken apart. */
-static uint32_t result_refs(const struct writer *w, const struct byi_func *f,
-                            struct ref **outputs)
+static uint32_t result_refs(const struct region_writer *w,
+                            const struct byi_func *f, struct node_ref **outputs)
 {
     const struct byi_node *result = &f->nodes.at[f->result];
     if (result->kind == BYI_MAKE_TUPLE) {
@@ -397,8 +401,8 @@ static uint32_t result_refs(const struct writer *w, const struct byi_func *f,
     uint32_t n = result->type->kind == BYI_TUPLE ? result->type->n_fields : 1;
     *outputs = byi_arena_calloc(w->kept, n, sizeof **outputs);
     for (uint32_t i = 0; i < n; i++)
-        (*outputs)[i] = (struct ref){w->refs[f->result].node,
-                                     w->refs[f->result].output + i};
+        (*outputs)[i] = (struct node_ref){w->refs[f->result].node,
+                                          w->refs[f->result].output + i};
     return n;
 }
 
@@ -408,7 +412,7 @@ enum byoc_status byi_region_write(const struct byi_module *m, uint32_t func,
                                   uint32_t *n_consts, struct byoc_error *err)
 {
     const struct byi_func *f = m->funcs.at[func];
-    struct writer w = {.m = m, .kept = arena, .json = json};
+    struct region_writer w = {.m = m, .kept = arena, .json = json};
     w.refs = byi_arena_calloc(arena, f->nodes.n, sizeof *w.refs);
     open_graph(&w, f->name);
     enum byoc_status status = BYOC_OK;
@@ -419,7 +423,7 @@ enum byoc_status byi_region_write(const struct byi_module *m, uint32_t func,
     uint32_t *inputs = byi_arena_calloc(arena, f->params.n, sizeof *inputs);
     for (uint32_t i = 0; i < f->params.n; i++)
         inputs[i] = w.refs[f->params.at[i]].node;
-    struct ref *outputs;
+    struct node_ref *outputs;
     uint32_t n_outputs = result_refs(&w, f, &outputs);
     close_graph(&w, f->params.n, inputs, n_outputs, outputs, consts, n_consts);
     return status;
@@ -432,10 +436,10 @@ enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
                                      uint32_t *n_consts, struct byoc_error *err)
 {
     const struct byi_func *body = m->funcs.at[func];
-    struct writer w = {.m = m, .kept = arena, .json = json};
+    struct region_writer w = {.m = m, .kept = arena, .json = json};
     open_graph(&w, "probe");
     uint32_t n = body->params.n, n_inputs = 0;
-    struct ref *operands = byi_arena_calloc(arena, n, sizeof *operands);
+    struct node_ref *operands = byi_arena_calloc(arena, n, sizeof *operands);
     uint32_t *inputs = byi_arena_calloc(arena, n, sizeof *inputs);
     for (uint32_t i = 0; i < n; i++) {
         if (const_args[i] != BYI_NO_ID) {
@@ -446,14 +450,15 @@ enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
         operands[i] = add_input(&w, body->param_names.at[i], param->type);
         inputs[n_inputs++] = operands[i].node;
     }
-    struct ref kernel;
+    struct node_ref kernel;
     enum byoc_status status =
         add_kernel(&w, body, operands, byi_sources_none(), &kernel, err);
     const struct byi_type *type = body->nodes.at[body->result].type;
     uint32_t n_outputs = type->kind == BYI_TUPLE ? type->n_fields : 1;
-    struct ref *outputs = byi_arena_calloc(arena, n_outputs, sizeof *outputs);
+    struct node_ref *outputs =
+        byi_arena_calloc(arena, n_outputs, sizeof *outputs);
     for (uint32_t i = 0; i < n_outputs; i++)
-        outputs[i] = (struct ref){kernel.node, i};
+        outputs[i] = (struct node_ref){kernel.node, i};
     close_graph(&w, n_inputs, inputs, n_outputs, outputs, consts, n_consts);
     return status;
 }

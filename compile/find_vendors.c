@@ -319,7 +319,7 @@ struct named {
     const char *name, *path;
 };
 
-struct listing {
+struct vendor_listing {
     void (*use)(void *, const char *, const char *, const char *, const char *);
     void *ctx;
     struct byi_arena *arena;
@@ -327,7 +327,8 @@ struct listing {
 };
 
 /* The path of the plug-in of this name that was found before. */
-static const char *found_before(const struct listing *l, const char *name)
+static const char *found_before(const struct vendor_listing *l,
+                                const char *name)
 {
     for (uint32_t i = 0; i < l->seen.n; i++)
         if (strcmp(l->seen.at[i].name, name) == 0)
@@ -352,7 +353,7 @@ static enum byoc_status open_listed(const char *path,
 
 static void list_plugin(void *ctx, const char *path)
 {
-    struct listing *l = ctx;
+    struct vendor_listing *l = ctx;
     struct byi_plugin *plugin = NULL;
     struct byoc_error err;
     if (open_listed(path, &plugin, &err) != BYOC_OK) {
@@ -383,7 +384,7 @@ void byoc_backends_list(const char *plugins,
                                     const char *, const char *),
                         void *ctx)
 {
-    struct listing listing = {.use = use, .ctx = ctx};
+    struct vendor_listing listing = {.use = use, .ctx = ctx};
     struct byoc_error err;
     struct byi_guard guard;
     if (byi_guard_enter(&guard)) {

@@ -197,7 +197,7 @@ enum byoc_status byi_passes_load(const char *path, struct byoc_error *err)
 
 enum { MAX_NESTING = 32 };
 
-struct reader {
+struct pass_list_reader {
     const char *text, *at;
     struct byi_arena *arena;
     struct byoc_error *err;
@@ -205,7 +205,7 @@ struct reader {
     uint32_t depth;
 };
 
-static enum byoc_status read_name(struct reader *r)
+static enum byoc_status read_name(struct pass_list_reader *r)
 {
     const size_t n = strcspn(r->at, ",[]");
     const char *name = byi_arena_strn(r->arena, r->at, n);
@@ -221,7 +221,7 @@ static enum byoc_status read_name(struct reader *r)
 }
 
 /* The members read since the bracket, as one pass. */
-static void close_sequence(struct reader *r)
+static void close_sequence(struct pass_list_reader *r)
 {
     struct byi_pass_list *members = &r->open[r->depth--];
     struct byi_pass *pass = byi_arena_alloc(r->arena, sizeof *pass);
@@ -239,7 +239,7 @@ static void close_sequence(struct reader *r)
     r->at++;
 }
 
-static enum byoc_status read_list(struct reader *r)
+static enum byoc_status read_list(struct pass_list_reader *r)
 {
     const char *fault = NULL;
     while (*r->at && !fault) {
@@ -267,7 +267,7 @@ enum byoc_status byi_passes_parse(const char *text, struct byi_arena *arena,
                                   struct byi_pass_list *list,
                                   struct byoc_error *err)
 {
-    struct reader r = {
+    struct pass_list_reader r = {
         .text = text, .at = text, .arena = arena, .err = err, .open = {*list}};
     enum byoc_status status = read_list(&r);
     while (r.depth > 0)

@@ -12,7 +12,7 @@
 
 enum { MAX_SETS = 1024, MAX_DIMS = 64 };
 
-struct reader {
+struct warm_reader {
     struct byi_found *found;
     struct byi_arena *arena;
     const char *text; /* one option */
@@ -23,7 +23,7 @@ struct reader {
     struct byoc_error *err;
 };
 
-static enum byoc_status bad(struct reader *r, const char *what)
+static enum byoc_status bad(struct warm_reader *r, const char *what)
 {
     return byi_fail(r->err, BYOC_EINVAL,
                     "warm '%s': %s; expected NAME=SIZE,..., such as "
@@ -31,7 +31,7 @@ static enum byoc_status bad(struct reader *r, const char *what)
                     r->text, what);
 }
 
-static void close_list(struct reader *r)
+static void close_list(struct warm_reader *r)
 {
     if (r->n > 0) {
         struct byi_size_list *list = &r->lists[r->n - 1];
@@ -43,7 +43,7 @@ static void close_list(struct reader *r)
 }
 
 /* "batch=1" opens a list, "2" goes on with it. */
-static enum byoc_status read_item(struct reader *r, const char *item)
+static enum byoc_status read_item(struct warm_reader *r, const char *item)
 {
     const char *number = strchr(item, '=');
     char *end;
@@ -66,7 +66,7 @@ static enum byoc_status read_item(struct reader *r, const char *item)
 }
 
 /* Every combination of the lists' sizes. */
-static enum byoc_status add_sets(struct reader *r)
+static enum byoc_status add_sets(struct warm_reader *r)
 {
     uint32_t n = 1;
     for (uint32_t i = 0; i < r->n; i++)
@@ -87,7 +87,7 @@ static enum byoc_status add_sets(struct reader *r)
     return BYOC_OK;
 }
 
-static enum byoc_status read_option(struct reader *r)
+static enum byoc_status read_option(struct warm_reader *r)
 {
     r->n = r->sizes.n = 0;
     for (const char *at = r->text; *at; at += *at == ',') {
@@ -126,7 +126,8 @@ static bool names(const struct byi_warm_set *set, const char *name)
 }
 
 /* A set names every symbol of the inputs, and nothing else. */
-static enum byoc_status check_sets(struct reader *r, const struct byi_module *m)
+static enum byoc_status check_sets(struct warm_reader *r,
+                                   const struct byi_module *m)
 {
     for (uint32_t s = 0; s < r->sets.n; s++) {
         const struct byi_warm_set *set = &r->sets.at[s];
@@ -148,7 +149,7 @@ static enum byoc_status check_sets(struct reader *r, const struct byi_module *m)
 }
 
 /* For each dim the sizes that some set has. */
-static void list_sizes(struct reader *r)
+static void list_sizes(struct warm_reader *r)
 {
     struct byi_size_list *lists =
         byi_arena_calloc(r->arena, MAX_DIMS, sizeof *lists);
@@ -170,7 +171,7 @@ enum byoc_status byi_find_warm(struct byi_found *found,
                                const char *const *warm, struct byi_arena *arena,
                                struct byoc_error *err)
 {
-    struct reader r = {.found = found, .arena = arena, .err = err};
+    struct warm_reader r = {.found = found, .arena = arena, .err = err};
     enum byoc_status status = BYOC_OK;
     for (; warm && *warm && status == BYOC_OK; warm++) {
         r.text = *warm;

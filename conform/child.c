@@ -48,7 +48,7 @@ void byi_kit_place(struct byi_kit *kit, const char *format, ...)
 }
 
 void byi_kit_end(struct byi_kit *kit, enum byi_outcome outcome,
-                 enum byi_rule rule, const char *format, ...)
+                 enum byi_conform_rule rule, const char *format, ...)
 {
     struct byi_verdict *v = kit->verdict;
     va_list args;
@@ -82,10 +82,10 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void fail(struct byi_verdict *v, enum byi_rule rule, const char *format,
-                 ...) BYI_PRINTF(3, 4);
-static void fail(struct byi_verdict *v, enum byi_rule rule, const char *format,
-                 ...)
+static void fail(struct byi_verdict *v, enum byi_conform_rule rule,
+                 const char *format, ...) BYI_PRINTF(3, 4);
+static void fail(struct byi_verdict *v, enum byi_conform_rule rule,
+                 const char *format, ...)
 {
     va_list args;
     va_start(args, format);

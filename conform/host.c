@@ -15,13 +15,13 @@ static uint32_t n_threads = THREADS;
 static const uint64_t living = 0x6b636f6c62636f79, dead = 0x646165646b636f6c;
 
 /* In front of the memory, a line long. */
-struct head {
+struct host_block {
     uint64_t mark;
     uint64_t bytes;
-    struct head *older, *newer; /* of those that live */
-    char place[32];             /* where it was acquired */
+    struct host_block *older, *newer; /* of those that live */
+    char place[32];                   /* where it was acquired */
 };
-_Static_assert(sizeof(struct head) == 64, "what is behind it is aligned");
+_Static_assert(sizeof(struct host_block) == 64, "what is behind it is aligned");
 
 struct byoc_fail {
     uint32_t code;
@@ -32,7 +32,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct byi_host_books books;
 static uint32_t exhausted_at = UINT32_MAX;
 static struct byi_kit *kit;
-static struct head *newest; /* under lock */
+static struct host_block *newest; /* under lock */
 
 static void *acquire(void *ctx, uint64_t bytes)
 {
@@ -42,10 +42,10 @@ static void *acquire(void *ctx, uint64_t bytes)
     pthread_mutex_unlock(&lock);
     if (none || bytes > (uint64_t)1 << 40)
         return NULL;
-    struct head *head = byi_acquire(sizeof *head + bytes + TAIL);
+    struct host_block *head = byi_acquire(sizeof *head + bytes + TAIL);
     if (!head)
         return NULL;
-    *head = (struct head){.mark = living, .bytes = bytes};
+    *head = (struct host_block){.mark = living, .bytes = bytes};
     memcpy(head->place, kit->verdict->place, sizeof head->place - 1);
     memset((char *)(head + 1), 0xcd, bytes); /* not zeros */
     memset((char *)(head + 1) + bytes, 0xa5, TAIL);
@@ -65,7 +65,7 @@ static void release(void *ctx, void *memory)
     (void)ctx;
     if (!memory)
         return;
-    struct head *head = (struct head *)memory - 1;
+    struct host_block *head = (struct host_block *)memory - 1;
     const unsigned char *tail = (const unsigned char *)memory + head->bytes;
     if (head->mark != living)
         byi_kit_failed(

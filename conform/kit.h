@@ -18,7 +18,7 @@
 
 enum { BYI_KIT_MAX_IO = BYI_MATCH_MAX_OPERANDS };
 
-enum byi_rule {
+enum byi_conform_rule {
 #define RULE(id, name, text) BYI_RULE_##id,
 #include "rules.def"
     BYI_N_RULES
@@ -42,7 +42,7 @@ enum byi_outcome {
 /* What a case came to; shared between the two processes. */
 struct byi_verdict {
     enum byi_outcome outcome;
-    enum byi_rule rule;
+    enum byi_conform_rule rule;
     bool done;          /* the case came to its end */
     char place[256];    /* what was going on: "run() of ref.add" */
     char text[1400];    /* what is wrong, or why not */
@@ -83,7 +83,7 @@ void byi_kit_place(struct byi_kit *kit, const char *format, ...)
     BYI_PRINTF(2, 3);
 /* In a child: the case ends here, with this verdict. Does not return. */
 _Noreturn void byi_kit_end(struct byi_kit *kit, enum byi_outcome outcome,
-                           enum byi_rule rule, const char *format, ...)
+                           enum byi_conform_rule rule, const char *format, ...)
     BYI_PRINTF(4, 5);
 #define byi_kit_failed(kit, rule, ...)                                         \
     byi_kit_end(kit, BYI_FAILED, rule, __VA_ARGS__)

@@ -115,7 +115,7 @@ void byi_zone_give_back(struct byi_kit *kit, const void *data)
 }
 
 static void say(const struct byi_zone *z, const char *at, const char *did,
-                enum byi_rule past)
+                enum byi_conform_rule past)
 {
     struct byi_kit *kit = watching;
     if (z->how == BYI_LENT_GONE)
@@ -134,7 +134,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 {
     const char *at = info->si_addr;
     const char *did = "touched";
-    enum byi_rule past = BYI_RULE_READS;
+    enum byi_conform_rule past = BYI_RULE_READS;
 #if defined(__x86_64__)
     const ucontext_t *c = context;
     const bool write = c->uc_mcontext.gregs[REG_ERR] & 2;

@@ -23,7 +23,7 @@ struct change {
     const char *option, *value;
 };
 
-struct trial {
+struct advice_trial {
     BYI_VEC(struct change) changes;
     struct byi_coverage after;
     bool fails; /* it does not compile */
@@ -35,7 +35,7 @@ struct advisor {
     struct byi_arena *arena;
     struct byoc_compiled *base;
     struct byi_coverage now;
-    BYI_VEC(struct trial) found; /* those that help */
+    BYI_VEC(struct advice_trial) found; /* those that help */
     uint32_t n_tried;
 };
 
@@ -43,7 +43,8 @@ struct advisor {
 
 /* The caller's list with what the trial adds to it. */
 static const char *const *list_with(struct advisor *a, const char *const *given,
-                                    const struct trial *t, const char *option)
+                                    const struct advice_trial *t,
+                                    const char *option)
 {
     BYI_VEC(const char *) list = {0};
     bool keep = true;
@@ -64,7 +65,7 @@ static const char *const *list_with(struct advisor *a, const char *const *given,
     return kept;
 }
 
-static bool leaves_out(const struct trial *t, const char *option)
+static bool leaves_out(const struct advice_trial *t, const char *option)
 {
     for (uint32_t i = 0; i < t->changes.n; i++)
         if (!t->changes.at[i].value &&
@@ -89,7 +90,7 @@ static struct byoc_compile_params plain(const struct byoc_compile_params *p)
 }
 
 static struct byoc_compile_params changed(struct advisor *a,
-                                          const struct trial *t)
+                                          const struct advice_trial *t)
 {
     struct byoc_compile_params p = plain(a->params);
 
@@ -132,7 +133,7 @@ static bool helps(const struct byi_coverage *before,
            share(after) >= share(before);
 }
 
-static void run_trial(struct advisor *a, struct trial *t)
+static void run_trial(struct advisor *a, struct advice_trial *t)
 {
     const struct byoc_compile_params params = changed(a, t);
     struct byoc_compiled *c = NULL;
@@ -147,7 +148,7 @@ static void run_trial(struct advisor *a, struct trial *t)
 }
 
 /* Try, and keep what helps. Returns whether it compiles. */
-static bool keep_trial(struct advisor *a, struct trial *t)
+static bool keep_trial(struct advisor *a, struct advice_trial *t)
 {
     run_trial(a, t);
     if (!t->fails && helps(&a->now, &t->after))
@@ -160,7 +161,7 @@ static bool keep_trial(struct advisor *a, struct trial *t)
 static bool try_one(struct advisor *a, const char *option, const char *value)
 {
     const struct change change = {option, value};
-    struct trial t = {0};
+    struct advice_trial t = {0};
 
     BYI_PUSH(&t.changes, change);
     return keep_trial(a, &t);
@@ -216,7 +217,7 @@ static bool has_dim(const struct byi_type *type, int64_t dim)
 }
 
 /* The whole shapes of all inputs with this symbol, or, dim 0, with any. */
-static void add_shapes(struct advisor *a, struct trial *t, int64_t dim)
+static void add_shapes(struct advisor *a, struct advice_trial *t, int64_t dim)
 {
     const struct byi_func *f = entry_of(a);
 
@@ -244,7 +245,7 @@ struct symbol {
     const char *name; /* NULL: the model has none for it */
 };
 
-static void add_dim(struct advisor *a, struct trial *t,
+static void add_dim(struct advisor *a, struct advice_trial *t,
                     const struct symbol *symbol, int64_t size)
 {
     const struct change change = {
@@ -259,11 +260,11 @@ static void try_symbol(struct advisor *a, struct symbol *symbol)
 {
     const int64_t sizes[] = {1, symbol->size};
     const uint32_t found = a->found.n;
-    struct trial by_shape = {0};
+    struct advice_trial by_shape = {0};
     bool known = false;
 
     for (uint32_t i = 0; i < BYI_COUNT(sizes) && symbol->name; i++) {
-        struct trial t = {0};
+        struct advice_trial t = {0};
         if ((i && sizes[i] == sizes[0]) || a->found.n > found)
             continue;
         add_dim(a, &t, symbol, sizes[i]);
@@ -280,7 +281,7 @@ static void try_symbol(struct advisor *a, struct symbol *symbol)
 static void try_symbols(struct advisor *a, const struct symbol *symbols,
                         uint32_t n)
 {
-    struct trial by_name = {0}, by_shape = {0};
+    struct advice_trial by_name = {0}, by_shape = {0};
     bool named = true;
 
     for (uint32_t i = 0; i < n; i++)
@@ -394,7 +395,7 @@ static void try_layouts(struct advisor *a)
 {
     for (int last = 0; last < 2; last++) {
         struct byi_text text = {0};
-        struct trial t = {0};
+        struct advice_trial t = {0};
         list_layouts(a, last == 1, &text);
         if (text.n) {
             const struct change changes[] = {
@@ -413,7 +414,8 @@ static void try_layouts(struct advisor *a)
 /* --- which to name -------------------------------------------------------- */
 
 /* More offloaded first, then fewer changes. */
-static bool is_better(const struct trial *x, const struct trial *y)
+static bool is_better(const struct advice_trial *x,
+                      const struct advice_trial *y)
 {
     if (share(&x->after) != share(&y->after))
         return share(&x->after) > share(&y->after);
@@ -425,7 +427,7 @@ static bool is_better(const struct trial *x, const struct trial *y)
 static void sort_found(struct advisor *a)
 {
     for (uint32_t i = 1; i < a->found.n; i++) {
-        const struct trial t = a->found.at[i];
+        const struct advice_trial t = a->found.at[i];
         uint32_t k = i;
         for (; k > 0 && is_better(&t, &a->found.at[k - 1]); k--)
             a->found.at[k] = a->found.at[k - 1];
@@ -436,12 +438,12 @@ static void sort_found(struct advisor *a)
 /* Several that help, all at once, where they do not speak of the same. */
 static void try_together(struct advisor *a)
 {
-    struct trial all = {0};
+    struct advice_trial all = {0};
     bool sizes = false;
 
     sort_found(a);
     for (uint32_t i = 0; i < a->found.n && i < MAX_FOUND; i++) {
-        const struct trial *t = &a->found.at[i];
+        const struct advice_trial *t = &a->found.at[i];
         const bool is_size = strcmp(t->changes.at[0].option, "--dim") == 0 ||
                              strcmp(t->changes.at[0].option, "--shape") == 0;
         if (is_size && sizes)
@@ -472,7 +474,7 @@ static bool is_text(const char *path)
 
 /* --- the answer ----------------------------------------------------------- */
 
-static void print_changes(const struct trial *t, struct byi_text *out)
+static void print_changes(const struct advice_trial *t, struct byi_text *out)
 {
     for (uint32_t i = 0; i < t->changes.n; i++) {
         const struct change *c = &t->changes.at[i];
@@ -503,7 +505,7 @@ static void print_text(const struct advisor *a, struct byi_text *out)
         byi_text_addf(out, "what would let more go, of %u change%s tried:\n",
                       a->n_tried, plural(a->n_tried));
     for (uint32_t i = 0; i < a->found.n; i++) {
-        const struct trial *t = &a->found.at[i];
+        const struct advice_trial *t = &a->found.at[i];
         byi_text_addf(out, "  ");
         print_changes(t, out);
         byi_text_addf(out, "\n      ");
@@ -535,7 +537,7 @@ static void print_json(const struct advisor *a, struct byi_text *out)
     print_counts(&a->now, out);
     byi_text_addf(out, ",\n\"changes\": [");
     for (uint32_t i = 0; i < a->found.n; i++) {
-        const struct trial *t = &a->found.at[i];
+        const struct advice_trial *t = &a->found.at[i];
         byi_text_addf(out, "%s\n  {\"options\": [", i ? "," : "");
         for (uint32_t k = 0; k < t->changes.n; k++) {
             byi_text_addf(out, "%s{\"option\": ", k ? ", " : "");

@@ -126,23 +126,23 @@ static enum byoc_status with_context(struct byoc_compiled *c,
 {
     struct instruments in = {0};
     list_instruments(c, params, &in);
-    struct byi_pass_context ctx = {.opt_level = level_of(params->opt_level),
-                                   .disabled = params->disable,
-                                   .required = list_required(c, params),
-                                   .options = list_options(c, params),
-                                   .known = byi_passes_known(),
-                                   .stop_after = params->stop_after,
-                                   .by_hand = params->passes != NULL,
-                                   .instruments = in.list.at,
-                                   .n_instruments = in.list.n,
-                                   .verify = params->verify != 0,
-                                   .eval = eval,
-                                   .generates = byi_kernels_take,
-                                   .generates_alone = byi_kernels_take_alone,
-                                   .sizes = &c->found.sizes,
-                                   .entries = {byi_ledger_entry(c->ledger),
-                                               byi_vendors_entry(
-                                                   &c->found.vendors)}};
+    struct byi_pass_context ctx = {
+        .opt_level = level_of(params->opt_level),
+        .disabled = params->disable,
+        .required = list_required(c, params),
+        .options = list_options(c, params),
+        .known = byi_passes_known(),
+        .stop_after = params->stop_after,
+        .by_hand = params->passes != NULL,
+        .instruments = in.list.at,
+        .n_instruments = in.list.n,
+        .verify = params->verify != 0,
+        .eval = eval,
+        .generates = byi_kernels_take,
+        .generates_alone = byi_kernels_take_alone,
+        .sizes = &c->found.sizes,
+        .entries = {byi_ledger_entry(c->ledger),
+                    byi_vendors_entry(&c->found.vendors)}};
     const enum byoc_status status = work(c, what, &ctx, err);
     byi_vec_free(in.list.at);
     return status;

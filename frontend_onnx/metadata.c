@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-struct list {
+struct entry_list {
     struct byi_arena *arena;
     BYI_VEC(struct byoc_metadata) of;
 };
@@ -22,7 +22,7 @@ static const char *utf8(struct byi_arena *arena, const char *bytes)
 }
 
 /* NULL and "" say nothing. */
-static void add(struct list *list, const char *key, const char *value)
+static void add(struct entry_list *list, const char *key, const char *value)
 {
     if (!value || !*value)
         return;
@@ -31,14 +31,14 @@ static void add(struct list *list, const char *key, const char *value)
     BYI_PUSH(&list->of, one);
 }
 
-static void add_number(struct list *list, const char *key, int64_t value)
+static void add_number(struct entry_list *list, const char *key, int64_t value)
 {
     add(list, key, byi_arena_printf(list->arena, "%lld", (long long)value));
 }
 
 void byi_onnx_metadata(const Onnx__ModelProto *model, struct byi_module *m)
 {
-    struct list list = {.arena = m->arena};
+    struct entry_list list = {.arena = m->arena};
 
     add(&list, "producer_name", model->producer_name);
     add(&list, "producer_version", model->producer_version);

@@ -84,7 +84,7 @@ void byi_wire_free(struct byi_wire *w)
 
 /* --- between processes ---------------------------------------------------- */
 
-struct head {
+struct wire_head {
     uint64_t op, n;
 };
 
@@ -147,7 +147,7 @@ static bool receive_all(int fd, char *data, uint64_t n, uint64_t deadline,
 bool byi_wire_send(int fd, uint32_t op, const struct byi_text *body,
                    uint64_t deadline, bool *late)
 {
-    const struct head head = {.op = op, .n = body ? body->n : 0};
+    const struct wire_head head = {.op = op, .n = body ? body->n : 0};
     *late = false;
     return send_all(fd, (const char *)&head, sizeof head, deadline, late) &&
            send_all(fd, body ? body->at : NULL, head.n, deadline, late);
@@ -155,7 +155,7 @@ bool byi_wire_send(int fd, uint32_t op, const struct byi_text *body,
 
 bool byi_wire_receive(int fd, struct byi_wire *w, uint64_t deadline, bool *late)
 {
-    struct head head = {0};
+    struct wire_head head = {0};
     *w = (struct byi_wire){0};
     *late = false;
     if (!receive_all(fd, (char *)&head, sizeof head, deadline, late) ||

@@ -17,7 +17,7 @@ const char *byi_composite_op(const struct byi_node *node)
 
 /* A composite under construction, with the body's node of each binding and of
  * each operator. */
-struct inside {
+struct composite_body {
     struct byi_module *m;
     const struct byi_match *match;
     struct byi_arena *scratch;
@@ -29,7 +29,7 @@ struct inside {
 
 /* The body's node for operand `value`. A value that is bound twice takes its
  * bindings in order. */
-static byi_id find_operand(struct inside *in, byi_id value)
+static byi_id find_operand(struct composite_body *in, byi_id value)
 {
     const struct byi_match *match = in->match;
     uint32_t any = match->n_bound;
@@ -50,8 +50,8 @@ bool byi_composite_embeds(const struct byi_match *match, uint32_t bound)
     return byi_match_node(match, match->bound[bound].value)->kind == BYI_CONST;
 }
 
-static byi_id add_operand(const struct inside *in, struct byi_func *body,
-                          const struct byi_bound *bound)
+static byi_id add_operand(const struct composite_body *in,
+                          struct byi_func *body, const struct byi_bound *bound)
 {
     const struct byi_node *node = byi_match_node(in->match, bound->value);
     if (node->kind == BYI_CONST)
@@ -61,7 +61,7 @@ static byi_id add_operand(const struct inside *in, struct byi_func *body,
 }
 
 /* "nn.conv2d_add_nn.relu": the alternative that matched. */
-static const char *join_ops(const struct inside *in)
+static const char *join_ops(const struct composite_body *in)
 {
     const struct byi_match *match = in->match;
     struct byi_text text = {0};
@@ -73,7 +73,7 @@ static const char *join_ops(const struct inside *in)
     return joined;
 }
 
-static const char *join_consts(const struct inside *in)
+static const char *join_consts(const struct composite_body *in)
 {
     const struct byi_match *match = in->match;
     struct byi_text text = {0};
@@ -100,7 +100,7 @@ struct filled {
     const struct byi_branch *branch; /* NULL: the body */
     const struct filled *outer;
     struct byi_func *f;
-    struct inside *in;
+    struct composite_body *in;
     BYI_VEC(byi_id) captured; /* the match's value of each parameter */
 };
 
@@ -259,7 +259,7 @@ enum byoc_status byi_composite_build(struct byi_module *m,
                                      struct byi_arena *scratch, uint32_t *func,
                                      struct byoc_error *err)
 {
-    struct inside inside = {
+    struct composite_body inside = {
         .m = m, .match = match, .scratch = scratch, .err = err};
     *func = byi_func_new(m, NULL);
     struct byi_func *body = m->funcs.at[*func];

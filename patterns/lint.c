@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* A place of a pattern: a node, and the step that a '^' in it belongs to. */
-struct place {
+struct pattern_place {
     const struct byi_pattern *p;
     uint32_t at, chain; /* chain: BYI_NO_NAME outside of steps */
 };
@@ -17,36 +17,38 @@ enum { MAX_PAIRS = 512 };
 /* Pairs of places that are being compared: met again, they are taken to fit,
  * since every way around a step goes one operator down the graph. */
 struct cover {
-    struct place pairs[MAX_PAIRS][2];
+    struct pattern_place pairs[MAX_PAIRS][2];
     uint32_t n;
     uint32_t outer[2]
                   [BYI_PATTERN_MAX_NODES]; /* of each chain: the one around */
 };
 
-static bool covers(struct cover *c, struct place a, struct place b);
+static bool covers(struct cover *c, struct pattern_place a,
+                   struct pattern_place b);
 
-static const struct byi_pat *node_at(struct place place)
+static const struct byi_pat *node_at(struct pattern_place place)
 {
     return &place.p->nodes[place.at];
 }
 
-static struct place child(struct place place, uint32_t i)
+static struct pattern_place child(struct pattern_place place, uint32_t i)
 {
     place.at = node_at(place)->args[i];
     return place;
 }
 
 /* The step of a chain, and what stands before it. */
-static struct place step_of(struct cover *c, int side, struct place chain)
+static struct pattern_place step_of(struct cover *c, int side,
+                                    struct pattern_place chain)
 {
-    struct place step = child(chain, 1);
+    struct pattern_place step = child(chain, 1);
     c->outer[side][chain.at] = chain.chain;
     step.chain = chain.at;
     return step;
 }
 
-static struct place chain_of_hole(const struct cover *c, int side,
-                                  struct place hole)
+static struct pattern_place chain_of_hole(const struct cover *c, int side,
+                                          struct pattern_place hole)
 {
     const uint32_t chain = hole.chain;
     hole.chain = c->outer[side][chain];
@@ -85,7 +87,8 @@ static bool op_covers(const struct byi_pat *a, const struct byi_pat *b)
     return true;
 }
 
-static bool args_cover(struct cover *c, struct place a, struct place b)
+static bool args_cover(struct cover *c, struct pattern_place a,
+                       struct pattern_place b)
 {
     const struct byi_pat *x = node_at(a), *y = node_at(b);
     if (x->has_rest ? y->n_args < x->n_args
@@ -97,7 +100,7 @@ static bool args_cover(struct cover *c, struct place a, struct place b)
     return true;
 }
 
-static bool same_type(struct place a, struct place b)
+static bool same_type(struct pattern_place a, struct pattern_place b)
 {
     struct byi_text x = {0}, y = {0};
     byi_pat_type_print(node_at(a)->type, &x);
@@ -109,7 +112,8 @@ static bool same_type(struct place a, struct place b)
 }
 
 /* b is one thing: does a fit it? */
-static bool fits_one(struct cover *c, struct place a, struct place b)
+static bool fits_one(struct cover *c, struct pattern_place a,
+                     struct pattern_place b)
 {
     const struct byi_pat *x = node_at(a), *y = node_at(b);
     switch (x->kind) {
@@ -140,7 +144,7 @@ static bool fits_one(struct cover *c, struct place a, struct place b)
         return (x->min == 0 && covers(c, child(a, 0), b)) ||
                covers(c, step_of(c, 0, a), b);
     case BYI_PAT_HOLE: {
-        const struct place chain = chain_of_hole(c, 0, a);
+        const struct pattern_place chain = chain_of_hole(c, 0, a);
         return covers(c, child(chain, 0), b) ||
                (node_at(chain)->max > 1 && covers(c, step_of(c, 0, chain), b));
     }
@@ -150,7 +154,8 @@ static bool fits_one(struct cover *c, struct place a, struct place b)
 }
 
 /* Does a fit whatever b fits? What it cannot tell, it denies. */
-static bool covers(struct cover *c, struct place a, struct place b)
+static bool covers(struct cover *c, struct pattern_place a,
+                   struct pattern_place b)
 {
     const struct byi_pat *x = node_at(a), *y = node_at(b);
     for (uint32_t i = 0; i < c->n; i++)
@@ -173,7 +178,7 @@ static bool covers(struct cover *c, struct place a, struct place b)
               covers(c, a, step_of(c, 1, b));
         break;
     case BYI_PAT_HOLE: {
-        const struct place chain = chain_of_hole(c, 1, b);
+        const struct pattern_place chain = chain_of_hole(c, 1, b);
         all = covers(c, a, child(chain, 0)) &&
               (node_at(chain)->max == 1 || covers(c, a, step_of(c, 1, chain)));
         break;
@@ -214,7 +219,8 @@ static bool is_plain(const struct byi_pattern *p, bool whole)
 }
 
 /* Does row a fit at this place of b, or at one below that is in every match? */
-static bool takes(struct cover *c, struct place a, struct place b)
+static bool takes(struct cover *c, struct pattern_place a,
+                  struct pattern_place b)
 {
     const struct byi_pat *y = node_at(b);
     if (y->kind <= BYI_PAT_CONST || y->kind == BYI_PAT_HOLE)
@@ -241,8 +247,8 @@ static bool forestalls(const struct byi_pattern *a, const struct byi_pattern *b)
 {
     struct cover c = {.n = 0};
     return !a->row->accept && is_plain(a, true) && is_plain(b, false) &&
-           takes(&c, (struct place){a, a->root, BYI_NO_NAME},
-                 (struct place){b, b->root, BYI_NO_NAME});
+           takes(&c, (struct pattern_place){a, a->root, BYI_NO_NAME},
+                 (struct pattern_place){b, b->root, BYI_NO_NAME});
 }
 
 /* What is wrong, without the row's number, which is 0 in a table of one. */

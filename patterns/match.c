@@ -11,11 +11,12 @@
 #include <string.h>
 
 /* A step that is being repeated: what '^' continues with. */
-struct frame {
-    uint32_t chain;            /* the CHAIN's index */
-    uint32_t count;            /* steps taken so far, from the root inwards */
-    byi_id at;                 /* the value this step gives */
-    const struct frame *outer; /* frame in which the chain itself stands */
+struct match_frame {
+    uint32_t chain; /* the CHAIN's index */
+    uint32_t count; /* steps taken so far, from the root inwards */
+    byi_id at;      /* the value this step gives */
+    const struct match_frame
+        *outer; /* frame in which the chain itself stands */
 };
 
 struct goal {
@@ -24,13 +25,13 @@ struct goal {
     uint32_t set; /* GROUP: the operands that `value` is made of, a bit each;
                      0: all */
     bool inverse; /* ... and `value` is taken away or divided by */
-    const struct frame *frame;
+    const struct match_frame *frame;
     const struct goal *next;
 };
 
 /* A binding; depth: where in the graph its repetition is, 0 outside of any.
  * Nearer to the root is less. */
-struct binding {
+struct pattern_binding {
     uint32_t name, depth;
     byi_id value;
 };
@@ -51,7 +52,7 @@ struct solver {
     uint32_t n_ops, n_bound, n_known;
     byi_id ops[BYI_MATCH_MAX_OPS];
     uint32_t roles[BYI_MATCH_MAX_OPS]; /* the pattern node of each operator */
-    struct binding bound[BYI_MATCH_MAX_OPERANDS];
+    struct pattern_binding bound[BYI_MATCH_MAX_OPERANDS];
     struct known known[BYI_MATCH_MAX_OPS];
     const uint32_t *reach; /* of byi_match_reach, or NULL */
     struct byi_match *match;
@@ -117,7 +118,8 @@ static bool operands_outside(const struct solver *s,
 }
 
 /* Bindings in the order of names; repetitions from the inside (deepest) out. */
-static bool comes_before(const struct binding *a, const struct binding *b)
+static bool comes_before(const struct pattern_binding *a,
+                         const struct pattern_binding *b)
 {
     if (!a->depth != !b->depth)
         return !a->depth;
@@ -129,7 +131,7 @@ static bool comes_before(const struct binding *a, const struct binding *b)
 static void name_bindings(struct solver *s)
 {
     struct byi_match *match = s->match;
-    struct binding sorted[BYI_MATCH_MAX_OPERANDS];
+    struct pattern_binding sorted[BYI_MATCH_MAX_OPERANDS];
     uint32_t counts[BYI_PATTERN_MAX_NODES] = {0};
     for (uint32_t i = 0; i < s->n_bound; i++) {
         uint32_t k = i;
@@ -195,7 +197,8 @@ static bool solve_next(struct solver *s, const struct goal *goal)
 
 /* Which repetition of a step the frame is in; these never nest. The root has
  * the largest id of a match, so what is nearer to it is less. */
-static uint32_t depth_of(const struct solver *s, const struct frame *frame)
+static uint32_t depth_of(const struct solver *s,
+                         const struct match_frame *frame)
 {
     while (frame && s->p->nodes[frame->chain].max == 1)
         frame = frame->outer;
@@ -251,7 +254,7 @@ static bool solve_leaf(struct solver *s, const struct goal *goal,
                    solve_next(s, goal);
     if (s->n_bound == BYI_MATCH_MAX_OPERANDS)
         return false;
-    s->bound[s->n_bound++] = (struct binding){
+    s->bound[s->n_bound++] = (struct pattern_binding){
         .name = pat->name, .depth = depth, .value = goal->value};
     if (solve_next(s, goal))
         return true;
@@ -453,10 +456,10 @@ static bool bind_rest(struct solver *s, const struct byi_pat *pat, byi_id value)
             return false;
     s->known[s->n_known++] = (struct known){.pat = key, .value = n};
     for (uint32_t i = 0; i < n; i++)
-        s->bound[s->n_bound++] =
-            (struct binding){.name = pat->rest,
-                             .depth = n - i,
-                             .value = arg_of(s, value, pat->n_args + i)};
+        s->bound[s->n_bound++] = (struct pattern_binding){
+            .name = pat->rest,
+            .depth = n - i,
+            .value = arg_of(s, value, pat->n_args + i)};
     return true;
 }
 
@@ -640,10 +643,10 @@ static bool solve_once(struct solver *s, const struct goal *goal,
  * path of a '~' step already needs no second look. */
 static bool solve_step(struct solver *s, const struct goal *goal,
                        uint32_t chain, uint32_t count,
-                       const struct frame *outer)
+                       const struct match_frame *outer)
 {
     const struct byi_pat *pat = &s->p->nodes[chain];
-    const struct frame frame = {
+    const struct match_frame frame = {
         .chain = chain, .count = count + 1, .at = goal->value, .outer = outer};
     const struct goal step = {.pat = pat->args[1],
                               .value = goal->value,
@@ -659,7 +662,7 @@ static bool solve_step(struct solver *s, const struct goal *goal,
 
 static bool solve_chain(struct solver *s, const struct goal *goal,
                         uint32_t chain, uint32_t count,
-                        const struct frame *outer)
+                        const struct match_frame *outer)
 {
     const struct byi_pat *pat = &s->p->nodes[chain];
     if (s->reach && chain == s->p->root &&
@@ -720,7 +723,7 @@ static bool solve(struct solver *s, const struct goal *goal)
     case BYI_PAT_CHAIN:
         return solve_chain(s, goal, goal->pat, 0, goal->frame);
     case BYI_PAT_HOLE: {
-        const struct frame *frame = goal->frame;
+        const struct match_frame *frame = goal->frame;
         return solve_chain(s, goal, frame->chain, frame->count, frame->outer);
     }
     case BYI_PAT_TYPE:

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct reader {
+struct region_reader {
     struct byi_arena *arena;
     struct byi_graph *graph;
     struct byi_gnode *nodes;
@@ -29,7 +29,7 @@ struct reader {
 
 /* --- types --------------------------------------------------------------- */
 
-static enum byoc_status read_tensor(struct reader *r,
+static enum byoc_status read_tensor(struct region_reader *r,
                                     const struct byi_json *json,
                                     const struct byi_type **type)
 {
@@ -60,7 +60,7 @@ static enum byoc_status read_tensor(struct reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status read_tensors(struct reader *r,
+static enum byoc_status read_tensors(struct region_reader *r,
                                      const struct byi_json *list, uint32_t n,
                                      const struct byi_type ***types)
 {
@@ -72,7 +72,7 @@ static enum byoc_status read_tensors(struct reader *r,
 }
 
 /* "type": a tensor, or a list of tensors for a tuple. */
-static enum byoc_status read_type(struct reader *r,
+static enum byoc_status read_type(struct region_reader *r,
                                   const struct byi_json *object,
                                   const struct byi_type **type)
 {
@@ -89,7 +89,7 @@ static enum byoc_status read_type(struct reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status read_outs(struct reader *r,
+static enum byoc_status read_outs(struct region_reader *r,
                                   const struct byi_json *object,
                                   struct byi_gnode *node)
 {
@@ -109,7 +109,8 @@ static enum byoc_status read_outs(struct reader *r,
 /* --- references ---------------------------------------------------------- */
 
 /* [node, output], the node being one of those read already. */
-static enum byoc_status read_ref(struct reader *r, const struct byi_json *json,
+static enum byoc_status read_ref(struct region_reader *r,
+                                 const struct byi_json *json,
                                  struct byi_gref *ref)
 {
     const cJSON *node = cJSON_IsArray(json->at) ? json->at->child : NULL;
@@ -154,7 +155,7 @@ static int compare_key(const void *key, const void *member)
     return strcmp(key, x->name);
 }
 
-static enum byoc_status read_operands(struct reader *r,
+static enum byoc_status read_operands(struct region_reader *r,
                                       const struct byi_json *object,
                                       struct byi_gnode *node,
                                       struct names *names)
@@ -200,7 +201,7 @@ static enum byoc_status read_operands(struct reader *r,
 }
 
 /* A step in a branch is for that branch, an `if` for what is behind it. */
-static enum byoc_status check_visible(struct reader *r,
+static enum byoc_status check_visible(struct region_reader *r,
                                       const struct byi_json *json, int64_t step)
 {
     if (r->visible[step])
@@ -212,7 +213,7 @@ static enum byoc_status check_visible(struct reader *r,
 }
 
 /* [step, field]: a field of an earlier step's tuple. */
-static enum byoc_status read_field(struct reader *r,
+static enum byoc_status read_field(struct region_reader *r,
                                    const struct byi_json *json, uint32_t step,
                                    struct byi_garg *arg)
 {
@@ -240,7 +241,8 @@ static enum byoc_status read_field(struct reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status read_arg(struct reader *r, const struct byi_json *json,
+static enum byoc_status read_arg(struct region_reader *r,
+                                 const struct byi_json *json,
                                  const struct byi_gnode *node, uint32_t step,
                                  const struct names *names,
                                  struct byi_garg *arg)
@@ -274,7 +276,7 @@ static enum byoc_status read_arg(struct reader *r, const struct byi_json *json,
 /* No name is one of these. */
 static int64_t make_symbol(void *ctx)
 {
-    struct reader *r = ctx;
+    struct region_reader *r = ctx;
     return INT64_MIN + r->n_fresh++;
 }
 
@@ -345,7 +347,7 @@ static const struct byi_op if_op = {.id = BYI_OP_NONE,
                                     .kind = BYI_OPAQUE,
                                     .rule = rule_if};
 
-static enum byoc_status check_step(struct reader *r,
+static enum byoc_status check_step(struct region_reader *r,
                                    const struct byi_gnode *node, uint32_t at,
                                    const char *path)
 {
@@ -384,9 +386,12 @@ static enum byoc_status check_step(struct reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status read_branches(
-    struct reader *r, const struct byi_json *json, const struct byi_gnode *node,
-    const struct names *names, struct byi_gstep *step, struct byi_garg *args);
+static enum byoc_status read_branches(struct region_reader *r,
+                                      const struct byi_json *json,
+                                      const struct byi_gnode *node,
+                                      const struct names *names,
+                                      struct byi_gstep *step,
+                                      struct byi_garg *args);
 
 static const struct byi_op *step_op(const char *name)
 {
@@ -399,7 +404,8 @@ static const struct byi_op *step_op(const char *name)
 
 /* Name, args, attrs and type of one operator; `json` is the kernel itself, one
  * of its post_ops or a step of a branch. */
-static enum byoc_status read_step(struct reader *r, const struct byi_json *json,
+static enum byoc_status read_step(struct region_reader *r,
+                                  const struct byi_json *json,
                                   const struct byi_gnode *node,
                                   const struct names *names, uint32_t *out)
 {
@@ -443,8 +449,9 @@ static bool is_if(const struct byi_json *json)
 }
 
 /* Steps one after the other: post_ops, or those of a branch. */
-static enum byoc_status read_list(struct reader *r, const struct byi_json *from,
-                                  const char *key, const struct byi_gnode *node,
+static enum byoc_status read_list(struct region_reader *r,
+                                  const struct byi_json *from, const char *key,
+                                  const struct byi_gnode *node,
                                   const struct names *names, uint32_t *last)
 {
     static const char *const keys[] = {"name", "args", "attrs",
@@ -460,7 +467,7 @@ static enum byoc_status read_list(struct reader *r, const struct byi_json *from,
 }
 
 /* {"steps": [...], "result": ...} */
-static enum byoc_status read_branch(struct reader *r,
+static enum byoc_status read_branch(struct region_reader *r,
                                     const struct byi_json *json,
                                     const struct byi_gnode *node,
                                     const struct names *names,
@@ -482,9 +489,12 @@ static enum byoc_status read_branch(struct reader *r,
 
 /* "then" and "else": their results are operands of the `if`. It recurses as
  * deep as `if`s may stand in each other. */
-static enum byoc_status read_branches(
-    struct reader *r, const struct byi_json *json, const struct byi_gnode *node,
-    const struct names *names, struct byi_gstep *step, struct byi_garg *args)
+static enum byoc_status read_branches(struct region_reader *r,
+                                      const struct byi_json *json,
+                                      const struct byi_gnode *node,
+                                      const struct names *names,
+                                      struct byi_gstep *step,
+                                      struct byi_garg *args)
 {
     static const char *const keys[] = {"then", "else"};
     if (step->n_args != 1)
@@ -530,7 +540,7 @@ static uint32_t count_steps(const cJSON *list)
     return n;
 }
 
-static enum byoc_status read_steps(struct reader *r,
+static enum byoc_status read_steps(struct region_reader *r,
                                    const struct byi_json *object,
                                    struct byi_gnode *node,
                                    const struct names *names)
@@ -549,7 +559,7 @@ static enum byoc_status read_steps(struct reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status read_sources(struct reader *r,
+static enum byoc_status read_sources(struct region_reader *r,
                                      const struct byi_json *object,
                                      struct byi_gnode *node)
 {
@@ -567,7 +577,7 @@ static enum byoc_status read_sources(struct reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status check_outs(struct reader *r,
+static enum byoc_status check_outs(struct region_reader *r,
                                    const struct byi_gnode *node,
                                    const struct byi_json *object)
 {
@@ -583,7 +593,7 @@ static enum byoc_status check_outs(struct reader *r,
                     object->path);
 }
 
-static enum byoc_status read_kernel(struct reader *r,
+static enum byoc_status read_kernel(struct region_reader *r,
                                     const struct byi_json *object,
                                     struct byi_gnode *node)
 {
@@ -605,7 +615,7 @@ static enum byoc_status read_kernel(struct reader *r,
 
 /* --- nodes --------------------------------------------------------------- */
 
-static enum byoc_status read_input(struct reader *r,
+static enum byoc_status read_input(struct region_reader *r,
                                    const struct byi_json *object,
                                    struct byi_gnode *node)
 {
@@ -617,7 +627,7 @@ static enum byoc_status read_input(struct reader *r,
     return read_outs(r, object, node);
 }
 
-static enum byoc_status read_const(struct reader *r,
+static enum byoc_status read_const(struct region_reader *r,
                                    const struct byi_json *object,
                                    struct byi_gnode *node)
 {
@@ -632,15 +642,15 @@ static enum byoc_status read_const(struct reader *r,
     return read_outs(r, object, node);
 }
 
-static enum byoc_status read_node(struct reader *r,
+static enum byoc_status read_node(struct region_reader *r,
                                   const struct byi_json *object,
                                   struct byi_gnode *node)
 {
     static const struct {
         const char *name;
         enum byi_gnode_kind kind;
-        enum byoc_status (*read)(struct reader *, const struct byi_json *,
-                                 struct byi_gnode *);
+        enum byoc_status (*read)(struct region_reader *,
+                                 const struct byi_json *, struct byi_gnode *);
     } kinds[] = {
         {"input", BYI_G_INPUT, read_input},
         {"const", BYI_G_CONST, read_const},
@@ -660,7 +670,7 @@ static enum byoc_status read_node(struct reader *r,
 }
 
 /* Every input node is listed, once. */
-static enum byoc_status read_inputs(struct reader *r,
+static enum byoc_status read_inputs(struct region_reader *r,
                                     const struct byi_json *root)
 {
     struct byi_json list, item = {0};
@@ -690,7 +700,7 @@ static enum byoc_status read_inputs(struct reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status read_outputs(struct reader *r,
+static enum byoc_status read_outputs(struct region_reader *r,
                                      const struct byi_json *root)
 {
     struct byi_json list, item = {0};
@@ -705,7 +715,7 @@ static enum byoc_status read_outputs(struct reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status read_graph(struct reader *r,
+static enum byoc_status read_graph(struct region_reader *r,
                                    const struct byi_json *root)
 {
     static const char *const keys[] = {"format", "version", "symbol",
@@ -751,7 +761,7 @@ static enum byoc_status read_text(const char *json, size_t n, bool varying,
     struct byi_arena *arena = byi_arena_new();
     struct byi_graph *g = byi_arena_calloc(arena, 1, sizeof *g);
     g->arena = arena;
-    struct reader r = {
+    struct region_reader r = {
         .arena = arena, .graph = g, .varying = varying, .err = err};
     const struct byi_json root = byi_json_root(tree);
     const enum byoc_status status = read_graph(&r, &root);

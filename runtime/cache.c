@@ -16,11 +16,11 @@
 enum { DEFAULT_SHAPES = 32 };
 #define DEFAULT_BYTES (UINT64_C(1) << 30)
 
-enum stage { BUILDING, READY, FAILED };
+enum cache_stage { BUILDING, READY, FAILED };
 
 struct byi_entry {
     struct byi_instance in;
-    enum stage stage;
+    enum cache_stage stage;
     uint32_t users; /* runs of it, and those who wait for it     */
     bool listed;    /* false: goes when the last user does       */
     struct byi_entry *newer, *older;

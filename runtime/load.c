@@ -19,12 +19,12 @@
 
 /* An artifact: the path by which the loader finds it, and its name in messages.
  */
-struct file {
+struct model_file {
     char path[PATH_MAX];
     const char *name;
 };
 
-static enum byoc_status resolve(const char *path, struct file *file,
+static enum byoc_status resolve(const char *path, struct model_file *file,
                                 struct byoc_error *err)
 {
     file->name = path;
@@ -38,7 +38,7 @@ static enum byoc_status resolve(const char *path, struct file *file,
 /* Have the loader map the artifact, and hold what its descriptor says against
  * what the file said. The weights are then the mapped ones, shared with every
  * process that loads the same file. */
-static enum byoc_status map_artifact(const struct file *file,
+static enum byoc_status map_artifact(const struct model_file *file,
                                      struct byi_artifact *a, void **library,
                                      struct byoc_error *err)
 {
@@ -78,7 +78,7 @@ enum byoc_status byoc_internal_code_open(const char *path,
                                          struct byi_code_library *code,
                                          struct byoc_error *err)
 {
-    struct file file;
+    struct model_file file;
     *code = (struct byi_code_library){0};
     BYI_TRY(resolve(path, &file, err));
     BYI_TRY(byoc_internal_artifact_open(path, &code->artifact, err));
@@ -130,7 +130,7 @@ static void drop_consts(const struct byoc_model *m)
 /* --- the public side --------------------------------------------------------
  */
 
-static enum byoc_status load_file(const struct file *file,
+static enum byoc_status load_file(const struct model_file *file,
                                   const struct byoc_load_params *params,
                                   struct byoc_model **model,
                                   struct byoc_error *err)
@@ -163,7 +163,7 @@ enum byoc_status byoc_model_load(const char *path,
                                  struct byoc_error *err)
 {
     struct byoc_load_params load;
-    struct file file;
+    struct model_file file;
     *model = NULL;
     BYI_TRY(byi_load_params_read(&load, params, err));
     BYI_TRY(resolve(path, &file, err));
@@ -177,7 +177,7 @@ static enum byoc_status load_descriptor(int fd, const char *name,
                                         struct byoc_model **model,
                                         struct byoc_error *err)
 {
-    struct file file = {.name = name};
+    struct model_file file = {.name = name};
     snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", fd);
     const enum byoc_status status = load_file(&file, params, model, err);
     if (status == BYOC_OK)

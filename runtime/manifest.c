@@ -18,20 +18,22 @@ enum {
     MAX_WARM_DIMS = 64
 };
 
-struct reader {
+struct manifest_reader {
     struct byi_arena *arena;
     struct byoc_error *err;
 };
 
-static enum byoc_status get_string(struct reader *r, const struct byi_json *at,
-                                   const char *key, const char **out)
+static enum byoc_status get_string(struct manifest_reader *r,
+                                   const struct byi_json *at, const char *key,
+                                   const char **out)
 {
     BYI_TRY(byi_json_string(at, key, out, r->err));
     *out = byi_arena_str(r->arena, *out);
     return BYOC_OK;
 }
 
-static enum byoc_status read_io(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_io(struct manifest_reader *r,
+                                const struct byi_json *at,
                                 struct byi_fact_io *io)
 {
     static const char *const keys[] = {"name", "dtype", "shape", "of"};
@@ -65,9 +67,9 @@ static enum byoc_status read_io(struct reader *r, const struct byi_json *at,
     return BYOC_OK;
 }
 
-static enum byoc_status read_ios(struct reader *r, const struct byi_json *root,
-                                 const char *key, struct byi_fact_io **ios,
-                                 uint32_t *n)
+static enum byoc_status read_ios(struct manifest_reader *r,
+                                 const struct byi_json *root, const char *key,
+                                 struct byi_fact_io **ios, uint32_t *n)
 {
     struct byi_json array, item = {0};
     BYI_TRY(byi_json_array(root, key, MAX_IO, &array, n, r->err));
@@ -77,7 +79,7 @@ static enum byoc_status read_ios(struct reader *r, const struct byi_json *root,
     return BYOC_OK;
 }
 
-static enum byoc_status read_vendors(struct reader *r,
+static enum byoc_status read_vendors(struct manifest_reader *r,
                                      const struct byi_json *root,
                                      struct byi_facts *facts)
 {
@@ -98,7 +100,7 @@ static enum byoc_status read_vendors(struct reader *r,
 }
 
 /* [{"key": "producer_name", "value": "pytorch"}] */
-static enum byoc_status read_metadata(struct reader *r,
+static enum byoc_status read_metadata(struct manifest_reader *r,
                                       const struct byi_json *root,
                                       struct byi_facts *facts)
 {
@@ -121,7 +123,8 @@ static enum byoc_status read_metadata(struct reader *r,
 }
 
 /* {"batch": 1, "sequence": 16} */
-static enum byoc_status read_set(struct reader *r, const struct byi_json *json,
+static enum byoc_status read_set(struct manifest_reader *r,
+                                 const struct byi_json *json,
                                  struct byi_warm_set *set)
 {
     const cJSON *member = NULL;
@@ -142,7 +145,8 @@ static enum byoc_status read_set(struct reader *r, const struct byi_json *json,
     return BYOC_OK;
 }
 
-static enum byoc_status read_warm(struct reader *r, const struct byi_json *root,
+static enum byoc_status read_warm(struct manifest_reader *r,
+                                  const struct byi_json *root,
                                   struct byi_warm *warm)
 {
     struct byi_json array, item = {0};
@@ -158,7 +162,7 @@ static enum byoc_status read_warm(struct reader *r, const struct byi_json *root,
     return BYOC_OK;
 }
 
-static enum byoc_status read_hashes(struct reader *r,
+static enum byoc_status read_hashes(struct manifest_reader *r,
                                     const struct byi_json *root,
                                     struct byi_facts *facts)
 {
@@ -174,7 +178,7 @@ static enum byoc_status read_hashes(struct reader *r,
     return get_string(r, &hashes, "weights", &facts->weights_hash);
 }
 
-static enum byoc_status check_version(struct reader *r,
+static enum byoc_status check_version(struct manifest_reader *r,
                                       const struct byi_json *root)
 {
     const char *format;
@@ -194,7 +198,8 @@ static enum byoc_status check_version(struct reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status check_symbol(struct reader *r, const char *symbol)
+static enum byoc_status check_symbol(struct manifest_reader *r,
+                                     const char *symbol)
 {
     static const char prefix[] = "byoc_model_";
     size_t n = strlen(prefix);
@@ -206,7 +211,8 @@ static enum byoc_status check_symbol(struct reader *r, const char *symbol)
                     prefix);
 }
 
-static enum byoc_status read_root(struct reader *r, const struct byi_json *root,
+static enum byoc_status read_root(struct manifest_reader *r,
+                                  const struct byi_json *root,
                                   struct byi_facts *facts)
 {
     static const char *const keys[] = {
@@ -237,7 +243,7 @@ enum byoc_status byi_manifest_read(const char *text, size_t n,
     *facts = (struct byi_facts){0};
     if (byi_json_parse(text, n, MAX_MANIFEST, &json, err) != BYOC_OK)
         return byi_prefix(err, "manifest");
-    struct reader r = {arena, err};
+    struct manifest_reader r = {arena, err};
     struct byi_json root = byi_json_root(json);
     enum byoc_status status = read_root(&r, &root, facts);
     byi_json_free(&json);

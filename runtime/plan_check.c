@@ -418,18 +418,18 @@ static void find_dead(struct checker *c)
 }
 
 /* A fixed temporary in the arena, while it is in use. */
-struct place {
+struct value_place {
     uint64_t at, end;
     uint32_t value;
 };
 
-struct places {
-    struct place *list; /* ascending and disjoint */
+struct value_places {
+    struct value_place *list; /* ascending and disjoint */
     uint32_t n;
 };
 
 /* Where a place at `at` is, or would be. */
-static uint32_t find_place(const struct places *p, uint64_t at)
+static uint32_t find_place(const struct value_places *p, uint64_t at)
 {
     uint32_t first = 0, end = p->n;
     while (first < end) {
@@ -442,12 +442,12 @@ static uint32_t find_place(const struct places *p, uint64_t at)
     return first;
 }
 
-static enum byoc_status add_place(struct checker *c, struct places *p,
+static enum byoc_status add_place(struct checker *c, struct value_places *p,
                                   uint32_t v)
 {
     const struct byi_value *value = &c->f->values[v];
-    const struct place fresh = {value->offset,
-                                value->offset + byi_type_bytes(value->type), v};
+    const struct value_place fresh = {
+        value->offset, value->offset + byi_type_bytes(value->type), v};
     const uint32_t i = find_place(p, fresh.at);
     if (fresh.at == fresh.end)
         return BYOC_OK;
@@ -463,7 +463,8 @@ static enum byoc_status add_place(struct checker *c, struct places *p,
     return BYOC_OK;
 }
 
-static void remove_place(const struct checker *c, struct places *p, uint32_t v)
+static void remove_place(const struct checker *c, struct value_places *p,
+                         uint32_t v)
 {
     const uint32_t i = find_place(p, c->f->values[v].offset);
     if (i == p->n || p->list[i].value != v)
@@ -487,7 +488,8 @@ static enum byoc_status check_places(struct checker *c)
     uint32_t *next = byi_arena_calloc(c->scratch, n, sizeof *next);
     uint32_t *ends =
         byi_arena_calloc(c->scratch, f->n_steps + 1u, sizeof *ends);
-    struct places p = {byi_arena_calloc(c->scratch, n, sizeof *p.list), 0};
+    struct value_places p = {byi_arena_calloc(c->scratch, n, sizeof *p.list),
+                             0};
     for (uint32_t s = 0; s < f->n_steps; s++) {
         ends[s] = none;
         for (uint32_t i = 0; i < f->steps[s].n_in; i++)

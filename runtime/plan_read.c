@@ -8,14 +8,14 @@
 
 #include <string.h>
 
-struct reader {
+struct plan_reader {
     const struct byi_image *image;
     struct byi_plan_tables *plan;
     struct byoc_error *err;
     struct byi_name_table symbols;
 };
 
-static enum byoc_status fault(struct reader *r, const struct byi_json *at,
+static enum byoc_status fault(struct plan_reader *r, const struct byi_json *at,
                               const char *what, long long found,
                               long long limit)
 {
@@ -25,7 +25,8 @@ static enum byoc_status fault(struct reader *r, const struct byi_json *at,
 
 /* --- pieces ------------------------------------------------------------- */
 
-static enum byoc_status read_type(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_type(struct plan_reader *r,
+                                  const struct byi_json *at,
                                   const struct byi_type **type)
 {
     const char *name;
@@ -57,8 +58,9 @@ static enum byoc_status read_type(struct reader *r, const struct byi_json *at,
 }
 
 /* A list of numbers below `limit`. */
-static enum byoc_status read_list(struct reader *r, const struct byi_json *at,
-                                  const char *key, uint32_t max, uint32_t limit,
+static enum byoc_status read_list(struct plan_reader *r,
+                                  const struct byi_json *at, const char *key,
+                                  uint32_t max, uint32_t limit,
                                   const uint32_t **list, uint32_t *n)
 {
     struct byi_json array, item = {0};
@@ -75,9 +77,9 @@ static enum byoc_status read_list(struct reader *r, const struct byi_json *at,
     return BYOC_OK;
 }
 
-static enum byoc_status read_index(struct reader *r, const struct byi_json *at,
-                                   const char *key, uint32_t limit,
-                                   uint32_t *out)
+static enum byoc_status read_index(struct plan_reader *r,
+                                   const struct byi_json *at, const char *key,
+                                   uint32_t limit, uint32_t *out)
 {
     int64_t v;
     BYI_TRY(byi_json_int(at, key, 0, UINT32_MAX, &v, r->err));
@@ -169,7 +171,8 @@ static const char *const kind_names[] = {
     [BYI_V_OUTPUT] = "output", [BYI_V_ALIAS] = "alias",
 };
 
-static enum byoc_status read_kind(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_kind(struct plan_reader *r,
+                                  const struct byi_json *at,
                                   enum byi_value_kind *kind)
 {
     const char *name;
@@ -186,7 +189,8 @@ static enum byoc_status read_kind(struct reader *r, const struct byi_json *at,
                     at->path, name);
 }
 
-static enum byoc_status read_alias(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_alias(struct plan_reader *r,
+                                   const struct byi_json *at,
                                    struct byi_plan_func *f, struct byi_value *v)
 {
     uint32_t self = (uint32_t)(v - f->values);
@@ -206,7 +210,8 @@ static enum byoc_status read_alias(struct reader *r, const struct byi_json *at,
     return BYOC_OK;
 }
 
-static enum byoc_status read_offset(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_offset(struct plan_reader *r,
+                                    const struct byi_json *at,
                                     const struct byi_plan_func *f,
                                     struct byi_value *v)
 {
@@ -225,7 +230,8 @@ static enum byoc_status read_offset(struct reader *r, const struct byi_json *at,
 }
 
 /* A function, sequence or optional: an input, or made as the run goes. */
-static enum byoc_status read_object(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_object(struct plan_reader *r,
+                                    const struct byi_json *at,
                                     struct byi_plan_func *f,
                                     struct byi_value *v)
 {
@@ -247,7 +253,8 @@ static enum byoc_status read_object(struct reader *r, const struct byi_json *at,
                     "%s.kind: no tensor, and neither input nor temp", at->path);
 }
 
-static enum byoc_status read_value(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_value(struct plan_reader *r,
+                                   const struct byi_json *at,
                                    struct byi_plan_func *f, struct byi_value *v)
 {
     static const char *const keys[] = {"dtype", "shape",  "kind", "input",
@@ -285,7 +292,7 @@ static enum byoc_status read_value(struct reader *r, const struct byi_json *at,
 
 /* --- steps -------------------------------------------------------------- */
 
-static enum byoc_status read_sources(struct reader *r,
+static enum byoc_status read_sources(struct plan_reader *r,
                                      const struct byi_json *at,
                                      const char **sources)
 {
@@ -307,7 +314,8 @@ static enum byoc_status read_sources(struct reader *r,
     return status;
 }
 
-static enum byoc_status read_op(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_op(struct plan_reader *r,
+                                const struct byi_json *at,
                                 struct byi_step *step)
 {
     BYI_TRY(byi_json_string(at, "op", &step->name, r->err));
@@ -333,7 +341,8 @@ static enum byoc_status read_op(struct reader *r, const struct byi_json *at,
                           r->err);
 }
 
-static enum byoc_status read_region(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_region(struct plan_reader *r,
+                                    const struct byi_json *at,
                                     struct byi_step *step)
 {
     BYI_TRY(read_index(r, at, "region", r->plan->n_parts, &step->callee));
@@ -341,7 +350,7 @@ static enum byoc_status read_region(struct reader *r, const struct byi_json *at,
     return BYOC_OK;
 }
 
-static enum byoc_status read_kernel_step(struct reader *r,
+static enum byoc_status read_kernel_step(struct plan_reader *r,
                                          const struct byi_json *at,
                                          struct byi_step *step)
 {
@@ -350,20 +359,22 @@ static enum byoc_status read_kernel_step(struct reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status read_call(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_call(struct plan_reader *r,
+                                  const struct byi_json *at,
                                   struct byi_step *step)
 {
     return read_index(r, at, "call", r->plan->n_funcs, &step->callee);
 }
 
-static enum byoc_status read_closure(struct reader *r,
+static enum byoc_status read_closure(struct plan_reader *r,
                                      const struct byi_json *at,
                                      struct byi_step *step)
 {
     return read_index(r, at, "closure", r->plan->n_funcs, &step->callee);
 }
 
-static enum byoc_status read_if(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_if(struct plan_reader *r,
+                                const struct byi_json *at,
                                 struct byi_step *step)
 {
     const uint32_t *branches;
@@ -378,7 +389,8 @@ static enum byoc_status read_if(struct reader *r, const struct byi_json *at,
 }
 
 /* apply and choose: how many operands follow the first. */
-static enum byoc_status read_count(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_count(struct plan_reader *r,
+                                   const struct byi_json *at,
                                    struct byi_step *step)
 {
     return read_index(r, at, step->name, BYI_PLAN_MAX_ITEMS, &step->callee);
@@ -388,7 +400,7 @@ static enum byoc_status read_count(struct reader *r, const struct byi_json *at,
 static const struct {
     const char *key;
     enum byi_step_kind kind;
-    enum byoc_status (*read)(struct reader *r, const struct byi_json *at,
+    enum byoc_status (*read)(struct plan_reader *r, const struct byi_json *at,
                              struct byi_step *step);
 } step_keys[] = {
     {"op", BYI_STEP_OP, read_op},
@@ -401,7 +413,8 @@ static const struct {
     {"choose", BYI_STEP_CHOOSE, read_count},
 };
 
-static enum byoc_status read_step(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_step(struct plan_reader *r,
+                                  const struct byi_json *at,
                                   struct byi_plan_func *f,
                                   struct byi_step *step)
 {
@@ -433,7 +446,8 @@ static enum byoc_status read_step(struct reader *r, const struct byi_json *at,
 
 /* --- functions, constants, regions -------------------------------------- */
 
-static enum byoc_status read_func(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_func(struct plan_reader *r,
+                                  const struct byi_json *at,
                                   struct byi_plan_func *f)
 {
     static const char *const keys[] = {"name",    "values", "inputs",
@@ -498,7 +512,7 @@ static const void *weights_at(const struct byi_image *image, uint64_t offset,
 
 /* Packed strings: pointers to them. Each takes a byte at least, so what a file
  * can ask for is bounded by its size. */
-static enum byoc_status read_strings(struct reader *r,
+static enum byoc_status read_strings(struct plan_reader *r,
                                      const struct byi_json *at,
                                      const struct byi_type *type,
                                      const void **data, uint64_t bytes)
@@ -517,7 +531,8 @@ static enum byoc_status read_strings(struct reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status read_const(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_const(struct plan_reader *r,
+                                   const struct byi_json *at,
                                    struct byi_plan_const *c)
 {
     static const char *const keys[] = {"offset", "bytes", "dtype", "shape"};
@@ -555,7 +570,8 @@ static enum byoc_status read_const(struct reader *r, const struct byi_json *at,
     return BYOC_OK;
 }
 
-static enum byoc_status read_part(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_part(struct plan_reader *r,
+                                  const struct byi_json *at,
                                   struct byi_plan_part *part)
 {
     static const char *const keys[] = {"backend", "symbol", "code",
@@ -591,7 +607,8 @@ static enum byoc_status read_part(struct reader *r, const struct byi_json *at,
                     at->path, (unsigned long long)have);
 }
 
-static enum byoc_status read_kernel(struct reader *r, const struct byi_json *at,
+static enum byoc_status read_kernel(struct plan_reader *r,
+                                    const struct byi_json *at,
                                     struct byi_plan_kernel *kernel)
 {
     static const char *const keys[] = {"symbol", "twin"};
@@ -602,7 +619,7 @@ static enum byoc_status read_kernel(struct reader *r, const struct byi_json *at,
 }
 
 /* "kernels" is only there where something was fused. */
-static enum byoc_status read_kernels(struct reader *r,
+static enum byoc_status read_kernels(struct plan_reader *r,
                                      const struct byi_json *root)
 {
     struct byi_plan_tables *plan = r->plan;
@@ -619,7 +636,8 @@ static enum byoc_status read_kernels(struct reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status read_root(struct reader *r, const struct byi_json *root)
+static enum byoc_status read_root(struct plan_reader *r,
+                                  const struct byi_json *root)
 {
     static const char *const keys[] = {"format",  "version", "functions",
                                        "regions", "kernels", "consts"};
@@ -678,7 +696,7 @@ enum byoc_status byi_plan_read(const struct byi_image *image,
     struct byi_arena *arena = byi_arena_new();
     struct byi_plan_tables *tables = byi_arena_alloc(arena, sizeof *tables);
     tables->arena = arena;
-    struct reader r = {.image = image, .plan = tables, .err = err};
+    struct plan_reader r = {.image = image, .plan = tables, .err = err};
     struct byi_json root = byi_json_root(json);
     status = read_root(&r, &root);
     byi_json_free(&json);

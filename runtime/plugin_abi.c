@@ -15,7 +15,7 @@ static const struct byoc_descriptor ours = BYOC_DESCRIPTOR;
 /* --- places --------------------------------------------------------------- */
 
 /* The places of one side's descriptor. */
-struct places {
+struct field_places {
     const char *at;
     uint32_t n, stride;
 };
@@ -26,7 +26,7 @@ struct finding {
     size_t n;
 };
 
-static struct byoc_place place(const struct places *list, uint32_t i)
+static struct byoc_place place(const struct field_places *list, uint32_t i)
 {
     struct byoc_place p;
     memcpy(&p, list->at + (size_t)i * list->stride, sizeof p);
@@ -35,8 +35,8 @@ static struct byoc_place place(const struct places *list, uint32_t i)
 }
 
 /* The place of the first `length` bytes of `name`. */
-static bool find(const struct places *list, const char *name, size_t length,
-                 struct byoc_place *found)
+static bool find(const struct field_places *list, const char *name,
+                 size_t length, struct byoc_place *found)
 {
     for (uint32_t i = 0; i < list->n; i++) {
         *found = place(list, i);
@@ -49,8 +49,8 @@ static bool find(const struct places *list, const char *name, size_t length,
 /* May the struct get members? Those that tell their size may. */
 static bool grows(const char *name)
 {
-    const struct places list = {(const char *)ours.places, ours.n_places,
-                                ours.place_size};
+    const struct field_places list = {(const char *)ours.places, ours.n_places,
+                                      ours.place_size};
     char first[80];
     struct byoc_place p;
     const int n = snprintf(first, sizeof first, "%s.struct_size", name);
@@ -77,7 +77,7 @@ static bool member_differs(const struct byoc_place *there,
 /* `member` is of one side only: it must lie behind the other's struct. `side`
  * is the one that has it. */
 static bool member_intrudes(const struct byoc_place *member,
-                            const struct places *other, const char *side,
+                            const struct field_places *other, const char *side,
                             const struct finding *f)
 {
     const size_t n = strcspn(member->name, ".");
@@ -89,8 +89,8 @@ static bool member_intrudes(const struct byoc_place *member,
     return true;
 }
 
-static bool place_differs(const struct places *theirs,
-                          const struct places *mine, uint32_t i,
+static bool place_differs(const struct field_places *theirs,
+                          const struct field_places *mine, uint32_t i,
                           const struct finding *f)
 {
     const struct byoc_place here = place(mine, i);
@@ -107,8 +107,9 @@ static bool place_differs(const struct places *theirs,
 }
 
 /* The first difference, in the order of our header. */
-static bool places_differ(const struct places *theirs,
-                          const struct places *mine, const struct finding *f)
+static bool places_differ(const struct field_places *theirs,
+                          const struct field_places *mine,
+                          const struct finding *f)
 {
     for (uint32_t i = 0; i < mine->n; i++)
         if (place_differs(theirs, mine, i, f))
@@ -165,11 +166,11 @@ static enum byoc_status check_tags(const char *path, uint32_t tags,
 }
 
 static enum byoc_status check_places(const char *path,
-                                     const struct places *theirs,
+                                     const struct field_places *theirs,
                                      struct byoc_error *err)
 {
-    const struct places mine = {(const char *)ours.places, ours.n_places,
-                                ours.place_size};
+    const struct field_places mine = {(const char *)ours.places, ours.n_places,
+                                      ours.place_size};
     char text[256];
     const struct finding finding = {text, sizeof text};
     if (!places_differ(theirs, &mine, &finding))
@@ -198,8 +199,8 @@ static enum byoc_status check_descriptor(const char *path,
                         "%s: its " BYOC_BACKEND_DESCRIPTOR " is damaged; "
                         "expected what BYOC_BACKEND_DEFINE makes",
                         path);
-    const struct places theirs = {symbol->data + d.struct_size, d.n_places,
-                                  d.place_size};
+    const struct field_places theirs = {symbol->data + d.struct_size,
+                                        d.n_places, d.place_size};
     BYI_TRY(check_version(path, &d, err));
     BYI_TRY(check_tags(path, d.tags, err));
     return check_places(path, &theirs, err);

@@ -117,14 +117,14 @@ static enum byoc_status add_file(const struct walk *w, const char *folder,
     return BYOC_OK;
 }
 
-struct listing {
+struct plugin_listing {
     struct dirent **entries;
     int n;
 };
 
 static void end_listing(void *data)
 {
-    struct listing *list = data;
+    struct plugin_listing *list = data;
     for (int i = 0; i < list->n; i++)
         free(list->entries[i]);
     free(list->entries);
@@ -135,7 +135,7 @@ static void end_listing(void *data)
 static enum byoc_status add_folder(const struct walk *w, const char *folder,
                                    uint32_t *n)
 {
-    struct listing *list = byi_own(1, sizeof *list, end_listing);
+    struct plugin_listing *list = byi_own(1, sizeof *list, end_listing);
     enum byoc_status status = BYOC_OK;
     *n = 0;
     list->n = scandir(folder, &list->entries, is_plugin, by_name);

@@ -46,7 +46,7 @@ static const char *list_names(const struct byoc_io *ios, uint32_t n, char *text,
 }
 
 /* The inputs, or the outputs, of a request. */
-struct side {
+struct io_side {
     const char *what;
     const struct byoc_io *ios;
     uint32_t n;
@@ -55,7 +55,7 @@ struct side {
     uint32_t *at; /* by input: its binding; UINT32_MAX: none */
 };
 
-static enum byoc_status place(const struct side *s, uint32_t binding,
+static enum byoc_status place(const struct io_side *s, uint32_t binding,
                               struct byoc_error *err)
 {
     const char *name = s->bindings[binding].name;
@@ -76,7 +76,8 @@ static enum byoc_status place(const struct side *s, uint32_t binding,
     return BYOC_OK;
 }
 
-static enum byoc_status place_all(const struct side *s, struct byoc_error *err)
+static enum byoc_status place_all(const struct io_side *s,
+                                  struct byoc_error *err)
 {
     for (uint32_t i = 0; i < s->n; i++)
         s->at[i] = UINT32_MAX;
@@ -89,10 +90,10 @@ enum byoc_status byi_request_place(struct byoc_state *s,
                                    const struct byoc_request *request,
                                    struct byoc_error *err)
 {
-    const struct side in = {
+    const struct io_side in = {
         "input",         s->model->inputs,  byoc_model_n_inputs(s->model),
         request->inputs, request->n_inputs, s->in_at};
-    const struct side out = {
+    const struct io_side out = {
         "output",         s->model->outputs,  byoc_model_n_outputs(s->model),
         request->outputs, request->n_outputs, s->out_at};
     BYI_TRY(place_all(&in, err));

@@ -16,7 +16,7 @@
 
 #include "core/base/guard.h"
 
-enum stage { NEW, BEGUN, DONE };
+enum specialise_stage { NEW, BEGUN, DONE };
 
 /* A function that is looked at, and the one it was called from waits. */
 struct activation {
@@ -32,10 +32,10 @@ struct maker {
     bool last;            /* for want of memory, a twin will do    */
     bool *open;           /* by function: its names have other sizes than the
                              inputs' of the same name                       */
-    enum stage *stage;    /* by function */
-    uint32_t *callers;    /* by function: steps that may call it */
-    uint32_t *uses;       /* by region: steps */
-    bool *tried;          /* by region */
+    enum specialise_stage *stage;     /* by function */
+    uint32_t *callers;                /* by function: steps that may call it */
+    uint32_t *uses;                   /* by region: steps */
+    bool *tried;                      /* by region */
     const struct byi_tensor ***known; /* by function, by value */
     bool **gone;                      /* by function, by step  */
     BYI_VEC(struct activation) stack;

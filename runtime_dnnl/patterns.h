@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/patterns.h: shared by the compiler and runtime halves of oneDNN's
- * plug-in: the pattern rows, and the operators that can be post-ops, from which
- * both the rows' text and the runtime's tables are made.
+/* runtime_dnnl/patterns.h: shared by the compiler and runtime halves of
+ * oneDNN's plug-in: the pattern rows, and the operators that can be post-ops,
+ * from which both the rows' text and the runtime's tables are made.
  */
 #ifndef BYI_PATTERNS_DNNL_H
 #define BYI_PATTERNS_DNNL_H

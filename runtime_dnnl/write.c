@@ -16,7 +16,7 @@
 
 /* --- members -------------------------------------------------------------- */
 
-enum kind {
+enum step_kind {
     MEMBER_BOOL,
     MEMBER_U32,
     MEMBER_I64,
@@ -32,7 +32,7 @@ enum kind {
 struct param_member {
     const char *name;
     size_t at;
-    enum kind kind;
+    enum step_kind kind;
     const char *const *names;
 };
 

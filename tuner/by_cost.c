@@ -312,23 +312,24 @@ struct trial_region {
     struct byi_piece piece;
     uint32_t label, part;
 };
-struct trial {
+struct cost_trial {
     struct marked marked;
     BYI_VEC(struct trial_region) regions;
 };
 
-static void free_trial(struct trial *t)
+static void free_trial(struct cost_trial *t)
 {
     byi_vec_free(t->regions.at);
     byi_vec_free(t->marked.ops.at);
     byi_module_free(&t->marked.m);
-    *t = (struct trial){0};
+    *t = (struct cost_trial){0};
 }
 
 /* Partition a clone as assigned, and time the regions that come of it. */
 static enum byoc_status try_regions(struct decider *d,
                                     const struct byi_assignment *a,
-                                    struct trial *t, struct byoc_error *err)
+                                    struct cost_trial *t,
+                                    struct byoc_error *err)
 {
     struct byi_vendors vendors = *d->vendors;
     vendors.decide = NULL;
@@ -357,7 +358,7 @@ static enum byoc_status try_regions(struct decider *d,
 
 /* Regions that lose go back to native kernels. */
 static bool drop_losers(struct decider *d, struct byi_assignment *a,
-                        const struct trial *t)
+                        const struct cost_trial *t)
 {
     bool dropped = false;
     for (uint32_t i = 0; i < t->regions.n; i++) {
@@ -376,7 +377,8 @@ static bool drop_losers(struct decider *d, struct byi_assignment *a,
 
 static enum byoc_status settle_regions(struct decider *d,
                                        struct byi_assignment *a,
-                                       struct trial *t, struct byoc_error *err)
+                                       struct cost_trial *t,
+                                       struct byoc_error *err)
 {
     enum { MOST_ROUNDS = 8 };
     for (uint32_t round = 0; round < MOST_ROUNDS; round++) {
@@ -521,7 +523,7 @@ static void note_units(struct decider *d, const uint32_t *label)
     }
 }
 
-static void note_regions(struct decider *d, const struct trial *t)
+static void note_regions(struct decider *d, const struct cost_trial *t)
 {
     for (uint32_t i = 0; i < t->regions.n; i++) {
         const struct trial_region *r = &t->regions.at[i];
@@ -585,7 +587,7 @@ static enum byoc_status decide(struct decider *d, struct byoc_error *err)
     choose(d, label);
     struct byi_assignment *a = byi_assignment_new(d->m, d->by->arena);
     assign_units(d, a, label);
-    struct trial t = {0};
+    struct cost_trial t = {0};
     enum byoc_status status = settle_regions(d, a, &t, err);
     if (status == BYOC_OK) {
         const uint32_t best = pick_whole(d, a);

@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-struct row {
+struct dtype_row {
     const char *name;
     uint32_t bits;
 };
 
-static const struct row rows[] = {
+static const struct dtype_row rows[] = {
 #define DTYPE(id, name, code, bits) [BYOC_##id] = {name, bits},
 #include "dtypes.def"
 #undef DTYPE

@@ -11,18 +11,18 @@
 #include <cjson/cJSON.h>
 
 /* An object or array being printed. */
-struct level {
+struct json_level {
     const cJSON *next;
     bool object, flat, begun;
 };
 
-struct printer {
+struct json_printer {
     struct byi_text *out;
-    uint32_t depth; /* of the outermost level */
-    BYI_VEC(struct level) levels; /* instead of recursion */
+    uint32_t depth;                    /* of the outermost level */
+    BYI_VEC(struct json_level) levels; /* instead of recursion */
 };
 
-static void put(struct printer *p, const char *text)
+static void put(struct json_printer *p, const char *text)
 {
     byi_text_put(p->out, text);
 }
@@ -32,7 +32,7 @@ static bool is_plain(char c)
     return (unsigned char)c >= ' ' && c != '"' && c != '\\';
 }
 
-static void put_string(struct printer *p, const char *text)
+static void put_string(struct json_printer *p, const char *text)
 {
     put(p, "\"");
     while (*text) {
@@ -54,7 +54,7 @@ static void put_string(struct printer *p, const char *text)
     put(p, "\"");
 }
 
-static void put_number(struct printer *p, double value)
+static void put_number(struct json_printer *p, double value)
 {
     char text[32];
 
@@ -67,7 +67,7 @@ static void put_number(struct printer *p, double value)
         put(p, byi_float_text(text, value));
 }
 
-static void put_scalar(struct printer *p, const cJSON *item)
+static void put_scalar(struct json_printer *p, const cJSON *item)
 {
     if (cJSON_IsString(item))
         put_string(p, item->valuestring);
@@ -94,16 +94,16 @@ static bool only_scalars(const cJSON *list)
     return true;
 }
 
-static void indent(struct printer *p)
+static void indent(struct json_printer *p)
 {
     put(p, "\n");
     for (uint32_t i = 0; i < p->depth + p->levels.n; i++)
         put(p, "  ");
 }
 
-static void open_level(struct printer *p, const cJSON *item)
+static void open_level(struct json_printer *p, const cJSON *item)
 {
-    struct level level = {
+    struct json_level level = {
         .next = item->child,
         .object = cJSON_IsObject(item),
         .flat = only_scalars(item),
@@ -115,7 +115,7 @@ static void open_level(struct printer *p, const cJSON *item)
         indent(p);
 }
 
-static void put_item(struct printer *p, const cJSON *item)
+static void put_item(struct json_printer *p, const cJSON *item)
 {
     if (is_scalar(item))
         put_scalar(p, item);
@@ -123,9 +123,9 @@ static void put_item(struct printer *p, const cJSON *item)
         open_level(p, item);
 }
 
-static void close_level(struct printer *p)
+static void close_level(struct json_printer *p)
 {
-    struct level level = p->levels.at[--p->levels.n];
+    struct json_level level = p->levels.at[--p->levels.n];
 
     if (!level.flat)
         indent(p);
@@ -133,9 +133,9 @@ static void close_level(struct printer *p)
 }
 
 /* The next member of the innermost level, or its end. */
-static void step(struct printer *p)
+static void step(struct json_printer *p)
 {
-    struct level *level = &p->levels.at[p->levels.n - 1];
+    struct json_level *level = &p->levels.at[p->levels.n - 1];
     const cJSON *item = level->next;
 
     if (!item) {
@@ -159,7 +159,7 @@ static void step(struct printer *p)
 void byi_json_print_item(const struct cJSON *item, uint32_t depth,
                          struct byi_text *out)
 {
-    struct printer p = {.out = out, .depth = depth};
+    struct json_printer p = {.out = out, .depth = depth};
 
     put_item(&p, item);
     while (p.levels.n > 0)

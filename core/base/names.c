@@ -18,9 +18,9 @@ uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
                          const char *name)
 {
     const uint64_t hash = byi_hash(0, name, strlen(name));
-    BYI_INDEX_EACH(&names->index, hash, i)
-    if (strcmp(names->at[i], name) == 0)
-        return i;
+    BYI_INDEX_EACH (&names->index, hash, i)
+        if (strcmp(names->at[i], name) == 0)
+            return i;
     if (names->n == names->cap)
         grow(names, arena);
     names->index.arena = arena;

@@ -124,7 +124,7 @@ pid_t byi_temp_fork(bool group, struct byi_temp **temp)
 
 /* --- in a signal handler: system calls only ------------------------------- */
 
-struct entry { /* getdents64(2) */
+struct temp_entry { /* getdents64(2) */
     uint64_t inode;
     int64_t offset;
     unsigned short length;
@@ -135,12 +135,12 @@ struct entry { /* getdents64(2) */
 /* What is in a folder of ours: files, and folders of files. */
 static void empty_folder(int folder, int depth)
 {
-    _Alignas(struct entry) char list[2048];
+    _Alignas(struct temp_entry) char list[2048];
     long n;
 
     while ((n = syscall(SYS_getdents64, folder, list, sizeof list)) > 0)
         for (long at = 0; at < n;) {
-            const struct entry *e = (const struct entry *)(list + at);
+            const struct temp_entry *e = (const struct temp_entry *)(list + at);
             at += e->length;
             if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0 ||
                 unlinkat(folder, e->name, 0) == 0 || depth == 0)

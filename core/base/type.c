@@ -47,7 +47,7 @@ const struct byi_type *byi_type_func(struct byi_arena *arena, uint32_t n,
     return type;
 }
 
-struct pair {
+struct type_pair {
     const struct byi_type *a, *b;
 };
 
@@ -66,19 +66,19 @@ static bool heads_equal(const struct byi_type *a, const struct byi_type *b)
  * that repeats its neighbour is left out: ((t, t), (t, t)) stays linear. */
 static bool trees_equal(const struct byi_type *a, const struct byi_type *b)
 {
-    BYI_VEC(struct pair) work = {0};
+    BYI_VEC(struct type_pair) work = {0};
     bool equal = true;
 
-    BYI_PUSH(&work, ((struct pair){a, b}));
+    BYI_PUSH(&work, ((struct type_pair){a, b}));
     while (equal && work.n > 0) {
-        struct pair p = work.at[--work.n], last = {0};
+        struct type_pair p = work.at[--work.n], last = {0};
         equal = heads_equal(p.a, p.b);
         if (!equal || p.a->kind == BYI_TENSOR)
             continue;
         for (uint32_t i = 0; i <= p.a->n_fields; i++) {
             bool result = i == p.a->n_fields;
-            struct pair next = {result ? p.a->result : p.a->fields[i],
-                                result ? p.b->result : p.b->fields[i]};
+            struct type_pair next = {result ? p.a->result : p.a->fields[i],
+                                     result ? p.b->result : p.b->fields[i]};
             if (next.a == next.b || (next.a == last.a && next.b == last.b))
                 continue;
             BYI_PUSH(&work, next);

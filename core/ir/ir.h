@@ -407,7 +407,7 @@ struct byi_pass_context {
     const struct byi_sizes *sizes; /* of symbolic dims (samples.h), or NULL */
     /* what folders above pass to their own passes; NULL keys: no more */
     struct byi_context_entry entries[BYI_CONTEXT_ENTRIES];
-    const struct byi_pass *pass;   /* the one that runs: the manager's */
+    const struct byi_pass *pass; /* the one that runs: the manager's */
 };
 
 /* A pass: one file, one of these.

@@ -22,7 +22,7 @@ enum frame_kind {
     IN_CALL   /* %f( ... )                                              */
 };
 
-struct frame {
+struct parse_frame {
     enum frame_kind kind;
     struct byi_token tok; /* where it started                      */
     uint32_t base;        /* its operands so far are items[base..] */
@@ -39,7 +39,7 @@ struct frame {
 
 struct body {
     struct byi_parser *p;
-    BYI_VEC(struct frame) frames;
+    BYI_VEC(struct parse_frame) frames;
     BYI_VEC(byi_id) items;
     BYI_VEC(struct byi_attr) attrs;
     bool have;  /* a value, and no longer at an expression's start */
@@ -48,7 +48,7 @@ struct body {
     uint32_t symbols; /* how many there were before that node */
 };
 
-static struct frame *top(struct body *b)
+static struct parse_frame *top(struct body *b)
 {
     return &b->frames.at[b->frames.n - 1];
 }
@@ -58,12 +58,12 @@ static struct byi_func *func(struct body *b)
     return b->p->scopes.at[b->p->scopes.n - 1].f;
 }
 
-static bool is_body(const struct frame *frame)
+static bool is_body(const struct parse_frame *frame)
 {
     return frame->kind <= IN_ELSE;
 }
 
-static enum byoc_status open(struct body *b, struct frame frame)
+static enum byoc_status open(struct body *b, struct parse_frame frame)
 {
     if (b->frames.n >= MAX_FRAMES)
         return byi_parse_limit(b->p, &frame.tok, "open brackets", MAX_FRAMES);
@@ -85,8 +85,8 @@ static enum byoc_status made(struct body *b, const struct byi_token *tok,
 
 /* --- building ----------------------------------------------------------- */
 
-static enum byoc_status build_op(struct body *b, const struct frame *frame,
-                                 uint32_t n)
+static enum byoc_status build_op(struct body *b,
+                                 const struct parse_frame *frame, uint32_t n)
 {
     struct byi_parser *p = b->p;
     byi_id id = BYI_NO_ID;
@@ -97,8 +97,8 @@ static enum byoc_status build_op(struct body *b, const struct frame *frame,
     return made(b, &frame->tok, id);
 }
 
-static enum byoc_status build_call(struct body *b, const struct frame *frame,
-                                   uint32_t n)
+static enum byoc_status build_call(struct body *b,
+                                   const struct parse_frame *frame, uint32_t n)
 {
     struct byi_parser *p = b->p;
     byi_id id = BYI_NO_ID;
@@ -109,8 +109,8 @@ static enum byoc_status build_call(struct body *b, const struct frame *frame,
     return made(b, &frame->tok, id);
 }
 
-static enum byoc_status build_tuple(struct body *b, const struct frame *frame,
-                                    uint32_t n)
+static enum byoc_status build_tuple(struct body *b,
+                                    const struct parse_frame *frame, uint32_t n)
 {
     return made(
         b, &frame->tok,
@@ -120,7 +120,7 @@ static enum byoc_status build_tuple(struct body *b, const struct frame *frame,
 /* The ')' is behind us: make the node of the innermost frame. */
 static enum byoc_status build(struct body *b)
 {
-    struct frame frame = *top(b);
+    struct parse_frame frame = *top(b);
     uint32_t n = b->items.n - frame.base;
 
     if (n > BYI_MAX_ARGS)
@@ -209,7 +209,7 @@ static enum byoc_status start_operand(struct body *b, bool *none)
 static enum byoc_status take_operand(struct body *b)
 {
     struct byi_parser *p = b->p;
-    struct frame *frame = top(b);
+    struct parse_frame *frame = top(b);
     bool more = false, none = false;
 
     BYI_PUSH(&b->items, b->value);
@@ -284,7 +284,7 @@ static enum byoc_status start_op(struct body *b)
 {
     struct byi_parser *p = b->p;
     struct byi_token tok = p->lex.tok;
-    struct frame frame = {.kind = IN_OP, .tok = tok};
+    struct parse_frame frame = {.kind = IN_OP, .tok = tok};
     bool none = false;
 
     if (byi_lex_peek(&p->lex).kind != '(')
@@ -301,7 +301,7 @@ static enum byoc_status start_op(struct body *b)
 /* --- functions and branches --------------------------------------------- */
 
 /* `self`: the name by which the function knows itself, or BYI_NO_ID. */
-static enum byoc_status open_body(struct body *b, struct frame frame,
+static enum byoc_status open_body(struct body *b, struct parse_frame frame,
                                   uint32_t index, uint32_t self)
 {
     BYI_TRY(byi_parse_enter(b->p, index, &frame.tok, self));
@@ -322,8 +322,8 @@ static enum byoc_status new_func(struct body *b, const struct byi_token *tok,
 static enum byoc_status start_fn(struct body *b)
 {
     struct byi_parser *p = b->p;
-    struct frame frame = {.kind = IN_FN, .tok = p->lex.tok};
-    const struct frame *outer = top(b);
+    struct parse_frame frame = {.kind = IN_FN, .tok = p->lex.tok};
+    const struct parse_frame *outer = top(b);
     uint32_t index = 0, self = BYI_NO_ID;
 
     if (is_body(outer) && outer->binding)
@@ -341,7 +341,7 @@ static enum byoc_status start_fn(struct body *b)
 static enum byoc_status start_if(struct body *b)
 {
     struct byi_parser *p = b->p;
-    struct frame frame = {.kind = IN_IF, .tok = p->lex.tok};
+    struct parse_frame frame = {.kind = IN_IF, .tok = p->lex.tok};
 
     frame.cond = frame.then = BYI_NO_ID;
     byi_lex_next(&p->lex); /* if */
@@ -352,7 +352,7 @@ static enum byoc_status start_if(struct body *b)
 static enum byoc_status start_branch(struct body *b, enum frame_kind kind)
 {
     struct byi_parser *p = b->p;
-    struct frame frame = {.kind = kind, .tok = p->lex.tok};
+    struct parse_frame frame = {.kind = kind, .tok = p->lex.tok};
     uint32_t index = 0;
 
     BYI_TRY(byi_lex_expect(&p->lex, '{', "'{' and a branch", p->err));
@@ -364,7 +364,7 @@ static enum byoc_status start_branch(struct body *b, enum frame_kind kind)
 static enum byoc_status take_if(struct body *b)
 {
     struct byi_parser *p = b->p;
-    struct frame *frame = top(b);
+    struct parse_frame *frame = top(b);
     struct byi_token tok = frame->tok;
     byi_id id = BYI_NO_ID;
 
@@ -435,7 +435,7 @@ static enum byoc_status parse_notes(struct body *b)
 static enum byoc_status start_statement(struct body *b)
 {
     struct byi_parser *p = b->p;
-    struct frame *frame = top(b);
+    struct parse_frame *frame = top(b);
     bool let = byi_lex_accept_word(&p->lex, "let");
     int next = 0;
 
@@ -462,7 +462,7 @@ static enum byoc_status start_statement(struct body *b)
 static enum byoc_status close_body(struct body *b)
 {
     struct byi_parser *p = b->p;
-    struct frame frame = *top(b);
+    struct parse_frame frame = *top(b);
     uint32_t index = p->scopes.at[p->scopes.n - 1].func, n = 0;
     struct byi_token tok = frame.tok;
     byi_id *captures = NULL;
@@ -487,7 +487,7 @@ static enum byoc_status close_body(struct body *b)
 static enum byoc_status take_statement(struct body *b)
 {
     struct byi_parser *p = b->p;
-    struct frame *frame = top(b);
+    struct parse_frame *frame = top(b);
 
     BYI_TRY(parse_notes(b));
     if (!frame->binding) {
@@ -512,7 +512,7 @@ static enum byoc_status take_statement(struct body *b)
 static enum byoc_status start_expression(struct body *b)
 {
     struct byi_parser *p = b->p;
-    struct frame paren = {.kind = IN_PAREN};
+    struct parse_frame paren = {.kind = IN_PAREN};
 
     if (is_body(top(b)))
         BYI_TRY(start_statement(b));
@@ -546,7 +546,7 @@ static enum byoc_status continue_expression(struct body *b)
 {
     struct byi_parser *p = b->p;
     struct byi_token tok = p->lex.tok;
-    struct frame call = {.kind = IN_CALL, .tok = tok, .callee = b->value};
+    struct parse_frame call = {.kind = IN_CALL, .tok = tok, .callee = b->value};
     int64_t field = 0;
     byi_id id = BYI_NO_ID;
     bool none = false;
@@ -590,7 +590,7 @@ enum byoc_status byi_parse_body(struct byi_parser *p, uint32_t index,
                                 const struct byi_type *result)
 {
     struct body b = {.p = p};
-    struct frame frame = {
+    struct parse_frame frame = {
         .kind = IN_DEF,
         .tok = p->lex.tok,
         .result = result,

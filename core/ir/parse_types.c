@@ -82,9 +82,9 @@ enum byoc_status byi_parse_shape(struct byi_parser *p,
 }
 
 /* A type that is being read: its fields so far are fields[base..]. */
-enum inside { IN_TUPLE, IN_PARAMS, IN_RESULT, IN_SEQ, IN_OPTIONAL };
+enum type_nesting { IN_TUPLE, IN_PARAMS, IN_RESULT, IN_SEQ, IN_OPTIONAL };
 struct open_type {
-    enum inside kind;
+    enum type_nesting kind;
     bool comma; /* a ',' stood behind the last field */
     uint32_t base;
 };
@@ -95,7 +95,7 @@ struct types {
 };
 
 static enum byoc_status open_type(struct byi_parser *p, struct types *t,
-                                  enum inside kind)
+                                  enum type_nesting kind)
 {
     if (t->open.n >= BYI_TEXT_MAX_TYPE_DEPTH)
         return byi_parse_limit(p, &p->lex.tok, "types in each other",
@@ -156,7 +156,7 @@ static enum byoc_status start_type(struct byi_parser *p, struct types *t,
     for (int kind = IN_SEQ; kind <= IN_OPTIONAL; kind++)
         if (byi_lex_accept_word(&p->lex, kind == IN_SEQ ? "Seq" : "Optional")) {
             BYI_TRY(byi_lex_expect(&p->lex, '[', "'[' and a type", p->err));
-            return open_type(p, t, (enum inside)kind);
+            return open_type(p, t, (enum type_nesting)kind);
         }
     if (in_list(t))
         return byi_lex_expected(&p->lex, "a tensor's or a sequence's type",

@@ -12,19 +12,19 @@
 enum progress { NOT_YET, RUNNING, DONE };
 
 /* What is known of a pass in this call. */
-struct record {
+struct pass_record {
     const struct byi_pass *pass;
     enum progress progress;
     bool ahead; /* ran as a need; its own turn is still to come */
 };
 
-struct run {
+struct pass_run {
     struct byi_module *m;
     struct byi_pass_context *ctx;
     struct byi_arena *scratch; /* emptied after each pass and function */
     const struct byi_pass *const *list;
     uint32_t n;
-    BYI_VEC(struct record) records;
+    BYI_VEC(struct pass_record) records;
     bool stopped; /* ctx->stop_after ran */
     struct byoc_error *err;
 };
@@ -37,24 +37,25 @@ static bool is_listed(const char *const *names, const char *name)
     return false;
 }
 
-static struct record *record_of(struct run *run, const struct byi_pass *pass)
+static struct pass_record *record_of(struct pass_run *run,
+                                     const struct byi_pass *pass)
 {
     for (uint32_t i = 0; i < run->records.n; i++)
         if (run->records.at[i].pass == pass)
             return &run->records.at[i];
-    struct record fresh = {.pass = pass};
+    struct pass_record fresh = {.pass = pass};
     BYI_PUSH(&run->records, fresh);
     return &run->records.at[run->records.n - 1];
 }
 
-static const struct byoc_module *lend(const struct run *run)
+static const struct byoc_module *lend(const struct pass_run *run)
 {
     return (const struct byoc_module *)run->m;
 }
 
 /* --- the gate ------------------------------------------------------------- */
 
-static bool instruments_agree(const struct run *run,
+static bool instruments_agree(const struct pass_run *run,
                               const struct byi_pass *pass)
 {
     for (uint32_t i = 0; i < run->ctx->n_instruments; i++) {
@@ -66,7 +67,7 @@ static bool instruments_agree(const struct run *run,
 }
 
 /* Disabled, then required, then opt level, then the instruments. */
-static bool passes_gate(const struct run *run, const struct byi_pass *pass)
+static bool passes_gate(const struct pass_run *run, const struct byi_pass *pass)
 {
     if (is_listed(run->ctx->disabled, pass->name))
         return false;
@@ -154,7 +155,7 @@ static void fetch_ahead(const struct byi_module *m, const uint32_t *order,
         __builtin_prefetch(m->funcs.at[order[i + NODES]]->nodes.at, 1);
 }
 
-static enum byoc_status run_funcs(const struct run *run,
+static enum byoc_status run_funcs(const struct pass_run *run,
                                   const struct byi_pass *pass)
 {
     struct byi_arena *arena = byi_arena_new();
@@ -175,10 +176,11 @@ static enum byoc_status run_funcs(const struct run *run,
     return status;
 }
 
-static enum byoc_status run_members(struct run *run,
+static enum byoc_status run_members(struct pass_run *run,
                                     const struct byi_pass *sequence);
 
-static enum byoc_status run_body(struct run *run, const struct byi_pass *pass)
+static enum byoc_status run_body(struct pass_run *run,
+                                 const struct byi_pass *pass)
 {
     enum byoc_status status;
 
@@ -193,7 +195,7 @@ static enum byoc_status run_body(struct run *run, const struct byi_pass *pass)
     return status;
 }
 
-static enum byoc_status check(const struct run *run,
+static enum byoc_status check(const struct pass_run *run,
                               const struct byi_pass *pass)
 {
     struct byoc_error found = {0};
@@ -205,7 +207,7 @@ static enum byoc_status check(const struct run *run,
                     pass->name, found.text);
 }
 
-static enum byoc_status run_watched(struct run *run,
+static enum byoc_status run_watched(struct pass_run *run,
                                     const struct byi_pass *pass)
 {
     const struct byi_pass_context *ctx = run->ctx;
@@ -241,7 +243,8 @@ static const struct byi_pass *find(const struct byi_pass *const *passes,
     return NULL;
 }
 
-static const struct byi_pass *find_need(const struct run *run, const char *name)
+static const struct byi_pass *find_need(const struct pass_run *run,
+                                        const char *name)
 {
     const struct byi_pass *need = find(run->list, run->n, name);
 
@@ -251,7 +254,7 @@ static const struct byi_pass *find_need(const struct run *run, const char *name)
 }
 
 /* What stands between a pass and something it needs; NULL when nothing. */
-static const char *obstacle(struct run *run, const struct byi_pass *need,
+static const char *obstacle(struct pass_run *run, const struct byi_pass *need,
                             const char *name)
 {
     if (!need)
@@ -266,7 +269,7 @@ static const char *obstacle(struct run *run, const struct byi_pass *need,
 
 /* Recursion is as deep as the table of passes has needs of needs, and
  * sequences of sequences. A pass that is needed runs whatever the level. */
-static enum byoc_status run_with_needs(struct run *run,
+static enum byoc_status run_with_needs(struct pass_run *run,
                                        const struct byi_pass *pass)
 {
     record_of(run, pass)->progress = RUNNING;
@@ -294,10 +297,10 @@ static enum byoc_status run_with_needs(struct run *run,
 
 /* --- lists of passes ------------------------------------------------------ */
 
-static enum byoc_status run_turn(struct run *run, const struct byi_pass *pass,
-                                 bool gated)
+static enum byoc_status run_turn(struct pass_run *run,
+                                 const struct byi_pass *pass, bool gated)
 {
-    struct record *record = record_of(run, pass);
+    struct pass_record *record = record_of(run, pass);
     bool done = record->ahead && record->progress == DONE;
 
     record->ahead = false;
@@ -306,7 +309,7 @@ static enum byoc_status run_turn(struct run *run, const struct byi_pass *pass,
     return run_with_needs(run, pass);
 }
 
-static enum byoc_status run_members(struct run *run,
+static enum byoc_status run_members(struct pass_run *run,
                                     const struct byi_pass *sequence)
 {
     for (uint32_t i = 0; sequence->sequence[i]; i++)
@@ -314,7 +317,7 @@ static enum byoc_status run_members(struct run *run,
     return BYOC_OK;
 }
 
-static enum byoc_status run_list(struct run *run)
+static enum byoc_status run_list(struct pass_run *run)
 {
     for (uint32_t i = 0; i < run->n; i++)
         BYI_TRY(run_turn(run, run->list[i], !run->ctx->by_hand));
@@ -327,7 +330,7 @@ enum byoc_status byi_run_passes(struct byi_module *m,
                                 struct byoc_error *err)
 {
     struct byoc_error unread = {0};
-    struct run run = {
+    struct pass_run run = {
         .m = m, .ctx = ctx, .list = passes, .n = n, .err = err ? err : &unread};
     uint32_t entered = 0;
     enum byoc_status status = byi_options_check(passes, n, ctx, run.err);

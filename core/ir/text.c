@@ -20,7 +20,7 @@
 
 /* How a value is written where it is read. */
 enum ref_kind { NOWHERE, NUMBER, NAME, INLINE };
-struct ref {
+struct text_ref {
     enum ref_kind kind;
     uint32_t index; /* NUMBER: n of %n; NAME: in the printer's names */
 };
@@ -28,24 +28,24 @@ struct ref {
 enum close { CLOSE_DEF, CLOSE_FN, CLOSE_THEN, CLOSE_ELSE };
 
 /* A function that is being printed. */
-struct level {
+struct text_level {
     const struct byi_func *f;
     enum close close;
-    bool tail;        /* the last node is the result expression */
-    byi_id at;        /* the next node */
-    byi_id last;      /* the last one with a line of its own */
-    byi_id owner;     /* the FN or IF of the level above */
-    struct ref *refs; /* by node */
-    uint8_t *uses;    /* by node: how often it is read, 2 for more */
-    bool *hidden;     /* by node: a branch printed with its `if` */
+    bool tail;             /* the last node is the result expression */
+    byi_id at;             /* the next node */
+    byi_id last;           /* the last one with a line of its own */
+    byi_id owner;          /* the FN or IF of the level above */
+    struct text_ref *refs; /* by node */
+    uint8_t *uses;         /* by node: how often it is read, 2 for more */
+    bool *hidden;          /* by node: a branch printed with its `if` */
 };
 
-struct printer {
+struct text_printer {
     const struct byi_module *m;
     struct byi_text *out;
     FILE *side;
     struct byi_arena *arena;
-    BYI_VEC(struct level) levels;
+    BYI_VEC(struct text_level) levels;
     BYI_VEC(const char *) names;
     uint32_t next_number; /* %0, %1, ... of this top-level function */
     const char **digests; /* by constant, NULL before it is needed */
@@ -60,17 +60,17 @@ struct printer {
     struct byi_text *found;
 };
 
-static void add(struct printer *p, const char *text)
+static void add(struct text_printer *p, const char *text)
 {
     byi_text_add(p->out, text, strlen(text));
 }
 
-static struct level *top(struct printer *p)
+static struct text_level *top(struct text_printer *p)
 {
     return &p->levels.at[p->levels.n - 1];
 }
 
-static void indent(struct printer *p, uint32_t depth)
+static void indent(struct text_printer *p, uint32_t depth)
 {
     for (uint32_t i = 0; i < depth; i++)
         add(p, "  ");
@@ -85,7 +85,7 @@ static bool is_noted(const struct byi_node *node)
 /* --- symbols: a type is declared where it brings a new one -------------- */
 
 /* Mark the symbols of a type as known; true when one was not. */
-static bool learn_type(struct printer *p, const struct byi_type *type)
+static bool learn_type(struct text_printer *p, const struct byi_type *type)
 {
     BYI_VEC(const struct byi_type *) work = {0};
     bool news = false;
@@ -114,7 +114,7 @@ static bool learn_type(struct printer *p, const struct byi_type *type)
 }
 
 /* Only these nodes can have a size that no operand has. */
-static bool brings_symbols(struct printer *p, const struct byi_node *node)
+static bool brings_symbols(struct text_printer *p, const struct byi_node *node)
 {
     return (node->kind == BYI_CALL_OP || node->kind == BYI_IF ||
             node->kind == BYI_CALL) &&
@@ -123,7 +123,7 @@ static bool brings_symbols(struct printer *p, const struct byi_node *node)
 
 /* --- values where they are read ----------------------------------------- */
 
-static void add_const(struct printer *p, uint32_t index)
+static void add_const(struct text_printer *p, uint32_t index)
 {
     const struct byi_const *c = &p->m->consts.at[index];
 
@@ -139,11 +139,11 @@ static void add_const(struct printer *p, uint32_t index)
     byi_text_addf(p->out, "const[\"%s\"]", p->digests[index]);
 }
 
-static void add_ref(struct printer *p, byi_id id)
+static void add_ref(struct text_printer *p, byi_id id)
 {
-    const struct level *l = top(p);
+    const struct text_level *l = top(p);
     const struct byi_node *node = NULL;
-    struct ref ref = {.kind = NOWHERE};
+    struct text_ref ref = {.kind = NOWHERE};
 
     if (id < l->f->nodes.n) {
         node = &l->f->nodes.at[id];
@@ -161,7 +161,7 @@ static void add_ref(struct printer *p, byi_id id)
         add(p, "%undefined"); /* only in a module that is broken */
 }
 
-static void add_refs(struct printer *p, const byi_id *args, uint32_t n)
+static void add_refs(struct text_printer *p, const byi_id *args, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         add(p, i ? ", " : "");
@@ -171,7 +171,7 @@ static void add_refs(struct printer *p, const byi_id *args, uint32_t n)
 
 /* The defaults of an operator: what the table says, and whatever this node
  * has where it says nothing (those are always printed). */
-static const struct byi_attrs *defaults_of(struct printer *p,
+static const struct byi_attrs *defaults_of(struct text_printer *p,
                                            const struct byi_op *op,
                                            const struct byi_attrs *attrs)
 {
@@ -188,7 +188,7 @@ static const struct byi_attrs *defaults_of(struct printer *p,
     return p->defaults[op->id];
 }
 
-static void add_attrs(struct printer *p, const struct byi_node *node)
+static void add_attrs(struct text_printer *p, const struct byi_node *node)
 {
     const struct byi_op *op = byi_op(node->op);
     const struct byi_attrs *attrs = node->attrs, *defaults = NULL;
@@ -210,7 +210,7 @@ static void add_attrs(struct printer *p, const struct byi_node *node)
 
 /* --- what stands behind an expression ----------------------------------- */
 
-static void add_target(struct printer *p, const struct byi_node *node)
+static void add_target(struct text_printer *p, const struct byi_node *node)
 {
     const char *name = NULL;
 
@@ -228,7 +228,7 @@ static void add_target(struct printer *p, const struct byi_node *node)
     add(p, "]");
 }
 
-static void add_source(struct printer *p, uint32_t s, bool first)
+static void add_source(struct text_printer *p, uint32_t s, bool first)
 {
     const struct byi_source *source = &p->m->sources.at[s];
 
@@ -253,7 +253,8 @@ static int by_mention(const void *a, const void *b, void *mentions)
 
 /* A parser numbers sources as it meets them, so they are listed in the order
  * in which this text has mentioned them: those first, then the new ones. */
-static void add_sources(struct printer *p, const struct byi_sources *sources)
+static void add_sources(struct text_printer *p,
+                        const struct byi_sources *sources)
 {
     BYI_VEC(uint32_t) old = {0};
     bool first = true;
@@ -278,9 +279,9 @@ static void add_sources(struct printer *p, const struct byi_sources *sources)
     byi_vec_free(old.at);
 }
 
-static void end_statement(struct printer *p, byi_id id)
+static void end_statement(struct text_printer *p, byi_id id)
 {
-    const struct level *l = top(p);
+    const struct text_level *l = top(p);
     const struct byi_node *node = &l->f->nodes.at[id];
 
     add_target(p, node);
@@ -295,8 +296,8 @@ static uint64_t hash_name(const char *name)
     return byi_hash(0, name, strlen(name));
 }
 
-static bool has_name(const struct printer *p, const struct byi_index *index,
-                     const char *name)
+static bool has_name(const struct text_printer *p,
+                     const struct byi_index *index, const char *name)
 {
     BYI_INDEX_EACH (index, hash_name(name), i)
         if (strcmp(p->names.at[i], name) == 0)
@@ -306,14 +307,14 @@ static bool has_name(const struct printer *p, const struct byi_index *index,
 
 /* Names that this function reads from around it must not be hidden by its own
  * parameters: those get a suffix then. */
-static void name_params(struct printer *p, struct level *l)
+static void name_params(struct text_printer *p, struct text_level *l)
 {
     const struct byi_func *f = l->f;
     uint32_t n = f->params.n, own = n - f->n_captures;
     struct byi_index index = {.arena = p->arena}; /* into p->names */
 
     for (uint32_t i = own; i < n; i++) {
-        struct ref ref = l->refs[f->params.at[i]];
+        struct text_ref ref = l->refs[f->params.at[i]];
         if (ref.kind == NAME)
             byi_index_add(&index, hash_name(p->names.at[ref.index]), ref.index);
     }
@@ -322,7 +323,7 @@ static void name_params(struct printer *p, struct level *l)
         for (uint32_t k = 1; has_name(p, &index, name); k++)
             name = byi_arena_printf(p->arena, "%s_%u", f->param_names.at[i], k);
         byi_index_add(&index, hash_name(name), p->names.n);
-        l->refs[f->params.at[i]] = (struct ref){NAME, p->names.n};
+        l->refs[f->params.at[i]] = (struct text_ref){NAME, p->names.n};
         BYI_PUSH(&p->names, name);
     }
 }
@@ -330,7 +331,7 @@ static void name_params(struct printer *p, struct level *l)
 /* --- levels ------------------------------------------------------------- */
 
 /* Is node `id` of `f` a literal of f itself? */
-static bool is_self(const struct printer *p, const struct byi_func *f,
+static bool is_self(const struct text_printer *p, const struct byi_func *f,
                     byi_id id)
 {
     const struct byi_node *node = &f->nodes.at[id];
@@ -339,7 +340,7 @@ static bool is_self(const struct printer *p, const struct byi_func *f,
 }
 
 /* A function that calls itself needs a name. */
-static bool has_self(const struct printer *p, const struct byi_func *f)
+static bool has_self(const struct text_printer *p, const struct byi_func *f)
 {
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (is_self(p, f, id))
@@ -347,7 +348,7 @@ static bool has_self(const struct printer *p, const struct byi_func *f)
     return false;
 }
 
-static bool is_block(const struct printer *p, const struct byi_func *f)
+static bool is_block(const struct text_printer *p, const struct byi_func *f)
 {
     return f->params.n == f->n_captures && !has_self(p, f) &&
            !f->attr.compiler && !f->attr.composite && !f->attr.from_pattern &&
@@ -355,7 +356,7 @@ static bool is_block(const struct printer *p, const struct byi_func *f)
            !f->attr.inlined && f->result_names.n == 0;
 }
 
-static void count_uses(struct level *l)
+static void count_uses(struct text_level *l)
 {
     const struct byi_func *f = l->f;
 
@@ -371,7 +372,7 @@ static void count_uses(struct level *l)
         l->uses[f->result] = (uint8_t)(l->uses[f->result] ? 2 : 1);
 }
 
-static void hide_blocks(const struct printer *p, struct level *l)
+static void hide_blocks(const struct text_printer *p, struct text_level *l)
 {
     const struct byi_func *f = l->f;
 
@@ -386,10 +387,10 @@ static void hide_blocks(const struct printer *p, struct level *l)
     }
 }
 
-static bool all_inline_in_order(const struct level *l);
+static bool all_inline_in_order(const struct text_level *l);
 
 /* Which constants and globals are written where they are read. */
-static void inline_values(struct level *l)
+static void inline_values(struct text_level *l)
 {
     const struct byi_func *f = l->f;
     bool can = !f->attr.operands || all_inline_in_order(l);
@@ -406,7 +407,7 @@ static void inline_values(struct level *l)
 
 /* Operands= names the constants of a composite in their order, which a move
  * to their readers must not change. */
-static bool all_inline_in_order(const struct level *l)
+static bool all_inline_in_order(const struct text_level *l)
 {
     const struct byi_func *f = l->f;
     byi_id last = 0;
@@ -426,13 +427,13 @@ static bool all_inline_in_order(const struct level *l)
     return true;
 }
 
-static bool has_line(const struct level *l, byi_id id)
+static bool has_line(const struct text_level *l, byi_id id)
 {
     return l->f->nodes.at[id].kind != BYI_PARAM && !l->hidden[id] &&
            l->refs[id].kind != INLINE;
 }
 
-static byi_id last_line(const struct level *l)
+static byi_id last_line(const struct text_level *l)
 {
     byi_id id = l->f->nodes.n;
 
@@ -443,10 +444,10 @@ static byi_id last_line(const struct level *l)
 
 /* Start on a function; `captures` are what its last parameters stand for in
  * the level above. */
-static void enter(struct printer *p, const struct byi_func *f,
+static void enter(struct text_printer *p, const struct byi_func *f,
                   const byi_id *captures, byi_id owner, enum close close)
 {
-    struct level l = {.f = f, .close = close, .owner = owner};
+    struct text_level l = {.f = f, .close = close, .owner = owner};
     uint32_t n = f->nodes.n, own = f->params.n - f->n_captures;
 
     assert(p->levels.n <= p->m->funcs.n); /* else a function holds itself */
@@ -471,7 +472,7 @@ static void enter(struct printer *p, const struct byi_func *f,
 
 /* --- heads of functions ------------------------------------------------- */
 
-static void add_func_attrs(struct printer *p, const struct byi_func *f,
+static void add_func_attrs(struct text_printer *p, const struct byi_func *f,
                            bool first)
 {
     for (size_t i = 0; i < BYI_N_FUNC_ATTRS; i++) {
@@ -506,9 +507,9 @@ static void add_func_attrs(struct printer *p, const struct byi_func *f,
 }
 
 /* "(%x: T, Compiler="dnnl") -> T {" of the level on top. */
-static void add_head(struct printer *p)
+static void add_head(struct text_printer *p)
 {
-    const struct level *l = top(p);
+    const struct text_level *l = top(p);
     const struct byi_func *f = l->f;
     uint32_t own = f->params.n - f->n_captures;
 
@@ -532,7 +533,7 @@ static void add_head(struct printer *p)
 
 /* --- statements --------------------------------------------------------- */
 
-static const struct byi_func *func_of(const struct printer *p,
+static const struct byi_func *func_of(const struct text_printer *p,
                                       const struct byi_node *node)
 {
     return p->m->funcs.at[node->index];
@@ -540,9 +541,9 @@ static const struct byi_func *func_of(const struct printer *p,
 
 /* Print one branch of an `if`: enter its function, or call the value that it
  * is. True when a level was entered. */
-static bool open_branch(struct printer *p, byi_id id, uint32_t which)
+static bool open_branch(struct text_printer *p, byi_id id, uint32_t which)
 {
-    const struct level *l = top(p);
+    const struct text_level *l = top(p);
     const struct byi_node *node = &l->f->nodes.at[id];
     byi_id branch = node->args[which];
     const struct byi_node *fn = &l->f->nodes.at[branch];
@@ -558,14 +559,14 @@ static bool open_branch(struct printer *p, byi_id id, uint32_t which)
     return false;
 }
 
-static void close_if(struct printer *p, byi_id id)
+static void close_if(struct text_printer *p, byi_id id)
 {
     indent(p, p->levels.n);
     add(p, "}");
     end_statement(p, id);
 }
 
-static void continue_if(struct printer *p, byi_id id)
+static void continue_if(struct text_printer *p, byi_id id)
 {
     indent(p, p->levels.n);
     add(p, "} else {\n");
@@ -573,7 +574,7 @@ static void continue_if(struct printer *p, byi_id id)
         close_if(p, id);
 }
 
-static void add_tuple(struct printer *p, const struct byi_node *node)
+static void add_tuple(struct text_printer *p, const struct byi_node *node)
 {
     add(p, "(");
     add_refs(p, node->args, node->n_args);
@@ -581,7 +582,7 @@ static void add_tuple(struct printer *p, const struct byi_node *node)
 }
 
 /* Print the expression of a node up to its first block, if it has one. */
-static void add_expression(struct printer *p, byi_id id)
+static void add_expression(struct text_printer *p, byi_id id)
 {
     const struct byi_node *node = &top(p)->f->nodes.at[id];
 
@@ -629,7 +630,7 @@ static void add_expression(struct printer *p, byi_id id)
     end_statement(p, id);
 }
 
-static bool is_branch(const struct level *l)
+static bool is_branch(const struct text_level *l)
 {
     return l->close == CLOSE_THEN || l->close == CLOSE_ELSE;
 }
@@ -637,9 +638,9 @@ static bool is_branch(const struct level *l)
 /* Print node `id` of the level on top. The result needs no number where it is
  * the last node; but a branch declares no type, so a size that is new there
  * has to be declared at a name. */
-static void add_statement(struct printer *p, byi_id id)
+static void add_statement(struct text_printer *p, byi_id id)
 {
-    struct level *l = top(p);
+    struct text_level *l = top(p);
     const struct byi_func *f = l->f;
     bool last = id == l->last && id == f->result && l->uses[id] == 1;
     bool named = f->nodes.at[id].kind == BYI_FN &&
@@ -650,7 +651,7 @@ static void add_statement(struct printer *p, byi_id id)
     l->tail = last && !named && !f->nodes.at[id].let && !(news && is_branch(l));
     if (!l->tail) {
         add(p, f->nodes.at[id].let ? "let " : "");
-        l->refs[id] = (struct ref){NUMBER, p->next_number++};
+        l->refs[id] = (struct text_ref){NUMBER, p->next_number++};
         add_ref(p, id);
         if (news) {
             add(p, ": ");
@@ -662,7 +663,7 @@ static void add_statement(struct printer *p, byi_id id)
 }
 
 /* All names of the level on top are given. */
-static void tell_name(struct printer *p)
+static void tell_name(struct text_printer *p)
 {
     struct byi_text *out = p->out;
 
@@ -675,9 +676,9 @@ static void tell_name(struct printer *p)
 
 /* All nodes of the level on top are printed: its result, and what goes on
  * around it. */
-static void leave(struct printer *p)
+static void leave(struct text_printer *p)
 {
-    struct level l = *top(p);
+    struct text_level l = *top(p);
 
     tell_name(p);
     if (!l.tail) {
@@ -704,7 +705,7 @@ static void leave(struct printer *p)
     }
 }
 
-static void print_func(struct printer *p, const struct byi_func *f)
+static void print_func(struct text_printer *p, const struct byi_func *f)
 {
     p->next_number = 0;
     p->names.n = 0;
@@ -714,7 +715,7 @@ static void print_func(struct printer *p, const struct byi_func *f)
     byi_text_name(p->out, '@', f->name);
     add_head(p);
     while (p->levels.n > 0) {
-        struct level *l = top(p);
+        struct text_level *l = top(p);
         byi_id id = l->at;
         if (id == l->f->nodes.n) {
             leave(p);
@@ -735,7 +736,7 @@ static void print_module(const struct byi_module *m, struct byi_text *out,
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     locale_t before = uselocale(c);
     struct byi_arena *arena = byi_arena_new();
-    struct printer p = {
+    struct text_printer p = {
         .m = m,
         .out = out,
         .side = side,

@@ -13,31 +13,32 @@
 
 /* As in the file. The first member after the digest is also what the digest
  * covers in front of the data. */
-struct record {
+struct side_record {
     char digest[16];
     uint32_t dtype, rank;
     int64_t dims[BYI_MAX_RANK]; /* unused ones are 0 */
     uint64_t bytes;
 };
-static_assert(sizeof(struct record) == 2 * BYI_ALIGN, "a format, not a type");
+static_assert(sizeof(struct side_record) == 2 * BYI_ALIGN,
+              "a format, not a type");
 
-struct entry {
-    struct record head;
+struct side_entry {
+    struct side_record head;
     const void *data;
 };
 
 struct byi_side {
     struct byi_arena *arena;
     const char *path;
-    BYI_VEC(struct entry) entries;
+    BYI_VEC(struct side_entry) entries;
     struct byi_index by_digest;
     const void *map;
     size_t n;
 };
 
-static struct record record_of(const struct byi_const *c)
+static struct side_record record_of(const struct byi_const *c)
 {
-    struct record r = {
+    struct side_record r = {
         .dtype = c->type->dtype,
         .rank = c->type->rank,
         .bytes = c->bytes,
@@ -48,13 +49,15 @@ static struct record record_of(const struct byi_const *c)
     return r;
 }
 
-static void digest_of(const struct record *r, const void *data, char digest[17])
+static void digest_of(const struct side_record *r, const void *data,
+                      char digest[17])
 {
     struct byi_sha256 sha;
     char hex[65];
 
     byi_sha256_init(&sha);
-    byi_sha256_add(&sha, &r->dtype, sizeof *r - offsetof(struct record, dtype));
+    byi_sha256_add(&sha, &r->dtype,
+                   sizeof *r - offsetof(struct side_record, dtype));
     if (r->bytes)
         byi_sha256_add(&sha, data, r->bytes);
     byi_sha256_hex(&sha, hex);
@@ -64,7 +67,7 @@ static void digest_of(const struct record *r, const void *data, char digest[17])
 
 void byi_const_digest(const struct byi_const *c, char digest[17])
 {
-    struct record r = record_of(c);
+    struct side_record r = record_of(c);
 
     digest_of(&r, c->data, digest);
 }
@@ -86,7 +89,7 @@ void byi_side_begin(FILE *file)
 
 void byi_side_write(FILE *file, const char *digest, const struct byi_const *c)
 {
-    struct record r = record_of(c);
+    struct side_record r = record_of(c);
 
     memcpy(r.digest, digest, sizeof r.digest);
     fwrite(&r, sizeof r, 1, file);
@@ -98,11 +101,11 @@ void byi_side_write(FILE *file, const char *digest, const struct byi_const *c)
 
 static uint64_t hash_digest(const char *digest)
 {
-    return byi_hash(0, digest, sizeof((struct record *)0)->digest);
+    return byi_hash(0, digest, sizeof((struct side_record *)0)->digest);
 }
 
-static const struct entry *find_entry(const struct byi_side *side,
-                                      const char *digest)
+static const struct side_entry *find_entry(const struct byi_side *side,
+                                           const char *digest)
 {
     BYI_INDEX_EACH (&side->by_digest, hash_digest(digest), i)
         if (memcmp(side->entries.at[i].head.digest, digest,
@@ -113,9 +116,10 @@ static const struct entry *find_entry(const struct byi_side *side,
 
 /* The record at `at` is whole and says the size its dims have. */
 static enum byoc_status read_record(const struct byi_side *side, size_t at,
-                                    struct entry *entry, struct byoc_error *err)
+                                    struct side_entry *entry,
+                                    struct byoc_error *err)
 {
-    struct record *r = &entry->head;
+    struct side_record *r = &entry->head;
     struct byi_tensor t = {0};
 
     if (side->n - at < sizeof *r)
@@ -156,10 +160,10 @@ static enum byoc_status read_records(struct byi_side *side,
                         "expected a side file of constants",
                         side->path);
     while (at < side->n) {
-        struct entry entry;
+        struct side_entry entry;
         BYI_TRY(read_record(side, at, &entry, err));
         BYI_PUSH(&side->entries, entry);
-        at += sizeof(struct record);
+        at += sizeof(struct side_record);
         at += (size_t)(entry.head.bytes + (-entry.head.bytes % BYI_ALIGN));
     }
     return BYOC_OK;
@@ -195,7 +199,7 @@ enum byoc_status byi_side_find(const struct byi_side *side, const char *digest,
                                bool *found, struct byi_const *c,
                                struct byoc_error *err)
 {
-    const struct entry *entry = find_entry(side, digest);
+    const struct side_entry *entry = find_entry(side, digest);
     char actual[17];
 
     *found = entry != NULL;

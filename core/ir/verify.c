@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct checker {
+struct verifier {
     const struct byi_module *m;
     const struct byi_func *f;
     uint32_t func;
@@ -21,7 +21,7 @@ struct checker {
 /* --- messages ----------------------------------------------------------- */
 
 /* Put "@main" or "function 7", and "%12", in front of the message. */
-static enum byoc_status place(struct checker *c)
+static enum byoc_status place(struct verifier *c)
 {
     char name[96];
 
@@ -34,9 +34,9 @@ static enum byoc_status place(struct checker *c)
     return byi_prefix(c->err, "%s, %%%u", name, c->id);
 }
 
-static enum byoc_status broken(struct checker *c, const char *fmt, ...)
+static enum byoc_status broken(struct verifier *c, const char *fmt, ...)
     BYI_PRINTF(2, 3);
-static enum byoc_status broken(struct checker *c, const char *fmt, ...)
+static enum byoc_status broken(struct verifier *c, const char *fmt, ...)
 {
     char text[700];
     va_list args;
@@ -48,7 +48,7 @@ static enum byoc_status broken(struct checker *c, const char *fmt, ...)
     return place(c);
 }
 
-static enum byoc_status wrong_type(struct checker *c, const char *what,
+static enum byoc_status wrong_type(struct verifier *c, const char *what,
                                    const struct byi_type *found,
                                    const struct byi_type *expected)
 {
@@ -61,14 +61,14 @@ static enum byoc_status wrong_type(struct checker *c, const char *what,
 
 /* --- types -------------------------------------------------------------- */
 
-struct pair {
+struct func_pair {
     const struct byi_type *type, *inferred;
 };
 
 /* The names that made-up dims have got, by how far they are below `minted`. */
 struct naming {
     BYI_VEC(int64_t) names; /* 0: none yet */
-    BYI_VEC(struct pair) work;
+    BYI_VEC(struct func_pair) work;
     int64_t minted;
 };
 
@@ -97,7 +97,7 @@ static bool tensor_fits(struct naming *n, const struct byi_type *type,
     return true;
 }
 
-static bool pair_fits(struct naming *n, struct pair p)
+static bool pair_fits(struct naming *n, struct func_pair p)
 {
     if (p.type == p.inferred)
         return true;
@@ -110,10 +110,11 @@ static bool pair_fits(struct naming *n, struct pair p)
     if (p.type->n_fields != p.inferred->n_fields)
         return false;
     for (uint32_t i = 0; i < p.type->n_fields; i++)
-        BYI_PUSH(&n->work,
-                 ((struct pair){p.type->fields[i], p.inferred->fields[i]}));
+        BYI_PUSH(&n->work, ((struct func_pair){p.type->fields[i],
+                                               p.inferred->fields[i]}));
     if (p.type->kind == BYI_FUNC)
-        BYI_PUSH(&n->work, ((struct pair){p.type->result, p.inferred->result}));
+        BYI_PUSH(&n->work,
+                 ((struct func_pair){p.type->result, p.inferred->result}));
     return true;
 }
 
@@ -123,7 +124,7 @@ bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
     struct naming n = {.minted = minted};
     bool fits = true;
 
-    BYI_PUSH(&n.work, ((struct pair){type, inferred}));
+    BYI_PUSH(&n.work, ((struct func_pair){type, inferred}));
     while (fits && n.work.n > 0)
         fits = pair_fits(&n, n.work.at[--n.work.n]);
     byi_vec_free(n.names.at);
@@ -131,7 +132,7 @@ bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
     return fits;
 }
 
-static enum byoc_status check_tensor(struct checker *c,
+static enum byoc_status check_tensor(struct verifier *c,
                                      const struct byi_type *type)
 {
     if (type->kind != BYI_TENSOR)
@@ -151,7 +152,7 @@ static enum byoc_status check_tensor(struct checker *c,
     return BYOC_OK;
 }
 
-static enum byoc_status expect_type(struct checker *c,
+static enum byoc_status expect_type(struct verifier *c,
                                     const struct byi_type *inferred)
 {
     const struct byi_type *type = c->f->nodes.at[c->id].type;
@@ -162,7 +163,7 @@ static enum byoc_status expect_type(struct checker *c,
 }
 
 /* The type of a function as a value is made of the types of its nodes. */
-static enum byoc_status check_func_type(struct checker *c,
+static enum byoc_status check_func_type(struct verifier *c,
                                         const struct byi_func *g)
 {
     const struct byi_type *type = c->f->nodes.at[c->id].type;
@@ -183,7 +184,7 @@ static enum byoc_status check_func_type(struct checker *c,
 
 /* --- operators ---------------------------------------------------------- */
 
-static enum byoc_status check_attrs(struct checker *c, const struct byi_op *op,
+static enum byoc_status check_attrs(struct verifier *c, const struct byi_op *op,
                                     const struct byi_attrs *attrs)
 {
     if (!attrs || attrs->n != op->n_attrs)
@@ -199,10 +200,11 @@ static enum byoc_status check_attrs(struct checker *c, const struct byi_op *op,
 
 static int64_t make_symbol(void *ctx)
 {
-    return ((struct checker *)ctx)->next_symbol--;
+    return ((struct verifier *)ctx)->next_symbol--;
 }
 
-static enum byoc_status check_op(struct checker *c, const struct byi_node *node)
+static enum byoc_status check_op(struct verifier *c,
+                                 const struct byi_node *node)
 {
     const struct byi_op *op = byi_op(node->op);
     const struct byi_type **types =
@@ -240,7 +242,7 @@ static enum byoc_status check_op(struct checker *c, const struct byi_node *node)
 
 /* --- other nodes -------------------------------------------------------- */
 
-static enum byoc_status check_call(struct checker *c,
+static enum byoc_status check_call(struct verifier *c,
                                    const struct byi_node *node)
 {
     const struct byi_type *callee = c->f->nodes.at[node->args[0]].type;
@@ -252,7 +254,8 @@ static enum byoc_status check_call(struct checker *c,
     return expect_type(c, inferred);
 }
 
-static enum byoc_status check_if(struct checker *c, const struct byi_node *node)
+static enum byoc_status check_if(struct verifier *c,
+                                 const struct byi_node *node)
 {
     const struct byi_node *nodes = c->f->nodes.at;
     const struct byi_type *inferred = NULL;
@@ -265,7 +268,7 @@ static enum byoc_status check_if(struct checker *c, const struct byi_node *node)
     return expect_type(c, inferred);
 }
 
-static enum byoc_status check_tuple(struct checker *c,
+static enum byoc_status check_tuple(struct verifier *c,
                                     const struct byi_node *node)
 {
     const struct byi_type *type = node->type;
@@ -280,7 +283,7 @@ static enum byoc_status check_tuple(struct checker *c,
     return BYOC_OK;
 }
 
-static enum byoc_status check_get(struct checker *c,
+static enum byoc_status check_get(struct verifier *c,
                                   const struct byi_node *node)
 {
     const struct byi_type *tuple = c->f->nodes.at[node->args[0]].type;
@@ -290,7 +293,7 @@ static enum byoc_status check_get(struct checker *c,
     return expect_type(c, tuple->fields[node->index]);
 }
 
-static enum byoc_status check_param(struct checker *c,
+static enum byoc_status check_param(struct verifier *c,
                                     const struct byi_node *node)
 {
     if (node->index >= c->f->params.n || c->f->params.at[node->index] != c->id)
@@ -301,7 +304,7 @@ static enum byoc_status check_param(struct checker *c,
     return BYOC_OK;
 }
 
-static enum byoc_status check_const(struct checker *c,
+static enum byoc_status check_const(struct verifier *c,
                                     const struct byi_node *node)
 {
     if (node->index >= c->m->consts.n)
@@ -310,7 +313,7 @@ static enum byoc_status check_const(struct checker *c,
     return expect_type(c, c->m->consts.at[node->index].type);
 }
 
-static enum byoc_status check_func_ref(struct checker *c,
+static enum byoc_status check_func_ref(struct verifier *c,
                                        const struct byi_node *node,
                                        const struct byi_func **g)
 {
@@ -329,7 +332,7 @@ static enum byoc_status check_func_ref(struct checker *c,
     return BYOC_OK;
 }
 
-static enum byoc_status check_global(struct checker *c,
+static enum byoc_status check_global(struct verifier *c,
                                      const struct byi_node *node)
 {
     const struct byi_func *g = NULL;
@@ -340,7 +343,7 @@ static enum byoc_status check_global(struct checker *c,
 
 /* A function inside of its own body: with its own captures, for the text form
  * has no other. */
-static enum byoc_status check_self(struct checker *c,
+static enum byoc_status check_self(struct verifier *c,
                                    const struct byi_node *node)
 {
     const struct byi_func *f = c->f;
@@ -355,7 +358,8 @@ static enum byoc_status check_self(struct checker *c,
     return BYOC_OK;
 }
 
-static enum byoc_status check_fn(struct checker *c, const struct byi_node *node)
+static enum byoc_status check_fn(struct verifier *c,
+                                 const struct byi_node *node)
 {
     const struct byi_func *g = NULL;
     uint32_t own = 0;
@@ -378,7 +382,7 @@ static enum byoc_status check_fn(struct checker *c, const struct byi_node *node)
 
 static const struct {
     uint32_t min, max; /* operands */
-    enum byoc_status (*check)(struct checker *, const struct byi_node *);
+    enum byoc_status (*check)(struct verifier *, const struct byi_node *);
 } kinds[] = {
     [BYI_PARAM] = {0, 0, check_param},
     [BYI_CONST] = {0, 0, check_const},
@@ -393,7 +397,7 @@ static const struct {
 
 /* --- functions ---------------------------------------------------------- */
 
-static enum byoc_status check_notes(struct checker *c,
+static enum byoc_status check_notes(struct verifier *c,
                                     const struct byi_node *node)
 {
     const struct byi_sources *s = node->sources;
@@ -409,7 +413,7 @@ static enum byoc_status check_notes(struct checker *c,
     return BYOC_OK;
 }
 
-static enum byoc_status check_node(struct checker *c)
+static enum byoc_status check_node(struct verifier *c)
 {
     const struct byi_node *node = &c->f->nodes.at[c->id];
 
@@ -438,7 +442,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static enum byoc_status check_params(struct checker *c)
+static enum byoc_status check_params(struct verifier *c)
 {
     const struct byi_func *f = c->f;
     uint32_t own = f->params.n - f->n_captures;
@@ -467,7 +471,7 @@ static enum byoc_status check_params(struct checker *c)
 }
 
 /* What other functions rely on: parameters and the result. */
-static enum byoc_status check_head(struct checker *c)
+static enum byoc_status check_head(struct verifier *c)
 {
     const struct byi_func *f = c->f;
     const struct byi_type *result = NULL;
@@ -488,9 +492,9 @@ static enum byoc_status check_head(struct checker *c)
     return BYOC_OK;
 }
 
-typedef enum byoc_status (*check_fn_t)(struct checker *c);
+typedef enum byoc_status (*check_fn_t)(struct verifier *c);
 
-static enum byoc_status check_nodes(struct checker *c)
+static enum byoc_status check_nodes(struct verifier *c)
 {
     for (c->id = 0; c->id < c->f->nodes.n; c->id++)
         BYI_TRY(check_node(c));
@@ -503,7 +507,7 @@ static enum byoc_status each_func(const struct byi_module *m, check_fn_t check,
     enum byoc_status status = BYOC_OK;
 
     for (uint32_t i = 0; i < m->funcs.n && status == BYOC_OK; i++) {
-        struct checker c = {
+        struct verifier c = {
             .m = m,
             .f = m->funcs.at[i],
             .func = i,

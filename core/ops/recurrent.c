@@ -21,7 +21,7 @@ static const struct byi_gate_fn functions[] = {
 };
 enum { SIGMOID, TANH };
 
-static const struct kind {
+static const struct recurrent_kind {
     enum byi_op_id op;
     uint32_t gates, n_fns;
     uint8_t usual[BYI_MAX_GATE_FNS];
@@ -31,7 +31,7 @@ static const struct kind {
     {BYI_OP_NN_LSTM, 4, 3, {SIGMOID, TANH, TANH}},
 };
 
-static const struct kind *kind_of(enum byi_op_id op)
+static const struct recurrent_kind *kind_of(enum byi_op_id op)
 {
     for (size_t i = 0; i < BYI_COUNT(kinds); i++)
         if (kinds[i].op == op)
@@ -88,7 +88,7 @@ enum byoc_status byi_recurrent_read(const struct byi_op *op,
                                     struct byi_recurrent *r,
                                     struct byoc_error *err)
 {
-    const struct kind *kind = kind_of(op->id);
+    const struct recurrent_kind *kind = kind_of(op->id);
     const struct byi_attr *names = byi_attr_find(attrs, "activations");
     uint32_t n_alpha, n_beta;
     const double *alpha = byi_attr_floats(attrs, "activation_alpha", &n_alpha);

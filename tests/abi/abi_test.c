@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* abi_test.c: the ABI matrix: plug-ins built with every byoc/backend.h there
  * has been, and with some there may be, against this byoc; and the plug-in of
  * today against other hosts. Those that may work compile a model and run it;

@@ -279,7 +279,8 @@ static void goldens_run_compiled(void **state)
 {
     (void)state;
     glob_t found;
-    assert_int_equal(glob(TEST_DIR "/transform/fuse_ops/*.ir", 0, NULL, &found), 0);
+    assert_int_equal(glob(TEST_DIR "/transform/fuse_ops/*.ir", 0, NULL, &found),
+                     0);
     assert_int_equal(
         glob(TEST_DIR "/transform/paper/*.ir", GLOB_APPEND, NULL, &found), 0);
     for (size_t i = 0; i < found.gl_pathc; i++)

@@ -226,8 +226,7 @@ static const struct {
      "Wrong3: a rule returns a node that does not exist, for 'nn.gelu'"},
     {{NULL, no_node},
      "Wrong4: a rule returns a node that does not exist, for 'any node'"},
-    {{"nn.gelu", short_constant},
-     "Wrong5: a rule emits 'an invalid constant'"},
+    {{"nn.gelu", short_constant}, "Wrong5: a rule emits 'an invalid constant'"},
     {{"nn.gelu", other_type}, NULL},
 };
 
