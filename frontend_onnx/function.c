@@ -34,7 +34,7 @@ enum byoc_status byi_functions_open(struct byi_import *o)
     if (model->n_functions == 0)
         return BYOC_OK;
     o->functions = byi_arena_alloc(o->scratch, sizeof *o->functions);
-    *o->functions = byi_names_new(o->scratch, model->n_functions);
+    *o->functions = byi_names_new(o->scratch);
     for (size_t i = 0; i < model->n_functions; i++) {
         const Onnx__FunctionProto *f = model->functions[i];
         struct byi_name *entry =
@@ -212,8 +212,7 @@ void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
     check_call(o, &e);
     if (!byi_o_ok(o))
         return;
-    struct byi_scope scope = {.graph = graph_of(o, f),
-                              .n_outside = (uint32_t)f->n_input};
+    struct byi_scope scope = {.graph = graph_of(o, f)};
     o->status = byi_scope_open(o, &scope);
     for (uint32_t i = 0; i < f->n_input && byi_o_ok(o); i++) {
         if (!byi_names_bind(&scope.names, f->input[i], byi_o_in(o, i))) {

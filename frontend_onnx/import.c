@@ -34,11 +34,8 @@ const char *byi_onnx_domain(const char *text)
 enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope)
 {
     const Onnx__GraphProto *graph = scope->graph;
-    size_t n = graph->n_input + graph->n_initializer;
 
-    for (size_t i = 0; i < graph->n_node; i++)
-        n += graph->node[i]->n_output;
-    scope->names = byi_names_new(o->scratch, n + scope->n_outside);
+    scope->names = byi_names_new(o->scratch);
     if (graph->n_sparse_initializer)
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
                         "the model has sparse initialisers");

@@ -100,13 +100,13 @@ struct byi_name {
 };
 
 struct byi_names {
-    struct byi_name *at; /* entries keep their place */
+    struct byi_name **at; /* entries keep their addresses */
     uint32_t n, cap;
     struct byi_index index;
 };
 
-/* A table for up to `n` names. */
-struct byi_names byi_names_new(struct byi_arena *arena, size_t n);
+/* An empty table in `arena`. */
+struct byi_names byi_names_new(struct byi_arena *arena);
 struct byi_name *byi_names_find(const struct byi_names *names,
                                 const char *text);
 /* The new entry of `text`; NULL when that name is taken. */
@@ -127,7 +127,6 @@ struct byi_node_sources;
 struct byi_scope {
     const Onnx__GraphProto *graph;
     const struct byi_range *raw; /* parallel to its initialisers, or NULL */
-    uint32_t n_outside;          /* names bound besides its own */
     struct byi_names names;
     struct byi_scope *outer; /* of the same function, or NULL */
 };

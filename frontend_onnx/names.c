@@ -5,16 +5,13 @@
  */
 #include "frontend_onnx/import.h"
 
-#include <assert.h>
 #include <string.h>
 
-struct byi_names byi_names_new(struct byi_arena *arena, size_t n)
+enum { FIRST_NAMES = 32 };
+
+struct byi_names byi_names_new(struct byi_arena *arena)
 {
-    return (struct byi_names){
-        .at = byi_arena_calloc(arena, n, sizeof(struct byi_name)),
-        .cap = (uint32_t)n,
-        .index.arena = arena,
-    };
+    return (struct byi_names){.index.arena = arena};
 }
 
 static uint64_t hash_name(const char *text)
@@ -25,23 +22,37 @@ static uint64_t hash_name(const char *text)
 struct byi_name *byi_names_find(const struct byi_names *names, const char *text)
 {
     BYI_INDEX_EACH (&names->index, hash_name(text), i)
-        if (strcmp(names->at[i].text, text) == 0)
-            return &names->at[i];
+        if (strcmp(names->at[i]->text, text) == 0)
+            return names->at[i];
     return NULL;
+}
+
+static void grow(struct byi_names *names)
+{
+    struct byi_name **before = names->at;
+
+    names->cap = names->cap ? 2 * names->cap : FIRST_NAMES;
+    names->at =
+        byi_arena_calloc(names->index.arena, names->cap, sizeof(*names->at));
+    if (names->n)
+        memcpy(names->at, before, names->n * sizeof *before);
 }
 
 struct byi_name *byi_names_add(struct byi_names *names, const char *text)
 {
     if (byi_names_find(names, text))
         return NULL;
-    assert(names->n < names->cap);
-    byi_index_add(&names->index, hash_name(text), names->n);
-    names->at[names->n] = (struct byi_name){
+    if (names->n == names->cap)
+        grow(names);
+    struct byi_name *entry = byi_arena_alloc(names->index.arena, sizeof *entry);
+    *entry = (struct byi_name){
         .text = text,
         .id = BYI_NO_ID,
         .initializer = UINT32_MAX,
     };
-    return &names->at[names->n++];
+    byi_index_add(&names->index, hash_name(text), names->n);
+    names->at[names->n++] = entry;
+    return entry;
 }
 
 bool byi_names_bind(struct byi_names *names, const char *text, byi_id id)

@@ -23,20 +23,6 @@ struct free_names {
     BYI_VEC(const char *) names; /* in the order they are read */
 };
 
-static size_t count_inside(const Onnx__GraphProto *graph)
-{
-    size_t n = graph->n_input + graph->n_initializer + graph->n_output;
-
-    for (size_t i = 0; i < graph->n_node; i++) {
-        const Onnx__NodeProto *node = graph->node[i];
-        n += node->n_output + node->n_input;
-        for (size_t a = 0; a < node->n_attribute; a++)
-            if (node->attribute[a]->g)
-                n += count_inside(node->attribute[a]->g);
-    }
-    return n;
-}
-
 static void collect_inside(const Onnx__GraphProto *graph,
                            struct byi_names *names)
 {
@@ -79,9 +65,8 @@ static void collect_outside(const Onnx__GraphProto *graph, struct free_names *o)
 static void find_outside(struct byi_import *o, const Onnx__GraphProto *graph,
                          struct byi_body *body)
 {
-    const size_t n = count_inside(graph);
-    struct free_names outside = {.inside = byi_names_new(o->scratch, n),
-                                 .seen = byi_names_new(o->scratch, n)};
+    struct free_names outside = {.inside = byi_names_new(o->scratch),
+                                 .seen = byi_names_new(o->scratch)};
 
     collect_inside(graph, &outside.inside);
     collect_outside(graph, &outside);
@@ -105,8 +90,7 @@ void byi_o_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
     body->inner.items.at = NULL;
     body->inner.items.n = body->inner.items.cap = 0;
     find_outside(o, graph, body);
-    body->scope =
-        (struct byi_scope){.graph = graph, .n_outside = body->n_outside};
+    body->scope = (struct byi_scope){.graph = graph};
     body->inner.scope = &body->scope;
     body->func = byi_func_new(o->m, NULL);
     body->inner.f = o->m->funcs.at[body->func];
