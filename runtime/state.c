@@ -138,6 +138,41 @@ static bool is_dense(const DLTensor *view)
     return true;
 }
 
+/* The view is not of the shape that io says: which axis, and its symbol. */
+static enum byoc_status shape_fault(const DLTensor *view, const char *what,
+                                    const struct byoc_io *io,
+                                    struct byoc_error *err)
+{
+    char found[320], expected[640], size[32] = "0 or more";
+    if (io->rank == UINT32_MAX)
+        return byi_fail(err, BYOC_ETYPE,
+                        "%s \"%s\" has rank %d or a negative size, expected "
+                        "rank 0 to %d and sizes of 0 or more",
+                        what, io->name, view->ndim, BYI_MAX_RANK);
+    byi_shape_text(expected, sizeof expected, io->rank, io->dims,
+                   io->dim_names);
+    const char *legend = strchr(expected, '?') ? " (?: any size)" : "";
+    if (view->ndim < 0 || (uint32_t)view->ndim != io->rank)
+        return byi_fail(err, BYOC_ETYPE,
+                        "%s \"%s\" has rank %d, expected shape %s%s", what,
+                        io->name, view->ndim, expected, legend);
+    uint32_t d = 0;
+    while (io->dims[d] < 0 ? view->shape[d] >= 0
+                           : view->shape[d] == io->dims[d])
+        d++;
+    const char *name = io->dim_names[d];
+    if (io->dims[d] >= 0)
+        snprintf(size, sizeof size, "%lld", (long long)io->dims[d]);
+    return byi_fail(
+        err, BYOC_ETYPE,
+        "%s \"%s\": axis %u%s%.60s%s is %lld, expected %s; found shape %s, "
+        "expected %s%s",
+        what, io->name, d, name ? " (" : "", name ? name : "", name ? ")" : "",
+        (long long)view->shape[d], size,
+        byi_dims_text(found, sizeof found, io->rank, view->shape), expected,
+        legend);
+}
+
 /* What holds of inputs and of outputs that bring memory: dtype, rank, fixed
  * dims, layout, alignment. *t gets data and dims. */
 enum byoc_status byi_check_view(const DLTensor *view, const char *what,
@@ -166,19 +201,8 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                       : view->shape[d] == io->dims[d];
         t->dims[d] = view->shape[d];
     }
-    if (!fits) {
-        char found[128], expected[128];
-        uint32_t rank = view->ndim < 0 || view->ndim > BYI_MAX_RANK
-                            ? 0
-                            : (uint32_t)view->ndim;
-        return byi_fail(
-            err, BYOC_ETYPE,
-            "%s \"%s\" has shape %s of rank %d, expected %s (?: any size)",
-            what, io->name,
-            byi_dims_text(found, sizeof found, rank, view->shape), view->ndim,
-            byi_dims_text(expected, sizeof expected, any ? 0 : io->rank,
-                          io->dims));
-    }
+    if (!fits)
+        return shape_fault(view, what, io, err);
     t->dtype = io->dtype;
     t->rank = (uint32_t)view->ndim;
     if (byi_tensor_bytes(t) > (UINT64_C(1) << 44))
@@ -214,6 +238,34 @@ static enum byoc_status check_strings(const struct byoc_io *io,
     return BYOC_OK;
 }
 
+/* The first axis that has the symbol for its size; UINT32_MAX: none. */
+static uint32_t axis_of(const struct byi_type *type, int64_t symbol)
+{
+    for (uint32_t d = 0; type->kind == BYI_TENSOR && d < type->rank; d++)
+        if (type->dims[d] == symbol)
+            return d;
+    return UINT32_MAX;
+}
+
+/* `input` gives a symbol another size than an input before it, or itself. */
+static enum byoc_status conflict(const struct byoc_state *s, uint32_t input,
+                                 uint32_t axis, int64_t size,
+                                 struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->model->plan->funcs[0];
+    const int64_t symbol = f->values[f->inputs[input]].type->dims[axis];
+    uint32_t i = 0, d;
+    while ((d = axis_of(f->values[f->inputs[i]].type, symbol)) == UINT32_MAX)
+        i++;
+    const char *name = s->model->plan->symbols[-1 - symbol];
+    return byi_fail(err, BYOC_ETYPE,
+                    "input \"%s\": axis %u (%.60s) is %lld, expected %lld, the "
+                    "size of axis %u of input \"%s\"",
+                    s->model->inputs[input].name, axis, name, (long long)size,
+                    (long long)s->dims[-1 - symbol], d,
+                    s->model->inputs[i].name);
+}
+
 /* A symbol has one value in a run. */
 static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
                                      const struct byi_tensor *t,
@@ -226,12 +278,7 @@ static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
             continue;
         int64_t *bound = &s->dims[-1 - type->dims[d]];
         if (*bound >= 0 && *bound != t->dims[d])
-            return byi_fail(
-                err, BYOC_ETYPE,
-                "input \"%s\": dim %u is %lld, but %s is %lld in "
-                "an input before it",
-                s->model->inputs[input].name, d, (long long)t->dims[d],
-                s->model->plan->symbols[-1 - type->dims[d]], (long long)*bound);
+            return conflict(s, input, d, t->dims[d], err);
         *bound = t->dims[d];
     }
     return BYOC_OK;

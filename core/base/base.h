@@ -209,6 +209,10 @@ double byi_tensor_float(const struct byi_tensor *t, int64_t i);
 void byi_tensor_set(struct byi_tensor *t, int64_t i, double value);
 /* "(1, 3, 224, 224)", for messages. Returns buf. */
 char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims);
+/* The same, "(batch, 3, ?)": an axis that varies has its name, if it has one;
+ * `names` may be NULL. */
+char *byi_shape_text(char *buf, size_t n, uint32_t rank, const int64_t *dims,
+                     const char *const *names);
 
 /* --- type.c ------------------------------------------------------------- */
 

@@ -199,7 +199,8 @@ void byi_tensor_set(struct byi_tensor *t, int64_t i, double value)
     }
 }
 
-char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims)
+char *byi_shape_text(char *buf, size_t n, uint32_t rank, const int64_t *dims,
+                     const char *const *names)
 {
     size_t used = 0;
 
@@ -209,7 +210,8 @@ char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims)
     for (uint32_t i = 0; i < rank && used < n; i++) {
         const char *sep = i ? ", " : "";
         if (BYI_IS_SYMBOL(dims[i]))
-            used += (size_t)snprintf(buf + used, n - used, "%s?", sep);
+            used += (size_t)snprintf(buf + used, n - used, "%s%.40s", sep,
+                                     names && names[i] ? names[i] : "?");
         else
             used += (size_t)snprintf(buf + used, n - used, "%s%lld", sep,
                                      (long long)dims[i]);
@@ -217,4 +219,9 @@ char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims)
     if (used < n)
         snprintf(buf + used, n - used, rank == 1 ? ",)" : ")");
     return buf;
+}
+
+char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims)
+{
+    return byi_shape_text(buf, n, rank, dims, NULL);
 }

@@ -309,6 +309,11 @@ static void test_dims_text(void **state)
     assert_string_equal(byi_dims_text(buf, sizeof buf, 3, dims), "(1, ?, 224)");
     assert_string_equal(byi_dims_text(buf, sizeof buf, 1, dims), "(1,)");
     assert_string_equal(byi_dims_text(buf, sizeof buf, 0, dims), "()");
+    static const char *const names[] = {"unread", "N", NULL};
+    assert_string_equal(byi_shape_text(buf, sizeof buf, 3, dims, names),
+                        "(1, N, 224)");
+    assert_string_equal(byi_shape_text(buf, sizeof buf, 2, dims + 1, names + 2),
+                        "(?, 224)");
     byi_dims_text(small, sizeof small, 3, dims);
     assert_true(strlen(small) < sizeof small);
 }

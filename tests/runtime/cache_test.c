@@ -285,7 +285,8 @@ static void test_two_symbols(void **state)
     assert_int_equal(stats_of(&m).builds, 2);
     /* a name has one size in a run */
     assert_int_equal(run_two(s, 2, 3, 4, &out, &err), BYOC_ETYPE);
-    assert_non_null(strstr(err.text, "K is 3"));
+    assert_non_null(strstr(err.text, "\"y\": axis 0 (K) is 4, expected 3, the "
+                                     "size of axis 1 of input \"x\""));
     assert_int_equal(stats_of(&m).misses, 2);
     assert_int_equal(stats_of(&m).failures, 0);
     byoc_state_free(&s);
@@ -393,11 +394,15 @@ static void test_contradicted(void **state)
         enum byoc_status status;
         const char *word;
     } rows[] = {
-        {{2}, 1, BYOC_F32, BYOC_ETYPE, "rank 1, expected (?, 3)"},
-        {{2, 3, 1}, 3, BYOC_F32, BYOC_ETYPE, "rank 3, expected (?, 3)"},
-        {{2, 4}, 2, BYOC_F32, BYOC_ETYPE, "(2, 4) of rank 2, expected (?, 3)"},
+        {{2}, 1, BYOC_F32, BYOC_ETYPE, "rank 1, expected shape (N, 3)"},
+        {{2, 3, 1}, 3, BYOC_F32, BYOC_ETYPE, "rank 3, expected shape (N, 3)"},
+        {{2, 4},
+         2,
+         BYOC_F32,
+         BYOC_ETYPE,
+         "axis 1 is 4, expected 3; found shape (2, 4), expected (N, 3)"},
         {{2, 3}, 2, BYOC_F64, BYOC_ETYPE, "float64"},
-        {{-2, 3}, 2, BYOC_F32, BYOC_ETYPE, "expected (?, 3)"},
+        {{-2, 3}, 2, BYOC_F32, BYOC_ETYPE, "axis 0 (N) is -2, expected 0 or"},
         {{INT64_C(1) << 62, 3}, 2, BYOC_F32, BYOC_ELIMIT, "more than 16 TiB"},
         {{INT64_C(1) << 39, 3}, 2, BYOC_F32, BYOC_ETYPE, "more than 2^40"},
         {{INT64_C(1) << 37, 3}, 2, BYOC_F32, BYOC_ELIMIT, "use smaller inputs"},
@@ -422,10 +427,38 @@ static void test_contradicted(void **state)
         const enum byoc_status status = byoc_run(s, &in, 1, &out, 1, &err);
         if (status != rows[i].status || !strstr(err.text, rows[i].word))
             fail_msg("row %zu: %d, %s", i, (int)status, err.text);
+        assert_null(strstr(err.text, "any size")); /* every axis has a name */
     }
     assert_int_equal(stats_of(&m).builds, 0);
     assert_int_equal(stats_of(&m).shapes, 0);
     assert_int_equal(stats_of(&m).bytes, 0);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
+/* An axis without a name is "?", which the message explains. */
+static void test_unnamed_axis(void **state)
+{
+    (void)state;
+    struct model m;
+    struct byoc_error err;
+    open_model(&m,
+               "def @main(%x: Tensor[(N, ?1, 3), float32]) {\n"
+               "  nn.relu(%x)\n"
+               "}\n",
+               (struct byoc_load_params){0});
+    struct byoc_state *s = new_state(&m);
+    int64_t shape[] = {2, 1, 4};
+    float x[8] = {0};
+    DLTensor out = {0};
+    const DLTensor in = {.data = x,
+                         .device = {kDLCPU, 0},
+                         .ndim = 3,
+                         .dtype = byoc_dtype_dlpack(BYOC_F32),
+                         .shape = shape};
+    assert_int_equal(byoc_run(s, &in, 1, &out, 1, &err), BYOC_ETYPE);
+    assert_non_null(strstr(err.text, "axis 2 is 4, expected 3"));
+    assert_non_null(strstr(err.text, "expected (N, ?1, 3) (?: any size)"));
     byoc_state_free(&s);
     close_model(&m);
 }
@@ -925,6 +958,7 @@ int main(void)
         cmocka_unit_test(test_bad_sizes),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_contradicted),
+        cmocka_unit_test(test_unnamed_axis),
         cmocka_unit_test(test_recursion),
         cmocka_unit_test(test_loop_body),
         cmocka_unit_test(test_data_dependent),

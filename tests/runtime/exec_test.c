@@ -620,7 +620,8 @@ static void test_wrong_views(void **unused)
     RESET(), in[0].device.device_type = kDLCUDA;
     run_fails(s, in, 3, out, 2, BYOC_EINVAL, "device");
     RESET(), in[2].shape = n2;
-    run_fails(s, in, 3, out, 2, BYOC_ETYPE, "N is 3");
+    run_fails(s, in, 3, out, 2, BYOC_ETYPE,
+              "axis 0 (N) is 2, expected 3, the size of axis 0 of input");
     RESET(), out[0].data = a;
     run_fails(s, in, 3, out, 2, BYOC_EINVAL, "overlaps input");
     RESET(), out[1].data = o;
