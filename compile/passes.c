@@ -275,3 +275,23 @@ enum byoc_status byi_passes_parse(const char *text, struct byi_arena *arena,
     *list = r.open[0];
     return status;
 }
+
+/* Recursion is as deep as sequences nest and needs have needs; a pass that is
+ * listed is not entered again. */
+bool byi_passes_add_all(struct byi_pass_list *list, const struct byi_pass *pass,
+                        const char *stop_after)
+{
+    for (uint32_t i = 0; i < list->passes.n; i++)
+        if (list->passes.at[i] == pass)
+            return true;
+    BYI_PUSH(&list->passes, pass);
+    for (const char *const *name = pass->needs; name && *name; name++) {
+        const struct byi_pass *need = byi_pass_find(*name);
+        if (need && !byi_passes_add_all(list, need, stop_after))
+            return false;
+    }
+    for (uint32_t i = 0; pass->sequence && pass->sequence[i]; i++)
+        if (!byi_passes_add_all(list, pass->sequence[i], stop_after))
+            return false;
+    return !stop_after || strcmp(pass->name, stop_after) != 0;
+}

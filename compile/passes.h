@@ -26,5 +26,10 @@ struct byi_pass_list {
 enum byoc_status byi_passes_parse(const char *text, struct byi_arena *arena,
                                   struct byi_pass_list *list,
                                   struct byoc_error *err);
+/* Add `pass`, its members and the passes that it needs to `list`, in the order
+ * in which they start, each once. `stop_after`: a pass's name, or NULL.
+ * Returns false if a run ends there. */
+bool byi_passes_add_all(struct byi_pass_list *list, const struct byi_pass *pass,
+                        const char *stop_after);
 
 #endif

@@ -85,6 +85,7 @@ static struct byoc_compile_params plain(const struct byoc_compile_params *p)
     plain.instruments = NULL;
     plain.n_instruments = 0;
     plain.print = NULL;
+    plain.print_before = plain.print_after = NULL;
     plain.dump_passes = plain.keep_c = NULL;
     return plain;
 }

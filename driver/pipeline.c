@@ -202,6 +202,85 @@ static enum byoc_status check_names(const struct byoc_compile_params *params,
     return BYOC_OK;
 }
 
+/* The passes that run until `stop_after`; with `members`, only those of
+ * sequences. */
+static struct byi_pass_list list_running(const struct byoc_compiled *c,
+                                         bool members, const char *stop_after)
+{
+    struct byi_pass_list running = {0};
+    bool goes_on = true;
+    for (uint32_t i = 0; i < c->list.passes.n && goes_on; i++) {
+        const struct byi_pass *pass = c->list.passes.at[i];
+        if (!members)
+            goes_on = byi_passes_add_all(&running, pass, stop_after);
+        for (uint32_t k = 0; members && pass->sequence && pass->sequence[k];
+             k++)
+            byi_passes_add_all(&running, pass->sequence[k], NULL);
+    }
+    return running;
+}
+
+static enum byoc_status check_runs(const char *option, const char *pass,
+                                   const struct byi_pass_list *running,
+                                   struct byoc_error *err)
+{
+    struct byi_text names = {0};
+    for (uint32_t i = 0; i < running->passes.n; i++) {
+        const char *name = running->passes.at[i]->name;
+        if (strcmp(name, pass) == 0) {
+            byi_text_free(&names);
+            return BYOC_OK;
+        }
+        if (byi_pass_find(name)) /* no sequence in brackets */
+            byi_text_addf(&names, "%s%s", names.n ? ", " : "", name);
+    }
+    enum byoc_status status = byi_fail(
+        err, BYOC_EINVAL, "%s '%s': this pass does not run here; expected %s%s",
+        option, pass, names.n ? "one of " : "a pass of a sequence in brackets",
+        names.n ? names.at : "");
+    byi_text_free(&names);
+    return status;
+}
+
+/* What names a pass that does not run has no effect. */
+static enum byoc_status check_effects(const struct byoc_compiled *c,
+                                      const struct byoc_compile_params *p,
+                                      struct byoc_error *err)
+{
+    const char *before[] = {p->print_before, NULL};
+    const char *after[] = {p->print_after, NULL};
+    const char *stop[] = {p->stop_after, NULL};
+    const struct {
+        const char *option;
+        const char *const *names;
+        bool members;           /* of `passes`, only these can be disabled */
+        const char *stop_after; /* NULL: passes behind it may be named, since
+                                   advice stops a whole compile early */
+    } lists[] = {
+        {"disable-pass", p->disable, p->passes != NULL, NULL},
+        {"require-pass", p->require, p->passes != NULL, NULL},
+        {"pass-option", p->options, false, NULL},
+        {"stop-after", stop, false, NULL},
+        {"print-before", before, false, p->stop_after},
+        {"print-after", after, false, p->stop_after},
+    };
+    enum byoc_status status = BYOC_OK;
+    for (size_t i = 0; i < BYI_COUNT(lists) && status == BYOC_OK; i++) {
+        const char *const *name = lists[i].names;
+        struct byi_pass_list running = {0};
+        if (name && *name)
+            running = list_running(c, lists[i].members, lists[i].stop_after);
+        for (; name && *name && status == BYOC_OK; name++) {
+            const char *pass = /* an option: "PASS.NAME=VALUE" */
+                byi_arena_strn(c->arena, *name, strcspn(*name, "."));
+            if (byi_pass_find(pass)) /* not "all", nor faulty options */
+                status = check_runs(lists[i].option, pass, &running, err);
+        }
+        byi_vec_free(running.passes.at);
+    }
+    return status;
+}
+
 /* What a list names is in the model, or is an operator of the IR; else it is
  * misspelt, and would silently name nothing. */
 static enum byoc_status check_named(const struct byi_module *m,
@@ -593,6 +672,7 @@ static enum byoc_status compile(struct byoc_compiled *c,
     BYI_TRY(check_percent("require-offload-nodes",
                           params->require_offload_nodes, err));
     BYI_TRY(list_passes(c, params, err));
+    BYI_TRY(check_effects(c, params, err));
     BYI_TRY(import(given, params, &c->m, err));
     if (!params->passes && !params->stop_after)
         name_operators(c->m);

@@ -47,6 +47,15 @@ bad() {
     passed=$((passed + 1))
 }
 
+# good ARG...: byoc ARG... ends with 0
+good() {
+    if "$byoc" "$@" >"$dir/out" 2>"$dir/err"; then
+        passed=$((passed + 1))
+    else
+        fail "exit $?: $*"
+    fi
+}
+
 byte() {
     printf "\\$(printf %03o "$1")"
 }
@@ -273,6 +282,26 @@ bad 2 "no pass is called 'None'" opt text.ir --passes=None
 bad 2 "no pass is called 'None'" check relu.onnx --disable-pass None
 bad 2 "no pass is called 'None'" check relu.onnx --require-pass None
 bad 2 "no pass is called 'None'" check relu.onnx --print-after None
+for option in disable-pass require-pass print-before print-after; do
+    bad 2 "$option 'Inline': this pass does not run here; expected one of Canon" \
+        check relu.onnx --$option Inline
+done
+bad 2 "pass-option 'Inline': this pass does not run here" \
+    check relu.onnx --pass-option Inline.max_nodes=3
+bad 2 "stop-after 'Inline': this pass does not run" \
+    partition relu.onnx --stop-after Inline
+bad 2 "print-after 'FuseOps': this pass does not run" \
+    partition relu.onnx --stop-after PartitionGraph --print-after FuseOps
+bad 2 "print-after 'Inline': this pass does not run here; expected one of FoldC" \
+    opt text.ir --passes=FoldConstant --print-after Inline
+bad 2 "expected a pass of a sequence in brackets" \
+    opt text.ir --passes=FoldConstant --disable-pass FoldConstant
+good opt relu.onnx "--passes=[FoldConstant]" --disable-pass FoldConstant
+good check relu.onnx --pass Inline --disable-pass Inline
+good check relu.onnx --advise --disable-pass FuseOps
+good check relu.onnx --advise --print-after FuseOps
+good partition relu.onnx --print-after Canonicalize
+good partition relu.onnx --stop-after FoldConstant --print-before Canonicalize
 bad 2 "no pass is called ''" opt text.ir --passes=FoldConstant,,FoldConstant
 bad 2 "a bracket is not closed" opt text.ir "--passes=[FoldConstant"
 bad 2 "a bracket closes that none opened" opt text.ir "--passes=FoldConstant]"
