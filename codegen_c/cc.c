@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "core/base/child.h"
 #include "core/base/temp.h"
 
 extern char **environ;
@@ -206,13 +206,6 @@ static enum byoc_status no_driver(const struct byi_cc *cc, const char *why,
                     cc->command, why);
 }
 
-static uint64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
                               struct byi_cc_run *run, struct byoc_error *err)
 {
@@ -227,7 +220,7 @@ enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
     snprintf(most, sizeof most, "%llu", (unsigned long long)(cc->bytes >> 10));
     byi_text_addf(&text, "%s %s", cc->command, options);
     words[split_words(text.at, words, MAX_WORDS)] = NULL;
-    run->began = now();
+    run->end = byi_child_end(cc->seconds);
     const int failed = words[0] && *cc->command
                            ? spawn_driver(cc, run, cc->bytes ? argv : words)
                            : EINVAL;
@@ -238,34 +231,13 @@ enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
     return no_driver(cc, strerror(failed), err);
 }
 
-/* Wait until the run ends, or kill it at the time limit; false: killed. */
-static bool wait_for(const struct byi_cc *cc, const struct byi_cc_run *run,
-                     int *status)
-{
-    const struct timespec moment = {.tv_nsec = 2000000};
-    const uint64_t most = (uint64_t)(cc->seconds * 1e9);
-    for (;;) {
-        const pid_t ended = waitpid(run->pid, status, most ? WNOHANG : 0);
-        if (ended == run->pid || (ended < 0 && errno != EINTR))
-            return true;
-        if (most && now() - run->began > most)
-            break;
-        if (most)
-            nanosleep(&moment, NULL);
-    }
-    kill(-run->pid, SIGKILL);
-    while (waitpid(run->pid, status, 0) < 0 && errno == EINTR)
-        ;
-    return false;
-}
-
 enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
                                enum byoc_status before, struct byoc_error *err)
 {
     int status = 0;
     if (!run->pid)
         return before;
-    const bool ended = wait_for(cc, run, &status);
+    const bool ended = byi_child_wait(run->pid, true, run->end, &status);
     byi_temp_done(&run->listed);
     if (before != BYOC_OK ||
         (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0))

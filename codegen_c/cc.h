@@ -23,7 +23,7 @@ struct byi_cc_run {
     const char *log; /* a file of the folder, receives standard error */
     pid_t pid;       /* also its process group */
     struct byi_temp *listed;
-    uint64_t began;
+    uint64_t end; /* its time limit */
 };
 
 /* Make a folder whose name begins with `prefix`; cc NULL: $CC, then "cc".

@@ -6,46 +6,21 @@
 #include "kit.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "core/base/temp.h"
+#include "core/base/futex.h"
 
 const struct byi_rule_row byi_kit_rules[BYI_N_RULES] = {
 #define RULE(id, name, text) [BYI_RULE_##id] = {name, text},
 #include "rules.def"
 };
 
-void *byi_shared_new(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
-void byi_shared_free(void *memory, size_t bytes)
-{
-    if (memory)
-        munmap(memory, bytes);
-}
-
 /* --- in the child ---------------------------------------------------------
  */
-
-void byi_kit_place(struct byi_kit *kit, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(kit->verdict->place, sizeof kit->verdict->place, format, args);
-    va_end(args);
-}
 
 void byi_kit_end(struct byi_kit *kit, enum byi_outcome outcome,
                  enum byi_conform_rule rule, const char *format, ...)
@@ -61,26 +36,29 @@ void byi_kit_end(struct byi_kit *kit, enum byi_outcome outcome,
     _exit(0);
 }
 
-static _Noreturn void be_child(struct byi_kit *kit,
-                               const struct byi_kit_case *c,
-                               struct byi_verdict *v)
+struct case_run {
+    struct byi_kit *kit;
+    const struct byi_kit_case *what;
+    struct byi_verdict *verdict;
+    int printed;
+};
+
+static void be_child(void *arg, struct byi_text *out)
 {
-    setrlimit(RLIMIT_CORE, &(const struct rlimit){0, 0});
-    kit->verdict = v;
-    byi_kit_place(kit, "the case's beginning");
-    c->run(kit, c);
-    byi_kit_end(kit, BYI_PASSED, 0, "%s", "");
+    const struct case_run *run = arg;
+    (void)out; /* the verdict is in shared memory: a case may crash */
+    if (run->printed >= 0) {
+        dup2(run->printed, STDOUT_FILENO);
+        dup2(run->printed, STDERR_FILENO);
+    }
+    run->kit->verdict = run->verdict;
+    byi_step(NULL, "the case's beginning");
+    run->what->run(run->kit, run->what);
+    byi_kit_end(run->kit, BYI_PASSED, 0, "%s", "");
 }
 
 /* --- in the parent --------------------------------------------------------
  */
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void fail(struct byi_verdict *v, enum byi_conform_rule rule,
                  const char *format, ...) BYI_PRINTF(3, 4);
@@ -96,24 +74,6 @@ static void fail(struct byi_verdict *v, enum byi_conform_rule rule,
     v->done = true;
 }
 
-/* Wait for the child, at most so long; false: it was still running, and is
- * gone now. */
-static bool wait_for(pid_t child, double seconds, int *status)
-{
-    const double end = now() + seconds;
-    for (long ns = 100000;; ns = ns < 2000000 ? 2 * ns : ns) {
-        const pid_t got = waitpid(child, status, WNOHANG);
-        if (got == child)
-            return true;
-        if ((got < 0 && errno != EINTR) || now() > end)
-            break;
-        nanosleep(&(const struct timespec){.tv_nsec = ns}, NULL);
-    }
-    kill(child, SIGKILL);
-    waitpid(child, status, 0);
-    return false;
-}
-
 /* The first line of what was printed. */
 static void read_said(int fd, struct byi_verdict *v)
 {
@@ -124,60 +84,52 @@ static void read_said(int fd, struct byi_verdict *v)
     memmove(v->said, line, strlen(line) + 1);
 }
 
-static void judge(struct byi_verdict *v, int status)
+static void judge(struct byi_verdict *v, const struct byi_child *child,
+                  double seconds)
 {
-    if (WIFSIGNALED(status)) {
-        const int number = WTERMSIG(status);
-        fail(v, BYI_RULE_CRASH, "SIG%s in %s", sigabbrev_np(number), v->place);
-    } else if (WEXITSTATUS(status) == BYI_VALGRIND_CODE) {
+    const int status = child->status;
+    if (!child->started)
+        fail(v, BYI_RULE_CRASH, "no process for a case: %s", strerror(errno));
+    else if (child->late)
+        fail(v, BYI_RULE_HANG, "still in %s after %g seconds", child->step,
+             seconds);
+    else if (WIFSIGNALED(status))
+        fail(v, BYI_RULE_CRASH, "SIG%s in %s", sigabbrev_np(WTERMSIG(status)),
+             child->step);
+    else if (WEXITSTATUS(status) == BYI_VALGRIND_CODE)
         fail(v, BYI_RULE_VALGRIND,
-             "valgrind found errors, the last at or before %s", v->place);
-    } else if (WEXITSTATUS(status) != 0) {
+             "valgrind found errors, the last at or before %s", child->step);
+    else if (WEXITSTATUS(status) != 0)
         fail(v, BYI_RULE_CRASH, "the process ended with exit code %d in %s",
-             WEXITSTATUS(status), v->place);
-    } else if (!v->done) {
+             WEXITSTATUS(status), child->step);
+    else if (!v->done)
         fail(v, BYI_RULE_CRASH, "the process was ended by exit() in %s",
-             v->place);
-    }
+             child->step);
 }
 
 void byi_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
                   struct byi_verdict *verdict)
 {
-    struct byi_verdict *v = byi_shared_new(sizeof *v);
-    const double begin = now();
-    int status = 0;
+    const struct byi_child_limits limits = {.seconds = kit->seconds};
+    const uint64_t begin = byi_now_ns();
+    struct case_run run = {kit, c, byi_shared_new(sizeof *verdict),
+                           memfd_create("printed", MFD_CLOEXEC)};
+    struct byi_verdict *v = run.verdict;
+    struct byi_child child = {0};
     *verdict = (struct byi_verdict){0};
     if (!v) {
         fail(verdict, BYI_RULE_CRASH, "no memory for a case");
-        return;
-    }
-    fflush(NULL);
-    const int printed = memfd_create("printed", MFD_CLOEXEC);
-    struct byi_temp *listed;
-    const pid_t child = byi_temp_fork(false, &listed);
-    if (child == 0) {
-        if (printed >= 0) {
-            dup2(printed, STDOUT_FILENO);
-            dup2(printed, STDERR_FILENO);
-        }
-        be_child(kit, c, v);
-    }
-    if (child < 0) {
-        fail(v, BYI_RULE_CRASH, "no process for a case: %s", strerror(errno));
-    } else if (wait_for(child, kit->seconds, &status)) {
-        judge(v, status);
     } else {
-        fail(v, BYI_RULE_HANG, "still in %s after %g seconds", v->place,
-             kit->seconds);
+        byi_child_run(be_child, &run, &limits, &child);
+        judge(v, &child, kit->seconds);
+        read_said(run.printed, v);
+        if (v->outcome != BYI_FAILED && *v->said)
+            fail(v, BYI_RULE_PRINTS, "printed '%.200s'", v->said);
+        *verdict = *v;
+        verdict->seconds = 1e-9 * (double)(byi_now_ns() - begin);
     }
-    byi_temp_done(&listed);
-    read_said(printed, v);
-    if (printed >= 0)
-        close(printed);
-    if (v->outcome != BYI_FAILED && *v->said)
-        fail(v, BYI_RULE_PRINTS, "printed '%.200s'", v->said);
-    *verdict = *v;
-    verdict->seconds = now() - begin;
+    byi_child_free(&child);
+    if (run.printed >= 0)
+        close(run.printed);
     byi_shared_free(v, sizeof *v);
 }

@@ -26,7 +26,7 @@ static void check_no_opinion(struct byi_kit *kit, struct byoc_fail *fail,
 static void ask_cost(struct byi_kit *kit, const struct byoc_region *graph)
 {
     uint64_t ns = UINT64_MAX;
-    byi_kit_place(kit, "cost()");
+    byi_step(NULL, "cost()");
     struct byoc_fail *fail =
         byi_kit_backend(kit)->cost(byi_kit_host(kit), graph, &ns);
     if (!fail && ns == UINT64_MAX)
@@ -80,7 +80,7 @@ static void ask_layout(struct byi_kit *kit, const struct byi_node *conv,
                        const struct byoc_region *graph)
 {
     struct byoc_layout wish = {.struct_size = sizeof wish};
-    byi_kit_place(kit, "layout()");
+    byi_step(NULL, "layout()");
     struct byoc_fail *fail =
         byi_kit_backend(kit)->layout(byi_kit_host(kit), graph, &wish);
     check_no_opinion(kit, fail, "layout()");
@@ -107,7 +107,7 @@ static void ask_opinions(struct byi_kit *kit, const struct byi_sample *sample)
     byi_take_back(&lent);
     for (uint32_t i = 0; i < sample->n_consts; i++)
         byi_zone_lend(s.consts[i], BYI_LENT_GONE);
-    byi_kit_place(kit, "the kit");
+    byi_step(NULL, "the kit");
 }
 
 /* From load() to unload(), on one state, with other inputs in between. */
@@ -396,7 +396,7 @@ static void cut_and_change(struct byi_kit *kit, const struct byi_session *s,
         snprintf(what, sizeof what, "the first %llu of %llu bytes",
                  (unsigned long long)cut.bytes,
                  (unsigned long long)whole->bytes);
-        byi_kit_place(kit, "load() of %s", what);
+        byi_step(NULL, "load() of %s", what);
         try_bytes(kit, s, &cut, what);
     }
     char *copy = malloc(whole->bytes);
@@ -530,7 +530,7 @@ void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c)
                                      .state = byi_state_open(kit, &s)};
         byi_kit_expect(kit, &sample, 100 + i, runners[i].arena, &runners[i].e);
     }
-    byi_kit_place(kit, "run() on %d threads", (int)THREADS);
+    byi_step(NULL, "run() on %d threads", (int)THREADS);
     for (uint32_t i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, run_along, &runners[i]) != 0)
             byi_kit_end(kit, BYI_UNTESTED, 0, "no threads");

@@ -12,6 +12,7 @@
 #include "generate.h"
 
 #include "compile/code.h"
+#include "core/base/child.h"
 #include "core/ir/ir.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
@@ -44,7 +45,6 @@ struct byi_verdict {
     enum byi_outcome outcome;
     enum byi_conform_rule rule;
     bool done;          /* the case came to its end */
-    char place[256];    /* what was going on: "run() of ref.add" */
     char text[1400];    /* what is wrong, or why not */
     char said[400];     /* what was printed meanwhile */
     char program[4000]; /* of several rows: what is tried, as text */
@@ -74,13 +74,6 @@ struct byi_kit_case {
 /* Run the case in a child; *verdict is what it came to. */
 void byi_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
                   struct byi_verdict *verdict);
-/* Memory that the processes share; zeroed. NULL: there is none. */
-void *byi_shared_new(size_t bytes);
-void byi_shared_free(void *memory, size_t bytes);
-
-/* In a child: what is going on from now on, as printf. */
-void byi_kit_place(struct byi_kit *kit, const char *format, ...)
-    BYI_PRINTF(2, 3);
 /* In a child: the case ends here, with this verdict. Does not return. */
 _Noreturn void byi_kit_end(struct byi_kit *kit, enum byi_outcome outcome,
                            enum byi_conform_rule rule, const char *format, ...)

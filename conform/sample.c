@@ -24,10 +24,10 @@ const struct byoc_backend *byi_kit_backend(struct byi_kit *kit)
     struct byoc_error err;
     if (theirs)
         return theirs;
-    byi_kit_place(kit, "opening the library");
+    byi_step(NULL, "opening the library");
     if (byoc_internal_plugin_open(kit->path, 2, &plugin, &err) != BYOC_OK)
         byi_kit_failed(kit, BYI_RULE_OPENS, "%s", err.text);
-    byi_kit_place(kit, "the kit");
+    byi_step(NULL, "the kit");
     return theirs = plugin->backend;
 }
 
@@ -50,7 +50,7 @@ static const char *accept(const struct byoc_host *host,
     if (!own->accept)
         return NULL;
     char before[sizeof heard] = "";
-    byi_kit_place(asking, "accept() of %s", own->name);
+    byi_step(NULL, "accept() of %s", own->name);
     const char *first = own->accept(host, m);
     if (first)
         snprintf(before, sizeof before, "%s", first);
@@ -67,7 +67,7 @@ static const char *accept(const struct byoc_host *host,
                        own->name);
     if (again)
         refuse(again);
-    byi_kit_place(asking, "the kit");
+    byi_step(NULL, "the kit");
     return again;
 }
 
@@ -76,7 +76,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
                                struct byoc_probe *result)
 {
     const struct byi_host_books before = byi_host_books();
-    byi_kit_place(asking, "probe()");
+    byi_step(NULL, "probe()");
     struct byoc_fail *fail = theirs->probe(host, graph, result);
     if (fail) {
         if (!*host->fail_text(fail))
@@ -98,7 +98,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     struct byi_host_books after = before;
     after.fails += fail != NULL;
     byi_host_balance(asking, &after, "probe()");
-    byi_kit_place(asking, "the kit");
+    byi_step(NULL, "the kit");
     return fail;
 }
 

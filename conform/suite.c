@@ -105,12 +105,12 @@ void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byoc_error err, why;
     char path[PATH];
     snprintf(path, sizeof path, "%s/model.onnx", c->row);
-    byi_kit_place(kit, "compiling %s", c->name);
+    byi_step(NULL, "compiling %s", c->name);
     if (byoc_compile(path, &params, &compiled, &err) != BYOC_OK)
         byi_kit_end(kit, BYI_UNTESTED, 0, "%s", err.text);
     if (!is_offloaded(compiled))
         byi_kit_end(kit, BYI_REFUSED, 0, "nothing of it goes to the plug-in");
-    byi_kit_place(kit, "running %s", c->name);
+    byi_step(NULL, "running %s", c->name);
     if (run_case(compiled, kit, c->row, false, &err))
         byi_kit_end(kit, BYI_PASSED, 0, "%s", "");
     if (!run_case(compiled, kit, c->row, true, &why))

@@ -96,7 +96,7 @@ void byi_zone_check(struct byi_kit *kit, const struct byi_zone *zone)
         if (i < zone->room && at[i] != AROUND)
             byi_kit_failed(kit, BYI_RULE_WRITES,
                            "%s wrote %zd bytes %s %s (%zu bytes)",
-                           kit->verdict->place,
+                           byi_step_text(),
                            i < before ? (ssize_t)(before - i)
                                       : (ssize_t)(i - before - zone->bytes + 1),
                            i < before ? "before" : "past the end of",
@@ -121,13 +121,13 @@ static void say(const struct byi_zone *z, const char *at, const char *did,
     if (z->how == BYI_LENT_GONE)
         byi_kit_failed(kit, BYI_RULE_KEPT,
                        "%s %s %s of an earlier call, which is over",
-                       kit->verdict->place, did, z->what);
+                       byi_step_text(), did, z->what);
     if (at < z->base + z->room)
         byi_kit_failed(kit, BYI_RULE_CONSTANT,
-                       "%s %s %s, which is only to read", kit->verdict->place,
-                       did, z->what);
+                       "%s %s %s, which is only to read", byi_step_text(), did,
+                       z->what);
     byi_kit_failed(kit, past, "%s %s byte %td of %s, which has %zu",
-                   kit->verdict->place, did, at - z->data, z->what, z->bytes);
+                   byi_step_text(), did, at - z->data, z->what, z->bytes);
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)

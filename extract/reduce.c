@@ -5,17 +5,16 @@
  */
 #include "extract.h"
 
+#include "core/base/child.h"
 #include "core/base/temp.h"
 #include "interp/interp.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A program on its way to be smaller. */
@@ -64,19 +63,12 @@ static void free_small(struct small *s)
 
 /* --- the test ------------------------------------------------------------- */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* The exit code of the test in that folder; 128 + a signal; -1: no answer. */
 static int run_test(const struct byi_reduce *r, const char *folder)
 {
-    const double end = now() + (r->seconds > 0 ? r->seconds : 60);
     struct byi_temp *listed = NULL;
     int status = 0;
+    bool ended = false;
     const pid_t child = byi_temp_fork(true, &listed);
     if (child == 0) {
         const int nothing = open("/dev/null", O_WRONLY);
@@ -86,23 +78,14 @@ static int run_test(const struct byi_reduce *r, const char *folder)
         execl("/bin/sh", "sh", "-c", r->test, (char *)NULL);
         _exit(125);
     }
-    while (child > 0) {
-        const pid_t got = waitpid(child, &status, WNOHANG);
-        if (got == child) {
-            byi_temp_done(&listed);
-            return WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-                                       : WEXITSTATUS(status);
-        }
-        if ((got < 0 && errno != EINTR) || now() > end)
-            break;
-        nanosleep(&(const struct timespec){.tv_nsec = 2000000}, NULL);
-    }
-    if (child > 0) {
-        kill(-child, SIGKILL);
-        waitpid(child, &status, 0);
-    }
+    if (child > 0)
+        ended = byi_child_wait(child, true,
+                               byi_child_end(r->seconds > 0 ? r->seconds : 60),
+                               &status);
     byi_temp_done(&listed);
-    return -1;
+    if (!ended)
+        return -1;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 /* The test on a program; -1 where it cannot even be written. */

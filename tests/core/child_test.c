@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Child processes: what they write comes back; how they end, and in which step,
+ * is said.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/child.h"
+#include "core/base/temp.h"
+
+static const struct byi_child_limits none;
+
+/* An allocation that no compiler leaves out. */
+static void *take(size_t bytes)
+{
+    void *volatile at = malloc(bytes);
+    return at;
+}
+
+static void greet(void *arg, struct byi_text *out)
+{
+    byi_text_addf(out, "hello %s", (const char *)arg);
+}
+
+static void write_much(void *arg, struct byi_text *out)
+{
+    for (uint32_t i = 0; i < *(uint32_t *)arg; i++)
+        byi_text_add(out, (const char *)&i, sizeof i);
+}
+
+static void bytes_come_back(void **state)
+{
+    (void)state;
+    char world[] = "world";
+    uint32_t n = 3000000;
+    struct byi_child child;
+    byi_child_run(greet, world, &none, &child);
+    assert_true(child.started && child.returned && !child.late);
+    assert_int_equal(child.n, strlen("hello world"));
+    assert_memory_equal(child.bytes, "hello world", child.n);
+    assert_string_equal(child.how, "");
+    byi_child_free(&child);
+    assert_null(child.bytes);
+
+    byi_child_run(write_much, &n, &none, &child);
+    assert_int_equal(child.n, n * sizeof n);
+    uint32_t last;
+    memcpy(&last, child.bytes + child.n - sizeof last, sizeof last);
+    assert_int_equal(last, n - 1);
+    byi_child_free(&child);
+
+    n = 0;
+    byi_child_run(write_much, &n, &none, &child);
+    assert_true(child.returned && child.n == 0 && !child.bytes);
+    byi_child_free(&child);
+}
+
+static void end_somehow(void *arg, struct byi_text *out)
+{
+    byi_text_addf(out, "lost");
+    switch (*(const char *)arg) {
+    case 's':
+        byi_step("me", "step %d", 3);
+        raise(SIGSEGV);
+        break;
+    case 'a':
+        byi_step("me", "step()");
+        byi_step_end();
+        abort();
+    case 'e':
+        _exit(7);
+    case '0':
+        byi_step("you", "exit()");
+        _exit(0);
+    case 'h':
+        byi_step("me", "sleep()");
+        sleep(100);
+        break;
+    case 'H':
+        sleep(100);
+        break;
+    case 'm':
+        byi_step("me", "malloc()");
+        while (take(1 << 20))
+            ;
+        _exit(3);
+    default:
+        break;
+    }
+}
+
+static void expect_end(const char *what, const struct byi_child_limits *limits,
+                       const char *who, const char *how)
+{
+    struct byi_child child;
+    byi_child_run(end_somehow, (void *)(uintptr_t)what, limits, &child);
+    assert_true(child.started);
+    assert_false(child.returned);
+    assert_null(child.bytes);
+    assert_string_equal(child.who, who);
+    assert_string_equal(child.how, how);
+    byi_child_free(&child);
+}
+
+static void ends_are_told(void **state)
+{
+    (void)state;
+    const struct byi_child_limits step = {.step_seconds = 0.2};
+    const struct byi_child_limits whole = {.seconds = 0.2};
+    const struct byi_child_limits space = {.seconds = 60,
+                                           .step_bytes = 64 << 20};
+    expect_end("s", &none, "me",
+               "died of signal 11 (Segmentation fault) in step 3");
+    expect_end("a", &none, "me", "died of signal 6 (Aborted) after step()");
+    expect_end("e", &none, "", "left with exit code 7");
+    expect_end("0", &none, "you", "left with exit code 0 in exit()");
+    expect_end("h", &step, "me", "gave no answer within 0.2 s in sleep()");
+    expect_end("H", &whole, "", "gave no answer within 0.2 s");
+    expect_end("m", &space, "me", "left with exit code 3 in malloc()");
+}
+
+/* Space that a step took is missing afterwards; without a step there is no
+ * limit. */
+static void take_twice(void *arg, struct byi_text *out)
+{
+    enum { BYTES = 40 << 20 };
+    for (int i = 0; i < 2; i++) {
+        if (*(bool *)arg)
+            byi_step("me", "malloc()");
+        byi_text_addf(out, "%d", take(BYTES) != NULL);
+        byi_step_end();
+        byi_text_addf(out, "%d", take(BYTES) != NULL);
+    }
+}
+
+static void steps_share_their_space(void **state)
+{
+    (void)state;
+    const struct byi_child_limits limits = {.step_bytes = 64 << 20};
+    struct byi_child child;
+    for (int steps = 0; steps < 2; steps++) {
+        bool arg = steps;
+        byi_child_run(take_twice, &arg, &limits, &child);
+        assert_int_equal(child.n, 4);
+        assert_memory_equal(child.bytes, steps ? "1101" : "1111", 4);
+        byi_child_free(&child);
+    }
+}
+
+/* Outside of a child there are no steps. */
+static void parents_have_no_steps(void **state)
+{
+    (void)state;
+    byi_step("me", "nothing");
+    assert_string_equal(byi_step_text(), "");
+    byi_step_end();
+}
+
+static void waits_end(void **state)
+{
+    (void)state;
+    for (int group = 0; group < 2; group++) {
+        struct byi_temp *listed;
+        int status = 0;
+        pid_t child = byi_temp_fork(group, &listed);
+        if (child == 0)
+            _exit(5);
+        assert_true(byi_child_wait(child, group, byi_child_end(0), &status));
+        assert_int_equal(WEXITSTATUS(status), 5);
+        byi_temp_done(&listed);
+        child = byi_temp_fork(group, &listed);
+        if (child == 0) {
+            sleep(100);
+            _exit(0);
+        }
+        assert_false(byi_child_wait(child, group, byi_child_end(0.1), &status));
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        byi_temp_done(&listed);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_come_back),
+        cmocka_unit_test(ends_are_told),
+        cmocka_unit_test(steps_share_their_space),
+        cmocka_unit_test(parents_have_no_steps),
+        cmocka_unit_test(waits_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
