@@ -254,6 +254,7 @@ struct byi_block {
     uint64_t run;     /* the last run that used it */
     uint32_t readers; /* who has it; 0: free       */
     uint32_t next;    /* 1 + the next one of its list, when free */
+    bool kept;        /* stays as it is in the next run          */
 };
 
 enum { BYI_POOL_CLASSES = 64 };
@@ -269,8 +270,12 @@ struct byi_pool {
     uint64_t most_used;  /* at once, of late                              */
 };
 
-/* Start a run: everything is free; blocks that few runs needed go. */
+/* Start a run: all blocks are free but the kept ones; those that few runs
+ * needed go. */
 void byi_pool_reset(struct byi_pool *pool);
+/* Keep the block that begins at `data`, if there is one, until the second reset
+ * from now. */
+void byi_pool_keep(struct byi_pool *pool, const void *data);
 /* A block of at least `bytes`, BYI_ALIGN-aligned; its number in *block. */
 enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
                                uint32_t *block, struct byoc_error *err);
@@ -430,8 +435,9 @@ struct byoc_state {
     struct byi_work *work;      /* of it                                    */
     struct byi_lease lease;     /* while a run lasts, where sizes vary      */
     struct byi_tensor *inputs;  /* of the run, by input                     */
-    struct byi_tensor *results; /* as callers saw them: their dims live
-                                   here, by output                          */
+    struct byi_tensor *results; /* by output: as the last run that wanted it
+                                   filled in the caller's view, whose dims
+                                   live here; data NULL: it did not         */
     struct byi_frame *top;      /* the activation that runs                 */
     uint32_t depth;             /* how many there are                       */
     uint32_t max_depth;

@@ -50,11 +50,20 @@ void byi_pool_reset(struct byi_pool *pool)
     for (uint32_t i = pool->n; i-- > 0;) {
         if (!pool->at[i].at)
             continue;
-        if (pool->at[i].run + IDLE_RUNS < pool->run)
+        if (pool->at[i].kept)
+            pool->at[i].kept = false;
+        else if (pool->at[i].run + IDLE_RUNS < pool->run)
             drop_block(pool, i);
         else
             list_block(pool, i);
     }
+}
+
+void byi_pool_keep(struct byi_pool *pool, const void *data)
+{
+    for (uint32_t i = 0; i < pool->n; i++)
+        if (pool->at[i].at == data)
+            pool->at[i].kept = true;
 }
 
 /* The smallest block of a list that has the bytes and is not wastefully large,

@@ -587,27 +587,36 @@ static enum byoc_status run_inputs(struct byoc_state *s, const struct ends *e,
     return status;
 }
 
-static bool is_result(const struct byoc_state *s, const void *data)
+/* Whether the view of output i is as a run left it. A request may have given
+ * the view of one output to another. */
+static bool is_result(const struct byoc_state *s, const struct ends *e,
+                      uint32_t i, const void *data)
 {
-    bool is = false;
-    for (uint32_t i = 0; i < s->model->plan->funcs[0].n_outputs; i++)
-        is = is || s->results[i].data == data;
+    const uint32_t n = s->model->plan->funcs[0].n_outputs;
+    bool is = s->results[i].data == data;
+    for (uint32_t k = 0; e->request && !is && k < n; k++)
+        is = s->results[k].data == data;
     return is;
 }
 
-/* Views as the run before left them are the state's memory, which this run may
- * use for anything: they are as views without data. A request may have given
- * the view of one output to another. */
+/* Views as runs before left them are the state's memory, which this run may use
+ * for anything: they are as views without data. Those of outputs that this
+ * request does not want may come back in a later one: their memory stays, so
+ * that nothing else gets their address. */
 static void forget_results(struct byoc_state *s, const struct ends *e)
 {
     const uint32_t n = s->model->plan->funcs[0].n_outputs;
     for (uint32_t i = 0; i < n; i++) {
         DLTensor *view = is_wanted(e, i) ? output_of(e, i) : NULL;
-        if (view && view->data && is_result(s, view->data))
+        if (view && view->data && is_result(s, e, i, view->data))
             view->data = NULL;
     }
-    for (uint32_t i = 0; i < n; i++)
-        s->results[i].data = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        if (is_wanted(e, i))
+            s->results[i].data = NULL;
+        else if (s->results[i].data)
+            byi_pool_keep(&s->pool, s->results[i].data);
+    }
 }
 
 /* Everything but what a request names. */

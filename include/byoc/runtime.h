@@ -361,15 +361,17 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  *          Strings are read in the run and not kept.
  * outputs  one view per output. A view with data is written in place, and must
  *          be as an input is and overlap no input and no other output. A view
- *          whose data is NULL, or still what the run before filled in, is
- *          filled in: all of it is written, data and shape point into the
- *          state and stay valid until its next run or its end. So are strings,
- * also those that memory of the caller points to after the run. Errors:
- * BYOC_EINVAL (counts, NULL data, strides, overlap, values that no operator
- * takes), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND, BYOC_ENOMEM,
- * BYOC_ECANCELLED. A failed run leaves the state usable. Threads: one run per
- * state at a time. Allocates: not when every shape is fixed, and hardly when no
- * size depends on data and the sizes are kept ready. */
+ *          whose data is NULL, or still what the state's last run with this
+ *          output filled in, is filled in: all of it is written, data and shape
+ *          point into the state and stay valid until its next run or its end.
+ *          String elements always point into the state, even in outputs that
+ *          the caller allocated.
+ *
+ * Errors: BYOC_EINVAL (counts, NULL data, strides, overlap, values that no
+ * operator takes), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND,
+ * BYOC_ENOMEM, BYOC_ECANCELLED. A failed run leaves the state usable. Threads:
+ * one run per state at a time. Allocates: not when every shape is fixed, and
+ * hardly when no size depends on data and the sizes are kept ready. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run(
     struct byoc_state *state, const DLTensor *inputs, uint32_t n_inputs,
     DLTensor *outputs, uint32_t n_outputs, struct byoc_error *err);
