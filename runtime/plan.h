@@ -413,13 +413,14 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
 
 /* --- state.c, exec.c, call.c ---------------------------------------------- */
 
-/* A run that byoc_run_async was asked for. */
+/* A run that byoc_run_async was asked for; under the lock of the runners. */
 struct byi_later {
     const struct byoc_request *request;
     byoc_done_fn done;
     void *ctx;
-    struct byoc_state *next; /* of the queue */
-    bool busy; /* until the callback has returned; under the runners' lock */
+    struct byoc_state *next; /* of the queue                             */
+    bool busy;               /* until the run has ended                  */
+    uint32_t callbacks;      /* calls of `done` that have not returned   */
 };
 
 struct byoc_state {
@@ -562,7 +563,8 @@ struct byi_runners;
 /* NULL when there is no memory. n 0: one thread. */
 struct byi_runners *byi_runners_new(uint32_t n);
 void byi_runners_free(struct byi_runners **runners); /* none is fine */
-/* Until the state has no run in the queue, under way, or ending. */
+/* Until the state has no run in the queue or under way, and all callbacks have
+ * returned but the one that the calling thread is in. */
 void byi_runners_wait(struct byoc_state *state);
 
 /* --- trace.c ---------------------------------------------------------------

@@ -3,10 +3,11 @@
  * run was asked for, and threads, made by the first such run, that take them in
  * order. A state is in the queue at most once, so that a run needs no memory.
  *
- *     idle -> queued -> running -> ended: the callback has the state -> idle
+ *     idle -> queued -> running -> idle, and its callback is called
  *
- * The callback may free the state, or queue it again: the thread then has no
- * business with it any more.
+ * The callback, and whoever learns of the end from it, may queue the state
+ * again or free it. Freeing waits for callbacks that have not returned, but for
+ * the one that frees.
  */
 #include "plan.h"
 
@@ -26,7 +27,7 @@ struct byi_runners {
     pthread_t threads[];
 };
 
-/* The state whose callback this thread is in, while it is still its. */
+/* The state whose callback this thread is in, unless the callback freed it. */
 static _Thread_local struct byoc_state *ending;
 
 struct byi_runners *byi_runners_new(uint32_t n)
@@ -65,7 +66,9 @@ void byi_runners_free(struct byi_runners **runners)
 /* --- a thread --------------------------------------------------------------
  */
 
-static struct byoc_state *next_state(struct byi_runners *r)
+/* NULL: the runners end. */
+static struct byoc_state *next_state(struct byi_runners *r,
+                                     struct byi_later *later)
 {
     struct byoc_state *s;
     pthread_mutex_lock(&r->lock);
@@ -73,7 +76,8 @@ static struct byoc_state *next_state(struct byi_runners *r)
         pthread_cond_wait(&r->work, &r->lock);
     s = r->first;
     if (s) {
-        r->first = s->later.next;
+        *later = s->later;
+        r->first = later->next;
         if (!r->first)
             r->last = &r->first;
     }
@@ -81,16 +85,20 @@ static struct byoc_state *next_state(struct byi_runners *r)
     return s;
 }
 
-static void run_state(struct byi_runners *r, struct byoc_state *s)
+static void run_state(struct byi_runners *r, struct byoc_state *s,
+                      const struct byi_later *later)
 {
     struct byoc_error err = {0};
-    const struct byi_later later = s->later;
-    const enum byoc_status status = byoc_run_request(s, later.request, &err);
-    ending = s;
-    later.done(later.ctx, s, status, &err);
+    const enum byoc_status status = byoc_run_request(s, later->request, &err);
     pthread_mutex_lock(&r->lock);
-    if (ending == s)
-        s->later.busy = false;
+    s->later.busy = false;
+    s->later.callbacks++;
+    pthread_mutex_unlock(&r->lock);
+    ending = s;
+    later->done(later->ctx, s, status, &err);
+    pthread_mutex_lock(&r->lock);
+    if (ending)
+        s->later.callbacks--;
     ending = NULL;
     pthread_cond_broadcast(&r->ended);
     pthread_mutex_unlock(&r->lock);
@@ -99,19 +107,22 @@ static void run_state(struct byi_runners *r, struct byoc_state *s)
 static void *work(void *arg)
 {
     struct byi_runners *r = arg;
+    struct byi_later later;
     struct byoc_state *s;
-    while ((s = next_state(r)) != NULL)
-        run_state(r, s);
+    while ((s = next_state(r, &later)) != NULL)
+        run_state(r, s, &later);
     return NULL;
 }
 
 /* Signals are for the threads of the host. Under the lock. */
 static int make_threads(struct byi_runners *r)
 {
-    sigset_t all, before;
+    sigset_t signals, before;
     int why = 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (r->n == r->wanted)
+        return 0;
+    sigfillset(&signals);
+    pthread_sigmask(SIG_SETMASK, &signals, &before);
     while (r->n < r->wanted && !why) {
         why = pthread_create(&r->threads[r->n], NULL, work, r);
         r->n += !why;
@@ -123,11 +134,13 @@ static int make_threads(struct byi_runners *r)
 /* --- asking for a run -------------------------------------------------------
  */
 
+/* Under the lock. */
 static enum byoc_status queue(struct byi_runners *r, struct byoc_state *s,
-                              const struct byi_later *later,
+                              const struct byi_later *wanted,
                               struct byoc_error *err)
 {
-    if (s->later.busy && ending != s)
+    struct byi_later *later = &s->later;
+    if (later->busy)
         return byi_fail(err, BYOC_EINVAL,
                         "the state's run has not ended; make a state for each "
                         "run that may be under way");
@@ -135,11 +148,13 @@ static enum byoc_status queue(struct byi_runners *r, struct byoc_state *s,
     if (why)
         return byi_fail(err, BYOC_ENOMEM, "no thread to run on: %s",
                         strerror(why));
-    s->later = *later;
-    if (ending == s)
-        ending = NULL;
+    later->request = wanted->request;
+    later->done = wanted->done;
+    later->ctx = wanted->ctx;
+    later->next = NULL;
+    later->busy = true;
     *r->last = s;
-    r->last = &s->later.next;
+    r->last = &later->next;
     pthread_cond_signal(&r->work);
     return BYOC_OK;
 }
@@ -150,10 +165,10 @@ enum byoc_status byoc_run_async(struct byoc_state *state,
                                 struct byoc_error *err)
 {
     struct byi_runners *r = state->model->runners;
-    const struct byi_later later = {
-        .request = request, .done = done, .ctx = ctx, .busy = true};
+    const struct byi_later wanted = {
+        .request = request, .done = done, .ctx = ctx};
     pthread_mutex_lock(&r->lock);
-    const enum byoc_status status = queue(r, state, &later, err);
+    const enum byoc_status status = queue(r, state, &wanted, err);
     pthread_mutex_unlock(&r->lock);
     return status;
 }
@@ -161,12 +176,12 @@ enum byoc_status byoc_run_async(struct byoc_state *state,
 void byi_runners_wait(struct byoc_state *state)
 {
     struct byi_runners *r = state->model->runners;
-    if (ending == state) {
-        ending = NULL;
-        return;
-    }
+    const uint32_t own = ending == state;
     pthread_mutex_lock(&r->lock);
-    while (state->later.busy)
+    const struct byi_later *later = &state->later;
+    while (later->busy || later->callbacks > own)
         pthread_cond_wait(&r->ended, &r->lock);
     pthread_mutex_unlock(&r->lock);
+    if (own)
+        ending = NULL;
 }

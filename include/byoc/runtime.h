@@ -349,8 +349,8 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_state_new(
     const struct byoc_model *model, struct byoc_state **state,
     struct byoc_error *err);
 /* Free *state, close its trace, and null it; *state may be NULL. Waits for a
- * run of byoc_run_async, and until its callback has returned; the callback
- * itself may free the state. */
+ * run of byoc_run_async, and until its callbacks have returned, but for one
+ * that frees the state itself. */
 BYOC_API void byoc_state_free(struct byoc_state **state);
 
 /* Run once.
@@ -441,9 +441,11 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_run_request(
     struct byoc_error *err);
 
 /* What byoc_run_async calls once the run has ended: its status, and the message
- * of a run that failed, lent for the call. The state is idle: the callback may
- * read its outputs, start its next run, or free it. It may not free the model,
- * nor wait for other runs of it. Called by one of the model's runners. */
+ * of a run that failed, lent for the call. The state is idle by then: the
+ * callback, or a thread that it tells, may read the outputs, start the next run
+ * of the state, or free it. A callback that started the next run may not free
+ * the state. No callback may free the model or wait for other runs of it.
+ * Called by one of the model's runners. */
 typedef void (*byoc_done_fn)(void *ctx, struct byoc_state *state,
                              enum byoc_status status,
                              const struct byoc_error *err);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -206,9 +207,6 @@ static void test_chosen_outputs(void **state)
     check_chosen(varying, 1);
 }
 
-/* --- callbacks ---------------------------------------------------------------
- */
-
 /* Requests that want other outputs in turn: a view that byoc filled in is not
  * the caller's memory, however many runs ago that was. */
 static void test_alternate_outputs(void **state)
@@ -240,13 +238,15 @@ static void test_alternate_outputs(void **state)
     free(many);
 }
 
+/* --- callbacks ---------------------------------------------------------------
+ */
+
 struct later {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct trial *t;
     int again, calls, over;
-    enum byoc_status status, busy;
-    char tag[32];
+    enum byoc_status status;
 };
 
 static void done(void *ctx, struct byoc_state *s, enum byoc_status status,
@@ -297,58 +297,140 @@ static void test_callbacks(void **state)
     run_later(&t, &l, 200);
     assert_true(l.calls == 201 && l.status == BYOC_OK);
     assert_true(data_of(&t.out[0])[1] == 11);
-    byoc_state_free(&t.state);
-    assert_int_equal(byoc_state_new(t.model, &t.state, &err), BYOC_OK);
     /* a run that fails, or is cancelled, ends in the callback as well */
     t.out[0].name = "nothing";
     run_later(&t, &l, 0);
     assert_true(l.calls == 1 && l.status == BYOC_EINVAL);
-    byoc_state_free(&t.state);
-    assert_int_equal(byoc_state_new(t.model, &t.state, &err), BYOC_OK);
     t.out[0] = (struct byoc_binding){.name = "output_1"};
     byoc_state_cancel(t.state);
     run_later(&t, &l, 0);
     assert_int_equal(l.status, BYOC_ECANCELLED);
-    byoc_state_free(&t.state);
-    assert_int_equal(byoc_state_new(t.model, &t.state, &err), BYOC_OK);
     run_later(&t, &l, -1);
     assert_true(l.status == BYOC_OK && !t.state);
     end(&t);
 }
 
-/* A state has one run at a time, and is freed once that has ended. */
+/* The run of `first` has ended, and its callback holds the model's runner until
+ * release(). */
+struct held {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool inside, released;
+    int n; /* of the callbacks after it, in their order */
+    struct byoc_state *order[4];
+    enum byoc_status status[4];
+};
+
 static void hold(void *ctx, struct byoc_state *s, enum byoc_status status,
                  const struct byoc_error *e)
 {
-    struct later *l = ctx;
+    struct held *h = ctx;
     (void)s, (void)e;
-    pthread_mutex_lock(&l->lock);
-    while (l->over == 0)
-        pthread_cond_wait(&l->changed, &l->lock);
-    l->status = status;
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_lock(&h->lock);
+    assert_int_equal(status, BYOC_OK);
+    h->inside = true;
+    pthread_cond_broadcast(&h->changed);
+    while (!h->released)
+        pthread_cond_wait(&h->changed, &h->lock);
+    pthread_mutex_unlock(&h->lock);
 }
 
-static void test_busy(void **state)
+static void note(void *ctx, struct byoc_state *s, enum byoc_status status,
+                 const struct byoc_error *e)
+{
+    struct held *h = ctx;
+    (void)e;
+    pthread_mutex_lock(&h->lock);
+    h->order[h->n] = s;
+    h->status[h->n++] = status;
+    pthread_cond_broadcast(&h->changed);
+    pthread_mutex_unlock(&h->lock);
+}
+
+static void hold_runner(struct held *h, struct trial *t)
+{
+    *h = (struct held){0};
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_cond_init(&h->changed, NULL);
+    assert_int_equal(byoc_run_async(t->state, &t->request, hold, h, &err),
+                     BYOC_OK);
+    pthread_mutex_lock(&h->lock);
+    while (!h->inside)
+        pthread_cond_wait(&h->changed, &h->lock);
+    pthread_mutex_unlock(&h->lock);
+}
+
+static void release(struct held *h)
+{
+    pthread_mutex_lock(&h->lock);
+    h->released = true;
+    pthread_cond_broadcast(&h->changed);
+    pthread_mutex_unlock(&h->lock);
+}
+
+static void wait_for(struct held *h, int n)
+{
+    pthread_mutex_lock(&h->lock);
+    while (h->n < n)
+        pthread_cond_wait(&h->changed, &h->lock);
+    pthread_mutex_unlock(&h->lock);
+}
+
+/* A state has one run at a time; runs begin in their order; one that waits can
+ * be cancelled, and freeing its state waits for it. */
+static void test_queue(void **state)
 {
     (void)state;
-    struct later l = {.status = BYOC_EINTERNAL};
+    struct held h;
     struct trial t;
+    struct byoc_state *s[3];
     begin(&t, fork_of_two, 2, 0, NULL);
-    pthread_mutex_init(&l.lock, NULL);
-    pthread_cond_init(&l.changed, NULL);
-    assert_int_equal(byoc_run_async(t.state, &t.request, hold, &l, &err),
-                     BYOC_OK);
-    assert_int_equal(byoc_run_async(t.state, &t.request, hold, &l, &err),
+    hold_runner(&h, &t);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(byoc_state_new(t.model, &s[i], &err), BYOC_OK);
+        assert_int_equal(byoc_run_async(s[i], &t.request, note, &h, &err),
+                         BYOC_OK);
+    }
+    struct byoc_state *const order[] = {s[0], s[1], s[2]};
+    assert_int_equal(byoc_run_async(s[1], &t.request, note, &h, &err),
                      BYOC_EINVAL);
     assert_non_null(strstr(err.text, "has not ended"));
-    pthread_mutex_lock(&l.lock);
-    l.over = 1;
-    pthread_cond_signal(&l.changed);
-    pthread_mutex_unlock(&l.lock);
-    byoc_state_free(&t.state);
-    assert_int_equal(l.status, BYOC_OK);
+    byoc_state_cancel(s[1]);
+    assert_int_equal(h.n, 0);
+    release(&h);
+    for (int i = 2; i >= 0; i--)
+        byoc_state_free(&s[i]);
+    assert_int_equal(h.n, 3);
+    assert_memory_equal(h.order, order, sizeof order);
+    assert_int_equal(h.status[0], BYOC_OK);
+    assert_int_equal(h.status[1], BYOC_ECANCELLED);
+    assert_int_equal(h.status[2], BYOC_OK);
     end(&t);
+}
+
+/* Whom a callback has told of the end may start the next run at once, though
+ * the callback has not returned. */
+static void test_restart(void **state)
+{
+    (void)state;
+    for (uint32_t runners = 1; runners <= 2; runners++) {
+        const struct byoc_load_params load = {.struct_size = sizeof load,
+                                              .runners = runners};
+        struct held h;
+        struct trial t;
+        begin(&t, fork_of_two, 2, 0, &load);
+        hold_runner(&h, &t);
+        assert_int_equal(byoc_run_async(t.state, &t.request, note, &h, &err),
+                         BYOC_OK);
+        if (runners == 2)
+            wait_for(&h, 1);
+        else
+            assert_int_equal(h.n, 0);
+        release(&h);
+        byoc_state_free(&t.state); /* waits for both */
+        assert_int_equal(h.n, 1);
+        end(&t);
+    }
 }
 
 /* --- memory ------------------------------------------------------------------
@@ -427,11 +509,12 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_wrong_names),
         cmocka_unit_test(test_chosen_outputs),
+        cmocka_unit_test(test_alternate_outputs),
         cmocka_unit_test(test_callbacks),
-        cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_restart),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_memory_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-        cmocka_unit_test(test_alternate_outputs),
