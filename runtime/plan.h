@@ -421,6 +421,7 @@ struct byi_later {
     struct byoc_state *next; /* of the queue                             */
     bool busy;               /* until the run has ended                  */
     uint32_t callbacks;      /* calls of `done` that have not returned   */
+    uint32_t process;        /* what the above holds in: counts forks    */
 };
 
 struct byoc_state {

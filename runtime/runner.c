@@ -8,6 +8,9 @@
  * The callback, and whoever learns of the end from it, may queue the state
  * again or free it. Freeing waits for callbacks that have not returned, but for
  * the one that frees.
+ *
+ * A forked child has no runners: it begins with empty queues and idle states,
+ * and makes threads of its own.
  */
 #include "plan.h"
 
@@ -24,11 +27,49 @@ struct byi_runners {
     struct byoc_state *first, **last;
     uint32_t wanted, n;
     bool stop;
+    struct byi_runners *newer, *older; /* of all */
     pthread_t threads[];
 };
 
+/* Those of every model. */
+static struct {
+    pthread_mutex_t lock;
+    struct byi_runners *newest;
+    uint32_t process; /* counts forks */
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 /* The state whose callback this thread is in, unless the callback freed it. */
 static _Thread_local struct byoc_state *ending;
+
+static void list_runners(struct byi_runners *r)
+{
+    pthread_mutex_lock(&all.lock);
+    r->older = all.newest;
+    if (r->older)
+        r->older->newer = r;
+    all.newest = r;
+    pthread_mutex_unlock(&all.lock);
+}
+
+static void unlist_runners(struct byi_runners *r)
+{
+    pthread_mutex_lock(&all.lock);
+    *(r->newer ? &r->newer->older : &all.newest) = r->older;
+    if (r->older)
+        r->older->newer = r->newer;
+    pthread_mutex_unlock(&all.lock);
+}
+
+/* Without threads, and with an empty queue. */
+static void init_runners(struct byi_runners *r)
+{
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->work, NULL);
+    pthread_cond_init(&r->ended, NULL);
+    r->first = NULL;
+    r->last = &r->first;
+    r->n = 0;
+}
 
 struct byi_runners *byi_runners_new(uint32_t n)
 {
@@ -37,11 +78,9 @@ struct byi_runners *byi_runners_new(uint32_t n)
         byi_alloc(1, sizeof *r + wanted * sizeof r->threads[0]);
     if (!r)
         return NULL;
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->work, NULL);
-    pthread_cond_init(&r->ended, NULL);
     r->wanted = wanted;
-    r->last = &r->first;
+    init_runners(r);
+    list_runners(r);
     return r;
 }
 
@@ -51,6 +90,7 @@ void byi_runners_free(struct byi_runners **runners)
     *runners = NULL;
     if (!r)
         return;
+    unlist_runners(r);
     pthread_mutex_lock(&r->lock);
     r->stop = true;
     pthread_cond_broadcast(&r->work);
@@ -134,12 +174,20 @@ static int make_threads(struct byi_runners *r)
 /* --- asking for a run -------------------------------------------------------
  */
 
+/* What a state holds of runs in the process before a fork is void. */
+static struct byi_later *later_of(struct byoc_state *s)
+{
+    if (s->later.process != all.process)
+        s->later = (struct byi_later){.process = all.process};
+    return &s->later;
+}
+
 /* Under the lock. */
 static enum byoc_status queue(struct byi_runners *r, struct byoc_state *s,
                               const struct byi_later *wanted,
                               struct byoc_error *err)
 {
-    struct byi_later *later = &s->later;
+    struct byi_later *later = later_of(s);
     if (later->busy)
         return byi_fail(err, BYOC_EINVAL,
                         "the state's run has not ended; make a state for each "
@@ -178,10 +226,37 @@ void byi_runners_wait(struct byoc_state *state)
     struct byi_runners *r = state->model->runners;
     const uint32_t own = ending == state;
     pthread_mutex_lock(&r->lock);
-    const struct byi_later *later = &state->later;
+    const struct byi_later *later = later_of(state);
     while (later->busy || later->callbacks > own)
         pthread_cond_wait(&r->ended, &r->lock);
     pthread_mutex_unlock(&r->lock);
     if (own)
         ending = NULL;
+}
+
+/* --- fork ------------------------------------------------------------------
+ */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&all.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&all.lock);
+}
+
+static void in_child(void)
+{
+    pthread_mutex_init(&all.lock, NULL);
+    all.process++;
+    ending = NULL;
+    for (struct byi_runners *r = all.newest; r; r = r->older)
+        init_runners(r);
+}
+
+static __attribute__((constructor)) void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, in_child);
 }

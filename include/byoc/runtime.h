@@ -456,9 +456,14 @@ typedef void (*byoc_done_fn)(void *ctx, struct byoc_state *state,
  * which live until the model is freed. The request, its bindings, their tensors
  * and its tag are lent until `done` is called, which happens exactly once when
  * BYOC_OK is returned, and never otherwise. byoc_state_cancel() ends a run that
- * waits or goes on. Errors: BYOC_EINVAL (the state has such a run already),
- * BYOC_ENOMEM (no thread, with the system's words). Threads: any; one run per
- * state at a time. */
+ * waits or goes on.
+ *
+ * Errors: BYOC_EINVAL (the state has a run that has not ended), BYOC_ENOMEM (no
+ * thread, with the system's words). Threads: any; one run per state at a time.
+ *
+ * A forked child makes runners of its own. Its parent's runs do not end there,
+ * nor is their `done` called: states whose run waited are idle in the child,
+ * those whose run was under way must not be used or freed there. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run_async(
     struct byoc_state *state, const struct byoc_request *request,
     byoc_done_fn done, void *ctx, struct byoc_error *err);

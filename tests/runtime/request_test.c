@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -433,6 +435,62 @@ static void test_restart(void **state)
     }
 }
 
+/* --- fork --------------------------------------------------------------------
+ */
+
+/* In the child: the states that were idle run, at once and later, and so do
+ * those whose run was in the parent's queue. Ends the process. */
+static void run_in_child(struct trial *t, struct byoc_state *queued)
+{
+    struct held h = {0};
+    pthread_mutex_init(&h.lock, NULL);
+    pthread_cond_init(&h.changed, NULL);
+    alarm(20); /* rather than hang */
+    int right = byoc_run_request(t->state, &t->request, &err) == BYOC_OK &&
+                data_of(&t->out[0])[1] == 11;
+    for (int i = 1; i <= 2; i++) {
+        t->out[0].value.tensor.data = NULL;
+        struct byoc_state *s = i == 1 ? t->state : queued;
+        right =
+            right && byoc_run_async(s, &t->request, note, &h, &err) == BYOC_OK;
+        if (right)
+            wait_for(&h, i);
+        right =
+            right && h.status[i - 1] == BYOC_OK && data_of(&t->out[0])[1] == 11;
+    }
+    byoc_state_free(&queued);
+    end(t);
+    _exit(right ? 0 : 1);
+}
+
+static void test_fork(void **state)
+{
+    (void)state;
+#ifdef __SANITIZE_THREAD__
+    skip(); /* the sanitizer lets no forked child make threads */
+#endif
+    int status = -1;
+    struct held h;
+    struct trial t;
+    struct byoc_state *queued = NULL;
+    begin(&t, fork_of_two, 2, 1, NULL);
+    t.out[0].name = "output_1";
+    hold_runner(&h, &t);
+    assert_int_equal(byoc_state_new(t.model, &queued, &err), BYOC_OK);
+    assert_int_equal(byoc_run_async(queued, &t.request, note, &h, &err),
+                     BYOC_OK);
+    const pid_t pid = fork();
+    if (pid == 0)
+        run_in_child(&t, queued);
+    release(&h);
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    byoc_state_free(&queued);
+    assert_int_equal(h.n, 1);
+    end(&t);
+}
+
 /* --- memory ------------------------------------------------------------------
  */
 
@@ -513,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_callbacks),
         cmocka_unit_test(test_queue),
         cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_fork),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_memory_for_nothing),
     };
