@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-enum { FIRST_NAMES = 32 };
-
 struct byi_names byi_names_new(struct byi_arena *arena)
 {
     return (struct byi_names){.index.arena = arena};
@@ -27,23 +25,13 @@ struct byi_name *byi_names_find(const struct byi_names *names, const char *text)
     return NULL;
 }
 
-static void grow(struct byi_names *names)
-{
-    struct byi_name **before = names->at;
-
-    names->cap = names->cap ? 2 * names->cap : FIRST_NAMES;
-    names->at =
-        byi_arena_calloc(names->index.arena, names->cap, sizeof(*names->at));
-    if (names->n)
-        memcpy(names->at, before, names->n * sizeof *before);
-}
-
 struct byi_name *byi_names_add(struct byi_names *names, const char *text)
 {
     if (byi_names_find(names, text))
         return NULL;
     if (names->n == names->cap)
-        grow(names);
+        names->at = byi_arena_grow(names->index.arena, names->at, &names->cap,
+                                   sizeof(*names->at));
     struct byi_name *entry = byi_arena_alloc(names->index.arena, sizeof *entry);
     *entry = (struct byi_name){
         .text = text,

@@ -237,6 +237,19 @@ void *byi_arena_copy(struct byi_arena *arena, const void *src, size_t bytes)
     return copy;
 }
 
+void *byi_arena_grow(struct byi_arena *arena, const void *at, uint32_t *cap,
+                     size_t size)
+{
+    const uint32_t more = *cap ? 2 * *cap : 32;
+    void *grown = byi_arena_calloc(arena, more, size);
+
+    assert(more > *cap);
+    if (*cap)
+        memcpy(grown, at, *cap * size);
+    *cap = more;
+    return grown;
+}
+
 char *byi_arena_strn(struct byi_arena *arena, const char *text, size_t n)
 {
     char *copy = NULL;

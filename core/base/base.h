@@ -101,6 +101,10 @@ size_t byi_arena_bytes(const struct byi_arena *arena);
 void *byi_arena_alloc(struct byi_arena *arena, size_t bytes);
 void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size);
 void *byi_arena_copy(struct byi_arena *arena, const void *src, size_t bytes);
+/* A copy of an array of *cap elements with twice the capacity, or 32 if *cap is
+ * 0; the new elements are zero. */
+void *byi_arena_grow(struct byi_arena *arena, const void *at, uint32_t *cap,
+                     size_t size);
 char *byi_arena_str(struct byi_arena *arena, const char *text);
 char *byi_arena_strn(struct byi_arena *arena, const char *text, size_t n);
 char *byi_arena_printf(struct byi_arena *arena, const char *fmt, ...)

@@ -3,17 +3,6 @@
 
 #include <string.h>
 
-enum { FIRST_NAMES = 32 };
-
-static void grow(struct byi_name_table *names, struct byi_arena *arena)
-{
-    const char **before = names->at;
-    names->cap = names->cap ? 2 * names->cap : FIRST_NAMES;
-    names->at = byi_arena_calloc(arena, names->cap, sizeof *names->at);
-    if (names->n)
-        memcpy(names->at, before, names->n * sizeof *before);
-}
-
 uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
                          const char *name)
 {
@@ -22,7 +11,8 @@ uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
         if (strcmp(names->at[i], name) == 0)
             return i;
     if (names->n == names->cap)
-        grow(names, arena);
+        names->at =
+            byi_arena_grow(arena, names->at, &names->cap, sizeof *names->at);
     names->index.arena = arena;
     byi_index_add(&names->index, hash, names->n);
     names->at[names->n] = byi_arena_str(arena, name);
