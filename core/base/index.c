@@ -20,14 +20,16 @@ static void put(struct byi_index *index, struct byi_index_slot slot)
     index->slots[i] = slot;
 }
 
+/* Allocates first: the index is still valid if a guard (guard.h) takes over. */
 static void grow(struct byi_index *index)
 {
     const struct byi_index old = *index;
-    index->cap = old.cap ? old.cap * 2 : FIRST_SLOTS;
-    assert(index->cap > old.cap);
-    index->slots = old.arena ? byi_arena_calloc(old.arena, index->cap,
-                                                sizeof *index->slots)
-                             : byi_own(index->cap, sizeof *index->slots, NULL);
+    const uint32_t cap = old.cap ? old.cap * 2 : FIRST_SLOTS;
+    assert(cap > old.cap);
+    index->slots = old.arena
+                       ? byi_arena_calloc(old.arena, cap, sizeof *index->slots)
+                       : byi_own(cap, sizeof *index->slots, NULL);
+    index->cap = cap;
     for (uint32_t i = 0; i < old.cap; i++)
         if (old.slots[i].position)
             put(index, old.slots[i]);

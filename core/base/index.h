@@ -23,11 +23,13 @@ struct byi_index_slot {
 struct byi_index {
     struct byi_index_slot *slots;
     uint32_t cap, n;         /* cap is a power of two */
-    struct byi_arena *arena; /* of the slots; NULL: the heap */
+    struct byi_arena *arena; /* of the slots; NULL: the heap, as a block of the
+                                current guard (byi_own) */
 };
 
-/* Add `position` under `hash`, also where the index has it. Ends in the guard
- * of the call (guard.h) when memory runs out. */
+/* Add `position` under `hash`, even if the index has it already. If an
+ * allocation fails, control jumps to the caller's guard (guard.h), and the
+ * index is unchanged. */
 void byi_index_add(struct byi_index *index, uint64_t hash, uint32_t position);
 /* The next position under `hash`; *at is UINT32_MAX before the first. Returns
  * UINT32_MAX at the end. Positions of other hashes may be among them. */
