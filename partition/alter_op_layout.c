@@ -19,15 +19,14 @@
 
 #include <string.h>
 
+#include "core/base/index.h"
 #include "core/ops/layout.h"
 #include "transform/relayout.h"
 
-/* Answers so far, by operator and signature. */
+/* An answer: it holds for all calls of the same operator and signature. */
 struct asked {
-    uint64_t hash;
-    byi_id id; /* the first one */
+    byi_id id; /* the first such call */
     struct byi_wish wish;
-    struct asked *next;
 };
 
 struct asker {
@@ -35,7 +34,8 @@ struct asker {
     const struct byi_func *f;
     struct byi_pass_context *ctx;
     struct byi_arena *scratch;
-    struct asked *buckets[256];
+    BYI_VEC(struct asked) answers;
+    struct byi_index index; /* of the answers, by operator and shapes */
 };
 
 /* Does the call have weights, known shapes, and the layout that models use? */
@@ -160,18 +160,14 @@ static enum byoc_status wish_of(struct asker *a, byi_id id,
 {
     const struct byi_node *node = &a->f->nodes.at[id];
     const uint64_t hash = hash_call(a->f, node);
-    struct asked **bucket = &a->buckets[hash % BYI_COUNT(a->buckets)];
-    for (const struct asked *old = *bucket; old; old = old->next)
-        if (old->hash == hash &&
-            same_call(a->f, node, &a->f->nodes.at[old->id])) {
-            *wish = old->wish;
+    BYI_INDEX_EACH (&a->index, hash, i)
+        if (same_call(a->f, node, &a->f->nodes.at[a->answers.at[i].id])) {
+            *wish = a->answers.at[i].wish;
             return BYOC_OK;
         }
-    struct asked *fresh = byi_arena_alloc(a->scratch, sizeof *fresh);
-    *fresh = (struct asked){.hash = hash, .id = id, .next = *bucket};
-    BYI_TRY(ask(a, id, &fresh->wish, err));
-    *bucket = fresh;
-    *wish = fresh->wish;
+    BYI_TRY(ask(a, id, wish, err));
+    BYI_PUSH(&a->answers, ((struct asked){id, *wish}));
+    byi_index_add(&a->index, hash, a->answers.n - 1);
     return BYOC_OK;
 }
 
@@ -203,12 +199,13 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     a->m = m;
     a->f = m->funcs.at[func];
     a->ctx = ctx;
-    a->scratch = scratch;
+    a->scratch = a->index.arena = scratch;
     byi_relayout_init(&rl, m, func, ctx, scratch);
     enum byoc_status status = pin_all(a, &rl, err);
     if (status == BYOC_OK && rl.changed)
         status = byi_relayout_run(&rl, func, err);
     byi_relayout_free(&rl);
+    byi_vec_free(a->answers.at);
     return status;
 }
 

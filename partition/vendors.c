@@ -4,22 +4,23 @@
  */
 #include "partition.h"
 
-#include "codegen_json/codegen_json.h"
-
 #include <string.h>
+
+#include "codegen_json/codegen_json.h"
+#include "core/base/index.h"
 
 /* A cached answer about composites of one signature. */
 struct answer {
-    uint64_t hash;
     char *key; /* vendor and JSON without sources */
     size_t key_bytes;
     struct byi_probed probed;
-    struct answer *next;
 };
 
 struct byi_probe_cache {
     struct byi_arena *arena;
-    struct answer *buckets[1024];
+    struct answer **at;
+    uint32_t n, cap;
+    struct byi_index index; /* by key */
 };
 
 const struct byi_context_key byi_vendors_key = {"vendors"};
@@ -30,8 +31,8 @@ enum byoc_status byi_vendors_init(struct byi_vendors *v,
                                   uint32_t n, struct byoc_error *err)
 {
     struct byi_arena *arena = byi_arena_new();
-    v->cache = byi_arena_alloc(arena, sizeof *v->cache);
-    v->cache->arena = arena;
+    v->cache = byi_arena_calloc(arena, 1, sizeof *v->cache);
+    v->cache->arena = v->cache->index.arena = arena;
     v->at = byi_arena_calloc(arena, n, sizeof *v->at);
     v->n = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -64,14 +65,28 @@ void byi_vendors_free(struct byi_vendors *v)
 
 /* --- probing -------------------------------------------------------------- */
 
-static struct answer *find_answer(struct byi_probe_cache *cache, uint64_t hash,
-                                  const char *key, size_t n)
+static struct answer *find_answer(const struct byi_probe_cache *cache,
+                                  uint64_t hash, const struct byi_text *key)
 {
-    struct answer *a = cache->buckets[hash % BYI_COUNT(cache->buckets)];
-    for (; a; a = a->next)
-        if (a->hash == hash && a->key_bytes == n && !memcmp(a->key, key, n))
-            return a;
+    BYI_INDEX_EACH (&cache->index, hash, i)
+        if (cache->at[i]->key_bytes == key->n &&
+            memcmp(cache->at[i]->key, key->at, key->n) == 0)
+            return cache->at[i];
     return NULL;
+}
+
+static struct answer *add_answer(struct byi_probe_cache *cache, uint64_t hash,
+                                 const struct byi_text *key)
+{
+    struct answer *a = byi_arena_calloc(cache->arena, 1, sizeof *a);
+    a->key = byi_arena_copy(cache->arena, key->at, key->n);
+    a->key_bytes = key->n;
+    if (cache->n == cache->cap)
+        cache->at = byi_arena_grow(cache->arena, cache->at, &cache->cap,
+                                   sizeof(*cache->at));
+    byi_index_add(&cache->index, hash, cache->n);
+    cache->at[cache->n++] = a;
+    return a;
 }
 
 struct byoc_view *byi_const_views(const struct byi_module *m,
@@ -209,21 +224,13 @@ enum byoc_status byi_probe(struct byi_vendors *v,
         struct byoc_view *views = byi_const_views(m, consts, n, scratch);
         add_small_consts(views, n, &key);
         uint64_t hash = byi_hash(0, key.at, key.n);
-        struct answer *a = find_answer(cache, hash, key.at, key.n);
-        if (!a) {
-            a = byi_arena_alloc(cache->arena, sizeof *a);
-            struct answer **bucket =
-                &cache->buckets[hash % BYI_COUNT(cache->buckets)];
-            *a = (struct answer){
-                .hash = hash,
-                .key = byi_arena_copy(cache->arena, key.at, key.n),
-                .key_bytes = key.n,
-                .probed = *probed,
-                .next = *bucket};
-            ask(vendor, &json, views, n, cache->arena, &a->probed);
-            *bucket = a;
+        const struct answer *a = find_answer(cache, hash, &key);
+        if (a) {
+            *probed = a->probed;
+        } else {
+            ask(vendor, &json, views, n, cache->arena, probed);
+            add_answer(cache, hash, &key)->probed = *probed;
         }
-        *probed = a->probed;
     }
     byi_text_free(&json);
     byi_text_free(&key);

@@ -13,6 +13,7 @@
 
 #include <byoc/backend.h>
 
+#include "core/base/index.h"
 #include "region/graph.h"
 #include "runtime_dnnl/layer.h"
 #include "runtime_dnnl/table.h"
@@ -232,8 +233,6 @@ struct byi_pack_made {
 struct byi_known;  /* known.c */
 struct byi_fusion; /* chain.c */
 
-enum { BYI_KNOWN_LISTS = 1024 };
-
 #define BYI_NOBODY UINT32_MAX
 
 struct byi_build {
@@ -253,8 +252,9 @@ struct byi_build {
     const char *sources;            /* of the kernel, joined; NULL: not yet */
     struct byoc_error *err;
     BYI_VEC(struct byi_pack_made) packs;
-    struct byi_known *known[BYI_KNOWN_LISTS]; /* by hash */
-    struct byi_fusion *fusion; /* scratch of the kernel being built */
+    BYI_VEC(struct byi_known *) known;
+    struct byi_index known_index; /* by the creator's arguments */
+    struct byi_fusion *fusion;    /* scratch of the kernel being built */
 };
 
 /* A primitive and its arguments, to be emitted. */

@@ -10,8 +10,6 @@
 #include <string.h>
 
 struct byi_known {
-    struct byi_known *next; /* of its list */
-    uint64_t hash;
     struct byi_order order; /* copies */
     struct byi_posts posts;
     struct byi_prim *prim; /* NULL: refused */
@@ -53,15 +51,22 @@ static bool same(const struct byi_order *a, const struct byi_order *b)
                    a->posts->n * sizeof(struct byi_post)) == 0);
 }
 
+static const struct byi_known *find(const struct byi_build *b,
+                                    const struct byi_order *order)
+{
+    const uint64_t hash = hash_order(order);
+    BYI_INDEX_EACH (&b->known_index, hash, i)
+        if (same(&b->known.at[i]->order, order))
+            return b->known.at[i];
+    return NULL;
+}
+
 bool byi_dn_known(struct byi_build *b, const struct byi_order *order,
                   struct byi_prim **prim, enum byoc_status *status)
 {
     if (!may_share(b, order))
         return false;
-    const uint64_t hash = hash_order(order);
-    const struct byi_known *k = b->known[hash % BYI_KNOWN_LISTS];
-    while (k && (k->hash != hash || !same(&k->order, order)))
-        k = k->next;
+    const struct byi_known *k = find(b, order);
     if (!k)
         return false;
     *status = BYOC_OK;
@@ -79,8 +84,6 @@ void byi_dn_know(struct byi_build *b, const struct byi_order *order,
         (status != BYOC_OK && status != BYOC_EUNSUPPORTED))
         return;
     struct byi_known *k = byi_arena_alloc(b->arena, sizeof *k);
-    struct byi_known **list;
-    k->hash = hash_order(order);
     k->order = *order;
     k->order.params = byi_arena_copy(b->arena, order->params, order->size);
     if (n_posts(order)) {
@@ -89,18 +92,18 @@ void byi_dn_know(struct byi_build *b, const struct byi_order *order,
         k->posts.at = byi_arena_copy(b->arena, order->posts->at, bytes);
     }
     k->order.posts = &k->posts;
+    if (status != BYOC_OK)
+        k->why = byi_arena_str(b->arena, b->err->text);
+    BYI_PUSH(&b->known, k);
+    byi_index_add(&b->known_index, hash_order(order), b->known.n - 1);
     if (status == BYOC_OK)
         k->prim = byi_prim_ref(prim);
-    else
-        k->why = byi_arena_str(b->arena, b->err->text);
-    list = &b->known[k->hash % BYI_KNOWN_LISTS];
-    k->next = *list;
-    *list = k;
 }
 
 void byi_dn_known_free(struct byi_build *b)
 {
-    for (uint32_t i = 0; i < BYI_KNOWN_LISTS; i++)
-        for (struct byi_known *k = b->known[i]; k; k = k->next)
-            byi_prim_free(&k->prim);
+    for (uint32_t i = 0; i < b->known.n; i++)
+        byi_prim_free(&b->known.at[i]->prim);
+    byi_vec_free(b->known.at);
+    byi_index_free(&b->known_index);
 }
