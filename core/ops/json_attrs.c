@@ -70,10 +70,10 @@ static enum byoc_status read_list(const struct byi_json *list,
                                   struct byi_attr *attr, struct byoc_error *err)
 {
     struct byi_json item = {0};
-    uint32_t n = 0;
     int64_t *ints = NULL;
     double *floats = NULL;
     const char **strings = NULL;
+    uint32_t n = 0;
 
     if (!cJSON_IsArray(list->at))
         return byi_json_mismatch(list, "an array", err);
@@ -83,23 +83,24 @@ static enum byoc_status read_list(const struct byi_json *list,
                         "%s: found %u items, expected at most %d",
                         byi_json_path(list), n, MAX_LIST);
     attr->n = n;
-    attr->ints = ints = byi_arena_calloc(arena, n, sizeof *ints);
-    if (attr->kind == BYI_ATTR_FLOATS)
+    if (attr->kind == BYI_ATTR_INTS)
+        attr->ints = ints = byi_arena_calloc(arena, n, sizeof *ints);
+    else if (attr->kind == BYI_ATTR_FLOATS)
         attr->floats = floats = byi_arena_calloc(arena, n, sizeof *floats);
-    if (attr->kind == BYI_ATTR_STRINGS)
+    else
         attr->strings = strings = byi_arena_calloc(arena, n, sizeof *strings);
     for (uint32_t i = 0; byi_json_next(list, &item, i); i++) {
-        if (floats)
-            BYI_TRY(read_float(&item, &floats[i], err));
-        else if (strings)
-            BYI_TRY(byi_json_as_string(&item, &strings[i], err));
-        else
+        if (ints)
             BYI_TRY(read_int(&item, &ints[i], err));
+        else if (floats)
+            BYI_TRY(read_float(&item, &floats[i], err));
+        else
+            BYI_TRY(byi_json_as_string(&item, &strings[i], err));
     }
     return BYOC_OK;
 }
 
-/* attr->kind says what is wanted. */
+/* Read a value of the kind attr->kind. */
 static enum byoc_status read_attr(const struct byi_json *item,
                                   struct byi_arena *arena,
                                   struct byi_attr *attr, struct byoc_error *err)
@@ -143,10 +144,15 @@ enum byoc_status byi_json_attrs(const struct byi_json *object,
     {
         struct byi_json item = byi_json_member(object, member);
         const struct byi_attr_def *def = byi_op_attr(op, member->string);
-        if (!def || n == MOST)
+        if (!def)
             return byi_fail(err, BYOC_EPARSE,
                             "%s: found an attribute that %s does not have",
                             item.path, op->name);
+        if (n == MOST)
+            return byi_fail(err, BYOC_ELIMIT,
+                            "%s: found more than %d attributes, expected each "
+                            "attribute of %s at most once",
+                            byi_json_path(object), MOST, op->name);
         given[n] = (struct byi_attr){.name = def->name, .kind = def->kind};
         BYI_TRY(read_attr(&item, arena, &given[n++], err));
     }

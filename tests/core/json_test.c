@@ -284,6 +284,16 @@ static void test_attrs_refused(void **state)
                 "dtype");
     check_attrs(BYI_OP_ADD, "3",
                 "the document: found a number, expected an object");
+    check_attrs(BYI_OP_NN_RNN, "{\"activations\": [1]}",
+                "activations[0]: found a number, expected a string");
+    struct byi_text many = {0};
+    for (int i = 0; i < 65; i++)
+        byi_text_addf(&many, "%s\"a_min\": 1", i ? ", " : "{");
+    byi_text_addf(&many, "}");
+    check_attrs(BYI_OP_CLIP, many.at,
+                "the document: found more than 64 attributes, expected each "
+                "attribute of clip at most once");
+    byi_text_free(&many);
 }
 
 static const char *symbol_name(void *ctx, int64_t dim)
