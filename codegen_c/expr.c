@@ -45,7 +45,8 @@ static const struct {
     unsigned class; /* of the first operand */
     const char *text;
 } rows[] = {
-#define UNARY_TEXT(id, class, form) {BYI_OP_##id, class, #form},
+#define UNARY_TEST(id, form) {BYI_OP_##id, FLOATS, #form},
+#define UNARY_BOOL(id, form) {BYI_OP_##id, BOOL, #form},
 #define UNARY(id, wide, single)                                                \
     {BYI_OP_##id, F64, #wide}, {BYI_OP_##id, F32, #single},
 #define UNARY_FLOAT32(id, wide, single) {BYI_OP_##id, F32, #single},
@@ -75,6 +76,8 @@ enum {
 #define UNARY_FLOAT32(id, wide, single) HAS_##id,
 #define UNARY_CHOICE(id, wide, single, other) HAS_##id,
 #define UNARY_NATIVE(id, wide) HAS_##id,
+#define UNARY_TEST(id, form) HAS_##id,
+#define UNARY_BOOL(id, form) HAS_##id,
 #define UNARY_OWN(id) HAS_##id,
 #include "core/ops/unary.def"
 #define BINARY(id, floats, of_signed, of_unsigned) HAS_##id,
@@ -208,11 +211,8 @@ void byi_expr_literal(const struct byi_tensor *t, struct byi_text *out)
 static void print_attr(const struct byi_node *node, uint32_t i,
                        struct byi_text *out)
 {
-    const struct byi_attr *a = &node->attrs->at[i];
     const bool single = node->type->dtype == BYOC_F32;
-    const double v = a->kind == BYI_ATTR_FLOAT    ? a->f
-                     : a->kind == BYI_ATTR_STRING ? strcmp(a->s, "tanh") == 0
-                                                  : (double)a->i;
+    const double v = byi_attr_number(&node->attrs->at[i]);
     print_float(single ? (double)(float)v : v, single, out);
 }
 

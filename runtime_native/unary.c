@@ -62,13 +62,7 @@ typedef void (*range_fn)(const struct unary_job *job, int64_t begin,
 static void read_params(const struct byi_call *call, struct unary_job *job)
 {
     for (uint32_t i = 0; i < call->attrs->n && i < PARAMS; i++) {
-        const struct byi_attr *attr = &call->attrs->at[i];
-        if (attr->kind == BYI_ATTR_FLOAT)
-            job->p[i] = attr->f;
-        else if (attr->kind == BYI_ATTR_STRING)
-            job->p[i] = strcmp(attr->s, "tanh") == 0;
-        else
-            job->p[i] = (double)attr->i;
+        job->p[i] = byi_attr_number(&call->attrs->at[i]);
         job->pf[i] = (float)job->p[i];
     }
 }
@@ -173,7 +167,33 @@ CLIP(I64, int64_t, INT64_MIN, INT64_MAX)
     TYPED(NN_SHRINK, id, type, bound_##id(NN_SHRINK_plain((double)x, job->p)))
 BYI_EACH_INT(EACH_SHRINK)
 
-static range_fn integer_range(enum byi_op_id op, enum byoc_dtype dtype)
+/* --- tests: the result is bool ------------------------------------------- */
+
+#define TEST(op, id, type, number, load, form)                                 \
+    static void op##_##id(const struct unary_job *job, int64_t begin,          \
+                          int64_t end)                                         \
+    {                                                                          \
+        const type *xs = job->x->data;                                         \
+        uint8_t *y = job->y->data;                                             \
+        const bool p0 = job->p[0] != 0, p1 = job->p[1] != 0;                   \
+        (void)p0, (void)p1;                                                    \
+        for (int64_t i = begin; i < end; i++) {                                \
+            const number x = load(xs[i]);                                      \
+            y[i] = form;                                                       \
+        }                                                                      \
+    }
+#define ITSELF(x) (x)
+#define UNARY_TEST(op, form)                                                   \
+    TEST(op, F32, float, float, ITSELF, form)                                  \
+    TEST(op, F64, double, double, ITSELF, form)                                \
+    TEST(op, F16, uint16_t, float, byi_f16_to_f32, form)                       \
+    TEST(op, BF16, uint16_t, float, byi_bf16_to_f32, form)
+#define UNARY_BOOL(op, form) TEST(op, BOOL, uint8_t, uint8_t, ITSELF, form)
+UNARY_TEST(ISINF, isinf(x) && (x < 0 ? p0 : p1))
+#include "core/ops/unary.def"
+
+/* The function of this operator and type alone, or NULL. */
+static range_fn typed_range(enum byi_op_id op, enum byoc_dtype dtype)
 {
 #define CASE(op, id)                                                           \
     case BYI_OP_##op *BYI_DTYPES + BYOC_##id:                                  \
@@ -182,8 +202,12 @@ static range_fn integer_range(enum byi_op_id op, enum byoc_dtype dtype)
     CASE(op, I8) CASE(op, I16) CASE(op, I32) CASE(op, I64)
 #define UNARY_UNSIGNED(op, form)                                               \
     CASE(op, U8) CASE(op, U16) CASE(op, U32) CASE(op, U64)
+#define UNARY_TEST(op, form)                                                   \
+    CASE(op, F32) CASE(op, F64) CASE(op, F16) CASE(op, BF16)
+#define UNARY_BOOL(op, form) CASE(op, BOOL)
 #define CASES(id, type) CASE(CLIP, id) CASE(NN_SHRINK, id)
     switch ((int)op * BYI_DTYPES + (int)dtype) {
+        UNARY_TEST(ISINF, )
 #include "core/ops/unary.def"
         BYI_EACH_INT(CASES)
     default:
@@ -195,6 +219,8 @@ static range_fn integer_range(enum byi_op_id op, enum byoc_dtype dtype)
 
 static range_fn find_range(const struct unary_job *job)
 {
+    if (!job->plain)
+        return typed_range(job->op, job->x->dtype);
     switch (job->x->dtype) {
     case BYOC_F32:
         return range_f32;
@@ -204,7 +230,7 @@ static range_fn find_range(const struct unary_job *job)
     case BYOC_BF16:
         return range_half;
     default:
-        return integer_range(job->op, job->x->dtype);
+        return typed_range(job->op, job->x->dtype);
     }
 }
 
@@ -233,72 +259,15 @@ static enum byoc_status unary_run(const struct byi_call *call,
     range_fn run = find_range(&job);
     if (!run)
         return byi_bad_dtype(call, call->in->dtype,
-                             "float16, bfloat16, float32 or float64", err);
+                             call->op->id == BYI_OP_LOGICAL_NOT
+                                 ? "bool"
+                                 : "float16, bfloat16, float32 or float64",
+                             err);
     run_all(call, run, &job);
     return BYOC_OK;
 }
 
-/* --- predicates and copies ---------------------------------------------- */
-
-#define TEST(op, id, type, load)                                               \
-    static void op##_##id(const struct unary_job *job, int64_t begin,          \
-                          int64_t end)                                         \
-    {                                                                          \
-        const type *x = job->x->data;                                          \
-        uint8_t *y = job->y->data;                                             \
-        const bool low = job->p[0] != 0, high = job->p[1] != 0;                \
-        (void)low, (void)high;                                                 \
-        for (int64_t i = begin; i < end; i++)                                  \
-            y[i] = op##_of(load(x[i]));                                        \
-    }
-#define ITSELF(x) (x)
-#define isnan_of(x) ((x) != (x))
-#define isinf_of(x) (isinf(x) && ((x) < 0 ? low : high))
-#define TESTS(op)                                                              \
-    TEST(op, F32, float, ITSELF)                                               \
-    TEST(op, F64, double, ITSELF)                                              \
-    TEST(op, F16, uint16_t, byi_f16_to_f32)                                    \
-    TEST(op, BF16, uint16_t, byi_bf16_to_f32)                                  \
-    static const range_fn op##_ranges[BYI_DTYPES] = {                          \
-        [BYOC_F32] = op##_F32,                                                 \
-        [BYOC_F64] = op##_F64,                                                 \
-        [BYOC_F16] = op##_F16,                                                 \
-        [BYOC_BF16] = op##_BF16,                                               \
-    };
-TESTS(isnan)
-TESTS(isinf)
-
-static enum byoc_status test_run(const struct byi_call *call,
-                                 struct byoc_error *err)
-{
-    const range_fn *ranges =
-        call->op->id == BYI_OP_ISNAN ? isnan_ranges : isinf_ranges;
-    struct unary_job job = {.x = call->in, .y = call->out};
-    read_params(call, &job);
-    if (!ranges[call->in->dtype])
-        return byi_bad_dtype(call, call->in->dtype,
-                             "float16, bfloat16, float32 or float64", err);
-    run_all(call, ranges[call->in->dtype], &job);
-    return BYOC_OK;
-}
-
-static void range_not(const struct unary_job *job, int64_t begin, int64_t end)
-{
-    const uint8_t *x = job->x->data;
-    uint8_t *y = job->y->data;
-    for (int64_t i = begin; i < end; i++)
-        y[i] = !x[i];
-}
-
-static enum byoc_status not_run(const struct byi_call *call,
-                                struct byoc_error *err)
-{
-    struct unary_job job = {.x = call->in, .y = call->out};
-    if (call->in->dtype != BYOC_BOOL)
-        return byi_bad_dtype(call, call->in->dtype, "bool", err);
-    run_all(call, range_not, &job);
-    return BYOC_OK;
-}
+/* --- copies -------------------------------------------------------------- */
 
 static enum byoc_status copy_run(const struct byi_call *call,
                                  struct byoc_error *err)
@@ -316,9 +285,11 @@ static const struct byi_kernel_row rows[] = {
 #define UNARY(id, wide, single) UNARY_NATIVE(id, )
 #define UNARY_FLOAT32(id, wide, single) UNARY_NATIVE(id, )
 #define UNARY_CHOICE(id, wide, single, other) UNARY_NATIVE(id, )
+#define UNARY_TEST(id, form) UNARY_NATIVE(id, )
+#define UNARY_BOOL(id, form) UNARY_NATIVE(id, )
 #include "core/ops/unary.def"
-    {BYI_OP_ISNAN, {test_run, NULL}},       {BYI_OP_ISINF, {test_run, NULL}},
-    {BYI_OP_LOGICAL_NOT, {not_run, NULL}},  {BYI_OP_COPY, {copy_run, NULL}},
+    {BYI_OP_ISINF, {unary_run, NULL}},
+    {BYI_OP_COPY, {copy_run, NULL}},
     {BYI_OP_STOP_FUSION, {copy_run, NULL}},
 };
 const struct byi_kernel_rows byi_rows_unary = {rows, BYI_COUNT(rows)};

@@ -74,6 +74,18 @@ const double *byi_attr_floats(const struct byi_attrs *attrs, const char *name,
     return a->floats;
 }
 
+double byi_attr_number(const struct byi_attr *attr)
+{
+    switch (attr->kind) {
+    case BYI_ATTR_FLOAT:
+        return attr->f;
+    case BYI_ATTR_STRING:
+        return strcmp(attr->s, "tanh") == 0;
+    default:
+        return (double)attr->i;
+    }
+}
+
 static bool strings_equal(const struct byi_attr *a, const struct byi_attr *b)
 {
     for (uint32_t i = 0; i < a->n; i++)

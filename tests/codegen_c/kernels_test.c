@@ -271,7 +271,8 @@ static const struct {
 #define UNARY_CHOICE(id, wide, single, other) {BYI_OP_##id, F32},
 #define UNARY_SIGNED(id, form) {BYI_OP_##id, SIGNED},
 #define UNARY_UNSIGNED(id, form) {BYI_OP_##id, INTS & ~SIGNED},
-#define UNARY_TEXT(id, class, form) {BYI_OP_##id, class},
+#define UNARY_TEST(id, form) {BYI_OP_##id, FLOATS},
+#define UNARY_BOOL(id, form) {BYI_OP_##id, BOOL},
 #include "core/ops/unary.def"
 #define BINARY(id, floats, of_signed, of_unsigned) {BYI_OP_##id, NUMBERS},
 #define BINARY_INTS(id, of_signed, of_unsigned) {BYI_OP_##id, INTS},
