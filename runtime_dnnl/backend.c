@@ -10,6 +10,7 @@
 #include "runtime_dnnl/build.h"
 #include "runtime_dnnl/threads.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static struct byoc_fail *make_fail(const struct byoc_host *host,
@@ -302,30 +303,38 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
 /* No quiesce(): oneDNN offers no call that frees its per-thread and per-process
  * state, such as the code of cached primitives, so the library stays mapped.
  */
+static struct byoc_backend backend = {
+    .struct_size = sizeof(struct byoc_backend),
+    .name = "dnnl",
+    .patterns = byi_dnnl_patterns,
+    .flags = BYOC_BACKEND_USES_OPENMP | BYOC_BACKEND_COPIES_CONSTS,
+    .probe = probe,
+    .layout = layout,
+    .compile = compile,
+    .check_compat = check_compat,
+    .load = load,
+    .unload = unload,
+    .state_new = state_new,
+    .state_free = state_free,
+    .run = run,
+};
+
+/* Fill in the members that are not constant expressions. */
+static void complete_backend(void)
+{
+    backend.version = byi_dnnl_version();
+    backend.compat = byi_dnnl_compat();
+    backend.n_patterns = byi_dnnl_n_patterns;
+}
+
 static const struct byoc_backend *query(const struct byoc_host *host, char *why,
                                         uint32_t why_bytes)
 {
-    static struct byoc_backend backend = {
-        .struct_size = sizeof(struct byoc_backend),
-        .name = "dnnl",
-        .patterns = byi_dnnl_patterns,
-        .flags = BYOC_BACKEND_USES_OPENMP | BYOC_BACKEND_COPIES_CONSTS,
-        .probe = probe,
-        .layout = layout,
-        .compile = compile,
-        .check_compat = check_compat,
-        .load = load,
-        .unload = unload,
-        .state_new = state_new,
-        .state_free = state_free,
-        .run = run,
-    };
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct byoc_error err = {0};
     (void)host;
     if (byi_dnnl_open(&err)) {
-        backend.version = byi_dnnl_version();
-        backend.compat = byi_dnnl_compat();
-        backend.n_patterns = byi_dnnl_n_patterns;
+        pthread_once(&once, complete_backend);
         return &backend;
     }
     if (why_bytes)
