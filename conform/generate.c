@@ -7,13 +7,6 @@
 
 #include <string.h>
 
-const char *const byi_mood_text[BYI_N_MOODS] = {
-    [BYI_MOOD_SMALL] = "small",         [BYI_MOOD_ONES] = "axes of size 1",
-    [BYI_MOOD_ODD] = "odd sizes",       [BYI_MOOD_ZERO] = "an axis of size 0",
-    [BYI_MOOD_LARGE] = "larger",        [BYI_MOOD_RANK] = "other ranks",
-    [BYI_MOOD_DTYPE] = "another dtype",
-};
-
 enum {
     MAX_STEPS = 3, /* of a chain beyond those it must have */
     MAX_CAPTURED = 32,

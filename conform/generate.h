@@ -23,7 +23,6 @@ enum byi_mood {
     BYI_MOOD_DTYPE, /* another element type         */
     BYI_N_MOODS
 };
-extern const char *const byi_mood_text[BYI_N_MOODS];
 
 /* --- generate.c --------------------------------------------------------- */
 

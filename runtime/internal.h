@@ -98,7 +98,6 @@ struct byi_region_facts {
     uint32_t n_consts;
     const struct byi_tensor *const *consts; /* by the JSON's "data" */
 };
-BYOC_API uint32_t byoc_internal_regions(const struct byoc_model *model);
 BYOC_API enum byoc_status byoc_internal_region(const struct byoc_model *model,
                                                uint32_t region,
                                                struct byi_arena *arena,

@@ -665,11 +665,6 @@ const char *byoc_model_warnings(const struct byoc_model *model)
 
 /* --- regions, for tools --------------------------------------------------- */
 
-uint32_t byoc_internal_regions(const struct byoc_model *model)
-{
-    return model->plan->n_parts;
-}
-
 enum byoc_status byoc_internal_region(const struct byoc_model *model,
                                       uint32_t region, struct byi_arena *arena,
                                       struct byi_region_facts *facts,

@@ -247,14 +247,6 @@ uint32_t byi_workers_reserve(uint32_t threads)
     return n + 1;
 }
 
-uint32_t byi_workers_count(void)
-{
-    pthread_mutex_lock(&pool.lock);
-    const uint32_t n = pool.n;
-    pthread_mutex_unlock(&pool.lock);
-    return n;
-}
-
 /* --- turns ------------------------------------------------------------------
  */
 

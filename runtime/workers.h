@@ -67,7 +67,5 @@ uint32_t byi_workers_of_turn(void);
  * own for as long. Parts that no worker has begun when the caller is done with
  * its own are run by the caller. Inside of a part: in order, by the caller. */
 void byi_parallel_for(uint32_t n, void (*fn)(void *, uint32_t), void *arg);
-/* Workers that exist, for tests. */
-uint32_t byi_workers_count(void);
 
 #endif

@@ -52,7 +52,7 @@ struct byi_desc {
 
 #define BYI_ELT(name, algorithm) BYI_ELT_##name,
 #define BYI_BIN(name, algorithm) BYI_BIN_##name,
-enum byi_elt { BYI_ELTS(BYI_ELT) BYI_N_ELTS };
+enum byi_elt { BYI_ELTS(BYI_ELT) };
 enum byi_bin { BYI_BINS(BYI_BIN) BYI_N_BINS };
 
 enum byi_post_kind {

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct byi_held {
-    void (*end)(void *arg);
-    void *arg;
-};
-
 /* Initial-exec: a first use in a thread must not allocate. */
 static _Thread_local struct byi_guard *top
     __attribute__((tls_model("initial-exec")));
@@ -100,11 +95,6 @@ void byi_adopt(void *memory)
     insert(owned_of(memory), &top->made);
 }
 
-void byi_keep_text(struct byi_text *text)
-{
-    byi_keep(text->at);
-}
-
 /* --- guards ------------------------------------------------------------- */
 
 void byi_guard_begin(struct byi_guard *guard)
@@ -186,32 +176,4 @@ enum byoc_status byi_guard_fault(const struct byi_guard *guard,
                     "out of memory: %zu bytes could not be "
                     "allocated",
                     guard->bytes);
-}
-
-/* --- what is not memory ------------------------------------------------- */
-
-static void end_held(void *data)
-{
-    struct byi_held *held = data;
-
-    held->end(held->arg);
-    byi_owned_free(held);
-}
-
-struct byi_held *byi_hold(void (*end)(void *arg), void *arg)
-{
-    struct byi_held *held = byi_owned_resize(NULL, sizeof *held, end_held);
-
-    if (!held) {
-        end(arg);
-        byi_oom(sizeof *held);
-    }
-    *held = (struct byi_held){end, arg};
-    return held;
-}
-
-void byi_unhold(struct byi_held **held)
-{
-    byi_owned_free(*held);
-    *held = NULL;
 }

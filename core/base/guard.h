@@ -13,7 +13,7 @@
  * A guard is a recovery point and a list of what was made since: PostgreSQL's
  * PG_TRY and resource owners, Lua's lua_pcall. Arenas, vectors and texts are in
  * the list on their own; anything else that would be lost (a file, a mapping, a
- * library, a process) joins it through byi_hold. When memory runs out the guard
+ * library, a process) joins it through byi_own. When memory runs out the guard
  * ends all that is left in the list, oldest first, since owners are made before
  * what they own. When the call succeeds, what
  * is left is its result: it joins the guard around this one, or has an owner.
@@ -85,15 +85,8 @@ void *byi_own_try(size_t n, size_t size, void (*end)(void *data));
 /* This arena, vector or text has an owner that outlives the guard. NULL is
  * fine. */
 void byi_keep(void *memory);
-void byi_keep_text(struct byi_text *text);
 /* The other way: it comes from another library, whose guards are its own, and
  * belongs to the innermost guard of this one. NULL is fine. */
 void byi_adopt(void *memory);
-
-/* Have the guard call end(arg) when memory runs out; also when it runs out
- * here. Drop it with byi_unhold once arg has an owner or has ended. */
-struct byi_held;
-struct byi_held *byi_hold(void (*end)(void *arg), void *arg);
-void byi_unhold(struct byi_held **held);
 
 #endif
