@@ -662,7 +662,8 @@ static void sort_values(struct group_reader *r)
     g->result = to[g->result];
 }
 
-uint32_t byi_group_root(const struct byi_group *g, uint32_t value)
+/* From `value` to the value that is computed. */
+static uint32_t follow_aliases(const struct byi_group *g, uint32_t value)
 {
     while (g->values.at[value]->kind == BYI_G_ALIAS)
         value = g->values.at[value]->args[0];
@@ -674,8 +675,8 @@ static void root_args(struct byi_group *g)
     for (uint32_t i = 0; i < g->values.n; i++)
         for (uint32_t k = 0; k < g->values.at[i]->n_args; k++)
             g->values.at[i]->args[k] =
-                byi_group_root(g, g->values.at[i]->args[k]);
-    g->result = byi_group_root(g, g->result);
+                follow_aliases(g, g->values.at[i]->args[k]);
+    g->result = follow_aliases(g, g->result);
 }
 
 /* --- entry points ------------------------------------------------------- */

@@ -88,9 +88,6 @@ void byi_group_read(struct byi_group *g);
 void byi_group_cut(const struct byi_group *g, struct byi_group_part *first,
                    struct byi_group_part *second);
 
-/* Follow aliases from `value` to the value that is computed. */
-uint32_t byi_group_root(const struct byi_group *g, uint32_t value);
-
 /* --- place.c ------------------------------------------------------------ */
 
 /* Order and fuse g->loops; set loops, nest and level of every value. */

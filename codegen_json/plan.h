@@ -100,8 +100,6 @@ enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func);
 uint32_t byi_plan_func(struct byi_planner *b, uint32_t func);
 /* The place of a constant in the plan. */
 uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant);
-/* Fill in b->captures. */
-void byi_plan_captures(struct byi_planner *b);
 /* Tensors and functions in a type. */
 uint32_t byi_plan_leaves(const struct byi_type *type);
 

@@ -126,9 +126,9 @@ static void visit_literals(struct finder *x, uint32_t func)
     }
 }
 
-/* From the outside inwards, so that what a function captures is known before
- * its own literals are looked at. */
-void byi_plan_captures(struct byi_planner *b)
+/* Fill in b->captures, outer functions first: the captures of a function must
+ * be known before its own literals are visited. */
+static void find_captures(struct byi_planner *b)
 {
     const struct byi_module *m = b->m;
     struct finder x = {.b = b};
@@ -266,7 +266,7 @@ static enum byoc_status write_plan(struct byi_planner *b,
                         "the module has no function @%s to plan",
                         byi_entry_name(b->m));
     BYI_TRY(find_regions(b, n_regions));
-    byi_plan_captures(b);
+    find_captures(b);
     byi_text_addf(&b->plan->json,
                   "{\"format\": \"byoc-plan\", \"version\": %d,\n",
                   BYI_PLAN_VERSION);

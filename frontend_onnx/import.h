@@ -550,12 +550,6 @@ byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
 /* --- ops_ml.c: shared by the operators of ai.onnx.ml -----------------------
  */
 
-/* n numbers as a vector; those of attribute `name` (BYI_NO_ID and *n = 0 when
- * absent). */
-byi_id byi_ml_vector(struct byi_import *o, enum byoc_dtype dtype, size_t n,
-                     const float *values);
-byi_id byi_ml_numbers(struct byi_import *o, const char *name,
-                      enum byoc_dtype dtype, uint32_t *n);
 /* x as rows of features; a vector is one row. */
 byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype);
 /* Strings as a vector. */

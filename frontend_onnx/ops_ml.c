@@ -9,8 +9,8 @@
 
 /* --- helper functions ----------------------------------------------------- */
 
-byi_id byi_ml_vector(struct byi_import *o, enum byoc_dtype dtype, size_t n,
-                     const float *values)
+static byi_id add_vector(struct byi_import *o, enum byoc_dtype dtype, size_t n,
+                         const float *values)
 {
     const size_t size = byoc_dtype_size(dtype);
     struct byi_tensor t = {.data = byi_arena_calloc(o->scratch, n + 1, size),
@@ -23,8 +23,10 @@ byi_id byi_ml_vector(struct byi_import *o, enum byoc_dtype dtype, size_t n,
     return byi_o_const(o, &t, false);
 }
 
-byi_id byi_ml_numbers(struct byi_import *o, const char *name,
-                      enum byoc_dtype dtype, uint32_t *n)
+/* The numbers of attribute `name` as a vector; BYI_NO_ID and *n = 0 if it is
+ * absent. */
+static byi_id add_numbers(struct byi_import *o, const char *name,
+                          enum byoc_dtype dtype, uint32_t *n)
 {
     const Onnx__AttributeProto *a =
         byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
@@ -33,7 +35,7 @@ byi_id byi_ml_numbers(struct byi_import *o, const char *name,
     if (!a || a->n_floats > UINT32_MAX)
         return BYI_NO_ID;
     *n = (uint32_t)a->n_floats;
-    return byi_ml_vector(o, dtype, a->n_floats, a->floats);
+    return add_vector(o, dtype, a->n_floats, a->floats);
 }
 
 byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype)
@@ -198,8 +200,8 @@ static void convert_scaler(struct byi_import *o)
 {
     uint32_t n = 0;
     byi_id x = byi_o_cast(o, byi_o_in(o, 0), BYOC_F32);
-    const byi_id offset = byi_ml_numbers(o, "offset", BYOC_F32, &n);
-    const byi_id scale = byi_ml_numbers(o, "scale", BYOC_F32, &n);
+    const byi_id offset = add_numbers(o, "offset", BYOC_F32, &n);
+    const byi_id scale = add_numbers(o, "scale", BYOC_F32, &n);
 
     if (offset != BYI_NO_ID)
         x = byi_o_binary(o, BYI_OP_SUBTRACT, x, offset);
@@ -255,7 +257,7 @@ static void convert_imputer(struct byi_import *o)
     uint32_t n = 0, n_ints = 0;
     const int64_t *ints = byi_o_ints(o, "imputed_value_int64s", &n_ints);
     byi_id fresh =
-        byi_ml_numbers(o, "imputed_value_floats", whole ? BYOC_F32 : dtype, &n);
+        add_numbers(o, "imputed_value_floats", whole ? BYOC_F32 : dtype, &n);
 
     if (whole)
         fresh = ints ? byi_o_cast(o, byi_o_vector(o, n_ints, ints), dtype)
@@ -329,7 +331,7 @@ static byi_id any_list(struct byi_import *o, const char *stem)
     const char *name = byi_arena_printf(o->scratch, "%s_floats", stem);
 
     if (byi_o_has(o, name))
-        return byi_ml_numbers(o, name, BYOC_F32, &n);
+        return add_numbers(o, name, BYOC_F32, &n);
     name = byi_arena_printf(o->scratch, "%s_int64s", stem);
     if (byi_o_has(o, name)) {
         const int64_t *ints = byi_o_ints(o, name, &n);
@@ -452,9 +454,9 @@ static byi_id linear(struct byi_import *o, uint32_t n)
 {
     const byi_id x = byi_ml_matrix(o, byi_o_in(o, 0), BYOC_F32);
     uint32_t n_weights = 0, n_intercepts = 0;
-    const byi_id flat = byi_ml_numbers(o, "coefficients", BYOC_F32, &n_weights);
+    const byi_id flat = add_numbers(o, "coefficients", BYOC_F32, &n_weights);
     const byi_id intercepts =
-        byi_ml_numbers(o, "intercepts", BYOC_F32, &n_intercepts);
+        add_numbers(o, "intercepts", BYOC_F32, &n_intercepts);
 
     if (n == 0 || n_weights % n || n_weights == 0)
         byi_o_fail(o, BYOC_EPARSE,
@@ -491,7 +493,7 @@ static void convert_linear_classifier(struct byi_import *o)
     const byi_id labels = byi_ml_labels(o, "classlabels_ints", &n_labels);
 
     byi_o_int(o, "multi_class", 0);
-    byi_ml_numbers(o, "intercepts", BYOC_F32, &n);
+    add_numbers(o, "intercepts", BYOC_F32, &n);
     n = n ? n : n_labels;
     if (n_labels != (n == 1 ? 2 : n))
         byi_o_fail(o, BYOC_EPARSE, "found %u labels, expected %u", n_labels,

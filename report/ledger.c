@@ -317,9 +317,9 @@ static const struct byi_type *type_of(const struct byi_module *m,
     return sample ? sample : type;
 }
 
-double byi_node_flops(const struct byi_module *m,
-                      const struct byi_samples *samples, uint32_t func,
-                      byi_id id)
+static double node_flops(const struct byi_module *m,
+                         const struct byi_samples *samples, uint32_t func,
+                         byi_id id)
 {
     const struct byi_node *node = &m->funcs.at[func]->nodes.at[id];
     const struct byi_type *in[16];
@@ -354,7 +354,7 @@ static double body_flops(const struct byi_module *m,
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         if (node->kind == BYI_CALL_OP)
-            flops += byi_node_flops(m, samples, func, id);
+            flops += node_flops(m, samples, func, id);
         else if (is_inner(m, node))
             flops += body_flops(m, samples, node->index);
     }
@@ -370,7 +370,7 @@ double byi_func_flops(const struct byi_module *m,
         const struct byi_node *node = &f->nodes.at[id];
         const struct byi_func *body = composite_at(m, node);
         if (node->kind == BYI_CALL_OP)
-            flops += byi_node_flops(m, samples, func, id);
+            flops += node_flops(m, samples, func, id);
         else if (body || is_inner(m, node))
             flops += body_flops(m, samples, node->index);
     }
@@ -400,7 +400,7 @@ static void read_function(const struct module_reader *r, uint32_t func,
             read_function(r, node->index, place);
         if (node->kind != BYI_CALL_OP)
             continue;
-        double flops = byi_node_flops(r->m, r->samples, func, id);
+        double flops = node_flops(r->m, r->samples, func, id);
         settle(l, node->sources, place, flops);
         l->coverage.flops += flops;
         if (!place->region)

@@ -98,13 +98,10 @@ struct byi_measured {
 void byi_ledger_measured(struct byi_ledger *ledger,
                          const struct byi_measured *measured);
 
-/* Floating-point operations of one call of an operator, and of a function with
- * its composites; a multiply-add counts as two. Symbolic dims have their usual
- * sizes in `samples` (byi_sample_usual), which may be NULL; 0 if a dim is
- * unknown. */
-double byi_node_flops(const struct byi_module *m,
-                      const struct byi_samples *samples, uint32_t func,
-                      byi_id id);
+/* Floating-point operations of a function with its composites; a multiply-add
+ * counts as two. Symbolic dims have their usual sizes in `samples`
+ * (byi_sample_usual), which may be NULL; a call with an unknown dim counts as
+ * 0. */
 double byi_func_flops(const struct byi_module *m,
                       const struct byi_samples *samples, uint32_t func);
 

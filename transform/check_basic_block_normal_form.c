@@ -77,10 +77,10 @@ static enum byoc_status complain(const struct byi_module *m,
     return status;
 }
 
-enum byoc_status byi_check_basic_block(const struct byi_module *m,
-                                       struct byoc_error *err)
+static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
 {
-    struct byi_arena *scratch = byi_arena_new();
+    (void)ctx;
     struct byi_scopes *s = byi_scopes_new(m, scratch);
     struct byi_stray stray;
     enum byoc_status status = BYOC_OK;
@@ -91,16 +91,7 @@ enum byoc_status byi_check_basic_block(const struct byi_module *m,
         if (byi_scopes_stray(s, &stray))
             status = complain(m, &stray, byi_scopes_holder(s, i), err);
     }
-    byi_arena_free(&scratch);
     return status;
-}
-
-static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
-                            struct byi_arena *scratch, struct byoc_error *err)
-{
-    (void)ctx;
-    (void)scratch;
-    return byi_check_basic_block(m, err);
 }
 
 const struct byi_pass byi_pass_check_basic_block_normal_form = {

@@ -117,8 +117,8 @@ static bool find_axes(const struct byi_scaling *s, const struct byi_node *node,
     return x->rank >= 2;
 }
 
-bool byi_scale_weights(const struct byi_scaling *s, byi_id id,
-                       struct byi_weights *w)
+static bool read_weights(const struct byi_scaling *s, byi_id id,
+                         struct byi_weights *w)
 {
     const struct byi_node *node = node_of(s, id);
     size_t row = 0;
@@ -142,7 +142,7 @@ struct byi_room byi_scale_weights_room(struct byi_scaling *s, byi_id id,
                                        bool out)
 {
     struct byi_weights w;
-    if (!byi_scale_weights(s, id, &w))
+    if (!read_weights(s, id, &w))
         return byi_room_none;
     const double most = largest_of(s, node_of(s, id)->args[1]);
     if (!isfinite(most))
@@ -198,8 +198,7 @@ enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
     case BYI_OP_CONCATENATE:
         return BYI_SCALE_CONCATS;
     default:
-        return byi_scale_weights(s, id, &w) ? BYI_SCALE_WEIGHTS
-                                            : BYI_SCALE_BLOCKS;
+        return read_weights(s, id, &w) ? BYI_SCALE_WEIGHTS : BYI_SCALE_BLOCKS;
     }
 }
 
@@ -647,7 +646,7 @@ static byi_id emit_const(struct byi_scaling *s, struct byi_func *fresh,
         type = edit_const(s, &t, node->type, edit, &out);
     else if (!byi_const_alloc(s->m, type, &out))
         type = NULL;
-    if (weights && type && byi_scale_weights(s, id, &w))
+    if (weights && type && read_weights(s, id, &w))
         scale_weights(&w, &out, edit->by,
                       w.rows_are_out == (edit->kind == BYI_EDIT_WEIGHTS_OUT));
     if (!type)

@@ -100,8 +100,6 @@ enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
 
 enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
                                  bool *positive);
-bool byi_scale_weights(const struct byi_scaling *s, byi_id id,
-                       struct byi_weights *w);
 /* The room of the weights, for a scale of the result or of the data. */
 struct byi_room byi_scale_weights_room(struct byi_scaling *s, byi_id id,
                                        bool out);

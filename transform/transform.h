@@ -35,12 +35,4 @@ extern const struct byi_pass byi_pass_inline;
 extern const struct byi_pass byi_pass_lambda_lift;
 extern const struct byi_pass byi_pass_remove_unused_functions;
 
-/* --- check_basic_block_normal_form.c ------------------------------------- */
-
-/* Check that every value is in the lowest scope that contains its readers.
- * BYOC_EINVAL and a sentence about the first one that is not: which value of
- * which function could move into which branch. */
-enum byoc_status byi_check_basic_block(const struct byi_module *m,
-                                       struct byoc_error *err);
-
 #endif

@@ -23,7 +23,7 @@ static bool counts(enum byi_node_kind kind)
            kind == BYI_GET || kind == BYI_IF;
 }
 
-uint64_t byi_module_nodes(const struct byi_module *m)
+static uint64_t count_nodes(const struct byi_module *m)
 {
     uint64_t n = 0;
 
@@ -37,7 +37,7 @@ uint64_t byi_module_nodes(const struct byi_module *m)
 
 uint64_t byoc_module_nodes(const struct byoc_module *module)
 {
-    return byi_module_nodes(module_of(module));
+    return count_nodes(module_of(module));
 }
 
 char *byoc_module_text(const struct byoc_module *module)

@@ -493,9 +493,6 @@ struct byi_dump {
 };
 struct byoc_instrument byi_dump_instrument(struct byi_dump *dump);
 
-/* What byoc_module_nodes counts. */
-uint64_t byi_module_nodes(const struct byi_module *m);
-
 /* --- tables ------------------------------------------------------------- */
 
 /* Where to look in a table of open addressing, of mask + 1 slots, for keys that

@@ -88,7 +88,6 @@ enum byoc_status byi_parse_body(struct byi_parser *p, uint32_t func,
 /* --- parse_names.c ------------------------------------------------------ */
 
 /* The index of a name in p->names. */
-uint32_t byi_parse_intern(struct byi_parser *p, const char *text);
 uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok);
 void byi_parse_bind(struct byi_parser *p, uint32_t name, byi_id value);
 /* What `tok` (%name) stands for in the innermost function; it captures what

@@ -35,7 +35,7 @@ static void pair_add(struct byi_ppairs *t, uint64_t a, uint64_t b,
     BYI_PUSH(&t->all, ((struct byi_ppair){a, b, value}));
 }
 
-uint32_t byi_parse_intern(struct byi_parser *p, const char *text)
+static uint32_t intern(struct byi_parser *p, const char *text)
 {
     const uint64_t hash = byi_hash(0, text, strlen(text));
 
@@ -89,10 +89,10 @@ uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
     if (number != UINT32_MAX)
         return name_of_number(p, number);
     if (tok->quoted || tok->n >= sizeof few - 1)
-        return byi_parse_intern(p, byi_lex_text(p->scratch, tok));
+        return intern(p, byi_lex_text(p->scratch, tok));
     memcpy(few + mark, tok->at, tok->n);
     few[mark + tok->n] = '\0';
-    return byi_parse_intern(p, few);
+    return intern(p, few);
 }
 
 /* --- scopes ------------------------------------------------------------- */
@@ -131,8 +131,7 @@ enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
     if (self != BYI_NO_ID)
         byi_parse_bind(p, self, BYI_NO_ID);
     for (uint32_t i = 0; i < f->params.n; i++)
-        byi_parse_bind(p, byi_parse_intern(p, f->param_names.at[i]),
-                       f->params.at[i]);
+        byi_parse_bind(p, intern(p, f->param_names.at[i]), f->params.at[i]);
     return BYOC_OK;
 }
 
