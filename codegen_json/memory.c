@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory.c: where temporaries live: how long each does, and core/base/place.c
- * has its place. Values whose size varies are no business of this file.
+/* memory.c: plans the memory of temporaries: computes when each one is live,
+ * and lets byi_place (core/base/place.c) choose its offset. Skips temporaries
+ * whose size varies.
  */
 #include "plan.h"
 

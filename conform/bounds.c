@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bounds.c: how close is close enough: the sum, over the operators of a
- * composite, of what each may be off (core/ops/ops.def), in units of the
- * precision of its type, relative to the largest of the results.
+/* bounds.c: the error bound of a composite: the sum of the bounds of its
+ * operators (core/ops/ops.def), each in units of the epsilon of its element
+ * type, relative to the largest element of the results.
  */
 #include "kit.h"
 

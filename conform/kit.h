@@ -246,15 +246,15 @@ struct byi_precision {
 };
 struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
                                       enum byoc_dtype dtype);
-/* Move the numbers of a call by what the operator may be off: a byi_shake_fn,
- * with a struct byi_shaking. */
+/* Perturb the numbers of a call within the operator's error bound: a
+ * byi_shake_fn, with a struct byi_shaking. */
 struct byi_shaking {
     uint64_t state; /* of a random sequence */
-    bool mirrored;  /* up where that sequence says down */
-    bool zeros;     /* what may as well be zero, is, of either sign: a denormal,
-                       a difference                                          */
-    bool partly;    /* by some part of what it may be off, not by all of it */
-    bool undefined; /* NaN became an integer, which each may choose */
+    bool mirrored;  /* each step in the opposite direction */
+    bool zeros;     /* numbers within the bound of zero become 0 or -0 */
+    bool partly;    /* by a random part of the bound, not by all of it */
+    bool undefined; /* out: the result may differ between implementations, for
+                       example NaN cast to an integer */
 };
 bool byi_shaking_up(struct byi_shaking *shaking);
 void byi_kit_shake(void *shaking, const struct byi_func *f,

@@ -3,8 +3,8 @@
  * oneDNN's plug-in: the pattern rows, and the operators that can be post-ops,
  * from which both the rows' text and the runtime's tables are made.
  */
-#ifndef BYI_PATTERNS_DNNL_H
-#define BYI_PATTERNS_DNNL_H
+#ifndef BYI_DNNL_PATTERNS_H
+#define BYI_DNNL_PATTERNS_H
 
 #include <byoc/backend.h>
 

@@ -41,9 +41,9 @@ enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
 /* A struct with a struct_size, as this build knows it. */
 struct byi_params_size {
     const char *name;
-    uint32_t bytes; /* of all of it                             */
-    uint32_t first; /* of what it had when struct_size was new  */
-    uint32_t place; /* of struct_size                           */
+    uint32_t bytes; /* the size of the whole struct                */
+    uint32_t first; /* its size before struct_size was introduced  */
+    uint32_t place; /* the offset of struct_size                   */
 };
 /* `last`: the last member that the struct had at first. */
 #define BYI_PARAMS_SIZE(type, last)                                            \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c: reading JSON (RFC 8259) through cJSON. The readers check
- * kind and range and name the path of what does not fit. cJSON keeps numbers
- * as doubles, so integers are exact up to 2^53 and larger ones refused; its
- * arrays are linked lists, so they are walked, never indexed.
+/* json.c: reads JSON (RFC 8259) through cJSON. The readers check kind and
+ * range, and their errors name the path of the offending value. cJSON keeps
+ * numbers as doubles, so integers are exact up to 2^53 and larger ones are
+ * refused; its arrays are linked lists, so they are walked, never indexed.
  */
 #include "guard.h"
 
@@ -145,8 +145,8 @@ struct byi_json byi_json_root(const struct cJSON *root)
     return (struct byi_json){.at = root};
 }
 
-/* `path` of what lies below `base`; keys come from outside, so what is no
- * printable ASCII becomes '?'. A path that is too long ends in "...". */
+/* Set `path` to the path of `key` below `base`. Keys are untrusted: bytes that
+ * are not printable ASCII become '?'. A path that is too long ends in "...". */
 static void join_path(char path[160], const char *base, const char *key)
 {
     char joined[320];

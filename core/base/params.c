@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* params.c: structs of callers that were compiled against another version of
- * the headers: struct_size says how much of the struct they have.
+ * the headers: struct_size says which part of the struct they have.
  */
 #include "base.h"
 

@@ -2,8 +2,8 @@
 /* ir.h: the compiler's view: modules, functions, nodes, their text
  * form, the verifier and the pass manager.
  */
-#ifndef BYI_CORE_H
-#define BYI_CORE_H
+#ifndef BYI_IR_H
+#define BYI_IR_H
 
 #include <byoc/pass.h>
 
@@ -87,8 +87,9 @@ struct byi_func {
                                            it holds none               */
     bool dead;                          /* removed from the module */
     BYI_VEC(const char *) result_names; /* outputs of the model, or empty */
-    const struct byi_type *type;        /* declared, while there is no result
-                                           yet: byi_func_type */
+    const struct byi_type *type;        /* the declared type, until the
+                                           function has a result:
+                                           byi_func_type */
     const struct byi_func *origin;      /* what byi_func_like was given */
 };
 

@@ -134,7 +134,8 @@ struct byi_op {
     enum byi_op_kind kind;
     enum byi_op_cost cost;
     enum byi_op_layout layout;
-    uint32_t types;   /* of operand 0, a bit for each dtype; 0: any */
+    uint32_t types;   /* of operand 0, a bit for each dtype; 0: the rule
+                         checks them */
     uint32_t values;  /* operands whose value the rule reads, as bits */
     uint32_t traits;  /* enum byi_op_trait */
     uint16_t ulps[2]; /* bound of the error: of 32 and 64 bits, of 16 */
@@ -196,8 +197,8 @@ struct byi_recurrent {
     bool usual; /* the functions are those of the empty list */
 };
 
-/* Read the attributes of such an operator. Errors: BYOC_ETYPE, with the
- * attribute, what it is and what it may be. */
+/* Read the attributes of one of these operators. Errors: BYOC_ETYPE, with the
+ * attribute, its value and the allowed values. */
 enum byoc_status byi_recurrent_read(const struct byi_op *op,
                                     const struct byi_attrs *attrs,
                                     struct byi_recurrent *r,
@@ -219,8 +220,9 @@ struct byi_infer {
                                               operators on lists         */
     const struct byi_tensor *const *value; /* value[i]: NULL if unknown  */
     int64_t (*fresh)(void *ctx);           /* a new symbol, as a dim; NULL:
-                                              always the first one, for who
-                                              only asks whether there is one */
+                                              always the first one, for callers
+                                              that only ask whether a dim is
+                                              unknown */
     void *fresh_ctx;
     struct byoc_error *err;
 };

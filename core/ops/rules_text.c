@@ -5,7 +5,7 @@
 #include <locale.h>
 #include <string.h>
 
-/* Strings of x that are no stop words; at least 1. */
+/* The number of strings that are left without stop words; at least 1. */
 static int64_t count_kept(const struct byi_infer *t, const struct byi_tensor *x)
 {
     const struct byi_attr *stop = byi_attr_find(t->attrs, "stopwords");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dyn_test.c: operators with an operand for what is an attribute otherwise:
- * each gives what its other form gives, and says what is wrong with a value.
+/* dyn_test.c: operators with an operand in place of an attribute: each gives
+ * the result of the form with the attribute, and refuses invalid values.
  */
 #include "trial.h"
 
