@@ -130,7 +130,8 @@ struct byi_model_options {
     const char *const *passes; /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes, max_regions;
     int opt_level;
-    bool native, forbid_ref, require_vendors, time_passes, verify, verbose;
+    bool native, forbid_ref, keep_nan, require_vendors, time_passes, verify,
+        verbose;
     const struct byi_verb *verb;
     bool twins; /* compile for vendors, run their native twins */
     double min_region_flops;
@@ -202,6 +203,12 @@ struct byi_model_options {
          &(o).only, "NAME|OP", "keep every other node native"},                  \
         {"forbid-ref",    0,    BYI_OPTION_FLAG,                                 \
          &(o).forbid_ref, NULL, "refuse backends' reference implementations"},   \
+        {"keep-nan",                                                             \
+         0,                                                                      \
+         BYI_OPTION_FLAG,                                                        \
+         &(o).keep_nan,                                                          \
+         NULL,                                                                   \
+         "keep operators native that may lose NaN elsewhere"},                   \
         {"min-region-nodes",                                                     \
          0,                                                                      \
          BYI_OPTION_COUNT,                                                       \

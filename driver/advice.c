@@ -107,6 +107,8 @@ static struct byoc_compile_params changed(struct advisor *a,
         p.backends = NULL;
     if (leaves_out(t, "--forbid-ref"))
         p.forbid_reference = 0;
+    if (leaves_out(t, "--keep-nan"))
+        p.keep_nan = 0;
     if (leaves_out(t, "--min-region-nodes"))
         p.min_region_nodes = 0;
     if (leaves_out(t, "--min-region-flops"))
@@ -190,6 +192,7 @@ static void try_limits(struct advisor *a)
         {"--only", p->only && *p->only},
         {"--disable-pass", p->disable && *p->disable},
         {"--forbid-ref", p->forbid_reference != 0},
+        {"--keep-nan", p->keep_nan != 0},
         {"--min-region-nodes", p->min_region_nodes != 0},
         {"--min-region-flops", p->min_region_flops > 0},
         {"--max-regions", p->max_regions != 0},

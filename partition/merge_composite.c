@@ -241,6 +241,9 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
         *reason = BYI_REASON_EXCLUDED;
         if (is_named(g, vendors->exclude, node))
             return "named by --exclude";
+        if (vendors->keep_nan && node->kind == BYI_CALL_OP &&
+            byi_op_has(node->op, BYI_TRAIT_MASKS))
+            return "it may give a number for NaN, which --keep-nan forbids";
         *reason = BYI_REASON_NOT_NAMED;
         if (vendors->only && *vendors->only && node->kind == BYI_CALL_OP &&
             !is_named(g, vendors->only, node))

@@ -70,6 +70,7 @@ struct byi_vendors {
     uint32_t n;
     struct byi_vendor *at;
     bool forbid_ref; /* refuse reference implementations */
+    bool keep_nan;   /* refuse operators that may mask NaN */
     struct byi_limits limits;
     const char *const *exclude; /* node names or operators, NULL-ended */
     const char *const *only;    /* the same; empty or NULL: all */

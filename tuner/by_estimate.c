@@ -75,6 +75,7 @@ static double bid(struct estimator *e, const struct byi_unit *unit,
     struct byi_vendors only = {.n = 1,
                                .at = vendor,
                                .forbid_ref = e->vendors->forbid_ref,
+                               .keep_nan = e->vendors->keep_nan,
                                .cache = e->vendors->cache};
     const struct byi_piece piece = {unit->func, unit->n, unit->at};
     struct byi_module *alone = byi_module_new();

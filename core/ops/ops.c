@@ -30,6 +30,7 @@ enum { N_ATTRS_none = 0 };
 #define FOLDS BYI_TRAIT_FOLDS
 #define JUMPS BYI_TRAIT_JUMPS
 #define WIDENS BYI_TRAIT_WIDENS
+#define MASKS BYI_TRAIT_MASKS
 #define EXACT                                                                  \
     {                                                                          \
         0, 0                                                                   \

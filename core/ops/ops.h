@@ -110,7 +110,8 @@ enum byi_op_trait {
     BYI_TRAIT_LIST = 8,
     BYI_TRAIT_FOLDS = 16,
     BYI_TRAIT_JUMPS = 32,
-    BYI_TRAIT_WIDENS = 64
+    BYI_TRAIT_WIDENS = 64,
+    BYI_TRAIT_MASKS = 128
 };
 
 /* An attribute's declaration; `fallback` is text in the notation of the text

@@ -131,7 +131,8 @@ struct byoc_compile_params {
     const char *function;    /* the function of a text that the model
                                 starts with; NULL: main                */
     enum byoc_partition partition_by;
-    uint32_t reserved2;     /* 0 */
+    uint32_t keep_nan;      /* not 0: vendors run no operator that may give a
+                               number for NaN, such as relu          */
     const char *cost_table; /* where measured times are kept; NULL:
                                costs.json in $BYOC_CACHE_DIR, else in
                                byoc/ of $XDG_CACHE_HOME, of ~/.cache   */

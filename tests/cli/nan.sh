@@ -1,7 +1,7 @@
 #!/bin/sh
 # nan.sh BYOC: what docs/dnnl.md says of NaN, held against what runs: each
-# operator that its table has loses one and keeps it where it is excluded; each
-# other that oneDNN takes keeps it.
+# operator that its table has loses one, and keeps it where it is excluded and
+# with --keep-nan; each other that oneDNN takes keeps it.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: nan.sh BYOC" >&2; exit 2; }
 byoc=$1
@@ -41,9 +41,25 @@ while read -r op call; do
     masks "$call" || wrong "$op keeps NaN, and docs/dnnl.md says that it does not"
     # with a constant, maximum and minimum become clip
     masks "$call" --exclude "$op" --exclude clip && wrong "$op loses NaN on native kernels"
+    masks "$call" --keep-nan && wrong "$op loses NaN with --keep-nan"
+    masks "$call" --keep-nan --partition-by estimated &&
+        wrong "$op loses NaN with --keep-nan and --partition-by"
 done <<'END'
 nn.relu nn.relu(%n)
+nn.relu nn.relu(nn.avg_pool2d(%n, pool_size=[2, 2], strides=[1, 1]))
+nn.relu nn.relu(nn.conv2d(%n, random[(4, 4, 3, 3), float32, seed=1]))
+nn.relu nn.relu(nn.dense(reshape(%n, [32, 4]), random[(4, 4), float32, seed=1]))
 nn.leaky_relu nn.leaky_relu(%n, alpha=0.1)
+nn.prelu nn.prelu(%n, 0.25f)
+nn.conv2d nn.conv2d(%n, random[(4, 4, 3, 3), float32, seed=1])
+nn.conv2d_transpose nn.conv2d_transpose(%n, random[(4, 4, 3, 3), float32, seed=1])
+nn.dense nn.dense(reshape(%n, [32, 4]), random[(4, 4), float32, seed=1])
+image.resize image.resize(%n, [2, 4, 8, 8], mode="linear", coordinate_transformation_mode="half_pixel")
+nn.instance_norm nn.instance_norm(reshape(%n, [1, 8, 4, 4]), random[(8), float32, seed=1], random[(8), float32, seed=2])
+nn.lstm nn.lstm(reshape(%n, [8, 4, 4]), random[(1, 8, 4), float32, seed=1], random[(1, 8, 2), float32, seed=2])
+nn.gru nn.gru(reshape(%n, [8, 4, 4]), random[(1, 6, 4), float32, seed=1], random[(1, 6, 2), float32, seed=2])
+nn.gru nn.gru(reshape(%n, [8, 4, 4]), random[(1, 6, 4), float32, seed=1], random[(1, 6, 2), float32, seed=2], linear_before_reset=true)
+nn.rnn nn.rnn(reshape(%n, [8, 4, 4]), random[(1, 2, 4), float32, seed=1], random[(1, 2, 2), float32, seed=2], activations=["nn.relu"])
 nn.elu nn.elu(%n, alpha=1.0)
 nn.selu nn.selu(%n)
 clip clip(%n, a_min=-1.0, a_max=1.0)
