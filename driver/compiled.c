@@ -120,7 +120,8 @@ static bool fits_tried(const struct byoc_compiled *c,
                                   : p->plugins == c->tried_plugins;
     return c->tried && same_plugins && p->threads == c->tried_threads &&
            !p->native_only && !p->allocate && !p->memory_bytes &&
-           p->runners <= 1;
+           p->runners <= 1 && !p->parallel_for && !p->wait &&
+           !p->cache_shapes && !p->cache_bytes;
 }
 
 enum byoc_status byoc_compiled_load(struct byoc_compiled *c,

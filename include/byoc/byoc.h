@@ -181,9 +181,10 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_write(
 
 /* Load the model from memory, without writing an artifact. `compiled` must
  * outlive the model. Compiling has loaded it once already, to see that it
- * loads: the first call with the same threads and plug-ins, and without
- * native_only and log, gets that one. Errors: as byoc_model_load, and
- * BYOC_EINVAL as above. */
+ * loads: the first call gets that model when its params set nothing but log,
+ * log_line, log_ctx, log_severity, require_vendors, verify, and the compile's
+ * own threads and plug-ins. Errors: as byoc_model_load, and BYOC_EINVAL as
+ * above. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_load(
     struct byoc_compiled *compiled, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);

@@ -18,6 +18,8 @@
 
 #include <byoc/byoc.h>
 
+#include "driver/compiled.h"
+
 /* Two outputs that share their first step, and one that is an input. */
 static const char fork_of_two[] =
     "def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(2, 3), float32]) {\n"
@@ -561,6 +563,75 @@ static void test_memory_for_nothing(void **state)
     end(&t);
 }
 
+/* --- the model that compiling has loaded ------------------------------------
+ */
+
+static void in_order(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
+                     void *arg)
+{
+    (void)ctx;
+    for (uint32_t i = 0; i < n; i++)
+        fn(arg, i);
+}
+
+static void log_nothing(void *ctx, enum byoc_severity severity,
+                        const char *line)
+{
+    (void)ctx, (void)severity, (void)line;
+}
+
+/* The first call gets it, unless its params ask for something else. */
+static void test_tried(void **state)
+{
+    (void)state;
+    static const char *const backends[] = {"abi", NULL};
+    static const char plugin[] = PLUGIN_DIR "/abi_this.so";
+    const struct byoc_compile_params compile = {.struct_size = sizeof compile,
+                                                .plugins = plugin,
+                                                .backends = backends,
+                                                .threads = 1};
+    const struct byoc_load_params same = {.struct_size = sizeof same,
+                                          .plugins = plugin,
+                                          .threads = 1,
+                                          .log = log_nothing,
+                                          .log_severity = BYOC_ERROR,
+                                          .require_vendors = 1,
+                                          .verify = 1};
+    uint64_t held = 0;
+    struct byoc_load_params others[] = {same, same, same, same, same,
+                                        same, same, same, same, same};
+    enum { N_OTHERS = sizeof others / sizeof *others };
+    others[0].native_only = 1;
+    others[1].threads = 2;
+    others[2].plugins = PLUGIN_DIR "/abi_newer.so";
+    others[3].wait = BYOC_WAIT_SLEEP;
+    others[4].cache_shapes = 1;
+    others[5].cache_bytes = 1;
+    others[6].parallel_for = in_order;
+    others[7].runners = 2;
+    others[8].memory_bytes = 1 << 30;
+    others[9].allocate = take;
+    others[9].release = give;
+    others[9].allocate_ctx = &held;
+    struct byoc_compiled *c = NULL;
+    struct byoc_model *model = NULL;
+    assert_int_equal(byoc_compile(TEST_DIR "/abi/relu.ir", &compile, &c, &err),
+                     BYOC_OK);
+    const struct byoc_model *const tried = c->tried;
+    assert_non_null(tried);
+    for (int i = 0; i < N_OTHERS; i++) {
+        if (byoc_compiled_load(c, &others[i], &model, &err) != BYOC_OK)
+            fail_msg("%s", err.text);
+        assert_ptr_not_equal(model, tried);
+        byoc_model_free(&model);
+    }
+    assert_int_equal(byoc_compiled_load(c, &same, &model, &err), BYOC_OK);
+    assert_ptr_equal(model, tried);
+    assert_null(c->tried);
+    byoc_model_free(&model);
+    byoc_compiled_free(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -574,6 +645,7 @@ int main(void)
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_memory_for_nothing),
+        cmocka_unit_test(test_tried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
