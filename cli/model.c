@@ -203,14 +203,16 @@ enum byoc_status byi_open_model(const char *path,
                                 struct byi_open_model *open,
                                 struct byoc_error *err)
 {
-    const struct byoc_load_params load = {.struct_size = sizeof load,
-                                          .threads = o->threads,
-                                          .plugins = o->plugins,
-                                          .native_only = o->native || o->twins,
-                                          .require_vendors = o->require_vendors,
-                                          .verify = o->verify,
-                                          .log = log_line,
-                                          .log_ctx = open};
+    const struct byoc_load_params load = {
+        .struct_size = sizeof load,
+        .threads = o->threads,
+        .plugins = o->plugins,
+        .native_only = o->native || o->twins,
+        .require_vendors = o->require_vendors,
+        .verify = o->verify,
+        .log = log_line,
+        .log_ctx = open,
+        .log_severity = o->verbose ? BYOC_DEBUG : BYOC_WARNING};
     *open = (struct byi_open_model){.verbose = o->verbose};
     enum byoc_status status;
     if (byi_is_artifact(path)) {

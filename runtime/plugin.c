@@ -94,7 +94,7 @@ static void fail_free(struct byoc_fail *fail)
 static void host_log(void *ctx, const char *line)
 {
     const struct byi_plugin *plugin = ctx;
-    byi_log_line(&plugin->log, BYOC_INFO, line);
+    byi_log_line(&plugin->log, BYOC_DEBUG, line);
 }
 
 /* Whether the calling thread is in a backend's run(), which has the threads of

@@ -277,8 +277,45 @@ static void test_native_only(void **state)
 
 static void keep_line(void *ctx, enum byoc_severity severity, const char *line)
 {
-    assert_in_range(severity, BYOC_DEBUG, BYOC_WARNING);
+    assert_in_range(severity, BYOC_INFO, BYOC_WARNING);
     snprintf(ctx, 1024, "%s", line);
+}
+
+struct logged {
+    enum byoc_severity severity;
+    char line[64];
+};
+
+static void keep_severity(void *ctx, enum byoc_severity severity,
+                          const char *line)
+{
+    struct logged *logged = ctx;
+    logged->severity = severity;
+    snprintf(logged->line, sizeof logged->line, "%s", line);
+}
+
+/* What a backend logs is for those who debug it. */
+static void test_backend_log(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct logged logged = {0};
+    struct byoc_load_params params = {.struct_size = sizeof params,
+                                      .plugins = PLUGIN_DIR,
+                                      .log = keep_severity,
+                                      .log_ctx = &logged};
+    for (int debug = 0; debug <= 1; debug++) {
+        params.log_severity = debug ? BYOC_DEBUG : (enum byoc_severity)0;
+        struct byoc_model *model = open_model(&x, two_regions, &params);
+        const struct byoc_host *host = &model->own.regions[0].plugin->host;
+        assert_int_equal(logged.severity, BYOC_INFO);
+        logged = (struct logged){0};
+        host->log(host->ctx, "a line");
+        assert_int_equal(logged.severity, debug ? BYOC_DEBUG : 0);
+        assert_string_equal(logged.line, debug ? "a line" : "");
+        byoc_model_free(&model);
+        fixture_close(&x);
+    }
 }
 
 /* A vendor that is not there: the twin runs, and says so. */
@@ -420,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_native_only),
+        cmocka_unit_test(test_backend_log),
         cmocka_unit_test(test_missing_vendor),
         cmocka_unit_test(test_load_fails),
         cmocka_unit_test(test_trace),
