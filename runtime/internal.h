@@ -207,14 +207,15 @@ enum { BYI_SUM_BYTES = 8 + 64 };
 
 /* --- library.c: the one file that owns dlopen ---------------------------- */
 
-/* May the file be opened? Errors: BYOC_EIO (not found, not readable),
- * BYOC_EPARSE (not a shared library), BYOC_EINVAL (not absolute, or writable by
- * everybody). */
-enum byoc_status byi_library_check(const char *path, struct byoc_error *err);
+/* May the file be opened? Messages call it `name`. Errors: BYOC_EIO (not found,
+ * not readable), BYOC_EPARSE (not a shared library), BYOC_EINVAL (not absolute,
+ * or writable by everybody). */
+enum byoc_status byi_library_check(const char *path, const char *name,
+                                   struct byoc_error *err);
 /* dlopen with RTLD_NOW | RTLD_LOCAL. Errors: as above, and BYOC_EBACKEND (the
  * loader's words). */
-enum byoc_status byi_library_open(const char *path, void **handle,
-                                  struct byoc_error *err);
+enum byoc_status byi_library_open(const char *path, const char *name,
+                                  void **handle, struct byoc_error *err);
 void *byi_library_symbol(void *handle, const char *name); /* NULL: none */
 void byi_library_close(void *handle);                     /* NULL is fine */
 /* Open `path` for good and look a symbol up. Errors: as byi_library_open, and
@@ -228,7 +229,8 @@ struct byi_memory_library {
     void *handle; /* NULL: not open */
     int fd;       /* of its file; -1: the library has a path of its own */
 };
-/* A file without a name, readable by this user only. Errors: BYOC_ENOMEM. */
+/* A file without a name, readable by this user only. Errors: BYOC_ENOMEM,
+ * BYOC_EIO. */
 enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
                                  struct byoc_error *err);
 BYOC_API enum byoc_status byoc_internal_library_map(

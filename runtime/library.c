@@ -15,41 +15,42 @@
 
 /* Whether the file starts as an ELF file does; what dlerror says of others is
  * not helpful. */
-enum byoc_status byi_library_check(const char *path, struct byoc_error *err)
+enum byoc_status byi_library_check(const char *path, const char *name,
+                                   struct byoc_error *err)
 {
     if (path[0] != '/')
         return byi_fail(err, BYOC_EINVAL,
                         "%s: a relative path; libraries are loaded by "
                         "absolute path only",
-                        path);
+                        name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return byi_fail(err, BYOC_EIO, "%s: %s", path, strerror(errno));
+        return byi_fail(err, BYOC_EIO, "%s: %s", name, strerror(errno));
     struct stat st;
     char magic[4] = "";
     bool read_it = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
                    read(fd, magic, sizeof magic) == sizeof magic;
     close(fd);
     if (!read_it || memcmp(magic, "\177ELF", sizeof magic) != 0)
-        return byi_fail(err, BYOC_EPARSE, "%s: not a shared library", path);
+        return byi_fail(err, BYOC_EPARSE, "%s: not a shared library", name);
     if (st.st_mode & S_IWOTH)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: everybody may write to it, so it is not loaded; "
                         "try chmod o-w",
-                        path);
+                        name);
     return BYOC_OK;
 }
 
-enum byoc_status byi_library_open(const char *path, void **handle,
-                                  struct byoc_error *err)
+enum byoc_status byi_library_open(const char *path, const char *name,
+                                  void **handle, struct byoc_error *err)
 {
     *handle = NULL;
-    BYI_TRY(byi_library_check(path, err));
+    BYI_TRY(byi_library_check(path, name, err));
     *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (*handle)
         return BYOC_OK;
     const char *why = dlerror();
-    return byi_fail(err, BYOC_EBACKEND, "%s: the loader says: %s", path,
+    return byi_fail(err, BYOC_EBACKEND, "%s: the loader says: %s", name,
                     why ? why : "nothing");
 }
 
@@ -64,7 +65,7 @@ enum byoc_status byoc_internal_library_find(const char *path, const char *name,
                                             struct byoc_error *err)
 {
     void *handle;
-    BYI_TRY(byi_library_open(path, &handle, err));
+    BYI_TRY(byi_library_open(path, path, &handle, err));
     *symbol = byi_library_symbol(handle, name);
     if (*symbol)
         return BYOC_OK;
@@ -103,9 +104,9 @@ enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
     const int why = errno;
     if (*fd >= 0)
         close(*fd);
-    return byi_fail(err, BYOC_ENOMEM,
-                    "no memory for a library of %zu bytes: %s", n,
-                    strerror(why));
+    return byi_fail(
+        err, why == ENOMEM || why == ENOSPC ? BYOC_ENOMEM : BYOC_EIO,
+        "cannot put a library of %zu bytes into memory: %s", n, strerror(why));
 }
 
 /* The loader knows libraries by their paths: the descriptor stays open as long

@@ -48,7 +48,7 @@ static enum byoc_status map_artifact(const struct model_file *file,
     enum byoc_status status = byi_manifest_read(
         a->image.manifest, a->image.manifest_bytes, arena, &facts, err);
     if (status == BYOC_OK)
-        status = byi_library_open(file->path, library, err);
+        status = byi_library_open(file->path, file->name, library, err);
     const struct byi_descriptor *d =
         status == BYOC_OK ? byi_library_symbol(*library, facts.symbol) : NULL;
     if (status == BYOC_OK && (!d || memcmp(d, a->descriptor, sizeof *d) != 0))
@@ -200,7 +200,8 @@ enum byoc_status byoc_model_load_fd(int fd,
     snprintf(name, sizeof name, "file descriptor %d", fd);
     const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (own < 0)
-        return byi_fail(err, BYOC_EINVAL, "%s: %s", name, strerror(errno));
+        return byi_fail(err, errno == EBADF ? BYOC_EINVAL : BYOC_EIO, "%s: %s",
+                        name, strerror(errno));
     if (fstat(own, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(own);
         return byi_fail(err, BYOC_EINVAL, "%s: expected a regular file", name);

@@ -351,11 +351,11 @@ static enum byoc_status open_library(const char *path, struct byi_library **out,
     lib->self.path = copy;
     lib->self.library = lib;
     lib->self.threads = 1;
-    enum byoc_status status = byi_library_check(path, err);
+    enum byoc_status status = byi_library_check(path, path, err);
     if (status == BYOC_OK)
         status = byi_plugin_agree(path, &lib->abi, err);
     if (status == BYOC_OK)
-        status = byi_library_open(path, &lib->handle, err);
+        status = byi_library_open(path, path, &lib->handle, err);
     if (status == BYOC_OK) {
         byoc_internal_host_init(&lib->self, lib->abi);
         status = query(lib, err);

@@ -6,7 +6,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -198,6 +200,59 @@ static void test_not_ours(void **state)
     assert_non_null(strstr(err.text, ".byoc."));
 }
 
+/* Messages name the descriptor, and not the path that the loader is given. */
+static void test_descriptor(void **state)
+{
+    struct folder *f = *state;
+    struct byoc_error err;
+    struct byoc_model *model = NULL;
+    char name[40];
+    write_model(f, f->model);
+    const int fd = open(f->model, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    if (byoc_model_load_fd(fd, NULL, &model, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    byoc_model_free(&model);
+    assert_int_equal(fchmod(fd, 0606), 0);
+    assert_int_equal(byoc_model_load_fd(fd, NULL, &model, &err), BYOC_EINVAL);
+    snprintf(name, sizeof name, "file descriptor %d: everybody", fd);
+    assert_int_equal(strncmp(err.text, name, strlen(name)), 0);
+    close(fd);
+    assert_int_equal(byoc_model_load_fd(fd, NULL, &model, &err), BYOC_EINVAL);
+    const int folder = open(f->path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(byoc_model_load_fd(folder, NULL, &model, &err),
+                     BYOC_EINVAL);
+    assert_non_null(strstr(err.text, "regular file"));
+    close(folder);
+    assert_null(model);
+}
+
+static void test_no_descriptors_left(void **state)
+{
+    struct folder *f = *state;
+    struct byoc_error err;
+    struct byoc_model *model = NULL;
+    struct rlimit before;
+    size_t n;
+    write_model(f, f->model);
+    void *data = read_file(f->model, &n);
+    const int fd = open(f->model, O_RDONLY | O_CLOEXEC), next = dup(fd);
+    assert_true(fd >= 0 && next > 3);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit few = {(rlim_t)next, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    assert_int_equal(byoc_model_load_fd(fd, NULL, &model, &err), BYOC_EIO);
+    assert_int_equal(byoc_model_load_memory(data, n, NULL, &model, &err),
+                     BYOC_EIO);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    if (byoc_model_load_memory(data, n, NULL, &model, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    byoc_model_free(&model);
+    close(fd);
+    free(data);
+}
+
 static void test_cannot_write(void **state)
 {
     struct folder *f = *state;
@@ -239,9 +294,11 @@ int main(void)
 #define TEST(name)                                                             \
     cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
-        TEST(test_load_and_run), TEST(test_verify),     TEST(test_same_bytes),
-        TEST(test_truncated),    TEST(test_flipped),    TEST(test_not_ours),
+        TEST(test_load_and_run), TEST(test_verify),
+        TEST(test_same_bytes),   TEST(test_truncated),
+        TEST(test_flipped),      TEST(test_not_ours),
         TEST(test_cannot_write), TEST(test_other_plan),
+        TEST(test_descriptor),   TEST(test_no_descriptors_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
