@@ -266,6 +266,7 @@ enum byoc_status byoc_conform(const char *plugin,
     *text = NULL;
     BYI_TRY(byi_params_read(
         &all, BYI_PARAMS_SIZE(byoc_conform_params, progress_ctx), params, err));
+    BYI_TRY(byi_reserved_check(all.reserved, err));
     params = &all;
     if (plugin[0] != '/')
         return byi_fail(err, BYOC_EINVAL,

@@ -690,6 +690,7 @@ enum byoc_status byoc_run_request(struct byoc_state *state,
     struct byoc_request request;
     BYI_TRY(byi_params_read(&request, BYI_PARAMS_SIZE(byoc_request, tag), given,
                             err));
+    BYI_TRY(byi_reserved_check(request.reserved, err));
     const struct ends e = {
         .request = &request, .in_at = state->in_at, .out_at = state->out_at};
     BYI_TRY(byi_request_place(state, &request, err));

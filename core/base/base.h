@@ -58,6 +58,8 @@ struct byi_params_size {
  * size that never was, a member set that this build does not know). */
 enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
                                  const void *given, struct byoc_error *err);
+/* BYOC_EINVAL where a member that is reserved is not 0. */
+enum byoc_status byi_reserved_check(uint32_t value, struct byoc_error *err);
 /* BYOC_EINVAL where a value is none of an enum's. */
 enum byoc_status byi_enum_check(const char *what, uint32_t value, uint32_t last,
                                 struct byoc_error *err);

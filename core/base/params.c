@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { MOST_BYTES = 4096 }; /* more was never initialised */
+
 enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
                                  const void *given, struct byoc_error *err)
 {
@@ -23,6 +25,11 @@ enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
                         "%s: struct_size is %u, expected at least %u; set it "
                         "to the sizeof of the struct",
                         at->name, size, at->first);
+    if (size > MOST_BYTES)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: struct_size is %u, expected at most %d; set the "
+                        "struct to zero, then struct_size to its sizeof",
+                        at->name, size, MOST_BYTES);
     for (uint32_t i = at->bytes; i < size; i++)
         if (((const char *)given)[i])
             return byi_fail(err, BYOC_EINVAL,
@@ -32,6 +39,13 @@ enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
     memcpy(params, given, size < at->bytes ? size : at->bytes);
     memcpy((char *)params + at->place, &at->bytes, sizeof at->bytes);
     return BYOC_OK;
+}
+
+enum byoc_status byi_reserved_check(uint32_t value, struct byoc_error *err)
+{
+    if (value == 0)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL, "reserved: found %u, expected 0", value);
 }
 
 enum byoc_status byi_enum_check(const char *what, uint32_t value, uint32_t last,

@@ -58,6 +58,16 @@ static void test_sizes_that_never_were(void **state)
                         "it to the sizeof of the struct");
 }
 
+/* A struct that was never set to zero. */
+static void test_sizes_of_garbage(void **state)
+{
+    (void)state;
+    struct sample from = {.struct_size = 0xbebebebe}, to;
+    struct byoc_error err;
+    assert_int_equal(read_sample(&to, &from, &err), BYOC_EINVAL);
+    assert_non_null(strstr(err.text, "expected at most 4096"));
+}
+
 /* A program that is newer than the library: fine while it asks for nothing that
  * the library does not know. */
 static void test_newer_callers(void **state)
@@ -94,6 +104,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_sizes_that_never_were),
+        cmocka_unit_test(test_sizes_of_garbage),
         cmocka_unit_test(test_newer_callers),
         cmocka_unit_test(test_enums),
     };
