@@ -21,14 +21,18 @@ static const char *utf8(struct byi_arena *arena, const char *bytes)
     return kept;
 }
 
-/* NULL and "" say nothing. */
-static void add(struct entry_list *list, const char *key, const char *value)
+static void push(struct entry_list *list, const char *key, const char *value)
 {
-    if (!value || !*value)
-        return;
     const struct byoc_metadata one = {utf8(list->arena, key),
                                       utf8(list->arena, value)};
     BYI_PUSH(&list->of, one);
+}
+
+/* A field of the model: NULL and "" say nothing. */
+static void add(struct entry_list *list, const char *key, const char *value)
+{
+    if (value && *value)
+        push(list, key, value);
 }
 
 static void add_number(struct entry_list *list, const char *key, int64_t value)
@@ -57,9 +61,9 @@ void byi_onnx_metadata(const Onnx__ModelProto *model, struct byi_module *m)
     }
     for (size_t i = 0; i < model->n_metadata_props; i++) {
         const Onnx__StringStringEntryProto *e = model->metadata_props[i];
-        add(&list,
-            byi_arena_printf(m->arena, "custom.%s", e->key ? e->key : ""),
-            e->value);
+        push(&list,
+             byi_arena_printf(m->arena, "custom.%s", e->key ? e->key : ""),
+             e->value ? e->value : "");
     }
     m->metadata =
         byi_arena_copy(m->arena, list.of.at, list.of.n * sizeof *list.of.at);

@@ -468,6 +468,50 @@ static void wrong_params(void **state)
     }
 }
 
+static void entry(struct build *b, char *key, char *text)
+{
+    static const Onnx__StringStringEntryProto proto =
+        ONNX__STRING_STRING_ENTRY_PROTO__INIT;
+    Onnx__StringStringEntryProto *e =
+        byi_arena_copy(b->arena, &proto, sizeof proto);
+
+    e->key = key;
+    e->value = text;
+    b->model->metadata_props = list_add(b->arena, b->model->metadata_props,
+                                        &b->model->n_metadata_props, e);
+}
+
+/* An entry without a value is one; a field without text is none. */
+static void metadata(void **state)
+{
+    static const struct byoc_metadata expected[] = {{"ir_version", "8"},
+                                                    {"opset.", "13"},
+                                                    {"custom.flag", ""},
+                                                    {"custom.none", ""},
+                                                    {"custom.author", "me"}};
+    struct build b = begin(13);
+    struct byi_module *m = NULL;
+    struct byoc_error err;
+    (void)state;
+
+    input(&b, "x", "4");
+    output(&b, "x");
+    b.model->producer_name = "";
+    entry(&b, "flag", "");
+    entry(&b, "none", NULL);
+    entry(&b, "author", "me");
+    save(&b);
+    if (byi_onnx_import(b.path, NULL, &m, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(m->n_metadata, BYI_COUNT(expected));
+    for (uint32_t i = 0; i < BYI_COUNT(expected); i++) {
+        assert_string_equal(m->metadata[i].key, expected[i].key);
+        assert_string_equal(m->metadata[i].value, expected[i].value);
+    }
+    byi_module_free(&m);
+    end(&b);
+}
+
 static void new_opset(void **state)
 {
     struct build b = begin(99);
@@ -509,6 +553,7 @@ int main(void)
         cmocka_unit_test(optional_output),
         cmocka_unit_test(wrong_arity),
         cmocka_unit_test(wrong_params),
+        cmocka_unit_test(metadata),
         cmocka_unit_test(new_opset),
     };
 
