@@ -15,6 +15,8 @@
 enum {
     MAX_DEPTH = 32,
     MAX_EXPANDED = 1 << 19,     /* sources of a model with functions */
+    MAX_MIB = 512,              /* of memory that inlining takes */
+    MAX_NAMES_MIB = 64,         /* a compile takes 8 times as much for names */
     FIELD_ATTRIBUTE_PROTO = 11, /* of FunctionProto, from ONNX 1.13 on */
 };
 
@@ -34,11 +36,11 @@ enum byoc_status byi_functions_open(struct byi_import *o)
     if (model->n_functions == 0)
         return BYOC_OK;
     o->functions = byi_arena_alloc(o->scratch, sizeof *o->functions);
-    *o->functions = byi_names_new(o->scratch);
+    *o->functions = (struct byi_functions){.names = byi_names_new(o->scratch)};
     for (size_t i = 0; i < model->n_functions; i++) {
         const Onnx__FunctionProto *f = model->functions[i];
         struct byi_name *entry =
-            byi_names_add(o->functions, key_of(o, f->domain, f->name));
+            byi_names_add(&o->functions->names, key_of(o, f->domain, f->name));
         if (!entry)
             return byi_fail(&o->err, BYOC_EPARSE,
                             "function %s of domain %s is defined twice",
@@ -54,8 +56,8 @@ const Onnx__FunctionProto *byi_function_find(struct byi_import *o,
 {
     if (!o->functions)
         return NULL;
-    const struct byi_name *entry =
-        byi_names_find(o->functions, key_of(o, node->domain, node->op_type));
+    const struct byi_name *entry = byi_names_find(
+        &o->functions->names, key_of(o, node->domain, node->op_type));
     return entry ? o->file->model->functions[entry->initializer] : NULL;
 }
 
@@ -142,6 +144,27 @@ const Onnx__NodeProto *byi_function_node(struct byi_import *o,
 
 /* --- inlining ------------------------------------------------------------- */
 
+static uint64_t memory_of(const struct byi_import *o)
+{
+    return byi_arena_bytes(o->m->arena) + byi_arena_bytes(o->scratch);
+}
+
+void byi_function_afford(struct byi_import *o)
+{
+    o->functions->name_bytes += strlen(o->name);
+    if (o->functions->name_bytes > (uint64_t)MAX_NAMES_MIB << 20)
+        byi_o_fail(o, BYOC_ELIMIT,
+                   "the names of nodes in the model's functions, with those of "
+                   "the calls, have more than %d MiB",
+                   MAX_NAMES_MIB);
+    const uint64_t taken =
+        o->functions->bytes + memory_of(o) - o->expansion->before;
+
+    if (taken > (uint64_t)MAX_MIB << 20)
+        byi_o_fail(o, BYOC_ELIMIT,
+                   "the model's functions expand to more than %d MiB", MAX_MIB);
+}
+
 static void check_call(struct byi_import *o, const struct byi_expansion *e)
 {
     const Onnx__FunctionProto *f = e->function;
@@ -205,6 +228,7 @@ void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
         .name = o->name,
         .source = source,
         .depth = o->expansion ? o->expansion->depth + 1 : 1,
+        .before = o->expansion ? o->expansion->before : memory_of(o),
         .outer = o->expansion,
     };
 
@@ -222,4 +246,6 @@ void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
         }
     }
     byi_o_inline_scope(o, &scope, &e, o->out);
+    if (!o->expansion)
+        o->functions->bytes += memory_of(o) - e.before;
 }

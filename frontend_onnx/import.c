@@ -75,6 +75,9 @@ byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
         scope = scope->outer;
         entry = byi_names_find(&scope->names, text);
     }
+    if (!entry && !reader)
+        reader = byi_arena_printf(o->scratch, "node %.200s (%.100s)", o->name,
+                                  o->node->op_type);
     if (!entry) {
         o->status = byi_fail(&o->err, BYOC_EPARSE,
                              "%s: value '%s' is not defined before its use; "
@@ -165,11 +168,10 @@ uint32_t byi_o_source(struct byi_import *o, size_t index,
     const char *name = byi_text_or(node->name, "");
     if (*name == '\0')
         name = byi_arena_printf(o->scratch, "%s_%zu", type, index);
-    if (e)
-        name = byi_arena_printf(o->scratch, "%s/%s", e->name, name);
+    name = e ? byi_arena_printf(o->m->arena, "%s/%s", e->name, name)
+             : byi_arena_str(o->m->arena, name);
     const uint32_t source =
-        byi_source_new(o->m, byi_arena_str(o->m->arena, name),
-                       byi_arena_str(o->m->arena, type));
+        byi_source_new(o->m, name, byi_arena_str(o->m->arena, type));
     byi_index_add(&known->index, hash, known->all.n);
     BYI_PUSH(&known->all, ((struct node_source){node, call, source}));
     return source;
@@ -203,9 +205,7 @@ static void read_operands(struct byi_import *o)
         o->in[i] = BYI_NO_ID;
     for (uint32_t i = 0; i < o->n_in && byi_o_ok(o); i++)
         if (*node->input[i])
-            o->in[i] = byi_o_read(o, node->input[i],
-                                  byi_arena_printf(o->scratch, "node %s (%s)",
-                                                   o->name, node->op_type));
+            o->in[i] = byi_o_read(o, node->input[i], NULL);
     for (uint32_t i = 0; o->row && i < o->row->min_in && byi_o_ok(o); i++)
         if (o->in[i] == BYI_NO_ID)
             byi_o_fail(o, BYOC_EPARSE,
@@ -267,7 +267,8 @@ static void bind_outputs(struct byi_import *o)
         if (entry->id == BYI_NO_ID)
             entry->producer = byi_arena_printf(
                 o->scratch,
-                "node %s: operator %s (domain %s, opset %lld) is not "
+                "node %.200s: operator %.100s (domain %.100s, opset %lld) is "
+                "not "
                 "supported",
                 o->name, byi_text_or(o->node->op_type, "(none)"),
                 byi_onnx_domain(o->node->domain), (long long)o->opset);
@@ -284,6 +285,8 @@ static enum byoc_status convert_node(struct byi_import *o, size_t index,
                                      const Onnx__NodeProto *node)
 {
     const uint32_t source = begin_node(o, index, node);
+    if (o->expansion)
+        byi_function_afford(o);
     const Onnx__FunctionProto *function = byi_function_find(o, node);
 
     if (function) {
@@ -295,7 +298,7 @@ static enum byoc_status convert_node(struct byi_import *o, size_t index,
             bind_outputs(o);
         return o->status;
     }
-    if (!o->row)
+    if (!o->row && byi_o_ok(o))
         byi_o_refuse(o, is_training(node) ? "it is a training operator; "
                                             "export the model for inference"
                                           : NULL);

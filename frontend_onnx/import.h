@@ -121,6 +121,13 @@ bool byi_names_bind(struct byi_names *names, const char *text, byi_id id);
 struct byi_import;
 struct byi_node_sources;
 
+/* The model's functions: their indices by domain and name. */
+struct byi_functions {
+    struct byi_names names;
+    uint64_t bytes;      /* that inlining took, in calls that ended */
+    uint64_t name_bytes; /* of the names of inlined nodes */
+};
+
 /* A graph being imported: the model's, or a graph attribute of a node. A lookup
  * continues in the enclosing graph when both belong to the same function; a
  * separate function captures outer values (subgraph.c). */
@@ -152,7 +159,7 @@ struct byi_import {
     struct byi_onnx_file *file;
     struct byi_scope *scope;
     struct byi_node_sources *node_sources;      /* of nodes met so far */
-    struct byi_names *functions;                /* of the model; NULL: none */
+    struct byi_functions *functions;            /* NULL: none */
     const struct byi_expansion *expansion;      /* NULL: in the model's graph */
     BYI_VEC(const struct byi_dim_item *) items; /* by node; see dims.c */
     enum byoc_status status;
@@ -180,7 +187,8 @@ enum byoc_status byi_onnx_add_inputs(struct byi_import *o);
 enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope);
 /* Convert the nodes of o->scope's graph. */
 enum byoc_status byi_onnx_nodes(struct byi_import *o);
-/* Look up the value `text` in o->scope; the error message names `reader`.
+/* Look up the value `text` in o->scope; the error message names `reader`, or
+ * o's node if that is NULL.
  * BYI_NO_ID without a failure: an omitted input of a function. */
 byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader);
 /* The source of node `index` of its graph, the same one in every call. */
@@ -355,6 +363,7 @@ struct byi_expansion {
     const char *name;            /* of the call, and its source */
     uint32_t source;
     uint32_t depth;
+    uint64_t before; /* memory of the import when the outermost call began */
     uint32_t n_fallbacks;
     Onnx__AttributeProto **fallbacks;
     const struct byi_expansion *outer;
@@ -362,6 +371,9 @@ struct byi_expansion {
 
 /* Index the model's functions by name. */
 enum byoc_status byi_functions_open(struct byi_import *o);
+/* For each inlined node: fails if inlining has taken more memory than a model
+ * may. */
+void byi_function_afford(struct byi_import *o);
 /* The function that the node calls; NULL: not a model-local function. */
 const Onnx__FunctionProto *byi_function_find(struct byi_import *o,
                                              const Onnx__NodeProto *node);

@@ -23,12 +23,13 @@ void byi_o_refuse(struct byi_import *o, const char *why, ...)
         vsnprintf(text, sizeof text, why, args);
         va_end(args);
     }
-    o->status = byi_fail(
-        &o->err, BYOC_EUNSUPPORTED,
-        "node %s: operator %s (domain %s, opset %lld) is not supported%s%s",
-        o->name, o->node->op_type ? o->node->op_type : "(none)",
-        byi_onnx_domain(o->node->domain), (long long)o->opset, why ? ": " : "",
-        text);
+    o->status =
+        byi_fail(&o->err, BYOC_EUNSUPPORTED,
+                 "node %.200s: operator %.100s (domain %.100s, opset %lld) is "
+                 "not supported%s%s",
+                 o->name, o->node->op_type ? o->node->op_type : "(none)",
+                 byi_onnx_domain(o->node->domain), (long long)o->opset,
+                 why ? ": " : "", text);
 }
 
 void byi_o_fail(struct byi_import *o, enum byoc_status status, const char *why,
@@ -42,7 +43,7 @@ void byi_o_fail(struct byi_import *o, enum byoc_status status, const char *why,
     va_start(args, why);
     vsnprintf(text, sizeof text, why, args);
     va_end(args);
-    o->status = byi_fail(&o->err, status, "node %s (%s): %s", o->name,
+    o->status = byi_fail(&o->err, status, "node %.200s (%.100s): %s", o->name,
                          o->node->op_type ? o->node->op_type : "(none)", text);
 }
 
@@ -422,7 +423,7 @@ byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
     o->status = byi_add_call(o->m, o->f, op, args, n, attrs, n_attrs,
                              o->sources, &id, &o->err);
     if (!byi_o_ok(o))
-        byi_prefix(&o->err, "node %s (%s)", o->name, o->row->type);
+        byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
     else if (items)
         byi_o_remember(o, id, items);
     return byi_o_ok(o) ? id : BYI_NO_ID;
@@ -441,7 +442,7 @@ byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index)
         return BYI_NO_ID;
     o->status = byi_add_get(o->m, o->f, tuple, index, o->sources, &id, &o->err);
     if (!byi_o_ok(o))
-        byi_prefix(&o->err, "node %s (%s)", o->name, o->row->type);
+        byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
     return id;
 }
 

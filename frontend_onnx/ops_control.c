@@ -57,10 +57,11 @@ static void choose(struct byi_import *o, const Onnx__GraphProto *then,
         return;
     o->status = byi_add_if(o->m, o->f, cond, yes, no, o->sources, &id, &o->err);
     if (!byi_o_ok(o))
-        byi_prefix(&o->err,
-                   "node %s (If), whose condition is not constant (try to fix "
-                   "dims with --dim or --shape, or an input with --const)",
-                   o->name);
+        byi_prefix(
+            &o->err,
+            "node %.200s (If), whose condition is not constant (try to fix "
+            "dims with --dim or --shape, or an input with --const)",
+            o->name);
     take_results(o, id, (uint32_t)then->n_output);
 }
 
@@ -172,7 +173,7 @@ static void run_loop(struct byi_import *o, struct byi_onnx_loop *loop)
     o->status =
         byi_add_apply(o->m, o->f, fn, args, n, o->sources, &id, &o->err);
     if (!byi_o_ok(o))
-        byi_prefix(&o->err, "node %s (%s)", o->name, o->row->type);
+        byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
     take_results(o, id, loop->n_states + loop->n_rows);
     for (uint32_t i = loop->n_states; i < o->n_out && byi_o_ok(o); i++) {
         const struct byi_slices *rows = &loop->rows[i - loop->n_states];

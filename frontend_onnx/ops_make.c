@@ -15,7 +15,7 @@ static void decode(struct byi_import *o, const Onnx__TensorProto *proto,
         return;
     o->status = byi_onnx_decode(o->file, proto, NULL, t, &o->err);
     if (!byi_o_ok(o))
-        byi_prefix(&o->err, "node %s (%s)", o->name, o->row->type);
+        byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
 }
 
 static byi_id float_vector(struct byi_import *o, uint32_t n,

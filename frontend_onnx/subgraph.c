@@ -70,8 +70,8 @@ static void find_outside(struct byi_import *o, const Onnx__GraphProto *graph,
 
     collect_inside(graph, &outside.inside);
     collect_outside(graph, &outside);
-    const char *reader = byi_arena_printf(o->scratch, "node %s (%s), inside",
-                                          o->name, o->row->type);
+    const char *reader = byi_arena_printf(
+        o->scratch, "node %.200s (%.100s), inside", o->name, o->row->type);
     body->outside = byi_arena_calloc(o->scratch, outside.names.n + BYI_MAX_ARGS,
                                      sizeof *body->outside);
     for (uint32_t i = 0; i < outside.names.n && byi_o_ok(o); i++)
@@ -182,7 +182,7 @@ static void convert_graph(struct byi_import *o, struct byi_import *inner,
 {
     const Onnx__GraphProto *graph = inner->scope->graph;
     const char *reader = byi_arena_printf(
-        o->scratch, "the outputs of the graph in node %s", o->name);
+        o->scratch, "the outputs of the graph in node %.200s", o->name);
 
     inner->status = byi_onnx_nodes(inner);
     for (size_t i = 0; i < graph->n_output && byi_o_ok(inner); i++) {

@@ -233,8 +233,9 @@ static void calls_itself(void **state)
            "supported: the model defines it as a function that calls itself");
 }
 
-/* `depth` functions, each of which calls the next one `times` times. */
-static struct build nested(int depth, int times)
+/* `depth` functions, each of which calls the next one `times` times. Nodes
+ * have names of this length; 0: none. */
+static struct build nested_named(int depth, int times, int length)
 {
     struct build b = begin_mine();
     char name[16], next[16], from[16], to[16];
@@ -246,16 +247,40 @@ static struct build nested(int depth, int times)
         for (int k = 0; k < times; k++) {
             snprintf(from, sizeof from, "v%d", k);
             snprintf(to, sizeof to, "v%d", k + 1);
-            if (i + 1 < depth)
-                call(&b, next, from, to);
-            else
-                node(&b, "Relu", from, to);
+            Onnx__NodeProto *n = i + 1 < depth ? call(&b, next, from, to)
+                                               : node(&b, "Relu", from, to);
+            n->name =
+                length ? byi_arena_printf(b.arena, "%0*d", length, k) : n->name;
         }
         leave(&b, outer, name, 17, "v0", to);
     }
     input(&b, "x", "4");
     call(&b, "F0", "x", "y");
     output(&b, "y");
+    return b;
+}
+
+static struct build nested(int depth, int times)
+{
+    return nested_named(depth, times, 0);
+}
+
+/* Functions nested so deep, each calls the next one twice; at the end is a
+ * node with this many operands. */
+static struct build wide(int operands, int depth)
+{
+    struct build b = nested(depth, 2);
+    Onnx__FunctionProto *last = b.model->functions[depth - 1];
+
+    for (size_t i = 0; i < last->n_node; i++) {
+        Onnx__NodeProto *n = last->node[i];
+        char *from = n->input[0];
+        n->op_type = byi_arena_str(b.arena, "Sum");
+        n->n_input = (size_t)operands;
+        n->input = byi_arena_alloc(b.arena, n->n_input * sizeof *n->input);
+        for (size_t k = 0; k < n->n_input; k++)
+            n->input[k] = from;
+    }
     return b;
 }
 
@@ -269,6 +294,12 @@ static void bounded(void **state)
     refuse(&b, BYOC_ELIMIT, "functions are nested deeper than 32");
     b = nested(4, 40);
     refuse(&b, BYOC_ELIMIT, "expand to more than 524288 nodes");
+    b = nested_named(18, 1, 60000);
+    EXPECT(&b, "nn.relu(%x)");
+    b = nested_named(18, 2, 60000);
+    refuse(&b, BYOC_ELIMIT, "have more than 64 MiB");
+    b = wide(4000, 17);
+    refuse(&b, BYOC_ELIMIT, "expand to more than 512 MiB");
 }
 
 static void calls_that_do_not_fit(void **state)
