@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* For programs with one thread. */
+/* For programs in which one thread runs at a time. */
 struct heap {
     int armed;
     int all;          /* spared code's fail as well      */

@@ -14,10 +14,13 @@
  * --at         this allocation only, in this process: for a debugger
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -150,6 +153,58 @@ static enum byoc_status load(struct subject *s)
     return byoc_model_load(s->artifact, &loading, &s->model, &err);
 }
 
+static enum byoc_status load_fd(struct subject *s)
+{
+    const int fd = open(s->artifact, O_RDONLY | O_CLOEXEC);
+    const enum byoc_status status =
+        byoc_model_load_fd(fd, &loading, &s->model, &err);
+    close(fd);
+    return status;
+}
+
+static const void *map(const char *path, size_t *n)
+{
+    struct stat st;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fstat(fd, &st) != 0)
+        exit(2);
+    *n = (size_t)st.st_size;
+    void *at = mmap(NULL, *n, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    return at;
+}
+
+static enum byoc_status load_memory(struct subject *s)
+{
+    size_t n;
+    const void *at = map(s->artifact, &n);
+    const enum byoc_status status =
+        byoc_model_load_memory(at, n, &loading, &s->model, &err);
+    munmap((void *)at, n);
+    return status;
+}
+
+static void *allocate(void *ctx, uint64_t bytes, uint64_t alignment)
+{
+    void *at = NULL;
+    (void)ctx;
+    return posix_memalign(&at, alignment, bytes) ? NULL : at;
+}
+
+static void release(void *ctx, void *memory, uint64_t bytes)
+{
+    (void)ctx, (void)bytes;
+    free(memory);
+}
+
+static enum byoc_status load_allocate(struct subject *s)
+{
+    struct byoc_load_params params = loading;
+    params.allocate = allocate;
+    params.release = release;
+    return byoc_model_load(s->artifact, &params, &s->model, &err);
+}
+
 static enum byoc_status new_state(struct subject *s)
 {
     return byoc_state_new(s->model, &s->state, &err);
@@ -161,9 +216,107 @@ static enum byoc_status first_run(struct subject *s)
     return status == BYOC_OK ? run_once(s) : status;
 }
 
+static struct byoc_binding in_bindings[MAX_IO], out_bindings[MAX_IO];
+
+/* The first `n` outputs, by place. */
+static struct byoc_request request_of(const struct subject *s, uint32_t n)
+{
+    const struct byoc_request request = {.struct_size = sizeof request,
+                                         .n_inputs =
+                                             byoc_model_n_inputs(s->model),
+                                         .inputs = in_bindings,
+                                         .n_outputs = n,
+                                         .outputs = out_bindings};
+    memset(out_bindings, 0, sizeof out_bindings);
+    for (uint32_t i = 0; i < request.n_inputs; i++)
+        in_bindings[i].value = inputs[i];
+    return request;
+}
+
+static void hash_bindings(struct subject *s, uint32_t n)
+{
+    s->hash = 0xcbf29ce484222325;
+    for (uint32_t i = 0; i < n; i++)
+        s->hash = hash_value(s->hash, &out_bindings[i].value);
+}
+
+/* One output, then all. */
+static enum byoc_status run_request(struct subject *s)
+{
+    const uint32_t n = byoc_model_n_outputs(s->model);
+    struct byoc_request request = request_of(s, 1);
+    enum byoc_status status = byoc_run_request(s->state, &request, &err);
+    request = request_of(s, n);
+    if (status == BYOC_OK)
+        status = byoc_run_request(s->state, &request, &err);
+    if (status == BYOC_OK)
+        hash_bindings(s, n);
+    return status;
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
+                  const struct byoc_error *why)
+{
+    enum byoc_status *found = ctx;
+    (void)state;
+    pthread_mutex_lock(&lock);
+    if (status != BYOC_OK)
+        err = *why;
+    *found = status;
+    pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static enum byoc_status run_async(struct subject *s)
+{
+    const enum byoc_status waits = (enum byoc_status) - 1;
+    const uint32_t n = byoc_model_n_outputs(s->model);
+    const struct byoc_request request = request_of(s, n);
+    enum byoc_status found = waits;
+    const enum byoc_status status =
+        byoc_run_async(s->state, &request, ended, &found, &err);
+    if (status != BYOC_OK)
+        return status;
+    pthread_mutex_lock(&lock);
+    while (found == waits)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    if (found == BYOC_OK)
+        hash_bindings(s, n);
+    return found;
+}
+
+static void use_event(void *ctx, const struct byoc_event *event)
+{
+    (void)ctx, (void)event;
+}
+
+static enum byoc_status profile(struct subject *s)
+{
+    enum byoc_status status =
+        byoc_state_profile(s->state, use_event, NULL, &err);
+    if (status == BYOC_OK)
+        status = run_once(s);
+    return status == BYOC_OK ? byoc_state_profile(s->state, NULL, NULL, &err)
+                             : status;
+}
+
 static enum byoc_status compile(struct subject *s)
 {
     return byoc_compile(s->path, &compiling, &s->compiled, &err);
+}
+
+static enum byoc_status compile_memory(struct subject *s)
+{
+    size_t n;
+    const void *at = map(s->path, &n);
+    const enum byoc_status status =
+        byoc_compile_memory(at, n, s->path, &compiling, &s->compiled, &err);
+    munmap((void *)at, n);
+    return status;
 }
 
 static void drop(struct subject *s)
@@ -176,6 +329,12 @@ static void drop(struct subject *s)
 static void drop_state(struct subject *s)
 {
     byoc_state_free(&s->state);
+}
+
+/* The next run of the state. */
+static void keep(struct subject *s)
+{
+    (void)s;
 }
 
 /* before: what the phase needs, once, where nothing fails. act: the phase, as
@@ -210,8 +369,15 @@ static const struct phase {
 } phases[] = {
     {"load", nothing, load, drop, load_and_run, 2},
     {"first run", load, first_run, drop_state, nothing, 2},
-    {"run", load_and_run, run_once, drop_state, nothing, 1},
+    {"run", load_and_run, run_once, keep, nothing, 1},
     {"compile", nothing, compile, drop, run_compiled, 4},
+    {"load_fd", nothing, load_fd, drop, load_and_run, 1},
+    {"load_mem", nothing, load_memory, drop, load_and_run, 1},
+    {"allocate", nothing, load_allocate, drop, load_and_run, 1},
+    {"request", load_and_run, run_request, keep, nothing, 1},
+    {"async", load_and_run, run_async, keep, nothing, 1},
+    {"profile", load_and_run, profile, keep, nothing, 1},
+    {"comp_mem", nothing, compile_memory, drop, run_compiled, 1},
 };
 enum { N_PHASES = sizeof phases / sizeof *phases };
 
@@ -237,7 +403,7 @@ static bool is_pinned(struct subject *s)
     return now.refusals > before.refusals || now.builds == before.builds;
 }
 
-/* In a process of its own. `undo` of a run is the state's next run. */
+/* In a process of its own. */
 static enum outcome attempt(const struct phase *p, struct subject *s,
                             uint64_t right, uint64_t at, uint64_t in_a_row)
 {
@@ -253,7 +419,7 @@ static enum outcome attempt(const struct phase *p, struct subject *s,
         s->why = err.text;
         return BAD_STATUS;
     }
-    if (status != BYOC_OK && p->act != run_once)
+    if (status != BYOC_OK)
         p->undo(s);
     if ((status != BYOC_OK && p->act(s) != BYOC_OK) || p->after(s) != BYOC_OK) {
         s->why = err.text;
