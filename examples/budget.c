@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A host in charge: its own allocator with a limit, its own parallel loop for
- * two models at once, and its own log.
+ * two models, and its own log.
  *     budget MODEL.so BYTES               (0: no limit)
  *     cc budget.c $(pkg-config --cflags --libs byoc-runtime) */
 #include <byoc/runtime.h>
