@@ -136,7 +136,8 @@ struct byoc_host {
                      BYOC_BACKEND_ABI                                       */
     void *ctx;    /* first argument of functions below                      */
 
-    /* Memory, 64-byte aligned; NULL when exhausted. release(NULL) is fine. */
+    /* Memory, 64-byte aligned; NULL when exhausted. release(NULL) is fine;
+     * memory is released through the host and ctx that acquired it. */
     void *(*acquire)(void *ctx, uint64_t bytes);
     void (*release)(void *ctx, void *memory);
     /* Make a failure, with a byoc_fail_code; copies `text`: one sentence,

@@ -192,9 +192,12 @@ struct byoc_load_params {
                          where those of all runs do                         */
     /* Not NULL: where the model gets memory for states, results, packed
      * weights and backends: all that is large and not mapped from the
-     * artifact. `alignment` is a power of two, at most 64; NULL when there is
-     * none. Neither may call byoc. Called from any thread that loads, runs or
-     * frees, while the model lives. Set both or neither. */
+     * artifact. String elements and the tables of plans are not part of it.
+     * `alignment` is a power of two, at most 64; NULL when there is no memory.
+     * `release` gets what `allocate` returned, and the bytes that it was asked
+     * for. Neither may call byoc. Both are called by several threads at a time:
+     * those that load, run or free, while the model lives. Set both or neither.
+     */
     void *(*allocate)(void *ctx, uint64_t bytes, uint64_t alignment);
     void (*release)(void *ctx, void *memory, uint64_t bytes);
     void *allocate_ctx;
@@ -231,13 +234,17 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load_memory(
 /* Load the artifact that the file descriptor `fd` is open for, from its first
  * byte, wherever its offset is: a regular file, opened for reading. The
  * descriptor stays the caller's, who may close it after the call; the file may
- * have been unlinked. Needs /proc. Errors, threads: as byoc_model_load, and
- * BYOC_EINVAL (not a descriptor of a regular file). */
+ * have been unlinked. Needs /proc, and the right of this process to open the
+ * file, which the loader does again through /proc/self/fd. Errors, threads: as
+ * byoc_model_load, and BYOC_EINVAL (not a descriptor of a regular file). */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load_fd(
     int fd, const struct byoc_load_params *params, struct byoc_model **model,
     struct byoc_error *err);
 
-/* Free *model and null it; *model may be NULL. Its states must be gone. */
+/* Free *model and null it; *model may be NULL. Free its states first:
+ * byoc_state_free waits for their runs. Not from a log, event or byoc_run_async
+ * callback of the model. Free every model before libbyoc_runtime.so is closed:
+ * runners execute its code. */
 BYOC_API void byoc_model_free(struct byoc_model **model);
 
 /* What a value is. */
@@ -469,7 +476,8 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_run_async(
     byoc_done_fn done, void *ctx, struct byoc_error *err);
 
 /* In a call of a log callback: the tag of the run that the calling thread is
- * in; NULL: none. Lent as the request is. */
+ * in; NULL: none, or a thread that only runs parallel parts. Lent as the
+ * request is. */
 BYOC_API const char *byoc_log_tag(void);
 
 /* One thing that a run did. Strings are never NULL and are lent. */
