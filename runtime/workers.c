@@ -34,9 +34,7 @@
 #include "core/base/futex.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <time.h>
