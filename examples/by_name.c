@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run a model with its inputs by name, ask for some of its outputs, and see
- * what each node took. Inputs are all ones. by_name MODEL.so [OUTPUT...] (no
- * OUTPUT: all of them) cc by_name.c $(pkg-config --cflags --libs byoc-runtime)
- */
+ * what each node took. Inputs are all ones.
+ *     by_name MODEL.so [OUTPUT...]        (no OUTPUT: all of them)
+ *     cc by_name.c $(pkg-config --cflags --libs byoc-runtime) */
 #include <byoc/runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
