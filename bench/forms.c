@@ -130,8 +130,7 @@ static void measure_three(struct bench_side sides[3], struct form forms[3],
         bench_close(&sides[i]);
 }
 
-/* --- resize ----------------------------------------------------------------
- */
+/* --- resize --------------------------------------------------------------- */
 
 struct resize {
     const char *mode, *coordinates;
@@ -274,8 +273,7 @@ static void bench_resizes(const char *isa)
         bench_resize(isa, &resizes[i]);
 }
 
-/* --- functions -------------------------------------------------------------
- */
+/* --- functions ------------------------------------------------------------ */
 
 /* `call` of %x, or of 8 bits that are numbers meanwhile: n elements. */
 struct function {
@@ -345,8 +343,7 @@ static void bench_math(const char *isa)
         bench_function(isa, &functions[i]);
 }
 
-/* --- weights that are zero -------------------------------------------------
- */
+/* --- weights that are zero ------------------------------------------------ */
 
 /* A product by weights of which `zeros` percent are zero, in blocks of `block`
  * outputs. size 0: dense, of `columns` rows; else a convolution of size^2. */
@@ -426,8 +423,7 @@ static void bench_sparse(const char *isa)
         bench_pruned(isa, &prunes[i]);
 }
 
-/* --- coefficients that are zero --------------------------------------------
- */
+/* --- coefficients that are zero ------------------------------------------- */
 
 /* Blocks of 8 by 8 of which `left` by `left` coefficients are not zero; `axes`
  * of them are transformed. */
@@ -492,8 +488,7 @@ static void bench_idct(const char *isa)
         bench_transform(isa, &transforms[i]);
 }
 
-/* --- warps -----------------------------------------------------------------
- */
+/* --- warps ---------------------------------------------------------------- */
 
 /* An image that is turned a little, at `out`^2 positions. */
 struct warp {
@@ -577,8 +572,7 @@ static void bench_warps(const char *isa)
         bench_warp(isa, &warps[i]);
 }
 
-/* --- what is measured ------------------------------------------------------
- */
+/* --- what is measured ----------------------------------------------------- */
 
 static const struct {
     const char *name, *head;

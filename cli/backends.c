@@ -106,8 +106,7 @@ static int list_backends(const char *plugins, bool as_json)
     return count.bad ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
-/* --- lint ------------------------------------------------------------------
- */
+/* --- lint ----------------------------------------------------------------- */
 
 enum { MAX_MODELS = 256 };
 

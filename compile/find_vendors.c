@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-/* --- plug-ins --------------------------------------------------------------
- */
+/* --- plug-ins ------------------------------------------------------------- */
 
 /* Call each(ctx, path) for every candidate of the list. */
 static enum byoc_status each_plugin(const char *list, struct byi_text *places,

@@ -19,8 +19,7 @@ const struct byi_rule_row byi_kit_rules[BYI_N_RULES] = {
 #include "rules.def"
 };
 
-/* --- in the child ---------------------------------------------------------
- */
+/* --- in the child --------------------------------------------------------- */
 
 void byi_kit_end(struct byi_kit *kit, enum byi_outcome outcome,
                  enum byi_conform_rule rule, const char *format, ...)
@@ -57,8 +56,7 @@ static void be_child(void *arg, struct byi_text *out)
     byi_kit_end(run->kit, BYI_PASSED, 0, "%s", "");
 }
 
-/* --- in the parent --------------------------------------------------------
- */
+/* --- in the parent -------------------------------------------------------- */
 
 static void fail(struct byi_verdict *v, enum byi_conform_rule rule,
                  const char *format, ...) BYI_PRINTF(3, 4);

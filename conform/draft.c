@@ -19,8 +19,7 @@ bool byi_draft_chance(struct byi_draft *d, uint32_t percent)
     return byi_draft_below(d, 100) < percent;
 }
 
-/* --- sizes ----------------------------------------------------------------
- */
+/* --- sizes ---------------------------------------------------------------- */
 
 int64_t byi_draft_size(struct byi_draft *d)
 {
@@ -133,8 +132,7 @@ static bool draw_shape(struct byi_draft *d, struct byi_slot *s, uint32_t rank)
     return byi_draft_fits(s->rank, s->dims);
 }
 
-/* --- slots ----------------------------------------------------------------
- */
+/* --- slots ---------------------------------------------------------------- */
 
 bool byi_draft_is_known(const struct byi_draft *d, uint32_t i)
 {
@@ -193,8 +191,7 @@ bool byi_draft_want_free(struct byi_draft *d, uint32_t i, uint32_t rank)
     return draw_shape(d, s, rank);
 }
 
-/* --- attributes -----------------------------------------------------------
- */
+/* --- attributes ----------------------------------------------------------- */
 
 const struct byi_pat_test *byi_draft_pinned(const struct byi_draft *d,
                                             const char *name)

@@ -78,8 +78,7 @@ static byi_id bring_in(struct gen *g, byi_id id)
     return g->inside[id];
 }
 
-/* --- operands -------------------------------------------------------------
- */
+/* --- operands ------------------------------------------------------------- */
 
 static byi_id add_const(struct gen *g, const struct byi_type *type,
                         const struct byi_slot *slot, struct byi_domain domain)
@@ -154,8 +153,7 @@ static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
     return BYOC_OK;
 }
 
-/* --- operators ------------------------------------------------------------
- */
+/* --- operators ------------------------------------------------------------ */
 
 /* An operand that may be what an earlier row gives, is that now and then; of a
  * chain the first always is what the row before gives. */
@@ -360,8 +358,7 @@ static enum byoc_status make_if(struct gen *g, const struct byi_pat *pat,
                       g->err);
 }
 
-/* --- the rest of the notation ---------------------------------------------
- */
+/* --- the rest of the notation --------------------------------------------- */
 
 /* Names of a step that may stand again stand for another value then. */
 static void forget_repeated(struct gen *g)

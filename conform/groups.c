@@ -351,8 +351,7 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_session_close(kit, &s);
 }
 
-/* --- regions and blobs that are wrong --------------------------------------
- */
+/* --- regions and blobs that are wrong ------------------------------------- */
 
 /* Load these bytes in place of those of `whole`, with its code; who takes them
  * must be able to go on. */

@@ -231,8 +231,7 @@ void byi_kit_hold(struct byi_kit *kit, const struct byi_sample *sample,
 void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
                          void *state, uint64_t seed, uint64_t align);
 
-/* --- bounds.c -------------------------------------------------------------
- */
+/* --- bounds.c ------------------------------------------------------------- */
 
 /* The precision of a float type: what 1 differs by from the next number. */
 double byi_epsilon(enum byoc_dtype dtype);

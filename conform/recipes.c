@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* --- elementwise ----------------------------------------------------------
- */
+/* --- elementwise ---------------------------------------------------------- */
 
 static bool like_first(struct byi_draft *d)
 {
@@ -91,8 +90,7 @@ static bool cast(struct byi_draft *d)
     return like_first(d);
 }
 
-/* --- windows --------------------------------------------------------------
- */
+/* --- windows -------------------------------------------------------------- */
 
 static uint32_t spatial_of(const struct byi_op *op)
 {
@@ -202,8 +200,7 @@ static bool global_pool(struct byi_draft *d)
     return want_image(d, spatial_of(d->op), false, &channels, space);
 }
 
-/* --- products -------------------------------------------------------------
- */
+/* --- products ------------------------------------------------------------- */
 
 static bool dense(struct byi_draft *d)
 {
@@ -265,8 +262,7 @@ static bool matmul(struct byi_draft *d)
     return true;
 }
 
-/* --- along axes -----------------------------------------------------------
- */
+/* --- along axes ----------------------------------------------------------- */
 
 static int64_t draw_axis(struct byi_draft *d, uint32_t rank)
 {
@@ -352,8 +348,7 @@ static bool lrn(struct byi_draft *d)
     return byi_draft_want_free(d, 0, 4);
 }
 
-/* --- movement -------------------------------------------------------------
- */
+/* --- movement ------------------------------------------------------------- */
 
 static bool reshape(struct byi_draft *d)
 {
@@ -634,8 +629,7 @@ static bool resize(struct byi_draft *d)
     return true;
 }
 
-/* --- quantised, sequences -------------------------------------------------
- */
+/* --- quantised, sequences ------------------------------------------------- */
 
 /* scale and zero point: one, or one for each slice along axis. */
 static bool quantised(struct byi_draft *d)
@@ -693,8 +687,7 @@ static bool recurrent(struct byi_draft *d)
     return true;
 }
 
-/* --- the table ------------------------------------------------------------
- */
+/* --- the table ------------------------------------------------------------ */
 
 /* clang-format off */
 static const struct {

@@ -31,8 +31,7 @@ const struct byoc_backend *byi_kit_backend(struct byi_kit *kit)
     return theirs = plugin->backend;
 }
 
-/* --- questions, heard -----------------------------------------------------
- */
+/* --- questions, heard ----------------------------------------------------- */
 
 static void refuse(const char *why)
 {
@@ -158,8 +157,7 @@ static bool find_composite(const struct byi_module *m, uint32_t n_ops,
     return n == 1 && count_ops(m->funcs.at[*func]) == n_ops;
 }
 
-/* --- samples --------------------------------------------------------------
- */
+/* --- samples -------------------------------------------------------------- */
 
 static bool note_types(struct byi_sample *s)
 {

@@ -36,8 +36,7 @@ static struct byoc_view view_of(enum byoc_dtype dtype, uint32_t rank,
                               .bytes = bytes};
 }
 
-/* --- regions --------------------------------------------------------------
- */
+/* --- regions -------------------------------------------------------------- */
 
 /* Constants stay from load() to unload(): each is made once. */
 static struct byi_zone *const_zone(struct byi_kit *kit, struct byi_session *s,
@@ -267,8 +266,7 @@ void byi_session_close(struct byi_kit *kit, struct byi_session *s)
     byi_step(NULL, "the kit");
 }
 
-/* --- states ---------------------------------------------------------------
- */
+/* --- states --------------------------------------------------------------- */
 
 struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
                                     void **state)
@@ -413,8 +411,7 @@ void byi_kit_expect(struct byi_kit *kit, const struct byi_sample *sample,
     add_slack(kit, sample, arena, e);
 }
 
-/* --- runs -----------------------------------------------------------------
- */
+/* --- runs ----------------------------------------------------------------- */
 
 /* What one run is lent. */
 struct lent_run {

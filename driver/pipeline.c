@@ -412,8 +412,7 @@ static enum byoc_status import(const struct given *given,
     return status;
 }
 
-/* --- trying it --------------------------------------------------------------
- */
+/* --- trying it ------------------------------------------------------------ */
 
 /* Every region, loaded by its vendor's process. */
 static enum byoc_status try_isolated(struct byoc_compiled *c,
@@ -634,8 +633,7 @@ static void close_ledger(struct byoc_compiled *c,
     c->verdict = byi_gates_verdict(&c->ledger_json, c->arena);
 }
 
-/* --- parameters ------------------------------------------------------------
- */
+/* --- parameters ----------------------------------------------------------- */
 
 enum byoc_status byi_compile_params_read(
     struct byoc_compile_params *params, const struct byoc_compile_params *given,

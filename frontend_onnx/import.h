@@ -386,8 +386,7 @@ const Onnx__NodeProto *byi_function_node(struct byi_import *o,
 void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
                          uint32_t source);
 
-/* --- loop.c: Loop and Scan -------------------------------------------------
- */
+/* --- loop.c: Loop and Scan ------------------------------------------------ */
 
 /* A scan input, read slice by slice, or a scan output, which collects rows. */
 struct byi_slices {
@@ -559,8 +558,7 @@ byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor);
 byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
                         const double *numbers, uint32_t n);
 
-/* --- ops_ml.c: shared by the operators of ai.onnx.ml -----------------------
- */
+/* --- ops_ml.c: shared by the operators of ai.onnx.ml ---------------------- */
 
 /* x as rows of features; a vector is one row. */
 byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype);

@@ -213,8 +213,7 @@ static void open_iteration(const struct byi_onnx_loop *loop,
     byi_o_body_inputs(f, then);
 }
 
-/* --- types of a pass -------------------------------------------------------
- */
+/* --- types of a pass ------------------------------------------------------ */
 
 /* Replace the dims of a state that the iteration changed by fresh symbols.
  * Returns whether there are any. */
@@ -312,8 +311,7 @@ static bool learn_types(struct byi_import *o, struct byi_onnx_loop *loop,
     return again;
 }
 
-/* --- the end of an iteration -----------------------------------------------
- */
+/* --- the end of an iteration ---------------------------------------------- */
 
 static byi_id add_row(const struct byi_onnx_loop *loop, struct iteration *r,
                       uint32_t i, byi_id found)

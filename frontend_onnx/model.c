@@ -24,8 +24,7 @@ enum {
 #define UNPACK_BASE ((size_t)64 << 20)
 #define UNPACK_FACTOR 32
 
-/* --- cutting out large weights --------------------------------------------
- */
+/* --- cutting out large weights -------------------------------------------- */
 
 /* Copy a TensorProto without its raw data, if that is large. */
 static void cut_tensor(struct byi_wire_reader w, struct byi_text *out,

@@ -158,8 +158,7 @@ static void convert_get(struct byi_import *o)
         o->out[0] = byi_o_emit(o, BYI_OP_OPT_GET, ARGS(x), NO_ATTRS);
 }
 
-/* --- SequenceMap ------------------------------------------------------------
- */
+/* --- SequenceMap ---------------------------------------------------------- */
 
 static void convert_map(struct byi_import *o)
 {

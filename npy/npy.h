@@ -21,8 +21,7 @@ enum byoc_status byi_npz_read(const char *path, const char *name,
                               struct byi_tensor *tensor,
                               struct byoc_error *err);
 
-/* --- npy_text.c: strings ----------------------------------------------------
- */
+/* --- npy_text.c: strings -------------------------------------------------- */
 
 /* Whether a descr, without its byte order, is of strings, such as "U5'": the
  * bytes of each, and whether they are code points. */

@@ -40,8 +40,7 @@ struct joiner {
     uint32_t joins;
 };
 
-/* --- rows ------------------------------------------------------------------
- */
+/* --- rows ----------------------------------------------------------------- */
 
 static uint32_t window_of(uint32_t region)
 {
@@ -74,8 +73,7 @@ static void unite(uint64_t *into, const uint64_t *from)
         into[i] |= from[i];
 }
 
-/* --- dependences ------------------------------------------------------------
- */
+/* --- dependences ---------------------------------------------------------- */
 
 /* The latest window that an operand of `node` is in or depends on; UINT32_MAX
  * for none. */
@@ -159,8 +157,7 @@ static void read_graph(struct joiner *j)
             hangs[id] = hang_host(j, id, hangs);
 }
 
-/* --- one window ------------------------------------------------------------
- */
+/* --- one window ----------------------------------------------------------- */
 
 static bool is_whole(const struct joiner *j, uint32_t region)
 {

@@ -112,8 +112,7 @@ static void list_made(struct limiter *l, uint32_t func)
     BYI_PUSH(&l->list, made);
 }
 
-/* --- decisions --------------------------------------------------------------
- */
+/* --- decisions ------------------------------------------------------------ */
 
 static void drop(struct candidate *c, enum byi_reason reason,
                  const char *detail)
@@ -188,8 +187,7 @@ static void check_number(struct limiter *l)
                                   n, i + 1, most));
 }
 
-/* --- dropping regions -------------------------------------------------------
- */
+/* --- dropping regions ----------------------------------------------------- */
 
 static void note(struct limiter *l, const struct candidate *c, uint32_t target)
 {

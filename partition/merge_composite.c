@@ -459,8 +459,7 @@ static bool take(const struct byi_match *match, void *ctx)
     return false;
 }
 
-/* --- matching ---------------------------------------------------------------
- */
+/* --- matching ------------------------------------------------------------- */
 
 /* One pattern, from the outputs back, so that the longest chain matches first.
  */

@@ -56,8 +56,7 @@ static const struct byi_func *composite_of(const struct partitioner *p,
     return byi_composite_of(p->m, p->f, &p->f->nodes.at[id]);
 }
 
-/* --- the marks -------------------------------------------------------------
- */
+/* --- the marks ------------------------------------------------------------ */
 
 /* Marks may come from text, so check them: a region contains only calls of
  * composites of its one vendor, and fields of them. */

@@ -192,8 +192,7 @@ static bool solve_next(struct solver *s, const struct goal *goal)
     return goal->next ? solve(s, goal->next) : finish(s);
 }
 
-/* --- leaves and types ------------------------------------------------------
- */
+/* --- leaves and types ----------------------------------------------------- */
 
 /* Which repetition of a step the frame is in; these never nest. The root has
  * the largest id of a match, so what is nearer to it is less. */
@@ -315,8 +314,7 @@ static bool type_fits(const struct byi_pat_type *want,
            (!want->has_dims || dims_fit(want, type));
 }
 
-/* --- operators --------------------------------------------------------------
- */
+/* --- operators ------------------------------------------------------------ */
 
 /* Is a number equal, as exactly as ONNX stores it? */
 static bool number_fits(enum byi_cmp cmp, double found, double wanted)
@@ -521,8 +519,7 @@ static bool solve_if(struct solver *s, const struct goal *goal,
     return false;
 }
 
-/* --- operands grouped in any way -------------------------------------------
- */
+/* --- operands grouped in any way ------------------------------------------ */
 
 /* add and multiply, what undoes them, and what undoes one operand. */
 struct group_ops {
@@ -605,8 +602,7 @@ static bool solve_group(struct solver *s, const struct goal *goal,
     return found;
 }
 
-/* --- steps, and what stands once --------------------------------------------
- */
+/* --- steps, and what stands once ------------------------------------------ */
 
 static bool is_known(const struct solver *s, uint32_t pat, byi_id value)
 {

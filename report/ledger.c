@@ -70,8 +70,7 @@ void byi_ledger_free(struct byi_ledger **ledger)
     byi_arena_free(&arena);
 }
 
-/* --- interned strings -------------------------------------------------------
- */
+/* --- interned strings ----------------------------------------------------- */
 
 static struct byi_kept_text *keep_text(struct byi_ledger *l, const char *text)
 {
@@ -97,8 +96,7 @@ struct byi_times *byi_ledger_times_of(struct byi_ledger *ledger,
     return &keep_text(ledger, region)->times;
 }
 
-/* --- opening ---------------------------------------------------------------
- */
+/* --- opening -------------------------------------------------------------- */
 
 void byi_ledger_facts(struct byi_ledger *l,
                       const struct byi_ledger_facts *facts)
@@ -122,8 +120,7 @@ void byi_ledger_open(struct byi_ledger *ledger, const struct byi_module *m)
     ledger->reads = byi_sources_reads(m, ledger->arena);
 }
 
-/* --- noting ----------------------------------------------------------------
- */
+/* --- noting --------------------------------------------------------------- */
 
 static struct byi_ledger_entry *entry_of(struct byi_ledger *l, uint32_t source)
 {
@@ -248,8 +245,7 @@ void byi_ledger_node_times(struct byi_ledger *ledger,
             .vendor = vendor_us / s->n, .native = native_us / s->n};
 }
 
-/* --- closing ---------------------------------------------------------------
- */
+/* --- closing -------------------------------------------------------------- */
 
 /* The place of the node that is being read. */
 struct node_place {

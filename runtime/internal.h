@@ -137,8 +137,7 @@ BYOC_API enum byoc_status byoc_internal_region_bind(
     uint32_t n_inputs, const struct byi_type *const *inputs,
     struct byi_arena *arena, struct byi_sized *sized, struct byoc_error *err);
 
-/* --- weights.c -------------------------------------------------------------
- */
+/* --- weights.c ------------------------------------------------------------ */
 
 /* The hash of an image's weights: SHA-256 over the SHA-256 digests, as hex,
  * of their pieces of 4 MiB; the pieces are hashed on all threads. */
@@ -355,8 +354,7 @@ enum byoc_status byi_plugin_agree(const char *path, uint32_t *abi,
  * runs. */
 BYOC_API bool byoc_internal_is_plugin(const char *path);
 
-/* --- copies.c --------------------------------------------------------------
- */
+/* --- copies.c ------------------------------------------------------------- */
 
 /* A line for each kind of library that this process should have once, but has
  * loaded twice or more: what, and which. Text: "" where there is none. */

@@ -26,8 +26,7 @@ static enum byoc_status fault(const struct byi_step *step,
                     text);
 }
 
-/* --- values ----------------------------------------------------------------
- */
+/* --- values --------------------------------------------------------------- */
 
 static uint64_t bytes_of(uint32_t n)
 {
@@ -131,8 +130,7 @@ static enum byoc_status read_position(const struct byi_frame *fr,
     return BYOC_OK;
 }
 
-/* --- values out of lists ----------------------------------------------------
- */
+/* --- values out of lists -------------------------------------------------- */
 
 /* The tensor of an item as value `v`, whose block it shares where it may. */
 static enum byoc_status take_tensor(struct byoc_state *s, struct byi_frame *fr,
@@ -177,8 +175,7 @@ static enum byoc_status take_item(struct byoc_state *s, struct byi_frame *fr,
     return BYOC_OK;
 }
 
-/* --- operators ---------------------------------------------------------------
- */
+/* --- operators ------------------------------------------------------------ */
 
 typedef enum byoc_status (*list_fn)(struct byoc_state *s, struct byi_frame *fr,
                                     const struct byi_step *step,
@@ -293,8 +290,7 @@ static enum byoc_status run_get(struct byoc_state *s, struct byi_frame *fr,
     return take_item(s, fr, step, &value->at[0], err);
 }
 
-/* --- cutting and joining ----------------------------------------------------
- */
+/* --- cutting and joining -------------------------------------------------- */
 
 /* What is around an axis: `outer` rows of `size` pieces of `bytes` each. */
 struct lines {

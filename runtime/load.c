@@ -127,8 +127,7 @@ static void drop_consts(const struct byoc_model *m)
     }
 }
 
-/* --- the public side --------------------------------------------------------
- */
+/* --- the public side ------------------------------------------------------ */
 
 static enum byoc_status load_file(const struct model_file *file,
                                   const struct byoc_load_params *params,

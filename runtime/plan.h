@@ -319,8 +319,7 @@ enum byoc_status byi_object_capture(struct byoc_state *state,
 /* An item is not needed any more. */
 void byi_object_drop(struct byoc_state *state, struct byi_item *item);
 
-/* --- list.c: sequences and optionals ---------------------------------------
- */
+/* --- list.c: sequences and optionals -------------------------------------- */
 
 /* A list of n items, to be filled in. */
 enum byoc_status byi_list_new(struct byoc_state *state, uint32_t n,
@@ -386,8 +385,7 @@ void byi_work_free(struct byi_work **work);
  * before another state's run takes the work. */
 void byi_work_clear(struct byi_work *work, struct byi_pool *pool);
 
-/* --- cache.c: instances by the sizes that they are for ---------------------
- */
+/* --- cache.c: instances by the sizes that they are for -------------------- */
 
 struct byi_entry;
 /* An instance and memory to run it in, taken from the cache. */
@@ -546,8 +544,7 @@ enum byoc_status byi_own_strings(struct byoc_state *state,
                                  const struct byi_tensor *t, void *data,
                                  struct byoc_error *err);
 
-/* --- request.c -------------------------------------------------------------
- */
+/* --- request.c ------------------------------------------------------------ */
 
 /* Set in_at and out_at. Errors: BYOC_EINVAL. */
 enum byoc_status byi_request_place(struct byoc_state *state,
@@ -557,8 +554,7 @@ enum byoc_status byi_request_place(struct byoc_state *state,
 enum byoc_status byi_request_choose(struct byoc_state *state,
                                     struct byoc_error *err);
 
-/* --- runner.c --------------------------------------------------------------
- */
+/* --- runner.c ------------------------------------------------------------- */
 
 struct byi_runners;
 /* NULL when there is no memory. n 0: one thread. */
@@ -568,8 +564,7 @@ void byi_runners_free(struct byi_runners **runners); /* none is fine */
  * returned but the one that the calling thread is in. */
 void byi_runners_wait(struct byoc_state *state);
 
-/* --- trace.c ---------------------------------------------------------------
- */
+/* --- trace.c -------------------------------------------------------------- */
 
 /* Who gets the events of a state's runs: a file, a callback; NULL: neither. */
 struct byi_trace;
@@ -589,8 +584,7 @@ void byi_trace_event(struct byi_trace *trace, const char *kind,
                      const char *name, const char *impl, const char *sources,
                      uint64_t begin_ns, uint64_t end_ns);
 
-/* --- manifest.c ------------------------------------------------------------
- */
+/* --- manifest.c ----------------------------------------------------------- */
 
 /* One input or output, and a vendor, as the manifest says. */
 struct byi_fact_io {

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- names ------------------------------------------------------------------
- */
+/* --- names ---------------------------------------------------------------- */
 
 static uint32_t index_of(const struct byoc_io *ios, uint32_t n, uint32_t likely,
                          const char *name)
@@ -104,8 +103,7 @@ enum byoc_status byi_request_place(struct byoc_state *s,
     return place_all(&out, err);
 }
 
-/* --- steps ------------------------------------------------------------------
- */
+/* --- steps ---------------------------------------------------------------- */
 
 /* A bool for each step of main, then one for each value. */
 static enum byoc_status have_room(struct byoc_state *s, size_t n,

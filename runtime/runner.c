@@ -103,8 +103,7 @@ void byi_runners_free(struct byi_runners **runners)
     free(r);
 }
 
-/* --- a thread --------------------------------------------------------------
- */
+/* --- a thread ------------------------------------------------------------- */
 
 /* NULL: the runners end. */
 static struct byoc_state *next_state(struct byi_runners *r,
@@ -171,8 +170,7 @@ static int make_threads(struct byi_runners *r)
     return r->n ? 0 : why;
 }
 
-/* --- asking for a run -------------------------------------------------------
- */
+/* --- asking for a run ----------------------------------------------------- */
 
 /* What a state holds of runs in the process before a fork is void. */
 static struct byi_later *later_of(struct byoc_state *s)
@@ -234,8 +232,7 @@ void byi_runners_wait(struct byoc_state *state)
         ending = NULL;
 }
 
-/* --- fork ------------------------------------------------------------------
- */
+/* --- fork ----------------------------------------------------------------- */
 
 static void before_fork(void)
 {

@@ -107,8 +107,7 @@ static void run_rest(struct job *job)
     }
 }
 
-/* --- whether other processes compete ----------------------------------------
- */
+/* --- whether other processes compete -------------------------------------- */
 
 static struct byi_usage usage_now(void)
 {
@@ -162,8 +161,7 @@ static struct byi_usage note_usage(const struct byi_usage *from)
     return to;
 }
 
-/* --- a worker ---------------------------------------------------------------
- */
+/* --- a worker ------------------------------------------------------------- */
 
 static bool move(struct byi_worker *w, uint32_t from, uint32_t to)
 {
@@ -206,8 +204,7 @@ static void *run_worker(void *arg)
     return NULL;
 }
 
-/* --- the set of them --------------------------------------------------------
- */
+/* --- the set of them ------------------------------------------------------ */
 
 /* With the lock held. */
 static void make_workers(uint32_t wanted)
@@ -245,8 +242,7 @@ uint32_t byi_workers_reserve(uint32_t threads)
     return n + 1;
 }
 
-/* --- turns ------------------------------------------------------------------
- */
+/* --- turns ---------------------------------------------------------------- */
 
 /* Take workers: all that are wanted, if they are free and no other turn has a
  * claim to them. With the lock held. */
@@ -373,8 +369,7 @@ uint32_t byi_workers_of_turn(void)
     return current->ways.parallel_for ? current->ways.threads : current->n + 1;
 }
 
-/* --- a region ---------------------------------------------------------------
- */
+/* --- a region ------------------------------------------------------------- */
 
 static void give(struct byi_worker *w, struct job *job, uint32_t part)
 {
@@ -478,8 +473,7 @@ void byoc_internal_parallel_for(uint32_t n, void (*fn)(void *, uint32_t),
 
 const struct byi_omp_host byi_omp_home = {run_by_turn, NULL, 1};
 
-/* --- fork, unloading --------------------------------------------------------
- */
+/* --- fork, unloading ------------------------------------------------------ */
 
 static void before_fork(void)
 {

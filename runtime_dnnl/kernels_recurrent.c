@@ -50,8 +50,7 @@ static bool is_constant(struct byi_build *b, uint32_t i)
     return b->bufs.at[buf].kind == BYI_BUF_CONST;
 }
 
-/* --- features that oneDNN lacks --------------------------------------------
- */
+/* --- features that oneDNN lacks ------------------------------------------- */
 
 static enum byoc_status read_functions(struct byi_build *b, struct recurrent *m)
 {

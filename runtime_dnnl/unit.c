@@ -10,8 +10,7 @@ struct byi_load {
     struct byoc_error *err;
 };
 
-/* --- the unit's calls ------------------------------------------------------
- */
+/* --- the unit's calls ----------------------------------------------------- */
 
 #define OPERATOR(name)                                                         \
     static int make_##name(struct byi_load *load,                              \

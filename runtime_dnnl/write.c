@@ -378,8 +378,7 @@ static void add_members(const struct unit_writer *w,
     }
 }
 
-/* --- placing constants with steps ------------------------------------------
- */
+/* --- placing constants with steps ----------------------------------------- */
 
 static const struct byi_place *source_of(const struct byi_recipe *r)
 {

@@ -35,8 +35,7 @@ void byi_conv_pack_windows(const void *ctx, int64_t batch, int64_t k0,
                            int64_t kc, int64_t n0, int64_t nc, int64_t nr,
                            float *dst);
 
-/* --- conv_frame.c: channels first -------------------------------------------
- */
+/* --- conv_frame.c: channels first ----------------------------------------- */
 
 /* A channel's frame (see conv_frame.c), for elements of any type. */
 struct byi_conv_frame {
@@ -73,8 +72,7 @@ void byi_conv_frame_run(const struct byi_conv *v, const struct byi_call *call);
  * byi_packing. */
 uint64_t byi_conv_frame_pack(const struct byi_call *call, float *to);
 
-/* --- conv_last.c: float32, all layouts but channels first -------------------
- */
+/* --- conv_last.c: float32, all layouts but channels first ----------------- */
 
 uint64_t byi_conv_last_scratch(const struct byi_call *call);
 void byi_conv_last_run(const struct byi_call *call);

@@ -163,8 +163,7 @@ static void copy_outputs(const struct byi_window *w,
     }
 }
 
-/* --- many outputs per group: a matrix product -------------------------------
- */
+/* --- many outputs per group: a matrix product ----------------------------- */
 
 /* Tiling of a group's product: `height` outputs by `width` of the sequence. */
 struct frame_tiling {
@@ -410,8 +409,7 @@ static void run_product(const struct byi_conv *v,
     }
 }
 
-/* --- one position: a matrix-vector product ----------------------------------
- */
+/* --- one position: a matrix-vector product -------------------------------- */
 
 /* Typical of squeeze-and-excitation blocks. */
 static bool is_vector(const struct byi_conv *v)
@@ -434,8 +432,7 @@ static void run_vector(const struct byi_conv *v, const struct byi_call *call)
     }
 }
 
-/* --- few outputs per group: sums over taps ----------------------------------
- */
+/* --- few outputs per group: sums over taps -------------------------------- */
 
 /* Scratch per thread: the group's frames, a sequence, the tap offsets. */
 static int64_t direct_floats(const struct byi_conv *v,
@@ -499,8 +496,7 @@ static void run_direct(const struct byi_conv *v, const struct byi_conv_frame *f,
     }
 }
 
-/* --- choosing the algorithm -------------------------------------------------
- */
+/* --- choosing the algorithm ----------------------------------------------- */
 
 static bool is_direct(const struct byi_conv *v)
 {

@@ -400,8 +400,7 @@ static inline int64_t byi_sequence_state(const struct byi_sequence *s,
            s->hidden;
 }
 
-/* --- packing functions: see struct byi_packing ------------------------------
- */
+/* --- packing functions: see struct byi_packing ---------------------------- */
 
 uint64_t byi_conv_pack(const struct byi_call *call, void *to);
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to);

@@ -395,8 +395,7 @@ static void run_planes(const struct byi_call *call, const struct pooling *v)
     byi_sliding_run(&planes, call, (char *)call->scratch + shares_bytes(v));
 }
 
-/* --- maxima of 8 bits, separable: rows of inputs, then of outputs ----------
- */
+/* --- maxima of 8 bits, separable: rows of inputs, then of outputs --------- */
 
 enum { ROW = 4096 }; /* inputs of a row, at most */
 

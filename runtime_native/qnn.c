@@ -88,8 +88,7 @@ void byi_qnn_steps(const struct byi_call *call, const struct byi_qnn *q,
     }
 }
 
-/* --- plain ----------------------------------------------------------------
- */
+/* --- plain ---------------------------------------------------------------- */
 
 /* The plain epilogue of a sum of channel o: writes result i. */
 static void put_plain(const struct byi_call *call, const struct byi_qnn *q,

@@ -104,8 +104,7 @@ static struct qnn_conv_plan plan_of(const struct byi_call *call)
     return p;
 }
 
-/* --- weights --------------------------------------------------------------
- */
+/* --- weights -------------------------------------------------------------- */
 
 /* Offset among channel o's weights of element i of word w; -1 beyond the last.
  * Words hold channels, then taps; depthwise words hold taps alone. */
@@ -184,8 +183,7 @@ uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to)
     return (uint64_t)packed_words(&p) * sizeof(uint32_t);
 }
 
-/* --- frames ---------------------------------------------------------------
- */
+/* --- frames --------------------------------------------------------------- */
 
 /* The byte that padding is filled with: x's zero point, 0 in pairs. */
 static int padding_byte(const struct qnn_conv_plan *p)
@@ -273,8 +271,7 @@ static void fill_frame(const struct qnn_conv_plan *p, const uint8_t *x,
     }
 }
 
-/* --- results --------------------------------------------------------------
- */
+/* --- results -------------------------------------------------------------- */
 
 /* A thread's buffers. */
 struct qnn_conv_lane {
@@ -378,8 +375,7 @@ static void run_channel(const struct qnn_conv_plan *p,
     finish(p, s, o, lane->sums, 0, p->f.run, lane->bytes, y);
 }
 
-/* --- running a call ---------------------------------------------------------
- */
+/* --- running a call ------------------------------------------------------- */
 
 static void list_offsets(const struct qnn_conv_plan *p, int64_t *offsets)
 {

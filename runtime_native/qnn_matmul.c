@@ -62,8 +62,7 @@ static struct qnn_matmul_plan plan_of(const struct byi_call *call)
     return p;
 }
 
-/* --- packing --------------------------------------------------------------
- */
+/* --- packing -------------------------------------------------------------- */
 
 /* Pack column n of B, at b, as words `step` apart; returns its total. */
 static uint32_t pack_column(const struct qnn_matmul_plan *p, int64_t b,
@@ -157,8 +156,7 @@ static void subtract_zeros(const struct qnn_matmul_plan *p, const uint8_t *a,
         sums[n - n0] -= (uint32_t)byi_qnn_offset(&p->q, n) * total;
 }
 
-/* --- tasks ----------------------------------------------------------------
- */
+/* --- tasks ---------------------------------------------------------------- */
 
 /* A running call: its buffers, and the matrices of a batch. */
 struct qnn_matmul_job {

@@ -130,8 +130,7 @@ static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
     return (uint64_t)head + (uint64_t)n * sizeof(uint32_t);
 }
 
-/* --- the product -----------------------------------------------------------
- */
+/* --- the product ---------------------------------------------------------- */
 
 struct sparse_product {
     const struct packed_sparse *packed;
@@ -299,8 +298,7 @@ static struct sparse_product describe(const struct byi_call *call,
     return p;
 }
 
-/* --- the dense operator ----------------------------------------------------
- */
+/* --- the dense operator --------------------------------------------------- */
 
 static enum byi_op_id dense_op(enum byi_op_id op)
 {
@@ -315,8 +313,7 @@ static struct byi_call dense_call(const struct byi_call *call)
     return dense;
 }
 
-/* --- the kernels -----------------------------------------------------------
- */
+/* --- the kernels ---------------------------------------------------------- */
 
 static bool is_plain(const struct byi_call *call)
 {

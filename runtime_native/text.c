@@ -6,8 +6,7 @@
 
 #include "kernel.h"
 
-/* --- memory ----------------------------------------------------------------
- */
+/* --- memory --------------------------------------------------------------- */
 
 struct byi_string_chunk {
     struct byi_string_chunk *next;
@@ -62,8 +61,7 @@ enum byoc_status byi_no_store(const struct byi_call *call,
                     call->op->name);
 }
 
-/* --- text.normalize --------------------------------------------------------
- */
+/* --- text.normalize ------------------------------------------------------- */
 
 /* x (n) or (1, n): removes stop words and changes the case of the rest. If no
  * string is left, the result is one empty string. */
@@ -108,8 +106,7 @@ static enum byoc_status normalize_run(const struct byi_call *call,
     return whole ? BYOC_OK : byi_no_store(call, err);
 }
 
-/* --- text.tf_idf -----------------------------------------------------------
- */
+/* --- text.tf_idf ---------------------------------------------------------- */
 
 /* An n-gram pool as an open-addressing hash table: a slot is 1 + the n-gram's
  * number, or 0 if free. */

@@ -61,8 +61,7 @@ void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
     *last = byi_max(*first, byi_min(*last, w->out[axis]));
 }
 
-/* --- planes ----------------------------------------------------------------
- */
+/* --- planes --------------------------------------------------------------- */
 
 enum {
     TOGETHER = 16, /* planes of a task                                       */

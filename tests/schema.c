@@ -45,8 +45,7 @@ static const cJSON *member(const cJSON *object, const char *key)
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-/* --- keywords: each says whether the value fits ----------------------------
- */
+/* --- keywords: each says whether the value fits --------------------------- */
 
 static bool is_type(const char *type, const cJSON *v)
 {

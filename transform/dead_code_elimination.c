@@ -31,8 +31,7 @@ struct sweeper {
                       may lose some */
 };
 
-/* --- parameters ------------------------------------------------------------
- */
+/* --- parameters ----------------------------------------------------------- */
 
 /* Whether a function is a literal with a single reference in another function,
  * or a branch. */
@@ -106,8 +105,7 @@ static void drop_params(struct sweeper *s, uint32_t func, const bool *drop)
     byi_sweep(s->m, f, s->scratch);
 }
 
-/* --- literals in their functions --------------------------------------------
- */
+/* --- literals in their functions ------------------------------------------ */
 
 static bool names_no_size(const struct byi_type *type)
 {

@@ -154,8 +154,7 @@ static bool find_weights(const struct byi_node *node, bool image,
     return true;
 }
 
-/* --- recovering the integers of dequantised weights ------------------------
- */
+/* --- recovering the integers of dequantised weights ----------------------- */
 
 /* Whether channel o equals integers up to 255 times `step`, bit for bit. */
 static bool is_multiple(const struct quant_weights *w, int64_t o, float step,
@@ -272,8 +271,7 @@ static byi_id store_integers(struct byi_rewrite *rw, const struct byi_tensor *t,
     return byi_rw_const(rw, type, &stored);
 }
 
-/* --- integer products ------------------------------------------------------
- */
+/* --- integer products ----------------------------------------------------- */
 
 /* Sums up to this and a bias of the same size fit in int32. */
 #define MOST_SUM (INT32_MAX / 2)
@@ -360,8 +358,7 @@ static byi_id from_floats(struct byi_rewrite *rw, byi_id at)
     return emit_product(rw, at, row->integer, args, ZERO, NULL, 0);
 }
 
-/* --- requantised results ---------------------------------------------------
- */
+/* --- requantised results -------------------------------------------------- */
 
 /* A product between its float32 sums and a quantize: bias and bounds. */
 struct quant_chain {
@@ -491,8 +488,7 @@ static byi_id to_integers(struct byi_rewrite *rw, byi_id at)
                         OPERANDS, bounds, BYI_COUNT(bounds));
 }
 
-/* --- operators that select elements ------------------------------------------
- */
+/* --- operators that select elements --------------------------------------- */
 
 /* Whether every element of node `id` is an element of its first operand. */
 static bool selects(const struct byi_rewrite *rw, byi_id id)
@@ -534,8 +530,7 @@ static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
     return byi_rw_again(rw, inner, args);
 }
 
-/* --- products of int32 ------------------------------------------------------
- */
+/* --- products of int32 ---------------------------------------------------- */
 
 /* Match int32 values that are 8-bit integers minus a scalar zero point. */
 static bool read_centred(struct byi_rewrite *rw, byi_id id, byi_id *x,

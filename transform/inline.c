@@ -61,8 +61,7 @@ static struct inline_frame *top(struct inliner *s)
     return &s->frames.at[s->frames.n - 1];
 }
 
-/* --- which calls -----------------------------------------------------------
- */
+/* --- which calls ---------------------------------------------------------- */
 
 static bool is_function(const struct byi_node *node)
 {
@@ -129,8 +128,7 @@ static bool renames_sizes(const struct inliner *s, const struct byi_func *f,
     return false;
 }
 
-/* --- frames ----------------------------------------------------------------
- */
+/* --- frames --------------------------------------------------------------- */
 
 static byi_id *new_map(struct inliner *s, uint32_t func)
 {
@@ -185,8 +183,7 @@ static void open_nested(struct inliner *s, byi_id place)
     BYI_PUSH(&s->frames, frame);
 }
 
-/* --- results ----------------------------------------------------------------
- */
+/* --- results -------------------------------------------------------------- */
 
 /* Whether `type` equals `old` up to dims that are symbols in `old`. */
 static bool refines(const struct byi_type *type, const struct byi_type *old)
@@ -261,8 +258,7 @@ static enum byoc_status take_back(struct inliner *s, struct byoc_error *err)
     return BYOC_OK;
 }
 
-/* --- the loop ---------------------------------------------------------------
- */
+/* --- the loop ------------------------------------------------------------- */
 
 /* In a clone, self references refer to the clone. */
 static byi_id copy_self(struct inliner *s, const struct byi_node *old)

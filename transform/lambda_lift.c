@@ -69,8 +69,7 @@ static const struct byi_node *node_of(const struct lifter *s, value v)
     return &s->m->funcs.at[func]->nodes.at[v - s->values.base[func]];
 }
 
-/* --- which functions --------------------------------------------------------
- */
+/* --- which functions ------------------------------------------------------ */
 
 /* Whether the function only calls a global with its parameters: already lifted.
  */
@@ -117,8 +116,7 @@ static void keep_branches(struct lifter *s, uint32_t func)
     }
 }
 
-/* --- the order, and definitions of captures ---------------------------------
- */
+/* --- the order, and definitions of captures ------------------------------- */
 
 static void name_function(struct lifter *s, uint32_t func, uint32_t *next)
 {

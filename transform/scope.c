@@ -365,8 +365,7 @@ static bool find_captures(struct byi_scopes *s)
     return fits;
 }
 
-/* --- rebuilding ------------------------------------------------------------
- */
+/* --- rebuilding ----------------------------------------------------------- */
 
 static void settle_local(struct byi_scopes *s, uint32_t scope, value v,
                          byi_id id)

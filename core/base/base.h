@@ -35,8 +35,7 @@ enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
 enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
     BYI_PRINTF(2, 3);
 
-/* --- params.c: structs of callers, of any size -----------------------------
- */
+/* --- params.c: structs of callers, of any size ---------------------------- */
 
 /* A struct with a struct_size, as this build knows it. */
 struct byi_params_size {
@@ -67,8 +66,7 @@ enum byoc_status byi_load_params_read(struct byoc_load_params *params,
                                       const struct byoc_load_params *given,
                                       struct byoc_error *err);
 
-/* --- base.c: numbers as text ------------------------------------------------
- */
+/* --- base.c: numbers as text ---------------------------------------------- */
 
 /* strtod in the "C" locale, whatever the process has set. */
 double byi_strtod(const char *text, char **end);

@@ -76,8 +76,7 @@ static const struct byi_omp_host *host_here(void)
     return used ? used : &byi_omp_home;
 }
 
-/* --- regions ---------------------------------------------------------------
- */
+/* --- regions -------------------------------------------------------------- */
 
 static bool claim(struct team *team, uint32_t i)
 {
@@ -131,8 +130,7 @@ void GOMP_parallel(void (*fn)(void *), void *data, unsigned n, unsigned flags)
         sched_yield(); /* lanes with a thread of their own */
 }
 
-/* --- barriers ---------------------------------------------------------------
- */
+/* --- barriers ------------------------------------------------------------- */
 
 struct extra {
     struct team *team;
@@ -197,8 +195,7 @@ void GOMP_barrier(void)
     }
 }
 
-/* --- what a thread may ask -------------------------------------------------
- */
+/* --- what a thread may ask ------------------------------------------------ */
 
 EXPORTED int omp_get_num_threads(void);
 int omp_get_num_threads(void)
@@ -229,8 +226,7 @@ int omp_in_parallel(void)
 const struct byi_omp_calls byi_omp_calls = {GOMP_parallel, omp_get_num_threads,
                                             omp_get_thread_num};
 
-/* --- the dynamic loop of a region ------------------------------------------
- */
+/* --- the dynamic loop of a region ----------------------------------------- */
 
 EXPORTED bool GOMP_loop_nonmonotonic_dynamic_next(long *from, long *to);
 bool GOMP_loop_nonmonotonic_dynamic_next(long *from, long *to)

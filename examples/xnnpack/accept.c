@@ -44,8 +44,7 @@ static const char *string_of(const struct byoc_host *host,
     return text ? text : "";
 }
 
-/* --- what holds for every row ----------------------------------------------
- */
+/* --- what holds for every row --------------------------------------------- */
 
 static const char *check_number(const struct byoc_host *host,
                                 const struct byoc_match *m,

@@ -112,8 +112,7 @@ static enum xnn_status setup_dense(const struct op *op, xnn_operator_t made,
 const struct kind kind_dense = {"fully_connected_nc_f32", create_dense,
                                 setup_dense, NULL};
 
-/* --- windows ---------------------------------------------------------------
- */
+/* --- windows -------------------------------------------------------------- */
 
 static enum xnn_status create_max_pool(const struct op *op,
                                        xnn_operator_t *made)
@@ -184,8 +183,7 @@ const struct kind kind_global_average_pool = {"global_average_pooling_nwc_f32",
                                               create_global_average_pool,
                                               setup_global_average_pool, NULL};
 
-/* --- rows and columns --------------------------------------------------------
- */
+/* --- rows and columns ----------------------------------------------------- */
 
 /* An operator on `columns` numbers at a time, for each of `rows`. */
 #define ROWS(id, ...)                                                          \

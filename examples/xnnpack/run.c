@@ -85,8 +85,7 @@ static struct byoc_fail *exhausted(const struct byoc_host *host)
     return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
 }
 
-/* --- sets --------------------------------------------------------------------
- */
+/* --- sets ----------------------------------------------------------------- */
 
 static void set_free(const struct program *p, struct set *set)
 {
@@ -117,8 +116,7 @@ static struct byoc_fail *set_new(const struct byoc_host *host,
     return NULL;
 }
 
-/* --- pools -------------------------------------------------------------------
- */
+/* --- pools ---------------------------------------------------------------- */
 
 /* The pool of that many threads, made for the first user; NULL: none could be
  * made. */
@@ -186,8 +184,7 @@ static void pool_give(struct pool *p)
     pthread_mutex_unlock(&lock);
 }
 
-/* --- regions -----------------------------------------------------------------
- */
+/* --- regions -------------------------------------------------------------- */
 
 void xnn_unload(const struct byoc_host *host, void *compiled)
 {

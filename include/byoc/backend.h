@@ -399,8 +399,7 @@ typedef const struct byoc_backend *(*byoc_backend_query_fn)(
     const struct byoc_host *host, char *why, uint32_t why_bytes);
 #define BYOC_BACKEND_QUERY "byoc_backend_query_v1"
 
-/* --- how this header was compiled ------------------------------------------
- */
+/* --- how this header was compiled ----------------------------------------- */
 
 /* A struct ("byoc_view", offset 0) or a member ("byoc_view.dims"). */
 struct byoc_place {

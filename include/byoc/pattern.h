@@ -81,8 +81,7 @@ static inline const char *byoc_pat_list(struct byoc_pat *t, const char *open,
     return t->used < t->size ? all : "";
 }
 
-/* --- operands ---------------------------------------------------------------
- */
+/* --- operands ------------------------------------------------------------- */
 
 /* %name; `^`, what stands before a step, is just "^". */
 static inline const char *byoc_pat_any(struct byoc_pat *t, const char *name)

@@ -115,8 +115,7 @@ static void test_plugins(void **state)
     }
 }
 
-/* --- the plug-in of today against other hosts ------------------------------
- */
+/* --- the plug-in of today against other hosts ----------------------------- */
 
 /* A host: as many bytes of a real one as its struct_size says, and nothing that
  * may be read behind. */

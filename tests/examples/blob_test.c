@@ -13,8 +13,7 @@
 #define byoc_backend_descriptor_v1 blob_descriptor
 #include "examples/blob/blob.c"
 
-/* --- a host ------------------------------------------------------------------
- */
+/* --- a host --------------------------------------------------------------- */
 
 struct byoc_fail {
     uint32_t code;

@@ -53,8 +53,7 @@ const char *fuzz_as_file(struct fuzz_case *c, const char *name)
     return path;
 }
 
-/* --- JSON -------------------------------------------------------------------
- */
+/* --- JSON ----------------------------------------------------------------- */
 
 bool fuzz_feed_json(struct fuzz_case *c)
 {
@@ -180,8 +179,7 @@ bool fuzz_feed_costs(struct fuzz_case *c)
     return good;
 }
 
-/* --- tensors ----------------------------------------------------------------
- */
+/* --- tensors -------------------------------------------------------------- */
 
 /* Every element is there to be read. */
 static bool read_elements(struct fuzz_case *c, enum byoc_status status,
@@ -258,8 +256,7 @@ bool fuzz_feed_value(struct fuzz_case *c)
     return good;
 }
 
-/* --- libraries, processes ----------------------------------------------------
- */
+/* --- libraries, processes ------------------------------------------------- */
 
 bool fuzz_feed_plugin(struct fuzz_case *c)
 {

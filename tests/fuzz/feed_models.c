@@ -13,8 +13,7 @@
 #include "frontend_onnx/onnx.h"
 #include "patterns/patterns.h"
 
-/* --- ONNX ------------------------------------------------------------------
- */
+/* --- ONNX ----------------------------------------------------------------- */
 
 /* What is printed must read back as itself. */
 static bool print_and_parse(struct fuzz_case *c, const struct byi_module *m)
@@ -89,8 +88,7 @@ bool fuzz_feed_onnx_run(struct fuzz_case *c)
     return fuzz_compile_and_run(c, path);
 }
 
-/* --- the text form ----------------------------------------------------------
- */
+/* --- the text form -------------------------------------------------------- */
 
 bool fuzz_feed_text(struct fuzz_case *c)
 {
@@ -132,8 +130,7 @@ bool fuzz_feed_consts(struct fuzz_case *c)
     return good;
 }
 
-/* --- patterns ---------------------------------------------------------------
- */
+/* --- patterns ------------------------------------------------------------- */
 
 static const char *accept_all(const struct byoc_host *host,
                               const struct byoc_match *m)
@@ -188,8 +185,7 @@ bool fuzz_feed_pattern(struct fuzz_case *c)
     return good;
 }
 
-/* --- lines of text ----------------------------------------------------------
- */
+/* --- lines of text -------------------------------------------------------- */
 
 enum { MAX_LINES = 12 };
 

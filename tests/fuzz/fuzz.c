@@ -38,8 +38,7 @@ static const char help[] =
     "  fuzz --list\n"
     "      the readers\n";
 
-/* --- files ------------------------------------------------------------------
- */
+/* --- files ---------------------------------------------------------------- */
 
 struct files {
     BYI_VEC(char *) list;
@@ -156,8 +155,7 @@ static bool path_of(const struct fuzz_job *job, const char *folder,
     return true;
 }
 
-/* --- findings ----------------------------------------------------------------
- */
+/* --- findings ------------------------------------------------------------- */
 
 struct finding {
     char key[160];
@@ -379,8 +377,7 @@ static bool distil(struct fuzz_job *job, const char *folder)
     return good;
 }
 
-/* --- the command -------------------------------------------------------------
- */
+/* --- the command ---------------------------------------------------------- */
 
 enum mode { FUZZ, AS_IS, MINIMISE, DISTIL, CORPUS, LIST };
 

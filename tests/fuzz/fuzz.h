@@ -95,8 +95,7 @@ extern const struct fuzz_reader fuzz_readers[];
 extern const uint32_t fuzz_n_readers;
 const struct fuzz_reader *fuzz_find_reader(const char *name); /* or NULL */
 
-/* --- feed_*.c, region.c, run.c: who reads, and what must hold then ---------
- */
+/* --- feed_*.c, region.c, run.c: who reads, and what must hold then -------- */
 
 bool fuzz_feed_onnx(struct fuzz_case *c);
 bool fuzz_feed_onnx_run(struct fuzz_case *c);
@@ -136,8 +135,7 @@ bool fuzz_compile_and_run(struct fuzz_case *c, const char *path);
 /* The same for a model that is loaded: it may refuse, not misbehave. */
 bool fuzz_run(struct fuzz_case *c, const struct byoc_model *model);
 
-/* --- seeds.c -----------------------------------------------------------------
- */
+/* --- seeds.c -------------------------------------------------------------- */
 
 /* Write inputs into `folder`: artifacts of a few models and their parts
  * (NAME.so, NAME.plan, NAME.manifest, NAME.ledger, NAME.0.region and so on), a

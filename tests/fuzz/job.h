@@ -68,8 +68,7 @@ struct fuzz_job {
     int64_t deadline; /* milliseconds; INT64_MAX: none         */
 };
 
-/* --- corpus.c ---------------------------------------------------------------
- */
+/* --- corpus.c ------------------------------------------------------------- */
 
 /* The number of the origin of a file: its name up to the first '.' or '-'. */
 uint32_t fuzz_origin(struct fuzz_job *job, const char *path);
@@ -87,8 +86,7 @@ void fuzz_batch(struct fuzz_job *job, void *unused);
 bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
                     uint32_t origin);
 
-/* --- child.c -----------------------------------------------------------------
- */
+/* --- child.c -------------------------------------------------------------- */
 
 struct fuzz_verdict {
     bool bad, leaked;

@@ -381,8 +381,7 @@ static const struct phase {
 };
 enum { N_PHASES = sizeof phases / sizeof *phases };
 
-/* --- one allocation fails --------------------------------------------------
- */
+/* --- one allocation fails ------------------------------------------------- */
 
 static uint64_t ledger_hash(const struct subject *s)
 {

@@ -176,8 +176,7 @@ static void a_loop_reads_its_last_turn(void **state)
                 "a less<dec body<a dec b<a,less,body");
 }
 
-/* --- what the schema says --------------------------------------------------
- */
+/* --- what the schema says ------------------------------------------------- */
 
 #define NODES                                                                  \
     "def @main(%p: Tensor[(), bool], %x: " F4 ", %n: Tensor[(N,), float32])"   \
@@ -369,8 +368,7 @@ static void the_schema_has_every_reason(void **state)
     cJSON_Delete(schema);
 }
 
-/* --- what is noted by hand --------------------------------------------------
- */
+/* --- what is noted by hand ------------------------------------------------ */
 
 static void times_and_regions(void **state)
 {

@@ -489,8 +489,7 @@ static struct ways find(struct naive *v, uint32_t at, byi_id value,
     return all;
 }
 
-/* --- ways as text ------------------------------------------------------------
- */
+/* --- ways as text --------------------------------------------------------- */
 
 static int by_text(const void *a, const void *b)
 {
@@ -584,8 +583,7 @@ static bool collect(const struct byi_match *match, void *ctx)
     return false;
 }
 
-/* --- random graphs -----------------------------------------------------------
- */
+/* --- random graphs -------------------------------------------------------- */
 
 static const enum byi_op_id unaries[] = {BYI_OP_NN_RELU, BYI_OP_EXP,
                                          BYI_OP_NEGATIVE, BYI_OP_RECIPROCAL,

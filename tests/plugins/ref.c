@@ -38,8 +38,7 @@ struct compiled {
     int n_buffers, n_steps, n_inputs, n_outputs;
 };
 
-/* --- reading ----------------------------------------------------------------
- */
+/* --- reading -------------------------------------------------------------- */
 
 static int new_buffer(struct compiled *c, const cJSON *type)
 {

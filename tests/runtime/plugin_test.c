@@ -193,8 +193,7 @@ static void test_paths(void **state)
     assert_null(p);
 }
 
-/* --- models with regions ----------------------------------------------------
- */
+/* --- models with regions -------------------------------------------------- */
 
 #define REGION(name, vendor)                                                   \
     "def @" name "(%a: Tensor[(2, 3), float32], %b: Tensor[(3), float32],"     \

@@ -184,8 +184,7 @@ static void test_reserved(void **state)
     end(&t);
 }
 
-/* --- events ------------------------------------------------------------------
- */
+/* --- events --------------------------------------------------------------- */
 
 struct seen {
     int softmax, cumsum, runs;
@@ -269,8 +268,7 @@ static void test_alternate_outputs(void **state)
     free(many);
 }
 
-/* --- callbacks ---------------------------------------------------------------
- */
+/* --- callbacks ------------------------------------------------------------ */
 
 struct later {
     pthread_mutex_t lock;
@@ -464,8 +462,7 @@ static void test_restart(void **state)
     }
 }
 
-/* --- fork --------------------------------------------------------------------
- */
+/* --- fork ----------------------------------------------------------------- */
 
 /* In the child: the states that were idle run, at once and later, and so do
  * those whose run was in the parent's queue. Ends the process. */
@@ -520,8 +517,7 @@ static void test_fork(void **state)
     end(&t);
 }
 
-/* --- memory ------------------------------------------------------------------
- */
+/* --- memory --------------------------------------------------------------- */
 
 static void *take(void *ctx, uint64_t bytes, uint64_t alignment)
 {
@@ -590,8 +586,7 @@ static void test_memory_for_nothing(void **state)
     end(&t);
 }
 
-/* --- the model that compiling has loaded ------------------------------------
- */
+/* --- the model that compiling has loaded ---------------------------------- */
 
 static void in_order(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
                      void *arg)

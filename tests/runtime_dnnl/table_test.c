@@ -115,8 +115,7 @@ static void check_refused(const char *params, const char *dtype,
     byi_text_free(&(struct byi_text){.at = text});
 }
 
-/* --- programs made from a sample -------------------------------------------
- */
+/* --- programs made from a sample ------------------------------------------ */
 
 /* The type of what `call` gives; of rank 0 where that is a tuple. */
 static struct byi_tensor shape_of(const struct sample *sample)
@@ -269,8 +268,7 @@ static void check_growing(const struct sample *sample,
     check_refused(params, "float32", body, says);
 }
 
-/* --- the walk --------------------------------------------------------------
- */
+/* --- the walk ------------------------------------------------------------- */
 
 /* The sample with numbers of another type: the predicate names it. */
 static void check_type(const struct sample *sample)

@@ -254,8 +254,7 @@ static void test_conv_large(void **state)
         try_layouts(2, &shapes[i], false, BYI_OP_NN_CONV2D, BYOC_F32);
 }
 
-/* --- pooling and others -----------------------------------------------------
- */
+/* --- pooling and others --------------------------------------------------- */
 
 static void test_pool(void **state)
 {

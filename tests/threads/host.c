@@ -33,8 +33,7 @@ enum { MAX_IO = 16, RUNS = 20, STATES = 3, SECONDS = 60 };
         }                                                                      \
     } while (0)
 
-/* --- the runtime -----------------------------------------------------------
- */
+/* --- the runtime ---------------------------------------------------------- */
 
 static struct {
     void *library;
@@ -161,8 +160,7 @@ static void expect_threads(const struct job *j, uint32_t n)
     MUST(got == n, "%u threads (%s), expected %u", got, why, n);
 }
 
-/* --- threads that cannot be made -------------------------------------------
- */
+/* --- threads that cannot be made ------------------------------------------ */
 
 static _Atomic bool exhausted;
 static _Atomic unsigned refused;
@@ -193,8 +191,7 @@ static void check_exhaustion(const char *path)
     finish(&j);
 }
 
-/* --- fork ------------------------------------------------------------------
- */
+/* --- fork ----------------------------------------------------------------- */
 
 /* Runs in parent and child, which has threads of its own. */
 static void check_fork(const char *path)
@@ -223,8 +220,7 @@ static void check_fork(const char *path)
     finish(&j);
 }
 
-/* --- the rest --------------------------------------------------------------
- */
+/* --- the rest ------------------------------------------------------------- */
 
 /* No thread stays behind when the runtime goes. */
 static void check_close(const char *path)
