@@ -98,10 +98,15 @@ static enum byoc_status push_leaves(struct byi_planner *b,
     return BYOC_OK;
 }
 
-static enum byoc_status visit_const(struct byi_planner *b,
-                                    const struct byi_node *node,
-                                    struct plan_run *run)
+/* A constant becomes a value where it is first read: its place among the nodes
+ * has no meaning (docs/text.md), and no influence on the plan. */
+static void visit_const(struct byi_planner *b, const struct byi_pwalk *w,
+                        byi_id id)
 {
+    const struct byi_node *node = &w->f->nodes.at[id];
+    struct plan_run *run = &w->of[id];
+    if (node->kind != BYI_CONST || run->n)
+        return;
     const struct byi_type *type = b->m->consts.at[node->index].type;
     if (b->const_seen[node->index] != b->out_index + 1) {
         b->const_seen[node->index] = b->out_index + 1;
@@ -111,7 +116,6 @@ static enum byoc_status visit_const(struct byi_planner *b,
     run->first = b->out.flat.n;
     run->n = 1;
     BYI_PUSH(&b->out.flat, b->const_at[node->index]);
-    return BYOC_OK;
 }
 
 static enum byoc_status add_step(struct byi_planner *b,
@@ -461,6 +465,8 @@ static enum byoc_status visit(struct byi_planner *b, uint32_t func, uint32_t at,
     const struct byi_pwalk *w = &b->stack.at[at];
     const struct byi_node *node = &w->f->nodes.at[id];
     struct plan_run run = {0};
+    for (uint32_t i = 0; i < node->n_args; i++)
+        visit_const(b, w, node->args[i]);
     switch (node->kind) {
     case BYI_PARAM:
         if (at > 0)
@@ -468,8 +474,7 @@ static enum byoc_status visit(struct byi_planner *b, uint32_t func, uint32_t at,
         BYI_TRY(visit_param(b, func, id, &run));
         break;
     case BYI_CONST:
-        BYI_TRY(visit_const(b, node, &run));
-        break;
+        return BYOC_OK; /* see visit_const */
     case BYI_CALL_OP:
         BYI_TRY(visit_op(b, w, node, &run));
         break;
@@ -532,9 +537,9 @@ enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func)
 {
     const struct byi_func *f = b->m->funcs.at[func];
     const struct byi_func *home = b->m->funcs.at[b->captures[func].home];
-    b->out.name = f->name
-                      ? f->name
-                      : byi_arena_printf(b->arena, "%s.%u", home->name, func);
+    b->out.name =
+        f->name ? f->name
+                : byi_arena_printf(b->arena, "%s.%u", home->name, b->out_index);
     struct byi_pwalk top = {.f = f, .call = BYI_NO_ID};
     top.of = byi_arena_calloc(b->arena, f->nodes.n, sizeof *top.of);
     b->stack.n = 0;
@@ -547,6 +552,7 @@ enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func)
             BYI_TRY(visit(b, func, at, w->pos++));
             continue;
         }
+        visit_const(b, w, w->f->result);
         result = w->of[w->f->result];
         byi_id call = w->call;
         b->stack.n--;
