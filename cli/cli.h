@@ -245,20 +245,24 @@ struct byi_model_options {
          "auto|c|json",                                                          \
          "backends to ask for C: those that generate nothing else, all, "        \
          "none"},                                                                \
-        {"isolate",    0,    BYI_OPTION_FLAG,                                    \
-         &(o).isolate, NULL, "compile with plug-ins in processes of their own"}, \
+        {"isolate",                                                              \
+         0,                                                                      \
+         BYI_OPTION_FLAG,                                                        \
+         &(o).isolate,                                                           \
+         NULL,                                                                   \
+         "compile in a child process, which a backend may crash"},               \
         {"isolate-seconds",                                                      \
          0,                                                                      \
          BYI_OPTION_NUMBER,                                                      \
          &(o).isolate_seconds,                                                   \
          "S",                                                                    \
-         "time limit of one answer of such a process (default: 10)"},            \
+         "time limit of one call of a backend there (default: 10)"},             \
         {"isolate-mib",                                                          \
          0,                                                                      \
          BYI_OPTION_COUNT,                                                       \
          &(o).isolate_mib,                                                       \
          "N",                                                                    \
-         "memory limit of such a process (default: 4096)"},                      \
+         "memory that backends may add there (default: 4096)"},                  \
         {"",                                                                     \
          'O',                                                                    \
          BYI_OPTION_LEVEL,                                                       \

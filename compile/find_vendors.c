@@ -6,9 +6,10 @@
 
 #include "core/base/guard.h"
 
-#include "isolate/isolate.h"
+#include "core/base/child.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* --- plug-ins ------------------------------------------------------------- */
 
@@ -50,24 +51,83 @@ struct byi_plugin *byi_found_plugin(const struct byi_found *found,
     return NULL;
 }
 
+/* Why a backend, or the plug-in at a path, was left out. */
+static const char *fell_before(const struct byi_found *found, const char *who)
+{
+    for (uint32_t i = 0; i < found->n_fallen; i++)
+        if (strcmp(who, found->fallen[i].who) == 0)
+            return found->fallen[i].why;
+    return NULL;
+}
+
+/* In the place of a plug-in that fell while it was opened: without patterns. */
+struct byi_stand_in {
+    struct byi_plugin plugin; /* without a library */
+    struct byoc_backend backend;
+    bool nameless; /* nobody asked for it by a name yet */
+};
+
+/* Its name is that of its file, libbyoc_backend_NAME.so, as far as it can be.
+ */
+static struct byi_plugin *stand_in(struct byi_arena *arena, const char *path)
+{
+    static const char prefix[] = "libbyoc_backend_", suffix[] = ".so";
+    enum { MAX_NAME = 32 };
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    if (strncmp(base, prefix, sizeof prefix - 1) == 0)
+        base += sizeof prefix - 1;
+    size_t n = strlen(base);
+    if (n >= sizeof suffix && strcmp(base + n - sizeof suffix + 1, suffix) == 0)
+        n -= sizeof suffix - 1;
+    char *name = byi_arena_strn(arena, base, n < MAX_NAME ? n : MAX_NAME);
+    for (char *c = name; *c; c++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789_", *c))
+            *c = '_';
+    struct byi_stand_in *s = byi_arena_alloc(arena, sizeof *s);
+    *s = (struct byi_stand_in){
+        .plugin = {.path = byi_arena_str(arena, path), .backend = &s->backend},
+        .backend = {.struct_size = sizeof s->backend,
+                    .name = name,
+                    .version = "",
+                    .compat = ""},
+        .nameless = true};
+    return &s->plugin;
+}
+
+/* Give the name to a stand-in that has none; whether there was one. */
+static struct byi_plugin *name_stand_in(const struct byi_found *found,
+                                        const char *name)
+{
+    for (uint32_t i = 0; i < found->plugins.n; i++) {
+        struct byi_stand_in *s = (void *)found->plugins.at[i];
+        if (s->plugin.library || !s->nameless)
+            continue;
+        s->backend.name = name;
+        s->nameless = false;
+        return &s->plugin;
+    }
+    return NULL;
+}
+
 static enum byoc_status open_plugin(const struct search *s, const char *path,
                                     struct byi_plugin **plugin,
                                     struct byoc_error *err)
 {
-    const struct byoc_compile_params *params = s->params;
-    const struct byi_isolate_limits limits = {
-        .seconds = params->isolate_seconds, .bytes = params->isolate_bytes};
-    if (s->found->isolated)
-        return byi_isolate_open(path, params->threads, &limits, plugin, err);
-    return byoc_internal_plugin_open(path, params->threads, plugin, err);
+    if (fell_before(s->found, path)) {
+        *plugin = stand_in(s->found->arena, path);
+        return BYOC_OK;
+    }
+    byi_step(path, "query()");
+    const enum byoc_status status =
+        byoc_internal_plugin_open(path, s->params->threads, plugin, err);
+    byi_step_end();
+    return status;
 }
 
-static void close_plugin(const struct byi_found *found,
-                         struct byi_plugin **plugin)
+static void close_plugin(struct byi_plugin **plugin)
 {
-    if (found->isolated)
-        byi_isolate_close(plugin);
-    else
+    if ((*plugin)->library)
         byoc_internal_plugin_close(plugin);
 }
 
@@ -86,7 +146,7 @@ static void try_plugin(void *ctx, const char *path)
         return;
     }
     if (byi_found_plugin(s->found, plugin->backend->name)) {
-        close_plugin(s->found, &plugin); /* the first one found counts */
+        close_plugin(&plugin); /* the first one found counts */
         return;
     }
     byi_match_host(&plugin->host);
@@ -156,9 +216,8 @@ static enum byoc_status named_plugin(const struct search *s, const char *name,
 {
     struct byi_found *found = s->found;
     *plugin = byi_found_plugin(found, name);
-    for (uint32_t i = 0; !*plugin && i < found->plugins.n; i++)
-        if (found->isolated && byi_isolate_take_for(found->plugins.at[i], name))
-            *plugin = found->plugins.at[i];
+    if (!*plugin)
+        *plugin = name_stand_in(found, name);
     if (*plugin)
         return BYOC_OK;
     return byi_fail(err, BYOC_EBACKEND,
@@ -213,15 +272,6 @@ static enum byoc_status load_vendors(struct byi_found *found,
     return status;
 }
 
-/* Why a vendor that fell before did. */
-static const char *fell_before(const struct byi_found *found, const char *name)
-{
-    for (uint32_t i = 0; i < found->n_fallen; i++)
-        if (strcmp(name, found->fallen[i].name) == 0)
-            return found->fallen[i].why;
-    return NULL;
-}
-
 bool byi_found_writes_c(const struct byi_found *found,
                         const struct byoc_backend *backend)
 {
@@ -239,24 +289,33 @@ static void leave_out(struct byi_vendor *vendor, enum byi_reason reason,
     vendor->out_reason = reason;
 }
 
-/* Vendors that cannot answer as they are asked to, fell before, or while they
- * were opened just now. */
+/* Leave out vendors that cannot answer as they are asked to, and those that
+ * fell. */
 static void note_out(struct byi_found *found)
 {
     for (uint32_t v = 0; v < found->vendors.n; v++) {
         struct byi_vendor *vendor = &found->vendors.at[v];
+        const struct byi_plugin *plugin = byi_found_plugin(found, vendor->name);
         if (vendor->backend->flags & BYOC_BACKEND_WRITES_C &&
             !byi_found_writes_c(found, vendor->backend))
             leave_out(vendor, BYI_REASON_WRITES_C,
                       "it answers in C only, and --codegen json takes none");
         leave_out(vendor, BYI_REASON_VENDOR_FAILED,
                   fell_before(found, vendor->name));
-    }
-    for (uint32_t i = 0; i < found->plugins.n; i++) {
-        struct byi_vendor *vendor = byi_found_vendor(found, i);
-        if (vendor && !vendor->out)
+        if (plugin && !plugin->library)
             leave_out(vendor, BYI_REASON_VENDOR_FAILED,
-                      byi_found_fall(found, i));
+                      byi_arena_printf(found->arena, "%s: %s", plugin->path,
+                                       fell_before(found, plugin->path)));
+    }
+}
+
+void byi_found_warnings(const struct byi_found *found, struct byi_text *lines)
+{
+    for (uint32_t v = 0; v < found->vendors.n; v++) {
+        const struct byi_vendor *vendor = &found->vendors.at[v];
+        if (vendor->out && vendor->out_reason == BYI_REASON_VENDOR_FAILED)
+            byi_text_addf(lines, "%s was left out: %s\n", vendor->name,
+                          vendor->out);
     }
 }
 
@@ -290,27 +349,13 @@ void byi_found_free(struct byi_found *found)
 {
     byi_vendors_free(&found->vendors);
     for (uint32_t i = 0; i < found->plugins.n; i++)
-        close_plugin(found, &found->plugins.at[i]);
+        close_plugin(&found->plugins.at[i]);
     byi_vec_free(found->plugins.at);
     for (uint32_t i = 0; i < found->sketches.n; i++)
         byi_vec_free(found->sketches.at[i]->rows.at);
     byi_vec_free(found->sketches.at);
     if (found->codes)
         byi_codes_free(found->codes);
-}
-
-struct byi_vendor *byi_found_vendor(const struct byi_found *found,
-                                    uint32_t plugin)
-{
-    for (uint32_t v = 0; v < found->vendors.n; v++)
-        if (found->vendors.at[v].backend == found->plugins.at[plugin]->backend)
-            return &found->vendors.at[v];
-    return NULL;
-}
-
-const char *byi_found_fall(const struct byi_found *found, uint32_t plugin)
-{
-    return found->isolated ? byi_isolate_fall(found->plugins.at[plugin]) : NULL;
 }
 
 /* --- listing backends ----------------------------------------------------- */
@@ -336,17 +381,31 @@ static const char *found_before(const struct vendor_listing *l,
     return NULL;
 }
 
-/* What opening kills, a process of its own finds out. */
+static void open_in_child(void *path, struct byi_text *out)
+{
+    struct byi_plugin *plugin;
+    struct byoc_error err;
+    (void)out;
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    byi_step(path, "query()");
+    (void)!byoc_internal_plugin_open(path, 1, &plugin, &err);
+}
+
+/* Open it in a process of its own first, which it may crash. */
 static enum byoc_status open_listed(const char *path,
                                     struct byi_plugin **plugin,
                                     struct byoc_error *err)
 {
-    const struct byi_isolate_limits limits = {0};
-    BYI_TRY(byi_isolate_open(path, 1, &limits, plugin, err));
-    const char *why = byi_isolate_fall(*plugin);
-    const enum byoc_status status =
-        why ? byi_fail(err, BYOC_EBACKEND, "%s", why) : BYOC_OK;
-    byi_isolate_close(plugin);
+    const struct byi_child_limits limits = {.seconds = BYI_ISOLATE_SECONDS};
+    struct byi_child child;
+    byi_child_run(open_in_child, (void *)(uintptr_t)path, &limits, &child);
+    enum byoc_status status = BYOC_OK;
+    if (!child.started)
+        status = byi_fail(err, BYOC_EIO, "%s: no process for it", path);
+    else if (!child.returned)
+        status =
+            byi_fail(err, BYOC_EBACKEND, "%s: its process %s", path, child.how);
+    byi_child_free(&child);
     return status == BYOC_OK ? byoc_internal_plugin_open(path, 0, plugin, err)
                              : status;
 }

@@ -12,9 +12,20 @@
 
 struct byi_sketch; /* a vendor that is only patterns */
 
-/* A vendor that takes nothing: its isolated plug-in fell. */
+/* A backend that is left out: a process that called it crashed or hung. */
 struct byi_fallen {
-    const char *name, *why;
+    const char *who; /* its name, or the path of a plug-in that never opened */
+    const char *why;
+};
+
+enum { BYI_ISOLATE_SECONDS = 10 }; /* for a call, where nothing else is said */
+
+/* What compile() gave for a region in another process. */
+struct byi_answer {
+    const char *region;
+    const char *symbol; /* NULL: it is not C */
+    const void *data;
+    uint64_t bytes;
 };
 
 /* Zero-initialise. Ends before `arena`. */
@@ -27,9 +38,11 @@ struct byi_found {
     struct byoc_host sketch_host;
     enum byoc_codegen codegen;
     struct byi_codes *codes;         /* what they write in C */
-    bool isolated;                   /* the plug-ins are     */
-    const struct byi_fallen *fallen; /* before: they take nothing */
+    bool isolated;                   /* in a process of their own */
+    const struct byi_fallen *fallen; /* earlier */
     uint32_t n_fallen;
+    const struct byi_answer *answers; /* in place of calls; NULL: none */
+    uint32_t n_answers;
     struct byi_arena *arena;
 };
 
@@ -50,11 +63,8 @@ void byi_found_free(struct byi_found *found);
 /* Whether this vendor is to answer in C, or may: --codegen. */
 bool byi_found_writes_c(const struct byi_found *found,
                         const struct byoc_backend *backend);
-/* Why the plug-in of this compile with that index fell; NULL: it did not. */
-const char *byi_found_fall(const struct byi_found *found, uint32_t plugin);
-/* The vendor that it is; NULL: it was not asked for. */
-struct byi_vendor *byi_found_vendor(const struct byi_found *found,
-                                    uint32_t plugin);
+/* A line for each backend of the compile that was left out since it fell. */
+void byi_found_warnings(const struct byi_found *found, struct byi_text *lines);
 /* The plug-in of that name; NULL when none was loaded. */
 struct byi_plugin *byi_found_plugin(const struct byi_found *found,
                                     const char *name);

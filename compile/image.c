@@ -4,7 +4,7 @@
 
 #include "core/base/guard.h"
 
-#include "isolate/isolate.h"
+#include "core/base/child.h"
 
 #include <string.h>
 
@@ -48,13 +48,30 @@ static const struct byi_plugin *plugin_of(const struct byi_module *m,
     return byi_found_plugin(found, m->funcs.at[func]->attr.compiler);
 }
 
-/* Compile the C that a vendor answered. */
-static void take_code(const struct byi_found *found, struct byi_built_region *r,
-                      const struct byoc_blob *blob)
+/* Take a vendor's answer; compile it where it is C, the source of `symbol`. */
+static void take_blob(const struct byi_found *found, struct byi_built_region *r,
+                      const char *symbol, const void *data, uint64_t bytes)
 {
-    r->code = byi_code_get(found->codes, r->symbol, blob->data, blob->bytes);
-    r->fault = r->code->fault;
-    r->reason = BYI_REASON_SOURCE;
+    r->symbol = symbol;
+    if (symbol) {
+        r->code = byi_code_get(found->codes, symbol, data, bytes);
+        r->fault = r->code->fault;
+        r->reason = BYI_REASON_SOURCE;
+    }
+    if (!r->fault) {
+        byi_text_free(&r->blob);
+        byi_text_add(&r->blob, data, bytes);
+    }
+}
+
+/* What the vendor answered in another process. */
+static void take_answer(const struct byi_found *found,
+                        struct byi_built_region *r, const char *name)
+{
+    for (uint32_t i = 0; i < found->n_answers; i++)
+        if (strcmp(found->answers[i].region, name) == 0)
+            take_blob(found, r, found->answers[i].symbol,
+                      found->answers[i].data, found->answers[i].bytes);
 }
 
 /* An answer that is the host's memory. */
@@ -87,25 +104,24 @@ static void compile_region(const struct byi_module *m,
         region.symbol = byi_code_symbol(m, r->func, arena);
     struct byoc_blob blob = {.struct_size = sizeof blob};
     struct lent *lent = byi_own(1, sizeof *lent, end_lent);
+    byi_step(plugin->backend->name, "compile()");
     struct byoc_fail *fail =
         plugin->backend->compile(&plugin->host, &region, &blob);
+    byi_step_end();
     *lent = (struct lent){&plugin->host, fail ? NULL : blob.data};
     if (fail) {
         end_lent(lent);
         r->fault = take_fault(plugin, fail, arena);
         return;
     }
-    r->symbol = blob.kind == BYOC_BLOB_C ? region.symbol : NULL;
-    if (r->symbol)
-        take_code(found, r, &blob);
-    else if (blob.kind != BYOC_BLOB_DATA)
+    if (blob.kind != BYOC_BLOB_DATA &&
+        !(blob.kind == BYOC_BLOB_C && region.symbol))
         r->fault = byi_arena_printf(
             arena, "compile() gave a blob of kind %u, expected %d", blob.kind,
             BYOC_BLOB_DATA);
-    if (!r->fault) {
-        byi_text_free(&r->blob);
-        byi_text_add(&r->blob, blob.data, blob.bytes);
-    }
+    else
+        take_blob(found, r, blob.kind == BYOC_BLOB_C ? region.symbol : NULL,
+                  blob.data, blob.bytes);
     end_lent(lent);
 }
 
@@ -121,7 +137,9 @@ static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
     BYI_TRY(byi_region_write(m, func, arena, &r->blob, &r->consts, &r->n_consts,
                              err));
     r->varies = varies(m, func);
-    if (plugin && !r->varies)
+    if (found->answers)
+        take_answer(found, r, m->funcs.at[func]->name);
+    else if (plugin && !r->varies)
         compile_region(m, found, arena, r);
     else if (plugin && plugin->backend->flags & BYOC_BACKEND_WRITES_C)
         r->fault = "its sizes vary, and C is compiled before they are known; "
@@ -172,26 +190,23 @@ enum byoc_status byi_load_region(const struct byi_module *m,
                                  struct byoc_error *err)
 {
     const struct byi_plugin *plugin = plugin_of(m, found, r->func);
-    if (r->code && !found->isolated)
+    if (r->code)
         BYI_TRY(byi_code_map(r->code, err));
     struct byoc_view *views = byi_const_views(m, r->consts, r->n_consts, arena);
     void **copies = byi_arena_calloc(arena, r->n_consts, sizeof *copies);
     const enum byoc_status status =
         align_consts(views, r->n_consts, copies, err);
     if (status == BYOC_OK) {
-        struct byoc_region region = region_of(r, views);
-        const struct byi_isolate_library library = {
-            .head = {.type = BYI_ISOLATE_LIBRARY, .size = sizeof library},
-            .file = r->code ? &r->code->unit.library : NULL};
-        if (r->code && found->isolated)
-            region.ext = &library.head;
+        const struct byoc_region region = region_of(r, views);
         void *compiled = NULL;
+        byi_step(plugin->backend->name, "load or unload()");
         struct byoc_fail *fail =
             byoc_internal_plugin_load(plugin, &region, &compiled);
         if (fail)
             r->fault = take_fault(plugin, fail, arena);
         else
             plugin->backend->unload(&plugin->host, compiled);
+        byi_step_end();
     }
     for (uint32_t i = 0; i < r->n_consts; i++)
         byi_release(copies[i]);
@@ -371,7 +386,7 @@ enum byoc_status byi_build(const struct byi_module *m,
     BYI_TRY(byi_built_plan(m, built, kernels, arena, &built->plan, err));
     built->spans = byi_plan_spans(m, &built->plan, arena);
     list_code(built, arena);
-    if (!found->isolated)
+    if (!found->answers)
         BYI_TRY(byi_built_map(built, err));
     const struct byi_image image = byi_built_image(built);
     return byi_built_manifest(m, found, &image, false, arena, &built->manifest,

@@ -146,7 +146,7 @@ static void run_trial(struct advisor *a, struct advice_trial *t)
     if (byoc_compile(a->path, &params, &c, &err) != BYOC_OK)
         t->fails = true;
     else
-        t->after = *byi_ledger_coverage(byi_compiled_ledger(c));
+        t->after = *byi_compiled_coverage(c);
     byoc_compiled_free(&c);
 }
 
@@ -577,7 +577,7 @@ enum byoc_status byoc_advise(const char *path,
                         "stop_after");
     BYI_TRY(byoc_compile(path, &base, &a.base, err));
     a.arena = byi_arena_new();
-    a.now = *byi_ledger_coverage(byi_compiled_ledger(a.base));
+    a.now = *byi_compiled_coverage(a.base);
     if (a.now.native || a.now.flops_offloaded < a.now.flops) {
         try_limits(&a);
         try_layouts(&a);

@@ -157,9 +157,9 @@ const struct byi_module *byi_compiled_module(const struct byoc_compiled *c)
     return c->m;
 }
 
-const struct byi_ledger *byi_compiled_ledger(const struct byoc_compiled *c)
+const struct byi_coverage *byi_compiled_coverage(const struct byoc_compiled *c)
 {
-    return c->ledger;
+    return &c->coverage;
 }
 
 const char *byoc_compiled_ledger(const struct byoc_compiled *c)

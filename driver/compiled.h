@@ -22,6 +22,7 @@ struct byoc_compiled {
     struct byi_timing timing;
     struct byi_pass_list list;
     const char *verdict; /* of the gates */
+    struct byi_coverage coverage;
     uint32_t n_added; /* passes of the list that the caller adds, from 1 on */
     struct byi_by_cost by_cost;
     char *cc;
@@ -31,12 +32,36 @@ struct byoc_compiled {
     const char *tried_plugins;
 };
 
-/* The module after the last pass, and the closed ledger; c's. */
+/* The module after the last pass, and what is offloaded; c's. */
 const struct byi_module *byi_compiled_module(const struct byoc_compiled *c);
-const struct byi_ledger *byi_compiled_ledger(const struct byoc_compiled *c);
+const struct byi_coverage *byi_compiled_coverage(const struct byoc_compiled *c);
 
 /* Plan, weights, blobs and ledger as they are loaded; they stay c's. */
 struct byi_image byi_compiled_image(const struct byoc_compiled *c);
+
+/* A model: a file, or bytes that stand for it. */
+struct byi_given {
+    const char *path;
+    const void *data; /* NULL: in the file */
+    uint64_t bytes;
+};
+
+/* pipeline.c: an empty result. */
+struct byoc_compiled *byi_compiled_new(
+    const struct byoc_compile_params *params);
+/* Compile in this process, without those that fell before. *c is freed by the
+ * caller, also on failure. */
+enum byoc_status byi_compile_here(const struct byi_given *given,
+                                  const struct byoc_compile_params *params,
+                                  const struct byi_fallen *fallen,
+                                  uint32_t n_fallen, struct byoc_compiled **c,
+                                  struct byoc_error *err);
+/* isolated.c: the same in a child process; once more without a backend whose
+ * call it did not survive. Errors: those, and BYOC_EBACKEND. */
+enum byoc_status byi_compile_isolated(const struct byi_given *given,
+                                      const struct byoc_compile_params *params,
+                                      struct byoc_compiled **c,
+                                      struct byoc_error *err);
 
 /* pipeline.c: the parameters of a caller, of any struct_size. */
 enum byoc_status byi_compile_params_read(

@@ -320,13 +320,6 @@ static bool ends_in(const char *path, const char *suffix)
     return n >= k && strcmp(path + n - k, suffix) == 0;
 }
 
-/* A model: a file, or bytes that stand for it. */
-struct given {
-    const char *path;
-    const void *data; /* NULL: in the file */
-    uint64_t bytes;
-};
-
 static enum byoc_status parse_text(const char *path, const void *text, size_t n,
                                    struct byi_module **m,
                                    struct byoc_error *err)
@@ -340,7 +333,7 @@ static enum byoc_status parse_text(const char *path, const void *text, size_t n,
     return status;
 }
 
-static enum byoc_status import_text(const struct given *given,
+static enum byoc_status import_text(const struct byi_given *given,
                                     struct byi_module **m,
                                     struct byoc_error *err)
 {
@@ -376,7 +369,7 @@ static void name_operators(struct byi_module *m)
     }
 }
 
-static enum byoc_status read_model(const struct given *given,
+static enum byoc_status read_model(const struct byi_given *given,
                                    const struct byoc_compile_params *params,
                                    struct byi_module **m,
                                    struct byoc_error *err)
@@ -400,7 +393,7 @@ static enum byoc_status read_model(const struct given *given,
     return byi_onnx_import(given->path, &onnx, m, err);
 }
 
-static enum byoc_status import(const struct given *given,
+static enum byoc_status import(const struct byi_given *given,
                                const struct byoc_compile_params *params,
                                struct byi_module **m, struct byoc_error *err)
 {
@@ -414,7 +407,7 @@ static enum byoc_status import(const struct given *given,
 
 /* --- trying it ------------------------------------------------------------ */
 
-/* Every region, loaded by its vendor's process. */
+/* Load every region, as the steps of its vendor. */
 static enum byoc_status try_isolated(struct byoc_compiled *c,
                                      struct byoc_error *err)
 {
@@ -631,6 +624,7 @@ static void close_ledger(struct byoc_compiled *c,
     byi_gates_check(c->ledger, params);
     byi_ledger_json(c->ledger, &c->ledger_json);
     c->verdict = byi_gates_verdict(&c->ledger_json, c->arena);
+    c->coverage = *byi_ledger_coverage(c->ledger);
 }
 
 /* --- parameters ----------------------------------------------------------- */
@@ -660,7 +654,7 @@ enum byoc_status byi_compile_params_read(
 /* --- the public side ------------------------------------------------------ */
 
 static enum byoc_status compile(struct byoc_compiled *c,
-                                const struct given *given,
+                                const struct byi_given *given,
                                 const struct byoc_compile_params *params,
                                 struct byoc_error *err)
 {
@@ -688,21 +682,7 @@ static enum byoc_status compile(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
-/* Vendors that fell, each time the model was compiled, in an arena. */
-struct fallen {
-    struct byi_arena *arena;
-    BYI_VEC(struct byi_fallen) list;
-};
-
-struct compiling {
-    const struct given *given;
-    const struct byoc_compile_params *params;
-    struct fallen fallen;
-    struct byoc_compiled *c;
-};
-
-static struct byoc_compiled *new_compiled(
-    const struct byoc_compile_params *params, const struct fallen *fallen)
+struct byoc_compiled *byi_compiled_new(const struct byoc_compile_params *params)
 {
     struct byi_arena *arena = byi_arena_new();
     struct byoc_compiled *c = byi_arena_alloc(arena, sizeof *c);
@@ -710,66 +690,42 @@ static struct byoc_compiled *new_compiled(
     c->ledger = byi_ledger_new();
     c->cc = params->cc ? byi_arena_str(arena, params->cc) : NULL;
     c->keep_c = params->keep_c ? byi_arena_str(arena, params->keep_c) : NULL;
-    c->found.fallen = fallen->list.at;
-    c->found.n_fallen = fallen->list.n;
     return c;
 }
 
-static bool fell_before(const struct fallen *fallen, const char *name)
+enum byoc_status byi_compile_here(const struct byi_given *given,
+                                  const struct byoc_compile_params *params,
+                                  const struct byi_fallen *fallen,
+                                  uint32_t n_fallen, struct byoc_compiled **c,
+                                  struct byoc_error *err)
 {
-    for (uint32_t i = 0; i < fallen->list.n; i++)
-        if (strcmp(fallen->list.at[i].name, name) == 0)
-            return true;
-    return false;
+    *c = byi_compiled_new(params);
+    (*c)->found.fallen = fallen;
+    (*c)->found.n_fallen = n_fallen;
+    BYI_TRY(compile(*c, given, params, err));
+    byi_found_warnings(&(*c)->found, &(*c)->warnings);
+    if ((*c)->by_cost.notes.n)
+        byi_text_add(&(*c)->warnings, (*c)->by_cost.notes.at,
+                     (*c)->by_cost.notes.n);
+    return BYOC_OK;
 }
 
-/* Note who fell in this compile; whether it has to be done again, since it had
- * begun with them. */
-static bool add_fallen(struct fallen *fallen, const struct byoc_compiled *c)
-{
-    bool again = false;
-    for (uint32_t i = 0; i < c->found.plugins.n; i++) {
-        const char *why = byi_found_fall(&c->found, i);
-        const struct byi_vendor *vendor = byi_found_vendor(&c->found, i);
-        if (!why || !vendor || fell_before(fallen, vendor->name))
-            continue;
-        const struct byi_fallen one = {
-            byi_arena_str(fallen->arena, vendor->name),
-            byi_arena_str(fallen->arena, why)};
-        BYI_PUSH(&fallen->list, one);
-        again = again || !vendor->out;
-    }
-    return again;
-}
-
-static void warn_fallen(const struct fallen *fallen, struct byoc_compiled *c)
-{
-    for (uint32_t i = 0; i < fallen->list.n; i++)
-        byi_text_addf(&c->warnings, "%s was left out: %s\n",
-                      fallen->list.at[i].name, fallen->list.at[i].why);
-    if (c->by_cost.notes.n)
-        byi_text_add(&c->warnings, c->by_cost.notes.at, c->by_cost.notes.n);
-    c->found.fallen = NULL;
-    c->found.n_fallen = 0;
-}
+struct compiling {
+    const struct byi_given *given;
+    const struct byoc_compile_params *params;
+    struct byoc_compiled *c;
+};
 
 /* A body for byi_guarded. */
 static enum byoc_status compile_all(void *arg, struct byoc_error *err)
 {
     struct compiling *x = arg;
-    x->fallen.arena = byi_arena_new();
-    x->c = new_compiled(x->params, &x->fallen);
-    enum byoc_status status = compile(x->c, x->given, x->params, err);
-    while (add_fallen(&x->fallen, x->c)) { /* at most once for each vendor */
-        byoc_compiled_free(&x->c);
-        x->c = new_compiled(x->params, &x->fallen);
-        status = compile(x->c, x->given, x->params, err);
-    }
-    warn_fallen(&x->fallen, x->c);
-    return status;
+    if (x->params->isolate)
+        return byi_compile_isolated(x->given, x->params, &x->c, err);
+    return byi_compile_here(x->given, x->params, NULL, 0, &x->c, err);
 }
 
-static enum byoc_status compile_given(const struct given *given,
+static enum byoc_status compile_given(const struct byi_given *given,
                                       const struct byoc_compile_params *params,
                                       struct byoc_compiled **compiled,
                                       struct byoc_error *err)
@@ -783,8 +739,6 @@ static enum byoc_status compile_given(const struct given *given,
     if (status != BYOC_OK)
         byoc_compiled_free(&x.c);
     *compiled = x.c;
-    byi_vec_free(x.fallen.list.at);
-    byi_arena_free(&x.fallen.arena);
     byi_guard_leave(&guard);
     return status;
 }
@@ -794,7 +748,7 @@ enum byoc_status byoc_compile(const char *path,
                               struct byoc_compiled **compiled,
                               struct byoc_error *err)
 {
-    const struct given given = {.path = path};
+    const struct byi_given given = {.path = path};
     return compile_given(&given, params, compiled, err);
 }
 
@@ -804,7 +758,7 @@ enum byoc_status byoc_compile_memory(const void *data, uint64_t bytes,
                                      struct byoc_compiled **compiled,
                                      struct byoc_error *err)
 {
-    const struct given given = {
+    const struct byi_given given = {
         .path = name, .data = data ? data : "", .bytes = data ? bytes : 0};
     return compile_given(&given, params, compiled, err);
 }

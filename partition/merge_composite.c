@@ -17,6 +17,8 @@
 #include "composite.h"
 #include "cost.h"
 
+#include "core/base/child.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -272,8 +274,11 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
     *reason = BYI_REASON_PREDICATE;
     if (!match->pattern->row->accept)
         return NULL;
-    return match->pattern->row->accept(
+    byi_step(g->vendor->name, "accept() of %s", match->pattern->row->name);
+    const char *why = match->pattern->row->accept(
         g->vendor->host, (const struct byoc_match *)(const void *)match);
+    byi_step_end();
+    return why;
 }
 
 /* --- taking a match

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "codegen_json/codegen_json.h"
+#include "core/base/child.h"
 #include "core/base/index.h"
 
 /* A cached answer about composites of one signature. */
@@ -125,8 +126,10 @@ static void ask(const struct byi_vendor *vendor, const struct byi_text *json,
                                       .json_bytes = json->n,
                                       .consts = views};
     struct byoc_probe result = {.struct_size = sizeof result};
+    byi_step(vendor->name, "probe()");
     struct byoc_fail *fail =
         vendor->backend->probe(vendor->host, &graph, &result);
+    byi_step_end();
     if (fail) {
         probed->refused = byi_arena_str(arena, vendor->host->fail_text(fail));
         vendor->host->fail_free(fail);
@@ -169,8 +172,10 @@ enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
             .json_bytes = json.n,
             .consts = byi_const_views(m, consts, n, scratch)};
         struct byoc_layout layout = {.struct_size = sizeof layout};
+        byi_step(vendor->name, "layout()");
         struct byoc_fail *fail =
             vendor->backend->layout(vendor->host, &graph, &layout);
+        byi_step_end();
         if (fail)
             vendor->host->fail_free(fail);
         else

@@ -6,6 +6,7 @@
 
 #include "measure.h"
 
+#include "core/base/child.h"
 #include "partition/cost.h"
 
 #include <math.h>
@@ -38,8 +39,10 @@ static double ask(struct estimator *e, const struct byi_vendor *vendor,
             .json_bytes = json.n,
             .consts = byi_const_views(m, consts, n, e->arena)};
         uint64_t ns = 0;
+        byi_step(vendor->name, "cost()");
         struct byoc_fail *fail =
             vendor->backend->cost(vendor->host, &region, &ns);
+        byi_step_end();
         if (fail)
             vendor->host->fail_free(fail);
         else

@@ -186,6 +186,8 @@ static void describe(struct byi_child *child, const struct child_word *w,
     if (child->late)
         snprintf(how, sizeof how, "gave no answer within %g s",
                  w->began ? limits->step_seconds : limits->seconds);
+    else if (w->exhausted)
+        snprintf(how, sizeof how, "ran out of memory");
     else if (WIFSIGNALED(status))
         snprintf(how, sizeof how, "died of signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
@@ -231,7 +233,7 @@ void byi_child_run(void (*run)(void *arg, struct byi_text *out), void *arg,
         child->late = !wait_until(pid, false, byi_child_end(limits->seconds), w,
                                   as_ns(limits->step_seconds), &child->status);
         child->returned = w->returned && !child->late && child->status == 0;
-        child->exhausted = w->exhausted;
+        child->exhausted = w->exhausted && !w->began;
         w->who[sizeof w->who - 1] = w->text[sizeof w->text - 1] = '\0';
         memcpy(child->who, w->who, sizeof w->who);
         memcpy(child->step, w->text, sizeof w->text);

@@ -141,14 +141,14 @@ struct byoc_compile_params {
     void (*progress)(void *ctx, const char *what, uint32_t done,
                      uint32_t of); /* of long work, now and then; or NULL   */
     void *progress_ctx;
-    int isolate;            /* not 0: plug-ins run in processes of their
-                               own while the model is compiled. One whose
-                               process dies or hangs is a reason in the
+    int isolate;            /* not 0: compile in a child process. A plug-in
+                               that crashes it or hangs is a reason in the
                                ledger and a warning, and the model is
-                               compiled again without it. Not together
-                               with BYOC_PARTITION_MEASURED            */
-    double isolate_seconds; /* for one answer of such a process; 0: 10 */
-    uint64_t isolate_bytes; /* of memory it may take; 0: 4 GiB         */
+                               compiled again without it. Callbacks of
+                               these params are called in the child. Not
+                               together with BYOC_PARTITION_MEASURED   */
+    double isolate_seconds; /* for one call of a plug-in; 0: 10        */
+    uint64_t isolate_bytes; /* of memory that plug-ins may add; 0: 4 GiB */
 };
 
 struct byoc_compiled; /* a partitioned model with its plan, not yet a file */

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "fuzz.h"
@@ -14,7 +13,6 @@
 #include "core/base/json_write.h"
 #include "core/ir/ir.h"
 #include "frontend_onnx/onnx.h"
-#include "isolate/wire.h"
 #include "npy/npy.h"
 #include "report/page.h"
 #include "report/report.h"
@@ -266,52 +264,6 @@ bool fuzz_feed_plugin(struct fuzz_case *c)
         return fuzz_refused(c, "agree", &err);
     c->taken = true;
     return true;
-}
-
-/* Take the body apart: numbers, strings and bytes in a random order. */
-static bool read_body(struct fuzz_case *c, struct byi_wire *w)
-{
-    volatile char last = 0;
-    while (!w->bad && w->pos < w->n) {
-        uint64_t n = 0;
-        const char *at = NULL;
-        switch (fuzz_below(&c->rng, 3)) {
-        case 0:
-            byi_wire_get_u64(w);
-            break;
-        case 1:
-            at = byi_wire_get_string(w);
-            n = at ? strlen(at) + 1 : 0;
-            break;
-        default:
-            at = byi_wire_get_bytes(w, &n);
-        }
-        if (n && (at < w->at || n > w->n || at > w->at + w->n - n))
-            return fuzz_wrong(c, "it points outside of the body", "");
-        last = n ? at[n - 1] : last;
-    }
-    return true;
-}
-
-/* Messages, one after the other; what fits a socket's buffer. */
-bool fuzz_feed_wire(struct fuzz_case *c)
-{
-    int fds[2];
-    bool good = true, late = false;
-    const size_t n = c->n < 65536 ? c->n : 65536;
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0)
-        return fuzz_wrong(c, "no pair of sockets", "");
-    good = send(fds[0], c->bytes, n, MSG_NOSIGNAL) == (ssize_t)n ||
-           fuzz_wrong(c, "the buffer is too small", "");
-    close(fds[0]);
-    struct byi_wire w = {0};
-    while (good && byi_wire_receive(fds[1], &w, 0, &late)) {
-        c->taken = true;
-        good = read_body(c, &w);
-        byi_wire_free(&w);
-    }
-    close(fds[1]);
-    return good;
 }
 
 /* The lines up to "--" are /proc/self/cgroup, the others every file of limits

@@ -119,7 +119,6 @@ bool fuzz_feed_npy(struct fuzz_case *c);
 bool fuzz_feed_npz(struct fuzz_case *c);
 bool fuzz_feed_tensor(struct fuzz_case *c);
 bool fuzz_feed_value(struct fuzz_case *c);
-bool fuzz_feed_wire(struct fuzz_case *c);
 bool fuzz_feed_cgroup(struct fuzz_case *c);
 
 /* False, with `why`. */

@@ -31,7 +31,6 @@ const struct fuzz_reader fuzz_readers[] = {
     {"manifest", "a manifest: load, run", ".manifest", true, fuzz_tokens, fuzz_feed_manifest},
     /* libraries and processes */
     {"plugin", "a plug-in's file: symbols, layout of its structs", ".plugin", true, fuzz_bytes, fuzz_feed_plugin},
-    {"wire", "messages of an isolated plug-in", ".wire", true, fuzz_bytes, fuzz_feed_wire},
     {"cgroup", "the kernel's files about CPU quotas", ".cgroup", true, fuzz_tokens, fuzz_feed_cgroup},
     /* tensors */
     {"npy", "an array of numpy's", ".npy", false, fuzz_bytes, fuzz_feed_npy},

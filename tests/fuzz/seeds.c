@@ -235,13 +235,6 @@ static bool make_large(const char *folder)
     return good;
 }
 
-/* A message of a number, a string and bytes; another one without a body. */
-static bool make_wire(const char *folder)
-{
-    const uint64_t words[] = {3, 40, 7, 4, 0x0063626100636261, 8, 1, 5, 0};
-    return part(folder, "two", "wire", (const char *)words, sizeof words);
-}
-
 /* clang-format off */
 static const struct {
     const char *name, *suffix, *text;
@@ -281,8 +274,8 @@ static bool make_plugin(const char *folder)
 bool fuzz_make_seeds(const char *folder)
 {
     static bool (*const makers[])(const char *) = {
-        make_external, make_patterns, make_attributes, make_large,
-        make_wire,     make_texts,    make_plugin};
+        make_external, make_patterns, make_attributes,
+        make_large,    make_texts,    make_plugin};
     for (size_t i = 0; i < BYI_COUNT(makers); i++)
         if (!makers[i](folder)) {
             printf("cannot make seeds of kind %zu\n", i);

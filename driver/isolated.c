@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* isolated.c: a compile whole in a child process. The result comes back as
+ * bytes: the module as text with its constants in a file without a name, what
+ * the backends made of its regions, the ledger. This process builds plan and
+ * manifest from these, as it would have otherwise; plug-ins are never mapped
+ * here.
+ */
+#include "compiled.h"
+
+#include "core/base/child.h"
+#include "core/base/guard.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct isolated_compile {
+    const struct byi_given *given;
+    const struct byoc_compile_params *params;
+    struct byi_arena *arena; /* of the strings */
+    BYI_VEC(struct byi_fallen) fallen;
+    int consts; /* the file */
+    struct byi_child child;
+};
+
+/* --- writing, in the child ------------------------------------------------ */
+
+static void put(struct byi_text *out, const void *data, size_t n)
+{
+    byi_text_add(out, (const char *)&n, sizeof n);
+    byi_text_add(out, data, n);
+}
+
+/* NULL stays NULL. */
+static void put_string(struct byi_text *out, const char *text)
+{
+    put(out, text, text ? strlen(text) + 1 : 0);
+}
+
+static void put_text(struct byi_text *out, const struct byi_text *text)
+{
+    put(out, text->at, text->n);
+}
+
+static void put_module(const struct byi_module *m, int consts,
+                       struct byi_text *out)
+{
+    struct byi_text text = {0};
+    FILE *side = fdopen(dup(consts), "w");
+    if (side) {
+        byi_print_module(m, &text, side);
+        fclose(side);
+    }
+    put_text(out, &text);
+    byi_text_free(&text);
+    put_string(out, m->entry);
+    put(out, &m->targets.n, sizeof m->targets.n);
+    for (uint32_t i = 0; i < m->targets.n; i++)
+        put_string(out, m->targets.at[i]);
+    put(out, &m->n_metadata, sizeof m->n_metadata);
+    for (uint32_t i = 0; i < m->n_metadata; i++) {
+        put_string(out, m->metadata[i].key);
+        put_string(out, m->metadata[i].value);
+    }
+}
+
+static void put_backends(const struct byi_found *found, struct byi_text *out)
+{
+    put(out, &found->plugins.n, sizeof found->plugins.n);
+    for (uint32_t i = 0; i < found->plugins.n; i++) {
+        const struct byoc_backend *b = found->plugins.at[i]->backend;
+        put_string(out, b->name);
+        put_string(out, b->version);
+        put_string(out, b->compat);
+    }
+}
+
+static void put_regions(const struct byi_module *m,
+                        const struct byi_built *built, struct byi_text *out)
+{
+    put(out, &built->regions.n, sizeof built->regions.n);
+    for (uint32_t i = 0; i < built->regions.n; i++) {
+        const struct byi_built_region *r = &built->regions.at[i];
+        put_string(out, m->funcs.at[r->func]->name);
+        put_text(out, &r->blob);
+        put_string(out, r->symbol);
+        if (!r->symbol)
+            continue;
+        put_text(out, &r->code->unit.library);
+        for (size_t k = 0; k < BYI_COUNT(r->code->unit.objects); k++)
+            put_text(out, &r->code->unit.objects[k]);
+    }
+}
+
+/* What the child is for. */
+static void compile_in_child(void *arg, struct byi_text *out)
+{
+    struct isolated_compile *job = arg;
+    struct byoc_compiled *c;
+    struct byoc_error err = {0};
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* what plug-ins print is no output */
+    err.status = byi_compile_here(job->given, job->params, job->fallen.at,
+                                  job->fallen.n, &c, &err);
+    put(out, &err, sizeof err);
+    if (err.status != BYOC_OK)
+        return;
+    put_module(c->m, job->consts, out);
+    put_backends(&c->found, out);
+    put_regions(c->m, &c->built, out);
+    put(out, &c->coverage, sizeof c->coverage);
+    put_string(out, c->coverage.sizes);
+    put_string(out, c->verdict);
+    put_text(out, &c->ledger_json);
+    put_text(out, &c->warnings);
+    put_string(out, byoc_compiled_times(c));
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+/* Past the end everything is empty, and `bad` is set: a plug-in may have
+ * damaged the child's memory. */
+struct reader {
+    const char *at;
+    size_t n;
+    struct byi_arena *arena;
+    bool bad;
+};
+
+static const char *get(struct reader *in, size_t *n)
+{
+    const char *at = in->at + sizeof *n;
+    *n = 0;
+    if (!in->bad && in->n >= sizeof *n)
+        memcpy(n, in->at, sizeof *n);
+    in->bad = in->bad || in->n < sizeof *n || *n > in->n - sizeof *n;
+    if (in->bad)
+        *n = 0;
+    else
+        in->at = at + *n;
+    in->n -= in->bad ? 0 : sizeof *n + *n;
+    return in->bad ? "" : at;
+}
+
+static void get_value(struct reader *in, void *value, size_t n)
+{
+    size_t found;
+    const char *at = get(in, &found);
+    in->bad = in->bad || found != n;
+    memset(value, 0, n);
+    if (!in->bad)
+        memcpy(value, at, n);
+}
+
+/* Of things that have at least a size each. */
+static uint32_t get_count(struct reader *in)
+{
+    uint32_t n;
+    get_value(in, &n, sizeof n);
+    in->bad = in->bad || n > in->n / sizeof(size_t);
+    return in->bad ? 0 : n;
+}
+
+static const char *get_string(struct reader *in)
+{
+    size_t n;
+    const char *at = get(in, &n);
+    in->bad = in->bad || (n && at[n - 1]);
+    return n && !in->bad ? byi_arena_str(in->arena, at) : NULL;
+}
+
+static const char *get_name(struct reader *in)
+{
+    const char *name = get_string(in);
+    return name ? name : "";
+}
+
+static void get_text(struct reader *in, struct byi_text *text)
+{
+    size_t n;
+    const char *at = get(in, &n);
+    if (n)
+        byi_text_add(text, at, n);
+}
+
+static enum byoc_status get_module(struct reader *in, int consts,
+                                   struct byi_module **m,
+                                   struct byoc_error *err)
+{
+    char side[64];
+    size_t n;
+    const char *text = get(in, &n);
+    snprintf(side, sizeof side, "/proc/self/fd/%d", consts);
+    BYI_TRY(byi_parse_module(text, n, "isolated compile", side, m, err));
+    (*m)->entry = get_string(in);
+    const uint32_t n_targets = get_count(in);
+    for (uint32_t i = 0; i < n_targets; i++) {
+        uint32_t target;
+        BYI_TRY(byi_target(*m, get_name(in), &target, err));
+    }
+    (*m)->n_metadata = get_count(in);
+    (*m)->metadata =
+        byi_arena_calloc(in->arena, (*m)->n_metadata, sizeof *(*m)->metadata);
+    for (uint32_t i = 0; i < (*m)->n_metadata; i++) {
+        (*m)->metadata[i].key = get_name(in);
+        (*m)->metadata[i].value = get_name(in);
+    }
+    return BYOC_OK;
+}
+
+/* Backends that only have their names: nothing is asked of them. */
+static void get_backends(struct reader *in, struct byi_found *found)
+{
+    const uint32_t n = get_count(in);
+    for (uint32_t i = 0; i < n; i++) {
+        struct byi_plugin *plugin = byi_arena_alloc(in->arena, sizeof *plugin);
+        struct byoc_backend *b = byi_arena_alloc(in->arena, sizeof *b);
+        b->name = get_name(in);
+        b->version = get_name(in);
+        b->compat = get_name(in);
+        plugin->backend = b;
+        BYI_PUSH(&found->plugins, plugin);
+    }
+}
+
+static void get_answers(struct reader *in, struct byi_found *found)
+{
+    const uint32_t n = get_count(in);
+    struct byi_answer *answers =
+        byi_arena_calloc(in->arena, n + 1u, sizeof *answers);
+    for (uint32_t i = 0; i < n; i++) {
+        struct byi_answer *a = &answers[i];
+        a->region = get_name(in);
+        a->data = get(in, &a->bytes);
+        a->symbol = get_string(in);
+        if (!a->symbol)
+            continue;
+        struct byi_code *code = byi_arena_alloc(in->arena, sizeof *code);
+        code->unit.symbol = a->symbol;
+        BYI_PUSH(&found->codes->list, code);
+        byi_text_add(&code->unit.source, a->data, a->bytes);
+        get_text(in, &code->unit.library);
+        for (size_t k = 0; k < BYI_COUNT(code->unit.objects); k++)
+            get_text(in, &code->unit.objects[k]);
+    }
+    found->answers = answers;
+    found->n_answers = n;
+}
+
+static enum byoc_status read_result(const struct isolated_compile *job,
+                                    struct byoc_compiled **c,
+                                    struct byoc_error *err)
+{
+    const struct byoc_compile_params *params = job->params;
+    struct reader in = {.at = job->child.bytes, .n = job->child.n};
+    struct byoc_error said;
+    get_value(&in, &said, sizeof said);
+    said.text[sizeof said.text - 1] = '\0';
+    if (said.status != BYOC_OK)
+        return byi_fail(err, said.status, "%s", said.text);
+    *c = byi_compiled_new(params);
+    in.arena = (*c)->arena;
+    struct byi_found *found = &(*c)->found;
+    found->arena = (*c)->arena;
+    found->codes = byi_arena_alloc((*c)->arena, sizeof *found->codes);
+    *found->codes = (struct byi_codes){.arena = (*c)->arena};
+    BYI_TRY(get_module(&in, job->consts, &(*c)->m, err));
+    get_backends(&in, found);
+    get_answers(&in, found);
+    get_value(&in, &(*c)->coverage, sizeof(*c)->coverage);
+    (*c)->coverage.sizes = get_name(&in);
+    (*c)->verdict = get_string(&in);
+    get_text(&in, &(*c)->ledger_json);
+    get_text(&in, &(*c)->warnings);
+    byi_text_put(&(*c)->times, get_name(&in));
+    if (in.bad)
+        return byi_fail(err, BYOC_EBACKEND,
+                        "the process of an isolated compile sent a malformed "
+                        "result; a backend may have damaged its memory");
+    BYI_TRY(byi_find_warm(found, (*c)->m, params->warm, (*c)->arena, err));
+    enum byoc_status status = BYOC_OK;
+    if (!params->stop_after && !params->passes)
+        status =
+            byi_build((*c)->m, found, NULL, (*c)->arena, &(*c)->built, err);
+    found->answers = NULL; /* they point into the child's bytes */
+    return status;
+}
+
+/* --- the child ------------------------------------------------------------ */
+
+static void end_isolated(void *arg)
+{
+    struct isolated_compile *job = arg;
+    byi_child_free(&job->child);
+    close(job->consts);
+    byi_vec_free(job);
+}
+
+/* Note whose call ended the child; false: it was in no call, or this backend
+ * was left out already. */
+static bool note_fallen(struct isolated_compile *job)
+{
+    const struct byi_child *child = &job->child;
+    bool known = !*child->who;
+    for (uint32_t i = 0; i < job->fallen.n; i++)
+        known = known || strcmp(job->fallen.at[i].who, child->who) == 0;
+    if (known)
+        return false;
+    const struct byi_fallen one = {
+        byi_arena_str(job->arena, child->who),
+        byi_arena_printf(job->arena, "its process %s", child->how)};
+    BYI_PUSH(&job->fallen, one);
+    return true;
+}
+
+static enum byoc_status run_child(struct isolated_compile *job,
+                                  struct byoc_error *err)
+{
+    const struct byoc_compile_params *p = job->params;
+    const struct byi_child_limits limits = {
+        .step_seconds =
+            p->isolate_seconds > 0 ? p->isolate_seconds : BYI_ISOLATE_SECONDS,
+        .step_bytes = p->isolate_bytes ? p->isolate_bytes : UINT64_C(4) << 30};
+    do {
+        byi_child_free(&job->child);
+        byi_child_run(compile_in_child, job, &limits, &job->child);
+        if (!job->child.started)
+            return byi_fail(err, BYOC_EIO,
+                            "no process for an isolated compile: %s",
+                            strerror(errno));
+        if (job->child.returned)
+            return BYOC_OK;
+        if (job->child.exhausted)
+            return byi_fail(err, BYOC_ENOMEM,
+                            "an isolated compile: out of memory");
+    } while (note_fallen(job));
+    return byi_fail(err, BYOC_EBACKEND,
+                    "the process of an isolated compile %s, in no call of a "
+                    "backend",
+                    job->child.how);
+}
+
+enum byoc_status byi_compile_isolated(const struct byi_given *given,
+                                      const struct byoc_compile_params *params,
+                                      struct byoc_compiled **c,
+                                      struct byoc_error *err)
+{
+    struct isolated_compile *job = byi_own(1, sizeof *job, end_isolated);
+    job->given = given;
+    job->params = params;
+    job->consts = memfd_create("consts", MFD_CLOEXEC);
+    job->arena = byi_arena_new();
+    enum byoc_status status = run_child(job, err);
+    if (status == BYOC_OK)
+        status = read_result(job, c, err);
+    byi_vec_free(job->fallen.at);
+    byi_arena_free(&job->arena);
+    end_isolated(job);
+    return status;
+}
