@@ -29,6 +29,7 @@ struct result {
     const char *why;
     double peak_mb;
     struct byoc_cache_stats cache; /* all 0 where sizes do not vary */
+    struct byi_profile *profile;   /* NULL: not asked for */
 };
 
 static double now(void)
@@ -152,6 +153,8 @@ static enum byoc_status time_runs(struct byoc_state *state,
         BYI_TRY(time_run(state, in, out, &unused, err));
     BYI_VEC(double) runs = {0};
     enum byoc_status status = BYOC_OK;
+    if (r->profile)
+        status = byoc_state_profile(state, byi_profile_event, r->profile, err);
     for (began = now(); status == BYOC_OK && runs.n < (1u << 24) &&
                         (runs.n < least || now() - began < seconds);) {
         double one = 0;
@@ -195,7 +198,7 @@ static int run(int argc, char **argv)
     const char *path;
     uint32_t least = 10, n;
     double seconds = 1.5;
-    bool json = false;
+    bool json = false, profile = false;
     const struct byi_option options[] = {
         {"data", 0, BYI_OPTION_TEXT, &feed.data, "DIR|PREFIX.",
          "read inputs from input_K.npy or .pb there (default: random)"},
@@ -206,6 +209,8 @@ static int run(int argc, char **argv)
         {"seconds", 0, BYI_OPTION_NUMBER, &seconds, "S",
          "run for at least this long (default: 1.5)"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
+        {"profile", 0, BYI_OPTION_FLAG, &profile, NULL,
+         "print the time of each step of a run"},
         BYI_MODEL_OPTIONS(o),
     };
     int code = byi_options(&byi_verb_bench, options, BYI_COUNT(options), argc,
@@ -222,10 +227,14 @@ static int run(int argc, char **argv)
     feed.dims = open.dims;
     struct byi_arena *arena = byi_arena_new();
     code = open.gate;
+    r.profile = profile ? byi_profile_new(arena) : NULL;
     if (bench(open.model, &feed, least, seconds, arena, &r, &err) != BYOC_OK)
         code = byi_complain(&byi_verb_bench, &err);
     else
         (json ? print_json : print_text)(&r);
+    if (profile && code == open.gate && !json)
+        byi_profile_print(r.profile);
+    byi_profile_free(r.profile);
     byi_vec_free(r.runs);
     byi_arena_free(&arena);
     byi_close_model(&open);

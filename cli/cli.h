@@ -385,4 +385,13 @@ struct byi_ledger_view {
 int byi_print_ledger(const struct byi_verb *verb, const char *path,
                      const char *ledger, const struct byi_ledger_view *view);
 
+/* --- profile.c: the table of `bench --profile` --------------------------- */
+
+struct byi_profile;
+struct byi_profile *byi_profile_new(struct byi_arena *arena);
+/* Add an event of a run: a callback of byoc_state_profile. */
+void byi_profile_event(void *ctx, const struct byoc_event *event);
+void byi_profile_print(struct byi_profile *profile);
+void byi_profile_free(struct byi_profile *profile); /* or NULL */
+
 #endif
