@@ -35,6 +35,9 @@ uint64_t byi_omp_asked(void);
 /* The host of threads that have none; runtime/workers.c defines it. */
 extern const struct byi_omp_host byi_omp_home __attribute__((weak));
 
+/* Threads that a region of the calling thread may have. */
+int omp_get_max_threads(void);
+
 /* The interface itself, for code that is given it by address. */
 struct byi_omp_calls {
     void (*parallel)(void (*fn)(void *), void *data, unsigned n,

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/f32.h: the float32 kernels, once for every instruction set.
+ * All data is channels-last: a matrix of positions by channels, whose rows are
+ * dense. Weights lie in panels of BYI_F32_PANEL columns, the same for all
+ * instruction sets: [K][BYI_F32_PANEL], columns beyond the last one are zero.
+ */
+#ifndef BYI_F32_H
+#define BYI_F32_H
+
+#include "core/ops/ops.h"
+
+enum {
+    BYI_F32_PANEL = 16, /* columns of a panel                       */
+    BYI_F32_ROWS = 14,  /* rows of a tile, at most                  */
+    BYI_F32_COLUMNS = 2 * BYI_F32_PANEL, /* of a tile, at most      */
+};
+
+/* A tile of a product: rows of x by one or two panels of weights. A row of x
+ * consists of `segments` pieces of `run` elements each: the taps of an indirect
+ * convolution (Dukhan, "The Indirect Convolution Algorithm", arXiv 1907.02129),
+ * or one piece for a matrix. */
+struct byi_f32_tile {
+    const float *const *x; /* [segments][BYI_F32_ROWS]                       */
+    int64_t segments, run;
+    const float *weights; /* the first panel                                 */
+    int64_t next;         /* elements from one panel to the next             */
+    const float *bias;    /* one per column; NULL: none                      */
+    const float *add;     /* a matrix that is added after the bias, or NULL  */
+    int64_t ldadd;        /* elements between its rows                       */
+    float low, high;      /* the sum is clamped; NaN stays NaN               */
+    float *y;
+    int64_t ldy;
+};
+typedef void byi_f32_tile_fn(const struct byi_f32_tile *t);
+
+/* A part of a matrix: `rows` rows of n elements, `ld` elements apart. */
+struct byi_f32_part {
+    float *y;
+    int64_t ld, rows, n;
+};
+/* Elementwise functions, in place: y = f(y), with the operator's parameters;
+ * y = f(y, operand), whose elements are `row` and `column` (0 or 1) apart. */
+typedef void byi_f32_unary_fn(const struct byi_f32_part *part, float p0,
+                              float p1);
+typedef void byi_f32_binary_fn(const struct byi_f32_part *part,
+                               const float *operand, int64_t row,
+                               int64_t column);
+enum byi_f32_binary {
+    BYI_F32_ADD,
+    BYI_F32_SUB,
+    BYI_F32_MUL,
+    BYI_F32_DIV,
+    BYI_F32_MAX,
+    BYI_F32_MIN,
+    BYI_F32_BINARIES
+};
+
+/* A patch of Winograd's F(m x m, r x r): its elements outside of the image,
+ * those not in rows [top, bottom) and columns [left, right), are zero. */
+struct byi_f32_patch {
+    const float *x;       /* the patch's first element, maybe outside     */
+    int64_t ldrow, ldcol; /* elements between rows, columns of the image  */
+    int top, bottom, left, right;
+    int64_t channels;
+    float *v; /* element (i, j) of the transform: v[(i * n + j) * point] */
+    int64_t point;
+};
+
+/* Outputs of one Winograd tile, for `columns` <= BYI_F32_PANEL channels. */
+struct byi_f32_outputs {
+    const float *m; /* element (i, j) of the product: m[(i * n + j) * point] */
+    int64_t point;
+    int rows, cols; /* of the outputs that exist                             */
+    int columns;
+    const float *bias; /* as in struct byi_f32_tile */
+    const float *add;  /* laid out as y             */
+    float low, high;
+    float *y;
+    int64_t ldrow, ldcol;
+};
+
+/* The functions of one instruction set. */
+struct byi_f32_kernels {
+    const char *name;
+    int rows;   /* of a full tile                        */
+    int panels; /* of a full tile: 1 or 2                */
+    byi_f32_tile_fn *tile[2][BYI_F32_ROWS + 1]; /* [panels - 1][rows] */
+    /* F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3) */
+    void (*winograd_input[2])(const struct byi_f32_patch *p);
+    void (*winograd_output[2])(const struct byi_f32_outputs *o);
+    byi_f32_unary_fn *unary[BYI_N_OPS]; /* NULL: none */
+    byi_f32_binary_fn *binary[BYI_F32_BINARIES];
+};
+
+/* The widest instruction set that the CPU and BYOC_MAX_ISA allow. */
+const struct byi_f32_kernels *byi_f32_kernels(void);
+extern const struct byi_f32_kernels byi_f32_base, byi_f32_avx2, byi_f32_avx512;
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/winograd.c: 3 x 3 convolution of stride 1 by Winograd's algorithm
+ * (Lavin and Gray, arXiv 1509.09308). A tile of m x m outputs is
+ *
+ *     A' [ sum over channels of (G g G') * (B' d B) ] A
+ *
+ * with * elementwise, so that all tiles together are (m + 2)^2 products of
+ * tiles x channels by channels x outputs, one for each point of the tile:
+ *
+ *     V[point][tile][channel]             transformed inputs
+ *     U[panel][point][channel][16]        transformed weights, made at load
+ *     M[point][tile][32]                  products of one block of columns
+ *
+ * V of a block of tiles stays in the second cache while the columns go by.
+ */
+#include "kernels/conv.h"
+
+#include <math.h>
+#include <string.h>
+
+struct winograd {
+    const struct byi_f32_conv_run *run;
+    int m, n;           /* outputs, inputs of a tile along an axis         */
+    int64_t points;     /* n^2                                             */
+    int64_t high, wide; /* tiles of an image along each axis               */
+    int64_t tiles;      /* of all images                                   */
+    int64_t block;      /* tiles whose V is kept at a time                 */
+    int64_t ldv;        /* floats of a row of V                            */
+    int64_t columns;    /* of a row of M                                   */
+    bool whole;         /* a thread computes whole blocks of tiles; else all
+                           threads share one block at a time               */
+};
+
+/* --- weights -------------------------------------------------------------- */
+
+static const double g_4[4][3] = {
+    {1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
+static const double g_6[6][3] = {
+    {1 / 4.0, 0, 0},
+    {-1 / 6.0, -1 / 6.0, -1 / 6.0},
+    {-1 / 6.0, 1 / 6.0, -1 / 6.0},
+    {1 / 24.0, 1 / 12.0, 1 / 6.0},
+    {1 / 24.0, -1 / 12.0, 1 / 6.0},
+    {0, 0, 1},
+};
+
+static int inputs_of(const struct byi_f32_conv *conv)
+{
+    return conv->algorithm == BYI_F32_WINOGRAD_2 ? 4 : 6;
+}
+
+uint64_t byi_f32_winograd_packed(const struct byi_f32_conv *conv)
+{
+    const int64_t n = inputs_of(conv);
+    return (uint64_t)(byi_f32_ceil(conv->outputs, BYI_F32_PANEL) *
+                      BYI_F32_PANEL * n * n * conv->channels) *
+           sizeof(float);
+}
+
+/* G g G' of one output and channel, to `to`, `by` floats between points */
+static void transform(const double (*g)[3], int n, const float *from,
+                      const int64_t strides[4], float *to, int64_t by)
+{
+    double half[6][3];
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < 3; j++) {
+            half[i][j] = 0;
+            for (int k = 0; k < 3; k++)
+                half[i][j] +=
+                    g[i][k] * (double)from[k * strides[2] + j * strides[3]];
+        }
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            to[(i * n + j) * by] =
+                (float)(half[i][0] * g[j][0] + half[i][1] * g[j][1] +
+                        half[i][2] * g[j][2]);
+}
+
+void byi_f32_winograd_pack(const struct byi_f32_conv *conv, const float *from,
+                           const int64_t strides[4], float *to)
+{
+    const int n = inputs_of(conv);
+    const double(*g)[3] = n == 4 ? g_4 : g_6;
+    const int64_t point = conv->channels * BYI_F32_PANEL;
+    memset(to, 0, (size_t)byi_f32_winograd_packed(conv));
+    for (int64_t o = 0; o < conv->outputs; o++) {
+        float *panel = to + o / BYI_F32_PANEL * n * n * point;
+        for (int64_t c = 0; c < conv->channels; c++)
+            transform(g, n, from + o * strides[0] + c * strides[1], strides,
+                      panel + c * BYI_F32_PANEL + o % BYI_F32_PANEL, point);
+    }
+}
+
+/* --- blocks --------------------------------------------------------------- */
+
+/* Choose how many tiles make a block. Their V should fill half of the second
+ * cache; but each block reads all weights, which costs more than reading a V
+ * that does not fit, for every block of columns, where tiles are few. */
+static struct winograd plan(const struct byi_f32_conv_run *run,
+                            const struct byi_f32_conv *conv, int threads)
+{
+    const int n = inputs_of(conv);
+    struct winograd w = {.run = run, .m = n - 2, .n = n, .points = n * n};
+    w.high = byi_f32_ceil(conv->out[0], w.m);
+    w.wide = byi_f32_ceil(conv->out[1], w.m);
+    w.tiles = conv->images * w.high * w.wide;
+    w.ldv = byi_f32_ceil(conv->channels, BYI_F32_PANEL) * BYI_F32_PANEL +
+            BYI_F32_PANEL;
+    w.columns = conv->kernels->panels * BYI_F32_PANEL;
+    const int64_t tile =
+        w.points * (w.ldv + w.columns) * (int64_t)sizeof(float);
+    const int64_t rows = conv->kernels->rows;
+    int64_t fits = conv->cache / 2 / tile / rows * rows;
+    fits = fits < rows ? rows : fits;
+    const int64_t weights = (int64_t)byi_f32_winograd_packed(conv);
+    const int64_t again = byi_f32_ceil(w.tiles, fits) - 1;
+    const int64_t columns = byi_f32_ceil(conv->outputs, w.columns);
+    w.block = again * weights > w.tiles * tile * columns ? w.tiles : fits;
+    const int64_t blocks = byi_f32_ceil(w.tiles, w.block);
+    w.block = byi_f32_ceil(w.tiles, blocks);
+    w.whole = threads > 1 && blocks >= 2 * threads;
+    return w;
+}
+
+/* Floats of V and of M. */
+static int64_t inputs_room(const struct winograd *w)
+{
+    return w->points * w->block * w->ldv;
+}
+
+static int64_t products_room(const struct winograd *w)
+{
+    return w->points * w->block * w->columns;
+}
+
+uint64_t byi_f32_winograd_scratch(const struct byi_f32_conv *conv, int threads)
+{
+    uint64_t most = 0;
+    for (int n = 1; n <= threads; n++) { /* fewer may run */
+        const struct winograd w = plan(NULL, conv, n);
+        const int64_t floats = w.whole
+                                   ? n * (inputs_room(&w) + products_room(&w))
+                                   : inputs_room(&w) + n * products_room(&w);
+        if ((uint64_t)floats > most)
+            most = (uint64_t)floats;
+    }
+    return most * sizeof(float);
+}
+
+/* --- running -------------------------------------------------------------- */
+
+/* Tile `tile` is row and column `at` of image `image`. */
+static int64_t locate(const struct winograd *w, int64_t tile, int64_t at[2])
+{
+    at[0] = tile / w->wide % w->high * w->m;
+    at[1] = tile % w->wide * w->m;
+    return tile / w->wide / w->high;
+}
+
+/* V of tiles [begin, end) of the block that begins with tile `first` */
+static void transform_inputs(const struct winograd *w, float *v, int64_t first,
+                             int64_t begin, int64_t end)
+{
+    const struct byi_f32_conv *conv = w->run->conv;
+    for (int64_t tile = begin; tile < end; tile++) {
+        int64_t at[2];
+        const int64_t image = locate(w, tile, at);
+        const int64_t top = at[0] - conv->pad[0], left = at[1] - conv->pad[1];
+        const int64_t down = conv->in[0] - top, right = conv->in[1] - left;
+        const struct byi_f32_patch patch = {
+            .x =
+                w->run->x + ((image * conv->in[0] + top) * conv->in[1] + left) *
+                                conv->channels,
+            .ldrow = conv->in[1] * conv->channels,
+            .ldcol = conv->channels,
+            .top = top < 0 ? (int)-top : 0,
+            .left = left < 0 ? (int)-left : 0,
+            .bottom = down < w->n ? (int)down : w->n,
+            .right = right < w->n ? (int)right : w->n,
+            .channels = conv->channels,
+            .v = v + (tile - first) * w->ldv,
+            .point = w->block * w->ldv,
+        };
+        conv->kernels->winograd_input[w->n == 6](&patch);
+    }
+}
+
+/* M = V U for `tiles` tiles and one block of columns */
+static void multiply(const struct winograd *w, const float *v, float *m,
+                     int64_t tiles, int64_t column, int64_t panels)
+{
+    const struct byi_f32_conv *conv = w->run->conv;
+    const int64_t point = conv->channels * BYI_F32_PANEL;
+    const int64_t groups = byi_f32_ceil(tiles, conv->kernels->rows);
+    const float *rows[BYI_F32_ROWS];
+    for (int64_t p = 0; p < w->points; p++)
+        for (int64_t i = 0; i < groups; i++) {
+            const int64_t row = tiles * i / groups;
+            const int64_t n = tiles * (i + 1) / groups - row;
+            for (int64_t r = 0; r < n; r++)
+                rows[r] = v + (p * w->block + row + r) * w->ldv;
+            const struct byi_f32_tile t = {
+                .x = rows,
+                .segments = 1,
+                .run = conv->channels,
+                .weights = w->run->weights +
+                           (column / BYI_F32_PANEL * w->points + p) * point,
+                .next = w->points * point,
+                .low = -INFINITY,
+                .high = INFINITY,
+                .y = m + (p * w->block + row) * w->columns,
+                .ldy = w->columns,
+            };
+            conv->kernels->tile[panels - 1][n](&t);
+        }
+}
+
+/* Outputs of one tile and one panel of columns. */
+static void transform_output(const struct winograd *w, const float *m,
+                             int64_t tile, int64_t column)
+{
+    const struct byi_f32_conv *conv = w->run->conv;
+    const int64_t columns =
+        byi_f32_least(BYI_F32_PANEL, conv->outputs - column);
+    float room[BYI_F32_COLUMNS];
+    int64_t at[2];
+    const int64_t image = locate(w, tile, at);
+    const int64_t row = (image * conv->out[0] + at[0]) * conv->out[1] + at[1];
+    const struct byi_f32_epilogue e =
+        byi_f32_epilogue_at(w->run, row, column, columns, room);
+    const struct byi_f32_outputs o = {
+        .m = m,
+        .point = w->block * w->columns,
+        .rows = (int)byi_f32_least(w->m, conv->out[0] - at[0]),
+        .cols = (int)byi_f32_least(w->m, conv->out[1] - at[1]),
+        .columns = (int)columns,
+        .bias = e.bias,
+        .add = e.add,
+        .low = e.low,
+        .high = e.high,
+        .y = w->run->y + row * conv->outputs + column,
+        .ldrow = conv->out[1] * conv->outputs,
+        .ldcol = conv->outputs,
+    };
+    conv->kernels->winograd_output[w->n == 6](&o);
+    if (conv->next < conv->n_posts)
+        for (int i = 0; i < o.rows; i++)
+            byi_f32_posts_run(w->run, conv->next, row + i * conv->out[1],
+                              o.cols, column, columns);
+}
+
+/* Columns of blocks [begin, end) for the tiles from `first` on. */
+static void run_columns(const struct winograd *w, const float *v, float *m,
+                        int64_t first, int64_t tiles, int64_t begin,
+                        int64_t end)
+{
+    const struct byi_f32_conv *conv = w->run->conv;
+    for (int64_t block = begin; block < end; block++) {
+        const int64_t column = block * w->columns;
+        const int64_t columns =
+            byi_f32_least(w->columns, conv->outputs - column);
+        const int64_t panels = byi_f32_ceil(columns, BYI_F32_PANEL);
+        multiply(w, v, m, tiles, column, panels);
+        for (int64_t tile = 0; tile < tiles; tile++)
+            for (int64_t p = 0; p < panels; p++)
+                transform_output(w, m + tile * w->columns + p * BYI_F32_PANEL,
+                                 first + tile, column + p * BYI_F32_PANEL);
+    }
+}
+
+void byi_f32_winograd_run(const struct byi_f32_conv_run *run)
+{
+    const struct winograd w = plan(run, run->conv, run->threads);
+    const int64_t n = run->threads, blocks = byi_f32_ceil(w.tiles, w.block);
+    const int64_t columns = byi_f32_ceil(run->conv->outputs, w.columns);
+    float *scratch = run->scratch;
+    if (w.whole) {
+#pragma omp parallel for num_threads(run->threads) schedule(static)
+        for (int64_t i = 0; i < n; i++) {
+            float *v = scratch + i * (inputs_room(&w) + products_room(&w));
+            float *m = v + inputs_room(&w);
+            for (int64_t b = blocks * i / n; b < blocks * (i + 1) / n; b++) {
+                const int64_t first = b * w.block;
+                const int64_t tiles = byi_f32_least(w.block, w.tiles - first);
+                transform_inputs(&w, v, first, first, first + tiles);
+                run_columns(&w, v, m, first, tiles, 0, columns);
+            }
+        }
+        return;
+    }
+    for (int64_t first = 0; first < w.tiles; first += w.block) {
+        const int64_t tiles = byi_f32_least(w.block, w.tiles - first);
+#pragma omp parallel for num_threads(run->threads) if (n > 1) schedule(static)
+        for (int64_t i = 0; i < n; i++)
+            transform_inputs(&w, scratch, first, first + tiles * i / n,
+                             first + tiles * (i + 1) / n);
+#pragma omp parallel for num_threads(run->threads) if (n > 1) schedule(static)
+        for (int64_t i = 0; i < n; i++)
+            run_columns(&w, scratch,
+                        scratch + inputs_room(&w) + i * products_room(&w),
+                        first, tiles, columns * i / n, columns * (i + 1) / n);
+    }
+}
