@@ -328,7 +328,9 @@ static void end_prim(void *data)
 {
     struct byi_prim *prim = data;
     byi_prim_unbuild(prim);
-    dnnl_primitive_desc_destroy(prim->pd);
+    if (prim->pd)
+        dnnl_primitive_desc_destroy(prim->pd);
+    byi_release(prim->fast);
     byi_vec_free(prim);
 }
 
@@ -357,9 +359,26 @@ enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
     return BYOC_OK;
 }
 
+enum byoc_status byi_prim_wrap_fast(const struct byi_dn_fast *fast,
+                                    struct byi_prim **prim,
+                                    struct byoc_error *err)
+{
+    struct byi_dn_fast *copy = byi_alloc(1, sizeof *copy);
+    struct byi_prim *p = copy ? byi_own_try(1, sizeof *p, end_prim) : NULL;
+    if (!p) {
+        byi_release(copy);
+        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+    }
+    *copy = *fast;
+    p->fast = copy;
+    p->impl = byi_dn_fast_impl(fast);
+    *prim = p;
+    return BYOC_OK;
+}
+
 enum byoc_status byi_prim_build(struct byi_prim *prim, struct byoc_error *err)
 {
-    if (prim->prim)
+    if (prim->prim || prim->fast)
         return BYOC_OK;
     const dnnl_status_t status = dnnl_primitive_create(&prim->prim, prim->pd);
     if (status == dnnl_success)
@@ -461,6 +480,8 @@ static BYI_MD_PTR query_arg(const struct byi_prim *prim, int arg)
 
 uint64_t byi_prim_scratch(const struct byi_prim *prim)
 {
+    if (prim->fast)
+        return byi_dn_fast_scratch(prim->fast);
     BYI_MD_PTR md =
         dnnl_primitive_desc_query_md(prim->pd, dnnl_query_scratchpad_md, 0);
     return md ? dnnl_memory_desc_get_size(md) : 0;
@@ -468,6 +489,8 @@ uint64_t byi_prim_scratch(const struct byi_prim *prim)
 
 uint64_t byi_prim_bytes(const struct byi_prim *prim, int arg)
 {
+    if (prim->fast)
+        return byi_dn_fast_packed(prim->fast);
     BYI_MD_PTR md = query_arg(prim, arg);
     return md ? dnnl_memory_desc_get_size(md) : 0;
 }
@@ -476,7 +499,7 @@ bool byi_prim_wants(const struct byi_prim *prim, int arg,
                     const struct byi_desc *desc)
 {
     struct byi_md md;
-    if (byi_md_make(desc, BYI_UNITS_PLAIN, &md, NULL))
+    if (prim->fast || byi_md_make(desc, BYI_UNITS_PLAIN, &md, NULL))
         return false;
     BYI_MD_PTR want = query_arg(prim, arg);
     const bool same = want && dnnl_memory_desc_equal(BYI_MD(&md), want);
@@ -487,6 +510,8 @@ bool byi_prim_wants(const struct byi_prim *prim, int arg,
 bool byi_prim_same(const struct byi_prim *a, int arg_a,
                    const struct byi_prim *b, int arg_b)
 {
+    if (a->fast || b->fast)
+        return a->fast && b->fast && byi_dn_fast_same(a->fast, b->fast);
     BYI_MD_PTR ma = query_arg(a, arg_a);
     BYI_MD_PTR mb = query_arg(b, arg_b);
     return ma && mb && dnnl_memory_desc_equal(ma, mb);
@@ -497,6 +522,11 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
                               const struct byi_prim *prim, int arg,
                               struct byi_prim **reorder, struct byoc_error *err)
 {
+    if (prim->fast) {
+        struct byi_dn_fast pack;
+        byi_dn_fast_pack(prim->fast, src, &pack);
+        return byi_prim_wrap_fast(&pack, reorder, err);
+    }
     struct byi_pieces pieces;
     BYI_TRY(byi_pieces_make(&pieces, 1, &src, NULL, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
@@ -510,6 +540,10 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
 /* --- calls --------------------------------------------------------------- */
 
 struct byi_bound_call {
+    const struct byi_dn_fast *fast; /* not NULL: then only the next three and
+                                       n are used                           */
+    struct byi_dn_fast_slot *slots;
+    void *scratch;
     dnnl_primitive_t prim;
     dnnl_stream_t stream;
     uint32_t n; /* slots; the scratchpad comes after them */
@@ -558,12 +592,33 @@ static enum byoc_status add_argument(const struct byi_dnnl *lib,
     return status;
 }
 
+static enum byoc_status bind_fast(const struct byi_prim *prim, uint32_t n,
+                                  const int *args, void *const *data,
+                                  void *scratch, struct byi_bound_call **call,
+                                  struct byoc_error *err)
+{
+    struct byi_bound_call *c = byi_alloc(1, sizeof *c);
+    if (!c || !(c->slots = byi_alloc(n, sizeof *c->slots))) {
+        byi_release(c);
+        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+    }
+    c->fast = prim->fast;
+    c->scratch = scratch;
+    c->n = n;
+    for (uint32_t i = 0; i < n; i++)
+        c->slots[i] = (struct byi_dn_fast_slot){args[i], data[i]};
+    *call = c;
+    return BYOC_OK;
+}
+
 enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
                                const struct byi_prim *prim, uint32_t n,
                                const int *args, void *const *data,
                                void *scratch, struct byi_bound_call **call,
                                struct byoc_error *err)
 {
+    if (prim->fast)
+        return bind_fast(prim, n, args, data, scratch, call, err);
     struct byi_bound_call *c =
         byi_alloc(1, sizeof *c + (n + 1) * sizeof c->args[0]);
     if (!c || dnnl_stream_create(&c->stream, lib->engine,
@@ -591,12 +646,20 @@ enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
 void byi_bound_set(struct byi_bound_call *call, uint32_t slot, void *data)
 {
     assert(slot < call->n);
+    if (call->fast) {
+        call->slots[slot].data = data;
+        return;
+    }
     dnnl_memory_set_data_handle(call->args[slot].memory, data);
 }
 
 enum byoc_status byi_bound_run(const struct byi_bound_call *call,
                                struct byoc_error *err)
 {
+    if (call->fast) {
+        byi_dn_fast_run(call->fast, call->n, call->slots, call->scratch);
+        return BYOC_OK;
+    }
     const dnnl_status_t status = dnnl_primitive_execute(
         call->prim, call->stream, (int)call->n_args, call->args);
     if (status != dnnl_success)
@@ -614,7 +677,9 @@ void byi_bound_free(struct byi_bound_call **call)
         return;
     for (uint32_t i = 0; i < c->n_args; i++)
         dnnl_memory_destroy(c->args[i].memory);
-    dnnl_stream_destroy(c->stream);
+    if (c->stream)
+        dnnl_stream_destroy(c->stream);
+    byi_release(c->slots);
     byi_release(c);
     *call = NULL;
 }

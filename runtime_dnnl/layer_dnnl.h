@@ -11,6 +11,7 @@
 #include <dnnl.h>
 
 #include "runtime_dnnl/layer.h"
+#include "runtime_dnnl/prim_fast.h"
 
 #define BYI_V3 (DNNL_VERSION_MAJOR >= 3)
 
@@ -19,6 +20,7 @@ struct byi_dnnl {
 };
 
 struct byi_prim {
+    struct byi_dn_fast *fast; /* not NULL: run by it, and pd is NULL */
     dnnl_primitive_desc_t pd;
     dnnl_primitive_t prim; /* NULL until built */
     atomic_uint users;     /* references but the first */
@@ -79,6 +81,11 @@ dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,
 enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
                                struct byi_pieces *pieces, const char *what,
                                struct byi_prim **prim, struct byoc_error *err);
+
+/* The same for a primitive that byoc's own kernels run; copies `fast`. */
+enum byoc_status byi_prim_wrap_fast(const struct byi_dn_fast *fast,
+                                    struct byi_prim **prim,
+                                    struct byoc_error *err);
 
 /* oneDNN's algorithm of an elementwise function; changes the parameters if
  * oneDNN defines them differently. False if this version lacks it. */

@@ -95,6 +95,9 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
                               struct byi_prim **prim, struct byoc_error *err)
 {
     const char *what = p->deconv ? "deconvolution" : "convolution";
+    struct byi_dn_fast fast;
+    if (byi_dn_fast_conv(p, posts, &fast))
+        return byi_prim_wrap_fast(&fast, prim, err);
     BYI_TRY(byi_guard_status(byi_guard_conv(byi_dnnl_major(), p, posts), err));
     const struct byi_desc *const descs[N_CONV] = {
         [CONV_SRC] = &p->src,
@@ -117,6 +120,9 @@ enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
                                 const struct byi_posts *posts,
                                 struct byi_prim **prim, struct byoc_error *err)
 {
+    struct byi_dn_fast fast;
+    if (byi_dn_fast_matmul(p, posts, &fast))
+        return byi_prim_wrap_fast(&fast, prim, err);
     BYI_TRY(
         byi_guard_status(byi_guard_matmul(byi_dnnl_major(), p, posts), err));
     const struct byi_desc *const descs[N_CONV] = {

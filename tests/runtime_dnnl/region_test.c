@@ -689,7 +689,7 @@ static void test_shared_weights(void **state)
         region_post(&g, "tanh", "{}", NONE, false);
         y = region_end(&g);
     }
-    expect(&g, y, 1e-4, NULL);
+    expect(&g, y, 5e-4, NULL); /* each layer amplifies the error before */
     region_close(&g);
 }
 

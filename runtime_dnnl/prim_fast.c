@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime_dnnl/prim_fast.c: primitives that byoc's own kernels run (kernels/),
+ * for float32 convolutions and products with constant weights. They have the
+ * interface of oneDNN's: arguments, packed weights, scratch memory.
+ */
+#include "runtime_dnnl/prim_fast.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/openmp.h"
+
+/* Whether the tensor is float32 and dense, with the channel, axis 1, last. */
+static bool is_dense_last(const struct byi_desc *desc)
+{
+    int64_t stride = 1;
+    if (desc->kind != BYI_DESC_STRIDED || desc->dtype != BYOC_F32)
+        return false;
+    for (uint32_t n = 0; n < desc->rank; n++) {
+        /* axes from the innermost one on: 1, then the last ... 2, then 0 */
+        const uint32_t axis = n == 0               ? 1
+                              : n < desc->rank - 1 ? desc->rank - n
+                                                   : 0;
+        if (desc->dims[axis] != 1 && desc->strides[axis] != stride)
+            return false;
+        stride *= desc->dims[axis];
+    }
+    return true;
+}
+
+/* --- epilogues --------------------------------------------------------------
+ */
+
+/* The operator that computes an elementwise post-op; BYI_OP_NONE: none here. */
+static enum byi_op_id translate_elt(const struct byi_post *post,
+                                    struct byi_f32_post *to)
+{
+    to->p0 = post->alpha;
+    to->p1 = post->beta;
+    switch ((enum byi_elt)post->alg) {
+    case BYI_ELT_RELU:
+        return post->alpha == 0 ? BYI_OP_NN_RELU : BYI_OP_NN_LEAKY_RELU;
+    case BYI_ELT_CLIP:
+        return BYI_OP_CLIP;
+    case BYI_ELT_ABS:
+        return BYI_OP_ABS;
+    case BYI_ELT_ELU:
+        return BYI_OP_NN_ELU;
+    case BYI_ELT_EXP:
+        return BYI_OP_EXP;
+    case BYI_ELT_GELU_ERF:
+    case BYI_ELT_GELU_TANH:
+        to->p0 = post->alg == BYI_ELT_GELU_TANH;
+        return BYI_OP_NN_GELU;
+    case BYI_ELT_HARDSIGMOID:
+        return BYI_OP_NN_HARD_SIGMOID;
+    case BYI_ELT_HARDSWISH:
+        return BYI_OP_NN_HARD_SWISH;
+    case BYI_ELT_MISH:
+        return BYI_OP_NN_MISH;
+    case BYI_ELT_SIGMOID:
+        return BYI_OP_SIGMOID;
+    case BYI_ELT_SOFTPLUS:
+        return BYI_OP_NN_SOFTPLUS;
+    case BYI_ELT_SQRT:
+        return BYI_OP_SQRT;
+    case BYI_ELT_SWISH:
+        return post->alpha == 1 ? BYI_OP_NN_SILU : BYI_OP_NONE;
+    case BYI_ELT_TANH:
+        return BYI_OP_TANH;
+    default:
+        return BYI_OP_NONE;
+    }
+}
+
+/* Find how the operand of a binary post-op is read, by position and channel of
+ * the result `dst`. Both have the channel in axis 1, or, for a product, in the
+ * last of two axes, which then is axis 1 as well. */
+static bool read_operand(const struct byi_desc *dst,
+                         const struct byi_desc *desc, struct byi_f32_post *to)
+{
+    bool whole = true, image = true, vector = true, position = true;
+    int64_t positions = 1;
+    if (desc->kind != BYI_DESC_STRIDED || desc->dtype != BYOC_F32 ||
+        desc->rank != dst->rank)
+        return false;
+    for (uint32_t i = 0; i < dst->rank; i++) {
+        const bool same = desc->dims[i] == dst->dims[i],
+                   one = desc->dims[i] == 1;
+        if (i >= 2)
+            positions *= dst->dims[i];
+        whole &= same;
+        vector &= i == 1 ? same : one;
+        image &= i < 2 ? same : one;
+        position &= i == 1 ? one : same;
+    }
+    to->repeat = 1;
+    to->column = 1;
+    if (whole && is_dense_last(desc)) {
+        to->row = dst->dims[1];
+        return true;
+    }
+    to->column = desc->dims[1] != 1;
+    if (vector && (!to->column || desc->strides[1] == 1))
+        return true; /* row is 0 */
+    if (image && (!to->column || desc->strides[1] == 1)) {
+        to->repeat = positions;
+        to->row = desc->strides[0];
+        return true;
+    }
+    to->row = 1;
+    return position && is_dense_last(desc);
+}
+
+static bool read_posts(const struct byi_posts *posts,
+                       const struct byi_desc *dst, struct byi_dn_fast *fast)
+{
+    static const enum byi_f32_binary binaries[] = {
+        [BYI_BIN_ADD] = BYI_F32_ADD, [BYI_BIN_SUB] = BYI_F32_SUB,
+        [BYI_BIN_MUL] = BYI_F32_MUL, [BYI_BIN_DIV] = BYI_F32_DIV,
+        [BYI_BIN_MAX] = BYI_F32_MAX, [BYI_BIN_MIN] = BYI_F32_MIN};
+    const struct byi_f32_kernels *kernels = byi_f32_kernels();
+    struct byi_f32_conv *conv = &fast->conv;
+    conv->n_posts = posts ? posts->n : 0;
+    if (conv->n_posts > BYI_F32_POSTS)
+        return false;
+    for (uint32_t i = 0; i < conv->n_posts; i++) {
+        const struct byi_post *post = &posts->at[i];
+        struct byi_f32_post *to = &conv->posts[i];
+        to->operand = i;
+        switch (post->kind) {
+        case BYI_POST_SUM: /* dst is read before it is written */
+            if (i > 0)
+                return false;
+            fast->sums = true;
+            to->binary = kernels->binary[BYI_F32_ADD];
+            to->row = dst->dims[1];
+            to->column = to->repeat = 1;
+            break;
+        case BYI_POST_ELT:
+            to->unary = kernels->unary[translate_elt(post, to)];
+            if (!to->unary)
+                return false;
+            break;
+        case BYI_POST_BIN:
+            to->binary = kernels->binary[binaries[post->alg]];
+            if (!read_operand(dst, &post->desc, to))
+                return false;
+            break;
+        case BYI_POST_PRELU:
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- descriptors -------------------------------------------------------------
+ */
+
+static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
+{
+    const struct byi_dnnl_window *w = &p->window;
+    const uint32_t n = w->n, skip = 2 - n;
+    if (p->deconv || n > 2 || p->weights.rank != n + 2 /* in groups */ ||
+        p->weights.kind != BYI_DESC_ANY || p->weights.dtype != BYOC_F32 ||
+        !is_dense_last(&p->src) || !is_dense_last(&p->dst) ||
+        (p->bias.kind != BYI_DESC_ABSENT && p->bias.dtype != BYOC_F32))
+        return false;
+    conv->images = p->src.dims[0];
+    conv->channels = p->src.dims[1];
+    conv->outputs = p->dst.dims[1];
+    for (uint32_t i = 0; i < 2; i++) {
+        conv->in[i] = conv->out[i] = conv->size[i] = 1;
+        conv->stride[i] = conv->dilation[i] = 1;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        conv->in[skip + i] = p->src.dims[2 + i];
+        conv->out[skip + i] = p->dst.dims[2 + i];
+        conv->size[skip + i] = w->kernel[i];
+        conv->stride[skip + i] = w->stride[i];
+        conv->dilation[skip + i] = w->dilation[i];
+        conv->pad[skip + i] = w->begin[i];
+        if (w->begin[i] < 0)
+            return false;
+    }
+    conv->bias = p->bias.kind != BYI_DESC_ABSENT;
+    return true;
+}
+
+static bool is_rows(const struct byi_desc *desc)
+{
+    return desc->rank == 2 && is_dense_last(desc);
+}
+
+static bool read_matmul(const struct byi_dnnl_matmul *p,
+                        struct byi_f32_conv *conv)
+{
+    if (p->weights.kind != BYI_DESC_ANY || p->weights.rank != 2 ||
+        p->weights.dtype != BYOC_F32 || !is_rows(&p->src) ||
+        !is_rows(&p->dst) ||
+        (p->bias.kind != BYI_DESC_ABSENT && p->bias.dtype != BYOC_F32))
+        return false;
+    *conv = (struct byi_f32_conv){.images = p->src.dims[0],
+                                  .in = {1, 1},
+                                  .out = {1, 1},
+                                  .channels = p->src.dims[1],
+                                  .outputs = p->dst.dims[1],
+                                  .size = {1, 1},
+                                  .stride = {1, 1},
+                                  .dilation = {1, 1},
+                                  .bias = p->bias.kind != BYI_DESC_ABSENT};
+    return true;
+}
+
+/* BYOC_EXACT=1: no algorithm that rounds more than a sum of products. */
+static bool wants_exact(void)
+{
+    const char *exact = secure_getenv("BYOC_EXACT");
+    return exact && strcmp(exact, "1") == 0;
+}
+
+static bool plan(const struct byi_posts *posts, const struct byi_desc *dst,
+                 struct byi_dn_fast *fast)
+{
+    if (byi_elements(dst->rank, dst->dims) <= 0 ||
+        !read_posts(posts, dst, fast))
+        return false;
+    fast->threads = omp_get_max_threads();
+    byi_f32_conv_plan(&fast->conv, wants_exact());
+    return fast->conv.algorithm != BYI_F32_NONE;
+}
+
+bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
+                      const struct byi_posts *posts, struct byi_dn_fast *fast)
+{
+    *fast = (struct byi_dn_fast){0};
+    return read_conv(p, &fast->conv) && plan(posts, &p->dst, fast);
+}
+
+bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
+                        const struct byi_posts *posts, struct byi_dn_fast *fast)
+{
+    *fast = (struct byi_dn_fast){0};
+    return read_matmul(p, &fast->conv) && plan(posts, &p->dst, fast);
+}
+
+void byi_dn_fast_pack(const struct byi_dn_fast *conv,
+                      const struct byi_desc *src, struct byi_dn_fast *pack)
+{
+    *pack = *conv;
+    pack->packs = true;
+    pack->src = *src;
+}
+
+/* --- interface
+ * ---------------------------------------------------------------- */
+
+const char *byi_dn_fast_impl(const struct byi_dn_fast *fast)
+{
+    return fast->packs ? "pack" : byi_f32_conv_name(&fast->conv);
+}
+
+uint64_t byi_dn_fast_scratch(const struct byi_dn_fast *fast)
+{
+    return fast->packs ? 0 : byi_f32_conv_scratch(&fast->conv, fast->threads);
+}
+
+uint64_t byi_dn_fast_packed(const struct byi_dn_fast *fast)
+{
+    return byi_f32_conv_packed(&fast->conv);
+}
+
+bool byi_dn_fast_same(const struct byi_dn_fast *a, const struct byi_dn_fast *b)
+{
+    return byi_f32_conv_packs_alike(&a->conv, &b->conv) &&
+           (!a->packs || !b->packs || byi_dn_same_layout(&a->src, &b->src));
+}
+
+/* strides of the weights by output, channel, and tap */
+static void read_strides(const struct byi_dn_fast *fast, int64_t strides[4])
+{
+    const struct byi_desc *src = &fast->src;
+    const bool product = src->rank == 2;
+    const uint32_t n = src->rank - 2;
+    strides[0] = src->strides[product];
+    strides[1] = src->strides[!product];
+    strides[2] = n == 2 ? src->strides[src->rank - 2] : 0;
+    strides[3] = n ? src->strides[src->rank - 1] : 0;
+}
+
+void byi_dn_fast_run(const struct byi_dn_fast *fast, uint32_t n,
+                     const struct byi_dn_fast_slot *slots, void *scratch)
+{
+    struct byi_f32_conv_run run = {
+        .conv = &fast->conv, .scratch = scratch, .threads = fast->threads};
+    for (uint32_t i = 0; i < n; i++) {
+        void *data = slots[i].data;
+        switch (slots[i].arg) {
+        case BYI_ARG_SRC:
+            run.x = data;
+            break;
+        case BYI_ARG_WEIGHTS:
+            run.weights = data;
+            break;
+        case BYI_ARG_BIAS:
+            run.bias = data;
+            break;
+        case BYI_ARG_DST:
+            run.y = data;
+            break;
+        default:
+            run.operands[slots[i].arg - BYI_ARG_POST] = data;
+        }
+    }
+    if (fast->packs) {
+        int64_t strides[4];
+        read_strides(fast, strides);
+        byi_f32_conv_pack(&fast->conv, run.x, strides, run.y);
+        return;
+    }
+    if (fast->sums)
+        run.operands[0] = run.y;
+    const int now = omp_get_max_threads();
+    run.threads = now < run.threads ? now : run.threads;
+    byi_f32_conv_run(&run);
+}
