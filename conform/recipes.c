@@ -114,13 +114,15 @@ static bool want_image(struct byi_draft *d, uint32_t sp, bool last,
     return byi_draft_fits(byi_draft_rank_of(d, 0), dims);
 }
 
-/* strides, padding, dilation for windows of these sizes. */
-static void give_windows(struct byi_draft *d, uint32_t sp, int64_t *size)
+/* strides, padding, dilation for windows of these sizes; mostly 1 in a large
+ * image. */
+static void give_windows(struct byi_draft *d, uint32_t sp, int64_t *size,
+                         bool large)
 {
     int64_t strides[3], dilation[3], padding[6];
     for (uint32_t i = 0; i < sp; i++) {
-        strides[i] = byi_draft_chance(d, 35) ? 2 : 1;
-        dilation[i] = byi_draft_chance(d, 15) ? 2 : 1;
+        strides[i] = byi_draft_chance(d, large ? 10 : 35) ? 2 : 1;
+        dilation[i] = byi_draft_chance(d, large ? 5 : 15) ? 2 : 1;
         padding[i] = size[i] / 2 && byi_draft_chance(d, 60) ? size[i] / 2 : 0;
         padding[i + sp] = byi_draft_chance(d, 80) ? padding[i] : 0;
     }
@@ -134,6 +136,28 @@ static void give_windows(struct byi_draft *d, uint32_t sp, int64_t *size)
 static const char *const data_layouts[] = {"", "NWC", "NHWC", "NDHWC"};
 static const char *const kernel_layouts[] = {"", "WIO", "HWIO", "DHWIO"};
 
+/* Make the image of a convolution large enough, now and then, for algorithms
+ * that small ones never take: 16 channels or more, 5 positions or more. */
+static bool enlarge_image(struct byi_draft *d, uint32_t sp, bool last,
+                          int64_t *channels, int64_t *space)
+{
+    struct byi_slot *s = &d->at[0];
+    if (s->type || d->mood == BYI_MOOD_ONES || *channels < 1 ||
+        !byi_draft_chance(d, 40))
+        return false;
+    int64_t dims[BYI_MAX_RANK];
+    memcpy(dims, s->dims, sizeof dims);
+    dims[last ? sp + 1 : 1] += 15;
+    for (uint32_t i = 0; i < sp; i++)
+        dims[i + (last ? 1 : 2)] += 3;
+    if (!byi_draft_fits(byi_draft_rank_of(d, 0), dims))
+        return false;
+    memcpy(s->dims, dims, sizeof dims);
+    *channels += 15;
+    memcpy(space, dims + (last ? 1 : 2), sp * sizeof *space);
+    return true;
+}
+
 static bool conv(struct byi_draft *d)
 {
     const uint32_t sp = spatial_of(d->op);
@@ -142,20 +166,23 @@ static bool conv(struct byi_draft *d)
     int64_t channels, space[3], size[3], w[5];
     if (!want_image(d, sp, last, &channels, space))
         return false;
+    const bool large = enlarge_image(d, sp, last, &channels, space);
     const uint32_t how = byi_draft_below(d, 10);
-    int64_t groups = how < 6 || channels < 1 ? 1
-                     : how < 8               ? channels
-                     : channels % 2 == 0     ? 2
-                                             : 1;
+    int64_t groups = how < 6 || channels < 1 || large ? 1
+                     : how < 8                        ? channels
+                     : channels % 2 == 0              ? 2
+                                                      : 1;
     groups = byi_draft_give_int(d, "groups", groups);
     if (groups < 1 || channels % groups)
         return false;
     for (uint32_t i = 0; i < sp; i++)
-        size[i] = 1 + byi_draft_below(d, 3);
+        size[i] = large ? 3 : 1 + byi_draft_below(d, 3);
     if (byi_draft_is_known(d, 1) && byi_draft_rank_of(d, 1) == sp + 2)
         memcpy(size, byi_draft_dims_of(d, 1) + 2, sp * sizeof *size);
-    give_windows(d, sp, size);
-    const int64_t outs = groups * (1 + byi_draft_below(d, groups == 1 ? 9 : 2));
+    give_windows(d, sp, size, large);
+    const int64_t outs =
+        groups * (1 + byi_draft_below(d, groups == 1 ? 9 : 2)) +
+        (groups == 1 && large ? 15 : 0);
     const bool deconv = strstr(d->op->name, "transpose") != NULL;
     const int64_t a = deconv ? channels : outs;
     const int64_t b = deconv ? outs / groups : channels / groups;
@@ -188,7 +215,7 @@ static bool pool(struct byi_draft *d)
     for (uint32_t i = 0; i < sp; i++)
         size[i] = 1 + byi_draft_below(d, 3);
     byi_draft_give_ints(d, "pool_size", size, sp);
-    give_windows(d, sp, size);
+    give_windows(d, sp, size, false);
     if (last)
         byi_draft_give_string(d, "layout", data_layouts[sp]);
     return true;
