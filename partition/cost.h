@@ -1,56 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* partition/cost.h: placement by cost: the cheapest assignment of a whole
- * graph, given the costs of its candidates (docs/cost.md).
+/* partition/cost.h: placement by cost: its candidates, and the backend that
+ * each is assigned to (docs/cost.md).
  */
 #ifndef BYI_COST_H
 #define BYI_COST_H
 
 #include "partition.h"
-
-/* --- mincut.c: the minimum cut of a network ------------------------------- */
-
-/* Nodes 0 .. n-1 between a source and a sink. */
-struct byi_network;
-struct byi_network *byi_network_new(struct byi_arena *arena, uint32_t n);
-/* Add the cost of having `node` on the source's side, and on the sink's. Any
- * numbers. */
-void byi_network_side(struct byi_network *net, uint32_t node, int64_t source,
-                      int64_t sink);
-/* Add the cost of having `a` on the source's side and `b` on the sink's, and
- * the reverse. Not negative. */
-void byi_network_join(struct byi_network *net, uint32_t a, uint32_t b,
-                      int64_t there, int64_t back);
-/* Find the minimum cut, of several the one with the fewest nodes on the
- * source's side; sets source_side[node] for each node. Returns the cost. */
-int64_t byi_network_cut(struct byi_network *net, bool *source_side);
-void byi_network_free(struct byi_network **net);
-
-/* --- assign.c: a label for each unit -------------------------------------- */
-
-/* A pairwise term: time that two units save if they have the same label, since
- * no copy, reorder or call separates them. */
-struct byi_bond {
-    uint32_t a, b;
-    const double *save; /* by label; not negative, finite */
-};
-
-/* The problem, in microseconds. Label 0 is native, which is possible for every
- * unit. */
-struct byi_choice {
-    uint32_t n_units, n_labels;
-    const double *cost; /* [unit * n_labels + label]; INFINITY: impossible */
-    const struct byi_bond *bonds;
-    uint32_t n_bonds;
-};
-
-/* The energy of an assignment: costs of its units less savings of its pairs. */
-double byi_choice_cost(const struct byi_choice *c, const uint32_t *label);
-/* Solve for label[0..n_units-1]. With native and one backend, one minimum cut
- * is exact. With several backends the result is a local minimum of
- * alpha-expansion (Boykov, Veksler, Zabih 2001), which no single label can
- * improve by taking over any set of units, the best from several starts.
- * Deterministic. */
-void byi_choose(const struct byi_choice *c, uint32_t *label);
 
 /* --- assignment.c: which backend may take a node -------------------------- */
 
@@ -93,12 +48,8 @@ struct byi_unit {
     const byi_id *at; /* ascending */
     uint64_t vendors; /* bit v: the context's vendor v takes some of it */
 };
-struct byi_unit_pair {
-    uint32_t a, b; /* b reads from a */
-};
 struct byi_units {
-    BYI_VEC(struct byi_unit) list;       /* by function, by first node */
-    BYI_VEC(struct byi_unit_pair) pairs; /* each once */
+    BYI_VEC(struct byi_unit) list; /* by function, by first node */
 };
 enum { BYI_MAX_COST_VENDORS = 63 };
 /* The candidates of every function that is not yet offloaded. Asks the vendors

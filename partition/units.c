@@ -5,7 +5,6 @@
  */
 #include "cost.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct unit_finder {
@@ -107,38 +106,6 @@ static void list_units(struct unit_finder *d)
         }
 }
 
-static int by_units(const void *a, const void *b)
-{
-    const struct byi_unit_pair *x = a, *y = b;
-    if (x->a != y->a)
-        return x->a < y->a ? -1 : 1;
-    return (x->b > y->b) - (x->b < y->b);
-}
-
-static void list_pairs(struct unit_finder *d)
-{
-    struct byi_units *units = d->units;
-    const uint32_t before = units->pairs.n;
-    for (byi_id id = 0; id < d->f->nodes.n; id++) {
-        const struct byi_node *node = &d->f->nodes.at[id];
-        for (uint32_t i = 0; d->unit[id] && i < node->n_args; i++) {
-            const uint32_t from = d->unit[node->args[i]];
-            const struct byi_unit_pair pair = {from - 1, d->unit[id] - 1};
-            if (from && from != d->unit[id])
-                BYI_PUSH(&units->pairs, pair);
-        }
-    }
-    struct byi_unit_pair *at = units->pairs.at;
-    if (units->pairs.n == before)
-        return;
-    qsort(at + before, units->pairs.n - before, sizeof *at, by_units);
-    uint32_t kept = before + 1;
-    for (uint32_t i = kept; i < units->pairs.n; i++)
-        if (by_units(&at[i], &at[kept - 1]) != 0)
-            at[kept++] = at[i];
-    units->pairs.n = kept;
-}
-
 static enum byoc_status find_in(struct unit_finder *d, struct byoc_error *err)
 {
     const uint32_t n = d->f->nodes.n;
@@ -151,7 +118,6 @@ static enum byoc_status find_in(struct unit_finder *d, struct byoc_error *err)
         BYI_TRY(add_vendor(d, v, err));
     add_fields(d);
     list_units(d);
-    list_pairs(d);
     return BYOC_OK;
 }
 
@@ -179,6 +145,5 @@ enum byoc_status byi_units_find(struct byi_module *m,
 void byi_units_free(struct byi_units *units)
 {
     byi_vec_free(units->list.at);
-    byi_vec_free(units->pairs.at);
     *units = (struct byi_units){0};
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* by_cost.c: what is timed, and what is made of the times:
  *
- *   units     what vendors take as one composite, natively and by each vendor
- *   pairs     of units where one reads the other: what being neighbours saves
- *   choice    the cheapest assignment of all units (partition/assign.c)
- *   regions   that it leads to, each against its native twin: losers go back
+ *   units     what vendors take as one composite, natively and by each vendor:
+ *             each goes where it takes least
+ *   regions   that this leads to, each against its native twin: losers go back
  *   wholes    all native, greedy, as assigned: side by side, the best is taken
  *
  * Every time is known again by a hash of all it depends on (cost_table.c).
@@ -26,7 +25,7 @@ struct decider {
     uint32_t n_labels;
     struct byi_parts parts; /* of a clone, which vendors are asked about */
     struct byi_units units;
-    uint32_t *unit_part, *pair_part; /* of each unit, of each pair */
+    uint32_t *unit_part; /* of each unit */
 };
 
 static const struct byi_part *part_of(const struct decider *d, uint32_t unit)
@@ -46,136 +45,40 @@ static struct byi_piece piece_of(const struct byi_unit *unit)
     return (struct byi_piece){unit->func, unit->n, unit->at};
 }
 
-/* Both units of a pair, in ascending order. */
-static struct byi_piece join(struct decider *d, const struct byi_unit *a,
-                             const struct byi_unit *b)
-{
-    byi_id *at = byi_arena_calloc(d->arena, a->n + b->n, sizeof *at);
-    uint32_t i = 0, k = 0;
-    while (i < a->n || k < b->n)
-        if (k == b->n || (i < a->n && a->at[i] < b->at[k]))
-            at[i + k] = a->at[i], i++;
-        else
-            at[i + k] = b->at[k], k++;
-    return (struct byi_piece){a->func, a->n + b->n, at};
-}
-
 static enum byoc_status time_units(struct decider *d, struct byoc_error *err)
 {
     const struct byi_unit *units = d->units.list.at;
-    const uint32_t n = d->units.list.n, n_pairs = d->units.pairs.n;
+    const uint32_t n = d->units.list.n;
     d->unit_part = byi_arena_calloc(d->arena, n, sizeof *d->unit_part);
-    d->pair_part = byi_arena_calloc(d->arena, n_pairs, sizeof *d->pair_part);
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_piece piece = piece_of(&units[i]);
         d->unit_part[i] =
             byi_parts_add(&d->parts, &piece, units[i].vendors << 1 | 1);
     }
-    for (uint32_t i = 0; i < n_pairs; i++) {
-        const struct byi_unit *a = &units[d->units.pairs.at[i].a];
-        const struct byi_unit *b = &units[d->units.pairs.at[i].b];
-        const struct byi_piece piece = join(d, a, b);
-        d->pair_part[i] = byi_parts_add(&d->parts, &piece,
-                                        (a->vendors & b->vendors) << 1 | 1);
-    }
     return byi_parts_time(&d->parts, err);
-}
-
-/* What a unit costs by label. One that was not measured goes where greedy
- * partitioning sends it: to the first vendor that takes it. */
-static void unit_costs(const struct decider *d, uint32_t u, double *cost)
-{
-    const struct byi_part *p = part_of(d, u);
-    const bool known = byi_part_known(&d->parts, p) && !isnan(p->us[0]);
-    bool first = true;
-    cost[0] = known ? p->us[0] : 1e9;
-    for (uint32_t l = 1; l < d->n_labels; l++) {
-        const bool takes = d->units.list.at[u].vendors >> (l - 1) & 1;
-        cost[l] = !takes  ? (double)INFINITY
-                  : known ? p->us[l]
-                  : first ? 0
-                          : (double)INFINITY;
-        first = first && !takes;
-    }
-}
-
-/* What two neighbours save by label. */
-static void pair_savings(const struct decider *d, uint32_t i,
-                         const double *cost, double *save)
-{
-    const struct byi_part *p = &d->parts.list.at[d->pair_part[i]];
-    const struct byi_unit_pair *pair = &d->units.pairs.at[i];
-    for (uint32_t l = 0; l < d->n_labels; l++) {
-        const double alone =
-            cost[pair->a * d->n_labels + l] + cost[pair->b * d->n_labels + l];
-        const double saves = alone - p->us[l];
-        save[l] = isfinite(saves) && isfinite(alone) && saves > 0 ? saves : 0;
-    }
 }
 
 /* What a clock tells apart: less than that is not worth another region, and
  * vendors get it, as they would greedily. */
 static const double noise = 0.05;
 
-static void favour_vendors(const struct decider *d, double *us, uint32_t n)
+/* The label by which the unit takes least. One that was not measured goes where
+ * greedy partitioning sends it: to the first vendor that takes it. */
+static uint32_t choose(const struct decider *d, uint32_t u)
 {
-    for (uint32_t i = 0; i < n; i++)
-        us[i] *= i % d->n_labels ? 1 - noise : 1;
-}
-
-/* No unit saves more than it costs, half of each saving being its own: a value
- * that many read leaves its region once. */
-static void bound_savings(const struct decider *d, const double *cost,
-                          double *save)
-{
-    const uint32_t n_pairs = d->units.pairs.n, n = d->n_labels;
-    double *sum =
-        byi_arena_calloc(d->arena, d->units.list.n * (size_t)n, sizeof *sum);
-    for (uint32_t i = 0; i < n_pairs; i++)
-        for (uint32_t l = 0; l < n; l++) {
-            sum[d->units.pairs.at[i].a * n + l] += save[i * n + l] / 2;
-            sum[d->units.pairs.at[i].b * n + l] += save[i * n + l] / 2;
+    const struct byi_part *p = part_of(d, u);
+    const uint64_t vendors = d->units.list.at[u].vendors;
+    const bool known = byi_part_known(&d->parts, p) && !isnan(p->us[0]);
+    uint32_t best = 0;
+    double least = known ? p->us[0] : (double)INFINITY;
+    for (uint32_t l = 1; l < d->n_labels; l++) {
+        const double us = known ? (1 - noise) * p->us[l] : 0;
+        if (vendors >> (l - 1) & 1 && us < least) {
+            best = l;
+            least = us;
         }
-    for (uint32_t i = 0; i < n_pairs; i++)
-        for (uint32_t l = 0; l < n; l++) {
-            const uint32_t ends[] = {d->units.pairs.at[i].a,
-                                     d->units.pairs.at[i].b};
-            double share = 1;
-            for (uint32_t k = 0; k < 2; k++) {
-                const double most = cost[ends[k] * n + l];
-                const double found = sum[ends[k] * n + l];
-                if (found > most)
-                    share = fmin(share, most / found);
-            }
-            save[i * n + l] *= share;
-        }
-}
-
-static void choose(struct decider *d, uint32_t *label)
-{
-    const uint32_t n = d->units.list.n, n_pairs = d->units.pairs.n;
-    double *cost =
-        byi_arena_calloc(d->arena, (size_t)n * d->n_labels, sizeof *cost);
-    double *save =
-        byi_arena_calloc(d->arena, (size_t)n_pairs * d->n_labels, sizeof *save);
-    struct byi_bond *bonds = byi_arena_calloc(d->arena, n_pairs, sizeof *bonds);
-    for (uint32_t u = 0; u < n; u++)
-        unit_costs(d, u, &cost[u * d->n_labels]);
-    for (uint32_t i = 0; i < n_pairs; i++) {
-        pair_savings(d, i, cost, &save[i * d->n_labels]);
-        bonds[i] = (struct byi_bond){.a = d->units.pairs.at[i].a,
-                                     .b = d->units.pairs.at[i].b,
-                                     .save = &save[i * d->n_labels]};
     }
-    bound_savings(d, cost, save);
-    favour_vendors(d, cost, n * d->n_labels);
-    favour_vendors(d, save, n_pairs * d->n_labels);
-    const struct byi_choice choice = {.n_units = n,
-                                      .n_labels = d->n_labels,
-                                      .cost = cost,
-                                      .bonds = bonds,
-                                      .n_bonds = n_pairs};
-    byi_choose(&choice, label);
+    return best;
 }
 
 /* "native 12.3 us, dnnl 40.1 us" */
@@ -211,16 +114,7 @@ static void assign_units(struct decider *d, struct byi_assignment *a,
 {
     for (uint32_t u = 0; u < d->units.list.n; u++) {
         const struct byi_part *p = part_of(d, u);
-        uint32_t best = 0;
-        for (uint32_t l = 1; l < d->n_labels; l++)
-            if (is_wanted(p, l) && p->us[l] < p->us[best])
-                best = l;
         const char *why = say_times(d, p);
-        if (best != label[u])
-            why = byi_arena_printf(d->by->arena,
-                                   "%s; with its neighbours it takes least on "
-                                   "%s",
-                                   why, byi_parts_label(&d->parts, label[u]));
         assign_unit(d, a, u, label[u], *why ? why : "not measured");
     }
 }
@@ -584,7 +478,8 @@ static enum byoc_status decide(struct decider *d, struct byoc_error *err)
     BYI_TRY(time_units(d, err));
     uint32_t *label =
         byi_arena_calloc(d->arena, d->units.list.n, sizeof *label);
-    choose(d, label);
+    for (uint32_t u = 0; u < d->units.list.n; u++)
+        label[u] = choose(d, u);
     struct byi_assignment *a = byi_assignment_new(d->m, d->by->arena);
     assign_units(d, a, label);
     struct cost_trial t = {0};
