@@ -471,6 +471,7 @@ static bool take(const struct byi_match *match, void *ctx)
 static void match_row(struct merger *g, const struct byi_pattern *row)
 {
     const uint32_t *reach = NULL;
+    uint64_t steps = byi_match_steps(g->f);
     bool any = false;
     for (uint32_t root = 0; root < BYI_ROOT_NONE; root++)
         any = any || (g->here[root] && row->roots[root]);
@@ -481,7 +482,7 @@ static void match_row(struct merger *g, const struct byi_pattern *row)
         if (!row->roots[g->roots[id]] || g->claimed[id] ||
             (reach && reach[id] == BYI_NEVER))
             continue;
-        byi_match(g->m, g->f, row, id, reach, take, g, &ways);
+        byi_match(g->m, g->f, row, id, reach, &steps, take, g, &ways);
         g->fits[id] = g->fits[id] || ways > 0;
     }
 }

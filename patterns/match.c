@@ -49,6 +49,7 @@ struct solver {
     byi_match_fn take;
     void *ctx;
     uint32_t tried, budget;
+    bool base_only; /* chains have as few steps as they may */
     uint32_t n_ops, n_bound, n_known;
     byi_id ops[BYI_MATCH_MAX_OPS];
     uint32_t roles[BYI_MATCH_MAX_OPS]; /* the pattern node of each operator */
@@ -57,6 +58,10 @@ struct solver {
     const uint32_t *reach; /* of byi_match_reach, or NULL */
     struct byi_match *match;
 };
+
+/* Of one search: at most, and once the steps of all are used up. Models take
+ * 60 on average; a graph made for it takes any number. */
+enum { MAX_STEPS = 100000, MIN_STEPS = 128 };
 
 static bool solve(struct solver *s, const struct goal *goal);
 
@@ -233,6 +238,14 @@ static bool is_operand(const struct solver *s, byi_id value)
            node_of(s, value)->kind == BYI_CONST;
 }
 
+static bool is_inside(const struct solver *s, byi_id value)
+{
+    for (uint32_t i = 0; i < s->n_ops; i++)
+        if (s->ops[i] == value)
+            return true;
+    return false;
+}
+
 static bool solve_leaf(struct solver *s, const struct goal *goal,
                        const struct byi_pat *pat)
 {
@@ -251,7 +264,7 @@ static bool solve_leaf(struct solver *s, const struct goal *goal,
         if (s->bound[i].name == pat->name && s->bound[i].depth == depth)
             return byi_match_same(s->match, s->bound[i].value, goal->value) &&
                    solve_next(s, goal);
-    if (s->n_bound == BYI_MATCH_MAX_OPERANDS)
+    if (s->n_bound == BYI_MATCH_MAX_OPERANDS || is_inside(s, goal->value))
         return false;
     s->bound[s->n_bound++] = (struct pattern_binding){
         .name = pat->name, .depth = depth, .value = goal->value};
@@ -408,16 +421,26 @@ static bool op_fits(const struct byi_pat *pat, const struct byi_node *node)
     return true;
 }
 
-/* Goals for the operands from the last to the first, then go on. `swap` gives
- * the two operands of a commutative operator in the other order. */
+static bool is_leaf(const struct solver *s, uint32_t pat)
+{
+    const enum byi_pat_kind kind = s->p->nodes[pat].kind;
+    return kind == BYI_PAT_ANY || kind == BYI_PAT_CONST;
+}
+
+/* Goals for the operands, then go on: those that only bind a name before the
+ * others, since they fail at once. `swap` gives the two operands of a
+ * commutative operator in the other order. */
 static bool solve_args(struct solver *s, const struct goal *goal,
                        const struct byi_pat *pat, bool swap)
 {
     struct goal goals[BYI_PATTERN_MAX_ARGS];
     const struct goal *next = goal->next;
     assert(pat->n_args <= BYI_COUNT(goals));
-    for (uint32_t i = pat->n_args; i-- > 0;) {
-        uint32_t from = swap ? 1 - i : i;
+    for (uint32_t k = 2 * pat->n_args; k-- > 0;) {
+        const uint32_t i = k % pat->n_args;
+        const uint32_t from = swap ? 1 - i : i;
+        if (is_leaf(s, pat->args[i]) != (k < pat->n_args))
+            continue;
         goals[i] = (struct goal){.pat = pat->args[i],
                                  .value = arg_of(s, goal->value, from),
                                  .frame = goal->frame,
@@ -461,11 +484,15 @@ static bool bind_rest(struct solver *s, const struct byi_pat *pat, byi_id value)
     return true;
 }
 
-/* The operator is part of the match from here on; false: there are too many. */
+/* The operator is part of the match from here on; false: there are too many,
+ * or it gives an operand, which comes from outside. */
 static bool push_op(struct solver *s, const struct goal *goal)
 {
     if (s->n_ops == BYI_MATCH_MAX_OPS)
         return false;
+    for (uint32_t i = 0; i < s->n_bound; i++)
+        if (s->bound[i].value == goal->value)
+            return false;
     s->roles[s->n_ops] = goal->pat;
     s->ops[s->n_ops++] = goal->value;
     return true;
@@ -665,7 +692,8 @@ static bool solve_chain(struct solver *s, const struct goal *goal,
         !byi_match_branch(s->match, goal->value) &&
         s->reach[goal->value] > pat->max - count)
         return false;
-    if (count < pat->max && solve_step(s, goal, chain, count, outer))
+    if (count < pat->max && !s->base_only &&
+        solve_step(s, goal, chain, count, outer))
         return true;
     if (count < pat->min)
         return false;
@@ -734,9 +762,11 @@ static bool solve(struct solver *s, const struct goal *goal)
 
 bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
-               const uint32_t *reach, byi_match_fn take, void *ctx,
-               uint32_t *tried)
+               const uint32_t *reach, uint64_t *steps, byi_match_fn take,
+               void *ctx, uint32_t *tried)
 {
+    const uint64_t left = !steps || *steps > MAX_STEPS ? MAX_STEPS : *steps;
+    const uint32_t budget = left > MIN_STEPS ? (uint32_t)left : MIN_STEPS;
     struct byi_said said;
     struct byi_match match = {
         .m = m, .f = f, .pattern = pattern, .root = root, .said = &said};
@@ -744,11 +774,24 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
                        .p = pattern,
                        .take = take,
                        .ctx = ctx,
-                       .budget = 100000,
+                       .budget = budget,
                        .reach = reach,
                        .match = &match};
     struct goal goal = {.pat = pattern->root, .value = root};
     bool taken = solve(&s, &goal);
+    const uint32_t used = budget - s.budget;
+    if (s.budget == 0 && !taken) {
+        s.budget = MIN_STEPS;
+        s.base_only = true;
+        taken = solve(&s, &goal);
+    }
     *tried = s.tried;
+    if (steps)
+        *steps -= used < *steps ? used : *steps;
     return taken;
+}
+
+uint64_t byi_match_steps(const struct byi_func *f)
+{
+    return MAX_STEPS + (uint64_t)MIN_STEPS * f->nodes.n;
 }

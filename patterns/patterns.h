@@ -218,11 +218,14 @@ typedef bool (*byi_match_fn)(const struct byi_match *match, void *ctx);
 /* Find the first way in which `pattern` fits at node `root` that `take`
  * accepts. Returns whether one was taken; *tried counts the ways seen. `reach`
  * is of byi_match_reach for this function and pattern, or NULL: it only makes
- * the search shorter. */
+ * the search shorter. *steps bounds the searches for one pattern in
+ * one function: start with byi_match_steps(f); NULL: only this one is bounded.
+ * A search that runs out of steps only looks at chains without steps. */
 bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
-               const uint32_t *reach, byi_match_fn take, void *ctx,
-               uint32_t *tried);
+               const uint32_t *reach, uint64_t *steps, byi_match_fn take,
+               void *ctx, uint32_t *tried);
+uint64_t byi_match_steps(const struct byi_func *f);
 
 /* --- match_reach.c ------------------------------------------------------- */
 

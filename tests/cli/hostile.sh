@@ -67,5 +67,23 @@ awk 'BEGIN {
 }' >"$dir/chain.ir"
 within 10 "offloaded" check "$dir/chain.ir"
 
+# each step of a pattern fits in several ways, and no chain of them is closed
+for call in "multiply(%v, %v)" "add(%v, nn.relu(%v))" "add(%v, %w)"; do
+    awk -v call="$call" 'BEGIN {
+        print "def @main(%x: Tensor[(2, 4), float32]) {"
+        print "  %v0 = exp(%x);"
+        print "  %v1 = tanh(%x);"
+        for (i = 2; i < 5000; i++) {
+            line = call
+            gsub(/%v/, "%v" (i - 1), line)
+            gsub(/%w/, "%v" (i - 2), line)
+            print "  %v" i " = " line ";"
+        }
+        print "  %v4999"
+        print "}"
+    }' >"$dir/ladder.ir"
+    within 10 "100.00% of" check "$dir/ladder.ir"
+done
+
 [ $failed -eq 0 ] && echo "all cases as expected"
 exit $((failed > 0))

@@ -546,8 +546,8 @@ static void check_matching(const struct matching *want)
     const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
     struct seen seen = {.refuse = want->refuse};
     uint32_t tried = 0;
-    const bool taken =
-        byi_match(m, f, &table->at[0], f->result, NULL, note, &seen, &tried);
+    const bool taken = byi_match(m, f, &table->at[0], f->result, NULL, NULL,
+                                 note, &seen, &tried);
     const char *text = seen.text.n ? seen.text.at : "";
     if (strcmp(text, want->seen) != 0)
         fail_msg("'%s' at %s: found \"%s\", expected \"%s\"", want->pattern,
@@ -675,8 +675,8 @@ static void answers_predicates(void **state)
     struct byi_module *m =
         parse_body("multiply(2f, nn.leaky_relu(%s.0, alpha=0.25))");
     const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
-    assert_true(
-        byi_match(m, f, &table->at[0], f->result, NULL, ask, &asked, &tried));
+    assert_true(byi_match(m, f, &table->at[0], f->result, NULL, NULL, ask,
+                          &asked, &tried));
     assert_true(asked);
     byi_module_free(&m);
     byi_patterns_free(&table);
@@ -760,7 +760,8 @@ static void survives_random_rows(void **state)
         for (byi_id id = 0; id < f->nodes.n; id++) {
             uint32_t tried;
             if (f->nodes.at[id].kind == BYI_CALL_OP)
-                byi_match(m, f, &table->at[0], id, NULL, refuse, NULL, &tried);
+                byi_match(m, f, &table->at[0], id, NULL, NULL, refuse, NULL,
+                          &tried);
         }
         byi_patterns_free(&table);
     }
