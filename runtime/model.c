@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model.c: from an artifact or an image to a model that can run: manifest,
- * plan, constants, vendors. What a vendor cannot do here its regions' native
- * twins do, and the model says so.
+ * plan, constants, backends (backends.c).
  */
 #include "plan.h"
 
@@ -11,29 +10,11 @@
 #include "core/base/descriptor.h"
 #include "core/base/guard.h"
 
-/* --- warnings ----------------------------------------------------------- */
-
-/* A warning that there is no memory to keep is logged all the same: between a
- * plug-in that was opened and the list it belongs to nothing may fail. */
-static void warn(struct byoc_model *model, const char *text)
-{
-    struct byi_guard guard;
-    if (!byi_guard_enter(&guard))
-        byi_text_addf(&model->warnings, "%s\n", text);
-    byi_guard_leave(&guard);
-    byi_log(&model->log, BYOC_WARNING, "%s", text);
-}
+/* --- log ------------------------------------------------------------------ */
 
 static void say_threads(const struct byoc_model *model)
 {
     byi_log(&model->log, BYOC_INFO, "threads %s", model->threads_why);
-}
-
-static void say_plugin(const struct byoc_model *model,
-                       const struct byi_plugin *plugin)
-{
-    byi_log(&model->log, BYOC_INFO, "backend %s %s from %s",
-            plugin->backend->name, plugin->backend->version, plugin->path);
 }
 
 void byoc_internal_model_adopt(struct byoc_model *model,
@@ -44,7 +25,7 @@ void byoc_internal_model_adopt(struct byoc_model *model,
     say_threads(model);
     for (struct byi_plugin *p = model->plugins; p; p = p->next) {
         p->log = model->log;
-        say_plugin(model, p);
+        byi_model_say_plugin(model, p);
     }
 }
 
@@ -196,235 +177,6 @@ static enum byoc_status align_consts(struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* --- vendors ------------------------------------------------------------ */
-
-static const struct byi_fact_vendor *find_fact(const struct byi_facts *facts,
-                                               const char *name)
-{
-    for (uint32_t i = 0; i < facts->n_vendors; i++)
-        if (strcmp(facts->vendors[i].name, name) == 0)
-            return &facts->vendors[i];
-    return NULL;
-}
-
-/* Does what was compiled with `compat` run? Where it would run better compiled
- * again, that is a warning. */
-static enum byoc_status check_compat(struct byoc_model *model,
-                                     const struct byi_plugin *p,
-                                     const char *compat, struct byoc_error *err)
-{
-    const struct byoc_backend *b = p->backend;
-    if (!b->check_compat) {
-        if (strcmp(compat, b->compat) == 0)
-            return BYOC_OK;
-        return byi_fail(err, BYOC_EINCOMPATIBLE,
-                        "%s: made for \"%.80s\", but this is \"%.80s\"; "
-                        "compile the model again",
-                        b->name, compat, b->compat);
-    }
-    struct byoc_fail *fail = b->check_compat(&p->host, compat);
-    if (!fail || p->host.fail_code(fail) != BYOC_FAIL_STALE)
-        return byi_plugin_status(fail, p, "check_compat", err);
-    char text[1200];
-    snprintf(text, sizeof text, "%s: %s; compile the model again", b->name,
-             p->host.fail_text(fail));
-    p->host.fail_free(fail);
-    warn(model, text);
-    return BYOC_OK;
-}
-
-/* Open the vendor's plug-in and ask whether the artifact suits it. */
-static enum byoc_status open_vendor(struct byoc_model *model,
-                                    const struct byoc_load_params *params,
-                                    const struct byi_facts *facts,
-                                    const char *name,
-                                    struct byi_plugin **plugin,
-                                    struct byoc_error *err)
-{
-    BYI_TRY(byoc_internal_plugin_find(params->plugins, name, model->threads,
-                                      plugin, err));
-    struct byi_plugin *p = *plugin;
-    p->log = model->log;
-    p->memory = model->memory;
-    const struct byi_fact_vendor *fact = find_fact(facts, name);
-    enum byoc_status status = BYOC_OK;
-    if (!fact)
-        status = byi_fail(err, BYOC_EPARSE,
-                          "manifest: vendors does not list \"%.40s\", whose "
-                          "regions the plan has",
-                          name);
-    else
-        status = check_compat(model, p, fact->compat, err);
-    if (status != BYOC_OK)
-        byoc_internal_plugin_close(plugin);
-    return status;
-}
-
-const struct byoc_view *byi_region_consts(const struct byoc_model *model,
-                                          const struct byi_plan_part *part,
-                                          struct byi_arena *arena)
-{
-    struct byoc_view *consts =
-        byi_arena_calloc(arena, part->n_consts + 1u, sizeof *consts);
-    for (uint32_t k = 0; k < part->n_consts; k++) {
-        const struct byi_tensor *t = &model->plan->consts[part->consts[k]].view;
-        consts[k] = (struct byoc_view){.dtype = t->dtype,
-                                       .rank = t->rank,
-                                       .dims = t->dims,
-                                       .data = t->data,
-                                       .bytes = byi_tensor_bytes(t)};
-    }
-    return consts;
-}
-
-static enum byoc_status load_blob(const struct byi_plugin *plugin,
-                                  const char *symbol,
-                                  const struct byoc_region *from,
-                                  struct byi_region *region,
-                                  struct byoc_error *err)
-{
-    void *compiled = NULL;
-    struct byoc_fail *fail = byoc_internal_plugin_load(plugin, from, &compiled);
-    BYI_TRY(byi_plugin_status(fail, plugin, symbol, err));
-    region->plugin = plugin;
-    region->compiled = compiled;
-    return BYOC_OK;
-}
-
-enum byoc_status byi_region_load(const struct byi_plugin *plugin,
-                                 const char *symbol,
-                                 const struct byi_region_consts *consts,
-                                 const char *json, size_t n,
-                                 struct byi_region *region,
-                                 struct byoc_error *err)
-{
-    struct byoc_region from = {.struct_size = sizeof from,
-                               .n_consts = consts->n,
-                               .json = json,
-                               .json_bytes = n,
-                               .consts = consts->at};
-    struct byoc_blob blob = {.struct_size = sizeof blob};
-    if (!plugin->backend->compile)
-        return load_blob(plugin, symbol, &from, region, err);
-    BYI_TRY(
-        byi_plugin_status(plugin->backend->compile(&plugin->host, &from, &blob),
-                          plugin, symbol, err));
-    from.json = blob.data;
-    from.json_bytes = blob.bytes;
-    enum byoc_status status =
-        blob.kind == BYOC_BLOB_DATA
-            ? load_blob(plugin, symbol, &from, region, err)
-            : byi_fail(err, BYOC_EUNSUPPORTED,
-                       "%s: the vendor's answer for sizes that vary is C, "
-                       "which only a compile can take",
-                       symbol);
-    plugin->host.release(plugin->host.ctx, blob.data);
-    return status;
-}
-
-/* A region that varies waits for sizes: its blob is JSON. */
-static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
-                                    const struct byi_plugin *plugin,
-                                    struct byoc_error *err)
-{
-    const struct byi_plan_part *part = &model->plan->parts[i];
-    if (part->varies) {
-        model->own.regions[i].plugin = plugin;
-        return BYOC_OK;
-    }
-    if (part->code && !model->functions[i])
-        return byi_fail(err, BYOC_EINCOMPATIBLE,
-                        "%s: its code was compiled for instruction sets that "
-                        "this machine does not have",
-                        part->symbol);
-    struct byi_arena *scratch = byi_arena_new();
-    const struct byoc_region region = {
-        .struct_size = sizeof region,
-        .n_consts = part->n_consts,
-        .json = model->image.blobs + part->blob,
-        .json_bytes = part->blob_bytes,
-        .consts = byi_region_consts(model, part, scratch),
-        .symbol = part->code,
-        .code = model->functions[i]};
-    enum byoc_status status =
-        load_blob(plugin, part->symbol, &region, &model->own.regions[i], err);
-    byi_arena_free(&scratch);
-    return status;
-}
-
-/* Load the regions of one vendor: from `first` on, those of the same name. */
-static enum byoc_status load_vendor(struct byoc_model *model,
-                                    const struct byoc_load_params *params,
-                                    const struct byi_facts *facts,
-                                    uint32_t first, bool *seen,
-                                    struct byoc_error *err)
-{
-    const struct byi_plan_tables *plan = model->plan;
-    const char *name = plan->parts[first].backend;
-    struct byi_plugin *plugin = NULL;
-    struct byoc_error why;
-    enum byoc_status missing =
-        open_vendor(model, params, facts, name, &plugin, &why);
-    if (plugin) {
-        plugin->next = model->plugins;
-        model->plugins = plugin;
-    }
-    if (plugin)
-        say_plugin(model, plugin);
-    for (uint32_t i = first; i < plan->n_parts; i++) {
-        if (strcmp(plan->parts[i].backend, name) != 0)
-            continue;
-        seen[i] = true;
-        enum byoc_status status =
-            missing == BYOC_OK ? load_region(model, i, plugin, &why) : missing;
-        if (status == BYOC_OK)
-            continue;
-        if (status == BYOC_ENOMEM) /* no reason to run the twin for good */
-            return byi_fail(err, status, "%s", why.text);
-        if (params->require_vendors)
-            return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
-        char text[1200];
-        model->own.regions[i].fault = byi_arena_str(model->arena, why.text);
-        snprintf(text, sizeof text, "region %s runs its native twin: %s",
-                 plan->parts[i].symbol, why.text);
-        warn(model, text);
-    }
-    return BYOC_OK;
-}
-
-/* Vendors bring libraries; two of a kind are a warning each. */
-static void warn_copies(struct byoc_model *model)
-{
-    struct byi_text copies = {0};
-    if (model->plugins)
-        byoc_internal_copies(&copies);
-    char *rest = NULL;
-    for (char *line = copies.at ? strtok_r(copies.at, "\n", &rest) : NULL; line;
-         line = strtok_r(NULL, "\n", &rest))
-        warn(model, line);
-    byi_text_free(&copies);
-}
-
-static enum byoc_status load_vendors(struct byoc_model *model,
-                                     const struct byoc_load_params *params,
-                                     const struct byi_facts *facts,
-                                     struct byoc_error *err)
-{
-    uint32_t n = model->plan->n_parts;
-    model->own.regions = byi_alloc(n + 1u, sizeof *model->own.regions);
-    bool *seen = byi_alloc(n + 1u, sizeof *seen);
-    enum byoc_status status = BYOC_OK;
-    if (!model->own.regions || !seen)
-        status = byi_fail(err, BYOC_ENOMEM, "no memory for %u regions", n);
-    for (uint32_t i = 0; i < n && status == BYOC_OK && !params->native_only;
-         i++)
-        if (!seen[i])
-            status = load_vendor(model, params, facts, i, seen, err);
-    free(seen);
-    warn_copies(model);
-    return status;
-}
-
 /* Where no input varies, what does depends on data: the twins run. */
 static void settle_varying(struct byoc_model *model)
 {
@@ -451,7 +203,7 @@ static enum byoc_status warm_up(struct byoc_model *model,
         if (status == BYOC_ENOMEM || status == BYOC_EINVAL)
             return byi_fail(err, status, "%s", why.text);
         if (status != BYOC_OK)
-            warn(model, why.text);
+            byi_model_warn(model, why.text);
     }
     return BYOC_OK;
 }
@@ -527,7 +279,7 @@ static enum byoc_status fill_model(void *arg, struct byoc_error *err)
     find_keys(model);
     BYI_TRY(align_consts(model, err));
     BYI_TRY(byi_code_bind(model, image, err));
-    BYI_TRY(load_vendors(model, params, &facts, err));
+    BYI_TRY(byi_backends_load(model, params, &facts, err));
     if (model->n_keys == 0)
         settle_varying(model);
     BYI_TRY(byi_prepack(model, err));

@@ -195,6 +195,19 @@ struct byoc_model {
     struct byi_log log;
 };
 
+/* --- backends.c ----------------------------------------------------------- */
+
+/* Keep a warning of the model, and log it. */
+void byi_model_warn(struct byoc_model *model, const char *text);
+void byi_model_say_plugin(const struct byoc_model *model,
+                          const struct byi_plugin *plugin);
+/* Open the plug-ins of a plan's regions and have them build those. Errors:
+ * BYOC_ENOMEM, BYOC_EBACKEND (require_vendors). */
+struct byi_facts;
+enum byoc_status byi_backends_load(struct byoc_model *model,
+                                   const struct byoc_load_params *params,
+                                   const struct byi_facts *facts,
+                                   struct byoc_error *err);
 /* Constants of a part, as its vendor is lent them; in `arena`. */
 const struct byoc_view *byi_region_consts(const struct byoc_model *model,
                                           const struct byi_plan_part *part,
