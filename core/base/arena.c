@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena.c: all memory. Arenas, vectors and texts go back to the innermost guard
- * when memory runs out (guard.h, guard.c); byi_acquire, byi_alloc and
+/* arena.c: memory. If an allocation fails, arenas, vectors and texts jump to
+ * the innermost guard (guard.h, guard.c); byi_acquire, byi_alloc and
  * byi_realloc return NULL.
  */
 #include "guard.h"
@@ -12,8 +12,11 @@
 #include <sys/mman.h>
 
 enum { FIRST_BLOCK = 4096, LAST_BLOCK = 8 << 20, ARENA_ALIGN = 16 };
-enum { LINE = 160 }; /* bytes that a format mostly makes, at most */
-enum { PAGE = 1 << 16, MANY_PAGES = 4 << 20 }; /* bytes; a multiple of any */
+enum { LINE = 160 }; /* bytes; most formatted texts are shorter */
+enum {
+    PAGE = 1 << 16,
+    MANY_PAGES = 4 << 20
+}; /* bytes; a multiple of every page size */
 
 struct block {
     struct block *next;
@@ -28,9 +31,9 @@ struct deferred {
 };
 
 struct byi_arena {
-    struct block *blocks; /* the first one is being filled */
-    struct block *spare;  /* of earlier rounds, zeroed */
-    size_t most;          /* bytes of blocks that a round has used */
+    struct block *blocks; /* the first one has free space */
+    struct block *spare;  /* kept by byi_arena_reset, zeroed */
+    size_t most;          /* largest number of bytes in use before a reset */
     char *at, *end;
     size_t next_size;
     struct deferred *deferred;
@@ -88,9 +91,8 @@ void byi_arena_free(struct byi_arena **arena)
     *arena = NULL;
 }
 
-/* What walks over large graphs and large weights cost is pages that are touched
- * for the first time, and translated: ask for large ones. Whether there are is
- * the system's affair. */
+/* Page faults and TLB misses dominate walks over large graphs and weights, so
+ * ask for huge pages. The system may ignore this. */
 static void prefer_huge_pages(void *at, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
@@ -137,7 +139,7 @@ void byi_arena_reset(struct byi_arena *arena)
     const size_t used = count_bytes(arena->blocks);
 
     run_deferred(arena);
-#ifdef __SANITIZE_ADDRESS__ /* shall see who uses what was given back */
+#ifdef __SANITIZE_ADDRESS__ /* which then detects uses after a reset */
     free_blocks(&arena->blocks);
     arena->next_size = FIRST_BLOCK;
 #endif
@@ -155,7 +157,8 @@ void byi_arena_reset(struct byi_arena *arena)
     arena->at = arena->end = NULL;
 }
 
-/* The smallest spare block that has room, and not too much; or a new one. */
+/* The smallest spare block that is large enough, and not much larger; or a new
+ * one. */
 static struct block *take_block(struct byi_arena *arena, size_t size)
 {
     struct block **best = NULL, *b = NULL;
@@ -172,8 +175,8 @@ static struct block *take_block(struct byi_arena *arena, size_t size)
     return b;
 }
 
-/* Memory from a new block; NULL: there is none. What is large gets a block of
- * its own behind the one that is being filled. */
+/* Memory from a new block; NULL if the allocation fails. A large request gets a
+ * block of its own, behind the one with free space. */
 static void *alloc_slow(struct byi_arena *arena, size_t bytes)
 {
     bool large = bytes > arena->next_size / 4;
@@ -385,7 +388,7 @@ void byi_text_addf(struct byi_text *text, const char *fmt, ...)
     va_list args, again;
     int n;
 
-    text_reserve(text, LINE); /* mostly enough: then it is formatted once */
+    text_reserve(text, LINE); /* usually enough, then one call formats it */
     va_start(args, fmt);
     va_copy(again, args);
     n = vsnprintf(text->at + text->n, LINE + 1, fmt, args);

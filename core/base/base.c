@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base.c: status and messages. A failure writes one sentence into the caller's
- * error; frames above it may put their place in front of it.
+ * error; its callers may prefix it with a place.
  */
 #include "base.h"
 
@@ -39,8 +39,8 @@ const char *byoc_version(void)
     return BYI_VERSION;
 }
 
-/* Names out of files are quoted as they are: keep the sentence on one line,
- * and a terminal from obeying it. */
+/* Messages quote names from files: keep the sentence on one line, and terminals
+ * from interpreting it. */
 static void clean(char *text)
 {
     for (; *text; text++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base.h: what the compiler and the runtime share, below operators:
- * status, memory, element types, tensors and their types, bounded JSON, files.
+/* base.h: the types and functions that the compiler and the runtime share,
+ * below operators: status, memory, element types, tensors and their types,
+ * bounded JSON, files.
  */
 #ifndef BYI_BASE_H
 #define BYI_BASE_H
@@ -15,12 +16,12 @@
 #include <byoc/runtime.h>
 
 #define BYI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-/* Bytes of a struct up to its member `last`, and with it. */
+/* Bytes of a struct up to and including its member `last`. */
 #define BYI_UP_TO(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 #define BYI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 enum {
-    BYI_MAX_RANK = 12,  /* oneDNN's limit, and more than models use */
+    BYI_MAX_RANK = 12,  /* oneDNN's limit; models use fewer */
     BYI_ALIGN = 64,     /* of every buffer and constant            */
     BYI_MAX_ARGS = 4096 /* operands of one node                    */
 };
@@ -44,7 +45,7 @@ struct byi_params_size {
     uint32_t first; /* its size before struct_size was introduced  */
     uint32_t place; /* the offset of struct_size                   */
 };
-/* `last`: the last member that the struct had at first. */
+/* `last`: the last member before struct_size was introduced. */
 #define BYI_PARAMS_SIZE(type, last)                                            \
     &(const struct byi_params_size)                                            \
     {                                                                          \
@@ -52,14 +53,15 @@ struct byi_params_size {
             (uint32_t)BYI_UP_TO(struct type, last),                            \
             (uint32_t)offsetof(struct type, struct_size)                       \
     }
-/* Set *params from a caller's struct of its own struct_size; members that it
- * does not have are zero; all are when `given` is NULL. Errors: BYOC_EINVAL (a
- * size that never was, a member set that this build does not know). */
+/* Set *params from a caller's struct, whose struct_size may be smaller or
+ * larger. Members that it lacks become zero; all do if `given` is NULL. Errors:
+ * BYOC_EINVAL (a size that no version had, or a member that this build does not
+ * know is set). */
 enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
                                  const void *given, struct byoc_error *err);
 /* BYOC_EINVAL where a member that is reserved is not 0. */
 enum byoc_status byi_reserved_check(uint32_t value, struct byoc_error *err);
-/* BYOC_EINVAL where a value is none of an enum's. */
+/* Errors: BYOC_EINVAL, `value` is above `last`. */
 enum byoc_status byi_enum_check(const char *what, uint32_t value, uint32_t last,
                                 struct byoc_error *err);
 enum byoc_status byi_load_params_read(struct byoc_load_params *params,
@@ -68,13 +70,13 @@ enum byoc_status byi_load_params_read(struct byoc_load_params *params,
 
 /* --- base.c: numbers as text ---------------------------------------------- */
 
-/* strtod in the "C" locale, whatever the process has set. */
+/* strtod in the "C" locale, whatever locale the process has set. */
 double byi_strtod(const char *text, char **end);
 /* The shortest decimal that reads back as value, in the "C" locale; "inf",
- * "-inf", "nan" where it is not finite. Returns buf. */
+ * "-inf" or "nan" if it is not finite. Returns buf. */
 char *byi_float_text(char buf[32], double value);
 
-/* Forward a failure. */
+/* Return from the function if expr fails. */
 #define BYI_TRY(expr)                                                          \
     do {                                                                       \
         enum byoc_status byi_status_ = (expr);                                 \
@@ -86,17 +88,18 @@ char *byi_float_text(char buf[32], double value);
 
 /* --- arena.c: memory --------------------------------------------------- */
 
-/* Memory that is freed all at once. Zeroed, 16-byte aligned. Exhaustion
- * calls the process's out-of-memory hook, which does not return (compile
- * side; the runtime side uses byi_alloc and reports BYOC_ENOMEM). */
+/* Memory that is freed all at once. Zeroed, 16-byte aligned. If an allocation
+ * fails, control jumps to the innermost guard (guard.h), or byi_oom is called.
+ * */
 struct byi_arena;
 struct byi_arena *byi_arena_new(void);
 void byi_arena_free(struct byi_arena **arena);
-/* Give everything back, as byi_arena_free does, but keep memory to be used
- * again: at most as much as was in use at once. Takes time for what was used.
+/* Free everything, as byi_arena_free does, but keep memory for reuse: at most
+ * the largest amount that was in use at once. Takes time proportional to what
+ * was used.
  */
 void byi_arena_reset(struct byi_arena *arena);
-/* Memory it holds. */
+/* The bytes that the arena holds. */
 size_t byi_arena_bytes(const struct byi_arena *arena);
 void *byi_arena_alloc(struct byi_arena *arena, size_t bytes);
 void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size);
@@ -109,21 +112,24 @@ char *byi_arena_str(struct byi_arena *arena, const char *text);
 char *byi_arena_strn(struct byi_arena *arena, const char *text, size_t n);
 char *byi_arena_printf(struct byi_arena *arena, const char *fmt, ...)
     BYI_PRINTF(2, 3);
-/* Have byi_arena_free call fn(arg): for a mapping or handle that must live as
- * long as the arena. Last registered, first called. */
+/* Let byi_arena_free call fn(arg), for a mapping or handle that must live as
+ * long as the arena. The last registered is called first. */
 void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg);
 
-/* 64-byte aligned memory; NULL when exhausted. byi_release(NULL) is fine. */
+/* 64-byte aligned memory; NULL if the allocation fails. byi_release(NULL) is
+ * fine. */
 void *byi_acquire(uint64_t bytes);
 void byi_release(void *memory);
-/* Overflow-checked heap calls; NULL when exhausted. */
+/* Heap calls that check for overflow; NULL if the allocation fails. */
 void *byi_alloc(size_t n, size_t size); /* zeroed */
 void *byi_realloc(void *old, size_t n, size_t size);
-/* The hook of exhaustion on the compile side; the default aborts. */
+/* Called if an allocation fails; does not return. The default jumps to the
+ * innermost guard, or aborts without one. */
 extern void (*byi_oom)(size_t bytes);
 
 /* Grow-only arrays: BYI_PUSH(vec, item) with struct { T *at; uint32_t n, cap; }
- * on the heap; exhaustion calls byi_oom. */
+ * on the heap. If an allocation fails, control jumps to the innermost guard
+ * (guard.h). */
 #define BYI_VEC(T)                                                             \
     struct {                                                                   \
         T *at;                                                                 \
@@ -139,7 +145,7 @@ void byi_vec_grow(void **at, uint32_t *cap, uint32_t need, size_t size);
     } while (0)
 void byi_vec_free(void *at);
 
-/* Text that grows. text is always NUL-terminated once something was added. */
+/* Text that grows. It is NUL-terminated once something was added. */
 struct byi_text {
     char *at;
     size_t n, cap;
@@ -153,10 +159,10 @@ void byi_text_free(struct byi_text *text);
 
 /* --- dtype.c ------------------------------------------------------------ */
 
-/* Bytes of an element in memory: of a string, those of its pointer; 0 for
+/* Bytes of an element in memory: for a string, the size of its pointer; 0 for
  * BYOC_NONE and unknown types. */
 uint32_t byi_dtype_bytes(enum byoc_dtype dtype);
-/* The dtype of that name ("float32"), BYOC_NONE when there is none. */
+/* The dtype of that name ("float32"), or BYOC_NONE. */
 enum byoc_dtype byi_dtype_of_name(const char *name, size_t n);
 enum byoc_dtype byi_dtype_of_dlpack(DLDataType type);
 bool byi_dtype_is_float(enum byoc_dtype dtype);  /* f16 bf16 f32 f64     */
@@ -171,22 +177,23 @@ uint16_t byi_f32_to_bf16(float value); /* nearest even */
 
 /* n strings as bytes: one after the other, each with its NUL. */
 void byi_strings_pack(const char *const *at, int64_t n, struct byi_text *out);
-/* The other way: pointers into `bytes`; false where these are not just n
+/* The inverse: sets pointers into `bytes`; false if these are not exactly n
  * strings. */
 bool byi_strings_unpack(const char *bytes, uint64_t n_bytes, int64_t n,
                         const char **at);
 
 enum byi_case { BYI_CASE_KEEP, BYI_CASE_LOWER, BYI_CASE_UPPER };
 
-/* The locale of that name for letters, where the system has it; else, and for
- * "", Unicode's own (C.UTF-8). May be 0: no letter has another case then.
- * freelocale it. */
+/* The locale `name` for the case of letters; C.UTF-8 if `name` is "" or the
+ * system does not have it. 0 if the system has neither: letters then keep their
+ * case. The caller calls freelocale. */
 locale_t byi_string_locale(const char *name);
-/* `text` (UTF-8; other bytes stay) with its letters in another case, and a NUL,
- * to `out`, unless that is NULL; the length without the NUL. */
+/* Write `text` (UTF-8; other bytes are copied) with its letters in another
+ * case, and a NUL, to `out`, unless that is NULL. Returns the length without
+ * the NUL. */
 size_t byi_string_case(const char *text, enum byi_case to, locale_t locale,
                        char *out);
-/* Are they the same, or the same but for upper and lower case? */
+/* Are the strings equal, or, with any_case, equal except for case? */
 bool byi_string_equal(const char *a, const char *b, bool any_case,
                       locale_t locale);
 
@@ -201,9 +208,9 @@ struct byi_tensor {
     int64_t dims[BYI_MAX_RANK];
 };
 
-/* Product of dims; 1 for rank 0; -1 when it overflows or a dim is negative. */
+/* Product of dims; 1 for rank 0; -1 if it overflows or a dim is negative. */
 int64_t byi_elements(uint32_t rank, const int64_t *dims);
-/* Bytes of a dense tensor; UINT64_MAX when byi_elements is -1. */
+/* Bytes of a dense tensor; UINT64_MAX if byi_elements is -1. */
 uint64_t byi_tensor_bytes(const struct byi_tensor *t);
 bool byi_dims_equal(uint32_t ra, const int64_t *a, uint32_t rb,
                     const int64_t *b);
@@ -213,8 +220,8 @@ double byi_tensor_float(const struct byi_tensor *t, int64_t i);
 void byi_tensor_set(struct byi_tensor *t, int64_t i, double value);
 /* "(1, 3, 224, 224)", for messages. Returns buf. */
 char *byi_dims_text(char *buf, size_t n, uint32_t rank, const int64_t *dims);
-/* The same, "(batch, 3, ?)": an axis that varies has its name, if it has one;
- * `names` may be NULL. */
+/* The same with symbols, "(batch, 3, ?)": a symbolic dim is its name, or "?"
+ * without one; `names` may be NULL. */
 char *byi_shape_text(char *buf, size_t n, uint32_t rank, const int64_t *dims,
                      const char *const *names);
 
@@ -223,7 +230,7 @@ char *byi_shape_text(char *buf, size_t n, uint32_t rank, const int64_t *dims,
 /* A dim is a number >= 0, or a symbol: -1 - its index in the symbol table. */
 #define BYI_IS_SYMBOL(dim) ((dim) < 0)
 
-/* What only a run knows of a dim, each time anew: in types of elements. */
+/* A dim that may differ between the elements of a list; only in their types. */
 #define BYI_ANY_DIM INT64_MIN
 
 enum byi_type_kind {
@@ -232,9 +239,10 @@ enum byi_type_kind {
     BYI_FUNC,
     BYI_SEQ,        /* a list of values of one type, fields[0] */
     BYI_OPTIONAL,   /* a value of type fields[0], or none      */
-    BYI_ANY_TENSOR, /* as fields[0] of those alone: tensors of dtype of any rank
+    BYI_ANY_TENSOR, /* only as fields[0] of a list: tensors of dtype of any rank
                      */
-    BYI_NO_TENSOR /* the same: there is none, and dtype is all that is known */
+    BYI_NO_TENSOR   /* only as fields[0] of a list: the list is empty, and only
+                       its dtype is known */
 };
 
 /* Immutable; lives in an arena; compare with byi_type_equal. */
@@ -257,11 +265,11 @@ const struct byi_type *byi_type_func(struct byi_arena *arena, uint32_t n,
                                      const struct byi_type *const *params,
                                      const struct byi_type *result);
 /* A sequence or optional (`kind`) of `element`: a tensor type, whose symbols
- * become BYI_ANY_DIM, one of the kinds for elements, or a sequence. */
+ * become BYI_ANY_DIM, BYI_ANY_TENSOR, BYI_NO_TENSOR, or a sequence. */
 const struct byi_type *byi_type_list(struct byi_arena *arena,
                                      enum byi_type_kind kind,
                                      const struct byi_type *element);
-/* The kinds for elements. */
+/* BYI_ANY_TENSOR and BYI_NO_TENSOR of a dtype. */
 const struct byi_type *byi_type_of_any(struct byi_arena *arena,
                                        enum byi_type_kind kind,
                                        enum byoc_dtype dtype);
@@ -273,7 +281,7 @@ static inline bool byi_type_is_list(const struct byi_type *type)
 const char *byi_type_kind_text(enum byi_type_kind kind);
 /* Whether values of sequence or optional `from` are values of `to`. */
 bool byi_type_accepts(const struct byi_type *to, const struct byi_type *from);
-/* The least sequence or optional that accepts both; NULL: there is none. */
+/* The most specific sequence or optional that accepts both, or NULL. */
 const struct byi_type *byi_type_join(struct byi_arena *arena,
                                      const struct byi_type *a,
                                      const struct byi_type *b);
@@ -282,7 +290,7 @@ bool byi_type_equal(const struct byi_type *a, const struct byi_type *b);
 struct byi_tensor byi_tensor_of(const struct byi_type *type);
 /* A tensor type without symbols. */
 bool byi_type_static(const struct byi_type *type);
-/* The same, or a tuple of such. */
+/* A static tensor type, or a tuple of static types. */
 bool byi_type_all_static(const struct byi_type *type);
 /* Bytes of a static tensor type; UINT64_MAX otherwise. */
 uint64_t byi_type_bytes(const struct byi_type *type);
@@ -291,7 +299,7 @@ uint64_t byi_type_bytes(const struct byi_type *type);
 
 struct cJSON;
 
-/* A value being read, and where it is: "nodes[3].attrs.strides". */
+/* A value being read, and its path, such as "nodes[3].attrs.strides". */
 struct byi_json {
     const struct cJSON *at;
     char path[160];
@@ -304,11 +312,11 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
 void byi_json_free(struct cJSON **root);
 struct byi_json byi_json_root(const struct cJSON *root);
 
-/* Member `key` of an object; each fails with the path, what it found and what
- * it expected. */
+/* Member `key` of an object. Errors name the path, the value found and what was
+ * expected. */
 enum byoc_status byi_json_get(const struct byi_json *object, const char *key,
                               struct byi_json *out, struct byoc_error *err);
-/* As above but out->at is NULL when the member is absent. */
+/* The same, but out->at is NULL if the member is absent. */
 enum byoc_status byi_json_opt(const struct byi_json *object, const char *key,
                               struct byi_json *out, struct byoc_error *err);
 enum byoc_status byi_json_int(const struct byi_json *object, const char *key,
@@ -329,8 +337,8 @@ enum byoc_status byi_json_as_int(const struct byi_json *item, int64_t min,
                                  struct byoc_error *err);
 enum byoc_status byi_json_as_string(const struct byi_json *item,
                                     const char **out, struct byoc_error *err);
-/* Fail with the item's path, the kind of value found there, and the one that
- * was expected. */
+/* Fail with the item's path, the kind of value found there, and the expected
+ * one. */
 enum byoc_status byi_json_mismatch(const struct byi_json *item,
                                    const char *expected,
                                    struct byoc_error *err);
@@ -339,27 +347,27 @@ struct byi_json byi_json_member(const struct byi_json *object,
                                 const struct cJSON *at);
 /* The item's path, for messages: "the document" for the root. */
 const char *byi_json_path(const struct byi_json *item);
-/* Fail when the object has a member that is not one of keys[0..n-1]. */
+/* Fail if the object has a member that is not one of keys[0..n-1]. */
 enum byoc_status byi_json_only(const struct byi_json *object,
                                const char *const *keys, uint32_t n,
                                struct byoc_error *err);
 /* Serialise deterministically; the result is in `out`. */
 void byi_json_print(const struct cJSON *root, struct byi_text *out);
-/* The same of a member at this depth, for documents that are written piece by
- * piece: without its key and without a line end. */
+/* The same for a member at this depth, without its key and without a newline,
+ * for documents that are written piece by piece. */
 void byi_json_print_item(const struct cJSON *item, uint32_t depth,
                          struct byi_text *out);
 /* quote.c: add `text` as a JSON string, quotes included. */
 void byi_json_quote(struct byi_text *out, const char *text);
 /* Add n bytes as UTF-8: U+FFFD for each that belongs to no character. */
 void byi_utf8_add(struct byi_text *out, const char *text, size_t n);
-/* How many bytes at the end of `text` begin a character that goes on. */
+/* The number of bytes at the end of `text` that are an incomplete character. */
 size_t byi_utf8_partial(const char *text, size_t n);
 
 enum byi_printable {
-    BYI_PRINTABLE_TEXT, /* escapes are \xHH for each byte; newlines pass */
+    BYI_PRINTABLE_TEXT, /* escapes are \xHH for each byte; newlines are kept */
     BYI_PRINTABLE_LINE, /* newlines and tabs are escaped as well          */
-    BYI_PRINTABLE_JSON  /* escapes are \uHHHH; newlines pass              */
+    BYI_PRINTABLE_JSON  /* escapes are \uHHHH; newlines are kept */
 };
 /* Add n bytes for people to read: control characters, bytes that are not
  * UTF-8, and characters that reorder or hide text become escapes. */
@@ -368,21 +376,21 @@ void byi_printable_add(struct byi_text *out, const char *text, size_t n,
 
 /* --- nearest.c ---------------------------------------------------------- */
 
-/* The name that is nearest to `name`, at most two edits away (Levenshtein's
- * distance); NULL when all are farther. */
+/* The name nearest to `name` by Levenshtein distance, at most 2; NULL if all
+ * are farther. */
 const char *byi_nearest(const char *name, const char *const *names, uint32_t n);
 
 /* --- place.c ------------------------------------------------------------ */
 
-/* A value that steps first .. last need. */
+/* A value that is live from step `first` to step `last`. */
 struct byi_life {
     uint32_t first, last;
     uint64_t bytes;
     uint64_t at; /* out: a multiple of BYI_ALIGN */
 };
-/* Give n lives, ascending by `first`, places of which those alive at the same
- * time do not overlap, and return where the last one ends. A life's bytes
- * become a multiple of BYI_ALIGN. */
+/* Choose offsets for n lives, ascending by `first`, so that values that are
+ * live at the same time do not overlap. Rounds their sizes up to BYI_ALIGN, and
+ * returns the end of the last one. */
 uint64_t byi_place(struct byi_life *lives, uint32_t n);
 
 /* --- hash.c, sha256.c --------------------------------------------------- */
@@ -405,22 +413,24 @@ uint64_t byi_hash(uint64_t seed, const void *data, size_t n);
 enum byoc_status byi_map_file(const char *path, const void **data, size_t *n,
                               struct byoc_error *err);
 void byi_unmap(const void *data, size_t n);
-/* Where an output goes. */
+/* The destination of an output. */
 struct byi_target {
-    char *path;   /* of the file that is made or replaced; links are resolved */
+    char *path;   /* of the file to create or replace; links are resolved */
     bool through; /* a device, a FIFO or a standard stream: written through   */
     int stream;   /* this descriptor; -1: the path                            */
-    unsigned mode; /* of the file that is there; 0: none is                   */
+    unsigned mode; /* of the existing file; 0: none */
 };
-/* Errors: BYOC_EIO, where something is there that is not written over: a
- * folder, a block device, a socket, a link to nothing. Free it in the end. */
+/* Errors: BYOC_EIO, the path is something that must not be overwritten: a
+ * folder, a block device, a socket or a dangling link. The caller frees
+ * *target. */
 enum byoc_status byi_target_find(const char *path, struct byi_target *target,
                                  struct byoc_error *err);
 void byi_target_free(struct byi_target *target);
 
-/* A file written aside and renamed into place by byi_file_commit, or removed
- * by byi_file_abort: nothing half-written is ever seen, and what was renamed is
- * on the disk. Devices and FIFOs are written through. */
+/* A file that is written under another name, and renamed into place by
+ * byi_file_commit or removed by byi_file_abort: nobody sees a half-written
+ * file, and a renamed one is on the disk. Devices and FIFOs are written
+ * directly. */
 struct byi_file {
     FILE *stream;
     struct byi_file_own *own;
@@ -429,8 +439,8 @@ enum byoc_status byi_file_create(const char *path, struct byi_file *file,
                                  struct byoc_error *err);
 enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err);
 void byi_file_abort(struct byi_file *file);
-/* The same for a file that was made beside the target: rename it, or copy it
- * where the target is written through. */
+/* The same for a file that was created next to the target: rename it, or copy
+ * it if the target is a device or FIFO. */
 enum byoc_status byi_file_place(const char *made,
                                 const struct byi_target *target,
                                 struct byoc_error *err);

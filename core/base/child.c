@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child.c: a function in a child process, and the wait for a child. */
+/* child.c: runs functions in child processes. */
 #include "child.h"
 
 #include <errno.h>
@@ -19,17 +19,17 @@
 #include "guard.h"
 #include "temp.h"
 
-/* What the child writes and the parent reads. */
+/* The memory that the child writes and the parent reads. */
 struct child_word {
-    _Atomic uint64_t began; /* when the step that goes on began; 0: none does */
+    _Atomic uint64_t began; /* when the current step began; 0: no step */
     bool returned, exhausted;
     char who[4096];
     char text[256];
 };
 
 static struct child_word *word; /* in a child; NULL elsewhere */
-static uint64_t bytes_left;     /* that its steps may still add; 0: no limit */
-static uint64_t bytes_before;   /* the step that goes on */
+static uint64_t bytes_left; /* that its steps may still allocate; 0: no limit */
+static uint64_t bytes_before; /* before the current step */
 
 void *byi_shared_new(size_t bytes)
 {
@@ -102,7 +102,7 @@ const char *byi_step_text(void)
 
 /* --- waiting -------------------------------------------------------------- */
 
-/* Until the clock says `end`, or a step has taken `step` nanoseconds. */
+/* Wait until the time `end`, or until a step has taken `step` nanoseconds. */
 static bool wait_until(pid_t child, bool group, uint64_t end,
                        const struct child_word *w, uint64_t step, int *status)
 {
@@ -153,7 +153,7 @@ static bool write_all(int fd, const char *data, size_t n)
     return true;
 }
 
-/* A signal ends the child, whatever handlers this process has. */
+/* Let signals end the child, whatever handlers this process has. */
 static void prepare(void)
 {
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -167,7 +167,7 @@ static _Noreturn void be_child(void (*run)(void *arg, struct byi_text *out),
                                void *arg, int fd)
 {
     struct byi_text out = {0};
-    struct byi_guard guard; /* the parent's has frames of the parent */
+    struct byi_guard guard; /* the parent's guard would jump to its frames */
     if (byi_guard_enter(&guard)) {
         word->exhausted = true;
         _exit(1);
@@ -192,8 +192,7 @@ static void describe(struct byi_child *child, const struct child_word *w,
         snprintf(how, sizeof how, "died of signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     else
-        snprintf(how, sizeof how, "left with exit code %d",
-                 WEXITSTATUS(status));
+        snprintf(how, sizeof how, "exited with code %d", WEXITSTATUS(status));
     const char *when = w->began ? " in " : " after ";
     snprintf(child->how, sizeof child->how, "%s%s%s", how, *w->text ? when : "",
              w->text);
@@ -220,7 +219,7 @@ void byi_child_run(void (*run)(void *arg, struct byi_text *out), void *arg,
     struct byi_temp *listed = NULL;
     pid_t pid = -1;
     *child = (struct byi_child){0};
-    fflush(NULL); /* or both write it */
+    fflush(NULL); /* or both processes write it */
     if (w && fd >= 0)
         pid = byi_temp_fork(false, &listed);
     if (pid == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child.h: a function in a child process with limits, and the wait for a child.
- * The child tells its parent which step it is in, through memory that both see,
- * so that the parent can say where a child crashed or hung.
+/* child.h: runs a function in a child process with limits, and waits for
+ * children. The child tells its parent which step it is in through shared
+ * memory, so that the parent can report where it crashed or hung.
  */
 #ifndef BYI_CHILD_H
 #define BYI_CHILD_H
@@ -10,43 +10,44 @@
 
 #include "base.h"
 
-/* Memory that this process and its children share; zeroed. NULL: there is none.
+/* Zeroed memory that this process and its children share; NULL on failure.
  */
 void *byi_shared_new(size_t bytes);
 void byi_shared_free(void *memory, size_t bytes);
 
-/* The time on the clock of byi_now_ns in so many seconds; of 0: never. */
+/* The time `seconds` from now, on the clock of byi_now_ns; 0 seconds: never. */
 uint64_t byi_child_end(double seconds);
-/* Wait until a child ends, at most until `end`. `group`: it leads a process
- * group. False: it was still running, and was killed. */
+/* Wait for a child until `end`. `group`: the child leads a process group.
+ * Returns false if it was still running then, and was killed. */
 bool byi_child_wait(pid_t child, bool group, uint64_t end, int *status);
 
 /* --- running a function --------------------------------------------------- */
 
-/* Zero members are no limits. */
+/* A member that is 0 sets no limit. */
 struct byi_child_limits {
-    double seconds;      /* of all of it */
-    double step_seconds; /* of one step */
-    uint64_t step_bytes; /* of address space that all steps add */
+    double seconds;      /* for the whole child */
+    double step_seconds; /* for each step */
+    uint64_t step_bytes; /* of address space that all steps together may add */
 };
 
-/* What became of a child. */
+/* How a child ended. */
 struct byi_child {
-    bool started;   /* false: errno says why */
-    bool late;      /* it was killed at a time limit */
-    bool returned;  /* the function returned, and `bytes` is what it wrote */
-    bool exhausted; /* it ran out of memory outside of its steps */
-    int status;     /* as waitpid has it, unless it was late */
-    char step[256]; /* the text of the last one; "": there was none */
-    char who[4096]; /* whose it was */
-    char how[400];  /* not returned: "died of signal 6 (Aborted) in probe()" */
+    bool started;   /* false: fork failed, see errno */
+    bool late;      /* it exceeded a time limit and was killed */
+    bool returned;  /* the function returned; `bytes` has its output */
+    bool exhausted; /* it ran out of memory outside of a step */
+    int status;     /* from waitpid, unless it was late */
+    char step[256]; /* the text of the last step; "": none */
+    char who[4096]; /* whose code the last step ran */
+    char how[400];  /* if it did not return: "died of signal 6 (Aborted) in
+                       probe()" */
     const char *bytes;
     size_t n;
 };
 
-/* Run the function in a child, which ends when it returns; wait for it. The
- * child makes no core file, and ends when this process does. The caller frees
- * the result. */
+/* Run the function in a child process and wait until it ends. The child writes
+ * no core file, and is killed if this process ends. The caller frees the
+ * result. */
 void byi_child_run(void (*run)(void *arg, struct byi_text *out), void *arg,
                    const struct byi_child_limits *limits,
                    struct byi_child *child);
@@ -54,9 +55,9 @@ void byi_child_free(struct byi_child *child);
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* In a child: begin a step, until the next one or byi_step_end. `who` is whose
- * code it runs, or NULL; the rest is as for printf. In other processes these
- * have no effect. */
+/* In a child: begin a step, which lasts until the next one or byi_step_end.
+ * `who` names the plug-in whose code it runs, or is NULL; the rest is as for
+ * printf. Outside of a child these have no effect. */
 void byi_step(const char *who, const char *format, ...) BYI_PRINTF(2, 3);
 void byi_step_end(void);
 /* In a child: the text of the last step. */

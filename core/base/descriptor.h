@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* descriptor.h: what the one exported symbol of an artifact points to:
- * written by codegen_c/artifact.c as assembler, read by runtime/model.c. Places
- * are relative to the descriptor, so nothing has to be relocated.
+/* descriptor.h: the descriptor, the one exported symbol of an artifact.
+ * codegen_c/artifact.c writes it as assembler, runtime/model.c reads it.
+ * Offsets are relative to the descriptor, so nothing needs relocation.
  */
 #ifndef BYI_DESCRIPTOR_H
 #define BYI_DESCRIPTOR_H
@@ -28,11 +28,12 @@ struct byi_descriptor {
     uint64_t weights_bytes;
 };
 
-/* Section .byoc.kernels, where there are fused kernels: their code, compiled
+/* Section .byoc.kernels of artifacts with fused kernels: their code, compiled
  * once for each level. levels[i] is the distance from this table to an array of
- * n_kernels functions. levels[n_levels], which artifacts of older compilers
- * lack, is the distance to a byi_begin_fn, called before the first kernel: what
- * runs their parallel loops. Without it they bring GCC's OpenMP library. */
+ * n_kernels functions. levels[n_levels] is the distance to a byi_begin_fn,
+ * called before the first kernel, which tells the kernels what runs their
+ * parallel loops. Artifacts of older compilers lack it; their kernels use
+ * libgomp. */
 typedef void (*byi_fused_fn)(void *const *buffers, int threads);
 struct byi_omp_calls; /* core/base/openmp.h */
 typedef void (*byi_begin_fn)(const struct byi_omp_calls *calls);
@@ -41,16 +42,17 @@ struct byi_code_table {
     int64_t levels[];
 };
 
-/* Section .byoc.units, where vendors wrote C for regions: places[level][unit]
- * is the distance from this table to the function of the unit, compiled for
- * that level; units are in the order of the plan's regions with "code". */
+/* Section .byoc.units of artifacts with regions that backends wrote as C:
+ * places[level][unit] is the distance from this table to the function of the
+ * unit, compiled for that level; units are in the order of the plan's regions
+ * with "code". */
 struct byi_unit_table {
     uint32_t n_units, n_levels;
     int64_t places[];
 };
 
-/* LEVEL(id, name, options of the compiler), the least first: some of the
- * instruction sets of core/base/isa.h. */
+/* LEVEL(id, name, compiler options), lowest first: some of the instruction sets
+ * of core/base/isa.h. */
 #if defined(__x86_64__)
 #define BYI_CODE_LEVELS(LEVEL)                                                 \
     LEVEL(SSE42, "sse4.2", "-msse4.2")                                         \
@@ -61,8 +63,8 @@ struct byi_unit_table {
 #else
 #define BYI_CODE_LEVELS(LEVEL) LEVEL(BASE, "base", "")
 #endif
-/* runtime/artifact.c: as byoc_internal_artifact_open, of a file that is being
- * made and has no sum yet. */
+/* runtime/artifact.c: like byoc_internal_artifact_open, for a file that is
+ * being written and has no checksum yet. */
 struct byi_artifact;
 BYOC_API enum byoc_status byoc_internal_artifact_unsummed(
     const char *path, struct byi_artifact *a, struct byoc_error *err);
@@ -74,8 +76,8 @@ enum byi_code_level {
         BYI_N_CODE_LEVELS
 };
 
-/* isa.c: how many of the first `n` levels run in this process: code for the
- * last of them is the best; 0: none. */
+/* isa.c: how many of the first `n` levels this process can run. The last of
+ * them has the fastest code; 0: none. */
 uint32_t byi_code_levels(uint32_t n);
 const char *byi_code_level_name(uint32_t level);
 

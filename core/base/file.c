@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.c: files mapped for reading, and the one writer of output files. A
- * regular file appears complete or not at all: it is written under another name
- * in the same folder, brought to the disk, then renamed. Devices and FIFOs are
- * written through, as compilers and linkers do; nothing else is replaced.
+/* file.c: maps files for reading, and writes all output files. A regular file
+ * appears complete or not at all: it is written under another name in the same
+ * folder, synced, then renamed. Devices and FIFOs are written directly, as
+ * compilers and linkers do; nothing else is replaced.
  */
 #include "guard.h"
 #include "temp.h"
@@ -72,8 +72,8 @@ static const char *kind_of(mode_t mode)
                             : "a special file";
 }
 
-/* The standard output or error that is this file, as /dev/stdout may be: it
- * goes on where the process writes. -1: none. */
+/* The descriptor of standard output or error if it is this file, as for
+ * /dev/stdout: writing continues at its offset. Otherwise -1. */
 static int standard_stream(const struct stat *st)
 {
     struct stat open;
@@ -85,7 +85,7 @@ static int standard_stream(const struct stat *st)
     return -1;
 }
 
-/* For the guard to free when memory runs out. */
+/* The guard frees it if an allocation fails. */
 static char *copy_path(const char *path)
 {
     const size_t n = strlen(path) + 1;
@@ -133,7 +133,7 @@ enum byoc_status byi_target_find(const char *path, struct byi_target *target,
                         "%s: cannot write: found a symbolic link to nothing; "
                         "remove it, or name another path",
                         path);
-    target->path = copy_path(path); /* creating it says what is wrong */
+    target->path = copy_path(path); /* creating it gives the error */
     return target->path ? BYOC_OK
                         : byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
 }
@@ -147,7 +147,8 @@ void byi_target_free(struct byi_target *target)
 
 /* --- writing -------------------------------------------------------------- */
 
-/* A new file beside `path`; the umask applies, as it would to `path`. */
+/* A new file in the folder of `path`; the umask applies, as it would to `path`.
+ * */
 static int open_beside(const char *path, char *temp, size_t size)
 {
     int fd = -1;
@@ -161,7 +162,7 @@ static int open_beside(const char *path, char *temp, size_t size)
     return fd;
 }
 
-/* What a guard removes when memory runs out. */
+/* The guard removes it if an allocation fails. */
 struct byi_file_own {
     FILE *stream;
     struct byi_target target;
@@ -177,7 +178,7 @@ static int open_target(struct byi_file_own *own)
     int fd;
 
     if (target->stream >= 0) {
-        fflush(NULL); /* what the process has printed comes first */
+        fflush(NULL); /* earlier output of the process comes first */
         return fcntl(target->stream, F_DUPFD_CLOEXEC, 0);
     }
     if (target->through)
@@ -191,7 +192,7 @@ static int open_target(struct byi_file_own *own)
         own->listed = byi_temp_path(own->temp);
     byi_temp_release(&before);
     if (fd >= 0 && target->mode)
-        (void)fchmod(fd, target->mode); /* the file's that it replaces */
+        (void)fchmod(fd, target->mode); /* of the file that it replaces */
     if (fd < 0) {
         free(own->temp);
         own->temp = NULL;
@@ -248,15 +249,15 @@ enum byoc_status byi_file_create(const char *path, struct byi_file *file,
     return status;
 }
 
-/* Whether the file system has to bring it to a disk, and could not. Some keep
- * nothing, and say EINVAL. */
+/* Whether syncing failed. File systems without a disk return EINVAL, which is
+ * fine. */
 static bool sync_fails(int fd)
 {
     return fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP &&
            errno != EROFS;
 }
 
-/* A name is in its folder: without this the rename may be lost. */
+/* Sync the folder: without this the rename may be lost. */
 static bool sync_folder_fails(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -265,7 +266,7 @@ static bool sync_folder_fails(const char *path)
     int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     const bool fails = fd >= 0 && sync_fails(fd);
 
-    if (fd >= 0) /* one that may be written but not read cannot be synced */
+    if (fd >= 0) /* a folder without read permission cannot be opened */
         close(fd);
     free(folder);
     return fails;
@@ -282,7 +283,7 @@ enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err)
     enum byoc_status status = BYOC_OK;
     const char *why = NULL;
 
-    if (ferror(own->stream)) /* errno was another call's since */
+    if (ferror(own->stream)) /* errno is no longer that of the failed call */
         why = "part of it was refused; is the disk full?";
     else if (fflush(own->stream) != 0 ||
              (!own->target.through && sync_fails(fileno(own->stream))))

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Sleep while *word is `value`, for `ns` nanoseconds at most; 0: no limit. May
+/* Sleep while *word is `value`, at most `ns` nanoseconds; 0: no limit. May
  * return early. */
 static inline void byi_futex_wait(_Atomic uint32_t *word, uint32_t value,
                                   uint64_t ns)
@@ -46,12 +46,12 @@ static inline void byi_relax(void)
 #endif
 }
 
-/* Spin while *word is `value`, for about `ns` nanoseconds at most; returns
- * whether it changed. */
+/* Spin while *word is `value`, at most about `ns` nanoseconds. Returns whether
+ * it changed. */
 static inline bool byi_spin_while(_Atomic uint32_t *word, uint32_t value,
                                   uint64_t ns)
 {
-    enum { CHECKS = 16 }; /* between two looks at the clock */
+    enum { CHECKS = 16 }; /* iterations between two readings of the clock */
     if (ns == 0)
         return atomic_load_explicit(word, memory_order_acquire) != value;
     const uint64_t end = byi_now_ns() + ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard.c: going back to the border of the API when memory runs out. */
+/* guard.c: jumps back to the API function if an allocation fails. */
 #include "guard.h"
 #include "owned.h"
 
@@ -91,7 +91,7 @@ void byi_adopt(void *memory)
 {
     if (!memory || !top)
         return;
-    take_out(owned_of(memory)); /* of this library's ring, where it is one */
+    take_out(owned_of(memory)); /* if it is in a ring of this library */
     insert(owned_of(memory), &top->made);
 }
 
@@ -107,7 +107,7 @@ void byi_guard_begin(struct byi_guard *guard)
     top = guard;
 }
 
-/* Without a guard there is nowhere to go back to. */
+/* Jump to the innermost guard; without one, abort. */
 static void go_back(size_t bytes)
 {
     struct byi_guard *guard = top;
@@ -123,7 +123,7 @@ static void go_back(size_t bytes)
 
 void (*byi_oom)(size_t bytes) = go_back;
 
-/* Oldest first: what owns others frees them as it is used to. */
+/* Oldest first: owners free what they own in their usual way. */
 static void end_made(struct byi_guard *guard)
 {
     while (guard->made.prev != &guard->made) {
@@ -136,7 +136,8 @@ static void end_made(struct byi_guard *guard)
     }
 }
 
-/* What is left is a result: of the guard around this one, or nobody's. */
+/* The rest of the list is the result: it moves to the enclosing guard, or
+ * leaves all guards. */
 static void hand_over(struct byi_guard *guard)
 {
     while (guard->made.prev != &guard->made) { /* oldest first */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard.h: what happens when memory runs out.
+/* guard.h: recovery from failed allocations.
  *
- * Two kinds of code ask for memory:
+ * Two kinds of code allocate:
  *   - code that checks: byi_alloc, byi_acquire and byi_realloc return NULL, and
  *     the caller returns BYOC_ENOMEM. This is how states, frames, caches and
  *     everything else that lives across calls is made.
@@ -10,13 +10,14 @@
  *     guard of this thread, at the border of the API, which returns
  * BYOC_ENOMEM.
  *
- * A guard is a recovery point and a list of what was made since: PostgreSQL's
- * PG_TRY and resource owners, Lua's lua_pcall. Arenas, vectors and texts are in
- * the list on their own; anything else that would be lost (a file, a mapping, a
- * library, a process) joins it through byi_own. When memory runs out the guard
- * ends all that is left in the list, oldest first, since owners are made before
- * what they own. When the call succeeds, what
- * is left is its result: it joins the guard around this one, or has an owner.
+ * A guard is a recovery point and a list of what was allocated since:
+ * PostgreSQL's PG_TRY and resource owners, Lua's lua_pcall. Arenas, vectors and
+ * texts are added to the list automatically; anything else that would leak (a
+ * file, a mapping, a library, a process) is added with byi_own. If an
+ * allocation fails, the guard releases everything that is still in the list,
+ * oldest first, since owners are older than what they own. If the call
+ * succeeds, the rest of the list is its result: it moves to the enclosing
+ * guard, or has an owner.
  *
  * Rules:
  *   - Every function of an API that reaches the second kind begins with
@@ -35,7 +36,8 @@
 
 #include "base.h"
 
-/* Before what a guard can end: a ring through the guard, or through itself. */
+/* The header of memory that a guard can release: a ring through the guard, or
+ * through itself. */
 struct byi_owned {
     _Alignas(16) struct byi_owned *prev, *next;
     void (*end)(void *data); /* of the bytes that follow; NULL: free them */
@@ -44,49 +46,51 @@ struct byi_owned {
 struct byi_guard {
     struct byi_guard *up;  /* of the same thread               */
     struct byi_owned made; /* the ring's head                  */
-    size_t bytes;          /* that could not be had            */
+    size_t bytes;          /* of the allocation that failed */
     bool active, failed;
     jmp_buf at;
 };
 
-/* Enter the guard: 0 now, not 0 when memory has run out. It is over then, and
- * what was made since is still there, for the caller to clean up first. */
+/* Enter the guard. Returns 0 now, and again, not 0, after an allocation failed.
+ * The guard has then ended, but what was allocated since still exists, so that
+ * the caller can clean up first. */
 #define byi_guard_enter(guard) (byi_guard_begin(guard), _setjmp((guard)->at))
 void byi_guard_begin(struct byi_guard *guard);
-/* Leave the guard: nothing for a guard that was never begun. When memory has
- * run out, end what is left of what was made since. */
+/* Leave the guard. If an allocation failed, release what is left of what was
+ * allocated since. No effect on a guard that was never begun. */
 void byi_guard_leave(struct byi_guard *guard);
-/* BYOC_ENOMEM, with a sentence. */
+/* BYOC_ENOMEM, with a message. */
 enum byoc_status byi_guard_fault(const struct byi_guard *guard,
                                  struct byoc_error *err);
 
-/* Call body(arg) under the guard. To be left once what failed is cleaned up. */
+/* Call body(arg) under the guard. The caller must clean up after a failure,
+ * then leave the guard. */
 enum byoc_status byi_guarded(struct byi_guard *guard,
                              enum byoc_status (*body)(void *arg,
                                                       struct byoc_error *err),
                              void *arg, struct byoc_error *err);
 
-/* At the begin of a function that returns a status: where memory runs out it
- * returns BYOC_ENOMEM. Results must be set to nothing before, and be set for
- * good after the last call that may run out. */
+/* Placed first in a function that returns a status: if an allocation fails, the
+ * function returns BYOC_ENOMEM. Clear results before it, and set them after the
+ * last call that may allocate. */
 #define BYI_BORDER(err) BYI_BORDER_ELSE(byi_guard_fault(&byi_guard_, (err)))
-/* The same for one that returns something else. */
+/* The same for a function that returns something else. */
 #define BYI_BORDER_ELSE(result)                                                \
     struct byi_guard byi_guard_ __attribute__((cleanup(byi_guard_leave)));     \
     if (byi_guard_enter(&byi_guard_))                                          \
     return result
 
-/* Zeroed memory that belongs to the guard; never NULL. `end` frees it, and what
- * it holds; NULL: it holds nothing. Free it with byi_vec_free. */
+/* Zeroed memory that belongs to the guard; never NULL. `end` frees it and what
+ * it owns; NULL: it owns nothing. Free it with byi_vec_free. */
 void *byi_own(size_t n, size_t size, void (*end)(void *data));
-/* The same for code that checks: NULL where there is none. */
+/* The same for code that checks: NULL if the allocation fails. */
 void *byi_own_try(size_t n, size_t size, void (*end)(void *data));
 
 /* This arena, vector or text has an owner that outlives the guard. NULL is
  * fine. */
 void byi_keep(void *memory);
-/* The other way: it comes from another library, whose guards are its own, and
- * belongs to the innermost guard of this one. NULL is fine. */
+/* The inverse: memory from another library, which has guards of its own, now
+ * belongs to the innermost guard of this library. NULL is fine. */
 void byi_adopt(void *memory);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash.c: the fast hash of tables in memory. Nothing that is written down
- * depends on it.
+/* hash.c: the fast hash for tables in memory. No output depends on it.
  */
 #include "base.h"
 
@@ -12,7 +11,7 @@ static uint64_t mix(uint64_t h, uint64_t word)
     return h ^ h >> 32;
 }
 
-/* Every bit of h into every bit of the result: MurmurHash3's fmix64. */
+/* Let every bit of h affect every bit of the result: MurmurHash3's fmix64. */
 static uint64_t finish(uint64_t h)
 {
     h = (h ^ h >> 33) * 0xff51afd7ed558ccd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* isa.c: what the CPU has, and what the environment lets it use. */
+/* isa.c: the instruction sets that the CPU has and the environment allows. */
 #include "isa.h"
 
 #include "descriptor.h"
@@ -45,7 +45,7 @@ bool byi_isa_runs(enum byi_isa isa)
 #endif
 }
 
-/* The one of that name; BYI_N_ISAS: none. */
+/* The instruction set `name`; BYI_N_ISAS if there is none. */
 static uint32_t find(const char *name)
 {
     uint32_t i = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* isa.h: the instruction sets that native kernels and generated code exist
- * for, the least first; which of them this process uses.
+/* isa.h: the instruction sets for which native kernels and generated code
+ * exist, lowest first, and which of them this process uses.
  */
 #ifndef BYI_ISA_H
 #define BYI_ISA_H
@@ -28,13 +28,13 @@ enum byi_isa {
 };
 
 const char *byi_isa_name(enum byi_isa isa);
-/* Can this CPU, with this kernel, run it? */
+/* Can this CPU, with this operating system, run it? */
 bool byi_isa_runs(enum byi_isa isa);
 /* The widest that the CPU runs and the environment allows: BYOC_MAX_ISA=NAME
- * keeps to NAME and lesser ones, to compare them and for tests. A name that
- * nobody knows limits nothing. */
+ * allows NAME and lower ones, for comparisons and tests. An unknown name has no
+ * effect. */
 enum byi_isa byi_isa_widest(void);
-/* Errors: BYOC_EINVAL, BYOC_MAX_ISA is no name of an instruction set. */
+/* Errors: BYOC_EINVAL, BYOC_MAX_ISA does not name an instruction set. */
 enum byoc_status byi_isa_check(struct byoc_error *err);
 
 #endif

@@ -27,8 +27,8 @@ static size_t skip_string(const char *text, size_t n, size_t i)
     return i;
 }
 
-/* What cJSON would take but must not be: deep nesting, which it recurses on,
- * and \u0000, which would end a string early. */
+/* Refuse what cJSON accepts but byoc must not: deep nesting, since cJSON
+ * recurses, and \u0000, which would end a string early. */
 static enum byoc_status scan(const char *text, size_t n, struct byoc_error *err)
 {
     uint32_t depth = 0;
@@ -79,7 +79,7 @@ static void end_tree(void *data)
     byi_vec_free(root);
 }
 
-/* The tree, its root in memory that a guard frees with all the others. */
+/* Move the tree's root to memory that a guard frees together with the tree. */
 static cJSON *own_tree(cJSON *tree)
 {
     cJSON *root = byi_own_try(1, sizeof *root, end_tree);
@@ -114,7 +114,8 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
         return no_memory(n, err);
     if (n)
         memcpy(copy, text, n);
-    errno = 0; /* cJSON gives NULL for both; POSIX's malloc sets errno */
+    errno =
+        0; /* cJSON returns NULL for both failures; POSIX's malloc sets errno */
     tree = cJSON_ParseWithLengthOpts(copy, n + 1, &end, 0);
     exhausted = !tree && errno == ENOMEM;
     whole = tree && only_space(end);

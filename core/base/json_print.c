@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_print.c: JSON as text, always the same for the same tree: members in
- * their order, two spaces a level, what holds only scalars on one line, floats
- * as the shortest decimal that reads back.
+/* json_print.c: prints JSON, always the same text for the same tree: members in
+ * their order, two spaces per level, arrays and objects of scalars on one line,
+ * floats as the shortest decimal that reads back.
  */
 #include "base.h"
 
@@ -59,7 +59,7 @@ static void put_number(struct json_printer *p, double value)
     char text[32];
 
     if (!isfinite(value))
-        put(p, "null"); /* JSON has no other word */
+        put(p, "null"); /* JSON has no NaN or infinity */
     else if (fabs(value) < 1e15 && value == floor(value) &&
              !(value == 0 && signbit(value)))
         byi_text_int(p->out, (int64_t)value);
@@ -132,7 +132,7 @@ static void close_level(struct json_printer *p)
     put(p, level.object ? "}" : "]");
 }
 
-/* The next member of the innermost level, or its end. */
+/* Print the next member of the innermost level, or its end. */
 static void step(struct json_printer *p)
 {
     struct json_level *level = &p->levels.at[p->levels.n - 1];
@@ -153,7 +153,7 @@ static void step(struct json_printer *p)
         put_string(p, item->string);
         put(p, ": ");
     }
-    put_item(p, item); /* level may have moved */
+    put_item(p, item); /* invalidates `level` */
 }
 
 void byi_json_print_item(const struct cJSON *item, uint32_t depth,

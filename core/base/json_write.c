@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_write.c: JSON as cJSON's nodes in an arena. */
+/* json_write.c: builds JSON from cJSON's nodes in an arena. */
 #include "json_write.h"
 
 #include <assert.h>
@@ -55,7 +55,7 @@ struct cJSON *byi_json_append(struct cJSON *list, struct cJSON *item)
         list->child = item->prev = item;
         return item;
     }
-    item->prev = list->child->prev; /* of the first one: the last */
+    item->prev = list->child->prev; /* the first item's prev is the last item */
     item->prev->next = item;
     list->child->prev = item;
     return item;
@@ -82,7 +82,7 @@ void byi_json_replace(struct cJSON *object, const char *key,
     old->child = item->child;
     old->valuestring = item->valuestring;
     old->valuedouble = item->valuedouble;
-    old->type = item->type | cJSON_IsReference; /* it owns none of these */
+    old->type = item->type | cJSON_IsReference; /* cJSON must not free these */
 }
 
 struct cJSON *byi_json_integer(struct byi_arena *arena, int64_t value)

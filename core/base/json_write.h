@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_write.h: JSON as cJSON's nodes, in an arena: they are not freed one
- * by one, and where memory runs out control goes back to the guard (guard.h).
+/* json_write.h: builds JSON from cJSON's nodes in an arena: they are freed with
+ * the arena, and if an allocation fails, control jumps to the guard (guard.h).
  * Keys are kept as they are and must live as long as the tree.
  */
 #ifndef BYI_JSON_WRITE_H
@@ -17,11 +17,11 @@ struct cJSON *byi_json_bool(struct byi_arena *arena, bool value);
 struct cJSON *byi_json_append(struct cJSON *list, struct cJSON *item);
 struct cJSON *byi_json_add(struct cJSON *object, const char *key,
                            struct cJSON *item);
-/* Give member `key` of an object that was parsed, if it has one, another value,
- * whose arena outlives the object. */
+/* Replace the value of member `key`, if it exists, in an object that was
+ * parsed. The arena of the new value must outlive the object. */
 void byi_json_replace(struct cJSON *object, const char *key,
                       const struct cJSON *item);
-/* A number; beyond 2^53, which cJSON's numbers do not hold, a text of digits.
+/* A number; beyond 2^53, which cJSON's numbers cannot hold, a string of digits.
  */
 struct cJSON *byi_json_integer(struct byi_arena *arena, int64_t value);
 /* {"dtype": "float32", "shape": [1, "N"]}; a symbol is its name. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names.h: numbers for names, in the order in which they come. */
+/* names.h: numbers names in the order in which they first occur. */
 #ifndef BYI_NAMES_H
 #define BYI_NAMES_H
 

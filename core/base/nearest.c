@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nearest.c: the name that a misspelt one is most likely meant to be. */
+/* nearest.c: finds the name that a misspelt name most likely means. */
 #include "base.h"
 
 #include <string.h>
 
-/* How many single-character edits apart two names are (Levenshtein). */
+/* The Levenshtein distance of two names: single-character edits. */
 static uint32_t distance(const char *a, const char *b)
 {
     enum { MOST = 48 };

@@ -7,10 +7,10 @@
  *       -> host->parallel_for(n, run_lane, team)   workers, or a host's threads
  *            lane i of n: fn(data), which asks omp_get_thread_num()
  *
- * A region has exactly as many lanes as were asked for, on fewer threads where
- * fewer are free: then one thread runs several lanes, one after the other. Only
- * a barrier needs its lanes at the same time. Where a lane waits at one and
- * others have not begun after a while, they are given threads of their own.
+ * A region has exactly as many lanes as the caller requests. If fewer threads
+ * are free, a thread runs several lanes, one after the other. Only a barrier
+ * needs all lanes at the same time: if a lane waits at one, lanes that have not
+ * begun after a while get threads of their own.
  */
 #include "openmp.h"
 
@@ -31,7 +31,7 @@ enum {
     PATIENCE_NS = 2000000 /* at a barrier, for lanes to begin */
 };
 
-/* Tells this from an OpenMP library with threads of its own. */
+/* Distinguishes this from an OpenMP library with threads of its own. */
 EXPORTED extern const char byoc_openmp_shim;
 const char byoc_openmp_shim = 1;
 
@@ -46,7 +46,7 @@ struct team {
     _Atomic uint64_t begun[MAX_LANES / WORD];
 };
 
-/* What a thread is doing. */
+/* The lane that a thread is running. */
 struct lane {
     struct team *team; /* NULL: outside of any region */
     uint32_t number;
@@ -108,7 +108,7 @@ void GOMP_parallel(void (*fn)(void *), void *data, unsigned n, unsigned flags)
 {
     const struct byi_omp_host *host = host_here();
     struct team team;
-    (void)flags; /* how threads are bound to CPUs: not at all */
+    (void)flags; /* the binding of threads to CPUs: there is none */
     if (n == 0)
         n = host && !lane.team ? host->threads : 1;
     team.fn = fn;
@@ -154,7 +154,7 @@ static void *run_extra(void *arg)
     return NULL;
 }
 
-/* Give the lanes that nobody has begun a thread each. */
+/* Start a thread for each lane that has not begun. */
 static void start_missing(struct team *team)
 {
     sigset_t all, before;

@@ -18,27 +18,27 @@
 typedef void (*byi_parallel_fn)(void *ctx, uint32_t n,
                                 void (*fn)(void *, uint32_t), void *arg);
 
-/* Who runs the regions that a thread enters. */
+/* Runs the parallel regions that a thread enters. */
 struct byi_omp_host {
     byi_parallel_fn parallel_for;
     void *ctx;
-    uint32_t threads; /* what omp_get_max_threads() says */
+    uint32_t threads; /* what omp_get_max_threads() returns */
 };
 
-/* Let `host` run the regions of the calling thread; returns the one before.
- * NULL: byi_omp_home where it is linked, else the thread runs them alone. */
+/* Let `host` run the regions of the calling thread; returns the previous host.
+ * NULL: byi_omp_home if it is linked, else the thread runs them alone. */
 const struct byi_omp_host *byi_omp_use(const struct byi_omp_host *host);
-/* Calls of omp_get_max_threads() that this copy of openmp.c has served, to see
- * whether a library is bound to it. Threads: safe. */
+/* How many calls of omp_get_max_threads() this copy of openmp.c has served,
+ * which shows whether a library is bound to it. Threads: safe. */
 uint64_t byi_omp_asked(void);
 
-/* The host of threads that have none; runtime/workers.c defines it. */
+/* The host of threads that have set none; runtime/workers.c defines it. */
 extern const struct byi_omp_host byi_omp_home __attribute__((weak));
 
 /* Threads that a region of the calling thread may have. */
 int omp_get_max_threads(void);
 
-/* The interface itself, for code that is given it by address. */
+/* The interface as a table, for code that receives it by address. */
 struct byi_omp_calls {
     void (*parallel)(void (*fn)(void *), void *data, unsigned n,
                      unsigned flags);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* owned.h: memory that a guard knows of; for arena.c. */
+/* owned.h: memory that a guard can release; for arena.c. */
 #ifndef BYI_OWNED_H
 #define BYI_OWNED_H
 
 #include "guard.h"
 
-/* Memory that belongs to the innermost guard until it is freed or kept; what is
- * resized stays where it belongs. NULL: there is none, and `old` is as it was.
+/* Allocate memory that belongs to the innermost guard until it is freed or
+ * kept; resized memory keeps its guard. Returns NULL if the allocation fails,
+ * and leaves `old` unchanged.
  */
 void *byi_owned_resize(void *old, size_t bytes, void (*end)(void *data));
 void byi_owned_free(void *memory);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* place.c: where values that live for some steps of a list lie in one piece of
- * memory. Two ways, of which the smaller result counts. In order of the steps,
- * with a list of holes: what a step writes takes the smallest hole that fits
- * before what it reads last gives its own back, so results never overlap
- * operands. Or the largest value first, at the lowest place free for all its
- * life (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
- * Inference", 2020): better as a rule, but quadratic.
+/* place.c: chooses offsets in one block of memory for values that are live
+ * during some steps of a list. Of two algorithms, the smaller result is taken.
+ * Best fit in the order of the steps, with a list of holes: a step's results
+ * take the smallest hole that fits before its operands are freed, so that
+ * results never overlap operands. Or the largest value first, at the lowest
+ * offset that is free for its whole life (Pisarchyk and Lee, "Efficient Memory
+ * Management for Deep Neural Net Inference", 2020): better as a rule, but
+ * quadratic.
  */
 #include "base.h"
 
@@ -30,7 +31,8 @@ static void remove_hole(struct placer *p, uint32_t i)
     p->holes.n--;
 }
 
-/* Take `bytes` from the smallest hole that has them, else from the end. */
+/* Take `bytes` from the smallest hole that is large enough, else from the end.
+ * */
 static uint64_t take(struct placer *p, uint64_t bytes)
 {
     uint32_t best = UINT32_MAX;
@@ -141,8 +143,8 @@ static int by_size(const void *a, const void *b)
     return x->index < y->index ? -1 : 1;
 }
 
-/* Put the item at the lowest place that nobody alive with it has, and in among
- * placed[0..n), which is ascending by place. */
+/* Put the item at the lowest offset that no item live at the same time uses,
+ * and insert it into placed[0..n), which is ascending by offset. */
 static void place_item(struct item *placed, uint32_t n, struct item item)
 {
     struct byi_life *life = &item.life;

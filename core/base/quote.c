@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quote.c: a JSON string from a C string (RFC 8259, section 7). Bytes above
- * 0x7f pass as they are: names are UTF-8 or are not our business; whose
- * business they are, a viewer's, gets UTF-8 (RFC 3629).
+/* quote.c: prints C strings as JSON strings (RFC 8259, section 7), with bytes
+ * above 0x7f unchanged; as UTF-8 (RFC 3629); and for people to read.
  */
 #include "base.h"
 
@@ -26,7 +25,7 @@ void byi_json_quote(struct byi_text *out, const char *text)
     byi_text_add(out, "\"", 1);
 }
 
-/* The bytes of the character at `text`, 0 where there is none. */
+/* The number of bytes of the UTF-8 character at `text`; 0 if it is not one. */
 static size_t character(const unsigned char *text, size_t n)
 {
     static const struct {
@@ -91,8 +90,9 @@ static uint32_t code_point(const unsigned char *t, size_t n)
     return c;
 }
 
-/* Whether a terminal would obey it rather than show it (Unicode's categories Cc
- * and Zl, Zp; the Bidi_Control property; tags, which show as nothing). */
+/* Whether a terminal would interpret the character instead of showing it
+ * (Unicode's categories Cc and Zl, Zp; the Bidi_Control property; tags, which
+ * show as nothing). */
 static bool is_command(uint32_t c)
 {
     static const struct {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sha256.c: SHA-256 (FIPS 180-4), for digests that are written down. Blocks
- * go through the processor's own instructions where it has them: weights are
- * hundreds of megabytes.
+/* sha256.c: SHA-256 (FIPS 180-4), for digests in files. Uses the processor's
+ * SHA instructions if it has them, since weights are hundreds of megabytes.
  */
 #include "sha256.h"
 
@@ -46,8 +45,8 @@ static void schedule(uint32_t w[64], const uint8_t *block)
     }
 }
 
-/* Round t (step 3). Instead of moving the eight variables along, they stay,
- * and their roles rotate: v[(i - t) mod 8] is the i-th of a..h. */
+/* Round t (step 3). The eight variables stay in place, and their roles rotate:
+ * v[(i - t) mod 8] is the i-th of a..h. */
 static inline void do_round(uint32_t v[8], unsigned t, uint32_t input)
 {
     uint32_t a = v[(0 - t) & 7], b = v[(1 - t) & 7], c = v[(2 - t) & 7];
@@ -122,7 +121,7 @@ __attribute__((target("sha,sse4.1"))) static void compress_sha_ni(
 
 static bool has_sha_ni(void)
 {
-    static atomic_int known; /* 0: not asked yet, else 1 + the answer */
+    static atomic_int known; /* 0: unknown, else 1 + the answer */
     int answer = atomic_load_explicit(&known, memory_order_relaxed);
     unsigned a = 0, b = 0, c = 0, d = 0;
 

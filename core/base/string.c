@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* string.c: what strings are in tensors: pointers to bytes that end in a
- * NUL and are UTF-8 as far as anybody asks. As bytes in a file they stand one
- * after the other, each with its NUL.
+/* string.c: strings in tensors: pointers to bytes that end in a NUL,
+ * interpreted as UTF-8. In a file they are stored one after the other, each
+ * with its NUL.
  */
 #include "base.h"
 
@@ -32,7 +32,7 @@ bool byi_strings_unpack(const char *bytes, uint64_t n_bytes, int64_t n,
 
 /* --- upper and lower case ------------------------------------------------- */
 
-/* The character at text, which has *n bytes; not UTF-8: a byte, as -1. */
+/* The character at text, and its length *n; -1 for a byte that is not UTF-8. */
 static int32_t character_at(const char *text, int *n)
 {
     const uint8_t *at = (const uint8_t *)text;
@@ -107,7 +107,7 @@ size_t byi_string_case(const char *text, enum byi_case to, locale_t locale,
     return length;
 }
 
-/* By upper case first, as letters with two lower cases want it. */
+/* To upper case, then to lower case, for letters with two lower-case forms. */
 static int32_t folded(int32_t c, locale_t locale)
 {
     return in_case(in_case(c, BYI_CASE_UPPER, locale), BYI_CASE_LOWER, locale);

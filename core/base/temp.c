@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 struct byi_temp {
-    pid_t owner; /* a child inherits the list, but not what is on it */
+    pid_t owner; /* a forked child inherits the list, but does not own its
+                    entries */
     pid_t child; /* as for kill(); 0: a path                         */
     char path[]; /* a file, or a folder with all that is in it       */
 };
@@ -115,7 +116,7 @@ pid_t byi_temp_fork(bool group, struct byi_temp **temp)
     byi_temp_hold(&before);
     const pid_t child = fork();
     if (group && child >= 0)
-        setpgid(child, 0); /* both do, so that neither is late */
+        setpgid(child, 0); /* both processes do, since either may run first */
     if (child > 0)
         *temp = byi_temp_child(group ? -child : child);
     byi_temp_release(&before);
@@ -132,7 +133,7 @@ struct temp_entry { /* getdents64(2) */
     char name[];
 };
 
-/* What is in a folder of ours: files, and folders of files. */
+/* Remove what is in a temporary folder: files, and folders of files. */
 static void empty_folder(int folder, int depth)
 {
     _Alignas(struct temp_entry) char list[2048];
@@ -169,8 +170,8 @@ static void remove_path(const char *path)
     rmdir(path);
 }
 
-/* Ask a child to end, then make it: compilers remove their own files when they
- * are asked. */
+/* Ask a child to end, then kill it: compilers remove their own files when
+ * asked. */
 static void end_child(pid_t child)
 {
     const struct timespec moment = {.tv_nsec = 2000000};

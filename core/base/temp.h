@@ -10,24 +10,23 @@
 
 #include "base.h"
 
-/* A temporary file, a folder of them, or a child process, for as long as an
- * interrupt would leave it behind. NULL, which byi_temp_done takes, where the
- * list is full. */
+/* An entry of the list: a temporary file, a folder of them, or a child process.
+ * NULL, which byi_temp_done accepts, if the list is full. */
 struct byi_temp;
 struct byi_temp *byi_temp_path(const char *path);
 struct byi_temp *byi_temp_child(pid_t child); /* as for kill(): -N: a group */
 void byi_temp_done(struct byi_temp **temp);
-/* mkdtemp(name), and the folder's place on the list; false: see errno. */
+/* mkdtemp(name), and add the folder to the list; false: see errno. */
 bool byi_temp_folder(char *name, struct byi_temp **temp);
-/* fork(), and the child's place on the list: as a process group of its own, or
+/* fork(), and add the child to the list, as a process group of its own or
  * alone. */
 pid_t byi_temp_fork(bool group, struct byi_temp **temp);
-/* Hold signals back between making such a thing and putting it on the list. A
- * child releases them as well. */
+/* Block signals from creating such a thing until it is on the list. A child
+ * must unblock them as well. */
 void byi_temp_hold(sigset_t *before);
 void byi_temp_release(const sigset_t *before);
-/* End all children and remove all paths on the list that are this process's.
- * May be called in a signal handler. */
+/* End all children and remove all paths that this process put on the list. May
+ * be called in a signal handler. */
 void byi_temp_clear(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tensor.c: dense tensors: sizes, and single elements as numbers. For reading
- * shape-like operands and messages; kernels have loops of their own.
+/* tensor.c: dense tensors: sizes, and single elements as numbers, for operands
+ * such as shapes and for messages. Kernels have loops of their own.
  */
 #include "base.h"
 
@@ -54,7 +54,7 @@ bool byi_dims_equal(uint32_t ra, const int64_t *a, uint32_t rb,
     return ra == rb && (ra == 0 || memcmp(a, b, ra * sizeof *a) == 0);
 }
 
-/* The nearest int64, since converting what does not fit is undefined. */
+/* The nearest int64, since converting a value out of range is undefined. */
 static int64_t int_of(double value)
 {
     if (isnan(value))
@@ -66,7 +66,7 @@ static int64_t int_of(double value)
     return (int64_t)value;
 }
 
-/* Element i of data as T: alignment is not assumed, model files map as is. */
+/* Element i of data as T. It may be unaligned, since model files are mapped. */
 #define LOAD(T)                                                                \
     __extension__({                                                            \
         T value_;                                                              \

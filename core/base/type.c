@@ -51,7 +51,7 @@ struct type_pair {
     const struct byi_type *a, *b;
 };
 
-/* Everything but what a type is made of. */
+/* Compare two types without their fields and results. */
 static bool heads_equal(const struct byi_type *a, const struct byi_type *b)
 {
     if (a->kind != b->kind)
@@ -62,8 +62,8 @@ static bool heads_equal(const struct byi_type *a, const struct byi_type *b)
            byi_dims_equal(a->rank, a->dims, b->rank, b->dims);
 }
 
-/* A worklist, since nested tuples may be as deep as the input likes. A pair
- * that repeats its neighbour is left out: ((t, t), (t, t)) stays linear. */
+/* Uses a worklist, since the input may nest tuples arbitrarily deep. Skips a
+ * pair that equals the previous one, so that ((t, t), (t, t)) stays linear. */
 static bool trees_equal(const struct byi_type *a, const struct byi_type *b)
 {
     BYI_VEC(struct type_pair) work = {0};

@@ -52,7 +52,7 @@ falls() {
 falls tanh 'died of signal 11 (Segmentation fault) in accept() of falls.any'
 falls exp 'gave no answer within 1 s in probe()' 1
 falls sqrt ' in compile()'
-falls sigmoid 'left with exit code 3 in load or unload()'
+falls sigmoid 'exited with code 3 in load or unload()'
 falls abs 'died of signal 6 (Aborted) in load or unload()'
 
 # alike MODEL BACKENDS: whoever does not fall makes the same bytes as without a

@@ -120,11 +120,11 @@ static void ends_are_told(void **state)
     expect_end("s", &none, "me",
                "died of signal 11 (Segmentation fault) in step 3");
     expect_end("a", &none, "me", "died of signal 6 (Aborted) after step()");
-    expect_end("e", &none, "", "left with exit code 7");
-    expect_end("0", &none, "you", "left with exit code 0 in exit()");
+    expect_end("e", &none, "", "exited with code 7");
+    expect_end("0", &none, "you", "exited with code 0 in exit()");
     expect_end("h", &step, "me", "gave no answer within 0.2 s in sleep()");
     expect_end("H", &whole, "", "gave no answer within 0.2 s");
-    expect_end("m", &space, "me", "left with exit code 3 in malloc()");
+    expect_end("m", &space, "me", "exited with code 3 in malloc()");
 }
 
 /* Space that a step took is missing afterwards; without a step there is no
