@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attrs.c: attributes of operators: looking them up, and completing what was
- * given to all that the operator's table declares. Defaults are texts in the
- * table; they are read here, so that table, parser and docs agree.
+/* attrs.c: attributes of operators: looks them up, and adds the defaults that
+ * the operator's table declares. Defaults are texts in the table and parsed
+ * here, so that table, parser and docs agree.
  */
 #include "ops.h"
 
@@ -245,7 +245,7 @@ static const double *widen_ints(struct byi_arena *arena,
     return at;
 }
 
-/* Copy `from` as the kind that attr has; false when it does not convert. */
+/* Copy `from`, converted to the kind of attr; false if that is impossible. */
 static bool convert(struct byi_arena *arena, const struct byi_attr *from,
                     struct byi_attr *attr)
 {
@@ -289,7 +289,7 @@ static enum byoc_status check_value(const struct byi_op *op,
         (attr->i < 0 || attr->i > BYOC_BF16 ||
          !byoc_dtype_name((enum byoc_dtype)attr->i)))
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: attribute %s is %lld, which is no dtype", op->name,
+                        "%s: attribute %s is %lld, expected a dtype", op->name,
                         attr->name, (long long)attr->i);
     return BYOC_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flops.c: how much arithmetic a call is, for reports and cost decisions. */
+/* flops.c: counts the floating-point operations of calls, for reports and the
+ * cost model. */
 #include "layout.h"
 
 /* Elements of a tensor (of a tuple: of its first field); 0 when unknown. */
@@ -15,8 +16,9 @@ static double elements(const struct byi_type *type)
     return n < 0 ? 0 : (double)n;
 }
 
-/* Multiply-adds per output (convolution) or per input (transposed) element:
- * what the weights have for each of their axis `letter`, blocked or not. */
+/* Multiply-adds per output (convolution) or per input (transposed) element: the
+ * elements of the weights per element of their axis `letter`, blocked or not.
+ * */
 static double weights_tail(const struct byi_attrs *attrs,
                            const struct byi_type *weights, char letter)
 {

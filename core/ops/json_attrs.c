@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_attrs.c: attributes of operators as JSON, read and written. */
+/* json_attrs.c: reads and writes attributes of operators as JSON. */
 #include "ops.h"
 
 #include "core/base/json_write.h"

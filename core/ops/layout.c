@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layout.c: memory layouts by name: reading them, and what they make of a
- * tensor's dims.
+/* layout.c: memory layouts by name: parses them, and converts dims between
+ * them.
  */
 #include "layout.h"
 
@@ -16,7 +16,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* A block, "16c"; *text moves behind it. */
+/* Parse a block, "16c", and advance *text. */
 static const char *read_block(const char **text, struct byi_layout *l)
 {
     int64_t size = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops.c: the operator table, made of ops.def. */
+/* ops.c: the operator table, from ops.def. */
 #include "rules.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops.h: operators: their attributes, the table of them (ops.def), their
- * type rules and what the compiler and the runtime ask of a call. The runtime
- * includes this header and never the IR's.
+/* ops.h: operators: their table (ops.def), attributes and type rules, and
+ * queries about calls for the compiler and the runtime. The runtime includes
+ * this header, but never the IR's.
  */
 #ifndef BYI_OPS_H
 #define BYI_OPS_H
@@ -35,8 +35,8 @@ struct byi_attr {
     };
 };
 
-/* Attributes of an operator: every attribute its table row declares, in that
- * order, defaults filled in. Immutable, in an arena. */
+/* The attributes of a call: all that the operator's row declares, in that
+ * order, with defaults filled in. Immutable, in an arena. */
 struct byi_attrs {
     uint32_t n;
     const struct byi_attr *at;
@@ -78,7 +78,7 @@ enum byi_op_kind {
     BYI_OPAQUE
 };
 
-/* What another order of its operands' axes does to a call: see ops.def. */
+/* The effect on a call of another layout of its operands: see ops.def. */
 enum byi_op_layout {
     BYI_LAYOUT_FIXED,
     BYI_LAYOUT_SENSITIVE,
@@ -90,7 +90,7 @@ enum byi_op_layout {
     BYI_LAYOUT_PERM
 };
 
-/* How many floating-point operations one call is, for reports. */
+/* How to count the floating-point operations of a call, for reports. */
 enum byi_op_cost {
     BYI_COST_NONE,    /* moves or views data                    */
     BYI_COST_ELEMENT, /* one per output element                 */
@@ -99,7 +99,7 @@ enum byi_op_cost {
     BYI_COST_CONV,    /* 2 per multiply-add                     */
     BYI_COST_DECONV,
     BYI_COST_MATMUL,
-    BYI_COST_RECURRENT /* both products of every step */
+    BYI_COST_RECURRENT /* both matrix products of every step */
 };
 
 /* Bits of struct byi_op's traits: see ops.def. */
@@ -115,7 +115,7 @@ enum byi_op_trait {
 };
 
 /* An attribute's declaration; `fallback` is text in the notation of the text
- * form ("[1, 1]", "0.01", "true", "\"constant\""), NULL when the attribute is
+ * form ("[1, 1]", "0.01", "true", "\"constant\""), or NULL if the attribute is
  * required. */
 struct byi_attr_def {
     const char *name;
@@ -131,7 +131,7 @@ struct byi_op {
     enum byi_op_id id;
     const char *name;
     uint16_t min_in, max_in; /* operands; trailing ones are optional */
-    uint16_t n_out;          /* 1: a tensor; else a tuple; 0: the rule says */
+    uint16_t n_out; /* 1: a tensor; else a tuple; 0: the rule decides */
     enum byi_op_kind kind;
     enum byi_op_cost cost;
     enum byi_op_layout layout;
@@ -139,63 +139,63 @@ struct byi_op {
                          checks them */
     uint32_t values;  /* operands whose value the rule reads, as bits */
     uint32_t traits;  /* enum byi_op_trait */
-    uint16_t ulps[2]; /* bound of the error: of 32 and 64 bits, of 16 */
+    uint16_t ulps[2]; /* error bound: for 32 and 64 bits, for 16 */
     const struct byi_attr_def *attrs;
     uint32_t n_attrs;
     byi_rule_fn rule;
     const char *doc;
 };
 
-/* The row of `id`; of that name, NULL when there is none. */
+/* The row of `id`; the row called `name`, or NULL. */
 const struct byi_op *byi_op(enum byi_op_id id);
 const struct byi_op *byi_op_of_name(const char *name, size_t n);
-/* The declaration of an attribute of `op`; NULL when it has none so called. */
+/* The declaration of attribute `name` of `op`, or NULL. */
 const struct byi_attr_def *byi_op_attr(const struct byi_op *op,
                                        const char *name);
 /* Whether the operator has the trait. */
 bool byi_op_has(enum byi_op_id id, enum byi_op_trait trait);
-/* Whether its type rule asks for the value of that operand. */
+/* Whether its type rule reads the value of that operand. */
 bool byi_op_reads_value(enum byi_op_id id, uint32_t operand);
-/* Does it look at one of the operands whose value is not known: value[i] NULL?
- * Then its rule has to run again once it is, even where the result's type does
- * not depend on it: the rule also refuses what does not fit that type. */
+/* Does the type rule read an operand whose value is unknown (value[i] is NULL)?
+ * Then it must run again once the value is known, even if the result's type
+ * does not depend on it: the rule also checks the value. */
 bool byi_op_reads_unknown(enum byi_op_id id, uint32_t n,
                           const struct byi_tensor *const *value);
 
-/* Complete `given` (any order, only what differs from the defaults) to the
- * attributes of `op`, in the arena. Errors: an attribute that is unknown,
- * missing, or of another kind (an int is taken where a float is declared, a
- * list of ints where a list of floats is). */
+/* Complete `given` (in any order, defaults may be missing) to the attributes of
+ * `op`, in the arena. Errors: an attribute is unknown, missing, or has another
+ * kind (an int is accepted for a float, a list of ints for a list of floats).
+ * */
 enum byoc_status byi_attrs_make(struct byi_arena *arena,
                                 const struct byi_op *op,
                                 const struct byi_attr *given, uint32_t n,
                                 const struct byi_attrs **attrs,
                                 struct byoc_error *err);
 
-/* Floating-point operations of a call; 0 where a shape is not known. */
+/* Floating-point operations of a call; 0 if a shape is unknown. */
 double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
                     const struct byi_type *const *in,
                     const struct byi_type *out);
 
 /* --- recurrent.c: attributes of nn.rnn, nn.gru and nn.lstm --------------- */
 
-/* A function that a gate goes through. */
+/* An activation function of a gate. */
 struct byi_gate_fn {
-    const char *name;  /* as `activations` spells it                     */
+    const char *name;  /* its name in `activations` */
     enum byi_op_id op; /* computes it; NONE: alpha x + beta              */
-    uint32_t n_params; /* of alpha and beta that it has; tanh with both is
-                          alpha tanh(beta x)                            */
+    uint32_t n_params; /* how many of alpha and beta it has; tanh with both is
+                          alpha tanh(beta x) */
     double alpha, beta;
 };
 
 enum { BYI_MAX_GATE_FNS = 3 };
 struct byi_recurrent {
-    uint32_t gates;      /* 1, 3, 4: rows of weights per hidden one */
+    uint32_t gates;      /* 1, 3, 4: rows of weights per hidden unit */
     uint32_t directions; /* 1 or 2                                 */
-    bool reverse[2];     /* of each: from the end to the begin      */
+    bool reverse[2];     /* of each direction: from the end to the beginning */
     uint32_t n_fns;      /* 1, 2, 3: of each direction              */
     struct byi_gate_fn fn[2][BYI_MAX_GATE_FNS];
-    bool usual; /* the functions are those of the empty list */
+    bool usual; /* the functions are the defaults (an empty list) */
 };
 
 /* Read the attributes of one of these operators. Errors: BYOC_ETYPE, with the
@@ -204,12 +204,12 @@ enum byoc_status byi_recurrent_read(const struct byi_op *op,
                                     const struct byi_attrs *attrs,
                                     struct byi_recurrent *r,
                                     struct byoc_error *err);
-/* Whether an operand stands for one left out: its shape is (0,). */
+/* Whether an operand stands for an omitted one: its shape is (0,). */
 bool byi_is_absent(uint32_t rank, const int64_t *dims);
 
 /* --- rules_*.c: type rules ---------------------------------------------- */
 
-/* What a type rule sees: the types of the operands and those values that are
+/* The input of a type rule: the types of the operands and the values that are
  * known (at compile time: constants; at run time: all). The same rule is the
  * shape function at run time. */
 struct byi_infer {
@@ -217,8 +217,8 @@ struct byi_infer {
     const struct byi_op *op;
     const struct byi_attrs *attrs;
     uint32_t n_in;
-    const struct byi_type *const *in;      /* all are tensor types but for
-                                              operators on lists         */
+    const struct byi_type *const
+        *in; /* tensor types, except for operators on lists */
     const struct byi_tensor *const *value; /* value[i]: NULL if unknown  */
     int64_t (*fresh)(void *ctx);           /* a new symbol, as a dim; NULL:
                                               always the first one, for callers
@@ -234,26 +234,26 @@ struct byi_infer {
 enum byoc_status byi_infer_type(struct byi_infer *t,
                                 const struct byi_type **out);
 
-enum { BYI_MAX_KNOWN = 8192 }; /* elements of a value computed beforehand */
-/* Whether the value of a call follows from sizes alone, so that it can be
- * computed once the inputs' sizes are given: every operand's value is known, or
- * the operator asks for a shape only, and the result is small. `result` is the
- * type of one result, without symbols; value[i] is NULL where operand i is not
- * known. Partitioning and the runtime ask this one function. */
+enum { BYI_MAX_KNOWN = 8192 }; /* elements of a value computed in advance */
+/* Whether the value of a call depends on sizes alone, so that it can be
+ * computed once the inputs' sizes are known: every operand's value is known, or
+ * the operator reads only shapes, and the result is small. `result` is the type
+ * of one result, without symbols; value[i] is NULL if operand i is unknown.
+ * Both partitioning and the runtime use this function. */
 bool byi_follows_from_sizes(const struct byi_op *op, uint32_t n_in,
                             const struct byi_tensor *const *value,
                             const struct byi_type *result);
 
 /* --- json_attrs.c --------------------------------------------------------- */
 
-/* Typed attributes {"strides": [1, 1], ...} of `op`, completed. Floats that
- * JSON cannot say are the strings "inf", "-inf", "nan". */
+/* Read the attributes {"strides": [1, 1], ...} of `op`, and complete them.
+ * Floats that JSON cannot represent are the strings "inf", "-inf", "nan". */
 enum byoc_status byi_json_attrs(const struct byi_json *object,
                                 struct byi_arena *arena,
                                 const struct byi_op *op,
                                 const struct byi_attrs **attrs,
                                 struct byoc_error *err);
-/* The other way: every attribute, in the order of the table. */
+/* The inverse: every attribute, in the order of the table. */
 struct cJSON *byi_json_of_attrs(struct byi_arena *arena,
                                 const struct byi_attrs *attrs);
 

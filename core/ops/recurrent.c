@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recurrent.c: what the attributes of nn.rnn, nn.gru and nn.lstm say, read in
- * one place for the type rule, the kernels and vendors.
+/* recurrent.c: reads the attributes of nn.rnn, nn.gru and nn.lstm, for the type
+ * rule, the kernels and backends.
  */
 #include "ops.h"
 
@@ -68,7 +68,7 @@ static enum byoc_status read_direction(const struct byi_op *op,
     return BYOC_OK;
 }
 
-/* A list of one entry for every function, or none. */
+/* Check that a list has one entry for every function, or none. */
 static enum byoc_status check_count(const struct byi_op *op,
                                     const struct byi_recurrent *r,
                                     const char *name, uint32_t found,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resample.c: see resample.h. An output position lies somewhere between inputs;
- * the filter says how much each of those around it counts. What it asks for
- * beyond an end of the axis counts for the last one there.
+ * the filter gives the weights of the inputs around it. Weights beyond an end
+ * of the axis are added to the last input there.
  */
 #include "resample.h"
 
@@ -9,10 +9,10 @@
 #include <string.h>
 
 enum {
-    LANES = 16,     /* lists go on to a multiple of them             */
-    FAR = 4,        /* positions are kept as near to the input       */
-    SHORT_TAPS = 8, /* as many go by vectors of positions            */
-    SLOW = 8,       /* a row that does not, beside a sum of rows     */
+    LANES = 16,     /* lists are padded to a multiple of this */
+    FAR = 4,        /* positions are clamped to this distance from the input */
+    SHORT_TAPS = 8, /* at most as many taps: vectorise over positions */
+    SLOW = 8,       /* cost of a row otherwise, relative to a sum of rows */
 };
 
 enum coordinates {
@@ -42,16 +42,16 @@ struct filter {
     bool exclude_outside, antialias;
     int64_t in, out;
     double scale, length; /* out / in; the length that scale stands for */
-    double begin, end;    /* of the part that is resized                */
-    double narrow;        /* what distances are multiplied by           */
-    int64_t radius;       /* taps on either side; nearest: 0            */
+    double begin, end;    /* of the resized part */
+    double narrow;        /* the factor of distances */
+    int64_t radius;       /* taps on each side; nearest: 0 */
 };
 
 static uint32_t find(const char *const *names, const char *name)
 {
     uint32_t i = 0;
     while (strcmp(names[i], name) != 0)
-        i++; /* the type rule knows no other words */
+        i++; /* the type rule refuses other words */
     return i;
 }
 
@@ -76,7 +76,8 @@ static struct filter read_filter(const struct byi_resample *r, uint32_t axis)
 
 /* --- where everything lies ---------------------------------------------- */
 
-/* The most taps of a position: whatever the scales are, so is the size. */
+/* The most taps of a position, for any scale, since the plan's size must not
+ * depend on the scales' values. */
 static int64_t most_taps(const struct filter *f)
 {
     const double support = f->mode == CUBIC ? 2 : 1;
@@ -107,11 +108,11 @@ uint64_t byi_resample_plan(struct byi_resample *r, void *memory)
         struct byi_taps *a = &r->axes[i];
         *a = (struct byi_taps){.in = f.in, .out = f.out};
         if (f.in > INT32_MAX || f.out > INT32_MAX || f.out == 0)
-            continue; /* refused when it is filled, or never read */
+            continue; /* byi_resample_fill refuses it, or it is never read */
         const int64_t pitch = (f.out + LANES - 1) / LANES * LANES;
         a->n = most_taps(&f);
         if (pitch > (INT64_C(1) << 40) / a->n)
-            return UINT64_MAX / 2; /* more than there is anywhere */
+            return UINT64_MAX / 2; /* more than any machine has */
         r->first[i] = piece(memory, &used, (uint64_t)pitch * sizeof(int32_t));
         r->outside[i] = piece(memory, &used, (uint64_t)f.out);
         if (f.mode != NEAREST)
@@ -174,7 +175,7 @@ double byi_cubic_weight(double a, double distance)
     return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
 }
 
-/* What input i, which may lie outside, counts at the position `at`. */
+/* The weight of input i, which may lie outside, at the position `at`. */
 static double weight_of(const struct filter *f, int64_t i, double at)
 {
     const double d = fabs((double)i - at) * f->narrow;
@@ -190,7 +191,7 @@ static double whole_of(const struct filter *f, int64_t first, double at)
 {
     double sum = 0;
     if (!f->exclude_outside && f->narrow == 1)
-        return 1; /* as they come */
+        return 1; /* no normalisation */
     for (int64_t i = first; i < first + 2 * f->radius; i++)
         sum += weight_of(f, i, at);
     return sum != 0 ? sum : 1;
@@ -225,7 +226,7 @@ static void set_weights(const struct filter *f, const struct byi_taps *a,
 
 /* --- one axis ------------------------------------------------------------ */
 
-/* The part of the axis that roi, an attribute or an operand, asks for. */
+/* The part of the axis that roi, an attribute or operand, selects. */
 static void read_part(const struct byi_resample *r, uint32_t i,
                       struct filter *f)
 {
@@ -251,8 +252,8 @@ static void read_scale(const struct byi_resample *r, uint32_t i,
     f->scale = (double)f->out / (double)f->in;
     f->length = (double)f->out;
     if (r->given->dtype == BYOC_F32) {
-        /* The length is what the scale says, before it is rounded down: so
-         * do the reference and its test data. */
+        /* The length is that of the scale, before rounding down, as in the
+         * reference and its test data. */
         f->scale = byi_tensor_float(r->given, i);
         f->length = f->scale * (double)f->in;
     }
@@ -279,7 +280,7 @@ static bool is_copy(const struct byi_taps *a, int64_t j, bool f64,
     return weights || a->first[j] == j;
 }
 
-/* Whether vectors of W positions reach all that they read. */
+/* Whether vectors of `width` inputs cover all taps of as many positions. */
 static bool fits(const struct byi_taps *a, int64_t width)
 {
     for (int64_t j = 0; j < a->out; j++) {
@@ -364,7 +365,7 @@ static int64_t span(const struct byi_tensor *t, uint32_t begin, uint32_t end)
     return n;
 }
 
-/* Which axis goes first, and the rows that are kept meanwhile. */
+/* Choose the axis to resize first, and the rows to keep meanwhile. */
 static void order(struct byi_planes *p)
 {
     const struct byi_taps *h = &p->high, *w = &p->wide;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resample.h: image.resize as lists of taps, one list an axis: what the
- * native kernel and generated code have in common.
+/* resample.h: image.resize as lists of taps, one list per axis, for the native
+ * kernel and generated code.
  */
 #ifndef BYI_RESAMPLE_H
 #define BYI_RESAMPLE_H
@@ -26,18 +26,19 @@ struct byi_resample {
     bool reaches_out;         /* some position is outside */
 };
 
-/* Bytes of memory that the lists need, from types and attributes alone; where
- * `memory` is not NULL they are placed in it. */
+/* The bytes that the lists need, computed from types and attributes alone. If
+ * `memory` is not NULL, the lists are placed in it. */
 uint64_t byi_resample_plan(struct byi_resample *r, void *memory);
-/* Compute the lists: `given` and `roi` have data by now. x has elements.
+/* Compute the lists. `given` and `roi` must have data, x must not be empty.
  * Errors: an axis of more than 2^31 - 1 positions (BYOC_EUNSUPPORTED). */
 enum byoc_status byi_resample_fill(struct byi_resample *r,
                                    struct byoc_error *err);
-/* The axes that do not stay, from the first on, `most` neighbours (1 or 2) in
- * a step. Gives how many steps there are; x of one is y of the one before. */
+/* Resize the axes that change, first axis first, up to `most` adjacent ones (1
+ * or 2) in a step. Returns the number of steps; x of a step is y of the
+ * previous one. */
 uint32_t byi_resample_steps(const struct byi_resample *r, uint32_t most,
                             struct byi_planes steps[BYI_MAX_RANK]);
-/* What an input counts at this distance (R. Keys, "Cubic convolution
+/* The weight of an input at this distance (R. Keys, "Cubic convolution
  * interpolation for digital image processing", 1981, equation 4). */
 double byi_cubic_weight(double a, double distance);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules.c: byi_infer_type, and what the type rules share (rules.h).
- * A rule sees types and the values that are known, and gives the exact result
- * type; what depends on unknown values is a fresh symbol. With all values
- * known a rule is the shape function, so nothing here guesses.
+/* rules.c: byi_infer_type, and the helpers of the type rules (rules.h). A rule
+ * reads types and known values, and gives the exact result type; dims that
+ * depend on unknown values are fresh symbols. With all values known a rule is
+ * the shape function, so nothing here guesses.
  */
 #include "rules.h"
 
@@ -334,7 +334,7 @@ int64_t byi_dim_product(const struct byi_infer *t, uint32_t n,
     return symbols == 1 && number == 1 ? symbol : byi_rule_fresh(t);
 }
 
-/* One dim of a broadcast; false when the two do not fit. */
+/* One dim of a broadcast; false if the two dims are incompatible. */
 static bool broadcast_dim(const struct byi_infer *t, int64_t a, int64_t b,
                           int64_t *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules.h: what the type rules share: checks that name what they found
+/* rules.h: helpers of the type rules: checks whose errors name what was found
  * and expected, arithmetic on dims that may be symbols, known values.
  */
 #ifndef BYI_RULES_H
@@ -10,7 +10,7 @@
 /* Sets of element types, as masks. */
 #define BYI_BIT(dtype) (1u << (unsigned)(dtype))
 enum {
-    BYI_RULE = 0, /* a type rule knows */
+    BYI_RULE = 0, /* the type rule checks the types */
     BYI_FLOATS = BYI_BIT(BYOC_F16) | BYI_BIT(BYOC_BF16) | BYI_BIT(BYOC_F32) |
                  BYI_BIT(BYOC_F64),
     BYI_SIGNED_INTS = BYI_BIT(BYOC_I8) | BYI_BIT(BYOC_I16) | BYI_BIT(BYOC_I32) |
@@ -28,8 +28,8 @@ enum {
               BYI_BIT(BYOC_C128)
 };
 
-/* A tensor of more elements is refused: no machine holds it, and sums and
- * products of dims below it cannot overflow by accident. */
+/* Larger tensors are refused: no machine can hold them, and sums and products
+ * of smaller dims cannot overflow. */
 #define BYI_MAX_ELEMENTS ((int64_t)1 << 40)
 
 /* --- rules.c ------------------------------------------------------------ */
@@ -50,7 +50,7 @@ enum byoc_status byi_rule_like(const struct byi_infer *t, uint32_t i,
                                const struct byi_type **out);
 
 /* Operand i has one of the element types `mask`; rank `rank`; at least rank
- * `rank`; the element type of operand j. `name` is what messages call it. */
+ * `rank`; the element type of operand j. `name` is its name in messages. */
 enum byoc_status byi_want_dtype(const struct byi_infer *t, uint32_t i,
                                 unsigned mask, const char *name);
 enum byoc_status byi_want_rank(const struct byi_infer *t, uint32_t i,
@@ -62,7 +62,7 @@ enum byoc_status byi_want_same_dtype(const struct byi_infer *t, uint32_t i,
 /* Operand i holds one element: rank 0, or rank 1 with one. */
 enum byoc_status byi_want_scalar(const struct byi_infer *t, uint32_t i,
                                  const char *name);
-/* Operand i is a vector of `n` (< 0: any number) int32 or int64. */
+/* Operand i is a vector of `n` elements (< 0: any number), int32 or int64. */
 enum byoc_status byi_want_ints(const struct byi_infer *t, uint32_t i, int64_t n,
                                const char *name);
 /* Operand i is a vector with `n` elements (n may be a symbol) and the element
@@ -83,29 +83,31 @@ enum byoc_status byi_want_axis(const struct byi_infer *t, int64_t axis,
 enum byoc_status byi_want_axes(const struct byi_infer *t, const char *name,
                                uint32_t rank, bool flags[BYI_MAX_RANK],
                                uint32_t *n);
-/* The n axes of a list, each once, as flags; `name` is what messages call it.
+/* The n axes of a list, each once, as flags; `name` is the list's name in
+ * messages.
  */
 enum byoc_status byi_want_axis_list(const struct byi_infer *t, const char *name,
                                     const int64_t *axes, uint32_t n,
                                     uint32_t rank, bool flags[BYI_MAX_RANK]);
-/* Operand i is a vector of axes of a tensor, whose number its type tells: *n.
- * Its values, where they are known, in axes (else *known is false). */
+/* Operand i is a vector of axes of a tensor; *n is their number, from its type.
+ * Its values are in axes if they are known (else *known is false). */
 enum byoc_status byi_want_axis_operand(const struct byi_infer *t, uint32_t i,
                                        int64_t axes[BYI_MAX_RANK], uint32_t *n,
                                        bool *known);
 
 /* The known value of operand i, or NULL. */
 const struct byi_tensor *byi_known(const struct byi_infer *t, uint32_t i);
-/* Read the known integer vector (or scalar) operand i; *n is how many. False
- * when it is not known or has more than `max` elements. */
+/* Read operand i, an integer vector or scalar of *n elements. False if it is
+ * unknown or has more than `max` elements. */
 bool byi_known_ints(const struct byi_infer *t, uint32_t i, uint32_t max,
                     int64_t *values, uint32_t *n);
 
-/* Dims that must be equal: may they be, and the better known of the two. */
+/* Of two dims that must be equal: can they be equal, and the more specific one.
+ * */
 bool byi_dims_agree(int64_t a, int64_t b);
 int64_t byi_dim_unify(int64_t a, int64_t b);
-/* a + b and a b on dims; what is not known is a fresh symbol. Numbers
- * saturate above BYI_MAX_ELEMENTS, which byi_rule_tensor then refuses. */
+/* a + b and a b on dims; an unknown result is a fresh symbol. Numbers saturate
+ * above BYI_MAX_ELEMENTS, which byi_rule_tensor then refuses. */
 int64_t byi_dim_add(const struct byi_infer *t, int64_t a, int64_t b);
 int64_t byi_dim_mul(const struct byi_infer *t, int64_t a, int64_t b);
 /* The product of n dims. */
@@ -119,8 +121,9 @@ enum byoc_status byi_dims_broadcast(const struct byi_infer *t, uint32_t ra,
 
 /* --- rules_nn.c, rules_matmul.c ------------------------------------------ */
 
-/* The result of nn.conv of n spatial axes, or of nn.matmul, on the first two
- * operands' dims, whatever their element types; of the first one's type. */
+/* The result of nn.conv with n spatial axes, or of nn.matmul, from the dims of
+ * the first two operands, whatever their element types, with the first one's
+ * type. */
 enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
                                 const struct byi_type **out);
 enum byoc_status byi_infer_matmul(const struct byi_infer *t,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_element.c: type rules of the operators that work element by element,
- * with and without broadcasting, of reductions, and of quantisation.
+/* rules_element.c: type rules of elementwise operators, with and without
+ * broadcasting, of reductions, and of quantisation.
  */
 #include "rules.h"
 
@@ -72,7 +72,7 @@ enum byoc_status byi_rule_same(struct byi_infer *t, const struct byi_type **out)
     return BYOC_OK;
 }
 
-/* nn.softmax and its like: x's type; axis in range. */
+/* nn.softmax and similar operators: x's type; axis in range. */
 enum byoc_status byi_rule_axis_same(struct byi_infer *t,
                                     const struct byi_type **out)
 {
@@ -143,7 +143,7 @@ enum byoc_status byi_rule_compare(struct byi_infer *t,
     return broadcast(t, BYOC_BOOL, out);
 }
 
-/* The slope broadcasts to x, never the other way. */
+/* The slope broadcasts to x, x does not broadcast to the slope. */
 enum byoc_status byi_rule_prelu(struct byi_infer *t,
                                 const struct byi_type **out)
 {

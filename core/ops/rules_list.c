@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_list.c: type rules of operators on sequences and optionals. What a
- * sequence holds are tensors of one dtype; their ranks and sizes are known as
- * far as all of them agree.
+/* rules_list.c: type rules of operators on sequences and optionals. The
+ * elements of a sequence have one dtype; their ranks and sizes are known as far
+ * as all elements agree.
  */
 #include "rules.h"
 
@@ -80,7 +80,7 @@ enum byoc_status byi_rule_sequence_erase(struct byi_infer *t,
     return BYOC_OK;
 }
 
-/* One of the elements as a value of its own. */
+/* The type of an element as a value of its own. */
 static enum byoc_status take_element(const struct byi_infer *t,
                                      const struct byi_type *element,
                                      const struct byi_type **out)

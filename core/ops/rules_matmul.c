@@ -118,10 +118,10 @@ enum byoc_status byi_rule_det(struct byi_infer *t, const struct byi_type **out)
 
 /* --- einsum ------------------------------------------------------------- */
 
-/* What is known of an equation while its terms are read. Letters have their
- * own dims; the axes under "..." are broadcast among the operands. */
+/* The state of parsing an equation. Letters have their own dims; the axes under
+ * "..." are broadcast among the operands. */
 struct equation {
-    int64_t dim[128]; /* by letter, where seen > 0 */
+    int64_t dim[128]; /* by letter; valid if seen > 0 */
     uint32_t seen[128];
     int64_t dots[BYI_MAX_RANK];
     uint32_t n_dots;
@@ -193,8 +193,8 @@ static enum byoc_status bind_term(const struct byi_infer *t, uint32_t i,
     return BYOC_OK;
 }
 
-/* The result where the equation has no "->": "...", then the letters that
- * occur once, in alphabetical order. */
+/* The result of an equation without "->": "...", then the letters that occur
+ * once, in alphabetical order. */
 static uint32_t implicit_result(const struct equation *e, int64_t *dims)
 {
     uint32_t rank = e->n_dots;

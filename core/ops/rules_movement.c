@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_movement.c: type rules of the operators that join, cut, pick and place
- * data: concatenate, split, slices, gathers and scatters, selections.
+/* rules_movement.c: type rules of the operators that move data: concatenate,
+ * split, slices, gathers and scatters, selections.
  */
 #include "rules.h"
 
@@ -35,7 +35,7 @@ enum byoc_status byi_rule_concatenate(struct byi_infer *t,
     return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
 }
 
-/* Parts of x along axis; sizes NULL: n of sizes that are not known. */
+/* Parts of x along axis; sizes NULL: n parts of unknown sizes. */
 static enum byoc_status split(struct byi_infer *t, int64_t n,
                               const int64_t *sizes, const struct byi_type **out)
 {
@@ -194,7 +194,7 @@ enum byoc_status byi_rule_take(struct byi_infer *t, const struct byi_type **out)
     return byi_rule_tensor(t, x->dtype, rank, dims, out);
 }
 
-/* indices have x's rank, and are nowhere larger beside axis. */
+/* indices have x's rank, and are not larger than x except on axis. */
 static enum byoc_status want_element_indices(const struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *idx = t->in[1];
@@ -222,8 +222,8 @@ enum byoc_status byi_rule_gather(struct byi_infer *t,
                            out);
 }
 
-/* The last axis of indices is a position in x beyond the `batch` leading
- * axes: *depth of its axes. */
+/* The last axis of indices is a position on the *depth axes of x after the
+ * `batch` leading ones. */
 static enum byoc_status want_tuples(const struct byi_infer *t, uint32_t batch,
                                     uint32_t *depth)
 {
@@ -433,7 +433,7 @@ enum byoc_status byi_rule_compress(struct byi_infer *t,
     return byi_rule_tensor(t, x->dtype, rank, dims, out);
 }
 
-/* How many slices differ depends on x: where that is known (a run), the count
+/* The number of distinct slices depends on x: if x is known (in a run), the dim
  * is an upper bound that the kernel lowers. */
 enum byoc_status byi_rule_unique(struct byi_infer *t,
                                  const struct byi_type **out)

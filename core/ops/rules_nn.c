@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules_nn.c: type rules of convolution, pooling, normalisation and padding.
- * Data is (N, C, spatial...); operands of another layout are seen as if they
- * were of that one. A spatial dim that is a symbol stays that symbol where the
- * window provably keeps the size, and is fresh otherwise.
+ * Data is (N, C, spatial...); operands in other layouts are converted to it
+ * first. A symbolic spatial dim stays that symbol if the window provably keeps
+ * the size, and is fresh otherwise.
  */
 #include "layout.h"
 #include "rules.h"
@@ -16,8 +16,8 @@ static const char *const data_first[] = {NULL, "NCW", "NCHW", "NCDHW"};
 static const char *const conv_first[] = {NULL, "OIW", "OIHW", "OIDHW"};
 static const char *const deconv_first[] = {NULL, "IOW", "IOHW", "IODHW"};
 
-/* Operand i has the axes and the blocks of `layout`, which attribute `name`
- * says. */
+/* Operand i has the axes and blocks of `layout`, the value of attribute `name`.
+ * */
 static enum byoc_status see_blocks(const struct byi_infer *t, uint32_t i,
                                    const char *name, const char *operand,
                                    const struct byi_layout *layout)
@@ -79,7 +79,7 @@ static enum byoc_status see_kernel(const struct byi_infer *t, const char *first,
     return see_dims(t, 1, "kernel_layout", "weights", &layout, first, dims);
 }
 
-/* The result, whose dims are `dims` in `first`, in `layout`. */
+/* The result in `layout`; `dims` are its dims in `first`. */
 static enum byoc_status give_data(const struct byi_infer *t, const char *first,
                                   const struct byi_layout *layout,
                                   const int64_t *dims,
@@ -106,11 +106,11 @@ struct window {
     bool ceil_mode;
 };
 
-/* Attributes of windows are kept to 31 bits, so that the sums and products of
- * two of them fit in 64. */
+/* Attributes of windows are limited to 31 bits, so that the sums and products
+ * of two of them fit in 64. */
 #define MAX_WINDOW INT32_MAX
 
-/* Outputs along one axis of size `in`; -1 when the window does not fit. */
+/* Outputs along one axis of size `in`; -1 if the window does not fit. */
 static int64_t count_windows(const struct window *w, int64_t in)
 {
     const int64_t extent = (w->kernel - 1) * w->dilation + 1;
@@ -194,7 +194,7 @@ static enum byoc_status check_kernel(const struct byi_infer *t, uint32_t n,
     return BYOC_OK;
 }
 
-/* A convolution's operands as they would be in the plain layouts. */
+/* A convolution's operands in the plain layouts. */
 struct conv {
     uint32_t n; /* spatial axes */
     int64_t groups;
@@ -215,7 +215,7 @@ static enum byoc_status read_conv(const struct byi_infer *t, uint32_t n,
     return check_kernel(t, n, c->w + 2);
 }
 
-/* The same of operands that have one element type, which is a number's. */
+/* The same for operands of one numeric element type. */
 static enum byoc_status read_alike(const struct byi_infer *t, uint32_t n,
                                    const char *kernel, struct conv *c)
 {
@@ -260,8 +260,8 @@ enum byoc_status byi_rule_conv(struct byi_infer *t, const struct byi_type **out)
     return byi_infer_conv(t, n, out);
 }
 
-/* The size a transposed window gives from `in`; grows back what slide shrank:
- * stride (in - 1) + output padding + extent - padding. */
+/* The output size of a transposed window, the inverse of slide: stride (in - 1)
+ * + output padding + extent - padding. */
 static enum byoc_status unslide(const struct byi_infer *t,
                                 const struct window *w, int64_t extra,
                                 uint32_t axis, int64_t in, int64_t *out)
@@ -316,8 +316,8 @@ enum byoc_status byi_rule_deconv(struct byi_infer *t,
     return give_data(t, data_first[n], &c.data, dims, out);
 }
 
-/* Data of an operator on windows with n spatial axes, and its layout: of those
- * that work on any rank, channels first. */
+/* Data of a window operator with n spatial axes, and its layout: channels first
+ * for operators of any rank. */
 static enum byoc_status see_image(const struct byi_infer *t, uint32_t n,
                                   struct byi_layout *layout,
                                   int64_t dims[BYI_MAX_RANK])
@@ -416,7 +416,7 @@ static enum byoc_status want_blocks(const struct byi_infer *t, int64_t *block,
                                     int64_t dims[BYI_MAX_RANK])
 {
     *block = byi_attr_int(t->attrs, "block_size");
-    /* its square is a number to divide by */
+    /* its square is a divisor */
     if (*block < 1 || *block > (1 << 20))
         return byi_rule_fail(t, "block_size is %lld, expected 1 to 2^20",
                              (long long)*block);
@@ -473,7 +473,7 @@ enum byoc_status byi_rule_space_to_depth(struct byi_infer *t,
     return give_data(t, data_first[2], &layout, dims, out);
 }
 
-/* Both layouts are of the same axes, and x has what src_layout says. */
+/* Both layouts have the same axes, and x has the layout src_layout. */
 enum byoc_status byi_rule_layout_transform(struct byi_infer *t,
                                            const struct byi_type **out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_qnn.c: type rules of products of 8-bit integers. Dims are those of the
- * product of floats; how many operands there are says what becomes of the sums.
+/* rules_qnn.c: type rules of products of 8-bit integers. Dims are as for
+ * floats; the number of operands selects how the sums are scaled.
  */
 #include "layout.h"
 #include "rules.h"
@@ -9,7 +9,7 @@ enum { X, WEIGHTS, X_ZERO, WEIGHTS_ZERO, BIAS, SCALE, ZERO };
 
 static const unsigned bytes = BYI_BIT(BYOC_I8) | BYI_BIT(BYOC_U8);
 
-/* Operand i is one number, or one of each of `channels`. */
+/* Operand i is one number, or one for each of `channels`. */
 static enum byoc_status want_each(const struct byi_infer *t, uint32_t i,
                                   int64_t channels, const char *name)
 {

@@ -2,8 +2,8 @@
 /* rules_recurrent.c: the type rule of nn.rnn, nn.gru and nn.lstm. */
 #include "rules.h"
 
-/* Operand i, unless it is left out, is of x's type and has these dims, which
- * it makes better known. */
+/* Operand i, unless omitted, has x's type and these dims, which become more
+ * specific if the operand's are. */
 static enum byoc_status want_dims(const struct byi_infer *t, uint32_t i,
                                   const char *name, uint32_t n, int64_t **dims)
 {
@@ -43,7 +43,7 @@ enum byoc_status byi_rule_recurrent(struct byi_infer *t,
     BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_rank(t, 0, 3, "x"));
     BYI_TRY(byi_want_rank(t, 2, 3, "recurrent"));
-    if (!(byi_attr_float(t->attrs, "clip") > 0)) /* not a number neither */
+    if (!(byi_attr_float(t->attrs, "clip") > 0)) /* NaN is refused, too */
         return byi_rule_fail(t, "clip is %g, expected more than 0",
                              byi_attr_float(t->attrs, "clip"));
 

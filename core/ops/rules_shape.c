@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_shape.c: type rules of the operators that give data another shape, or
- * give a shape as data. Symbols pass through where the result provably has the
- * same dim.
+/* rules_shape.c: type rules of the operators that change shapes, and of
+ * shape_of. Symbols are kept if the result provably has the same dim.
  */
 #include "rules.h"
 
@@ -16,7 +15,7 @@ struct product {
     uint32_t n;
 };
 
-/* False when the number exceeds the limit. */
+/* False if the number exceeds the limit. */
 static bool multiply(struct product *p, int64_t dim)
 {
     if (BYI_IS_SYMBOL(dim)) {
@@ -62,7 +61,7 @@ static enum byoc_status misfit(const struct byi_infer *t, uint32_t n,
                          n ? text : "");
 }
 
-/* The dim that -1 stands for: what x has beyond the other dims. */
+/* The dim that -1 stands for: the elements of x divided by the other dims. */
 static bool infer_rest(const struct byi_infer *t, const struct product *have,
                        const struct product *want, int64_t *dim)
 {
@@ -111,7 +110,7 @@ static enum byoc_status reshape(const struct byi_infer *t, uint32_t n,
             dims[i] = x->dims[i];
         }
     }
-    /* A copied dim is on both sides and cancels, even when it is 0. */
+    /* A copied dim is on both sides and cancels, even if it is 0. */
     for (uint32_t i = 0; i < x->rank; i++)
         if (!(copy && i < n && shape[i] == 0))
             if (!multiply(&have, x->dims[i]))
@@ -125,8 +124,7 @@ static enum byoc_status reshape(const struct byi_infer *t, uint32_t n,
     return BYOC_OK;
 }
 
-/* A shape operand whose value is not known: as many fresh dims as it has
- * entries. */
+/* A shape operand of unknown value: a fresh dim for each entry. */
 static enum byoc_status unknown_shape(const struct byi_infer *t, uint32_t i,
                                       uint32_t *rank, int64_t *dims)
 {
@@ -191,7 +189,7 @@ enum byoc_status byi_rule_squeeze(struct byi_infer *t,
     return squeeze(t, flags, out);
 }
 
-/* n axes of size 1 make x one of this rank. */
+/* The rank of x with n more axes of size 1. */
 static enum byoc_status expanded_rank(const struct byi_infer *t, uint32_t n,
                                       uint32_t *rank)
 {
@@ -205,7 +203,7 @@ static enum byoc_status expanded_rank(const struct byi_infer *t, uint32_t n,
     return BYOC_OK;
 }
 
-/* x with axes of size 1 where flags are. */
+/* x with axes of size 1 inserted at the flags. */
 static enum byoc_status expand_dims(struct byi_infer *t, uint32_t rank,
                                     const bool *flags,
                                     const struct byi_type **out)
@@ -229,7 +227,7 @@ enum byoc_status byi_rule_expand_dims(struct byi_infer *t,
     return expand_dims(t, rank, flags, out);
 }
 
-/* A result of which the rank alone is known. */
+/* A result with only its rank known. */
 static enum byoc_status of_rank(struct byi_infer *t, uint32_t rank,
                                 const struct byi_type **out)
 {
@@ -443,8 +441,8 @@ enum byoc_status byi_rule_eye_like(struct byi_infer *t,
     return byi_rule_like(t, 0, dtype, out);
 }
 
-/* Elements of start, start + delta, ... before limit; -1 when delta is 0 or
- * there are too many. Integers are counted exactly. */
+/* Elements of start, start + delta, ... before limit; -1 if delta is 0 or there
+ * are too many. Integers are counted exactly. */
 static int64_t count_range(const struct byi_tensor *start,
                            const struct byi_tensor *limit,
                            const struct byi_tensor *delta)

@@ -44,7 +44,8 @@ enum byoc_status byi_rule_text_normalize(struct byi_infer *t,
     return byi_rule_tensor(t, BYOC_STRING, x->rank, dims, out);
 }
 
-/* Where each length of gram begins in the pool, and how many grams that is. */
+/* Check ngram_counts, the begin of each length of n-gram in the pool, and count
+ * the n-grams. */
 static enum byoc_status check_pool(const struct byi_infer *t, uint32_t pool,
                                    uint32_t *grams)
 {

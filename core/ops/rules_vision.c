@@ -28,7 +28,8 @@ static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
     return BYOC_OK;
 }
 
-/* The part that operand 2 has of axis; *known: whether it is. */
+/* The part of axis that operand 2 (roi) selects; *known: whether it is known.
+ * */
 static double given_span(const struct byi_infer *t, uint32_t axis, bool *known)
 {
     const struct byi_tensor *roi = byi_known(t, 2);
@@ -38,7 +39,7 @@ static double given_span(const struct byi_infer *t, uint32_t axis, bool *known)
                : 1;
 }
 
-/* Part of axis that is resized: all of it, or what roi says where the
+/* The part of axis that is resized: all of it, or the part in roi if the
  * coordinates are those of a crop. */
 static enum byoc_status read_span(const struct byi_infer *t, uint32_t axis,
                                   double *span, bool *known)
@@ -62,7 +63,7 @@ static enum byoc_status read_span(const struct byi_infer *t, uint32_t axis,
     return BYOC_OK;
 }
 
-/* Elements are copied, and no others made: whatever they are. */
+/* Whether elements are only copied: then any type will do. */
 static bool moves_only(const struct byi_infer *t)
 {
     return strcmp(byi_attr_string(t->attrs, "mode"), "nearest") == 0 &&
@@ -203,7 +204,7 @@ enum byoc_status byi_rule_roi_pool(struct byi_infer *t,
     return byi_rule_tensor(t, x->dtype, 4, dims, out);
 }
 
-/* Rows a run can give at most: so many boxes for each class of each batch. */
+/* The most rows of a result: per_class boxes for each class of each batch. */
 static int64_t count_boxes(const struct byi_infer *t, int64_t per_class)
 {
     const int64_t boxes = t->in[0]->dims[1], *scores = t->in[1]->dims;
@@ -213,8 +214,8 @@ static int64_t count_boxes(const struct byi_infer *t, int64_t per_class)
     return byi_dim_mul(t, byi_dim_mul(t, scores[0], scores[1]), most);
 }
 
-/* How many rows come out depends on the boxes: where they are not known, the
- * count is fresh; where they are (a run), it is an upper bound that the kernel
+/* The number of rows depends on the boxes: if they are unknown, it is a fresh
+ * symbol; if they are known (in a run), it is an upper bound that the kernel
  * lowers. */
 enum byoc_status byi_rule_nms(struct byi_infer *t, const struct byi_type **out)
 {

@@ -28,8 +28,8 @@ struct byi_sampler byi_sampler_read(const struct byi_attrs *attrs,
     };
 }
 
-/* Fold `at` back and forth into the axis: about its first and last pixel's
- * centres where corners are aligned, else about their outer edges. */
+/* Fold `at` back and forth into the axis: about the centres of its first and
+ * last pixel if corners are aligned, else about their outer edges. */
 static double reflect(double at, int64_t size, bool align)
 {
     const double low = align ? 0 : -0.5;
@@ -42,8 +42,8 @@ static double reflect(double at, int64_t size, bool align)
     return away + low;
 }
 
-/* A coordinate by the padding mode, kept where an integer can hold it. What
- * is no number is far outside. */
+/* A coordinate by the padding mode, clamped to the range of integers. NaN is
+ * far outside. */
 static double settle(const struct byi_sampler *s, double at, int64_t size)
 {
     const double last = (double)(size - 1);
@@ -57,7 +57,7 @@ static double settle(const struct byi_sampler *s, double at, int64_t size)
     return at > -1e9 && at < 1e9 ? at : -100;
 }
 
-/* Taps of one axis: indices, -1 where nothing is read, and weights. */
+/* Taps of one axis: indices, -1 for none, and weights. */
 static void axis_taps(const struct byi_sampler *s, double where, int64_t size,
                       int64_t *index, double *w)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample.h: image.grid_sample as lists of what every position reads: what
- * the native kernel and generated code have in common.
+/* sample.h: image.grid_sample as lists of the points that each position reads,
+ * for the native kernel and generated code.
  */
 #ifndef BYI_SAMPLE_H
 #define BYI_SAMPLE_H
 
 #include "ops.h"
 
-enum { BYI_SAMPLE_MOST = 16 }; /* points of a position */
+enum { BYI_SAMPLE_MOST = 16 }; /* points that a position reads */
 
 enum byi_sample_padding {
     BYI_SAMPLE_ZEROS,
@@ -24,13 +24,13 @@ struct byi_sampler {
 };
 struct byi_sampler byi_sampler_read(const struct byi_attrs *attrs,
                                     const struct byi_tensor *x);
-/* The points of a plane that the grid's (x, y) reads, and how much of each
- * counts; gives how many: taps^2 at most, without those outside. */
+/* The points of a plane that the grid's (x, y) reads, and their weights.
+ * Returns their number: at most taps^2, without points outside. */
 uint32_t byi_sampler_points(const struct byi_sampler *s, double x, double y,
                             int64_t *offset, double *weight);
-/* The same of n positions of a grid of float32 or float64, from `from` on, in
- * lists: point p of position j at at[p pitch + j], -1 where there is none. A
- * plane has fewer than 2^31 elements. */
+/* The same for n positions of a grid of float32 or float64, from position
+ * `from` on, as lists: point p of position j is at[p pitch + j], or -1. A plane
+ * has fewer than 2^31 elements. */
 void byi_sampler_list(const struct byi_sampler *s,
                       const struct byi_tensor *grid, int64_t from, int64_t n,
                       int64_t pitch, int32_t *at, float *weight);

@@ -172,7 +172,7 @@ static void test_refused(void **state)
            "nn.softmax: attribute axis is a float, expected an integer");
     refuse(BYI_OP_NN_ELU, twice, 2, "nn.elu: attribute alpha is given twice");
     refuse(BYI_OP_CAST, dtype, 1,
-           "cast: attribute dtype is 99, which is no dtype");
+           "cast: attribute dtype is 99, expected a dtype");
     refuse(BYI_OP_SPLIT, NULL, 0,
            "split: attribute sizes is missing, expected a list of integers");
 }
