@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* instrument.c: the instruments in the box: times and sizes as a tree, the IR
- * printed, the IR dumped to files. They see passes through the same hooks as
- * those of users.
+/* instrument.c: the built-in instruments: times and sizes as a tree, printing
+ * the IR, dumping it to files. They use the same hooks as users' instruments.
  */
 #include "ir.h"
 #include "core/base/guard.h"
@@ -193,8 +192,8 @@ static enum byoc_status open_file(const struct byi_dump *d, const char *name,
     return status;
 }
 
-/* The constants' file may stand there without its text, never the text
- * without its constants. */
+/* Write the constants first: their file may exist without its text, but not the
+ * text without its constants. */
 static enum byoc_status dump(struct byi_dump *d, const char *name,
                              const struct byoc_module *module,
                              struct byoc_error *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir.c: modules, functions, names, sources and constants. Everything lives in
- * the module's arena but the growing arrays and the tables, which are on the
- * heap. Names and constants are found by hash, so that building a module is
- * linear; no table is ever walked, so that nothing depends on its order.
+/* ir.c: modules, functions, names, sources and constants. Everything is in the
+ * module's arena except growing arrays and tables, which are on the heap. Names
+ * and constants are found by hash, so that building a module is linear; tables
+ * are never iterated, so that no result depends on their order.
  */
 #include "ir.h"
 #include "core/base/guard.h"
@@ -16,13 +16,14 @@ enum { FIRST_ARGS = 256, LAST_ARGS = 1 << 15 };
 
 struct byi_const_index {
     struct byi_index consts, funcs, symbols, sources, targets;
-    byi_id *args; /* room for operands */
+    byi_id *args; /* memory for operands */
     uint32_t n_args, next_args;
     uint32_t next_symbol, next_suffix;
-    BYI_VEC(struct byi_func *) all; /* functions ever made, to be freed */
-    struct byi_arena *heads;        /* they themselves, side by side for those
-                                       who walk over very many             */
-    BYI_VEC(struct byi_node) spare; /* room of a function that was replaced */
+    BYI_VEC(struct byi_func *)
+    all; /* all functions ever created, to be freed */
+    struct byi_arena
+        *heads; /* the functions, adjacent, for walks over very many */
+    BYI_VEC(struct byi_node) spare; /* memory of a function that was replaced */
     BYI_VEC(uint32_t) open;         /* byi_open_funcs, of the first n_asked */
     uint32_t n_asked;
 };
@@ -164,7 +165,8 @@ static const struct byi_type *param_type(const struct byi_func *f, uint32_t i)
     return f->nodes.at[f->params.at[i]].type;
 }
 
-/* Does `type` say what the body says? By pointer: a miss costs a new type. */
+/* Whether `type` matches the body, compared by pointers: a miss only costs a
+ * new type. */
 static bool type_current(const struct byi_func *f, const struct byi_type *type)
 {
     uint32_t n = f->params.n - f->n_captures;
@@ -195,8 +197,8 @@ const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func)
     return f->type;
 }
 
-/* Rebuilding large functions again and again, two rooms take turns: memory
- * that comes fresh from the system costs more than a node does. */
+/* Two buffers take turns when large functions are rebuilt repeatedly: new
+ * memory from the system costs more than a node. */
 enum { LARGE_FUNC = 1024 };
 
 static void keep_room(struct byi_module *m, struct byi_func *old)
@@ -267,7 +269,7 @@ static bool gone(const struct byi_func *f)
 
 const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n)
 {
-    enum { AHEAD = 16 }; /* they lie apart: fetched before they are asked */
+    enum { AHEAD = 16 }; /* functions are scattered in memory: prefetch them */
     struct byi_const_index *x = m->const_index;
     uint32_t kept = 0;
 
@@ -648,8 +650,8 @@ struct byi_uses byi_uses_of(const struct byi_func *f, struct byi_arena *arena)
     uint32_t *first = byi_arena_calloc(arena, (size_t)n + 2, sizeof *first);
     byi_id *at = NULL;
 
-    /* Counted two places on, first[id + 1] is where id's readers go next
-     * while they are filled in, and where they end afterwards. */
+    /* Counted at id + 2, so that first[id + 1] is the next place for a reader
+     * of id while they are filled in, and their end afterwards. */
     for (byi_id id = 0; id < n; id++)
         for (uint32_t i = 0; i < f->nodes.at[id].n_args; i++)
             first[f->nodes.at[id].args[i] + 2]++;

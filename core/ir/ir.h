@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir.h: the compiler's view: modules, functions, nodes, their text
- * form, the verifier and the pass manager.
+/* ir.h: the compiler's IR: modules, functions, nodes, their text form, the
+ * verifier and the pass manager.
  */
 #ifndef BYI_IR_H
 #define BYI_IR_H
@@ -11,13 +11,13 @@
 
 /* --- ir.c --------------------------------------------------------------- */
 
-/* A node, by its index in its function; also the value it gives. */
+/* The index of a node in its function; also stands for the node's value. */
 typedef uint32_t byi_id;
 #define BYI_NO_ID UINT32_MAX
 
 enum byi_node_kind {
-    BYI_PARAM,   /* index: which parameter                                  */
-    BYI_CONST,   /* index: in the module's constants                        */
+    BYI_PARAM,   /* index: of the parameter */
+    BYI_CONST,   /* index: into the module's constants */
     BYI_CALL_OP, /* op(args)                                                */
     BYI_CALL,    /* args[0](args[1..]); args[0] is a FN, GLOBAL or any value
                     of function type                                        */
@@ -31,7 +31,7 @@ enum byi_node_kind {
                 parameters                                              */
 };
 
-/* A set of model nodes, sorted, shared: where a node came from. */
+/* The provenance of a node: a set of model nodes, sorted, shared. */
 struct byi_sources {
     uint32_t n;
     const uint32_t *at; /* indices into the module's source table */
@@ -40,14 +40,14 @@ struct byi_sources {
 enum { BYI_TARGET_BITS = 11, BYI_MAX_TARGETS = (1 << BYI_TARGET_BITS) - 1 };
 
 struct byi_node {
-    /* bits, since walks over large graphs cost what they read */
+    /* bit fields, since walks over large graphs are bound by memory reads */
     enum byi_node_kind kind : 4;
-    enum byi_op_id op : 16;            /* CALL_OP */
-    bool let : 1;                      /* written as let: evaluated where it
-                                          stands; no influence on its value  */
+    enum byi_op_id op : 16; /* CALL_OP */
+    bool let : 1; /* written as let: evaluated at this place; does not affect
+                     its value */
     uint32_t target : BYI_TARGET_BITS; /* annotation: 0 none, else 1 + index
                                           in the module's targets           */
-    uint32_t region;                   /* annotation: 0 none, else its number */
+    uint32_t region; /* annotation: 0 none, else the region's number */
     uint32_t index;
     uint32_t n_args;
     const byi_id *args;            /* in the module: byi_args_new */
@@ -56,10 +56,10 @@ struct byi_node {
     const struct byi_sources *sources; /* never NULL; may be empty */
 };
 
-/* A function: parameters, nodes in an order where operands come first, one
- * result. Parameters are nodes too. A nested function (the body of a BYI_FN)
- * is in the module's list as well and has `name` NULL. Its captures are its
- * last n_captures parameters. */
+/* A function: parameters, nodes ordered so that operands come first, one
+ * result. Parameters are nodes too. A nested function (the body of a BYI_FN) is
+ * in the module's list as well and has `name` NULL. Its captures are its last
+ * n_captures parameters. */
 struct byi_func {
     const char *name;
     BYI_VEC(struct byi_node) nodes;
@@ -70,21 +70,19 @@ struct byi_func {
     struct {                       /* attributes of the function */
         const char *from_pattern;  /* PartitionedFromPattern, or NULL */
         const char *global_symbol; /* or NULL */
-        const char *operands;      /* Operands="weights,shape": names of
-                                      the constants in a composite's
-                                      body, in order, or NULL; its
-                                      parameters have theirs          */
-        /* what byi_is_closed and passes ask of every function, together */
+        const char *operands;      /* Operands="weights,shape": names of the
+                                      constants in a composite's body, in order, or
+                                      NULL; its parameters have names of their own */
+        /* adjacent, since byi_is_closed and passes read them for every function
+         * */
         const char *compiler;  /* Compiler="dnnl", or NULL    */
         const char *composite; /* Composite="dnnl.conv", or NULL */
         bool primitive;        /* Primitive=1: fused by FuseOps */
         bool inlined;          /* Inline=1: by Inline, at each call */
-        bool inner;            /* a branch in a composite: closed as
-                                  it is; not in the text, which says
-                                  so by where it stands           */
+        bool inner; /* a branch in a composite, closed like it; the text shows
+                       this by nesting */
     } attr;
-    bool refers;                        /* may hold GLOBALs and FNs; false:
-                                           it holds none               */
+    bool refers;                        /* may contain GLOBALs and FNs */
     bool dead;                          /* removed from the module */
     BYI_VEC(const char *) result_names; /* outputs of the model, or empty */
     const struct byi_type *type;        /* the declared type, until the
@@ -94,8 +92,8 @@ struct byi_func {
 };
 
 /* A constant: shared by content, never copied by a pass that does not change
- * it. data is aligned to BYI_ALIGN where the module owns it, and as the model
- * file has it where it is mapped. */
+ * it. data is aligned to BYI_ALIGN if the module owns it; mapped data is
+ * aligned as in the model file. */
 struct byi_const {
     const struct byi_type *type;
     const void *data;
@@ -115,11 +113,10 @@ struct byi_module {
     BYI_VEC(struct byi_source) sources;
     BYI_VEC(const char *) symbols; /* names of symbolic dims           */
     BYI_VEC(const char *) targets; /* names of vendors                 */
-    uint64_t given, made;          /* bytes of constants: of the model's
-                                      own, and of byi_const_alloc       */
-    const char *entry;             /* the function that a model starts
-                                      with; NULL: main                 */
-    uint32_t n_metadata;           /* what the model's file says of itself */
+    uint64_t given,
+        made; /* bytes of constants: from the model, and from byi_const_alloc */
+    const char *entry;   /* the entry function; NULL: main */
+    uint32_t n_metadata; /* metadata of the model file */
     struct byoc_metadata *metadata;
     struct byi_const_index *const_index;
 };
@@ -129,39 +126,39 @@ void byi_module_free(struct byi_module **module);
 
 /* A new function; name NULL for a nested one. Returns its index. */
 uint32_t byi_func_new(struct byi_module *m, const char *name);
-/* The function of that name, UINT32_MAX when there is none. */
+/* The function of that name, or UINT32_MAX. */
 uint32_t byi_func_find(const struct byi_module *m, const char *name);
-/* Where the module starts: the name, and the function, UINT32_MAX when there
- * is none of that name. */
+/* The name and index of the entry function; UINT32_MAX if no function has that
+ * name. */
 const char *byi_entry_name(const struct byi_module *m);
 uint32_t byi_entry(const struct byi_module *m);
-/* Start with function `name`; `where` is in the message when there is none,
- * which lists those there are. */
+/* Make function `name` the entry. If there is none, the error begins with
+ * `where` and lists the functions. */
 enum byoc_status byi_entry_set(struct byi_module *m, const char *name,
                                const char *where, struct byoc_error *err);
-/* A function whose body passes leave alone: Compiler, Composite, Primitive. */
+/* A function whose body passes do not change: Compiler, Composite, Primitive.
+ * */
 bool byi_is_closed(const struct byi_func *f);
-/* Where to look for functions that are neither dead nor closed: indices in
- * order, and how many. A few others are among them, the many composites of a
- * large graph are not. What is dead, or has Compiler, Composite or Primitive,
- * never comes back, so each function is looked at once. Lives until the next
- * call. */
+/* The indices, in order, and the number of functions that may be open: neither
+ * dead nor closed. Includes a few others, but not the many composites of a
+ * large graph. Functions never become open again, so each one is checked only
+ * once. The list is valid until the next call. */
 const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n);
-/* The type of function `func` as a value: its parameters but for the captures,
- * and the type of its result, or as declared while it has no result yet.
- * NULL when neither is there. */
+/* The type of function `func` as a value: its parameters without the captures,
+ * and the type of its result or, until it has one, the declared type. NULL if
+ * it has neither. */
 const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func);
-/* Symbols and targets by name, made when new. byi_symbol returns a dim. */
+/* Symbols and targets by name, created if new. byi_symbol returns a dim. */
 int64_t byi_symbol(struct byi_module *m, const char *name);
 int64_t byi_symbol_fresh(struct byi_module *m); /* "?0", "?1", ...    */
 const char *byi_symbol_name(const struct byi_module *m, int64_t dim);
-/* *target is 1 + its index, as nodes have it. Fails for more than
- * BYI_MAX_TARGETS of them. */
+/* *target is 1 + its index, as in nodes. Fails for more than BYI_MAX_TARGETS
+ * targets. */
 enum byoc_status byi_target(struct byi_module *m, const char *name,
                             uint32_t *target, struct byoc_error *err);
 /* Annotate a node: with a target that byi_target gave, or 0. */
 void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region);
-/* A model node as a source; a name that is taken gets a suffix. */
+/* Add a model node as a source. If its name is taken, it gets a suffix. */
 uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op);
 const struct byi_sources *byi_sources_one(struct byi_module *m, uint32_t s);
 const struct byi_sources *byi_sources_none(void);
@@ -169,46 +166,47 @@ const struct byi_sources *byi_sources_none(void);
 const struct byi_sources *byi_sources_join(struct byi_module *m,
                                            const struct byi_sources *a,
                                            const struct byi_sources *b);
-/* The set of these ids, which come in any order and more than once; `at` is
- * sorted on the way. */
+/* The set of these ids, which may be unsorted and repeated; sorts `at`. */
 const struct byi_sources *byi_sources_of(struct byi_module *m, uint32_t *at,
                                          uint32_t n);
 /* A constant with this content; returns its index. `data` is copied unless
  * `borrow`: then it must live as long as the module. */
 uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
                        const void *data, bool borrow);
-/* The same of a constant that the model itself brings: byi_const_afford allows
- * more after it. */
+/* The same for a constant from the model: it enlarges the budget of
+ * byi_const_afford. */
 uint32_t byi_const_given(struct byi_module *m, const struct byi_type *type,
                          const void *data, bool borrow);
-/* Memory for a constant of `type`, in the module's arena, which
- * byi_const_add then takes without a copy. False: the type has symbols, or the
- * bytes are over the budget of byi_const_afford. */
+/* Memory for a constant of `type`, in the module's arena, for byi_const_add to
+ * use without a copy. False: the type has symbols, or the bytes exceed the
+ * budget of byi_const_afford. */
 bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
                      struct byi_tensor *out);
-/* Whether a compile may make so many more bytes of constants out of sizes that
- * the model only declares. A few bytes can declare any size, so the budget is
- * what the model itself brings, BYI_MADE_PER_BYTE times, and BYI_MADE_FREE. */
+/* Whether a compile may create this many more bytes of constants from sizes
+ * that the model declares. A few bytes can declare any size, so the budget is
+ * BYI_MADE_PER_BYTE times the bytes of the model's own constants, plus
+ * BYI_MADE_FREE. */
 #define BYI_MADE_FREE ((uint64_t)256 << 20)
 #define BYI_MADE_PER_BYTE 16
 bool byi_const_afford(const struct byi_module *m, uint64_t bytes);
 
-/* Room for n operands, for as long as the module lives. Those of neighbours lie
- * side by side, so that a walk over nodes is one over few lines of memory. */
+/* Memory for n operands that lives as long as the module. Operands of adjacent
+ * nodes are adjacent in memory, so that walks over nodes touch few cache lines.
+ * */
 byi_id *byi_args_new(struct byi_module *m, uint32_t n);
-/* Append `node` as it is, its operands from byi_args_new or another node: for
- * what is moved without a change to its type. */
+/* Append `node` unchanged, with operands from byi_args_new or another node: for
+ * nodes that move without a change of type. */
 byi_id byi_add_node(struct byi_func *f, struct byi_node node);
 
-/* --- builders: append to function f of m, infer the type. The first failure
- * is left in err and returned; *id is only written on success. `sources` may
- * be NULL for none. */
+/* --- builders: append to function f of m, infer the type. They return the
+ * first failure, with its message in err; *id is written only on success.
+ * `sources` may be NULL. */
 enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
                             enum byi_op_id op, const byi_id *args, uint32_t n,
                             const struct byi_attrs *attrs,
                             const struct byi_sources *sources, byi_id *id,
                             struct byoc_error *err);
-/* With attributes as given (see byi_attrs_make). */
+/* With attributes to be completed (see byi_attrs_make). */
 enum byoc_status byi_add_call(struct byi_module *m, struct byi_func *f,
                               enum byi_op_id op, const byi_id *args, uint32_t n,
                               const struct byi_attr *given, uint32_t n_given,
@@ -249,16 +247,17 @@ byi_id byi_add_global(struct byi_module *m, struct byi_func *f, uint32_t func);
 byi_id byi_add_fn(struct byi_module *m, struct byi_func *f, uint32_t func,
                   const byi_id *captures, uint32_t n,
                   const struct byi_sources *sources);
-/* Append a copy of node `old` of `from` with operands map[...], annotations
- * and `let` included. Where f rebuilds `from` (byi_func_like) the type stays if
- * the operands' types, and what is known of their values, did; else it is
- * inferred, with names of its own for sizes that depend on data, since a node
- * may be copied several times. Parameters are not copied this way. */
+/* Append a copy of node `old` of `from` with operands map[...], including
+ * annotations and `let`. If f rebuilds `from` (byi_func_like) and the operands'
+ * types and known values are unchanged, the type is kept. Otherwise it is
+ * inferred, with fresh symbols for sizes that depend on data, since a node may
+ * be copied several times. Not for parameters. */
 enum byoc_status byi_add_copy(struct byi_module *m, struct byi_func *f,
                               const struct byi_func *from, byi_id old,
                               const byi_id *map, byi_id *id,
                               struct byoc_error *err);
-/* The same for a node that moves from another function: as in a rebuild. */
+/* The same for a node that moves from another function: its type is kept as in
+ * a rebuild. */
 enum byoc_status byi_add_moved(struct byi_module *m, struct byi_func *f,
                                const struct byi_func *from, byi_id old,
                                const byi_id *map, byi_id *id,
@@ -268,9 +267,9 @@ enum byoc_status byi_add_moved(struct byi_module *m, struct byi_func *f,
  * place of the old one (same index, name and attributes unless set). */
 void byi_func_replace(struct byi_module *m, uint32_t index,
                       struct byi_func *fresh);
-/* A function that is not in the module yet: the target of a rebuild. Takes
- * over the name, attributes and parameters of `like` (map[param] is set when
- * map is not NULL). */
+/* A function that is not in the module yet: the target of a rebuild. Takes over
+ * the name, attributes and parameters of `like` (sets map[param] unless map is
+ * NULL). */
 struct byi_func *byi_func_like(struct byi_module *m,
                                const struct byi_func *like, byi_id *map);
 
@@ -282,30 +281,31 @@ struct byi_uses {
 };
 struct byi_uses byi_uses_of(const struct byi_func *f, struct byi_arena *arena);
 
-/* The constant's tensor view if node `id` is a constant, else false. */
+/* The tensor of node `id` if it is a constant; else returns false. */
 bool byi_const_view(const struct byi_module *m, const struct byi_func *f,
                     byi_id id, struct byi_tensor *view);
 
 /* --- ir_clone.c --------------------------------------------------------- */
 
-/* The same module once more: every index is the same, and what is done to the
- * one is not done to the other. Types, operands and the data of constants stay
- * in the arena of `m`, which must outlive the clone. */
+/* A copy of the module with the same indices; changes to one do not affect the
+ * other. Types, operands and the data of constants stay in the arena of `m`,
+ * which must outlive the clone. */
 struct byi_module *byi_module_clone(const struct byi_module *m);
 
 /* --- text.c (print), parse.c -------------------------------------------- */
 
-/* Print the module in the text form; the same module, the same text.
+/* Print the module in the text form. The same module gives the same text.
  * Constants up to 16 elements are inline; a larger one is const["HEX"], the
- * first 16 digits of the SHA-256 of its type and bytes, and goes to `side` when
- * that is not NULL (the side file: see docs/text.md). */
+ * first 16 digits of the SHA-256 of its type and bytes, and is written to
+ * `side` unless that is NULL (the side file: see docs/text.md). */
 void byi_print_module(const struct byi_module *m, struct byi_text *out,
                       FILE *side);
-/* Print only what the text of the module calls value `id` of function `func`,
- * where that has a name: "%4". Takes as long as printing all; for messages. */
+/* Print the name that value `id` of function `func` has in the module's text,
+ * such as "%4", if it has one. Takes as long as printing the module; for
+ * messages. */
 void byi_print_name(const struct byi_module *m, uint32_t func, byi_id id,
                     struct byi_text *out);
-/* Parse the text form. `file` names it in messages: "file:line:col: ...".
+/* Parse the text form. `file` is its name in messages: "file:line:col: ...".
  * `side` is the path of the side file of large constants, or NULL. */
 enum byoc_status byi_parse_module(const char *text, size_t n, const char *file,
                                   const char *side, struct byi_module **module,
@@ -313,19 +313,20 @@ enum byoc_status byi_parse_module(const char *text, size_t n, const char *file,
 
 /* --- verify.c ----------------------------------------------------------- */
 
-/* Check every invariant of the IR: operands before use, indices, arity,
- * types as inferred, captures, names, annotations. A failure is a bug of the
- * pass that ran last (or bad input where text is parsed). */
+/* Check every invariant of the IR: operands before use, indices, arity, types
+ * as inferred, captures, names, annotations. A failure is a bug of the pass
+ * that ran last (or of the input, for parsed text). */
 enum byoc_status byi_verify(const struct byi_module *m, struct byoc_error *err);
-/* `type` is `inferred`, but for symbols: those that the inference has made
- * (dims from `minted` down) may have any name, each the same everywhere. */
+/* Whether `type` equals `inferred`, except that symbols that the inference
+ * created (dims from `minted` down) may have other names, each a consistent
+ * one. */
 bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
                    int64_t minted);
 
 /* --- pass.c ------------------------------------------------------------- */
 
-/* Runs one operator on constants: how FoldConstant computes. Given by the
- * driver, since core knows no kernels. out[i] has dtype, dims and memory. */
+/* Runs one operator on constants, for FoldConstant. The driver sets it, since
+ * core does not use the kernels. out[i] has dtype, dims and memory. */
 typedef enum byoc_status (*byi_eval_fn)(const struct byi_op *op,
                                         const struct byi_attrs *attrs,
                                         uint32_t n_in,
@@ -337,7 +338,8 @@ struct byi_pass;
 struct byi_sizes; /* core/ir/samples.h */
 
 /* An option of a pass: "max_depth" of FuseOps is "FuseOps.max_depth" to users.
- * `kind` is INT, BOOL or STRING; `fallback` is its value as they write it. */
+ * `kind` is INT, BOOL or STRING; `fallback` is its default, as users write it.
+ * */
 struct byi_pass_option {
     const char *name;
     enum byi_attr_kind kind;
@@ -345,8 +347,8 @@ struct byi_pass_option {
     const char *summary;
 };
 
-/* Something that passes of a folder above find in their context. The folder
- * that owns it declares it with BYI_CONTEXT_ENTRY. */
+/* The key of data that passes in higher layers find in their context. The
+ * folder that owns the data declares it with BYI_CONTEXT_ENTRY. */
 struct byi_context_key {
     const char *name;
 };
@@ -357,16 +359,16 @@ struct byi_context_entry {
 enum { BYI_CONTEXT_ENTRIES = 4 };
 
 struct byi_pass_context;
-/* The value of that key; NULL when the context has none. */
+/* The value of that key, or NULL. */
 void *byi_context_find(const struct byi_pass_context *ctx,
                        const struct byi_context_key *key);
-/* Give the key another value, or its first one. */
+/* Set the value of the key. */
 void byi_context_put(struct byi_pass_context *ctx,
                      struct byi_context_entry entry);
 
 /* Declare an entry of type `struct byi_NAME *`, whose key is defined in the
  * owner's C file: byi_NAME_entry(value) for an initialiser or byi_context_put,
- * and byi_NAME_of(ctx), which returns NULL when there is none. */
+ * and byi_NAME_of(ctx), which may return NULL. */
 #define BYI_CONTEXT_ENTRY(name)                                                \
     extern const struct byi_context_key byi_##name##_key;                      \
     static inline struct byi_context_entry byi_##name##_entry(                 \
@@ -380,50 +382,50 @@ void byi_context_put(struct byi_pass_context *ctx,
         return byi_context_find(ctx, &byi_##name##_key);                       \
     }
 
-/* What passes are given. Zero-initialise; set what is needed. Lists of strings
- * end in NULL; NULL is the empty list. */
+/* The input of passes. Zero-initialise it, and set the members that are needed.
+ * Lists of strings end in NULL; NULL is the empty list. */
 struct byi_pass_context {
     int opt_level;               /* 0..3 */
     const char *const *disabled; /* passes */
     const char *const *required;
-    const char *const *options;          /* "FuseOps.max_depth=4"; the last of
-                                            one name counts                */
-    const struct byi_pass *const *known; /* every pass there is, for needs that
-                                           are not in the list and for
-                                           options; ends in NULL; or NULL  */
+    const char *const *options; /* "FuseOps.max_depth=4"; for equal names, the
+                                   last one counts */
+    const struct byi_pass *const
+        *known; /* all existing passes, for needs that are not in the list and
+                   for options; ends in NULL; or NULL */
     const struct byoc_instrument *instruments;
     uint32_t n_instruments;
     const char *stop_after; /* a pass: end after its first run */
-    bool by_hand;           /* the list itself is not gated: only
-                               sequences in it are            */
-    bool verify;            /* after every pass */
-    byi_eval_fn eval;       /* NULL: no folding */
-    /* Whether there is code for a node in a fused group; NULL: for any. */
+    bool by_hand; /* do not gate the list itself, only the sequences in it */
+    bool verify;  /* after every pass */
+    byi_eval_fn eval; /* NULL: no folding */
+    /* Whether the code generator supports a node in a fused group; NULL: every
+     * node. */
     bool (*generates)(const struct byi_func *f, byi_id id);
-    /* ... in a function of its own; NULL: for none. */
+    /* ... in a function of its own; NULL: no node. */
     bool (*generates_alone)(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
     uint64_t fold_limit;           /* largest folded constant, bytes;
                                       0: 64 MiB */
     const struct byi_sizes *sizes; /* of symbolic dims (samples.h), or NULL */
-    /* what folders above pass to their own passes; NULL keys: no more */
+    /* data of higher layers for their own passes; ends at a NULL key */
     struct byi_context_entry entries[BYI_CONTEXT_ENTRIES];
-    const struct byi_pass *pass; /* the one that runs: the manager's */
+    const struct byi_pass *pass; /* the running pass; set by the pass manager */
 };
 
-/* A pass: one file, one of these.
- * Exactly one of run_module, run_func and sequence is set. A function pass is
- * called for every live function that has no Compiler, no Composite and is not
- * Primitive, callees first; it replaces the body through byi_func_replace.
- * `scratch` is emptied after the call. A sequence holds other passes (and
- * sequences), which are gated one by one when it runs. */
+/* A pass: one file, one of these. Exactly one of run_module, run_func and
+ * sequence is set. A function pass is called for every live function that has
+ * no Compiler, no Composite and is not Primitive, callees first; it replaces
+ * the body with byi_func_replace. `scratch` is reset after the call. A sequence
+ * holds other passes (and sequences), which are gated one by one when it runs.
+ * */
 struct byi_pass {
     const char *name; /* "FoldConstant" */
     const char *summary;
     int opt_level;
     const char *const *needs;  /* passes that must have run, or NULL */
-    const char *const *breaks; /* passes whose work this one undoes:
-                                  who needs them gets them again   */
+    const char *const *breaks; /* passes whose work this one undoes: they run
+                                  again for passes that need them */
     const struct byi_pass_option *options;  /* name NULL at the end, or NULL */
     const struct byi_pass *const *sequence; /* NULL at the end */
     enum byoc_status (*run_module)(struct byi_module *m,
@@ -434,32 +436,32 @@ struct byi_pass {
                                  struct byi_pass_context *ctx,
                                  struct byi_arena *scratch,
                                  struct byoc_error *err);
-    const void *data; /* of a pass made at run time */
+    const void *data; /* of a pass created at run time */
 };
 
 /* Run passes in order. Gate: disabled, then required, then opt level, then
- * what instruments say (required passes are not asked about). A pass's needs
- * run first, whatever the level, unless they already have in this call and
- * nothing broke them since; a need that ran ahead of its own turn is not
- * repeated then. The verifier runs after each pass when ctx->verify.
+ * instruments (which are not asked about required passes). A pass's needs run
+ * first, whatever the level, unless they already ran in this call and no pass
+ * broke them since; a pass that ran early as a need is not repeated at its own
+ * place in the list. The verifier runs after each pass when ctx->verify.
  * Errors: of passes and instruments; BYOC_EINVAL for options that no pass of
- * ctx->known (where that is NULL: of the list) has. */
+ * ctx->known (or, if that is NULL, of the list) has. */
 enum byoc_status byi_run_passes(struct byi_module *m,
                                 const struct byi_pass *const *passes,
                                 uint32_t n, struct byi_pass_context *ctx,
                                 struct byoc_error *err);
 
-/* An option of the pass that runs, by its whole name. */
+/* An option of the running pass, by its full name. */
 int64_t byi_option_int(const struct byi_pass_context *ctx, const char *name);
 bool byi_option_bool(const struct byi_pass_context *ctx, const char *name);
 const char *byi_option_string(const struct byi_pass_context *ctx,
                               const char *name);
 
 /* --- instrument.c --------------------------------------------------------
- * Instruments in the box. Each lives in memory of the caller, is filled in
- * before byi_run_passes, and outlives it. */
+ * Built-in instruments. Each is in memory of the caller, who fills it in before
+ * byi_run_passes and keeps it until that returns. */
 
-/* Time and nodes as a tree: a sequence above its members. */
+/* Time and node counts as a tree: sequences are parents of their members. */
 struct byi_timed {
     const char *name;
     uint32_t depth;
@@ -467,17 +469,17 @@ struct byi_timed {
     uint64_t nodes_before, nodes_after;
 };
 struct byi_timing {
-    BYI_VEC(struct byi_timed) passes; /* in the order they began */
+    BYI_VEC(struct byi_timed) passes; /* in the order in which they began */
     uint32_t open[64];                /* those that have not ended */
     uint32_t depth;
 };
 struct byoc_instrument byi_timing_instrument(struct byi_timing *timing);
-/* A table: pass, total and own milliseconds, share of the whole and of the
- * sequence around it, nodes before and after. */
+/* A table: pass, total and own milliseconds, share of the total and of the
+ * enclosing sequence, nodes before and after. */
 void byi_timing_print(const struct byi_timing *timing, struct byi_text *out);
 void byi_timing_free(struct byi_timing *timing);
 
-/* The IR as text before and after passes: of one name, or "all". */
+/* Print the IR before and after the passes of a name, or of all ("all"). */
 struct byi_printing {
     const char *before, *after; /* NULL: never */
     void (*print)(void *ctx, const char *when, const char *pass,
@@ -486,8 +488,9 @@ struct byi_printing {
 };
 struct byoc_instrument byi_printing_instrument(struct byi_printing *printing);
 
-/* The IR after each pass as FOLDER/NNN-PASS.ir, from 000-input.ir on, with the
- * large constants beside each. The folder is made; what is in it stays. */
+/* The IR after each pass as FOLDER/NNN-PASS.ir, from 000-input.ir on, with a
+ * side file of large constants for each. Creates the folder, and keeps the
+ * files in it. */
 struct byi_dump {
     const char *folder;
     uint32_t n;
@@ -496,11 +499,12 @@ struct byoc_instrument byi_dump_instrument(struct byi_dump *dump);
 
 /* --- tables ------------------------------------------------------------- */
 
-/* Where to look in a table of open addressing, of mask + 1 slots, for keys that
- * come roughly in the order of a number below `of` that equal ones share:
- * first in a line of memory that goes with that number, since a walk over what
- * is large then is one over its table; then, once the line is full, from where
- * the hash says. byi_slot(&p, 0), byi_slot(&p, 1), ... until one is empty. */
+/* The probe sequence of a hash table with open addressing and mask + 1 slots,
+ * for keys that arrive roughly in the order of a number below `of`, which equal
+ * keys share: first the slots of one cache line chosen by that number, so that
+ * a walk over a large graph walks through the table as well; then, when that
+ * line is full, the slots from the hash on. byi_slot(&p, 0), byi_slot(&p, 1),
+ * ... until one is empty. */
 struct byi_near {
     uint64_t line, hash;
     uint32_t mask;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_build.c: appending nodes to a function. Each builder checks its operands
- * and gives the node its type, so that types are never inferred twice.
+/* ir_build.c: appends nodes to a function. Each builder checks the operands and
+ * sets the node's type, so that types are never inferred twice.
  */
 #include "ir.h"
 #include "core/base/guard.h"
@@ -96,7 +96,7 @@ byi_id byi_add_fn(struct byi_module *m, struct byi_func *f, uint32_t func,
                 });
 }
 
-/* The types of nodes, in heap memory where they are too many for `few`. */
+/* The types of nodes, on the heap if they do not fit into `few`. */
 enum { FEW = 16 };
 static const struct byi_type **types_of(const struct byi_func *f,
                                         const byi_id *args, uint32_t n,
@@ -274,13 +274,13 @@ enum byoc_status byi_add_call(struct byi_module *m, struct byi_func *f,
 
 /* --- calls of functions ------------------------------------------------- */
 
-/* A symbol of the callee's parameters and the dim that the caller gives. */
+/* A symbol of the callee's parameters and the caller's dim for it. */
 struct let_binding {
     int64_t symbol, dim;
 };
 
-/* Searched one by one while they are few; then of_symbol, indexed by symbol,
- * has 1 + the place in the list. */
+/* Searched linearly while they are few; then of_symbol, by symbol, has 1 + the
+ * position in the list. */
 struct bindings {
     BYI_VEC(struct let_binding) list;
     uint32_t *of_symbol, n_symbols;
@@ -335,8 +335,8 @@ static bool bind_tensor(struct bindings *b, const struct byi_type *param,
     return true;
 }
 
-/* Does an argument fit a parameter? A symbol takes any size, once. A tuple's
- * tensors bind as well; what lies deeper has to be equal. */
+/* Does an argument match a parameter? A symbol matches any size, but always the
+ * same. Tensors in a tuple bind symbols as well; deeper types must be equal. */
 static bool bind_type(struct bindings *b, const struct byi_type *param,
                       const struct byi_type *arg)
 {
@@ -482,8 +482,8 @@ enum byoc_status byi_add_get(struct byi_module *m, struct byi_func *f,
 
 /* --- if ----------------------------------------------------------------- */
 
-/* What two tensors have in common: sizes that differ become new symbols. NULL
- * when dtype or rank differ. */
+/* The join of two tensor types: sizes that differ become new symbols. NULL if
+ * dtype or rank differ. */
 static const struct byi_type *join_tensors(struct byi_arena *arena,
                                            const struct byi_type *a,
                                            const struct byi_type *b,
@@ -578,7 +578,8 @@ enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
 
 /* --- copies ------------------------------------------------------------- */
 
-/* Is all that a type rule sees of operand `id` of f what it saw of `old`? */
+/* Are the type and known value of operand `id` of f, which type rules see, the
+ * same as those of `old`? */
 static bool same_operand(const struct byi_func *from, byi_id old,
                          const struct byi_func *f, byi_id id)
 {
@@ -591,8 +592,8 @@ static bool same_operand(const struct byi_func *from, byi_id old,
     return a->kind == b->kind && a->index == b->index;
 }
 
-/* What moves keeps the type of what did not change, and with it the names of
- * sizes that depend on data. */
+/* A node that moves with unchanged operands keeps its type, and with it the
+ * symbols of sizes that depend on data. */
 static bool same_operands(const struct byi_func *f, const struct byi_func *from,
                           const struct byi_node *old, const byi_id *args)
 {
@@ -614,7 +615,8 @@ static byi_id push_again(struct byi_module *m, struct byi_func *f,
     return push(m, f, node);
 }
 
-/* Are the captures args[0..n-1] of f what the parameters of `func` say? */
+/* Do the captures args[0..n-1] of f have the types of the parameters of `func`?
+ * */
 static bool captures_fit(const struct byi_module *m, const struct byi_func *f,
                          uint32_t func, const byi_id *args, uint32_t n)
 {
@@ -629,10 +631,10 @@ static bool captures_fit(const struct byi_module *m, const struct byi_func *f,
     return true;
 }
 
-/* Function `func`, a literal, again, for captures of other types: what is now
- * known of a size outside is known inside as well. The old one stays, since
- * the function that is rebuilt may yet be given up. Recursion is as deep as
- * literals stand in each other. */
+/* Rebuild function `func`, a literal, for captures of other types, so that
+ * sizes known outside are known inside as well. The old function stays, since
+ * the rebuild around it may be abandoned. Recursion is as deep as literals are
+ * nested. */
 static enum byoc_status retype_literal(struct byi_module *m,
                                        const struct byi_func *f, uint32_t func,
                                        const byi_id *args, uint32_t n,
@@ -666,7 +668,8 @@ static enum byoc_status retype_literal(struct byi_module *m,
     return status;
 }
 
-/* own: it stands in itself, and has its own captures, whatever their types. */
+/* own: the function's literal of itself, which has its own captures, whatever
+ * their types. */
 static enum byoc_status copy_literal(struct byi_module *m, struct byi_func *f,
                                      const struct byi_node *old,
                                      const byi_id *args, bool own, byi_id *id,

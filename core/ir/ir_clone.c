@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir_clone.c: a module once more, to try passes on. */
+/* ir_clone.c: copies a module, so that passes can be tried on the copy. */
 #include "ir.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lex.c: tokens of the text form, one at a time, straight from the text:
- * nothing is copied until a name or a string is asked for. Blanks and both
- * kinds of comments separate tokens.
+/* lex.c: the lexer of the text form. It reads one token at a time, and copies
+ * nothing until a name or a string is requested. Blanks and both kinds of
+ * comments separate tokens.
  */
 #include "lex.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No call of <ctype.h>: the language is ASCII in every locale. */
+/* Not from <ctype.h>: the language is ASCII in every locale. */
 static bool is_digit(int c)
 {
     return c >= '0' && c <= '9';
@@ -26,7 +26,7 @@ static bool is_word(int c)
     return is_word_start(c) || is_digit(c);
 }
 
-/* The byte k places after the next one to read; -1 behind the end. */
+/* The byte k positions after the next one; -1 after the end. */
 static int ahead(const struct byi_lexer *lex, size_t k)
 {
     return k < lex->n - lex->next ? (unsigned char)lex->text[lex->next + k]
@@ -46,7 +46,7 @@ static void newline(struct byi_lexer *lex)
     lex->line_start = lex->next;
 }
 
-/* Step over a comment that starts here; false when it has no end. */
+/* Skip a comment that starts here; false if it has no end. */
 static bool skip_block(struct byi_lexer *lex)
 {
     lex->next += 2;
@@ -85,7 +85,7 @@ static bool skip_blanks(struct byi_lexer *lex)
     }
 }
 
-/* A quoted text at the next byte; tok gets what is between the quotes. */
+/* Read a quoted text at the next byte; tok is the text between the quotes. */
 static void read_quoted(struct byi_lexer *lex, int kind)
 {
     size_t start = ++lex->next;
@@ -109,8 +109,8 @@ static void read_quoted(struct byi_lexer *lex, int kind)
     set_bad(lex, "a string without its closing '\"'");
 }
 
-/* Words joined by dots. A dot counts only in front of another word, so the
- * lexer does not swallow a projection or a sentence's end. */
+/* Words joined by dots. A dot belongs to them only before another word, so that
+ * a projection or the end of a sentence is not swallowed. */
 static void read_ident(struct byi_lexer *lex)
 {
     size_t start = lex->next;
@@ -448,7 +448,7 @@ static int hex_value(int c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Any escape stands for its second character, but for \n, \t, \r, \xHH. */
+/* An escape stands for its second character, except \n, \t, \r and \xHH. */
 char *byi_lex_text(struct byi_arena *arena, const struct byi_token *tok)
 {
     char *text = byi_arena_alloc(arena, tok->n + 1), *to = text;

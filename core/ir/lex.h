@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lex.h: tokens of the text form (docs/text.md); the pattern language of
- * patterns/ is made of the same ones.
+/* lex.h: the lexer of the text form (docs/text.md) and of the pattern language
+ * (patterns/).
  */
 #ifndef BYI_LEX_H
 #define BYI_LEX_H
@@ -18,11 +18,11 @@ enum {
     BYI_TOK_ARROW,       /* ->                                          */
     BYI_TOK_TARGET,      /* @[                                          */
     BYI_TOK_SOURCES,     /* #[                                          */
-    BYI_TOK_BAD          /* nothing of the language: at says what it is */
+    BYI_TOK_BAD          /* not a token of the language; `at` describes it */
 };
 
-/* at[0..n-1] is the token's text in the input: of names without the sigil, of
- * what is quoted without the quotes and before escapes are replaced. */
+/* at[0..n-1] is the token's text in the input: of names without the sigil; of
+ * quoted text without the quotes, with escapes not yet replaced. */
 struct byi_token {
     int kind;
     bool quoted;
@@ -49,49 +49,49 @@ void byi_lex_next(struct byi_lexer *lex);
 /* The token after the current one. */
 struct byi_token byi_lex_peek(const struct byi_lexer *lex);
 
-/* The current token is of that kind; is that identifier. */
+/* Whether the current token has that kind; is that identifier. */
 bool byi_lex_is(const struct byi_lexer *lex, int kind);
 bool byi_lex_is_word(const struct byi_lexer *lex, const char *word);
-/* Step over it if so. */
+/* Advance if so. */
 bool byi_lex_accept(struct byi_lexer *lex, int kind);
 bool byi_lex_accept_word(struct byi_lexer *lex, const char *word);
-/* Step over it, or fail with what was found; `what` says what it is for:
- * "')' after the operands". */
+/* Advance, or fail with the token that was found; `what` describes the expected
+ * one: "')' after the operands". */
 enum byoc_status byi_lex_expect(struct byi_lexer *lex, int kind,
                                 const char *what, struct byoc_error *err);
 
-/* "FILE:LINE:COL: error: ..." at `tok`. */
+/* Fail with "FILE:LINE:COL: error: ..." at `tok`. */
 enum byoc_status byi_lex_fail(const struct byi_lexer *lex,
                               const struct byi_token *tok,
                               struct byoc_error *err, const char *fmt, ...)
     BYI_PRINTF(4, 5);
-/* "... found X, expected WHAT" at the current token. */
+/* Fail with "... found X, expected WHAT" at the current token. */
 enum byoc_status byi_lex_expected(const struct byi_lexer *lex, const char *what,
                                   struct byoc_error *err);
-/* Put the place of `tok` in front of what err says; returns its status. */
+/* Prefix the message in err with the position of `tok`; returns its status. */
 enum byoc_status byi_lex_place(const struct byi_lexer *lex,
                                const struct byi_token *tok,
                                struct byoc_error *err);
 
-/* A number token without suffix as an int64 or a double, for the ranges that
- * attributes, dims and indices have. Steps over it. */
+/* A number token without suffix as an int64 or a double, in the ranges of
+ * attributes, dims and indices. Advances. */
 enum byoc_status byi_lex_int(struct byi_lexer *lex, int64_t min, int64_t max,
                              const char *what, int64_t *value,
                              struct byoc_error *err);
-/* Also takes inf and nan. *is_float: it has a point or an exponent, or is not
- * finite; then only *f is set, else both. */
+/* Also accepts inf and nan. *is_float: the number has a point or an exponent,
+ * or is not finite; then only *f is set, else both. */
 enum byoc_status byi_lex_number(struct byi_lexer *lex, const char *what,
                                 bool *is_float, int64_t *i, double *f,
                                 struct byoc_error *err);
-/* The digits of a number token end here; its suffix (f, i32) follows. */
+/* The length of a number token without its suffix (f, i32). */
 size_t byi_lex_digits(const struct byi_token *tok);
-/* The current token starts a number. */
+/* Whether the current token starts a number. */
 bool byi_lex_is_number(const struct byi_lexer *lex);
-/* What a name or string token says, escapes replaced, with NUL. */
+/* The text of a name or string token with escapes replaced, NUL-terminated. */
 char *byi_lex_text(struct byi_arena *arena, const struct byi_token *tok);
-/* The other way: append `text` as a string with quotes. */
+/* The inverse: append `text` as a string with quotes. */
 void byi_lex_quote(struct byi_text *out, const char *text);
-/* `text` is an identifier that needs no quotes after % or @. */
+/* Whether `text` needs no quotes after % or @. */
 bool byi_lex_plain(const char *text);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse.c: the parser of the text form (docs/text.md): modules and the
- * heads of functions. All heads are read first, so that a body may call what
- * is defined further on; then the bodies, in order (parse_body.c).
+/* parse.c: the parser of the text form (docs/text.md): modules and the heads of
+ * functions. All heads are read first, so that a body may call functions that
+ * are defined later; then the bodies, in order (parse_body.c).
  */
 #include "parse.h"
 
@@ -151,18 +151,18 @@ enum byoc_status byi_parse_head(struct byi_parser *p, struct byi_func *f,
 
 /* --- modules ------------------------------------------------------------ */
 
-/* A definition whose head is read. */
+/* A definition after its head was read. */
 struct def {
     uint32_t func;
     const struct byi_type *result;
-    struct byi_lexer body; /* behind its '{' */
+    struct byi_lexer body; /* after its '{' */
 };
 
 struct defs {
     BYI_VEC(struct def) list;
 };
 
-/* From behind a '{' to behind its '}'. Sizes such as ?0 are noted, so that
+/* Skip from after a '{' to after its '}'. Records symbols such as ?0, so that
  * new ones get other numbers. */
 static enum byoc_status skip_body(struct byi_parser *p)
 {

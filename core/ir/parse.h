@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse.h: the parser's state, shared by parse*.c only. The parser walks
- * the text once for the heads of functions and once for their bodies, with
- * stacks of its own instead of recursion.
+/* parse.h: the parser's state, shared by parse*.c only. The parser reads the
+ * text once for the heads of functions and once for their bodies, with explicit
+ * stacks instead of recursion.
  */
 #ifndef BYI_PARSE_H
 #define BYI_PARSE_H
@@ -10,16 +10,16 @@
 #include "lex.h"
 #include "text.h"
 
-/* A name that occurs: %x, a source. */
+/* A name in the text: %x, or a source. */
 struct byi_pname {
     const char *text; /* NULL: a number */
     uint32_t binding; /* 1 + the newest binding of %text that is visible */
-    uint32_t stamp;   /* the parameter list it was last seen in */
-    uint32_t source;  /* 1 + the source of this name */
+    uint32_t stamp;   /* the last parameter list that contains it */
+    uint32_t source;  /* 1 + the source with this name */
 };
 
-/* %name stands for a value of the function that `depth` others surround;
- * value BYI_NO_ID: for that function itself. */
+/* %name stands for a value of the function at nesting depth `depth`; value
+ * BYI_NO_ID: for that function itself. */
 struct byi_pbinding {
     uint32_t name, before; /* before: the binding that this one hides */
     uint32_t depth;
@@ -30,10 +30,10 @@ struct byi_pbinding {
 struct byi_pscope {
     uint32_t func;
     struct byi_func *f;
-    uint32_t n_own;           /* parameters that are no captures */
-    uint32_t bindings;        /* how many there were outside */
-    byi_id self;              /* the function as a value, BYI_NO_ID: unread */
-    BYI_VEC(byi_id) captures; /* values of the scope around */
+    uint32_t n_own;           /* parameters that are not captures */
+    uint32_t bindings;        /* number of bindings outside */
+    byi_id self;              /* the function as a value; BYI_NO_ID: not used */
+    BYI_VEC(byi_id) captures; /* values of the enclosing scope */
 };
 
 /* A table of pairs: (func, value) -> capture; a type's address -> its size. */
@@ -66,22 +66,22 @@ struct byi_parser {
 
 /* --- parse.c ------------------------------------------------------------ */
 
-/* "(%a: T, Composite="x") -> T" into the function, and its declared result or
- * NULL. The current token is the '('. */
+/* Read "(%a: T, Composite="x") -> T" into the function; gives its declared
+ * result or NULL. The current token is the '('. */
 enum byoc_status byi_parse_head(struct byi_parser *p, struct byi_func *f,
                                 const struct byi_type **result);
-/* Give `f`, whose head is read, the type that its head declares, for calls
- * from before the end of its body. */
+/* Set the type of `f` as its head declares, for calls that come before the end
+ * of its body. */
 void byi_parse_declare(struct byi_parser *p, struct byi_func *f,
                        const struct byi_type *result);
-/* A stated limit is exceeded: "too many nodes (limit is 4194304)". */
+/* Fail because a limit is exceeded: "too many nodes (limit is 4194304)". */
 enum byoc_status byi_parse_limit(struct byi_parser *p,
                                  const struct byi_token *tok, const char *what,
                                  uint64_t limit);
 
 /* --- parse_body.c ------------------------------------------------------- */
 
-/* The body of a function from behind its '{' to its '}'. */
+/* Read the body of a function, from after its '{' to its '}'. */
 enum byoc_status byi_parse_body(struct byi_parser *p, uint32_t func,
                                 const struct byi_type *result);
 
@@ -90,17 +90,17 @@ enum byoc_status byi_parse_body(struct byi_parser *p, uint32_t func,
 /* The index of a name in p->names. */
 uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok);
 void byi_parse_bind(struct byi_parser *p, uint32_t name, byi_id value);
-/* What `tok` (%name) stands for in the innermost function; it captures what
- * an outer one has. */
+/* The value that `tok` (%name) stands for in the innermost function, which
+ * captures values of outer functions. */
 enum byoc_status byi_parse_resolve(struct byi_parser *p,
                                    const struct byi_token *tok, byi_id *value);
-/* Enter the body of a function, parameters bound, and `self` (BYI_NO_ID: none)
- * as its own name; leave it: its captures move behind its own parameters, and
- * are left in *captures for the caller to free with byi_vec_free. */
+/* Enter the body of a function: bind its parameters, and `self` (BYI_NO_ID:
+ * none) to the function itself. Leave it: its captures follow its own
+ * parameters, and the caller frees *captures with byi_vec_free. */
 enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
                                  const struct byi_token *tok, uint32_t self);
 void byi_parse_leave(struct byi_parser *p, byi_id **captures, uint32_t *n);
-/* Count a node that was made; check the size of its type. */
+/* Count a new node, and check the size of its type. */
 enum byoc_status byi_parse_made(struct byi_parser *p,
                                 const struct byi_token *tok,
                                 const struct byi_node *node);
@@ -113,13 +113,13 @@ enum byoc_status byi_parse_printed(struct byi_parser *p,
 
 enum byoc_status byi_parse_type(struct byi_parser *p,
                                 const struct byi_type **type);
-/* "[(1, N), float32" of a tensor type, up to the ']' or ','. */
+/* Read "[(1, N), float32" of a tensor type, up to the ']' or ','. */
 enum byoc_status byi_parse_shape(struct byi_parser *p,
                                  const struct byi_type **type);
-/* The value of an attribute, as the text has it. */
+/* Read the value of an attribute. */
 enum byoc_status byi_parse_attr_value(struct byi_parser *p,
                                       struct byi_attr *attr);
-/* "@[...]" and "#[...]", in any order, where they stand. */
+/* Annotations "@[...]" and "#[...]", in any order. */
 struct byi_pnotes {
     bool any;
     uint32_t target, region;
@@ -132,7 +132,7 @@ enum byoc_status byi_parse_notes(struct byi_parser *p,
 
 /* Does a literal start here? */
 bool byi_parse_at_literal(const struct byi_parser *p);
-/* Read it; the index of the constant. */
+/* Read the literal; gives the index of its constant. */
 enum byoc_status byi_parse_literal(struct byi_parser *p, uint32_t *constant);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_body.c: bodies of functions: statements and expressions. A stack
- * of frames holds what is open, from the body of the definition inwards; the
- * loop in byi_parse_body either starts an expression or, when it has a value,
- * gives it to the innermost frame.
+/* parse_body.c: bodies of functions: statements and expressions. A stack of
+ * frames holds the open constructs, from the body of the definition inwards;
+ * the loop in byi_parse_body either starts an expression or, if it has a value,
+ * passes it to the innermost frame.
  */
 #include "parse.h"
 
@@ -24,9 +24,9 @@ enum frame_kind {
 
 struct parse_frame {
     enum frame_kind kind;
-    struct byi_token tok; /* where it started                      */
+    struct byi_token tok; /* where the construct started */
     uint32_t base;        /* its operands so far are items[base..] */
-    bool comma;           /* PAREN: a ',' stood behind the last one */
+    bool comma;           /* PAREN: a ',' followed the last one */
     bool binding;         /* bodies: the value gets this name ...  */
     bool let;             /* ... by let                             */
     uint32_t name;
@@ -42,10 +42,10 @@ struct body {
     BYI_VEC(struct parse_frame) frames;
     BYI_VEC(byi_id) items;
     BYI_VEC(struct byi_attr) attrs;
-    bool have;  /* a value, and no longer at an expression's start */
+    bool have;  /* a value was read, this is not the start of an expression */
     bool fresh; /* the value is a node of this expression */
     byi_id value;
-    uint32_t symbols; /* how many there were before that node */
+    uint32_t symbols; /* number of symbols before that node */
 };
 
 static struct parse_frame *top(struct body *b)
@@ -73,7 +73,7 @@ static enum byoc_status open(struct body *b, struct parse_frame frame)
     return BYOC_OK;
 }
 
-/* Node `id` was appended: it is the value now. */
+/* Make the appended node `id` the current value. */
 static enum byoc_status made(struct body *b, const struct byi_token *tok,
                              byi_id id)
 {
@@ -117,7 +117,7 @@ static enum byoc_status build_tuple(struct body *b,
         byi_add_tuple(b->p->m, func(b), b->items.at + frame->base, n, NULL));
 }
 
-/* The ')' is behind us: make the node of the innermost frame. */
+/* After the ')': build the node of the innermost frame. */
 static enum byoc_status build(struct body *b)
 {
     struct parse_frame frame = *top(b);
@@ -137,8 +137,8 @@ static enum byoc_status build(struct body *b)
 
 /* --- operators and calls ------------------------------------------------ */
 
-/* An element type is written as a string; which strings are, the operator's
- * table knows. */
+/* An element type is written as a string; the operator's table tells which
+ * strings are types. */
 static enum byoc_status fix_dtype(struct byi_parser *p, const struct byi_op *op,
                                   const struct byi_token *tok,
                                   struct byi_attr *attr)
@@ -171,7 +171,7 @@ static enum byoc_status parse_attrs(struct body *b)
         struct byi_attr attr = {0};
         struct byi_token tok = p->lex.tok;
         if (b->attrs.n > op->n_attrs)
-            break; /* one is given twice: byi_attrs_make says which */
+            break; /* an attribute is given twice: byi_attrs_make reports it */
         attr.name = byi_lex_text(p->scratch, &tok);
         byi_lex_next(&p->lex);
         BYI_TRY(byi_lex_expect(&p->lex, '=', "'=' and an attribute's value",
@@ -190,7 +190,8 @@ static enum byoc_status parse_attrs(struct body *b)
     return build(b);
 }
 
-/* At the start of an operand: there may be none, or attributes. */
+/* At the start of an operand: there may be none left, or attributes may follow.
+ * */
 static enum byoc_status start_operand(struct body *b, bool *none)
 {
     struct byi_parser *p = b->p;
@@ -300,7 +301,7 @@ static enum byoc_status start_op(struct body *b)
 
 /* --- functions and branches --------------------------------------------- */
 
-/* `self`: the name by which the function knows itself, or BYI_NO_ID. */
+/* `self`: the name of the function in its own body, or BYI_NO_ID. */
 static enum byoc_status open_body(struct body *b, struct parse_frame frame,
                                   uint32_t index, uint32_t self)
 {
@@ -360,7 +361,7 @@ static enum byoc_status start_branch(struct body *b, enum frame_kind kind)
     return open_body(b, frame, index, BYI_NO_ID);
 }
 
-/* The IF frame gets its condition, its first, its second branch. */
+/* Give the IF frame its condition, first branch or second branch. */
 static enum byoc_status take_if(struct body *b)
 {
     struct byi_parser *p = b->p;
@@ -390,8 +391,8 @@ static enum byoc_status take_if(struct body *b)
 
 /* --- statements --------------------------------------------------------- */
 
-/* The value has to be of the declared type; sizes that the value itself has
- * brought are given the declared names. */
+/* The value must have the declared type; symbols that the value introduced get
+ * the declared names. */
 static enum byoc_status declare(struct body *b, const struct byi_token *tok,
                                 const struct byi_type *type, const char *what)
 {
@@ -431,7 +432,7 @@ static enum byoc_status parse_notes(struct body *b)
     return BYOC_OK;
 }
 
-/* `let %x`, `%x =`, `%x: T =`, or nothing: the result follows. */
+/* Read `let %x`, `%x =`, `%x: T =`, or nothing, if the result follows. */
 static enum byoc_status start_statement(struct body *b)
 {
     struct byi_parser *p = b->p;
@@ -457,8 +458,8 @@ static enum byoc_status start_statement(struct body *b)
     return byi_lex_expect(&p->lex, '=', "'=' and a value", p->err);
 }
 
-/* The result of a body is known and its '}' read: the function is complete,
- * and for what is nested, a value of the function around. */
+/* After the result of a body and its '}': complete the function. A nested
+ * function becomes a value of the enclosing one. */
 static enum byoc_status close_body(struct body *b)
 {
     struct byi_parser *p = b->p;
@@ -541,7 +542,8 @@ static enum byoc_status start_expression(struct body *b)
     return byi_lex_accept(&p->lex, ')') ? build(b) : BYOC_OK;
 }
 
-/* Behind a value: .0, a call, or what the innermost frame makes of it. */
+/* After a value: read .0 or a call, or pass the value to the innermost frame.
+ * */
 static enum byoc_status continue_expression(struct body *b)
 {
     struct byi_parser *p = b->p;
@@ -572,7 +574,7 @@ static enum byoc_status continue_expression(struct body *b)
 static enum byoc_status run(struct body *b)
 {
     while (b->frames.n > 0) {
-        /* A branch is a value for its `if` at once: nothing may follow it. */
+        /* A branch is passed to its `if` immediately: nothing may follow it. */
         enum byoc_status status;
         if (!b->have)
             status = start_expression(b);

@@ -111,7 +111,7 @@ static enum byoc_status put_number(struct byi_parser *p, enum byoc_dtype dtype,
     return BYOC_OK;
 }
 
-/* Append the element at the current token, and step over it. */
+/* Append the element at the current token, and advance. */
 static enum byoc_status put_element(struct byi_parser *p, enum byoc_dtype dtype,
                                     struct byi_text *data)
 {
@@ -160,7 +160,7 @@ static enum byoc_dtype dtype_of_suffix(const char *at, size_t n, bool is_float)
     return BYOC_NONE;
 }
 
-/* Does this number read as a float when no type is given? */
+/* Is this number a float if no type is given? */
 static bool looks_float(const struct byi_token *tok)
 {
     size_t n = tok->kind == BYI_TOK_NUMBER ? byi_lex_digits(tok) : tok->n;
@@ -282,7 +282,7 @@ static enum byoc_status check_sizes(struct byi_parser *p,
     return BYOC_OK;
 }
 
-/* Behind "Tensor": [(2, 2), float32] {1.0, 2.0, 3.0, 4.0} */
+/* After "Tensor": [(2, 2), float32] {1.0, 2.0, 3.0, 4.0} */
 static enum byoc_status parse_tensor(struct byi_parser *p,
                                      struct byi_text *data,
                                      const struct byi_type **type)
@@ -317,7 +317,7 @@ static bool is_digest(const struct byi_token *tok)
     return true;
 }
 
-/* Behind "const": ["0123456789abcdef"] */
+/* After "const": ["0123456789abcdef"] */
 static enum byoc_status parse_digest(struct byi_parser *p, uint32_t *constant)
 {
     struct byi_token tok;
@@ -354,7 +354,7 @@ static enum byoc_status parse_digest(struct byi_parser *p, uint32_t *constant)
 /* --- random constants --------------------------------------------------- */
 
 /* Steele, Lea, Flood: Fast splittable pseudorandom number generators (2014):
- * element i depends on the seed and i alone. */
+ * element i depends only on the seed and i. */
 static uint64_t splitmix(uint64_t seed, uint64_t i)
 {
     uint64_t z = seed + (i + 1) * 0x9e3779b97f4a7c15u;
@@ -384,7 +384,7 @@ static void fill_random(void *data, const struct byi_type *type, int64_t seed)
     }
 }
 
-/* Behind "random": [(64, 3, 7, 7), float32, seed=7] */
+/* After "random": [(64, 3, 7, 7), float32, seed=7] */
 static enum byoc_status parse_random(struct byi_parser *p, uint32_t *constant)
 {
     struct byi_token tok = p->lex.tok;

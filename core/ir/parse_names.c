@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_names.c: names, scopes and captures of the parser. Names are
- * found by hash; entering and leaving a scope costs what it binds. A value of
- * an outer function becomes a parameter of every function between.
+/* parse_names.c: names, scopes and captures of the parser. Names are found by
+ * hash; entering and leaving a scope takes time proportional to its bindings. A
+ * value of an outer function becomes a parameter of every function in between.
  */
 #include "parse.h"
 #include "core/base/guard.h"
@@ -27,7 +27,7 @@ static uint32_t pair_find(const struct byi_ppairs *t, uint64_t a, uint64_t b)
     return 0;
 }
 
-/* Add a pair that the table does not have. */
+/* Add a pair that is not in the table. */
 static void pair_add(struct byi_ppairs *t, uint64_t a, uint64_t b,
                      uint32_t value)
 {
@@ -49,8 +49,8 @@ static uint32_t intern(struct byi_parser *p, const char *text)
     return p->names.n - 1;
 }
 
-/* The number of "0", "27", which are names as they stand; UINT32_MAX for "007"
- * and what no printer gives. */
+/* The number of a name such as "0" or "27"; UINT32_MAX for "007" and others
+ * that the printer does not write. */
 static uint32_t number_of(const struct byi_token *tok)
 {
     uint32_t number = 0;
@@ -78,8 +78,8 @@ static uint32_t name_of_number(struct byi_parser *p, uint32_t number)
     return p->numbers.at[number] - 1;
 }
 
-/* %0 is a number that the printer gave, %"0" a name of the model: they must
- * not meet, so other texts that start like numbers have a byte in front. */
+/* %0 is a number from the printer, %"0" a name of the model. To keep them
+ * apart, quoted names that start like numbers get a byte in front. */
 uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
 {
     char few[64] = "\1";
@@ -135,7 +135,8 @@ enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
     return BYOC_OK;
 }
 
-/* The parameter of scope `depth` that captures `value` of the one around. */
+/* The parameter of scope `depth` that captures `value` of the enclosing scope.
+ * */
 static enum byoc_status capture(struct byi_parser *p,
                                 const struct byi_token *tok, uint32_t depth,
                                 byi_id value, byi_id *param)
@@ -160,8 +161,8 @@ static enum byoc_status capture(struct byi_parser *p,
     return BYOC_OK;
 }
 
-/* A function inside of its own body: one literal of itself there, which gets
- * its captures when they are all known, in byi_parse_leave. */
+/* A function that refers to itself: its body has one literal of itself, which
+ * gets its captures in byi_parse_leave, when they are all known. */
 static enum byoc_status refer_to_self(struct byi_parser *p,
                                       const struct byi_token *tok,
                                       uint32_t depth, byi_id *value)
@@ -204,9 +205,9 @@ enum byoc_status byi_parse_resolve(struct byi_parser *p,
     return BYOC_OK;
 }
 
-/* Captures were added as they were met; put them behind the parameters of the
- * function's own, so that parameters come first in every function. *self is
- * where the function's literal of itself moves to. */
+/* Captures were added in the order of their uses; move them after the
+ * function's own parameters, so that parameters come first in every function.
+ * *self is the new place of the function's literal of itself. */
 static void move_captures(struct byi_func *f, uint32_t own, byi_id *self)
 {
     uint32_t n = f->nodes.n, rest = f->params.n;
@@ -232,7 +233,7 @@ static void move_captures(struct byi_func *f, uint32_t own, byi_id *self)
     byi_vec_free(to);
 }
 
-/* The function's literal of itself captures what the function has captured. */
+/* Give the function's literal of itself the function's captures. */
 static void capture_again(struct byi_module *m, struct byi_func *f, byi_id self)
 {
     struct byi_node *node = &f->nodes.at[self];
@@ -264,8 +265,8 @@ void byi_parse_leave(struct byi_parser *p, byi_id **captures, uint32_t *n)
 
 /* --- limits ------------------------------------------------------------- */
 
-/* Size and depth of a type: tensors and tuples in it, and how deep they lie;
- * packed as size << 8 | depth, and saturated. */
+/* The number of tensors and tuples in a type, and its depth; packed as size <<
+ * 8 | depth, saturated. */
 static uint32_t type_size(struct byi_parser *p, const struct byi_type *type,
                           uint32_t levels)
 {

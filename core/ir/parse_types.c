@@ -9,7 +9,7 @@
 
 /* --- types -------------------------------------------------------------- */
 
-/* Sizes of elements have no names: '?' is any. */
+/* Sizes of a list's elements have no names: '?' is any size. */
 static enum byoc_status parse_dim(struct byi_parser *p, bool element,
                                   int64_t *dim)
 {
@@ -81,11 +81,11 @@ enum byoc_status byi_parse_shape(struct byi_parser *p,
     return parse_shape(p, false, type);
 }
 
-/* A type that is being read: its fields so far are fields[base..]. */
+/* A type that is being read; its fields so far are fields[base..]. */
 enum type_nesting { IN_TUPLE, IN_PARAMS, IN_RESULT, IN_SEQ, IN_OPTIONAL };
 struct open_type {
     enum type_nesting kind;
-    bool comma; /* a ',' stood behind the last field */
+    bool comma; /* a ',' followed the last field */
     uint32_t base;
 };
 
@@ -114,7 +114,7 @@ static bool in_list(const struct types *t)
     return top && (top->kind == IN_SEQ || top->kind == IN_OPTIONAL);
 }
 
-/* Behind "Tensor", of an element: [(2, ?), float32], [any, float32] or
+/* After "Tensor", in an element's type: [(2, ?), float32], [any, float32] or
  * [none, float32]. */
 static enum byoc_status parse_element(struct byi_parser *p,
                                       const struct byi_type **type)
@@ -139,8 +139,7 @@ static enum byoc_status parse_element(struct byi_parser *p,
     return BYOC_OK;
 }
 
-/* Read up to the end of a type, or to where its first field starts: *type is
- * NULL then. */
+/* Read a type up to its end, or up to its first field; *type is NULL then. */
 static enum byoc_status start_type(struct byi_parser *p, struct types *t,
                                    const struct byi_type **type)
 {
@@ -197,8 +196,8 @@ static enum byoc_status close_type(struct byi_parser *p, struct types *t,
     return BYOC_OK;
 }
 
-/* Give a complete type to the one around it; *type is that one if it is
- * complete now, else NULL. */
+/* Add a complete type to the enclosing one; *type is the enclosing type if it
+ * is complete now, else NULL. */
 static enum byoc_status take_type(struct byi_parser *p, struct types *t,
                                   const struct byi_type **type)
 {
@@ -265,7 +264,7 @@ enum byoc_status byi_parse_type(struct byi_parser *p,
 
 /* --- attributes --------------------------------------------------------- */
 
-/* A list that is being read; of which kind, its entries tell. */
+/* A list that is being read; its entries determine its kind. */
 struct list {
     BYI_VEC(int64_t) ints;
     BYI_VEC(double) floats;
@@ -377,7 +376,7 @@ enum byoc_status byi_parse_attr_value(struct byi_parser *p,
 
 /* --- annotations -------------------------------------------------------- */
 
-/* Behind "@[": a target's name, a region's number, or both: dnnl.2 */
+/* After "@[": a target's name, a region's number, or both: dnnl.2 */
 static enum byoc_status parse_target(struct byi_parser *p,
                                      struct byi_pnotes *notes)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass.c: the pass manager: which passes run, in which order, watched by
- * instruments and checked by the verifier. A list of passes, and every
- * sequence in it, is walked the same way; what ran is remembered for the
- * whole call, so that needs are met once.
+/* pass.c: the pass manager: runs passes in order, with instruments and the
+ * verifier. A list of passes and every sequence in it are run in the same way.
+ * It records which passes ran in this call, so that needs run only once.
  */
 #include "pass.h"
 
@@ -11,17 +10,17 @@
 
 enum progress { NOT_YET, RUNNING, DONE };
 
-/* What is known of a pass in this call. */
+/* The record of a pass in this call. */
 struct pass_record {
     const struct byi_pass *pass;
     enum progress progress;
-    bool ahead; /* ran as a need; its own turn is still to come */
+    bool ahead; /* ran as a need, ahead of its own place in the list */
 };
 
 struct pass_run {
     struct byi_module *m;
     struct byi_pass_context *ctx;
-    struct byi_arena *scratch; /* emptied after each pass and function */
+    struct byi_arena *scratch; /* reset after each pass and function */
     const struct byi_pass *const *list;
     uint32_t n;
     BYI_VEC(struct pass_record) records;
@@ -78,14 +77,14 @@ static bool passes_gate(const struct pass_run *run, const struct byi_pass *pass)
 
 /* --- one pass ------------------------------------------------------------- */
 
-/* A function on the way down to what it refers to. */
+/* A function in a depth-first search over references. */
 struct descent {
     uint32_t func;
-    byi_id at; /* the node to look at next */
+    byi_id at; /* the next node to visit */
 };
 
-/* What is referred to stands before what refers to it, but for recursion: a
- * pass that learns more of a function's result tells its callers. */
+/* Callees come before callers, except in recursion: if a pass refines a
+ * function's result type, its callers see that. */
 static uint32_t *callees_first(const struct byi_module *m,
                                struct byi_arena *arena)
 {
@@ -124,8 +123,9 @@ static bool works_on(const struct byi_func *f)
     return !f->dead && !byi_is_closed(f);
 }
 
-/* Those that a pass works on, and maybe others; returns how many. Mostly that
- * is one among very many composites: then nothing is to be put in order. */
+/* List the functions that a pass works on, and maybe others; returns their
+ * number. Usually that is one function among very many composites, which needs
+ * no order. */
 static uint32_t order_funcs(struct byi_module *m, struct byi_arena *arena,
                             const uint32_t **order)
 {
@@ -143,7 +143,7 @@ static uint32_t order_funcs(struct byi_module *m, struct byi_arena *arena,
     return n < 2 ? n : m->funcs.n;
 }
 
-/* Nodes of functions lie apart: have memory fetch those that come soon. */
+/* Prefetch the nodes of the next functions, which are scattered in memory. */
 static void fetch_ahead(const struct byi_module *m, const uint32_t *order,
                         uint32_t i, uint32_t n)
 {
@@ -160,7 +160,7 @@ static enum byoc_status run_funcs(const struct pass_run *run,
 {
     struct byi_arena *arena = byi_arena_new();
     const uint32_t *order = NULL;
-    /* not those that the pass adds */
+    /* without those that the pass adds */
     const uint32_t n = order_funcs(run->m, arena, &order);
     enum byoc_status status = BYOC_OK;
 
@@ -253,7 +253,7 @@ static const struct byi_pass *find_need(const struct pass_run *run,
     return need;
 }
 
-/* What stands between a pass and something it needs; NULL when nothing. */
+/* What prevents a needed pass from running; NULL: nothing. */
 static const char *obstacle(struct pass_run *run, const struct byi_pass *need,
                             const char *name)
 {
@@ -267,8 +267,8 @@ static const char *obstacle(struct pass_run *run, const struct byi_pass *need,
     return NULL;
 }
 
-/* Recursion is as deep as the table of passes has needs of needs, and
- * sequences of sequences. A pass that is needed runs whatever the level. */
+/* The depth of recursion is bounded by the nesting of needs and sequences in
+ * the table of passes. A needed pass runs whatever the level. */
 static enum byoc_status run_with_needs(struct pass_run *run,
                                        const struct byi_pass *pass)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass.h: what pass.c and pass_options.c share. */
+/* pass.h: shared by pass.c and pass_options.c. */
 #ifndef BYI_PASS_H
 #define BYI_PASS_H
 
 #include "ir.h"
 
-/* Every option belongs to a pass of ctx->known (where that is NULL: of the
- * list), and its value is of the right kind. */
+/* Check that every option belongs to a pass of ctx->known (or, if that is NULL,
+ * of the list), and that its value has the right kind. */
 enum byoc_status byi_options_check(const struct byi_pass *const *passes,
                                    uint32_t n,
                                    const struct byi_pass_context *ctx,

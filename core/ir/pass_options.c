@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pass_options.c: typed options of passes, "FuseOps.max_depth=4": declared by
- * the pass, checked before the first pass runs, read by the pass that runs.
+ * the pass, checked before the first pass runs, and read by the running pass.
  */
 #include "pass.h"
 
@@ -64,7 +64,8 @@ static const struct byi_pass_option *find_option(
     return NULL;
 }
 
-/* The options of the pass that `key` starts with; where there is none, all. */
+/* List the options of the pass that `key` starts with; all options if there is
+ * none. */
 static void list_options(const struct byi_pass *const *passes, uint32_t n,
                          const char *key, bool all, struct byi_text *out)
 {

@@ -195,7 +195,7 @@ static void enter_with(struct byi_samples *s, uint32_t round,
     enter(s, round, func, types, values);
 }
 
-/* Is the function visited at its calls: a vendor's, a composite, a fused group?
+/* Is the function visited at its calls: a region, a composite, a fused group?
  * These contain only composites and branches. */
 static bool is_called(const struct byi_func *f)
 {

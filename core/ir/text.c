@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How a value is written where it is read. */
+/* How a value is written at its readers. */
 enum ref_kind { NOWHERE, NUMBER, NAME, INLINE };
 struct text_ref {
     enum ref_kind kind;
@@ -33,10 +33,10 @@ struct text_level {
     enum close close;
     bool tail;             /* the last node is the result expression */
     byi_id at;             /* the next node */
-    byi_id last;           /* the last one with a line of its own */
-    byi_id owner;          /* the FN or IF of the level above */
+    byi_id last;           /* the last node with a line of its own */
+    byi_id owner;          /* the FN or IF of the enclosing level */
     struct text_ref *refs; /* by node */
-    uint8_t *uses;         /* by node: how often it is read, 2 for more */
+    uint8_t *uses;         /* by node: number of readers, at most 2 */
     bool *hidden;          /* by node: a branch printed with its `if` */
 };
 
@@ -48,14 +48,15 @@ struct text_printer {
     BYI_VEC(struct text_level) levels;
     BYI_VEC(const char *) names;
     uint32_t next_number; /* %0, %1, ... of this top-level function */
-    const char **digests; /* by constant, NULL before it is needed */
+    const char **digests; /* by constant; NULL until needed */
     uint32_t *mentions;   /* by source: 1 + when it first appeared */
     uint32_t n_mentions;
     uint32_t *known; /* by symbol: the top-level function, 1 + i,
                         in whose text it has appeared */
     uint32_t stamp;
     const struct byi_attrs **defaults; /* by operator */
-    const struct byi_func *sought;     /* a value's name is sought, or NULL */
+    const struct byi_func
+        *sought; /* the function of a value whose name is wanted, or NULL */
     byi_id sought_id;
     struct byi_text *found;
 };
@@ -84,7 +85,7 @@ static bool is_noted(const struct byi_node *node)
 
 /* --- symbols: a type is declared where it brings a new one -------------- */
 
-/* Mark the symbols of a type as known; true when one was not. */
+/* Mark the symbols of a type as known; true if one was new. */
 static bool learn_type(struct text_printer *p, const struct byi_type *type)
 {
     BYI_VEC(const struct byi_type *) work = {0};
@@ -113,7 +114,7 @@ static bool learn_type(struct text_printer *p, const struct byi_type *type)
     return news;
 }
 
-/* Only these nodes can have a size that no operand has. */
+/* Only these nodes can introduce symbols. */
 static bool brings_symbols(struct text_printer *p, const struct byi_node *node)
 {
     return (node->kind == BYI_CALL_OP || node->kind == BYI_IF ||
@@ -158,7 +159,7 @@ static void add_ref(struct text_printer *p, byi_id id)
     else if (ref.kind == INLINE)
         byi_text_name(p->out, '@', p->m->funcs.at[node->index]->name);
     else
-        add(p, "%undefined"); /* only in a module that is broken */
+        add(p, "%undefined"); /* only in an invalid module */
 }
 
 static void add_refs(struct text_printer *p, const byi_id *args, uint32_t n)
@@ -169,8 +170,8 @@ static void add_refs(struct text_printer *p, const byi_id *args, uint32_t n)
     }
 }
 
-/* The defaults of an operator: what the table says, and whatever this node
- * has where it says nothing (those are always printed). */
+/* The defaults of an operator, from the table; required attributes have the
+ * node's value here (they are always printed). */
 static const struct byi_attrs *defaults_of(struct text_printer *p,
                                            const struct byi_op *op,
                                            const struct byi_attrs *attrs)
@@ -251,8 +252,8 @@ static int by_mention(const void *a, const void *b, void *mentions)
     return x < y ? -1 : x > y;
 }
 
-/* A parser numbers sources as it meets them, so they are listed in the order
- * in which this text has mentioned them: those first, then the new ones. */
+/* A parser numbers sources in the order of their first mention, so list sources
+ * that were mentioned before first, in that order, then the new ones. */
 static void add_sources(struct text_printer *p,
                         const struct byi_sources *sources)
 {
@@ -305,8 +306,8 @@ static bool has_name(const struct text_printer *p,
     return false;
 }
 
-/* Names that this function reads from around it must not be hidden by its own
- * parameters: those get a suffix then. */
+/* A parameter that would hide a name of an outer function that is read here
+ * gets a suffix. */
 static void name_params(struct text_printer *p, struct text_level *l)
 {
     const struct byi_func *f = l->f;
@@ -364,7 +365,7 @@ static void count_uses(struct text_level *l)
         const struct byi_node *node = &f->nodes.at[id];
         for (uint32_t i = 0; i < node->n_args; i++) {
             uint8_t *uses = &l->uses[node->args[i]];
-            /* What a function literal captures has to have a name. */
+            /* Captures of a function literal must have a name. */
             *uses = (uint8_t)(*uses == 0 && node->kind != BYI_FN ? 1 : 2);
         }
     }
@@ -389,7 +390,7 @@ static void hide_blocks(const struct text_printer *p, struct text_level *l)
 
 static bool all_inline_in_order(const struct text_level *l);
 
-/* Which constants and globals are written where they are read. */
+/* Find the constants and globals that are written at their readers. */
 static void inline_values(struct text_level *l)
 {
     const struct byi_func *f = l->f;
@@ -405,8 +406,8 @@ static void inline_values(struct text_level *l)
     }
 }
 
-/* Operands= names the constants of a composite in their order, which a move
- * to their readers must not change. */
+/* Operands= names the constants of a composite in their order, which inlining
+ * must not change. */
 static bool all_inline_in_order(const struct text_level *l)
 {
     const struct byi_func *f = l->f;
@@ -442,15 +443,15 @@ static byi_id last_line(const struct text_level *l)
     return id > 0 ? id - 1 : BYI_NO_ID;
 }
 
-/* Start on a function; `captures` are what its last parameters stand for in
- * the level above. */
+/* Begin a function; `captures` are the values of its last parameters in the
+ * enclosing level. */
 static void enter(struct text_printer *p, const struct byi_func *f,
                   const byi_id *captures, byi_id owner, enum close close)
 {
     struct text_level l = {.f = f, .close = close, .owner = owner};
     uint32_t n = f->nodes.n, own = f->params.n - f->n_captures;
 
-    assert(p->levels.n <= p->m->funcs.n); /* else a function holds itself */
+    assert(p->levels.n <= p->m->funcs.n); /* else a function contains itself */
     l.refs = byi_arena_calloc(p->arena, n, sizeof *l.refs);
     l.uses = byi_arena_calloc(p->arena, n, sizeof *l.uses);
     l.hidden = byi_arena_calloc(p->arena, n, sizeof *l.hidden);
@@ -506,7 +507,7 @@ static void add_func_attrs(struct text_printer *p, const struct byi_func *f,
     add(p, "]");
 }
 
-/* "(%x: T, Compiler="dnnl") -> T {" of the level on top. */
+/* Print "(%x: T, Compiler="dnnl") -> T {" of the top level. */
 static void add_head(struct text_printer *p)
 {
     const struct text_level *l = top(p);
@@ -539,8 +540,8 @@ static const struct byi_func *func_of(const struct text_printer *p,
     return p->m->funcs.at[node->index];
 }
 
-/* Print one branch of an `if`: enter its function, or call the value that it
- * is. True when a level was entered. */
+/* Print a branch of an `if`: enter its function, or call a function value.
+ * Returns true if it entered a level. */
 static bool open_branch(struct text_printer *p, byi_id id, uint32_t which)
 {
     const struct text_level *l = top(p);
@@ -635,9 +636,9 @@ static bool is_branch(const struct text_level *l)
     return l->close == CLOSE_THEN || l->close == CLOSE_ELSE;
 }
 
-/* Print node `id` of the level on top. The result needs no number where it is
- * the last node; but a branch declares no type, so a size that is new there
- * has to be declared at a name. */
+/* Print node `id` of the top level. The result needs no number if it is the
+ * last node; but a branch declares no type, so a new symbol must be declared at
+ * a named value. */
 static void add_statement(struct text_printer *p, byi_id id)
 {
     struct text_level *l = top(p);
@@ -662,7 +663,7 @@ static void add_statement(struct text_printer *p, byi_id id)
     add_expression(p, id);
 }
 
-/* All names of the level on top are given. */
+/* All names of the top level are assigned. */
 static void tell_name(struct text_printer *p)
 {
     struct byi_text *out = p->out;
@@ -674,8 +675,8 @@ static void tell_name(struct text_printer *p)
     p->out = out;
 }
 
-/* All nodes of the level on top are printed: its result, and what goes on
- * around it. */
+/* After all nodes of the top level: print its result, and continue in the
+ * enclosing level. */
 static void leave(struct text_printer *p)
 {
     struct text_level l = *top(p);
@@ -727,8 +728,8 @@ static void print_func(struct text_printer *p, const struct byi_func *f)
     }
 }
 
-/* Print the module; put the name of value `id` of `func` into *found where
- * that is not NULL. */
+/* Print the module; store the name of value `id` of `func` in *found unless
+ * that is NULL. */
 static void print_module(const struct byi_module *m, struct byi_text *out,
                          FILE *side, uint32_t func, byi_id id,
                          struct byi_text *found)

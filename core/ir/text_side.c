@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text_side.c: the side file: large constants of a text, by digest. A
- * record is 128 bytes and the data, all in multiples of 64 bytes, so that what
- * is mapped is aligned (docs/text.md, "The side file"). Little endian.
+/* text_side.c: the side file: large constants of a text, by digest. A record is
+ * 128 bytes and the data, padded to multiples of 64 bytes, so that mapped data
+ * is aligned (docs/text.md, "The side file"). Little endian.
  */
 #include "core/base/index.h"
 #include "text.h"
@@ -11,8 +11,8 @@
 
 #define MAGIC "byoc-consts 1\n"
 
-/* As in the file. The first member after the digest is also what the digest
- * covers in front of the data. */
+/* As in the file. The digest covers the members from dtype on, then the data.
+ */
 struct side_record {
     char digest[16];
     uint32_t dtype, rank;
@@ -114,7 +114,8 @@ static const struct side_entry *find_entry(const struct byi_side *side,
     return NULL;
 }
 
-/* The record at `at` is whole and says the size its dims have. */
+/* Check that the record at `at` is complete and that its size matches its dims.
+ * */
 static enum byoc_status read_record(const struct byi_side *side, size_t at,
                                     struct side_entry *entry,
                                     struct byoc_error *err)

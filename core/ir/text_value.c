@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text_value.c: types, attributes and small constants as text, written so
- * that reading them gives the same values back.
+/* text_value.c: prints types, attributes and small constants so that parsing
+ * gives the same values.
  */
 #include "text.h"
 
@@ -32,7 +32,7 @@ static void add_dim(const struct byi_module *m, int64_t dim,
         byi_text_addf(out, "%lld", (long long)dim);
         return;
     }
-    if (-1 - dim >= (int64_t)m->symbols.n) { /* a broken module */
+    if (-1 - dim >= (int64_t)m->symbols.n) { /* an invalid module */
         byi_text_addf(out, "?");
         return;
     }
@@ -61,8 +61,8 @@ struct step {
     uint32_t i; /* the next field */
 };
 
-/* Print what stands before field step->i, or close the type; the field to
- * print next, NULL when the type is done. */
+/* Print the text before field step->i, or close the type. Returns the field to
+ * print next; NULL: the type is complete. */
 static const struct byi_type *type_step(struct step *step, struct byi_text *out)
 {
     const struct byi_type *type = step->type;
@@ -143,7 +143,7 @@ void byi_text_name(struct byi_text *out, char sigil, const char *name)
 /* --- numbers ------------------------------------------------------------ */
 
 /* The shortest text that reads back as the same value of its width, with a
- * point or an exponent, so that it is no integer. */
+ * point or an exponent, so that it is not an integer. */
 static void add_float(struct byi_text *out, double value, bool single)
 {
     char buf[40];
@@ -301,7 +301,7 @@ static void add_elements(struct byi_text *out, const struct byi_tensor *t,
     }
 }
 
-/* A scalar that has a notation of its own: true, 2i32, "x", nan (float32). */
+/* Print a scalar that has its own notation: true, 2i32, "x", nan (float32). */
 static bool add_scalar(struct byi_text *out, const struct byi_tensor *t)
 {
     const char *suffix = byi_text_suffix(t->dtype);

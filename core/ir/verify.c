@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.c: the invariants of the IR, checked in time linear in the
- * module. Types are inferred again and compared; sizes that an operator makes
- * up (they depend on data) may have any symbol.
+/* verify.c: the invariants of the IR, checked in time linear in the module.
+ * Types are inferred again and compared; sizes that depend on data may have any
+ * symbol.
  */
 #include "text.h"
 
@@ -13,8 +13,8 @@ struct verifier {
     const struct byi_func *f;
     uint32_t func;
     byi_id id;
-    int64_t next_symbol;     /* for sizes that inference makes up */
-    struct byi_arena *arena; /* what inference makes; dropped per function */
+    int64_t next_symbol;     /* for symbols that inference creates */
+    struct byi_arena *arena; /* for inference; reset for each function */
     struct byoc_error *err;
 };
 
@@ -65,7 +65,8 @@ struct func_pair {
     const struct byi_type *type, *inferred;
 };
 
-/* The names that made-up dims have got, by how far they are below `minted`. */
+/* The symbols in the module for dims that inference created, by their distance
+ * below `minted`. */
 struct naming {
     BYI_VEC(int64_t) names; /* 0: none yet */
     BYI_VEC(struct func_pair) work;
@@ -162,7 +163,7 @@ static enum byoc_status expect_type(struct verifier *c,
     return wrong_type(c, "its type", type, inferred);
 }
 
-/* The type of a function as a value is made of the types of its nodes. */
+/* The type of a function as a value must match the types of its nodes. */
 static enum byoc_status check_func_type(struct verifier *c,
                                         const struct byi_func *g)
 {
@@ -341,8 +342,8 @@ static enum byoc_status check_global(struct verifier *c,
     return check_func_type(c, g);
 }
 
-/* A function inside of its own body: with its own captures, for the text form
- * has no other. */
+/* A function's literal of itself must have the function's own captures, since
+ * the text form cannot express others. */
 static enum byoc_status check_self(struct verifier *c,
                                    const struct byi_node *node)
 {
@@ -470,7 +471,7 @@ static enum byoc_status check_params(struct verifier *c)
     return BYOC_OK;
 }
 
-/* What other functions rely on: parameters and the result. */
+/* Check what other functions rely on: parameters and the result. */
 static enum byoc_status check_head(struct verifier *c)
 {
     const struct byi_func *f = c->f;
@@ -550,9 +551,9 @@ static void count_literals(const struct byi_module *m, uint32_t i,
             holders[f->nodes.at[id].index]++;
 }
 
-/* A function may hold a literal of itself (it calls itself), but not one that
- * holds one of it, or it would be printed without end: take functions that are
- * in no other away until none is left (Kahn's topological sort). */
+/* A function may contain a literal of itself (it calls itself), but not one of
+ * a function that contains it, since printing would not end: remove functions
+ * that no other contains until none is left (Kahn's topological sort). */
 static enum byoc_status check_nesting(const struct byi_module *m,
                                       struct byi_arena *arena,
                                       struct byoc_error *err)
