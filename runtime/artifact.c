@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* artifact.c: an artifact read as an ELF file, without running any of it:
- * sections by name, and enough checked that the loader may be let near it.
+/* artifact.c: reads an artifact as an ELF file, without running its code: finds
+ * sections by name, and checks enough that the loader can map it safely.
  */
 #include "elf.h"
 #include "plan.h"
@@ -15,11 +15,11 @@ enum { MAX_CHECKED = 64 << 20 };
 struct section {
     const char *name;
     uint64_t addr, bytes;
-    const char *data; /* NULL: the file has none of that name */
+    const char *data; /* NULL: the file has no section of that name */
 };
 
 enum { MODEL, MANIFEST, PLAN, LEDGER, BLOBS, WEIGHTS, N_NEEDED };
-/* Only where there is code: fused kernels, what vendors wrote. */
+/* Only in artifacts with code: fused kernels, backends' C. */
 enum { KERNELS = N_NEEDED, UNITS, TEXT, N_SECTIONS };
 static const char *const section_names[N_SECTIONS] = {
     [MODEL] = ".byoc.model",
@@ -36,7 +36,7 @@ static const char *const section_names[N_SECTIONS] = {
 struct file {
     struct byi_elf elf;
     struct section sections[N_SECTIONS];
-    bool unsummed; /* it is being made, and its sum comes last */
+    bool unsummed; /* it is being written, and has no sum yet */
     struct byoc_error *err;
 };
 
@@ -122,14 +122,14 @@ static enum byoc_status check_descriptor(struct file *f)
     if (s[WEIGHTS].addr % BYI_ALIGN != 0)
         return not_ours(f, "its weights are not aligned");
     for (uint32_t k = MANIFEST; k < N_NEEDED; k++)
-        f->sections[k].bytes--; /* linkers drop empty sections, so each ends
-                                   in a byte that does not count */
+        f->sections[k].bytes--; /* linkers drop empty sections, so each has an
+                                   extra byte at its end */
     return BYOC_OK;
 }
 
-/* The sum at the end vouches for what no section's hash covers: the tables
- * the loader reads, relocations and code. None of these can be checked any
- * other way, so a file without its sum is refused. */
+/* The sum at the end covers what no section's hash does: the loader's tables,
+ * relocations and code. Nothing else checks these, so a file without its sum is
+ * refused. */
 static enum byoc_status check_sum(struct file *f)
 {
     if (f->unsummed)
@@ -138,9 +138,8 @@ static enum byoc_status check_sum(struct file *f)
     if (f->elf.n < BYI_SUM_BYTES ||
         memcmp(sum, BYI_SUM_MAGIC, strlen(BYI_SUM_MAGIC)) != 0)
         return byi_fail(f->err, BYOC_EPARSE,
-                        "%s: damaged: it does not end in the sum that every "
-                        "artifact ends in; is it cut short? Copy or compile "
-                        "it again",
+                        "%s: damaged: expected a checksum at its end; is the "
+                        "file truncated? Copy or compile it again",
                         f->elf.path);
     const char *weights = f->sections[WEIGHTS].data;
     const char *after = weights + f->sections[WEIGHTS].bytes;
@@ -154,7 +153,7 @@ static enum byoc_status check_sum(struct file *f)
     if (memcmp(hex, sum + strlen(BYI_SUM_MAGIC), 64) == 0)
         return BYOC_OK;
     return byi_fail(f->err, BYOC_EPARSE,
-                    "%s: damaged: it does not hash to the sum it ends in; "
+                    "%s: damaged: the checksum at its end does not match; "
                     "copy or compile it again",
                     f->elf.path);
 }
@@ -208,7 +207,7 @@ static enum byoc_status check_hash(const char *section, const void *data,
                     section, hex, expected ? expected : "nothing");
 }
 
-/* Sections above `limit` bytes are left out. */
+/* Skips sections above `limit` bytes. */
 static enum byoc_status check_hashes(const struct byi_artifact *a,
                                      uint64_t limit, struct byoc_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bind.c: a vendor's region whose dims have names, for the sizes of one run.
- * The inputs' sizes are given; the type rules of the region's steps, which are
- * shape functions as well, tell all others. What comes out is what the vendor
- * would have been given had the model been compiled for these sizes.
+/* bind.c: specialises a region with symbolic dims for the sizes of one run. The
+ * type rules of the region's steps, which are shape functions as well, compute
+ * all sizes from those of the inputs. The result is the region that the backend
+ * would have received if the model had been compiled for these sizes.
  */
 #include "internal.h"
 
@@ -19,14 +19,14 @@ struct binder {
     struct byi_arena *arena;
     const struct byi_region_consts *consts;
     const struct byi_type ***out;  /* by node, by result */
-    const struct byi_type **steps; /* of the kernel that is looked at */
-    int64_t *sizes;                /* by symbol of the region; -1: not met */
+    const struct byi_type **steps; /* of the current kernel */
+    int64_t *sizes; /* by symbol of the region; -1: not bound yet */
     struct byoc_error *err;
 };
 
 /* --- types ---------------------------------------------------------------- */
 
-/* Whether a type without names may stand where `want` does. */
+/* Whether type `have`, which has no symbols, is an instance of `want`. */
 static bool fits(const struct byi_type *have, const struct byi_type *want)
 {
     bool fit = have->kind == BYI_TENSOR && want->kind == BYI_TENSOR &&
@@ -36,7 +36,7 @@ static bool fits(const struct byi_type *have, const struct byi_type *want)
     return fit;
 }
 
-/* A name has one size in all inputs of a region. */
+/* A symbol must have one size in all inputs of a region. */
 static enum byoc_status bind_input(struct binder *b, uint32_t i,
                                    const struct byi_type *have)
 {
@@ -77,7 +77,7 @@ static bool fits_step(const struct byi_type *have, const struct byi_type *want)
     return fit;
 }
 
-/* The type of an argument, and its value where it is a constant. */
+/* The type of an argument, and its value if it is a constant. */
 static const struct byi_type *arg_type(const struct binder *b,
                                        const struct byi_gnode *node,
                                        struct byi_garg arg,
@@ -133,8 +133,9 @@ static enum byoc_status infer_step(struct binder *b,
     return BYOC_OK;
 }
 
-/* Steps first .. end-1. An `if` has its type from what its branches give, which
- * stand behind it; it recurses as deep as `if`s may stand in each other. */
+/* Infer steps first .. end-1. The type of an `if` comes from its branches,
+ * whose steps follow it. The recursion is as deep as `if`s are nested, which
+ * readers limit. */
 static enum byoc_status infer_steps(struct binder *b,
                                     const struct byi_gnode *node,
                                     uint32_t first, uint32_t end)
@@ -164,8 +165,8 @@ static cJSON *type_json(const struct binder *b, const struct byi_type *type)
     return tuple;
 }
 
-/* Steps are numbered as they stand: an `if`, those of its branches, the next.
- * It recurses as infer_steps does. */
+/* Steps are numbered in order: an `if`, the steps of its branches, the next
+ * step. Recurses like infer_steps. */
 static void write_step(const struct binder *b, cJSON *json, uint32_t *step)
 {
     static const char *const keys[] = {"then", "else"};

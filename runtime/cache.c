@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache.c: a model whose inputs' sizes vary has an instance for each of the
- * sizes it is run with, made when they are first met, and kept while there is
- * room: so many instances, and so many bytes of plans, frames and what vendors
- * acquired. The one used longest ago goes first; what runs stays until its run
- * ends. Instances are made outside of the lock, each by one thread, for which
- * others that want the same one wait.
+/* cache.c: the cache of specialisations. A model with symbolic dims in its
+ * inputs has an instance for each set of sizes, created by the first run with
+ * them. The number of instances is limited, and so are the bytes of their plans
+ * and frames and of what backends acquired for them. The least recently used
+ * one is evicted first; a running instance stays until its runs end. One thread
+ * creates an instance, without holding the lock; others that need the same one
+ * wait for it.
  */
 #include "plan.h"
 
@@ -21,25 +22,25 @@ enum cache_stage { BUILDING, READY, FAILED };
 struct byi_entry {
     struct byi_instance in;
     enum cache_stage stage;
-    uint32_t users; /* runs of it, and those who wait for it     */
-    bool listed;    /* false: goes when the last user does       */
+    uint32_t users; /* runs of it, and threads that wait for it */
+    bool listed;    /* false: freed with the last user */
     struct byi_entry *newer, *older;
     struct byi_work *idle; /* a list                             */
-    uint64_t bytes;        /* of its plan and of its works       */
-    uint64_t micros;       /* that it took to make it            */
+    uint64_t bytes;        /* of its plan and working memory */
+    uint64_t micros;       /* that creating it took */
     uint32_t refused;      /* regions whose twin runs            */
     struct byoc_error why; /* FAILED                             */
-    int64_t sizes[];       /* by key                             */
+    int64_t sizes[];       /* by symbol of the inputs */
 };
 
 struct byi_cache {
     pthread_mutex_t lock;
     pthread_cond_t made;
     struct byi_entry *newest, *oldest;
-    uint64_t own;      /* bytes of entries, those that are not listed too */
-    uint64_t baseline; /* what vendors had acquired before                */
+    uint64_t own;      /* bytes of all entries, including unlisted ones */
+    uint64_t baseline; /* bytes that backends had acquired before */
     struct byoc_cache_stats stats;
-    bool warned[]; /* by region: it was said that its twin runs */
+    bool warned[]; /* by region: a warning was logged that its twin runs */
 };
 
 /* --- limits --------------------------------------------------------------- */
@@ -58,7 +59,8 @@ static enum byoc_status read_limit(const char *name, uint64_t option,
     if (errno == 0 && *text >= '0' && *text <= '9' && !*end && *limit > 0)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
-                    "%s is \"%.40s\", expected a number from 1 on", name, text);
+                    "%s is \"%.40s\", expected a number of 1 or more", name,
+                    text);
 }
 
 /* --- what is held --------------------------------------------------------- */
@@ -91,7 +93,7 @@ static void list(struct byi_cache *c, struct byi_entry *e)
     c->stats.shapes++;
 }
 
-/* Nobody has it. Called without the lock: vendors are asked. */
+/* Free an unused entry. Called without the lock, since it calls backends. */
 static void free_entry(struct byi_entry *e)
 {
     while (e->idle) {
@@ -104,7 +106,7 @@ static void free_entry(struct byi_entry *e)
     free(e);
 }
 
-/* Under the lock, which is let go of meanwhile. */
+/* Called with the lock, which it releases meanwhile. */
 static void drop(struct byi_cache *c, struct byi_entry *e)
 {
     c->own -= e->bytes;
@@ -113,7 +115,7 @@ static void drop(struct byi_cache *c, struct byi_entry *e)
     pthread_mutex_lock(&c->lock);
 }
 
-/* The entry used longest ago; with `idle` of those that nobody uses. */
+/* The least recently used entry; with `idle`, among those without users. */
 static struct byi_entry *find_oldest(const struct byi_cache *c, bool idle)
 {
     struct byi_entry *e = c->oldest;
@@ -130,7 +132,7 @@ static void evict(struct byi_cache *c, struct byi_entry *e)
         drop(c, e);
 }
 
-/* Keep to the limits, as far as what runs allows. */
+/* Evict entries until the limits hold, except running ones. */
 static void trim(const struct byoc_model *model)
 {
     struct byi_cache *c = model->cache;
@@ -148,7 +150,8 @@ static void trim(const struct byoc_model *model)
     }
 }
 
-/* Memory is out: all goes that nobody uses. False: nothing did. */
+/* After a failed allocation: free everything unused. False: there was nothing.
+ * */
 static bool make_room(struct byi_cache *c)
 {
     bool any = false;
@@ -177,8 +180,8 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
     return buf;
 }
 
-/* Whether region i runs its native twin although it has a vendor, which said
- * nothing when the model was loaded. */
+/* Whether region i runs its native twin although its backend loaded the model
+ * without a fault. */
 static bool is_refused(const struct byoc_model *model,
                        const struct byi_instance *in, uint32_t i)
 {
@@ -193,7 +196,7 @@ static void say_made(const struct byoc_model *model, const struct byi_entry *e,
     byi_sizes_text(model, sizes, text, sizeof text);
     for (uint32_t i = 0; i < model->plan->n_parts; i++)
         if (is_refused(model, &e->in, i)) {
-            /* a warning once for each region; the count has them all */
+            /* warn once for each region; the count includes all */
             byi_log(&model->log,
                     model->cache->warned[i] ? BYOC_INFO : BYOC_WARNING,
                     "region %s runs its native twin for %s: %s",
@@ -204,8 +207,8 @@ static void say_made(const struct byoc_model *model, const struct byi_entry *e,
             (double)e->micros / 1e3);
 }
 
-/* Make the entry's instance, and account for it. Under the lock, which is let
- * go of meanwhile. */
+/* Create the entry's instance, and count its memory. Called with the lock,
+ * which it releases meanwhile. */
 static enum byoc_status make(const struct byoc_model *model,
                              const int64_t *sizes, struct byi_entry *e,
                              struct byoc_error *err)
@@ -277,7 +280,8 @@ static enum byoc_status add(const struct byoc_model *model,
     e->stage = status == BYOC_OK ? READY : FAILED;
     pthread_cond_broadcast(&c->made);
     *entry = e;
-    /* what has a twin for want of memory serves those who wait for it now */
+    /* an instance with a twin for lack of memory serves only the threads that
+     * wait for it now */
     if (e->listed && (status != BYOC_OK || e->in.starved))
         unlist(c, e);
     if (status == BYOC_OK)
@@ -286,7 +290,7 @@ static enum byoc_status add(const struct byoc_model *model,
     return byi_fail(err, status, "%s", e->why.text);
 }
 
-/* Under the lock. */
+/* Called with the lock. */
 static enum byoc_status find_entry(const struct byoc_model *model,
                                    const int64_t *sizes,
                                    struct byi_lease *lease,
@@ -442,7 +446,7 @@ static enum byoc_status bind_dims(const struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* *sizes, by symbol, are the caller's to free. */
+/* The caller frees *sizes, which are by symbol. */
 static enum byoc_status read_dims(const struct byoc_model *model,
                                   const struct byoc_dim *dims, uint32_t n,
                                   int64_t **sizes, struct byoc_error *err)
@@ -460,8 +464,8 @@ static enum byoc_status read_dims(const struct byoc_model *model,
     return bind_dims(model, dims, n, *sizes, err);
 }
 
-/* The faults of an instance's regions, in `arena`: not under the lock, since an
- * arena may leave the function when memory runs out. */
+/* The faults of an instance's regions, in `arena`. Called without the lock,
+ * since a failed allocation in an arena jumps to the guard. */
 static void list_faults(const struct byoc_model *model,
                         const struct byi_instance *in, struct byi_arena *arena,
                         const char **faults)
@@ -483,7 +487,7 @@ enum byoc_status byoc_internal_region_faults(
         e = find(model, sizes);
         pthread_mutex_unlock(&model->cache->lock);
     }
-    /* the compiler alone has this model, so the entry stays */
+    /* only the compiler uses this model, so the entry stays */
     if (e && e->stage == READY) {
         list_faults(model, &e->in, arena, faults);
     } else if (status == BYOC_OK) {

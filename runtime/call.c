@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call.c: calls: operands go into a frame of the callee, results come back to
- * the step that called. Tensors are lent, or shared where they are in a block;
- * nothing is copied that may stay where it is. A call in the place of a
- * function's result ends the caller first, once calls are many: a loop by
- * recursion then runs in constant memory.
+/* call.c: calls: passes operands to a frame of the callee, and results back to
+ * the calling step. Tensors are borrowed, or shared if they are in a block, and
+ * copied only if they cannot stay in place. When many calls are active, a tail
+ * call ends the caller first, so that a recursive loop runs in constant memory.
  */
 #include "plan.h"
 
 #include <string.h>
 
-/* Calls that wait, from which on callers end early: below it copying what the
- * callee still needs would cost more than it saves. */
+/* The number of active calls from which on tail calls end their callers early:
+ * below it, copying the operands would cost more than it saves. */
 enum { TAIL_DEPTH = 64 };
 
 static const struct byi_plan_func *func_of(const struct byoc_state *s,
@@ -19,7 +18,7 @@ static const struct byi_plan_func *func_of(const struct byoc_state *s,
     return &s->in->plan->funcs[fr->func];
 }
 
-/* Are the dims those of the type, where it has numbers? */
+/* Do the dims match the type where it has numbers? */
 static bool dims_fit(const struct byi_type *type, const struct byi_tensor *t)
 {
     bool fit = type->rank == t->rank && type->dtype == t->dtype;
@@ -45,7 +44,7 @@ static enum byoc_status shape_fault(const struct byi_step *step,
 
 /* --- operands ------------------------------------------------------------ */
 
-/* Input i of `to` is a tensor in `block` (0: none). */
+/* Set input i of `to` to a tensor in `block` (0: none). */
 static void set_input(struct byoc_state *s, struct byi_frame *to, uint32_t i,
                       const struct byi_tensor *t, uint32_t block)
 {
@@ -57,7 +56,8 @@ static void set_input(struct byoc_state *s, struct byi_frame *to, uint32_t i,
     memcpy(to->t[v].dims, t->dims, sizeof t->dims);
 }
 
-/* The caller's frame goes before the callee runs: what lies in it moves. */
+/* Pass an operand from a caller's frame that is freed before the callee runs:
+ * copy what is in the frame. */
 static enum byoc_status move_input(struct byoc_state *s, struct byi_frame *to,
                                    uint32_t i, const struct byi_tensor *t,
                                    struct byoc_error *err)
@@ -72,7 +72,7 @@ static enum byoc_status move_input(struct byoc_state *s, struct byi_frame *to,
     return BYOC_OK;
 }
 
-/* Value `v` of `fr` as input i of `to`. */
+/* Pass value `v` of `fr` as input i of `to`. */
 static enum byoc_status pass(struct byoc_state *s, struct byi_frame *fr,
                              const struct byi_step *step, uint32_t v,
                              struct byi_frame *to, uint32_t i, bool tail,
@@ -95,7 +95,7 @@ static enum byoc_status pass(struct byoc_state *s, struct byi_frame *fr,
     return BYOC_OK;
 }
 
-/* What `c` captured is the last inputs of `to`. */
+/* Pass the captures of `c` as the last inputs of `to`. */
 static enum byoc_status pass_captures(struct byoc_state *s,
                                       const struct byi_step *step,
                                       struct byi_object *c,
@@ -121,9 +121,9 @@ static enum byoc_status pass_captures(struct byoc_state *s,
 
 /* --- results ------------------------------------------------------------- */
 
-/* Say where the results of `to` go: into the memory of the step's results,
- * where their size is known; else the callee finds it, and they are taken
- * over when it ends. */
+/* Set the destinations of the results of `to`: the memory of the step's results
+ * if their sizes are known; otherwise the callee allocates it, and the caller
+ * takes it over at the end. */
 static enum byoc_status place_results(struct byoc_state *s,
                                       struct byi_frame *fr,
                                       const struct byi_step *step,
@@ -149,8 +149,8 @@ static enum byoc_status place_results(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* May `to` write the results of `fr` in its place? Where both know their
- * size, or neither. */
+/* May `to` write the results of `fr` in its place? Yes if both know a result's
+ * size, or neither does. */
 static bool can_stand_in(const struct byoc_state *s, const struct byi_frame *fr,
                          const struct byi_frame *to)
 {
@@ -162,7 +162,7 @@ static bool can_stand_in(const struct byoc_state *s, const struct byi_frame *fr,
     return true;
 }
 
-/* Result `w` of the frame that ends as value `v` of its caller. */
+/* Pass result `w` of the ending frame to its caller as value `v`. */
 static enum byoc_status take_result(struct byoc_state *s,
                                     struct byi_frame *from, uint32_t w,
                                     struct byi_frame *fr, uint32_t v,
@@ -208,7 +208,7 @@ enum byoc_status byi_call_leave(struct byoc_state *s, struct byoc_error *err)
 
 /* --- calls --------------------------------------------------------------- */
 
-/* A call, or its callee: operands are in[first..] and what `c` captured. */
+/* A call, or its callee: operands are in[first..] and the captures of `c`. */
 struct call {
     const struct byi_step *step;
     uint32_t first, func;
@@ -312,7 +312,7 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- function values ------------------------------------------------------ */
 
-/* One operand or result of a function that nobody knew before the run. */
+/* Check an operand or result of a function that is known only at run time. */
 static enum byoc_status check_pair(const struct byi_step *step,
                                    const char *what, uint32_t i,
                                    const struct byi_plan_func *callee,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.c: the limits of the cgroups that this process is in, version 1 and 2
- * (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst). Each cgroup
- * is bound by those above it, so the least limit counts.
+ * (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst). A cgroup is
+ * limited by its parents as well, so the lowest limit counts.
  */
 #include "internal.h"
 #include "plan.h"
@@ -25,8 +25,8 @@ static uint64_t lesser(uint64_t a, uint64_t b)
     return !a || (b && b < a) ? b : a;
 }
 
-/* The least limit of a cgroup and the ones above it. In a container the path
- * may not exist below the root that is mounted; the root's own then counts. */
+/* The lowest limit of a cgroup and its parents. In a container the path may not
+ * exist below the mounted root; then the root's limit counts. */
 static uint64_t least_above(const char *root, const char *path,
                             uint64_t (*limit)(const char *folder))
 {
@@ -99,8 +99,8 @@ uint64_t byi_cgroup_least(const char *self, const char *root,
 
 /* --- memory --------------------------------------------------------------- */
 
-/* The number in a file; 0: there is none ("max"), or one that is no limit, as
- * version 1 writes INT64_MAX rounded down to pages. */
+/* The number in a file; 0 for "max" and for values so large that they mean no
+ * limit: version 1 writes INT64_MAX rounded down to pages. */
 static uint64_t bytes_in(const char *folder, const char *name)
 {
     char path[4200], line[64], *end;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* closure.c: functions as values: a function of the plan with what it
- * captured. They are counted, and immutable, so none can hold itself. What one
- * captured lives as long as it does: in a block that it shares, or in a copy.
- * Sequences and optionals (list.c) are the same without a function.
+/* closure.c: closures: a function of the plan with its captures. They are
+ * reference-counted and immutable, so there are no cycles. Captures live as
+ * long as the closure, in a shared block or a copy. Sequences and optionals
+ * (list.c) are the same without a function.
  */
 #include "plan.h"
 
@@ -20,7 +20,8 @@ static uint64_t bytes_of(uint32_t n)
     return sizeof(struct byi_object) + n * sizeof(struct byi_item);
 }
 
-/* A list, for functions may capture functions as deep as a run is long. */
+/* Uses a list instead of recursion, since closures may capture closures to any
+ * depth. */
 void byi_object_give(struct byoc_state *s, struct byi_object *c)
 {
     if (!c || --c->readers > 0)
@@ -51,7 +52,7 @@ void byi_object_drop(struct byoc_state *s, struct byi_item *item)
     *item = (struct byi_item){0};
 }
 
-/* Does value `v` lie in memory that outlives the run's activations? */
+/* Is value `v` in memory that outlives the run's activations? */
 static bool is_lasting(const struct byi_plan_func *f,
                        const struct byi_frame *fr, uint32_t v)
 {

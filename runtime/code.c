@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code.c: which of an artifact's code runs here, fused kernels and what vendors
- * wrote: what was compiled for the widest instruction set in use
- * (core/base/isa.h). Where there is none the native twins run.
+/* code.c: selects the code of an artifact, fused kernels and backends' C: the
+ * version for the widest instruction set in use (core/base/isa.h). If there is
+ * none, the native twins run.
  */
 #include "plan.h"
 
@@ -61,7 +61,7 @@ static enum byoc_status bind_openmp(const struct byi_image *image,
     const struct byi_code_table *code = image->code;
     const uint64_t room = image->code_bytes - sizeof *code;
     if (room < (code->n_levels + UINT64_C(1)) * sizeof code->levels[0])
-        return BYOC_OK; /* made before the table had this entry */
+        return BYOC_OK; /* compiled before the table had this entry */
     const byi_begin_fn begin =
         (byi_begin_fn)((uintptr_t)code +
                        (uintptr_t)code->levels[code->n_levels]);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copies.c: libraries that a process should have once: two OpenMP runtimes
- * share the cores out twice, two copies of oneDNN keep two sets of caches, and
- * either may take the other's symbols. Found by a function that each defines,
- * so that a copy linked into a plug-in counts as well.
+/* copies.c: finds libraries that a process should load only once: two OpenMP
+ * runtimes start two sets of threads, two copies of oneDNN have two sets of
+ * caches, and either may bind to the other's symbols. Each is found by a
+ * function that it defines, so that a copy linked into a plug-in counts as
+ * well.
  */
 #include "internal.h"
 
@@ -22,13 +23,13 @@ static const struct {
 enum { MAX_COPIES = 8 };
 
 struct copies {
-    const char *path[MAX_COPIES]; /* as the loader has them */
+    const char *path[MAX_COPIES]; /* as the loader names them */
     const void *base[MAX_COPIES];
     uint32_t n;
 };
 
-/* The library that `function` comes from, when asked for in the library of this
- * path. */
+/* Add the library that defines `function` as seen from the library at `path`.
+ * */
 static void add_copy(const char *path, const char *function,
                      struct copies *found)
 {
@@ -50,8 +51,8 @@ static void add_copy(const char *path, const char *function,
         dlclose(handle);
 }
 
-/* The loader holds its lock: a guard of its own ends the walk when memory runs
- * out. */
+/* The loader holds its lock, so a guard of its own ends the walk if an
+ * allocation fails. */
 static int list_object(struct dl_phdr_info *info, size_t size, void *ctx)
 {
     (void)size;

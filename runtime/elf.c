@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* elf.c: what a shared library's file says before the loader is let near it. */
+/* elf.c: reads a shared library's file before the loader maps it. */
 #include "elf.h"
 
 #include <string.h>
@@ -74,7 +74,7 @@ enum byoc_status byi_elf_open(struct byi_elf *elf, struct byoc_error *err)
     return BYOC_OK;
 }
 
-/* A string of a table that lies in the file; NULL unless it ends there. */
+/* A string of a table in the file; NULL unless it ends there. */
 static const char *string_at(const struct byi_elf *elf, const Elf64_Shdr *table,
                              uint64_t at)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/elf.h: shared libraries read as ELF64 files (System V gABI, "Object
- * Files"), without running any of them; everything is bounds-checked.
+/* runtime/elf.h: reads shared libraries as ELF64 files (System V gABI, "Object
+ * Files"), without running their code; everything is bounds-checked.
  */
 #ifndef BYI_RUNTIME_ELF_H
 #define BYI_RUNTIME_ELF_H
@@ -9,7 +9,8 @@
 
 #include <elf.h>
 
-/* A library in memory. `what` it should be, for messages: "a plug-in". */
+/* A library in memory. `what` is the expected kind of file, for messages: "a
+ * plug-in". */
 struct byi_elf {
     const char *path, *what;
     const char *at;
@@ -18,25 +19,25 @@ struct byi_elf {
     Elf64_Shdr names;
 };
 
-/* A section; its bytes lie in the file unless it is SHT_NOBITS. */
+/* A section; its bytes are in the file unless it is SHT_NOBITS. */
 struct byi_elf_section {
     const char *name;
     Elf64_Shdr header;
 };
 
-/* Set elf->path, what, at and n first. A 64-bit shared library for this
- * machine, with a table of sections and their names. Errors: BYOC_EPARSE,
- * BYOC_EINCOMPATIBLE (another machine). */
+/* Check that elf->at is a 64-bit shared library for this machine, with a
+ * section table and section names. The caller sets elf->path, what, at and n
+ * first. Errors: BYOC_EPARSE, BYOC_EINCOMPATIBLE (another machine). */
 enum byoc_status byi_elf_open(struct byi_elf *elf, struct byoc_error *err);
 /* Section i, below header.e_shnum. */
 enum byoc_status byi_elf_section(const struct byi_elf *elf, uint32_t i,
                                  struct byi_elf_section *section,
                                  struct byoc_error *err);
-/* Does the file have `bytes` bytes at `at`? */
+/* Whether the file has `bytes` bytes at offset `at`. */
 bool byi_elf_inside(const struct byi_elf *elf, uint64_t at, uint64_t bytes);
 
-/* What the library exports as `name`; *data NULL where it is not constant
- * data. Not found: *found is false. */
+/* The symbol that the library exports as `name`; *data is NULL unless it is
+ * constant data. *found is false if there is none. */
 struct byi_elf_symbol {
     bool found;
     const char *data;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec.c: the executor: steps in order, each a native kernel, a vendor's
- * region, a call, a branch, or nothing but a view. Calls wait on a stack of
- * activations (call.c), never on this program's own. Where shapes vary, a
- * step's type rule is its shape function, and results get blocks of the
- * state's pool that go back after their last reader.
+/* exec.c: the executor: runs steps in order, each a native kernel, a region, a
+ * call, a branch, or only a view. Calls use an explicit stack of activations
+ * (call.c), not the C stack. If shapes vary, a step's type rule is its shape
+ * function, and results are in blocks of the state's pool until their last
+ * reader.
  */
 #include "plan.h"
 
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { INFER_STEPS = 4096 }; /* whose types share an arena */
+enum { INFER_STEPS = 4096 }; /* steps whose types share an arena */
 
 static bool same_dims(const struct byi_tensor *a, const struct byi_tensor *b)
 {
@@ -92,7 +92,7 @@ static enum byoc_status set_dims(const struct byi_plan_func *f,
     return BYOC_OK;
 }
 
-/* A failure of a step belongs to the model's nodes that it came from. */
+/* Add the model's nodes of a step to its error. */
 static enum byoc_status name_sources(enum byoc_status status,
                                      const struct byi_step *step,
                                      struct byoc_error *err)
@@ -231,7 +231,7 @@ static void trace_primitive(void *ctx, const char *name, const char *impl,
     byi_trace_event(ctx, "primitive", name, impl, sources, begin_ns, end_ns);
 }
 
-/* Tell who asks what a region is given. */
+/* Pass a region's operands to the state's callback. */
 static void lend_inputs(const struct byoc_state *s, const struct byi_frame *fr,
                         const struct byi_step *step)
 {
@@ -292,7 +292,7 @@ static enum byoc_status run_fused(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- functions ---------------------------------------------------------- */
 
-/* By kind of step: what it does, and its name in a trace. */
+/* By kind of step: the function that runs it, and its name in a trace. */
 static const struct {
     enum byoc_status (*run)(struct byoc_state *s, struct byi_frame *fr,
                             const struct byi_step *step,
@@ -322,7 +322,7 @@ static void trace_step(struct byoc_state *s, const struct byi_frame *fr,
                     byi_trace_now());
 }
 
-/* Values that live in memory the caller brought. */
+/* Bind values to the caller's memory. */
 static void bind_lent(const struct byi_plan_func *f, struct byi_frame *fr)
 {
     for (uint32_t v = 0; v < f->n_values; v++) {
@@ -372,7 +372,7 @@ static enum byoc_status copy_results(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* A step is done: tell who watches, and drop what nobody reads any more. */
+/* End a step: call the watcher, and drop values without further readers. */
 static void end_step(struct byoc_state *s, const struct byi_plan_func *f,
                      struct byi_frame *fr)
 {
@@ -386,7 +386,7 @@ static void end_step(struct byoc_state *s, const struct byi_plan_func *f,
         byi_frame_drop(s, fr, step->dead[i]);
 }
 
-/* Run one step of the activation on top, or enter the function it calls. */
+/* Run one step of the top activation, or enter the function that it calls. */
 static enum byoc_status run_step(struct byoc_state *s,
                                  const struct byi_plan_func *f,
                                  struct byi_frame *fr, struct byoc_error *err)
@@ -406,7 +406,7 @@ static enum byoc_status run_step(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* The activation on top has no step left: its caller goes on. */
+/* The top activation has no steps left: continue in its caller. */
 static enum byoc_status leave(struct byoc_state *s,
                               const struct byi_plan_func *f,
                               struct byoc_error *err)
@@ -444,8 +444,8 @@ static enum byoc_status run_all(void *arg, struct byoc_error *err)
     }
 }
 
-/* The activations that a failure leaves; main's outputs stay for the caller,
- * in blocks that are main's until the next run. */
+/* End the activations that a failure leaves. main's outputs stay for the
+ * caller, in blocks that main keeps until the next run. */
 static void unwind(struct byoc_state *s)
 {
     struct byi_frame *fr = s->top;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame.c: activations of functions. Each is one piece of memory: the tensors
- * of its values, its arena, where its results go, and the views that vendors
- * are given. A function that is not active has its first frame waiting; a
- * recursion takes more, which are kept for later calls up to a bound.
+/* frame.c: activations of functions. A frame is one block of memory: the
+ * tensors of its values, its arena, the destinations of its results, and the
+ * views for backends. Each function has a first frame; a recursion allocates
+ * more, which are kept for later calls up to a limit.
  */
 #include "plan.h"
 
 #include <string.h>
 
-enum { MAX_SPARE = 16 << 20 /* bytes of frames kept, of a state */ };
+enum { MAX_SPARE = 16 << 20 /* bytes of frames that a state keeps */ };
 
 /* --- making ------------------------------------------------------------- */
 
-/* Parts of one piece of memory: their sizes first, then where they are. */
+/* The parts of one block of memory: first to compute its size, then to set
+ * pointers into it. */
 struct layout {
-    char *at; /* NULL: only the size is wanted */
+    char *at; /* NULL: only compute the size */
     uint64_t end;
 };
 
@@ -31,8 +32,8 @@ static bool is_vendors(const struct byi_instance *in,
     return step->kind == BYI_STEP_REGION && in->regions[step->callee].plugin;
 }
 
-/* Lay out everything but the arena, which is aligned and comes last, and set
- * where it is in *fr. */
+/* Lay out everything except the arena, which is aligned and comes last, and set
+ * the pointers in *fr. */
 static void lay_out(const struct byi_instance *in,
                     const struct byi_plan_func *f, struct layout *l,
                     struct byi_frame *fr)
@@ -81,7 +82,7 @@ static void init_view(struct byoc_view *view, const struct byi_tensor *t)
                                .bytes = byi_tensor_bytes(t)};
 }
 
-/* Views of the operands and results of a vendor's steps. */
+/* Set the views of the operands and results of regions. */
 static void init_views(const struct byi_plan_func *f, struct byi_frame *fr)
 {
     for (uint32_t s = 0; s < f->n_steps; s++) {

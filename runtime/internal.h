@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/internal.h: the runtime's own view: images, plans, plug-ins. */
+/* runtime/internal.h: the runtime's internal interface: images, artifacts,
+ * plug-ins, threads. */
 #ifndef BYI_RUNTIME_H
 #define BYI_RUNTIME_H
 
@@ -17,13 +18,14 @@ struct byi_unit_table;
 struct byi_c_unit; /* codegen_c/codegen_c.h */
 typedef void (*byi_unit_fn)(void);
 
-/* A piece of the weights that lies elsewhere in memory. */
+/* A piece of the weights that is elsewhere in memory. */
 struct byi_span {
     const void *data;
-    uint64_t bytes, offset; /* offset: where it belongs, BYI_ALIGN-multiple */
+    uint64_t bytes,
+        offset; /* offset: in the weights, a multiple of BYI_ALIGN */
 };
 
-/* What the runtime opens: texts and weights, in memory or in the sections of
+/* The input of the runtime: texts and weights, in memory or in the sections of
  * an artifact (docs/artifact.md). Borrowed. */
 struct byi_image {
     const char *manifest;
@@ -36,64 +38,64 @@ struct byi_image {
     size_t blobs_bytes;
     const void *weights; /* BYI_ALIGN-aligned, or NULL */
     uint64_t weights_bytes;
-    const struct byi_span *spans; /* weights NULL: its pieces, ascending and
-                                     disjoint, zeros between them           */
+    const struct byi_span *spans; /* if weights is NULL: its pieces, ascending
+                                     and disjoint, with zeros between them */
     uint32_t n_spans;
-    /* The fused kernels: as C while the artifact is made, as code once it is
-     * loaded. NULL: there are none, and their twins run. */
+    /* The fused kernels: as C while the artifact is written, as code once it is
+     * loaded. NULL: none; their twins run. */
     const char *source;
     size_t source_bytes;
     uint32_t n_kernels;
     const struct byi_code_table *code;
     uint64_t code_bytes;
-    /* What vendors wrote in C, in the order of the plan's regions: while the
-     * artifact is made, and once it is loaded. In memory: functions, by region;
-     * NULL where it is none, or not for this machine. */
+    /* The C of regions whose backends generated C, in the order of the plan's
+     * regions: while the artifact is written, and once it is loaded. In memory:
+     * functions, by region; NULL for other regions, or if there is no code for
+     * this machine. */
     const struct byi_c_unit *const *sources;
     uint32_t n_sources;
     const struct byi_unit_table *units;
     uint64_t units_bytes;
     const byi_unit_fn *functions;
-    const char *text; /* where all that code lies */
+    const char *text; /* the section with all that code */
     uint64_t text_bytes;
 };
 
-/* Why region `region` (in the plan's order) runs its native twin although its
- * vendor was asked; NULL when the vendor runs it. Lives as long as the model.
+/* Why region `region` (in the plan's order) runs its native twin although a
+ * backend was chosen; NULL if the backend runs it. Lives as long as the model.
  */
 BYOC_API const char *byoc_internal_region_fault(const struct byoc_model *model,
                                                 uint32_t region);
 
-/* The same for these sizes of the inputs' symbols, which must be all of them,
- * as a run with them would find it: faults[i], by region, is set to why region
- * i runs its native twin, in `arena`, or stays as it is. What is made for it
- * goes again. Of a model without vendors: why none could build it. Errors:
- * those of byoc_model_warm. */
+/* The same for given sizes of all of the inputs' symbols, as a run with these
+ * sizes would find it: sets faults[i], in `arena`, to why region i runs its
+ * native twin, or leaves it unchanged. Does not keep the specialisation. For a
+ * model loaded without backends: why none could build it. Errors: those of
+ * byoc_model_warm. */
 BYOC_API enum byoc_status byoc_internal_region_faults(
     const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
     struct byi_arena *arena, const char **faults, struct byoc_error *err);
 
-/* Called after every step of main with each of its results: the step's
- * operator or region, the model's nodes it came from. The tensor is lent for
- * the call. */
+/* Called after every step of main with each of its results, the step's operator
+ * or region, and its provenance. The tensor is valid during the call. */
 typedef void (*byi_watch_fn)(void *ctx, const char *step, const char *sources,
                              const struct byi_tensor *value);
-/* Watch the runs that follow; NULL stops. Two models of one compile, with and
- * without vendors, have the same steps. */
+/* Watch the following runs; NULL stops. Two models of the same compile, with
+ * and without backends, have the same steps. */
 BYOC_API void byoc_internal_state_watch(struct byoc_state *state,
                                         byi_watch_fn watch, void *ctx);
 
-/* Called before a region of any function runs, vendor or twin, with what it is
- * given; lent for the call. NULL stops. */
+/* Called before a region of any function runs, by its backend or its twin, with
+ * its operands, which are valid during the call. NULL stops. */
 typedef void (*byi_lend_fn)(void *ctx, uint32_t region, uint32_t n,
                             const struct byi_tensor *const *in);
 BYOC_API void byoc_internal_state_lend(struct byoc_state *state,
                                        byi_lend_fn lend, void *ctx);
 
-/* What is known of region `region` of a model; lives as long as it. */
+/* The facts about region `region` of a model; valid as long as the model. */
 struct byi_region_facts {
     const char *vendor, *symbol;
-    const char *blob; /* its JSON, or what the vendor's compile() made */
+    const char *blob; /* its JSON, or the result of the backend's compile() */
     uint64_t blob_bytes;
     uint32_t n_consts;
     const struct byi_tensor *const *consts; /* by the JSON's "data" */
@@ -104,7 +106,8 @@ BYOC_API enum byoc_status byoc_internal_region(const struct byoc_model *model,
                                                struct byi_region_facts *facts,
                                                struct byoc_error *err);
 
-/* Sizes to make a model ready for; each set has every symbol of the inputs. */
+/* Sizes for which to prepare specialisations; each set has every symbol of the
+ * inputs. */
 struct byi_warm_set {
     uint32_t n;
     const struct byoc_dim *dims;
@@ -116,7 +119,7 @@ struct byi_warm {
 
 /* --- bind.c --------------------------------------------------------------- */
 
-/* The constants that a region is lent. */
+/* The constants that a region receives; it does not own them. */
 struct byi_region_consts {
     uint32_t n;
     const struct byoc_view *at;
@@ -128,10 +131,10 @@ struct byi_sized {
     uint32_t n_outputs;
     const struct byi_type **outputs;
 };
-/* The region `json`, whose dims may be names, for inputs of these types. What
- * `sized` gets is in `arena`. Errors: BYOC_ETYPE (an input does not fit, a name
- * has two sizes, an operator does not take these sizes), BYOC_EUNSUPPORTED (a
- * size depends on data), and those of reading it. */
+/* The region `json`, whose dims may be symbolic, for inputs of these types. The
+ * members of `sized` are in `arena`. Errors: BYOC_ETYPE (an input does not fit,
+ * a symbol has two sizes, an operator refuses these sizes), BYOC_EUNSUPPORTED
+ * (a size depends on data), and those of reading the region. */
 BYOC_API enum byoc_status byoc_internal_region_bind(
     const char *json, size_t n, const struct byi_region_consts *consts,
     uint32_t n_inputs, const struct byi_type *const *inputs,
@@ -152,15 +155,15 @@ BYOC_API enum byoc_status byoc_internal_model_open(
     const struct byi_image *image, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
 
-/* Log and require vendors as `params` say from now on, beginning with what
- * loading would have logged. Before the model is used. */
+/* Log and require backends as in `params` from now on; first repeats the
+ * messages of loading. Call it before the model is used. */
 BYOC_API void byoc_internal_model_adopt(struct byoc_model *model,
                                         const struct byoc_load_params *params);
 
 /* --- artifact.c: an artifact's sections, read as an ELF file, never run --- */
 
-/* Map the artifact at `path` and find its sections. Bounds-checked; rejects
- * what is not ours, and other versions (BYOC_EINCOMPATIBLE). */
+/* Map the artifact at `path` and find its sections. Bounds-checked; refuses
+ * other files, and other versions (BYOC_EINCOMPATIBLE). */
 struct byi_artifact {
     struct byi_image image;
     const void *map;
@@ -177,17 +180,18 @@ struct byi_artifact {
 BYOC_API enum byoc_status byoc_internal_artifact_open(const char *path,
                                                       struct byi_artifact *a,
                                                       struct byoc_error *err);
-/* The same of a file that messages call by another name. */
+/* The same for a file that has another name in messages. */
 enum byoc_status byi_artifact_open(const char *path, const char *name,
                                    struct byi_artifact *a,
                                    struct byoc_error *err);
 BYOC_API void byoc_internal_artifact_close(struct byi_artifact *a);
-/* Hold every section, weights included, against the manifest's hashes. */
+/* Compare the hash of every section, including the weights, with the manifest.
+ * */
 BYOC_API enum byoc_status byoc_internal_artifact_verify(
     const struct byi_artifact *a, struct byoc_error *err);
 
-/* The fused kernels of an artifact as code that is loaded: model.c. An image
- * that has `code` (image.code and what follows it) runs them while this is
+/* The fused kernels of an artifact, loaded as code: model.c. An image with this
+ * `code` (image.code and the following members) runs them while the library is
  * open. Nothing else of the artifact is read. */
 struct byi_code_library {
     struct byi_artifact artifact;
@@ -199,34 +203,34 @@ BYOC_API enum byoc_status byoc_internal_code_open(const char *path,
 BYOC_API void byoc_internal_code_close(struct byi_code_library *code);
 
 /* The file ends in BYI_SUM_MAGIC and 64 hex digits: the SHA-256 of all bytes
- * before it but the weights. A tool that rewrites the file (strip) drops it;
- * then nothing vouches for the loader's tables, and loading goes on. */
+ * before it except the weights. A tool that rewrites the file (strip) drops it;
+ * then the loader's tables are not checked, and loading continues. */
 #define BYI_SUM_MAGIC "BYOCSUM1"
 enum { BYI_SUM_BYTES = 8 + 64 };
 
 /* --- library.c: the one file that owns dlopen ---------------------------- */
 
-/* May the file be opened? Messages call it `name`. Errors: BYOC_EIO (not found,
- * not readable), BYOC_EPARSE (not a shared library), BYOC_EINVAL (not absolute,
- * or writable by everybody). */
+/* Whether the file may be opened. Messages call it `name`. Errors: BYOC_EIO
+ * (not found, not readable), BYOC_EPARSE (not a shared library), BYOC_EINVAL
+ * (not absolute, or writable by all users). */
 enum byoc_status byi_library_check(const char *path, const char *name,
                                    struct byoc_error *err);
-/* dlopen with RTLD_NOW | RTLD_LOCAL. Errors: as above, and BYOC_EBACKEND (the
- * loader's words). */
+/* dlopen with RTLD_NOW | RTLD_LOCAL. Errors: as above, and BYOC_EBACKEND with
+ * the loader's message. */
 enum byoc_status byi_library_open(const char *path, const char *name,
                                   void **handle, struct byoc_error *err);
 void *byi_library_symbol(void *handle, const char *name); /* NULL: none */
 void byi_library_close(void *handle);                     /* NULL is fine */
-/* Open `path` for good and look a symbol up. Errors: as byi_library_open, and
- * BYOC_EBACKEND (no such symbol). */
+/* Open `path`, never to be closed, and look up a symbol. Errors: as
+ * byi_library_open, and BYOC_EBACKEND (no such symbol). */
 BYOC_API enum byoc_status byoc_internal_library_find(const char *path,
                                                      const char *name,
                                                      void **symbol,
                                                      struct byoc_error *err);
-/* The same of a library whose file is in memory, which nobody else can name. */
+/* The same for a library whose file is in memory and has no name. */
 struct byi_memory_library {
     void *handle; /* NULL: not open */
-    int fd;       /* of its file; -1: the library has a path of its own */
+    int fd;       /* of its file; -1: the library has a path */
 };
 /* A file without a name, readable by this user only. Errors: BYOC_ENOMEM,
  * BYOC_EIO. */
@@ -239,42 +243,43 @@ BYOC_API byi_unit_fn
 byoc_internal_library_function(const struct byi_memory_library *library,
                                const char *name); /* NULL: none */
 BYOC_API void byoc_internal_library_unmap(struct byi_memory_library *library);
-/* The folder of the library or program this code is in; false: not known. */
+/* The folder of the library or program that contains this code; false: unknown.
+ * */
 bool byi_library_folder(char *path, size_t n);
 
 /* --- log.c ---------------------------------------------------------------- */
 
-/* Where lines go; zero: nowhere. */
+/* The receiver of log lines; zero-initialised: none. */
 struct byi_log {
     void (*log)(void *ctx, enum byoc_severity severity, const char *line);
-    void (*log_line)(void *ctx, const char *line); /* as struct
-                                                      byoc_load_params has it */
+    void (*log_line)(void *ctx,
+                     const char *line); /* as in struct byoc_load_params */
     void *ctx;
     enum byoc_severity least;
 };
 void byi_log_init(struct byi_log *log, const struct byoc_load_params *params);
 void byi_log(const struct byi_log *log, enum byoc_severity severity,
              const char *fmt, ...) BYI_PRINTF(3, 4);
-/* A line as it stands. */
+/* Log a line unchanged. */
 void byi_log_line(const struct byi_log *log, enum byoc_severity severity,
                   const char *line);
 
 /* --- memory.c ------------------------------------------------------------- */
 
-/* Where the large memory of a model comes from, and how much it may be. */
+/* The allocator and the limit of a model's large memory. */
 struct byi_memory {
     void *(*allocate)(void *ctx, uint64_t bytes, uint64_t alignment);
     void (*release)(void *ctx, void *memory, uint64_t bytes);
-    void *ctx; /* of these two; NULL: byi_acquire, byi_release */
+    void *ctx; /* of these two, which may be NULL: byi_acquire, byi_release */
     uint64_t limit;
     _Atomic uint64_t held, peak; /* bytes */
 };
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params);
 void byi_memory_free(struct byi_memory **memory);
-/* BYI_ALIGN-aligned; NULL when there is none, or the limit is reached. Memory
- * NULL: without a limit or an allocator. Threads: safe. */
+/* Allocate memory aligned to BYI_ALIGN; NULL if that fails or exceeds the
+ * limit. `memory` NULL: no limit and no allocator. Threads: safe. */
 void *byi_memory_take(struct byi_memory *memory, uint64_t bytes);
-/* Give it back; how many bytes it was. NULL is fine. */
+/* Free it; returns its size in bytes. NULL is fine. */
 uint64_t byi_memory_give(struct byi_memory *memory, void *at);
 struct byi_memory *byi_memory_of(const struct byoc_model *model);
 
@@ -285,58 +290,59 @@ struct byi_plugin {
     struct byi_library *library;
     const char *path;
     const struct byoc_backend
-        *backend;          /* a copy, complete to its last member */
+        *backend;          /* a copy with all members of this version */
     struct byoc_host host; /* ctx: this plug-in; match_*: NULL, for the
                               compiler side to set                       */
     uint32_t threads;
     struct byi_log log;
-    struct byi_memory *memory; /* of the model it is for, or NULL */
+    struct byi_memory *memory; /* of its model, or NULL */
     _Atomic uint64_t held;     /* bytes that it acquired and has not released */
     struct byi_plugin *next;
 };
 /* Load one plug-in by absolute path; RTLD_NOW | RTLD_LOCAL; checks version,
- * sizes, required members, name. One message for each way to fail. threads 0:
- * decide as loading a model does. Threads: safe. */
+ * sizes, required members, name. Each failure has its own message. threads 0:
+ * as in loading a model. Threads: safe. */
 BYOC_API enum byoc_status byoc_internal_plugin_open(const char *path,
                                                     uint32_t threads,
                                                     struct byi_plugin **plugin,
                                                     struct byoc_error *err);
 BYOC_API void byoc_internal_plugin_close(struct byi_plugin **plugin);
-/* Fill plugin->host with the services of this process; ctx: the plug-in. */
+/* Fill plugin->host with the services of this process; its ctx is the plug-in.
+ * */
 BYOC_API void byoc_internal_host_init(struct byi_plugin *plugin, uint32_t abi);
 /* The plug-ins of a list as in struct byoc_load_params, as absolute paths, one
- * a line: files as they stand, folders by their libbyoc_backend_*.so, sorted;
- * then those of the runtime's folder and its byoc/. *places, unless NULL, gets
- * where they were looked for. */
+ * per line: files as given, for folders their libbyoc_backend_*.so, sorted;
+ * then those of the runtime's folder and its byoc/. *places, unless NULL, lists
+ * the places that were searched. */
 BYOC_API enum byoc_status byoc_internal_plugin_list(const char *plugins,
                                                     struct byi_text *paths,
                                                     struct byi_text *places,
                                                     struct byoc_error *err);
-/* Load the plug-in of vendor `name`: libbyoc_backend_NAME.so of a folder, or
- * any file the list names. BYOC_EIO when there is none. */
+/* Load the plug-in of backend `name`: libbyoc_backend_NAME.so in a folder, or
+ * any file in the list. BYOC_EIO if there is none. */
 BYOC_API enum byoc_status byoc_internal_plugin_find(const char *plugins,
                                                     const char *name,
                                                     uint32_t threads,
                                                     struct byi_plugin **plugin,
                                                     struct byoc_error *err);
-/* Bytes that a plug-in has acquired of its host. Threads: safe. */
+/* Bytes that a plug-in has acquired from its host. Threads: safe. */
 uint64_t byi_plugin_held(const struct byi_plugin *plugin);
-/* What a call of a plug-in came to: NULL is success; a failure is freed and
+/* The status of a call of a plug-in: NULL is success; a failure is freed and
  * becomes BYOC_EBACKEND (BYOC_ENOMEM for RESOURCE) with "VENDOR: WHERE: TEXT".
  */
 enum byoc_status byi_plugin_status(struct byoc_fail *fail,
                                    const struct byi_plugin *plugin,
                                    const char *where, struct byoc_error *err);
 
-/* Load a region: a blob that is not aligned is lent as a copy that is. */
+/* Load a region. A blob that is not aligned is passed as an aligned copy. */
 BYOC_API struct byoc_fail *byoc_internal_plugin_load(
     const struct byi_plugin *plugin, const struct byoc_region *region,
     void **compiled);
-/* Run a region that is loaded, on the threads of the calling thread's turn. */
+/* Run a loaded region, on the threads of the calling thread's turn. */
 struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
                                  void *compiled, void *state,
                                  const struct byoc_run_args *args);
-/* Make a state for runs of `compiled`, and free it, as the backend says. */
+/* Call the backend's state_new() and state_free() for `compiled`. */
 struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
                                        void *compiled, void **state);
 void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
@@ -344,45 +350,46 @@ void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
 
 /* --- plugin_abi.c --------------------------------------------------------- */
 
-/* Can the plug-in at `path` work with this host, as far as its file says?
- * *abi: the version both speak. Runs nothing of it. Errors: BYOC_EPARSE (not a
- * shared library, damaged), BYOC_EBACKEND (no plug-in), BYOC_EINCOMPATIBLE
- * (machine, version, sanitizer, the first struct or member that differs). */
+/* Whether the plug-in at `path` can work with this host, judged by its file
+ * without running its code. *abi: the version that both support. Errors:
+ * BYOC_EPARSE (not a shared library, damaged), BYOC_EBACKEND (no plug-in),
+ * BYOC_EINCOMPATIBLE (machine, version, sanitizer, the first struct or member
+ * that differs). */
 enum byoc_status byi_plugin_agree(const char *path, uint32_t *abi,
                                   struct byoc_error *err);
-/* Whether the file is a plug-in, also one of another version; none of its code
- * runs. */
+/* Whether the file is a plug-in, of any version; does not run its code. */
 BYOC_API bool byoc_internal_is_plugin(const char *path);
 
 /* --- copies.c ------------------------------------------------------------- */
 
-/* A line for each kind of library that this process should have once, but has
- * loaded twice or more: what, and which. Text: "" where there is none. */
+/* A line for each kind of library that this process should have once but has
+ * loaded several times: its kind and the files. "" if there is none. */
 BYOC_API void byoc_internal_copies(struct byi_text *out);
 
 /* --- cgroup.c ------------------------------------------------------------- */
 
-/* The limit that one cgroup folder states, of version 1 or 2; 0: none. */
+/* The limit in one cgroup folder, of version 1 or 2; 0: none. */
 struct byi_cgroup_limit {
     const char *controller; /* of version 1 */
     uint64_t (*v1)(const char *folder), (*v2)(const char *folder);
 };
-/* The least of the cgroups in file `self` ("/proc/self/cgroup") and of those
- * above them, which are mounted at `root`; 0: none. */
+/* The lowest limit of the cgroups in file `self` ("/proc/self/cgroup") and of
+ * their parents, which are mounted at `root`; 0: none. */
 uint64_t byi_cgroup_least(const char *self, const char *root,
                           const struct byi_cgroup_limit *limit);
 /* The first line of a file. */
 bool byi_cgroup_line(const char *path, char *line, size_t n);
-/* Bytes of memory that this process may use: the machine's, or what its
- * cgroups leave of them. */
+/* Bytes of memory that this process may use: those of the machine, limited by
+ * its cgroups. */
 uint64_t byi_memory_limit_from(const char *self, const char *root);
 
-/* byi_temp_clear, of the temporary files that the runtime made. */
+/* byi_temp_clear for the runtime's temporary files. */
 BYOC_API void byoc_internal_temp_clear(void);
 
 /* --- threads.c ------------------------------------------------------------ */
 
-/* Where the count comes from; zero fields mean the process's own. */
+/* The input of byi_threads_from; a zero member means the process's own value.
+ * */
 struct byi_thread_facts {
     uint32_t option;
     const char *byoc_env, *omp_env; /* NULL: not set                */
@@ -390,19 +397,20 @@ struct byi_thread_facts {
     const char *cgroup_self;        /* "/proc/self/cgroup"          */
     const char *cgroup_root;        /* "/sys/fs/cgroup"             */
 };
-/* How many threads, and why: option, BYOC_NUM_THREADS (strict: BYOC_EINVAL if
- * it is not a number of 1 to 4096), OMP_NUM_THREADS, else the CPUs of the
- * affinity mask. No more than those, nor than the cgroup quota (v1 and v2). */
+/* The number of threads, and the reason: option, BYOC_NUM_THREADS (strict:
+ * BYOC_EINVAL if it is not a number from 1 to 4096), OMP_NUM_THREADS, else the
+ * CPUs of the affinity mask. Limited by the affinity mask and the cgroup quota
+ * (v1 and v2). */
 enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
                                   uint32_t *threads, char *why, size_t n,
                                   struct byoc_error *err);
-/* The same for this process. `why` gets a sentence. */
+/* The same for this process. `why` receives a sentence. */
 enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
                                     char *why, size_t n,
                                     struct byoc_error *err);
 /* How long a thread spins before it sleeps, and whether it sleeps at once while
- * other processes compete: as asked for, else as the environment's
- * BYOC_WAIT_POLICY says. Errors: BYOC_EINVAL (neither is a policy). */
+ * other processes compete: by `wait`, else by the environment's
+ * BYOC_WAIT_POLICY. Errors: BYOC_EINVAL (neither is a policy). */
 enum byoc_status byi_wait_decide(enum byoc_wait wait, uint64_t *spin_ns,
                                  bool *adapts, struct byoc_error *err);
 
@@ -414,7 +422,7 @@ BYOC_API void byoc_internal_parallel_for(uint32_t n,
                                          void (*fn)(void *, uint32_t),
                                          void *arg);
 
-/* The count alone, for the compiler. */
+/* Only the number, for the compiler. */
 BYOC_API enum byoc_status byoc_internal_threads(uint32_t option,
                                                 uint32_t *threads,
                                                 struct byoc_error *err);

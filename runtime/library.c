@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* library.c: the one file that calls dlopen. A library is named by its
- * absolute path and nothing else: no search path, no current directory, no
- * file that anybody may rewrite. What the loader said is always passed on.
+/* library.c: the only file that calls dlopen. A library is named by its
+ * absolute path, never by a search path or the current directory, and must not
+ * be writable by all users. Errors include the loader's message.
  */
 #include "internal.h"
 
@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Whether the file starts as an ELF file does; what dlerror says of others is
- * not helpful. */
+/* Check that the file starts like an ELF file, since dlerror's message for
+ * others is not helpful. */
 enum byoc_status byi_library_check(const char *path, const char *name,
                                    struct byoc_error *err)
 {
@@ -109,8 +109,8 @@ enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
         "cannot put a library of %zu bytes into memory: %s", n, strerror(why));
 }
 
-/* The loader knows libraries by their paths: the descriptor stays open as long
- * as this one is, so that no other gets its path. */
+/* The loader identifies libraries by path: the descriptor stays open as long as
+ * the library, so that no other gets its path. */
 enum byoc_status byoc_internal_library_map(const void *data, size_t n,
                                            struct byi_memory_library *library,
                                            struct byoc_error *err)

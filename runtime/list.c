@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list.c: operators on sequences and optionals. Their values are counted and
- * immutable, as functions are (closure.c): a tensor is in as many of them as
- * hold it, in one block. One that nobody else has, and that is read here for
- * the last time, grows in place, so that a loop that appends does not copy.
+/* list.c: operators on sequences and optionals. Their values are
+ * reference-counted and immutable, like closures (closure.c); several may share
+ * a tensor in one block. A list with one reference whose last reader is this
+ * step grows in place, so that a loop that appends does not copy.
  */
 #include "plan.h"
 
@@ -59,7 +59,7 @@ static void share_item(struct byoc_state *s, struct byi_item *to,
         byi_object_share(to->object);
 }
 
-/* Room for `room` values in a list of our own. */
+/* Make room for `room` values in an unshared list. */
 static enum byoc_status grow(struct byoc_state *s, struct byi_object **list,
                              uint32_t room, struct byoc_error *err)
 {
@@ -86,8 +86,8 @@ static bool is_last_reader(const struct byi_step *step, uint32_t v)
     return false;
 }
 
-/* Operand 0 as a list of our own with `more` values of room at its end: itself
- * where nobody else needs it, else a copy. */
+/* Operand 0 as an unshared list with room for `more` values at its end: itself
+ * if nothing else needs it, else a copy. */
 static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
                                  const struct byi_step *step, uint32_t more,
                                  struct byi_object **list,
@@ -109,7 +109,7 @@ static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
     return BYOC_OK;
 }
 
-/* The position that operand `i` says, among n; `usual` without it. */
+/* The position in operand `i`, among n; `usual` without the operand. */
 static enum byoc_status read_position(const struct byi_frame *fr,
                                       const struct byi_step *step, uint32_t i,
                                       uint32_t n, uint32_t usual,
@@ -132,7 +132,7 @@ static enum byoc_status read_position(const struct byi_frame *fr,
 
 /* --- values out of lists -------------------------------------------------- */
 
-/* The tensor of an item as value `v`, whose block it shares where it may. */
+/* Set value `v` to the tensor of an item, sharing its block if possible. */
 static enum byoc_status take_tensor(struct byoc_state *s, struct byi_frame *fr,
                                     const struct byi_step *step, uint32_t v,
                                     const struct byi_item *item,
@@ -205,7 +205,7 @@ static enum byoc_status run_insert(struct byoc_state *s, struct byi_frame *fr,
     if (n == BYI_PLAN_MAX_ITEMS)
         return fault(step, BYOC_ELIMIT, err, "more than %d elements",
                      BYI_PLAN_MAX_ITEMS);
-    /* one more place than there are elements: behind the last */
+    /* one more position than elements: after the last */
     const bool end = step->n_in < 3;
     int64_t position = end ? n : byi_tensor_int(&fr->t[step->in[2]], 0);
     position += position < 0 ? n : 0;
@@ -255,7 +255,7 @@ static enum byoc_status run_at(struct byoc_state *s, struct byi_frame *fr,
     return take_item(s, fr, step, &list->at[at], err);
 }
 
-/* A scalar result: its place is fixed. */
+/* Set a scalar result, whose memory is fixed. */
 static enum byoc_status put_scalar(struct byoc_state *s, struct byi_frame *fr,
                                    const struct byi_step *step, int64_t value,
                                    struct byoc_error *err)
@@ -292,7 +292,8 @@ static enum byoc_status run_get(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- cutting and joining -------------------------------------------------- */
 
-/* What is around an axis: `outer` rows of `size` pieces of `bytes` each. */
+/* A tensor as seen from an axis: `outer` rows of `size` pieces of `bytes` each.
+ * */
 struct lines {
     int64_t outer, size;
     uint64_t bytes;
@@ -315,8 +316,8 @@ static uint32_t axis_of(const struct byi_step *step, uint32_t rank)
     return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
-/* Part [from, from + size) of x along axis as an item; without that axis where
- * it is not kept. */
+/* Part [from, from + size) of x along axis as an item; without that axis unless
+ * it is kept. */
 static enum byoc_status cut(struct byoc_state *s, const struct byi_tensor *x,
                             uint32_t axis, int64_t from, int64_t size,
                             bool kept, struct byi_item *item,
@@ -381,7 +382,7 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
                  (long long)from, (long long)whole);
 }
 
-/* The result's dims, from elements that must fit each other. */
+/* The result's dims, from elements that must be compatible. */
 static enum byoc_status joined_dims(const struct byi_object *list,
                                     const struct byi_step *step, bool stacked,
                                     uint32_t axis, struct byi_tensor *out,
@@ -413,7 +414,7 @@ static enum byoc_status joined_dims(const struct byi_object *list,
     return BYOC_OK;
 }
 
-/* The result's dims of no elements: 0 is what is not known. */
+/* The result's dims for an empty list: unknown dims are 0. */
 static void empty_dims(const struct byoc_state *s, const struct byi_frame *fr,
                        const struct byi_step *step, uint32_t axis,
                        struct byi_tensor *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load.c: artifacts into memory: from a path, a descriptor, or bytes. The file
- * is checked first (artifact.c); then the loader maps it, and its weights and
- * code are where the loader put them.
+/* load.c: loads artifacts from a path, a descriptor, or bytes. Checks the file
+ * first (artifact.c); then the loader maps it, and weights and code are used
+ * where the loader mapped them.
  */
 #include "plan.h"
 
@@ -35,9 +35,9 @@ static enum byoc_status resolve(const char *path, struct model_file *file,
                     path, strerror(errno));
 }
 
-/* Have the loader map the artifact, and hold what its descriptor says against
- * what the file said. The weights are then the mapped ones, shared with every
- * process that loads the same file. */
+/* Let the loader map the artifact, and compare its descriptor with the file.
+ * The weights are then the mapped ones, shared with every process that loads
+ * the same file. */
 static enum byoc_status map_artifact(const struct model_file *file,
                                      struct byi_artifact *a, void **library,
                                      struct byoc_error *err)
@@ -97,7 +97,7 @@ void byoc_internal_code_close(struct byi_code_library *code)
     *code = (struct byi_code_library){0};
 }
 
-/* Let go of the pages that hold `t` alone; the file has them. */
+/* Release the pages that hold only `t`; the file still has them. */
 static void let_go(const struct byi_tensor *t)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -108,7 +108,7 @@ static void let_go(const struct byi_tensor *t)
         madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
-/* Constants in the mapped file whose vendors have copies of their own. */
+/* Release constants in the mapped file of which the backends have copies. */
 static void drop_consts(const struct byoc_model *m)
 {
     const char *weights = m->artifact.image.weights;
@@ -169,8 +169,8 @@ enum byoc_status byoc_model_load(const char *path,
     return load_file(&file, &load, model, err);
 }
 
-/* The loader knows libraries by their paths: the model keeps the descriptor, so
- * that no other library gets this one's. It is closed on failure. */
+/* The loader identifies libraries by path: the model keeps the descriptor open,
+ * so that no other library gets its path. It is closed on failure. */
 static enum byoc_status load_descriptor(int fd, const char *name,
                                         const struct byoc_load_params *params,
                                         struct byoc_model **model,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.c: lines for the host's log: of a model, and of its plug-ins. */
+/* log.c: writes lines of a model and its plug-ins to the host's log. */
 #include "internal.h"
 
 #include <string.h>

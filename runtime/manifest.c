@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest.c: the manifest of an image, read (docs/artifact.md). It says what
- * a model takes and gives, which vendors it was made for, and what the other
- * sections must hash to.
+/* manifest.c: reads the manifest of an image (docs/artifact.md): the model's
+ * inputs and outputs, its backends, and the hashes of the other sections.
  */
 #include "plan.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory.c: the large memory of a model and its states: from the host's
- * allocator where it brought one, counted, and within the limit of the load.
+ * allocator if it has one, counted, and limited by the load parameters.
  *
  *     | bytes, 8 of BYI_ALIGN | what was asked for |
  *                             ^ what is given out

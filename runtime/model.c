@@ -31,8 +31,8 @@ void byoc_internal_model_adopt(struct byoc_model *model,
 
 /* --- signature ---------------------------------------------------------- */
 
-/* The manifest is for people and tools, the plan is what runs: they must say
- * the same. */
+/* The manifest is for people and tools, the plan is what runs: they must agree.
+ * */
 static enum byoc_status check_io(const struct byi_plan_tables *plan,
                                  const struct byi_fact_io *io, uint32_t v,
                                  const char *what, struct byoc_error *err)
@@ -56,7 +56,7 @@ static enum byoc_status check_io(const struct byi_plan_tables *plan,
                     what, io->name);
 }
 
-/* What the values of a sequence or optional are. */
+/* Describe the elements of a sequence or optional. */
 static struct byoc_io *make_element(struct byi_arena *arena,
                                     const struct byi_type *type)
 {
@@ -123,7 +123,7 @@ static enum byoc_status set_signature(struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* The symbols of the inputs' shapes, each once. */
+/* List the symbols of the inputs' shapes, each once. */
 static void find_keys(struct byoc_model *model)
 {
     const struct byi_plan_func *f = &model->plan->funcs[0];
@@ -143,8 +143,8 @@ static void find_keys(struct byoc_model *model)
 
 /* --- constants ---------------------------------------------------------- */
 
-/* Constants of an image may lie where a model file left them; a kernel wants
- * them aligned to their elements. Those that are not move. */
+/* Constants of an image may be unaligned, as in a model file, but kernels need
+ * them aligned to their elements: copy those that are not. */
 static enum byoc_status align_consts(struct byoc_model *model,
                                      struct byoc_error *err)
 {
@@ -177,7 +177,8 @@ static enum byoc_status align_consts(struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* Where no input varies, what does depends on data: the twins run. */
+/* If no input has symbolic dims, a region's symbolic dims depend on data: its
+ * twin runs. */
 static void settle_varying(struct byoc_model *model)
 {
     for (uint32_t i = 0; i < model->plan->n_parts; i++) {
@@ -189,8 +190,8 @@ static void settle_varying(struct byoc_model *model)
     }
 }
 
-/* What the artifact says it will be run with; a size that fails is a warning,
- * for runs with others do not need it. */
+/* Prepare the sizes listed in the artifact. A size that fails is a warning,
+ * since runs with other sizes do not need it. */
 static enum byoc_status warm_up(struct byoc_model *model,
                                 const struct byi_warm *sets,
                                 struct byoc_error *err)
@@ -240,7 +241,8 @@ struct opening {
     const struct byoc_load_params *params;
 };
 
-/* Everything that needs no workers, and the workers. A body for byi_guarded. */
+/* The part of loading that needs no workers, and the workers. A body for
+ * byi_guarded. */
 static enum byoc_status init_model(void *arg, struct byoc_error *err)
 {
     const struct opening *o = arg;
@@ -262,7 +264,7 @@ static enum byoc_status init_model(void *arg, struct byoc_error *err)
     return BYOC_OK;
 }
 
-/* Everything else, on the model's workers. A body for byi_guarded. */
+/* The rest of loading, on the model's workers. A body for byi_guarded. */
 static enum byoc_status fill_model(void *arg, struct byoc_error *err)
 {
     const struct opening *o = arg;
@@ -306,7 +308,7 @@ enum byoc_status byoc_internal_model_open(const struct byi_image *image,
         struct byi_turn turn;
         byi_workers_enter(&turn, &m->ways);
         status = byi_guarded(&filling, fill_model, &o, err);
-        byi_workers_leave(&turn); /* also when memory ran out */
+        byi_workers_leave(&turn); /* also after a failed allocation */
     }
     if (status != BYOC_OK)
         byoc_model_free(&m);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/plan.h: a plan as the executor runs it (docs/plan.md), read and
- * checked by plan.c; what a model and a state hold, for model.c and exec.c.
+/* runtime/plan.h: plans as the executor runs them (docs/plan.md), read by
+ * plan_read.c and checked by plan_check.c; models and states, for model.c and
+ * exec.c.
  */
 #ifndef BYI_RUNTIME_PLAN_H
 #define BYI_RUNTIME_PLAN_H
@@ -15,15 +16,15 @@ enum {
     BYI_PLAN_MAX_BYTES = 1 << 30,
     BYI_PLAN_MAX_FUNCS = 1 << 20,
     BYI_PLAN_MAX_ITEMS = 64 << 20, /* values or steps of a function     */
-    BYI_PLAN_MAX_ACTIVE = 1000000, /* calls that wait for one another   */
+    BYI_PLAN_MAX_ACTIVE = 1000000, /* nested calls */
     BYI_PLAN_MAX_CALLS = 100000000 /* of one run                        */
 };
 
 enum byi_value_kind {
-    BYI_V_INPUT,  /* index: which input                          */
-    BYI_V_CONST,  /* index: which constant                       */
-    BYI_V_TEMP,   /* offset in the arena where the size is fixed */
-    BYI_V_OUTPUT, /* index: which output; computed in its memory */
+    BYI_V_INPUT,  /* index: of the input */
+    BYI_V_CONST,  /* index: of the constant */
+    BYI_V_TEMP,   /* offset in the arena if the size is fixed */
+    BYI_V_OUTPUT, /* index: of the output; computed in its memory */
     BYI_V_ALIAS   /* root: the value whose memory it shares      */
 };
 
@@ -33,9 +34,9 @@ struct byi_value {
     uint32_t root; /* itself unless an alias */
     bool fixed;    /* no dim varies; false for a function */
     uint64_t offset;
-    const struct byi_type *type; /* of a tensor, whose dims are numbers or the
-                                    plan's symbols; of a sequence or optional;
-                                    or BYI_FUNC, no more said                 */
+    const struct byi_type
+        *type; /* of a tensor, whose dims are numbers or the plan's symbols; of
+                  a sequence or optional; or BYI_FUNC without its signature */
 };
 
 static inline bool byi_value_is_func(const struct byi_value *v)
@@ -52,19 +53,19 @@ static inline bool byi_value_is_object(const struct byi_value *v)
 enum byi_step_kind {
     BYI_STEP_OP,
     BYI_STEP_REGION,
-    BYI_STEP_KERNEL, /* a fused one, from the artifact */
+    BYI_STEP_KERNEL, /* a fused kernel, from the artifact */
     BYI_STEP_CALL,
-    BYI_STEP_IF,      /* operands: condition, those of then, those of else */
+    BYI_STEP_IF,      /* operands: condition, operands of then, of else */
     BYI_STEP_CLOSURE, /* operands: the callee's last inputs               */
-    BYI_STEP_APPLY,   /* operands: a function value, its inputs           */
+    BYI_STEP_APPLY,   /* operands: a function value, its operands */
     BYI_STEP_CHOOSE   /* operands: condition, two function values         */
 };
 
 struct byi_step {
     enum byi_step_kind kind;
-    bool view;       /* its result is its first operand's memory            */
-    bool infer;      /* result types are computed when it runs              */
-    bool tail;       /* its results are the function's, in place            */
+    bool view;       /* its result shares its first operand's memory */
+    bool infer;      /* result types are inferred when it runs */
+    bool tail;       /* a tail call: its results are the function's */
     bool self;       /* CLOSURE: of its own function, with its last inputs  */
     uint32_t callee; /* region, kernel or function; IF: then             */
     uint32_t other;  /* IF: else                                          */
@@ -74,10 +75,10 @@ struct byi_step {
     const void *packed; /* its constants, by prepack.c; or NULL */
     uint32_t n_in, n_out, n_dead;
     const uint32_t *in, *out; /* values */
-    const uint32_t *dead;     /* functions, and values of varying size, that
-                                 nobody reads any more                        */
-    const char *name;         /* operator, or the vendor's symbol             */
-    const char *sources;      /* the model's nodes, ", " between              */
+    const uint32_t *dead; /* functions, and values of varying size, whose last
+                             reader this step is */
+    const char *name;     /* operator, or the region's symbol */
+    const char *sources;  /* the model's nodes, ", " between              */
 };
 
 struct byi_plan_func {
@@ -97,11 +98,12 @@ struct byi_plan_const {
 struct byi_plan_part {
     const char *backend, *symbol;
     const char *code;          /* the C function it became; NULL: none */
-    uint64_t blob, blob_bytes; /* place in the blobs */
+    uint64_t blob, blob_bytes; /* offset in the blobs */
     uint32_t twin;             /* function           */
     uint32_t n_consts;
     const uint32_t *consts;
-    bool varies; /* a shape at its border has names: the blob is its JSON */
+    bool varies; /* a shape of its inputs or outputs is symbolic: the blob is
+                    its JSON */
 };
 
 struct byi_plan_kernel {
@@ -113,7 +115,7 @@ struct byi_plan_kernel {
 struct byi_plan_tables {
     struct byi_arena *arena;
     uint32_t n_funcs, n_consts, n_parts, n_kernels, n_symbols;
-    struct byi_plan_func *funcs; /* 0: where the model starts */
+    struct byi_plan_func *funcs; /* 0: the entry */
     struct byi_plan_const *consts;
     struct byi_plan_part *parts;
     struct byi_plan_kernel *kernels;
@@ -122,14 +124,14 @@ struct byi_plan_tables {
 };
 
 /* Read and check the plan of an image: every index, every type against its
- * operator's rule, constants inside the weights, blobs inside the blobs.
- * Errors name the path: "functions[0].steps[3].in[1]: ...". */
+ * operator's rule, the ranges of constants and blobs. Errors name the path:
+ * "functions[0].steps[3].in[1]: ...". */
 enum byoc_status byi_plan_read(const struct byi_image *image,
                                struct byi_plan_tables **plan,
                                struct byoc_error *err);
 void byi_plan_tables_free(struct byi_plan_tables **plan);
 
-/* What kind of list a dtype in JSON is; BYI_TENSOR: none. */
+/* The kind of list that a dtype in JSON names; BYI_TENSOR: none. */
 enum byi_type_kind byi_list_kind(const char *dtype);
 /* {"dtype": "sequence", "of": {...}}: the type, in `arena`. */
 enum byoc_status byi_list_type_read(const struct byi_json *at,
@@ -146,40 +148,41 @@ enum byoc_status byi_plan_check(struct byi_plan_tables *plan,
 
 /* --- model.c ------------------------------------------------------------- */
 
-/* A region, loaded by its vendor or running its twin. */
+/* A region, loaded by its backend or running its twin. */
 struct byi_region {
     const struct byi_plugin *plugin; /* NULL: the twin runs */
-    const char *fault;               /* why it does; NULL: as asked for */
+    const char *fault;               /* why the twin runs; NULL: as requested */
     void *compiled;
-    bool lent; /* by the model's own instance */
+    bool lent; /* owned by the model's own instance */
 };
 
-/* What runs: a plan, and its regions as their vendors built them. Immutable. */
+/* A plan, and its regions as built by their backends. Immutable. */
 struct byi_instance {
     const struct byoc_model *model;
     const struct byi_plan_tables *plan;
     struct byi_region *regions;
-    bool starved; /* a region runs its twin for want of memory */
+    bool starved; /* a region runs its twin because memory ran out */
 };
 
 struct byi_cache;
 struct byoc_model {
-    struct byi_artifact artifact;      /* map NULL: the image was lent */
-    struct byi_image image;            /* borrowed                     */
+    struct byi_artifact
+        artifact;           /* map NULL: the image belongs to the caller */
+    struct byi_image image; /* borrowed                     */
     struct byi_memory_library library; /* of the artifact         */
     struct byi_memory *memory;
     struct byi_runners *runners;
-    void *copied; /* constants that had to move   */
-    void *packed; /* constants as kernels read them best */
+    void *copied; /* copies of constants that were not aligned */
+    void *packed; /* constants in the layout that kernels read fastest */
     struct byi_arena *arena;
     struct byi_plan_tables *plan;
-    struct byi_instance own; /* of this plan; its regions that vary are
-                                not built, but have their plug-in    */
+    struct byi_instance own; /* of this plan; regions with symbolic dims have
+                                their plug-in, but are not built */
     uint32_t n_keys;         /* symbols of the inputs' shapes        */
     uint32_t *keys;
-    struct byi_cache *cache; /* NULL: there are none, and `own` runs */
+    struct byi_cache *cache; /* NULL: no symbols, `own` runs */
     byi_fused_fn *kernels;   /* by the plan's kernel; NULL: its twin runs */
-    const char *code_level;  /* what they were compiled for, or NULL      */
+    const char *code_level;  /* the level they were compiled for, or NULL */
     byi_unit_fn *functions;  /* by the plan's region with code; NULL: not for
                                 this machine                              */
     struct byi_plugin *plugins;
@@ -208,11 +211,11 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
                                    const struct byoc_load_params *params,
                                    const struct byi_facts *facts,
                                    struct byoc_error *err);
-/* Constants of a part, as its vendor is lent them; in `arena`. */
+/* The constants of a region, as passed to its backend; in `arena`. */
 const struct byoc_view *byi_region_consts(const struct byoc_model *model,
                                           const struct byi_plan_part *part,
                                           struct byi_arena *arena);
-/* Have a vendor build a region from its JSON. */
+/* Let a backend build a region from its JSON. */
 enum byoc_status byi_region_load(const struct byi_plugin *plugin,
                                  const char *symbol,
                                  const struct byi_region_consts *consts,
@@ -222,11 +225,11 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
 
 /* --- specialise.c --------------------------------------------------------- */
 
-/* Make *in for these sizes, by symbol of the plan, -1 where it is not the
- * inputs'. A region that its vendor cannot build has a fault; for want of
- * memory only with `last`, otherwise that is an error. End it with
- * byi_instance_end. Errors: BYOC_ETYPE (the model does not take these sizes),
- * BYOC_ELIMIT, BYOC_ENOMEM. */
+/* Set *in to a specialisation for these sizes, by symbol of the plan, -1 for
+ * symbols that are not the inputs'. A region that its backend cannot build has
+ * a fault; if memory runs out, only with `last`, otherwise that is an error.
+ * End it with byi_instance_end. Errors: BYOC_ETYPE (the model refuses these
+ * sizes), BYOC_ELIMIT, BYOC_ENOMEM. */
 enum byoc_status byi_specialise(const struct byoc_model *model,
                                 const int64_t *sizes, bool last,
                                 struct byi_instance *in,
@@ -235,10 +238,10 @@ void byi_instance_end(struct byi_instance *in);
 
 /* --- site.c --------------------------------------------------------------- */
 
-/* What a call of function `func` returns whose operands have these types and
- * values, where they are known (else NULL): out[i] and out_values[i] are set
- * for each output that follows from them, in `arena`. They are NULL before. The
- * plan is the model's own, not one that is being specialised. */
+/* The results of a call of function `func` with operands of these types and
+ * values (NULL: unknown): sets out[i] and out_values[i], in `arena`, for each
+ * output that follows from them. The caller sets them to NULL first. The plan
+ * is the model's own, not a specialisation. */
 void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,
                    const struct byi_type *const *types,
                    const struct byi_tensor *const *values,
@@ -247,7 +250,8 @@ void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,
 
 /* --- prepack.c ------------------------------------------------------------ */
 
-/* Pack the constants of all steps that may run; regions are loaded. */
+/* Pack the constants of all steps that may run. Call it after the regions are
+ * loaded. */
 enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err);
 
 /* --- code.c --------------------------------------------------------------- */
@@ -264,10 +268,10 @@ struct byi_frame;
 struct byi_block {
     void *at; /* NULL: a slot without memory */
     uint64_t bytes;
-    uint64_t run;     /* the last run that used it */
-    uint32_t readers; /* who has it; 0: free       */
-    uint32_t next;    /* 1 + the next one of its list, when free */
-    bool kept;        /* stays as it is in the next run          */
+    uint64_t run;     /* number of the last run that used it */
+    uint32_t readers; /* how many readers have it; 0: free */
+    uint32_t next;    /* 1 + the next block of its list, if free */
+    bool kept;        /* kept for the next run */
 };
 
 enum { BYI_POOL_CLASSES = 64 };
@@ -276,26 +280,27 @@ struct byi_pool {
     struct byi_memory *memory; /* NULL: any */
     struct byi_block *at;
     uint32_t n, cap;
-    uint32_t free[BYI_POOL_CLASSES]; /* 1 + block: lists by log2 of bytes */
-    uint32_t empty;                  /* 1 + slot without memory: a list   */
+    uint32_t
+        free[BYI_POOL_CLASSES]; /* 1 + block: free lists by log2 of bytes */
+    uint32_t empty;             /* 1 + slot: the list of slots without memory */
     uint64_t bytes, limit, run;
     uint64_t used, idle; /* bytes of blocks: taken, free                  */
-    uint64_t most_used;  /* at once, of late                              */
+    uint64_t most_used;  /* at the same time, in recent runs */
 };
 
-/* Start a run: all blocks are free but the kept ones; those that few runs
- * needed go. */
+/* Start a run: free all blocks except the kept ones, and release those that few
+ * runs needed. */
 void byi_pool_reset(struct byi_pool *pool);
 /* Keep the block that begins at `data`, if there is one, until the second reset
- * from now. */
+ * after this. */
 void byi_pool_keep(struct byi_pool *pool, const void *data);
 /* A block of at least `bytes`, BYI_ALIGN-aligned; its number in *block. */
 enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
                                uint32_t *block, struct byoc_error *err);
-/* Another reader of a block: it has to be given back once more. */
+/* Add a reader of a block: it must be freed once more. */
 void byi_pool_share(struct byi_pool *pool, uint32_t block);
 void byi_pool_give(struct byi_pool *pool, uint32_t block);
-/* Memory besides the blocks that the limit is for: take account of it. */
+/* Count memory outside of the blocks towards the limit. */
 enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,
                                  struct byoc_error *err);
 void byi_pool_refund(struct byi_pool *pool, uint64_t bytes);
@@ -303,33 +308,33 @@ void byi_pool_free(struct byi_pool *pool);
 
 /* --- closure.c: values that hold values ---------------------------------- */
 
-/* One thing that a function captured, or an element. */
+/* A captured value, or an element of a list. */
 struct byi_item {
     struct byi_tensor t;
-    uint32_t block;            /* 1 + the pool's block that t is in; 0: its
-                                  memory outlives the run */
-    struct byi_object *object; /* not NULL: no tensor */
+    uint32_t block; /* 1 + the pool's block that contains t; 0: its memory
+                       outlives the run */
+    struct byi_object *object; /* not NULL: not a tensor */
 };
 
-/* A function of the plan with values for its last inputs; the elements of a
- * sequence; an optional, which has one or none. Counted, and immutable once
- * somebody else has it, so none can hold itself. */
+/* A closure: a function of the plan with values for its last inputs; a
+ * sequence; an optional, with one element or none. Reference-counted, and
+ * immutable once shared, so there are no cycles. */
 struct byi_object {
     uint32_t readers, func, n, room; /* room: of a list's items */
-    struct byi_object *next;         /* of those that are being freed */
+    struct byi_object *next;         /* of the objects to be freed */
     struct byi_item at[];
 };
 
 struct byi_object *byi_object_share(struct byi_object *object);
-/* Give it back; NULL is fine. The last to do so frees it. */
+/* Drop a reference; the last one frees it. NULL is fine. */
 void byi_object_give(struct byoc_state *state, struct byi_object *object);
-/* Value `v` of an activation as an item: shared, or copied where it lies in
- * memory that does not last. */
+/* Value `v` of an activation as an item: shared, or copied if its memory does
+ * not live long enough. */
 enum byoc_status byi_object_capture(struct byoc_state *state,
                                     struct byi_frame *frame, uint32_t v,
                                     struct byi_item *item,
                                     struct byoc_error *err);
-/* An item is not needed any more. */
+/* Drop an item. */
 void byi_object_drop(struct byoc_state *state, struct byi_item *item);
 
 /* --- list.c: sequences and optionals -------------------------------------- */
@@ -344,32 +349,34 @@ enum byoc_status byi_list_run(struct byoc_state *state, struct byi_frame *frame,
 
 /* --- frame.c: activations of functions ----------------------------------- */
 
-/* One activation of a function. The first of each function is made with the
- * state; those of a function that is active already come and go. */
+/* An activation of a function. The first one of each function is allocated with
+ * the state; further ones, for recursion, are allocated and freed during the
+ * run. */
 struct byi_frame {
     uint32_t func;
-    uint32_t at;              /* the step that runs                         */
-    struct byi_frame *up;     /* who called; NULL: nobody                   */
-    struct byi_frame *next;   /* of the spare ones                          */
-    struct byi_object *self;  /* what was applied, or NULL                  */
-    uint64_t began;           /* when it was called, where there is a trace */
-    uint64_t bytes;           /* all its memory                             */
-    bool active, extra;       /* extra: not the function's first            */
-    struct byi_tensor *t;     /* by value                                   */
-    uint32_t *block;          /* by value: 1 + the pool's block it has      */
-    struct byi_object **obj;  /* by value, of those that are no tensors     */
-    struct byi_tensor *dest;  /* by output: where it goes; data NULL: open  */
-    struct byoc_view **views; /* by step: a vendor's operands, results      */
+    uint32_t at;             /* the current step */
+    struct byi_frame *up;    /* the caller's; NULL: none */
+    struct byi_frame *next;  /* in the list of spare frames */
+    struct byi_object *self; /* the closure that was applied, or NULL */
+    uint64_t began;          /* time of the call, if there is a trace */
+    uint64_t bytes;          /* total size of its memory */
+    bool active, extra;      /* extra: a further one of its function */
+    struct byi_tensor *t;    /* by value                                   */
+    uint32_t *block;         /* by value: 1 + its block of the pool */
+    struct byi_object **obj; /* by value, for lists and functions */
+    struct byi_tensor
+        *dest; /* by output: its destination; data NULL: to be provided */
+    struct byoc_view **views; /* by step: a region's operands, results */
 };
 
 /* NULL when there is no memory. */
 struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func);
-/* A frame to activate function `func` in, and the end of an activation. */
+/* Take a frame for an activation of function `func`; end the activation. */
 enum byoc_status byi_frame_take(struct byoc_state *state, uint32_t func,
                                 struct byi_frame **frame,
                                 struct byoc_error *err);
 void byi_frame_give(struct byoc_state *state, struct byi_frame *frame);
-/* Value `v` of an activation is not needed any more. */
+/* Drop value `v` of an activation. */
 void byi_frame_drop(struct byoc_state *state, struct byi_frame *frame,
                     uint32_t v);
 
@@ -377,43 +384,43 @@ void byi_frame_drop(struct byoc_state *state, struct byi_frame *frame,
 
 struct byi_work {
     const struct byi_instance *in;
-    struct byi_work *next; /* of a list of idle ones                       */
+    struct byi_work *next; /* in the list of idle ones */
     uint64_t bytes;        /* of the frames                                */
     struct byi_frame **frames; /* by function: the first; NULL: never runs */
-    struct byi_frame **spare;  /* by function: more of them, a list        */
+    struct byi_frame **spare;  /* by function: a list of further frames */
     uint64_t spare_bytes;
     void **region_states; /* by region                                  */
     bool *region_made;    /* by region: state_new succeeded             */
-    uint64_t scratch;     /* bytes for the neediest step of fixed shapes */
+    uint64_t scratch; /* bytes for the step of fixed shapes that needs most */
 };
 
-/* What a step may call: up to two functions. */
+/* The functions that a step may call, up to two. */
 uint32_t byi_step_callees(const struct byi_instance *in,
                           const struct byi_step *step, uint32_t callees[2]);
-/* Errors: BYOC_ENOMEM, and what vendors say. */
+/* Errors: BYOC_ENOMEM, and those of backends. */
 enum byoc_status byi_work_new(const struct byi_instance *in,
                               struct byi_work **work, struct byoc_error *err);
 void byi_work_free(struct byi_work **work);
-/* Free the frames that a recursion took, for which the run's pool was charged:
- * before another state's run takes the work. */
+/* Free the frames of a recursion, which were charged to the run's pool, before
+ * another state's run takes the work. */
 void byi_work_clear(struct byi_work *work, struct byi_pool *pool);
 
 /* --- cache.c: instances by the sizes that they are for -------------------- */
 
 struct byi_entry;
-/* An instance and memory to run it in, taken from the cache. */
+/* An instance and its working memory, taken from the cache. */
 struct byi_lease {
     struct byi_entry *entry;
     const struct byi_instance *in;
     struct byi_work *work;
-    bool made; /* it was not there */
+    bool made; /* it was not in the cache */
 };
-/* After the vendors are open. */
+/* Call it after the backends are open. */
 enum byoc_status byi_cache_new(struct byoc_model *model,
                                const struct byoc_load_params *params,
                                struct byoc_error *err);
 void byi_cache_free(struct byoc_model *model); /* none is fine */
-/* Sizes as for byi_specialise. Threads: safe. */
+/* `sizes` is as for byi_specialise. Threads: safe. */
 enum byoc_status byi_cache_take(const struct byoc_model *model,
                                 const int64_t *sizes, struct byi_lease *lease,
                                 struct byoc_error *err);
@@ -424,7 +431,7 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
 
 /* --- state.c, exec.c, call.c ---------------------------------------------- */
 
-/* A run that byoc_run_async was asked for; under the lock of the runners. */
+/* A run that byoc_run_async queued; guarded by the lock of the runners. */
 struct byi_later {
     const struct byoc_request *request;
     byoc_done_fn done;
@@ -432,7 +439,8 @@ struct byi_later {
     struct byoc_state *next; /* of the queue                             */
     bool busy;               /* until the run has ended                  */
     uint32_t callbacks;      /* calls of `done` that have not returned   */
-    uint32_t process;        /* what the above holds in: counts forks    */
+    uint32_t
+        process; /* the process in which the above holds: a count of forks */
 };
 
 struct byoc_state {
@@ -440,27 +448,26 @@ struct byoc_state {
     struct byi_later later;
     uint32_t *in_at, *out_at; /* by input, by output: its binding, of a request;
                                  UINT32_MAX: none                            */
-    bool *needed;             /* by step of main: the outputs that a request
-                                 wants need it                               */
+    bool *needed; /* by step of main: an output of the request depends on it */
     size_t needed_room;
-    bool choosing; /* this run leaves steps out that are not needed */
+    bool choosing; /* this run skips steps that are not needed */
     const struct byi_instance *in; /* what runs                              */
-    struct byi_work *work;      /* of it                                    */
-    struct byi_lease lease;     /* while a run lasts, where sizes vary      */
-    struct byi_tensor *inputs;  /* of the run, by input                     */
-    struct byi_tensor *results; /* by output: as the last run that wanted it
-                                   filled in the caller's view, whose dims
-                                   live here; data NULL: it did not         */
-    struct byi_frame *top;      /* the activation that runs                 */
-    uint32_t depth;             /* how many there are                       */
+    struct byi_work *work;     /* of it                                    */
+    struct byi_lease lease;    /* during a run, if sizes vary */
+    struct byi_tensor *inputs; /* by input */
+    struct byi_tensor *
+        results; /* by output: the caller's view as filled in by the last run
+                    that computed it, with its dims here; data NULL: none did */
+    struct byi_frame *top; /* the current activation */
+    uint32_t depth;        /* number of activations */
     uint32_t max_depth;
     uint64_t calls, max_calls; /* of one run                               */
-    uint64_t draws;            /* of random numbers, in all its runs       */
-    void **out;                /* by output of main: memory for callers who
-                                  bring none; NULL where the size varies */
-    int64_t *dims;             /* by symbol: bound by the inputs; -1 open */
-    struct byi_tensor *args;   /* of the kernel that runs                 */
-    void **buffers;            /* of the fused kernel that runs           */
+    uint64_t draws;            /* of random numbers, over all runs */
+    void **out; /* by output of main: memory for callers that provide none; NULL
+                   if the size varies */
+    int64_t *dims;                 /* by symbol: bound by the inputs; -1 open */
+    struct byi_tensor *args;       /* of the current kernel */
+    void **buffers;                /* of the current fused kernel */
     const struct byi_type **types; /* of its operands, when inferring    */
     struct byi_type *type_store;
     const struct byi_tensor **known;
@@ -468,32 +475,32 @@ struct byoc_state {
     uint64_t scratch_bytes;
     struct byi_pool pool;
     struct byi_string_store strings; /* of the run, and of its outputs */
-    struct byi_arena *given;         /* trees of outputs that are no tensors */
+    struct byi_arena *given;         /* trees of outputs that are not tensors */
     struct byi_arena *infer;         /* types of this run's last steps */
     uint64_t n_inferred;
     struct byi_trace *trace;
-    volatile uint32_t cancel; /* not 0: the run is to end; atomic */
-    byi_watch_fn watch;       /* NULL: nobody does */
+    volatile uint32_t cancel; /* not 0: the run must end; atomic */
+    byi_watch_fn watch;       /* NULL: none */
     void *watch_ctx;
-    byi_lend_fn lend; /* NULL: nobody asks */
+    byi_lend_fn lend; /* NULL: none */
     void *lend_ctx;
 };
 
-/* cgroup.c: bytes of memory that this process may use. */
+/* cgroup.c: the bytes of memory that this process may use. */
 uint64_t byi_memory_limit(void);
-/* exec.c: operands and results of a step, in `args`, as its kernel takes them.
+/* exec.c: operands and results of a step, in `args`, for its kernel.
  */
 struct byi_call byi_exec_call(struct byi_tensor *args,
                               const struct byi_frame *fr,
                               const struct byi_step *step, uint32_t threads);
-/* exec.c: at least so much scratch. */
+/* exec.c: make the scratch memory at least this large. */
 enum byoc_status byi_exec_need(struct byoc_state *state, uint64_t bytes,
                                struct byoc_error *err);
-/* exec.c: what the run before left, its outputs among it, is no more. */
+/* exec.c: free the results of the previous run, including its outputs. */
 void byi_exec_begin(struct byoc_state *state);
-/* exec.c: give back the sequences and functions that main holds. */
+/* exec.c: drop the sequences and functions that main holds. */
 void byi_exec_drop(struct byoc_state *state);
-/* exec.c: the memory given for an output has its shape. */
+/* exec.c: check that the memory given for an output has its shape. */
 enum byoc_status byi_exec_fits(const struct byi_plan_func *f, uint32_t output,
                                const struct byi_tensor *t,
                                const struct byi_tensor *dest,
@@ -501,13 +508,13 @@ enum byoc_status byi_exec_fits(const struct byi_plan_func *f, uint32_t output,
 /* exec.c: run main; its inputs and dests are bound. */
 enum byoc_status byi_exec_main(struct byoc_state *state,
                                struct byoc_error *err);
-/* exec.c: memory for result `v`, whose dims are set. */
+/* exec.c: provide memory for result `v`, whose dims are set. */
 enum byoc_status byi_exec_provide(struct byoc_state *state,
                                   struct byi_frame *fr, uint32_t v,
                                   struct byoc_error *err);
-/* call.c: what steps of these kinds do. A call leaves the callee's activation
- * as state->top; it ends with byi_call_leave, which gives its results to the
- * step that called. */
+/* call.c: run steps of these kinds. A call leaves the callee's activation as
+ * state->top; byi_call_leave ends it and gives its results to the calling step.
+ * */
 enum byoc_status byi_call_func(struct byoc_state *state, struct byi_frame *fr,
                                const struct byi_step *step,
                                struct byoc_error *err);
@@ -519,7 +526,7 @@ enum byoc_status byi_call_apply(struct byoc_state *state, struct byi_frame *fr,
                                 struct byoc_error *err);
 enum byoc_status byi_call_leave(struct byoc_state *state,
                                 struct byoc_error *err);
-/* closure.c: steps of these kinds. */
+/* closure.c: run steps of these kinds. */
 enum byoc_status byi_closure_make(struct byoc_state *state,
                                   struct byi_frame *fr,
                                   const struct byi_step *step,
@@ -533,11 +540,11 @@ enum byoc_status byi_call_condition(const struct byi_frame *fr,
                                     const struct byi_step *step, bool *is,
                                     struct byoc_error *err);
 
-/* values.c: callers' trees into objects, and back. `io` is what the model
- * says. A tree that is made lives in state->given until the next run. */
-enum byoc_status byi_value_check(const struct byoc_value *value,
-                                 const struct byoc_io *io,
-                                 struct byoc_error *err); /* its kind only */
+/* values.c: convert callers' trees to objects, and back. `io` is the model's
+ * declaration. A new tree lives in state->given until the next run. */
+enum byoc_status byi_value_check(
+    const struct byoc_value *value, const struct byoc_io *io,
+    struct byoc_error *err); /* checks only its kind */
 enum byoc_status byi_value_read(struct byoc_state *state,
                                 const struct byoc_value *value,
                                 const struct byoc_io *io,
@@ -548,11 +555,11 @@ enum byoc_status byi_value_write(struct byoc_state *state,
                                  const struct byoc_io *io,
                                  struct byoc_value *value,
                                  struct byoc_error *err);
-/* state.c: what holds of a caller's tensor. */
+/* state.c: check a caller's tensor. */
 enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                 const struct byoc_io *io, struct byi_tensor *t,
                                 struct byoc_error *err);
-/* state.c: have the state own the strings of a tensor. */
+/* state.c: copy the strings of a tensor into the state. */
 enum byoc_status byi_own_strings(struct byoc_state *state,
                                  const struct byi_tensor *t, void *data,
                                  struct byoc_error *err);
@@ -570,27 +577,28 @@ enum byoc_status byi_request_choose(struct byoc_state *state,
 /* --- runner.c ------------------------------------------------------------- */
 
 struct byi_runners;
-/* NULL when there is no memory. n 0: one thread. */
+/* NULL if an allocation fails. n 0: one thread. */
 struct byi_runners *byi_runners_new(uint32_t n);
 void byi_runners_free(struct byi_runners **runners); /* none is fine */
-/* Until the state has no run in the queue or under way, and all callbacks have
- * returned but the one that the calling thread is in. */
+/* Wait until the state has no queued or active run, and all callbacks have
+ * returned except one that the calling thread is in. */
 void byi_runners_wait(struct byoc_state *state);
 
 /* --- trace.c -------------------------------------------------------------- */
 
-/* Who gets the events of a state's runs: a file, a callback; NULL: neither. */
+/* The receiver of the events of a state's runs: a file or a callback; NULL:
+ * none. */
 struct byi_trace;
-/* Have a file get them; NULL: none. Closes the one before, and reports what
- * writing it came to. */
+/* Write them to a file; NULL: none. Closes the previous file, and returns its
+ * write errors. */
 enum byoc_status byi_trace_file(struct byi_trace **trace, const char *path,
                                 struct byoc_error *err);
-/* Have a callback get them; NULL: none. */
+/* Pass them to a callback; NULL: none. */
 enum byoc_status byi_trace_use(struct byi_trace **trace,
                                void (*use)(void *ctx,
                                            const struct byoc_event *event),
                                void *ctx, struct byoc_error *err);
-/* Events are of a run with this tag from now on; NULL: without one. */
+/* Tag the following events; NULL: no tag. */
 void byi_trace_tag(struct byi_trace *trace, const char *tag);
 uint64_t byi_trace_now(void); /* nanoseconds of CLOCK_MONOTONIC */
 void byi_trace_event(struct byi_trace *trace, const char *kind,
@@ -599,14 +607,14 @@ void byi_trace_event(struct byi_trace *trace, const char *kind,
 
 /* --- manifest.c ----------------------------------------------------------- */
 
-/* One input or output, and a vendor, as the manifest says. */
+/* An input or output, and a backend, from the manifest. */
 struct byi_fact_io {
     const char *name;
-    const struct byi_type *list; /* of a sequence or optional, or NULL: then the
-                                    rest is not there                       */
+    const struct byi_type *list; /* of a sequence or optional, for which the
+                                    rest is not set; or NULL */
     enum byoc_dtype dtype;
     uint32_t rank;
-    int64_t *dims; /* -1 where it varies */
+    int64_t *dims; /* -1: varies */
     const char **dim_names;
 };
 struct byi_fact_vendor {

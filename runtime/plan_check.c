@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_check.c: what makes a plan safe to run, function by function: values
+/* plan_check.c: checks that a plan is safe to run, function by function: values
  * are written once and before they are read, types follow from the operators'
- * rules, no step writes where it reads. What a function value is, nobody knows
- * before the run: call.c checks its calls. Also what the executor wants to know
- * beforehand: last readers, calls in the place of results.
+ * rules, no step writes to memory that it reads. Function values are known only
+ * at run time: call.c checks their calls. Also computes what the executor
+ * needs: last readers and tail calls.
  */
 #include "plan.h"
 
@@ -69,7 +69,7 @@ static enum byoc_status check_kinds(struct checker *c)
     return BYOC_OK;
 }
 
-/* An alias that needs no step: its bytes are there when the root's are. */
+/* An alias that needs no step: it is valid as soon as its root is. */
 static bool is_free_alias(const struct byi_plan_func *f, uint32_t v)
 {
     return f->values[v].kind == BYI_V_ALIAS && f->values[v].fixed &&
@@ -155,8 +155,8 @@ static int64_t fresh_symbol(void *ctx)
     return c->next_fresh--;
 }
 
-/* Hold a type that is needed against the one that is there. Dims that are not
- * numbers on both sides are compared when the step runs. */
+/* Compare a required type with an actual one. Dims that are not numbers on both
+ * sides are compared when the step runs. */
 static enum byoc_status match_types(struct checker *c, struct byi_step *step,
                                     const char *what, uint32_t i,
                                     const struct byi_type *need,
@@ -222,13 +222,13 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
     for (uint32_t i = 0;
          i < step->n_in && !byi_op_has(step->op->id, BYI_TRAIT_LIST); i++)
         if (!c->f->values[step->in[i]].fixed)
-            step->infer = true; /* a rule may have trusted equal names */
+            step->infer = true; /* a rule may have relied on equal symbols */
     if (byi_op_reads_unknown(step->op->id, step->n_in, known))
         step->infer = true;
     return BYOC_OK;
 }
 
-/* What kernels and vendors are given are tensors. */
+/* Operands of kernels and regions must be tensors. */
 static enum byoc_status check_tensors(struct checker *c,
                                       const struct byi_step *step)
 {
@@ -388,8 +388,8 @@ static enum byoc_status (*const step_checks[])(struct checker *c,
 
 /* --- lifetimes ---------------------------------------------------------- */
 
-/* For each step, the values of varying size, and the functions, that nobody
- * reads after it. */
+/* For each step, find the functions and the values of varying size that are not
+ * read after it. */
 static void find_dead(struct checker *c)
 {
     struct byi_plan_func *f = c->f;
@@ -428,7 +428,7 @@ struct value_places {
     uint32_t n;
 };
 
-/* Where a place at `at` is, or would be. */
+/* The index at which a place at `at` is, or would be inserted. */
 static uint32_t find_place(const struct value_places *p, uint64_t at)
 {
     uint32_t first = 0, end = p->n;
@@ -478,8 +478,9 @@ static bool is_placed(const struct byi_value *v)
     return v->kind == BYI_V_TEMP && v->fixed;
 }
 
-/* The arena holds each temporary from the step that writes it to the last one
- * that uses it, or an alias of it; until then nothing else is written there. */
+/* A temporary is live from the step that writes it to the last one that uses it
+ * or an alias of it: check that nothing else is written to its place meanwhile.
+ * */
 static enum byoc_status check_places(struct checker *c)
 {
     const struct byi_plan_func *f = c->f;
@@ -526,7 +527,8 @@ static void count_args(struct byi_plan_tables *plan,
     }
 }
 
-/* Is the last step a call whose results are the function's, as they are? */
+/* Find out whether the last step is a tail call: its results are the function's
+ * results. */
 static void find_tail(struct byi_plan_func *f)
 {
     struct byi_step *step = f->n_steps ? &f->steps[f->n_steps - 1] : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_read.c: JSON -> a plan's tables. Every count is bounded, every index
- * checked where it is read, and every fault named by its path. What spans
- * several lines (types against rules, lifetimes) is plan_check.c's.
+/* plan_read.c: reads a plan from JSON. Every count is bounded, every index is
+ * checked where it is read, and every error names its path. plan_check.c checks
+ * what spans several steps (types against rules, lifetimes).
  */
 #include "core/base/names.h"
 #include "plan.h"
@@ -229,7 +229,7 @@ static enum byoc_status read_offset(struct plan_reader *r,
     return BYOC_OK;
 }
 
-/* A function, sequence or optional: an input, or made as the run goes. */
+/* Read a function, sequence or optional: an input, or a result of a step. */
 static enum byoc_status read_object(struct plan_reader *r,
                                     const struct byi_json *at,
                                     struct byi_plan_func *f,
@@ -388,7 +388,7 @@ static enum byoc_status read_if(struct plan_reader *r,
     return BYOC_OK;
 }
 
-/* apply and choose: how many operands follow the first. */
+/* apply and choose: the number of operands after the first. */
 static enum byoc_status read_count(struct plan_reader *r,
                                    const struct byi_json *at,
                                    struct byi_step *step)
@@ -396,7 +396,7 @@ static enum byoc_status read_count(struct plan_reader *r,
     return read_index(r, at, step->name, BYI_PLAN_MAX_ITEMS, &step->callee);
 }
 
-/* What a step is, by the one member of these that it has. */
+/* The kind of a step, by the one of these members that it has. */
 static const struct {
     const char *key;
     enum byi_step_kind kind;
@@ -483,7 +483,7 @@ static enum byoc_status read_func(struct plan_reader *r,
     return BYOC_OK;
 }
 
-/* Where `bytes` at `offset` of the weights are in memory; NULL if outside. */
+/* The address of `bytes` bytes at `offset` of the weights; NULL if outside. */
 static const void *weights_at(const struct byi_image *image, uint64_t offset,
                               uint64_t bytes)
 {
@@ -501,7 +501,7 @@ static const void *weights_at(const struct byi_image *image, uint64_t offset,
         else
             hi = mid;
     }
-    /* empty constants share the offset of the one behind them */
+    /* empty constants share the offset of the next one */
     while (lo < image->n_spans && image->spans[lo].offset == offset &&
            image->spans[lo].bytes != bytes)
         lo++;
@@ -510,8 +510,8 @@ static const void *weights_at(const struct byi_image *image, uint64_t offset,
     return image->spans[lo].data;
 }
 
-/* Packed strings: pointers to them. Each takes a byte at least, so what a file
- * can ask for is bounded by its size. */
+/* Make pointers to packed strings. Each string has at least one byte, so the
+ * memory for the pointers is bounded by the file's size. */
 static enum byoc_status read_strings(struct plan_reader *r,
                                      const struct byi_json *at,
                                      const struct byi_type *type,
@@ -618,7 +618,7 @@ static enum byoc_status read_kernel(struct plan_reader *r,
     return read_index(r, at, "twin", r->plan->n_funcs, &kernel->twin);
 }
 
-/* "kernels" is only there where something was fused. */
+/* "kernels" exists only if there are fused groups. */
 static enum byoc_status read_kernels(struct plan_reader *r,
                                      const struct byi_json *root)
 {

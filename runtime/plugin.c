@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin.c: vendors' plug-ins: from a path to a checked table of functions,
- * and back. A library is opened once in a process, however many models use it;
+/* plugin.c: opens and closes plug-ins: from a path to a checked table of
+ * functions. A library is opened once per process, however many models use it;
  * each user has a host of its own, with its threads and log. Closing the last
- * user closes the library if it can be told to quiesce; else it stays mapped.
+ * user closes the library if it has quiesce(); otherwise it stays mapped.
  */
 #include "internal.h"
 #include "workers.h"
@@ -18,7 +18,7 @@ struct byi_library {
     struct byoc_backend backend;
     char *path;
     void *handle;
-    uint32_t abi; /* agreed on */
+    uint32_t abi; /* the version agreed on */
     uint32_t users;
     struct byi_library *next;
 };
@@ -33,7 +33,7 @@ struct byoc_fail {
     char text[];   /* NUL-terminated */
 };
 
-/* Stands in when there is no memory for a failure. */
+/* Used if there is no memory for a failure. */
 static struct {
     uint32_t code;
     char text[sizeof "out of memory"];
@@ -97,8 +97,8 @@ static void host_log(void *ctx, const char *line)
     byi_log_line(&plugin->log, BYOC_DEBUG, line);
 }
 
-/* Whether the calling thread is in a backend's run(), which has the threads of
- * its turn; anything else is made for all threads of the model. */
+/* Whether the calling thread is in a backend's run(), which uses the threads of
+ * its turn; other calls may use all threads of the model. */
 static _Thread_local bool runs;
 
 static uint32_t host_threads(void *ctx)
@@ -291,8 +291,8 @@ static enum byoc_status check_members(const char *path,
     return check_patterns(path, b, err);
 }
 
-/* Copy what the plug-in knows of the struct; members it does not know stay
- * zero, members we do not know are left behind. */
+/* Copy the members of the struct that the plug-in knows. Members that it does
+ * not know stay zero; members that this host does not know are ignored. */
 static enum byoc_status take_backend(struct byi_library *lib,
                                      const struct byoc_backend *theirs,
                                      struct byoc_error *err)
@@ -314,7 +314,7 @@ static enum byoc_status query(struct byi_library *lib, struct byoc_error *err)
 {
     byoc_backend_query_fn entry = NULL;
     void *symbol = byi_library_symbol(lib->handle, BYOC_BACKEND_QUERY);
-    if (!symbol) /* the file had it */
+    if (!symbol) /* the file exports it */
         return byi_fail(err, BYOC_EBACKEND, "%s: changed while it was opened",
                         lib->path);
     memcpy(&entry, &symbol, sizeof entry); /* POSIX: data to function */
@@ -374,7 +374,7 @@ static enum byoc_status use_library(const char *path, struct byi_library **out,
                                     struct byoc_error *err)
 {
     char *real = path[0] == '/' ? realpath(path, NULL) : NULL;
-    const char *name = real ? real : path; /* open_library says what is wrong */
+    const char *name = real ? real : path; /* open_library reports the error */
     struct byi_library *lib = libraries;
     while (lib && strcmp(lib->path, name) != 0)
         lib = lib->next;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_abi.c: what a plug-in's file says of the header it was built with,
- * before anything of it runs: byoc_backend_descriptor_v1. The places of structs
- * and members, as the compilers of both sides saw them, must be the same as far
- * as both have them; each side may have more.
+/* plugin_abi.c: checks the header that a plug-in was built with before any of
+ * its code runs, by byoc_backend_descriptor_v1 in its file. The offsets of
+ * structs and members, as computed by both sides' compilers, must be equal
+ * where both sides have them; each side may have more members.
  */
 #include "elf.h"
 #include "internal.h"
@@ -20,7 +20,7 @@ struct field_places {
     uint32_t n, stride;
 };
 
-/* The first difference that was found, told in `text`. */
+/* The first difference that was found, described in `text`. */
 struct finding {
     char *text;
     size_t n;
@@ -46,7 +46,7 @@ static bool find(const struct field_places *list, const char *name,
     return false;
 }
 
-/* May the struct get members? Those that tell their size may. */
+/* May the struct grow? Yes if it has a struct_size. */
 static bool grows(const char *name)
 {
     const struct field_places list = {(const char *)ours.places, ours.n_places,
@@ -74,8 +74,8 @@ static bool member_differs(const struct byoc_place *there,
     return there->offset != here->offset || there->size != here->size;
 }
 
-/* `member` is of one side only: it must lie behind the other's struct. `side`
- * is the one that has it. */
+/* `member` exists on one side only: it must come after the end of the other
+ * side's struct. `side` is the one that has it. */
 static bool member_intrudes(const struct byoc_place *member,
                             const struct field_places *other, const char *side,
                             const struct finding *f)
@@ -106,7 +106,7 @@ static bool place_differs(const struct field_places *theirs,
     return true;
 }
 
-/* The first difference, in the order of our header. */
+/* Find the first difference, in the order of this host's header. */
 static bool places_differ(const struct field_places *theirs,
                           const struct field_places *mine,
                           const struct finding *f)
@@ -144,7 +144,7 @@ static enum byoc_status check_version(const char *path,
                     asked > speaks ? "try a newer byoc" : "build it again");
 }
 
-/* A plug-in without sanitizer runs in any host. */
+/* A plug-in without a sanitizer runs in any host. */
 static enum byoc_status check_tags(const char *path, uint32_t tags,
                                    struct byoc_error *err)
 {

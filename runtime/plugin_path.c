@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_path.c: where plug-ins are looked for: the caller's list, else that of
- * BYOC_PLUGIN_PATH; then, unless an entry of the list is the word "only",
- * beside libbyoc_runtime.so. Entries are absolute: the current directory never
- * decides which code runs. Nor do other users: folders that nobody named on
- * purpose for this call, those of the environment and of the library, count
- * only where no other user can put a file into them.
+/* plugin_path.c: searches for plug-ins: in the caller's list, or else in
+ * BYOC_PLUGIN_PATH; then, unless an entry of the list is the word "only", next
+ * to libbyoc_runtime.so. Entries are absolute, so that the current directory
+ * never decides which code runs. Neither do other users: folders that the
+ * caller did not name, from the environment and of the library, are used only
+ * if no other user can write to them.
  */
 #include "internal.h"
 
@@ -22,12 +22,12 @@
 
 enum { PATH = 4096 };
 
-/* Candidates in the order they are tried, one a line. */
+/* Candidates in the order in which they are tried, one per line. */
 struct walk {
-    const char *wanted;      /* this vendor's alone; NULL: all             */
-    bool named;              /* the list is the caller's, not found around */
+    const char *wanted;      /* only this backend's; NULL: all */
+    bool named;              /* the caller's list */
     struct byi_text *paths;  /* the candidates                             */
-    struct byi_text *places; /* what was looked at, for messages       */
+    struct byi_text *places; /* the places that were searched, for messages */
     struct byoc_error *err;
 };
 
@@ -46,8 +46,8 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 
 /* --- who may decide which code runs --------------------------------------- */
 
-/* The user who runs this, root, and who owns this library: their code runs
- * here already. */
+/* Trusted are the current user, root, and the owner of this library: their code
+ * runs here already. */
 static bool is_trusted(uid_t owner)
 {
     char folder[PATH];
@@ -62,7 +62,7 @@ static enum byoc_status check_safe(const char *path, const char *what,
 {
     struct stat st;
     if (stat(path, &st) != 0)
-        return BYOC_OK; /* opening it says what is wrong */
+        return BYOC_OK; /* opening it gives the error */
     if (st.st_mode & S_IWOTH)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: everybody may write to this %s, so no plug-in of "
@@ -86,8 +86,8 @@ static bool is_wanted(const struct walk *w, const char *name)
                           memcmp(name + strlen(PREFIX), w->wanted, n) == 0);
 }
 
-/* Whether a file of that name is a candidate already: it takes the place of
- * what comes later. */
+/* Whether a file of that name is a candidate already: earlier ones take
+ * precedence. */
 static bool is_listed(const struct walk *w, const char *name)
 {
     const size_t n = strlen(name);
@@ -131,7 +131,7 @@ static void end_listing(void *data)
     byi_vec_free(list);
 }
 
-/* *n: plug-ins that are there, of any vendor. */
+/* *n: the number of plug-ins there, of any backend. */
 static enum byoc_status add_folder(const struct walk *w, const char *folder,
                                    uint32_t *n)
 {
@@ -156,7 +156,7 @@ static enum byoc_status add_entry(const struct walk *w, const char *path)
         byi_text_addf(w->places, "%s%s", w->places->n ? ", " : "", path);
         if (!w->named)
             BYI_TRY(check_safe(path, "file", w->err));
-        byi_text_addf(w->paths, "%s\n", path); /* opening says what is wrong */
+        byi_text_addf(w->paths, "%s\n", path); /* opening gives the error */
         return BYOC_OK;
     }
     BYI_TRY(add_folder(w, path, &n));
@@ -168,7 +168,7 @@ static enum byoc_status add_entry(const struct walk *w, const char *path)
                     path);
 }
 
-/* *alone: the list says so. */
+/* *alone: the list contains "only". */
 static enum byoc_status add_list(const struct walk *w, const char *list,
                                  bool *alone)
 {
@@ -206,7 +206,7 @@ static enum byoc_status add_default(struct walk *w)
     return add_folder(w, folder, &n);
 }
 
-/* The list's own candidates; *alone: there are no others. */
+/* Collect the list's candidates; *alone: there are no others. */
 static enum byoc_status walk_list(struct walk *w, const char *plugins,
                                   bool *alone)
 {
@@ -218,13 +218,15 @@ static enum byoc_status walk_list(struct walk *w, const char *plugins,
 }
 
 struct candidates {
-    struct byi_text given, around; /* of the list, of the library's folder */
+    struct byi_text given,
+        around; /* candidates from the list, from the library's folder */
     struct byi_text places;
     bool alone;
-    struct byoc_error why; /* there are none around; status OK: there are */
+    struct byoc_error
+        why; /* why the library's folder has none; status OK: it has some */
 };
 
-/* Candidates for one vendor in two lists, for all in one. */
+/* Collect the candidates: for one backend in two lists, for all in one. */
 static enum byoc_status look(const char *plugins, const char *wanted,
                              struct candidates *c, struct byoc_error *err)
 {
@@ -237,7 +239,7 @@ static enum byoc_status look(const char *plugins, const char *wanted,
     enum byoc_status status = walk_list(&w, plugins, &made.alone);
     if (wanted) {
         w.paths = &made.around;
-        w.err = &made.why; /* of interest where the list has no such vendor */
+        w.err = &made.why; /* used only if the list lacks the backend */
     }
     if (status == BYOC_OK && !made.alone) {
         const enum byoc_status around = add_default(&w);
@@ -273,8 +275,8 @@ enum byoc_status byoc_internal_plugin_list(const char *plugins,
 
 /* --- by name -------------------------------------------------------------- */
 
-/* Open the candidates in turn until one is the vendor's. Returns a failure
- * where none is and one did not open: the last that did not. */
+/* Open the candidates in turn until one is the backend's. If none is, returns
+ * the last failure to open one. */
 static enum byoc_status open_one_of(struct byi_text *paths, const char *name,
                                     uint32_t threads,
                                     struct byi_plugin **plugin,
@@ -300,8 +302,8 @@ static enum byoc_status open_one_of(struct byi_text *paths, const char *name,
                                  : byi_fail(err, why.status, "%s", why.text);
 }
 
-/* The candidates of the list, then, where none of these is the vendor's and all
- * could be opened, those of the library's folder. */
+/* Try the candidates of the list, then, if none is the backend's and all could
+ * be opened, those of the library's folder. */
 static enum byoc_status find(struct candidates *c, const char *name,
                              uint32_t threads, struct byi_plugin **plugin,
                              struct byoc_error *err)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool.c: blocks for values whose size is only known as the run goes. Blocks
- * are kept from run to run, so that runs with the same shapes come to need
- * nothing new; the number of blocks is that of such values alive at once. Free
- * ones are in lists by their size's magnitude, so that taking one costs the
- * same however many there are: a recursion holds one a call.
+/* pool.c: blocks for values whose size is known only during the run. Blocks are
+ * kept from run to run, so that repeated shapes need no new memory; there are
+ * as many as such values are live at the same time. Free blocks are in lists by
+ * the logarithm of their size, so that taking one takes constant time, however
+ * many there are: a recursion holds one per call.
  */
 #include "plan.h"
 
@@ -11,8 +11,8 @@
 
 enum {
     STEPS = 8,     /* sizes of blocks between a power of two and the next */
-    IDLE_RUNS = 8, /* a block nobody wanted for so long goes */
-    LOOKS = 16     /* blocks of one list that are looked at  */
+    IDLE_RUNS = 8, /* runs after which an unused block is freed */
+    LOOKS = 16     /* blocks of one list to try */
 };
 
 static uint32_t class_of(uint64_t bytes)
@@ -66,8 +66,8 @@ void byi_pool_keep(struct byi_pool *pool, const void *data)
             pool->at[i].kept = true;
 }
 
-/* The smallest block of a list that has the bytes and is not wastefully large,
- * among the first of the list: taken off it. 0: none; else 1 + its number. */
+/* Take the smallest block of a list, among its first LOOKS, that is large
+ * enough but not wastefully large. 0: none; else 1 + its number. */
 static uint32_t take_listed(struct byi_pool *pool, uint32_t *list,
                             uint64_t bytes)
 {
@@ -154,7 +154,7 @@ void byi_pool_refund(struct byi_pool *pool, uint64_t bytes)
 }
 
 /* The size of a new block: one of STEPS for each power of two, so that a value
- * that grows from round to round of a loop needs a new block now and then. */
+ * that grows in a loop rarely needs a new block. */
 static uint64_t round_up(const struct byi_pool *pool, uint64_t bytes)
 {
     const uint64_t step = (UINT64_C(1) << class_of(bytes)) / STEPS;
@@ -163,9 +163,9 @@ static uint64_t round_up(const struct byi_pool *pool, uint64_t bytes)
     return (bytes + step - 1) / step * step;
 }
 
-/* Blocks that became too small for a value that grows are free and fit
- * nothing. As many bytes are kept free as were ever in use at once: a pool is
- * at most twice as large as a run needs. */
+/* Blocks that became too small for a growing value stay free. At most as many
+ * free bytes are kept as were in use at the same time, so a pool is at most
+ * twice as large as a run needs. */
 static enum byoc_status make_block(struct byi_pool *pool, uint64_t bytes,
                                    uint32_t *block, struct byoc_error *err)
 {
@@ -196,7 +196,7 @@ enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
                                uint32_t *block, struct byoc_error *err)
 {
     if (bytes > UINT64_MAX / 4)
-        bytes = UINT64_MAX / 4; /* no machine has that: charging fails */
+        bytes = UINT64_MAX / 4; /* no machine has as much: charging fails */
     bytes = (bytes + BYI_ALIGN) / BYI_ALIGN * BYI_ALIGN; /* never 0 */
     uint32_t i = find_block(pool, bytes);
     if (i == UINT32_MAX)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prepack.c: constant operands of native kernels, once, as the kernels read
- * them best: weights in the order of the matrix product's tiles; what is not
- * packed, on addresses that are multiples of BYI_ALIGN, which those in a model
- * file are not. Only for steps that may run: vendors have packed their own.
+/* prepack.c: prepares constant operands of native kernels once: packs weights
+ * into the tiles of the matrix product, and aligns others to BYI_ALIGN, since
+ * those in a model file are not aligned. Only for steps that may run; backends
+ * pack their own constants.
  */
 #include "plan.h"
 #include "workers.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step, seen as a call whose constants alone have data. */
+/* A step as a call in which only constants have data. */
 struct packed {
     struct byi_step *step;
     const struct byi_plan_func *f;
@@ -26,7 +26,7 @@ struct packer {
     uint32_t n, cap;
     uint64_t bytes;
     uint32_t threads;
-    char *to; /* where all of it goes */
+    char *to; /* the destination */
 };
 
 static struct byi_tensor tensor_of(const struct byi_plan_tables *plan,
@@ -39,7 +39,7 @@ static struct byi_tensor tensor_of(const struct byi_plan_tables *plan,
     return t;
 }
 
-/* Pack a step's operands; `to` NULL: only the bytes that takes. */
+/* Pack a step's operands; `to` NULL: only return the bytes needed. */
 static uint64_t pack_step(const struct packer *p, const struct byi_plan_func *f,
                           const struct byi_step *step, void *to)
 {
@@ -80,8 +80,9 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
 }
 
-/* Constants that a step reads where they lie, and had better lie elsewhere:
- * loads of a vector that span two lines of the cache take twice the time. */
+/* List the constants that a step reads without packing and that should be moved
+ * to aligned memory: vector loads across two cache lines take twice the time.
+ * */
 static void list_moves(struct packer *p, const struct byi_plan_func *f,
                        const struct byi_step *step)
 {
@@ -135,7 +136,7 @@ static enum byoc_status list_steps(struct packer *p, uint32_t func,
     return BYOC_OK;
 }
 
-/* Mark main and all that it may call. `list` has room for all. */
+/* Mark main and all functions that it may call. `list` has room for all. */
 static void mark_reached(const struct byi_instance *in, bool *runs,
                          uint32_t *list)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request.c: inputs and outputs by name: which binding is which input, and
- * which steps the outputs that are wanted need.
+/* request.c: requests: finds the binding of each input and output by name, and
+ * the steps that the requested outputs need.
  */
 #include "plan.h"
 
@@ -32,7 +32,7 @@ uint32_t byoc_model_output_index(const struct byoc_model *model,
     return index_of(model->outputs, byoc_model_n_outputs(model), 0, name);
 }
 
-/* "a, b, c", as far as there is room. */
+/* Print "a, b, c", as far as there is room. */
 static const char *list_names(const struct byoc_io *ios, uint32_t n, char *text,
                               size_t size)
 {
@@ -120,7 +120,8 @@ static enum byoc_status have_room(struct byoc_state *s, size_t n,
     return BYOC_OK;
 }
 
-/* Steps are in topological order: what the last ones need comes before. */
+/* Steps are in topological order, so one pass backwards finds all that the
+ * outputs need. */
 enum byoc_status byi_request_choose(struct byoc_state *s,
                                     struct byoc_error *err)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* site.c: the shapes and small values that a call returns, from those of its
- * operands. A fused group of shape arithmetic is a function that several calls
- * may share; each call is evaluated by itself, so that its results are known
- * although the function has no sizes of its own.
+/* site.c: computes the shapes and small values that a call returns from those
+ * of its operands. Several calls may share a function of shape arithmetic; each
+ * call is evaluated separately, so that its results are known although the
+ * function has no fixed sizes.
  */
 #include "plan.h"
 
-enum { MAX_STEPS = 64 }; /* larger functions are no shape arithmetic */
+enum { MAX_STEPS = 64 }; /* larger functions are not shape arithmetic */
 
 struct site {
     const struct byi_plan_func *f;
@@ -47,7 +47,7 @@ static void compute(struct site *s, const struct byi_step *step,
         in[i] = known[i] ? *known[i] : byi_tensor_of(s->type[step->in[i]]);
     if (byoc_internal_kernel_eval(step->op, step->attrs, step->n_in, in,
                                   step->n_out, out, 1, NULL) != BYOC_OK)
-        return; /* the run says so, if it gets here */
+        return; /* the run reports it, if it gets here */
     for (uint32_t i = 0; i < step->n_out; i++)
         s->value[step->out[i]] = &out[i];
 }

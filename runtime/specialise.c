@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* specialise.c: a plan for given sizes of the inputs' symbols. The type rules,
- * which are shape functions as well, tell the sizes of all values that do not
- * depend on data; small values that follow from sizes alone are computed, and
- * their steps go; regions are given to their vendors with numbers in place of
- * names; temporaries get places by their lifetimes. What is left is the plan of
- * a model compiled for these sizes, but for the values whose sizes depend on
- * data, which stay as they were.
+/* specialise.c: specialises a plan for given sizes of the inputs' symbols. The
+ * type rules, which are shape functions as well, compute the sizes of all
+ * values that do not depend on data. Small values that follow from sizes alone
+ * are computed, and their steps removed; backends build the regions for the
+ * sizes; temporaries get offsets by their lifetimes. The result is the plan of
+ * a model compiled for these sizes, except that values whose sizes depend on
+ * data are unchanged.
  *
  *   %n = shape_of(%x: (batch, 3))       %n = const [2, 3]
  *   @dnnl_0(%x): (batch, 10)      ==>   @dnnl_0(%x): (2, 10)   batch=2
@@ -18,7 +18,7 @@
 
 enum specialise_stage { NEW, BEGUN, DONE };
 
-/* A function that is looked at, and the one it was called from waits. */
+/* A function being specialised; its caller continues afterwards. */
 struct activation {
     uint32_t func, step;
 };
@@ -26,12 +26,12 @@ struct activation {
 struct maker {
     const struct byoc_model *model;
     struct byi_instance *in;
-    struct byi_plan_tables *plan; /* what is made */
+    struct byi_plan_tables *plan; /* the result */
     struct byi_arena *arena, *scratch;
     const int64_t *sizes; /* by symbol; -1: not one of the inputs' */
-    bool last;            /* for want of memory, a twin will do    */
-    bool *open;           /* by function: its names have other sizes than the
-                             inputs' of the same name                       */
+    bool last;            /* if memory runs out, use twins */
+    bool *open; /* by function: its symbols may have other sizes than the
+                   inputs' symbols of the same name */
     enum specialise_stage *stage;     /* by function */
     uint32_t *callers;                /* by function: steps that may call it */
     uint32_t *uses;                   /* by region: steps */
@@ -72,7 +72,7 @@ static enum byoc_status check_bytes(struct maker *m,
                     byi_dims_text(dims, sizeof dims, type->rank, type->dims));
 }
 
-/* Value v of f is a tensor without names. */
+/* Set the type of value v of f, a tensor without symbols. */
 static enum byoc_status set_type(struct maker *m, struct byi_plan_func *f,
                                  const struct byi_step *step, uint32_t v,
                                  const struct byi_type *have)
@@ -108,8 +108,8 @@ static bool all_fixed(const struct byi_plan_func *f, const uint32_t *list,
     return true;
 }
 
-/* What value v is, where that is known: also as an alias that no step sets
- * up. */
+/* The known content of value v, or NULL; also of an alias that needs no step.
+ * */
 static const struct byi_tensor *known_of(const struct maker *m,
                                          const struct byi_plan_func *f,
                                          uint32_t v)
@@ -126,7 +126,7 @@ static const struct byi_tensor *known_of(const struct maker *m,
     return known[v];
 }
 
-/* The step's results have sizes where its operands have, unless they depend on
+/* Infer the sizes of a step's results from its operands, unless they depend on
  * data. */
 static enum byoc_status infer_results(struct maker *m, struct byi_plan_func *f,
                                       struct byi_step *step)
@@ -161,7 +161,7 @@ static enum byoc_status infer_results(struct maker *m, struct byi_plan_func *f,
     return BYOC_OK;
 }
 
-/* All that the step reads is known, and what it gives is small. */
+/* Whether all operands of the step are known and its results are small. */
 static bool is_computable(const struct maker *m, const struct byi_plan_func *f,
                           const struct byi_step *step)
 {
@@ -176,7 +176,7 @@ static bool is_computable(const struct maker *m, const struct byi_plan_func *f,
     return all;
 }
 
-/* Value v is known from now on. */
+/* Make value v a constant. */
 static void make_const(struct maker *m, struct byi_plan_func *f, uint32_t v,
                        const struct byi_tensor *t)
 {
@@ -189,8 +189,8 @@ static void make_const(struct maker *m, struct byi_plan_func *f, uint32_t v,
     BYI_PUSH(&m->consts, c);
 }
 
-/* The step's results are known: *t[i]. They become constants, and the step goes
- * (true), unless the function has to write one of them as its own result. */
+/* The step's results are known: *t[i]. Make them constants and remove the step
+ * (true), unless the function must write one of them as its own result. */
 static bool settle(struct maker *m, struct byi_plan_func *f,
                    const struct byi_step *step,
                    const struct byi_tensor *const *t)
@@ -205,7 +205,7 @@ static bool settle(struct maker *m, struct byi_plan_func *f,
     return goes;
 }
 
-/* Compute the step here; where its kernel refuses, the run will say so. */
+/* Compute the step now. If its kernel refuses, the run will report it. */
 static bool compute(struct maker *m, struct byi_plan_func *f,
                     const struct byi_step *step)
 {
@@ -231,7 +231,7 @@ static bool compute(struct maker *m, struct byi_plan_func *f,
     return settle(m, f, step, list);
 }
 
-/* An alias that nobody has to set up any more. */
+/* Whether an alias no longer needs its step. */
 static bool is_settled(const struct byi_plan_func *f,
                        const struct byi_step *step)
 {
@@ -249,7 +249,7 @@ static enum byoc_status do_op(struct maker *m, struct byi_plan_func *f,
         if (status != BYOC_OK && f == m->plan->funcs)
             return status;
         if (status != BYOC_OK)
-            return BYOC_OK; /* said when it runs, if it runs */
+            return BYOC_OK; /* reported when it runs, if it runs */
     }
     *gone = (is_computable(m, f, step) && compute(m, f, step)) ||
             is_settled(f, step);
@@ -258,9 +258,8 @@ static enum byoc_status do_op(struct maker *m, struct byi_plan_func *f,
 
 /* --- regions -------------------------------------------------------------- */
 
-/* Can the region be specialised at all? The compiler asks this function too: it
- * has a model made for some sizes (byoc_internal_region_faults). NULL, or why
- * not. */
+/* Why the region cannot be specialised at all, or NULL. The compiler uses this
+ * too: it specialises a model for some sizes (byoc_internal_region_faults). */
 static const char *refuse_region(const struct maker *m,
                                  const struct byi_plan_func *f,
                                  const struct byi_step *step)
@@ -295,14 +294,14 @@ static enum byoc_status load_region(struct maker *m,
     BYI_TRY(byoc_internal_region_bind(image->blobs + part->blob,
                                       part->blob_bytes, &consts, step->n_in,
                                       types, m->scratch, sized, m->err));
-    if (!plugin) /* the model was opened without vendors */
+    if (!plugin) /* the model was opened without backends */
         return BYOC_OK;
     return byi_region_load(plugin, part->symbol, &consts, sized->json,
                            sized->json_bytes, region, m->err);
 }
 
-/* Have the vendor build the region for these sizes; where it cannot, the twin
- * runs, and the instance says why. */
+/* Let the backend build the region for these sizes. If it cannot, the twin
+ * runs, and the instance has the reason. */
 static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
                                   struct byi_step *step)
 {
@@ -332,8 +331,8 @@ static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
 
 /* --- calls ---------------------------------------------------------------- */
 
-/* The type of result i of all that the step may call; NULL: it is not known, or
- * they differ. */
+/* The type of result i of all functions that the step may call; NULL: unknown,
+ * or they differ. */
 static const struct byi_type *result_type(const struct maker *m,
                                           const struct byi_plan_func *f,
                                           const struct byi_step *step,
@@ -371,8 +370,8 @@ static enum byoc_status take_callee(struct maker *m, struct byi_plan_func *f,
     return BYOC_OK;
 }
 
-/* The function that a step calls, whoever else does; UINT32_MAX: none, or one
- * that only the run finds. */
+/* The function that a step calls; UINT32_MAX: none, or one that is known only
+ * at run time. */
 static uint32_t only_callee(const struct maker *m, const struct byi_step *step)
 {
     if (step->kind == BYI_STEP_KERNEL)
@@ -380,7 +379,7 @@ static uint32_t only_callee(const struct maker *m, const struct byi_step *step)
     return step->kind == BYI_STEP_CALL ? step->callee : UINT32_MAX;
 }
 
-/* The call's results as this call's operands alone tell. */
+/* Infer the call's results from this call's operands alone. */
 static enum byoc_status take_site(struct maker *m, struct byi_plan_func *f,
                                   const struct byi_step *step)
 {
@@ -419,7 +418,7 @@ static enum byoc_status take_results(struct maker *m, struct byi_plan_func *f,
     return take_callee(m, f, step);
 }
 
-/* Start with function `func`: its values with the sizes that are known. */
+/* Begin function `func`: set the known sizes of its values. */
 static enum byoc_status begin(struct maker *m, uint32_t func)
 {
     struct byi_plan_func *f = &m->plan->funcs[func];
@@ -448,8 +447,8 @@ static enum byoc_status begin(struct maker *m, uint32_t func)
     return BYOC_OK;
 }
 
-/* What is called from one place only has the sizes and values that it is given
- * there. */
+/* A function that is called from one place only has the sizes and values of
+ * that call's operands. */
 static void pass_sizes(struct maker *m, const struct byi_plan_func *f,
                        const struct byi_step *step, uint32_t first,
                        uint32_t func)
@@ -470,8 +469,8 @@ static void pass_sizes(struct maker *m, const struct byi_plan_func *f,
     }
 }
 
-/* Begin with a function that the step calls and that is not looked at yet;
- * false: there is none. */
+/* Begin a function that the step calls and that was not specialised yet; false:
+ * there is none. */
 static enum byoc_status enter_callee(struct maker *m,
                                      const struct byi_plan_func *f,
                                      const struct byi_step *step, bool *entered)
@@ -495,7 +494,8 @@ static enum byoc_status enter_callee(struct maker *m,
 
 /* --- a function ----------------------------------------------------------- */
 
-/* Places for the temporaries whose sizes are known; steps that went go. */
+/* Choose offsets for temporaries of known sizes, and delete the removed steps.
+ * */
 static enum byoc_status finish(struct maker *m, uint32_t func)
 {
     struct byi_plan_func *f = &m->plan->funcs[func];
@@ -543,7 +543,8 @@ static enum byoc_status finish(struct maker *m, uint32_t func)
     return BYOC_OK;
 }
 
-/* One step of the function on top, or into the function that it calls first. */
+/* Specialise one step of the top function, after the functions that it calls.
+ * */
 static enum byoc_status walk(struct maker *m)
 {
     struct activation *top = &m->stack.at[m->stack.n - 1];
@@ -567,7 +568,7 @@ static enum byoc_status walk(struct maker *m)
 static void count_callers(struct maker *m)
 {
     const struct byi_plan_tables *plan = m->model->plan;
-    m->callers[0] = 2; /* whoever runs the model, and perhaps itself */
+    m->callers[0] = 2; /* the caller of the model, and perhaps itself */
     for (uint32_t f = 0; f < plan->n_funcs; f++)
         for (uint32_t s = 0; s < plan->funcs[f].n_steps; s++) {
             const struct byi_step *step = &plan->funcs[f].steps[s];
@@ -587,7 +588,7 @@ static void count_callers(struct maker *m)
                 m->callers[step->callee]++;
                 break;
             case BYI_STEP_CLOSURE:
-                m->callers[step->callee] += 2; /* nobody knows */
+                m->callers[step->callee] += 2; /* unknown callers */
                 break;
             case BYI_STEP_OP:
             case BYI_STEP_APPLY:
@@ -597,8 +598,8 @@ static void count_callers(struct maker *m)
         }
 }
 
-/* Operand `from` of a call, for input i of function `func`, does not have the
- * size that its name says, or perhaps not. */
+/* Whether operand `from` of a call may have another size than input i of
+ * function `func` has by its symbols. */
 static bool differs(const struct maker *m, const struct byi_value *from,
                     uint32_t func, uint32_t i)
 {
@@ -609,9 +610,10 @@ static bool differs(const struct maker *m, const struct byi_value *from,
     return !from || !from->fixed || !byi_type_equal(from->type, to->type);
 }
 
-/* Does a step of f call function `func` with sizes that its names do not have?
- * Its operands are the step's from the `at`-th on, for the last inputs that it
- * gives: a closure leaves the first ones to whoever applies it. */
+/* Whether a step of f may call function `func` with other sizes than those of
+ * its symbols. Its operands are the step's from the `at`-th on, for the
+ * callee's last inputs: a closure's first inputs come from the step that
+ * applies it. */
 static bool mistakes(const struct maker *m, const struct byi_plan_func *f,
                      const struct byi_step *step, uint32_t at, uint32_t func)
 {
@@ -624,9 +626,9 @@ static bool mistakes(const struct maker *m, const struct byi_plan_func *f,
     return differ;
 }
 
-/* A function that calls itself with larger and larger operands has a name for
- * their size, too, which is another size each time. Note those; true: there are
- * such, that were not known. */
+/* A function that calls itself with growing operands has a symbol for a size
+ * that differs in each call. Mark such functions in m->open; true: found new
+ * ones. */
 static bool find_open(const struct maker *m)
 {
     bool found = false;
@@ -669,8 +671,8 @@ static enum byoc_status make(struct maker *m)
     return BYOC_OK;
 }
 
-/* *again: names were taken for sizes that they do not have, which m->open now
- * tells. */
+/* *again: some functions were specialised for wrong sizes; m->open now marks
+ * them. */
 static enum byoc_status attempt(struct maker *m, bool *again)
 {
     const struct byoc_model *model = m->model;

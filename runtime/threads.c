@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads.c: how many threads a run uses, and why: what the caller or the
- * environment asked for, else all that may run: the CPUs this process may run
- * on, or the cgroup's CPU quota where that is less, since the kernel puts more
- * threads to sleep (Documentation/scheduler/sched-bwc.rst and
- * admin-guide/cgroup-v2.rst). Never more than may run, whoever asks.
+/* threads.c: the number of threads of a run, with the reason: what the caller
+ * or the environment requests, else all CPUs that this process may use, or the
+ * cgroup's CPU quota if that is less, since the kernel would stop further
+ * threads (Documentation/scheduler/sched-bwc.rst and
+ * admin-guide/cgroup-v2.rst). Requests are limited in the same way.
  */
 #include "internal.h"
 #include "workers.h"
@@ -15,7 +15,7 @@
 
 enum { MAX_THREADS = 4096 };
 
-/* A whole number of 1 to MAX_THREADS, else 0. */
+/* A whole number from 1 to MAX_THREADS, else 0. */
 static uint32_t parse_count(const char *text)
 {
     char *end;
@@ -38,7 +38,7 @@ static uint32_t divide_quota(double quota, double period)
     return whole + ((double)whole < cpus);
 }
 
-/* The quota that one cgroup folder states. */
+/* The quota of one cgroup folder. */
 static uint64_t quota_v2(const char *folder)
 {
     char path[4200], line[128];
@@ -70,7 +70,8 @@ static uint32_t cgroup_quota(const char *self, const char *root)
     return least;
 }
 
-/* What the caller or the environment asks for, and who that is; 0: nobody. */
+/* The number that the caller or the environment requests, and who; 0: nobody.
+ * */
 static enum byoc_status asked_for(const struct byi_thread_facts *facts,
                                   uint32_t *threads, const char **who,
                                   struct byoc_error *err)

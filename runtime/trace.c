@@ -36,7 +36,7 @@ static enum byoc_status have_trace(struct byi_trace **trace,
                   : byi_fail(err, BYOC_ENOMEM, "no memory for a trace");
 }
 
-/* A trace that nobody gets is none. */
+/* Free a trace without a file or callback. */
 static void drop_unused(struct byi_trace **trace)
 {
     if (!*trace || (*trace)->file.stream || (*trace)->use)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* values.c: sequences and optionals across the public interface: callers'
- * trees are made objects that lend their tensors, and what a run gives is made
- * a tree of the state's. Both go down as far as the model's signature says.
+/* values.c: sequences and optionals in the public interface: converts callers'
+ * trees to objects that borrow their tensors, and results to trees that the
+ * state owns. Both are as deep as the model's signature.
  */
 #include "plan.h"
 
@@ -98,7 +98,7 @@ enum byoc_status byi_value_read(struct byoc_state *s,
     return read_value(s, value, io, io->name, object, err);
 }
 
-/* A tensor that stays until the next run: its own where it is in a block. */
+/* A tensor that stays valid until the next run: shared if it is in a block. */
 static enum byoc_status write_tensor(struct byoc_state *s,
                                      const struct byi_item *item,
                                      struct byoc_value *value,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work.c: the memory that runs of an instance need, one run at a time: frames
- * of main and of all that it may call, and what vendors want for their regions.
+/* work.c: the memory for one run of an instance at a time: frames of main and
+ * of all functions that it may call, and the backends' region states.
  */
 #include "plan.h"
 
@@ -40,8 +40,9 @@ uint32_t byi_step_callees(const struct byi_instance *in,
     byi_unreachable();
 }
 
-/* Make the first frame of main and of all that it may call: functions, and
- * the twins of regions without a vendor. `list` has room for all. */
+/* Allocate the first frame of main and of all functions that it may call,
+ * including the twins of regions that no backend runs. `list` has room for all.
+ * */
 static enum byoc_status make_frames(struct byi_work *w, uint32_t *list,
                                     struct byoc_error *err)
 {
@@ -81,7 +82,7 @@ static enum byoc_status init_frames(struct byi_work *w, struct byoc_error *err)
 
 /* --- scratch -------------------------------------------------------------- */
 
-/* What a step of fixed shapes needs. */
+/* The scratch that a step of fixed shapes needs. */
 static uint64_t step_scratch(const struct byi_work *w, struct byi_tensor *args,
                              uint32_t func, const struct byi_step *step)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workers.c: worker threads that spin briefly, then sleep on a futex.
  *
- * A run takes free workers when it begins and gives them back when it ends, so
- * a region needs no lock: part 1 goes to the first worker, part 2 to the
- * second, part 0 is the caller's own. Each worker has a word:
+ * A run takes free workers when it begins and frees them when it ends, so a
+ * region needs no lock: part 1 goes to the first worker, part 2 to the second,
+ * part 0 is the caller's own. Each worker has a word:
  *
  *              caller              worker                worker
  *     IDLE   ---------->  GIVEN  ---------->  RUNNING  ---------->  IDLE
@@ -18,15 +18,15 @@
  * a worker that the kernel has not scheduled soon after the caller is done with
  * its own part loses its part to the caller.
  *
- * Where other processes compete for the CPUs, spinning is wrong: it takes time
- * from them, and uses up this process's share of the time. Threads then sleep
- * at once, the caller too, before it takes a part back. Waking a thread costs
- * tens of microseconds, so a model of short regions runs on the caller alone
- * then. Threads notice competition by the time that they were runnable without
+ * When other processes compete for the CPUs, spinning takes time from them, and
+ * uses up this process's share. Threads then sleep at once, including the
+ * caller, before it takes a part back. Waking a thread costs tens of
+ * microseconds, so a model of short regions runs on the caller alone then.
+ * Threads notice competition by the time that they were runnable without
  * running: wall time less CPU time less time asleep.
  *
- * Because a part that a barrier waits for can only be one that has begun or one
- * that a worker of this turn has been given, taking parts back never deadlocks.
+ * Taking parts back never deadlocks, because a barrier waits only for parts
+ * that have begun or were given to a worker of this turn.
  */
 #include "workers.h"
 #include "internal.h"
@@ -43,15 +43,16 @@ enum state { IDLE, ASLEEP, GIVEN, AWAITED, RUNNING, WAITED };
 enum {
     MAX_WORKERS = 1023,
     JOIN_SECONDS = 2,
-    PATIENCE_NS = 300000,    /* asleep, before a part is taken back          */
-    WINDOW_NS = 3000000,     /* of wall time, over which lost time counts    */
-    LOST_SHARE = 4,          /* a quarter lost makes a bad window            */
-    CLOSE_NS = 50000000,     /* between two: other processes compete         */
+    PATIENCE_NS = 300000, /* asleep, before a part is taken back          */
+    WINDOW_NS = 3000000,  /* of wall time, over which lost time counts    */
+    LOST_SHARE = 4,       /* a quarter lost makes a bad window            */
+    CLOSE_NS = 50000000,  /* between two bad windows: other processes compete */
     MIN_BUSY_NS = 100000000, /* threads sleep at once for this long          */
     MAX_BUSY_NS = 1000000000,
-    SHORT_TURN_NS = 50000,   /* too short for a look at the clock            */
+    SHORT_TURN_NS = 50000,   /* too short to read the clock */
     LONG_REGION_NS = 150000, /* worth waking a thread for                    */
-    CAP_NS = 1000000 /* of a region in the average: some are preempted        */
+    CAP_NS = 1000000 /* limit of a region's time in the average: some are
+                        preempted */
 };
 
 struct job {
@@ -71,12 +72,12 @@ struct byi_worker {
 };
 
 static struct {
-    pthread_mutex_t lock; /* of all that is not atomic */
+    pthread_mutex_t lock; /* for all members that are not atomic */
     uint32_t n;           /* workers that exist */
-    uint32_t wanted;      /* and that some model asked for */
-    uint32_t turns;       /* threads that are in one */
+    uint32_t wanted;      /* the most that a model requested */
+    uint32_t turns;       /* number of threads in a turn */
     uint32_t epoch;       /* counts forks */
-    bool denied;          /* the system made no more threads */
+    bool denied;          /* the system refused more threads */
     struct byi_worker *free;
     _Atomic uint32_t quit;
     _Atomic uint64_t busy_until; /* other processes compete for the CPUs */
@@ -86,7 +87,7 @@ static struct {
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local struct byi_turn *current;
-static _Thread_local bool inside; /* of a part */
+static _Thread_local bool inside; /* inside of a part */
 
 static void run_part(const struct job *job, uint32_t part)
 {
@@ -126,8 +127,8 @@ static bool is_busy(uint64_t now)
     return now < atomic_load_explicit(&pool.busy_until, memory_order_relaxed);
 }
 
-/* Two windows with much lost time, close to each other: other processes
- * compete. A window alone may be a system service that ran once. */
+/* Two windows with much lost time, close to each other, mean that other
+ * processes compete. A single one may be a system service that ran once. */
 static void note_bad_window(uint64_t now)
 {
     const uint64_t last = atomic_exchange(&pool.bad_window, now);
@@ -168,14 +169,14 @@ static bool move(struct byi_worker *w, uint32_t from, uint32_t to)
     return atomic_compare_exchange_strong(&w->state, &from, to);
 }
 
-/* Run what the worker was given; returns for how long to spin afterwards. */
+/* Run the worker's job; returns how long to spin afterwards. */
 static uint64_t work_on(struct byi_worker *w)
 {
     struct job *job = w->job;
     const uint64_t spin_ns = job->spin_ns;
     run_part(job, w->part);
     run_rest(job);
-    /* from here on the caller may return, and the job be gone */
+    /* from here on the caller may return, and the job may not exist */
     if (atomic_exchange(&w->state, IDLE) == WAITED)
         byi_futex_wake(&w->state, 1);
     return spin_ns;
@@ -206,7 +207,7 @@ static void *run_worker(void *arg)
 
 /* --- the set of them ------------------------------------------------------ */
 
-/* With the lock held. */
+/* Called with the lock. */
 static void make_workers(uint32_t wanted)
 {
     sigset_t all, before;
@@ -215,7 +216,8 @@ static void make_workers(uint32_t wanted)
     if (pool.n >= wanted || pool.denied)
         return;
     sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are the host's */
+    pthread_sigmask(SIG_BLOCK, &all,
+                    &before); /* signals are for the host's threads */
     while (pool.n < wanted && !pool.denied) {
         struct byi_worker *w = &pool.at[pool.n];
         atomic_store(&w->state, IDLE);
@@ -244,8 +246,8 @@ uint32_t byi_workers_reserve(uint32_t threads)
 
 /* --- turns ---------------------------------------------------------------- */
 
-/* Take workers: all that are wanted, if they are free and no other turn has a
- * claim to them. With the lock held. */
+/* Take all requested workers that are free and to which no other turn has a
+ * claim. Called with the lock. */
 static void take_crew(struct byi_turn *turn)
 {
     const uint32_t wanted = turn->ways.threads - 1;
@@ -261,8 +263,8 @@ static void take_crew(struct byi_turn *turn)
     }
 }
 
-/* Whether workers that sleep are worth waking: for long regions, and at times
- * for all of them, since sizes and models change. */
+/* Whether waking sleeping workers is worth it: for long regions, and sometimes
+ * for all, since sizes and models change. */
 static bool is_worth_waking(struct byi_pace *pace, uint64_t now)
 {
     if (!pace)
@@ -431,7 +433,8 @@ static void run_in_turn(struct job *job, struct byi_turn *turn)
     }
 }
 
-/* For regions before the first model, as many workers as a model would get. */
+/* Reserve workers for regions before the first model, as many as for a model.
+ * */
 static void reserve_default(void)
 {
     static _Atomic bool reserved;
@@ -485,8 +488,8 @@ static void after_fork(void)
     pthread_mutex_unlock(&pool.lock);
 }
 
-/* A child has none of its parent's workers; it makes its own when it needs
- * them. */
+/* A forked child has none of its parent's workers; it creates its own when it
+ * needs them. */
 static void in_child(void)
 {
     pool.n = 0;
@@ -507,7 +510,7 @@ static __attribute__((constructor)) void watch_forks(void)
     pthread_atfork(before_fork, after_fork, in_child);
 }
 
-/* The library goes, or the process ends: no worker stays behind. */
+/* Before the library is unloaded or the process exits, end all workers. */
 static __attribute__((destructor)) void end_workers(void)
 {
     struct timespec limit;

@@ -15,17 +15,18 @@
 struct byi_pace {
     _Atomic uint64_t turn_ns;   /* the last turn                            */
     _Atomic uint64_t region_ns; /* a parallel region, on average            */
-    _Atomic uint64_t probe_at;  /* from then on, use workers and time again */
+    _Atomic uint64_t
+        probe_at; /* the time from which to use workers and measure again */
 };
 
-/* How a caller wants its parallel regions run. */
+/* How to run a caller's parallel regions. */
 struct byi_ways {
     uint32_t threads; /* the caller's own included */
     uint64_t spin_ns; /* how long a thread spins before it sleeps */
     bool adapts;      /* sleep at once while other processes compete */
     byi_parallel_fn parallel_for; /* of the host; NULL: the workers */
     void *ctx;
-    struct byi_pace *pace; /* NULL: not kept */
+    struct byi_pace *pace; /* NULL: not measured */
 };
 
 /* How long a thread spins by default (docs/threads.md has the measurement). */
@@ -42,30 +43,32 @@ struct byi_worker;
 /* A thread's turn to use workers: on its stack, from enter to leave. */
 struct byi_turn {
     struct byi_ways ways;
-    struct byi_worker *crew; /* its alone until it leaves */
+    struct byi_worker *crew; /* exclusively until it leaves */
     uint32_t n;
     uint32_t epoch;         /* of the process: a forked child has no crew */
     struct byi_usage begin; /* only wall_ns unless `measured` */
     bool measured;
-    uint64_t regions_ns, n_regions; /* those that the crew took part in */
+    uint64_t regions_ns,
+        n_regions; /* of the regions in which the crew took part */
     struct byi_turn *outer;
     struct byi_omp_host host;
     const struct byi_omp_host *before;
 };
 
-/* Make the workers for runs on `threads` threads. Returns how many threads
- * there are then, the caller's own included: fewer where none can be made.
- * Threads: safe. */
+/* Create workers for runs on `threads` threads. Returns how many threads there
+ * are then, including the caller's: fewer if no more can be created. Threads:
+ * safe. */
 uint32_t byi_workers_reserve(uint32_t threads);
-/* Begin a turn: take workers that are free, as many as make a fair share of all
- * among the turns that go on. Turns nest. */
+/* Begin a turn: take free workers, up to a fair share of all among the active
+ * turns. Turns nest. */
 void byi_workers_enter(struct byi_turn *turn, const struct byi_ways *ways);
 void byi_workers_leave(struct byi_turn *turn);
-/* Threads that the calling thread's turn has; 0: it has no turn. */
+/* The number of threads of the calling thread's turn; 0: no turn. */
 uint32_t byi_workers_of_turn(void);
-/* Run fn(arg, 0) ... fn(arg, n - 1), in the calling thread's turn or one of its
- * own for as long. Parts that no worker has begun when the caller is done with
- * its own are run by the caller. Inside of a part: in order, by the caller. */
+/* Run fn(arg, 0) ... fn(arg, n - 1) in the calling thread's turn, or in a turn
+ * for this call. The caller runs a part itself, then those that no worker has
+ * begun. Called inside of a part, it runs all in order on the caller's thread.
+ * */
 void byi_parallel_for(uint32_t n, void (*fn)(void *, uint32_t), void *arg);
 
 #endif
