@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code.c: vendors' C, compiled once. A region is built several times, to be
- * tried, timed and written; the same source is the same code.
+/* code.c: compiles the C of backends, each source once. A region is built
+ * several times, to be tried, timed and written.
  */
 #include "code.h"
 
@@ -10,8 +10,8 @@
 
 /* --- names ---------------------------------------------------------------- */
 
-/* "@dnnl_0" is byoc_dnnl_0. What no identifier can be, or none of a fair
- * length, has its number: no other has the same. */
+/* "@dnnl_0" becomes byoc_dnnl_0. A name that is not an identifier, or is too
+ * long, is replaced by the function's number, which is unique. */
 const char *byi_code_symbol(const struct byi_module *m, uint32_t func,
                             struct byi_arena *arena)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find_vendors.c: who may take part in a compile: plug-ins of the list, and
- * vendors that are only patterns on the command line.
+/* find_vendors.c: finds the backends of a compile: plug-ins of the list, and
+ * backends that are only patterns on the command line.
  */
 #include "find_vendors.h"
 
@@ -34,12 +34,12 @@ static enum byoc_status each_plugin(const char *list, struct byi_text *places,
     return status;
 }
 
-/* What the walk over the plug-ins looks for. */
+/* The state of a search through the plug-ins. */
 struct search {
     struct byi_found *found;
     const struct byoc_compile_params *params;
     struct byi_text failures, places;
-    struct byoc_error exhausted; /* status OK: memory sufficed */
+    struct byoc_error exhausted; /* status OK: no allocation failed */
 };
 
 struct byi_plugin *byi_found_plugin(const struct byi_found *found,
@@ -136,7 +136,7 @@ static void try_plugin(void *ctx, const char *path)
     struct search *s = ctx;
     struct byi_plugin *plugin = NULL;
     struct byoc_error err;
-    BYI_PUSH(&s->found->plugins, NULL); /* room for it, before it is open */
+    BYI_PUSH(&s->found->plugins, NULL); /* make room before it is open */
     s->found->plugins.n--;
     if (open_plugin(s, path, &plugin, &err) != BYOC_OK) {
         if (err.status == BYOC_ENOMEM)
@@ -155,7 +155,7 @@ static void try_plugin(void *ctx, const char *path)
 
 /* --- vendors that are only patterns --------------------------------------- */
 
-/* "a.conv=PATTERN" as a row; its vendor's name in *vendor. */
+/* Parse "a.conv=PATTERN" as a row; the backend's name is in *vendor. */
 static enum byoc_status read_pattern(struct byi_arena *arena, const char *text,
                                      struct byoc_pattern *row,
                                      const char **vendor,
@@ -176,7 +176,8 @@ struct byi_sketch {
     BYI_VEC(struct byoc_pattern) rows;
 };
 
-/* One backend for each vendor that `patterns` names, in order of appearance. */
+/* Make a backend for each backend name in `patterns`, in order of appearance.
+ * */
 static enum byoc_status sketch_vendors(struct byi_found *found,
                                        const char *const *patterns,
                                        struct byoc_error *err)
@@ -208,8 +209,8 @@ static enum byoc_status sketch_vendors(struct byi_found *found,
     return BYOC_OK;
 }
 
-/* The plug-in of a backend that was asked for. One that fell before it said its
- * name may be it. */
+/* Find the plug-in of a requested backend. It may be one that crashed before it
+ * gave its name. */
 static enum byoc_status named_plugin(const struct search *s, const char *name,
                                      struct byi_plugin **plugin,
                                      struct byoc_error *err)
@@ -227,8 +228,8 @@ static enum byoc_status named_plugin(const struct search *s, const char *name,
                     s->failures.n ? s->failures.at : "try `byoc backends`");
 }
 
-/* The vendors asked for, in the order asked for; all that are found when no
- * list was given. */
+/* Load the requested backends, in the order requested; without a list, all that
+ * are found. */
 static enum byoc_status load_vendors(struct byi_found *found,
                                      const struct byoc_compile_params *params,
                                      struct byoc_error *err)
@@ -371,7 +372,7 @@ struct vendor_listing {
     BYI_VEC(struct named) seen; /* good ones */
 };
 
-/* The path of the plug-in of this name that was found before. */
+/* The path of an earlier plug-in with this name, or NULL. */
 static const char *found_before(const struct vendor_listing *l,
                                 const char *name)
 {

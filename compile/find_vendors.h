@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compile/find_vendors.h: the vendors of a compile. */
+/* compile/find_vendors.h: finds and opens the backends of a compile. */
 #ifndef BYI_FIND_VENDORS_H
 #define BYI_FIND_VENDORS_H
 
@@ -10,7 +10,7 @@
 #include "partition/partition.h"
 #include "runtime/internal.h"
 
-struct byi_sketch; /* a vendor that is only patterns */
+struct byi_sketch; /* a backend that is only patterns */
 
 /* A backend that is left out: a process that called it crashed or hung. */
 struct byi_fallen {
@@ -31,13 +31,13 @@ struct byi_answer {
 /* Zero-initialise. Ends before `arena`. */
 struct byi_found {
     struct byi_vendors vendors;
-    struct byi_sizes sizes; /* of symbolic dims, that the user gave */
-    struct byi_warm warm;   /* sizes that the model is to be ready for */
+    struct byi_sizes sizes; /* of symbolic dims, from the user */
+    struct byi_warm warm;   /* sizes for which to prepare specialisations */
     BYI_VEC(struct byi_plugin *) plugins;
     BYI_VEC(struct byi_sketch *) sketches;
     struct byoc_host sketch_host;
     enum byoc_codegen codegen;
-    struct byi_codes *codes;         /* what they write in C */
+    struct byi_codes *codes;         /* the C that they generate */
     bool isolated;                   /* in a process of their own */
     const struct byi_fallen *fallen; /* earlier */
     uint32_t n_fallen;
@@ -46,26 +46,26 @@ struct byi_found {
     struct byi_arena *arena;
 };
 
-/* Those that `params` asks for, in its order: patterns, then plug-ins.
- * Errors: BYOC_EBACKEND (one that was named is not there), BYOC_EINVAL (a
- * pattern). What was found is freed either way by byi_found_free. */
+/* Find the backends that `params` names, in its order: patterns, then plug-ins.
+ * Errors: BYOC_EBACKEND (a named one is missing), BYOC_EINVAL (a pattern). The
+ * caller calls byi_found_free even after an error. */
 enum byoc_status byi_find_vendors(struct byi_found *found,
                                   struct byi_arena *arena,
                                   const struct byoc_compile_params *params,
                                   struct byoc_error *err);
-/* warm.c: set found->warm and the sizes that vendors are asked for, from texts
+/* warm.c: set found->warm and the sizes to probe backends with, from texts such
  * as "batch=1,2,8,sequence=16"; in `arena`. Errors: BYOC_EINVAL. */
 enum byoc_status byi_find_warm(struct byi_found *found,
                                const struct byi_module *m,
                                const char *const *warm, struct byi_arena *arena,
                                struct byoc_error *err);
 void byi_found_free(struct byi_found *found);
-/* Whether this vendor is to answer in C, or may: --codegen. */
+/* Whether this backend must, or may, generate C: --codegen. */
 bool byi_found_writes_c(const struct byi_found *found,
                         const struct byoc_backend *backend);
 /* A line for each backend of the compile that was left out since it fell. */
 void byi_found_warnings(const struct byi_found *found, struct byi_text *lines);
-/* The plug-in of that name; NULL when none was loaded. */
+/* The loaded plug-in of that name, or NULL. */
 struct byi_plugin *byi_found_plugin(const struct byi_found *found,
                                     const char *name);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image.c: regions to blobs, the rest to a plan, both into an image. */
+/* image.c: builds an image: blobs of the regions, and a plan. */
 #include "image.h"
 
 #include "core/base/guard.h"
@@ -30,8 +30,8 @@ static const char *take_fault(const struct byi_plugin *plugin,
     return why;
 }
 
-/* A region that varies stays JSON: the runtime puts sizes in, and the vendor
- * sees it then. */
+/* Whether a region has symbolic dims: it stays JSON, which the runtime
+ * specialises and passes to the backend. */
 static bool varies(const struct byi_module *m, uint32_t func)
 {
     const struct byi_func *f = m->funcs.at[func];
@@ -74,7 +74,7 @@ static void take_answer(const struct byi_found *found,
                       found->answers[i].data, found->answers[i].bytes);
 }
 
-/* An answer that is the host's memory. */
+/* A result in the host's memory. */
 struct lent {
     const struct byoc_host *host;
     void *data;
@@ -88,8 +88,8 @@ static void end_lent(void *data)
     byi_vec_free(lent);
 }
 
-/* Hand the region to its vendor's own compiler, where it has one. Whoever
- * writes nothing but C says so. */
+/* Call the backend's compile() for the region, if it has one. Backends that
+ * generate only C set a flag. */
 static void compile_region(const struct byi_module *m,
                            const struct byi_found *found,
                            struct byi_arena *arena, struct byi_built_region *r)
@@ -125,7 +125,7 @@ static void compile_region(const struct byi_module *m,
     end_lent(lent);
 }
 
-/* Without a plug-in the vendor is only patterns. */
+/* Without a plug-in the backend is only patterns. */
 static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
                                      const struct byi_found *found,
                                      struct byi_arena *arena,
@@ -166,8 +166,8 @@ static enum byoc_status write_regions(const struct byi_module *m,
     return BYOC_OK;
 }
 
-/* Constants of a mapped model stand at any address; a loaded model's are
- * aligned, and so they are where a region is tried. */
+/* Constants of a mapped model may be unaligned; those of a loaded model are
+ * aligned, so align them for trials as well. */
 static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
                                      void **copies, struct byoc_error *err)
 {
@@ -213,8 +213,8 @@ enum byoc_status byi_load_region(const struct byi_module *m,
     return status;
 }
 
-/* One size in place of every name, of those that the region takes. False: it
- * takes none of these. */
+/* Replace every symbol by one size that the region accepts. False: it accepts
+ * none of those tried. */
 static bool put_size(const struct byi_module *m, struct byi_arena *arena,
                      struct byi_built_region *r)
 {

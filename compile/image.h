@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compile/image.h: a partitioned module as the image that the runtime opens. */
+/* compile/image.h: builds the image that the runtime opens from a partitioned
+ * module. */
 #ifndef BYI_IMAGE_H
 #define BYI_IMAGE_H
 
@@ -8,21 +9,21 @@
 #include "codegen_c/codegen_c.h"
 #include "codegen_json/codegen_json.h"
 
-/* One vendor function, compiled. */
+/* A region, compiled. */
 struct byi_built_region {
     uint32_t func;
     struct byi_text blob;
     uint32_t *consts;
     uint32_t n_consts;
-    bool varies;            /* inputs' dims have names: the blob is its JSON */
-    const char *symbol;     /* of the C that compile() answered; or NULL */
+    bool varies;        /* symbolic dims in the inputs: the blob is its JSON */
+    const char *symbol; /* of the C that compile() returned; or NULL */
     struct byi_code *code;  /* the C, compiled; the blob is its text     */
-    const char *fault;      /* why the vendor cannot build it; NULL: it can */
+    const char *fault;      /* why the backend cannot build it; NULL: it can */
     enum byi_reason reason; /* of a fault */
 };
 
-/* All that a run needs of a module, in memory. Zero-initialise. The weights
- * stay where the module has them: it must outlive what is loaded from here. */
+/* Everything that a run needs, in memory. Zero-initialise. The weights stay in
+ * the module, which must outlive models loaded from here. */
 struct byi_built {
     BYI_VEC(struct byi_built_region) regions; /* in the module's order */
     struct byi_text blobs, manifest;
@@ -33,44 +34,45 @@ struct byi_built {
     uint32_t n_sources;
 };
 
-/* Build it anew; what `built` held is dropped. A vendor's own compiler is
- * called where it has one, C that it answers is compiled, and a region that it
- * refuses, or whose C is not right, has a fault, and no blob but its JSON; a
- * vendor that is only patterns has none. `kernels`: the
- * fused groups that have code; NULL: none. What is kept goes to `arena`.
- * Errors: those of byi_region_write and byi_plan_write. */
+/* Build everything again, and drop the previous content. Calls the backends'
+ * compile(), and compiles C that they return. A region that its backend
+ * refuses, or whose C is invalid, has a fault, and its JSON as blob; regions of
+ * backends that are only patterns have no blob. `kernels`: the fused groups
+ * that have code; NULL: none. Results are in `arena`. Errors: those of
+ * byi_region_write and byi_plan_write. */
 enum byoc_status byi_build(const struct byi_module *m,
                            const struct byi_found *found,
                            const struct byi_kernels *kernels,
                            struct byi_arena *arena, struct byi_built *built,
                            struct byoc_error *err);
 void byi_built_free(struct byi_built *built);
-/* Map the code of its regions in C, for a model in this process. Errors: as
+/* Map the code of regions in C, for a model in this process. Errors: as
  * byi_code_map. */
 enum byoc_status byi_built_map(struct byi_built *built, struct byoc_error *err);
-/* Load the region and drop it again; sets its fault. */
+/* Load the region, unload it, and set its fault if that fails. */
 enum byoc_status byi_load_region(const struct byi_module *m,
                                  const struct byi_found *found,
                                  struct byi_arena *arena,
                                  struct byi_built_region *r,
                                  struct byoc_error *err);
-/* Whether its plug-in builds and loads function `func` of the module, alone:
- * *why is why not, in `arena`, or NULL. Where dims have names, for one size. */
+/* Try whether its plug-in builds and loads function `func` of the module alone:
+ * *why is the reason if not, in `arena`, or NULL. Tries symbolic dims at one
+ * size. */
 enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
                                 const struct byi_found *found,
                                 struct byi_arena *arena, const char **why,
                                 struct byoc_error *err);
-/* What is built, as the runtime takes it; without ledger and code. Borrowed. */
+/* The image for the runtime, without ledger and code. Borrows from `built`. */
 struct byi_image byi_built_image(const struct byi_built *built);
-/* The plan for an artifact, whose fused groups have code, of regions that are
- * built; free with byi_plan_free. */
+/* The plan for an artifact, in which fused groups have code and regions are
+ * built; free it with byi_plan_free. */
 enum byoc_status byi_built_plan(const struct byi_module *m,
                                 const struct byi_built *built,
                                 const struct byi_kernels *kernels,
                                 struct byi_arena *arena, struct byi_plan *plan,
                                 struct byoc_error *err);
-/* The manifest of `image`, with the vendors that got something, in the order
- * of the module's targets. `hashes`: as an artifact has them. */
+/* The manifest of `image`, with the backends that have regions, in the order of
+ * the module's targets. `hashes`: include hashes, as in an artifact. */
 enum byoc_status byi_built_manifest(const struct byi_module *m,
                                     const struct byi_found *found,
                                     const struct byi_image *image, bool hashes,

@@ -14,25 +14,25 @@
 /* clang-format off */
 static const struct byi_pass canonicalize = {
     .name = "Canonicalize",
-    .summary = "one way to say each thing: what a compile does first",
+    .summary = "bring operators to canonical forms: the first passes of a compile",
     .sequence = (const struct byi_pass *const[]){
-        &byi_pass_fold_constant,      /* shapes and weights the exporter computes */
-        &byi_pass_canonicalize_ops,   /* constants right, relu and clip, means    */
-        &byi_pass_simplify_expr,      /* what does nothing goes                   */
+        &byi_pass_fold_constant,      /* shapes and weights from exporters */
+        &byi_pass_canonicalize_ops,   /* constants right, relu, clip, means */
+        &byi_pass_simplify_expr,      /* remove operators without effect */
         &byi_pass_eliminate_common_subexpr, /* exporters repeat shape computations */
         &byi_pass_recompose,          /* layer norm, gelu, hard-swish as one      */
         &byi_pass_simplify_inference, /* batch norm into weights                  */
-        &byi_pass_canonicalize_ops,   /* what the two before left behind          */
+        &byi_pass_canonicalize_ops,   /* results of the previous two */
         &byi_pass_fold_constant,
         &byi_pass_simplify_expr,
-        &byi_pass_dead_code_elimination, /* no reader must block a match          */
+        &byi_pass_dead_code_elimination, /* dead readers must not block a match */
         NULL,
     },
 };
 
 static const struct byi_pass partition = {
     .name = "Partition",
-    .summary = "who runs what: vendors' regions as functions",
+    .summary = "place operators: make functions of backends' regions",
     .sequence = (const struct byi_pass *const[]){
         &byi_pass_assign_by_cost,     /* --partition-by=measured                  */
         &byi_pass_merge_composite,
@@ -46,9 +46,9 @@ static const struct byi_pass partition = {
 
 enum { MAX_USER_PASSES = 256 };
 
-/* Users' passes come behind those in the box; the rest is NULL. */
+/* Built-in passes; users' passes follow them. */
 static const struct byi_pass *const box[] = {
-    /* one way to say each thing */
+    /* canonical forms */
     &byi_pass_fold_constant,
     &byi_pass_canonicalize_ops,
     &byi_pass_simplify_expr,
@@ -77,7 +77,7 @@ static const struct byi_pass *const box[] = {
     &byi_pass_inline,
     &byi_pass_lambda_lift,
     &byi_pass_remove_unused_functions,
-    /* who runs what */
+    /* placement */
     &byi_pass_alter_op_layout,
     &byi_pass_assign_by_cost,
     &byi_pass_merge_composite,
@@ -91,12 +91,12 @@ static const struct byi_pass *const box[] = {
 
 static const struct byi_pass *const pipeline[] = {
     &canonicalize,
-    &byi_pass_sparse_weights, /* before a vendor multiplies zeros           */
+    &byi_pass_sparse_weights, /* before a backend multiplies zeros */
     &byi_pass_inverse_dct,    /* ... and these are mostly zero              */
-    &byi_pass_tabulate,       /* before a vendor computes what is a look-up */
+    &byi_pass_tabulate,       /* before a backend computes a look-up */
     &partition,
-    &byi_pass_fake_quantization_to_integer, /* products that no vendor took */
-    &byi_pass_fuse_ops, /* what stays native, for codegen_c */
+    &byi_pass_fake_quantization_to_integer, /* products that no backend runs */
+    &byi_pass_fuse_ops, /* native operators, for codegen_c */
     NULL,
 };
 /* clang-format on */
@@ -140,7 +140,7 @@ static enum byoc_status append(const struct byi_pass *pass,
 {
     if (byi_pass_find(pass->name))
         return byi_fail(err, BYOC_EINVAL,
-                        "the pass '%s' has the name of another one",
+                        "the pass '%s' has the same name as another",
                         pass->name);
     if (n_known + 1 == BYI_COUNT(known))
         return byi_fail(err, BYOC_ELIMIT,
@@ -176,7 +176,7 @@ enum byoc_status byi_passes_load(const char *path, struct byoc_error *err)
     void *symbol;
     BYI_TRY(byoc_internal_library_find(path, "byoc_passes", &symbol, err));
     byoc_passes_fn entry;
-    memcpy(&entry, &symbol, sizeof entry); /* as POSIX has it for dlsym */
+    memcpy(&entry, &symbol, sizeof entry); /* POSIX's way for dlsym */
     const struct byoc_pass *const *passes = entry(BYOC_PASS_ABI);
     if (!passes)
         return byi_fail(err, BYOC_EBACKEND,
@@ -220,7 +220,7 @@ static enum byoc_status read_name(struct pass_list_reader *r)
     return BYOC_OK;
 }
 
-/* The members read since the bracket, as one pass. */
+/* Make a pass of the members since the bracket. */
 static void close_sequence(struct pass_list_reader *r)
 {
     struct byi_pass_list *members = &r->open[r->depth--];
@@ -276,8 +276,8 @@ enum byoc_status byi_passes_parse(const char *text, struct byi_arena *arena,
     return status;
 }
 
-/* Recursion is as deep as sequences nest and needs have needs; a pass that is
- * listed is not entered again. */
+/* Recursion is as deep as sequences and needs are nested; a pass that is listed
+ * already is not entered again. */
 bool byi_passes_add_all(struct byi_pass_list *list, const struct byi_pass *pass,
                         const char *stop_after)
 {

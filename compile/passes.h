@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compile/passes.h: the passes by name, and those of a compile. */
+/* compile/passes.h: finds passes by name, and lists those of a compile. */
 #ifndef BYI_PASSES_H
 #define BYI_PASSES_H
 
 #include "core/ir/ir.h"
 
-/* The pass of that name; NULL when there is none. */
+/* The pass of that name, or NULL. */
 const struct byi_pass *byi_pass_find(const char *name);
-/* Every pass once, ending in NULL: those in the box, then users'. The array
- * grows at its end and never moves. */
+/* Every pass once, ending in NULL: built-in passes, then those of users. The
+ * array grows at its end and never moves. */
 const struct byi_pass *const *byi_passes_known(void);
-/* Register the passes of a library (byoc/pass.h). One that is registered
- * already is left alone. Errors: of the loader; BYOC_EBACKEND (no entry, not
- * this abi), those of byoc_pass_register. */
+/* Register the passes of a library (byoc/pass.h). Skips a library that is
+ * registered already. Errors: of the loader; BYOC_EBACKEND (no entry point,
+ * another ABI version), those of byoc_pass_register. */
 enum byoc_status byi_passes_load(const char *path, struct byoc_error *err);
-/* A compile: to clean up, to partition, to fuse; ending in NULL. */
+/* The passes of a compile, ending in NULL: clean-up, partitioning, fusion. */
 const struct byi_pass *const *byi_passes_pipeline(void);
 
-/* Add the passes that `text` names to `list`: "A,B,[C,[D,E]]". Brackets make
- * a sequence, whose members are gated. Lives in `arena`.
- * Errors: BYOC_EINVAL (a name that no pass has, brackets that do not match). */
+/* Add the passes named in `text` to `list`: "A,B,[C,[D,E]]". Brackets make a
+ * sequence, whose members are gated. Lives in `arena`. Errors: BYOC_EINVAL (a
+ * name that no pass has, brackets that do not match). */
 struct byi_pass_list {
     BYI_VEC(const struct byi_pass *) passes;
 };

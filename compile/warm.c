@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warm.c: sizes of the inputs' symbolic dims that the user names: lists as
- * "batch=1,2,8,sequence=16", one for each dim, of which every combination is
- * meant. What partitioning asks vendors for, and what an artifact makes ready
- * when it is loaded.
+/* warm.c: sizes of the inputs' symbolic dims from the user: lists such as
+ * "batch=1,2,8,sequence=16", one for each dim, and all their combinations.
+ * Partitioning probes backends with them, and an artifact prepares them when it
+ * is loaded.
  */
 #include "find_vendors.h"
 
@@ -42,7 +42,7 @@ static void close_list(struct warm_reader *r)
     r->sizes.n = 0;
 }
 
-/* "batch=1" opens a list, "2" goes on with it. */
+/* "batch=1" begins a list, "2" continues it. */
 static enum byoc_status read_item(struct warm_reader *r, const char *item)
 {
     const char *number = strchr(item, '=');
@@ -60,12 +60,12 @@ static enum byoc_status read_item(struct warm_reader *r, const char *item)
     errno = 0;
     const long long size = strtoll(number, &end, 10);
     if (end == number || *end || errno || size < 0)
-        return bad(r, "a size is no number from 0 on");
+        return bad(r, "a size is not a number of 0 or more");
     BYI_PUSH(&r->sizes, size);
     return BYOC_OK;
 }
 
-/* Every combination of the lists' sizes. */
+/* Add every combination of the lists' sizes. */
 static enum byoc_status add_sets(struct warm_reader *r)
 {
     uint32_t n = 1;
@@ -103,7 +103,7 @@ static enum byoc_status read_option(struct warm_reader *r)
 
 /* --- against the model ---------------------------------------------------- */
 
-/* Whether an input's shape has the name. */
+/* Whether an input's shape has the symbol. */
 static bool is_key(const struct byi_module *m, const char *name)
 {
     const struct byi_func *f = m->funcs.at[byi_entry(m)];
@@ -125,7 +125,7 @@ static bool names(const struct byi_warm_set *set, const char *name)
     return false;
 }
 
-/* A set names every symbol of the inputs, and nothing else. */
+/* Check that a set has every symbol of the inputs, and no others. */
 static enum byoc_status check_sets(struct warm_reader *r,
                                    const struct byi_module *m)
 {
@@ -148,7 +148,7 @@ static enum byoc_status check_sets(struct warm_reader *r,
     return BYOC_OK;
 }
 
-/* For each dim the sizes that some set has. */
+/* List for each dim the sizes in all sets. */
 static void list_sizes(struct warm_reader *r)
 {
     struct byi_size_list *lists =

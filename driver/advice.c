@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* advice.c: what would let more of a model go to its vendors. Each change that
- * a user could make is tried for real: the model is compiled again with it, up
- * to partitioning, and what is offloaded then is counted.
+/* advice.c: finds options that offload more of a model. Each change is really
+ * tried: compiles the model with it, up to partitioning, and counts what is
+ * offloaded.
  */
 #include "compiled.h"
 
@@ -13,12 +13,12 @@
 #include <string.h>
 
 enum {
-    MAX_VALUES = 16, /* inputs that are tried as constants */
-    MAX_FOUND = 8    /* changes that are put together in the end */
+    MAX_VALUES = 16, /* inputs to try as constants */
+    MAX_FOUND = 8    /* changes to combine in the end */
 };
 
-/* One change, as the command's options say it. value NULL: the option is left
- * out where the caller has given it. */
+/* A change, as an option of the command. value NULL: drop the caller's option.
+ * */
 struct change {
     const char *option, *value;
 };
@@ -35,13 +35,13 @@ struct advisor {
     struct byi_arena *arena;
     struct byoc_compiled *base;
     struct byi_coverage now;
-    BYI_VEC(struct advice_trial) found; /* those that help */
+    BYI_VEC(struct advice_trial) found; /* the trials that help */
     uint32_t n_tried;
 };
 
 /* --- trying --------------------------------------------------------------- */
 
-/* The caller's list with what the trial adds to it. */
+/* The caller's list with the trial's additions. */
 static const char *const *list_with(struct advisor *a, const char *const *given,
                                     const struct advice_trial *t,
                                     const char *option)
@@ -74,14 +74,15 @@ static bool leaves_out(const struct advice_trial *t, const char *option)
     return false;
 }
 
-/* The caller's parameters without what looks on, up to partitioning. */
+/* The caller's parameters for compiling up to partitioning, without
+ * instruments. */
 static struct byoc_compile_params plain(const struct byoc_compile_params *p)
 {
     struct byoc_compile_params plain = *p;
 
     plain.stop_after = byi_pass_partition_graph.name;
     plain.partition_by =
-        BYOC_PARTITION_GREEDY; /* what could go, not what it costs */
+        BYOC_PARTITION_GREEDY; /* what can be offloaded, whatever it costs */
     plain.instruments = NULL;
     plain.n_instruments = 0;
     plain.print = NULL;
@@ -125,9 +126,9 @@ static double share(const struct byi_coverage *c)
     return c->flops > 0 ? 100 * c->flops_offloaded / c->flops : 0;
 }
 
-/* More goes, and no smaller share of the work. What a change lets fold is not
- * offloaded, and does not count. (A text without sources has no operators of
- * a model to count, but work.) */
+/* More operators are offloaded, and no smaller share of the work. Operators
+ * that a change lets fold do not count. (A text without sources has no
+ * operators of a model to count, but work.) */
 static bool helps(const struct byi_coverage *before,
                   const struct byi_coverage *after)
 {
@@ -150,7 +151,7 @@ static void run_trial(struct advisor *a, struct advice_trial *t)
     byoc_compiled_free(&c);
 }
 
-/* Try, and keep what helps. Returns whether it compiles. */
+/* Try a change, and keep it if it helps. Returns whether the model compiles. */
 static bool keep_trial(struct advisor *a, struct advice_trial *t)
 {
     run_trial(a, t);
@@ -179,7 +180,7 @@ static const struct byi_func *entry_of(const struct advisor *a)
     return m->funcs.at[byi_entry(m)];
 }
 
-/* What was asked for, and keeps nodes back. */
+/* Try to drop the caller's limits on offloading. */
 static void try_limits(struct advisor *a)
 {
     const struct byoc_compile_params *p = a->params;
@@ -204,7 +205,7 @@ static void try_limits(struct advisor *a)
             try_one(a, limits[i].option, NULL);
 }
 
-/* A size to try where 1 does not do: what such inputs often have. */
+/* A size to try if 1 does not work: a usual one for such inputs. */
 static int64_t size_of(const struct byi_type *type, uint32_t axis)
 {
     if (axis == 0)
@@ -220,7 +221,8 @@ static bool has_dim(const struct byi_type *type, int64_t dim)
     return false;
 }
 
-/* The whole shapes of all inputs with this symbol, or, dim 0, with any. */
+/* Add the complete shapes of all inputs with this symbol or, for dim 0, with
+ * any. */
 static void add_shapes(struct advisor *a, struct advice_trial *t, int64_t dim)
 {
     const struct byi_func *f = entry_of(a);
@@ -246,7 +248,7 @@ static void add_shapes(struct advisor *a, struct advice_trial *t, int64_t dim)
 /* A symbol of the model's inputs. */
 struct symbol {
     int64_t dim, size;
-    const char *name; /* NULL: the model has none for it */
+    const char *name; /* NULL: the model does not name it */
 };
 
 static void add_dim(struct advisor *a, struct advice_trial *t,
@@ -259,7 +261,8 @@ static void add_dim(struct advisor *a, struct advice_trial *t,
     BYI_PUSH(&t->changes, change);
 }
 
-/* Fix one: by its name, else by the shapes of the inputs that have it. */
+/* Try to fix a symbol, by its name, else by the shapes of the inputs that have
+ * it. */
 static void try_symbol(struct advisor *a, struct symbol *symbol)
 {
     const int64_t sizes[] = {1, symbol->size};
@@ -281,7 +284,7 @@ static void try_symbol(struct advisor *a, struct symbol *symbol)
     keep_trial(a, &by_shape);
 }
 
-/* All at once, where there are several. */
+/* Try to fix all symbols at once, if there are several. */
 static void try_symbols(struct advisor *a, const struct symbol *symbols,
                         uint32_t n)
 {
@@ -298,7 +301,7 @@ static void try_symbols(struct advisor *a, const struct symbol *symbols,
     keep_trial(a, &by_shape);
 }
 
-/* Sizes that vary: each alone, and all together. */
+/* Try to fix symbolic dims: each alone, and all together. */
 static void try_sizes(struct advisor *a)
 {
     const struct byi_module *m = byi_compiled_module(a->base);
@@ -324,7 +327,7 @@ static void try_sizes(struct advisor *a)
     byi_vec_free(symbols.at);
 }
 
-/* Inputs that a pattern would have as constants. */
+/* Try inputs as constants where a pattern requires constants. */
 static void try_values(struct advisor *a)
 {
     const struct byi_func *f = entry_of(a);
@@ -337,7 +340,7 @@ static void try_values(struct advisor *a)
     }
 }
 
-/* The layout of an operator that says nothing of it; NULL: it has none. */
+/* The default layout of an operator; NULL: it has no layout. */
 static const char *usual_layout(struct advisor *a, const struct byi_op *op)
 {
     for (uint32_t i = 0; i < op->n_attrs; i++) {
@@ -349,7 +352,7 @@ static const char *usual_layout(struct advisor *a, const struct byi_op *op)
     return NULL;
 }
 
-/* "NCHW" as "NHWC": channels behind the rest. */
+/* "NHWC" for "NCHW": move the channels to the end. */
 static const char *channels_last(struct advisor *a, const char *usual)
 {
     char *last = byi_arena_str(a->arena, usual);
@@ -368,8 +371,8 @@ static bool is_native(const struct byi_func *f)
            !f->attr.inner;
 }
 
-/* What ConvertLayout would be told, to have the operators that stay in the
- * usual layout, or with channels last. */
+/* The options of ConvertLayout that give native operators the default layout,
+ * or channels last. */
 static void list_layouts(struct advisor *a, bool last, struct byi_text *out)
 {
     const struct byi_module *m = byi_compiled_module(a->base);
@@ -439,7 +442,7 @@ static void sort_found(struct advisor *a)
     }
 }
 
-/* Several that help, all at once, where they do not speak of the same. */
+/* Try several changes that help at once, if they concern different options. */
 static void try_together(struct advisor *a)
 {
     struct advice_trial all = {0};
@@ -502,12 +505,11 @@ static void print_text(const struct advisor *a, struct byi_text *out)
     byi_text_addf(out, " offloaded, %u operator%s; %u stay native\n",
                   a->now.offloaded, plural(a->now.offloaded), a->now.native);
     if (!a->found.n)
-        byi_text_addf(out,
-                      "nothing that was tried lets more go (%u change%s)\n",
+        byi_text_addf(out, "none of the %u change%s tried offloads more\n",
                       a->n_tried, plural(a->n_tried));
     else
-        byi_text_addf(out, "what would let more go, of %u change%s tried:\n",
-                      a->n_tried, plural(a->n_tried));
+        byi_text_addf(out, "changes that offload more, of %u tried:\n",
+                      a->n_tried);
     for (uint32_t i = 0; i < a->found.n; i++) {
         const struct advice_trial *t = &a->found.at[i];
         byi_text_addf(out, "  ");
@@ -581,7 +583,7 @@ enum byoc_status byoc_advise(const char *path,
     if (a.now.native || a.now.flops_offloaded < a.now.flops) {
         try_limits(&a);
         try_layouts(&a);
-        if (!is_text(path)) { /* which says its own sizes and values */
+        if (!is_text(path)) { /* a text, which has its own sizes and values */
             try_sizes(&a);
             try_values(&a);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compiled.h: what a compile has come to: pipeline.c fills it, compiled.c
- * writes it, loads it and says what became of the model.
+/* compiled.h: the result of a compile: pipeline.c fills it in; compiled.c
+ * writes it, loads it and reports on it.
  */
 #ifndef BYI_COMPILED_H
 #define BYI_COMPILED_H
@@ -23,11 +23,12 @@ struct byoc_compiled {
     struct byi_pass_list list;
     const char *verdict; /* of the gates */
     struct byi_coverage coverage;
-    uint32_t n_added; /* passes of the list that the caller adds, from 1 on */
+    uint32_t n_added; /* how many passes of the list the caller has added */
     struct byi_by_cost by_cost;
     char *cc;
     char *keep_c;
-    struct byoc_model *tried; /* loaded with these, for the first to ask */
+    struct byoc_model
+        *tried; /* loaded with these, for the first caller that needs it */
     uint32_t tried_threads;
     const char *tried_plugins;
 };
@@ -36,7 +37,7 @@ struct byoc_compiled {
 const struct byi_module *byi_compiled_module(const struct byoc_compiled *c);
 const struct byi_coverage *byi_compiled_coverage(const struct byoc_compiled *c);
 
-/* Plan, weights, blobs and ledger as they are loaded; they stay c's. */
+/* Plan, weights, blobs and ledger, as for loading; owned by c. */
 struct byi_image byi_compiled_image(const struct byoc_compiled *c);
 
 /* A model: a file, or bytes that stand for it. */
@@ -63,7 +64,7 @@ enum byoc_status byi_compile_isolated(const struct byi_given *given,
                                       struct byoc_compiled **c,
                                       struct byoc_error *err);
 
-/* pipeline.c: the parameters of a caller, of any struct_size. */
+/* pipeline.c: read the parameters of a caller, of any struct_size. */
 enum byoc_status byi_compile_params_read(
     struct byoc_compile_params *params, const struct byoc_compile_params *given,
     struct byoc_error *err);

@@ -29,11 +29,10 @@ static enum byoc_status read_file(const char *path, struct byi_arena *arena,
     if (ends_in(path, ".pb"))
         return byi_onnx_tensor(path, arena, t, &name, err);
     return byi_fail(err, BYOC_EINVAL,
-                    "%s: not a .npy or .pb file; a tensor is one of these",
-                    path);
+                    "%s: not a .npy or .pb file; expected one of these", path);
 }
 
-/* numpy, and ONNX's test data, keep bfloat16 as its bits. */
+/* numpy and ONNX's test data store bfloat16 as its bits. */
 static void adopt_bits(const struct byoc_io *io, struct byi_tensor *t)
 {
     if (io->dtype == BYOC_BF16 && t->dtype == BYOC_U16)
@@ -41,8 +40,8 @@ static void adopt_bits(const struct byoc_io *io, struct byi_tensor *t)
 }
 
 /* data + "input_0" + ".npy" or ".pb", whichever exists; NULL: neither. `data`
- * is a folder, "." and those that end in it among them, or else a prefix that
- * ends in a dot. */
+ * is a folder, also "." or a path that ends in "/.", or else a prefix that ends
+ * in a dot. */
 static const char *find_file(const char *data, const char *what, uint32_t k,
                              struct byi_arena *arena)
 {
@@ -93,14 +92,15 @@ static enum byoc_status make_up(const struct byoc_io *io,
         t->dims[i] = dim_of(io, i, params->dims);
     uint64_t bytes = byi_tensor_bytes(t);
     if (bytes > (UINT64_C(1) << 36))
-        return byi_fail(err, BYOC_ELIMIT,
-                        "input '%s' of more than 64 GiB cannot be made up; "
-                        "give smaller sizes with --dim",
-                        io->name);
+        return byi_fail(
+            err, BYOC_ELIMIT,
+            "input '%s' has more than 64 GiB, too large for random data; "
+            "give smaller sizes with --dim",
+            io->name);
     if (!byoc_dtype_size(io->dtype) || io->dtype == BYOC_C64 ||
         io->dtype == BYOC_C128)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "input '%s': %s cannot be made up; give it with "
+                        "input '%s': %s cannot be random; give it with "
                         "--input %s=FILE",
                         io->name, byoc_dtype_name(io->dtype), io->name);
     t->data = byi_acquire(bytes ? bytes : 1);
@@ -166,7 +166,7 @@ static enum byoc_status check_names(const struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* "N=2" into its name's length and its size; false: malformed. */
+/* Parse "N=2" into the length of its name and its size; false: malformed. */
 static bool read_dim(const char *text, size_t *n, int64_t *size)
 {
     const char *equal = strrchr(text, '=');
@@ -179,8 +179,8 @@ static bool read_dim(const char *text, size_t *n, int64_t *size)
     return !errno && !*end;
 }
 
-/* The dims of the inputs that vary, each once; *used: an input that is made up
- * has the one called `name`. */
+/* List the symbolic dims of the inputs, each once; *used: a random input has
+ * the one called `name`. */
 static uint32_t list_dims(const struct byoc_model *model,
                           const struct byi_feed *feed, const char **names,
                           uint32_t most, const char *name, size_t n_name,
@@ -214,8 +214,8 @@ static enum byoc_status unknown_dim(const char *dim, const char *const *names,
         byi_text_addf(&list, "%s'%s'", i ? ", " : "", names[i]);
     const enum byoc_status status =
         n ? byi_fail(err, BYOC_EINVAL,
-                     "dim '%s': no input has it; %s%s%sthe model's dims that "
-                     "vary are %s",
+                     "dim '%s': no input has it; %s%s%sthe model's symbolic "
+                     "dims are %s",
                      dim, nearest ? "did you mean '" : "",
                      nearest ? nearest : "", nearest ? "'? " : "", list.at)
           : byi_fail(err, BYOC_EINVAL,
@@ -226,7 +226,7 @@ static enum byoc_status unknown_dim(const char *dim, const char *const *names,
     return status;
 }
 
-/* Every size that was given must be one of an input that is made up. */
+/* Check that every size given is that of a random input's dim. */
 static enum byoc_status check_dims(const struct byoc_model *model,
                                    const struct byi_feed_params *params,
                                    const struct byi_feed *feed,
@@ -423,7 +423,7 @@ static enum byoc_status check_same(const struct byi_tensor *a,
                     byi_dims_text(expected, sizeof expected, b->rank, b->dims));
 }
 
-/* Strings are the same or not: 1 apart. */
+/* Strings that differ count as a difference of 1. */
 static enum byoc_status differ_strings(const struct byi_tensor *found,
                                        const struct byi_tensor *expected,
                                        int64_t n, struct byi_difference *d)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver/feed.h: what goes into a model and what is expected out of it, from
- * files or made up.
+/* driver/feed.h: inputs and expected outputs of a model, from files or random.
  */
 #ifndef BYI_FEED_H
 #define BYI_FEED_H
@@ -9,14 +8,14 @@
 
 #include "core/base/base.h"
 
-/* Where inputs come from. Zero-initialise. */
+/* The sources of inputs. Zero-initialise. */
 struct byi_feed_params {
     const char *data;          /* "DIR" or "path/NAME.": input_K.pb or .npy */
     const char *npz;           /* an archive with the inputs' names as keys */
     const char *const *inputs; /* "NAME=FILE.npy|.pb", NULL-ended           */
     const char *const *dims;   /* "N=4": sizes of varying dims, NULL-ended  */
-    uint64_t seed;             /* of what is made up                        */
-    bool seeded;               /* the seed was asked for                    */
+    uint64_t seed;             /* of random inputs */
+    bool seeded;               /* the seed was given */
 };
 
 /* Tensors for every input or output, in `arena`. */
@@ -24,21 +23,21 @@ struct byi_feed {
     uint32_t n;
     struct byi_tensor *at;
     DLTensor *views;           /* of the same memory */
-    struct byoc_value *values; /* the same, and what is no tensor */
-    bool lists;                /* whether there is any such       */
-    bool *made_up;             /* of inputs: no file was given      */
+    struct byoc_value *values; /* the same, including lists */
+    bool lists;                /* some value is not a tensor */
+    bool *made_up;             /* of inputs: random, no file was given */
     uint32_t n_made_up;
 };
 
-/* The inputs of `model`. What no file is given for is made up from the seed:
- * floats in [-1, 1), integers 0 or 1, varying dims as `dims` says, else 1.
+/* The inputs of `model`. Inputs without a file are random, from the seed:
+ * floats in [-1, 1), integers 0 or 1, symbolic dims as in `dims`, else 1.
  * Errors: also a dim or a seed that has no effect. */
 enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                                  const struct byi_feed_params *params,
                                  struct byi_arena *arena, struct byi_feed *feed,
                                  struct byoc_error *err);
-/* The expected outputs beside params->data: output_K.pb or .npy. found is
- * false, without error, when there are none. */
+/* The expected outputs next to params->data: output_K.pb or .npy. If there are
+ * none, `found` is false, without an error. */
 enum byoc_status byi_feed_expected(const struct byoc_model *model,
                                    const struct byi_feed_params *params,
                                    struct byi_arena *arena,
@@ -47,25 +46,25 @@ enum byoc_status byi_feed_expected(const struct byoc_model *model,
 /* Views without data, for byoc_run to fill in. */
 struct byi_feed byi_feed_outputs(const struct byoc_model *model,
                                  struct byi_arena *arena);
-/* Run, by byoc_run where all are tensors, else by byoc_run_values. */
+/* Run with byoc_run if all values are tensors, else with byoc_run_values. */
 enum byoc_status byi_feed_run(struct byoc_state *state,
                               const struct byi_feed *in, struct byi_feed *out,
                               struct byoc_error *err);
 /* A filled-in view as a tensor. */
 struct byi_tensor byi_feed_tensor(const DLTensor *view);
 
-/* How far two tensors are apart. */
+/* The difference of two tensors. */
 struct byi_difference {
     double max_abs, mean_abs; /* |found - expected|                         */
     double max_rel;           /* over |expected| + 1% of the largest one    */
-    int64_t worst;            /* where max_abs is                           */
+    int64_t worst;            /* the element with max_abs */
     int64_t n_bad;            /* elements outside the tolerance             */
     double found, expected;   /* there                                      */
 };
 
-/* An element fits when |found - expected| <= atol + rtol |expected| +
- * stol max|expected|; NaN fits NaN. Errors: BYOC_ETYPE when dtype or shape
- * differ. */
+/* An element matches if |found - expected| <= atol + rtol |expected| + stol
+ * max|expected|; NaN matches NaN. Errors: BYOC_ETYPE if dtype or shape differ.
+ * */
 struct byi_tolerance {
     double atol, rtol, stol;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline.c: the compiler from model to image: import, passes, what is built
- * of them (image.c), tried once.
+/* pipeline.c: the compiler from model to image: imports, runs the passes,
+ * builds the image (image.c), and tries it once.
  */
 #include "compiled.h"
 
@@ -27,7 +27,7 @@ static enum byoc_status eval(const struct byi_op *op,
     return byoc_internal_kernel_eval(op, attrs, n_in, in, n_out, out, 1, err);
 }
 
-/* The passes that were asked for. */
+/* List the requested passes. */
 static enum byoc_status list_passes(struct byoc_compiled *c,
                                     const struct byoc_compile_params *params,
                                     struct byoc_error *err)
@@ -35,7 +35,7 @@ static enum byoc_status list_passes(struct byoc_compiled *c,
     const struct byi_pass *const *own = byi_passes_pipeline();
     const char *const *given = params->passes;
     if (!given) {
-        BYI_PUSH(&c->list.passes, *own++); /* cleaning up */
+        BYI_PUSH(&c->list.passes, *own++); /* clean-up */
         given = params->add_passes;
     }
     for (; given && *given; given++)
@@ -47,9 +47,9 @@ static enum byoc_status list_passes(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
-/* The user's, behind what a compile asks of its passes: what codegen_c has no
- * loops for, convolutions and the like, has native kernels, and is better left
- * alone. */
+/* The options of a compile, then the user's. Operators without generated C,
+ * such as convolutions, have native kernels, and passes should not decompose
+ * them. */
 static const char *const *list_options(struct byoc_compiled *c,
                                        const struct byoc_compile_params *params)
 {
@@ -67,8 +67,8 @@ static const char *const *list_options(struct byoc_compiled *c,
     return kept;
 }
 
-/* The caller's, and the passes that he adds: what is named runs, whatever its
- * level. */
+/* The caller's list and the passes that the caller adds: passes that are named
+ * run, whatever their level. */
 static const char *const *list_required(
     struct byoc_compiled *c, const struct byoc_compile_params *params)
 {
@@ -84,7 +84,7 @@ static const char *const *list_required(
     return kept;
 }
 
-/* Those in the box that were asked for, then the caller's. */
+/* The requested built-in instruments, then the caller's. */
 struct instruments {
     struct byi_printing printing;
     struct byi_dump dump;
@@ -114,7 +114,7 @@ static int level_of(enum byoc_opt opt)
     return opt ? (int)opt - (int)BYOC_O0 : 2;
 }
 
-/* Something done with the context that `params` ask for. */
+/* An action in the context that `params` describe. */
 typedef enum byoc_status (*in_context)(struct byoc_compiled *c, void *what,
                                        struct byi_pass_context *ctx,
                                        struct byoc_error *err);
@@ -156,7 +156,7 @@ static enum byoc_status run_passes(struct byoc_compiled *c, void *what,
     return byi_run_passes(c->m, c->list.passes.at, c->list.passes.n, ctx, err);
 }
 
-/* Have AssignByCost decide, where that was asked for. */
+/* Let AssignByCost decide the placement, if requested. */
 static enum byoc_status set_partition_by(struct byoc_compiled *c,
                                          const struct byoc_compile_params *p,
                                          struct byoc_error *err)
@@ -166,9 +166,9 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
     const bool measured = p->partition_by == BYOC_PARTITION_MEASURED;
     if (measured && p->isolate)
         return byi_fail(err, BYOC_EINVAL,
-                        "partition by 'measured' runs what vendors make, which "
-                        "isolated ones do not; expected one of both, or "
-                        "'estimated'");
+                        "partition by 'measured' runs backends in this "
+                        "process, which isolation does not allow; use one of "
+                        "the two, or 'estimated'");
     c->by_cost = (struct byi_by_cost){.found = &c->found,
                                       .arena = c->arena,
                                       .ledger = c->ledger,
@@ -202,8 +202,8 @@ static enum byoc_status check_names(const struct byoc_compile_params *params,
     return BYOC_OK;
 }
 
-/* The passes that run until `stop_after`; with `members`, only those of
- * sequences. */
+/* The passes up to `stop_after`; with `members`, only the members of sequences.
+ * */
 static struct byi_pass_list list_running(const struct byoc_compiled *c,
                                          bool members, const char *stop_after)
 {
@@ -231,7 +231,7 @@ static enum byoc_status check_runs(const char *option, const char *pass,
             byi_text_free(&names);
             return BYOC_OK;
         }
-        if (byi_pass_find(name)) /* no sequence in brackets */
+        if (byi_pass_find(name)) /* not a sequence in brackets */
             byi_text_addf(&names, "%s%s", names.n ? ", " : "", name);
     }
     enum byoc_status status = byi_fail(
@@ -242,7 +242,7 @@ static enum byoc_status check_runs(const char *option, const char *pass,
     return status;
 }
 
-/* What names a pass that does not run has no effect. */
+/* Refuse options for passes that do not run, since they have no effect. */
 static enum byoc_status check_effects(const struct byoc_compiled *c,
                                       const struct byoc_compile_params *p,
                                       struct byoc_error *err)
@@ -253,9 +253,10 @@ static enum byoc_status check_effects(const struct byoc_compiled *c,
     const struct {
         const char *option;
         const char *const *names;
-        bool members;           /* of `passes`, only these can be disabled */
-        const char *stop_after; /* NULL: passes behind it may be named, since
-                                   advice stops a whole compile early */
+        bool
+            members; /* only members of sequences in `passes` can be disabled */
+        const char *stop_after; /* NULL: all; advice stops a compile early, and
+                                   later passes may be named */
     } lists[] = {
         {"disable-pass", p->disable, p->passes != NULL, NULL},
         {"require-pass", p->require, p->passes != NULL, NULL},
@@ -273,7 +274,7 @@ static enum byoc_status check_effects(const struct byoc_compiled *c,
         for (; name && *name && status == BYOC_OK; name++) {
             const char *pass = /* an option: "PASS.NAME=VALUE" */
                 byi_arena_strn(c->arena, *name, strcspn(*name, "."));
-            if (byi_pass_find(pass)) /* not "all", nor faulty options */
+            if (byi_pass_find(pass)) /* not "all", nor malformed options */
                 status = check_runs(lists[i].option, pass, &running, err);
         }
         byi_vec_free(running.passes.at);
@@ -281,8 +282,8 @@ static enum byoc_status check_effects(const struct byoc_compiled *c,
     return status;
 }
 
-/* What a list names is in the model, or is an operator of the IR; else it is
- * misspelt, and would silently name nothing. */
+/* Check that each name of a list is a node of the model or an operator of the
+ * IR; otherwise it is misspelt, and would silently have no effect. */
 static enum byoc_status check_named(const struct byi_module *m,
                                     const char *option, const char *const *list,
                                     struct byoc_error *err)
@@ -348,9 +349,8 @@ static enum byoc_status import_text(const struct byi_given *given,
     return status;
 }
 
-/* A text need not say which nodes of a model its operators came from. Where it
- * says so nowhere, each operator is a node of its own, so that the ledger can
- * count them. */
+/* A text may lack provenance. If it has none at all, each operator becomes a
+ * node of its own, so that the ledger can count them. */
 static void name_operators(struct byi_module *m)
 {
     if (m->sources.n)
@@ -424,7 +424,7 @@ static enum byoc_status try_isolated(struct byoc_compiled *c,
         else
             BYI_TRY(byi_load_region(c->m, &c->found, c->arena, r, err));
         r->reason = BYI_REASON_NOT_BUILT;
-        if (r->fault) /* as a model that is loaded says it */
+        if (r->fault) /* as in a model that is loaded */
             r->fault =
                 byi_arena_printf(c->arena, "%s: %s: %s", plugin->backend->name,
                                  f->name, r->fault);
@@ -432,10 +432,10 @@ static enum byoc_status try_isolated(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
-/* Ask the runtime which regions that vary it would give to their vendors, for
- * the sizes of --warm, else for one made-up size of each symbol: what it
- * refuses has a fault, and is not counted as offloaded. *asked: some sizes suit
- * the model. */
+/* Ask the runtime which regions with symbolic dims it could specialise, for the
+ * sizes of --warm, else for one sample size of each symbol. A region that it
+ * refuses has a fault, and is not counted as offloaded. *asked: the model
+ * accepts some sizes. */
 static enum byoc_status ask_runtime(struct byoc_compiled *c,
                                     const struct byoc_model *model, bool *asked,
                                     struct byoc_error *err)
@@ -474,8 +474,8 @@ static enum byoc_status ask_runtime(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
-/* Load what was made, once. Probes see composites one by one; what a vendor
- * cannot build between them shows only here. */
+/* Load the image once. Probes see one composite at a time; only loading shows
+ * combinations that a backend cannot build. */
 static enum byoc_status try_regions(struct byoc_compiled *c,
                                     const struct byoc_compile_params *params,
                                     struct byoc_error *err)
@@ -503,7 +503,7 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
         const struct byi_plugin *plugin =
             byi_found_plugin(&c->found, c->m->funcs.at[r->func]->attr.compiler);
         if (!plugin || r->fault)
-            continue; /* patterns without a plug-in are never loaded */
+            continue; /* backends without a plug-in are never loaded */
         r->reason = BYI_REASON_NOT_BUILT;
         if (fault)
             r->fault = byi_arena_str(c->arena, fault);
@@ -520,7 +520,7 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
     return status;
 }
 
-/* A struct byi_builds: the vendor is asked as a load would ask it. */
+/* For struct byi_builds: ask the backend as loading does. */
 static enum byoc_status ask_vendor(void *ctx, const struct byi_module *m,
                                    uint32_t func, const char **why,
                                    struct byoc_error *err)
@@ -529,8 +529,8 @@ static enum byoc_status ask_vendor(void *ctx, const struct byi_module *m,
     return byi_try_region(m, func, &c->found, c->arena, why, err);
 }
 
-/* What a vendor could not build is split or, in the last round, given back
- * whole; and so is a region whose C is not right. */
+/* List the regions that their backend cannot build, or whose C is invalid, to
+ * be split or, in the last round, reverted. */
 static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
                                     struct byi_arena *scratch,
                                     struct byi_giving *list, uint32_t *n,
@@ -576,8 +576,8 @@ static enum byoc_status amend_regions(struct byoc_compiled *c, void *what,
     return status;
 }
 
-/* The parts of a region were tried alone while they were found, so that they
- * can be built; whoever still fails is given back. */
+/* Splitting tried the parts of a region alone, so they should build; regions
+ * that still fail are reverted. */
 static enum byoc_status write_output(struct byoc_compiled *c,
                                      const struct byoc_compile_params *params,
                                      struct byoc_error *err)

@@ -160,7 +160,7 @@ bad 2 "found no '=', expected NAME=FILE" run good.so --input image
 bad 2 "cannot open" run good.so --input image=none.npy
 bad 2 "found a folder" run good.so --input image=folder.npy
 bad 2 "not a .npy" run good.so --input image=empty.npy
-bad 2 "a tensor is one of these" run good.so --input image=good.so
+bad 2 "expected one of these" run good.so --input image=good.so
 bad 2 "found int64, expected float32" run good.so --input "image=$labels"
 bad 2 "input 0 ('image') is missing" run good.so --data folder.onnx
 bad 2 "cannot open" run good.so --npz none.npz

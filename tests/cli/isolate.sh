@@ -120,5 +120,5 @@ expect backends "$dir/out" "rejected  $plugins/bad_query.so: its process died"
 # what cannot be isolated is said
 "$byoc" check "$dir/good.ir" --isolate --partition-by measured \
     >"$dir/out" 2>"$dir/err" && failed=1
-expect measured "$dir/err" "isolated ones do not"
+expect measured "$dir/err" "isolation does not allow"
 exit $failed

@@ -261,7 +261,7 @@ static void test_register_refused(void **state)
     (void)state;
     assert_int_equal(byoc_pass_register(&pass, &err), BYOC_EINVAL);
     assert_string_equal(err.text,
-                        "the pass 'TestScaling' has the name of another one");
+                        "the pass 'TestScaling' has the same name as another");
     pass.name = "FoldConstant";
     assert_int_equal(byoc_pass_register(&pass, &err), BYOC_EINVAL);
     pass.name = "A,B";
