@@ -20,7 +20,7 @@ const struct byi_verb byi_verb_backends = {
 
 struct count {
     uint32_t good, bad;
-    struct byi_text *json; /* the list, where that is wanted */
+    struct byi_text *json; /* the list, for --json; else NULL */
 };
 
 static void print_backend(void *ctx, const char *path, const char *name,
@@ -90,7 +90,8 @@ static void print_json(const struct byi_text *plugins,
     byi_text_free(&json);
 }
 
-/* Every candidate with its verdict, and what they brought twice. */
+/* Print every candidate with its verdict, and libraries that are loaded twice.
+ * */
 static int list_backends(const char *plugins, bool as_json)
 {
     struct byi_text json = {0}, copies = {0};
@@ -178,7 +179,8 @@ static int print_rows(const struct lint *lint, uint32_t n_models)
     return findings ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
-/* Rows that do not compile would stop the models' compiles: they come first. */
+/* Check rows that do not compile first, since they would stop the models'
+ * compiles. */
 static int run_lint(const struct byi_model_options *o,
                     const char *const *models, uint32_t n_models)
 {

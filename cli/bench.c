@@ -28,7 +28,7 @@ struct result {
     uint32_t n, warmup, threads;
     const char *why;
     double peak_mb;
-    struct byoc_cache_stats cache; /* all 0 where sizes do not vary */
+    struct byoc_cache_stats cache; /* all 0 if sizes do not vary */
     struct byi_profile *profile;   /* NULL: not asked for */
 };
 
@@ -140,7 +140,7 @@ static enum byoc_status time_run(struct byoc_state *state,
     return BYOC_OK;
 }
 
-/* Until both the number of runs and the time are reached. */
+/* Run until both the number of runs and the time are reached. */
 static enum byoc_status time_runs(struct byoc_state *state,
                                   const struct byi_feed *in,
                                   struct byi_feed *out, uint32_t least,

@@ -56,7 +56,8 @@ static int run(int argc, char **argv)
     struct byoc_error err;
     if (advise && (pictures.html || pictures.dot || pictures.onnx)) {
         (void)byi_fail(&err, BYOC_EINVAL,
-                       "--advise tries many compiles, pictures show one; "
+                       "--advise compiles many times, a picture shows one "
+                       "compile; "
                        "expected --advise or --html, --dot, --dump-onnx");
         return byi_complain(&byi_verb_check, &err);
     }

@@ -18,7 +18,7 @@ enum {
     BYI_EXIT_INCOMPATIBLE = 4 /* an artifact of another version or machine */
 };
 
-/* What a verb does with a model: an option has an effect there, or nowhere. */
+/* What a verb does with a model; an option that affects neither is refused. */
 enum { BYI_COMPILES = 1, BYI_LOADS = 2 };
 
 /* A verb: one file, one of these. */
@@ -44,14 +44,13 @@ extern const struct byi_verb byi_verb_verify;    /* verify.c    */
 
 /* --- terminal.c ----------------------------------------------------------- */
 
-/* Have stdout and stderr escape what a terminal would obey. */
+/* Let stdout and stderr escape what a terminal would interpret. */
 void byi_terminal_open(void);
-/* stdout gets JSON: escapes are JSON's. */
+/* The output is JSON: use JSON's escapes. */
 void byi_terminal_json(void);
-/* Show a line in place of the one before it, on stderr; `last`: it stays. */
+/* Show a line on stderr in place of the previous one; `last`: keep it. */
 void byi_terminal_progress(const char *line, bool last);
-/* The exit code: `code`, or that of output that could not be written, which is
- * said. */
+/* The exit code: `code`, or, after a message, that of a failed write. */
 int byi_terminal_close(int code);
 
 /* --- interrupt.c ---------------------------------------------------------- */
@@ -64,36 +63,35 @@ enum byi_option_kind {
     BYI_OPTION_FLAG,   /* bool *                                     */
     BYI_OPTION_TEXT,   /* const char **                              */
     BYI_OPTION_LIST,   /* struct byi_list *: may be given many times */
-    BYI_OPTION_PATH,   /* the same: paths, which become absolute      */
-    BYI_OPTION_PATHS,  /* const char **: A:B:C, the same, added up    */
+    BYI_OPTION_PATH,   /* the same for paths, which become absolute */
+    BYI_OPTION_PATHS,  /* const char **: A:B:C, paths; several are joined */
     BYI_OPTION_COMMAS, /* struct byi_list *: A,B,C                   */
     BYI_OPTION_COUNT,  /* uint32_t *: 0 .. 2^31                      */
-    BYI_OPTION_CHOICE, /* int *: 1 + which of "a|b|c", its value     */
+    BYI_OPTION_CHOICE, /* int *: 1 + the index in "a|b|c", its value */
     BYI_OPTION_NUMBER, /* double *: not negative                     */
     BYI_OPTION_LEVEL   /* int *: -O0 .. -O3, an enum byoc_opt        */
 };
 
-/* Strings, ending in NULL when n > 0. */
+/* Strings, ending in NULL if n > 0. */
 struct byi_list {
     const char **at;
     uint32_t n;
 };
 
-/* One option: "--name VALUE", "--name=VALUE", and "-x VALUE" when there is a
- * short form. */
+/* An option: "--name VALUE", "--name=VALUE", and "-x VALUE" if it has a short
+ * form. */
 struct byi_option {
     const char *name;
     char brief;
     enum byi_option_kind kind;
     void *to;
-    const char *value; /* how help calls it; NULL for flags */
+    const char *value; /* its name in help; NULL for flags */
     const char *help;
 };
 
 /* Parse argv[1..]; positional arguments go to positional[0..*n_positional-1],
- * at least `least`, at most `most` of them. Returns -1 to go on, else the
- * exit code: help was asked for (0) or something is wrong (2), and was
- * printed. */
+ * at least `least`, at most `most` of them. Returns -1 to continue, else the
+ * exit code: help (0) or an error (2) was printed. */
 int byi_options(const struct byi_verb *verb, const struct byi_option *options,
                 uint32_t n_options, int argc, char **argv, uint32_t least,
                 uint32_t most, const char **positional, uint32_t *n_positional);
@@ -101,7 +99,7 @@ void byi_list_add(struct byi_list *list, const char *text);
 /* Whether the option of that name was given; -O is called "O". */
 bool byi_given(const char *name);
 
-/* "byoc VERB: TEXT" on stderr; the exit code of err's status. */
+/* Print "byoc VERB: TEXT" to stderr. Returns the exit code for err's status. */
 int byi_complain(const struct byi_verb *verb, const struct byoc_error *err);
 
 /* --- input.c -------------------------------------------------------------- */
@@ -109,16 +107,16 @@ int byi_complain(const struct byi_verb *verb, const struct byoc_error *err);
 /* Whether a file is opened as an artifact: a shared library, or a path that
  * ends in .so. */
 bool byi_is_artifact(const char *path);
-/* Refuse a file that is no model, with the verb that takes it. */
+/* Refuse a file that is not a model, and name the verb that accepts it. */
 enum byoc_status byi_expect_model(const char *path, struct byoc_error *err);
-/* Opening `path` as an artifact gave `status`: say in err, where it is
- * something else, what it is. Returns the status. */
+/* After opening `path` as an artifact gave `status`: if it is another kind of
+ * file, name that in err. Returns the status. */
 enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
                                       struct byoc_error *err);
 
 /* --- model.c -------------------------------------------------------------- */
 
-/* What the verbs that take a model share. */
+/* The options shared by the verbs that take a model. */
 struct byi_model_options {
     struct byi_list backends, patterns, dims, shapes, values, warm;
     struct byi_list exclude, only, disable;
@@ -133,7 +131,7 @@ struct byi_model_options {
     bool native, forbid_ref, keep_nan, require_vendors, time_passes, verify,
         verbose;
     const struct byi_verb *verb;
-    bool twins; /* compile for vendors, run their native twins */
+    bool twins; /* compile for backends, run the native twins */
     double min_region_flops;
     double require_offload, require_offload_nodes; /* percent */
     double measure_seconds;
@@ -142,7 +140,7 @@ struct byi_model_options {
     uint32_t isolate_mib;
 };
 
-/* Their rows, for a verb's table of options. */
+/* The rows of these options, for a verb's table. */
 #define BYI_MODEL_OPTIONS(o)                                                     \
     {"backend",         0,                                                       \
      BYI_OPTION_COMMAS, &(o).backends,                                           \
@@ -324,7 +322,7 @@ struct byi_model_options {
 
 /* --- pictures.c ----------------------------------------------------------- */
 
-/* Files to write a ledger to, for people; NULL: none. */
+/* The files to which a ledger is written for people; NULL: none. */
 struct byi_pictures {
     const char *html, *dot, *onnx;
 };
@@ -337,31 +335,33 @@ struct byi_pictures {
             "write the graph for Graphviz, with a cluster for each region"      \
     }
 
-/* Write what is asked for of the ledger of `model`, a path. */
+/* Write the requested files from the ledger of `model`, a path. */
 enum byoc_status byi_write_pictures(const struct byi_pictures *pictures,
                                     const char *model, const char *ledger,
                                     struct byoc_error *err);
-/* Both are there and one file: an output would take the place of an input. */
+/* Whether both exist and are the same file: an output would overwrite an input.
+ * */
 bool byi_same_file(const char *a, const char *b);
 
 /* --- model.c -------------------------------------------------------------- */
 
-/* A model that is open: from an artifact, or compiled in memory. */
+/* An open model: from an artifact, or compiled in memory. */
 struct byi_open_model {
     struct byoc_compiled *compiled; /* NULL: an artifact */
-    const char *const *dims;        /* --dim, where a run has to obey it */
+    const char *const *dims;        /* --dim, if it applies to runs */
     struct byoc_model *model;
-    int gate; /* what byi_compile_model said; for an artifact BYI_EXIT_OK */
-    bool verbose, loaded; /* what the log prints: the struct stays in place */
+    int gate; /* from byi_compile_model; for an artifact BYI_EXIT_OK */
+    bool verbose,
+        loaded; /* read by the log function: the struct must not move */
 };
 
-/* Compile what `options` asks for. *gate gets the exit code of the gates
- * (--require-offload), BYI_EXIT_OK when they pass. */
+/* Compile according to `options`. *gate is the exit code of the gates
+ * (--require-offload), BYI_EXIT_OK if they pass. */
 enum byoc_status byi_compile_model(const char *path,
                                    const struct byi_model_options *options,
                                    struct byoc_compiled **compiled, int *gate,
                                    struct byoc_error *err);
-/* What would let more of it go to vendors, as byoc_advise says it. */
+/* The advice of byoc_advise: what would offload more of the model. */
 enum byoc_status byi_advise_model(const char *path,
                                   const struct byi_model_options *o, bool json,
                                   char **text, struct byoc_error *err);
@@ -375,13 +375,13 @@ void byi_close_model(struct byi_open_model *open);
 
 /* --- report.c ------------------------------------------------------------- */
 
-/* What to print of a ledger. */
+/* Selects what to print of a ledger. */
 struct byi_ledger_view {
     bool json, every;
-    struct byi_list explain; /* nodes; none: the report */
+    struct byi_list explain; /* nodes; empty: the report */
 };
-/* Print it to stdout; the exit code. `path` is in the message when the ledger
- * cannot be read, or has no such node. */
+/* Print it to stdout. Returns the exit code. `path` is for the message if the
+ * ledger cannot be read or lacks a node. */
 int byi_print_ledger(const struct byi_verb *verb, const char *path,
                      const char *ledger, const struct byi_ledger_view *view);
 

@@ -26,8 +26,8 @@ struct compare {
     struct byi_arena *arena;
 };
 
-/* What the native kernels gave, step by step, and the first step whose result
- * the vendors' run gives differently. */
+/* The results of the native kernels, step by step, and the first step whose
+ * result differs in the run with backends. */
 struct step_table {
     struct byi_arena *arena;
     const struct byi_tolerance *tolerance;
@@ -105,7 +105,8 @@ static void print_difference(const char *name, const struct byi_difference *d,
     printf("\n");
 }
 
-/* Trees: the worst of their tensors. Recursion is as deep as the signature. */
+/* Compare trees: the largest difference of their tensors. Recursion is as deep
+ * as the signature. */
 static enum byoc_status compare_values(const struct byoc_value *found,
                                        const struct byoc_value *expected,
                                        const struct byi_tolerance *tolerance,
@@ -131,7 +132,7 @@ static enum byoc_status compare_values(const struct byoc_value *found,
     return BYOC_OK;
 }
 
-/* Every output; the first that differs is named at the end. */
+/* Compare every output, and name the first that differs at the end. */
 static int judge(const struct byoc_model *model, const struct byi_feed *out,
                  const struct byi_feed *expected,
                  const struct byi_tolerance *tolerance)
@@ -166,8 +167,8 @@ static int judge(const struct byoc_model *model, const struct byi_feed *out,
     return BYI_EXIT_VERDICT;
 }
 
-/* Steps that differ are a verdict, too: an output that happens to be the same
- * (a comparison, an index) does not make them right. */
+/* Steps that differ make the verdict negative, too: an output that happens to
+ * be equal (a comparison, an index) does not make them right. */
 static int judge_steps(const struct step_table *steps, int code)
 {
     if (!steps->first.n)
@@ -179,7 +180,7 @@ static int judge_steps(const struct step_table *steps, int code)
     return BYI_EXIT_VERDICT;
 }
 
-/* The same model on native kernels only. */
+/* Run the same model on native kernels only. */
 static enum byoc_status run_native(
     const char *path, const struct byi_model_options *options,
     const struct byi_feed *in, struct byi_arena *arena,

@@ -23,11 +23,13 @@ static void show_progress(void *ctx, const char *what, uint32_t done,
 #define TUNABLES "GLIBC_TUNABLES"
 #define NO_CACHES "glibc.malloc.tcache_count=0"
 
-/* Become this command once more, behind the words of `before`. Returns where
- * that cannot be. */
+/* Execute this command again, prefixed with the words of `before`. Returns only
+ * on failure. */
 static void run_again(const char *const *before, int argc, char **argv)
 {
-    enum { MOST_BEFORE = 10 }; /* and itself, and the end */
+    enum {
+        MOST_BEFORE = 10
+    }; /* without the command itself and the NULL at the end */
     char self[4096];
     const char **args = calloc((size_t)argc + MOST_BEFORE + 2, sizeof *args);
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -46,8 +48,8 @@ static void run_again(const char *const *before, int argc, char **argv)
     free(args);
 }
 
-/* What byoc itself allocates, or has the C library or cJSON allocate, a case
- * that ends in the middle of things may leave behind. */
+/* Suppress leaks of byoc itself, including its calls of the C library and
+ * cJSON, since a case may end at any point. */
 static void put_suppressions(FILE *file)
 {
     static const char *const ours[] = {"byoc", "libbyoc.so*",
@@ -64,8 +66,8 @@ static void put_suppressions(FILE *file)
                         how[l], by[k], ours[i]);
 }
 
-/* What valgrind finds is the exit code of a case. The suppressions are a file
- * that has no name, and that it inherits. */
+/* Valgrind reports errors by the exit code of a case. It inherits the
+ * suppressions as a file without a name. */
 static int under_valgrind(int argc, char **argv)
 {
     char suppressions[64];
@@ -85,15 +87,17 @@ static int under_valgrind(int argc, char **argv)
     snprintf(suppressions, sizeof suppressions,
              "--suppressions=/proc/self/fd/%d", file ? fileno(file) : -1);
     setenv(UNDER, "1", 1);
-    setenv(TUNABLES, NO_CACHES, 0); /* becoming another would leave valgrind */
+    setenv(TUNABLES, NO_CACHES,
+           0); /* executing the command again would leave valgrind */
     run_again(valgrind, argc, argv);
     fprintf(stderr, "byoc conform: --valgrind: cannot run valgrind; install "
                     "it, or leave the option out\n");
     return BYI_EXIT_USAGE;
 }
 
-/* Freed blocks that a thread keeps for itself count as used in what malloc says
- * of the heap, and look like a leak: do without. It is read at the start. */
+/* malloc's statistics count freed blocks in a thread's cache as used, which
+ * looks like a leak, so disable these caches. malloc reads the setting when the
+ * process starts. */
 static void without_thread_caches(int argc, char **argv)
 {
     static const char *const nothing[] = {NULL};
@@ -103,7 +107,7 @@ static void without_thread_caches(int argc, char **argv)
     run_again(nothing, argc, argv);
 }
 
-/* What a command that runs a case again has to say besides. */
+/* Add the options that a command needs to run a case again. */
 static void say_options(const struct byoc_conform_params *params, bool valgrind,
                         struct byi_text *text)
 {
@@ -153,7 +157,7 @@ static int run(int argc, char **argv)
     params.options = again.n ? again.at + 1 : NULL;
     params.seed = seed;
     params.no_onnx = no_onnx;
-    if (getenv(UNDER)) /* which is as much slower */
+    if (getenv(UNDER)) /* valgrind is as much slower */
         params.seconds = 20 * (params.seconds > 0 ? params.seconds : 20);
     params.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
     struct byoc_error err;

@@ -13,20 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A region while it is found out about. */
+/* A region, as far as it is known. */
 struct region {
     uint32_t number;
     struct byi_arena *arena; /* of the inputs */
     struct byi_tensor in[BYI_EXTRACT_MAX_IO];
     uint32_t n_in;
-    bool seen; /* the run came by it */
+    bool seen; /* the run reached it */
     struct byi_text json;
     struct byi_tensor *consts;
     uint32_t n_consts;
     const char *vendor;
 };
 
-/* Of a run: what the region is given, the first time. */
+/* Keep the region's operands when a run reaches it the first time. */
 static void keep_inputs(void *ctx, uint32_t number, uint32_t n,
                         const struct byi_tensor *const *in)
 {
@@ -69,7 +69,7 @@ static enum byoc_status run_once(const struct byoc_model *model,
     return status;
 }
 
-/* From a module in memory: the region's function written anew. */
+/* Read the region from a module in memory: write its function again. */
 static enum byoc_status read_compiled(const struct byoc_compiled *compiled,
                                       struct region *r, struct byoc_error *err)
 {
@@ -99,7 +99,7 @@ static enum byoc_status read_compiled(const struct byoc_compiled *compiled,
                       : "; `byoc check` says why");
 }
 
-/* From an artifact: what was compiled into it. */
+/* Read the region from an artifact. */
 static enum byoc_status read_loaded(const struct byoc_model *model,
                                     struct region *r, struct byoc_error *err)
 {
@@ -125,7 +125,7 @@ static enum byoc_status find_region(const char *path,
                                     struct byi_open_model *open,
                                     struct region *r, struct byoc_error *err)
 {
-    o->twins = true; /* native kernels compute what the region is given */
+    o->twins = true; /* native kernels compute the region's operands */
     BYI_TRY(byi_open_model(path, o, open, err));
     BYI_TRY(open->compiled ? read_compiled(open->compiled, r, err)
                            : read_loaded(open->model, r, err));
@@ -157,7 +157,7 @@ static enum byoc_status extract(const char *path, struct byi_model_options *o,
         x.json = &r->json;
         x.consts = r->consts;
         x.n_consts = r->n_consts;
-        r->arena = NULL; /* the extract's from now on */
+        r->arena = NULL; /* now owned by the extract */
         const char *vendor = strdup(r->vendor);
         x.vendor = vendor;
         if (reduce->test)

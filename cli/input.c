@@ -10,7 +10,7 @@
 
 struct input_kind {
     const char *magic;
-    size_t n, at; /* bytes of the magic, and where it is */
+    size_t n, at; /* bytes of the magic, and its offset */
     const char *found, *tries;
 };
 
@@ -113,7 +113,7 @@ enum byoc_status byi_expect_model(const char *path, struct byoc_error *err)
     const void *data;
     size_t n;
     if (byi_map_file(path, &data, &n, NULL) != BYOC_OK)
-        return BYOC_OK; /* reading it says what is wrong */
+        return BYOC_OK; /* reading it gives the error */
     const struct input_kind *kind = kind_of(path, data, n);
     byi_unmap(data, n);
     return kind ? byi_fail(err, BYOC_EINVAL,
@@ -134,7 +134,7 @@ enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
     const bool ours = is_elf(data, n) && memmem(data, n, ".byoc.model", 11);
     byi_unmap(data, n);
     if (ours || kind == &artifact)
-        return status; /* a damaged one: what was said is it */
+        return status; /* a damaged artifact: keep the message */
     kind = kind ? kind : &onnx;
     return byi_fail(err, status,
                     "%s: not an artifact of byoc compile: found %s; %s", path,

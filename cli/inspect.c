@@ -45,7 +45,7 @@ static void print_ios(const cJSON *manifest, const char *key)
     }
 }
 
-/* What the model's file said of itself: the first line of each value. */
+/* Print the metadata of the model's file: the first line of each value. */
 static void print_metadata(const cJSON *manifest)
 {
     const cJSON *item;
@@ -65,7 +65,7 @@ static void print_metadata(const cJSON *manifest)
     }
 }
 
-/* The fused kernels, by the plan's list. */
+/* Print the fused kernels, from the plan's list. */
 static void print_kernels(const struct byi_image *image, const cJSON *manifest)
 {
     const cJSON *level, *kernel;
@@ -83,7 +83,7 @@ static void print_kernels(const struct byi_image *image, const cJSON *manifest)
     cJSON_Delete(plan);
 }
 
-/* What vendors wrote in C, by the plan's regions. */
+/* Print the regions that backends wrote in C, from the plan. */
 static void print_units(const struct byi_artifact *a)
 {
     const cJSON *region;
@@ -150,8 +150,8 @@ static enum byoc_status draw(const struct byi_artifact *a,
         return BYOC_OK;
     if (!a->image.ledger_bytes)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: the artifact has no ledger, which --html and "
-                        "--dot show",
+                        "%s: the artifact has no ledger, expected one for "
+                        "--html and --dot",
                         path);
     byi_text_add(&ledger, a->image.ledger, a->image.ledger_bytes);
     enum byoc_status status =

@@ -24,6 +24,6 @@ void byi_interrupt_watch(void)
     sigfillset(&action.sa_mask);
     for (size_t i = 0; i < BYI_COUNT(numbers); i++)
         if (sigaction(numbers[i], NULL, &before) == 0 &&
-            before.sa_handler == SIG_DFL) /* nohup ignores one */
+            before.sa_handler == SIG_DFL) /* nohup ignores SIGHUP */
             (void)sigaction(numbers[i], &action, NULL);
 }

@@ -41,7 +41,7 @@ static int run_verb(const struct byi_verb *verb, int argc, char **argv)
     return code;
 }
 
-/* The verb of that name; NULL, having said so. */
+/* The verb of that name; prints an error and returns NULL if there is none. */
 static const struct byi_verb *find_verb(const char *name)
 {
     const char *names[BYI_COUNT(verbs) + 1] = {"help"};

@@ -87,7 +87,7 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
         .progress = isatty(STDERR_FILENO) ? print_progress : NULL};
 }
 
-/* Where each of the options of models has an effect. */
+/* For each model option, where it has an effect. */
 static const struct {
     const char *name;
     unsigned at;

@@ -29,7 +29,7 @@ static void list_passes(void)
     }
 }
 
-/* Options and files that have no effect beside the others. */
+/* Refuse options and files that have no effect together with others. */
 static enum byoc_status check_list(bool list, const char *passes,
                                    const char *desired, uint32_t n_files,
                                    struct byoc_error *err)

@@ -196,7 +196,7 @@ static const struct byi_option *find(const struct byi_option *options,
     return NULL;
 }
 
-/* Options that have no effect without another, or with it. */
+/* Refuse options that have no effect without another one, or with it. */
 static int check_pairs(const struct byi_verb *verb)
 {
     static const struct {
@@ -233,7 +233,7 @@ static int check_pairs(const struct byi_verb *verb)
         if (!byi_given(pairs[i].option) ||
             byi_given(pairs[i].other) == pairs[i].needs ||
             (strcmp(pairs[i].other, "native") == 0 && byi_given("pattern")))
-            continue; /* patterns of a vendor without a plug-in are tried */
+            continue; /* patterns of a backend without a plug-in are tried */
         fprintf(stderr, "byoc %s: --%s has no effect %s --%s; %s\n", verb->name,
                 pairs[i].option, pairs[i].needs ? "without" : "with",
                 pairs[i].other,

@@ -75,7 +75,7 @@ static enum byoc_status read_artifact(const char *path, struct byi_text *ledger,
                             path);
 }
 
-/* A ledger's JSON: a file of it, or what is in an artifact. */
+/* Read a ledger's JSON from a file or from an artifact. */
 static enum byoc_status read_ledger(const char *path, struct byi_text *ledger,
                                     struct byoc_error *err)
 {
@@ -145,7 +145,7 @@ static int compare(const struct request *q, const char *old_path,
     return worse ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
-/* An option that the other one takes; NULL: none. */
+/* An option that belongs to the other form of the verb; NULL: none. */
 static const char *misplaced(const struct request *q, bool is_diff)
 {
     if (!is_diff)

@@ -17,7 +17,7 @@ const struct byi_verb byi_verb_run = {
     .run = run,
 };
 
-/* The first few, quoted. */
+/* Print the first few strings, quoted. */
 static void print_strings(const struct byi_tensor *t, int64_t n)
 {
     enum { SHOWN = 8 };
@@ -54,8 +54,8 @@ static void print_output(const struct byoc_io *io, const struct byi_tensor *t)
     printf("\n");
 }
 
-/* A tree, a line for each tensor: "name[2] (3,) float32: ...". Recursion is as
- * deep as the signature. */
+/* Print a tree, one line per tensor: "name[2] (3,) float32: ...". Recursion is
+ * as deep as the signature. */
 static void print_value(const char *name, const struct byoc_value *value)
 {
     if (value->kind == BYOC_TENSOR) {
@@ -78,14 +78,14 @@ static enum byoc_status write_outputs(const struct byoc_model *model,
                                       struct byoc_error *err)
 {
     if (folder)
-        (void)mkdir(folder, 0777); /* writing says what is wrong */
+        (void)mkdir(folder, 0777); /* writing gives the error */
     for (uint32_t i = 0; i < out->n; i++) {
         const struct byoc_io *io = byoc_model_output(model, i);
         if (io->kind != BYOC_TENSOR) {
             if (folder)
                 return byi_fail(err, BYOC_EUNSUPPORTED,
-                                "output '%s' is no tensor, which .npy files "
-                                "cannot hold",
+                                "output '%s' is not a tensor, and .npy files "
+                                "hold only tensors",
                                 io->name);
             print_value(io->name, &out->values[i]);
             continue;
@@ -121,7 +121,7 @@ static enum byoc_status run_model(const struct byoc_model *model,
         status = byoc_state_trace(state, NULL, err);
     if (status == BYOC_OK && in.n_made_up)
         fprintf(stderr,
-                "byoc run: %u of %u inputs are made up from seed "
+                "byoc run: %u of %u inputs are random, from seed "
                 "%llu\n",
                 in.n_made_up, in.n, (unsigned long long)feed->seed);
     if (status == BYOC_OK)

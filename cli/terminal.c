@@ -45,7 +45,7 @@ static ssize_t write_escaped(void *cookie, const char *bytes, size_t n)
 {
     struct terminal *t = cookie;
     struct byi_text all = {0}, out = {0};
-    BYI_BORDER_ELSE(0); /* nothing jumps over a stream */
+    BYI_BORDER_ELSE(0); /* a guard here: no jump may cross a stream's frames */
     byi_text_add(&all, t->part, t->n_part);
     byi_text_add(&all, bytes, n);
     const size_t rest = byi_utf8_partial(all.at, all.n);

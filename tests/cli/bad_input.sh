@@ -134,7 +134,7 @@ bad 2 "string" check strings.onnx
 bad 2 "the output is the model itself" check relu.onnx --dump-onnx relu.onnx
 bad 2 "the output is the model itself" check relu.onnx --html ./relu.onnx
 bad 2 "the output is the model itself" inspect good.so --dot good.so
-bad 2 "pictures show one" check relu.onnx --advise --dot graph.dot
+bad 2 "a picture shows one" check relu.onnx --advise --dot graph.dot
 bad 2 "cannot create" check relu.onnx --html closed/none/page.html
 bad 2 "cannot create" check relu.onnx --dot none/graph.dot
 bad 2 "cannot create" check relu.onnx --dump-onnx none/model.onnx
