@@ -23,7 +23,8 @@ double byi_epsilon(enum byoc_dtype dtype)
     }
 }
 
-/* Operators that take away a mean: of how many elements. 0: another one. */
+/* For operators that subtract a mean: the number of its elements; 0 for others.
+ * */
 static double normalised(const struct byi_func *f, const struct byi_node *node)
 {
     const struct byi_type *in = f->nodes.at[node->args[0]].type;
@@ -45,8 +46,8 @@ static double normalised(const struct byi_func *f, const struct byi_node *node)
     }
 }
 
-/* How many terms one result is the sum of, about: for products the elements of
- * the weights that one output has, else what is reduced. */
+/* About how many terms are summed for one result: for products the elements of
+ * the weights per output, else the reduced elements. */
 static double terms_of(const struct byi_func *f, const struct byi_node *node)
 {
     const struct byi_type *out = node->type;
@@ -66,7 +67,7 @@ static double terms_of(const struct byi_func *f, const struct byi_node *node)
     return fmax(1, n_in / n_out);
 }
 
-/* The least precise of the types that node computes with. */
+/* The epsilon of the least precise type that the node computes with. */
 static double epsilon_at(const struct byi_func *f, const struct byi_node *node)
 {
     double eps = 0;
@@ -80,7 +81,7 @@ static double epsilon_at(const struct byi_func *f, const struct byi_node *node)
     return eps;
 }
 
-/* What one operator alone may be off, relative. */
+/* The relative bound of one operator alone. */
 static double relative_of(const struct byi_func *f, const struct byi_node *node)
 {
     const double eps = epsilon_at(f, node);
@@ -88,7 +89,7 @@ static double relative_of(const struct byi_func *f, const struct byi_node *node)
            sqrt(terms_of(f, node));
 }
 
-/* Add up a function and the branches in it, which are few. */
+/* Sum over a function and its branches, which are few. */
 static void add_function(const struct byi_module *m, uint32_t func,
                          struct byi_precision *p)
 {
@@ -145,10 +146,10 @@ static double part(struct byi_shaking *s)
     return byi_draw_below(&s->state, 1 << 20) * 0x1p-20;
 }
 
-/* Each number up or down, by as much as it may be off; or to zero, where that
- * is as near, of either sign also where nothing is computed: a ReLU may give
- * -0, and a division by it tells the difference. Infinities stay: what came of
- * a division by zero is not near zero. */
+/* Move each number up or down by its bound, or to zero if that is as near.
+ * Zeros get either sign even if nothing is computed: a ReLU may give -0, and a
+ * division by it shows the difference. Infinities stay, since the result of a
+ * division by zero is not near zero. */
 static void shake(struct byi_tensor *t, double relative, struct byi_shaking *s)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
@@ -177,8 +178,8 @@ static bool has_nan(const struct byi_tensor *t)
     return false;
 }
 
-/* Does it square numbers so large that float32 has no such square? The results
- * then depend on what each computes the squares in. */
+/* Whether it squares numbers whose squares overflow float32: then results
+ * depend on the type in which squares are computed. */
 static bool overflows(const struct byi_node *node, const struct byi_tensor *in)
 {
     static const enum byi_op_id squaring[] = {
@@ -196,8 +197,9 @@ static bool overflows(const struct byi_node *node, const struct byi_tensor *in)
     return false;
 }
 
-/* What an operator may be off it is off; one that takes away a mean, which may
- * be far larger than what is left, has that much less exact operands. */
+/* Perturb results by the operator's bound. An operator that subtracts a mean,
+ * which may be far larger than the rest, amplifies the errors of its operands
+ * as well. */
 void byi_kit_shake(void *ctx, const struct byi_func *f,
                    const struct byi_node *node, struct byi_tensor *operands,
                    struct byi_tensor *results, uint32_t n_results)

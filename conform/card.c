@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* card.c: what the cases came to, as text for people and as JSON.
+/* card.c: prints the results of the cases as text and as JSON.
  */
 #include "conform.h"
 #include "core/base/json_write.h"
@@ -28,7 +28,7 @@ uint32_t byi_card_failed(const struct byi_card *card)
     return n;
 }
 
-/* The group of a case, as long as it is. */
+/* The length of the name of a case's group. */
 static int group_of(const struct byi_card_entry *e)
 {
     return (int)strcspn(e->what.name, "/");
@@ -82,7 +82,8 @@ static void add_groups(const struct byi_card *card, struct byi_text *out)
     }
 }
 
-/* Do they fail alike: the same rule, for the same row? Chains have none. */
+/* Whether two cases fail in the same way: the same rule, for the same row.
+ * Chains have no row. */
 static bool alike(const struct byi_card_entry *a,
                   const struct byi_card_entry *b)
 {
@@ -93,7 +94,7 @@ static bool alike(const struct byi_card_entry *a,
              strcmp(a->what.row, b->what.row) == 0));
 }
 
-/* A word of a command for sh. */
+/* Add a word of a shell command, quoted if necessary. */
 static void add_word(const char *word, struct byi_text *out)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -108,7 +109,7 @@ static void add_word(const char *word, struct byi_text *out)
     byi_text_addf(out, "'");
 }
 
-/* The command that runs this case alone. */
+/* Add the command that runs this case alone. */
 static void add_command(const struct byi_card *card,
                         const struct byi_card_entry *e, struct byi_text *out)
 {
@@ -154,7 +155,7 @@ static void add_failure(const struct byi_card *card, uint32_t at,
     byi_text_addf(out, "\n");
 }
 
-/* What was left out as a whole, and why; what is to be known of a case that
+/* Add what was skipped as a whole, with the reason, and notes on cases that
  * passed. */
 static void add_skipped(const struct byi_card *card, struct byi_text *out)
 {
@@ -169,7 +170,7 @@ static void add_skipped(const struct byi_card *card, struct byi_text *out)
     }
 }
 
-/* Rows of which no case said anything. */
+/* Add the rows that no case tested. */
 static void add_untested(const struct byi_card *card, struct byi_text *out)
 {
     const char *row = card->listing->rows;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chains.c: many short chains in one process: a few rows, one reading the
- * other, with views in between, whose odd strides and sizes the kernels behind
- * them must cope with. One that fails ends the case; its text is in the
+ * other, with views in between, whose odd strides and sizes the following
+ * kernels must handle. One that fails ends the case; its text is in the
  * verdict. A case begins no chain after a fifth of its time limit: a backend
  * that calls a C compiler for each needs longer than that for all.
  */

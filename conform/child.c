@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child.c: a case in a process of its own. What it comes to lies in memory that
- * both processes see, so that a case that crashes or hangs has said up to then
- * what was going on.
+/* child.c: runs a case in a process of its own. Its verdict is in shared
+ * memory, so that the progress of a case that crashes or hangs is known.
  */
 #include "kit.h"
 
@@ -72,7 +71,7 @@ static void fail(struct byi_verdict *v, enum byi_conform_rule rule,
     v->done = true;
 }
 
-/* The first line of what was printed. */
+/* Read the first line of the output. */
 static void read_said(int fd, struct byi_verdict *v)
 {
     ssize_t n = fd < 0 ? 0 : pread(fd, v->said, sizeof v->said - 1, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conform.c: `byoc conform`: which cases there are for a plug-in, and what they
- * came to (card.c).
+/* conform.c: `byoc conform`: lists the cases for a plug-in, runs them, and
+ * prints the results (card.c).
  */
 #include "conform.h"
 
@@ -59,7 +59,7 @@ static const struct {
 static const struct {
     const char *group;
     void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
-    bool many; /* a case for each graph that is made */
+    bool many; /* a case for each generated graph */
 } of_row[] = {
     {"table", byi_kit_try_row, false},
     {"numerics", byi_kit_try_numerics, true},
@@ -72,7 +72,7 @@ static const struct {
     {"manners", byi_kit_try_process, false},
 };
 
-/* Of rows that are drawn, a case for each number. */
+/* Groups with random rows: a case for each number. */
 static const struct {
     const char *group;
     void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
@@ -81,7 +81,7 @@ static const struct {
     {"chains", byi_kit_try_chains},
 };
 
-/* NAME itself, or a group that it is in. */
+/* Whether `only` is NAME itself or one of its groups. */
 static bool is_wanted(const char *name, const char *only)
 {
     const size_t n = only ? strlen(only) : 0;
@@ -115,7 +115,7 @@ static void add_row(struct byi_card *card, const char *row,
     }
 }
 
-/* What is added of ONNX's cases. */
+/* The state of adding ONNX's cases. */
 struct suite {
     struct byi_card *card;
     const char *only;
@@ -172,7 +172,7 @@ static void add_cases(struct byi_card *card,
     add_suite(card, params);
 }
 
-/* A number beyond those that are drawn anyway: `--only numerics/ROW/1000`,
+/* Add a case whose number is beyond the usual ones: `--only numerics/ROW/1000`,
  * `--only regions/1000`. */
 static void add_named(struct byi_card *card,
                       const struct byoc_conform_params *params)
@@ -203,8 +203,8 @@ static void add_named(struct byi_card *card,
 
 /* --- running them --------------------------------------------------------- */
 
-/* By default all cases of chains together get the time of one case; the first
- * is always run. Whoever says how many wants all of them. */
+/* By default all cases of chains together get the time limit of one case; the
+ * first is always run. With --cases, all are run. */
 static bool is_late(const struct byi_kit *kit, struct byi_card_entry *e,
                     const struct byoc_conform_params *params, uint64_t spent)
 {
@@ -230,11 +230,11 @@ static void run_all(struct byi_kit *kit, struct byi_card *card,
             params->progress(params->progress_ctx, e->what.name, i,
                              card->entries.n);
         if (*e->verdict.text)
-            continue; /* it is known already */
+            continue; /* its result is known already */
         if (hangs >= MAX_HANGS) {
             e->verdict.outcome = BYI_UNTESTED;
             snprintf(e->verdict.text, sizeof e->verdict.text,
-                     "not tried: %u cases before it hang", hangs);
+                     "not tried: %u earlier cases hang", hangs);
             continue;
         }
         if (is_late(kit, e, params, in_chains))
@@ -248,7 +248,7 @@ static void run_all(struct byi_kit *kit, struct byi_card *card,
     }
 }
 
-/* The plug-in cannot be opened: that is all there is to say. */
+/* The plug-in cannot be opened: keep only that result. */
 static void only_opening(struct byi_card *card,
                          const struct byi_verdict *verdict)
 {

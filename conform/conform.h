@@ -5,7 +5,7 @@
 
 #include "kit.h"
 
-/* What a plug-in says of itself; shared between processes. */
+/* The self-description of a plug-in; in memory shared between processes. */
 struct byi_listing {
     char name[64], version[128], compat[256];
     bool compiles, writes_c;
@@ -30,7 +30,7 @@ struct byi_card {
 /* --- card.c --------------------------------------------------------------- */
 
 uint32_t byi_card_failed(const struct byi_card *card);
-/* For people; and as docs/conform.md describes it. */
+/* As text for people; as JSON (docs/conform.md). */
 void byi_card_text(const struct byi_card *card, struct byi_text *out);
 void byi_card_json(const struct byi_card *card, struct byi_text *out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* domain.c: which numbers are worth computing with. Functions that are not
- * defined everywhere get what they are defined for, indices what there is.
+/* domain.c: the domains of operands: functions that are not defined everywhere
+ * get numbers for which they are defined, indices are in range.
  */
 #include "generate.h"
 
@@ -9,7 +9,8 @@
 static const struct byi_domain any = {-2.0, 2.0}, positive = {0.5, 2.5},
                                unit = {-0.9, 0.9};
 
-/* The operators that do not take any number, and what which operand may be. */
+/* The operators that do not accept all numbers, and the domains of their
+ * operands. */
 static const struct {
     enum byi_op_id op;
     int operand; /* -1: each */
@@ -66,7 +67,7 @@ struct byi_domain byi_domain_of(const struct byi_op *op,
     }
     if (operand == 4 && n > 4 &&
         (op->id == BYI_OP_NN_RNN || op->id == BYI_OP_NN_GRU ||
-         op->id == BYI_OP_NN_LSTM)) /* lengths: all of the time */
+         op->id == BYI_OP_NN_LSTM)) /* lengths: the whole time axis */
         return (struct byi_domain){1.0, 1.0};
     if (operand == 2 &&
         (op->id == BYI_OP_QUANTIZE || op->id == BYI_OP_DEQUANTIZE))

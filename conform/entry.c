@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entry.c: the cases of the library: how it is opened, asked and closed.
+/* entry.c: the cases of the whole library: opening, querying and closing it.
  */
 #include "groups.h"
 
@@ -83,7 +83,8 @@ void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c)
                     opened - threads, opened - threads == 1 ? "" : "s");
 }
 
-/* A host that the plug-in cannot work with: a reason, in the room there is. */
+/* Query with an incompatible host: the plug-in must give a reason that fits the
+ * buffer. */
 static void ask_too_old(struct byi_kit *kit, byoc_backend_query_fn query,
                         uint32_t room)
 {
@@ -145,7 +146,7 @@ void byi_kit_try_new_host(struct byi_kit *kit, const struct byi_kit_case *c)
                        *why ? why : "(no reason given)");
 }
 
-/* Answers to one artifact's compat; the code, 0: it runs. */
+/* Check the answers to an artifact's compat; returns the code, 0: it runs. */
 static uint32_t ask_compat(struct byi_kit *kit, const char *text)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
@@ -199,7 +200,7 @@ void byi_kit_try_row(struct byi_kit *kit, const struct byi_kit_case *c)
 
 /* --- manners -------------------------------------------------------------- */
 
-/* What a process has once, and a plug-in leaves alone. */
+/* The state of the process that a plug-in must not change. */
 struct process {
     int rounding;
     char locale[200], folder[400];

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate.c: a pattern as a graph: from the inside out, operands first, since
- * what is inside decides the shapes outside. Where a pattern leaves a choice
- * (operators, alternatives, how often a step stands) one is drawn.
+/* generate.c: generates a graph from a pattern: operands first, since inner
+ * shapes determine outer ones. Choices of the pattern (operators, alternatives,
+ * the number of repetitions) are random.
  */
 #include "generate.h"
 
 #include <string.h>
 
 enum {
-    MAX_STEPS = 3, /* of a chain beyond those it must have */
+    MAX_STEPS = 3, /* of a chain beyond the required ones */
     MAX_CAPTURED = 32,
     MAX_OUTSIDE = 4096, /* nodes around a branch */
     MAX_POOL = 32
 };
 
-/* What a place of the pattern became: a value, or an operand that nobody has
- * made yet. */
+/* What a part of the pattern became: a value, or an operand that is not created
+ * yet. */
 struct made {
     byi_id id; /* BYI_NO_ID: an operand */
     const struct byi_pat *leaf;
@@ -32,17 +32,17 @@ struct gen {
     bool zero;
     uint64_t state;
     byi_id *named;          /* by name; BYI_NO_ID: not yet     */
-    byi_id *once;           /* by node, of those that stand once */
-    struct byi_func *outer; /* of the branch that is made; NULL: none is */
-    byi_id *inside;         /* in a branch: what is what outside there */
+    byi_id *once;           /* by node, for nodes that occur once */
+    struct byi_func *outer; /* of the current branch; NULL: none */
+    byi_id *inside; /* in a branch: values of the outer function, by id */
     byi_id captured[MAX_CAPTURED];
     uint32_t n_captured;
-    struct made hole;      /* what stands before the step     */
-    byi_id pool[MAX_POOL]; /* what rows before this one give */
+    struct made hole;      /* the value before the step */
+    byi_id pool[MAX_POOL]; /* results of previous rows */
     uint32_t n_pool;
-    uint32_t n_before; /* of those, before the last row */
+    uint32_t n_before; /* how many of them come from before the last row */
     enum byi_weave weave;
-    bool linked; /* of a chain: the row reads the one before it */
+    bool linked; /* in a chain: the row reads the previous one */
     struct byoc_error *err;
 };
 
@@ -58,8 +58,8 @@ static const struct byi_type *type_of(const struct gen *g, byi_id id)
     return g->f->nodes.at[id].type;
 }
 
-/* A value outside of the branch that is made, in it: captured, or the same
- * constant. */
+/* Make an outer value available in the current branch: as a capture, or as the
+ * same constant. */
 static byi_id bring_in(struct gen *g, byi_id id)
 {
     if (!g->outer || id == BYI_NO_ID)
@@ -95,7 +95,7 @@ static byi_id add_const(struct gen *g, const struct byi_type *type,
                          NULL);
 }
 
-/* The constant that a pattern writes out: one number. */
+/* Add the constant that a pattern gives by value. */
 static byi_id add_number(struct gen *g, const struct byi_type *type,
                          double value)
 {
@@ -114,7 +114,7 @@ static byi_id add_param(struct gen *g, const struct byi_type *type)
     return byi_add_param(g->m, g->f, byi_arena_str(g->m->arena, name), type);
 }
 
-/* Make operand i of the draft, as its slot says. */
+/* Create operand i of the draft from its slot. */
 static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
                                      uint32_t i, struct made *made,
                                      const struct byi_attrs *attrs)
@@ -135,7 +135,7 @@ static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
         number || s->constant || s->n || (leaf && leaf->kind == BYI_PAT_CONST);
     struct byi_func *here = g->f;
     if (g->outer)
-        g->f = g->outer; /* what a branch reads is outside of it */
+        g->f = g->outer; /* operands of a branch are outside of it */
     if (number)
         made->id = add_number(g, type, leaf->value);
     else if (constant || (i > 0 && byi_draw_below(&g->state, 100) < 20))
@@ -155,8 +155,8 @@ static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
 
 /* --- operators ------------------------------------------------------------ */
 
-/* An operand that may be what an earlier row gives, is that now and then; of a
- * chain the first always is what the row before gives. */
+/* Let an operand sometimes be the result of an earlier row; in a chain, the
+ * first operand always is the result of the previous row. */
 static void look_back(struct gen *g, struct made *made)
 {
     const struct byi_pat *leaf = made->leaf;
@@ -173,7 +173,7 @@ static void look_back(struct gen *g, struct made *made)
         g->named[leaf->name] = made->id;
 }
 
-/* The same name twice is the same value. */
+/* Equal names are the same value. */
 static void look_up(struct gen *g, struct made *made)
 {
     if (made->id == BYI_NO_ID && made->leaf && made->leaf->name != BYI_NO_NAME)
@@ -213,7 +213,7 @@ static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
     BYI_TRY(byi_attrs_make(g->arena, d.op, d.given, d.n_given, &attrs, g->err));
     for (uint32_t i = 0; i < n; i++) {
         if (args[i].id == BYI_NO_ID)
-            look_up(g, &args[i]); /* an operand before it has the name */
+            look_up(g, &args[i]); /* an earlier operand has the name */
         if (args[i].id == BYI_NO_ID)
             BYI_TRY(make_operand(g, &d, i, &args[i], attrs));
         ids[i] = args[i].id;
@@ -246,8 +246,8 @@ static enum byoc_status make_op(struct gen *g, const struct byi_pat *pat,
     return call(g, pat, op, args, n, &out->id);
 }
 
-/* add or multiply of several, grouped from the left; what is taken away or
- * divided by comes after what is not. */
+/* A sum or product of several operands, grouped from the left; those that are
+ * subtracted or divided by come last. */
 static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
                                    struct made *out)
 {
@@ -277,7 +277,7 @@ static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
     return BYOC_OK;
 }
 
-/* A value, where it is an operand that nobody has made. */
+/* Create the operand, if it is not created yet. */
 static enum byoc_status settle(struct gen *g, const struct byi_pat *pat,
                                struct made *made)
 {
@@ -312,7 +312,7 @@ static enum byoc_status make_tuple(struct gen *g, const struct byi_pat *pat,
     return BYOC_OK;
 }
 
-/* A branch as a function literal of the function around it. */
+/* Create a branch as a function literal in the outer function. */
 static enum byoc_status make_branch(struct gen *g, const struct byi_pat *pat,
                                     uint32_t branch, byi_id *fn)
 {
@@ -360,7 +360,7 @@ static enum byoc_status make_if(struct gen *g, const struct byi_pat *pat,
 
 /* --- the rest of the notation --------------------------------------------- */
 
-/* Names of a step that may stand again stand for another value then. */
+/* Forget the names of a step that repeats: they are other values next time. */
 static void forget_repeated(struct gen *g)
 {
     for (uint32_t i = 0; i < g->p->n_names; i++)
@@ -387,7 +387,7 @@ static enum byoc_status make_chain(struct gen *g, const struct byi_pat *pat,
     return BYOC_OK;
 }
 
-/* A node that stands once, whichever way leads to it. */
+/* Create a node that occurs once, however it is reached. */
 static enum byoc_status make_once(struct gen *g, uint32_t at,
                                   const struct byi_pat *pat, struct made *out)
 {
@@ -458,7 +458,7 @@ static enum byoc_dtype draw_dtype(enum byi_mood mood, uint64_t *state)
                : BYOC_F32;
 }
 
-/* What a row gives, for those after it, and for the result. */
+/* Keep the result of a row for later rows and for the output. */
 static enum byoc_status keep(struct gen *g, byi_id id)
 {
     const struct byi_type *type = type_of(g, id);
@@ -489,8 +489,8 @@ static enum byoc_status make_row(struct gen *g, const struct byi_pattern *row,
     return root.id == BYI_NO_ID ? misfit(g, "no operator at all") : BYOC_OK;
 }
 
-/* What @main gives, of several rows: everything, or the end of the chain, and
- * one time in four something before it as well. */
+/* The result of @main for several rows: everything, or the end of the chain
+ * and, one time in four, an earlier value as well. */
 static byi_id result_of(struct gen *g, byi_id last)
 {
     if (g->weave == BYI_WEAVE_NET)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* groups.c: the cases of a row: what is done with graphs that it takes. */
+/* groups.c: the cases of a row: tests with graphs that it accepts. */
 #include "kit.h"
 
 #include "groups.h"
@@ -14,7 +14,7 @@
 
 /* --- numerics ------------------------------------------------------------- */
 
-/* An opinion that failed has a reason. */
+/* An optional query that failed must give a reason. */
 static void check_no_opinion(struct byi_kit *kit, struct byoc_fail *fail,
                              const char *call)
 {
@@ -35,8 +35,8 @@ static void ask_cost(struct byi_kit *kit, const struct byoc_region *graph)
     check_no_opinion(kit, fail, "cost()");
 }
 
-/* A layout's name, in room for `room` bytes, for what is `now`; "" leaves it
- * so. */
+/* Check a preferred layout's name, in a buffer of `room` bytes, for a tensor in
+ * layout `now`; "" means no preference. */
 static void check_wish(struct byi_kit *kit, const char *of, const char *wish,
                        size_t room, const char *now)
 {
@@ -62,7 +62,8 @@ static void check_wish(struct byi_kit *kit, const char *of, const char *wish,
                        of, wish, now, wrong);
 }
 
-/* The convolution of either direction that the one kernel is, or NULL. */
+/* The convolution or transposed convolution, if that is the only kernel, or
+ * NULL. */
 static const struct byi_node *convolution_of(const struct byi_sample *sample)
 {
     const struct byi_func *f = sample->m->funcs.at[sample->func];
@@ -92,7 +93,7 @@ static void ask_layout(struct byi_kit *kit, const struct byi_node *conv,
                byi_attr_string(conv->attrs, "kernel_layout"));
 }
 
-/* What the plug-in is asked besides, where it can be. */
+/* Call the plug-in's optional queries. */
 static void ask_opinions(struct byi_kit *kit, const struct byi_sample *sample)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
@@ -110,7 +111,7 @@ static void ask_opinions(struct byi_kit *kit, const struct byi_sample *sample)
     byi_step(NULL, "the kit");
 }
 
-/* From load() to unload(), on one state, with other inputs in between. */
+/* Test load() to unload() on one state, with other inputs in between. */
 static void run_through(struct byi_kit *kit, const struct byi_sample *sample,
                         uint64_t seed)
 {
@@ -156,7 +157,7 @@ void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_sample_any(kit, c->row, &sample);
     const struct byi_host_books before = byi_host_books();
     byi_session_open(kit, &sample, &s);
-    byi_session_open(kit, &sample, &other); /* the same region once more */
+    byi_session_open(kit, &sample, &other); /* the same region again */
     for (int i = 0; i < N; i++)
         states[i] = byi_state_open(kit, &s);
     byi_session_close(kit, &other);
@@ -199,7 +200,7 @@ void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c)
                        code, BYOC_FAIL_CANCELLED, said);
     if (!fail)
         byi_kit_hold(kit, &sample, &e, found);
-    byi_kit_run_checked(kit, &s, state, 2, 0); /* it is as good as before */
+    byi_kit_run_checked(kit, &s, state, 2, 0); /* it must work as before */
     byi_state_close(kit, &s, state);
     byi_session_close(kit, &s);
 }
@@ -221,7 +222,7 @@ static void want_resource(struct byi_kit *kit, struct byoc_fail *fail,
                        call);
 }
 
-/* All calls with the n-th acquire() failing; true: none did. */
+/* Make all calls with the n-th acquire() failing; true: no call reached it. */
 static bool without(struct byi_kit *kit, const struct byi_sample *sample,
                     const struct byi_expected *e, struct byi_arena *arena,
                     uint32_t n)
@@ -295,8 +296,8 @@ static uint64_t heap_now(void)
     return (uint64_t)info.uordblks + (uint64_t)info.hblkhd;
 }
 
-/* Growth that goes on in every one of several spans of `cycles` is a leak; one
- * that stops is a cache, of the plug-in's or of malloc(). */
+/* Memory that grows in each of several spans of `cycles` is a leak; growth that
+ * stops is a cache of the plug-in or of malloc(). */
 static void want_level(struct byi_kit *kit, const uint64_t *heap, uint32_t n,
                        uint32_t cycles, const char *what)
 {
@@ -347,14 +348,14 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
         heap[i] = heap_now();
     }
     want_level(kit, heap, SPANS, RUNS, "run()");
-    byi_state_close(kit, &s, state); /* or valgrind would call it forgotten */
+    byi_state_close(kit, &s, state); /* or valgrind would report a leak */
     byi_session_close(kit, &s);
 }
 
 /* --- regions and blobs that are wrong ------------------------------------- */
 
-/* Load these bytes in place of those of `whole`, with its code; who takes them
- * must be able to go on. */
+/* Load these bytes instead of those of `whole`, with its code. If load()
+ * accepts them, later calls must work. */
 static void try_bytes(struct byi_kit *kit, const struct byi_session *whole,
                       const struct byoc_blob *blob, const char *what)
 {
@@ -446,7 +447,7 @@ void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c)
 
 /* --- threads -------------------------------------------------------------- */
 
-/* Short runs hardly overlap while threads wake up: go on for a while. */
+/* Short runs hardly overlap while threads wake up, so run for a while. */
 enum { THREADS = 4, MIN_ROUNDS = 60, MIN_MS = 60 };
 
 struct runner {
@@ -456,10 +457,10 @@ struct runner {
     struct byi_expected e;
     struct byi_arena *arena;
     void *state;
-    char wrong[600]; /* what is; "": nothing */
+    char wrong[600]; /* the error; "": none */
 };
 
-/* Run again and again on plain memory: a fault is a crash of the case. */
+/* Run repeatedly on unguarded memory: a fault crashes the case. */
 static void *run_along(void *arg)
 {
     struct runner *r = arg;

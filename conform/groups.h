@@ -5,7 +5,7 @@
 
 #include "kit.h"
 
-/* groups.c: of a row */
+/* groups.c: cases of one row */
 void byi_kit_try_numerics(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_memory(struct byi_kit *kit, const struct byi_kit_case *c);
@@ -15,9 +15,10 @@ void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c);
 
 void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c);
 
-/* of several rows */
+/* cases of several rows */
 void byi_kit_try_region(struct byi_kit *kit, const struct byi_kit_case *c);
-/* chains.c: BYI_CHAINS chains, from number c->number times that on */
+/* chains.c: a case of BYI_CHAINS chains, from chain c->number * BYI_CHAINS on
+ * */
 enum { BYI_CHAINS = 100 };
 void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c);
 
@@ -29,7 +30,7 @@ uint32_t byi_suite_list(const char *data,
                                     const char *folder),
                         void *ctx);
 
-/* entry.c: of the library */
+/* entry.c: cases of the whole library */
 void byi_kit_try_compat(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_open(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c);

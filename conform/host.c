@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host.c: the host that plug-ins see in the kit: the runtime's services, with
- * books. A block has a head and a tail that nobody else may touch.
+/* host.c: the kit's host for plug-ins: the runtime's services, with records of
+ * all live blocks. A block has a head and a tail that the plug-in must not
+ * touch.
  */
 #include "kit.h"
 
@@ -14,11 +15,11 @@ static uint32_t n_threads = THREADS;
 
 static const uint64_t living = 0x6b636f6c62636f79, dead = 0x646165646b636f6c;
 
-/* In front of the memory, a line long. */
+/* The head of a block, one cache line long. */
 struct host_block {
     uint64_t mark;
     uint64_t bytes;
-    struct host_block *older, *newer; /* of those that live */
+    struct host_block *older, *newer; /* of the live blocks */
     char place[32];                   /* where it was acquired */
 };
 _Static_assert(sizeof(struct host_block) == 64, "what is behind it is aligned");
@@ -136,7 +137,7 @@ static uint32_t threads(void *ctx)
 void byi_host_serial(void)
 {
     n_threads = 1;
-    setenv("BYOC_NUM_THREADS", "1", 1); /* of what vendors' regions get */
+    setenv("BYOC_NUM_THREADS", "1", 1); /* for regions of backends */
     setenv("OMP_NUM_THREADS", "1", 1);
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conform/kit.h: what the files of the kit share. A case is a function that
- * runs in a process of its own (child.c), where it opens the plug-in, and
- * leaves its verdict in memory that both processes see. Whatever the plug-in
- * does, the kit goes on.
+/* conform/kit.h: shared by the files of the kit. A case is a function that runs
+ * in a process of its own (child.c), where it opens the plug-in, and writes its
+ * verdict to shared memory. The kit continues whatever the plug-in does.
  */
 #ifndef BYI_KIT_H
 #define BYI_KIT_H
@@ -35,43 +34,43 @@ extern const struct byi_rule_row byi_kit_rules[BYI_N_RULES]; /* child.c */
 enum byi_outcome {
     BYI_PASSED,
     BYI_FAILED,
-    BYI_REFUSED, /* the plug-in did not take what was made for it, and said why
-                  */
-    BYI_UNTESTED /* nothing could be made for it */
+    BYI_REFUSED, /* the plug-in refused the generated graphs, with a reason */
+    BYI_UNTESTED /* no graph could be generated */
 };
 
-/* What a case came to; shared between the two processes. */
+/* The result of a case; in memory shared between the two processes. */
 struct byi_verdict {
     enum byi_outcome outcome;
     enum byi_conform_rule rule;
-    bool done;          /* the case came to its end */
-    char text[1400];    /* what is wrong, or why not */
-    char said[400];     /* what was printed meanwhile */
-    char program[4000]; /* of several rows: what is tried, as text */
+    bool done;          /* the case ran to its end */
+    char text[1400];    /* the error, or the reason */
+    char said[400];     /* the output of the process */
+    char program[4000]; /* for several rows: the graph as text */
     double seconds;
-    uint32_t chains, ran; /* of a case of chains: how many, and that ran */
+    uint32_t chains,
+        ran; /* for a case of chains: how many there are, how many ran */
 };
 
-/* What the whole is about. */
+/* The plug-in and the options of a test. */
 struct byi_kit {
     const char *path; /* of the plug-in */
     uint64_t seed;
     double seconds; /* for one case */
     enum byoc_codegen codegen;
-    struct byi_codes codes;      /* what compile() gave as C, in a child */
+    struct byi_codes codes;      /* the C from compile(), in a child */
     struct byi_verdict *verdict; /* in a child */
 };
 
 struct byi_kit_case {
     const char *name;
     void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
-    const char *row; /* of the table, or a path; NULL: of neither */
+    const char *row; /* of the table, or a path; NULL: neither */
     uint32_t number;
 };
 
 /* --- child.c ------------------------------------------------------------ */
 
-/* Run the case in a child; *verdict is what it came to. */
+/* Run the case in a child; *verdict is its result. */
 void byi_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
                   struct byi_verdict *verdict);
 /* In a child: the case ends here, with this verdict. Does not return. */
@@ -85,76 +84,77 @@ _Noreturn void byi_kit_end(struct byi_kit *kit, enum byi_outcome outcome,
 
 enum byi_lent { BYI_LENT_READ, BYI_LENT_WRITE, BYI_LENT_GONE };
 
-/* `bytes` bytes whose end is the end of what is mapped, at most align - 1
- * bytes off; touching what is behind them, writing where they may only be
- * read, and touching them once they are gone ends the case with a sentence.
- * `what` is copied: "input 0". Lives as long as the process, or, once gone,
- * until thousands came after it. */
+/* Guarded memory of `bytes` bytes, which ends at most align - 1 bytes before an
+ * unmapped page. An access behind its end, a write to read-only memory, or an
+ * access after it was freed ends the case with a message. `what` is copied:
+ * "input 0". The zone lives as long as the process or, once freed, until
+ * thousands of others were freed after it. */
 struct byi_zone;
 struct byi_zone *byi_zone_new(struct byi_kit *kit, uint64_t bytes,
                               uint64_t align, const char *what);
 void *byi_zone_data(const struct byi_zone *zone);
 void byi_zone_lend(struct byi_zone *zone, enum byi_lent how);
-/* What lies around them is as it was; else the case ends. */
+/* Check that the bytes around it are unchanged; otherwise the case ends. */
 void byi_zone_check(struct byi_kit *kit, const struct byi_zone *zone);
-/* The zone of this data is checked, and gone. */
+/* Check the zone of this data, and free it. */
 void byi_zone_give_back(struct byi_kit *kit, const void *data);
-/* Catch the faults from now on. */
+/* Handle faults from now on. */
 void byi_zones_watch(struct byi_kit *kit);
 
 /* --- host.c: the host that plug-ins see, in a child ----------------------- */
 
-/* Services with books: every block and failure is known while it lives. */
+/* The host's services, which record every live block and failure. */
 const struct byoc_host *byi_kit_host(struct byi_kit *kit);
-/* One thread from now on, before the plug-in is opened: for work so small that
- * a team only waits. */
+/* Use one thread from now on, for work too small for several. Call it before
+ * the plug-in is opened. */
 void byi_host_serial(void);
 struct byi_host_books {
     uint32_t acquired; /* calls of acquire() */
     uint32_t live;     /* blocks             */
-    uint64_t bytes;    /* of those           */
-    uint32_t fails;    /* that nobody freed  */
+    uint64_t bytes;    /* of these blocks */
+    uint32_t fails;    /* that were not freed */
 };
 struct byi_host_books byi_host_books(void);
-/* The n-th acquire() from now on, from 0, and all that follow give NULL;
- * UINT32_MAX: none. */
+/* Let acquire() return NULL from the n-th call on, counted from 0; UINT32_MAX:
+ * never. */
 void byi_host_exhaust(uint32_t n);
-/* The case fails unless as many blocks and failures live as in `before`. */
+/* End the case unless there are as many live blocks and failures as in
+ * `before`. */
 void byi_host_balance(struct byi_kit *kit, const struct byi_host_books *before,
                       const char *after);
-/* The text and code of a failure, which is freed; in static memory. */
+/* The text and code of a failure, in static memory; frees the failure. */
 const char *byi_fail_said(struct byoc_fail *fail, uint32_t *code);
 
 /* --- sample.c: something a row takes -------------------------------------- */
 
-/* The plug-in, opened; ends the case where it cannot be. */
+/* Open the plug-in; ends the case if that fails. */
 const struct byoc_backend *byi_kit_backend(struct byi_kit *kit);
 
 struct byi_sample {
     struct byi_module *m;
-    uint32_t func; /* the composite */
-    bool joined;   /* several kernels, which may be too much together */
+    uint32_t func; /* of the composite */
+    bool joined;   /* several kernels, which a backend may refuse together */
     uint32_t n_in, n_out;
     const struct byi_type *in[BYI_KIT_MAX_IO], *out[BYI_KIT_MAX_IO];
     struct byi_text json;
     uint32_t *consts, n_consts; /* of the module */
     struct byi_arena *arena;
 };
-/* Graph `number` of the row: the vendor took it, all of it, under that row's
- * name. Ends the case where there is none. */
+/* Graph `number` of the row, which the backend accepted as a whole under that
+ * row's name. Ends the case if there is none. */
 void byi_sample_make(struct byi_kit *kit, const char *row, uint32_t number,
                      struct byi_sample *sample);
-/* The first of them; ends the case, too. */
+/* The first such graph; ends the case if there is none. */
 void byi_sample_any(struct byi_kit *kit, const char *row,
                     struct byi_sample *sample);
 
-/* A region of several kernels, of any rows; ends the case where there is none.
+/* A region of several kernels, of any rows; ends the case if there is none.
  */
 void byi_sample_region(struct byi_kit *kit, uint32_t number,
                        struct byi_sample *sample);
 
-/* A chain of one to six rows, and the largest region of it; the process goes
- * on. False: none could be made. */
+/* A chain of one to six rows, and its largest region. Returns false if none
+ * could be generated; does not end the case. */
 bool byi_sample_chain(struct byi_kit *kit, uint64_t number,
                       struct byi_sample *sample);
 void byi_sample_free(struct byi_sample *sample);
@@ -163,51 +163,51 @@ void byi_sample_free(struct byi_sample *sample);
 
 struct byi_session {
     const struct byi_sample *sample;
-    struct byi_code *code; /* where compile() gave C, and it is right */
+    struct byi_code *code; /* if compile() returned valid C */
     void *compiled;
     struct byi_zone *consts[BYI_KIT_MAX_IO];
 };
-/* A region as the plug-in is lent it: all in zones. */
+/* A region in zones, for a call of the plug-in. */
 struct byi_lent_region {
     struct byoc_region *region;
     struct byi_zone *parts[BYI_KIT_MAX_IO * 2 + 4];
     uint32_t n;
 };
-/* The sample's region with this text (or blob), and the function that it is, or
- * may become; NULL: none. Constants are made once, in `session`. */
+/* The sample's region with this text (or blob), and the function that it is
+ * compiled to or the name that it may use; NULL: none. Constants are created
+ * once, in `session`. */
 struct byi_lent_region byi_lend_region(struct byi_kit *kit,
                                        struct byi_session *session,
                                        const void *text, uint64_t bytes,
                                        const char *symbol, byi_unit_fn code);
 void byi_take_back(struct byi_lent_region *lent);
-/* What compile() makes of the sample's region, in host memory, or the region
- * itself where it has none. */
+/* The result of compile() for the sample's region, in host memory; the region
+ * itself if the backend has no compile(). */
 struct byoc_fail *byi_kit_compile(struct byi_kit *kit, struct byi_session *s,
                                   struct byoc_blob *blob);
 void byi_kit_blob_free(struct byi_kit *kit, struct byoc_blob *blob);
-/* compile() and load(), which must go well; and unload(). */
+/* compile() and load(), which must succeed; and unload(). */
 void byi_session_open(struct byi_kit *kit, const struct byi_sample *sample,
                       struct byi_session *s);
-/* The same, but false, with its reason, where several kernels are refused
- * together, as they may be. */
+/* The same, but returns false, with the reason, if a region of several kernels
+ * is refused, which is allowed. */
 bool byi_session_try(struct byi_kit *kit, const struct byi_sample *sample,
                      struct byi_session *s, const char **why);
 void byi_session_close(struct byi_kit *kit, struct byi_session *s);
 struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
                                const struct byoc_blob *blob);
-/* A state, as the backend has it: memory of the size it names, what its
- * state_new() makes, or NULL; in *state. And its end. */
+/* Create a state as the backend requires: memory of its state_size, the result
+ * of state_new(), or NULL. And free it. */
 struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
                                     void **state);
-/* One that must be there. */
+/* The same; ends the case if it fails. */
 void *byi_state_open(struct byi_kit *kit, struct byi_session *s);
 void byi_state_close(struct byi_kit *kit, struct byi_session *s, void *state);
 
-/* Inputs of a seed and what the native kernels make of them; and how far, for
- * each element, results move when the inputs do by a few units of their
- * precision, and what each operator gives by its bound: a difference of close
- * numbers, or a division by a small one, makes errors larger that the operators
- * before may have made. */
+/* Inputs of a seed and the results of the native kernels. For each element also
+ * how far it moves when inputs move by a few units of their precision and
+ * operators' results within their bounds: a difference of close numbers, or a
+ * division by a small one, amplifies earlier errors. */
 struct byi_expected {
     struct byi_tensor in[BYI_KIT_MAX_IO], out[BYI_KIT_MAX_IO];
     double *slack[BYI_KIT_MAX_IO];
@@ -216,29 +216,29 @@ struct byi_expected {
 void byi_kit_expect(struct byi_kit *kit, const struct byi_sample *sample,
                     uint64_t seed, struct byi_arena *arena,
                     struct byi_expected *expected);
-/* Run on watched memory, aligned to `align`, 0: to elements. `found` gets what
- * came out, in `arena`. */
+/* Run on guarded memory, aligned to `align` (0: to elements). `found` receives
+ * the results, in `arena`. */
 struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
                               void *state, const struct byi_expected *expected,
                               uint64_t align, struct byi_arena *arena,
                               struct byi_tensor *found);
-/* Hold results against what is expected; ends the case where they are not. */
+/* Compare results with the expected ones; ends the case if they differ. */
 void byi_kit_hold(struct byi_kit *kit, const struct byi_sample *sample,
                   const struct byi_expected *expected,
                   const struct byi_tensor *found);
-/* Run and hold the results against what is expected; ends the case where they
- * are not. */
+/* Run, and compare the results with the expected ones; ends the case if they
+ * differ. */
 void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
                          void *state, uint64_t seed, uint64_t align);
 
 /* --- bounds.c ------------------------------------------------------------- */
 
-/* The precision of a float type: what 1 differs by from the next number. */
+/* The epsilon of a float type: the difference between 1 and the next number. */
 double byi_epsilon(enum byoc_dtype dtype);
 /* How far results of function `func` may be from the native kernels', for an
  * output of `dtype`: |found - want| <= relative (|want| + max |want|) +
- * absolute + slack, but for a share of elements that may step over to the next
- * value where the function is not continuous. */
+ * absolute + slack, except for a share of elements that may jump to the next
+ * value if the function is not continuous. */
 struct byi_precision {
     double relative, absolute;
     double share;
@@ -259,7 +259,7 @@ bool byi_shaking_up(struct byi_shaking *shaking);
 void byi_kit_shake(void *shaking, const struct byi_func *f,
                    const struct byi_node *node, struct byi_tensor *operands,
                    struct byi_tensor *results, uint32_t n_results);
-/* Says the largest difference in err. Where NaN is wanted, anything will do. */
+/* The error names the largest difference. An expected NaN matches anything. */
 enum byoc_status byi_kit_within(const struct byi_tensor *found,
                                 const struct byi_tensor *want,
                                 const double *slack,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recipes.c: which operands and attributes of an operator go together. A recipe
- * looks at the operands that are there, invents those that are not, and draws
- * attributes; what the pattern says of an attribute is drawn instead. An
- * operator without a recipe gets operands of one shape.
+/* recipes.c: op generators: they choose consistent operands and attributes for
+ * an operator. A generator reads the operands with known types, plans random
+ * types for the others, and draws random attributes; a value that the pattern
+ * requires takes precedence. An operator without a generator gets operands of
+ * one shape.
  */
 #include "draft.h"
 
@@ -107,7 +108,7 @@ static bool want_image(struct byi_draft *d, uint32_t sp, bool last,
         return false;
     const int64_t *dims = byi_draft_dims_of(d, 0);
     if (!s->type && d->mood != BYI_MOOD_ONES)
-        for (uint32_t i = 0; i < sp; i++) /* windows like some space */
+        for (uint32_t i = 0; i < sp; i++) /* leave space for windows */
             s->dims[i + (last ? 1 : 2)] += s->dims[i + (last ? 1 : 2)] ? 2 : 0;
     *channels = dims[last ? sp + 1 : 1];
     memcpy(space, dims + (last ? 1 : 2), sp * sizeof *space);
@@ -247,7 +248,8 @@ static bool dense(struct byi_draft *d)
     return true;
 }
 
-/* Operand `i` of a product with `other`, which is there: they share axis k. */
+/* Plan operand `i` of a product with `other`, which is known: they share axis
+ * k. */
 static void set_factor(struct byi_draft *d, uint32_t i, uint32_t other,
                        bool flip_i, bool flip_other)
 {
@@ -261,7 +263,7 @@ static void set_factor(struct byi_draft *d, uint32_t i, uint32_t other,
     dims[rank - 1] = my_k_last ? k : free;
     dims[rank - 2] = my_k_last ? free : k;
     uint32_t skip = 0;
-    if (rank > 2 && byi_draft_chance(d, 35)) /* one matrix for all */
+    if (rank > 2 && byi_draft_chance(d, 35)) /* one matrix for all batches */
         skip = rank - 2;
     else
         for (uint32_t b = 0; b + 2 < rank; b++)
@@ -749,13 +751,14 @@ static const struct {
     {BYI_OP_NN_RNN, recurrent}, {BYI_OP_NN_GRU, recurrent}, {BYI_OP_NN_LSTM, recurrent},
 };
 
-/* Words that a string attribute may be, where no recipe draws one. */
+/* Values of string attributes for operators without a generator. */
 static const struct { const char *attr, *words; } words[] = {
     {"approximate", "none|tanh"},
 };
 /* clang-format on */
 
-/* Attributes that the recipe left, as the pattern has them, or drawn. */
+/* Set the attributes that the generator left: as the pattern requires, or
+ * random. */
 static void give_rest(struct byi_draft *d)
 {
     for (uint32_t i = 0; i < d->op->n_attrs; i++) {

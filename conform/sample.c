@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample.c: something that a row of the plug-in's table takes, found as a
- * compile finds it: by its patterns, its predicates and its probe.
+/* sample.c: finds a sample that a row of the plug-in's table accepts, as a
+ * compile does: by its patterns, predicates and probe.
  */
 #include "kit.h"
 
@@ -12,7 +12,8 @@
 enum { MAX_DRAWN = 400, MAX_REFUSED = 6, MAX_ANY = 24, MAX_ROWS = 4096 };
 
 static const struct byoc_backend *theirs;
-static struct byoc_backend asked; /* theirs, with questions heard */
+static struct byoc_backend
+    asked; /* the plug-in's, with predicates and probe wrapped */
 static struct byoc_pattern rows[MAX_ROWS];
 static struct byi_kit *asking;
 static char heard[1024]; /* the last refusal */
@@ -39,7 +40,7 @@ static void refuse(const char *why)
     snprintf(heard, sizeof heard, "%s", why);
 }
 
-/* The row's own predicate, asked twice. */
+/* Call the row's own predicate, twice. */
 static const char *accept(const struct byoc_host *host,
                           const struct byoc_match *m)
 {
@@ -144,7 +145,7 @@ static uint32_t count_ops(const struct byi_func *f)
     return n;
 }
 
-/* The one composite of m, when that is all of @main. */
+/* The only composite of m, if that is all of @main. */
 static bool find_composite(const struct byi_module *m, uint32_t n_ops,
                            uint32_t *func)
 {
@@ -175,7 +176,7 @@ static bool note_types(struct byi_sample *s)
     return true;
 }
 
-/* The composite as the region that the plug-in gets. */
+/* Write the composite as a region for the plug-in. */
 static bool write_sample(struct byi_sample *s, struct byoc_error *err)
 {
     uint32_t none[BYI_KIT_MAX_IO];
@@ -187,7 +188,7 @@ static bool write_sample(struct byi_sample *s, struct byoc_error *err)
            s->n_consts <= BYI_KIT_MAX_IO;
 }
 
-/* What a graph that was drawn came to. */
+/* The result for a random graph. */
 enum drawn { TAKEN, MADE, REFUSED, ELSEWHERE };
 
 static enum drawn offer(struct byi_vendors *vendors, struct byi_module **m,
@@ -224,7 +225,7 @@ static _Noreturn void give_up(struct byi_kit *kit, const char *row,
                 row, elsewhere ? "another row comes first: " : "", err->text);
 }
 
-/* Try to make graph `number`; false: as give_up says. */
+/* Try to generate graph `number`; false: with the reasons of give_up. */
 static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
                      struct byi_sample *s, uint32_t *refused,
                      uint32_t *elsewhere, struct byoc_error *err)
@@ -276,7 +277,7 @@ void byi_sample_any(struct byi_kit *kit, const char *row,
 
 /* --- regions of several kernels ------------------------------------------- */
 
-/* How many composites a vendor's function calls. */
+/* The number of composites that a region calls. */
 static uint32_t count_kernels(const struct byi_func *f)
 {
     uint32_t n = 0;
@@ -299,7 +300,7 @@ static bool find_region(struct byi_sample *s, uint32_t most)
     return most > before;
 }
 
-/* `least`: how many kernels a region must have. */
+/* `least`: the least number of kernels of a region. */
 static bool partition(struct byi_vendors *vendors, struct byi_sample *s,
                       uint32_t least, struct byoc_error *err)
 {
@@ -352,8 +353,8 @@ void byi_sample_region(struct byi_kit *kit, uint32_t number,
 
 /* --- chains --------------------------------------------------------------- */
 
-/* Does the row only move elements? Those are drawn more often in chains: what
- * they leave of strides is what kernels after them must cope with. */
+/* Whether the row only moves elements. Such rows are more frequent in chains,
+ * since following kernels must handle the strides that they give. */
 static bool is_move(const struct byi_pattern *row)
 {
     static const enum byi_op_id moves[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session.c: what the runtime does with a plug-in, call by call, on memory that
- * is watched, and with what was lent taken away after every call.
+/* session.c: calls a plug-in as the runtime does, on guarded memory, and makes
+ * arguments inaccessible after every call.
  */
 #include "kit.h"
 
@@ -38,7 +38,7 @@ static struct byoc_view view_of(enum byoc_dtype dtype, uint32_t rank,
 
 /* --- regions -------------------------------------------------------------- */
 
-/* Constants stay from load() to unload(): each is made once. */
+/* Constants live from load() to unload(), so each is created once. */
 static struct byi_zone *const_zone(struct byi_kit *kit, struct byi_session *s,
                                    uint32_t i)
 {
@@ -115,7 +115,7 @@ static bool writes_c(const struct byi_kit *kit, const struct byoc_backend *b)
            (b->flags & BYOC_BACKEND_WRITES_C) != 0;
 }
 
-/* What compile() gave: bytes, or C where it was asked for a function. */
+/* Check the result of compile(): bytes, or C if a function was requested. */
 static void check_kind(struct byi_kit *kit, const struct byoc_blob *blob,
                        const char *symbol)
 {
@@ -213,8 +213,8 @@ struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
     return fail;
 }
 
-/* A call that builds has failed, on what was taken. Returns why where several
- * kernels are refused together. */
+/* A call failed to build what the probe accepted. Returns the reason if a
+ * region of several kernels was refused. */
 static const char *not_built(struct byi_kit *kit,
                              const struct byi_sample *sample,
                              struct byoc_fail *fail, const char *took,
@@ -317,7 +317,7 @@ void byi_state_close(struct byi_kit *kit, struct byi_session *s, void *state)
 /* --- what is expected
  * ----------------------------------------------------------------- */
 
-/* shaking: to move what every operator gives; or NULL. */
+/* shaking: perturbs the results of every operator; or NULL. */
 static void run_native(struct byi_kit *kit, const struct byi_sample *sample,
                        const struct byi_tensor *in, struct byi_shaking *shaking,
                        struct byi_arena *arena, struct byi_tensor *out)
@@ -331,7 +331,7 @@ static void run_native(struct byi_kit *kit, const struct byi_sample *sample,
                     "the native kernels cannot run it: %s", err.text);
 }
 
-/* The same numbers, each some units of its precision off. */
+/* The same numbers, each off by a few units of its precision. */
 static struct byi_tensor jitter(const struct byi_tensor *t,
                                 struct byi_arena *arena,
                                 struct byi_shaking *shaking)
@@ -349,8 +349,8 @@ static struct byi_tensor jitter(const struct byi_tensor *t,
     return moved;
 }
 
-/* How far y moved. A large number that moved by half of itself has no digit to
- * compare: it is divided by one that may as well be zero. */
+/* How far y moved. A large number that moved by half of itself has no
+ * significant digit: it comes from a division by a number that may be zero. */
 static double distance(double x, double y)
 {
     const double d = fabs(x - y);
@@ -359,7 +359,7 @@ static double distance(double x, double y)
     return !isfinite(d) || (fabs(y) > 1e4 && d > 0.5 * fabs(y)) ? INFINITY : d;
 }
 
-/* Run once more, with all numbers moved as `shaking` says, and see how far the
+/* Run again with all numbers perturbed by `shaking`, and record how far the
  * results move. */
 static void add_way(struct byi_kit *kit, const struct byi_sample *sample,
                     struct byi_shaking shaking, struct byi_arena *arena,
@@ -380,8 +380,9 @@ static void add_way(struct byi_kit *kit, const struct byi_sample *sample,
         }
 }
 
-/* To zero, at random, and the other way round: where only one direction leaves
- * a function's domain, or ends beyond a pole, a random one may miss it. */
+/* Perturb to zero, at random, and in the opposite direction: if only one
+ * direction leaves a function's domain or crosses a pole, a random one may miss
+ * it. */
 static void add_slack(struct byi_kit *kit, const struct byi_sample *sample,
                       struct byi_arena *arena, struct byi_expected *e)
 {
@@ -413,7 +414,7 @@ void byi_kit_expect(struct byi_kit *kit, const struct byi_sample *sample,
 
 /* --- runs ----------------------------------------------------------------- */
 
-/* What one run is lent. */
+/* The arguments of one run. */
 struct lent_run {
     struct byi_zone *zones[2 * BYI_KIT_MAX_IO], *dims[2 * BYI_KIT_MAX_IO];
     struct byi_zone *in, *out, *args;
@@ -490,7 +491,7 @@ struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
     return fail;
 }
 
-/* The first output that is not close enough; sample->n_out: all are. */
+/* The first output outside its bound; sample->n_out: none. */
 static uint32_t find_wrong(const struct byi_sample *sample,
                            const struct byi_expected *e,
                            const struct byi_tensor *found,
@@ -506,8 +507,8 @@ static uint32_t find_wrong(const struct byi_sample *sample,
     return sample->n_out;
 }
 
-/* A few random ways leave elements at which the errors of several operators
- * happened to cancel. A result that is too far off is held against more. */
+/* In a few random perturbations, the errors of several operators may happen to
+ * cancel. Compare a result that is too far off with more of them. */
 static uint32_t look_closer(struct byi_kit *kit,
                             const struct byi_sample *sample,
                             const struct byi_expected *e,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suite.c: ONNX's own cases, where they are installed: a model of one operator,
- * inputs and outputs. What the plug-in takes of them must give these.
+/* suite.c: ONNX's own cases, if they are installed: a model of one operator,
+ * inputs and outputs. The plug-in's results must equal these.
  */
 #include "groups.h"
 
@@ -15,7 +15,7 @@
 
 enum { PATH = 4096 };
 
-/* As scripts/onnx-suite has it. */
+/* As in scripts/onnx-suite. */
 static const struct byi_tolerance tolerance = {.atol = 1e-7, .rtol = 1e-3};
 
 static bool is_offloaded(const struct byoc_compiled *compiled)
@@ -67,7 +67,7 @@ static const char *only_this(const struct byi_kit *kit)
     return list;
 }
 
-/* Every set of the case, with the plug-in or without. */
+/* Run every data set of the case, with or without the plug-in. */
 static bool run_case(struct byoc_compiled *compiled, const struct byi_kit *kit,
                      const char *folder, bool native, struct byoc_error *err)
 {

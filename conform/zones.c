@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zones.c: memory whose end is the end of what is mapped. A touch of what is
- * not lent, or not any more, is a fault of the machine; the handler finds the
- * zone that the address belongs to, and ends the case with a sentence.
+/* zones.c: guarded memory, which ends before an unmapped page. An access to
+ * memory that the plug-in may not use, or no longer, is a fault; the signal
+ * handler finds the zone of the address, and ends the case with a message.
  */
 #include "kit.h"
 
@@ -16,14 +16,15 @@ enum { AROUND = 0xa5, MAX_ZONES = 4096 };
 
 struct byi_zone {
     char *base;
-    size_t room; /* accessible, from base; behind it lies a page that is not */
+    size_t room; /* accessible bytes from base; the page after them is not
+                    accessible */
     char *data;
     size_t bytes;
     enum byi_lent how;
     char what[60];
 };
 
-static struct byi_zone zones[MAX_ZONES]; /* the oldest goes first */
+static struct byi_zone zones[MAX_ZONES]; /* the oldest is reused first */
 static uint32_t n_zones, oldest;
 static struct byi_kit *watching;
 
@@ -32,7 +33,7 @@ static size_t page(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Room for one more: where there is none, that of the oldest which is gone. */
+/* A free zone or, if there is none, the oldest one that was freed. */
 static struct byi_zone *take_zone(struct byi_kit *kit)
 {
     if (n_zones < MAX_ZONES)
@@ -82,7 +83,7 @@ void byi_zone_lend(struct byi_zone *zone, enum byi_lent how)
                                  [BYI_LENT_GONE] = PROT_NONE};
     zone->how = how;
     mprotect(zone->base, zone->room, rights[how]);
-    if (how == BYI_LENT_GONE) /* the pages themselves go back */
+    if (how == BYI_LENT_GONE) /* free the pages themselves */
         madvise(zone->base, zone->room, MADV_DONTNEED);
 }
 
@@ -146,7 +147,9 @@ static void on_fault(int number, siginfo_t *info, void *context)
     for (uint32_t i = n_zones; i-- > 0;)
         if (at >= zones[i].base && at < zones[i].base + zones[i].room + page())
             say(&zones[i], at, did, past);
-    signal(number, SIG_DFL); /* not ours: it happens again, for good */
+    signal(
+        number,
+        SIG_DFL); /* not in a zone: let it happen again, and kill the process */
 }
 
 void byi_zones_watch(struct byi_kit *kit)
