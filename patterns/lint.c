@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lint.c: what is wrong with a table of rows before any model is seen: rows
- * that do not compile, and rows that an earlier one always forestalls.
+/* lint.c: finds errors in a table of rows without a model: rows that do not
+ * compile, and rows that are unreachable because an earlier one always matches.
  */
 #include "patterns.h"
 
@@ -14,13 +14,12 @@ struct pattern_place {
 
 enum { MAX_PAIRS = 512 };
 
-/* Pairs of places that are being compared: met again, they are taken to fit,
- * since every way around a step goes one operator down the graph. */
+/* Pairs of places that are being compared. A pair that is reached again counts
+ * as covered, since every cycle through a step goes down one operator. */
 struct cover {
     struct pattern_place pairs[MAX_PAIRS][2];
     uint32_t n;
-    uint32_t outer[2]
-                  [BYI_PATTERN_MAX_NODES]; /* of each chain: the one around */
+    uint32_t outer[2][BYI_PATTERN_MAX_NODES]; /* by chain: the enclosing one */
 };
 
 static bool covers(struct cover *c, struct pattern_place a,
@@ -37,7 +36,7 @@ static struct pattern_place child(struct pattern_place place, uint32_t i)
     return place;
 }
 
-/* The step of a chain, and what stands before it. */
+/* The step of a chain, and the place before it. */
 static struct pattern_place step_of(struct cover *c, int side,
                                     struct pattern_place chain)
 {
@@ -111,14 +110,14 @@ static bool same_type(struct pattern_place a, struct pattern_place b)
     return same;
 }
 
-/* b is one thing: does a fit it? */
+/* Whether a matches everything that the single place b matches. */
 static bool fits_one(struct cover *c, struct pattern_place a,
                      struct pattern_place b)
 {
     const struct byi_pat *x = node_at(a), *y = node_at(b);
     switch (x->kind) {
     case BYI_PAT_ANY:
-        /* what has several results is no operand */
+        /* a value with several results is not an operand */
         return y->kind != BYI_PAT_TUPLE && y->kind != BYI_PAT_IF &&
                (y->kind != BYI_PAT_OP || byi_op(y->ops[0])->n_out == 1);
     case BYI_PAT_CONST:
@@ -153,7 +152,8 @@ static bool fits_one(struct cover *c, struct pattern_place a,
     }
 }
 
-/* Does a fit whatever b fits? What it cannot tell, it denies. */
+/* Whether a matches everything that b matches. False if that cannot be decided.
+ * */
 static bool covers(struct cover *c, struct pattern_place a,
                    struct pattern_place b)
 {
@@ -218,7 +218,8 @@ static bool is_plain(const struct byi_pattern *p, bool whole)
     return true;
 }
 
-/* Does row a fit at this place of b, or at one below that is in every match? */
+/* Whether row a matches at this place of b, or at one below it that is in every
+ * match. */
 static bool takes(struct cover *c, struct pattern_place a,
                   struct pattern_place b)
 {
@@ -230,7 +231,7 @@ static bool takes(struct cover *c, struct pattern_place a,
         return true;
     if (y->kind == BYI_PAT_ALT)
         return false;
-    if (y->kind == BYI_PAT_IF) /* an operand may stand in another function */
+    if (y->kind == BYI_PAT_IF) /* an operand may be in another function */
         return takes(c, a, child(b, 0));
     if (y->kind == BYI_PAT_CHAIN)
         return takes(c, a, child(b, 0)) ||
@@ -241,8 +242,8 @@ static bool takes(struct cover *c, struct pattern_place a,
     return false;
 }
 
-/* Row a, which comes first and is always accepted, takes an operator of every
- * match of b. */
+/* Whether row a, which comes first and is always accepted, takes an operator of
+ * every match of b. */
 static bool forestalls(const struct byi_pattern *a, const struct byi_pattern *b)
 {
     struct cover c = {.n = 0};
@@ -251,7 +252,7 @@ static bool forestalls(const struct byi_pattern *a, const struct byi_pattern *b)
                  (struct pattern_place){b, b->root, BYI_NO_NAME});
 }
 
-/* What is wrong, without the row's number, which is 0 in a table of one. */
+/* The error without the row's number, which is 0 in a table of one row. */
 static const char *complaint(const struct byoc_error *err)
 {
     const char *behind = strstr(err->text, "): ");

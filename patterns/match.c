@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match.c: finds where a pattern fits. The solver keeps a list of goals
- * (pattern node, value) and takes them one by one, going back where a choice
+/* match.c: matches patterns by backtracking. The solver keeps a list of goals
+ * (pattern node, value), solves them one by one, and backtracks if a choice
  * fails: alternatives, operand order, how often a step repeats. Its depth is
  * bounded by the pattern and its repetitions, never by the graph.
  */
@@ -10,13 +10,12 @@
 #include <math.h>
 #include <string.h>
 
-/* A step that is being repeated: what '^' continues with. */
+/* A repetition of a step, for the '^' in it. */
 struct match_frame {
     uint32_t chain; /* the CHAIN's index */
     uint32_t count; /* steps taken so far, from the root inwards */
-    byi_id at;      /* the value this step gives */
-    const struct match_frame
-        *outer; /* frame in which the chain itself stands */
+    byi_id at;      /* the value of this step */
+    const struct match_frame *outer; /* the frame that contains the chain */
 };
 
 struct goal {
@@ -24,20 +23,21 @@ struct goal {
     byi_id value;
     uint32_t set; /* GROUP: the operands that `value` is made of, a bit each;
                      0: all */
-    bool inverse; /* ... and `value` is taken away or divided by */
+    bool inverse; /* ... and `value` is subtracted or divided by */
     const struct match_frame *frame;
     const struct goal *next;
 };
 
-/* A binding; depth: where in the graph its repetition is, 0 outside of any.
- * Nearer to the root is less. */
+/* A binding; depth: of its repetition in the graph, 0 outside of repetitions.
+ * Smaller is nearer to the root. */
 struct pattern_binding {
     uint32_t name, depth;
     byi_id value;
 };
 
-/* Node `pat` of the pattern, an ONCE or the path of a '~' step, is `value`; or
- * name `pat` - BYI_PATTERN_MAX_NODES, one with '...', is that many values. */
+/* Node `pat` of the pattern, an ONCE or the path of a '~' step, has the value
+ * `value`; or name `pat` - BYI_PATTERN_MAX_NODES, one with '...', has `value`
+ * values. */
 struct known {
     uint32_t pat;
     byi_id value;
@@ -55,7 +55,7 @@ struct solver {
     uint32_t roles[BYI_MATCH_MAX_OPS]; /* the pattern node of each operator */
     struct pattern_binding bound[BYI_MATCH_MAX_OPERANDS];
     struct known known[BYI_MATCH_MAX_OPS];
-    const uint32_t *reach; /* of byi_match_reach, or NULL */
+    const uint32_t *reach; /* from byi_match_reach, or NULL */
     struct byi_match *match;
 };
 
@@ -75,8 +75,9 @@ static byi_id arg_of(const struct solver *s, byi_id value, uint32_t i)
     return byi_match_arg(s->match, value, i);
 }
 
-/* The operators, ascending and each once: a node may stand in several places
- * of the pattern when all of them say the same (a diamond), else no match. */
+/* Collect the operators, ascending and each once. A node may be at several
+ * places of the pattern if they are equal (a diamond); otherwise there is no
+ * match. */
 static bool collect_ops(const struct solver *s, struct byi_match *match)
 {
     uint32_t roles[BYI_MATCH_MAX_OPS];
@@ -108,7 +109,8 @@ static bool has_op(const struct byi_match *match, byi_id id)
     return false;
 }
 
-/* Operands come from outside: none is made by an operator of the match. */
+/* Whether all operands are outside: none is the result of an operator of the
+ * match. */
 static bool operands_outside(const struct solver *s,
                              const struct byi_match *match)
 {
@@ -157,7 +159,7 @@ static void name_bindings(struct solver *s)
     match->n_bound = s->n_bound;
 }
 
-/* The value that `pat` is known to be; BYI_NO_ID when it is not yet. */
+/* The value of `pat` if it is known; else BYI_NO_ID. */
 static byi_id known_value(const struct solver *s, uint32_t pat)
 {
     for (uint32_t i = 0; i < s->n_known; i++)
@@ -166,7 +168,7 @@ static byi_id known_value(const struct solver *s, uint32_t pat)
     return BYI_NO_ID;
 }
 
-/* The operators that have a name of their own. */
+/* List the operators that have names. */
 static void name_ops(const struct solver *s, struct byi_match *match)
 {
     match->n_named = 0;
@@ -199,8 +201,8 @@ static bool solve_next(struct solver *s, const struct goal *goal)
 
 /* --- leaves and types ----------------------------------------------------- */
 
-/* Which repetition of a step the frame is in; these never nest. The root has
- * the largest id of a match, so what is nearer to it is less. */
+/* The depth of the frame's repetition of a step; repetitions never nest. The
+ * root has the largest id of a match, so a smaller depth is nearer to it. */
 static uint32_t depth_of(const struct solver *s,
                          const struct match_frame *frame)
 {
@@ -209,8 +211,8 @@ static uint32_t depth_of(const struct solver *s,
     return frame ? ~frame->at : 0;
 }
 
-/* One element of that value, as exactly as its dtype and the digits that
- * people write allow. */
+/* Whether the constant is one element of that value, as precisely as its dtype
+ * and written digits allow. */
 static bool has_value(const struct byi_module *m, const struct byi_node *node,
                       double wanted)
 {
@@ -231,7 +233,7 @@ static bool has_value(const struct byi_module *m, const struct byi_node *node,
     return found == wanted || fabs(found - wanted) <= slack * fabs(wanted);
 }
 
-/* What is made in a branch is no operand, unless it is a constant. */
+/* A value inside a branch is not an operand, unless it is a constant. */
 static bool is_operand(const struct solver *s, byi_id value)
 {
     return !byi_match_branch(s->match, value) ||
@@ -257,7 +259,7 @@ static bool solve_leaf(struct solver *s, const struct goal *goal,
         return false;
     uint32_t depth = 0;
     if (pat->kind == BYI_PAT_CONST && s->p->nameless == pat->name)
-        depth = ~goal->value; /* each is an operand of its own */
+        depth = ~goal->value; /* each repetition has an operand of its own */
     else if (s->p->repeated[pat->name])
         depth = depth_of(s, goal->frame);
     for (uint32_t i = 0; i < s->n_bound; i++)
@@ -329,7 +331,7 @@ static bool type_fits(const struct byi_pat_type *want,
 
 /* --- operators ------------------------------------------------------------ */
 
-/* Is a number equal, as exactly as ONNX stores it? */
+/* Compare numbers with the precision in which ONNX stores them. */
 static bool number_fits(enum byi_cmp cmp, double found, double wanted)
 {
     return compare(cmp, (double)(float)found, (double)(float)wanted);
@@ -355,7 +357,8 @@ static bool floats_fit(const struct byi_attr *attr, const struct byi_attr *want)
     return true;
 }
 
-/* Every item of the list, or the one value, compares so with `want`. */
+/* Whether every item of the list, or the single value, compares so with `want`.
+ * */
 static bool value_fits(const struct byi_attr *attr, enum byi_cmp cmp,
                        const struct byi_attr *want)
 {
@@ -451,7 +454,7 @@ static bool solve_args(struct solver *s, const struct goal *goal,
 }
 
 /* Bind the operands after the ones written out; a name that is bound already
- * must have the same ones, as many. */
+ * must have the same number of equal values. */
 static bool bind_rest(struct solver *s, const struct byi_pat *pat, byi_id value)
 {
     const uint32_t n = node_of(s, value)->n_args - pat->n_args;
@@ -533,7 +536,8 @@ static bool solve_tuple(struct solver *s, const struct goal *goal,
     return false;
 }
 
-/* Condition and results of the branches, which are values as any others. */
+/* Match the condition and the results of the branches, which are ordinary
+ * values. */
 static bool solve_if(struct solver *s, const struct goal *goal,
                      const struct byi_pat *pat)
 {
@@ -548,7 +552,7 @@ static bool solve_if(struct solver *s, const struct goal *goal,
 
 /* --- operands grouped in any way ------------------------------------------ */
 
-/* add and multiply, what undoes them, and what undoes one operand. */
+/* add and multiply, with their inverses for two operands and for one. */
 struct group_ops {
     enum byi_op_id op, inverse, single;
 };
@@ -562,7 +566,7 @@ static struct group_ops group_ops(const struct byi_pat *pat)
     return pat->ops[0] == BYI_OP_ADD ? sums : products;
 }
 
-/* The goal's value as one of the pattern's operands. */
+/* Match the goal's value with one of the pattern's operands. */
 static bool solve_member(struct solver *s, const struct goal *goal,
                          const struct byi_pat *pat, uint32_t set)
 {
@@ -579,7 +583,7 @@ static bool solve_member(struct solver *s, const struct goal *goal,
     return false;
 }
 
-/* The two operands of the goal's value, for every way to share out the set;
+/* Match the two operands of the goal's value, for every way to split the set;
  * sets with the pattern's first operands come first. */
 static bool solve_split(struct solver *s, const struct goal *goal,
                         const struct byi_node *node, uint32_t set, bool flip)
@@ -588,7 +592,7 @@ static bool solve_split(struct solver *s, const struct goal *goal,
     for (uint32_t left = (set - 1) & set; left; left = (left - 1) & set) {
         struct goal right = *goal, first = *goal;
         if (same && left < (set ^ left))
-            break; /* the same again, the other way around */
+            break; /* the same splits with the operands exchanged */
         right.value = arg_of(s, goal->value, 1);
         right.set = set ^ left;
         right.inverse = goal->inverse != flip;
@@ -662,8 +666,8 @@ static bool solve_once(struct solver *s, const struct goal *goal,
     return solve_known(s, &inner, goal->pat);
 }
 
-/* One more step in front of what the chain has so far. A value that is on the
- * path of a '~' step already needs no second look. */
+/* Add another step before those that the chain has so far. A value that is
+ * already on the path of a '~' step is not visited again. */
 static bool solve_step(struct solver *s, const struct goal *goal,
                        uint32_t chain, uint32_t count,
                        const struct match_frame *outer)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match_host.c: what a vendor's predicate may ask of a match, and how it says
- * what it found: the match_* services of struct byoc_host.
+/* match_host.c: the match_* services of struct byoc_host: a backend's predicate
+ * uses them to query a match and to report what it found.
  */
 #include "patterns.h"
 
@@ -35,8 +35,8 @@ static const struct byi_bound *find_bound(const struct byi_match *match,
     return NULL;
 }
 
-/* The value of an operand, the root's where `name` is NULL; NULL when the match
- * has no such operand. */
+/* The value of operand `name`, or of the root if `name` is NULL; NULL if the
+ * match has no such operand. */
 static const struct byi_node *find_value(const struct byi_match *match,
                                          const char *name)
 {
@@ -168,14 +168,14 @@ static const char *match_string(const struct byoc_match *m, uint32_t i,
 
 /* --- saying what was found ------------------------------------------------ */
 
-/* The room that is left for text in the match. */
+/* The memory that is left for text in the match. */
 static char *room(const struct byi_match *match, size_t *n)
 {
     *n = sizeof match->said->at - match->said->n;
     return match->said->at + match->said->n;
 }
 
-/* Keep what was written there, cut where the room ended. */
+/* Keep the text that was written there, truncated to the available memory. */
 static const char *keep(const struct byi_match *match, char *text)
 {
     match->said->n += strlen(text) + 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* patterns/parse.h: the parts of the parser: what stands in braces behind an
- * operator, and behind a colon.
+/* patterns/parse.h: parts of the parser: attribute tests in braces after an
+ * operator, and types after a colon.
  */
 #ifndef BYI_PATTERNS_PARSE_H
 #define BYI_PATTERNS_PARSE_H
@@ -9,8 +9,8 @@
 
 #include "patterns.h"
 
-/* {name=value, ...} at the current token, for an operator that can be any of
- * pat->ops, into pat->tests. */
+/* Read {name=value, ...} at the current token, for an operator that can be any
+ * of pat->ops, into pat->tests. */
 enum byoc_status byi_parse_tests(struct byi_lexer *lex, struct byi_arena *arena,
                                  struct byi_pat *pat, struct byoc_error *err);
 /* float32, float32|float16, Tensor[(1, _, ...), rank<=5, float32] */

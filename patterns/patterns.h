@@ -20,11 +20,11 @@ enum {
     BYI_PATTERN_MAX_ARGS = 8,    /* operands written out in one operator */
     BYI_PATTERN_MAX_NODES = 256, /* of one row */
     BYI_PATTERN_MAX_REPEAT = 32, /* of a step */
-    BYI_PATTERN_MAX_IFS = 8,     /* in each other; as deep as a region's */
+    BYI_PATTERN_MAX_IFS = 8,     /* nested; the limit of regions */
     BYI_MATCH_MAX_OPS = 64,      /* operators of one match */
     BYI_MATCH_MAX_OPERANDS = 64,
-    BYI_MATCH_MAX_BRANCHES = 32, /* looked into on the way to a match */
-    BYI_MATCH_MAX_TEXT = 1024    /* bytes a predicate can say of one match */
+    BYI_MATCH_MAX_BRANCHES = 32, /* opened while matching */
+    BYI_MATCH_MAX_TEXT = 1024    /* bytes of a predicate's message */
 };
 
 enum byi_pat_kind {
@@ -37,18 +37,18 @@ enum byi_pat_kind {
     BYI_PAT_IF,    /* if (p) { q } else { r }                    */
     BYI_PAT_ALT,   /* (p | q)                                    */
     BYI_PAT_CHAIN, /* base [step]?  base [step]*  base [step]~   */
-    BYI_PAT_HOLE,  /* ^: what stands before the step             */
+    BYI_PAT_HOLE,  /* ^: the value before the step */
     BYI_PAT_TYPE,  /* p: float32                                 */
-    BYI_PAT_ONCE   /* the same value wherever it stands: %name of a `with`,
-                      what a '~' step starts from                */
+    BYI_PAT_ONCE   /* the same value at every place: %name of a `with`, the base
+                      of a '~' step */
 };
 
 /* A comparison with one of n values; NE: with none of them. */
 enum byi_cmp { BYI_EQ, BYI_NE, BYI_LT, BYI_LE, BYI_GT, BYI_GE, BYI_N_CMPS };
 extern const char *const byi_cmp_text[BYI_N_CMPS]; /* "=", "!=", "<", ... */
 
-/* What an attribute must be. A list is compared as a whole with lists, where
- * BYI_PAT_ANY_INT fits every item, and item by item with single values. */
+/* A test of an attribute. A list is compared as a whole with lists, in which
+ * BYI_PAT_ANY_INT matches every item, and item by item with single values. */
 #define BYI_PAT_ANY_INT INT64_MIN
 struct byi_pat_test {
     const char *name;
@@ -57,54 +57,53 @@ struct byi_pat_test {
     const struct byi_attr *values; /* their names are NULL */
 };
 
-/* A dim, a rank or a number of elements: `cmp` to `value`; any: no matter. */
+/* A dim, a rank or a number of elements: `cmp` to `value`; any: no test. */
 struct byi_pat_dim {
     bool any;
     enum byi_cmp cmp;
     int64_t value;
 };
 
-/* What a tensor's type must be. A dim with a symbol fits `_` only. */
+/* A test of a tensor's type. Only `_` matches a symbolic dim. */
 struct byi_pat_type {
     uint32_t n_dtypes; /* 0: any */
     const enum byoc_dtype *dtypes;
-    bool has_dims, has_rest; /* has_rest: "..." stands before dims[rest] */
+    bool has_dims, has_rest; /* has_rest: "..." comes before dims[rest] */
     uint32_t n_dims, rest;
     const struct byi_pat_dim *dims;
     struct byi_pat_dim rank, size;
 };
 
-/* One node of a pattern; children are indices into the row's nodes. Two nodes
- * that say the same are one, so an index is also what a place of the pattern
- * says. */
+/* A node of a pattern; children are indices into the row's nodes. Equal nodes
+ * are shared, so equal parts of a pattern have the same index. */
 struct byi_pat {
     enum byi_pat_kind kind;
-    uint32_t name;  /* ANY, CONST, ONCE: index of the name, BYI_NO_NAME
-                       for an ONCE without                         */
-    uint32_t n_ops; /* OP, GROUP: the operators it may be          */
+    uint32_t name;  /* ANY, CONST, ONCE: index of the name; BYI_NO_NAME for an
+                       unnamed ONCE */
+    uint32_t n_ops; /* OP, GROUP: the operators that match */
     const enum byi_op_id *ops;
-    uint32_t n_args; /* OP, GROUP, TUPLE: operands; ALT: choices; CHAIN:
-                        base, step; GET, TYPE, ONCE: what it is of;
-                        IF: condition, then, else                   */
+    uint32_t
+        n_args; /* OP, GROUP, TUPLE: operands; ALT: choices; CHAIN: base, step;
+                   GET, TYPE, ONCE: the operand; IF: condition, then, else */
     const uint32_t *args;
-    uint32_t inverse;  /* GROUP: a bit for each operand that is taken away
-                          or divided by                               */
-    uint32_t index;    /* GET: which field                            */
+    uint32_t inverse;  /* GROUP: a bit for each operand that is subtracted or
+                          divided by */
+    uint32_t index;    /* GET: the field */
     bool has_rest;     /* OP: any further operands, bound to rest's   */
     uint32_t rest;     /* name: rest0, rest1, ...                     */
-    uint32_t min, max; /* CHAIN: how often the step may stand         */
-    bool forks;        /* CHAIN: '~', along every way from the base   */
-    uint32_t n_tests;  /* OP: what attributes must be                 */
+    uint32_t min, max; /* CHAIN: how often the step may repeat */
+    bool forks;        /* CHAIN: '~', along every path from the base */
+    uint32_t n_tests;  /* OP: tests of attributes */
     const struct byi_pat_test *tests;
     bool has_value; /* CONST: one element, `value`                 */
     double value;
     const struct byi_pat_type *type; /* TYPE */
 };
 #define BYI_NO_NAME UINT32_MAX
-#define BYI_CONST_NAME "const" /* of constants that are only a value */
+#define BYI_CONST_NAME "const" /* of constants that are given by value */
 
-/* What a node of a graph must be to be a root: its operator, or one of these;
- * byi_root_of says which it is. */
+/* The kind of node that can be a root: its operator, or one of these;
+ * byi_root_of gives a node's kind. */
 enum { BYI_ROOT_TUPLE = BYI_N_OPS, BYI_ROOT_IF, BYI_ROOT_NONE, BYI_N_ROOTS };
 uint32_t byi_root_of(const struct byi_node *node);
 
@@ -115,21 +114,21 @@ struct byi_pattern {
     const struct byi_pat *nodes;
     uint32_t n_names;
     const char *const *names;
-    const bool *repeated; /* names that can stand for several values,
-                             which are numbered */
-    uint32_t nameless;    /* the name of constants without one, or
-                             BYI_NO_NAME */
-    uint32_t n_defs;      /* the ONCE nodes that `with` defines, in order */
+    const bool
+        *repeated; /* names that can have several values, which are numbered */
+    uint32_t nameless; /* the name of constants without one, or
+                          BYI_NO_NAME */
+    uint32_t n_defs;   /* the ONCE nodes that `with` defines, in order */
     const uint32_t *defs;
     bool roots[BYI_N_ROOTS];
 };
 
-/* The rows of one vendor. */
+/* The rows of one backend. */
 struct byi_pattern_table {
     struct byi_arena *arena;
     uint32_t n;
     const struct byi_pattern *at;
-    bool inside[BYI_N_ROOTS]; /* stands anywhere in a row */
+    bool inside[BYI_N_ROOTS]; /* occurs anywhere in a row */
 };
 
 /* --- parse.c ------------------------------------------------------------ */
@@ -144,17 +143,17 @@ void byi_patterns_free(struct byi_pattern_table **table);
 
 /* --- print.c ------------------------------------------------------------ */
 
-/* The row as text that compiles to the same nodes; the same nodes, the same
- * text. */
+/* Print the row as text that compiles to the same nodes. Equal nodes give the
+ * same text. */
 void byi_pattern_print(const struct byi_pattern *p, struct byi_text *out);
-/* One node; the parser's key for what a node says. */
+/* Print one node; also the parser's key to find equal nodes. */
 void byi_pat_print(const struct byi_pattern *p, uint32_t at,
                    struct byi_text *out);
 void byi_pat_type_print(const struct byi_pat_type *type, struct byi_text *out);
 
 /* --- lint.c --------------------------------------------------------------- */
 
-/* findings[i]: what is wrong with rows[i], in the arena, or NULL. */
+/* Check rows; findings[i] is an error in rows[i], in the arena, or NULL. */
 void byi_patterns_lint(const struct byoc_pattern *rows, uint32_t n,
                        struct byi_arena *arena, const char **findings);
 
@@ -167,36 +166,36 @@ struct byi_bound {
     byi_id value;
 };
 
-/* What a predicate said: text that lives as long as the match. */
+/* A predicate's message, which lives as long as the match. */
 struct byi_said {
     size_t n;
     char at[BYI_MATCH_MAX_TEXT];
 };
 
-/* An operator that `with` gave a name. */
+/* An operator that `with` names. */
 struct byi_named {
     const char *name;
     byi_id value;
 };
 
-/* A branch of an `if` that was looked into. Its nodes are values of the match
- * as those of the function are, from `first` on. */
+/* An opened branch of an `if`. Its nodes are values of the match, like those of
+ * the function, from `first` on. */
 struct byi_branch {
     uint32_t func; /* in the module                          */
     const struct byi_func *f;
-    byi_id first; /* the value that node 0 of f is          */
+    byi_id first; /* the value of node 0 of f */
     byi_id home;  /* the `if`, a value                      */
     byi_id fn;    /* the function literal, a value          */
     uint32_t arg; /* of the `if`: 1 then, 2 else            */
 };
 
-/* A match. Operators (and tuples, and `if`s) in an order where operands come
- * before their readers, those in the branches of an `if` before the `if`; the
- * root is the last. Operands in the order of the pattern's text, repetitions
- * from the inside out.
+/* A match. Its operators (and tuples and `if`s) are ordered so that operands
+ * come before their readers, and the branches of an `if` before the `if`; the
+ * root is the last. Its operands are in the order of the pattern's text,
+ * repetitions from the inside out.
  *
- * A value is a node of f, or one in a branch: see byi_match_node. What a branch
- * captures is the value outside. */
+ * A value is a node of f, or one in a branch: see byi_match_node. A capture in
+ * a branch is the value outside. */
 struct byi_match {
     const struct byi_module *m;
     const struct byi_func *f;
@@ -212,15 +211,15 @@ struct byi_match {
     struct byi_said *said;
 };
 
-/* Asked about every way in which the pattern fits; true takes it. */
+/* Called for every way in which the pattern matches; true accepts it. */
 typedef bool (*byi_match_fn)(const struct byi_match *match, void *ctx);
 
-/* Find the first way in which `pattern` fits at node `root` that `take`
- * accepts. Returns whether one was taken; *tried counts the ways seen. `reach`
- * is of byi_match_reach for this function and pattern, or NULL: it only makes
- * the search shorter. *steps bounds the searches for one pattern in
- * one function: start with byi_match_steps(f); NULL: only this one is bounded.
- * A search that runs out of steps only looks at chains without steps. */
+/* Find the first match of `pattern` at node `root` that `take` accepts. Returns
+ * whether there is one; *tried counts the matches found. `reach` is from
+ * byi_match_reach for this function and pattern, or NULL: it only prunes the
+ * search. *steps bounds the searches for one pattern in one function: start
+ * with byi_match_steps(f); NULL: only this one is bounded. A search that runs
+ * out of steps only looks at chains without steps. */
 bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
                const uint32_t *reach, uint64_t *steps, byi_match_fn take,
@@ -229,9 +228,9 @@ uint64_t byi_match_steps(const struct byi_func *f);
 
 /* --- match_reach.c ------------------------------------------------------- */
 
-/* For each node of `f`, at least how many steps of the pattern's chain lead
- * from it to the chain's base; BYI_NEVER where none do. In `arena`; NULL where
- * the pattern is no chain of single operators. */
+/* For each node of `f`, the least number of steps of the pattern's chain from
+ * it to the chain's base; BYI_NEVER if there is no path. In `arena`; NULL if
+ * the pattern is not a chain of single operators. */
 #define BYI_NEVER UINT32_MAX
 const uint32_t *byi_match_reach(const struct byi_func *f,
                                 const struct byi_pattern *pattern,
@@ -239,31 +238,31 @@ const uint32_t *byi_match_reach(const struct byi_func *f,
 
 /* --- match_value.c ------------------------------------------------------- */
 
-/* The node that is this value; and the branch it is in, NULL: in none. */
+/* The node of this value, and its branch; NULL: none. */
 const struct byi_node *byi_match_node(const struct byi_match *match,
                                       byi_id value);
 const struct byi_branch *byi_match_branch(const struct byi_match *match,
                                           byi_id value);
-/* Operand i of a value, which no capture is. Operands 1 and 2 of an `if` are
- * the results of its branches, which must have been opened. */
+/* Operand i of a value, with captures resolved. Operands 1 and 2 of an `if` are
+ * the results of its branches, which must be open. */
 byi_id byi_match_arg(const struct byi_match *match, byi_id value, uint32_t i);
-/* Look into both branches of an `if`; false: one is no literal that stands
- * there, or there are too many. */
+/* Open both branches of an `if`; false: one is not a function literal, or there
+ * are too many. */
 bool byi_match_open(struct byi_match *match, byi_id value);
-/* What was opened as operand `arg`, 1 or 2, of an `if`; NULL: nothing was. */
+/* The open branch that is operand `arg`, 1 or 2, of an `if`, or NULL. */
 const struct byi_branch *byi_match_branch_of(const struct byi_match *match,
                                              byi_id home, uint32_t arg);
-/* Are they one value, or one constant that two branches have each? */
+/* Whether they are the same value, or equal constants of two branches. */
 bool byi_match_same(const struct byi_match *match, byi_id a, byi_id b);
-/* Does a come before b in the order of struct byi_match? */
+/* Whether a comes before b in the order of struct byi_match. */
 bool byi_match_before(const struct byi_match *match, byi_id a, byi_id b);
-/* Is it in that branch, or in one inside it? NULL: in any. */
+/* Whether the value is in that branch or one inside it; NULL: in any branch. */
 bool byi_match_within(const struct byi_match *match, byi_id value,
                       const struct byi_branch *branch);
 
 /* --- match_host.c -------------------------------------------------------- */
 
-/* Fill the match_* members of `host`: struct byoc_match is a byi_match. */
+/* Set the match_* members of `host`; struct byoc_match is a byi_match. */
 void byi_match_host(struct byoc_host *host);
 
 #endif
