@@ -211,7 +211,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 
 const struct byi_pass byi_pass_alter_op_layout = {
     .name = "AlterOpLayout",
-    .summary = "give operators the layout their vendor wants",
+    .summary = "give operators the layout that their backend prefers",
     .opt_level = 3,
     .run_func = run,
 };

@@ -58,6 +58,6 @@ static enum byoc_status annotate_target(struct byi_module *m, uint32_t func,
 
 const struct byi_pass byi_pass_annotate_target = {
     .name = "AnnotateTarget",
-    .summary = "mark what each vendor takes",
+    .summary = "mark the nodes that each backend runs",
     .run_func = annotate_target,
 };

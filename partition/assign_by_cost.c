@@ -20,6 +20,6 @@ static enum byoc_status assign_by_cost(struct byi_module *m,
 
 const struct byi_pass byi_pass_assign_by_cost = {
     .name = "AssignByCost",
-    .summary = "decide by cost who may take what",
+    .summary = "choose the placement by cost",
     .run_module = assign_by_cost,
 };

@@ -735,6 +735,6 @@ static enum byoc_status merge_composite(struct byi_module *m,
 
 const struct byi_pass byi_pass_merge_composite = {
     .name = "MergeComposite",
-    .summary = "group what a row of a vendor's table matches",
+    .summary = "make composites of matches of a backend's rows",
     .run_module = merge_composite,
 };

@@ -251,6 +251,6 @@ static enum byoc_status merge_regions(struct byi_module *m, uint32_t func,
 
 const struct byi_pass byi_pass_merge_regions = {
     .name = "MergeRegions",
-    .summary = "join neighbours and siblings of one vendor, without cycles",
+    .summary = "join composites of one backend into regions, without cycles",
     .run_func = merge_regions,
 };

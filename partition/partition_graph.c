@@ -603,6 +603,6 @@ static enum byoc_status partition_graph(struct byi_module *m,
 
 const struct byi_pass byi_pass_partition_graph = {
     .name = "PartitionGraph",
-    .summary = "turn regions into functions of their vendors",
+    .summary = "turn regions into functions of their backends",
     .run_module = partition_graph,
 };

@@ -233,7 +233,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 
 const struct byi_pass byi_pass_forward_fold_scale_axis = {
     .name = "ForwardFoldScaleAxis",
-    .summary = "fold multiplications into the weights behind them",
+    .summary = "fold multiplications into the weights after them",
     .opt_level = 3,
     .run_func = run,
 };
