@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/fixture.h: a model from the text form, through regions, plan and
- * manifest to an image in memory, as the pipeline makes it.
+/* tests/fixture.h: compiles a model from the text form to an image in memory,
+ * as the pipeline does.
  */
 #ifndef BYI_TESTS_FIXTURE_H
 #define BYI_TESTS_FIXTURE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_check.c: what must hold of any ledger. */
+/* ledger_check.c: checks that hold for every ledger. */
 #include "ledger_check.h"
 
 #include "schema.h"

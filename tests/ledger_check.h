@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_check.h: is a ledger what docs/ says, and true to itself? */
+/* ledger_check.h: checks a ledger against its documentation, and for
+ * consistency. */
 #ifndef BYI_TEST_LEDGER_CHECK_H
 #define BYI_TEST_LEDGER_CHECK_H
 

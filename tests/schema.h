@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema.h: is a document what its JSON Schema says? As much of the 2020-12
- * dialect as docs/ uses; a keyword that is not known is a failure, so that no
+/* schema.h: checks a document against its JSON Schema: the part of the 2020-12
+ * dialect that docs/ uses; a keyword that is not known is a failure, so that no
  * rule goes unchecked.
  */
 #ifndef BYI_TEST_SCHEMA_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* abi_test.c: the ABI matrix: plug-ins built with every byoc/backend.h there
- * has been, and with some there may be, against this byoc; and the plug-in of
- * today against other hosts. Those that may work compile a model and run it;
- * those that may not are refused with a sentence.
+/* abi_test.c: the ABI matrix: plug-ins built with every released
+ * byoc/backend.h, and with possible future ones, against this byoc; and the
+ * current plug-in against other hosts. Compatible ones compile a model and run
+ * it; incompatible ones are refused with a message.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host.c: a program as it was written and compiled before struct_size, symbol
- * versions and enums: against the headers in tests/abi/host-0.1, linked with
- * libraries without versions (stubs.c). It must run with the libraries of
- * today; where it must not, the library says so.
+/* host.c: a program written before struct_size, symbol versions and enums:
+ * compiled against the headers in tests/abi/host-0.1, and linked with libraries
+ * without versions (stubs.c). It must run with the current libraries, or get an
+ * error from them.
  *     host RELU.ir FOLDER
  */
 #include <byoc/byoc.h>

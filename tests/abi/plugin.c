@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin.c: a vendor for the ABI matrix: float32 nn.relu. It is built with
- * every version of byoc/backend.h there has been, and with some there may be,
- * and uses what all of them have.
+/* plugin.c: a backend for the ABI matrix: float32 nn.relu. It is built with
+ * every released version of byoc/backend.h, and with possible future ones, and
+ * uses what all of them have.
  */
 #include <byoc/backend.h>
 

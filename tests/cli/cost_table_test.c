@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cost_table_test.c: measured times in a file: kept, merged, bounded, and not
- * used where the file is not what it should be.
+/* cost_table_test.c: measured times in a file: they are kept, merged and
+ * bounded, and a malformed file is not used.
  */
 #include "tuner/cost_table.h"
 

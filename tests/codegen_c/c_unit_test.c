@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* c_unit_test.c: C of vendors', compiled on its own: every level has the
- * function, the same source gives the same bytes, a copy of the library can be
- * mapped and called many times, and objects that were damaged are refused, not
- * believed.
+/* c_unit_test.c: compiling the C of backends: every level has the function, the
+ * same source gives the same bytes, a copy of the library can be mapped and
+ * called many times, and damaged objects are refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels_test.c: generated C against the native kernels. A module of many
- * small groups is compiled into an artifact, run at every instruction set this
- * CPU has, and each group's result is held against the interpreter's, which
+ * small groups is compiled into an artifact, run with every instruction set of
+ * this CPU, and each group's result is compared with the interpreter's, which
  * runs the native kernels operator by operator.
  */
 #include "codegen_c/codegen_c.h"
@@ -261,7 +261,7 @@ enum {
 static const char *const shapes[] = {"(3, 5, 17)", "(17)", "(5, 1)",
                                      "(3, 1, 17)", "()"};
 
-/* Every operator that has a form in unary.def or binary.def. */
+/* Every operator that has a formula in unary.def or binary.def. */
 static const struct {
     enum byi_op_id op;
     unsigned types; /* of operands */

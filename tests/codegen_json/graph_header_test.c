@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graph_header_test.c: byoc/graph.h gives a region's values, steps and kernels
- * as they are written, names what it refuses, gives all memory back whichever
+ * as they are written, names what it refuses, frees all memory whichever
  * allocation fails, and survives texts with any byte changed.
  */
 #include <setjmp.h>

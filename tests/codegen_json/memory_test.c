@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_test.c: random plans: values that are alive at the same time never
+/* memory_test.c: random plans: values that are live at the same time never
  * share a byte, and the arena holds them all.
  */
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/codegen_json/read_test.c: the region reader takes what is right and
- * names the place of what is not. Each case replaces one part of a good text.
+/* tests/codegen_json/read_test.c: the region reader accepts valid text, and
+ * names the place of an error. Each case replaces one part of a valid text.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attrs_test.c: operators by name, attributes completed and refused, and how
- * much arithmetic a call is. */
+/* attrs_test.c: operators by name, attributes completed and refused, and the
+ * operations of a call. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Child processes: what they write comes back; how they end, and in which step,
- * is said.
+/* child_test.c: child processes: their output is returned, and how they end,
+ * and in which step, is reported.
  */
 #include <setjmp.h>
 #include <stdarg.h>

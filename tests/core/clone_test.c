@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clone_test.c: a clone is the same module, and stands on its own. */
+/* clone_test.c: a clone equals the module, and is independent of it. */
 #include "core/ir/ir.h"
 
 #include <setjmp.h>

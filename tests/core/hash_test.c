@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash_test.c: SHA-256 against the examples of FIPS 180-4 and in any pieces;
- * the table hash against what a table needs. */
+/* hash_test.c: SHA-256 against the examples of FIPS 180-4, added in pieces of
+ * any size; the table hash against the needs of a hash table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pass_test.c: the pass manager: gates, needs, sequences, options, which
- * functions a pass sees, failures and the verifier. Passes here only write
- * down that they ran. Instruments are in instrument_test.c. */
+ * functions a pass sees, failures and the verifier. Passes here only record
+ * that they ran. Instruments are in instrument_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

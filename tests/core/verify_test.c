@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify_test: every invariant of the IR, broken once: the verifier names the
- * function, the node and what is wrong.
+/* verify_test: every invariant of the IR is broken once: the verifier names the
+ * function, the node and the error.
  */
 #include "core/ir/ir.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* operators.c: what the tables say of each operator of the IR, a line each, for
- * scripts/operators, which makes docs/operators.md of it:
+/* operators.c: prints the facts about each operator of the IR, one line each,
+ * from which scripts/operators generates docs/operators.md:
  *   NAME <tab> ID <tab> types <tab> kernel's file <tab> forms <tab> oneDNN's
  * rows Types are those that the type rule lets the first operand have: each is
  * tried.
@@ -14,8 +14,8 @@
 
 /* --- types ---------------------------------------------------------------- */
 
-/* Attributes so that the rule gets to look at its operands: the declared
- * fallbacks, and something of the kind where there is none. */
+/* Attributes with which the rule reaches its operands: the defaults, and any
+ * value of the kind for required ones. */
 static const struct byi_attrs *some_attrs(const struct byi_op *op,
                                           struct byi_arena *arena)
 {
@@ -54,8 +54,8 @@ static int64_t fresh(void *ctx)
     return -1;
 }
 
-/* The complaint about operands that all have this type and rank; empty where
- * there is none. */
+/* The error for operands that all have this type and rank; empty if there is
+ * none. */
 static void complain(const struct byi_op *op, const struct byi_attrs *attrs,
                      enum byoc_dtype dtype, uint32_t rank,
                      struct byi_arena *arena, struct byoc_error *err)
@@ -94,7 +94,7 @@ static void print_types(const struct byi_op *op, struct byi_arena *arena)
     char start[sizeof err.text] = "";
     const char *blank = "";
 
-    /* no rule takes a type that is none, and operand 0 comes first */
+    /* every rule refuses BYOC_NONE, and checks operand 0 first */
     for (uint32_t rank = 0; attrs && rank < 5 && !*start; rank++) {
         complain(op, attrs, BYOC_NONE, rank, arena, &err);
         char *end = strstr(err.text, " has type ");

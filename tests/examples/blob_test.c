@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blob_test.c: the blobs of examples/blob: what compile() makes runs, and any
- * other bytes are refused, or run within the memory they are given.
+/* blob_test.c: the blobs of examples/blob: results of compile() run, and other
+ * bytes are refused, or run within the given memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* source_test.c: a model of which a backend writes C, as an artifact and in
- * memory: what it computes is what native kernels do, for every number of
- * threads and instruction set; it is loaded and unloaded again and again; two
- * of it at once, and runs in several threads, do not get into each other's way.
+/* source_test.c: a model for which a backend generates C, as an artifact and in
+ * memory: its results equal those of native kernels, for every number of
+ * threads and instruction set; it is loaded and unloaded repeatedly; two models
+ * at once, and runs in several threads, do not disturb each other.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annotate_test.c: a model written again with notes on its nodes: the notes
- * are there, each on its node, and all else is as it was.
+/* annotate_test.c: a model written again with notes on its nodes: each note is
+ * on its node, and everything else is unchanged.
  */
 #include "models.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cases_test.c: models whose operators are not ONNX's own, against what ONNX
- * Runtime makes of them (cases/, written by scripts/ort-cases): inputs and
- * outputs are initialisers that no node reads, "input NAME", "output NAME". Of
- * maps, which ONNX Runtime's C interface gives one by one, what the standard
- * says.
+/* cases_test.c: models whose operators are not ONNX's own, against the results
+ * of ONNX Runtime (cases/, written by scripts/ort-cases): inputs and outputs
+ * are initialisers that no node reads, "input NAME", "output NAME". Of maps,
+ * which ONNX Runtime's C interface gives one by one, what the standard says.
  */
 #include <setjmp.h>
 #include <stdarg.h>

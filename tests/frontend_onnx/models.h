@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* models.h: what the tests of the importer share: models built in memory and
- * written to a folder of their own, and checks of what they import to.
+/* models.h: shared by the tests of the importer: builds models in memory,
+ * writes them to a temporary folder, and checks the imported modules.
  */
 #ifndef BYI_TEST_MODELS_H
 #define BYI_TEST_MODELS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_contrib_test.c: operators of com.microsoft: what they become, and which
- * are refused; their numbers: cases_test.c.
+/* onnx_contrib_test.c: operators of com.microsoft: the operators that they
+ * become, and refusals. cases_test.c tests their results.
  */
 #include "models.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_ml_test.c: operators of ai.onnx.ml: what trees become, and what is no
- * tree; their numbers: cases_test.c.
+/* onnx_ml_test.c: operators of ai.onnx.ml: the operators that trees become, and
+ * invalid trees. cases_test.c tests their results.
  */
 #include "models.h"
 

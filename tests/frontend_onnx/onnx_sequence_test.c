@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_sequence_test.c: what LSTM, GRU and RNN import to, and what is said of
- * those that are wrong. */
+/* onnx_sequence_test.c: importing LSTM, GRU and RNN, and the errors for invalid
+ * ones. */
 #include "models.h"
 
 static void attr_strings(struct build *b, Onnx__NodeProto *n, const char *name,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_signal_test.c: windows, transforms and what else becomes several
- * operators: unpooling, batch statistics.
+/* onnx_signal_test.c: windows, transforms and other operators that become
+ * several: unpooling, batch statistics.
  */
 #include "models.h"
 

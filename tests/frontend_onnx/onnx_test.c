@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_test.c: models built here, byte by byte known, and what they import
- * to; then models that are wrong, and what is said about them. Files and
- * tensors: onnx_files_test.c.
+/* onnx_test.c: models built here and the modules that they import to; then
+ * invalid models and their errors. onnx_files_test.c tests files and tensors.
  */
 #include "models.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_types_test.c: operators on element types that their kernels do not
- * take: what stands around them.
+ * support: the casts around them.
  */
 #include "models.h"
 

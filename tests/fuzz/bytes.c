@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bytes.c: mutations that know nothing of what the bytes mean. */
+/* bytes.c: mutations of bytes without knowledge of their meaning. */
 #include "cover.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child.c: run inputs in a process of their own, with limits on time and
- * memory, and say what became of it.
+/* child.c: runs inputs in a process of their own, with limits on time and
+ * memory, and reports how it ended.
  */
 #include "job.h"
 

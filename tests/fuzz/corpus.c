@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* corpus.c: the inputs to mutate: seeds, and mutants that reached an edge of
- * the code, or a number of visits of it, that no input before them had.
+ * the code, or a number of visits of it, that no earlier input did.
  */
 #include "job.h"
 

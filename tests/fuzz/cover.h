@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/fuzz/cover.h: which edges of the code under test an input reached, and
- * which numbers it was compared with. The compiler inserts the calls
+ * with which numbers the code compared it. The compiler inserts the calls
  * (-fsanitize-coverage=trace-pc,trace-cmp); a build without them has no
- * coverage, and every run then looks alike.
+ * coverage, and all runs look the same.
  */
 #ifndef BYI_FUZZ_COVER_H
 #define BYI_FUZZ_COVER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* feed_files.c: feeds for JSON, tensors, plug-ins and what comes from other
+/* feed_files.c: feeds for JSON, tensors, plug-ins and messages of other
  * processes.
  */
 #include <byoc/byoc.h>

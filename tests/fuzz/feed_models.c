@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* feed_models.c: feeds for models, and for texts that say how to compile them.
+/* feed_models.c: feeds for models, and for texts of compile options.
  */
 #include <byoc/byoc.h>
 

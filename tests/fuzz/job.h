@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/fuzz/job.h: what the fuzzer's own files share. The parent process never
+/* tests/fuzz/job.h: shared by the fuzzer's own files. The parent process never
  * runs code under test: it forks children that do, one after the other, and
  * everything that must outlive a crash is in memory that both share.
  */

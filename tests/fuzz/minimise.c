@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* minimise.c: make an input that fails small, and a corpus. */
+/* minimise.c: makes a failing input smaller, and a corpus. */
 #include "job.h"
 
 #include <stdlib.h>

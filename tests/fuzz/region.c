@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* region.c: a region, read here and bound to sizes; or probed, loaded and run
- * by the oneDNN plug-in, which reads it again.
+/* region.c: feeds a region: reads it and binds it to sizes, or lets the oneDNN
+ * plug-in probe, load and run it.
  */
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sections.c: mutations of an artifact. What its sections hold is changed as
- * text, and the hashes and the sum are made to fit, so that what comes after
- * the hashes is reached too.
+/* sections.c: mutations of an artifact. Changes the content of sections as
+ * text, and corrects hashes and checksum, so that the code behind these checks
+ * is reached too.
  */
 #include "fuzz.h"
 

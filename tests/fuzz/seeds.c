@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seeds.c: inputs that only a compile gives: artifacts and their parts. */
+/* seeds.c: seeds that only a compile can produce: artifacts and their parts. */
 #include <byoc/byoc.h>
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trees.c: mutations of what brackets enclose: JSON, the text form, patterns,
- * lists of passes. An item is what stands between commas (or semicolons) of one
- * pair of brackets; whole items are dropped, doubled, swapped and replaced, so
- * that the text mostly still parses.
+/* trees.c: mutations of bracketed text: JSON, the text form, patterns, lists of
+ * passes. An item is the text between commas (or semicolons) in one pair of
+ * brackets; whole items are dropped, doubled, swapped and replaced, so that the
+ * text mostly still parses.
  */
 #include "fuzz.h"
 

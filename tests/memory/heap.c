@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap.c: the process's heap, counted, which fails when it is told to. These
+/* heap.c: counts the process's heap, and lets chosen allocations fail. These
  * definitions come before the C library's in every library of the process.
  */
 #include "heap.h"

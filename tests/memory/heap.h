@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap.h: a heap that fails when it is told to. */
+/* heap.h: a heap in which chosen allocations fail. */
 #ifndef BYI_TESTS_HEAP_H
 #define BYI_TESTS_HEAP_H
 

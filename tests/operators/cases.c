@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cases.c: for each operator, how a random call of it is made. Types are
- * letters: f floats of 32 and 64 bits, h of 16, i signed and u unsigned
- * integers of 32 and 64 bits, 6 those of 16 and 8 those of 8, b bool, s
- * strings. A generator reads op_now->flavour.
+/* cases.c: generates a random call of each operator. Types are letters: f
+ * floats of 32 and 64 bits, h of 16, i signed and u unsigned integers of 32 and
+ * 64 bits, 6 those of 16 and 8 those of 8, b bool, s strings. A generator reads
+ * op_now->flavour.
  */
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cases_control.c: random If, Loop and Scan, sequences and optionals. Bodies
- * read values from around them, states change from round to round, and rows
- * grow; see cases.c.
+ * read outer values, states change in each iteration, and rows grow; see
+ * cases.c.
  */
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compiled.c: a model as the product runs it: imported, through every pass, and
- * executed on native kernels.
+/* compiled.c: runs a model as the product does: imports it, runs every pass,
+ * and executes it on native kernels.
  */
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explained.c: where ONNX Runtime's results are known to be others than the
- * standard's, and how such a case is told. A difference that no row explains
- * fails the run; docs/operators.md says the same in words.
+/* explained.c: known differences between ONNX Runtime and the standard, and how
+ * to recognise them. A difference that no row explains fails the run;
+ * docs/operators.md describes them in words.
  */
 #include "fuzz.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ref.c: a whole vendor on the plainest of kernels: float32 add, multiply and
- * relu, chains of them, and an `if` between such chains. It reads regions by
- * itself (cJSON) and takes nothing of byoc's but the header, as a stranger's
- * plug-in would.
+/* ref.c: a complete backend with simple kernels: float32 add, multiply and
+ * relu, chains of them, and an `if` between such chains. It reads regions
+ * itself (cJSON) and uses only byoc's header, as a plug-in from outside would.
  */
 #include <byoc/backend.h>
 #include <byoc/pattern.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scribe.c: a vendor of C without a compiler of its own: what compile() answers
- * is the text of the file that $SCRIBE names, with each SYMBOL in it replaced
- * by the function it is asked for. For tests of what a host makes of it:
- * tests/cli/source.sh.
+/* scribe.c: a backend whose compile() returns the C in the file that $SCRIBE
+ * names, with each SYMBOL in it replaced by the name of the requested function.
+ * tests/cli/source.sh tests how a host handles it.
  */
 #define BYOC_BACKEND_NEEDS BYOC_ABI(1, 1)
 #include <byoc/backend.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* second_copy.c: a plug-in without fault that brings an OpenMP runtime and a
- * oneDNN of its own, as one that was linked with static libraries does.
+/* second_copy.c: a correct plug-in with an OpenMP runtime and a oneDNN of its
+ * own, like one that was linked with static libraries.
  */
 #include "bad.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* timed.h: a vendor that takes nn.relu and add, and takes its time over every
- * run: WAIT_US microseconds, whatever there is to compute. It computes nothing:
- * it is there to be measured.
+/* timed.h: a backend for nn.relu and add whose runs take WAIT_US microseconds,
+ * for tests of measuring. It computes nothing.
  */
 #include <byoc/backend.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jitter.c: the same module, less exact. Every float that an operator gives,
- * and every float constant, is multiplied by 1 +- 2^-20: some eight times what
- * rounding does, so that where results do not move, another order of additions
- * does not move them either; and where a comparison is close, it may turn. Of
- * equal numbers the last is the largest, since those may differ a little where
- * the program is computed more exactly.
+/* jitter.c: makes a less exact copy of a module. Every float that an operator
+ * gives, and every float constant, is multiplied by 1 +- 2^-20: some eight
+ * times what rounding does, so that where results do not move, another order of
+ * additions does not move them either; and where a comparison is close, it may
+ * turn. Of equal numbers the last is the largest, since those may differ a
+ * little where the program is computed more exactly.
  */
 #include "programs.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c: the command `programs`: see usage below. Exit code 0: all held; 1:
- * some program failed; 2: usage. A crash or a hang names its seed as well.
+/* main.c: the command `programs`: see usage below. Exit code 0: all programs
+ * passed; 1: one failed; 2: usage. A crash or a hang names its seed as well.
  */
 #include "programs.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* make_net.c: what networks are made of: convolutions with what follows them,
- * several of one input, norms in one piece and in many.
+/* make_net.c: parts of networks: convolutions with epilogues, several with one
+ * input, norms as one operator and as many.
  */
 #include "make.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* make_ops.c: operators on whatever values there are, constants that rules
- * look for, and the same thing twice.
+/* make_ops.c: operators on existing values, constants that rewrite rules look
+ * for, and repeated expressions.
  */
 #include "make.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* programs.h: random programs of the whole language, and what must hold of
- * each: it prints and parses to itself, no pass changes what it computes, and
- * the runtime computes what the interpreter does.
+/* programs.h: random programs of the whole language, and the checks on each: it
+ * prints and parses to itself, no pass changes its results, and the runtime
+ * gives the interpreter's results.
  */
 #ifndef BYI_TESTS_PROGRAMS_H
 #define BYI_TESTS_PROGRAMS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stages.c: what is done with a program, and what must come out. The
- * interpreter's results on random inputs are what is expected; how exactly is
- * found by running jittered copies of the program (jitter.c).
+/* stages.c: processes a program in several ways, and checks the results. The
+ * interpreter's results on random inputs are the expected ones; the tolerance
+ * is found by running jittered copies of the program (jitter.c).
  */
 #include "programs.h"
 

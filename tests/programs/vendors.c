@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vendors.c: two vendors that exist as tables of patterns only, so that
- * partitioning has something to do. Their regions run their native twins.
+/* vendors.c: two backends that are only tables of patterns, so that
+ * partitioning makes regions. Their regions run their native twins.
  */
 #include "programs.h"
 

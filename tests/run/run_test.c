@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_test.c: every program of this folder that ends, three ways: by the
- * interpreter, from memory, from an artifact; with all of the pipeline and
- * with none of it that can be left out; equal results each time. What the
- * numbers are, the goldens say.
+/* run_test.c: runs every program of this folder that ends in three ways: by the
+ * interpreter, from memory, from an artifact; with the whole pipeline and with
+ * only its required passes. The results must be equal; the goldens have the
+ * numbers.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec_test.c: plans and their execution on native kernels, held against the
+/* exec_test.c: plans and their execution on native kernels, compared with the
  * interpreter: fixed and varying shapes, views, calls, several threads.
  */
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_test.c: plans that lie: one edit of a good plan each, refused with the
- * place of the fault; and manifests.
+/* plan_test.c: invalid plans: each is a valid plan with one edit, and is
+ * refused with the place of the error; and manifests.
  */
 #include <setjmp.h>
 #include <stdarg.h>

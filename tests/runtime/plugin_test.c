@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin_test.c: plug-ins that fail, each in its own way and with its own
- * message, and one that works: its regions against the interpreter.
+ * message, and one that works, whose regions are compared with the interpreter.
  */
 #include <setjmp.h>
 #include <stdarg.h>

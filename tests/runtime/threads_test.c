@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads_test.c: how many threads, decided from made-up facts: options,
- * environments, affinity masks and cgroup files.
+/* threads_test.c: the number of threads for given options, environments,
+ * affinity masks and cgroup files.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* samples.h: for table_test.c: what each row of oneDNN's table is shown. A
- * sample is a program of one operator; from it the test makes those with
- * post-ops, of other types, and of shapes that grow. Parameters' names say
- * what they hold: %p... positive numbers, others numbers of both signs.
+/* samples.h: samples for each row of oneDNN's table, for table_test.c. A sample
+ * is a program of one operator; from it the test derives programs with
+ * post-ops, of other types, and of growing shapes. Parameters' names say what
+ * they hold: %p... positive numbers, others numbers of both signs.
  */
 #ifndef BYI_TEST_SAMPLES_H
 #define BYI_TEST_SAMPLES_H

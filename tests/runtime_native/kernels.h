@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels.h: what the tests of kernels share: random tensors, a call from its
+/* kernels.h: shared by the tests of kernels: random tensors, a call from its
  * operator, attributes and operands, the type rule's result, comparison.
  * Buffers are exactly as large as their tensors, so that a sanitizer sees a
  * kernel that goes beyond; canaries show it without one.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host.c: a process that runs models on several threads, as a user's would; the
- * first argument says how. Links nothing of byoc's: the runtime is opened and
- * closed. Built twice, once with OpenMP of its own. Exits 0 where all went
- * well; prints one sentence else. Run by threads.sh.
+ * first argument says how. Does not link byoc: it opens and closes the runtime.
+ * Built twice, once with its own OpenMP. Exits with 0 on success; otherwise
+ * prints a message. Run by threads.sh.
  */
 #include <byoc/runtime.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dominators_test.c: post-dominators of random graphs, held against what they
- * are by definition: without its parent, no way leads from a node to where
- * values leave, and no node on the ways to the parent has that property.
+/* dominators_test.c: post-dominators of random graphs, compared with their
+ * definition: without its parent, no path leads from a node to an exit, and no
+ * node on the paths to the parent has that property.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ground_test.c: every golden of a pass, executed. Each .ir file in the
- * folders beside this is parsed, run on random inputs, changed by the passes
- * its first line names, and run again: the results are the same.
+/* ground_test.c: every golden of a pass, executed. Each .ir file in the folders
+ * next to this file is parsed, run on random inputs, transformed by the passes
+ * in its first line, and run again: the results must be equal.
  */
 #include <setjmp.h>
 #include <stdarg.h>
