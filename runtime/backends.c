@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backends.c: the backends of a model: their plug-ins are opened, and build its
- * regions. What a backend cannot do here its regions' native twins do, and the
- * model says so.
+/* backends.c: the backends of a model: opens their plug-ins, and lets them
+ * build its regions. Native twins run the regions that a backend cannot run
+ * here, with a warning.
  */
 #include "plan.h"
 
@@ -12,8 +12,8 @@
 
 /* --- warnings ----------------------------------------------------------- */
 
-/* A warning that there is no memory to keep is logged all the same: between a
- * plug-in that was opened and the list it belongs to nothing may fail. */
+/* A warning is logged even if there is no memory to keep it: nothing may fail
+ * between opening a plug-in and adding it to the list. */
 void byi_model_warn(struct byoc_model *model, const char *text)
 {
     struct byi_guard guard;
@@ -41,8 +41,8 @@ static const struct byi_fact_vendor *find_fact(const struct byi_facts *facts,
     return NULL;
 }
 
-/* Does what was compiled with `compat` run? Where it would run better compiled
- * again, that is a warning. */
+/* Can this backend run what was compiled with `compat`? Warn if compiling again
+ * would make it faster. */
 static enum byoc_status check_compat(struct byoc_model *model,
                                      const struct byi_plugin *p,
                                      const char *compat, struct byoc_error *err)
@@ -67,7 +67,7 @@ static enum byoc_status check_compat(struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* Open the vendor's plug-in and ask whether the artifact suits it. */
+/* Open the backend's plug-in, and check that it accepts the artifact. */
 static enum byoc_status open_vendor(struct byoc_model *model,
                                     const struct byoc_load_params *params,
                                     const struct byi_facts *facts,
@@ -156,7 +156,8 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
     return status;
 }
 
-/* A region that varies waits for sizes: its blob is JSON. */
+/* Load a region, unless its dims are symbolic: then its blob is JSON, and runs
+ * specialise it. */
 static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
                                     const struct byi_plugin *plugin,
                                     struct byoc_error *err)
@@ -186,7 +187,8 @@ static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
     return status;
 }
 
-/* Load the regions of one vendor: from `first` on, those of the same name. */
+/* Load the regions of one backend: from `first` on, those with the same name.
+ * */
 static enum byoc_status load_vendor(struct byoc_model *model,
                                     const struct byoc_load_params *params,
                                     const struct byi_facts *facts,
@@ -213,7 +215,8 @@ static enum byoc_status load_vendor(struct byoc_model *model,
             missing == BYOC_OK ? load_region(model, i, plugin, &why) : missing;
         if (status == BYOC_OK)
             continue;
-        if (status == BYOC_ENOMEM) /* no reason to run the twin for good */
+        if (status ==
+            BYOC_ENOMEM) /* not a reason to run the twin permanently */
             return byi_fail(err, status, "%s", why.text);
         if (params->require_vendors)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
@@ -226,7 +229,7 @@ static enum byoc_status load_vendor(struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* Vendors bring libraries; two of a kind are a warning each. */
+/* Backends load libraries: warn about each that is loaded twice. */
 static void warn_copies(struct byoc_model *model)
 {
     struct byi_text copies = {0};

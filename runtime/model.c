@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c: from an artifact or an image to a model that can run: manifest,
- * plan, constants, backends (backends.c).
+/* model.c: makes a runnable model from an artifact or an image: manifest, plan,
+ * constants, backends (backends.c).
  */
 #include "plan.h"
 

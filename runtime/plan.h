@@ -369,7 +369,7 @@ struct byi_frame {
     struct byoc_view **views; /* by step: a region's operands, results */
 };
 
-/* NULL when there is no memory. */
+/* NULL if an allocation fails. */
 struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func);
 /* Take a frame for an activation of function `func`; end the activation. */
 enum byoc_status byi_frame_take(struct byoc_state *state, uint32_t func,
@@ -419,7 +419,7 @@ struct byi_lease {
 enum byoc_status byi_cache_new(struct byoc_model *model,
                                const struct byoc_load_params *params,
                                struct byoc_error *err);
-void byi_cache_free(struct byoc_model *model); /* none is fine */
+void byi_cache_free(struct byoc_model *model); /* NULL is fine */
 /* `sizes` is as for byi_specialise. Threads: safe. */
 enum byoc_status byi_cache_take(const struct byoc_model *model,
                                 const int64_t *sizes, struct byi_lease *lease,
@@ -579,7 +579,7 @@ enum byoc_status byi_request_choose(struct byoc_state *state,
 struct byi_runners;
 /* NULL if an allocation fails. n 0: one thread. */
 struct byi_runners *byi_runners_new(uint32_t n);
-void byi_runners_free(struct byi_runners **runners); /* none is fine */
+void byi_runners_free(struct byi_runners **runners); /* NULL is fine */
 /* Wait until the state has no queued or active run, and all callbacks have
  * returned except one that the calling thread is in. */
 void byi_runners_wait(struct byoc_state *state);
