@@ -97,7 +97,7 @@ void byi_zone_lend(struct byi_zone *zone, enum byi_lent how);
 /* Check that the bytes around it are unchanged; otherwise the case ends. */
 void byi_zone_check(struct byi_kit *kit, const struct byi_zone *zone);
 /* Check the zone of this data, and free it. */
-void byi_zone_give_back(struct byi_kit *kit, const void *data);
+void byi_zone_free(struct byi_kit *kit, const void *data);
 /* Handle faults from now on. */
 void byi_zones_watch(struct byi_kit *kit);
 

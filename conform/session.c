@@ -308,7 +308,7 @@ void byi_state_close(struct byi_kit *kit, struct byi_session *s, void *state)
     const struct byoc_backend *b = byi_kit_backend(kit);
     byi_step(NULL, "state_free()");
     if (b->state_bytes)
-        byi_zone_give_back(kit, state);
+        byi_zone_free(kit, state);
     else if (b->state_free)
         b->state_free(byi_kit_host(kit), s->compiled, state);
     byi_step(NULL, "the kit");

@@ -105,7 +105,7 @@ void byi_zone_check(struct byi_kit *kit, const struct byi_zone *zone)
     }
 }
 
-void byi_zone_give_back(struct byi_kit *kit, const void *data)
+void byi_zone_free(struct byi_kit *kit, const void *data)
 {
     for (uint32_t i = 0; i < n_zones; i++)
         if (zones[i].data == data && zones[i].how != BYI_LENT_GONE) {

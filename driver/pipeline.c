@@ -533,7 +533,7 @@ static enum byoc_status ask_vendor(void *ctx, const struct byi_module *m,
  * be split or, in the last round, reverted. */
 static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
                                     struct byi_arena *scratch,
-                                    struct byi_giving *list, uint32_t *n,
+                                    struct byi_revert *list, uint32_t *n,
                                     struct byoc_error *err)
 {
     const struct byi_builds can = {ask_vendor, c};
@@ -541,11 +541,11 @@ static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
         const struct byi_built_region *r = &c->built.regions.at[i];
         if (!r->fault)
             continue;
-        struct byi_giving *giving = &list[(*n)++];
-        *giving = (struct byi_giving){
+        struct byi_revert *revert = &list[(*n)++];
+        *revert = (struct byi_revert){
             .func = r->func, .reason = r->reason, .detail = r->fault};
         if (!last && r->reason == BYI_REASON_NOT_BUILT)
-            BYI_TRY(byi_split_region(c->m, can, scratch, giving, err));
+            BYI_TRY(byi_split_region(c->m, can, scratch, revert, err));
     }
     return BYOC_OK;
 }
@@ -562,14 +562,14 @@ static enum byoc_status amend_regions(struct byoc_compiled *c, void *what,
                                             &byi_pass_fuse_ops};
     struct round *round = what;
     struct byi_arena *scratch = byi_arena_new();
-    struct byi_giving *list =
+    struct byi_revert *list =
         byi_arena_calloc(scratch, c->built.regions.n, sizeof *list);
     uint32_t n = 0;
     enum byoc_status status =
         list_faults(c, round->last, scratch, list, &n, err);
     round->again = n > 0;
     if (status == BYOC_OK && n)
-        status = byi_give_back(c->m, list, n, ctx, err);
+        status = byi_revert_regions(c->m, list, n, ctx, err);
     if (status == BYOC_OK && n)
         status = byi_run_passes(c->m, clean, BYI_COUNT(clean), ctx, err);
     byi_arena_free(&scratch);

@@ -216,8 +216,8 @@ static void unmark(struct limiter *l, uint32_t first, uint32_t func)
         if (byi_ledger_of(l->ctx) && !c->noted)
             note(l, c, node->target);
         c->noted = true;
-        byi_give_back_node(l->m, f, id, byi_ledger_of(l->ctx), c->reason,
-                           c->detail);
+        byi_revert_node(l->m, f, id, byi_ledger_of(l->ctx), c->reason,
+                        c->detail);
     }
 }
 

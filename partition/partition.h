@@ -124,12 +124,12 @@ enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
                              const struct byi_module *m, uint32_t func,
                              struct byi_wish *wish, struct byoc_error *err);
 
-/* --- give_back.c: reverting regions --------------------------------------- */
+/* --- revert.c: reverting regions --------------------------------------- */
 
 /* Revert node `id` of f, which is marked with a vendor, to native kernels. */
-void byi_give_back_node(const struct byi_module *m, struct byi_func *f,
-                        byi_id id, struct byi_ledger *ledger,
-                        enum byi_reason reason, const char *detail);
+void byi_revert_node(const struct byi_module *m, struct byi_func *f, byi_id id,
+                     struct byi_ledger *ledger, enum byi_reason reason,
+                     const char *detail);
 
 /* The fate of a node of a vendor's function. */
 struct byi_fate {
@@ -137,7 +137,7 @@ struct byi_fate {
     const char *detail; /* of a reverted call: why                   */
 };
 /* The decision about a vendor's function, and its reason. */
-struct byi_giving {
+struct byi_revert {
     uint32_t func;
     enum byi_reason reason;
     const char *detail;
@@ -148,10 +148,10 @@ struct byi_giving {
 /* Inline vendors' functions at their calls, record it in the context's ledger,
  * and partition the callers again under the current limits. Strings are copied.
  * Reverted operators are not fused. */
-enum byoc_status byi_give_back(struct byi_module *m,
-                               const struct byi_giving *list, uint32_t n,
-                               struct byi_pass_context *ctx,
-                               struct byoc_error *err);
+enum byoc_status byi_revert_regions(struct byi_module *m,
+                                    const struct byi_revert *list, uint32_t n,
+                                    struct byi_pass_context *ctx,
+                                    struct byoc_error *err);
 
 /* Asks whether the vendor of function `func` can build it as one region. *why
  * is the reason if not, else NULL; it outlives the call. */
@@ -161,15 +161,15 @@ struct byi_builds {
                             struct byoc_error *err);
     void *ctx;
 };
-/* Find the parts of giving->func that can be built if the whole cannot, because
- * of giving->detail: maximal runs of its composites, found with at most 128
- * tries. Sets giving->fate, in `arena`; composites that cannot be built even
+/* Find the parts of revert->func that can be built if the whole cannot, because
+ * of revert->detail: maximal runs of its composites, found with at most 128
+ * tries. Sets revert->fate, in `arena`; composites that cannot be built even
  * alone are reverted. Leaves it NULL if there is nothing to split, or if the
  * whole can be built after all, so that the fault lies elsewhere. The module is
  * unchanged. */
 enum byoc_status byi_split_region(struct byi_module *m, struct byi_builds can,
                                   struct byi_arena *arena,
-                                  struct byi_giving *giving,
+                                  struct byi_revert *revert,
                                   struct byoc_error *err);
 
 #endif

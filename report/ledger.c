@@ -197,9 +197,9 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void byi_ledger_give_back(struct byi_ledger *ledger, const struct byi_module *m,
-                          const struct byi_samples *samples, uint32_t func,
-                          enum byi_reason reason, const char *detail)
+void byi_ledger_revert(struct byi_ledger *ledger, const struct byi_module *m,
+                       const struct byi_samples *samples, uint32_t func,
+                       enum byi_reason reason, const char *detail)
 {
     const struct byi_func *f = m->funcs.at[func];
     BYI_VEC(uint32_t) list = {0};

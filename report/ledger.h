@@ -77,9 +77,9 @@ void byi_ledger_region(struct byi_ledger *ledger,
                        const struct byi_ledger_region *region);
 /* The same for all of a backend's function, before the module is changed. */
 struct byi_samples;
-void byi_ledger_give_back(struct byi_ledger *ledger, const struct byi_module *m,
-                          const struct byi_samples *samples, uint32_t func,
-                          enum byi_reason reason, const char *detail);
+void byi_ledger_revert(struct byi_ledger *ledger, const struct byi_module *m,
+                       const struct byi_samples *samples, uint32_t func,
+                       enum byi_reason reason, const char *detail);
 /* Record measured microseconds of a region, by name, and of the nodes with
  * these sources, which share them. Negative: not measured. */
 void byi_ledger_region_times(struct byi_ledger *ledger, const char *region,

@@ -396,8 +396,8 @@ static void times_and_regions(void **state)
         .model = "m", .cpu = "c", .threads = 1};
     byi_ledger_facts(l, &facts);
     byi_ledger_open(l, m);
-    byi_ledger_give_back(l, m, NULL, byi_func_find(m, "v_0"),
-                         BYI_REASON_NOT_BUILT, "too big");
+    byi_ledger_revert(l, m, NULL, byi_func_find(m, "v_0"), BYI_REASON_NOT_BUILT,
+                      "too big");
     byi_ledger_region_times(l, "v_0", 12.5, 25);
     byi_ledger_node_times(l, &both, 10, -1);
     byi_ledger_close(l, m, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* give_back.c: reverts regions, whole or in part. A region's function is
+/* revert.c: reverts regions, whole or in part. A region's function is
  * inlined at its call as the marked nodes it was made of; the parts that are
  * kept become functions again, the rest plain operators. Every reverted region
  * passes through here, so that all are recorded in the ledger alike.
@@ -16,9 +16,9 @@
 
 #include <string.h>
 
-void byi_give_back_node(const struct byi_module *m, struct byi_func *f,
-                        byi_id id, struct byi_ledger *ledger,
-                        enum byi_reason reason, const char *detail)
+void byi_revert_node(const struct byi_module *m, struct byi_func *f, byi_id id,
+                     struct byi_ledger *ledger, enum byi_reason reason,
+                     const char *detail)
 {
     struct byi_node *node = &f->nodes.at[id];
     if (ledger && node->kind == BYI_CALL)
@@ -34,7 +34,7 @@ struct dissolver {
     struct byi_module *m;
     const struct byi_func *f;
     struct byi_func *fresh;
-    const struct byi_giving *const *of; /* by function; NULL: keep          */
+    const struct byi_revert *const *of; /* by function; NULL: keep          */
     uint32_t n_regions;                 /* numbers in use in fresh          */
     byi_id *map;                        /* by node of f: its node in fresh  */
     struct byi_arena *scratch;
@@ -42,7 +42,7 @@ struct dissolver {
 };
 
 /* The decision about the function that node `id` of f calls, or NULL. */
-static const struct byi_giving *giving_of(const struct dissolver *d, byi_id id)
+static const struct byi_revert *revert_of(const struct dissolver *d, byi_id id)
 {
     const struct byi_node *node = &d->f->nodes.at[id];
     if (node->kind != BYI_CALL)
@@ -53,10 +53,10 @@ static const struct byi_giving *giving_of(const struct dissolver *d, byi_id id)
 
 /* Inline the body of a region at its call, marked with its parts. */
 static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
-                                      const struct byi_giving *giving)
+                                      const struct byi_revert *revert)
 {
     const struct byi_node *call = &d->f->nodes.at[id];
-    const struct byi_func *body = d->m->funcs.at[giving->func];
+    const struct byi_func *body = d->m->funcs.at[revert->func];
     byi_id *map = byi_arena_calloc(d->scratch, body->nodes.n, sizeof *map);
     uint32_t target = 0, n_parts = 0;
     BYI_TRY(byi_target(d->m, body->attr.compiler, &target, d->err));
@@ -67,7 +67,7 @@ static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
             continue;
         }
         BYI_TRY(byi_add_moved(d->m, d->fresh, body, i, map, &map[i], d->err));
-        const uint32_t part = giving->fate ? giving->fate[i].part : 0;
+        const uint32_t part = revert->fate ? revert->fate[i].part : 0;
         if (!part)
             continue;
         byi_node_mark(&d->fresh->nodes.at[map[i]], target, d->n_regions + part);
@@ -82,7 +82,7 @@ static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
 static bool take_field(struct dissolver *d, byi_id id)
 {
     const struct byi_node *node = &d->f->nodes.at[id];
-    if (node->kind != BYI_GET || !giving_of(d, node->args[0]))
+    if (node->kind != BYI_GET || !revert_of(d, node->args[0]))
         return false;
     const struct byi_node *whole = &d->fresh->nodes.at[d->map[node->args[0]]];
     if (whole->kind != BYI_MAKE_TUPLE)
@@ -96,11 +96,11 @@ static enum byoc_status dissolve_function(struct dissolver *d, uint32_t func)
     d->map = byi_arena_calloc(d->scratch, d->f->nodes.n, sizeof *d->map);
     d->fresh = byi_func_like(d->m, d->f, d->map);
     for (byi_id id = 0; id < d->f->nodes.n; id++) {
-        const struct byi_giving *giving = giving_of(d, id);
+        const struct byi_revert *revert = revert_of(d, id);
         if (d->f->nodes.at[id].kind == BYI_PARAM || take_field(d, id))
             continue;
-        if (giving)
-            BYI_TRY(dissolve_call(d, id, giving));
+        if (revert)
+            BYI_TRY(dissolve_call(d, id, revert));
         else
             BYI_TRY(byi_add_copy(d->m, d->fresh, d->f, id, d->map, &d->map[id],
                                  d->err));
@@ -114,7 +114,7 @@ static enum byoc_status dissolve_function(struct dissolver *d, uint32_t func)
 static bool calls_any(const struct dissolver *d)
 {
     for (byi_id id = 0; id < d->f->nodes.n; id++)
-        if (giving_of(d, id))
+        if (revert_of(d, id))
             return true;
     return false;
 }
@@ -123,31 +123,31 @@ static bool calls_any(const struct dissolver *d)
 
 static void note(struct byi_ledger *ledger, const struct byi_module *m,
                  const struct byi_samples *samples,
-                 const struct byi_giving *giving)
+                 const struct byi_revert *revert)
 {
-    const struct byi_func *f = m->funcs.at[giving->func];
+    const struct byi_func *f = m->funcs.at[revert->func];
     bool splits = false;
-    for (byi_id id = 0; giving->fate && id < f->nodes.n; id++)
-        splits = splits || giving->fate[id].part;
-    byi_ledger_give_back(ledger, m, samples, giving->func,
-                         splits ? BYI_REASON_SPLIT : giving->reason,
-                         giving->detail);
-    for (byi_id id = 0; giving->fate && id < f->nodes.n; id++)
-        if (f->nodes.at[id].kind == BYI_CALL && !giving->fate[id].part)
-            byi_ledger_note(ledger, f->nodes.at[id].sources, giving->reason,
-                            f->attr.compiler, NULL, giving->fate[id].detail);
+    for (byi_id id = 0; revert->fate && id < f->nodes.n; id++)
+        splits = splits || revert->fate[id].part;
+    byi_ledger_revert(ledger, m, samples, revert->func,
+                      splits ? BYI_REASON_SPLIT : revert->reason,
+                      revert->detail);
+    for (byi_id id = 0; revert->fate && id < f->nodes.n; id++)
+        if (f->nodes.at[id].kind == BYI_CALL && !revert->fate[id].part)
+            byi_ledger_note(ledger, f->nodes.at[id].sources, revert->reason,
+                            f->attr.compiler, NULL, revert->fate[id].detail);
 }
 
-enum byoc_status byi_give_back(struct byi_module *m,
-                               const struct byi_giving *list, uint32_t n,
-                               struct byi_pass_context *ctx,
-                               struct byoc_error *err)
+enum byoc_status byi_revert_regions(struct byi_module *m,
+                                    const struct byi_revert *list, uint32_t n,
+                                    struct byi_pass_context *ctx,
+                                    struct byoc_error *err)
 {
     struct byi_ledger *ledger = byi_ledger_of(ctx);
     struct byi_arena *scratch = byi_arena_new();
     const uint32_t n_funcs = m->funcs.n;
-    const struct byi_giving **of =
-        byi_arena_calloc(scratch, n_funcs, sizeof(struct byi_giving *));
+    const struct byi_revert **of =
+        byi_arena_calloc(scratch, n_funcs, sizeof(struct byi_revert *));
     const struct byi_samples *samples =
         ledger ? byi_samples_new(m, ctx, scratch) : NULL;
     enum byoc_status status = BYOC_OK;
@@ -289,7 +289,7 @@ static void list_calls(struct splitter *s)
 }
 
 /* A field has the fate of its tuple. */
-static void settle(struct splitter *s, struct byi_giving *giving,
+static void settle(struct splitter *s, struct byi_revert *revert,
                    uint32_t n_parts, struct byi_fate *fate)
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
@@ -300,25 +300,25 @@ static void settle(struct splitter *s, struct byi_giving *giving,
         if (f->nodes.at[id].kind == BYI_GET)
             fate[id].part = fate[f->nodes.at[id].args[0]].part;
     if (stay)
-        giving->detail = byi_arena_printf(
+        revert->detail = byi_arena_printf(
             s->scratch, "%s; %u of its %u composites stay, in %u region%s",
-            giving->detail, stay, s->n, n_parts, n_parts == 1 ? "" : "s");
-    giving->fate = fate;
+            revert->detail, stay, s->n, n_parts, n_parts == 1 ? "" : "s");
+    revert->fate = fate;
 }
 
 enum byoc_status byi_split_region(struct byi_module *m, struct byi_builds can,
                                   struct byi_arena *arena,
-                                  struct byi_giving *giving,
+                                  struct byi_revert *revert,
                                   struct byoc_error *err)
 {
     struct splitter s = {
-        .m = m, .func = giving->func, .can = can, .scratch = arena, .err = err};
+        .m = m, .func = revert->func, .can = can, .scratch = arena, .err = err};
     uint32_t n_parts = 0;
     list_calls(&s);
     if (s.n < 2 || builds(&s, 0, s.n))
         return s.status;
     struct byi_fate *fate = byi_arena_calloc(
-        arena, m->funcs.at[giving->func]->nodes.n, sizeof *fate);
+        arena, m->funcs.at[revert->func]->nodes.n, sizeof *fate);
     for (uint32_t first = 0; first < s.n && s.status == BYOC_OK;) {
         const uint32_t size = longest(&s, first);
         for (uint32_t i = 0; i < size; i++)
@@ -329,6 +329,6 @@ enum byoc_status byi_split_region(struct byi_module *m, struct byi_builds can,
         first += size ? size : 1;
         s.last = size;
     }
-    settle(&s, giving, n_parts, fate);
+    settle(&s, revert, n_parts, fate);
     return s.status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* given_back_test.c: a region that its vendor cannot build as a whole is split
- * while compiling, or given back: the ledger says so, the rest of the model is
- * compiled, and it computes what it computes without vendors.
+/* revert_test.c: a region that its backend cannot build as a whole is split
+ * while compiling, or reverted: the ledger records it, the rest of the model is
+ * compiled, and the results equal those without backends.
  */
 #include <byoc/byoc.h>
 
@@ -25,7 +25,7 @@ static const char choosy_compile[] = PLUGIN_DIR "/choosy_compile.so";
 static struct byoc_compiled *compile(const char *text, const char *plugin)
 {
     static const char *const none[] = {NULL};
-    const char *path = BUILD_DIR "/given_back.ir";
+    const char *path = BUILD_DIR "/revert.ir";
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
@@ -72,7 +72,7 @@ static uint32_t run(struct byoc_compiled *compiled, const char *plugin, int n,
     return n_out;
 }
 
-/* With the plug-in and without any vendor: the same numbers. */
+/* The results with the plug-in and without any backend are equal. */
 static void check_numbers(struct byoc_compiled *compiled, const char *text,
                           const char *plugin, int n)
 {
@@ -119,7 +119,7 @@ static void check(const char *text, const char *plugin, int n,
     byoc_compiled_free(&compiled);
 }
 
-/* --- given back ---------------------------------------------------------- */
+/* --- reverted ------------------------------------------------------------ */
 
 static const char single[] =
     "def @main(%x: Tensor[(4,), float32]) -> Tensor[(4,), float32] {\n"
@@ -127,7 +127,7 @@ static const char single[] =
     "  exp(%0) #[\"Exp_1\": \"Exp\"]\n"
     "}\n";
 
-static void a_region_that_fails_is_given_back(void **state)
+static void a_region_that_fails_is_reverted(void **state)
 {
     (void)state;
     check(single, refusing, 4, 0, 0,
@@ -151,7 +151,7 @@ static void a_region_that_loads_stays(void **state)
 }
 
 /* What went back is plain operators for the passes behind partitioning. */
-static void what_is_given_back_is_fused(void **state)
+static void reverted_operators_are_fused(void **state)
 {
     (void)state;
     struct byoc_compiled *compiled = compile(single, refusing);
@@ -291,9 +291,9 @@ static void long_regions_take_few_tries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_region_that_fails_is_given_back),
+        cmocka_unit_test(a_region_that_fails_is_reverted),
         cmocka_unit_test(a_region_that_loads_stays),
-        cmocka_unit_test(what_is_given_back_is_fused),
+        cmocka_unit_test(reverted_operators_are_fused),
         cmocka_unit_test(a_region_that_is_too_long_is_split),
         cmocka_unit_test(a_compile_that_refuses_is_split),
         cmocka_unit_test(a_pair_that_does_not_get_along_is_parted),
