@@ -31,35 +31,37 @@ static void ask_cost(struct byi_kit *kit, const struct byoc_region *graph)
         byi_kit_backend(kit)->cost(byi_kit_host(kit), graph, &ns);
     if (!fail && ns == UINT64_MAX)
         byi_kit_failed(kit, BYI_RULE_OPINION,
-                       "cost() succeeded and said nothing");
+                       "cost() succeeded without a result");
     check_no_opinion(kit, fail, "cost()");
 }
 
 /* Check a preferred layout's name, in a buffer of `room` bytes, for a tensor in
  * layout `now`; "" means no preference. */
-static void check_wish(struct byi_kit *kit, const char *of, const char *wish,
-                       size_t room, const char *now)
+static void check_preference(struct byi_kit *kit, const char *of,
+                             const char *name, size_t room, const char *now)
 {
-    struct byi_layout wished, has;
-    if (!memchr(wish, '\0', room))
-        byi_kit_failed(kit, BYI_RULE_OPINION,
-                       "layout() wishes the %s in '%.*s', which has no end", of,
-                       (int)room, wish);
-    if (!*wish)
+    struct byi_layout preferred, has;
+    if (!memchr(name, '\0', room))
+        byi_kit_failed(
+            kit, BYI_RULE_OPINION,
+            "layout() prefers the %s in '%.*s', expected a name that "
+            "ends in NUL",
+            of, (int)room, name);
+    if (!*name)
         return;
     byi_layout_parse(now, &has);
-    const char *wrong = byi_layout_parse(wish, &wished);
-    for (uint32_t i = 0; !wrong && i < wished.n; i++)
-        if (byi_layout_find(&has, wished.at[i].letter) < 0)
+    const char *wrong = byi_layout_parse(name, &preferred);
+    for (uint32_t i = 0; !wrong && i < preferred.n; i++)
+        if (byi_layout_find(&has, preferred.at[i].letter) < 0)
             wrong = "found another axis";
     for (uint32_t i = 0; !wrong && i < has.n; i++)
-        if (byi_layout_find(&wished, has.at[i].letter) < 0)
+        if (byi_layout_find(&preferred, has.at[i].letter) < 0)
             wrong = "one is missing";
     if (wrong)
         byi_kit_failed(kit, BYI_RULE_OPINION,
-                       "layout() wishes the %s in '%s', expected the axes of "
+                       "layout() prefers the %s in '%s', expected the axes of "
                        "'%s': %s",
-                       of, wish, now, wrong);
+                       of, name, now, wrong);
 }
 
 /* The convolution or transposed convolution, if that is the only kernel, or
@@ -80,17 +82,17 @@ static const struct byi_node *convolution_of(const struct byi_sample *sample)
 static void ask_layout(struct byi_kit *kit, const struct byi_node *conv,
                        const struct byoc_region *graph)
 {
-    struct byoc_layout wish = {.struct_size = sizeof wish};
+    struct byoc_layout preferred = {.struct_size = sizeof preferred};
     byi_step(NULL, "layout()");
     struct byoc_fail *fail =
-        byi_kit_backend(kit)->layout(byi_kit_host(kit), graph, &wish);
+        byi_kit_backend(kit)->layout(byi_kit_host(kit), graph, &preferred);
     check_no_opinion(kit, fail, "layout()");
     if (fail)
         return;
-    check_wish(kit, "data", wish.data, sizeof wish.data,
-               byi_attr_string(conv->attrs, "data_layout"));
-    check_wish(kit, "weights", wish.kernel, sizeof wish.kernel,
-               byi_attr_string(conv->attrs, "kernel_layout"));
+    check_preference(kit, "data", preferred.data, sizeof preferred.data,
+                     byi_attr_string(conv->attrs, "data_layout"));
+    check_preference(kit, "weights", preferred.kernel, sizeof preferred.kernel,
+                     byi_attr_string(conv->attrs, "kernel_layout"));
 }
 
 /* Call the plug-in's optional queries. */

@@ -26,7 +26,7 @@
 /* An answer: it holds for all calls of the same operator and signature. */
 struct asked {
     byi_id id; /* the first such call */
-    struct byi_wish wish;
+    struct byi_layout_preference preferred;
 };
 
 struct asker {
@@ -132,7 +132,8 @@ static const struct byi_vendor *taker(const struct asker *a,
 
 /* Match the lone call as a compile would, and ask the backend that takes it. */
 static enum byoc_status ask(const struct asker *a, byi_id id,
-                            struct byi_wish *wish, struct byoc_error *err)
+                            struct byi_layout_preference *preferred,
+                            struct byoc_error *err)
 {
     struct byi_module *alone = byi_module_new();
     struct byi_pass_context ctx = *a->ctx;
@@ -150,23 +151,25 @@ static enum byoc_status ask(const struct asker *a, byi_id id,
     const struct byi_vendor *vendor =
         status == BYOC_OK ? taker(a, alone, &composite) : NULL;
     if (vendor)
-        status = byi_wish_of(vendor, alone, composite, wish, err);
+        status =
+            byi_layout_preference_of(vendor, alone, composite, preferred, err);
     byi_module_free(&alone);
     return status;
 }
 
-static enum byoc_status wish_of(struct asker *a, byi_id id,
-                                struct byi_wish *wish, struct byoc_error *err)
+static enum byoc_status preference_of(struct asker *a, byi_id id,
+                                      struct byi_layout_preference *preferred,
+                                      struct byoc_error *err)
 {
     const struct byi_node *node = &a->f->nodes.at[id];
     const uint64_t hash = hash_call(a->f, node);
     BYI_INDEX_EACH (&a->index, hash, i)
         if (same_call(a->f, node, &a->f->nodes.at[a->answers.at[i].id])) {
-            *wish = a->answers.at[i].wish;
+            *preferred = a->answers.at[i].preferred;
             return BYOC_OK;
         }
-    BYI_TRY(ask(a, id, wish, err));
-    BYI_PUSH(&a->answers, ((struct asked){id, *wish}));
+    BYI_TRY(ask(a, id, preferred, err));
+    BYI_PUSH(&a->answers, ((struct asked){id, *preferred}));
     byi_index_add(&a->index, hash, a->answers.n - 1);
     return BYOC_OK;
 }
@@ -175,15 +178,16 @@ static enum byoc_status pin_all(struct asker *a, struct byi_relayout *rl,
                                 struct byoc_error *err)
 {
     for (byi_id id = 0; id < a->f->nodes.n; id++) {
-        struct byi_wish wish = {0};
+        struct byi_layout_preference preferred = {0};
         if (!may_ask(a, id))
             continue;
-        BYI_TRY(wish_of(a, id, &wish, err));
-        if (wish.data[0] == '\0')
+        BYI_TRY(preference_of(a, id, &preferred, err));
+        if (preferred.data[0] == '\0')
             continue;
-        const char *kernel =
-            wish.kernel[0] ? byi_arena_str(a->scratch, wish.kernel) : NULL;
-        byi_relayout_pin(rl, id, wish.data, kernel);
+        const char *kernel = preferred.kernel[0]
+                                 ? byi_arena_str(a->scratch, preferred.kernel)
+                                 : NULL;
+        byi_relayout_pin(rl, id, preferred.data, kernel);
     }
     return BYOC_OK;
 }

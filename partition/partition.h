@@ -117,12 +117,12 @@ enum byoc_status byi_probe(struct byi_vendors *v,
 
 /* The layouts that a vendor prefers for a composite of one operator; empty: the
  * present ones. */
-struct byi_wish {
+struct byi_layout_preference {
     char data[24], kernel[24];
 };
-enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
-                             const struct byi_module *m, uint32_t func,
-                             struct byi_wish *wish, struct byoc_error *err);
+enum byoc_status byi_layout_preference_of(
+    const struct byi_vendor *vendor, const struct byi_module *m, uint32_t func,
+    struct byi_layout_preference *preferred, struct byoc_error *err);
 
 /* --- revert.c: reverting regions --------------------------------------- */
 

@@ -141,20 +141,21 @@ static void ask(const struct byi_vendor *vendor, const struct byi_text *json,
 }
 
 /* Ignore names that are not NUL-terminated. */
-static void read_wish(const struct byoc_layout *layout, struct byi_wish *wish)
+static void read_preference(const struct byoc_layout *layout,
+                            struct byi_layout_preference *preferred)
 {
     if (memchr(layout->data, '\0', sizeof layout->data))
-        memcpy(wish->data, layout->data, sizeof wish->data);
+        memcpy(preferred->data, layout->data, sizeof preferred->data);
     if (memchr(layout->kernel, '\0', sizeof layout->kernel))
-        memcpy(wish->kernel, layout->kernel, sizeof wish->kernel);
+        memcpy(preferred->kernel, layout->kernel, sizeof preferred->kernel);
 }
 
-enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
-                             const struct byi_module *m, uint32_t func,
-                             struct byi_wish *wish, struct byoc_error *err)
+enum byoc_status byi_layout_preference_of(
+    const struct byi_vendor *vendor, const struct byi_module *m, uint32_t func,
+    struct byi_layout_preference *preferred, struct byoc_error *err)
 {
     const struct byi_func *f = m->funcs.at[func];
-    *wish = (struct byi_wish){0};
+    *preferred = (struct byi_layout_preference){0};
     if (!vendor->backend->layout || vendor->out)
         return BYOC_OK;
     struct byi_arena *scratch = byi_arena_new();
@@ -179,7 +180,7 @@ enum byoc_status byi_wish_of(const struct byi_vendor *vendor,
         if (fail)
             vendor->host->fail_free(fail);
         else
-            read_wish(&layout, wish);
+            read_preference(&layout, preferred);
     }
     byi_text_free(&json);
     byi_arena_free(&scratch);

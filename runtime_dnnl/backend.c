@@ -94,7 +94,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
 
 static enum byoc_status find_layouts(const struct byi_dnnl *lib,
                                      const struct byi_graph *g,
-                                     struct byoc_layout *wish,
+                                     struct byoc_layout *preferred,
                                      struct byoc_error *err)
 {
     BYI_BORDER(err);
@@ -103,8 +103,9 @@ static enum byoc_status find_layouts(const struct byi_dnnl *lib,
         const enum byi_op_cost cost =
             node->kind == BYI_G_KERNEL ? node->steps[0].op->cost : 0;
         if (cost == BYI_COST_CONV || cost == BYI_COST_DECONV)
-            return byi_dn_conv_layouts(lib, g, node, wish->data, wish->kernel,
-                                       sizeof wish->data, err);
+            return byi_dn_conv_layouts(lib, g, node, preferred->data,
+                                       preferred->kernel,
+                                       sizeof preferred->data, err);
     }
     return BYOC_OK;
 }
@@ -119,7 +120,7 @@ static enum byoc_status read_graph(const struct byoc_region *region,
 
 static struct byoc_fail *layout(const struct byoc_host *host,
                                 const struct byoc_region *region,
-                                struct byoc_layout *wish)
+                                struct byoc_layout *preferred)
 {
     struct byoc_error err = {0};
     const struct byi_dnnl *lib = byi_dnnl_open(&err);
@@ -129,7 +130,7 @@ static struct byoc_fail *layout(const struct byoc_host *host,
     if (status == BYOC_OK) {
         struct byi_dn_threads threads;
         byi_dn_threads_enter(&threads, host);
-        status = find_layouts(lib, graph, wish, &err);
+        status = find_layouts(lib, graph, preferred, &err);
         byi_dn_threads_leave(&threads);
     }
     byi_graph_free(&graph);

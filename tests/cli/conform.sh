@@ -33,13 +33,13 @@ finds() {
 }
 
 for i in 0 1 2 3 4 5 6 7; do
-    "$byoc" conform "$plugins/bad_wish.so" --only numerics/bad.conv2d/$i
-done >"$dir/wishes"
-for sentence in "(claims.opinion: " "wishes the data in 'NHCX', expected the axes" \
-    "wishes the data in 'NNNNNNNNNNNNNNNNNNNNNNNN', which has no end"; do
-    grep -qF "$sentence" "$dir/wishes" || {
-        echo "bad_wish: nothing says '$sentence':"
-        cat "$dir/wishes"
+    "$byoc" conform "$plugins/bad_layout.so" --only numerics/bad.conv2d/$i
+done >"$dir/layouts"
+for sentence in "(claims.opinion: " "prefers the data in 'NHCX', expected the axes" \
+    "prefers the data in 'NNNNNNNNNNNNNNNNNNNNNNNN', expected a name"; do
+    grep -qF "$sentence" "$dir/layouts" || {
+        echo "bad_layout: nothing says '$sentence':"
+        cat "$dir/layouts"
         failed=1
     }
 done
