@@ -22,8 +22,6 @@ enum { BYI_DN_REFUSALS(ID, COMMA) };
     " [" ELTWISE "(^) | " BINARY "(^, %other) | subtract|divide(%other, ^)"    \
     " | multiply(^, ^) | power(^, const %other) | nn.prelu(^, const %other)]*"
 
-enum { F32 = 1, U8 = 2, I8 = 3 };
-
 static const char *const says[] = {BYI_DN_REFUSALS(SAY, COMMA)};
 
 /* Requires float32 results and, for operators that return a tuple, a float32
@@ -34,10 +32,11 @@ static const char *accept_float(const struct byoc_host *host,
     uint32_t dtype, rank;
     const int64_t *dims;
     for (uint32_t i = 0; i < host->match_n_ops(m); i++)
-        if (host->match_op_type(m, i, &dtype, &rank, &dims) && dtype != F32)
+        if (host->match_op_type(m, i, &dtype, &rank, &dims) &&
+            dtype != BYOC_F32)
             return host->match_say(m, says[GIVES], host->match_op(m, i),
                                    host->match_show_op(m, i));
-    if (host->match_type(m, "src", &dtype, &rank, &dims) && dtype != F32)
+    if (host->match_type(m, "src", &dtype, &rank, &dims) && dtype != BYOC_F32)
         return host->match_say(m, says[TAKES], host->match_op(m, 0),
                                host->match_show(m, "src"));
     return NULL;
@@ -71,8 +70,8 @@ static const char *accept_quantize(const struct byoc_host *host,
     int64_t n = 1;
     if (!host->match_type(m, "src", &from, &rank, &dims) ||
         !host->match_op_type(m, 0, &to, &rank, &dims) ||
-        !((from == F32 && (to == U8 || to == I8)) ||
-          (to == F32 && (from == U8 || from == I8))))
+        !((from == BYOC_F32 && (to == BYOC_U8 || to == BYOC_I8)) ||
+          (to == BYOC_F32 && (from == BYOC_U8 || from == BYOC_I8))))
         return host->match_say(m, says[BITS], host->match_op(m, 0),
                                host->match_show_op(m, 0),
                                host->match_show(m, "src"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dtype.c: element types, from dtypes.def, and the two 16-bit float formats:
+/* dtype.c: element types, and the two 16-bit float formats:
  * IEEE 754 binary16 and bfloat16 (the upper half of a binary32).
  */
 #include "base.h"
@@ -8,12 +8,12 @@
 
 struct dtype_row {
     const char *name;
-    uint32_t bits;
+    uint32_t bytes;
 };
 
 static const struct dtype_row rows[] = {
-#define DTYPE(id, name, code, bits) [BYOC_##id] = {name, bits},
-#include "dtypes.def"
+#define DTYPE(dtype, name, bytes) [dtype] = {name, bytes},
+    BYOC_DTYPES(DTYPE)
 #undef DTYPE
 };
 
@@ -28,7 +28,7 @@ uint32_t byoc_dtype_size(enum byoc_dtype dtype)
 {
     size_t i = (size_t)dtype;
 
-    return i < BYI_COUNT(rows) ? rows[i].bits / 8 : 0;
+    return i < BYI_COUNT(rows) ? rows[i].bytes : 0;
 }
 
 uint32_t byi_dtype_bytes(enum byoc_dtype dtype)

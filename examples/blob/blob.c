@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLOAT32 = 1, MAJOR = 1, MINOR = 0, BLOCK = 256 };
+enum { MAJOR = 1, MINOR = 0, BLOCK = 256 };
 
 enum op {
     ADD,
@@ -45,7 +45,7 @@ static const char *check_type(const struct byoc_host *host,
         return NULL;
     for (uint32_t d = 0; d < rank; d++)
         own *= dims[d];
-    if (dtype == FLOAT32 && own > 0 && (own == count || own == 1))
+    if (dtype == BYOC_F32 && own > 0 && (own == count || own == 1))
         return NULL;
     return host->match_say(m,
                            "found %s, expected float32 of the size of the "
@@ -107,7 +107,7 @@ static const char *find_count(const struct byoc_graph *g, uint64_t *count)
     *count = 1;
     for (uint32_t i = 0; i < g->n_values; i++) {
         const struct byoc_graph_value *v = &g->values[i];
-        if (v->dtype != FLOAT32 || v->count == 0)
+        if (v->dtype != BYOC_F32 || v->count == 0)
             return "a tensor is not float32, or empty";
         if (v->count > 1 && *count > 1 && v->count != *count)
             return "tensors of different sizes in one region";
@@ -239,7 +239,7 @@ static const char *check_value(struct loaded *l, uint32_t i,
         return "an input that is not there";
     if (v->kind == BYOC_GRAPH_CONST &&
         (v->index >= region->n_consts ||
-         region->consts[v->index].dtype != FLOAT32 ||
+         region->consts[v->index].dtype != BYOC_F32 ||
          region->consts[v->index].bytes !=
              (v->many ? l->head.count : 1) * sizeof(float)))
         return "a constant that is not there";

@@ -5,15 +5,13 @@
 
 #include <string.h>
 
-enum { FLOAT32 = 1 }; /* ONNX's TensorProto.DataType */
-
 /* NULL takes a match of a row; a sentence says why not. */
 static const char *accept(const struct byoc_host *host,
                           const struct byoc_match *m)
 {
     uint32_t dtype, rank;
     const int64_t *dims;
-    if (!host->match_type(m, NULL, &dtype, &rank, &dims) || dtype != FLOAT32)
+    if (!host->match_type(m, NULL, &dtype, &rank, &dims) || dtype != BYOC_F32)
         return host->match_say(m, "gives %s, expected float32",
                                host->match_show(m, NULL));
     return NULL;
@@ -38,12 +36,12 @@ static int is_known(const struct byoc_graph *g, const struct byoc_graph_step *s)
     const struct byoc_graph_value *out = &g->values[s->outs[0]];
     for (uint32_t i = 0; known && i < s->n_args; i++) {
         const struct byoc_graph_value *in = &g->values[s->args[i]];
-        known = in->dtype == FLOAT32 && in->rank <= out->rank;
+        known = in->dtype == BYOC_F32 && in->rank <= out->rank;
         for (uint32_t d = 1; known && d <= in->rank; d++)
             known = in->dims[in->rank - d] == 1 ||
                     in->dims[in->rank - d] == out->dims[out->rank - d];
     }
-    return known && s->n_outs == 1 && out->dtype == FLOAT32;
+    return known && s->n_outs == 1 && out->dtype == BYOC_F32;
 }
 
 /* What load() makes is the graph itself. */

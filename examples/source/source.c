@@ -11,7 +11,6 @@
 #include <string.h>
 
 enum {
-    FLOAT32 = 1,
     RANK = BYOC_GRAPH_RANK,
     MAX_TENSORS = 64,
     WORTH_WAKING = 1 << 16 /* bytes of a result, for more than one thread */
@@ -48,7 +47,7 @@ static const char *check_type(const struct byoc_host *host,
     for (uint32_t d = 0; d < rank; d++)
         if (dims[d] <= 0)
             dtype = 0;
-    if (dtype == FLOAT32 && rank <= RANK)
+    if (dtype == BYOC_F32 && rank <= RANK)
         return NULL;
     return host->match_say(m, "found %s, expected float32 of fixed sizes",
                            host->match_show(m, name));
@@ -117,7 +116,7 @@ static const char *find_fault(const struct byoc_graph *g, uint32_t n_consts)
     if (g->n_inputs + n_consts + g->n_outputs > MAX_TENSORS)
         return "more tensors than a nest of loops should read and write";
     for (uint32_t i = 0; i < g->n_values; i++)
-        if (g->values[i].dtype != FLOAT32 || g->values[i].count == 0)
+        if (g->values[i].dtype != BYOC_F32 || g->values[i].count == 0)
             return "a tensor is not float32, or empty";
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         const struct byoc_graph_value *v = &g->values[g->outputs[i]];

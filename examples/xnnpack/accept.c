@@ -53,7 +53,7 @@ static const char *check_number(const struct byoc_host *host,
     int64_t count = 1;
     for (uint32_t d = 0; d < t->rank; d++)
         count *= t->dims[d] != 0;
-    if (t->dtype != FLOAT32)
+    if (t->dtype != BYOC_F32)
         return host->match_say(m,
                                "found %s, and this plug-in calls XNNPACK's "
                                "float32 kernels only",

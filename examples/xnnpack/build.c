@@ -612,10 +612,10 @@ static int clamp(struct op *op, const struct byoc_graph_step *s)
 static int check_types(struct build *b, const struct byoc_graph_step *s)
 {
     const uint32_t n = strcmp(s->name, "reshape") == 0 ? 1 : s->n_args;
-    int fit = s->n_outs == 1 && value_of(b, s->outs[0])->dtype == FLOAT32 &&
+    int fit = s->n_outs == 1 && value_of(b, s->outs[0])->dtype == BYOC_F32 &&
               value_of(b, s->outs[0])->count > 0;
     for (uint32_t i = 0; fit && i < n; i++)
-        fit = value_of(b, s->args[i])->dtype == FLOAT32 &&
+        fit = value_of(b, s->args[i])->dtype == BYOC_F32 &&
               value_of(b, s->args[i])->count > 0;
     return fit || no(b, BYOC_FAIL_UNSUPPORTED, "not float32, or empty");
 }

@@ -16,7 +16,6 @@
 #include <xnnpack.h>
 
 #define NONE UINT32_MAX
-#define FLOAT32 1 /* ONNX's TensorProto.DataType */
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 /* How a value lies in memory: its axes in the model's order, or, of four axes

@@ -48,6 +48,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <byoc/dtype.h>
+
 #ifdef __cplusplus
 #define BYOC_EXTERN extern "C"
 extern "C" {
@@ -111,11 +113,11 @@ static inline const struct byoc_ext *byoc_ext_find(const struct byoc_ext *first,
     return first;
 }
 
-/* A tensor that is lent. dtype is ONNX's TensorProto.DataType number; dims has
- * `rank` entries; the data is dense and row-major, aligned to its elements, and
- * to 64 bytes where it is a constant. */
+/* A tensor that is lent. dims has `rank` entries; the data is dense and
+ * row-major, aligned to its elements, and to 64 bytes where it is a constant.
+ */
 struct byoc_view {
-    uint32_t dtype;
+    uint32_t dtype; /* enum byoc_dtype */
     uint32_t rank;
     const int64_t *dims; /* may be NULL where rank is 0 */
     void *data;          /* of inputs and constants: only to be read; may be

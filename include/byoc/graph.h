@@ -46,7 +46,7 @@ struct byoc_graph_value {
     enum byoc_graph_kind kind;
     uint32_t index; /* INPUT: of byoc_run_args.inputs, CONST: of the region's
                        consts, RESULT: of the steps                       */
-    uint32_t dtype; /* ONNX's TensorProto.DataType                        */
+    uint32_t dtype; /* enum byoc_dtype                                    */
     uint32_t rank;
     int64_t dims[BYOC_GRAPH_RANK];
     uint64_t count, bytes; /* elements, and their memory                  */
@@ -168,22 +168,14 @@ static inline int byoc_graph_number(const cJSON *json, double end, uint64_t *n)
 
 static inline uint32_t byoc_graph_dtype(const char *name, uint64_t *bytes)
 {
-    static const struct {
-        const char *name;
-        uint32_t bytes;
-    } of[17] = {
-        {"", 0},        {"float32", 4}, {"uint8", 1},     {"int8", 1},
-        {"uint16", 2},  {"int16", 2},   {"int32", 4},     {"int64", 8},
-        {"", 0},        {"bool", 1},    {"float16", 2},   {"float64", 8},
-        {"uint32", 4},  {"uint64", 8},  {"complex64", 8}, {"complex128", 16},
-        {"bfloat16", 2}};
-    uint32_t i;
-    for (i = 1; name && i < 17; i++)
-        if (of[i].bytes && strcmp(name, of[i].name) == 0) {
-            *bytes = of[i].bytes;
-            return i;
-        }
-    return 0;
+#define BYOC_GRAPH_DTYPE(dtype, its_name, its_bytes)                           \
+    if (its_bytes && name && strcmp(name, its_name) == 0) {                    \
+        *bytes = its_bytes;                                                    \
+        return dtype;                                                          \
+    }
+    BYOC_DTYPES(BYOC_GRAPH_DTYPE)
+#undef BYOC_GRAPH_DTYPE
+    return BYOC_NONE;
 }
 
 /* One more value, of that type. */

@@ -44,6 +44,8 @@
 
 #include <dlpack/dlpack.h>
 
+#include <byoc/dtype.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -83,28 +85,7 @@ struct byoc_error {
     char text[1020];
 };
 
-/* Element types, numbered as ONNX's TensorProto.DataType. */
-enum byoc_dtype {
-    BYOC_NONE = 0,
-    BYOC_F32 = 1,
-    BYOC_U8 = 2,
-    BYOC_I8 = 3,
-    BYOC_U16 = 4,
-    BYOC_I16 = 5,
-    BYOC_I32 = 6,
-    BYOC_I64 = 7,
-    BYOC_STRING = 8,
-    BYOC_BOOL = 9,
-    BYOC_F16 = 10,
-    BYOC_F64 = 11,
-    BYOC_U32 = 12,
-    BYOC_U64 = 13,
-    BYOC_C64 = 14,
-    BYOC_C128 = 15,
-    BYOC_BF16 = 16
-};
-
-/* "float32" and so on; NULL when `dtype` is not one of the above. */
+/* "float32" and so on; NULL when `dtype` is not one of byoc/dtype.h. */
 BYOC_API const char *byoc_dtype_name(enum byoc_dtype dtype);
 /* Bytes of one element; 0 for strings, which have no fixed size, and unknown
  * types. In memory an element that is a string is a `const char *` to bytes

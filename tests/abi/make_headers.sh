@@ -11,6 +11,7 @@ make() {
     name=$1
     shift
     mkdir -p "$dir/$name/byoc"
+    cp "$root/include/byoc/dtype.h" "$dir/$name/byoc"
     sed "$@" "$root/include/byoc/backend.h" >"$dir/$name/byoc/backend.h"
     if cmp -s "$root/include/byoc/backend.h" "$dir/$name/byoc/backend.h"; then
         echo "$name: nothing was changed"

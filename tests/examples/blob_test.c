@@ -87,7 +87,7 @@ static const char text[] =
 
 static float half = 0.5f;
 static const struct byoc_view constant = {
-    .dtype = FLOAT32, .data = &half, .bytes = sizeof half};
+    .dtype = BYOC_F32, .data = &half, .bytes = sizeof half};
 
 static struct byoc_region region_of(const void *bytes, uint64_t n)
 {

@@ -12,7 +12,7 @@
 
 #include <cjson/cJSON.h>
 
-enum { FLOAT32 = 1, MAX_RANK = 12 };
+enum { MAX_RANK = 12 };
 
 /* A buffer: one for each node, and for each step but a kernel's last. */
 struct buffer {
@@ -220,7 +220,7 @@ static int read_node(struct compiled *c, const cJSON *node,
         (uint32_t)data->valueint >= region->n_consts)
         return -1;
     const struct byoc_view *view = &region->consts[data->valueint];
-    if (c->buffers[b].item != sizeof(float) || view->dtype != FLOAT32 ||
+    if (c->buffers[b].item != sizeof(float) || view->dtype != BYOC_F32 ||
         view->bytes != c->buffers[b].count * sizeof(float))
         return -1;
     c->buffers[b].constant = view->data;
@@ -432,7 +432,7 @@ static const char *accept(const struct byoc_host *host,
 {
     uint32_t dtype, rank;
     const int64_t *dims;
-    if (!host->match_type(m, NULL, &dtype, &rank, &dims) || dtype != FLOAT32)
+    if (!host->match_type(m, NULL, &dtype, &rank, &dims) || dtype != BYOC_F32)
         return host->match_say(m, "found %s, and float32 is all there is",
                                host->match_show(m, NULL));
     return NULL;
