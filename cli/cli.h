@@ -128,8 +128,8 @@ struct byi_model_options {
     const char *const *passes; /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes, max_regions;
     int opt_level;
-    bool native, forbid_ref, keep_nan, require_vendors, time_passes, verify,
-        verbose;
+    bool native, forbid_ref, keep_nan, exact, require_vendors, time_passes,
+        verify, verbose;
     const struct byi_verb *verb;
     bool twins; /* compile for backends, run the native twins */
     double min_region_flops;
@@ -207,6 +207,8 @@ struct byi_model_options {
          &(o).keep_nan,                                                          \
          NULL,                                                                   \
          "keep operators native that may lose NaN elsewhere"},                   \
+        {"exact",    0,    BYI_OPTION_FLAG,                                      \
+         &(o).exact, NULL, "let backends use no algorithm that rounds more"},    \
         {"min-region-nodes",                                                     \
          0,                                                                      \
          BYI_OPTION_COUNT,                                                       \

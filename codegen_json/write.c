@@ -296,6 +296,8 @@ static enum byoc_status add_kernel(struct region_writer *w,
     byi_json_add(kernel, "op", byi_json_text(w->arena, "kernel"));
     byi_json_add(kernel, "pattern",
                  byi_json_text(w->arena, body->attr.composite));
+    if (body->attr.exact)
+        byi_json_add(kernel, "exact", byi_json_bool(w->arena, true));
     enum byoc_status status = add_operands(w, kernel, body, params, roles, err);
     struct step_list steps = {
         .w = w, .name = body->attr.composite, .kernel = kernel, .err = err};

@@ -337,6 +337,7 @@ enum byoc_status byi_find_vendors(struct byi_found *found,
     note_out(found);
     found->vendors.forbid_ref = params->forbid_reference != 0;
     found->vendors.keep_nan = params->keep_nan != 0;
+    found->vendors.exact = params->exact != 0;
     found->vendors.limits =
         (struct byi_limits){.min_nodes = params->min_region_nodes,
                             .min_flops = params->min_region_flops,

@@ -636,7 +636,6 @@ enum byoc_status byi_compile_params_read(
     BYI_TRY(byi_params_read(params,
                             BYI_PARAMS_SIZE(byoc_compile_params, isolate_bytes),
                             given, err));
-    BYI_TRY(byi_reserved_check(params->reserved, err));
     const struct {
         const char *name;
         uint32_t value, last;

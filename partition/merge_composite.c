@@ -445,8 +445,10 @@ static bool take(const struct byi_match *match, void *ctx)
     uint32_t func;
     struct byi_probed probed;
     g->status = byi_composite_build(g->m, match, g->scratch, &func, g->err);
-    if (g->status == BYOC_OK)
-        g->status = probe(g, match, func, &probed);
+    if (g->status != BYOC_OK)
+        return false;
+    g->m->funcs.at[func]->attr.exact = g->vendors->exact;
+    g->status = probe(g, match, func, &probed);
     if (g->status != BYOC_OK)
         return false;
     if (!probed.refused && probed.reference && g->vendors->forbid_ref) {

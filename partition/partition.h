@@ -71,6 +71,7 @@ struct byi_vendors {
     struct byi_vendor *at;
     bool forbid_ref; /* refuse reference implementations */
     bool keep_nan;   /* refuse operators that may mask NaN */
+    bool exact;      /* make composites Exact              */
     struct byi_limits limits;
     const char *const *exclude; /* node names or operators, NULL-ended */
     const char *const *only;    /* the same; empty or NULL: all */

@@ -65,6 +65,7 @@ struct byi_gnode {
     const struct byi_type *const *out; /* tensor types                  */
     /* kernel */
     const char *pattern; /* "dnnl.conv"                       */
+    bool exact;          /* no algorithm that rounds more     */
     uint32_t n_operands;
     const struct byi_goperand *operands;
     uint32_t n_steps;

@@ -598,13 +598,18 @@ static enum byoc_status read_kernel(struct region_reader *r,
                                     struct byi_gnode *node)
 {
     static const char *const keys[] = {
-        "op",   "pattern",  "operands", "name",   "args", "attrs",
-        "type", "post_ops", "out",      "source", "then", "else"};
+        "op",       "pattern", "operands", "name",  "args", "attrs", "type",
+        "post_ops", "out",     "source",   "exact", "then", "else"};
     BYI_TRY(byi_json_only(object, keys,
                           BYI_COUNT(keys) - (is_if(object) ? 0 : 2), r->err));
     const char *pattern;
     BYI_TRY(byi_json_string(object, "pattern", &pattern, r->err));
     node->pattern = byi_arena_str(r->arena, pattern);
+    struct byi_json exact;
+    BYI_TRY(byi_json_opt(object, "exact", &exact, r->err));
+    if (exact.at && !cJSON_IsBool(exact.at))
+        return byi_json_mismatch(&exact, "true or false", r->err);
+    node->exact = cJSON_IsTrue(exact.at);
     struct names names;
     BYI_TRY(read_operands(r, object, node, &names));
     BYI_TRY(read_steps(r, object, node, &names));

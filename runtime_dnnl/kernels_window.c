@@ -186,6 +186,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     struct conv_kernel c = {0};
     struct byi_image_axes image;
     c.p.deconv = step->op->cost == BYI_COST_DECONV;
+    c.p.exact = b->kernel->exact;
     BYI_TRY(want_data(b, "data_layout", &image, &c.src));
     const uint32_t rank = c.src.desc.rank;
     if (byi_dn_operand(b, byi_dn_arg0(b, 1))->views[0].desc.rank != rank)

@@ -113,6 +113,7 @@ struct byi_dnnl_window {
  * deconvolution too; bias (O) or absent */
 struct byi_dnnl_conv {
     bool deconv;
+    bool exact; /* no algorithm that rounds more than a sum of products */
     struct byi_dnnl_window window;
     struct byi_desc src, weights, bias, dst;
 };

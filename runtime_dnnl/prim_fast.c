@@ -5,9 +5,6 @@
  */
 #include "runtime_dnnl/prim_fast.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/base/openmp.h"
 
 /* Whether the tensor is float32 and dense, with the channel, axis 1, last. */
@@ -212,21 +209,14 @@ static bool read_matmul(const struct byi_dnnl_matmul *p,
     return true;
 }
 
-/* BYOC_EXACT=1: no algorithm that rounds more than a sum of products. */
-static bool wants_exact(void)
-{
-    const char *exact = secure_getenv("BYOC_EXACT");
-    return exact && strcmp(exact, "1") == 0;
-}
-
 static bool plan(const struct byi_posts *posts, const struct byi_desc *dst,
-                 struct byi_dn_fast *fast)
+                 bool exact, struct byi_dn_fast *fast)
 {
     if (byi_elements(dst->rank, dst->dims) <= 0 ||
         !read_posts(posts, dst, fast))
         return false;
     fast->threads = omp_get_max_threads();
-    byi_f32_conv_plan(&fast->conv, wants_exact());
+    byi_f32_conv_plan(&fast->conv, exact);
     return fast->conv.algorithm != BYI_F32_NONE;
 }
 
@@ -234,14 +224,14 @@ bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
                       const struct byi_posts *posts, struct byi_dn_fast *fast)
 {
     *fast = (struct byi_dn_fast){0};
-    return read_conv(p, &fast->conv) && plan(posts, &p->dst, fast);
+    return read_conv(p, &fast->conv) && plan(posts, &p->dst, p->exact, fast);
 }
 
 bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
                         const struct byi_posts *posts, struct byi_dn_fast *fast)
 {
     *fast = (struct byi_dn_fast){0};
-    return read_matmul(p, &fast->conv) && plan(posts, &p->dst, fast);
+    return read_matmul(p, &fast->conv) && plan(posts, &p->dst, true, fast);
 }
 
 void byi_dn_fast_pack(const struct byi_dn_fast *conv,

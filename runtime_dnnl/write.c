@@ -77,9 +77,10 @@ static const char *const args[] = {
 #member, offsetof(struct type, member), MEMBER_NAME, names             \
     }
 static const struct param_member conv[] = {
-    MEMBER(byi_dnnl_conv, deconv, BOOL), MEMBER(byi_dnnl_conv, window, WINDOW),
-    MEMBER(byi_dnnl_conv, src, DESC),    MEMBER(byi_dnnl_conv, weights, DESC),
-    MEMBER(byi_dnnl_conv, bias, DESC),   MEMBER(byi_dnnl_conv, dst, DESC)};
+    MEMBER(byi_dnnl_conv, deconv, BOOL),   MEMBER(byi_dnnl_conv, exact, BOOL),
+    MEMBER(byi_dnnl_conv, window, WINDOW), MEMBER(byi_dnnl_conv, src, DESC),
+    MEMBER(byi_dnnl_conv, weights, DESC),  MEMBER(byi_dnnl_conv, bias, DESC),
+    MEMBER(byi_dnnl_conv, dst, DESC)};
 static const struct param_member matmul[] = {
     MEMBER(byi_dnnl_matmul, src, DESC), MEMBER(byi_dnnl_matmul, weights, DESC),
     MEMBER(byi_dnnl_matmul, bias, DESC), MEMBER(byi_dnnl_matmul, dst, DESC)};

@@ -79,6 +79,7 @@ static double bid(struct estimator *e, const struct byi_unit *unit,
                                .at = vendor,
                                .forbid_ref = e->vendors->forbid_ref,
                                .keep_nan = e->vendors->keep_nan,
+                               .exact = e->vendors->exact,
                                .cache = e->vendors->cache};
     const struct byi_piece piece = {unit->func, unit->n, unit->at};
     struct byi_module *alone = byi_module_new();

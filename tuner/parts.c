@@ -66,6 +66,7 @@ void byi_parts_sign_vendor(const struct byi_parts *d, uint32_t label,
     add_text(s, b->compat);
     add_text(s, d->vendors->forbid_ref ? "no reference kernels" : "");
     add_text(s, d->vendors->keep_nan ? "no masking kernels" : "");
+    add_text(s, d->vendors->exact ? "exact" : "");
 }
 
 /* Of a part that is run with this label. */
@@ -173,6 +174,7 @@ static enum byoc_status open_vendor(struct byi_parts *d,
                                .at = &d->vendors->at[label - 1],
                                .forbid_ref = d->vendors->forbid_ref,
                                .keep_nan = d->vendors->keep_nan,
+                               .exact = d->vendors->exact,
                                .cache = d->vendors->cache};
     *m = byi_module_new();
     enum byoc_status status =

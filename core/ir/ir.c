@@ -306,6 +306,7 @@ void byi_func_replace(struct byi_module *m, uint32_t index,
     fresh->attr.primitive = fresh->attr.primitive || old->attr.primitive;
     fresh->attr.inner = fresh->attr.inner || old->attr.inner;
     fresh->attr.inlined = fresh->attr.inlined || old->attr.inlined;
+    fresh->attr.exact = fresh->attr.exact || old->attr.exact;
     if (fresh->result_names.n == 0) {
         void *spare = fresh->result_names.at;
         memcpy(&fresh->result_names, &old->result_names,

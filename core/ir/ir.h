@@ -79,6 +79,8 @@ struct byi_func {
         const char *composite; /* Composite="dnnl.conv", or NULL */
         bool primitive;        /* Primitive=1: fused by FuseOps */
         bool inlined;          /* Inline=1: by Inline, at each call */
+        bool exact;            /* Exact=1: a composite that must not
+                                  round more than its operators do  */
         bool inner; /* a branch in a composite, closed like it; the text shows
                        this by nesting */
     } attr;

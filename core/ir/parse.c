@@ -72,8 +72,8 @@ static enum byoc_status set_attr(struct byi_parser *p,
     return byi_lex_fail(&p->lex, tok, p->err,
                         "unknown attribute %.60s of a function, expected "
                         "Composite, PartitionedFromPattern, Operands, "
-                        "Compiler, global_symbol, Primitive, Inline or "
-                        "Outputs",
+                        "Compiler, global_symbol, Primitive, Inline, Exact "
+                        "or Outputs",
                         attr->name);
 }
 

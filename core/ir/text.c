@@ -354,7 +354,7 @@ static bool is_block(const struct text_printer *p, const struct byi_func *f)
     return f->params.n == f->n_captures && !has_self(p, f) &&
            !f->attr.compiler && !f->attr.composite && !f->attr.from_pattern &&
            !f->attr.global_symbol && !f->attr.operands && !f->attr.primitive &&
-           !f->attr.inlined && f->result_names.n == 0;
+           !f->attr.inlined && !f->attr.exact && f->result_names.n == 0;
 }
 
 static void count_uses(struct text_level *l)

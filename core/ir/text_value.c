@@ -235,6 +235,7 @@ const struct byi_func_attr byi_func_attrs[BYI_N_FUNC_ATTRS] = {
 const struct byi_func_attr byi_func_flags[BYI_N_FUNC_FLAGS] = {
     {"Primitive", offsetof(struct byi_func, attr.primitive)},
     {"Inline", offsetof(struct byi_func, attr.inlined)},
+    {"Exact", offsetof(struct byi_func, attr.exact)},
 };
 /* clang-format on */
 

@@ -108,7 +108,9 @@ struct byoc_compile_params {
                                    first run; no plan, as with `passes`    */
     const char *cc;             /* the C compiler; NULL: $CC, then "cc"    */
     enum byoc_codegen codegen;
-    uint32_t reserved; /* 0 */
+    uint32_t exact; /* not 0: vendors use no algorithm that rounds more than
+                       the operator's definition does, such as Winograd's
+                       convolution                                         */
     const struct byoc_instrument *instruments;
     uint32_t n_instruments;
     const char *print_before; /* a pass's name, or "all"; NULL: none     */

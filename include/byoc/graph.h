@@ -76,6 +76,8 @@ struct byoc_graph_kernel {
     uint32_t n_operands, n_outs;
     const struct byoc_graph_operand *operands;
     const uint32_t *outs;
+    int exact; /* not 0: use no algorithm that rounds more than the operators'
+                  definitions do                                            */
     const char *source; /* the model's nodes, "a,b", as tracing wants them */
 };
 
@@ -377,6 +379,7 @@ static inline int byoc_graph_kernel_node(struct byoc_graph_reader *r,
     const uint32_t n = 1 + byoc_graph_size(post_ops);
     uint32_t i = 1;
     k->pattern = byoc_graph_text(node, "pattern");
+    k->exact = cJSON_IsTrue(byoc_graph_get(node, "exact"));
     k->first = r->g->n_steps;
     r->steps = (struct byoc_graph_outs *)byoc_graph_new(r, n, sizeof *r->steps);
     if (!r->steps || !byoc_graph_sources(r, k, byoc_graph_get(node, "source")))

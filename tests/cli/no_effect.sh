@@ -72,7 +72,7 @@ for verb in run bench compare extract; do
     [ $verb != extract ] || out="-o no"
     for option in $compiles; do
         case $option in
-        forbid-ref | keep-nan | time-passes | isolate)
+        forbid-ref | keep-nan | exact | time-passes | isolate)
             refused "an artifact is compiled already; give --$option" \
                 $verb varies.so --$option $out
             continue ;;
@@ -94,7 +94,7 @@ for pair in isolate-seconds=1:isolate isolate-mib=1:isolate \
     measure-seconds=1:partition-by cost-table=x:partition-by; do
     refused "has no effect without --${pair#*:}" check model.ir "--${pair%:*}"
 done
-for option in backend=dnnl exclude=x only=x forbid-ref keep-nan min-region-nodes=1 \
+for option in backend=dnnl exclude=x only=x forbid-ref keep-nan exact min-region-nodes=1 \
     min-region-flops=1 max-regions=1 partition-by=greedy codegen=json isolate \
     plugin=/x; do
     refused "has no effect with --native" check model.ir --native "--$option"

@@ -162,21 +162,13 @@ static void test_reserved(void **state)
 {
     (void)state;
     struct trial t;
-    const struct byoc_compile_params compile = {.struct_size = sizeof compile,
-                                                .reserved = 1};
     const struct byoc_conform_params conform = {.struct_size = sizeof conform,
                                                 .reserved = 1};
-    struct byoc_compiled *c = NULL;
     int failed;
     char *card = NULL;
     begin(&t, fork_of_two, 2, 0, NULL);
     t.request.reserved = 1;
     check_refused(&t, "reserved: found 1, expected 0");
-    assert_int_equal(byoc_compile_memory(fork_of_two, sizeof fork_of_two - 1,
-                                         "trial.ir", &compile, &c, &err),
-                     BYOC_EINVAL);
-    assert_non_null(strstr(err.text, "reserved: found 1"));
-    assert_null(c);
     assert_int_equal(
         byoc_conform("/nowhere.so", &conform, 0, &failed, &card, &err),
         BYOC_EINVAL);

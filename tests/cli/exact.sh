@@ -1,0 +1,54 @@
+#!/bin/sh
+# exact.sh BYOC: --exact reaches the backend: no Winograd convolution in what a
+# compile reports and in what a run executes, neither from JSON nor from C, and
+# the text form and the region's JSON keep the mark.
+# SPDX-License-Identifier: Apache-2.0
+[ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: exact.sh BYOC" >&2; exit 2; }
+byoc=$1
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+weights=$(awk 'BEGIN { for (i = 0; i < 2304; i++)
+    printf "%s%.3f", i ? ", " : "", (i * 7 % 11 - 5) / 8 }')
+cat >"$work/m.ir" <<END
+def @main(%x: Tensor[(1, 16, 12, 12), float32]) {
+  nn.conv2d(%x, Tensor[(16, 16, 3, 3), float32] {$weights}, padding=[1, 1, 1, 1])
+}
+END
+
+# expect YES|NO WHAT FILE: is there a Winograd convolution in the file?
+expect() {
+    found=NO
+    ! grep -q winograd "$3" || found=YES
+    [ "$found" = "$1" ] || { echo "$2: expected $1, found $found"; bad=1; }
+}
+
+for codegen in json c; do
+    for flag in "" --exact; do
+        want=${flag:+NO}
+        # shellcheck disable=SC2086
+        "$byoc" compile "$work/m.ir" $flag --codegen $codegen \
+            -o "$work/m.so" >"$work/report" 2>&1 &&
+            "$byoc" run "$work/m.so" --trace "$work/trace" >"$work/out" 2>&1 ||
+            { cat "$work/report"; exit 1; }
+        expect "${want:-YES}" "report, $codegen $flag" "$work/report"
+        expect "${want:-YES}" "run, $codegen $flag" "$work/trace"
+    done
+done
+
+"$byoc" partition "$work/m.ir" --exact >"$work/p.ir" || exit 1
+grep -q 'Composite="dnnl.conv".* Exact=1' "$work/p.ir" ||
+    { echo "the composite is not Exact"; bad=1; }
+cat >"$work/relu.ir" <<'END'
+def @main(%x: Tensor[(4), float32]) {
+  %0 = fn (%src: Tensor[(4), float32], Composite="dnnl.eltwise", Exact=1) -> Tensor[(4), float32] {
+    nn.relu(%src)
+  };
+  %0(%x)
+}
+END
+"$byoc" opt "$work/relu.ir" >"$work/again.ir" || exit 1
+grep -q 'Exact=1' "$work/again.ir" ||
+    { echo "reading the text loses Exact"; bad=1; }
+exit $bad
