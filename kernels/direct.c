@@ -8,17 +8,13 @@
 
 static const float zeros[BYI_F32_PIECE];
 
-/* How the rows of the product are read. */
+/* The product of a run, cut into tiles of rows and blocks of columns. */
 struct direct {
     const struct byi_f32_conv_run *run;
-    const float *x;
-    int64_t ld;             /* floats between positions of x              */
-    int64_t in[2], pad[2];  /* of x                                       */
-    int64_t taps[2], by[2]; /* pieces along each axis, positions between */
-    int64_t piece;          /* floats of one                              */
-    int64_t rows, tiles, columns, blocks;
-    int64_t wide; /* columns of a block                         */
-    bool copies;  /* rows are copied first: see copies_rows()   */
+    const struct byi_f32_conv *conv;
+    int64_t rows, tiles;  /* rows: positions of all images             */
+    int64_t wide, blocks; /* wide: columns of a block                  */
+    bool copies;          /* rows are copied first: see copies_rows()  */
 };
 
 /* Rows whose distance is a multiple of a page fall into the same sets of the
@@ -53,16 +49,17 @@ static int64_t first_row(const struct direct *d, int64_t tile)
 
 /* The pieces of a window whose first tap is at (top, left); some are outside.
  */
-static void find_border(const struct direct *d, const float *image, int64_t top,
-                        int64_t left, const float **piece)
+static void find_border(const struct byi_f32_conv *conv, const float *image,
+                        int64_t top, int64_t left, const float **piece)
 {
-    for (int64_t i = 0; i < d->taps[0]; i++) {
-        const int64_t h = top + i * d->by[0];
-        for (int64_t j = 0; j < d->taps[1]; j++, piece += BYI_F32_ROWS) {
-            const int64_t w = left + j * d->by[1];
+    for (int64_t i = 0; i < conv->size[0]; i++) {
+        const int64_t h = top + i * conv->dilation[0];
+        for (int64_t j = 0; j < conv->size[1]; j++, piece += BYI_F32_ROWS) {
+            const int64_t w = left + j * conv->dilation[1];
             const bool inside =
-                h >= 0 && h < d->in[0] && w >= 0 && w < d->in[1];
-            *piece = inside ? image + (h * d->in[1] + w) * d->ld : zeros;
+                h >= 0 && h < conv->in[0] && w >= 0 && w < conv->in[1];
+            *piece =
+                inside ? image + (h * conv->in[1] + w) * conv->channels : zeros;
         }
     }
 }
@@ -71,31 +68,35 @@ static void find_border(const struct direct *d, const float *image, int64_t top,
 static void find_rows(const struct direct *d, int64_t row, int64_t n,
                       const float **to)
 {
-    const struct byi_f32_conv *conv = d->run->conv;
+    const struct byi_f32_conv *conv = d->conv;
     const int64_t positions = conv->out[0] * conv->out[1];
-    const int64_t reach[2] = {(d->taps[0] - 1) * d->by[0],
-                              (d->taps[1] - 1) * d->by[1]};
+    const int64_t reach[2] = {(conv->size[0] - 1) * conv->dilation[0],
+                              (conv->size[1] - 1) * conv->dilation[1]};
     int64_t h = row % positions / conv->out[1], w = row % conv->out[1];
-    const float *image = d->x + row / positions * d->in[0] * d->in[1] * d->ld;
+    const float *image = d->run->x + row / positions * conv->in[0] *
+                                         conv->in[1] * conv->channels;
     for (int64_t r = 0; r < n; r++) {
-        const int64_t top = h * conv->stride[0] - d->pad[0];
-        const int64_t left = w * conv->stride[1] - d->pad[1];
+        const int64_t top = h * conv->stride[0] - conv->pad[0];
+        const int64_t left = w * conv->stride[1] - conv->pad[1];
         const float **piece = to + r;
-        if (top < 0 || left < 0 || top + reach[0] >= d->in[0] ||
-            left + reach[1] >= d->in[1]) {
-            find_border(d, image, top, left, piece);
+        if (top < 0 || left < 0 || top + reach[0] >= conv->in[0] ||
+            left + reach[1] >= conv->in[1]) {
+            find_border(conv, image, top, left, piece);
         } else {
-            const float *first = image + (top * d->in[1] + left) * d->ld;
-            for (int64_t i = 0; i < d->taps[0]; i++)
-                for (int64_t j = 0; j < d->taps[1]; j++, piece += BYI_F32_ROWS)
-                    *piece = first +
-                             (i * d->by[0] * d->in[1] + j * d->by[1]) * d->ld;
+            const float *first =
+                image + (top * conv->in[1] + left) * conv->channels;
+            for (int64_t i = 0; i < conv->size[0]; i++)
+                for (int64_t j = 0; j < conv->size[1];
+                     j++, piece += BYI_F32_ROWS)
+                    *piece = first + (i * conv->dilation[0] * conv->in[1] +
+                                      j * conv->dilation[1]) *
+                                         conv->channels;
         }
         if (++w == conv->out[1]) {
             w = 0;
             if (++h == conv->out[0]) {
                 h = 0;
-                image += d->in[0] * d->in[1] * d->ld;
+                image += conv->in[0] * conv->in[1] * conv->channels;
             }
         }
     }
@@ -105,7 +106,7 @@ static void find_rows(const struct direct *d, int64_t row, int64_t n,
 static void copy_rows(const struct direct *d, const float **rows, int64_t n,
                       float *to)
 {
-    const struct byi_f32_conv *conv = d->run->conv;
+    const struct byi_f32_conv *conv = d->conv;
     for (int64_t r = 0; r < n; r++, to += copied_row(conv)) {
         memcpy(to, rows[r], (size_t)conv->channels * sizeof *to);
         rows[r] = to;
@@ -128,7 +129,7 @@ static void run_partial(const struct direct *d, struct byi_f32_tile *t,
     t->add = t->add ? add : NULL;
     t->y = sums;
     t->ldadd = t->ldy = ld;
-    d->run->conv->kernels->tile[panels - 1][rows](t);
+    d->conv->kernels->tile[panels - 1][rows](t);
     for (int r = 0; r < rows; r++)
         memcpy(y + r * ldy, sums + r * ld, (size_t)columns * sizeof *y);
 }
@@ -137,12 +138,12 @@ static void run_partial(const struct direct *d, struct byi_f32_tile *t,
 static void run_block(const struct direct *d, const float *const *rows,
                       int64_t begin, int64_t end, int64_t block)
 {
-    const struct byi_f32_conv *conv = d->run->conv;
-    const int64_t segments = d->taps[0] * d->taps[1];
+    const struct byi_f32_conv *conv = d->conv;
+    const int64_t segments = conv->size[0] * conv->size[1];
     const int64_t column = block * d->wide;
     const int64_t columns = byi_f32_least(d->wide, conv->outputs - column);
     const int64_t panels = byi_f32_ceil(columns, BYI_F32_PANEL);
-    const int64_t panel = segments * d->piece * BYI_F32_PANEL;
+    const int64_t panel = segments * conv->channels * BYI_F32_PANEL;
     float room[BYI_F32_COLUMNS];
     for (int64_t i = begin; i < end; i++, rows += segments * BYI_F32_ROWS) {
         const int64_t row = first_row(d, i);
@@ -152,7 +153,7 @@ static void run_block(const struct direct *d, const float *const *rows,
         struct byi_f32_tile t = {
             .x = rows,
             .segments = segments,
-            .run = d->piece,
+            .run = conv->channels,
             .weights = d->run->weights + column / BYI_F32_PANEL * panel,
             .next = panel,
             .bias = e.bias,
@@ -178,7 +179,8 @@ static void run_part(const struct direct *d, int64_t begin, int64_t end,
                      int64_t first, int64_t last, float *scratch)
 {
     const float *rows[BYI_F32_TAPS * BYI_F32_ROWS];
-    const int64_t segments = d->taps[0] * d->taps[1];
+    const struct byi_f32_conv *conv = d->conv;
+    const int64_t segments = conv->size[0] * conv->size[1];
     const int64_t most = d->copies ? 1 : BYI_F32_TAPS / segments;
     for (int64_t next; begin < end; begin = next) {
         next = byi_f32_least(end, begin + most);
@@ -200,13 +202,7 @@ void byi_f32_direct_run(const struct byi_f32_conv_run *run)
     const struct byi_f32_conv *conv = run->conv;
     struct direct d = {
         .run = run,
-        .x = run->x,
-        .ld = conv->channels,
-        .in = {conv->in[0], conv->in[1]},
-        .pad = {conv->pad[0], conv->pad[1]},
-        .taps = {conv->size[0], conv->size[1]},
-        .by = {conv->dilation[0], conv->dilation[1]},
-        .piece = conv->channels,
+        .conv = conv,
         .rows = conv->images * conv->out[0] * conv->out[1],
         .wide = conv->kernels->panels * BYI_F32_PANEL,
         .copies = copies_rows(conv),
