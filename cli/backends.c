@@ -91,7 +91,7 @@ static void print_json(const struct byi_text *plugins,
 }
 
 /* Print every candidate with its verdict, and libraries that are loaded twice.
- * */
+ */
 static int list_backends(const char *plugins, bool as_json)
 {
     struct byi_text json = {0}, copies = {0};

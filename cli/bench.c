@@ -29,7 +29,7 @@ struct result {
     const char *why;
     double peak_mb;
     struct byoc_cache_stats cache; /* all 0 if sizes do not vary */
-    struct byi_profile *profile;   /* NULL: not asked for */
+    struct byi_profile *profile;   /* NULL: not requested */
 };
 
 static double now(void)

@@ -342,7 +342,7 @@ enum byoc_status byi_write_pictures(const struct byi_pictures *pictures,
                                     const char *model, const char *ledger,
                                     struct byoc_error *err);
 /* Whether both exist and are the same file: an output would overwrite an input.
- * */
+ */
 bool byi_same_file(const char *a, const char *b);
 
 /* --- model.c -------------------------------------------------------------- */

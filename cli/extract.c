@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A region, as far as it is known. */
+/* The region to extract. */
 struct region {
     uint32_t number;
     struct byi_arena *arena; /* of the inputs */

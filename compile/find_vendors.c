@@ -51,7 +51,7 @@ struct byi_plugin *byi_found_plugin(const struct byi_found *found,
     return NULL;
 }
 
-/* Why a backend, or the plug-in at a path, was left out. */
+/* Why a backend, or the plug-in at a path, was excluded; NULL if it was not. */
 static const char *fell_before(const struct byi_found *found, const char *who)
 {
     for (uint32_t i = 0; i < found->n_fallen; i++)
@@ -60,14 +60,14 @@ static const char *fell_before(const struct byi_found *found, const char *who)
     return NULL;
 }
 
-/* In the place of a plug-in that fell while it was opened: without patterns. */
+/* Replaces a plug-in that crashed while it was opened; has no patterns. */
 struct byi_stand_in {
     struct byi_plugin plugin; /* without a library */
     struct byoc_backend backend;
-    bool nameless; /* nobody asked for it by a name yet */
+    bool nameless; /* not requested by name yet */
 };
 
-/* Its name is that of its file, libbyoc_backend_NAME.so, as far as it can be.
+/* Its name is from its file, libbyoc_backend_NAME.so, if that is a valid one.
  */
 static struct byi_plugin *stand_in(struct byi_arena *arena, const char *path)
 {
@@ -95,7 +95,7 @@ static struct byi_plugin *stand_in(struct byi_arena *arena, const char *path)
     return &s->plugin;
 }
 
-/* Give the name to a stand-in that has none; whether there was one. */
+/* Give the name to a stand-in without one; NULL if there is none. */
 static struct byi_plugin *name_stand_in(const struct byi_found *found,
                                         const char *name)
 {
@@ -177,7 +177,7 @@ struct byi_sketch {
 };
 
 /* Make a backend for each backend name in `patterns`, in order of appearance.
- * */
+ */
 static enum byoc_status sketch_vendors(struct byi_found *found,
                                        const char *const *patterns,
                                        struct byoc_error *err)
@@ -290,8 +290,8 @@ static void leave_out(struct byi_vendor *vendor, enum byi_reason reason,
     vendor->out_reason = reason;
 }
 
-/* Leave out vendors that cannot answer as they are asked to, and those that
- * fell. */
+/* Exclude backends that cannot generate code of the requested kind, and those
+ * that crashed. */
 static void note_out(struct byi_found *found)
 {
     for (uint32_t v = 0; v < found->vendors.n; v++) {
@@ -370,7 +370,7 @@ struct vendor_listing {
     void (*use)(void *, const char *, const char *, const char *, const char *);
     void *ctx;
     struct byi_arena *arena;
-    BYI_VEC(struct named) seen; /* good ones */
+    BYI_VEC(struct named) seen; /* usable ones */
 };
 
 /* The path of an earlier plug-in with this name, or NULL. */
@@ -393,7 +393,7 @@ static void open_in_child(void *path, struct byi_text *out)
     (void)!byoc_internal_plugin_open(path, 1, &plugin, &err);
 }
 
-/* Open it in a process of its own first, which it may crash. */
+/* Open it in a process of its own first, in case it crashes. */
 static enum byoc_status open_listed(const char *path,
                                     struct byi_plugin **plugin,
                                     struct byoc_error *err)

@@ -12,15 +12,17 @@
 
 struct byi_sketch; /* a backend that is only patterns */
 
-/* A backend that is left out: a process that called it crashed or hung. */
+/* A backend that is excluded because a process that called it crashed or hung.
+ * */
 struct byi_fallen {
-    const char *who; /* its name, or the path of a plug-in that never opened */
+    const char
+        *who; /* its name, or the path of a plug-in that failed to open */
     const char *why;
 };
 
-enum { BYI_ISOLATE_SECONDS = 10 }; /* for a call, where nothing else is said */
+enum { BYI_ISOLATE_SECONDS = 10 }; /* default limit for a call */
 
-/* What compile() gave for a region in another process. */
+/* The result of compile() for a region in another process. */
 struct byi_answer {
     const char *region;
     const char *symbol; /* NULL: it is not C */
@@ -39,9 +41,9 @@ struct byi_found {
     enum byoc_codegen codegen;
     struct byi_codes *codes;         /* the C that they generate */
     bool isolated;                   /* in a process of their own */
-    const struct byi_fallen *fallen; /* earlier */
+    const struct byi_fallen *fallen; /* excluded by earlier attempts */
     uint32_t n_fallen;
-    const struct byi_answer *answers; /* in place of calls; NULL: none */
+    const struct byi_answer *answers; /* used instead of calls; NULL: none */
     uint32_t n_answers;
     struct byi_arena *arena;
 };
@@ -63,7 +65,7 @@ void byi_found_free(struct byi_found *found);
 /* Whether this backend must, or may, generate C: --codegen. */
 bool byi_found_writes_c(const struct byi_found *found,
                         const struct byoc_backend *backend);
-/* A line for each backend of the compile that was left out since it fell. */
+/* Add a line for each backend that was excluded because it crashed. */
 void byi_found_warnings(const struct byi_found *found, struct byi_text *lines);
 /* The loaded plug-in of that name, or NULL. */
 struct byi_plugin *byi_found_plugin(const struct byi_found *found,

@@ -48,7 +48,7 @@ static const struct byi_plugin *plugin_of(const struct byi_module *m,
     return byi_found_plugin(found, m->funcs.at[func]->attr.compiler);
 }
 
-/* Take a vendor's answer; compile it where it is C, the source of `symbol`. */
+/* Take a backend's result; if it is C, the source of `symbol`, compile it. */
 static void take_blob(const struct byi_found *found, struct byi_built_region *r,
                       const char *symbol, const void *data, uint64_t bytes)
 {
@@ -64,7 +64,7 @@ static void take_blob(const struct byi_found *found, struct byi_built_region *r,
     }
 }
 
-/* What the vendor answered in another process. */
+/* Take the backend's result from another process. */
 static void take_answer(const struct byi_found *found,
                         struct byi_built_region *r, const char *name)
 {

@@ -24,7 +24,7 @@ double byi_epsilon(enum byoc_dtype dtype)
 }
 
 /* For operators that subtract a mean: the number of its elements; 0 for others.
- * */
+ */
 static double normalised(const struct byi_func *f, const struct byi_node *node)
 {
     const struct byi_type *in = f->nodes.at[node->args[0]].type;

@@ -34,7 +34,7 @@ void byi_draft_set_ints(struct byi_draft *d, uint32_t i, const int64_t *values,
 bool byi_draft_want_free(struct byi_draft *d, uint32_t i, uint32_t rank);
 
 /* The pattern's test of an attribute; the attribute's declaration; NULL: none.
- * */
+ */
 const struct byi_pat_test *byi_draft_pinned(const struct byi_draft *d,
                                             const char *name);
 const struct byi_attr_def *byi_draft_def_of(const struct byi_draft *d,

@@ -38,7 +38,7 @@ enum byi_weave {
  * operands are parameters, constants, or results of previous rows. Errors, with
  * *m NULL: BYOC_ETYPE, the random choices are inconsistent, but another seed
  * may work; BYOC_EUNSUPPORTED, the row has something that cannot be generated.
- * */
+ */
 enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
                               enum byi_weave weave, enum byi_mood mood,
                               uint64_t seed, struct byi_module **m,
@@ -105,7 +105,7 @@ struct byi_domain {
     double low, high;
 };
 /* The domain of operand `operand` of a call. `types` are the operands' types.
- * */
+ */
 struct byi_domain byi_domain_of(const struct byi_op *op,
                                 const struct byi_attrs *attrs,
                                 const struct byi_type *const *types, uint32_t n,

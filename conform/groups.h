@@ -18,7 +18,7 @@ void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c);
 /* cases of several rows */
 void byi_kit_try_region(struct byi_kit *kit, const struct byi_kit_case *c);
 /* chains.c: a case of BYI_CHAINS chains, from chain c->number * BYI_CHAINS on
- * */
+ */
 enum { BYI_CHAINS = 100 };
 void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* advice.c: finds options that offload more of a model. Each change is really
- * tried: compiles the model with it, up to partitioning, and counts what is
- * offloaded.
+/* advice.c: finds options that offload more of a model. Compiles the model with
+ * each change, up to partitioning, and counts what is offloaded.
  */
 #include "compiled.h"
 
@@ -18,7 +17,7 @@ enum {
 };
 
 /* A change, as an option of the command. value NULL: drop the caller's option.
- * */
+ */
 struct change {
     const char *option, *value;
 };

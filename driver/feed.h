@@ -64,7 +64,7 @@ struct byi_difference {
 
 /* An element matches if |found - expected| <= atol + rtol |expected| + stol
  * max|expected|; NaN matches NaN. Errors: BYOC_ETYPE if dtype or shape differ.
- * */
+ */
 struct byi_tolerance {
     double atol, rtol, stol;
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* isolated.c: a compile whole in a child process. The result comes back as
- * bytes: the module as text with its constants in a file without a name, what
- * the backends made of its regions, the ledger. This process builds plan and
- * manifest from these, as it would have otherwise; plug-ins are never mapped
- * here.
+/* isolated.c: runs a whole compile in a child process. The result comes back as
+ * bytes: the module as text with its constants in an unnamed file, the
+ * backends' results for its regions, and the ledger. This process builds plan
+ * and manifest from these as usual, but never maps plug-ins.
  */
 #include "compiled.h"
 
@@ -18,7 +17,7 @@
 struct isolated_compile {
     const struct byi_given *given;
     const struct byoc_compile_params *params;
-    struct byi_arena *arena; /* of the strings */
+    struct byi_arena *arena; /* for the strings */
     BYI_VEC(struct byi_fallen) fallen;
     int consts; /* the file */
     struct byi_child child;
@@ -93,13 +92,14 @@ static void put_regions(const struct byi_module *m,
     }
 }
 
-/* What the child is for. */
+/* The child's function. */
 static void compile_in_child(void *arg, struct byi_text *out)
 {
     struct isolated_compile *job = arg;
     struct byoc_compiled *c;
     struct byoc_error err = {0};
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* what plug-ins print is no output */
+    dup2(STDERR_FILENO,
+         STDOUT_FILENO); /* plug-ins must not print to the output */
     err.status = byi_compile_here(job->given, job->params, job->fallen.at,
                                   job->fallen.n, &c, &err);
     put(out, &err, sizeof err);
@@ -118,7 +118,7 @@ static void compile_in_child(void *arg, struct byi_text *out)
 
 /* --- reading -------------------------------------------------------------- */
 
-/* Past the end everything is empty, and `bad` is set: a plug-in may have
+/* Reads after the end give empty values and set `bad`: a plug-in may have
  * damaged the child's memory. */
 struct reader {
     const char *at;
@@ -152,7 +152,7 @@ static void get_value(struct reader *in, void *value, size_t n)
         memcpy(value, at, n);
 }
 
-/* Of things that have at least a size each. */
+/* Read the number of items that take at least `size` bytes each. */
 static uint32_t get_count(struct reader *in)
 {
     uint32_t n;
@@ -208,7 +208,7 @@ static enum byoc_status get_module(struct reader *in, int consts,
     return BYOC_OK;
 }
 
-/* Backends that only have their names: nothing is asked of them. */
+/* Make backends that have only names, and are never called. */
 static void get_backends(struct reader *in, struct byi_found *found)
 {
     const uint32_t n = get_count(in);
@@ -296,8 +296,8 @@ static void end_isolated(void *arg)
     byi_vec_free(job);
 }
 
-/* Note whose call ended the child; false: it was in no call, or this backend
- * was left out already. */
+/* Record the backend whose call ended the child. False: it was in no call, or
+ * this backend was excluded already. */
 static bool note_fallen(struct isolated_compile *job)
 {
     const struct byi_child *child = &job->child;

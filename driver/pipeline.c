@@ -203,7 +203,7 @@ static enum byoc_status check_names(const struct byoc_compile_params *params,
 }
 
 /* The passes up to `stop_after`; with `members`, only the members of sequences.
- * */
+ */
 static struct byi_pass_list list_running(const struct byoc_compiled *c,
                                          bool members, const char *stop_after)
 {
@@ -407,7 +407,7 @@ static enum byoc_status import(const struct byi_given *given,
 
 /* --- trying it ------------------------------------------------------------ */
 
-/* Load every region, as the steps of its vendor. */
+/* Load every region, in steps that name its backend. */
 static enum byoc_status try_isolated(struct byoc_compiled *c,
                                      struct byoc_error *err)
 {

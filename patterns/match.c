@@ -109,8 +109,7 @@ static bool has_op(const struct byi_match *match, byi_id id)
     return false;
 }
 
-/* Whether all operands are outside: none is the result of an operator of the
- * match. */
+/* Whether all operands are outside, not results of operators of the match. */
 static bool operands_outside(const struct solver *s,
                              const struct byi_match *match)
 {
@@ -358,7 +357,7 @@ static bool floats_fit(const struct byi_attr *attr, const struct byi_attr *want)
 }
 
 /* Whether every item of the list, or the single value, compares so with `want`.
- * */
+ */
 static bool value_fits(const struct byi_attr *attr, enum byi_cmp cmp,
                        const struct byi_attr *want)
 {

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match_reach.c: how far from each node the base of a row's chain is.
+/* match_reach.c: computes the distance from each node to the base of a row's
+ * chain.
  *
  * A row such as `nn.conv2d(..) [relu(^) | add(^, %other)]*` is tried at every
  * relu and add. Walking back from each of them through up to 32 steps, and
- * through both operands of an add, costs the square of a chain's length and
- * more where no convolution stands at its other end. One pass over the nodes
- * in topological order, the dynamic program below, tells beforehand:
+ * through both operands of an add, takes quadratic time in a chain's length,
+ * and more if there is no convolution at its other end. One pass over the nodes
+ * in topological order, the dynamic program below, finds the distances in
+ * advance:
  *
  *     steps[conv] = 0, steps[relu(x)] = 1 + steps[x], steps[input] = never
  *
- * It never says more steps than a match takes, so no match is lost.
+ * A distance is never more than the steps of a match, so no match is lost.
  */
 #include "patterns.h"
 
-/* The step is one operator with '^' and operands as its arguments. */
+/* Whether the step is one operator with '^' and operands as its arguments. */
 static bool is_single(const struct byi_pattern *p, uint32_t at)
 {
     const struct byi_pat *pat = &p->nodes[at];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match_value.c: the values that a match sees. An `if` has its operators in
- * functions of their own; a match sees them as if they stood where the `if`
- * does: a branch that is looked into has numbers of its own for its nodes, and
- * what it captures is the value outside.
+/* match_value.c: the values of a match. The operators in branches of an `if`
+ * are in separate functions; a match treats them as if they were in the outer
+ * function: an opened branch has value numbers of its own for its nodes, and
+ * its captures are the outer values.
  */
 #include "patterns.h"
 
@@ -25,7 +25,7 @@ const struct byi_node *byi_match_node(const struct byi_match *match,
               : &match->f->nodes.at[value];
 }
 
-/* Node `id` of a branch as a value: what it captures stands outside. */
+/* Node `id` of a branch as a value; a capture is the outer value. */
 static byi_id value_of(const struct byi_match *match,
                        const struct byi_branch *in, byi_id id)
 {
@@ -135,7 +135,7 @@ bool byi_match_before(const struct byi_match *match, byi_id a, byi_id b)
     }
     if (x != y)
         return x < y;
-    if (x == a || y == b) /* one is the `if` that the other is in, or both */
+    if (x == a || y == b) /* one is the `if` that contains the other, or both */
         return x != a;
     return a < b; /* then and else */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse.c: a row's text becomes nodes of struct byi_pat, each of which is there
- * once; rows a table. The notation is in docs/patterns.md.
+/* parse.c: parses rows of patterns (docs/patterns.md) to a table. The nodes of
+ * a row (struct byi_pat) are unique: equal parts share a node.
  */
 #include "parse.h"
 
@@ -12,20 +12,20 @@ struct parser {
     struct byi_arena *arena;
     struct byi_lexer lex;
     struct byoc_error *err;
-    struct byi_pattern *p; /* what is being made; the arrays below are its */
+    struct byi_pattern *p; /* the pattern being built; owns the arrays below */
     struct byi_pat nodes[BYI_PATTERN_MAX_NODES];
-    const char *keys[BYI_PATTERN_MAX_NODES]; /* what each node says */
+    const char *keys[BYI_PATTERN_MAX_NODES]; /* each node as text */
     const char *names[BYI_PATTERN_MAX_NODES];
     bool repeated[BYI_PATTERN_MAX_NODES];
     bool defined[BYI_PATTERN_MAX_NODES];  /* names that `with` has defined   */
-    bool list[BYI_PATTERN_MAX_NODES];     /* names that stand with '...'     */
-    uint32_t leaf[BYI_PATTERN_MAX_NODES]; /* 1 + the node of each name's     */
-    uint32_t home[BYI_PATTERN_MAX_NODES]; /* in_repeat of each name         */
+    bool list[BYI_PATTERN_MAX_NODES];     /* names with '...' */
+    uint32_t leaf[BYI_PATTERN_MAX_NODES]; /* 1 + the node of each name */
+    uint32_t home[BYI_PATTERN_MAX_NODES]; /* value of in_repeat at each name */
     uint32_t defs[BYI_PATTERN_MAX_NODES];
     uint32_t depth;
-    uint32_t in_if;     /* ifs around the current place                 */
-    uint32_t in_step;   /* steps around the current place               */
-    uint32_t in_repeat; /* the repeated step around it, from 1; 0: none */
+    uint32_t in_if;     /* nesting depth of ifs */
+    uint32_t in_step;   /* nesting depth of steps */
+    uint32_t in_repeat; /* the enclosing repeated step, from 1; 0: none */
     uint32_t n_repeats; /* repeated steps so far                        */
 };
 
@@ -40,7 +40,7 @@ static enum byoc_status check_room(struct parser *p)
                         BYI_PATTERN_MAX_NODES);
 }
 
-/* Add a node, or find the one that says the same. */
+/* Add a node, or find an equal one. */
 static enum byoc_status add(struct parser *p, struct byi_pat pat, uint32_t *out)
 {
     struct byi_text key = {0};
@@ -143,7 +143,7 @@ static enum byoc_status parse_const(struct parser *p, uint32_t *out)
     return add(p, pat, out);
 }
 
-/* p | q | ...; one choice stands for itself. */
+/* p | q | ...; a single choice is just p. */
 static enum byoc_status parse_choices(struct parser *p, uint32_t *out,
                                       uint32_t *n)
 {
@@ -210,7 +210,7 @@ static enum byoc_status parse_ops(struct parser *p, struct byi_pat *pat)
     return BYOC_OK;
 }
 
-/* Does "%name..." stand here? */
+/* Whether "%name..." follows. */
 static bool at_rest(const struct parser *p)
 {
     struct byi_lexer ahead = p->lex;
@@ -219,7 +219,7 @@ static bool at_rest(const struct parser *p)
            byi_lex_is(&ahead, '.');
 }
 
-/* "%name..." as the last operand takes all that are left. */
+/* "%name..." as the last operand matches all further operands. */
 static enum byoc_status parse_rest(struct parser *p, struct byi_pat *pat)
 {
     const struct byi_token at = p->lex.tok;
@@ -235,7 +235,7 @@ static enum byoc_status parse_rest(struct parser *p, struct byi_pat *pat)
     return BYOC_OK;
 }
 
-/* The mark of an operand that is divided by, or taken away. */
+/* The mark of an operand that is subtracted or divided by. */
 static int inverse_mark(const struct byi_pat *pat)
 {
     const enum byi_op_id op = pat->n_ops == 1 ? pat->ops[0] : BYI_OP_NONE;
@@ -274,7 +274,7 @@ static enum byoc_status parse_args(struct parser *p, struct byi_pat *pat)
     return byi_lex_expect(&p->lex, ')', "',' or ')'", p->err);
 }
 
-/* Operands as the operator has them, for every operator of the set. */
+/* Check the number of operands for every operator of the set. */
 static enum byoc_status check_arity(struct parser *p, const struct byi_pat *pat,
                                     const struct byi_token *at)
 {
@@ -362,7 +362,7 @@ static enum byoc_status parse_primary(struct parser *p, uint32_t *out)
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* A step adds an operator, whichever choice is taken. */
+/* Whether a step adds an operator, whichever choice is taken. */
 static bool is_step(const struct parser *p, uint32_t at)
 {
     const struct byi_pat *pat = &p->nodes[at];
@@ -384,7 +384,7 @@ static bool is_step(const struct parser *p, uint32_t at)
     }
 }
 
-/* ... and continues what stands before it. */
+/* ... and continues from the value before it. */
 static bool continues(const struct parser *p, uint32_t at)
 {
     const struct byi_pat *pat = &p->nodes[at];
@@ -397,7 +397,7 @@ static bool continues(const struct parser *p, uint32_t at)
     return pat->kind == BYI_PAT_ALT ? found == n : found > 0;
 }
 
-/* What stands behind a step: nothing, ?, *, ~, {2}, {2, 4} */
+/* Read the mark after a step: nothing, ?, *, ~, {2}, {2, 4} */
 static enum byoc_status parse_mark(struct byi_lexer *lex, struct byi_pat *pat,
                                    struct byoc_error *err)
 {
@@ -426,7 +426,7 @@ static enum byoc_status parse_mark(struct byi_lexer *lex, struct byi_pat *pat,
     return BYOC_OK;
 }
 
-/* How often a step stands is written behind it, but names inside must know. */
+/* Look ahead to the mark after a step, since names inside depend on it. */
 static enum byoc_status look_for_mark(const struct parser *p,
                                       struct byi_pat *pat)
 {
@@ -497,7 +497,7 @@ static enum byoc_status parse_type(struct parser *p, uint32_t *out)
     return add(p, pat, out);
 }
 
-/* A primary and what stands behind it. */
+/* Read a primary and its suffixes. */
 static enum byoc_status parse_pattern(struct parser *p, uint32_t *out)
 {
     if (++p->depth > MAX_DEPTH)
@@ -519,7 +519,8 @@ static enum byoc_status parse_pattern(struct parser *p, uint32_t *out)
     return BYOC_OK;
 }
 
-/* with %e = exp(%x), %f = ...: what a name that was used so far is. */
+/* Read with %e = exp(%x), %f = ...: definitions of names that were used before.
+ * */
 static enum byoc_status parse_defs(struct parser *p)
 {
     if (!byi_lex_accept_word(&p->lex, "with"))
@@ -560,7 +561,8 @@ uint32_t byi_root_of(const struct byi_node *node)
     return node->kind == BYI_MAKE_TUPLE ? BYI_ROOT_TUPLE : BYI_ROOT_NONE;
 }
 
-/* What a node of a graph can be where this node of a pattern stands for it. */
+/* Mark the operators of a graph's node that this node of a pattern can match.
+ * */
 static void mark_ops(const struct byi_pat *pat, bool *roots)
 {
     for (uint32_t i = 0; i < pat->n_ops; i++)
@@ -615,7 +617,7 @@ static enum byoc_status check_names(const struct parser *p, uint32_t index,
                                     const char *row)
 {
     for (uint32_t i = 0; i < p->p->n_names; i++) {
-        /* It stands for many values, or for one. */
+        /* a name has many values, or one */
         if (p->list[i] && p->leaf[i])
             return byi_fail(p->err, BYOC_EINVAL,
                             "row %u (%s): %%%s stands with '...' and without",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_parts.c: what a pattern says of attributes and of types.
+/* parse_parts.c: parses tests of attributes and of types.
  */
 #include "parse.h"
 
@@ -140,8 +140,8 @@ static void ints_to_floats(struct byi_arena *arena, struct byi_attr *value)
     value->floats = floats;
 }
 
-/* What a value as it was written means for an attribute of `kind`: an integer
- * is a float too, a string a dtype. False: it cannot be one. */
+/* Convert a literal for an attribute of `kind`: an integer can be a float, a
+ * string a dtype. False: impossible. */
 static bool convert(struct byi_arena *arena, enum byi_attr_kind kind,
                     struct byi_attr *value)
 {
@@ -249,7 +249,8 @@ static bool is_dtype(const struct byi_token *tok)
            byi_dtype_of_name(tok->at, tok->n) != 0;
 }
 
-/* float32|float16: a '|' that no dtype follows is somebody else's. */
+/* float32|float16: a '|' without a dtype after it belongs to the enclosing
+ * pattern. */
 static enum byoc_status parse_dtypes(struct byi_lexer *lex,
                                      struct byi_arena *arena,
                                      struct byi_pat_type *type,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.c: a compiled pattern as text again, in one way for each thing.
+/* print.c: prints a compiled pattern as canonical text.
  */
 #include "patterns.h"
 

@@ -188,7 +188,7 @@ static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
 }
 
 /* Load the regions of one backend: from `first` on, those with the same name.
- * */
+ */
 static enum byoc_status load_vendor(struct byoc_model *model,
                                     const struct byoc_load_params *params,
                                     const struct byi_facts *facts,

@@ -151,7 +151,7 @@ static void trim(const struct byoc_model *model)
 }
 
 /* After a failed allocation: free everything unused. False: there was nothing.
- * */
+ */
 static bool make_room(struct byi_cache *c)
 {
     bool any = false;

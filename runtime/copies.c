@@ -29,7 +29,7 @@ struct copies {
 };
 
 /* Add the library that defines `function` as seen from the library at `path`.
- * */
+ */
 static void add_copy(const char *path, const char *function,
                      struct copies *found)
 {

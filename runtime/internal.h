@@ -186,7 +186,7 @@ enum byoc_status byi_artifact_open(const char *path, const char *name,
                                    struct byoc_error *err);
 BYOC_API void byoc_internal_artifact_close(struct byi_artifact *a);
 /* Compare the hash of every section, including the weights, with the manifest.
- * */
+ */
 BYOC_API enum byoc_status byoc_internal_artifact_verify(
     const struct byi_artifact *a, struct byoc_error *err);
 
@@ -244,7 +244,7 @@ byoc_internal_library_function(const struct byi_memory_library *library,
                                const char *name); /* NULL: none */
 BYOC_API void byoc_internal_library_unmap(struct byi_memory_library *library);
 /* The folder of the library or program that contains this code; false: unknown.
- * */
+ */
 bool byi_library_folder(char *path, size_t n);
 
 /* --- log.c ---------------------------------------------------------------- */
@@ -308,7 +308,7 @@ BYOC_API enum byoc_status byoc_internal_plugin_open(const char *path,
                                                     struct byoc_error *err);
 BYOC_API void byoc_internal_plugin_close(struct byi_plugin **plugin);
 /* Fill plugin->host with the services of this process; its ctx is the plug-in.
- * */
+ */
 BYOC_API void byoc_internal_host_init(struct byi_plugin *plugin, uint32_t abi);
 /* The plug-ins of a list as in struct byoc_load_params, as absolute paths, one
  * per line: files as given, for folders their libbyoc_backend_*.so, sorted;
@@ -389,7 +389,7 @@ BYOC_API void byoc_internal_temp_clear(void);
 /* --- threads.c ------------------------------------------------------------ */
 
 /* The input of byi_threads_from; a zero member means the process's own value.
- * */
+ */
 struct byi_thread_facts {
     uint32_t option;
     const char *byoc_env, *omp_env; /* NULL: not set                */

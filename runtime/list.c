@@ -293,7 +293,7 @@ static enum byoc_status run_get(struct byoc_state *s, struct byi_frame *fr,
 /* --- cutting and joining -------------------------------------------------- */
 
 /* A tensor as seen from an axis: `outer` rows of `size` pieces of `bytes` each.
- * */
+ */
 struct lines {
     int64_t outer, size;
     uint64_t bytes;

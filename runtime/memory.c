@@ -2,8 +2,8 @@
 /* memory.c: the large memory of a model and its states: from the host's
  * allocator if it has one, counted, and limited by the load parameters.
  *
- *     | bytes, 8 of BYI_ALIGN | what was asked for |
- *                             ^ what is given out
+ *     | bytes, 8 of BYI_ALIGN | the caller's bytes   |
+ *                             ^ the address returned
  */
 #include "internal.h"
 

@@ -32,7 +32,7 @@ void byoc_internal_model_adopt(struct byoc_model *model,
 /* --- signature ---------------------------------------------------------- */
 
 /* The manifest is for people and tools, the plan is what runs: they must agree.
- * */
+ */
 static enum byoc_status check_io(const struct byi_plan_tables *plan,
                                  const struct byi_fact_io *io, uint32_t v,
                                  const char *what, struct byoc_error *err)

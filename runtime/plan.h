@@ -514,7 +514,7 @@ enum byoc_status byi_exec_provide(struct byoc_state *state,
                                   struct byoc_error *err);
 /* call.c: run steps of these kinds. A call leaves the callee's activation as
  * state->top; byi_call_leave ends it and gives its results to the calling step.
- * */
+ */
 enum byoc_status byi_call_func(struct byoc_state *state, struct byi_frame *fr,
                                const struct byi_step *step,
                                struct byoc_error *err);

@@ -480,7 +480,7 @@ static bool is_placed(const struct byi_value *v)
 
 /* A temporary is live from the step that writes it to the last one that uses it
  * or an alias of it: check that nothing else is written to its place meanwhile.
- * */
+ */
 static enum byoc_status check_places(struct checker *c)
 {
     const struct byi_plan_func *f = c->f;

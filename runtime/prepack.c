@@ -82,7 +82,7 @@ static uint64_t aligned(uint64_t bytes)
 
 /* List the constants that a step reads without packing and that should be moved
  * to aligned memory: vector loads across two cache lines take twice the time.
- * */
+ */
 static void list_moves(struct packer *p, const struct byi_plan_func *f,
                        const struct byi_step *step)
 {

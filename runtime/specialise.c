@@ -109,7 +109,7 @@ static bool all_fixed(const struct byi_plan_func *f, const uint32_t *list,
 }
 
 /* The known content of value v, or NULL; also of an alias that needs no step.
- * */
+ */
 static const struct byi_tensor *known_of(const struct maker *m,
                                          const struct byi_plan_func *f,
                                          uint32_t v)
@@ -495,7 +495,7 @@ static enum byoc_status enter_callee(struct maker *m,
 /* --- a function ----------------------------------------------------------- */
 
 /* Choose offsets for temporaries of known sizes, and delete the removed steps.
- * */
+ */
 static enum byoc_status finish(struct maker *m, uint32_t func)
 {
     struct byi_plan_func *f = &m->plan->funcs[func];
@@ -544,7 +544,7 @@ static enum byoc_status finish(struct maker *m, uint32_t func)
 }
 
 /* Specialise one step of the top function, after the functions that it calls.
- * */
+ */
 static enum byoc_status walk(struct maker *m)
 {
     struct activation *top = &m->stack.at[m->stack.n - 1];

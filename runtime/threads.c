@@ -71,7 +71,7 @@ static uint32_t cgroup_quota(const char *self, const char *root)
 }
 
 /* The number that the caller or the environment requests, and who; 0: nobody.
- * */
+ */
 static enum byoc_status asked_for(const struct byi_thread_facts *facts,
                                   uint32_t *threads, const char **who,
                                   struct byoc_error *err)

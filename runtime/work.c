@@ -42,7 +42,7 @@ uint32_t byi_step_callees(const struct byi_instance *in,
 
 /* Allocate the first frame of main and of all functions that it may call,
  * including the twins of regions that no backend runs. `list` has room for all.
- * */
+ */
 static enum byoc_status make_frames(struct byi_work *w, uint32_t *list,
                                     struct byoc_error *err)
 {

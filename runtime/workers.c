@@ -434,7 +434,7 @@ static void run_in_turn(struct job *job, struct byi_turn *turn)
 }
 
 /* Reserve workers for regions before the first model, as many as for a model.
- * */
+ */
 static void reserve_default(void)
 {
     static _Atomic bool reserved;

@@ -68,7 +68,7 @@ uint32_t byi_workers_of_turn(void);
 /* Run fn(arg, 0) ... fn(arg, n - 1) in the calling thread's turn, or in a turn
  * for this call. The caller runs a part itself, then those that no worker has
  * begun. Called inside of a part, it runs all in order on the caller's thread.
- * */
+ */
 void byi_parallel_for(uint32_t n, void (*fn)(void *, uint32_t), void *arg);
 
 #endif

@@ -176,7 +176,7 @@ static struct block *take_block(struct byi_arena *arena, size_t size)
 }
 
 /* Memory from a new block; NULL if the allocation fails. A large request gets a
- * block of its own, behind the one with free space. */
+ * block of its own, after the one with free space in the list. */
 static void *alloc_slow(struct byi_arena *arena, size_t bytes)
 {
     bool large = bytes > arena->next_size / 4;

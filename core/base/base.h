@@ -90,7 +90,7 @@ char *byi_float_text(char buf[32], double value);
 
 /* Memory that is freed all at once. Zeroed, 16-byte aligned. If an allocation
  * fails, control jumps to the innermost guard (guard.h), or byi_oom is called.
- * */
+ */
 struct byi_arena;
 struct byi_arena *byi_arena_new(void);
 void byi_arena_free(struct byi_arena **arena);

@@ -148,7 +148,7 @@ void byi_target_free(struct byi_target *target)
 /* --- writing -------------------------------------------------------------- */
 
 /* A new file in the folder of `path`; the umask applies, as it would to `path`.
- * */
+ */
 static int open_beside(const char *path, char *temp, size_t size)
 {
     int fd = -1;

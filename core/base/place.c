@@ -32,7 +32,7 @@ static void remove_hole(struct placer *p, uint32_t i)
 }
 
 /* Take `bytes` from the smallest hole that is large enough, else from the end.
- * */
+ */
 static uint64_t take(struct placer *p, uint64_t bytes)
 {
     uint32_t best = UINT32_MAX;

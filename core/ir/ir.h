@@ -74,7 +74,7 @@ struct byi_func {
                                       constants in a composite's body, in order, or
                                       NULL; its parameters have names of their own */
         /* adjacent, since byi_is_closed and passes read them for every function
-         * */
+         */
         const char *compiler;  /* Compiler="dnnl", or NULL    */
         const char *composite; /* Composite="dnnl.conv", or NULL */
         bool primitive;        /* Primitive=1: fused by FuseOps */
@@ -114,7 +114,7 @@ struct byi_module {
     BYI_VEC(struct byi_const) consts;
     BYI_VEC(struct byi_source) sources;
     BYI_VEC(const char *) symbols; /* names of symbolic dims           */
-    BYI_VEC(const char *) targets; /* names of vendors                 */
+    BYI_VEC(const char *) targets; /* names of backends */
     uint64_t given,
         made; /* bytes of constants: from the model, and from byi_const_alloc */
     const char *entry;   /* the entry function; NULL: main */
@@ -139,7 +139,7 @@ uint32_t byi_entry(const struct byi_module *m);
 enum byoc_status byi_entry_set(struct byi_module *m, const char *name,
                                const char *where, struct byoc_error *err);
 /* A function whose body passes do not change: Compiler, Composite, Primitive.
- * */
+ */
 bool byi_is_closed(const struct byi_func *f);
 /* The indices, in order, and the number of functions that may be open: neither
  * dead nor closed. Includes a few others, but not the many composites of a
@@ -194,7 +194,7 @@ bool byi_const_afford(const struct byi_module *m, uint64_t bytes);
 
 /* Memory for n operands that lives as long as the module. Operands of adjacent
  * nodes are adjacent in memory, so that walks over nodes touch few cache lines.
- * */
+ */
 byi_id *byi_args_new(struct byi_module *m, uint32_t n);
 /* Append `node` unchanged, with operands from byi_args_new or another node: for
  * nodes that move without a change of type. */
@@ -341,7 +341,7 @@ struct byi_sizes; /* core/ir/samples.h */
 
 /* An option of a pass: "max_depth" of FuseOps is "FuseOps.max_depth" to users.
  * `kind` is INT, BOOL or STRING; `fallback` is its default, as users write it.
- * */
+ */
 struct byi_pass_option {
     const char *name;
     enum byi_attr_kind kind;
@@ -420,7 +420,7 @@ struct byi_pass_context {
  * no Compiler, no Composite and is not Primitive, callees first; it replaces
  * the body with byi_func_replace. `scratch` is reset after the call. A sequence
  * holds other passes (and sequences), which are gated one by one when it runs.
- * */
+ */
 struct byi_pass {
     const char *name; /* "FoldConstant" */
     const char *summary;

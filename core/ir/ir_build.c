@@ -616,7 +616,7 @@ static byi_id push_again(struct byi_module *m, struct byi_func *f,
 }
 
 /* Do the captures args[0..n-1] of f have the types of the parameters of `func`?
- * */
+ */
 static bool captures_fit(const struct byi_module *m, const struct byi_func *f,
                          uint32_t func, const byi_id *args, uint32_t n)
 {

@@ -191,7 +191,7 @@ static enum byoc_status parse_attrs(struct body *b)
 }
 
 /* At the start of an operand: there may be none left, or attributes may follow.
- * */
+ */
 static enum byoc_status start_operand(struct body *b, bool *none)
 {
     struct byi_parser *p = b->p;
@@ -543,7 +543,7 @@ static enum byoc_status start_expression(struct body *b)
 }
 
 /* After a value: read .0 or a call, or pass the value to the innermost frame.
- * */
+ */
 static enum byoc_status continue_expression(struct body *b)
 {
     struct byi_parser *p = b->p;

@@ -136,7 +136,7 @@ enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
 }
 
 /* The parameter of scope `depth` that captures `value` of the enclosing scope.
- * */
+ */
 static enum byoc_status capture(struct byi_parser *p,
                                 const struct byi_token *tok, uint32_t depth,
                                 byi_id value, byi_id *param)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples.h: computes all shapes for sample sizes of the inputs' symbolic dims.
- * */
+ */
 #ifndef BYI_SAMPLES_H
 #define BYI_SAMPLES_H
 
@@ -42,7 +42,7 @@ const char *byi_sample_sizes(const struct byi_samples *samples);
 const char *byi_sample_fault(const struct byi_samples *samples);
 /* The sizes of the last valid round, by symbol of the inputs, in the samples'
  * arena. Returns their number; 0 if no round is valid or all inputs are fixed.
- * */
+ */
 uint32_t byi_sample_dims(const struct byi_samples *samples,
                          const struct byoc_dim **dims);
 /* "batch=2, sequence=2" */

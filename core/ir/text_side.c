@@ -115,7 +115,7 @@ static const struct side_entry *find_entry(const struct byi_side *side,
 }
 
 /* Check that the record at `at` is complete and that its size matches its dims.
- * */
+ */
 static enum byoc_status read_record(const struct byi_side *side, size_t at,
                                     struct side_entry *entry,
                                     struct byoc_error *err)

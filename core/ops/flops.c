@@ -18,7 +18,7 @@ static double elements(const struct byi_type *type)
 
 /* Multiply-adds per output (convolution) or per input (transposed) element: the
  * elements of the weights per element of their axis `letter`, blocked or not.
- * */
+ */
 static double weights_tail(const struct byi_attrs *attrs,
                            const struct byi_type *weights, char letter)
 {

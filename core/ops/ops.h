@@ -165,7 +165,7 @@ bool byi_op_reads_unknown(enum byi_op_id id, uint32_t n,
 /* Complete `given` (in any order, defaults may be missing) to the attributes of
  * `op`, in the arena. Errors: an attribute is unknown, missing, or has another
  * kind (an int is accepted for a float, a list of ints for a list of floats).
- * */
+ */
 enum byoc_status byi_attrs_make(struct byi_arena *arena,
                                 const struct byi_op *op,
                                 const struct byi_attr *given, uint32_t n,

@@ -17,7 +17,7 @@ static const char *const conv_first[] = {NULL, "OIW", "OIHW", "OIDHW"};
 static const char *const deconv_first[] = {NULL, "IOW", "IOHW", "IODHW"};
 
 /* Operand i has the axes and blocks of `layout`, the value of attribute `name`.
- * */
+ */
 static enum byoc_status see_blocks(const struct byi_infer *t, uint32_t i,
                                    const char *name, const char *operand,
                                    const struct byi_layout *layout)

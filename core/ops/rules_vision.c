@@ -29,7 +29,7 @@ static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
 }
 
 /* The part of axis that operand 2 (roi) selects; *known: whether it is known.
- * */
+ */
 static double given_span(const struct byi_infer *t, uint32_t axis, bool *known)
 {
     const struct byi_tensor *roi = byi_known(t, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* taps.h: what the positions of a resized axis read, and how much of each.
- * Generated code carries a copy of this file. Needs stdint.h.
+/* taps.h: the inputs that each position of a resized axis reads, and their
+ * weights. Generated code contains a copy of this file. Needs stdint.h.
  */
 #ifndef BYI_TAPS_H
 #define BYI_TAPS_H
