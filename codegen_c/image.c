@@ -36,7 +36,8 @@ static struct byi_tensor tensor_of(const struct byi_type *type)
     return t;
 }
 
-/* False: there is no C for this resize. `arena` owns the tables. */
+/* Compute the tables of a resize, in `arena`; false: C cannot be generated for
+ * it. */
 static bool read_image(const struct byi_module *m, const struct byi_func *f,
                        byi_id id, struct byi_arena *arena,
                        struct resize_kernel *image)

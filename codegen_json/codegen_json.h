@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codegen_json/codegen_json.h: a partitioned module becomes JSON: each vendor
- * function a region ("byoc-graph"), the rest a plan ("byoc-plan"). Both are
- * described in docs/json.md.
+/* codegen_json/codegen_json.h: writes a partitioned module as JSON: each region
+ * ("byoc-graph"), and a plan for the rest ("byoc-plan"). docs/json.md and
+ * docs/plan.md describe them.
  */
 #ifndef BYI_CODEGEN_JSON_H
 #define BYI_CODEGEN_JSON_H
@@ -12,15 +12,15 @@
 /* --- write.c ------------------------------------------------------------ */
 
 /* Function `func` (Compiler set; its body calls composites) as a region.
- * Constants it reads are listed in *consts (module constant indices, in the
+ * *consts lists the constants that it reads (module constant indices, in the
  * order of the JSON's "data" numbers), allocated in `arena`. */
 enum byoc_status byi_region_write(const struct byi_module *m, uint32_t func,
                                   struct byi_arena *arena,
                                   struct byi_text *json, uint32_t **consts,
                                   uint32_t *n_consts, struct byoc_error *err);
 /* A single composite (a nested function with Composite and Operands) as a
- * region of one kernel, its parameters being inputs, or constants where
- * const_args[i] (module constant index) is not BYI_NO_ID: what a probe sees. */
+ * region of one kernel, as for a probe. Its parameters are inputs, or constants
+ * if const_args[i] (module constant index) is not BYI_NO_ID. */
 enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
                                      const uint32_t *const_args,
                                      struct byi_arena *arena,
@@ -30,7 +30,7 @@ enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
 
 /* --- plan.c ------------------------------------------------------------- */
 
-/* One constant of the artifact: the module's constant and its place in the
+/* A constant of the artifact: the module's constant and its offset in the
  * weights section. */
 struct byi_placed {
     uint32_t constant;
@@ -38,9 +38,9 @@ struct byi_placed {
     uint64_t bytes;  /* as stored: strings are packed */
 };
 
-/* A vendor function as the plan must know it: the size of its blob, the
- * constants it reads, as byi_region_write listed them, and the C function that
- * it became; NULL: none. */
+/* The facts about a region for the plan: the size of its blob, the constants
+ * that it reads, as listed by byi_region_write, and the C function that it was
+ * compiled to, or NULL. */
 struct byi_plan_region {
     uint64_t blob_bytes;
     const uint32_t *consts;
@@ -49,7 +49,7 @@ struct byi_plan_region {
 };
 
 /* The fused groups that have code: a kernel each. of[f], by module function, is
- * 1 + the kernel of the group f, 0 where it has none. */
+ * 1 + the kernel of the group f, 0 if it has none. */
 struct byi_plan_fused {
     const char *symbol;
     uint32_t func; /* its native twin */
@@ -60,14 +60,13 @@ struct byi_plan_code {
     const uint32_t *of;
 };
 
-/* The plan of a partitioned module: main and what it calls, each vendor
- * function's native twin (its composites taken apart), a liveness-based
- * memory plan per function, the constants' places. regions[i] belongs to the
- * i-th live function with Compiler set, in module order; their blobs follow
- * one another without gaps. Calls of groups that have a kernel in `code` (NULL:
- * none has) are steps of their own, others are taken apart. Errors:
- * BYOC_EUNSUPPORTED, naming the node that the runtime has no way to run;
- * BYOC_ELIMIT. Free with byi_plan_free. */
+/* The plan of a partitioned module: main and the functions that it calls, each
+ * region's native twin (with its composites inlined), a liveness-based memory
+ * plan per function, the constants' offsets. regions[i] belongs to the i-th
+ * live function with Compiler set, in module order; their blobs follow one
+ * another without gaps. Calls of groups with a kernel in `code` (NULL: none)
+ * are steps, other groups are inlined. Errors: BYOC_EUNSUPPORTED, naming a node
+ * that the runtime cannot run; BYOC_ELIMIT. Free with byi_plan_free. */
 struct byi_plan {
     struct byi_text json;
     BYI_VEC(struct byi_placed) consts; /* ascending, disjoint offsets */
@@ -79,7 +78,7 @@ enum byoc_status byi_plan_write(const struct byi_module *m,
                                 const struct byi_plan_code *code,
                                 struct byi_plan *plan, struct byoc_error *err);
 void byi_plan_free(struct byi_plan *plan);
-/* Where the constants of the plan lie in the module: the weights of an image,
+/* The constants of the plan in the module's memory: the weights of an image,
  * not copied. In `arena`. */
 const struct byi_span *byi_plan_spans(const struct byi_module *m,
                                       const struct byi_plan *plan,
@@ -94,13 +93,14 @@ struct byi_manifest {
     const char *name; /* of the model, for people */
     const struct byi_manifest_vendor *vendors;
     uint32_t n_vendors;
-    struct byi_warm warm; /* sizes to be ready for when it is loaded */
-    bool hashes;          /* false: of an image that never becomes a file */
+    struct byi_warm warm; /* sizes to prepare when it is loaded */
+    bool hashes; /* false: for an image that is never written to a file */
 };
 
-/* The manifest of a model (docs/artifact.md): signature of `main`, vendors,
- * hashes of the image's other members, and the symbol, which is made from the
- * hash of all that. No times, no paths: same model, same text. */
+/* The manifest of a model (docs/artifact.md): signature of `main`, backends,
+ * hashes of the image's other members, and the symbol, which contains the hash
+ * of all of these. It has no times or paths, so the same model gives the same
+ * text. */
 enum byoc_status byi_manifest_write(const struct byi_module *m,
                                     const struct byi_manifest *what,
                                     const struct byi_image *image,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.c: the manifest of a model (docs/artifact.md): its signature, its
- * vendors, the hashes of the other sections, and a symbol no other model has.
+ * backends, the hashes of the other sections, and a unique symbol.
  */
 #include "plan.h"
 
@@ -21,7 +21,7 @@ static const char isa[] = "unknown";
 struct manifest_writer {
     const struct byi_module *m;
     struct byi_text *json;
-    BYI_VEC(const struct byi_type *) leaves; /* tensors of the type at hand */
+    BYI_VEC(const struct byi_type *) leaves; /* tensors of the current type */
     BYI_VEC(const struct byi_type *) stack;
 };
 
@@ -129,7 +129,7 @@ static void print_warm(struct manifest_writer *w, const struct byi_warm *warm)
     byi_text_addf(w->json, "],\n");
 }
 
-/* What the model's file says of itself. */
+/* Print the metadata of the model's file. */
 static void print_metadata(struct manifest_writer *w)
 {
     byi_text_addf(w->json, "\"metadata\": [");
@@ -165,7 +165,7 @@ static void print_hashes(struct manifest_writer *w,
                   plan, ledger, blobs, weights);
 }
 
-/* What the fused kernels were made from, and for which instruction sets. */
+/* Print the sources of the fused kernels, and their instruction sets. */
 static void print_kernels(struct manifest_writer *w,
                           const struct byi_image *image)
 {

@@ -5,8 +5,8 @@
  */
 #include "plan.h"
 
-/* last[v]: the last step that reads v or an alias of it; a value nobody reads
- * dies with the step that makes it; outputs never die. */
+/* last[v]: the last step that reads v or an alias of it; a value without
+ * readers ends with the step that writes it; outputs never end. */
 static void find_last(const struct byi_pfunc *f, uint32_t *last)
 {
     for (uint32_t s = 0; s < f->steps.n; s++) {
@@ -20,7 +20,7 @@ static void find_last(const struct byi_pfunc *f, uint32_t *last)
         last[byi_pfunc_root(f, f->outputs.at[i])] = UINT32_MAX;
 }
 
-/* The fixed temporaries, in the order in which steps write them. */
+/* List the fixed temporaries in the order in which steps write them. */
 static uint32_t list_lives(const struct byi_pfunc *f, const uint32_t *last,
                            struct byi_life *lives, uint32_t *values)
 {

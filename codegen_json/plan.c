@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.c: a function as a list of steps over flat values: what the runtime
- * executes (docs/plan.md). Tuples are resolved here, calls of function
- * literals are taken apart, reshapes become aliases, results are written
- * straight into the outputs. A function value of which it is known what it is
- * needs no value of its own, as long as it is only called.
+/* plan.c: plans a function as a list of steps over flat values, which the
+ * runtime executes (docs/plan.md). Resolves tuples, inlines calls of function
+ * literals, turns reshapes into aliases, and writes results directly to the
+ * outputs. A function that is known at compile time and only called needs no
+ * value.
  */
 #include "plan.h"
 
@@ -13,23 +13,23 @@ enum { MAX_STEPS = 16 << 20 /* of one function */ };
 
 struct closure;
 
-/* The values a node gives: a run of the function's flat list. */
+/* The values of a node: a range of the function's flat list. */
 struct plan_run {
     uint32_t first, n;
-    struct closure *known; /* a function value that is known: no values yet */
+    struct closure *known; /* a known function: it has no values yet */
 };
 
 /* A known function with the values of its captures. */
 struct closure {
     uint32_t func;  /* of the module */
-    uint32_t value; /* 1 + the value that it is, once it had to be one */
+    uint32_t value; /* 1 + its value, once it needed one */
     const struct byi_node *node;
     const struct plan_run *captures;
-    uint32_t pos; /* of make_value */
+    uint32_t pos; /* state of make_values */
 };
 
-/* One function body being walked; the ones below it on the stack wait for its
- * result. */
+/* A function body being planned; the bodies below it on the stack continue with
+ * its result. */
 struct byi_pwalk {
     const struct byi_func *f;
     struct plan_run *of; /* by node */
@@ -58,7 +58,7 @@ static uint32_t add_value(struct byi_planner *b, enum byi_pvalue_kind kind,
     return b->out.values.n - 1;
 }
 
-/* Can a value of this type be? */
+/* Check that the runtime supports values of this type. */
 static enum byoc_status check_leaf(struct byi_planner *b,
                                    const struct byi_type *type,
                                    enum byi_pvalue_kind kind, const char *name)
@@ -98,8 +98,8 @@ static enum byoc_status push_leaves(struct byi_planner *b,
     return BYOC_OK;
 }
 
-/* A constant becomes a value where it is first read: its place among the nodes
- * has no meaning (docs/text.md), and no influence on the plan. */
+/* A constant becomes a value at its first reader: its place among the nodes has
+ * no meaning (docs/text.md), and must not affect the plan. */
 static void visit_const(struct byi_planner *b, const struct byi_pwalk *w,
                         byi_id id)
 {
@@ -140,8 +140,7 @@ static enum byoc_status add_step(struct byi_planner *b,
 
 /* --- known functions as values ------------------------------------------- */
 
-/* The captures of a function that are known functions themselves: their
- * captures stand in their place. */
+/* For a capture that is a known function, pass its own captures instead. */
 static uint32_t known_capture(const struct byi_planner *b, uint32_t func,
                               uint32_t i)
 {
@@ -157,8 +156,8 @@ static void copy_run(struct byi_planner *b, const struct plan_run *run)
     }
 }
 
-/* Append what `c` captured to the flat list; every function among it that has
- * to be a value is one. Recursion is bounded: byi_pcaptures.depth. */
+/* Append the captures of `c` to the flat list; captured functions that need a
+ * value have one. Recursion is bounded by byi_pcaptures.depth. */
 static void append_captures(struct byi_planner *b, const struct closure *c)
 {
     const struct byi_func *f = b->m->funcs.at[c->func];
@@ -173,8 +172,8 @@ static void append_captures(struct byi_planner *b, const struct closure *c)
     }
 }
 
-/* A known function among what `c` captured, from capture c->pos on, that has
- * to be a value and is none yet; NULL: there is none. */
+/* The next capture of `c`, from c->pos on, that is a known function and still
+ * needs a value, or NULL. */
 static struct closure *find_unmade(const struct byi_planner *b,
                                    struct closure *c)
 {
@@ -190,7 +189,7 @@ static struct closure *find_unmade(const struct byi_planner *b,
         if (inner)
             return inner;
     }
-    c->pos = 0; /* all are there: who asks again sees it at once */
+    c->pos = 0; /* all have values: a repeated call returns at once */
     return NULL;
 }
 
@@ -209,8 +208,8 @@ static enum byoc_status make_closure(struct byi_planner *b, struct closure *c)
 
 typedef BYI_VEC(struct closure *) closures;
 
-/* What c needs comes first: a stack, for functions that capture functions may
- * go as deep as the text is long. */
+/* Functions that c captures come first. Uses a stack, since captures may be
+ * nested as deeply as the text allows. */
 static enum byoc_status make_needed(struct byi_planner *b, closures *open)
 {
     while (open->n > 0) {
@@ -227,8 +226,8 @@ static enum byoc_status make_needed(struct byi_planner *b, closures *open)
     return BYOC_OK;
 }
 
-/* Make functions that are known, and only known, values: those that `c`
- * captured, and with `itself` c too. */
+/* Make values of known functions: those that `c` captures and, with `itself`, c
+ * too. */
 static enum byoc_status make_values(struct byi_planner *b, struct closure *c,
                                     bool itself)
 {
@@ -244,8 +243,8 @@ static enum byoc_status make_values(struct byi_planner *b, struct closure *c,
     return status;
 }
 
-/* The values of args[from..], one after the other, behind `run`, which ends
- * the flat list. */
+/* Append the values of args[from..] to `run`, which is at the end of the flat
+ * list. */
 static enum byoc_status join_args(struct byi_planner *b,
                                   const struct byi_pwalk *w,
                                   const struct byi_node *node, uint32_t from,
@@ -283,8 +282,8 @@ static struct closure *known_function(struct byi_planner *b,
     return c;
 }
 
-/* Captures of a function that is planned on its own: known functions by
- * their captures. */
+/* Make inputs for the captures of a function that is planned separately; known
+ * functions are replaced by their captures. */
 static enum byoc_status push_capture(struct byi_planner *b, uint32_t func,
                                      uint32_t i, struct plan_run *run)
 {
@@ -351,7 +350,7 @@ static enum byoc_status visit_get(const struct byi_pwalk *w,
     return BYOC_OK;
 }
 
-/* Walk the body of a function literal in place of its call. */
+/* Plan the body of a function literal in place of its call. */
 static void enter_literal(struct byi_planner *b, uint32_t caller, byi_id call,
                           const struct closure *c)
 {
@@ -368,7 +367,7 @@ static void enter_literal(struct byi_planner *b, uint32_t caller, byi_id call,
     BYI_PUSH(&b->stack, in);
 }
 
-/* Operands args[1..] and what `c` captured. */
+/* Operands args[1..] and the captures of `c`. */
 static enum byoc_status join_call(struct byi_planner *b,
                                   const struct byi_pwalk *w,
                                   const struct byi_node *node,
@@ -434,7 +433,7 @@ static enum byoc_status visit_choice(struct byi_planner *b,
     return add_step(b, BYI_P_APPLY, node, 0, chosen, *run);
 }
 
-/* Operands: the condition, what `then` captures, what `else` captures. */
+/* Operands: the condition, the captures of `then`, the captures of `else`. */
 static enum byoc_status visit_if(struct byi_planner *b,
                                  const struct byi_pwalk *w,
                                  const struct byi_node *node,
@@ -501,8 +500,8 @@ static enum byoc_status visit(struct byi_planner *b, uint32_t func, uint32_t at,
 
 /* --- a function --------------------------------------------------------- */
 
-/* Let results be computed in the caller's memory where nothing forbids it;
- * the runtime copies the others at the end. */
+/* Compute results in the caller's memory if possible; the runtime copies the
+ * others at the end. */
 static enum byoc_status claim_outputs(struct byi_planner *b,
                                       struct plan_run result)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codegen_json/plan.h: a plan while it is made. plan_funcs.c finds the
- * functions it needs, plan.c takes each apart, memory.c gives temporaries their
- * places, plan_json.c prints the result.
+/* codegen_json/plan.h: a plan being built. plan_funcs.c finds the functions
+ * that it needs, plan.c plans each of them, memory.c chooses the offsets of
+ * temporaries, plan_json.c prints the result.
  */
 #ifndef BYI_PLAN_H
 #define BYI_PLAN_H
@@ -9,11 +9,11 @@
 #include "codegen_json.h"
 
 enum byi_pvalue_kind {
-    BYI_P_INPUT, /* index: which input       */
-    BYI_P_CONST, /* index: which constant    */
+    BYI_P_INPUT, /* index: of the input */
+    BYI_P_CONST, /* index: of the constant */
     BYI_P_TEMP,
-    BYI_P_OUTPUT, /* index: which output; written in place */
-    BYI_P_ALIAS   /* index: the value whose memory it shares, no alias */
+    BYI_P_OUTPUT, /* index: of the output; written in place */
+    BYI_P_ALIAS   /* index: the value whose memory it shares, not an alias */
 };
 
 struct byi_pvalue {
@@ -27,15 +27,15 @@ struct byi_pvalue {
 enum byi_pstep_kind {
     BYI_P_OP,
     BYI_P_REGION,
-    BYI_P_KERNEL, /* a fused one                                         */
+    BYI_P_KERNEL, /* a fused kernel */
     BYI_P_CALL,
     BYI_P_IF,
-    BYI_P_CLOSURE, /* callee with what it captured, as a value              */
+    BYI_P_CLOSURE, /* the callee with its captures, as a value */
     BYI_P_APPLY,   /* in: a function value, its operands                    */
-    BYI_P_CHOOSE   /* in: condition, the one or the other function value    */
+    BYI_P_CHOOSE   /* in: condition, two function values */
 };
 
-/* in and out are runs of byi_pfunc.flat. */
+/* in and out are ranges of byi_pfunc.flat. */
 struct byi_pstep {
     enum byi_pstep_kind kind;
     const struct byi_node *node;
@@ -50,7 +50,7 @@ struct byi_pfunc {
     BYI_VEC(uint32_t) inputs;  /* values */
     BYI_VEC(uint32_t) outputs; /* values */
     BYI_VEC(struct byi_pstep) steps;
-    BYI_VEC(uint32_t) flat; /* values; nodes and steps own runs of it */
+    BYI_VEC(uint32_t) flat; /* values; nodes and steps own ranges of it */
     uint64_t arena;
 };
 
@@ -60,15 +60,15 @@ static inline uint32_t byi_pfunc_root(const struct byi_pfunc *f, uint32_t v)
     return f->values.at[v].kind == BYI_P_ALIAS ? f->values.at[v].index : v;
 }
 
-/* What is known of nested functions (by module function): their captures that
- * are always the same function, whose own captures are then passed in place of
- * a function value. */
+/* Facts about nested functions (by module function): captures that are always
+ * the same function are passed as its own captures instead of a function value.
+ * */
 struct byi_pcaptures {
     const uint32_t *func; /* by capture: 1 + module function; NULL: all 0 */
-    uint32_t leaves;      /* values that all captures come to             */
-    uint32_t depth;       /* known functions in known functions           */
-    uint32_t home;        /* the function with a name that it is in       */
-    bool recursive;       /* holds a literal of itself                    */
+    uint32_t leaves;      /* number of values of all captures */
+    uint32_t depth;       /* nesting depth of known functions */
+    uint32_t home;        /* the named function that contains it */
+    bool recursive;       /* contains a literal of itself */
 };
 
 struct byi_pwalk;
@@ -89,25 +89,26 @@ struct byi_planner {
     BYI_VEC(const struct byi_type *) types; /* scratch of push_leaves */
     struct byi_pfunc out;
     uint32_t out_index;
-    uint64_t inlined, may_inline; /* nodes of literals walked at their calls */
+    uint64_t inlined, may_inline; /* nodes of literals that were inlined */
 };
 
 /* plan.c: the steps of module function `func`, in b->out. */
 enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func);
 
 /* plan_funcs.c */
-/* The function of the plan that runs module function `func`, made on demand. */
+/* The function of the plan that runs module function `func`, created on demand.
+ * */
 uint32_t byi_plan_func(struct byi_planner *b, uint32_t func);
-/* The place of a constant in the plan. */
+/* The index of a constant in the plan. */
 uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant);
-/* Tensors and functions in a type. */
+/* The number of tensors and functions in a type. */
 uint32_t byi_plan_leaves(const struct byi_type *type);
 
 /* memory.c: offsets for fixed temporaries, and f->arena. */
 void byi_plan_memory(struct byi_pfunc *f);
 
 /* plan_json.c */
-/* The members of a sequence's or optional's type. */
+/* Print the members of a sequence's or optional's type. */
 void byi_list_type_print(const struct byi_type *type, struct byi_text *json);
 void byi_plan_print_func(const struct byi_module *m, const struct byi_pfunc *f,
                          struct byi_text *json);

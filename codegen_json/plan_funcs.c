@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_funcs.c: a module as a plan: which functions it needs, what is known of
- * the functions that they capture, regions, constants. plan.c takes each
- * function apart; plan_json.c prints it.
+/* plan_funcs.c: plans a module: finds the functions that the plan needs, the
+ * known functions among captures, regions and constants. plan.c plans each
+ * function; plan_json.c prints the plan.
  */
 #include "plan.h"
 
 #include <string.h>
 
 enum {
-    /* Known functions among captures stand as their captures; where these are
-     * more, or known functions lie deeper in each other, they are values. */
+    /* Known functions among captures are passed as their own captures, up to
+     * this number of values and nesting depth; otherwise as function values. */
     MAX_LEAVES = 64,
     MAX_DEPTH = 16
 };
@@ -31,7 +31,7 @@ uint32_t byi_plan_leaves(const struct byi_type *type)
     return n;
 }
 
-/* Bytes of a constant among the weights, where strings are packed. */
+/* The bytes of a constant in the weights, in which strings are packed. */
 static uint64_t stored_bytes(const struct byi_const *c)
 {
     const char *const *strings = c->data;
@@ -69,12 +69,13 @@ uint32_t byi_plan_func(struct byi_planner *b, uint32_t func)
 
 struct finder {
     struct byi_planner *b;
-    uint32_t *literals; /* by function: how many there are elsewhere */
+    uint32_t *
+        literals; /* by function: number of literals of it in other functions */
     bool *seen;
     BYI_VEC(uint32_t) pending;
 };
 
-/* The function that node `id` of function `func` is, if that is known. */
+/* The function that is the value of node `id` of function `func`, if known. */
 static uint32_t known_node(const struct finder *x, uint32_t func, byi_id id)
 {
     const struct byi_func *f = x->b->m->funcs.at[func];
@@ -88,8 +89,8 @@ static uint32_t known_node(const struct finder *x, uint32_t func, byi_id id)
     return 0;
 }
 
-/* The literal `fn` in function `func`, the only one of its function there is:
- * what it captures is what that function always has. */
+/* Learn from literal `fn` in function `func`, the only literal of its function:
+ * the function always has these captures. */
 static void learn_captures(struct finder *x, uint32_t func,
                            const struct byi_node *fn, bool only)
 {
@@ -182,8 +183,8 @@ static void free_func(struct byi_pfunc *f)
     *f = (struct byi_pfunc){0};
 }
 
-/* The functions in the order in which they turn out to be needed, then the
- * twins of all regions and kernels. */
+/* Plan the functions in the order in which they are found to be needed, then
+ * the twins of all regions and kernels. */
 static enum byoc_status build_funcs(struct byi_planner *b, uint32_t entry)
 {
     struct byi_text *json = &b->plan->json;

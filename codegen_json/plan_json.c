@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_json.c: a plan as text (docs/plan.md): one line for each value and each
- * step, members always in the same order.
+/* plan_json.c: prints a plan (docs/plan.md): one line for each value and each
+ * step, with members always in the same order.
  */
 #include "plan.h"
 #include "core/base/json_write.h"
@@ -10,7 +10,7 @@ static const char *const kind_names[] = {
     [BYI_P_OUTPUT] = "output", [BYI_P_ALIAS] = "alias",
 };
 
-/* What a value's index is called, by kind. */
+/* The name of a value's index, by kind. */
 static const char *const index_names[] = {
     [BYI_P_INPUT] = "input",   [BYI_P_CONST] = "const", [BYI_P_TEMP] = NULL,
     [BYI_P_OUTPUT] = "output", [BYI_P_ALIAS] = "of",
@@ -85,10 +85,15 @@ static void print_list(const char *name, const uint32_t *at, uint32_t n,
     byi_text_put(json, "]");
 }
 
-/* What a step does is its first member. */
+/* The first member of a step gives its kind. */
 static const struct {
     const char *key;
-    enum { NAME, CALLEE, BOTH, COUNT } value; /* COUNT: operands but one */
+    enum {
+        NAME,
+        CALLEE,
+        BOTH,
+        COUNT
+    } value; /* COUNT: number of operands minus one */
 } step_names[] = {
     [BYI_P_OP] = {"op", NAME},           [BYI_P_REGION] = {"region", CALLEE},
     [BYI_P_KERNEL] = {"kernel", CALLEE}, [BYI_P_CALL] = {"call", CALLEE},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* write.c: a vendor function, or one composite, as region JSON (docs/json.md).
- * One constant pool with ids, named operands, steps in the model's order;
- * nothing is ever encoded in a name. Same module, same bytes.
+/* write.c: writes a region, or one composite, as JSON (docs/json.md), with one
+ * pool of constants, named operands, and steps in the model's order. Names
+ * carry no information. The same module gives the same bytes.
  */
 #include "codegen_json.h"
 
@@ -48,7 +48,7 @@ static cJSON *type_json(const struct region_writer *w,
     return tuple;
 }
 
-/* The results as a list, a tuple taken apart. */
+/* The results as a list; a tuple becomes its fields. */
 static cJSON *outs_json(const struct region_writer *w,
                         const struct byi_type *type)
 {
@@ -99,21 +99,21 @@ static struct node_ref add_const(struct region_writer *w, uint32_t constant)
 
 /* --- one composite as one kernel ------------------------------------------ */
 
-/* What a node of a composite's body is: operand `name`, or step `index`, or
- * a field of that step. */
+/* The role of a node in a composite's body: operand `name`, step `index`, or a
+ * field of that step. */
 struct role {
     const char *name; /* NULL: a step */
     uint32_t index, field;
     bool is_field;
 };
 
-/* The steps of a composite while they are written. */
+/* The steps of a composite being written. */
 struct step_list {
     const struct region_writer *w;
     const char *name; /* of the composite */
     cJSON *kernel;    /* step 0 */
     uint32_t n;       /* steps so far */
-    uint32_t depth;   /* ifs around */
+    uint32_t depth;   /* nesting depth of ifs */
     struct byoc_error *err;
 };
 
@@ -191,7 +191,8 @@ static enum byoc_status add_operands(struct region_writer *w, cJSON *kernel,
     return BYOC_OK;
 }
 
-/* The node is a field of an earlier step, also where a branch captured it. */
+/* Whether the node is a field of an earlier step, possibly captured by a
+ * branch. */
 static bool is_step_field(const struct byi_node *node, const struct role *roles)
 {
     return node->kind == BYI_GET && !roles[node->args[0]].name &&
@@ -201,8 +202,8 @@ static bool is_step_field(const struct byi_node *node, const struct role *roles)
 static enum byoc_status add_steps(struct step_list *s, const struct byi_func *f,
                                   struct role *roles, cJSON *list);
 
-/* {"steps": [...], "result": ...}: a branch, whose captures are what stands
- * around it. */
+/* Write a branch: {"steps": [...], "result": ...}; its captures are the outer
+ * values. */
 static enum byoc_status add_branch(struct step_list *s,
                                    const struct byi_node *fn,
                                    const struct role *around, cJSON *json)
@@ -212,8 +213,8 @@ static enum byoc_status add_branch(struct step_list *s,
     cJSON *list = byi_json_add(json, "steps", byi_json_list(s->w->arena));
     if (!body || body->params.n != fn->n_args || s->depth == BYI_GRAPH_MAX_IFS)
         return byi_fail(s->err, BYOC_EINVAL,
-                        "composite '%s': a branch of an 'if' is no literal, or "
-                        "inside %d others",
+                        "composite '%s': a branch of an 'if' is not a function "
+                        "literal, or is inside %d others",
                         s->name, BYI_GRAPH_MAX_IFS);
     struct role *roles =
         byi_arena_calloc(s->w->arena, body->nodes.n, sizeof *roles);
@@ -241,9 +242,9 @@ static enum byoc_status add_step(struct step_list *s, const struct byi_func *f,
 }
 
 /* Steps of the body: the first operator is the kernel's own, the others its
- * post_ops. A composite holds parameters, constants, operators, tuples, fields
- * of these, and `if`s with the same in their branches. It recurses as deep as
- * `if`s stand in each other, BYI_GRAPH_MAX_IFS at most. */
+ * post_ops. A composite contains parameters, constants, operators, tuples,
+ * fields of these, and `if`s with the same in their branches. The recursion is
+ * as deep as `if`s are nested, at most BYI_GRAPH_MAX_IFS. */
 static enum byoc_status add_steps(struct step_list *s, const struct byi_func *f,
                                   struct role *roles, cJSON *list)
 {
@@ -363,7 +364,7 @@ static enum byoc_status add_region_node(struct region_writer *w,
         return BYOC_OK;
     case BYI_FN:
     case BYI_MAKE_TUPLE:
-        return BYOC_OK; /* looked through by their reader */
+        return BYOC_OK; /* handled by their readers */
     case BYI_GET:
         w->refs[id] =
             (struct node_ref){w->refs[node->args[0]].node, node->index};
@@ -385,11 +386,11 @@ static enum byoc_status add_region_node(struct region_writer *w,
     }
     return byi_fail(err, BYOC_EINVAL,
                     "@%s: %%%u is neither a composite nor a constant; a "
-                    "vendor's function holds nothing else",
+                    "region contains nothing else",
                     f->name ? f->name : "?", id);
 }
 
-/* The function's results, a tuple taken apart. */
+/* The function's results; a tuple becomes its fields. */
 static uint32_t result_refs(const struct region_writer *w,
                             const struct byi_func *f, struct node_ref **outputs)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report.c: prints a ledger for people: the offloaded share first, then
- * vendors, regions, implementations, and native operators with their reasons.
+ * backends, regions, implementations, and native operators with their reasons.
  */
 #include "report.h"
 
