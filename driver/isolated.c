@@ -288,11 +288,17 @@ static enum byoc_status read_result(const struct isolated_compile *job,
 
 /* --- the child ------------------------------------------------------------ */
 
-static void end_isolated(void *arg)
+static void end_child(struct isolated_compile *job)
 {
-    struct isolated_compile *job = arg;
     byi_child_free(&job->child);
-    close(job->consts);
+    if (job->consts >= 0)
+        close(job->consts);
+    job->consts = -1;
+}
+
+static void end_isolated(void *job)
+{
+    end_child(job);
     byi_vec_free(job);
 }
 
@@ -322,7 +328,8 @@ static enum byoc_status run_child(struct isolated_compile *job,
             p->isolate_seconds > 0 ? p->isolate_seconds : BYI_ISOLATE_SECONDS,
         .step_bytes = p->isolate_bytes ? p->isolate_bytes : UINT64_C(4) << 30};
     do {
-        byi_child_free(&job->child);
+        end_child(job); /* it may have written some of the constants */
+        job->consts = memfd_create("consts", MFD_CLOEXEC);
         byi_child_run(compile_in_child, job, &limits, &job->child);
         if (!job->child.started)
             return byi_fail(err, BYOC_EIO,
@@ -348,7 +355,7 @@ enum byoc_status byi_compile_isolated(const struct byi_given *given,
     struct isolated_compile *job = byi_own(1, sizeof *job, end_isolated);
     job->given = given;
     job->params = params;
-    job->consts = memfd_create("consts", MFD_CLOEXEC);
+    job->consts = -1;
     job->arena = byi_arena_new();
     enum byoc_status status = run_child(job, err);
     if (status == BYOC_OK)

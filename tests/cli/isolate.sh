@@ -10,13 +10,15 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failed=0
 
-# model NAME OP: a vendor's add between two operators
+# model NAME OP: a vendor's add between two operators, and a constant that the
+# text of a model does not hold
 model() {
     cat >"$dir/$1.ir" <<END
 def @main(%x: Tensor[(4, 8), float32], %y: Tensor[(8), float32]) {
   %0 = $2(%x) #["first": "Op"];
   %1 = add(%0, %y) #["second": "Add"];
-  $2(%1) #["third": "Op"]
+  %2 = subtract(%1, random[(4, 8), float32, seed=1]) #["third": "Sub"];
+  $2(%2) #["fourth": "Op"]
 }
 END
 }
@@ -54,6 +56,7 @@ falls exp 'gave no answer within 1 s in probe()' 1
 falls sqrt ' in compile()'
 falls sigmoid 'exited with code 3 in load or unload()'
 falls abs 'died of signal 6 (Aborted) in load or unload()'
+falls cos 'died of signal 25 (File size limit exceeded) after load or unload()'
 
 # alike MODEL BACKENDS: whoever does not fall makes the same bytes as without a
 # process
