@@ -167,7 +167,7 @@ static enum byoc_status find_regions(struct byi_planner *b, uint32_t n_regions)
             b->region_of[i] = ++n;
     if (n != n_regions)
         return byi_fail(b->err, BYOC_EINVAL,
-                        "the module has %u vendor functions, but %u regions "
+                        "the module has %u regions, but %u compiled ones "
                         "were given",
                         n, n_regions);
     return BYOC_OK;
