@@ -62,7 +62,7 @@ static inline uint32_t byi_pfunc_root(const struct byi_pfunc *f, uint32_t v)
 
 /* Facts about nested functions (by module function): captures that are always
  * the same function are passed as its own captures instead of a function value.
- * */
+ */
 struct byi_pcaptures {
     const uint32_t *func; /* by capture: 1 + module function; NULL: all 0 */
     uint32_t leaves;      /* number of values of all captures */
@@ -97,7 +97,7 @@ enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func);
 
 /* plan_funcs.c */
 /* The function of the plan that runs module function `func`, created on demand.
- * */
+ */
 uint32_t byi_plan_func(struct byi_planner *b, uint32_t func);
 /* The index of a constant in the plan. */
 uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant);

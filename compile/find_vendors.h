@@ -13,7 +13,7 @@
 struct byi_sketch; /* a backend that is only patterns */
 
 /* A backend that is excluded because a process that called it crashed or hung.
- * */
+ */
 struct byi_fallen {
     const char
         *who; /* its name, or the path of a plug-in that failed to open */

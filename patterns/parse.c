@@ -520,7 +520,7 @@ static enum byoc_status parse_pattern(struct parser *p, uint32_t *out)
 }
 
 /* Read with %e = exp(%x), %f = ...: definitions of names that were used before.
- * */
+ */
 static enum byoc_status parse_defs(struct parser *p)
 {
     if (!byi_lex_accept_word(&p->lex, "with"))
@@ -562,7 +562,7 @@ uint32_t byi_root_of(const struct byi_node *node)
 }
 
 /* Mark the operators of a graph's node that this node of a pattern can match.
- * */
+ */
 static void mark_ops(const struct byi_pat *pat, bool *roots)
 {
     for (uint32_t i = 0; i < pat->n_ops; i++)
