@@ -209,7 +209,7 @@ static bool check_range(struct check *c, const cJSON *rule, const cJSON *schema,
 static const struct {
     const char *key;
     bool (*check)(struct check *, const cJSON *rule, const cJSON *schema,
-                  const cJSON *value); /* NULL: says nothing of the value */
+                  const cJSON *value); /* NULL: no constraint on the value */
 } keywords[] = {
     {"$schema", NULL},
     {"$defs", NULL},

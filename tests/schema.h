@@ -14,7 +14,7 @@ struct cJSON;
 /* Whether `value` fits; when not, `why` gets the path and the rule. */
 bool schema_fits(const struct cJSON *schema, const struct cJSON *value,
                  char *why, size_t n);
-/* A document of docs/, parsed; the caller frees it. NULL when it is no JSON. */
+/* A document of docs/, parsed; the caller frees it. NULL if it is not JSON. */
 struct cJSON *schema_read(const char *name);
 
 #endif

@@ -170,7 +170,7 @@ static void test_no_compiler(void **state)
     byi_c_unit_free(&unit);
 }
 
-/* A compiler that does not come back is not waited for, nor what it started. */
+/* A compiler that hangs is killed, with its children. */
 static void test_slow_compiler(void **state)
 {
     (void)state;

@@ -309,8 +309,8 @@ static void add_inputs(struct bench *b)
     }
 }
 
-/* A group of `call` and one operator more that changes nothing: groups of one
- * operator are no groups. */
+/* A group of `call` and an operator without effect, since a single operator is
+ * not a group. */
 static void add_call(struct bench *b, const char *call, const char *type,
                      const char *result, size_t shape)
 {
@@ -435,7 +435,7 @@ static void add_param(struct random *r, const struct shape *s, char *name,
     r->n_params++;
 }
 
-/* One step from %last (shape *s) on; what the new value is called in *last. */
+/* Add a step after %last (shape *s); *last is the new value's name. */
 static void add_step(struct random *r, struct shape *s, char *last, size_t n)
 {
     static const char *const unary[] = {"abs", "negative", "nn.relu", "sign"};
@@ -492,7 +492,7 @@ static void add_step(struct random *r, struct shape *s, char *last, size_t n)
         byi_text_addf(&r->body, "reshape(%s, [%s]);\n", last, to + 1);
         *s = t;
         break;
-    case 9: /* another one before or behind it, perhaps itself */
+    case 9: /* an earlier or later one, or itself */
         if (s->rank > 0) {
             const bool before = roll(r, 2), own = roll(r, 4) == 0;
             t.dims[axis] = own ? s->dims[axis] : 1 + roll(r, 9);
@@ -602,7 +602,7 @@ static void test_random(void **state)
 
 struct form {
     const char *params, *type, *body; /* parameters are main's %a, %b, ... */
-    const char *has;                  /* what the C must have */
+    const char *has;                  /* text that the C must contain */
 };
 
 static const struct form forms[] = {

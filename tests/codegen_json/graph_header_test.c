@@ -13,8 +13,8 @@
 
 #include <stdlib.h>
 
-/* Two kernels: a convolution with relu, and a row that gives a tuple of what a
- * split made. ' stands for ". */
+/* Two kernels: a convolution with relu, and a row that returns a tuple of a
+ * split's results. ' stands for ". */
 static const char good[] =
     "{'format':'byoc-graph','version':1,'symbol':'kit_0','nodes':["
     "{'op':'input','name':'x','out':[{'dtype':'float32','shape':[1,3,8,8]}]},"
@@ -108,7 +108,7 @@ static struct byoc_fail *read_bytes(const char *text, size_t n,
     return why;
 }
 
-/* `from`, where it stands first, replaced. */
+/* Replace the first `from`. */
 static struct byoc_fail *read_with(const char *from, const char *to,
                                    struct byoc_graph **g)
 {

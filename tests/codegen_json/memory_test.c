@@ -20,8 +20,8 @@ static uint32_t next(uint64_t *seed, uint32_t below)
     return (uint32_t)(*seed >> 33) % below;
 }
 
-/* Each step reads one or two earlier values and gives a new one, now and then
- * an alias of what it reads. */
+/* Each step reads one or two earlier values and gives a new one, sometimes an
+ * alias of an operand. */
 static void make_plan(struct byi_pfunc *f, uint64_t seed,
                       struct byi_arena *arena)
 {

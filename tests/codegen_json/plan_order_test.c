@@ -13,8 +13,8 @@
 
 #include "codegen_json/codegen_json.h"
 
-/* add(add(x, second), first), in which both constants stand before x, or where
- * they are read; a third one is the other result. */
+/* add(add(x, second), first), in which both constants come before x, or at
+ * their readers; a third one is the other result. */
 static struct byi_module *make(bool early)
 {
     const float values[3][20] = {{1}, {2}, {3}};

@@ -159,7 +159,7 @@ static void test_tuple(void **state)
 #define RELU_OF(arg) STEP("nn.relu", "[" arg "]") "}"
 /* clang-format on */
 
-/* A kernel that is exp, and the steps `posts` behind it. */
+/* A kernel of exp, followed by the steps `posts`. */
 static enum byoc_status read_posts(const char *posts, struct byi_graph **g,
                                    struct byoc_error *err)
 {

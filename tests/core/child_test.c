@@ -135,8 +135,8 @@ static void ends_are_told(void **state)
         expect_end("m", &space, "me", "exited with code 3 in malloc()");
 }
 
-/* Space that a step took is missing afterwards; without a step there is no
- * limit. */
+/* Memory that a step used counts against later steps; outside of steps there is
+ * no limit. */
 static void take_twice(void *arg, struct byi_text *out)
 {
     enum { BYTES = 40 << 20 };
@@ -165,7 +165,7 @@ static void steps_share_their_space(void **state)
     }
 }
 
-/* Outside of a child there are no steps. */
+/* Steps have no effect outside of a child. */
 static void parents_have_no_steps(void **state)
 {
     (void)state;

@@ -78,7 +78,7 @@ static const struct byi_pass pair = {
     .name = "Pair",
     .sequence = (const struct byi_pass *const[]){&pass_a, &pass_b, NULL}};
 
-/* An instrument that writes down what it sees, and fails where it is told. */
+/* An instrument that records its calls, and fails at a chosen one. */
 struct spy {
     const char *name, *veto, *fail; /* veto: a pass; fail: a hook */
 };
@@ -175,7 +175,7 @@ static void test_order(void **state)
                                "1> 2> 1< B 2< B B 1> 2> 1> 2> 1:exit 2:exit ");
 }
 
-/* One veto is enough; a required pass is not asked about. */
+/* One veto is enough; instruments are not asked about required passes. */
 static void test_should_run(void **state)
 {
     static const char *const b[] = {"B", NULL};

@@ -69,7 +69,7 @@ static void test_parse_takes(void **state)
     byi_json_free(&root);
     assert_int_equal(parse(" {\"a\": \"[[\\\"{\"} \n", &root), BYOC_OK);
     byi_json_free(&root);
-    /* no NUL behind the text: the sanitizer watches */
+    /* no NUL after the text: the sanitizer detects reads */
     for (size_t n = 0; n < 18; n++) {
         char *text = malloc(n ? n : 1);
         memcpy(text, "{\"a\": [1, -2e3, 4]}", n);

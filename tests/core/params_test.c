@@ -33,7 +33,7 @@ static void test_sizes(void **state)
     assert_true(!to.first && !to.old && !to.newer);
     assert_int_equal(to.struct_size, sizeof to);
 
-    /* from before there was a size: what lies behind is not read */
+    /* from before struct_size: memory after it is not read */
     assert_int_equal(read_sample(&to, &from, &err), BYOC_OK);
     assert_true(to.first == 1 && to.old == 2 && to.newer == 0);
     assert_int_equal(to.struct_size, sizeof to);

@@ -734,7 +734,7 @@ static enum byoc_status infer(const struct row *row, struct operands *o,
     return byi_infer_type(&t, out);
 }
 
-/* Says what is wrong; a table is checked to its end before it fails. */
+/* Print an error; a table is checked to its end before the test fails. */
 static bool check_row(const struct row *row)
 {
     struct operands o = {.arena = byi_arena_new(), .symbol = FRESH};

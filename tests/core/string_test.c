@@ -39,7 +39,7 @@ static void test_case(void **state)
         {"\xd0\x96\xe2\x82\xac\xf0\x9f\x98\x80", /* Zhe, euro, a face */
          "\xd0\xb6\xe2\x82\xac\xf0\x9f\x98\x80",
          "\xd0\x96\xe2\x82\xac\xf0\x9f\x98\x80"},
-        {"A\xff\xc3", "a\xff\xc3", "A\xff\xc3"}, /* no UTF-8: as it is */
+        {"A\xff\xc3", "a\xff\xc3", "A\xff\xc3"}, /* not UTF-8: unchanged */
     };
     const locale_t c = byi_string_locale("");
     char out[64];

@@ -40,7 +40,7 @@ static void same_const(const struct byi_const *c, const struct byi_const *d)
         assert_memory_equal(c->data, d->data, c->bytes);
 }
 
-/* Not nodes of their own in the text: where they stand means nothing. */
+/* Not separate nodes in the text: their place has no meaning. */
 static bool moves(const struct byi_module *m, const struct byi_func *f,
                   byi_id id)
 {

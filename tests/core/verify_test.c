@@ -247,8 +247,8 @@ static void test_nesting(void **state)
     byi_module_free(&m);
 }
 
-/* Sizes that depend on data are named by whoever infers them first; the
- * verifier takes any name, but the same one in all places. */
+/* Sizes that depend on data get their symbols when they are first inferred; the
+ * verifier accepts any symbol, but the same one everywhere. */
 static void test_sizes(void **state)
 {
     static const char sizes[] =

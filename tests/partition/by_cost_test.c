@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* by_cost_test.c: --partition-by=measured, with vendors that are so slow or so
- * fast that no clock can be wrong about them: what is given to whom, what the
- * ledger says, and that what was measured is not measured again.
+/* by_cost_test.c: --partition-by=measured, with backends so slow or so fast
+ * that measurements are unambiguous: the placement, the ledger, and that
+ * nothing is measured twice.
  */
 #include <byoc/byoc.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* goldens_test.c: every golden of partitioning, executed. Each .ir file beside
- * this is compiled as its first line says and run in the interpreter before
- * and after, on the same random inputs; then compiled by the whole pipeline
- * and run by the runtime. The second line says how many composites are called
- * and how many regions there are afterwards:
+/* goldens_test.c: every golden of partitioning, executed. Each .ir file in this
+ * folder is compiled by the command in its first line and run in the
+ * interpreter before and after, on the same random inputs; then compiled by the
+ * whole pipeline and run by the runtime. The second line says how many
+ * composites are called and how many regions there are afterwards:
  *     // RUN: byoc opt --native --pattern 'a.add=add(%a, %b)' --passes=... %s
  *     // EXPECT: composites=1 regions=0
  */
@@ -116,8 +116,8 @@ static struct byoc_compile_params params_of(const struct run *run)
         .verify = 1};
 }
 
-/* The offloaded set: calls of composites, and regions: functions of vendors,
- * or numbers of nodes before there are functions. */
+/* The offloaded set: calls of composites; and regions: functions with Compiler
+ * or, before these exist, region numbers of nodes. */
 static void check_set(const struct byi_module *m, const struct run *run)
 {
     unsigned composites = 0, regions = 0;
@@ -212,7 +212,7 @@ static struct byi_tensor tensor_of(const DLTensor *view,
     return t;
 }
 
-/* By the whole pipeline and the runtime, vendors' code included. */
+/* Run by the whole pipeline and the runtime, including the backends' code. */
 static void run_compiled(const char *path, const struct run *run,
                          const struct byi_module *m,
                          const struct byi_tensor *want, uint32_t n_want)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* if_test.c: an `if` that a vendor takes, from its row to the run: the
- * reference plug-in executes the region's JSON, whichever branch is taken, and
- * computes what native code does.
+/* if_test.c: an `if` that a backend runs, from its row to the run: the
+ * reference plug-in executes the region's JSON, with either branch, and gives
+ * the native results.
  */
 #include <byoc/byoc.h>
 
@@ -100,7 +100,7 @@ static void runs_the_branch(void **state)
           "PartitionedFromPattern=\"add_nn.relu_multiply_if\"");
 }
 
-/* Between kernels of the same region: what the branches read is made there. */
+/* Between kernels of the same region, which computes the branches' operands. */
 static void runs_in_a_region(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void runs_in_a_region(void **state)
           "PartitionedFromPattern=\"add_nn.relu_multiply_if\"");
 }
 
-/* Without the vendor the region runs on its native twin. */
+/* Without the backend the region runs on its native twin. */
 static void twin_computes_the_same(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_test.c: what a ledger says: which nodes read which, where each is and
- * why, regions kept and given back; each node of the model once.
+/* ledger_test.c: the content of a ledger: the edges between nodes, the
+ * placement of each node with its reason, kept and reverted regions; each node
+ * of the model once.
  */
 #include <byoc/byoc.h>
 
@@ -60,7 +61,7 @@ static const char *text_of(const cJSON *object, const char *key)
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-/* "Relu_1<Conv_0 Add_2<Relu_1,Conv_0": every node and what it reads. */
+/* "Relu_1<Conv_0 Add_2<Relu_1,Conv_0": every node and its operands. */
 static void check_reads(const char *text, const char *expected)
 {
     static const char *const nothing[] = {NULL};

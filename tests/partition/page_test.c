@@ -203,7 +203,7 @@ static void dot_has_all(void **state)
     assert_int_equal(count(dot.at, "n0 -> n1;"), 1);
     assert_int_equal(count(dot.at, "n0 -> n2;"), 1);
     assert_int_equal(count(dot.at, "n1 -> n2;"), 1);
-    /* one region was kept, and the native node stands outside */
+    /* one region was kept, and the native node is outside */
     assert_int_equal(count(dot.at, "subgraph cluster_"), 1);
     const char *end = strstr(dot.at, "  }\n");
     assert_non_null(end);

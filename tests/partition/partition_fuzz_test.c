@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* partition_fuzz_test.c: random functions and random tables through all of
- * partitioning: what is computed stays the same, and a second run changes
- * nothing but what was given back. BYOC_FUZZ_GRAPHS sets how many (default
- * 2000), BYOC_FUZZ_SEED where to start.
+ * partitioning: results stay the same, and a second run changes only reverted
+ * regions. BYOC_FUZZ_GRAPHS sets how many (default 2000), BYOC_FUZZ_SEED where
+ * to start.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -206,7 +206,7 @@ static void check_seed(uint64_t seed)
             fail_msg("seed %llu, result %u: %s\n%s\n%s",
                      (unsigned long long)seed, i, err.text, k.text.at, once.at);
     partition(m, &ctx, k.text.at, &twice);
-    /* what is given back for its size is matched anew, without the others */
+    /* nodes reverted for their size are matched again, without the others */
     if (!t.vendors.limits.min_nodes && strcmp(once.at, twice.at) != 0)
         fail_msg("seed %llu: the second run changed\n%s\nto\n%s",
                  (unsigned long long)seed, once.at, twice.at);

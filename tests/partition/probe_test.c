@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe_test.c: what a vendor is asked before anything is promised in its
- * name: each composite with its real shapes, equal ones once; what it answers
- * is in the ledger, and a no, or a slow reference where that is forbidden,
- * leaves the node where it is.
+/* probe_test.c: probes: a backend is asked about each composite with its real
+ * shapes, once for equal ones; its answers are in the ledger, and a node stays
+ * native if it refuses, or offers a forbidden reference implementation.
  */
 #include <byoc/byoc.h>
 
@@ -79,7 +78,7 @@ static void equal_composites_are_probed_once(void **state)
                                 NULL});
 }
 
-/* A vendor may look at the values of small constants. */
+/* A backend may read the values of small constants. */
 static void other_constants_are_other_questions(void **state)
 {
     (void)state;
@@ -93,7 +92,7 @@ static void other_constants_are_other_questions(void **state)
           0, 3, (const char *const[]){"\"offloaded\": 4,", NULL});
 }
 
-/* The longer row is refused, and a shorter one asked for in its place. */
+/* The longer row is refused, and a shorter one is probed instead. */
 static void what_is_refused_is_not_promised(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* regions_fuzz_test.c: MergeRegions against brute force on random graphs of
- * host nodes and one to three vendors: regions do not depend on each other, no
- * two of one vendor could have been merged as well, one vendor has as few as
- * there can be, and a second run changes nothing. BYOC_FUZZ_GRAPHS sets how
- * many graphs (default 20000), BYOC_FUZZ_SEED where to start.
+ * native nodes and one to three backends: regions do not depend on each other,
+ * no two of one backend could still be merged, a single backend has the least
+ * number of regions, and a second run changes nothing. BYOC_FUZZ_GRAPHS sets
+ * how many graphs (default 20000), BYOC_FUZZ_SEED where to start.
  */
 #include "partition/partition.h"
 
@@ -65,8 +65,9 @@ static void merge(struct byi_module *m)
     byi_arena_free(&scratch);
 }
 
-/* Every vendor's node is in a region of its vendor, nothing else is in one;
- * numbers have no gaps. The number of regions, and each one's vendor. */
+/* Check that every offloaded node is in a region of its backend, no other node
+ * is in one, and numbers have no gaps. Returns the number of regions, and the
+ * backend of each. */
 static uint32_t read_regions(const struct byi_func *f, uint32_t *target)
 {
     uint32_t n = 0;
@@ -144,12 +145,12 @@ static bool is_cyclic(const struct closure *c)
 
 struct search {
     const struct byi_func *f;
-    byi_id nodes[SMALL]; /* the vendor's */
+    byi_id nodes[SMALL]; /* the backend's */
     uint32_t n, most;    /* at most so many regions */
     uint32_t region[SMALL];
 };
 
-/* Put node `at` and all behind it into regions, in every way there is. */
+/* Put node `at` and all later ones into regions, in every possible way. */
 static bool can_do(struct search *s, uint32_t at, uint32_t used)
 {
     struct closure c;
@@ -214,7 +215,8 @@ static void merging_is_exact(void **state)
     const uint64_t first = env_number("BYOC_FUZZ_SEED", 1);
     for (uint64_t seed = first; seed < first + n; seed++) {
         rng = seed * 0x9e3779b97f4a7c15u;
-        /* most with two vendors, up to 14 nodes and up to 24 in turn */
+        /* most with two backends, alternating between at most 14 and at most 24
+         * nodes */
         const uint32_t n_vendors = seed % 4 < 2 ? 2 : 1 + 2 * (seed % 4 == 3);
         const uint32_t most = seed % 8 < 4 ? FEW : SMALL;
         struct byi_module *m =

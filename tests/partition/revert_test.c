@@ -150,7 +150,7 @@ static void a_region_that_loads_stays(void **state)
     byoc_compiled_free(&compiled);
 }
 
-/* What went back is plain operators for the passes behind partitioning. */
+/* Reverted nodes are plain operators for the passes after partitioning. */
 static void reverted_operators_are_fused(void **state)
 {
     (void)state;
@@ -163,7 +163,7 @@ static void reverted_operators_are_fused(void **state)
 
 /* --- split --------------------------------------------------------------- */
 
-/* Ten kernels in a row, four of which can stand together. */
+/* Ten kernels in a row, of which at most four can be in one region. */
 static const char chain[] = "def @main(%x: Tensor[(5), float32]) {\n"
                             "  %0 = multiply(%x, 1.5) #[\"m0\": \"Mul\"];\n"
                             "  %1 = multiply(%0, %x) #[\"m1\": \"Mul\"];\n"
@@ -194,7 +194,7 @@ static void a_compile_that_refuses_is_split(void **state)
     check(chain, choosy_compile, 5, 10, 3, chain_said);
 }
 
-/* Two kernels that cannot stand together: as few regions as there can be. */
+/* Two kernels that cannot be in one region: the least number of regions. */
 static void a_pair_that_does_not_get_along_is_parted(void **state)
 {
     (void)state;
@@ -212,7 +212,8 @@ static void a_pair_that_does_not_get_along_is_parted(void **state)
                                 NULL});
 }
 
-/* One kernel that cannot stand even alone goes, and the rest stays. */
+/* One kernel that cannot be built even alone is reverted, and the rest stays.
+ */
 static void one_that_fails_alone_goes_alone(void **state)
 {
     (void)state;
@@ -230,7 +231,7 @@ static void one_that_fails_alone_goes_alone(void **state)
               NULL});
 }
 
-/* In a branch, and behind a branch: two callers with a region each. */
+/* In a branch and after a branch: two callers with a region each. */
 static void regions_of_branches_are_split(void **state)
 {
     (void)state;
@@ -276,7 +277,7 @@ static void long_regions_take_few_tries(void **state)
     struct byoc_compiled *compiled = compile(text, choosy);
     has(byoc_compiled_ledger(compiled), "\"regions\": 25");
     assert_true(loads() - loads_before <= 1 + 128 + 25);
-    /* equal signatures are asked for once: %0 and the rest */
+    /* equal signatures are probed once: %0 and the rest */
     assert_int_equal(probes() - probes_before, 2);
     const char *ledger = byoc_compiled_ledger(compiled);
     /* the region's, and each node's */

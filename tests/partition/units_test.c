@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* units_test.c: what is assigned as a whole, parts cut out of a function, and
- * that MergeComposite does as it is assigned.
+/* units_test.c: units of placement, parts cut out of a function, and that
+ * MergeComposite follows an assignment.
  */
 #include "partition/cost.h"
 
@@ -176,7 +176,8 @@ static void a_piece_is_a_function(void **state)
                "}\n",
                1);
     find_units(&s);
-    assert_int_equal(s.units.list.n, 2); /* what is read outside is no part */
+    assert_int_equal(s.units.list.n,
+                     2); /* a value read outside is not a part */
     const byi_id both[] = {s.units.list.at[0].at[0], s.units.list.at[1].at[0]};
     const struct byi_piece piece = {s.units.list.at[0].func, 2, both};
     struct byi_module *to = byi_module_new();
@@ -264,7 +265,7 @@ static byi_id find_op(const struct byi_module *m, enum byi_op_id op)
     return id;
 }
 
-/* Node ids move when the first vendor's composites are made. */
+/* Node ids change when the first backend's composites are made. */
 static void composites_follow_the_assignment(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* builder_test.c: rows made by byoc/pattern.h compile to what the same rows
- * compile to when they are written, for every part of the language.
+/* builder_test.c: rows built with byoc/pattern.h compile to the same nodes as
+ * the same rows as text, for every part of the language.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -161,8 +161,8 @@ static void steps_and_names(void **state)
          "add(tanh(%e), sigmoid(%e)) with %e = exp(%f), %f = abs(%x)");
 }
 
-/* Room for every length up to what is needed: no byte behind it is written,
- * and what is too short is no pattern. */
+/* Buffers of every length up to the needed one: no byte after them is written,
+ * and too short ones give no pattern. */
 static void ends_with_its_room(void **state)
 {
     (void)state;

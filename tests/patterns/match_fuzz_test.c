@@ -331,7 +331,7 @@ static void take_apart(struct naive *v, const struct byi_pat *pat,
         if (single) {
             next.inverse[i] = !next.inverse[i];
         } else if ((plain || minus) && done->n < 8) {
-            /* the second operand stands behind the first */
+            /* the second operand comes after the first */
             for (uint32_t k = next.n++; k > i + 1; k--) {
                 next.value[k] = next.value[k - 1];
                 next.inverse[k] = next.inverse[k - 1];
@@ -513,7 +513,7 @@ static int by_id(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* False: an operand is made inside, so this is no match. */
+/* False: an operand is computed inside, so this is not a match. */
 static bool way_text(const struct naive *v, const struct way *way,
                      struct byi_text *out)
 {
@@ -681,7 +681,7 @@ struct writer {
     struct byi_text *out;
     uint32_t size; /* parts that may still be written */
     bool in_step;
-    byi_id hole;    /* what '^' stands for in a step */
+    byi_id hole;    /* the value of '^' in a step */
     byi_id defs[4]; /* nodes with a name, to be defined */
     uint32_t n_defs;
 };
@@ -867,7 +867,7 @@ static void make_row(const struct byi_module *m, const struct byi_func *f,
     struct writer w = {.m = m, .f = f, .out = out, .size = 1 + draw(8)};
     w.size += 2;
     say_node(&w, root);
-    /* names are defined behind the names that they are used in */
+    /* names are defined after the names that use them */
     byi_id last = BYI_NO_ID;
     for (uint32_t n = 0; n < 6; n++) {
         byi_id next = BYI_NO_ID;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* patterns_test.c: the pattern language: what the parser refuses and how it
- * says so, what the matcher binds to which name, in which order it tries; and
- * random rows, which must never crash.
+/* patterns_test.c: the pattern language: the parser's errors, the matcher's
+ * bindings and order; and random rows, which must never crash.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -365,7 +364,7 @@ static const struct matching matchings[] = {
     {"add(exp(%a), exp(%a))", "add(exp(%x), exp(%x))", 0, "exp exp add | a=x"},
     {"add(exp(%a), exp(%b))", "add(%e, %e)", 9, ""},
     {"add(exp(%a), %b)", "add(%e, %e)", 9, ""},
-    /* steps: the longest chain first, then what is left of it */
+    /* steps: the longest chain first, then its rest */
     {"exp(%a) [nn.relu(^)]?", "nn.relu(exp(%x))", 0, "exp nn.relu | a=x"},
     {"exp(%a) [nn.relu(^)]?", "exp(%x)", 0, "exp | a=x"},
     {"exp(%a) [nn.relu(^)]", "exp(%x)", 0, ""},
@@ -390,7 +389,7 @@ static const struct matching matchings[] = {
     {"exp(%a) [nn.relu(^) [add(^, %o)]?]*", "add(nn.relu(add(nn.relu(exp(%x)), %y)), %z)", 0,
      "exp nn.relu add nn.relu add | a=x o0=y o1=z"},
     {"exp(%a) [multiply(^, sigmoid(^))]*", "multiply(%e, sigmoid(%e))", 0, "exp sigmoid multiply | a=x"},
-    /* what is left over */
+    /* the rest */
     {"concatenate(%a...)", "concatenate(%x, %y, %z)", 0, "concatenate | a0=x a1=y a2=z"},
     {"concatenate(%f, %a...)", "concatenate(%x, %y, %z)", 0, "concatenate | f=x a0=y a1=z"},
     {"concatenate(%f, %a...)", "concatenate(%x)", 0, "concatenate | f=x"},
@@ -500,7 +499,7 @@ static const struct matching matchings[] = {
     {"exp(%a) [nn.relu(^)]{1, 2}", "nn.relu(nn.relu(nn.relu(exp(%x))))", 0, ""},
     {"exp(%a) [add(^, %o)]{1, 2}", "add(add(exp(%x), %y), %z)", 0, "exp add add | a=x o0=y o1=z"},
     {"exp(%a) [add(^, %o)]{0, 1}", "add(exp(%x), %y)", 0, "exp add | a=x o=y"},
-    /* names for what is inside */
+    /* names for inner nodes */
     {"add(nn.relu(%q), tanh(%q)) with %q = exp(%a)", "add(nn.relu(%e), tanh(%e))", 0,
      "exp nn.relu tanh add | a=x q:exp"},
     {"add(nn.relu(%q), tanh(%q)) with %q = exp(%a)", "add(nn.relu(%e), tanh(exp(%x)))", 0, ""},
@@ -565,7 +564,7 @@ static void binds_by_name(void **state)
         check_matching(&matchings[i]);
 }
 
-/* Sentences stay as they are while others are made, until the room ends. */
+/* Messages stay unchanged while others are made, until the buffer is full. */
 static void says_what_it_found(const struct byoc_host *host,
                                const struct byoc_match *m)
 {

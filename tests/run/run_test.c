@@ -20,7 +20,7 @@
 
 enum { MAX_IO = 16 };
 
-/* A program, its inputs, and what the interpreter makes of them. */
+/* A program, its inputs, and the interpreter's results. */
 struct program {
     const char *path;
     struct byi_arena *arena;
@@ -66,7 +66,7 @@ static void compare(const struct program *p, const DLTensor *found,
     }
 }
 
-/* Twice with one state: a run leaves nothing behind that disturbs the next. */
+/* Twice with one state: a run must not affect the next. */
 static void run_model(struct program *p, const struct byoc_model *model,
                       const char *how)
 {

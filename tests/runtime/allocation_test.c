@@ -107,7 +107,7 @@ static const char varying[] = "def @main(%x: Tensor[(N, 3, 9, 9), float32]) {\n"
                               "  nn.relu(%1)\n"
                               "}\n";
 
-/* The first run makes what the others find. */
+/* The first run allocates for the others. */
 static void a_run_of_known_sizes_allocates_nothing(void **state)
 {
     (void)state;

@@ -153,9 +153,9 @@ static void test_truncated(void **state)
     free(data);
 }
 
-/* Outside of the weights every flipped bit is seen; in the weights by
- * verify. Without the sum at the end there is only the ELF reader to rely on,
- * and the loader is not asked. */
+/* Outside of the weights every flipped bit is detected; in the weights by
+ * verify. Without the checksum at the end the ELF reader must refuse the file
+ * before the loader maps it. */
 static void test_flipped(void **state)
 {
     struct folder *f = *state;

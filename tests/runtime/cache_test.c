@@ -30,8 +30,8 @@ void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
     return __real_aligned_alloc(alignment, bytes);
 }
 
-/* exp native, relu of what is doubled by the vendor; 2 N values, so that the
- * inner size is not the input's. */
+/* exp runs natively, relu of the doubled value on the backend; 2 N values, so
+ * that the inner size is not the input's. */
 static const char varying[] =
     "def @r0(%i: Tensor[(N), float32], Compiler=\"ref\") {\n"
     "  %f = fn (%x: Tensor[(N), float32], Composite=\"ref.relu\") {\n"
@@ -188,7 +188,7 @@ static void test_byte_bound(void **state)
     close_model(&m);
 }
 
-/* The vendor builds nothing for 13 numbers: the twin runs, once and for all. */
+/* The backend builds nothing for 13 numbers: the twin runs from then on. */
 static void test_refusal(void **state)
 {
     (void)state;
@@ -322,8 +322,8 @@ static void test_bad_sizes(void **state)
     close_model(&m);
 }
 
-/* Lists go in and out of a model whose tensors' sizes vary: what a run gives is
- * the state's, whatever becomes of the instance that ran. */
+/* Lists as inputs and outputs of a model with symbolic dims: results belong to
+ * the state, even if the instance is evicted. */
 static void test_lists(void **state)
 {
     (void)state;
@@ -371,7 +371,7 @@ static void test_lists(void **state)
     const struct byoc_cache_stats stats = stats_of(&m);
     assert_int_equal(stats.builds, 3);
     assert_int_equal(stats.hits, 1);
-    assert_int_equal(stats.refusals, 1); /* of 13: so it was asked */
+    assert_int_equal(stats.refusals, 1); /* for 13: so it was called */
     const struct byoc_value none[2] = {{.kind = BYOC_OPTIONAL}};
     struct byoc_value out = {0};
     assert_int_equal(byoc_run_values(s, none, 2, &out, 1, &err), BYOC_ETYPE);
@@ -511,7 +511,7 @@ static void test_recursion(void **state)
     close_model(&m);
 }
 
-/* A vendor's region in the body of a loop has the sizes of the run. */
+/* A region in the body of a loop has the sizes of the run. */
 static void test_loop_body(void **state)
 {
     (void)state;
@@ -564,8 +564,9 @@ static void test_loop_body(void **state)
     close_model(&m);
 }
 
-/* Sizes that depend on data stay open, what comes behind them too: one instance
- * does for all of them. Results are of rank 1 or 2, one more each time. */
+/* Sizes that depend on data stay symbolic, also in later values: one instance
+ * serves all of them. Results have rank 1 or 2, with one more element each
+ * time. */
 static void test_data_dependent(void **state)
 {
     (void)state;
@@ -636,8 +637,8 @@ static void test_same_views(void **state)
     close_model(&m);
 }
 
-/* A size that is computed from the input's, seen as another shape on the way:
- * the region behind it is the vendor's. */
+/* A size that is computed from the input's, through a reshape: the backend runs
+ * the region after it. */
 static void test_computed_size(void **state)
 {
     (void)state;
@@ -672,7 +673,7 @@ static void test_computed_size(void **state)
 
 /* Sizes that pass through functions and branches: by a call that shares its
  * function with another one, by a branch whose condition follows from sizes, by
- * a value that a branch is given. The region behind each is the vendor's. */
+ * a value that a branch is given. The backend runs the region after each. */
 static void test_size_by_call(void **state)
 {
     (void)state;
@@ -726,8 +727,8 @@ static void test_size_by_call(void **state)
     }
 }
 
-/* The n-th large allocation of a run fails: the run says so or does without,
- * and the next one is right. Returns how many n failed. */
+/* The n-th large allocation of a run fails: the run returns an error or copes,
+ * and the next run is right. Returns the number of failing n. */
 static int fail_each(bool kept)
 {
     int failed = 0;
@@ -760,7 +761,7 @@ static void test_no_memory(void **state)
 {
     (void)state;
     assert_true(fail_each(false) > 1);
-    assert_int_equal(fail_each(true), 0); /* what is kept makes room */
+    assert_int_equal(fail_each(true), 0); /* kept entries are evicted */
 }
 
 /* --- threads -------------------------------------------------------------- */

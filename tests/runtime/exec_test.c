@@ -128,7 +128,7 @@ static DLTensor string_view(const char **at, int64_t *dims)
 }
 
 /* Strings come from the caller, from the weights and from kernels; those of an
- * output are the state's, whoever's memory points to them. */
+ * output belong to the state, whoever owns the array of pointers. */
 static void test_strings(void **state)
 {
     struct fixture x;
@@ -154,7 +154,7 @@ static void test_strings(void **state)
     for (int run = 0; run < 2; run++) {
         out[0].data = out[2].data = NULL;
         assert_int_equal(byoc_run(s, in, 2, out, 3, &err), BYOC_OK);
-        memset(text, 'x', (size_t)run); /* of the first run none is kept */
+        memset(text, 'x', (size_t)run); /* none is kept from the first run */
         const char *const *joined = out[0].data, *const *same = out[2].data;
         assert_string_equal(joined[0], "given");
         assert_string_equal(joined[2], "");
@@ -172,7 +172,7 @@ static void test_strings(void **state)
     fixture_close(&x);
 }
 
-/* A loop that appends, cuts, joins; what a caller gives and gets. */
+/* A loop that appends, cuts and joins; lists from and to the caller. */
 static void test_lists(void **state)
 {
     struct fixture x;
@@ -303,7 +303,7 @@ static void test_lists_refused(void **state)
     }
 }
 
-/* Each run of a state draws anew, each call for itself; a new state starts
+/* Each run of a state draws new numbers, each call its own; a new state starts
  * over. */
 static void test_random(void **state)
 {

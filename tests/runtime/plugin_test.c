@@ -293,7 +293,7 @@ static void keep_severity(void *ctx, enum byoc_severity severity,
     snprintf(logged->line, sizeof logged->line, "%s", line);
 }
 
-/* What a backend logs is for those who debug it. */
+/* Messages of a backend are logged only for debugging. */
 static void test_backend_log(void **state)
 {
     (void)state;
@@ -317,7 +317,7 @@ static void test_backend_log(void **state)
     }
 }
 
-/* A vendor that is not there: the twin runs, and says so. */
+/* A missing backend: the twin runs, with a warning. */
 static void test_missing_vendor(void **state)
 {
     (void)state;
@@ -341,7 +341,7 @@ static void test_missing_vendor(void **state)
     fixture_close(&x);
 }
 
-/* One region loads, the other's vendor refuses at load. */
+/* One region loads; the backend of the other refuses it at load. */
 static void test_load_fails(void **state)
 {
     (void)state;

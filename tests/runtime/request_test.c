@@ -229,8 +229,8 @@ static void test_chosen_outputs(void **state)
     check_chosen(varying, 1);
 }
 
-/* Requests that want other outputs in turn: a view that byoc filled in is not
- * the caller's memory, however many runs ago that was. */
+/* Requests for different outputs in turn: a view that byoc filled in is not the
+ * caller's memory, however many runs ago that was. */
 static void test_alternate_outputs(void **state)
 {
     (void)state;

@@ -80,7 +80,7 @@ static void read_run(struct run *run, const char *text)
     }
 }
 
-/* The vendor that the line names, if any. */
+/* The backend that the line names, if any. */
 static struct byi_plugin *open_vendor(const struct run *run,
                                       struct byi_vendors *vendors)
 {

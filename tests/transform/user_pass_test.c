@@ -93,7 +93,7 @@ static void test_library_refused(void **state)
     }
 }
 
-/* Scale what is added by ten: add(x, constant) -> add(x, 10 constant). */
+/* Scale an added constant by ten: add(x, constant) -> add(x, 10 constant). */
 static byoc_node scale(void *ctx, struct byoc_rewriter *rw, byoc_node at)
 {
     float values[8];
