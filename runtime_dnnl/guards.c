@@ -138,6 +138,20 @@ static bool is_scattered(const struct byi_desc *d)
     return false;
 }
 
+/* Does oneDNN see an axis of size 1 of the batch in another order than the
+ * shape's? */
+static bool has_moved_unit(const struct byi_desc *d)
+{
+    if (d->kind != BYI_DESC_STRIDED)
+        return false;
+    const struct byi_desc seen = byi_desc_canonical(d, BYI_UNITS_PLAIN);
+    for (uint32_t i = 1; i + 2 < d->rank; i++)
+        if (seen.strides[i] > seen.strides[i - 1] &&
+            (d->dims[i] == 1 || d->dims[i - 1] == 1))
+            return true;
+    return false;
+}
+
 /* 2.6, and 3.x up to 3.12.1: weights that broadcast over the whole batch crash
  * or give wrong results; callers fold the batch into M. */
 const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
@@ -147,6 +161,10 @@ const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
     if (major >= 3 && is_scattered(&p->src))
         return "oneDNN 3.x misreads a source whose batch is stored between "
                "its columns or in another order";
+    /* its batched kernels for AVX2 */
+    if (major >= 3 && p->weights.rank > 4 && has_moved_unit(&p->weights))
+        return "oneDNN 3.x misreads weights of more than 4 axes with an axis "
+               "of size 1 in another order";
     int64_t src_batch = 1, weights_batch = 1;
     for (uint32_t i = 0; i + 2 < p->dst.rank; i++) {
         src_batch *= p->src.dims[i];
