@@ -160,8 +160,18 @@ static enum byoc_status write_regions(const struct byi_module *m,
         const struct byi_built_region none = {0};
         BYI_PUSH(&b->regions, none);
         struct byi_built_region *r = &b->regions.at[b->regions.n - 1];
-        BYI_TRY(write_region(m, i, found, arena, r, err));
-        byi_text_add(&b->blobs, r->blob.at, r->blob.n);
+        const enum byoc_status status =
+            write_region(m, i, found, arena, r, err);
+        const size_t n = r->blob.n;
+        byi_text_add(&b->blobs, r->blob.at, n);
+        byi_text_free(&r->blob);
+        r->blob.n = n;
+        BYI_TRY(status);
+    }
+    char *at = b->blobs.at;
+    for (uint32_t i = 0; i < b->regions.n; i++) {
+        b->regions.at[i].blob.at = at;
+        at += b->regions.at[i].blob.n;
     }
     return BYOC_OK;
 }
@@ -326,8 +336,6 @@ enum byoc_status byi_built_manifest(const struct byi_module *m,
 
 void byi_built_free(struct byi_built *built)
 {
-    for (uint32_t i = 0; i < built->regions.n; i++)
-        byi_text_free(&built->regions.at[i].blob);
     byi_vec_free(built->regions.at);
     byi_text_free(&built->blobs);
     byi_text_free(&built->manifest);

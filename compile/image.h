@@ -12,7 +12,7 @@
 /* A region, compiled. */
 struct byi_built_region {
     uint32_t func;
-    struct byi_text blob;
+    struct byi_text blob; /* of what is built: lent by its `blobs` */
     uint32_t *consts;
     uint32_t n_consts;
     bool varies;        /* symbolic dims in the inputs: the blob is its JSON */

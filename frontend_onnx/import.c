@@ -168,10 +168,9 @@ uint32_t byi_o_source(struct byi_import *o, size_t index,
     const char *name = byi_text_or(node->name, "");
     if (*name == '\0')
         name = byi_arena_printf(o->scratch, "%s_%zu", type, index);
-    name = e ? byi_arena_printf(o->m->arena, "%s/%s", e->name, name)
-             : byi_arena_str(o->m->arena, name);
-    const uint32_t source =
-        byi_source_new(o->m, name, byi_arena_str(o->m->arena, type));
+    if (e)
+        name = byi_arena_printf(o->scratch, "%s/%s", e->name, name);
+    const uint32_t source = byi_source_new(o->m, name, type);
     byi_index_add(&known->index, hash, known->all.n);
     BYI_PUSH(&known->all, ((struct node_source){node, call, source}));
     return source;
