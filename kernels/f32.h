@@ -13,6 +13,7 @@ enum {
     BYI_F32_PANEL = 16, /* columns of a panel                       */
     BYI_F32_ROWS = 14,  /* rows of a tile, at most                  */
     BYI_F32_COLUMNS = 2 * BYI_F32_PANEL, /* of a tile, at most      */
+    BYI_F32_SEQUENCES = 6, /* of a step of a recurrent layer, at most */
 };
 
 /* A tile of a product: rows of x by one or two panels of weights. A row of x
@@ -79,6 +80,25 @@ struct byi_f32_outputs {
     int64_t ldrow, ldcol;
 };
 
+/* A step of a recurrent layer for one group of hidden units: `width` units of
+ * at most `sequences` sequences (see struct byi_f32_kernels). */
+struct byi_f32_step {
+    const float *h;       /* the whole state before the step               */
+    int64_t ldh;          /* elements between its sequences                */
+    int64_t hidden;       /* elements of it; 0: it is zero                 */
+    const float *weights; /* [hidden][gates][width]                  */
+    const float *x;       /* [gates][width]: products with the input */
+    int64_t ldx;
+    const float *bias; /* GRU: of the last gate's recurrent product  */
+    const float *old;  /* GRU: h of this group                       */
+    float *c;          /* LSTM: the cell state, in place             */
+    int64_t ldc;
+    float *y; /* h after the step                                    */
+    int64_t ldy;
+    int units; /* units that exist: old and y have no others         */
+};
+typedef void byi_f32_step_fn(const struct byi_f32_step *s);
+
 /* The functions of one instruction set. */
 struct byi_f32_kernels {
     const char *name;
@@ -88,7 +108,11 @@ struct byi_f32_kernels {
     /* F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3) */
     void (*winograd_input[2])(const struct byi_f32_patch *p);
     void (*winograd_output[2])(const struct byi_f32_outputs *o);
-    byi_f32_unary_fn *unary[BYI_N_OPS]; /* NULL: none */
+    const char *recurrent; /* the name of the next three  */
+    int width;             /* hidden units of a group           */
+    int sequences;         /* that a step computes, at most     */
+    byi_f32_step_fn *step[2][BYI_F32_SEQUENCES + 1]; /* LSTM, GRU */
+    byi_f32_unary_fn *unary[BYI_N_OPS];              /* NULL: none */
     byi_f32_binary_fn *binary[BYI_F32_BINARIES];
 };
 
