@@ -490,7 +490,7 @@ uint64_t byi_prim_scratch(const struct byi_prim *prim)
 uint64_t byi_prim_bytes(const struct byi_prim *prim, int arg)
 {
     if (prim->fast)
-        return byi_dn_fast_packed(prim->fast);
+        return byi_dn_fast_packed(prim->fast, arg);
     BYI_MD_PTR md = query_arg(prim, arg);
     return md ? dnnl_memory_desc_get_size(md) : 0;
 }
@@ -511,7 +511,8 @@ bool byi_prim_same(const struct byi_prim *a, int arg_a,
                    const struct byi_prim *b, int arg_b)
 {
     if (a->fast || b->fast)
-        return a->fast && b->fast && byi_dn_fast_same(a->fast, b->fast);
+        return a->fast && b->fast &&
+               byi_dn_fast_same(a->fast, arg_a, b->fast, arg_b);
     BYI_MD_PTR ma = query_arg(a, arg_a);
     BYI_MD_PTR mb = query_arg(b, arg_b);
     return ma && mb && dnnl_memory_desc_equal(ma, mb);
@@ -524,7 +525,7 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
 {
     if (prim->fast) {
         struct byi_dn_fast pack;
-        byi_dn_fast_pack(prim->fast, src, &pack);
+        byi_dn_fast_pack(prim->fast, arg, src, &pack);
         return byi_prim_wrap_fast(&pack, reorder, err);
     }
     struct byi_pieces pieces;

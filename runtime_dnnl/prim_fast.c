@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/prim_fast.c: primitives that byoc's own kernels run (kernels/),
- * for float32 convolutions and products with constant weights. They have the
- * interface of oneDNN's: arguments, packed weights, scratch memory.
+ * for float32 convolutions, products and recurrent layers with constant
+ * weights. They have the interface of oneDNN's: arguments, packed weights,
+ * scratch memory.
  */
 #include "runtime_dnnl/prim_fast.h"
+
+#include <string.h>
 
 #include "core/base/openmp.h"
 
@@ -234,11 +237,47 @@ bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
     return read_matmul(p, &fast->conv) && plan(posts, &p->dst, true, fast);
 }
 
-void byi_dn_fast_pack(const struct byi_dn_fast *conv,
+static bool is_dense(const struct byi_desc *desc)
+{
+    int64_t stride = 1;
+    if (desc->kind != BYI_DESC_STRIDED || desc->dtype != BYOC_F32)
+        return false;
+    for (uint32_t i = desc->rank; i-- > 0; stride *= desc->dims[i])
+        if (desc->dims[i] != 1 && desc->strides[i] != stride)
+            return false;
+    return true;
+}
+
+bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast)
+{
+    const struct byi_desc *const dense[] = {
+        &p->src, &p->src_h, &p->src_c, &p->bias, &p->dst, &p->dst_h, &p->dst_c};
+    *fast = (struct byi_dn_fast){.recurs = true};
+    if ((p->kind != BYI_RNN_LSTM && p->kind != BYI_RNN_GRU_LINEAR) ||
+        p->bias.kind == BYI_DESC_ABSENT ||
+        byi_elements(p->dst.rank, p->dst.dims) <= 0)
+        return false;
+    for (size_t i = 0; i < BYI_COUNT(dense); i++)
+        if (dense[i]->kind != BYI_DESC_ABSENT && !is_dense(dense[i]))
+            return false;
+    fast->threads = omp_get_max_threads();
+    fast->recurrent =
+        (struct byi_f32_recurrent){.gru = p->kind == BYI_RNN_GRU_LINEAR,
+                                   .time = p->src.dims[0],
+                                   .batch = p->src.dims[1],
+                                   .input = p->src.dims[2],
+                                   .hidden = p->recurrent.dims[2],
+                                   .directions = 1 + p->both,
+                                   .reverse = !p->both && p->reverse};
+    byi_f32_recurrent_plan(&fast->recurrent);
+    return byi_f32_recurrent_pays(&fast->recurrent);
+}
+
+void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,
                       const struct byi_desc *src, struct byi_dn_fast *pack)
 {
-    *pack = *conv;
-    pack->packs = true;
+    *pack = *user;
+    pack->packs = arg;
     pack->src = *src;
 }
 
@@ -247,70 +286,136 @@ void byi_dn_fast_pack(const struct byi_dn_fast *conv,
 
 const char *byi_dn_fast_impl(const struct byi_dn_fast *fast)
 {
-    return fast->packs ? "pack" : byi_f32_conv_name(&fast->conv);
+    return fast->packs    ? "pack"
+           : fast->recurs ? fast->recurrent.kernels->recurrent
+                          : byi_f32_conv_name(&fast->conv);
 }
 
 uint64_t byi_dn_fast_scratch(const struct byi_dn_fast *fast)
 {
-    return fast->packs ? 0 : byi_f32_conv_scratch(&fast->conv, fast->threads);
+    if (fast->packs)
+        return 0;
+    return fast->recurs
+               ? byi_f32_recurrent_scratch(&fast->recurrent, fast->threads)
+               : byi_f32_conv_scratch(&fast->conv, fast->threads);
 }
 
-uint64_t byi_dn_fast_packed(const struct byi_dn_fast *fast)
+/* Whether the weights of argument `arg` are the recurrent matrix. */
+static bool is_recurrent(const struct byi_dn_fast *fast, int arg)
 {
-    return byi_f32_conv_packed(&fast->conv);
+    return (fast->packs ? fast->packs : arg) == BYI_ARG_RECURRENT;
 }
 
-bool byi_dn_fast_same(const struct byi_dn_fast *a, const struct byi_dn_fast *b)
+uint64_t byi_dn_fast_packed(const struct byi_dn_fast *fast, int arg)
 {
-    return byi_f32_conv_packs_alike(&a->conv, &b->conv) &&
-           (!a->packs || !b->packs || byi_dn_same_layout(&a->src, &b->src));
+    return fast->recurs ? byi_f32_recurrent_packed(&fast->recurrent,
+                                                   is_recurrent(fast, arg))
+                        : byi_f32_conv_packed(&fast->conv);
 }
 
-/* strides of the weights by output, channel, and tap */
+bool byi_dn_fast_same(const struct byi_dn_fast *a, int arg_a,
+                      const struct byi_dn_fast *b, int arg_b)
+{
+    if (a->recurs != b->recurs ||
+        is_recurrent(a, arg_a) != is_recurrent(b, arg_b) ||
+        (a->packs && b->packs && !byi_dn_same_layout(&a->src, &b->src)))
+        return false;
+    return a->recurs
+               ? byi_f32_recurrent_packs_alike(&a->recurrent, &b->recurrent)
+               : byi_f32_conv_packs_alike(&a->conv, &b->conv);
+}
+
+/* strides of the weights by output, channel, and tap; of a recurrent layer's
+ * (1, D, rows, gates, units) by the last four */
 static void read_strides(const struct byi_dn_fast *fast, int64_t strides[4])
 {
     const struct byi_desc *src = &fast->src;
     const bool product = src->rank == 2;
     const uint32_t n = src->rank - 2;
+    if (fast->recurs) {
+        memcpy(strides, src->strides + 1, 4 * sizeof *strides);
+        return;
+    }
     strides[0] = src->strides[product];
     strides[1] = src->strides[!product];
     strides[2] = n == 2 ? src->strides[src->rank - 2] : 0;
     strides[3] = n ? src->strides[src->rank - 1] : 0;
 }
 
+/* The argument of a call, or NULL. */
+static void *find_slot(uint32_t n, const struct byi_dn_fast_slot *slots,
+                       int arg)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (slots[i].arg == arg)
+            return slots[i].data;
+    return NULL;
+}
+
+static void run_pack(const struct byi_dn_fast *fast, const float *from,
+                     float *to)
+{
+    int64_t strides[4];
+    read_strides(fast, strides);
+    if (fast->recurs)
+        byi_f32_recurrent_pack(&fast->recurrent,
+                               fast->packs == BYI_ARG_RECURRENT, from, strides,
+                               to);
+    else
+        byi_f32_conv_pack(&fast->conv, from, strides, to);
+}
+
+static void run_recurrent(const struct byi_dn_fast *fast, uint32_t n,
+                          const struct byi_dn_fast_slot *slots, void *scratch,
+                          int threads)
+{
+    const struct byi_f32_recurrent_run run = {
+        .layer = &fast->recurrent,
+        .x = find_slot(n, slots, BYI_ARG_SRC),
+        .weights = find_slot(n, slots, BYI_ARG_WEIGHTS),
+        .recurrent = find_slot(n, slots, BYI_ARG_RECURRENT),
+        .bias = find_slot(n, slots, BYI_ARG_BIAS),
+        .h = find_slot(n, slots, BYI_ARG_SRC_H),
+        .c = find_slot(n, slots, BYI_ARG_SRC_C),
+        .y = find_slot(n, slots, BYI_ARG_DST),
+        .y_h = find_slot(n, slots, BYI_ARG_DST_H),
+        .y_c = find_slot(n, slots, BYI_ARG_DST_C),
+        .scratch = scratch,
+        .threads = threads};
+    byi_f32_recurrent_run(&run);
+}
+
+static void run_conv(const struct byi_dn_fast *fast, uint32_t n,
+                     const struct byi_dn_fast_slot *slots, void *scratch,
+                     int threads)
+{
+    struct byi_f32_conv_run run = {.conv = &fast->conv,
+                                   .x = find_slot(n, slots, BYI_ARG_SRC),
+                                   .weights =
+                                       find_slot(n, slots, BYI_ARG_WEIGHTS),
+                                   .bias = find_slot(n, slots, BYI_ARG_BIAS),
+                                   .y = find_slot(n, slots, BYI_ARG_DST),
+                                   .scratch = scratch,
+                                   .threads = threads};
+    for (uint32_t i = 0; i < fast->conv.n_posts; i++)
+        run.operands[i] = fast->sums && i == 0
+                              ? run.y
+                              : find_slot(n, slots, BYI_ARG_POST + (int)i);
+    byi_f32_conv_run(&run);
+}
+
 void byi_dn_fast_run(const struct byi_dn_fast *fast, uint32_t n,
                      const struct byi_dn_fast_slot *slots, void *scratch)
 {
-    struct byi_f32_conv_run run = {
-        .conv = &fast->conv, .scratch = scratch, .threads = fast->threads};
-    for (uint32_t i = 0; i < n; i++) {
-        void *data = slots[i].data;
-        switch (slots[i].arg) {
-        case BYI_ARG_SRC:
-            run.x = data;
-            break;
-        case BYI_ARG_WEIGHTS:
-            run.weights = data;
-            break;
-        case BYI_ARG_BIAS:
-            run.bias = data;
-            break;
-        case BYI_ARG_DST:
-            run.y = data;
-            break;
-        default:
-            run.operands[slots[i].arg - BYI_ARG_POST] = data;
-        }
-    }
     if (fast->packs) {
-        int64_t strides[4];
-        read_strides(fast, strides);
-        byi_f32_conv_pack(&fast->conv, run.x, strides, run.y);
+        run_pack(fast, find_slot(n, slots, BYI_ARG_SRC),
+                 find_slot(n, slots, BYI_ARG_DST));
         return;
     }
-    if (fast->sums)
-        run.operands[0] = run.y;
     const int now = omp_get_max_threads();
-    run.threads = now < run.threads ? now : run.threads;
-    byi_f32_conv_run(&run);
+    const int threads = now < fast->threads ? now : fast->threads;
+    if (fast->recurs)
+        run_recurrent(fast, n, slots, scratch, threads);
+    else
+        run_conv(fast, n, slots, scratch, threads);
 }

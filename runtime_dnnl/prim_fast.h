@@ -4,14 +4,17 @@
 #define BYI_PRIM_FAST_H
 
 #include "kernels/conv.h"
+#include "kernels/recurrent.h"
 #include "runtime_dnnl/build.h"
 
 struct byi_dn_fast {
+    bool recurs; /* runs `recurrent`, otherwise `conv`                */
+    struct byi_f32_recurrent recurrent;
     struct byi_f32_conv conv;
-    bool sums;  /* its first post-op adds to the destination  */
-    bool packs; /* packs the weights of `conv`, laid out so:  */
-    struct byi_desc src;
-    int threads; /* that a run may use                         */
+    bool sums; /* conv: its first post-op adds to the destination     */
+    int packs; /* enum byi_arg: packs these weights, laid out as src; */
+    struct byi_desc src; /* 0: runs                                   */
+    int threads;         /* that a run may use                        */
 };
 
 /* An argument of a call. */
@@ -26,15 +29,18 @@ bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
 bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
                         const struct byi_posts *posts,
                         struct byi_dn_fast *fast);
-/* The one that packs `src` for `conv`. */
-void byi_dn_fast_pack(const struct byi_dn_fast *conv,
+bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast);
+/* The one that packs `src` for argument `arg` of `user`. */
+void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,
                       const struct byi_desc *src, struct byi_dn_fast *pack);
 
 const char *byi_dn_fast_impl(const struct byi_dn_fast *fast);
 uint64_t byi_dn_fast_scratch(const struct byi_dn_fast *fast);
-uint64_t byi_dn_fast_packed(const struct byi_dn_fast *fast);
-/* Do the two want, or make, the same packed weights? */
-bool byi_dn_fast_same(const struct byi_dn_fast *a, const struct byi_dn_fast *b);
+/* Bytes of the packed weights for argument `arg`. */
+uint64_t byi_dn_fast_packed(const struct byi_dn_fast *fast, int arg);
+/* Do the two want for these arguments, or make, the same packed weights? */
+bool byi_dn_fast_same(const struct byi_dn_fast *a, int arg_a,
+                      const struct byi_dn_fast *b, int arg_b);
 void byi_dn_fast_run(const struct byi_dn_fast *fast, uint32_t n,
                      const struct byi_dn_fast_slot *slots, void *scratch);
 

@@ -95,6 +95,9 @@ enum byoc_status byi_rnn_new(const struct byi_dnnl *lib,
                              const struct byi_posts *posts,
                              struct byi_prim **prim, struct byoc_error *err)
 {
+    struct byi_dn_fast fast;
+    if (byi_dn_fast_rnn(p, &fast))
+        return byi_prim_wrap_fast(&fast, prim, err);
     const struct byi_desc *const descs[N_DESCS] = {[SRC] = &p->src,
                                                    [SRC_H] = &p->src_h,
                                                    [SRC_C] = &p->src_c,
