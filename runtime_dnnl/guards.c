@@ -138,16 +138,13 @@ static bool is_scattered(const struct byi_desc *d)
     return false;
 }
 
-/* Does oneDNN see an axis of size 1 of the batch in another order than the
- * shape's? */
-static bool has_moved_unit(const struct byi_desc *d)
+bool byi_desc_permutes_batch(const struct byi_desc *d)
 {
     if (d->kind != BYI_DESC_STRIDED)
         return false;
     const struct byi_desc seen = byi_desc_canonical(d, BYI_UNITS_PLAIN);
     for (uint32_t i = 1; i + 2 < d->rank; i++)
-        if (seen.strides[i] > seen.strides[i - 1] &&
-            (d->dims[i] == 1 || d->dims[i - 1] == 1))
+        if (seen.strides[i] > seen.strides[i - 1])
             return true;
     return false;
 }
@@ -161,10 +158,9 @@ const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
     if (major >= 3 && is_scattered(&p->src))
         return "oneDNN 3.x misreads a source whose batch is stored between "
                "its columns or in another order";
-    /* its batched kernels for AVX2 */
-    if (major >= 3 && p->weights.rank > 4 && has_moved_unit(&p->weights))
-        return "oneDNN 3.x misreads weights of more than 4 axes with an axis "
-               "of size 1 in another order";
+    if (major >= 3 && byi_desc_permutes_batch(&p->weights))
+        return "oneDNN 3.x misreads weights whose batch is stored in another "
+               "order";
     int64_t src_batch = 1, weights_batch = 1;
     for (uint32_t i = 0; i + 2 < p->dst.rank; i++) {
         src_batch *= p->src.dims[i];

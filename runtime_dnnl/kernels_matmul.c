@@ -60,11 +60,14 @@ static struct byi_desc as_matrix(const struct byi_desc *desc, bool first,
     return byi_dn_lead(&d, rank);
 }
 
-/* True if dense with one of the last two axes contiguous. */
+/* True if dense with one of the last two axes contiguous; for 3.x, with the
+ * axes of the batch in order. */
 static bool is_usable(const struct byi_desc *desc)
 {
     uint32_t order[BYI_MAX_RANK];
     const struct byi_desc d = byi_dn_regular(desc);
+    if (byi_dnnl_major() >= 3 && byi_desc_permutes_batch(&d))
+        return false;
     byi_dn_order(&d, order);
     const uint32_t inner = order[d.rank - 1];
     return byi_dn_is_dense(desc) && inner + 2 >= d.rank;

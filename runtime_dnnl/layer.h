@@ -151,6 +151,9 @@ const char *byi_guard_desc(const struct byi_desc *desc);
 const char *byi_guard_posts(int major, const struct byi_posts *posts);
 const char *byi_guard_conv(int major, const struct byi_dnnl_conv *p,
                            const struct byi_posts *posts);
+/* Are the axes of a matrix product's batch stored in another order than the
+ * shape's, those of size 1 included, as oneDNN sees them? */
+bool byi_desc_permutes_batch(const struct byi_desc *desc);
 const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
                              const struct byi_posts *posts);
 const char *byi_guard_binary(int major, const struct byi_dnnl_binary *p,
