@@ -33,8 +33,8 @@ struct byi_f32_post {
 };
 
 /* A convolution: x (images, in[0], in[1], channels), y (images, out[0], out[1],
- * outputs), both dense. A product of M x K by K x N has M images
- * of one position, K channels and N outputs. */
+ * outputs), both dense. A product of M x K by K x N has M images of one
+ * position, K channels and N outputs. */
 struct byi_f32_conv {
     int64_t images, in[2], out[2];
     int64_t channels, outputs;
@@ -69,9 +69,8 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact);
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv);
 /* Bytes of the packed weights. */
 uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv);
-/* Pack weights whose element (output o, channel c, tap
- * (i, j)) is from[o * strides[0] + c * strides[1] + i * strides[2] + j *
- * strides[3]]. */
+/* Pack weights whose element for output o, channel c and tap (i, j) is
+ * from[o * strides[0] + c * strides[1] + i * strides[2] + j * strides[3]]. */
 void byi_f32_conv_pack(const struct byi_f32_conv *conv, const float *from,
                        const int64_t strides[4], float *to);
 /* Would `a` and `b` pack the same weights to the same bytes? */
