@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/conv.h: float32 convolutions of one or two spatial axes and products
  * with constant weights, channels last. A plan chooses the algorithm; weights
- * are packed once for it; then any number of threads may run it.
+ * are packed once for it; then any number of runs may go on at once, each with
+ * scratch memory of its own. All memory is the caller's; nothing here allocates
+ * or fails.
  */
 #ifndef BYI_F32_CONV_H
 #define BYI_F32_CONV_H

@@ -77,6 +77,45 @@ static void close_case(struct conv_case *c)
     free(c->scratch);
 }
 
+/* A 3 x 3 convolution of stride 1 that keeps the size of its images. */
+static struct byi_f32_conv three_by_three(int64_t images, int64_t map,
+                                          int64_t channels, int64_t outputs)
+{
+    return (struct byi_f32_conv){.images = images,
+                                 .in = {map, map},
+                                 .out = {map, map},
+                                 .channels = channels,
+                                 .outputs = outputs,
+                                 .size = {3, 3},
+                                 .stride = {1, 1},
+                                 .dilation = {1, 1},
+                                 .pad = {1, 1}};
+}
+
+/* Plan c->conv and open the case, with this algorithm instead of the planned
+ * one, which must be of Winograd's. */
+static void open_with(struct conv_case *c, int algorithm)
+{
+    byi_f32_conv_plan(&c->conv, false);
+    assert_true(c->conv.algorithm >= BYI_F32_WINOGRAD_2);
+    c->conv.algorithm = (enum byi_f32_algorithm)algorithm;
+    open_case(c);
+}
+
+static void run_case(struct conv_case *c, int threads)
+{
+    struct byi_f32_conv_run run = {.conv = &c->conv,
+                                   .x = c->x,
+                                   .weights = c->packed,
+                                   .bias = c->bias,
+                                   .y = c->y,
+                                   .scratch = c->scratch,
+                                   .threads = threads};
+    for (uint32_t i = 0; i < c->conv.n_posts; i++)
+        run.operands[i] = c->sums && i == 0 ? c->y : c->operands[i];
+    byi_f32_conv_run(&run);
+}
+
 /* The sum of products and bias at position `row`, output `column`; *size: the
  * sum of their absolute values. */
 static double sum_at(const struct conv_case *c, int64_t row, int64_t column,
@@ -164,16 +203,7 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
     const int64_t results = positions_of(conv) * conv->outputs;
     float *before = malloc((size_t)results * sizeof *before);
     memcpy(before, c->y, (size_t)results * sizeof *before);
-    struct byi_f32_conv_run run = {.conv = conv,
-                                   .x = c->x,
-                                   .weights = c->packed,
-                                   .bias = c->bias,
-                                   .y = c->y,
-                                   .scratch = c->scratch,
-                                   .threads = c->threads};
-    for (uint32_t i = 0; i < conv->n_posts; i++)
-        run.operands[i] = c->sums && i == 0 ? c->y : c->operands[i];
-    byi_f32_conv_run(&run);
+    run_case(c, c->threads);
     for (int64_t at = 0; at < results; at++) {
         const int64_t row = at / conv->outputs, column = at % conv->outputs;
         double size, y = sum_at(c, row, column, &size);
@@ -307,28 +337,10 @@ static void layers(void)
     for (size_t i = 0; i < BYI_COUNT(shapes); i++)
         for (int a = BYI_F32_WINOGRAD_2; a <= BYI_F32_WINOGRAD_4; a++) {
             struct conv_case c = {.threads = 1};
-            c.conv = (struct byi_f32_conv){
-                .images = 1,
-                .in = {shapes[i].map, shapes[i].map},
-                .out = {shapes[i].map, shapes[i].map},
-                .channels = shapes[i].channels,
-                .outputs = shapes[i].outputs,
-                .size = {3, 3},
-                .stride = {1, 1},
-                .dilation = {1, 1},
-                .pad = {1, 1},
-            };
-            byi_f32_conv_plan(&c.conv, false);
-            assert_true(c.conv.algorithm >= BYI_F32_WINOGRAD_2);
-            c.conv.algorithm = (enum byi_f32_algorithm)a;
-            open_case(&c);
-            struct byi_f32_conv_run run = {.conv = &c.conv,
-                                           .x = c.x,
-                                           .weights = c.packed,
-                                           .y = c.y,
-                                           .scratch = c.scratch,
-                                           .threads = 1};
-            byi_f32_conv_run(&run);
+            c.conv = three_by_three(1, shapes[i].map, shapes[i].channels,
+                                    shapes[i].outputs);
+            open_with(&c, a);
+            run_case(&c, 1);
             double worst = 0, largest = 0;
             for (int n = 0; n < 2000; n++) {
                 const int64_t at =
@@ -361,29 +373,14 @@ static void threads(void)
 {
     for (int a = BYI_F32_DIRECT; a <= BYI_F32_WINOGRAD_4; a++) {
         struct conv_case c = {.threads = 4};
-        c.conv = (struct byi_f32_conv){.images = 2,
-                                       .in = {29, 31},
-                                       .out = {29, 31},
-                                       .channels = 40,
-                                       .outputs = 72,
-                                       .size = {3, 3},
-                                       .stride = {1, 1},
-                                       .dilation = {1, 1},
-                                       .pad = {1, 1}};
-        byi_f32_conv_plan(&c.conv, false);
-        c.conv.algorithm = (enum byi_f32_algorithm)a;
-        open_case(&c);
+        c.conv = three_by_three(2, 29, 40, 72);
+        c.conv.in[1] = c.conv.out[1] = 31;
+        open_with(&c, a);
         const size_t bytes =
             (size_t)(positions_of(&c.conv) * c.conv.outputs) * sizeof(float);
         float *first = malloc(bytes);
         for (int n = 1; n <= 4; n++) {
-            struct byi_f32_conv_run run = {.conv = &c.conv,
-                                           .x = c.x,
-                                           .weights = c.packed,
-                                           .y = c.y,
-                                           .scratch = c.scratch,
-                                           .threads = n};
-            byi_f32_conv_run(&run);
+            run_case(&c, n);
             if (n == 1)
                 memcpy(first, c.y, bytes);
             assert_memory_equal(first, c.y, bytes);
@@ -405,27 +402,11 @@ static void keeps_nan(void)
 {
     for (int a = BYI_F32_DIRECT; a <= BYI_F32_WINOGRAD_4; a++) {
         struct conv_case c = {.threads = 1};
-        c.conv = (struct byi_f32_conv){.images = 1,
-                                       .in = {9, 9},
-                                       .out = {9, 9},
-                                       .channels = 16,
-                                       .outputs = 19,
-                                       .size = {3, 3},
-                                       .stride = {1, 1},
-                                       .dilation = {1, 1},
-                                       .pad = {1, 1}};
+        c.conv = three_by_three(1, 9, 16, 19);
         add_post(&c.conv, 0, 0);
-        byi_f32_conv_plan(&c.conv, false);
-        c.conv.algorithm = (enum byi_f32_algorithm)a;
-        open_case(&c);
+        open_with(&c, a);
         c.x[(4 * 9 + 4) * 16] = NAN;
-        struct byi_f32_conv_run run = {.conv = &c.conv,
-                                       .x = c.x,
-                                       .weights = c.packed,
-                                       .y = c.y,
-                                       .scratch = c.scratch,
-                                       .threads = 1};
-        byi_f32_conv_run(&run);
+        run_case(&c, 1);
         for (int h = 3; h <= 5; h++)
             for (int w = 3; w <= 5; w++)
                 for (int o = 0; o < 19; o++)
