@@ -605,11 +605,7 @@ static enum byoc_status read_kernel(struct region_reader *r,
     const char *pattern;
     BYI_TRY(byi_json_string(object, "pattern", &pattern, r->err));
     node->pattern = byi_arena_str(r->arena, pattern);
-    struct byi_json exact;
-    BYI_TRY(byi_json_opt(object, "exact", &exact, r->err));
-    if (exact.at && !cJSON_IsBool(exact.at))
-        return byi_json_mismatch(&exact, "true or false", r->err);
-    node->exact = cJSON_IsTrue(exact.at);
+    BYI_TRY(byi_json_flag(object, "exact", &node->exact, r->err));
     struct names names;
     BYI_TRY(read_operands(r, object, node, &names));
     BYI_TRY(read_steps(r, object, node, &names));

@@ -319,6 +319,9 @@ enum byoc_status byi_json_get(const struct byi_json *object, const char *key,
 /* The same, but out->at is NULL if the member is absent. */
 enum byoc_status byi_json_opt(const struct byi_json *object, const char *key,
                               struct byi_json *out, struct byoc_error *err);
+/* A boolean member; false if it is absent. */
+enum byoc_status byi_json_flag(const struct byi_json *object, const char *key,
+                               bool *out, struct byoc_error *err);
 enum byoc_status byi_json_int(const struct byi_json *object, const char *key,
                               int64_t min, int64_t max, int64_t *out,
                               struct byoc_error *err);

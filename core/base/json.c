@@ -222,6 +222,17 @@ enum byoc_status byi_json_get(const struct byi_json *object, const char *key,
     return BYOC_OK;
 }
 
+enum byoc_status byi_json_flag(const struct byi_json *object, const char *key,
+                               bool *out, struct byoc_error *err)
+{
+    struct byi_json item;
+    BYI_TRY(byi_json_opt(object, key, &item, err));
+    if (item.at && !cJSON_IsBool(item.at))
+        return byi_json_mismatch(&item, "true or false", err);
+    *out = cJSON_IsTrue(item.at);
+    return BYOC_OK;
+}
+
 enum byoc_status byi_json_as_int(const struct byi_json *item, int64_t min,
                                  int64_t max, int64_t *out,
                                  struct byoc_error *err)

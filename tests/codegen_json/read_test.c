@@ -114,6 +114,8 @@ static void test_bad(void **state)
     refuse("\"strides\":[2,2]", "\"strides\":[2]", "strides");
     refuse("\"strides\":[2,2]", "\"stride\":[2,2]", "nodes[2].attrs.stride");
     refuse("\"strides\":[2,2]", "\"strides\":[1,1]", "nodes[2]");
+    refuse("\"source\":[\"Conv_0\"]", "\"source\":[],\"exact\":1",
+           "nodes[2].exact");
     refuse("\"args\":[0]", "\"args\":[1]", "post_ops[0].args[0]");
     refuse("\"args\":[0]", "\"args\":[[0]]", "post_ops[0].args[0]");
     refuse("\"args\":[0]", "\"args\":[[1,0]]", "post_ops[0].args[0][0]");
