@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* f32.c: the float32 kernels of kernels/ on layers of common networks: time,
  * GFLOP/s in terms of direct convolution, and the share of the peak of fused
- * multiply-adds, which is measured before and after each layer.
+ * multiply-adds, which is measured before and after each layer. "Cold" is the
+ * share when the weights come from memory, as in a network.
  *
  *     [BYOC_MAX_ISA=sse2|avx2] build/f32 [THREADS]
  */
 #include "kernels/conv.h"
 
 #include "core/base/isa.h"
+#include "runtime/workers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@ static double now(void)
  */
 
 enum { CHAINS = 12, ROUNDS = 20000 };
+enum { COLD = 64 << 20 }; /* bytes of weights that fit no cache */
 
 /* CHAINS independent sums of products, all in registers. */
 #define PEAK(name, lanes, options)                                             \
@@ -87,6 +90,7 @@ static const struct {
     {1, 28, 512, 128, 1, 1},   {1, 14, 1024, 256, 1, 1},
     {1, 7, 2048, 512, 1, 1},   {128, 1, 768, 768, 1, 1},
     {128, 1, 768, 3072, 1, 1}, {128, 1, 3072, 768, 1, 1},
+    {197, 1, 768, 2304, 1, 1}, {197, 1, 3072, 768, 1, 1},
     {1, 1, 512, 1000, 1, 1},
 };
 
@@ -96,6 +100,25 @@ static float *numbers(int64_t n)
     for (int64_t i = 0; at && i < n; i++)
         at[i] = (float)(i * 7919 % 2003) / 1001 - 1;
     return at;
+}
+
+/* The least time of a run, each with the next of `sets` packed weights, which
+ * lie `each` elements apart. */
+static double least_time(struct byi_f32_conv_run *run, int64_t each,
+                         int64_t sets)
+{
+    const float *first = run->weights;
+    double least = 1e9;
+    const double until = now() + 0.15;
+    for (int64_t n = 0; n < 5 || now() < until; n++) {
+        run->weights = first + n % sets * each;
+        const double began = now();
+        byi_f32_conv_run(run);
+        const double time = now() - began;
+        least = time < least ? time : least;
+    }
+    run->weights = first;
+    return least;
 }
 
 /* Run the layer; `algorithm` BYI_F32_NONE: as planned. */
@@ -124,33 +147,32 @@ static void measure(size_t i, enum byi_f32_algorithm algorithm, int threads)
     const int64_t strides[4] = {conv.channels * taps, taps, conv.size[1], 1};
     const int64_t results = conv.images * out * out * conv.outputs;
     float *weights = numbers(conv.outputs * conv.channels * taps);
-    float *packed = numbers((int64_t)byi_f32_conv_packed(&conv) / 4);
-    const struct byi_f32_conv_run run = {
+    const int64_t each = (int64_t)(byi_f32_conv_packed(&conv) + 63) / 64 * 16;
+    const int64_t sets = COLD / (4 * each) + 2; /* of weights */
+    float *packed = numbers(each * sets);
+    struct byi_f32_conv_run run = {
         .conv = &conv,
         .x = numbers(conv.images * conv.in[0] * conv.in[1] * conv.channels),
         .weights = packed,
         .y = numbers(results),
         .scratch = numbers((int64_t)byi_f32_conv_scratch(&conv, threads) / 4),
         .threads = threads};
-    byi_f32_conv_pack(&conv, weights, strides, packed);
-    double least = 1e9, peak = measure_peak();
-    const double until = now() + 0.2;
-    for (int n = 0; n < 5 || now() < until; n++) {
-        const double began = now();
-        byi_f32_conv_run(&run);
-        const double time = now() - began;
-        least = time < least ? time : least;
-    }
+    for (int64_t set = 0; set < sets; set++)
+        byi_f32_conv_pack(&conv, weights, strides, packed + set * each);
+    double peak = measure_peak();
+    const double least = least_time(&run, 0, 1);
+    const double cold = least_time(&run, each, sets);
     const double after = measure_peak();
     peak = (after > peak ? after : peak) * threads;
-    const double rate = 2.0 * (double)(results * conv.channels * taps) / least;
+    const double work = 2.0 * (double)(results * conv.channels * taps);
     printf("%-20s %4lld x %3lld^2 %5lld -> %4lld  %lld x %lld /%lld %9.3f ms "
-           "%7.1f GFLOP/s %5.0f%%\n",
+           "%7.1f GFLOP/s %5.0f%%, cold %5.0f%%\n",
            byi_f32_conv_name(&conv), (long long)conv.images,
            (long long)conv.in[0], (long long)conv.channels,
            (long long)conv.outputs, (long long)conv.size[0],
            (long long)conv.size[1], (long long)conv.stride[0], 1e3 * least,
-           1e-9 * rate, 100 * rate / peak);
+           1e-9 * work / least, 100 * work / least / peak,
+           100 * work / cold / peak);
     free((void *)(uintptr_t)run.x);
     free(weights);
     free(packed);
@@ -166,10 +188,16 @@ int main(int argc, char **argv)
         return fprintf(stderr, "usage: f32 [THREADS]; BYOC_MAX_ISA limits the "
                                "instruction set\n"),
                2;
+    struct byi_turn turn;
+    const struct byi_ways ways = {.threads =
+                                      byi_workers_reserve((uint32_t)threads),
+                                  .spin_ns = BYI_SPIN_NS};
+    byi_workers_enter(&turn, &ways);
     printf("peak %.1f GFLOP/s of one core\n", 1e-9 * measure_peak());
     for (size_t i = 0; i < BYI_COUNT(layers); i++) {
         measure(i, BYI_F32_DIRECT, threads);
         measure(i, BYI_F32_NONE, threads);
     }
+    byi_workers_leave(&turn);
     return 0;
 }

@@ -108,6 +108,10 @@ void byi_f32_winograd_pack(const struct byi_f32_conv *conv, const float *from,
 uint64_t byi_f32_winograd_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_winograd_run(const struct byi_f32_conv_run *run);
 
+/* Let tile `i` of `n` that share weights fetch its part of those at `ahead`. */
+void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
+                   const float *ahead);
+
 static inline int64_t byi_f32_ceil(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;

@@ -134,6 +134,18 @@ static void run_partial(const struct direct *d, struct byi_f32_tile *t,
         memcpy(y + r * ldy, sums + r * ld, (size_t)columns * sizeof *y);
 }
 
+void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
+                   const float *ahead)
+{
+    const int64_t fetch = byi_f32_ceil(BYI_F32_STEP, n);
+    const int64_t steps = t->segments * byi_f32_ceil(t->run, BYI_F32_STEP);
+    const int64_t from = i * steps * fetch;
+    if (from >= t->segments * t->run)
+        return;
+    t->ahead = ahead + from * BYI_F32_PANEL;
+    t->fetch = fetch;
+}
+
 /* Rows of tiles [begin, end) by the columns of a block. */
 static void run_block(const struct direct *d, const float *const *rows,
                       int64_t begin, int64_t end, int64_t block)
@@ -164,6 +176,9 @@ static void run_block(const struct direct *d, const float *const *rows,
             .y = d->run->y + row * conv->outputs + column,
             .ldy = conv->outputs,
         };
+        if (end - begin > 1 && block + 1 < d->blocks)
+            byi_f32_fetch(&t, i - begin, end - begin,
+                          t.weights + conv->kernels->panels * panel);
         if (columns % BYI_F32_PANEL)
             run_partial(d, &t, n, columns);
         else

@@ -13,6 +13,7 @@ enum {
     BYI_F32_PANEL = 16, /* columns of a panel                       */
     BYI_F32_ROWS = 14,  /* rows of a tile, at most                  */
     BYI_F32_COLUMNS = 2 * BYI_F32_PANEL, /* of a tile, at most      */
+    BYI_F32_STEP = 16,     /* see struct byi_f32_tile                   */
     BYI_F32_SEQUENCES = 6, /* of a step of a recurrent layer, at most */
 };
 
@@ -31,6 +32,10 @@ struct byi_f32_tile {
     float low, high;      /* the sum is clamped; NaN stays NaN               */
     float *y;
     int64_t ldy;
+    /* Weights of a later tile, which are fetched meanwhile: for every
+     * BYI_F32_STEP elements of a row of x, `fetch` rows of each panel. */
+    const float *ahead;
+    int64_t fetch;
 };
 typedef void byi_f32_tile_fn(const struct byi_f32_tile *t);
 

@@ -193,26 +193,35 @@ static void multiply(const struct winograd *w, const float *v, float *m,
     const int64_t point = conv->channels * BYI_F32_PANEL;
     const int64_t groups = byi_f32_ceil(tiles, conv->kernels->rows);
     const float *rows[BYI_F32_ROWS];
-    for (int64_t p = 0; p < w->points; p++)
+    for (int64_t p = 0; p < w->points; p++) {
+        const float *weights =
+            w->run->weights + (column / BYI_F32_PANEL * w->points + p) * point;
+        /* of the next point or, after the last one, of the next columns */
+        const float *next =
+            weights +
+            (p + 1 < w->points
+                 ? point
+                 : (conv->kernels->panels - 1) * w->points * point + point);
         for (int64_t i = 0; i < groups; i++) {
             const int64_t row = tiles * i / groups;
             const int64_t n = tiles * (i + 1) / groups - row;
             for (int64_t r = 0; r < n; r++)
                 rows[r] = v + (p * w->block + row + r) * w->ldv;
-            const struct byi_f32_tile t = {
+            struct byi_f32_tile t = {
                 .x = rows,
                 .segments = 1,
                 .run = conv->channels,
-                .weights = w->run->weights +
-                           (column / BYI_F32_PANEL * w->points + p) * point,
+                .weights = weights,
                 .next = w->points * point,
                 .low = -INFINITY,
                 .high = INFINITY,
                 .y = m + (p * w->block + row) * w->columns,
                 .ldy = w->columns,
             };
+            byi_f32_fetch(&t, i, groups, next);
             conv->kernels->tile[panels - 1][n](&t);
         }
+    }
 }
 
 /* Outputs of one tile and one panel of columns. */
