@@ -1,0 +1,754 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/i8.c: plan, pack and run 8-bit convolutions and products: indirect
+ * convolutions (Dukhan, arXiv 1907.02129) where x can be read in place, rows
+ * gathered per block of tiles otherwise, and depthwise convolutions on rows
+ * whose words hold the taps of a column. Packed weights:
+ *
+ *   struct head, 64 bytes
+ *   int32 totals[groups][padded outputs]       sums of a column's weights
+ *   words [groups][panels][words][16]          or, depthwise,
+ *         [blocks of channels][rows of words][columns of the window][16]
+ */
+#include "kernels/i8.h"
+
+#include "core/base/isa.h"
+
+#include <string.h>
+
+enum {
+    TAPS = 128,        /* pieces of a row that is read in place, at most */
+    GATHERED = 1 << 16 /* bytes of rows that are gathered at once        */
+};
+
+struct head {
+    int64_t form; /* enum byi_i8_form: of the words */
+    int64_t room[7];
+};
+
+const struct byi_i8_kernels *byi_i8_kernels(void)
+{
+#if defined(__x86_64__)
+    const enum byi_isa isa = byi_isa_widest();
+    if (isa >= BYI_ISA_VNNI)
+        return &byi_i8_vnni;
+    if (isa >= BYI_ISA_AVX512)
+        return &byi_i8_avx512;
+    if (isa >= BYI_ISA_AVX2)
+        return &byi_i8_avx2;
+#endif
+    return &byi_i8_base;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t align(int64_t n)
+{
+    return (n + 63) & ~(int64_t)63;
+}
+
+/* --- shapes -----------------------------------------------------------------
+ */
+
+static int64_t taps_of(const struct byi_i8_conv *conv)
+{
+    return conv->size[0] * conv->size[1] * conv->size[2];
+}
+
+static int64_t positions_of(const struct byi_i8_conv *conv)
+{
+    return conv->out[0] * conv->out[1] * conv->out[2];
+}
+
+static bool is_pointwise(const struct byi_i8_conv *conv)
+{
+    for (int i = 0; i < BYI_I8_AXES; i++)
+        if (conv->size[i] != 1 || conv->pad[i] != 0 || conv->stride[i] != 1 ||
+            conv->in[i] != conv->out[i])
+            return false;
+    return true;
+}
+
+/* Outputs of a group, padded to whole panels; depthwise, of all channels. */
+static int64_t padded_outputs(const struct byi_i8_conv *conv)
+{
+    const int64_t n =
+        conv->depthwise ? conv->channels : conv->outputs / conv->groups;
+    return ceil_div(n, BYI_I8_PANEL) * BYI_I8_PANEL;
+}
+
+static int64_t all_outputs(const struct byi_i8_conv *conv)
+{
+    return padded_outputs(conv) * (conv->depthwise ? 1 : conv->groups);
+}
+
+static int64_t each(enum byi_i8_form form)
+{
+    return form == BYI_I8_BYTES ? 4 : 2;
+}
+
+/* Words of a sum; depthwise, of all its taps. */
+static int64_t words_of(const struct byi_i8_conv *conv, enum byi_i8_form form)
+{
+    if (conv->depthwise)
+        return ceil_div(conv->size[1], each(form)) * conv->size[2];
+    return ceil_div(taps_of(conv) * (conv->channels / conv->groups),
+                    each(form));
+}
+
+void byi_i8_conv_plan(struct byi_i8_conv *conv)
+{
+    conv->kernels = byi_i8_kernels();
+    conv->depthwise = conv->groups > 1 && conv->groups == conv->channels &&
+                      conv->groups == conv->outputs && conv->in[0] == 1 &&
+                      conv->size[0] == 1 && conv->out[0] == 1 &&
+                      taps_of(conv) <= TAPS;
+}
+
+const char *byi_i8_conv_name(const struct byi_i8_conv *conv)
+{
+#define NAMES(isa)                                                             \
+    {                                                                          \
+        "i8:" isa, "i8_depthwise:" isa                                         \
+    }
+    static const char *const names[][2] = {
+        NAMES("base"), NAMES("avx2"), NAMES("avx512"), NAMES("avx512_vnni")};
+    const struct byi_i8_kernels *k = conv->kernels;
+    const int level = k->bytes == BYI_I8_ALWAYS ? 3
+                      : k->rows == 14           ? 2
+                      : k->rows == 6            ? 1
+                                                : 0;
+    return names[level][conv->depthwise];
+}
+
+/* --- weights ----------------------------------------------------------------
+ */
+
+/* The form that needs most memory: all weights fit in BYTES only for sure if
+ * they are signed without zero points, and the products are exact. */
+static enum byi_i8_form largest_form(const struct byi_i8_conv *conv)
+{
+    return conv->kernels->bytes == BYI_I8_ALWAYS && conv->centred
+               ? BYI_I8_BYTES
+               : BYI_I8_PAIRS;
+}
+
+uint64_t byi_i8_conv_packed(const struct byi_i8_conv *conv)
+{
+    const int64_t words = words_of(conv, largest_form(conv));
+    return (uint64_t)((int64_t)sizeof(struct head) +
+                      align(all_outputs(conv) * 4) +
+                      all_outputs(conv) * words * 4);
+}
+
+bool byi_i8_conv_packs_alike(const struct byi_i8_conv *a,
+                             const struct byi_i8_conv *b)
+{
+    return a->kernels == b->kernels && a->depthwise == b->depthwise &&
+           a->centred == b->centred && a->w_signed == b->w_signed &&
+           a->channels == b->channels && a->outputs == b->outputs &&
+           a->groups == b->groups &&
+           memcmp(a->size, b->size, sizeof a->size) == 0;
+}
+
+/* A packing of weights. */
+struct i8_packing {
+    const struct byi_i8_conv *conv;
+    const struct byi_i8_weights *w;
+    enum byi_i8_form form;
+    int64_t channels; /* of a group */
+};
+
+/* The elements of one output's sum, less their zero point, in order. */
+struct i8_column {
+    const struct i8_packing *p;
+    uint32_t *to; /* words BYI_I8_PANEL apart, zero at first */
+    uint32_t total;
+    int32_t last; /* absolute value of the element before */
+    bool fits;    /* in products of bytes                 */
+};
+
+/* Put element i of word `word`. */
+static inline void put(struct i8_column *c, int64_t word, int i, int32_t v)
+{
+    const bool bytes = c->p->form == BYI_I8_BYTES;
+    c->to[word * BYI_I8_PANEL] |= bytes ? (uint32_t)(v & 0xff) << (8 * i)
+                                        : (uint32_t)(v & 0xffff) << (16 * i);
+    c->total += (uint32_t)v;
+}
+
+static inline void check(struct i8_column *c, int64_t k, int32_t v)
+{
+    const bool bounded = c->p->conv->kernels->bytes == BYI_I8_BOUNDED;
+    const int32_t size = v < 0 ? -v : v;
+    c->fits &= v >= INT8_MIN && v <= INT8_MAX &&
+               !(bounded && k % 2 && size + c->last > 128);
+    c->last = size;
+}
+
+/* Put, or without memory check, all elements of output o. */
+static void walk_column(struct i8_column *c, int64_t o)
+{
+    const struct byi_i8_conv *conv = c->p->conv;
+    const struct byi_i8_weights *w = c->p->w;
+    const uint8_t zero = w->zeros ? w->zeros[o * w->zero_step] : 0;
+    const int shift = c->p->form == BYI_I8_BYTES ? 2 : 1;
+    const int64_t mask = (1 << shift) - 1, channels = c->p->channels;
+    int64_t k = 0;
+    for (int64_t d = 0; d < conv->size[0]; d++)
+        for (int64_t h = 0; h < conv->size[1]; h++)
+            for (int64_t x = 0; x < conv->size[2]; x++) {
+                const uint8_t *at = w->at + o * w->strides[0] +
+                                    d * w->strides[2] + h * w->strides[3] +
+                                    x * w->strides[4];
+                for (int64_t i = 0; i < channels;
+                     i++, k++, at += w->strides[1]) {
+                    const int32_t v = conv->w_signed
+                                          ? (int8_t)*at - (int8_t)zero
+                                          : *at - zero;
+                    if (!c->to)
+                        check(c, k, v);
+                    else if (conv->depthwise)
+                        put(c, (h >> shift) * conv->size[2] + x,
+                            (int)(h & mask), v);
+                    else
+                        put(c, k >> shift, (int)(k & mask), v);
+                }
+            }
+}
+
+/* Are products of words of bytes exact? The bound concerns neighbours, which
+ * are other ones in depthwise sums. */
+static bool fits_bytes(const struct i8_packing *p)
+{
+    const struct byi_i8_conv *conv = p->conv;
+    const enum byi_i8_bytes bytes = conv->kernels->bytes;
+    struct i8_column c = {.p = p, .fits = true};
+    if (bytes == BYI_I8_NEVER || (bytes == BYI_I8_BOUNDED && conv->depthwise))
+        return false;
+    if (bytes == BYI_I8_ALWAYS && conv->centred)
+        return true;
+    for (int64_t o = 0; o < conv->outputs && c.fits; o++) {
+        c.last = 0;
+        walk_column(&c, o);
+    }
+    return c.fits;
+}
+
+void byi_i8_conv_pack(const struct byi_i8_conv *conv,
+                      const struct byi_i8_weights *weights, void *to)
+{
+    struct i8_packing p = {.conv = conv,
+                           .w = weights,
+                           .form = BYI_I8_BYTES,
+                           .channels = conv->channels / conv->groups};
+    if (!fits_bytes(&p))
+        p.form = BYI_I8_PAIRS;
+    const int64_t words = words_of(conv, p.form), padded = padded_outputs(conv);
+    const int64_t wide =
+        conv->depthwise ? conv->channels : conv->outputs / conv->groups;
+    struct head *head = to;
+    int32_t *totals = (int32_t *)(void *)(head + 1);
+    uint32_t *panels =
+        (uint32_t *)(void *)((char *)totals + align(all_outputs(conv) * 4));
+    memset(to, 0, (size_t)byi_i8_conv_packed(conv));
+    head->form = p.form;
+    for (int64_t i = 0; i < all_outputs(conv); i++) {
+        if (i % padded >= wide)
+            continue;
+        struct i8_column c = {.p = &p,
+                              .to = panels +
+                                    i / BYI_I8_PANEL * words * BYI_I8_PANEL +
+                                    i % BYI_I8_PANEL};
+        walk_column(&c, i / padded * wide + i % padded);
+        totals[i] = (int32_t)c.total;
+    }
+}
+
+/* --- a run ------------------------------------------------------------------
+ */
+
+/* A run, in parts that threads share. */
+struct i8_job {
+    const struct byi_i8_conv_run *run;
+    const struct byi_i8_conv *conv;
+    enum byi_i8_form form;
+    const uint32_t *panels; /* packed words                              */
+    int64_t words;          /* of a panel's column                       */
+    int64_t rows, tiles;    /* rows: positions of all images             */
+    int64_t wide, blocks;   /* wide: columns of a block; blocks: per group */
+    int64_t n;              /* outputs of a group                        */
+    int64_t channels;       /* of a group                                */
+    int64_t segments;       /* pieces of a row                           */
+    bool pointwise;         /* row i of x is row i of y */
+    bool in_place;          /* rows are read from x                      */
+    int64_t ld;             /* bytes of a gathered row                   */
+    int64_t most;           /* tiles gathered, or found, at once         */
+    struct byi_i8_epilogue e;
+    int64_t size;         /* bytes of a result              */
+    uint8_t flip;         /* of x's bytes                   */
+    const uint8_t *zeros; /* a row of x's zero point        */
+    const uint8_t *end;   /* of x                           */
+    int64_t image;        /* bytes of an image of x         */
+    char *lanes;          /* scratch of the threads         */
+    int64_t lane;         /* bytes of a thread's            */
+};
+
+/* Bytes of a row of x's zero point. */
+static int64_t zeros_bytes(const struct byi_i8_conv *conv)
+{
+    return align(conv->size[2] * conv->channels + 2 * BYI_I8_PANEL);
+}
+
+static int64_t shared_bytes(const struct byi_i8_conv *conv)
+{
+    return 2 * align(all_outputs(conv) * 4) + zeros_bytes(conv);
+}
+
+static int64_t row_bytes(const struct byi_i8_conv *conv, enum byi_i8_form form)
+{
+    /* not a multiple of a page, so that rows fall into different sets */
+    const int64_t n = words_of(conv, form) * 4 + 2 * BYI_I8_PANEL;
+    return align(n) % 1024 ? align(n) : align(n) + 64;
+}
+
+static int64_t tiles_at_once(const struct byi_i8_conv *conv,
+                             enum byi_i8_form form)
+{
+    const int64_t n = GATHERED / (row_bytes(conv, form) * conv->kernels->rows);
+    return n < 1 ? 1 : n;
+}
+
+/* Words of a row of a depthwise convolution. */
+static int64_t woven_positions(const struct byi_i8_conv *conv)
+{
+    return (conv->out[2] - 1) * conv->stride[2] +
+           (conv->size[2] - 1) * conv->dilation[2] + 1;
+}
+
+static int64_t lane_bytes(const struct byi_i8_conv *conv, enum byi_i8_form form)
+{
+    if (conv->depthwise)
+        return align(ceil_div(conv->size[1], each(form)) *
+                     woven_positions(conv) * BYI_I8_PANEL * 4);
+    return align(tiles_at_once(conv, form) * conv->kernels->rows *
+                 row_bytes(conv, form));
+}
+
+uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads)
+{
+    const int64_t pairs = lane_bytes(conv, BYI_I8_PAIRS);
+    const int64_t bytes = lane_bytes(conv, BYI_I8_BYTES);
+    return (uint64_t)(shared_bytes(conv) +
+                      (pairs > bytes ? pairs : bytes) * threads);
+}
+
+/* The constants of the epilogue, per column. */
+static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
+                          struct byi_i8_epilogue *e)
+{
+    const struct byi_i8_conv *conv = run->conv;
+    const int32_t *totals =
+        (const int32_t *)(const void *)((const struct head *)run->packed + 1);
+    const int64_t padded = padded_outputs(conv), all = all_outputs(conv);
+    const int64_t wide =
+        conv->depthwise ? conv->channels : conv->outputs / conv->groups;
+    const uint32_t zero = run->x_zero ^ (conv->x_signed ? 0x80u : 0);
+    int32_t *add = (int32_t *)(void *)scratch;
+    float *scale = (float *)(void *)(scratch + align(all * 4));
+    for (int64_t i = 0; i < all; i++) {
+        const int64_t at = i / padded * wide + i % padded;
+        const bool exists = i % padded < wide;
+        const uint32_t bias =
+            run->bias && exists ? (uint32_t)run->bias[at * run->bias_step] : 0;
+        add[i] = (int32_t)(bias - zero * (uint32_t)totals[i]);
+        scale[i] = run->scale && exists ? run->scale[at * run->scale_step] : 1;
+    }
+    *e = (struct byi_i8_epilogue){.result = conv->result,
+                                  .add = add,
+                                  .scale = scale,
+                                  .low = run->low,
+                                  .high = run->high,
+                                  .zero = run->zero};
+}
+
+static struct i8_job open_job(const struct byi_i8_conv_run *run)
+{
+    const struct byi_i8_conv *conv = run->conv;
+    const struct head *head = run->packed;
+    char *scratch = run->scratch;
+    const int64_t all = all_outputs(conv);
+    const int64_t image =
+        conv->in[0] * conv->in[1] * conv->in[2] * conv->channels;
+    struct i8_job j = {
+        .run = run,
+        .conv = conv,
+        .form = (enum byi_i8_form)head->form,
+        .panels = (const uint32_t *)(const void *)((const char *)(head + 1) +
+                                                   align(all * 4)),
+        .rows = conv->images * positions_of(conv),
+        .wide = conv->kernels->panels * BYI_I8_PANEL,
+        .n = conv->outputs / conv->groups,
+        .channels = conv->channels / conv->groups,
+        .size = conv->result == BYI_I8_OCTETS ? 1 : 4,
+        .flip = conv->x_signed ? 0x80 : 0,
+        .end = (const uint8_t *)run->x + conv->images * image,
+        .image = image,
+    };
+    j.words = words_of(conv, j.form);
+    j.tiles = ceil_div(j.rows, conv->kernels->rows);
+    j.blocks = ceil_div(j.n, j.wide);
+    j.segments = 1;
+    j.pointwise = is_pointwise(conv);
+    j.ld = row_bytes(conv, j.form);
+    j.most = tiles_at_once(conv, j.form);
+    j.in_place = j.form == BYI_I8_BYTES && !conv->x_signed &&
+                 j.channels % 4 == 0 && j.channels >= 16 &&
+                 taps_of(conv) <= TAPS;
+    if (j.in_place) {
+        j.segments = taps_of(conv);
+        j.most = TAPS / j.segments;
+    }
+    fill_epilogue(run, scratch, &j.e);
+    uint8_t *zeros = (uint8_t *)scratch + 2 * align(all * 4);
+    memset(zeros, run->x_zero, (size_t)zeros_bytes(conv));
+    j.zeros = zeros;
+    j.lanes = scratch + shared_bytes(conv);
+    j.lane = lane_bytes(conv, j.form);
+    return j;
+}
+
+/* --- rows of x --------------------------------------------------------------
+ */
+
+/* The first tap of a row's window, per axis, and its image. */
+struct i8_place {
+    const uint8_t *image;
+    int64_t out[BYI_I8_AXES], first[BYI_I8_AXES];
+};
+
+static struct i8_place place_of(const struct i8_job *j, int64_t row)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t positions = positions_of(conv);
+    struct i8_place at = {.image = (const uint8_t *)j->run->x +
+                                   row / positions * j->image};
+    int64_t rest = row % positions;
+    for (int i = BYI_I8_AXES; i-- > 0; rest /= conv->out[i]) {
+        at.out[i] = rest % conv->out[i];
+        at.first[i] = at.out[i] * conv->stride[i] - conv->pad[i];
+    }
+    return at;
+}
+
+static void next_place(const struct i8_job *j, struct i8_place *at)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    for (int i = BYI_I8_AXES; i-- > 0;) {
+        at->first[i] += conv->stride[i];
+        if (++at->out[i] < conv->out[i])
+            return;
+        at->out[i] = 0;
+        at->first[i] = -conv->pad[i];
+    }
+    at->image += j->image;
+}
+
+/* The start of a line of the window, or NULL if it is outside of the image. */
+static const uint8_t *line_at(const struct byi_i8_conv *conv,
+                              const struct i8_place *at, int64_t d, int64_t h)
+{
+    const int64_t z = at->first[0] + d * conv->dilation[0];
+    const int64_t y = at->first[1] + h * conv->dilation[1];
+    if (z < 0 || z >= conv->in[0] || y < 0 || y >= conv->in[1])
+        return NULL;
+    return at->image + (z * conv->in[1] + y) * conv->in[2] * conv->channels;
+}
+
+/* Pointers to the pieces of rows [row, row + n) of group `group`. */
+static void find_rows(const struct i8_job *j, int64_t group, int64_t row,
+                      int64_t n, const uint8_t **to)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    if (j->pointwise) {
+        const uint8_t *x = (const uint8_t *)j->run->x + row * conv->channels +
+                           group * j->channels;
+        for (int64_t r = 0; r < n; r++)
+            to[r] = x + r * conv->channels;
+        return;
+    }
+    struct i8_place at = place_of(j, row);
+    for (int64_t r = 0; r < n; r++, next_place(j, &at)) {
+        const uint8_t **piece = to + r;
+        for (int64_t d = 0; d < conv->size[0]; d++)
+            for (int64_t h = 0; h < conv->size[1]; h++) {
+                const uint8_t *line = line_at(conv, &at, d, h);
+                int64_t x = at.first[2];
+                for (int64_t w = 0; w < conv->size[2];
+                     w++, x += conv->dilation[2], piece += BYI_I8_ROWS)
+                    *piece =
+                        line && x >= 0 && x < conv->in[2]
+                            ? line + x * conv->channels + group * j->channels
+                            : j->zeros;
+            }
+    }
+}
+
+/* Copy a piece of a row; returns where the next one goes. */
+static char *copy_piece(const struct i8_job *j, const uint8_t *from, int64_t n,
+                        char *to)
+{
+    const bool loose = j->end - from >= n + BYI_I8_PANEL || from == j->zeros;
+    j->conv->kernels->copy[j->form](from, n, j->flip, loose, to);
+    return to + n * 4 / each(j->form);
+}
+
+/* Gather a line of a window of adjacent taps: padding, inside, padding. */
+static char *gather_line(const struct i8_job *j, const uint8_t *line,
+                         int64_t left, char *to)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t c = conv->channels, taps = conv->size[2];
+    const int64_t before = !line ? taps : left < 0 ? least(-left, taps) : 0;
+    const int64_t over = left + taps - conv->in[2];
+    const int64_t after = over <= 0 ? 0 : least(over, taps - before);
+    if (before)
+        to = copy_piece(j, j->zeros, before * c, to);
+    if (before + after < taps)
+        to = copy_piece(j, line + (left + before) * c,
+                        (taps - before - after) * c, to);
+    if (after)
+        to = copy_piece(j, j->zeros, after * c, to);
+    return to;
+}
+
+static void gather_row(const struct i8_job *j, int64_t group,
+                       const struct i8_place *at, char *to)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const bool whole = conv->groups == 1 && conv->dilation[2] == 1;
+    char *const begin = to;
+    for (int64_t d = 0; d < conv->size[0]; d++)
+        for (int64_t h = 0; h < conv->size[1]; h++) {
+            const uint8_t *line = line_at(conv, at, d, h);
+            int64_t x = at->first[2];
+            if (whole) {
+                to = gather_line(j, line, x, to);
+                continue;
+            }
+            for (int64_t w = 0; w < conv->size[2]; w++, x += conv->dilation[2])
+                to = copy_piece(j,
+                                line && x >= 0 && x < conv->in[2]
+                                    ? line + x * conv->channels +
+                                          group * j->channels
+                                    : j->zeros,
+                                j->channels, to);
+        }
+    /* weights beyond the last element are 0 */
+    memset(to, 0, (size_t)(begin + j->words * 4 - to));
+}
+
+/* Find or gather rows [row, row + n) of group `group`: to[segment][row]. `at`:
+ * memory of gathered rows. */
+static void get_rows(const struct i8_job *j, int64_t group, int64_t row,
+                     int64_t n, char *at, const uint8_t **to)
+{
+    if (j->in_place) {
+        find_rows(j, group, row, n, to);
+        return;
+    }
+    struct i8_place place = place_of(j, row);
+    for (int64_t r = 0; r < n; r++, at += j->ld, next_place(j, &place)) {
+        gather_row(j, group, &place, at);
+        to[r] = (const uint8_t *)at;
+    }
+}
+
+/* --- tiles ------------------------------------------------------------------
+ */
+
+/* The first row of a tile: all tiles have about the same number of rows. */
+static int64_t first_row(const struct i8_job *j, int64_t tile)
+{
+    return j->rows / j->tiles * tile + least(tile, j->rows % j->tiles);
+}
+
+/* A tile whose last panel has columns that y does not. */
+static void run_partial(const struct i8_job *j, struct byi_i8_tile *t, int rows,
+                        int64_t columns)
+{
+    char results[BYI_I8_ROWS * BYI_I8_COLUMNS * 4];
+    const int64_t panels = ceil_div(columns, BYI_I8_PANEL);
+    char *y = t->y;
+    const int64_t ldy = t->ldy;
+    t->y = results;
+    t->ldy = panels * BYI_I8_PANEL * j->size;
+    j->conv->kernels->tile[j->form][panels - 1][rows](t);
+    for (int r = 0; r < rows; r++)
+        memcpy(y + r * ldy, results + r * t->ldy, (size_t)(columns * j->size));
+}
+
+/* Tiles [begin, end) of rows by a block of columns of a group. */
+static void run_block(const struct i8_job *j, const uint8_t *const *rows,
+                      int64_t begin, int64_t end, int64_t group, int64_t block)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t column = block * j->wide;
+    const int64_t columns = least(j->wide, j->n - column);
+    const int64_t panels = ceil_div(columns, BYI_I8_PANEL);
+    const int64_t padded = group * padded_outputs(conv) + column;
+    const int64_t ldy = conv->outputs * j->size;
+    struct byi_i8_tile t = {.segments = j->segments,
+                            .words = j->words / j->segments,
+                            .weights = j->panels + padded * j->words,
+                            .next = j->words * BYI_I8_PANEL,
+                            .e = j->e};
+    t.e.add += padded;
+    t.e.scale += padded;
+    for (int64_t i = begin; i < end; i++, rows += j->segments * BYI_I8_ROWS) {
+        const int64_t row = first_row(j, i);
+        const int n = (int)(first_row(j, i + 1) - row);
+        t.x = rows;
+        t.y = (char *)j->run->y + row * ldy + (group * j->n + column) * j->size;
+        t.ldy = ldy;
+        if (columns % BYI_I8_PANEL)
+            run_partial(j, &t, n, columns);
+        else
+            conv->kernels->tile[j->form][panels - 1][n](&t);
+    }
+}
+
+/* Tiles [begin, end) by blocks [first, last) of columns of all groups. The rows
+ * of as many tiles as fit are found or gathered once for all columns of a
+ * group; the weights of a block stay in the cache while its tiles are computed.
+ */
+static void run_part(const struct i8_job *j, int64_t begin, int64_t end,
+                     int64_t first, int64_t last, char *lane)
+{
+    const uint8_t *rows[TAPS * BYI_I8_ROWS];
+    const int64_t most = least(j->most, TAPS);
+    for (int64_t next; begin < end; begin = next) {
+        next = least(end, begin + most);
+        for (int64_t b = first, stop; b < last; b = stop) {
+            const int64_t group = b / j->blocks;
+            stop = least(last, (group + 1) * j->blocks);
+            for (int64_t i = begin; i < next; i++) {
+                const int64_t row = first_row(j, i);
+                const int64_t n = first_row(j, i + 1) - row;
+                get_rows(j, group, row, n,
+                         lane + (row - first_row(j, begin)) * j->ld,
+                         rows + (i - begin) * j->segments * BYI_I8_ROWS);
+            }
+            for (; b < stop; b++)
+                run_block(j, rows, begin, next, group, b % j->blocks);
+        }
+    }
+}
+
+/* --- depthwise --------------------------------------------------------------
+ */
+
+/* Weave the input rows of output row `row` for channels [c, c + columns). */
+static void weave_row(const struct i8_job *j, const struct i8_place *at,
+                      int64_t c, int columns, uint32_t *to)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t left = at->first[2], n = woven_positions(conv);
+    const int64_t before = left < 0 ? least(-left, n) : 0;
+    const int64_t over = left + n - conv->in[2];
+    const int64_t after = over <= 0 ? 0 : least(over, n - before);
+    for (int64_t h = 0; h < conv->size[1];
+         h += each(j->form), to += n * BYI_I8_PANEL) {
+        struct byi_i8_weave padding = {.columns = BYI_I8_PANEL,
+                                       .flip = j->flip};
+        struct byi_i8_weave inside = {.columns = columns, .flip = j->flip};
+        for (int64_t i = 0; i < each(j->form); i++) {
+            const uint8_t *line =
+                h + i < conv->size[1] ? line_at(conv, at, 0, h + i) : NULL;
+            padding.rows[i] = j->zeros;
+            inside.rows[i] =
+                line ? line + (left + before) * conv->channels + c : j->zeros;
+            inside.steps[i] = line ? conv->channels : 0;
+        }
+        padding.to = to;
+        padding.n = before;
+        conv->kernels->weave[j->form](&padding);
+        inside.to = to + before * BYI_I8_PANEL;
+        inside.n = n - before - after;
+        conv->kernels->weave[j->form](&inside);
+        padding.to = to + (n - after) * BYI_I8_PANEL;
+        padding.n = after;
+        conv->kernels->weave[j->form](&padding);
+    }
+}
+
+/* Output rows [begin, end) of all images. */
+static void run_rows(const struct i8_job *j, int64_t begin, int64_t end,
+                     char *lane)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t width = conv->out[2], ldy = conv->outputs * j->size;
+    uint32_t *woven = (uint32_t *)(void *)lane;
+    int64_t offsets[TAPS];
+    for (int64_t t = 0; t < j->words; t++)
+        offsets[t] = (t / conv->size[2] * woven_positions(conv) +
+                      t % conv->size[2] * conv->dilation[2]) *
+                     BYI_I8_PANEL;
+    for (int64_t row = begin; row < end; row++) {
+        const struct i8_place at = place_of(j, row * width);
+        for (int64_t c = 0; c < conv->channels; c += BYI_I8_PANEL) {
+            struct byi_i8_taps t = {
+                .x = woven,
+                .step = conv->stride[2] * BYI_I8_PANEL,
+                .offsets = offsets,
+                .weights = j->panels + c * j->words,
+                .taps = j->words,
+                .n = width,
+                .e = j->e,
+                .y = (char *)j->run->y + row * width * ldy + c * j->size,
+                .ldy = ldy,
+                .columns = (int)least(BYI_I8_PANEL, conv->channels - c)};
+            t.e.add += c;
+            t.e.scale += c;
+            weave_row(j, &at, c, t.columns, woven);
+            conv->kernels->taps[j->form](&t);
+        }
+    }
+}
+
+/* Threads that pay: each should have some 2^18 multiplications to do. */
+static int team_of(const struct byi_i8_conv *conv, int threads)
+{
+    const int64_t most = conv->images * positions_of(conv) * conv->outputs *
+                             (conv->channels / conv->groups) * taps_of(conv) >>
+                         (conv->depthwise ? 15 : 18);
+    return most < 1 ? 1 : most < threads ? (int)most : threads;
+}
+
+void byi_i8_conv_run(const struct byi_i8_conv_run *run)
+{
+    const struct i8_job job = open_job(run), *j = &job;
+    const int n = team_of(run->conv, run->threads);
+    const int64_t rows = j->rows / j->conv->out[2];
+    const int64_t blocks = j->blocks * j->conv->groups;
+    const bool by_rows = j->tiles >= 2 * n || j->tiles >= blocks;
+#pragma omp parallel for num_threads(n) if (n > 1) schedule(static)
+    for (int64_t i = 0; i < n; i++) {
+        char *lane = j->lanes + i * j->lane;
+        if (j->conv->depthwise)
+            run_rows(j, rows * i / n, rows * (i + 1) / n, lane);
+        else if (by_rows)
+            run_part(j, j->tiles * i / n, j->tiles * (i + 1) / n, 0, blocks,
+                     lane);
+        else
+            run_part(j, 0, j->tiles, blocks * i / n, blocks * (i + 1) / n,
+                     lane);
+    }
+}

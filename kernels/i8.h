@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/i8.h: exact 8-bit convolutions and products, channels last, for every
+ * instruction set. All results are the integers of the formula, whatever the
+ * instruction set and the number of threads:
+ *
+ *   sum  = sum over k of (x - x zero) (weights - weights zero) + bias, 32 bits
+ *   SUMS    sum
+ *   FLOATS  (float) sum * scale
+ *   OCTETS  round(clamp((float) sum * scale, low, high)) + zero, half to even
+ *
+ * Kernels multiply words of 32 bits, which hold consecutive elements of a sum:
+ * BYTES, 4 unsigned bytes by 4 signed ones, or PAIRS, 2 numbers of 16 bits.
+ * Weights lie in panels of BYI_I8_PANEL columns, [words][BYI_I8_PANEL], the
+ * same for all instruction sets. x is read as unsigned bytes; its zero point is
+ * part of the addend of a column. All memory is the caller's; nothing here
+ * allocates or fails.
+ */
+#ifndef BYI_I8_H
+#define BYI_I8_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    BYI_I8_PANEL = 16,                 /* columns of a panel                 */
+    BYI_I8_ROWS = 14,                  /* rows of a tile, at most            */
+    BYI_I8_COLUMNS = 2 * BYI_I8_PANEL, /* of a tile, at most */
+    BYI_I8_AXES = 3                    /* spatial axes       */
+};
+
+enum byi_i8_form { BYI_I8_PAIRS, BYI_I8_BYTES, BYI_I8_FORMS };
+enum byi_i8_result { BYI_I8_SUMS, BYI_I8_FLOATS, BYI_I8_OCTETS };
+
+/* What becomes of sums. add and scale: one per column, whole panels. */
+struct byi_i8_epilogue {
+    enum byi_i8_result result;
+    const int32_t *add;
+    const float *scale;
+    float low, high;
+    int32_t zero;
+};
+
+/* --- kernels of one instruction set ----------------------------------------
+ */
+
+/* A tile of a product: rows of x, each in `segments` pieces of `words` words,
+ * by one or two panels of weights. */
+struct byi_i8_tile {
+    const uint8_t *const *x; /* [segments][BYI_I8_ROWS]         */
+    int64_t segments, words;
+    const uint32_t *weights; /* the first panel                 */
+    int64_t next;            /* words from one panel to the next */
+    struct byi_i8_epilogue e;
+    char *y;
+    int64_t ldy; /* bytes between its rows */
+};
+typedef void byi_i8_tile_fn(const struct byi_i8_tile *t);
+
+/* Outputs of a row of a depthwise convolution, for one block of BYI_I8_PANEL
+ * channels: output i is the sum over t of x[i * step + offsets[t]] times
+ * weights[t], each a vector of words. */
+struct byi_i8_taps {
+    const uint32_t *x;
+    int64_t step; /* words */
+    const int64_t *offsets;
+    const uint32_t *weights;
+    int64_t taps, n;
+    struct byi_i8_epilogue e;
+    char *y;
+    int64_t ldy; /* bytes between outputs       */
+    int columns; /* channels that exist in y    */
+};
+
+/* A row of words from rows of bytes: word i of 16 bytes at i * step of each of
+ * up to 4 (BYTES) or 2 (PAIRS) rows. A row of step 0 repeats. */
+struct byi_i8_weave {
+    const uint8_t *rows[4];
+    int64_t steps[4];
+    int64_t n;
+    int columns; /* bytes that exist, at most BYI_I8_PANEL */
+    uint8_t flip;
+    uint32_t *to;
+};
+
+/* y = round(clamp((a - a zero) a scale + (b - b zero) b scale) / scale) + zero,
+ * or with a product instead of the sum. `flip` 0x80 for signed bytes. */
+struct byi_i8_point {
+    const uint8_t *a, *b;
+    uint8_t *y;
+    int64_t n;
+    int32_t zeros[2]; /* of the flipped bytes */
+    uint8_t flips[2];
+    float scales[2], scale;
+    float low, high; /* of the quotient */
+    int32_t zero;
+    bool multiplies;
+};
+
+enum byi_i8_bytes {
+    BYI_I8_NEVER,   /* no products of bytes                              */
+    BYI_I8_BOUNDED, /* exact if for two neighbours in a word the absolute
+                       values of the weights sum to 128 at most           */
+    BYI_I8_ALWAYS
+};
+
+struct byi_i8_kernels {
+    const char *name;
+    int rows;   /* of a full tile          */
+    int panels; /* of a full tile: 1 or 2  */
+    enum byi_i8_bytes bytes;
+    byi_i8_tile_fn *tile[BYI_I8_FORMS][2][BYI_I8_ROWS + 1]; /* [panels - 1] */
+    void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
+    void (*weave[BYI_I8_FORMS])(const struct byi_i8_weave *w);
+    /* Copy n bytes as elements of a row: bytes, or 16 bits each. May read and
+     * write up to BYI_I8_PANEL elements too many if `loose`. */
+    void (*copy[BYI_I8_FORMS])(const uint8_t *from, int64_t n, uint8_t flip,
+                               bool loose, void *to);
+    void (*point)(const struct byi_i8_point *p);
+};
+
+/* The widest instruction set that the CPU and BYOC_MAX_ISA allow. */
+const struct byi_i8_kernels *byi_i8_kernels(void);
+extern const struct byi_i8_kernels byi_i8_base, byi_i8_avx2, byi_i8_avx512,
+    byi_i8_vnni;
+
+/* --- convolutions and products ---------------------------------------------
+ */
+
+/* x (images, in..., channels), y (images, out..., outputs), both dense. A
+ * product of M x K by K x N has M images of one position, K channels and N
+ * outputs. */
+struct byi_i8_conv {
+    int64_t images, in[BYI_I8_AXES], out[BYI_I8_AXES];
+    int64_t channels, outputs, groups;
+    int64_t size[BYI_I8_AXES], stride[BYI_I8_AXES], dilation[BYI_I8_AXES];
+    int64_t pad[BYI_I8_AXES];
+    bool x_signed, w_signed;
+    bool centred; /* weights are signed and have no zero points */
+    enum byi_i8_result result;
+    /* byi_i8_conv_plan() sets these */
+    const struct byi_i8_kernels *kernels;
+    bool depthwise;
+};
+
+/* Weights: the element for output o, channel c of its group and tap (i, j, k)
+ * is at[o * strides[0] + c * strides[1] + i * strides[2] + ...]. */
+struct byi_i8_weights {
+    const uint8_t *at;
+    int64_t strides[2 + BYI_I8_AXES];
+    const uint8_t *zeros; /* zero points `zero_step` apart; NULL: all 0 */
+    int64_t zero_step;
+};
+
+/* Arguments of a run. Bias and scale: one per output, or one (step 0). */
+struct byi_i8_conv_run {
+    const struct byi_i8_conv *conv;
+    const void *x, *packed;
+    uint8_t x_zero;      /* as stored in x */
+    const int32_t *bias; /* NULL: none     */
+    const float *scale;  /* NULL for SUMS  */
+    int64_t bias_step, scale_step;
+    float low, high;
+    int32_t zero;
+    void *y;
+    void *scratch; /* 64-byte aligned                              */
+    int threads;   /* the scratch was sized for so many at least */
+};
+
+void byi_i8_conv_plan(struct byi_i8_conv *conv);
+/* "i8:avx512_vnni", "i8_depthwise:avx2" */
+const char *byi_i8_conv_name(const struct byi_i8_conv *conv);
+/* Bytes of the packed weights, at most; 64-byte aligned. */
+uint64_t byi_i8_conv_packed(const struct byi_i8_conv *conv);
+void byi_i8_conv_pack(const struct byi_i8_conv *conv,
+                      const struct byi_i8_weights *weights, void *to);
+/* Would `a` and `b` pack the same weights to the same bytes? */
+bool byi_i8_conv_packs_alike(const struct byi_i8_conv *a,
+                             const struct byi_i8_conv *b);
+uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads);
+void byi_i8_conv_run(const struct byi_i8_conv_run *run);
+
+#endif

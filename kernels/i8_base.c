@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* i8_base.c: the 8-bit kernels for any CPU that the compiler builds for. */
+#define TABLE byi_i8_base
+#define NAME "base"
+#define W 4
+#define MR 2
+#define PANELS 1
+#include "i8.inc"

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* i8_vnni.c: the 8-bit kernels for AVX-512 with VNNI. */
+#if defined(__x86_64__)
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw")
+#pragma GCC target("avx512vnni,fma,prefer-vector-width=512")
+#define TABLE byi_i8_vnni
+#define NAME "avx512_vnni"
+#define W 16
+#define MR 14
+#define PANELS 2
+#include "i8.inc"
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* i8_test.c: the 8-bit kernels of kernels/i8.h, under every instruction set
+ * that the machine has, against plain sums: random shapes, types, zero points
+ * and epilogues, any number of threads. All bytes are equal, and no other byte
+ * of memory changes.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/i8.h"
+
+#include <cmocka.h>
+
+static uint64_t seed;
+
+static uint32_t draw(uint32_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 33) % n;
+}
+
+/* n random bytes, with no room behind them: sanitizers see reads beyond. */
+static uint8_t *octets(int64_t n)
+{
+    uint8_t *at = malloc((size_t)n);
+    for (int64_t i = 0; i < n; i++)
+        at[i] = (uint8_t)draw(256);
+    return at;
+}
+
+static void *room(uint64_t bytes)
+{
+    void *at = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    memset(at, 0xa5, (bytes + 127) / 64 * 64);
+    return at;
+}
+
+enum { GUARD = 64 };
+
+/* A convolution with all its arguments. */
+struct i8_case {
+    struct byi_i8_conv conv;
+    struct byi_i8_weights weights;
+    struct byi_i8_conv_run run;
+    uint8_t *y; /* with GUARD bytes behind it */
+    int64_t results;
+};
+
+static int64_t volume(const int64_t dims[BYI_I8_AXES])
+{
+    return dims[0] * dims[1] * dims[2];
+}
+
+static int64_t size_of(const struct i8_case *c)
+{
+    return c->conv.result == BYI_I8_OCTETS ? 1 : 4;
+}
+
+/* --- the reference ----------------------------------------------------------
+ */
+
+static int32_t value(bool is_signed, uint8_t v)
+{
+    return is_signed ? (int8_t)v : v;
+}
+
+static int32_t sum_at(const struct i8_case *c, int64_t row, int64_t o)
+{
+    const struct byi_i8_conv *v = &c->conv;
+    const int64_t inner = v->channels / v->groups;
+    const int64_t group = o / (v->outputs / v->groups);
+    const int64_t out[3] = {row / v->out[2] / v->out[1] % v->out[0],
+                            row / v->out[2] % v->out[1], row % v->out[2]};
+    const int64_t image = row / volume(v->out);
+    const uint8_t *x = c->run.x;
+    const uint8_t wz =
+        c->weights.zeros ? c->weights.zeros[o * c->weights.zero_step] : 0;
+    uint32_t sum =
+        c->run.bias ? (uint32_t)c->run.bias[o * c->run.bias_step] : 0;
+    for (int64_t t = 0; t < volume(v->size); t++) {
+        const int64_t tap[3] = {t / v->size[2] / v->size[1],
+                                t / v->size[2] % v->size[1], t % v->size[2]};
+        int64_t at = image;
+        bool inside = true;
+        for (int i = 0; i < 3; i++) {
+            const int64_t p =
+                out[i] * v->stride[i] - v->pad[i] + tap[i] * v->dilation[i];
+            inside = inside && p >= 0 && p < v->in[i];
+            at = at * v->in[i] + p;
+        }
+        for (int64_t k = 0; inside && k < inner; k++) {
+            const int64_t *by = c->weights.strides;
+            const uint8_t w =
+                c->weights.at[o * by[0] + k * by[1] + tap[0] * by[2] +
+                              tap[1] * by[3] + tap[2] * by[4]];
+            const int32_t a =
+                value(v->x_signed, x[at * v->channels + group * inner + k]) -
+                value(v->x_signed, c->run.x_zero);
+            const int32_t b = value(v->w_signed, w) - value(v->w_signed, wz);
+            sum += (uint32_t)(a * b);
+        }
+    }
+    return (int32_t)sum;
+}
+
+/* The bytes of result (row, o). */
+static void result_at(const struct i8_case *c, int64_t row, int64_t o,
+                      uint8_t to[4])
+{
+    const int32_t sum = sum_at(c, row, o);
+    if (c->conv.result == BYI_I8_SUMS) {
+        memcpy(to, &sum, sizeof sum);
+        return;
+    }
+    float v = (float)sum * c->run.scale[o * c->run.scale_step];
+    if (c->conv.result == BYI_I8_FLOATS) {
+        memcpy(to, &v, sizeof v);
+        return;
+    }
+    v = v > c->run.low ? v : c->run.low;
+    v = v < c->run.high ? v : c->run.high;
+    to[0] = (uint8_t)((int32_t)rintf(v) + c->run.zero);
+}
+
+/* --- cases ------------------------------------------------------------------
+ */
+
+static void choose_axis(struct byi_i8_conv *v, int i, int64_t most)
+{
+    v->in[i] = 1 + draw((uint32_t)most);
+    v->size[i] = 1 + draw(most < 4 ? (uint32_t)most : 4);
+    v->stride[i] = 1 + draw(3);
+    v->dilation[i] = 1 + draw(2);
+    v->pad[i] = draw((uint32_t)v->size[i] + 1);
+    const int64_t reach = (v->size[i] - 1) * v->dilation[i] + 1;
+    const int64_t room_ = v->in[i] + v->pad[i] + (int64_t)draw(3) - reach;
+    v->out[i] = room_ < 0 ? 1 : room_ / v->stride[i] + 1;
+}
+
+static void choose_shape(struct byi_i8_conv *v)
+{
+    static const int64_t groups[] = {1, 1, 1, 2, 3};
+    *v = (struct byi_i8_conv){.images = 1 + draw(2)};
+    for (int i = 0; i < BYI_I8_AXES; i++)
+        choose_axis(v, i, i == 0 && draw(6) ? 1 : 9);
+    v->groups = groups[draw(5)];
+    v->channels = v->groups * (1 + draw(draw(2) ? 40 : 8));
+    v->outputs = v->groups * (1 + draw(70));
+    if (draw(3) == 0) /* depthwise */
+        v->groups = v->channels = v->outputs = 2 + draw(40);
+    if (draw(4) == 0) /* a product */
+        for (int i = 0; i < BYI_I8_AXES; i++) {
+            v->in[i] = v->out[i] = v->size[i] = v->stride[i] = 1;
+            v->pad[i] = 0;
+            v->images = 1 + draw(40);
+        }
+    v->x_signed = draw(2);
+    v->w_signed = draw(2);
+    v->centred = v->w_signed && draw(2);
+    v->result = (enum byi_i8_result)draw(3);
+}
+
+/* Weights of any size, or so small that products of bytes are exact. */
+static void choose_weights(struct i8_case *c)
+{
+    const struct byi_i8_conv *v = &c->conv;
+    const int64_t inner = v->channels / v->groups, taps = volume(v->size);
+    const int64_t n = v->outputs * inner * taps;
+    const bool last = draw(2), small = draw(2), single = draw(2);
+    uint8_t *at = octets(n), *zeros = octets(v->outputs);
+    for (int64_t i = 0; small && i < n; i++)
+        at[i] = (uint8_t)((v->w_signed ? 0 : 64) + (int)draw(128) - 64);
+    for (int64_t i = 0; small && i < v->outputs; i++)
+        zeros[i] = v->w_signed ? 0 : 64;
+    c->weights = (struct byi_i8_weights){
+        .at = at, .zeros = v->centred ? NULL : zeros, .zero_step = !single};
+    if (v->centred)
+        free(zeros);
+    const int64_t inside = last ? inner : 1;
+    const int64_t strides[] = {inner * taps, last ? 1 : taps,
+                               v->size[1] * v->size[2] * inside,
+                               v->size[2] * inside, inside};
+    memcpy(c->weights.strides, strides, sizeof strides);
+}
+
+static void open_case(struct i8_case *c)
+{
+    struct byi_i8_conv *v = &c->conv;
+    const int64_t sums = v->channels / v->groups * volume(v->size);
+    choose_weights(c);
+    byi_i8_conv_plan(v);
+    c->results = v->images * volume(v->out) * v->outputs;
+    int32_t *bias = room((uint64_t)v->outputs * 4);
+    float *scale = room((uint64_t)v->outputs * 4);
+    for (int64_t i = 0; i < v->outputs; i++) {
+        bias[i] = (int32_t)draw(20001) - 10000;
+        scale[i] = (float)(1 + draw(1000)) / 1000 / (float)sums / 10;
+    }
+    void *packed = room(byi_i8_conv_packed(v));
+    byi_i8_conv_pack(v, &c->weights, packed);
+    const bool is_signed = draw(2);
+    const int32_t zero = (int32_t)draw(256) - (is_signed ? 128 : 0);
+    const int threads = 1 + (int)draw(3);
+    c->run = (struct byi_i8_conv_run){
+        .conv = v,
+        .x = octets(v->images * volume(v->in) * v->channels),
+        .packed = packed,
+        .x_zero = (uint8_t)draw(256),
+        .bias = bias,
+        .scale = scale,
+        .bias_step = draw(2),
+        .scale_step = draw(2),
+        .zero = zero,
+        .low = (float)((is_signed ? -128 : 0) + (int)draw(20) - zero),
+        .high = (float)((is_signed ? 127 : 255) - (int)draw(20) - zero),
+        .scratch = room(byi_i8_conv_scratch(v, threads)),
+        .threads = threads};
+    c->y = room((uint64_t)(c->results * size_of(c) + GUARD));
+    c->run.y = c->y;
+}
+
+static void close_case(struct i8_case *c)
+{
+    free((void *)(uintptr_t)c->weights.at);
+    free((void *)(uintptr_t)c->weights.zeros);
+    free((void *)(uintptr_t)c->run.x);
+    free((void *)(uintptr_t)c->run.packed);
+    free((void *)(uintptr_t)c->run.bias);
+    free((void *)(uintptr_t)c->run.scale);
+    free(c->run.scratch);
+    free(c->y);
+}
+
+static void check_case(const struct i8_case *c)
+{
+    const struct byi_i8_conv *v = &c->conv;
+    const int64_t size = size_of(c);
+    byi_i8_conv_run(&c->run);
+    for (int64_t at = 0; at < c->results; at++) {
+        uint8_t expected[4] = {0};
+        result_at(c, at / v->outputs, at % v->outputs, expected);
+        if (memcmp(c->y + at * size, expected, (size_t)size) != 0)
+            fail_msg("%s: %lld images of %lld x %lld x %lld x %lld -> %lld in "
+                     "%lld groups, window %lld x %lld x %lld: element %lld "
+                     "differs",
+                     byi_i8_conv_name(v), (long long)v->images,
+                     (long long)v->in[0], (long long)v->in[1],
+                     (long long)v->in[2], (long long)v->channels,
+                     (long long)v->outputs, (long long)v->groups,
+                     (long long)v->size[0], (long long)v->size[1],
+                     (long long)v->size[2], (long long)at);
+    }
+    for (int i = 0; i < GUARD; i++)
+        assert_int_equal(c->y[c->results * size + i], 0xa5);
+}
+
+/* Run `body` under every instruction set that the machine has. */
+static void at_all_levels(void (*body)(void))
+{
+    static const char *const levels[] = {"sse2", "avx2", "avx512",
+                                         "avx512_vnni"};
+    const struct byi_i8_kernels *before = NULL;
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        setenv("BYOC_MAX_ISA", levels[i], 1);
+        if (byi_i8_kernels() != before)
+            body();
+        before = byi_i8_kernels();
+    }
+    unsetenv("BYOC_MAX_ISA");
+}
+
+static void run_random(void)
+{
+    seed = 18;
+    for (int i = 0; i < 400; i++) {
+        struct i8_case c;
+        choose_shape(&c.conv);
+        open_case(&c);
+        check_case(&c);
+        close_case(&c);
+    }
+}
+
+static void test_random(void **state)
+{
+    (void)state;
+    at_all_levels(run_random);
+}
+
+/* --- packing ----------------------------------------------------------------
+ */
+
+static struct byi_i8_conv product(int64_t k, int64_t n)
+{
+    return (struct byi_i8_conv){.images = 3,
+                                .in = {1, 1, 1},
+                                .out = {1, 1, 1},
+                                .channels = k,
+                                .outputs = n,
+                                .groups = 1,
+                                .size = {1, 1, 1},
+                                .stride = {1, 1, 1},
+                                .dilation = {1, 1, 1},
+                                .w_signed = true,
+                                .centred = true};
+}
+
+/* Products of bytes saturate where the weights are large: the largest x by the
+ * largest weights gives the exact sum. */
+static void run_extremes(void)
+{
+    static const int8_t extremes[] = {127, -128, 64, -64, 65, 1};
+    for (size_t i = 0; i < sizeof extremes; i++) {
+        struct i8_case c = {.conv = product(37, 33)};
+        open_case(&c);
+        memset((void *)(uintptr_t)c.weights.at, extremes[i], 37 * 33);
+        memset((void *)(uintptr_t)c.run.x, 255, 3 * 37);
+        byi_i8_conv_pack(&c.conv, &c.weights, (void *)(uintptr_t)c.run.packed);
+        check_case(&c);
+        close_case(&c);
+    }
+}
+
+static void test_extremes(void **state)
+{
+    (void)state;
+    at_all_levels(run_extremes);
+}
+
+static void test_packs_alike(void **state)
+{
+    (void)state;
+    struct byi_i8_conv a = product(8, 16), b = product(8, 16);
+    byi_i8_conv_plan(&a);
+    byi_i8_conv_plan(&b);
+    b.images = 7;
+    assert_true(byi_i8_conv_packs_alike(&a, &b));
+    b.outputs = 17;
+    assert_false(byi_i8_conv_packs_alike(&a, &b));
+    b = a;
+    b.w_signed = false;
+    assert_false(byi_i8_conv_packs_alike(&a, &b));
+    b = a;
+    b.size[1] = 2;
+    assert_false(byi_i8_conv_packs_alike(&a, &b));
+}
+
+/* --- two tensors ------------------------------------------------------------
+ */
+
+static uint8_t point_of(const struct byi_i8_point *p, int64_t i)
+{
+    const int32_t a = (p->a[i] ^ p->flips[0]) - p->zeros[0];
+    const int32_t b = (p->b[i] ^ p->flips[1]) - p->zeros[1];
+    const volatile float x = (float)a * p->scales[0],
+                         z = (float)b * p->scales[1];
+    const volatile float both = p->multiplies ? x * z : x + z;
+    float v = both / p->scale;
+    v = v > p->low ? v : p->low;
+    v = v < p->high ? v : p->high;
+    return (uint8_t)((int32_t)rintf(v) + p->zero);
+}
+
+static void run_points(void)
+{
+    seed = 4;
+    for (int i = 0; i < 200; i++) {
+        const int64_t n = 1 + draw(100);
+        uint8_t *a = octets(n), *b = octets(n), *y = octets(n);
+        const int32_t zero = (int32_t)draw(256);
+        const struct byi_i8_point p = {
+            .a = a,
+            .b = b,
+            .y = y,
+            .n = n,
+            .zeros = {(int32_t)draw(256), (int32_t)draw(256)},
+            .flips = {draw(2) ? 0x80 : 0, draw(2) ? 0x80 : 0},
+            .scales = {(float)(1 + draw(100)) / 777,
+                       (float)(1 + draw(100)) / 999},
+            .scale = (float)(1 + draw(100)) / 555,
+            .low = (float)(0 - zero),
+            .high = (float)(255 - zero) - (float)draw(9) / 4,
+            .zero = zero,
+            .multiplies = draw(2)};
+        byi_i8_kernels()->point(&p);
+        for (int64_t k = 0; k < n; k++)
+            assert_int_equal(y[k], point_of(&p, k));
+        free(a);
+        free(b);
+        free(y);
+    }
+}
+
+static void test_points(void **state)
+{
+    (void)state;
+    at_all_levels(run_points);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_packs_alike),
+        cmocka_unit_test(test_points),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
