@@ -116,9 +116,12 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
     const int64_t again = byi_f32_ceil(w.tiles, fits) - 1;
     const int64_t columns = byi_f32_ceil(conv->outputs, w.columns);
     w.block = again * weights > w.tiles * tile * columns ? w.tiles : fits;
-    const int64_t blocks = byi_f32_ceil(w.tiles, w.block);
+    int64_t blocks = byi_f32_ceil(w.tiles, w.block);
+    w.whole = threads > 1 && w.tiles >= threads &&
+              (blocks >= 2 * threads || columns < 2 * threads);
+    if (w.whole) /* as many for each thread */
+        blocks = byi_f32_ceil(blocks, threads) * threads;
     w.block = byi_f32_ceil(w.tiles, blocks);
-    w.whole = threads > 1 && blocks >= 2 * threads;
     return w;
 }
 
