@@ -14,7 +14,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { MIN_OPSET = 1, MAX_OPSET = 18 };
+enum { MIN_OPSET = 1, MAX_OPSET = 27 };
 
 bool byi_o_ok(const struct byi_import *o)
 {

@@ -260,6 +260,8 @@ byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index);
 /* A call with two operands and no attributes. */
 byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a,
                     byi_id b);
+/* The same, with a scalar b of a's type. */
+byi_id byi_o_with(struct byi_import *o, enum byi_op_id op, byi_id a, double b);
 byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype);
 byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
                     const int64_t *axes);

@@ -434,6 +434,11 @@ byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a, byi_id b)
     return byi_o_emit(o, op, ARGS(a, b), NO_ATTRS);
 }
 
+byi_id byi_o_with(struct byi_import *o, enum byi_op_id op, byi_id a, double b)
+{
+    return byi_o_binary(o, op, a, byi_o_scalar(o, byi_o_dtype(o, a), b));
+}
+
 byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index)
 {
     byi_id id = BYI_NO_ID;

@@ -77,6 +77,17 @@ static void convert_shift(struct byi_import *o)
         byi_o_emit(o, op, ARGS(byi_o_in(o, 0), byi_o_in(o, 1)), NO_ATTRS);
 }
 
+/* -1 - x, which flips the bits; the -1 of an unsigned type is its maximum. */
+static void convert_bitwise_not(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const double ones = byi_dtype_is_signed(dtype) ? -1 : 0x1p64;
+
+    o->out[0] =
+        byi_o_binary(o, BYI_OP_SUBTRACT, byi_o_scalar(o, dtype, ones), x);
+}
+
 /* Before opset 7 a slope of C elements is per channel, on axis 1. */
 static void convert_prelu_old(struct byi_import *o)
 {
@@ -267,6 +278,22 @@ static void convert_old_selu(struct byi_import *o)
                    ATTRS(A_FLOAT("alpha", alpha), A_FLOAT("gamma", gamma)));
 }
 
+/* x sigmoid(alpha x): Swish, QuickGelu */
+static void convert_swish(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const bool quick = strcmp(o->row->type, "QuickGelu") == 0;
+    const double alpha = byi_o_float(o, "alpha", quick ? 1.702 : 1.0);
+
+    if (alpha == 1.0) {
+        o->out[0] = byi_o_emit(o, BYI_OP_NN_SILU, ARGS(x), NO_ATTRS);
+        return;
+    }
+    const byi_id gate =
+        byi_o_emit(o, BYI_OP_SIGMOID, ARGS(byi_o_scale(o, x, alpha)), NO_ATTRS);
+    o->out[0] = byi_o_binary(o, BYI_OP_MULTIPLY, x, gate);
+}
+
 /* --- com.microsoft -------------------------------------------------------- */
 
 byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
@@ -304,21 +331,6 @@ byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
     return BYI_NO_ID;
 }
 
-/* x sigmoid(alpha x) */
-static void convert_quick_gelu(struct byi_import *o)
-{
-    const byi_id x = byi_o_in(o, 0);
-    const double alpha = byi_o_float(o, "alpha", 1.702);
-
-    if (alpha == 1.0) {
-        o->out[0] = byi_o_emit(o, BYI_OP_NN_SILU, ARGS(x), NO_ATTRS);
-        return;
-    }
-    const byi_id gate =
-        byi_o_emit(o, BYI_OP_SIGMOID, ARGS(byi_o_scale(o, x, alpha)), NO_ATTRS);
-    o->out[0] = byi_o_binary(o, BYI_OP_MULTIPLY, x, gate);
-}
-
 /* BiasGelu, FastGelu: gelu(x + bias); FastGelu uses the tanh approximation. */
 static void convert_bias_gelu(struct byi_import *o)
 {
@@ -348,6 +360,10 @@ static const struct byi_onnx_op rows[] = {
     {"Atan", 7, 1, 1, SAME, BYI_OP_ATAN},
     {"Atanh", 9, 1, 1, SAME, BYI_OP_ATANH},
     {"BitShift", 11, 2, 2, convert_shift, BYI_OP_LEFT_SHIFT},
+    {"BitwiseAnd", 18, 2, 2, SAME, BYI_OP_BITWISE_AND},
+    {"BitwiseNot", 18, 1, 1, convert_bitwise_not, BYI_OP_NONE},
+    {"BitwiseOr", 18, 2, 2, SAME, BYI_OP_BITWISE_OR},
+    {"BitwiseXor", 18, 2, 2, SAME, BYI_OP_BITWISE_XOR},
     {"Cast", 1, 1, 1, convert_cast_1, BYI_OP_CAST},
     {"Cast", 6, 1, 1, convert_cast, BYI_OP_CAST},
     {"CastLike", 15, 2, 2, convert_cast_like, BYI_OP_CAST},
@@ -366,6 +382,7 @@ static const struct byi_onnx_op rows[] = {
     {"Erf", 9, 1, 1, convert_erf, BYI_OP_NONE},
     {"Exp", 1, 1, 1, SAME, BYI_OP_EXP},
     {"Floor", 1, 1, 1, SAME, BYI_OP_FLOOR},
+    {"Gelu", 20, 1, 1, SAME, BYI_OP_NN_GELU},
     {"Greater", 1, 2, 2, convert_binary_old, BYI_OP_GREATER},
     {"Greater", 7, 2, 2, SAME, BYI_OP_GREATER},
     {"GreaterOrEqual", 12, 2, 2, SAME, BYI_OP_GREATER_EQUAL},
@@ -410,6 +427,7 @@ static const struct byi_onnx_op rows[] = {
     {"Sub", 1, 2, 2, convert_binary_old, BYI_OP_SUBTRACT},
     {"Sub", 7, 2, 2, SAME, BYI_OP_SUBTRACT},
     {"Sum", 1, 1, BYI_MAX_ARGS, convert_chain, BYI_OP_ADD},
+    {"Swish", 24, 1, 1, convert_swish, BYI_OP_NONE},
     {"Tan", 7, 1, 1, SAME, BYI_OP_TAN},
     {"Tanh", 1, 1, 1, SAME, BYI_OP_TANH},
     {"ThresholdedRelu", 10, 1, 1, SAME, BYI_OP_NN_THRESHOLDED_RELU},
@@ -425,7 +443,7 @@ static const struct byi_onnx_op microsoft[] = {
     {"BiasGelu", 1, 2, 2, convert_bias_gelu, BYI_OP_NN_GELU},
     {"FastGelu", 1, 1, 2, convert_bias_gelu, BYI_OP_NN_GELU},
     {"Gelu", 1, 1, 1, SAME, BYI_OP_NN_GELU},
-    {"QuickGelu", 1, 1, 1, convert_quick_gelu, BYI_OP_NONE},
+    {"QuickGelu", 1, 1, 1, convert_swish, BYI_OP_NONE},
 };
 /* clang-format on */
 

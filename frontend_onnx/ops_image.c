@@ -212,6 +212,90 @@ static void convert_resize(struct byi_import *o)
                                BYI_N(attrs) - (n == 0), attrs);
 }
 
+/* Opset 20 renames two modes. */
+static const char *sample_mode(struct byi_import *o)
+{
+    const char *mode = byi_o_string(o, "mode", "linear");
+
+    return strcmp(mode, "linear") == 0  ? "bilinear"
+           : strcmp(mode, "cubic") == 0 ? "bicubic"
+                                        : mode;
+}
+
+/* The coordinates -1 .. 1 of the pixels of an axis of `size` elements, or of
+ * their centres: (2 i + 1) / size - 1. */
+static byi_id coordinates(struct byi_import *o, byi_id size, bool corners,
+                          enum byoc_dtype dtype)
+{
+    const byi_id n = byi_o_cast(o, size, dtype);
+    const byi_id i = byi_o_with(
+        o, BYI_OP_MULTIPLY,
+        byi_o_cast(o, byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), size),
+                   dtype),
+        2);
+    const byi_id least =
+        byi_o_with(o, BYI_OP_MAXIMUM, byi_o_with(o, BYI_OP_SUBTRACT, n, 1), 1);
+    const byi_id part = corners
+                            ? byi_o_binary(o, BYI_OP_DIVIDE, i, least)
+                            : byi_o_binary(o, BYI_OP_DIVIDE,
+                                           byi_o_with(o, BYI_OP_ADD, i, 1), n);
+
+    return byi_o_with(o, BYI_OP_SUBTRACT, part, 1);
+}
+
+/* AffineGrid: theta (n, d, d + 1), size (n, channels, lengths): the points (x,
+ * y, 1) of a grid of these d lengths, each times theta, (n, lengths, d). */
+static void convert_affine_grid(struct byi_import *o)
+{
+    const byi_id theta = byi_o_in(o, 0), size = byi_o_in(o, 1);
+    const bool corners = byi_o_int(o, "align_corners", 0) != 0;
+    const enum byoc_dtype dtype = byi_o_dtype(o, theta);
+    const int64_t d = byi_o_dim(o, theta, 1), flat[] = {-1, d + 1};
+    const int64_t zero = 0, two = 2, one = 1, end = d + 2;
+    byi_id columns[4];
+
+    if (byi_o_ok(o) && (byi_o_rank(o, theta) != 3 || (d != 2 && d != 3)))
+        byi_o_refuse(o, "a theta that is neither (N, 2, 3) nor (N, 3, 4)");
+    if (!byi_o_ok(o))
+        return;
+    const byi_id lengths =
+        byi_o_emit(o, BYI_OP_STRIDED_SLICE,
+                   ARGS(byi_o_cast(o, size, BYOC_I64), byi_o_vector(o, 1, &two),
+                        byi_o_vector(o, 1, &end), byi_o_vector(o, 1, &zero),
+                        byi_o_vector(o, 1, &one)),
+                   NO_ATTRS);
+    const byi_id shape = byi_o_concat(o, lengths, byi_o_vector(o, 1, &one), 0);
+    for (int64_t i = 0; i < d; i++) { /* x runs along the last axis */
+        const int64_t axis = d - 1 - i;
+        int64_t others[4];
+        for (int64_t k = 0; k <= d; k++)
+            others[k] = k + 1;
+        const byi_id length =
+            byi_o_emit(o, BYI_OP_TAKE,
+                       ARGS(lengths, byi_o_scalar(o, BYOC_I64, (double)axis)),
+                       ATTRS(AN_INT("axis", 0)));
+        columns[i] =
+            byi_o_binary(o, BYI_OP_BROADCAST_TO,
+                         byi_o_expand(o, coordinates(o, length, corners, dtype),
+                                      (uint32_t)(d - axis), others),
+                         shape);
+    }
+    columns[d] =
+        byi_o_binary(o, BYI_OP_BROADCAST_TO, byi_o_scalar(o, dtype, 1), shape);
+    const byi_id points = byi_o_emit(o, BYI_OP_CONCATENATE, (uint32_t)d + 1,
+                                     columns, ATTRS(AN_INT("axis", d)));
+    const byi_id y = byi_o_emit(
+        o, BYI_OP_NN_MATMUL,
+        ARGS(byi_o_reshape(o, points, byi_o_vector(o, 2, flat), false), theta),
+        ATTRS(A_BOOL("transpose_b", true)));
+    const byi_id n =
+        byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(theta), ATTRS(AN_INT("end", 1)));
+    o->out[0] = byi_o_reshape(o, y,
+                              byi_o_concat(o, byi_o_concat(o, n, lengths, 0),
+                                           byi_o_vector(o, 1, &d), 0),
+                              false);
+}
+
 /* Integers and bools are sampled in float64 and cast back. */
 static void convert_grid_sample(struct byi_import *o)
 {
@@ -224,7 +308,7 @@ static void convert_grid_sample(struct byi_import *o)
         byi_o_emit(o, BYI_OP_GRID_SAMPLE,
                    ARGS(real ? x : byi_o_cast(o, x, BYOC_F64),
                         real ? grid : byi_o_cast(o, grid, BYOC_F64)),
-                   ATTRS(A_STRING("mode", byi_o_string(o, "mode", "bilinear")),
+                   ATTRS(A_STRING("mode", sample_mode(o)),
                          A_STRING("padding_mode",
                                   byi_o_string(o, "padding_mode", "zeros")),
                          A_BOOL("align_corners",
@@ -282,6 +366,7 @@ static void convert_nms(struct byi_import *o)
 #define SAME byi_o_convert_same
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
+    {"AffineGrid", 20, 2, 2, convert_affine_grid, BYI_OP_NONE},
     {"GridSample", 16, 2, 2, convert_grid_sample, BYI_OP_NONE},
     {"MaxRoiPool", 1, 2, 2, convert_max_roi_pool, BYI_OP_NONE},
     {"NonMaxSuppression", 10, 2, 5, convert_nms, BYI_OP_NONE},

@@ -2,6 +2,8 @@
 /* ops_index.c: operators that read elements by index, or compute indices. */
 #include "frontend_onnx/import.h"
 
+#include <string.h>
+
 /* Cast indices to int64 unless they are int32: the IR accepts both. */
 static byi_id as_index(struct byi_import *o, byi_id id)
 {
@@ -137,6 +139,38 @@ static void convert_unique(struct byi_import *o)
             o->out[i] = byi_o_get(o, all, i);
 }
 
+/* TensorScatter: write `update` (b, ..., s, ...) into the cache x (b, ..., t,
+ * ...), each sequence from its own index on along the axis. Rows behind the end
+ * start again at the front if the mode is circular. */
+static void convert_tensor_scatter(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0), update = byi_o_in(o, 1);
+    const byi_id starts = byi_o_in(o, 2), zero = byi_o_scalar(o, BYOC_I64, 0);
+    const uint32_t rank = byi_o_rank(o, x);
+    const uint32_t axis = byi_o_axis(o, byi_o_int(o, "axis", -2), rank);
+    const char *mode = byi_o_string(o, "mode", "linear");
+    int64_t inner[BYI_MAX_RANK]; /* the axes after the first */
+
+    if (byi_o_ok(o) && axis == 0)
+        byi_o_fail(o, BYOC_ETYPE, "axis is 0, which counts the sequences");
+    for (uint32_t i = 1; i < rank; i++)
+        inner[i - 1] = i;
+    byi_id at =
+        byi_o_expand(o, byi_o_count(o, zero, byi_o_length(o, update, axis)),
+                     rank - 1 - axis, inner);
+    if (starts != BYI_NO_ID)
+        at = byi_o_binary(
+            o, BYI_OP_ADD, at,
+            byi_o_expand(o, byi_o_cast(o, starts, BYOC_I64), rank - 1, inner));
+    if (strcmp(mode, "circular") == 0)
+        at = byi_o_binary(o, BYI_OP_MOD, at, byi_o_length(o, x, axis));
+    else if (strcmp(mode, "linear") != 0)
+        byi_o_refuse(o, "mode '%s'", mode);
+    at = byi_o_binary(o, BYI_OP_BROADCAST_TO, at, byi_o_shape_of(o, update));
+    o->out[0] = byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(x, at, update),
+                           ATTRS(AN_INT("axis", (int64_t)axis)));
+}
+
 #define SAME byi_o_convert_same
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
@@ -151,6 +185,7 @@ static const struct byi_onnx_op rows[] = {
     {"Scatter", 9, 3, 3, SAME, BYI_OP_SCATTER_ELEMENTS},
     {"ScatterElements", 11, 3, 3, SAME, BYI_OP_SCATTER_ELEMENTS},
     {"ScatterND", 11, 3, 3, SAME, BYI_OP_SCATTER_ND},
+    {"TensorScatter", 24, 2, 3, convert_tensor_scatter, BYI_OP_NONE},
     {"TopK", 1, 1, 1, convert_topk_1, BYI_OP_NONE},
     {"TopK", 10, 2, 2, convert_topk, BYI_OP_NONE},
     {"Trilu", 14, 1, 2, convert_trilu, BYI_OP_NONE},

@@ -224,7 +224,42 @@ static byi_id rms_norm(struct byi_import *o, byi_id x, byi_id gamma,
     return byi_o_binary(o, BYI_OP_MULTIPLY, byi_o_cast(o, y, dtype), gamma);
 }
 
-/* Not an ONNX operator, but ONNX Runtime puts it in domain ai.onnx. */
+/* The value of each group for each of its channels: (groups) -> (groups n) */
+static byi_id per_channel(struct byi_import *o, byi_id groups, int64_t n)
+{
+    static const int64_t last[] = {1}, flat[] = {-1};
+    const int64_t shape[] = {1, n};
+
+    return byi_o_reshape(o,
+                         byi_o_binary(o, BYI_OP_BROADCAST_TO,
+                                      byi_o_expand(o, groups, 1, last),
+                                      byi_o_vector(o, 2, shape)),
+                         byi_o_vector(o, 1, flat), false);
+}
+
+/* Before opset 21, scale and bias have one element for each group. */
+static void convert_group_norm(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0);
+    const int64_t groups = byi_o_int(o, "num_groups", 0);
+    const int64_t channels = byi_o_dim(o, x, 1);
+    byi_id by[] = {byi_o_in(o, 1), byi_o_in(o, 2)};
+
+    if (byi_o_int(o, "stash_type", 1) != 1)
+        byi_o_refuse(o, "a stash_type that is not float32");
+    if (groups < 1 || channels % groups)
+        byi_o_fail(o, BYOC_ETYPE, "%lld channels do not split in %lld groups",
+                   (long long)channels, (long long)groups);
+    for (uint32_t i = 0; i < 2 && o->opset < 21 && byi_o_ok(o); i++)
+        by[i] = per_channel(o, by[i], channels / groups);
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_NN_GROUP_NORM, ARGS(x, by[0], by[1]),
+                   ATTRS(AN_INT("num_groups", groups),
+                         A_FLOAT("epsilon", byi_o_float(o, "epsilon", 1e-5))));
+}
+
+/* RMSNormalization, and the name that ONNX Runtime gives it in domain ai.onnx,
+ * which has a second result. */
 static void convert_simplified_norm(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
@@ -343,6 +378,7 @@ static void convert_embed_norm(struct byi_import *o)
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"BatchNormalization", 1, 5, 5, convert_batch_norm, BYI_OP_NONE},
+    {"GroupNormalization", 18, 3, 3, convert_group_norm, BYI_OP_NONE},
     {"Hardmax", 1, 1, 1, convert_softmax_1, BYI_OP_NN_HARDMAX},
     {"Hardmax", 13, 1, 1, SAME, BYI_OP_NN_HARDMAX},
     {"InstanceNormalization", 1, 3, 3, SAME, BYI_OP_NN_INSTANCE_NORM},
@@ -352,6 +388,7 @@ static const struct byi_onnx_op rows[] = {
     {"LogSoftmax", 13, 1, 1, SAME, BYI_OP_NN_LOG_SOFTMAX},
     {"LpNormalization", 1, 1, 1, SAME, BYI_OP_LP_NORMALIZE},
     {"MeanVarianceNormalization", 9, 1, 1, convert_mvn, BYI_OP_MVN},
+    {"RMSNormalization", 23, 2, 2, convert_simplified_norm, BYI_OP_NONE},
     {"SimplifiedLayerNormalization", 1, 2, 2, convert_simplified_norm, BYI_OP_NONE},
     {"Softmax", 1, 1, 1, convert_softmax_1, BYI_OP_NN_SOFTMAX},
     {"Softmax", 13, 1, 1, SAME, BYI_OP_NN_SOFTMAX},

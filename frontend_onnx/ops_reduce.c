@@ -57,6 +57,18 @@ static void convert_reduce_input(struct byi_import *o)
     reduce(o, axes, n, noop);
 }
 
+/* The maximum or minimum of bools is that of 0 and 1. */
+static void convert_reduce_bool(struct byi_import *o)
+{
+    const bool truth = byi_o_dtype(o, byi_o_in(o, 0)) == BYOC_BOOL;
+
+    if (truth)
+        o->in[0] = byi_o_cast(o, o->in[0], BYOC_U8);
+    convert_reduce_input(o);
+    if (truth)
+        o->out[0] = byi_o_cast(o, o->out[0], BYOC_BOOL);
+}
+
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"ArgMax", 1, 1, 1, byi_o_convert_same, BYI_OP_ARGMAX},
@@ -71,10 +83,12 @@ static const struct byi_onnx_op rows[] = {
     {"ReduceLogSumExp", 18, 1, 2, convert_reduce_input, BYI_OP_LOG_SUM_EXP},
     {"ReduceMax", 1, 1, 1, convert_reduce, BYI_OP_MAX},
     {"ReduceMax", 18, 1, 2, convert_reduce_input, BYI_OP_MAX},
+    {"ReduceMax", 20, 1, 2, convert_reduce_bool, BYI_OP_MAX},
     {"ReduceMean", 1, 1, 1, convert_reduce, BYI_OP_MEAN},
     {"ReduceMean", 18, 1, 2, convert_reduce_input, BYI_OP_MEAN},
     {"ReduceMin", 1, 1, 1, convert_reduce, BYI_OP_MIN},
     {"ReduceMin", 18, 1, 2, convert_reduce_input, BYI_OP_MIN},
+    {"ReduceMin", 20, 1, 2, convert_reduce_bool, BYI_OP_MIN},
     {"ReduceProd", 1, 1, 1, convert_reduce, BYI_OP_PROD},
     {"ReduceProd", 18, 1, 2, convert_reduce_input, BYI_OP_PROD},
     {"ReduceSum", 1, 1, 1, convert_reduce, BYI_OP_SUM},

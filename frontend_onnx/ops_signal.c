@@ -16,21 +16,14 @@ static const double pi = 3.14159265358979323846;
 
 /* --- small arithmetic ----------------------------------------------------- */
 
-/* op(a, b) with a scalar b of a's type. */
-static byi_id with_number(struct byi_import *o, enum byi_op_id op, byi_id a,
-                          double b)
-{
-    return byi_o_binary(o, op, a, byi_o_scalar(o, byi_o_dtype(o, a), b));
-}
-
 static byi_id times(struct byi_import *o, byi_id a, double b)
 {
-    return with_number(o, BYI_OP_MULTIPLY, a, b);
+    return byi_o_with(o, BYI_OP_MULTIPLY, a, b);
 }
 
 static byi_id plus(struct byi_import *o, byi_id a, double b)
 {
-    return with_number(o, BYI_OP_ADD, a, b);
+    return byi_o_with(o, BYI_OP_ADD, a, b);
 }
 
 static byi_id unary(struct byi_import *o, enum byi_op_id op, byi_id a)
@@ -83,7 +76,7 @@ static void window(struct byi_import *o, double a0, double a1, double a2)
     byi_id n = size;
 
     if (!periodic) /* at least 1, for a window of size 1 */
-        n = with_number(o, BYI_OP_MAXIMUM, plus(o, size, -1), 1);
+        n = byi_o_with(o, BYI_OP_MAXIMUM, plus(o, size, -1), 1);
     const byi_id angle =
         byi_o_binary(o, BYI_OP_DIVIDE, times(o, count_to(o, size), 2 * pi), n);
     byi_id y = plus(o, times(o, unary(o, BYI_OP_COS, angle), -a1), a0);
@@ -164,7 +157,7 @@ static byi_id slope(struct byi_import *o, byi_id x, byi_id a, byi_id low,
     return byi_o_binary(
         o, BYI_OP_DIVIDE,
         unary(o, BYI_OP_ABS, byi_o_binary(o, BYI_OP_SUBTRACT, x, a)),
-        with_number(o, BYI_OP_MAXIMUM, width, 1));
+        byi_o_with(o, BYI_OP_MAXIMUM, width, 1));
 }
 
 /* Triangular filters: each band rises from 0 at its low edge to 1 at its centre
@@ -179,7 +172,7 @@ static void convert_mel(struct byi_import *o)
     const byi_id low = edges_from(o, edges, bands, 0);
     const byi_id centre = edges_from(o, edges, bands, 1);
     const byi_id high = edges_from(o, edges, bands, 2);
-    const byi_id half = with_number(o, BYI_OP_DIVIDE, length, 2);
+    const byi_id half = byi_o_with(o, BYI_OP_DIVIDE, length, 2);
     const byi_id bin =
         column(o, byi_o_cast(o, count_to(o, plus(o, half, 1)), BYOC_F64));
     const byi_id zero = byi_o_scalar(o, BYOC_F64, 0);
@@ -208,15 +201,18 @@ static void convert_mel(struct byi_import *o)
 static void convert_dft(struct byi_import *o)
 {
     byi_id args[] = {byi_o_in(o, 0), BYI_NO_ID};
+    const int64_t usual = o->opset < 20 ? 1 : -2;
     const bool given = byi_o_in(o, 1) != BYI_NO_ID;
+    const byi_id axis = byi_o_in(o, 2);
 
     if (given)
         args[1] = scalar_input(o, 1, BYOC_I64);
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_DFT, given ? 2 : 1, args,
-                   ATTRS(AN_INT("axis", byi_o_int(o, "axis", 1)),
-                         A_BOOL("inverse", byi_o_int(o, "inverse", 0) != 0),
-                         A_BOOL("onesided", byi_o_int(o, "onesided", 0) != 0)));
+    o->out[0] = byi_o_emit(
+        o, BYI_OP_DFT, given ? 2 : 1, args,
+        ATTRS(AN_INT("axis", axis != BYI_NO_ID ? byi_o_const_int(o, 2, "axis")
+                                               : byi_o_int(o, "axis", usual)),
+              A_BOOL("inverse", byi_o_int(o, "inverse", 0) != 0),
+              A_BOOL("onesided", byi_o_int(o, "onesided", 0) != 0)));
 }
 
 /* The length of a frame: input 3, or the window's. */
@@ -278,6 +274,7 @@ static void convert_stft(struct byi_import *o)
 static const struct byi_onnx_op rows[] = {
     {"BlackmanWindow", 17, 1, 1, convert_blackman, BYI_OP_NONE},
     {"DFT", 17, 1, 2, convert_dft, BYI_OP_NONE},
+    {"DFT", 20, 1, 3, convert_dft, BYI_OP_NONE},
     {"HammingWindow", 17, 1, 1, convert_hamming, BYI_OP_NONE},
     {"HannWindow", 17, 1, 1, convert_hann, BYI_OP_NONE},
     {"MelWeightMatrix", 17, 5, 5, convert_mel, BYI_OP_NONE},

@@ -384,7 +384,8 @@ static void reduce(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK], axes[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 0, 4, dims);
-    const bool operand = strcmp(op_now->op, "ReduceSum") == 0;
+    const bool operand =
+        strcmp(op_now->op, "ReduceSum") == 0 || op_now->opset >= 18;
     size_t n = 0;
 
     const bool product = strcmp(op_now->op, "ReduceProd") == 0;
@@ -401,6 +402,17 @@ static void reduce(struct draw *d)
         draw_ints(d, BYOC_I64, (int64_t)n, axes, draw_chance(d, 50));
     else if (n)
         draw_attr_ints(d, "axes", n, axes);
+}
+
+/* Gelu: which formula; Swish: its factor. */
+static void gate(struct draw *d)
+{
+    draw_same(d);
+    if (strcmp(op_now->op, "Swish") == 0)
+        draw_attr_float(d, "alpha", (float)draw_int(d, -8, 8) / 4);
+    else
+        draw_attr_string(d, "approximate",
+                         draw_chance(d, 50) ? "none" : "tanh");
 }
 
 static void cumsum(struct draw *d)
@@ -443,6 +455,10 @@ static const struct op_case rows[] = {
     {"Atan", 7, "fh", draw_same, EXTREME, 1, 1e-6, NULL, false},
     {"Atanh", 9, "fh", draw_same, UNIT, 1, 1e-6, NULL, false},
     {"AveragePool", 11, "fh", pool, ORDINARY, 1, 1e-5, NULL, false},
+    {"BitwiseAnd", 18, "iu86", broadcast, EXTREME, 1, 0, NULL, false},
+    {"BitwiseNot", 18, "iu86", draw_same, EXTREME, 1, 0, NULL, false},
+    {"BitwiseOr", 18, "iu86", broadcast, EXTREME, 1, 0, NULL, false},
+    {"BitwiseXor", 18, "iu86", broadcast, EXTREME, 1, 0, NULL, false},
     {"BitShift", 11, "u86", shift, ORDINARY, 1, 0, NULL, false},
     {"Cast", 13, "fhiu86b", cast, ORDINARY, 1, 0, NULL, false},
     {"Ceil", 13, "fh", draw_same, EXTREME, 1, 0, NULL, false},
@@ -470,6 +486,7 @@ static const struct op_case rows[] = {
     {"Greater", 13, "fhiu86", broadcast, EXTREME, 1, 0, NULL, false},
     {"GreaterOrEqual", 16, "fhiu86", broadcast, EXTREME, 1, 0, NULL, false},
     {"HardSigmoid", 6, "fh", hard_sigmoid, EXTREME, 1, 1e-6, NULL, false},
+    {"Gelu", 20, "fh", gate, EXTREME, 1, 1e-5, NULL, false},
     {"HardSwish", 14, "fh", draw_same, ORDINARY, 1, 1e-6, NULL, false},
     {"Hardmax", 13, "fh", along_axis, ORDINARY, 1, 0, NULL, false},
     {"IsInf", 10, "f", isinf_of, EXTREME, 1, 0, NULL, false},
@@ -501,6 +518,7 @@ static const struct op_case rows[] = {
     {"ReduceL2", 13, "fhiu", reduce, ORDINARY, 1, 1e-5, NULL, false},
     {"ReduceLogSum", 13, "fhiu", reduce, POSITIVE, 1, 1e-5, NULL, false},
     {"ReduceLogSumExp", 13, "fhiu", reduce, ORDINARY, 1, 1e-5, NULL, false},
+    {"ReduceMax", 20, "fhiu8b", reduce, ORDINARY, 1, 0, NULL, false},
     {"ReduceMax", 13, "fhiu8", reduce, ORDINARY, 1, 0, NULL, false},
     {"ReduceMean", 13, "fhiu", reduce, ORDINARY, 1, 1e-5, NULL, false},
     {"ReduceMin", 13, "fhiu8", reduce, ORDINARY, 1, 0, NULL, false},
@@ -522,6 +540,7 @@ static const struct op_case rows[] = {
     {"Sub", 14, "fhiu86", broadcast, EXTREME, 1, 0, NULL, false},
     {"Sum", 13, "f", several, ORDINARY, 1, 1e-6, NULL, false},
     {"Sum", 13, "h", several, ORDINARY, 1, 1e-4, NULL, false},
+    {"Swish", 24, "fh", gate, ORDINARY, 1, 1e-5, NULL, false},
     {"Tan", 7, "fh", draw_same, ORDINARY, 1, 1e-4, NULL, false},
     {"Tanh", 13, "fh", draw_same, EXTREME, 1, 1e-6, NULL, false},
     {"ThresholdedRelu", 10, "fh", with_alpha, ORDINARY, 1, 0, NULL, false},

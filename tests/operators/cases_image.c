@@ -105,7 +105,9 @@ static void upsample(struct draw *d)
 
 static void grid_sample(struct draw *d)
 {
-    static const char *const modes[] = {"bilinear", "nearest", "bicubic"};
+    static const char *const old[] = {"bilinear", "nearest", "bicubic"};
+    static const char *const now[] = {"linear", "nearest", "cubic"};
+    const char *const *const modes = op_now->opset < 20 ? old : now;
     static const char *const pads[] = {"zeros", "border", "reflection"};
     int64_t dims[4], grid[4];
 
@@ -114,8 +116,20 @@ static void grid_sample(struct draw *d)
     grid[0] = dims[0];
     grid[3] = 2;
     spread(d, draw_operand(d, d->dtype, 4, grid, ORDINARY), -1.5, 1.5, 96);
-    draw_attr_string(d, "mode", ONE_OF(d, modes));
+    draw_attr_string(d, "mode", modes[draw_int(d, 0, 2)]);
     draw_attr_string(d, "padding_mode", ONE_OF(d, pads));
+    draw_attr_int(d, "align_corners", draw_int(d, 0, 1));
+}
+
+static void affine_grid(struct draw *d)
+{
+    const int64_t n = draw_int(d, 1, 3), space = draw_int(d, 2, 3);
+    const int64_t theta[] = {n, space, space + 1};
+    const int64_t size[] = {n, draw_int(d, 1, 3), draw_int(d, 2, 5),
+                            draw_int(d, 2, 5), draw_int(d, 2, 5)};
+
+    draw_operand(d, d->dtype, 3, theta, ORDINARY);
+    draw_ints(d, BYOC_I64, space + 2, size, draw_chance(d, 50));
     draw_attr_int(d, "align_corners", draw_int(d, 0, 1));
 }
 
@@ -228,12 +242,18 @@ static void dft(struct draw *d)
     const bool tall = draw_chance(d, 40), inverse = draw_chance(d, 30);
     const int64_t dims[] = {draw_int(d, 1, 3), n, parts};
     const int64_t more[] = {dims[0], n, draw_int(d, 1, 3), parts};
-    const int64_t length = draw_int(d, 1, 40);
+    const int64_t length = draw_int(d, 1, 40), axis = 1;
 
     draw_operand(d, d->dtype, tall ? 4 : 3, tall ? more : dims, ORDINARY);
     if (draw_chance(d, 40))
         draw_ints(d, BYOC_I64, -1, &length, draw_chance(d, 50));
-    draw_attr_int(d, "axis", 1);
+    if (op_now->opset >= 20 && draw_chance(d, 70)) {
+        if (d->n == 1)
+            draw_nothing(d);
+        draw_ints(d, BYOC_I64, -1, &axis, true);
+    } else if (op_now->opset < 20) {
+        draw_attr_int(d, "axis", 1);
+    }
     draw_attr_int(d, "inverse", inverse);
     if (parts == 1 && !inverse)
         draw_attr_int(d, "onesided", draw_int(d, 0, 1));
@@ -287,11 +307,14 @@ static const struct op_case rows[] = {
     {"Resize", 13, "iu86", resize, ORDINARY, 1, 1, NULL, false},
     {"Upsample", 9, "fh", upsample, ORDINARY, 1, 1e-5, NULL, false},
     {"Upsample", 9, "iu86", upsample, ORDINARY, 1, 1, NULL, false},
+    {"AffineGrid", 20, "f", affine_grid, ORDINARY, 1, 1e-5, NULL, false},
+    {"GridSample", 20, "fh", grid_sample, ORDINARY, 1, 1e-4, NULL, false},
     {"GridSample", 16, "fh", grid_sample, ORDINARY, 1, 1e-4, NULL, false},
     {"RoiAlign", 16, "fh", roi_align, ORDINARY, 1, 1e-4, NULL, false},
     {"MaxRoiPool", 1, "fh", roi_pool, ORDINARY, 1, 0, NULL, false},
     {"NonMaxSuppression", 11, "-", nms, ORDINARY, 1, 0, NULL, false},
     {"MaxUnpool", 11, "fh", max_unpool, ORDINARY, 1, 0, NULL, false},
+    {"DFT", 20, "fh", dft, ORDINARY, 1, 1e-3, NULL, false},
     {"DFT", 17, "fh", dft, ORDINARY, 1, 1e-3, NULL, false},
     {"STFT", 17, "fh", stft, ORDINARY, 1, 1e-4, NULL, false},
     {"BlackmanWindow", 17, "i", window, ORDINARY, 1, 1e-6, NULL, false},

@@ -312,11 +312,17 @@ static void eye_like(struct draw *d)
 static void channel_norm(struct draw *d)
 {
     const bool batch = strcmp(op_now->op, "BatchNormalization") == 0;
+    const bool group = strcmp(op_now->op, "GroupNormalization") == 0;
+    const int64_t groups = draw_int(d, 1, 3);
     int64_t dims[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, batch ? 2 : 3, 5, dims);
 
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = dims[i] ? dims[i] : 2;
+    if (group) {
+        dims[1] *= groups;
+        draw_attr_int(d, "num_groups", groups);
+    }
     draw_operand(d, d->dtype, rank, dims, ORDINARY);
     for (int i = 0; i < (batch ? 3 : 2); i++)
         draw_operand(d, d->dtype, 1, &dims[1], ORDINARY);
@@ -335,10 +341,33 @@ static void layer_norm(struct draw *d)
         dims[i] = dims[i] ? dims[i] : 2;
     draw_operand(d, d->dtype, rank, dims, ORDINARY);
     draw_operand(d, d->dtype, rank - axis, dims + axis, ORDINARY);
-    if (draw_chance(d, 60))
+    if (strcmp(op_now->op, "RMSNormalization") != 0 && draw_chance(d, 60))
         draw_operand(d, d->dtype, rank - axis, dims + axis, ORDINARY);
     draw_attr_int(d, "axis", draw_chance(d, 50) ? axis : (int64_t)axis - rank);
     draw_attr_float(d, "epsilon", 0.01f);
+}
+
+/* A cache (b, heads, t, h), new rows (b, heads, s, h), and where each
+ * sequence's new rows start. */
+static void tensor_scatter(struct draw *d)
+{
+    const bool circular = draw_chance(d, 50), flat = draw_chance(d, 30);
+    const int64_t b = draw_int(d, 1, 3), t = draw_int(d, 2, 6);
+    const int64_t s = draw_int(d, 1, t), heads = draw_int(d, 1, 3);
+    const int64_t h = draw_int(d, 1, 4);
+    const int64_t cache[] = {b, heads, t, h}, rows[] = {b, heads, s, h};
+    const int64_t flat_cache[] = {b, t, h}, flat_rows[] = {b, s, h};
+    int64_t starts[3];
+
+    draw_operand(d, d->dtype, flat ? 3 : 4, flat ? flat_cache : cache,
+                 ORDINARY);
+    draw_operand(d, d->dtype, flat ? 3 : 4, flat ? flat_rows : rows, ORDINARY);
+    for (int64_t i = 0; i < b; i++)
+        starts[i] = draw_int(d, 0, circular ? t - 1 : t - s);
+    draw_ints(d, BYOC_I64, b, starts, draw_chance(d, 50));
+    draw_attr_string(d, "mode", circular ? "circular" : "linear");
+    if (draw_chance(d, 50))
+        draw_attr_int(d, "axis", flat ? 1 : 2);
 }
 
 static void lrn(struct draw *d)
@@ -450,9 +479,11 @@ static const struct op_case rows[] = {
     {"Expand", 13, "fhiu86bs", expand, EXTREME, 1, 0, NULL, false},
     {"Gather", 13, "fhiu86bs", gather, EXTREME, 1, 0, NULL, false},
     {"GatherElements", 13, "fhiu86bs", gather, EXTREME, 1, 0, NULL, false},
+    {"GroupNormalization", 21, "fh", channel_norm, ORDINARY, 1, 1e-4, NULL, false},
     {"InstanceNormalization", 6, "fh", channel_norm, ORDINARY, 1, 1e-4, NULL, false},
     {"LRN", 13, "fh", lrn, ORDINARY, 1, 1e-5, NULL, false},
     {"LayerNormalization", 17, "fh", layer_norm, ORDINARY, 1, 1e-4, NULL, false},
+    {"RMSNormalization", 23, "fh", layer_norm, ORDINARY, 1, 1e-4, NULL, false},
     {"MatMulInteger", 10, "8", matmul_integer, EXTREME, 1, 0, NULL, false},
     {"Pad", 13, "fhiu86b", pad, ORDINARY, 1, 0, NULL, false},
     {"EyeLike", 9, "fhiu86", eye_like, ORDINARY, 1, 0, NULL, false},
@@ -475,6 +506,7 @@ static const struct op_case rows[] = {
     {"ScatterElements", 16, "fhiu86bs", scatter, ORDINARY, 1, 0, NULL, false},
     {"Slice", 13, "fhiu86bs", slice, EXTREME, 1, 0, NULL, false},
     {"SpaceToDepth", 13, "fhiu86bs", blocks, EXTREME, 1, 0, NULL, false},
+    {"TensorScatter", 24, "fhiu8", tensor_scatter, ORDINARY, 1, 0, NULL, false},
     {"Tile", 13, "fhiu86bs", tile, EXTREME, 1, 0, NULL, false},
     {"Transpose", 13, "fhiu86bs", transpose, EXTREME, 1, 0, NULL, false},
     {"Trilu", 14, "fhiu86bs", trilu, EXTREME, 1, 0, NULL, false},

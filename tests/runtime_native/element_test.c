@@ -335,6 +335,9 @@ static void test_integer_edges(void **state)
         {BYI_OP_MOD, 1, {0, 0, -1, -1, 1, 1}},
         {BYI_OP_LEFT_SHIFT, -1, {7, 0, -28, 0, 0, 8}},
         {BYI_OP_RIGHT_SHIFT, -1, {7, -1, -2, -1, 0, 0}},
+        {BYI_OP_BITWISE_AND, -1, {0, -128, 0, -8, 6, 1}},
+        {BYI_OP_BITWISE_OR, -1, {7, -1, -5, -1, -1, 3}},
+        {BYI_OP_BITWISE_XOR, -1, {7, 127, -5, 7, -7, 2}},
         {BYI_OP_POWER, -1, {1, 0, 49, 0, 0, 1}},
     };
     (void)state;
