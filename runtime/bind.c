@@ -63,6 +63,11 @@ static enum byoc_status bind_input(struct binder *b, uint32_t i,
                             (long long)*size);
         *size = have->dims[d];
     }
+    /* type rules bound the other sizes, but no rule may read this input */
+    if (have->dtype != BYOC_STRING && byi_type_bytes(have) == UINT64_MAX)
+        return byi_fail(b->err, BYOC_ELIMIT,
+                        "%s: input %u has more than 2^63 bytes", b->g->symbol,
+                        i);
     b->out[b->g->inputs[i]][0] = have;
     return BYOC_OK;
 }
