@@ -52,6 +52,51 @@ enum byoc_status byi_exec_provide(struct byoc_state *s, struct byi_frame *fr,
     return take_block(s, fr, v, err);
 }
 
+/* Whether operand 0 is the beginning of the result: a concatenation along the
+ * outermost axis. */
+static bool is_append(const struct byi_plan_func *f, const struct byi_frame *fr,
+                      const struct byi_step *step)
+{
+    const struct byi_tensor *all = &fr->t[step->out[0]];
+    if (step->op->id != BYI_OP_CONCATENATE ||
+        f->values[step->out[0]].kind != BYI_V_TEMP)
+        return false;
+    const int64_t axis = byi_attr_int(step->attrs, "axis");
+    const int64_t outer = axis < 0 ? axis + all->rank : axis;
+    return byi_elements((uint32_t)outer, all->dims) == 1;
+}
+
+/* Memory for a result of which operand 0 is the beginning. A loop appends to
+ * its scan outputs in each iteration: the result takes operand 0's block if the
+ * rest of it is free. Other readers of operand 0 do not see what follows it.
+ * Blocks of parameters that are appended to grow by a half, so that a loop
+ * copies each row a constant number of times. */
+static enum byoc_status provide_appended(struct byoc_state *s,
+                                         const struct byi_plan_func *f,
+                                         struct byi_frame *fr,
+                                         const struct byi_step *step,
+                                         struct byoc_error *err)
+{
+    const uint32_t v = step->out[0], root = f->values[step->in[0]].root;
+    const struct byi_tensor *first = &fr->t[step->in[0]];
+    const uint64_t bytes = byi_tensor_bytes(&fr->t[v]);
+    uint32_t block = fr->block[root];
+    if (!block || first->data != s->pool.at[block - 1].at)
+        return take_block(s, fr, v, err);
+    if (byi_pool_extend(&s->pool, block - 1, byi_tensor_bytes(first), bytes)) {
+        fr->block[v] = block;
+        fr->t[v].data = first->data;
+        return BYOC_OK;
+    }
+    if (f->values[root].kind != BYI_V_INPUT ||
+        byi_pool_take(&s->pool, bytes + bytes / 2, &block, err) != BYOC_OK)
+        return take_block(s, fr, v, err);
+    s->pool.at[block].filled = bytes;
+    fr->block[v] = block + 1;
+    fr->t[v].data = s->pool.at[block].at;
+    return BYOC_OK;
+}
+
 /* --- shapes as the run goes --------------------------------------------- */
 
 static enum byoc_status type_fault(const struct byi_plan_func *f,
@@ -135,7 +180,9 @@ static enum byoc_status infer_step(struct byoc_state *s,
         return type_fault(f, step, 0, f->values[step->out[0]].type, err);
     for (uint32_t i = 0; i < step->n_out; i++) {
         BYI_TRY(set_dims(f, fr, step, i, tuple ? out->fields[i] : out, err));
-        BYI_TRY(byi_exec_provide(s, fr, step->out[i], err));
+        BYI_TRY(is_append(f, fr, step)
+                    ? provide_appended(s, f, fr, step, err)
+                    : byi_exec_provide(s, fr, step->out[i], err));
     }
     return BYOC_OK;
 }

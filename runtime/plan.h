@@ -268,6 +268,7 @@ struct byi_frame;
 struct byi_block {
     void *at; /* NULL: a slot without memory */
     uint64_t bytes;
+    uint64_t filled;  /* bytes of its value, of the longest of its values */
     uint64_t run;     /* number of the last run that used it */
     uint32_t readers; /* how many readers have it; 0: free */
     uint32_t next;    /* 1 + the next block of its list, if free */
@@ -299,6 +300,11 @@ enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
                                uint32_t *block, struct byoc_error *err);
 /* Add a reader of a block: it must be freed once more. */
 void byi_pool_share(struct byi_pool *pool, uint32_t block);
+/* Let the block's value of `from` bytes be the beginning of another of `to`
+ * bytes, for one more reader. False if a longer value is in the block already,
+ * or `to` bytes do not fit. */
+bool byi_pool_extend(struct byi_pool *pool, uint32_t block, uint64_t from,
+                     uint64_t to);
 void byi_pool_give(struct byi_pool *pool, uint32_t block);
 /* Count memory outside of the blocks towards the limit. */
 enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,

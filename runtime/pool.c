@@ -197,11 +197,13 @@ enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
 {
     if (bytes > UINT64_MAX / 4)
         bytes = UINT64_MAX / 4; /* no machine has as much: charging fails */
+    const uint64_t filled = bytes;
     bytes = (bytes + BYI_ALIGN) / BYI_ALIGN * BYI_ALIGN; /* never 0 */
     uint32_t i = find_block(pool, bytes);
     if (i == UINT32_MAX)
         BYI_TRY(make_block(pool, bytes, &i, err));
     pool->at[i].readers = 1;
+    pool->at[i].filled = filled;
     pool->at[i].run = pool->run;
     pool->used += pool->at[i].bytes;
     if (pool->used > pool->most_used)
@@ -213,6 +215,17 @@ enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
 void byi_pool_share(struct byi_pool *pool, uint32_t block)
 {
     pool->at[block].readers++;
+}
+
+bool byi_pool_extend(struct byi_pool *pool, uint32_t block, uint64_t from,
+                     uint64_t to)
+{
+    struct byi_block *b = &pool->at[block];
+    if (b->filled != from || to > b->bytes)
+        return false;
+    b->filled = to;
+    b->readers++;
+    return true;
 }
 
 void byi_pool_give(struct byi_pool *pool, uint32_t block)

@@ -570,6 +570,45 @@ static void test_growing_rows(void **state)
     fixture_close(&x);
 }
 
+/* Two values that begin with the same rows, each appended to: the second must
+ * not write over the first. Also rows appended to themselves, and an axis along
+ * which the first operand is not the beginning of the result. */
+static void test_appended_twice(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_error err;
+    struct byoc_model *model = open_model(
+        &x,
+        "def @f(%n: " I64 ", %v: Tensor[(N, 3), float32], %r: "
+        "Tensor[(1, 3), float32]) -> Tensor[(M, 3), float32] {\n"
+        "  if (equal(%n, 0)) { %v } else {\n"
+        "    %a: Tensor[(A, 3), float32] = concatenate(%v, %r, axis=0);\n"
+        "    %b: Tensor[(B, 3), float32] =\n"
+        "        concatenate(%v, negative(%r), axis=-2);\n"
+        "    %c: Tensor[(C, 3), float32] = concatenate(%a, %b, axis=0);\n"
+        "    %p: Tensor[(P, 3), float32] =\n"
+        "        strided_slice(%c, [0], [1], [0], [1]);\n"
+        "    %d: Tensor[(C, 6), float32] = concatenate(%c, %c, axis=1);\n"
+        "    %e: Tensor[(E, 3), float32] = reshape(%d, [-1, 3]);\n"
+        "    @f(subtract(%n, 1),\n"
+        "        concatenate(concatenate(%p, %p, axis=0), %e, axis=0), %r)\n"
+        "  }\n"
+        "}\n"
+        "def @main(%r: Tensor[(1, 3), float32], "
+        "%v: Tensor[(N, 3), float32]) {\n"
+        "  @f(4, %v, %r)\n"
+        "}\n");
+    struct byoc_state *s = NULL;
+    assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
+    for (uint64_t seed = 0; seed < 4; seed++)
+        if (fixture_run(&x, s, seed, false, &err) != BYOC_OK)
+            fail_msg("%s\n%s", err.text, x.plan.json.at);
+    byoc_state_free(&s);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
 static void test_wrong_views(void **unused)
 {
     (void)unused;
@@ -691,26 +730,6 @@ static void test_arena(void **state)
     fixture_close(&x);
 }
 
-static void test_pool(void **state)
-{
-    (void)state;
-    struct byi_pool pool = {.limit = 1 << 20};
-    struct byoc_error err;
-    uint32_t a, b, c;
-    byi_pool_reset(&pool);
-    assert_int_equal(byi_pool_take(&pool, 1000, &a, &err), BYOC_OK);
-    assert_int_equal(byi_pool_take(&pool, 2000, &b, &err), BYOC_OK);
-    byi_pool_give(&pool, a);
-    assert_int_equal(byi_pool_take(&pool, 900, &c, &err), BYOC_OK);
-    assert_int_equal(c, a);
-    assert_int_equal(byi_pool_take(&pool, 1 << 20, &c, &err), BYOC_ELIMIT);
-    uint64_t bytes = pool.bytes;
-    for (int i = 0; i < 20; i++)
-        byi_pool_reset(&pool);
-    assert_true(bytes > 0 && pool.bytes == 0);
-    byi_pool_free(&pool);
-}
-
 static void test_trace(void **state)
 {
     (void)state;
@@ -763,8 +782,8 @@ int main(void)
         cmocka_unit_test(test_wrong_views),
         cmocka_unit_test(test_two_threads),
         cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_pool),
         cmocka_unit_test(test_growing_rows),
+        cmocka_unit_test(test_appended_twice),
         cmocka_unit_test(test_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
