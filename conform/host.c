@@ -5,6 +5,8 @@
  */
 #include "kit.h"
 
+#include "region/graph.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,7 +171,9 @@ const struct byoc_host *byi_kit_host(struct byi_kit *of)
                               .fail_free = fail_free,
                               .log = host_log,
                               .threads = threads,
-                              .parallel_for = parallel_for};
+                              .parallel_for = parallel_for,
+                              .graph_open = byi_graph_open,
+                              .graph_close = byi_graph_close};
     byi_match_host(&host);
     return &host;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* region/graph.h: a region as read from JSON ("byoc-graph", described
- * in docs/json.md). Needs core/base/base.h only, so vendors' runtimes in this
- * tree may use it; the writer is in codegen_json.h.
+ * in docs/json.md). Backends get it from the host as the structs of
+ * byoc/backend.h (lend.c); the writer is in codegen_json.h.
  */
 #ifndef BYI_GRAPH_H
 #define BYI_GRAPH_H
+
+#include <byoc/backend.h>
 
 #include "core/ops/ops.h"
 
@@ -100,5 +102,11 @@ enum byoc_status byi_graph_read_varying(const char *json, size_t n,
                                         struct byi_graph **graph,
                                         struct byoc_error *err);
 void byi_graph_free(struct byi_graph **graph);
+
+/* lend.c: graph_open and graph_close of struct byoc_host. */
+struct byoc_fail *byi_graph_open(const struct byoc_host *host,
+                                 const struct byoc_region *region,
+                                 struct byoc_graph **graph);
+void byi_graph_close(struct byoc_graph *graph);
 
 #endif

@@ -5,6 +5,8 @@
  * user closes the library if it has quiesce(); otherwise it stays mapped.
  */
 #include "internal.h"
+
+#include "region/graph.h"
 #include "workers.h"
 
 #include <assert.h>
@@ -142,6 +144,8 @@ void byoc_internal_host_init(struct byi_plugin *plugin, uint32_t abi)
         .log = host_log,
         .threads = host_threads,
         .parallel_for = host_parallel_for,
+        .graph_open = byi_graph_open,
+        .graph_close = byi_graph_close,
     };
 }
 

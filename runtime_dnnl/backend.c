@@ -4,7 +4,7 @@
  * oneDNN on the host's threads for the duration of each call. load() accepts a
  * region as JSON, or as the C that compile() wrote for a host that compiles C.
  */
-#include <byoc/backend.h>
+#include <byoc/graph.h>
 
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
@@ -33,25 +33,39 @@ static struct byoc_fail *make_fail(const struct byoc_host *host,
     return host->fail(host->ctx, codes[status], err->text);
 }
 
-static enum byoc_status make_program(const struct byoc_host *host,
-                                     const struct byoc_region *region,
-                                     enum byi_purpose purpose,
-                                     struct byi_program **program,
-                                     struct byoc_error *err)
+static enum byoc_status build_graph(const struct byoc_host *host,
+                                    const struct byoc_region *region,
+                                    const struct byoc_graph *graph,
+                                    enum byi_purpose purpose,
+                                    struct byi_program **program,
+                                    struct byoc_error *err)
 {
     BYI_BORDER(err);
     const struct byi_dnnl *lib = byi_dnnl_open(err);
     if (!lib)
         return BYOC_EBACKEND;
-    struct byi_graph *graph = NULL;
-    BYI_TRY(byi_graph_read(region->json, region->json_bytes, &graph, err));
     struct byi_dn_threads threads;
     byi_dn_threads_enter(&threads, host);
     const enum byoc_status status =
-        byi_dn_build(lib, host, graph, region->n_consts, region->consts,
-                     purpose, program, err);
+        byi_dn_build(lib, host, graph, region, purpose, program, err);
     byi_dn_threads_leave(&threads);
     return status;
+}
+
+static struct byoc_fail *make_program(const struct byoc_host *host,
+                                      const struct byoc_region *region,
+                                      enum byi_purpose purpose,
+                                      struct byi_program **program)
+{
+    struct byoc_error err = {0};
+    struct byoc_graph *graph;
+    struct byoc_fail *fail = byoc_graph_read(host, region, &graph);
+    if (fail)
+        return fail;
+    const enum byoc_status status =
+        build_graph(host, region, graph, purpose, program, &err);
+    byoc_graph_free(host, graph);
+    return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
 /* List the implementations in order, joined by "+"; reorders at the region's
@@ -81,41 +95,29 @@ static struct byoc_fail *probe(const struct byoc_host *host,
                                const struct byoc_region *graph,
                                struct byoc_probe *result)
 {
-    struct byoc_error err = {0};
     struct byi_program *program = NULL;
-    const enum byoc_status status =
-        make_program(host, graph, BYI_TO_PROBE, &program, &err);
-    if (status != BYOC_OK)
-        return make_fail(host, status, &err);
+    struct byoc_fail *fail = make_program(host, graph, BYI_TO_PROBE, &program);
+    if (fail)
+        return fail;
     describe(program, result);
     byi_dn_program_free(&program);
     return NULL;
 }
 
 static enum byoc_status find_layouts(const struct byi_dnnl *lib,
-                                     const struct byi_graph *g,
+                                     const struct byoc_graph *g,
                                      struct byoc_layout *preferred,
                                      struct byoc_error *err)
 {
     BYI_BORDER(err);
-    for (uint32_t i = 0; i < g->n_nodes; i++) {
-        const struct byi_gnode *node = &g->nodes[i];
-        const enum byi_op_cost cost =
-            node->kind == BYI_G_KERNEL ? node->steps[0].op->cost : 0;
-        if (cost == BYI_COST_CONV || cost == BYI_COST_DECONV)
-            return byi_dn_conv_layouts(lib, g, node, preferred->data,
+    for (uint32_t i = 0; i < g->n_kernels; i++) {
+        const struct byoc_graph_step *step = &g->steps[g->kernels[i].first];
+        if (g->kernels[i].n_steps && byi_dn_is_conv(step))
+            return byi_dn_conv_layouts(lib, g, step, preferred->data,
                                        preferred->kernel,
                                        sizeof preferred->data, err);
     }
     return BYOC_OK;
-}
-
-static enum byoc_status read_graph(const struct byoc_region *region,
-                                   struct byi_graph **graph,
-                                   struct byoc_error *err)
-{
-    BYI_BORDER(err);
-    return byi_graph_read(region->json, region->json_bytes, graph, err);
 }
 
 static struct byoc_fail *layout(const struct byoc_host *host,
@@ -124,16 +126,17 @@ static struct byoc_fail *layout(const struct byoc_host *host,
 {
     struct byoc_error err = {0};
     const struct byi_dnnl *lib = byi_dnnl_open(&err);
-    struct byi_graph *graph = NULL;
-    enum byoc_status status =
-        lib ? read_graph(region, &graph, &err) : BYOC_EBACKEND;
-    if (status == BYOC_OK) {
-        struct byi_dn_threads threads;
-        byi_dn_threads_enter(&threads, host);
-        status = find_layouts(lib, graph, preferred, &err);
-        byi_dn_threads_leave(&threads);
-    }
-    byi_graph_free(&graph);
+    if (!lib)
+        return make_fail(host, BYOC_EBACKEND, &err);
+    struct byoc_graph *graph;
+    struct byoc_fail *fail = byoc_graph_read(host, region, &graph);
+    if (fail)
+        return fail;
+    struct byi_dn_threads threads;
+    byi_dn_threads_enter(&threads, host);
+    const enum byoc_status status = find_layouts(lib, graph, preferred, &err);
+    byi_dn_threads_leave(&threads);
+    byoc_graph_free(host, graph);
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
@@ -158,27 +161,40 @@ static bool is_identifier(const char *name)
            name[strspn(name, letters)] == '\0';
 }
 
-/* Write the region as C if the host wants C and the program can be written;
- * otherwise leave `text` empty. */
-static enum byoc_status write_region(const struct byoc_host *host,
-                                     const struct byoc_region *region,
-                                     struct byi_text *text,
-                                     struct byoc_error *err)
+/* Leaves `text` empty if the program cannot be written. */
+static enum byoc_status write_program(const struct byi_program *program,
+                                      const char *symbol, struct byi_text *text,
+                                      struct byoc_error *err)
 {
-    struct byi_program *program = NULL;
     struct byi_text made = {0};
     BYI_BORDER(err);
-    if (!region->symbol)
-        return BYOC_OK;
-    if (!is_identifier(region->symbol))
-        return byi_fail(err, BYOC_EINVAL,
-                        "the symbol %.40s is not a C identifier",
-                        region->symbol);
-    BYI_TRY(make_program(host, region, BYI_TO_WRITE, &program, err));
-    byi_dn_write(program, region->symbol, &made);
-    byi_dn_program_free(&program);
+    byi_dn_write(program, symbol, &made);
     *text = made;
     return BYOC_OK;
+}
+
+/* Write the region as C if the host wants C and the program can be written;
+ * otherwise leave `text` empty. */
+static struct byoc_fail *write_region(const struct byoc_host *host,
+                                      const struct byoc_region *region,
+                                      struct byi_text *text)
+{
+    struct byi_program *program = NULL;
+    struct byoc_error err = {0};
+    if (!region->symbol)
+        return NULL;
+    if (!is_identifier(region->symbol)) {
+        byi_fail(&err, BYOC_EINVAL, "the symbol %.40s is not a C identifier",
+                 region->symbol);
+        return make_fail(host, BYOC_EINVAL, &err);
+    }
+    struct byoc_fail *fail = make_program(host, region, BYI_TO_WRITE, &program);
+    if (fail)
+        return fail;
+    const enum byoc_status status =
+        write_program(program, region->symbol, text, &err);
+    byi_dn_program_free(&program);
+    return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
 /* A region that is not written as C stays JSON; load() builds from it. */
@@ -186,21 +202,21 @@ static struct byoc_fail *compile(const struct byoc_host *host,
                                  const struct byoc_region *region,
                                  struct byoc_blob *blob)
 {
-    struct byoc_error err = {0};
     struct byi_text text = {0};
-    enum byoc_status status = write_region(host, region, &text, &err);
+    struct byoc_fail *fail = write_region(host, region, &text);
+    if (fail)
+        return fail;
     const char *from = text.n ? text.at : region->json;
-    const uint64_t bytes = text.n ? text.n : region->json_bytes;
-    void *data = status == BYOC_OK ? host->acquire(host->ctx, bytes) : NULL;
-    if (status == BYOC_OK && !data)
-        status = byi_fail(&err, BYOC_ENOMEM, "out of memory for the region");
-    if (status == BYOC_OK) {
-        blob->data = memcpy(data, from, bytes);
-        blob->bytes = bytes;
-        blob->kind = text.n ? BYOC_BLOB_C : BYOC_BLOB_DATA;
-    }
+    blob->bytes = text.n ? text.n : region->json_bytes;
+    blob->kind = text.n ? BYOC_BLOB_C : BYOC_BLOB_DATA;
+    blob->data = host->acquire(host->ctx, blob->bytes);
+    if (blob->data)
+        memcpy(blob->data, from, blob->bytes);
+    else
+        fail = host->fail(host->ctx, BYOC_FAIL_RESOURCE,
+                          "out of memory for the region");
     byi_text_free(&text);
-    return status == BYOC_OK ? NULL : make_fail(host, status, &err);
+    return fail;
 }
 
 static enum byoc_status load_unit(const struct byoc_host *host,
@@ -225,13 +241,16 @@ static struct byoc_fail *load(const struct byoc_host *host,
 {
     struct byoc_error err = {0};
     struct byi_program *program = NULL;
-    const enum byoc_status status =
-        region->code ? load_unit(host, region, &program, &err)
-                     : make_program(host, region, BYI_TO_RUN, &program, &err);
-    if (status != BYOC_OK)
-        return make_fail(host, status, &err);
-    *compiled = program;
-    return NULL;
+    struct byoc_fail *fail = NULL;
+    if (!region->code)
+        fail = make_program(host, region, BYI_TO_RUN, &program);
+    else {
+        const enum byoc_status status = load_unit(host, region, &program, &err);
+        fail = status == BYOC_OK ? NULL : make_fail(host, status, &err);
+    }
+    if (!fail)
+        *compiled = program;
+    return fail;
 }
 
 static void unload(const struct byoc_host *host, void *compiled)

@@ -22,52 +22,66 @@ enum byoc_status byi_dn_refuse(struct byi_build *b, const char *fmt, ...)
 
 /* --- queries of the kernels' builders ------------------------------------- */
 
-const struct byi_gstep *byi_dn_step0(const struct byi_build *b)
+const struct byoc_graph_step *byi_dn_step(const struct byi_build *b, uint32_t i)
 {
-    return &b->kernel->steps[0];
+    return &b->graph->steps[b->kernel->first + i];
+}
+
+const struct byoc_graph_step *byi_dn_step0(const struct byi_build *b)
+{
+    return byi_dn_step(b, 0);
+}
+
+bool byi_dn_is(const struct byoc_graph_step *step, const char *name)
+{
+    return strcmp(step->name, name) == 0;
+}
+
+const struct byoc_graph_value *byi_dn_result(const struct byi_build *b)
+{
+    return &b->graph->values[byi_dn_step0(b)->outs[0]];
 }
 
 uint32_t byi_dn_arg0(const struct byi_build *b, uint32_t i)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
-    assert(i < step->n_args && !step->args[i].is_step);
-    return step->args[i].index;
+    const struct byoc_graph_step *step = byi_dn_step0(b);
+    assert(i < step->n_args);
+    return step->args[i];
 }
 
-struct byi_dnnl_value *byi_dn_operand(struct byi_build *b, uint32_t index)
+struct byi_dnnl_value *byi_dn_operand(struct byi_build *b, uint32_t value)
 {
-    const struct byi_gref ref = b->kernel->operands[index].ref;
-    return &b->values[ref.node][ref.output];
+    return &b->values[value];
 }
 
-static const struct byi_gnode *operand_node(const struct byi_build *b,
-                                            uint32_t index)
-{
-    return &b->graph->nodes[b->kernel->operands[index].ref.node];
-}
-
-const void *byi_dn_const_data(struct byi_build *b, uint32_t index,
+const void *byi_dn_const_data(struct byi_build *b, uint32_t value,
                               enum byoc_dtype *dtype, int64_t *n)
 {
-    const struct byi_gnode *node = operand_node(b, index);
-    if (node->kind != BYI_G_CONST)
-        return NULL;
-    *dtype = node->out[0]->dtype;
-    *n = byi_elements(node->out[0]->rank, node->out[0]->dims);
-    return b->consts[node->data].data;
+    const struct byoc_graph_value *v = &b->graph->values[value];
+    *dtype = v->dtype;
+    *n = (int64_t)v->count;
+    return v->data;
 }
 
-enum byoc_status byi_dn_const_ints(struct byi_build *b, uint32_t index,
+static const char *name_of(const struct byi_build *b, uint32_t value)
+{
+    for (uint32_t i = 0; i < b->kernel->n_operands; i++)
+        if (b->kernel->operands[i].value == value)
+            return b->kernel->operands[i].name;
+    return "";
+}
+
+enum byoc_status byi_dn_const_ints(struct byi_build *b, uint32_t value,
                                    uint32_t max, int64_t *out, uint32_t *n)
 {
     enum byoc_dtype dtype;
     int64_t count;
-    const void *data = byi_dn_const_data(b, index, &dtype, &count);
+    const void *data = byi_dn_const_data(b, value, &dtype, &count);
     if (!data || (dtype != BYOC_I64 && dtype != BYOC_I32) || count > max)
         return byi_dn_refuse(b,
                              "operand '%s' is not a constant list of at most "
                              "%u integers",
-                             b->kernel->operands[index].name, max);
+                             name_of(b, value), max);
     for (int64_t i = 0; i < count; i++)
         out[i] = dtype == BYOC_I64 ? ((const int64_t *)data)[i]
                                    : ((const int32_t *)data)[i];
@@ -75,11 +89,11 @@ enum byoc_status byi_dn_const_ints(struct byi_build *b, uint32_t index,
     return BYOC_OK;
 }
 
-bool byi_dn_const_scalar(struct byi_build *b, uint32_t index, float *out)
+bool byi_dn_const_scalar(struct byi_build *b, uint32_t value, float *out)
 {
     enum byoc_dtype dtype;
     int64_t n;
-    const void *data = byi_dn_const_data(b, index, &dtype, &n);
+    const void *data = byi_dn_const_data(b, value, &dtype, &n);
     if (!data || dtype != BYOC_F32 || n != 1)
         return false;
     memcpy(out, data, sizeof *out);
@@ -138,16 +152,6 @@ bool byi_dn_may_overwrite(const struct byi_build *b,
 
 /* --- steps --------------------------------------------------------------- */
 
-static const char *join_sources(struct byi_build *b)
-{
-    struct byi_text text = {0};
-    for (uint32_t i = 0; b->kernel && i < b->kernel->n_sources; i++)
-        byi_text_addf(&text, "%s%s", i ? "," : "", b->kernel->sources[i]);
-    char *joined = byi_arena_str(b->program->arena, text.at ? text.at : "");
-    byi_text_free(&text);
-    return joined;
-}
-
 void byi_dn_use(struct byi_emit *e, int arg, const struct byi_dnnl_view *view)
 {
     assert(e->n < BYI_COUNT(e->uses));
@@ -161,14 +165,13 @@ static void note(struct byi_build *b, struct byi_prim *prim,
                  const struct byi_posts *posts)
 {
     struct byi_arena *arena = b->program->arena;
-    const char *pattern = b->kernel->pattern; /* not for a border */
+    const char *pattern = b->kernel ? b->kernel->pattern : "";
     if (b->program->purpose != BYI_TO_WRITE)
         return;
     struct byi_recipe *recipe = byi_arena_alloc(arena, sizeof *recipe);
-    *recipe = (struct byi_recipe){
-        .function = function,
-        .params = byi_arena_copy(arena, params, size),
-        .pattern = byi_arena_str(arena, pattern ? pattern : "")};
+    *recipe = (struct byi_recipe){.function = function,
+                                  .params = byi_arena_copy(arena, params, size),
+                                  .pattern = byi_arena_str(arena, pattern)};
     if (posts && posts->n) {
         struct byi_posts *kept = byi_arena_alloc(arena, sizeof *kept);
         kept->n = posts->n;
@@ -199,7 +202,8 @@ BYI_OPERATORS(DEFINE)
 enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e)
 {
     if (!b->sources)
-        b->sources = join_sources(b);
+        b->sources = byi_arena_str(b->program->arena,
+                                   b->kernel ? b->kernel->source : "");
     const struct byi_draft_step draft = {
         .prim = e->prim,
         .name = byi_arena_str(b->program->arena, e->name),
@@ -277,7 +281,7 @@ static void add_view(struct byi_build *b, struct byi_dnnl_value *value,
 void byi_dn_define(struct byi_build *b, uint32_t output,
                    const struct byi_dnnl_view *view)
 {
-    add_view(b, &b->values[b->node][output], view);
+    add_view(b, &b->values[b->kernel->outs[output]], view);
 }
 
 const struct byi_dnnl_view *byi_dn_find(const struct byi_dnnl_value *value,
@@ -406,11 +410,11 @@ bool byi_dn_row_has(const struct byi_dn_row *row, const char *operator)
 
 /* The row that a kernel's pattern names; NULL if step 0 does not belong to
  * it. */
-static const struct byi_dn_row *find_row(const struct byi_gnode *kernel)
+static const struct byi_dn_row *find_row(const struct byi_build *b)
 {
     for (uint32_t i = 0; i < byi_dn_n_rows; i++)
-        if (strcmp(byi_dn_rows[i].name, kernel->pattern) == 0)
-            return byi_dn_row_has(&byi_dn_rows[i], kernel->steps[0].op->name)
+        if (strcmp(byi_dn_rows[i].name, b->kernel->pattern) == 0)
+            return byi_dn_row_has(&byi_dn_rows[i], byi_dn_step0(b)->name)
                        ? &byi_dn_rows[i]
                        : NULL;
     return NULL;
@@ -419,31 +423,27 @@ static const struct byi_dn_row *find_row(const struct byi_gnode *kernel)
 /* Every read by a kernel and every region output counts as a use. */
 static void count_uses(struct byi_build *b)
 {
-    const struct byi_graph *g = b->graph;
-    for (uint32_t n = 0; n < g->n_nodes; n++)
-        b->reader[n] = BYI_NOBODY;
-    for (uint32_t n = 0; n < g->n_nodes; n++) {
-        const struct byi_gnode *node = &g->nodes[n];
-        for (uint32_t i = 0; i < node->n_operands; i++) {
-            const struct byi_gref ref = node->operands[i].ref;
-            b->values[ref.node][ref.output].uses++;
-            b->reader[ref.node] = n;
+    const struct byoc_graph *g = b->graph;
+    for (uint32_t n = 0; n < g->n_kernels; n++)
+        for (uint32_t i = 0; i < g->kernels[n].n_operands; i++) {
+            const uint32_t value = g->kernels[n].operands[i].value;
+            b->values[value].uses++;
+            b->reader[value] = n;
         }
-    }
     for (uint32_t i = 0; i < g->n_outputs; i++) {
-        const struct byi_gref ref = g->outputs[i];
-        b->values[ref.node][ref.output].uses++;
-        b->reader[ref.node] = BYI_NOBODY;
+        b->values[g->outputs[i]].uses++;
+        b->reader[g->outputs[i]] = BYI_NOBODY;
     }
-    for (uint32_t n = 0; n < g->n_nodes; n++)
-        if (b->values[n][0].uses != 1)
-            b->reader[n] = BYI_NOBODY;
+    for (uint32_t v = 0; v < g->n_values; v++)
+        if (b->values[v].uses != 1)
+            b->reader[v] = BYI_NOBODY;
 }
 
 static void release_operands(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->kernel->n_operands; i++) {
-        struct byi_dnnl_value *value = byi_dn_operand(b, i);
+        struct byi_dnnl_value *value =
+            byi_dn_operand(b, b->kernel->operands[i].value);
         value->uses--;
         for (uint32_t j = 0; j < value->n_views; j++)
             b->bufs.at[value->views[j].buf].uses--;
@@ -452,71 +452,89 @@ static void release_operands(struct byi_build *b)
 
 static enum byoc_status check_types(struct byi_build *b)
 {
-    const struct byi_gnode *k = b->kernel;
-    for (uint32_t i = 0; i < k->n_steps; i++) {
-        const struct byi_type *t = k->steps[i].type;
-        const uint32_t n = t->kind == BYI_TUPLE ? t->n_fields : 1;
-        for (uint32_t j = 0; j < n; j++) {
-            const struct byi_type *field =
-                t->kind == BYI_TUPLE ? t->fields[j] : t;
-            if (!byi_dnnl_has_dtype(field->dtype))
-                return byi_dn_refuse(
-                    b, "%s: dtype %s is not supported by oneDNN",
-                    k->steps[i].op->name, byoc_dtype_name(field->dtype));
-            if (byi_elements(field->rank, field->dims) <= 0)
+    for (uint32_t i = 0; i < b->kernel->n_steps; i++) {
+        const struct byoc_graph_step *step = byi_dn_step(b, i);
+        for (uint32_t j = 0; j < step->n_outs; j++) {
+            const struct byoc_graph_value *v = &b->graph->values[step->outs[j]];
+            if (!byi_dnnl_has_dtype(v->dtype))
+                return byi_dn_refuse(b,
+                                     "%s: dtype %s is not supported by oneDNN",
+                                     step->name, byoc_dtype_name(v->dtype));
+            if (v->count == 0)
                 return byi_dn_refuse(b,
                                      "%s: found an empty tensor; oneDNN takes "
                                      "tensors with elements only",
-                                     k->steps[i].op->name);
+                                     step->name);
         }
     }
     return BYOC_OK;
 }
 
+/* Builders define the results of the last step, or of the only one. */
+static bool gives_last_step(const struct byi_build *b)
+{
+    const struct byoc_graph_kernel *k = b->kernel;
+    if (k->n_steps == 0)
+        return false;
+    const struct byoc_graph_step *last = byi_dn_step(b, k->n_steps - 1);
+    return k->n_outs == last->n_outs &&
+           memcmp(k->outs, last->outs, k->n_outs * sizeof *k->outs) == 0;
+}
+
 static enum byoc_status build_kernel(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
     BYI_TRY(check_types(b));
-    for (uint32_t i = 0; i < step->n_args; i++)
-        assert(!step->args[i].is_step);
-    const struct byi_dn_row *row = find_row(b->kernel);
+    if (!gives_last_step(b))
+        return byi_dn_refuse(b, "pattern %s gives a tuple of other values",
+                             b->kernel->pattern);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
+    const struct byi_dn_row *row = find_row(b);
     if (!row)
         return byi_dn_refuse(b,
                              "pattern %s with %s as its first operator is not "
                              "in oneDNN's pattern table",
-                             b->kernel->pattern, step->op->name);
+                             b->kernel->pattern, step->name);
     if (!row->posts && b->kernel->n_steps > 1)
         return byi_dn_refuse(b,
                              "%s: found %s after it; this pattern takes no "
                              "epilogue",
-                             step->op->name, b->kernel->steps[1].op->name);
+                             step->name, byi_dn_step(b, 1)->name);
     b->sources = NULL;
     BYI_TRY(row->build(b));
     release_operands(b);
     return BYOC_OK;
 }
 
-static enum byoc_status build_node(struct byi_build *b)
+/* The region's inputs and constants. */
+static void add_borders(struct byi_build *b)
 {
-    const struct byi_graph *g = b->graph;
-    const struct byi_gnode *node = &g->nodes[b->node];
-    const struct byi_type *type = node->out[0];
-    if (node->kind == BYI_G_KERNEL) {
-        b->kernel = node;
-        return build_kernel(b);
+    for (uint32_t i = 0; i < b->graph->n_values; i++) {
+        const struct byoc_graph_value *v = &b->graph->values[i];
+        if (v->kind == BYOC_GRAPH_RESULT)
+            continue;
+        const struct byi_buf buf = {
+            .kind = v->kind == BYOC_GRAPH_INPUT ? BYI_BUF_INPUT : BYI_BUF_CONST,
+            .index = v->index,
+            .bytes = v->bytes};
+        const struct byi_dnnl_view view = {
+            .buf = add_buf(b, buf),
+            .desc = byi_dn_dense(v->dtype, v->rank, v->dims, NULL)};
+        add_view(b, &b->values[i], &view);
     }
-    struct byi_buf buf = {.bytes = byi_type_bytes(type)};
-    if (node->kind == BYI_G_INPUT) {
-        buf.kind = BYI_BUF_INPUT;
-        while (g->inputs[buf.index] != b->node)
-            buf.index++;
-    } else {
-        buf.kind = BYI_BUF_CONST;
-        buf.index = node->data;
+}
+
+static enum byoc_status build_kernels(struct byi_build *b)
+{
+    for (uint32_t i = 0; i < b->graph->n_kernels; i++) {
+        b->kernel = &b->graph->kernels[i];
+        const enum byoc_status status = build_kernel(b);
+        if (status == BYOC_OK)
+            continue;
+        /* a probe concerns a single kernel */
+        return b->program->purpose == BYI_TO_PROBE
+                   ? status
+                   : byi_prefix(b->err, "kernels[%u]", i);
     }
-    struct byi_dnnl_view view = {.buf = add_buf(b, buf)};
-    view.desc = byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
-    byi_dn_define(b, 0, &view);
     return BYOC_OK;
 }
 
@@ -524,8 +542,9 @@ static enum byoc_status build_node(struct byi_build *b)
  * there: the plain temporary becomes the region's output. */
 static enum byoc_status place_output(struct byi_build *b, uint32_t index)
 {
-    const struct byi_gref ref = b->graph->outputs[index];
-    struct byi_dnnl_value *value = &b->values[ref.node][ref.output];
+    const struct byoc_graph *g = b->graph;
+    const struct byoc_graph_value *v = &g->values[g->outputs[index]];
+    struct byi_dnnl_value *value = &b->values[g->outputs[index]];
     const struct byi_desc *main = &value->views[0].desc;
     const struct byi_desc plain =
         byi_dn_dense(main->dtype, main->rank, main->dims, NULL);
@@ -542,7 +561,9 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
     const struct byi_dnnl_view *src = found ? found : &value->views[0];
     const struct byi_dnnl_reorder r = {.src = src->desc, .dst = plain};
     struct byi_emit e = {.name = "reorder"};
-    b->kernel = &b->graph->nodes[ref.node];
+    b->kernel = v->kind == BYOC_GRAPH_RESULT
+                    ? &g->kernels[g->steps[v->index].kernel]
+                    : NULL;
     b->sources = NULL;
     BYI_TRY(byi_dn_reorder_new(b, &r, NULL, &e.prim));
     BYI_TRY(byi_prim_check(&e.prim, "reorder",
@@ -656,22 +677,12 @@ static enum byoc_status finish_program(struct byi_build *b)
 
 static enum byoc_status build_program(struct byi_build *b)
 {
-    const struct byi_graph *g = b->graph;
-    b->values = byi_arena_calloc(b->arena, g->n_nodes, sizeof *b->values);
-    b->reader = byi_arena_calloc(b->arena, g->n_nodes, sizeof *b->reader);
-    for (uint32_t n = 0; n < g->n_nodes; n++)
-        b->values[n] =
-            byi_arena_calloc(b->arena, g->nodes[n].n_out, sizeof *b->values[n]);
+    const struct byoc_graph *g = b->graph;
+    b->values = byi_arena_calloc(b->arena, g->n_values, sizeof *b->values);
+    b->reader = byi_arena_calloc(b->arena, g->n_values, sizeof *b->reader);
     count_uses(b);
-    for (b->node = 0; b->node < g->n_nodes; b->node++) {
-        const enum byoc_status status = build_node(b);
-        if (status == BYOC_OK)
-            continue;
-        /* a probe concerns a single kernel */
-        return b->program->purpose == BYI_TO_PROBE
-                   ? status
-                   : byi_prefix(b->err, "nodes[%u]", b->node);
-    }
+    add_borders(b);
+    BYI_TRY(build_kernels(b));
     for (uint32_t i = 0; i < g->n_outputs; i++)
         BYI_TRY(place_output(b, i));
     return finish_program(b);
@@ -690,35 +701,17 @@ static enum byoc_status read_layout(bool *plain, struct byoc_error *err)
                     text);
 }
 
-static enum byoc_status check_consts(const struct byi_build *b)
-{
-    const struct byi_graph *g = b->graph;
-    for (uint32_t i = 0; i < g->n_nodes; i++) {
-        const struct byi_gnode *node = &g->nodes[i];
-        if (node->kind == BYI_G_CONST &&
-            (node->data >= b->program->n_consts ||
-             b->consts[node->data].bytes != byi_type_bytes(node->out[0])))
-            return byi_fail(b->err, BYOC_EINVAL,
-                            "nodes[%u].data: constant %u is missing or has "
-                            "another size than its type",
-                            i, node->data);
-    }
-    return BYOC_OK;
-}
-
 /* Record the sizes of the region's inputs and outputs. */
 static void note_borders(struct byi_build *b)
 {
     struct byi_program *p = b->program;
-    const struct byi_graph *g = b->graph;
+    const struct byoc_graph *g = b->graph;
     uint64_t *in = byi_arena_calloc(p->arena, g->n_inputs, sizeof *in);
     uint64_t *out = byi_arena_calloc(p->arena, g->n_outputs, sizeof *out);
     for (uint32_t i = 0; i < g->n_inputs; i++)
-        in[i] = byi_type_bytes(g->nodes[g->inputs[i]].out[0]);
-    for (uint32_t i = 0; i < g->n_outputs; i++) {
-        const struct byi_gref ref = g->outputs[i];
-        out[i] = byi_type_bytes(g->nodes[ref.node].out[ref.output]);
-    }
+        in[i] = g->values[g->inputs[i]].bytes;
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        out[i] = g->values[g->outputs[i]].bytes;
     p->name = byi_arena_str(p->arena, g->symbol);
     p->n_inputs = g->n_inputs;
     p->n_outputs = g->n_outputs;
@@ -735,7 +728,6 @@ static void close_build(struct byi_build *b)
     byi_vec_free(b->bufs.at);
     byi_vec_free(b->packs.at);
     byi_arena_free(&b->arena);
-    byi_graph_free(&b->graph);
 }
 
 /* Called through byi_guarded. */
@@ -743,7 +735,6 @@ static enum byoc_status build_region(void *arg, struct byoc_error *err)
 {
     struct byi_build *b = arg;
     BYI_TRY(read_layout(&b->plain, err));
-    BYI_TRY(check_consts(b));
     b->arena = byi_arena_new();
     note_borders(b);
     return build_program(b);
@@ -751,17 +742,17 @@ static enum byoc_status build_region(void *arg, struct byoc_error *err)
 
 enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
                               const struct byoc_host *host,
-                              struct byi_graph *graph, uint32_t n_consts,
-                              const struct byoc_view *consts,
+                              const struct byoc_graph *graph,
+                              const struct byoc_region *region,
                               enum byi_purpose purpose,
                               struct byi_program **program,
                               struct byoc_error *err)
 {
     struct byoc_error local = {0}; /* also receives errors of rejected tries */
-    struct byi_build b = {
-        .lib = lib, .graph = graph, .consts = consts, .err = &local};
-    enum byoc_status status = byi_dn_program_new(lib, host, purpose, n_consts,
-                                                 consts, &b.program, &local);
+    struct byi_build b = {.lib = lib, .graph = graph, .err = &local};
+    enum byoc_status status =
+        byi_dn_program_new(lib, host, purpose, region->n_consts, region->consts,
+                           &b.program, &local);
     struct byi_guard guard = {0};
     if (status == BYOC_OK)
         status = byi_guarded(&guard, build_region, &b, &local);

@@ -4,17 +4,16 @@
  * as views of buffers and request the layout they need; if a value does not
  * have it yet, a reorder is inserted, once per value and layout.
  *
- *   graph.h's nodes -> build.c, kernels_*.c, chain.c -> plan_memory.c
+ *   graph.h's kernels -> build.c, kernels_*.c, chain.c -> plan_memory.c
  *                   -> struct byi_program -> exec.c
  *                                         -> write.c -> C -> unit.c
  */
 #ifndef BYI_DNNL_BUILD_H
 #define BYI_DNNL_BUILD_H
 
-#include <byoc/backend.h>
+#include <byoc/graph.h>
 
 #include "core/base/index.h"
-#include "region/graph.h"
 #include "runtime_dnnl/layer.h"
 #include "runtime_dnnl/table.h"
 
@@ -78,11 +77,11 @@ enum byoc_status byi_dn_program_prim(struct byi_program *program,
                                      struct byi_prim *prim,
                                      struct byoc_error *err);
 
-/* build.c. Build the program of `graph`, which is freed even on failure. */
+/* build.c. Build the program of `graph`, which was read from `region`. */
 enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
                               const struct byoc_host *host,
-                              struct byi_graph *graph, uint32_t n_consts,
-                              const struct byoc_view *consts,
+                              const struct byoc_graph *graph,
+                              const struct byoc_region *region,
                               enum byi_purpose purpose,
                               struct byi_program **program,
                               struct byoc_error *err);
@@ -238,18 +237,16 @@ struct byi_fusion; /* chain.c */
 struct byi_build {
     struct byi_program *program;
     const struct byi_dnnl *lib;
-    struct byi_graph *graph;
+    const struct byoc_graph *graph;
     struct byi_arena *arena; /* for data that the program does not keep */
-    const struct byoc_view *consts;
     BYI_VEC(struct byi_buf) bufs;
     BYI_VEC(struct byi_draft_step) drafts;
-    bool plain;    /* keep the model's layouts, for measuring */
-    uint32_t node; /* the kernel being built       */
-    const struct byi_gnode *kernel;
-    struct byi_dnnl_value **values; /* [node][output]               */
-    uint32_t *reader;               /* [node]: the only reader of output 0, or
-                                       BYI_NOBODY; also for region outputs */
-    const char *sources;            /* of the kernel, joined; NULL: not yet */
+    bool plain; /* keep the model's layouts, for measuring */
+    const struct byoc_graph_kernel *kernel; /* that is being built */
+    struct byi_dnnl_value *values;          /* of each of the graph's */
+    uint32_t *reader;    /* of each value: the only kernel that reads it, or
+                            BYI_NOBODY; also for region outputs */
+    const char *sources; /* of the kernel; NULL: not copied yet */
     struct byoc_error *err;
     BYI_VEC(struct byi_pack_made) packs;
     BYI_VEC(struct byi_known *) known;
@@ -266,17 +263,17 @@ struct byi_emit {
 };
 
 /* build.c */
-/* The value of operand `index` of the kernel. */
-struct byi_dnnl_value *byi_dn_operand(struct byi_build *b, uint32_t index);
-/* The bytes of operand `index` if it is a constant of the artifact, or NULL. */
-const void *byi_dn_const_data(struct byi_build *b, uint32_t index,
+/* Values are numbered as in the graph. */
+struct byi_dnnl_value *byi_dn_operand(struct byi_build *b, uint32_t value);
+/* The bytes of a value if it is a constant of the artifact, or NULL. */
+const void *byi_dn_const_data(struct byi_build *b, uint32_t value,
                               enum byoc_dtype *dtype, int64_t *n);
-/* The elements of a constant operand as integers, at most max. Refuses operands
+/* The elements of a constant value as integers, at most max. Refuses values
  * that are not constant. */
-enum byoc_status byi_dn_const_ints(struct byi_build *b, uint32_t index,
+enum byoc_status byi_dn_const_ints(struct byi_build *b, uint32_t value,
                                    uint32_t max, int64_t *out, uint32_t *n);
-/* The element of a constant scalar operand as a float; false for others. */
-bool byi_dn_const_scalar(struct byi_build *b, uint32_t index, float *out);
+/* The element of a constant scalar as a float; false for other values. */
+bool byi_dn_const_scalar(struct byi_build *b, uint32_t value, float *out);
 
 /* A view of `value` with exactly these strides (on axes longer than 1). Emits a
  * reorder if the value has no such view yet. */
@@ -394,9 +391,9 @@ struct byi_chain_item {
     uint32_t step; /* of the kernel, for names  */
     int alg;       /* enum byi_elt, byi_bin     */
     float alpha, beta;
-    uint32_t operand;            /* BIN, PRELU                */
-    struct byi_dnnl_value *own;  /* replaces it, or NULL      */
-    const struct byi_type *type; /* of the result   */
+    uint32_t operand;                    /* BIN, PRELU: a value      */
+    struct byi_dnnl_value *own;          /* replaces it, or NULL     */
+    const struct byoc_graph_value *type; /* of the result   */
 };
 struct byi_chain {
     uint32_t n;
@@ -509,14 +506,22 @@ enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average);
  * weights of a kernel that starts with a convolution or deconvolution; names as
  * in byi_conv_layouts. */
 enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
-                                     const struct byi_graph *graph,
-                                     const struct byi_gnode *kernel, char *data,
-                                     char *weights, size_t n,
+                                     const struct byoc_graph *graph,
+                                     const struct byoc_graph_step *step,
+                                     char *data, char *weights, size_t n,
                                      struct byoc_error *err);
+/* Is it a convolution or deconvolution? */
+bool byi_dn_is_conv(const struct byoc_graph_step *step);
 
-/* The operand index of argument i of step 0. */
+/* The value that is argument i of step 0. */
 uint32_t byi_dn_arg0(const struct byi_build *b, uint32_t i);
-const struct byi_gstep *byi_dn_step0(const struct byi_build *b);
+/* A step of the kernel, counted from its first. */
+const struct byoc_graph_step *byi_dn_step(const struct byi_build *b,
+                                          uint32_t i);
+const struct byoc_graph_step *byi_dn_step0(const struct byi_build *b);
+/* The type of step 0's first result. */
+const struct byoc_graph_value *byi_dn_result(const struct byi_build *b);
+bool byi_dn_is(const struct byoc_graph_step *step, const char *name);
 /* Refuse with BYOC_EUNSUPPORTED. */
 enum byoc_status byi_dn_refuse(struct byi_build *b, const char *fmt, ...)
     BYI_PRINTF(2, 3);

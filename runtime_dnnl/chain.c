@@ -15,7 +15,7 @@
 /* Operators that are one elementwise function. A parameter is an attribute, by
  * name, or a number. */
 struct unary {
-    enum byi_op_id op;
+    const char *name;
     enum byi_elt alg;
     const char *alpha, *beta;
     float alpha_value, beta_value;
@@ -24,16 +24,16 @@ struct unary {
 #define COMMA ,
 #define UNARY(op, name, elt, alpha, beta, a, b)                                \
     {                                                                          \
-        BYI_OP_##op, BYI_ELT_##elt, alpha, beta, a, b                          \
+        name, BYI_ELT_##elt, alpha, beta, a, b                                 \
     }
 static const struct unary unaries[] = {BYI_DN_ELTWISE(UNARY, COMMA)};
 
 #define OF_TWO(op, name, bin)                                                  \
     {                                                                          \
-        BYI_OP_##op, BYI_BIN_##bin                                             \
+        name, BYI_BIN_##bin                                                    \
     }
 static const struct {
-    enum byi_op_id op;
+    const char *name;
     enum byi_bin alg;
 } binaries[] = {BYI_DN_BINARY(OF_TWO, COMMA)};
 
@@ -60,44 +60,44 @@ static void add_bin(struct byi_chain *c, const struct byi_chain_item *like,
     c->at[c->n++] = item;
 }
 
-static bool read_unary(const struct byi_gstep *step, struct byi_chain *c,
+static bool read_unary(const struct byoc_graph_step *step, struct byi_chain *c,
                        const struct byi_chain_item *like)
 {
     const struct unary *u = NULL;
     for (size_t i = 0; i < BYI_COUNT(unaries) && !u; i++)
-        if (unaries[i].op == step->op->id)
+        if (byi_dn_is(step, unaries[i].name))
             u = &unaries[i];
     if (!u)
         return false;
-    float alpha = u->alpha ? (float)byi_attr_float(step->attrs, u->alpha)
-                           : u->alpha_value;
+    float alpha =
+        u->alpha ? (float)byoc_graph_float(step, u->alpha, 0) : u->alpha_value;
     float beta =
-        u->beta ? (float)byi_attr_float(step->attrs, u->beta) : u->beta_value;
+        u->beta ? (float)byoc_graph_float(step, u->beta, 0) : u->beta_value;
     enum byi_elt alg = u->alg;
-    if (u->op == BYI_OP_NN_GELU &&
-        strcmp(byi_attr_string(step->attrs, "approximate"), "tanh") == 0)
+    if (byi_dn_is(step, "nn.gelu") &&
+        strcmp(byoc_graph_string(step, "approximate", ""), "tanh") == 0)
         alg = BYI_ELT_GELU_TANH;
-    if (u->op == BYI_OP_NN_HARD_SIGMOID && byi_dnnl_major() < 3) {
+    if (byi_dn_is(step, "nn.hard_sigmoid") && byi_dnnl_major() < 3) {
         add_elt(c, like, BYI_ELT_LINEAR, alpha, beta);
         add_elt(c, like, BYI_ELT_CLIP, 0, 1);
         return true;
     }
     add_elt(c, like, alg, alpha, beta);
-    if (u->op == BYI_OP_NN_SELU)
+    if (byi_dn_is(step, "nn.selu"))
         add_elt(c, like, BYI_ELT_LINEAR,
-                (float)byi_attr_float(step->attrs, "gamma"), 0);
+                (float)byoc_graph_float(step, "gamma", 0), 0);
     return true;
 }
 
 /* Argument `previous` is the chain's value, the other one is `operand`.
  * c - x becomes c + (-1) x and c / x becomes c x^-1, so that the chain's value
  * comes first. */
-static bool read_binary(const struct byi_gstep *step, uint32_t previous,
+static bool read_binary(const struct byoc_graph_step *step, uint32_t previous,
                         uint32_t operand, struct byi_chain *c,
                         const struct byi_chain_item *like)
 {
     for (size_t i = 0; i < BYI_COUNT(binaries); i++) {
-        if (binaries[i].op != step->op->id)
+        if (!byi_dn_is(step, binaries[i].name))
             continue;
         enum byi_bin alg = binaries[i].alg;
         if (previous == 1 && alg == BYI_BIN_SUB) {
@@ -153,64 +153,69 @@ static enum byoc_status read_prelu(struct byi_build *b, uint32_t operand,
     return BYOC_OK;
 }
 
+/* Is the value the result of a step of this kernel? */
+static bool is_step(const struct byi_build *b, uint32_t value)
+{
+    const struct byoc_graph_value *v = &b->graph->values[value];
+    return v->kind == BYOC_GRAPH_RESULT && v->index >= b->kernel->first;
+}
+
 /* Find the argument of step `at` that is the chain's value: the previous step,
  * or, for the first step of an elementwise kernel, operand `main`. */
 static enum byoc_status find_previous(struct byi_build *b, uint32_t at,
                                       uint32_t main, uint32_t *previous)
 {
-    const struct byi_gstep *step = &b->kernel->steps[at];
+    const struct byoc_graph_step *step = byi_dn_step(b, at);
     if (at == 0) {
         *previous = main;
         return BYOC_OK;
     }
+    const struct byoc_graph_step *before = byi_dn_step(b, at - 1);
     for (uint32_t i = 0; i < step->n_args; i++)
-        if (step->args[i].is_step &&
-            (step->args[i].index != at - 1 || step->args[i].is_field))
+        if (is_step(b, step->args[i]) &&
+            (step->args[i] != before->outs[0] || before->n_outs != 1))
             return byi_dn_refuse(b,
                                  "%s: found an operand from an earlier step; "
                                  "a post-op reads only the previous step",
-                                 step->op->name);
+                                 step->name);
     for (*previous = 0; *previous < step->n_args; ++*previous)
-        if (step->args[*previous].is_step)
+        if (is_step(b, step->args[*previous]))
             return BYOC_OK;
-    return byi_dn_refuse(b, "%s: does not read the previous step",
-                         step->op->name);
+    return byi_dn_refuse(b, "%s: does not read the previous step", step->name);
 }
 
 static enum byoc_status read_step(struct byi_build *b, uint32_t at,
                                   uint32_t main, struct byi_chain *c)
 {
-    const struct byi_gstep *step = &b->kernel->steps[at];
-    const struct byi_chain_item like = {.step = at, .type = step->type};
-    if (step->type->kind != BYI_TENSOR || step->type->dtype != BYOC_F32)
-        return byi_dn_refuse(b, "%s: the result is not float32",
-                             step->op->name);
+    const struct byoc_graph_step *step = byi_dn_step(b, at);
+    const struct byi_chain_item like = {
+        .step = at, .type = &b->graph->values[step->outs[0]]};
+    if (step->n_outs != 1 || like.type->dtype != BYOC_F32)
+        return byi_dn_refuse(b, "%s: the result is not float32", step->name);
     uint32_t previous = 0;
     BYI_TRY(find_previous(b, at, main, &previous));
-    if (step->op->id == BYI_OP_COPY || read_unary(step, c, &like))
+    if (byi_dn_is(step, "copy") || read_unary(step, c, &like))
         return BYOC_OK;
     if (step->n_args == 2) {
-        const struct byi_garg other = step->args[1 - previous];
-        const bool square =
-            other.is_step ||
-            (at == 0 && other.index == step->args[previous].index);
-        if (square && step->op->id == BYI_OP_MULTIPLY) {
+        const uint32_t other = step->args[1 - previous];
+        const bool square = other == step->args[previous];
+        if (square && byi_dn_is(step, "multiply")) {
             add_elt(c, &like, BYI_ELT_SQUARE, 0, 0);
             return BYOC_OK;
         }
-        if (!other.is_step) {
-            if (read_binary(step, previous, other.index, c, &like))
+        if (!is_step(b, other)) {
+            if (read_binary(step, previous, other, c, &like))
                 return BYOC_OK;
-            if (step->op->id == BYI_OP_POWER && previous == 0)
-                return read_power(b, other.index, c, &like);
-            if (step->op->id == BYI_OP_NN_PRELU && previous == 0)
-                return read_prelu(b, other.index, c, &like);
+            if (byi_dn_is(step, "power") && previous == 0)
+                return read_power(b, other, c, &like);
+            if (byi_dn_is(step, "nn.prelu") && previous == 0)
+                return read_prelu(b, other, c, &like);
         }
     }
     return byi_dn_refuse(b,
                          "%s is not an operator that oneDNN takes as a "
                          "post-op here",
-                         step->op->name);
+                         step->name);
 }
 
 enum byoc_status byi_dn_chain_read(struct byi_build *b, uint32_t first,
@@ -225,7 +230,8 @@ enum byoc_status byi_dn_chain_read(struct byi_build *b, uint32_t first,
     return BYOC_OK;
 }
 
-static bool same_dims(const struct byi_type *type, const struct byi_desc *dst)
+static bool same_dims(const struct byoc_graph_value *type,
+                      const struct byi_desc *dst)
 {
     if (type->rank == 0)
         return byi_elements(dst->rank, dst->dims) == 1;
@@ -379,7 +385,7 @@ static enum byoc_status try_fusion(struct byi_build *b, struct byi_core *core,
                                    struct byi_prim **prim)
 {
     BYI_TRY(core->make(b, core->params, &f->posts, prim));
-    return byi_prim_check(prim, b->kernel->steps[core->step].op->name,
+    return byi_prim_check(prim, byi_dn_step(b, core->step)->name,
                           byi_elements(core->dst.rank, core->dst.dims), b->err);
 }
 
@@ -412,14 +418,14 @@ static const char *fused_name(struct byi_build *b, const struct byi_core *core,
                               const struct byi_chain *chain, uint32_t from,
                               uint32_t end)
 {
-    const char *name = b->kernel->steps[core->step].op->name;
+    const char *name = byi_dn_step(b, core->step)->name;
     uint32_t last = core->step;
     for (uint32_t i = from; i < end; i++) {
         if (chain->at[i].step == last)
             continue;
         last = chain->at[i].step;
         name = byi_arena_printf(b->arena, "%s+%s", name,
-                                b->kernel->steps[last].op->name);
+                                byi_dn_step(b, last)->name);
     }
     return name;
 }
@@ -544,7 +550,7 @@ static enum byoc_status want_other(struct byi_build *b,
         return byi_dn_refuse(b,
                              "%s: both operands are broadcast, or one is not "
                              "float32",
-                             b->kernel->steps[item->step].op->name);
+                             byi_dn_step(b, item->step)->name);
     const struct byi_desc low = byi_dn_lead(&want, value->views[0].desc.rank);
     BYI_TRY(byi_dn_want(b, value, &low, &p->other));
     p->other.desc = want;
@@ -556,7 +562,7 @@ static enum byoc_status swap_operands(struct byi_build *b,
                                       const struct byi_chain_item *item,
                                       struct point *p)
 {
-    const char *name = b->kernel->steps[item->step].op->name;
+    const char *name = byi_dn_step(b, item->step)->name;
     struct byi_dnnl_value *value = item_value(b, item);
     struct byi_dnnl_view whole;
     if (item->alg == BYI_BIN_SUB || item->alg == BYI_BIN_DIV)

@@ -24,16 +24,16 @@ struct byi_image_axes byi_dn_image(uint32_t rank, bool last)
 enum byoc_status byi_dn_image_read(struct byi_build *b, const char *name,
                                    uint32_t rank, struct byi_image_axes *image)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
-    const struct byi_attr *attr = byi_attr_find(step->attrs, name);
-    const int channel = attr ? byoc_graph_axis(attr->s, 'C') : 1;
+    const struct byoc_graph_step *step = byi_dn_step0(b);
+    const char *layout = byoc_graph_string(step, name, NULL);
+    const int channel = layout ? byoc_graph_axis(layout, 'C') : 1;
     if (channel < 0)
         return byi_dn_refuse(b,
                              "%s: %s is %s; expected a layout without blocks, "
                              "since oneDNN chooses its own",
-                             step->op->name, name, attr->s);
+                             step->name, name, layout);
     if (rank < 3 || rank > 5)
-        return byi_dn_refuse(b, "%s: rank %u, expected 3 to 5", step->op->name,
+        return byi_dn_refuse(b, "%s: rank %u, expected 3 to 5", step->name,
                              rank);
     *image = byi_dn_image(rank, channel > 1);
     return BYOC_OK;
@@ -62,7 +62,7 @@ enum byoc_status byi_dn_want_image(struct byi_build *b,
     const struct byi_desc *main = &value->views[0].desc;
     if (main->dtype != BYOC_F32)
         return byi_dn_refuse(b, "%s: dtype %s is not supported by oneDNN here",
-                             byi_dn_step0(b)->op->name,
+                             byi_dn_step0(b)->name,
                              byoc_dtype_name(main->dtype));
     const struct byi_desc want =
         byi_dn_image_desc(b, image, main->rank, main->dims);

@@ -119,7 +119,7 @@ static enum byoc_status want_side(struct byi_build *b, const struct side *s,
         return byi_dn_refuse(b,
                              "%s: found an empty operand; oneDNN takes tensors "
                              "with elements only",
-                             byi_dn_step0(b)->op->name);
+                             byi_dn_step0(b)->name);
     for (uint32_t i = 0; i < s->value->n_views; i++) {
         if (!try_view(s, &s->value->views[i].desc, &desc))
             continue;
@@ -133,7 +133,7 @@ static enum byoc_status want_side(struct byi_build *b, const struct side *s,
         return byi_dn_refuse(b,
                              "%s: found an operand in no layout that the "
                              "product can read",
-                             byi_dn_step0(b)->op->name);
+                             byi_dn_step0(b)->name);
     view->desc = desc;
     return BYOC_OK;
 }
@@ -142,18 +142,19 @@ static enum byoc_status want_side(struct byi_build *b, const struct side *s,
  * transposed one is row-major: attention's (B, H, S, D) becomes (B, S, H D)
  * without a copy. */
 static struct byi_desc choose_dst(const struct byi_build *b,
-                                  const struct byi_type *type)
+                                  const struct byoc_graph_value *type)
 {
     const struct byi_desc plain =
         byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
-    const uint32_t reader = b->reader[b->node];
+    const uint32_t reader = b->reader[b->kernel->outs[0]];
     if (reader == BYI_NOBODY)
         return plain;
-    const struct byi_gnode *node = &b->graph->nodes[reader];
-    if (node->n_steps != 1 || node->steps[0].op->id != BYI_OP_TRANSPOSE)
+    const struct byoc_graph_kernel *k = &b->graph->kernels[reader];
+    const struct byoc_graph_step *step = &b->graph->steps[k->first];
+    if (k->n_steps != 1 || !byi_dn_is(step, "transpose"))
         return plain;
     uint32_t n, order[BYI_MAX_RANK];
-    const int64_t *axes = byi_attr_ints(node->steps[0].attrs, "axes", &n);
+    const int64_t *axes = byoc_graph_list(step, "axes", &n);
     if (n != type->rank)
         return plain;
     for (uint32_t i = 0; i < n; i++)
@@ -182,8 +183,7 @@ static enum byoc_status open_sides(struct byi_build *b, struct matmul *m,
     const struct byi_desc *dw = &w.value->views[0].desc;
     if (da->dtype != BYOC_F32 || dw->dtype != BYOC_F32)
         return byi_dn_refuse(b, "%s: dtypes %s and %s, expected float32",
-                             byi_dn_step0(b)->op->name,
-                             byoc_dtype_name(da->dtype),
+                             byi_dn_step0(b)->name, byoc_dtype_name(da->dtype),
                              byoc_dtype_name(dw->dtype));
     uint32_t rank = da->rank > dw->rank ? da->rank : dw->rank;
     rank = rank < 2 ? 2 : rank;
@@ -219,7 +219,7 @@ static struct byi_desc product_desc(const struct matmul *m)
 
 static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
 {
-    const struct byi_type *type = byi_dn_step0(b)->type;
+    const struct byoc_graph_value *type = byi_dn_result(b);
     struct matmul m = {0};
     bool fold = false;
     BYI_TRY(open_sides(b, &m, ta, tb, &fold));
@@ -257,7 +257,7 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
  * does not apply. */
 static enum byoc_status try_int8(struct byi_build *b)
 {
-    const struct byi_type *type = byi_dn_step0(b)->type;
+    const struct byoc_graph_value *type = byi_dn_result(b);
     struct byi_int8 x;
     struct byi_chain chain;
     struct matmul m = {.pack = true};
@@ -287,7 +287,7 @@ enum byoc_status byi_dn_build_dense(struct byi_build *b)
 
 enum byoc_status byi_dn_build_matmul(struct byi_build *b)
 {
-    const struct byi_attrs *attrs = byi_dn_step0(b)->attrs;
-    return build_product(b, byi_attr_int(attrs, "transpose_a") != 0,
-                         byi_attr_int(attrs, "transpose_b") != 0);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
+    return build_product(b, byoc_graph_int(step, "transpose_a", 0) != 0,
+                         byoc_graph_int(step, "transpose_b", 0) != 0);
 }

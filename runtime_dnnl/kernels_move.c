@@ -13,9 +13,9 @@
 
 static bool is_output(const struct byi_build *b)
 {
-    const struct byi_graph *g = b->graph;
+    const struct byoc_graph *g = b->graph;
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        if (g->outputs[i].node == b->node)
+        if (g->outputs[i] == b->kernel->outs[0])
             return true;
     return false;
 }
@@ -26,7 +26,7 @@ static bool is_output(const struct byi_build *b)
  * convolutions is a single reorder. */
 enum byoc_status byi_dn_build_reshape(struct byi_build *b)
 {
-    const struct byi_type *type = byi_dn_step0(b)->type;
+    const struct byoc_graph_value *type = byi_dn_result(b);
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     uint32_t found = 0;
     for (uint32_t i = 0; i < value->n_views; i++) {
@@ -48,7 +48,7 @@ enum byoc_status byi_dn_build_reshape(struct byi_build *b)
     BYI_TRY(byi_dn_want(b, value, &copy, &view));
     if (!byi_dn_reshape_desc(&copy, type->rank, type->dims, &view.desc))
         return byi_dn_refuse(b, "%s: the result has another number of elements",
-                             byi_dn_step0(b)->op->name);
+                             byi_dn_step0(b)->name);
     byi_dn_define(b, 0, &view);
     return BYOC_OK;
 }
@@ -67,11 +67,11 @@ static enum byoc_status permute(struct byi_build *b, const uint32_t *order)
 
 enum byoc_status byi_dn_build_transpose(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
     const uint32_t rank =
         byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0].desc.rank;
     uint32_t n, order[BYI_MAX_RANK];
-    const int64_t *axes = byi_attr_ints(step->attrs, "axes", &n);
+    const int64_t *axes = byoc_graph_list(step, "axes", &n);
     for (uint32_t i = 0; i < rank; i++)
         order[i] = n == 0 ? rank - 1 - i
                           : (uint32_t)(axes[i] < 0 ? axes[i] + rank : axes[i]);
@@ -80,9 +80,9 @@ enum byoc_status byi_dn_build_transpose(struct byi_build *b)
 
 enum byoc_status byi_dn_build_layout_transform(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
-    const char *src = byi_attr_string(step->attrs, "src_layout");
-    const char *dst = byi_attr_string(step->attrs, "dst_layout");
+    const struct byoc_graph_step *step = byi_dn_step0(b);
+    const char *src = byoc_graph_string(step, "src_layout", "");
+    const char *dst = byoc_graph_string(step, "dst_layout", "");
     uint32_t order[BYOC_GRAPH_RANK];
     if (!byoc_graph_axes(src, dst, order))
         return byi_dn_refuse(b,
@@ -95,15 +95,15 @@ enum byoc_status byi_dn_build_layout_transform(struct byi_build *b)
 
 enum byoc_status byi_dn_build_split(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_dnnl_view *main = &value->views[0];
-    int64_t axis = byi_attr_int(step->attrs, "axis");
+    int64_t axis = byoc_graph_int(step, "axis", 0);
     axis += axis < 0 ? main->desc.rank : 0;
     uint32_t n;
-    const int64_t *sizes = byi_attr_ints(step->attrs, "sizes", &n);
+    const int64_t *sizes = byoc_graph_list(step, "sizes", &n);
     int64_t begin = 0;
-    for (uint32_t i = 0; i < n && i < b->kernel->n_out; i++) {
+    for (uint32_t i = 0; i < n && i < b->kernel->n_outs; i++) {
         struct byi_dnnl_view view = *main;
         view.offset += begin * main->desc.strides[axis];
         view.desc.dims[axis] = sizes[i];
@@ -122,7 +122,6 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
  * checked them and computed the result's dims. */
 enum byoc_status byi_dn_build_slice(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
     struct byi_dnnl_view view = byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0];
     int64_t begin[BYI_MAX_RANK], axes[BYI_MAX_RANK], strides[BYI_MAX_RANK];
     uint32_t n, n_axes, n_strides;
@@ -143,7 +142,7 @@ enum byoc_status byi_dn_build_slice(struct byi_build *b)
         const int64_t extent = view.desc.dims[axis];
         const int64_t first =
             clamp(begin[i] + (begin[i] < 0 ? extent : 0), 0, extent);
-        const int64_t count = step->type->dims[axis];
+        const int64_t count = byi_dn_result(b)->dims[axis];
         if (first + (count - 1) * strides[i] >= extent)
             return byi_dn_refuse(b,
                                  "strided_slice: the result is larger than "
@@ -153,8 +152,8 @@ enum byoc_status byi_dn_build_slice(struct byi_build *b)
         view.desc.dims[axis] = count;
         view.desc.strides[axis] *= count > 1 ? strides[i] : 1;
     }
-    if (!byi_dims_equal(view.desc.rank, view.desc.dims, step->type->rank,
-                        step->type->dims))
+    if (!byi_dims_equal(view.desc.rank, view.desc.dims, byi_dn_result(b)->rank,
+                        byi_dn_result(b)->dims))
         return byi_dn_refuse(b, "strided_slice: the slices disagree with the "
                                 "shape of the result's type");
     byi_dn_define(b, 0, &view);
@@ -177,7 +176,7 @@ enum { MAX_CONCAT = 2 * BYI_MAX_POSTS - 1 };
 /* Channels-last if an operand has no view in another layout. */
 static struct byi_desc concat_layout(struct byi_build *b, uint32_t n)
 {
-    const struct byi_type *type = byi_dn_step0(b)->type;
+    const struct byoc_graph_value *type = byi_dn_result(b);
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_dnnl_value *value =
             byi_dn_operand(b, byi_dn_arg0(b, i));
@@ -194,22 +193,22 @@ static struct byi_desc concat_layout(struct byi_build *b, uint32_t n)
 
 enum byoc_status byi_dn_build_concat(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
     const uint32_t n = step->n_args;
     if (n > MAX_CONCAT)
         return byi_dn_refuse(b, "concatenate: %u operands, expected at most %u",
                              n, MAX_CONCAT);
-    if (step->type->dtype != BYOC_F32)
+    if (byi_dn_result(b)->dtype != BYOC_F32)
         return byi_dn_refuse(b,
                              "concatenate: dtype %s is not supported by "
                              "oneDNN here",
-                             byoc_dtype_name(step->type->dtype));
-    int64_t axis = byi_attr_int(step->attrs, "axis");
-    axis += axis < 0 ? step->type->rank : 0;
+                             byoc_dtype_name(byi_dn_result(b)->dtype));
+    int64_t axis = byoc_graph_int(step, "axis", 0);
+    axis += axis < 0 ? byi_dn_result(b)->rank : 0;
     const struct byi_desc dst = concat_layout(b, n);
     struct byi_desc *descs =
         byi_arena_calloc(b->program->arena, n, sizeof *descs);
-    struct byi_emit e = {.name = step->op->name};
+    struct byi_emit e = {.name = step->name};
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
     for (uint32_t i = 0; i < n; i++) {
@@ -222,7 +221,7 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
     const struct byi_dnnl_concat p = {
         .axis = (uint32_t)axis, .n = n, .src = descs, .dst = dst};
     BYI_TRY(byi_dn_concat_new(b, &p, NULL, &e.prim));
-    BYI_TRY(byi_prim_check(&e.prim, step->op->name,
+    BYI_TRY(byi_prim_check(&e.prim, step->name,
                            byi_elements(dst.rank, dst.dims), b->err));
     const struct byi_dnnl_view view = {
         .buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst)), .desc = dst};
@@ -240,31 +239,31 @@ struct block_shuffle {
     uint32_t order[6];
 };
 
-static void read_blocks(const struct byi_gstep *step, const int64_t *d,
+static void read_blocks(const struct byoc_graph_step *step, const int64_t *d,
                         struct block_shuffle *s)
 {
-    const int64_t k = byi_attr_int(step->attrs, "block_size");
+    const int64_t k = byoc_graph_int(step, "block_size", 0);
     struct block_shuffle dcr = {{d[0], k, k, d[1] / (k * k), d[2], d[3]},
                                 {0, 3, 4, 1, 5, 2}};
     struct block_shuffle crd = {{d[0], d[1] / (k * k), k, k, d[2], d[3]},
                                 {0, 1, 4, 2, 5, 3}};
     struct block_shuffle s2d = {{d[0], d[1], d[2] / k, k, d[3] / k, k},
                                 {0, 3, 5, 1, 2, 4}};
-    if (step->op->id == BYI_OP_SPACE_TO_DEPTH)
+    if (byi_dn_is(step, "nn.space_to_depth"))
         *s = s2d;
     else
-        *s = strcmp(byi_attr_string(step->attrs, "mode"), "CRD") == 0 ? crd
-                                                                      : dcr;
+        *s =
+            strcmp(byoc_graph_string(step, "mode", ""), "CRD") == 0 ? crd : dcr;
 }
 
 enum byoc_status byi_dn_build_blocks(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
-    const struct byi_type *type = step->type;
+    const struct byoc_graph_step *step = byi_dn_step0(b);
+    const struct byoc_graph_value *type = byi_dn_result(b);
     const struct byi_dnnl_view *main =
         &byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0];
     if (main->desc.rank != 4)
-        return byi_dn_refuse(b, "%s: rank %u, expected 4", step->op->name,
+        return byi_dn_refuse(b, "%s: rank %u, expected 4", step->name,
                              main->desc.rank);
     struct byi_image_axes image;
     struct block_shuffle s;
@@ -284,7 +283,7 @@ enum byoc_status byi_dn_build_blocks(struct byi_build *b)
     if (!byi_dn_reshape_desc(&seen, 6, s.dims, &split) ||
         !byi_dn_reshape_desc(&result_seen, 6, dims, &six))
         return byi_dn_refuse(b, "%s: the block size does not divide the dims",
-                             step->op->name);
+                             step->name);
     src.desc = byi_dn_permute_desc(&split, s.order);
     BYI_TRY(byi_dn_reorder(b, &src, &six, &dst));
     dst.desc = result;

@@ -67,7 +67,7 @@ static enum byoc_status add_extra(struct byi_build *b, struct norm_kernel *p,
     if (byi_elements(x->view.desc.rank, x->view.desc.dims) != n ||
         x->view.desc.dtype != BYOC_F32)
         return byi_dn_refuse(b, "%s: operand '%s' is broadcast or not float32",
-                             byi_dn_step0(b)->op->name,
+                             byi_dn_step0(b)->name,
                              b->kernel->operands[index].name);
     p->n_extra++;
     return BYOC_OK;
@@ -78,7 +78,7 @@ static enum byoc_status check_float(struct byi_build *b, enum byoc_dtype dtype)
     if (dtype == BYOC_F32)
         return BYOC_OK;
     return byi_dn_refuse(b, "%s: dtype %s is not supported by oneDNN here",
-                         byi_dn_step0(b)->op->name, byoc_dtype_name(dtype));
+                         byi_dn_step0(b)->name, byoc_dtype_name(dtype));
 }
 
 /* The value with the flagged axes innermost: an existing dense view if there is
@@ -139,19 +139,19 @@ static enum byoc_status emit_norm(struct byi_build *b, struct norm_kernel *p,
 
 enum byoc_status byi_dn_build_softmax(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
     bool inner[BYI_MAX_RANK] = {false};
     const uint32_t axis =
-        wrap_axis(byi_attr_int(step->attrs, "axis"), main->rank);
+        wrap_axis(byoc_graph_int(step, "axis", 0), main->rank);
     inner[axis] = true;
     struct norm_kernel p = {.kind = SOFTMAX};
     BYI_TRY(want_inner(b, value, inner, &p.src));
     const int64_t n = main->dims[axis];
     p.softmax = (struct byi_dnnl_softmax){
-        .log = step->op->id == BYI_OP_NN_LOG_SOFTMAX,
+        .log = byi_dn_is(step, "nn.log_softmax"),
         .axis = 1,
         .src =
             flat_desc(BYOC_F32, byi_elements(main->rank, main->dims) / n, n)};
@@ -167,18 +167,18 @@ enum byoc_status byi_dn_build_softmax(struct byi_build *b)
 
 enum byoc_status byi_dn_build_layer_norm(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
     struct norm_kernel p = {.kind = LAYER_NORM};
     BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &p.src));
     const struct byi_desc *d = &p.src.desc;
     BYI_TRY(check_float(b, d->dtype));
-    const uint32_t axis = wrap_axis(byi_attr_int(step->attrs, "axis"), d->rank);
+    const uint32_t axis = wrap_axis(byoc_graph_int(step, "axis", 0), d->rank);
     const int64_t n = byi_elements(d->rank - axis, d->dims + axis);
     BYI_TRY(add_extra(b, &p, BYI_ARG_SCALE, byi_dn_arg0(b, 1), n));
     if (step->n_args > 2)
         BYI_TRY(add_extra(b, &p, BYI_ARG_SHIFT, byi_dn_arg0(b, 2), n));
     p.layer = (struct byi_dnnl_layer_norm){
-        .epsilon = (float)byi_attr_float(step->attrs, "epsilon"),
+        .epsilon = (float)byoc_graph_float(step, "epsilon", 0),
         .scale = true,
         .shift = step->n_args > 2,
         .src = flat_desc(BYOC_F32, byi_elements(d->rank, d->dims) / n, n)};
@@ -195,7 +195,7 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
 {
     static const int args[] = {BYI_ARG_SCALE, BYI_ARG_SHIFT, BYI_ARG_MEAN,
                                BYI_ARG_VARIANCE};
-    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
     struct norm_kernel p = {.kind = BATCH_NORM};
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
@@ -204,7 +204,7 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
         return byi_dn_refuse(b, "nn.batch_norm: rank %u, expected 2 to 5",
                              main->rank);
     const uint32_t axis =
-        wrap_axis(byi_attr_int(step->attrs, "axis"), main->rank);
+        wrap_axis(byoc_graph_int(step, "axis", 0), main->rank);
     if (axis != 1 && axis + 1 != main->rank)
         return byi_dn_refuse(b,
                              "nn.batch_norm: channels on axis %u, expected "
@@ -218,7 +218,7 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
         BYI_TRY(
             add_extra(b, &p, args[i], byi_dn_arg0(b, i + 1), want.dims[axis]));
     p.batch = (struct byi_dnnl_batch_norm){
-        .epsilon = (float)byi_attr_float(step->attrs, "epsilon"),
+        .epsilon = (float)byoc_graph_float(step, "epsilon", 0),
         .src = byi_dn_image_seen(&image, &want)};
     const struct byi_core core = {
         .dst = want, .order = image.order, .src = p.src, .in_place = true};
@@ -250,7 +250,7 @@ enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
     BYI_TRY(add_extra(b, &p, BYI_ARG_SCALE, byi_dn_arg0(b, 1), want.dims[1]));
     BYI_TRY(add_extra(b, &p, BYI_ARG_SHIFT, byi_dn_arg0(b, 2), want.dims[1]));
     p.batch = (struct byi_dnnl_batch_norm){
-        .epsilon = (float)byi_attr_float(byi_dn_step0(b)->attrs, "epsilon"),
+        .epsilon = (float)byoc_graph_float(byi_dn_step0(b), "epsilon", 0),
         .own = true,
         .src = want};
     const struct byi_core core = {.dst = want, .src = p.src, .in_place = true};
@@ -259,12 +259,12 @@ enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
 
 enum byoc_status byi_dn_build_lrn(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
     struct norm_kernel p = {.kind = LRN};
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
-    const int64_t size = byi_attr_int(step->attrs, "size");
+    const int64_t size = byoc_graph_int(step, "size", 0);
     if (size % 2 == 0)
         return byi_dn_refuse(b,
                              "nn.lrn: found even size %lld, expected an odd "
@@ -276,9 +276,9 @@ enum byoc_status byi_dn_build_lrn(struct byi_build *b)
     BYI_TRY(byi_dn_want(b, value, &want, &p.src));
     p.lrn = (struct byi_dnnl_lrn){
         .size = size,
-        .alpha = (float)byi_attr_float(step->attrs, "alpha"),
-        .beta = (float)byi_attr_float(step->attrs, "beta"),
-        .k = (float)byi_attr_float(step->attrs, "bias"),
+        .alpha = (float)byoc_graph_float(step, "alpha", 0),
+        .beta = (float)byoc_graph_float(step, "beta", 0),
+        .k = (float)byoc_graph_float(step, "bias", 0),
         .src = want};
     const struct byi_core core = {.dst = want, .no_posts = true};
     return emit_norm(b, &p, core);
@@ -287,20 +287,20 @@ enum byoc_status byi_dn_build_lrn(struct byi_build *b)
 /* --- reductions ---------------------------------------------------------- */
 
 static const struct {
-    enum byi_op_id op;
+    const char *name;
     enum byi_reduce_kind kind;
 } reductions[] = {
-    {BYI_OP_SUM, BYI_REDUCE_SUM},   {BYI_OP_MEAN, BYI_REDUCE_MEAN},
-    {BYI_OP_MAX, BYI_REDUCE_MAX},   {BYI_OP_MIN, BYI_REDUCE_MIN},
-    {BYI_OP_PROD, BYI_REDUCE_PROD},
+    {"sum", BYI_REDUCE_SUM}, {"mean", BYI_REDUCE_MEAN}, {"max", BYI_REDUCE_MAX},
+    {"min", BYI_REDUCE_MIN}, {"prod", BYI_REDUCE_PROD},
 };
 
 /* Read the reduced axes; false if there are none. */
-static bool read_axes(const struct byi_gstep *step, uint32_t rank, bool *gone)
+static bool read_axes(const struct byoc_graph_step *step, uint32_t rank,
+                      bool *gone)
 {
     uint32_t n;
-    const int64_t *axes = byi_attr_ints(step->attrs, "axis", &n);
-    if (n == 0 && byi_attr_int(step->attrs, "noop_empty"))
+    const int64_t *axes = byoc_graph_list(step, "axis", &n);
+    if (n == 0 && byoc_graph_int(step, "noop_empty", 0))
         return false;
     for (uint32_t i = 0; i < rank; i++)
         gone[i] = n == 0;
@@ -322,16 +322,16 @@ static bool is_spatial(const bool *gone, uint32_t rank)
 
 enum byoc_status byi_dn_build_reduce(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;
     BYI_TRY(check_float(b, main->dtype));
     bool gone[BYI_MAX_RANK] = {false};
     if (!read_axes(step, main->rank, gone))
-        return byi_dn_refuse(b, "%s: reduces no axes", step->op->name);
+        return byi_dn_refuse(b, "%s: reduces no axes", step->name);
     struct norm_kernel p = {.kind = REDUCE};
     for (size_t i = 0; i < BYI_COUNT(reductions); i++)
-        if (reductions[i].op == step->op->id)
+        if (byi_dn_is(step, reductions[i].name))
             p.reduce.kind = reductions[i].kind;
     if (is_spatial(gone, main->rank) &&
         (p.reduce.kind == BYI_REDUCE_MEAN || p.reduce.kind == BYI_REDUCE_MAX))
@@ -348,11 +348,11 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
     p.reduce.src = flat_desc(BYOC_F32, outer, n);
     p.reduce.dst = flat_desc(BYOC_F32, outer, 1);
     struct byi_core core = {.elt_only = true};
-    if (!byi_dn_reshape_desc(&dst, step->type->rank, step->type->dims,
-                             &core.dst))
+    if (!byi_dn_reshape_desc(&dst, byi_dn_result(b)->rank,
+                             byi_dn_result(b)->dims, &core.dst))
         return byi_dn_refuse(b,
                              "%s: the result's shape differs from that of the "
                              "kept axes",
-                             step->op->name);
+                             step->name);
     return emit_norm(b, &p, core);
 }

@@ -6,7 +6,7 @@
 #include "runtime_dnnl/build.h"
 
 static bool has_dims(const struct byi_dnnl_value *value,
-                     const struct byi_type *type)
+                     const struct byoc_graph_value *type)
 {
     const struct byi_desc *desc = &value->views[0].desc;
     if (type->rank == 0)
@@ -55,28 +55,28 @@ static bool is_usual(const struct byi_desc *desc)
 
 enum byoc_status byi_dn_build_point(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
     struct byi_dnnl_value *main = byi_dn_operand(b, byi_dn_arg0(b, 0)),
                           *other = NULL;
     uint32_t which = 0;
     if (step->n_args == 2) {
         struct byi_dnnl_value *second = byi_dn_operand(b, byi_dn_arg0(b, 1));
-        if (!has_dims(main, step->type)) {
-            if (!has_dims(second, step->type))
+        if (!has_dims(main, byi_dn_result(b))) {
+            if (!has_dims(second, byi_dn_result(b)))
                 return byi_dn_refuse(b,
                                      "%s: both operands are broadcast, which "
                                      "oneDNN has only as a reference "
                                      "implementation",
-                                     step->op->name);
+                                     step->name);
             which = 1;
             main = second;
-        } else if (has_dims(second, step->type)) {
+        } else if (has_dims(second, byi_dn_result(b))) {
             other = second;
         }
     }
     if (main->views[0].desc.dtype != BYOC_F32)
         return byi_dn_refuse(b, "%s: dtype %s is not supported by oneDNN here",
-                             step->op->name,
+                             step->name,
                              byoc_dtype_name(main->views[0].desc.dtype));
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 0, which, &chain));

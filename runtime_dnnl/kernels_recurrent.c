@@ -11,7 +11,7 @@
 enum { X, WEIGHTS, RECURRENT, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
 
 struct recurrent {
-    struct byi_recurrent r;
+    uint32_t n_gates, directions;
     struct byi_dnnl_rnn p;
     bool batch_first;
     int64_t time, batch, input, hidden;
@@ -22,7 +22,7 @@ struct recurrent {
 
 static const char *op_name(const struct byi_build *b)
 {
-    return byi_dn_step0(b)->op->name;
+    return byi_dn_step0(b)->name;
 }
 
 static struct byi_dnnl_value *value_of(struct byi_build *b, uint32_t i)
@@ -35,13 +35,12 @@ static bool is_given(struct byi_build *b, uint32_t i)
     if (i >= byi_dn_step0(b)->n_args)
         return false;
     const struct byi_desc *d = &value_of(b, i)->views[0].desc;
-    return !byi_is_absent(d->rank, d->dims);
+    return d->rank != 1 || d->dims[0] != 0; /* of no elements: left out */
 }
 
 static bool flag(const struct byi_build *b, const char *name)
 {
-    const struct byi_attrs *attrs = byi_dn_step0(b)->attrs;
-    return byi_attr_find(attrs, name) && byi_attr_int(attrs, name);
+    return byoc_graph_int(byi_dn_step0(b), name, 0) != 0;
 }
 
 static bool is_constant(struct byi_build *b, uint32_t i)
@@ -55,37 +54,40 @@ static bool is_constant(struct byi_build *b, uint32_t i)
 static enum byoc_status read_functions(struct byi_build *b, struct recurrent *m)
 {
     static const struct {
-        enum byi_op_id op;
+        const char *name;
         enum byi_elt alg;
-    } plain[] = {{BYI_OP_TANH, BYI_ELT_TANH},
-                 {BYI_OP_NN_RELU, BYI_ELT_RELU},
-                 {BYI_OP_SIGMOID, BYI_ELT_SIGMOID}};
-    const struct byi_gate_fn *fn = &m->r.fn[0][0];
-    const uint32_t last = m->r.directions - 1;
+    } plain[] = {{"tanh", BYI_ELT_TANH},
+                 {"nn.relu", BYI_ELT_RELU},
+                 {"sigmoid", BYI_ELT_SIGMOID}};
+    const struct byoc_graph_attr *fns =
+        byoc_graph_attr(byi_dn_step0(b), "activations");
+    const uint32_t n = fns ? fns->n : 0; /* 0: the usual ones */
     if (m->p.kind != BYI_RNN_PLAIN) {
-        for (uint32_t d = 0; d < m->r.directions && !m->r.usual; d++)
-            for (uint32_t i = 0; i < m->r.n_fns; i++)
-                if (strcmp(m->r.fn[d][i].name, i ? "tanh" : "sigmoid") != 0)
-                    return byi_dn_refuse(
-                        b, "%s: found activation %s, oneDNN has only %s there",
-                        op_name(b), m->r.fn[d][i].name, i ? "tanh" : "sigmoid");
+        const uint32_t of_one = n / m->directions;
+        for (uint32_t i = 0; i < n; i++) {
+            const char *usual = i % of_one ? "tanh" : "sigmoid";
+            if (strcmp(fns->strings[i], usual) != 0)
+                return byi_dn_refuse(
+                    b, "%s: found activation %s, oneDNN has only %s there",
+                    op_name(b), fns->strings[i], usual);
+        }
         return BYOC_OK;
     }
-    if (m->r.fn[last][0].op != fn->op ||
-        m->r.fn[last][0].n_params != fn->n_params)
+    const char *fn = n ? fns->strings[0] : "tanh";
+    if (n && strcmp(fns->strings[n - 1], fn) != 0)
         return byi_dn_refuse(b,
                              "%s: found activations %s and %s, expected the "
                              "same one in both directions",
-                             op_name(b), fn->name, m->r.fn[last][0].name);
+                             op_name(b), fn, fns->strings[n - 1]);
     for (size_t i = 0; i < BYI_COUNT(plain); i++)
-        if (plain[i].op == fn->op && fn->n_params == 0) {
+        if (strcmp(plain[i].name, fn) == 0) {
             m->p.activation = plain[i].alg;
             return BYOC_OK;
         }
     return byi_dn_refuse(b,
                          "%s: found activation %s, oneDNN has tanh, nn.relu "
                          "and sigmoid",
-                         op_name(b), fn->name);
+                         op_name(b), fn);
 }
 
 /* Lengths can be ignored if they are constant and equal to the time. */
@@ -114,7 +116,7 @@ static enum byoc_status check_lengths(struct byi_build *b,
 
 static enum byoc_status check(struct byi_build *b, struct recurrent *m)
 {
-    const double clip = byi_attr_float(byi_dn_step0(b)->attrs, "clip");
+    const double clip = byoc_graph_float(byi_dn_step0(b), "clip", 0);
     if (value_of(b, X)->views[0].desc.dtype != BYOC_F32)
         return byi_dn_refuse(
             b, "%s: found dtype %s, expected float32", op_name(b),
@@ -158,7 +160,7 @@ static enum byoc_status want_order(struct byi_build *b,
 static struct byi_desc state_desc(const struct recurrent *m)
 {
     return byi_dn_dense(
-        BYOC_F32, 4, (const int64_t[]){1, m->r.directions, m->batch, m->hidden},
+        BYOC_F32, 4, (const int64_t[]){1, m->directions, m->batch, m->hidden},
         NULL);
 }
 
@@ -182,13 +184,13 @@ static struct byi_gates gates_of(struct byi_build *b, const struct recurrent *m,
                                  uint32_t i, int64_t size)
 {
     struct byi_gates p = {.none = !is_given(b, i),
-                          .directions = m->r.directions,
-                          .gates = m->r.gates,
-                          .apart = m->n_biases > m->r.gates,
+                          .directions = m->directions,
+                          .gates = m->n_gates,
+                          .apart = m->n_biases > m->n_gates,
                           .size = size};
     if (!p.none)
         p.from = byi_dn_place(b, &value_of(b, i)->views[0]);
-    memcpy(p.order, m->gates, m->r.gates);
+    memcpy(p.order, m->gates, m->n_gates);
     return p;
 }
 
@@ -202,20 +204,20 @@ static enum byoc_status make_bias(struct byi_build *b, struct recurrent *m)
     m->bias.buf = byi_dn_made_buf(b, b->program->made.n - 1);
     m->bias.desc = byi_dn_dense(
         BYOC_F32, 4,
-        (const int64_t[]){1, m->r.directions, m->n_biases, m->hidden}, NULL);
+        (const int64_t[]){1, m->directions, m->n_biases, m->hidden}, NULL);
     return BYOC_OK;
 }
 
 /* View (D, gates H, n) as (1, D, n, gates, H). */
 static struct byi_desc weights_desc(const struct recurrent *m, int64_t n)
 {
-    const int64_t rows = m->r.gates * m->hidden;
+    const int64_t rows = m->n_gates * m->hidden;
     struct byi_desc d = {
         .kind = BYI_DESC_STRIDED,
         .dtype = BYOC_F32,
         .rank = 5,
-        .dims = {1, m->r.directions, n, m->r.gates, m->hidden},
-        .strides = {m->r.directions * rows * n, rows * n, 1, m->hidden * n, n}};
+        .dims = {1, m->directions, n, m->n_gates, m->hidden},
+        .strides = {m->directions * rows * n, rows * n, 1, m->hidden * n, n}};
     return d;
 }
 
@@ -227,7 +229,7 @@ static enum byoc_status pack(struct byi_build *b, const struct recurrent *m,
     BYI_TRY(byi_dn_want_plain(b, value_of(b, operand), &view));
     const int64_t n = view.desc.dims[2];
     bool sorted = true;
-    for (uint32_t g = 0; g < m->r.gates; g++)
+    for (uint32_t g = 0; g < m->n_gates; g++)
         sorted = sorted && m->gates[g] == g;
     if (!sorted) {
         const struct byi_gates p = gates_of(b, m, operand, m->hidden * n);
@@ -244,22 +246,26 @@ static enum byoc_status pack(struct byi_build *b, const struct recurrent *m,
 static enum byoc_status read(struct byi_build *b, struct recurrent *m)
 {
     static const uint8_t same[] = {0, 1, 2}, of_lstm[] = {0, 2, 3, 1};
-    const struct byi_gstep *step = byi_dn_step0(b);
-    BYI_TRY(byi_recurrent_read(step->op, step->attrs, &m->r, b->err));
+    const struct byoc_graph_step *step = byi_dn_step0(b);
+    const char *direction = byoc_graph_string(step, "direction", "");
     const int64_t *x = value_of(b, X)->views[0].desc.dims;
     m->batch_first = flag(b, "batch_first");
     m->time = x[m->batch_first ? 1 : 0];
     m->batch = x[m->batch_first ? 0 : 1];
     m->input = x[2];
     m->hidden = value_of(b, RECURRENT)->views[0].desc.dims[2];
-    m->gates = step->op->id == BYI_OP_NN_LSTM ? of_lstm : same;
-    m->p.kind = step->op->id == BYI_OP_NN_RNN    ? BYI_RNN_PLAIN
-                : step->op->id == BYI_OP_NN_LSTM ? BYI_RNN_LSTM
+    m->gates = byi_dn_is(step, "nn.lstm") ? of_lstm : same;
+    m->p.kind = byi_dn_is(step, "nn.rnn")        ? BYI_RNN_PLAIN
+                : byi_dn_is(step, "nn.lstm")     ? BYI_RNN_LSTM
                 : flag(b, "linear_before_reset") ? BYI_RNN_GRU_LINEAR
                                                  : BYI_RNN_GRU;
-    m->n_biases = m->r.gates + (m->p.kind == BYI_RNN_GRU_LINEAR);
-    m->p.both = m->r.directions == 2;
-    m->p.reverse = m->r.reverse[0];
+    m->n_gates = m->p.kind == BYI_RNN_PLAIN  ? 1
+                 : m->p.kind == BYI_RNN_LSTM ? 4
+                                             : 3;
+    m->n_biases = m->n_gates + (m->p.kind == BYI_RNN_GRU_LINEAR);
+    m->p.both = strcmp(direction, "bidirectional") == 0;
+    m->p.reverse = strcmp(direction, "reverse") == 0;
+    m->directions = m->p.both ? 2 : 1;
     return BYOC_OK;
 }
 
@@ -282,8 +288,7 @@ static enum byoc_status want_operands(struct byi_build *b, struct recurrent *m)
     m->p.weights.kind = m->p.recurrent.kind = BYI_DESC_ANY;
     m->p.dst = byi_dn_dense(
         BYOC_F32, 3,
-        (const int64_t[]){m->time, m->batch, m->r.directions * m->hidden},
-        NULL);
+        (const int64_t[]){m->time, m->batch, m->directions * m->hidden}, NULL);
     m->p.dst_h = state_desc(m);
     if (m->p.kind == BYI_RNN_LSTM)
         m->p.dst_c = state_desc(m);
@@ -294,7 +299,7 @@ static enum byoc_status want_operands(struct byi_build *b, struct recurrent *m)
 static void give(struct byi_build *b, const struct recurrent *m,
                  uint32_t output, struct byi_dnnl_view view)
 {
-    const int64_t directions = m->r.directions, h = m->hidden;
+    const int64_t directions = m->directions, h = m->hidden;
     const int64_t row = directions * h, t = m->batch * row;
     const struct byi_desc first = {.dims = {m->time, directions, m->batch, h},
                                    .strides = {t, h, row, 1}};
@@ -342,12 +347,12 @@ enum byoc_status byi_dn_build_recurrent(struct byi_build *b)
     }
     struct byi_dnnl_view out[3] = {{0}};
     const struct byi_desc *descs[] = {&m.p.dst, &m.p.dst_h, &m.p.dst_c};
-    for (uint32_t i = 0; i < b->kernel->n_out; i++) {
+    for (uint32_t i = 0; i < b->kernel->n_outs; i++) {
         out[i].buf = byi_dn_temp(b, byi_dn_desc_bytes(descs[i]));
         byi_dn_use(&e, results[i], &out[i]);
     }
     BYI_TRY(byi_dn_emit(b, &e));
-    for (uint32_t i = 0; i < b->kernel->n_out; i++)
+    for (uint32_t i = 0; i < b->kernel->n_outs; i++)
         give(b, &m, i, out[i]);
     return BYOC_OK;
 }

@@ -20,17 +20,17 @@ static enum byoc_status want_data(struct byi_build *b, const char *name,
 
 /* Read strides, dilation and begin padding from the attributes. The caller
  * computes the end padding, which oneDNN wants exact. */
-static void read_window(const struct byi_gstep *step, uint32_t n,
+static void read_window(const struct byoc_graph_step *step, uint32_t n,
                         const int64_t *kernel, struct byi_dnnl_window *w)
 {
     uint32_t count;
     w->n = n;
     memcpy(w->kernel, kernel, n * sizeof kernel[0]);
-    memcpy(w->stride, byi_attr_ints(step->attrs, "strides", &count),
+    memcpy(w->stride, byoc_graph_list(step, "strides", &count),
            n * sizeof w->stride[0]);
-    memcpy(w->begin, byi_attr_ints(step->attrs, "padding", &count),
+    memcpy(w->begin, byoc_graph_list(step, "padding", &count),
            n * sizeof w->begin[0]);
-    memcpy(w->dilation, byi_attr_ints(step->attrs, "dilation", &count),
+    memcpy(w->dilation, byoc_graph_list(step, "dilation", &count),
            n * sizeof w->dilation[0]);
 }
 
@@ -50,6 +50,16 @@ static void close_window(struct byi_dnnl_window *w, const int64_t *many,
 }
 
 /* --- convolution --------------------------------------------------------- */
+
+bool byi_dn_is_conv(const struct byoc_graph_step *step)
+{
+    return strncmp(step->name, "nn.conv", 7) == 0;
+}
+
+static bool is_deconv(const struct byoc_graph_step *step)
+{
+    return byi_dn_is_conv(step) && strstr(step->name, "_transpose");
+}
 
 struct conv_kernel {
     struct byi_dnnl_conv p;
@@ -108,15 +118,15 @@ static enum byoc_status want_weights(struct byi_build *b, bool deconv,
 {
     static const char *const first[][2] = {
         {"OIW", "IOW"}, {"OIHW", "IOHW"}, {"OIDHW", "IODHW"}};
-    const struct byi_gstep *step = byi_dn_step0(b);
-    const char *name = byi_attr_string(step->attrs, "kernel_layout");
+    const struct byoc_graph_step *step = byi_dn_step0(b);
+    const char *name = byoc_graph_string(step, "kernel_layout", "");
     uint32_t order[BYOC_GRAPH_RANK];
     BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, byi_dn_arg0(b, 1)), view));
     if (!byoc_graph_axes(name, first[view->desc.rank - 3][deconv], order))
         return byi_dn_refuse(b,
                              "%s: kernel_layout is %s; expected a layout "
                              "without blocks, since oneDNN packs weights",
-                             step->op->name, name);
+                             step->name, name);
     view->desc = byi_dn_permute_desc(&view->desc, order);
     return BYOC_OK;
 }
@@ -182,10 +192,10 @@ static enum byoc_status try_int8(struct byi_build *b,
 
 enum byoc_status byi_dn_build_conv(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
     struct conv_kernel c = {0};
     struct byi_image_axes image;
-    c.p.deconv = step->op->cost == BYI_COST_DECONV;
+    c.p.deconv = is_deconv(step);
     c.p.exact = b->kernel->exact;
     BYI_TRY(want_data(b, "data_layout", &image, &c.src));
     const uint32_t rank = c.src.desc.rank;
@@ -193,21 +203,21 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
         return byi_dn_refuse(b,
                              "%s: kernel_layout is %s; expected a layout "
                              "without blocks, since oneDNN packs weights",
-                             step->op->name,
-                             byi_attr_string(step->attrs, "kernel_layout"));
+                             step->name,
+                             byoc_graph_string(step, "kernel_layout", ""));
     BYI_TRY(want_weights(b, c.p.deconv, &c.weights));
     const struct byi_desc *w = &c.weights.desc;
     read_window(step, rank - 2, w->dims + 2, &c.p.window);
 
     const struct byi_desc dst =
-        byi_dn_image_desc(b, &image, rank, step->type->dims);
+        byi_dn_image_desc(b, &image, rank, byi_dn_result(b)->dims);
     c.p.src = c.src.desc;
     c.p.dst = byi_dn_image_seen(&image, &dst);
     if (c.p.deconv)
         close_window(&c.p.window, c.p.dst.dims + 2, c.p.src.dims + 2);
     else
         close_window(&c.p.window, c.p.src.dims + 2, c.p.dst.dims + 2);
-    const int64_t groups = byi_attr_int(step->attrs, "groups");
+    const int64_t groups = byoc_graph_int(step, "groups", 0);
     if (!c.p.deconv && byi_dn_is_plain(w)) {
         const enum byoc_status status = try_int8(b, &c, &image, &dst, groups);
         if (status != BYOC_EUNSUPPORTED)
@@ -234,7 +244,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
 
 /* --- preferred layouts ---------------------------------------------------- */
 
-static struct byi_desc any_desc(const struct byi_type *type)
+static struct byi_desc any_desc(const struct byoc_graph_value *type)
 {
     struct byi_desc d = byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
     d.kind = BYI_DESC_ANY;
@@ -242,24 +252,21 @@ static struct byi_desc any_desc(const struct byi_type *type)
 }
 
 enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
-                                     const struct byi_graph *graph,
-                                     const struct byi_gnode *kernel, char *data,
-                                     char *weights, size_t n,
+                                     const struct byoc_graph *graph,
+                                     const struct byoc_graph_step *step,
+                                     char *data, char *weights, size_t n,
                                      struct byoc_error *err)
 {
-    const struct byi_gstep *step = &kernel->steps[0];
-    const struct byi_type *types[2];
-    struct byi_dnnl_conv p = {.deconv = step->op->cost == BYI_COST_DECONV};
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct byi_gref ref = kernel->operands[step->args[i].index].ref;
-        types[i] = graph->nodes[ref.node].out[ref.output];
-    }
+    const struct byoc_graph_value *types[2];
+    struct byi_dnnl_conv p = {.deconv = is_deconv(step)};
+    for (uint32_t i = 0; i < 2; i++)
+        types[i] = &graph->values[step->args[i]];
     const uint32_t rank = types[0]->rank;
     const struct byi_desc w =
         byi_dn_dense(types[1]->dtype, rank, types[1]->dims, NULL);
     p.src = any_desc(types[0]);
-    p.dst = any_desc(step->type);
-    p.weights = weights_desc(&w, p.deconv, byi_attr_int(step->attrs, "groups"));
+    p.dst = any_desc(&graph->values[step->outs[0]]);
+    p.weights = weights_desc(&w, p.deconv, byoc_graph_int(step, "groups", 0));
     p.weights.kind = BYI_DESC_ANY;
     read_window(step, rank - 2, types[1]->dims + 2, &p.window);
     if (p.deconv)
@@ -312,12 +319,12 @@ static struct byi_core pool_core(struct pool_kernel *p,
 static enum byoc_status choose_average(struct byi_build *b,
                                        struct pool_kernel *p)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
     const struct byi_dnnl_window *w = &p->p.window;
     uint32_t count;
-    const int64_t *padding = byi_attr_ints(step->attrs, "padding", &count);
+    const int64_t *padding = byoc_graph_list(step, "padding", &count);
     p->p.kind = BYI_POOL_AVG;
-    if (!byi_attr_int(step->attrs, "count_include_pad"))
+    if (!byoc_graph_int(step, "count_include_pad", 0))
         return BYOC_OK;
     p->p.kind = BYI_POOL_AVG_PAD;
     for (uint32_t i = 0; i < w->n; i++)
@@ -325,26 +332,26 @@ static enum byoc_status choose_average(struct byi_build *b,
             return byi_dn_refuse(b,
                                  "%s: found ceil_mode with count_include_pad; "
                                  "oneDNN divides such windows differently",
-                                 step->op->name);
+                                 step->name);
     return BYOC_OK;
 }
 
 enum byoc_status byi_dn_build_pool(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
     struct pool_kernel p = {0};
     struct byi_image_axes image;
     BYI_TRY(want_data(b, "layout", &image, &p.src));
     const uint32_t rank = p.src.desc.rank;
     uint32_t n;
-    const int64_t *kernel = byi_attr_ints(step->attrs, "pool_size", &n);
+    const int64_t *kernel = byoc_graph_list(step, "pool_size", &n);
     read_window(step, rank - 2, kernel, &p.p.window);
     const struct byi_desc dst =
-        byi_dn_image_desc(b, &image, rank, step->type->dims);
+        byi_dn_image_desc(b, &image, rank, byi_dn_result(b)->dims);
     struct byi_core core = pool_core(&p, &image, &dst);
     close_window(&p.p.window, p.src.desc.dims + 2, p.p.dst.dims + 2);
     p.p.kind = BYI_POOL_MAX;
-    if (byi_attr_find(step->attrs, "count_include_pad"))
+    if (byoc_graph_attr(step, "count_include_pad"))
         BYI_TRY(choose_average(b, &p));
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
@@ -354,7 +361,7 @@ enum byoc_status byi_dn_build_pool(struct byi_build *b)
 /* Pool all spatial axes; the result's dims may keep them as 1 or not. */
 enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average)
 {
-    const struct byi_type *type = byi_dn_step0(b)->type;
+    const struct byoc_graph_value *type = byi_dn_result(b);
     struct pool_kernel p = {.p.kind = average ? BYI_POOL_AVG : BYI_POOL_MAX};
     struct byi_image_axes image;
     BYI_TRY(want_data(b, "layout", &image, &p.src));
@@ -381,10 +388,8 @@ enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average)
 
 enum byoc_status byi_dn_build_global_pool(struct byi_build *b)
 {
-    const enum byi_op_id op = byi_dn_step0(b)->op->id;
-    return byi_dn_global_pool(b, op == BYI_OP_NN_GLOBAL_AVG_POOL1D ||
-                                     op == BYI_OP_NN_GLOBAL_AVG_POOL2D ||
-                                     op == BYI_OP_NN_GLOBAL_AVG_POOL3D);
+    return byi_dn_global_pool(
+        b, strncmp(byi_dn_step0(b)->name, "nn.global_avg", 13) == 0);
 }
 
 /* --- resizing ------------------------------------------------------------ */
@@ -440,10 +445,10 @@ static enum byoc_status check_scales(struct byi_build *b,
     return BYOC_OK;
 }
 
-static bool is_word(const struct byi_gstep *step, const char *attr,
+static bool is_word(const struct byoc_graph_step *step, const char *attr,
                     const char *word)
 {
-    return strcmp(byi_attr_string(step->attrs, attr), word) == 0;
+    return strcmp(byoc_graph_string(step, attr, ""), word) == 0;
 }
 
 /* oneDNN uses half_pixel coordinates, rounded for nearest. For an integral
@@ -451,7 +456,7 @@ static bool is_word(const struct byi_gstep *step, const char *attr,
 static enum byoc_status check_resize(struct byi_build *b,
                                      struct byi_dnnl_resample *p)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
     const char *coordinates = "coordinate_transformation_mode";
     p->linear = is_word(step, "mode", "linear");
     bool whole = true, grows = true;
@@ -474,14 +479,13 @@ static enum byoc_status check_resize(struct byi_build *b,
                          "image.resize: found %s with %s; expected linear "
                          "half_pixel, or nearest by an integral factor, which "
                          "oneDNN computes",
-                         byi_attr_string(step->attrs, "mode"),
-                         byi_attr_string(step->attrs, coordinates));
+                         byoc_graph_string(step, "mode", ""),
+                         byoc_graph_string(step, coordinates, ""));
 }
 
 enum byoc_status byi_dn_build_resize(struct byi_build *b)
 {
-    const struct byi_gstep *step = byi_dn_step0(b);
-    const int64_t *to = step->type->dims;
+    const int64_t *to = byi_dn_result(b)->dims;
     struct resample_kernel r = {0};
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const struct byi_desc *main = &value->views[0].desc;

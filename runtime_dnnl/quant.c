@@ -35,33 +35,27 @@ static struct byi_dnnl_value *vector_value(struct byi_build *b, uint32_t made,
 
 /* --- scales and zero points ---------------------------------------------- */
 
-static bool const_number(struct byi_build *b, struct byi_gref ref,
-                         double *number)
+static bool const_number(const struct byoc_graph_value *v, double *number)
 {
-    const struct byi_gnode *node = &b->graph->nodes[ref.node];
-    if (node->kind != BYI_G_CONST || !b->consts[node->data].data)
+    if (!v->data || v->count != 1)
         return false;
-    struct byi_tensor t = {.dtype = node->out[0]->dtype,
-                           .rank = node->out[0]->rank,
-                           .data = b->consts[node->data].data};
-    if (t.rank)
-        memcpy(t.dims, node->out[0]->dims, t.rank * sizeof t.dims[0]);
-    if (byi_elements(t.rank, t.dims) != 1)
-        return false;
+    const struct byi_tensor t = {.dtype = v->dtype,
+                                 .data = (void *)(uintptr_t)v->data};
     *number = byi_tensor_float(&t, 0);
     return true;
 }
 
 /* The scale and zero point of a quantize or dequantize kernel for integers of
  * `dtype`; false unless each is a constant scalar. */
-static bool read_quant(struct byi_build *b, const struct byi_gnode *kernel,
+static bool read_quant(const struct byi_build *b,
+                       const struct byoc_graph_step *step,
                        enum byoc_dtype dtype, struct byi_quant *q)
 {
-    const struct byi_gstep *step = &kernel->steps[0];
+    const struct byoc_graph_value *values = b->graph->values;
     double scale, zero;
     if ((dtype != BYOC_U8 && dtype != BYOC_I8) ||
-        !const_number(b, kernel->operands[step->args[1].index].ref, &scale) ||
-        !const_number(b, kernel->operands[step->args[2].index].ref, &zero))
+        !const_number(&values[step->args[1]], &scale) ||
+        !const_number(&values[step->args[2]], &zero))
         return false;
     *q = (struct byi_quant){
         .dtype = dtype, .scale = (float)scale, .zero = (float)zero};
@@ -91,7 +85,7 @@ static enum byoc_status convert(struct byi_build *b,
                                       .src = src->desc,
                                       .src1 = value->views[0].desc,
                                       .dst = dst->desc};
-    struct byi_emit e = {.name = byi_dn_step0(b)->op->name};
+    struct byi_emit e = {.name = byi_dn_step0(b)->name};
     BYI_TRY(byi_dn_binary_new(b, &p, &posts, &e.prim));
     BYI_TRY(byi_prim_check(
         &e.prim, e.name, byi_elements(src->desc.rank, src->desc.dims), b->err));
@@ -108,16 +102,16 @@ static enum byoc_status refuse_quant(struct byi_build *b)
     return byi_dn_refuse(b,
                          "%s: expected 8-bit integers with one constant scale "
                          "and zero point per tensor",
-                         byi_dn_step0(b)->op->name);
+                         byi_dn_step0(b)->name);
 }
 
 enum byoc_status byi_dn_build_dequantize(struct byi_build *b)
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
-    struct byi_dnnl_value *result = &b->values[b->node][0];
+    struct byi_dnnl_value *result = &b->values[b->kernel->outs[0]];
     struct byi_dnnl_view src;
     BYI_TRY(byi_dn_want_dense(b, value, &src));
-    if (!read_quant(b, b->kernel, src.desc.dtype, &result->quant))
+    if (!read_quant(b, byi_dn_step0(b), src.desc.dtype, &result->quant))
         return refuse_quant(b);
     result->integers = value;
     /* (q - zero) scale: a binary primitive of mixed types is reference only */
@@ -135,7 +129,7 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     struct byi_quant q;
-    if (!read_quant(b, b->kernel, byi_dn_step0(b)->type->dtype, &q))
+    if (!read_quant(b, byi_dn_step0(b), byi_dn_result(b)->dtype, &q))
         return refuse_quant(b);
     if (value->integers && same_quant(&value->quant, &q)) {
         for (uint32_t i = 0; i < value->integers->n_views; i++)
@@ -213,17 +207,19 @@ enum byoc_status byi_dn_int8_open(struct byi_build *b, const struct byi_desc *w,
 /* The quantisation of this kernel's result, if its only reader quantises. */
 static bool quantised_after(struct byi_build *b, struct byi_quant *q)
 {
-    if (b->reader[b->node] == BYI_NOBODY)
+    const struct byoc_graph *g = b->graph;
+    const uint32_t reader = b->reader[b->kernel->outs[0]];
+    if (reader == BYI_NOBODY)
         return false;
-    const struct byi_gnode *node = &b->graph->nodes[b->reader[b->node]];
-    return node->steps[0].op->id == BYI_OP_QUANTIZE &&
-           read_quant(b, node, node->steps[0].type->dtype, q);
+    const struct byoc_graph_step *step = &g->steps[g->kernels[reader].first];
+    return byi_dn_is(step, "qnn.quantize") &&
+           read_quant(b, step, g->values[step->outs[0]].dtype, q);
 }
 
 enum byoc_status byi_dn_int8_chain(struct byi_build *b, struct byi_int8 *x,
                                    struct byi_chain *chain)
 {
-    const struct byi_type *type = byi_dn_step0(b)->type;
+    const struct byoc_graph_value *type = byi_dn_result(b);
     struct byi_chain own;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &own));
     chain->n = 0;
@@ -260,7 +256,7 @@ enum byoc_status byi_dn_int8_emit(struct byi_build *b, const struct byi_int8 *x,
     core->dst.dtype = *dtype = x->narrow ? x->out.dtype : BYOC_F32;
     enum byoc_status status = byi_dn_emit_chain(b, core, chain, 0);
     if (status == BYOC_OK && x->narrow) {
-        struct byi_dnnl_value *result = &b->values[b->node][0];
+        struct byi_dnnl_value *result = &b->values[b->kernel->outs[0]];
         result->integers = result;
         result->quant = x->out;
     }

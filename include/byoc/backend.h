@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* byoc/backend.h: bring your own backend. Version 1.1.
+/* byoc/backend.h: bring your own backend. Version 1.2.
  *
  * A backend is a shared library. It includes this header, links against
  * nothing of byoc's, and gives byoc a struct byoc_backend: patterns as text
@@ -60,7 +60,7 @@ extern "C" {
 /* A version as one number, in which versions compare. */
 #define BYOC_ABI(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
 /* This header's. */
-#define BYOC_BACKEND_ABI BYOC_ABI(1, 1)
+#define BYOC_BACKEND_ABI BYOC_ABI(1, 2)
 /* The lowest version a host must have for this backend. Define it before
  * including to ask for more; what was added later can also be looked for with
  * BYOC_HAS(). */
@@ -128,6 +128,9 @@ struct byoc_view {
 /* A match of one of the backend's patterns, seen through the accessors of
  * struct byoc_host. Lives for the duration of the predicate. */
 struct byoc_match;
+
+struct byoc_region;
+struct byoc_graph;
 
 /* Services of the host. Lives as long as the backend is loaded; every
  * function may be called from any thread, and none is NULL but for match_*
@@ -211,6 +214,15 @@ struct byoc_host {
     const char *(*match_show_op)(const struct byoc_match *m, uint32_t i);
 
     const struct byoc_ext *ext; /* may be NULL */
+
+    /* Since 1.2. A region as structs, which byoc/graph.h wraps and describes.
+     * Reads and checks region->json: that every operator is one of byoc's, with
+     * complete attributes, and that every type is what its operator gives for
+     * its arguments. `host` is this struct. graph_close(NULL) is fine. */
+    struct byoc_fail *(*graph_open)(const struct byoc_host *host,
+                                    const struct byoc_region *region,
+                                    struct byoc_graph **graph);
+    void (*graph_close)(struct byoc_graph *graph);
 };
 
 /* One row of a pattern table; docs/patterns.md has the notation. Rows are
@@ -261,6 +273,93 @@ struct byoc_region {
     const char *symbol;
     void (*code)(void);
     const struct byoc_ext *ext; /* may be NULL */
+};
+
+/* A region as structs: arrays, each step behind the steps whose results it
+ * reads. Does not change once it is read. Texts and arrays belong to the graph;
+ * the data of constants are the region's. */
+
+enum byoc_graph_kind {
+    BYOC_GRAPH_INPUT = 0,
+    BYOC_GRAPH_CONST = 1,
+    BYOC_GRAPH_RESULT = 2 /* of a step */
+};
+
+/* A tensor, dense and row-major. */
+struct byoc_graph_value {
+    uint32_t kind;  /* enum byoc_graph_kind */
+    uint32_t index; /* INPUT: of byoc_run_args.inputs, CONST: of the region's
+                       consts, RESULT: of the graph's steps               */
+    uint32_t dtype; /* enum byoc_dtype                                    */
+    uint32_t rank;
+    const int64_t *dims;
+    uint64_t count; /* elements */
+    uint64_t bytes;
+    const void *data; /* CONST: lives until unload(); else NULL */
+    uint64_t at;      /* RESULT: see byoc_graph_data()          */
+};
+
+/* An attribute: a list of n numbers or strings; a single one is a list of one
+ * entry. One of the three is not NULL, unless n is 0. Booleans are ints, and so
+ * are dtypes, by number. */
+struct byoc_graph_attr {
+    const char *name;
+    uint32_t n;
+    uint32_t reserved;
+    const int64_t *ints;
+    const double *floats;
+    const char *const *strings;
+};
+
+/* One operator. args and outs are indices into byoc_graph.values. Attributes
+ * that the JSON leaves out have their defaults. */
+struct byoc_graph_step {
+    const char *name; /* "nn.conv2d" */
+    uint32_t n_args;
+    uint32_t n_outs;
+    const uint32_t *args;
+    const uint32_t *outs;
+    uint32_t kernel; /* that it belongs to */
+    uint32_t n_attrs;
+    const struct byoc_graph_attr *attrs;
+};
+
+/* What the row's pattern calls %name. */
+struct byoc_graph_operand {
+    const char *name;
+    uint32_t value;
+    uint32_t reserved;
+};
+
+/* One match of one row: n_steps steps from `first` on. */
+struct byoc_graph_kernel {
+    const char *pattern; /* the row's name */
+    uint32_t first;
+    uint32_t n_steps;
+    uint32_t n_operands;
+    uint32_t n_outs;
+    const struct byoc_graph_operand *operands;
+    const uint32_t *outs;
+    uint32_t exact; /* not 0: use no algorithm that rounds more than the
+                       operators' definitions do                          */
+    uint32_t reserved;
+    const char *source; /* the model's nodes, "a,b", as tracing wants them */
+};
+
+struct byoc_graph {
+    uint32_t struct_size;
+    uint32_t n_values;
+    uint32_t n_steps;
+    uint32_t n_kernels;
+    uint32_t n_inputs;
+    uint32_t n_outputs;
+    const char *symbol;
+    const struct byoc_graph_value *values;
+    const struct byoc_graph_step *steps;
+    const struct byoc_graph_kernel *kernels;
+    const uint32_t *inputs;
+    const uint32_t *outputs; /* may be any values, and one twice */
+    uint64_t bytes;          /* see byoc_graph_data()            */
 };
 
 /* What compile() gives. The host zeroes it and sets struct_size first; `data`

@@ -45,6 +45,8 @@
     M(byoc_host, match_show) \
     M(byoc_host, match_show_op) \
     M(byoc_host, ext) \
+    M(byoc_host, graph_open) \
+    M(byoc_host, graph_close) \
     S(byoc_pattern) \
     M(byoc_pattern, name) \
     M(byoc_pattern, pattern) \
@@ -67,6 +69,61 @@
     M(byoc_region, symbol) \
     M(byoc_region, code) \
     M(byoc_region, ext) \
+    S(byoc_graph_value) \
+    M(byoc_graph_value, kind) \
+    M(byoc_graph_value, index) \
+    M(byoc_graph_value, dtype) \
+    M(byoc_graph_value, rank) \
+    M(byoc_graph_value, dims) \
+    M(byoc_graph_value, count) \
+    M(byoc_graph_value, bytes) \
+    M(byoc_graph_value, data) \
+    M(byoc_graph_value, at) \
+    S(byoc_graph_attr) \
+    M(byoc_graph_attr, name) \
+    M(byoc_graph_attr, n) \
+    M(byoc_graph_attr, reserved) \
+    M(byoc_graph_attr, ints) \
+    M(byoc_graph_attr, floats) \
+    M(byoc_graph_attr, strings) \
+    S(byoc_graph_step) \
+    M(byoc_graph_step, name) \
+    M(byoc_graph_step, n_args) \
+    M(byoc_graph_step, n_outs) \
+    M(byoc_graph_step, args) \
+    M(byoc_graph_step, outs) \
+    M(byoc_graph_step, kernel) \
+    M(byoc_graph_step, n_attrs) \
+    M(byoc_graph_step, attrs) \
+    S(byoc_graph_operand) \
+    M(byoc_graph_operand, name) \
+    M(byoc_graph_operand, value) \
+    M(byoc_graph_operand, reserved) \
+    S(byoc_graph_kernel) \
+    M(byoc_graph_kernel, pattern) \
+    M(byoc_graph_kernel, first) \
+    M(byoc_graph_kernel, n_steps) \
+    M(byoc_graph_kernel, n_operands) \
+    M(byoc_graph_kernel, n_outs) \
+    M(byoc_graph_kernel, operands) \
+    M(byoc_graph_kernel, outs) \
+    M(byoc_graph_kernel, exact) \
+    M(byoc_graph_kernel, reserved) \
+    M(byoc_graph_kernel, source) \
+    S(byoc_graph) \
+    M(byoc_graph, struct_size) \
+    M(byoc_graph, n_values) \
+    M(byoc_graph, n_steps) \
+    M(byoc_graph, n_kernels) \
+    M(byoc_graph, n_inputs) \
+    M(byoc_graph, n_outputs) \
+    M(byoc_graph, symbol) \
+    M(byoc_graph, values) \
+    M(byoc_graph, steps) \
+    M(byoc_graph, kernels) \
+    M(byoc_graph, inputs) \
+    M(byoc_graph, outputs) \
+    M(byoc_graph, bytes) \
     S(byoc_blob) \
     M(byoc_blob, struct_size) \
     M(byoc_blob, kind) \

@@ -13,6 +13,8 @@
 #define byoc_backend_descriptor_v1 blob_descriptor
 #include "examples/blob/blob.c"
 
+#include "region/graph.h"
+
 /* --- a host --------------------------------------------------------------- */
 
 struct byoc_fail {
@@ -61,7 +63,9 @@ static const struct byoc_host host = {.struct_size = sizeof host,
                                       .release = release,
                                       .fail = make_fail,
                                       .threads = two_threads,
-                                      .parallel_for = one_by_one};
+                                      .parallel_for = one_by_one,
+                                      .graph_open = byi_graph_open,
+                                      .graph_close = byi_graph_close};
 
 /* --- a region: relu(x * 0.5 + y), and x itself
  * ---------------------------------- */
@@ -98,15 +102,18 @@ static struct byoc_region region_of(const void *bytes, uint64_t n)
                                 .consts = &constant};
 }
 
-/* The blob of the region, in which `from` is replaced. */
+/* The blob of the region, in which each `from` is replaced. */
 static struct byoc_fail *make(const char *from, const char *to,
                               struct byoc_blob *blob)
 {
     char json[4096];
-    const char *at = strstr(text, from);
-    assert_non_null(at);
-    int n = snprintf(json, sizeof json, "%.*s%s%s", (int)(at - text), text, to,
-                     at + strlen(from));
+    const char *rest = text, *at;
+    int n = 0;
+    assert_non_null(strstr(text, from));
+    for (; (at = strstr(rest, from)); rest = at + strlen(from))
+        n += snprintf(json + n, sizeof json - (size_t)n, "%.*s%s",
+                      (int)(at - rest), rest, to);
+    n += snprintf(json + n, sizeof json - (size_t)n, "%s", rest);
     for (int i = 0; i < n; i++)
         json[i] = json[i] == '\'' ? '"' : json[i];
     const struct byoc_region region = region_of(json, (uint64_t)n);
@@ -202,20 +209,23 @@ static void refuses_regions(void **unused)
     (void)unused;
     static const struct {
         const char *from, *to, *why;
+        uint32_t code;
     } cases[] = {
-        {"'name':'add'", "'name':'divide'", "not in the table"},
-        {"[0,0]]}", "[2,0]]}", "one number among"},
+        {"'name':'add'", "'name':'divide'", "not in the table",
+         BYOC_FAIL_UNSUPPORTED},
+        {"[0,0]]}", "[2,0]]}", "one number among", BYOC_FAIL_UNSUPPORTED},
         {"'y','out':[{'dtype':'float32','shape':[600]}]",
-         "'y','out':[{'dtype':'float32','shape':[599]}]", "different sizes"},
+         "'y','out':[{'dtype':'float32','shape':[599]}]", "nodes[4]",
+         BYOC_FAIL_INVALID},
         {"'y','out':[{'dtype':'float32'", "'y','out':[{'dtype':'float64'",
-         "not float32"},
-        {"[600]", "[0]", "empty"},
+         "nodes[4]", BYOC_FAIL_INVALID},
+        {"[600]", "[0]", "empty", BYOC_FAIL_UNSUPPORTED},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct byoc_blob blob;
         struct byoc_fail *why = make(cases[i].from, cases[i].to, &blob);
         assert_non_null(why);
-        assert_int_equal(why->code, BYOC_FAIL_UNSUPPORTED);
+        assert_int_equal(why->code, cases[i].code);
         if (!strstr(why->text, cases[i].why))
             assert_string_equal(why->text, cases[i].why);
     }

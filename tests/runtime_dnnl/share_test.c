@@ -5,7 +5,7 @@
  */
 #include <byoc/backend.h>
 
-#include "core/base/base.h"
+#include "region/graph.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -88,7 +88,9 @@ static struct byoc_host host_of(struct counts *counts)
                               .acquire = acquire,
                               .release = release,
                               .fail = make_fail,
-                              .threads = one_thread};
+                              .threads = one_thread,
+                              .graph_open = byi_graph_open,
+                              .graph_close = byi_graph_close};
 }
 
 static const struct byoc_backend *dnnl; /* of main */
