@@ -154,6 +154,131 @@ static bool read_posts(const struct byi_posts *posts,
     return true;
 }
 
+/* --- kinds --------------------------------------------------------------- */
+
+static const char *conv_name(const struct byi_dn_fast *fast)
+{
+    return byi_f32_conv_name(&fast->conv);
+}
+
+static uint64_t conv_scratch(const struct byi_dn_fast *fast)
+{
+    return byi_f32_conv_scratch(&fast->conv, fast->threads);
+}
+
+static uint64_t conv_packed(const struct byi_dn_fast *fast, int arg)
+{
+    (void)arg;
+    return byi_f32_conv_packed(&fast->conv);
+}
+
+static void pack_conv(const struct byi_dn_fast *fast, int arg,
+                      const struct byi_desc *src, const void *from, void *to)
+{
+    /* by output, channel, and tap */
+    const bool product = src->rank == 2;
+    const uint32_t n = src->rank - 2;
+    const int64_t strides[4] = {src->strides[product], src->strides[!product],
+                                n == 2 ? src->strides[src->rank - 2] : 0,
+                                n ? src->strides[src->rank - 1] : 0};
+    (void)arg;
+    byi_f32_conv_pack(&fast->conv, from, strides, to);
+}
+
+static bool convs_pack_alike(const struct byi_dn_fast *a,
+                             const struct byi_dn_fast *b)
+{
+    return byi_f32_conv_packs_alike(&a->conv, &b->conv);
+}
+
+static void run_conv(const struct byi_dn_fast *fast, uint32_t n,
+                     const struct byi_dn_fast_slot *slots, void *scratch,
+                     int threads)
+{
+    struct byi_f32_conv_run run = {
+        .conv = &fast->conv,
+        .x = byi_dn_fast_find(n, slots, BYI_ARG_SRC),
+        .weights = byi_dn_fast_find(n, slots, BYI_ARG_WEIGHTS),
+        .bias = byi_dn_fast_find(n, slots, BYI_ARG_BIAS),
+        .y = byi_dn_fast_find(n, slots, BYI_ARG_DST),
+        .scratch = scratch,
+        .threads = threads};
+    for (uint32_t i = 0; i < fast->conv.n_posts; i++)
+        run.operands[i] =
+            fast->sums && i == 0
+                ? run.y
+                : byi_dn_fast_find(n, slots, BYI_ARG_POST + (int)i);
+    byi_f32_conv_run(&run);
+}
+
+static const struct byi_dn_fast_kind conv_kind = {
+    .name = conv_name,
+    .scratch = conv_scratch,
+    .packed = conv_packed,
+    .pack = pack_conv,
+    .packs_alike = convs_pack_alike,
+    .run = run_conv,
+};
+
+static const char *recurrent_name(const struct byi_dn_fast *fast)
+{
+    return fast->recurrent.kernels->recurrent;
+}
+
+static uint64_t recurrent_scratch(const struct byi_dn_fast *fast)
+{
+    return byi_f32_recurrent_scratch(&fast->recurrent, fast->threads);
+}
+
+static uint64_t recurrent_packed(const struct byi_dn_fast *fast, int arg)
+{
+    return byi_f32_recurrent_packed(&fast->recurrent, arg == BYI_ARG_RECURRENT);
+}
+
+/* weights (1, D, rows, gates, units) */
+static void pack_recurrent(const struct byi_dn_fast *fast, int arg,
+                           const struct byi_desc *src, const void *from,
+                           void *to)
+{
+    byi_f32_recurrent_pack(&fast->recurrent, arg == BYI_ARG_RECURRENT, from,
+                           src->strides + 1, to);
+}
+
+static bool recurrents_pack_alike(const struct byi_dn_fast *a,
+                                  const struct byi_dn_fast *b)
+{
+    return byi_f32_recurrent_packs_alike(&a->recurrent, &b->recurrent);
+}
+
+static void run_recurrent(const struct byi_dn_fast *fast, uint32_t n,
+                          const struct byi_dn_fast_slot *slots, void *scratch,
+                          int threads)
+{
+    const struct byi_f32_recurrent_run run = {
+        .layer = &fast->recurrent,
+        .x = byi_dn_fast_find(n, slots, BYI_ARG_SRC),
+        .weights = byi_dn_fast_find(n, slots, BYI_ARG_WEIGHTS),
+        .recurrent = byi_dn_fast_find(n, slots, BYI_ARG_RECURRENT),
+        .bias = byi_dn_fast_find(n, slots, BYI_ARG_BIAS),
+        .h = byi_dn_fast_find(n, slots, BYI_ARG_SRC_H),
+        .c = byi_dn_fast_find(n, slots, BYI_ARG_SRC_C),
+        .y = byi_dn_fast_find(n, slots, BYI_ARG_DST),
+        .y_h = byi_dn_fast_find(n, slots, BYI_ARG_DST_H),
+        .y_c = byi_dn_fast_find(n, slots, BYI_ARG_DST_C),
+        .scratch = scratch,
+        .threads = threads};
+    byi_f32_recurrent_run(&run);
+}
+
+static const struct byi_dn_fast_kind recurrent_kind = {
+    .name = recurrent_name,
+    .scratch = recurrent_scratch,
+    .packed = recurrent_packed,
+    .pack = pack_recurrent,
+    .packs_alike = recurrents_pack_alike,
+    .run = run_recurrent,
+};
+
 /* --- descriptors -------------------------------------------------------------
  */
 
@@ -226,14 +351,14 @@ static bool plan(const struct byi_posts *posts, const struct byi_desc *dst,
 bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
                       const struct byi_posts *posts, struct byi_dn_fast *fast)
 {
-    *fast = (struct byi_dn_fast){0};
+    *fast = (struct byi_dn_fast){.kind = &conv_kind};
     return read_conv(p, &fast->conv) && plan(posts, &p->dst, p->exact, fast);
 }
 
 bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
                         const struct byi_posts *posts, struct byi_dn_fast *fast)
 {
-    *fast = (struct byi_dn_fast){0};
+    *fast = (struct byi_dn_fast){.kind = &conv_kind};
     return read_matmul(p, &fast->conv) && plan(posts, &p->dst, true, fast);
 }
 
@@ -252,7 +377,7 @@ bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast)
 {
     const struct byi_desc *const dense[] = {
         &p->src, &p->src_h, &p->src_c, &p->bias, &p->dst, &p->dst_h, &p->dst_c};
-    *fast = (struct byi_dn_fast){.recurs = true};
+    *fast = (struct byi_dn_fast){.kind = &recurrent_kind};
     if ((p->kind != BYI_RNN_LSTM && p->kind != BYI_RNN_GRU_LINEAR) ||
         p->bias.kind == BYI_DESC_ABSENT ||
         byi_elements(p->dst.rank, p->dst.dims) <= 0)
@@ -273,6 +398,9 @@ bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast)
     return byi_f32_recurrent_pays(&fast->recurrent);
 }
 
+/* --- interface
+ * ---------------------------------------------------------------- */
+
 void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,
                       const struct byi_desc *src, struct byi_dn_fast *pack)
 {
@@ -281,69 +409,31 @@ void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,
     pack->src = *src;
 }
 
-/* --- interface
- * ---------------------------------------------------------------- */
-
 const char *byi_dn_fast_impl(const struct byi_dn_fast *fast)
 {
-    return fast->packs    ? "pack"
-           : fast->recurs ? fast->recurrent.kernels->recurrent
-                          : byi_f32_conv_name(&fast->conv);
+    return fast->packs ? "pack" : fast->kind->name(fast);
 }
 
 uint64_t byi_dn_fast_scratch(const struct byi_dn_fast *fast)
 {
-    if (fast->packs)
-        return 0;
-    return fast->recurs
-               ? byi_f32_recurrent_scratch(&fast->recurrent, fast->threads)
-               : byi_f32_conv_scratch(&fast->conv, fast->threads);
-}
-
-/* Whether the weights of argument `arg` are the recurrent matrix. */
-static bool is_recurrent(const struct byi_dn_fast *fast, int arg)
-{
-    return (fast->packs ? fast->packs : arg) == BYI_ARG_RECURRENT;
+    return fast->packs ? 0 : fast->kind->scratch(fast);
 }
 
 uint64_t byi_dn_fast_packed(const struct byi_dn_fast *fast, int arg)
 {
-    return fast->recurs ? byi_f32_recurrent_packed(&fast->recurrent,
-                                                   is_recurrent(fast, arg))
-                        : byi_f32_conv_packed(&fast->conv);
+    return fast->kind->packed(fast, fast->packs ? fast->packs : arg);
 }
 
 bool byi_dn_fast_same(const struct byi_dn_fast *a, int arg_a,
                       const struct byi_dn_fast *b, int arg_b)
 {
-    if (a->recurs != b->recurs ||
-        is_recurrent(a, arg_a) != is_recurrent(b, arg_b) ||
-        (a->packs && b->packs && !byi_dn_same_layout(&a->src, &b->src)))
-        return false;
-    return a->recurs
-               ? byi_f32_recurrent_packs_alike(&a->recurrent, &b->recurrent)
-               : byi_f32_conv_packs_alike(&a->conv, &b->conv);
+    return a->kind == b->kind &&
+           (a->packs ? a->packs : arg_a) == (b->packs ? b->packs : arg_b) &&
+           !(a->packs && b->packs && !byi_dn_same_layout(&a->src, &b->src)) &&
+           a->kind->packs_alike(a, b);
 }
 
-/* strides of the weights by output, channel, and tap; of a recurrent layer's
- * (1, D, rows, gates, units) by the last four */
-static void read_strides(const struct byi_dn_fast *fast, int64_t strides[4])
-{
-    const struct byi_desc *src = &fast->src;
-    const bool product = src->rank == 2;
-    const uint32_t n = src->rank - 2;
-    if (fast->recurs) {
-        memcpy(strides, src->strides + 1, 4 * sizeof *strides);
-        return;
-    }
-    strides[0] = src->strides[product];
-    strides[1] = src->strides[!product];
-    strides[2] = n == 2 ? src->strides[src->rank - 2] : 0;
-    strides[3] = n ? src->strides[src->rank - 1] : 0;
-}
-
-/* The argument of a call, or NULL. */
-static void *find_slot(uint32_t n, const struct byi_dn_fast_slot *slots,
+void *byi_dn_fast_find(uint32_t n, const struct byi_dn_fast_slot *slots,
                        int arg)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -352,70 +442,16 @@ static void *find_slot(uint32_t n, const struct byi_dn_fast_slot *slots,
     return NULL;
 }
 
-static void run_pack(const struct byi_dn_fast *fast, const float *from,
-                     float *to)
-{
-    int64_t strides[4];
-    read_strides(fast, strides);
-    if (fast->recurs)
-        byi_f32_recurrent_pack(&fast->recurrent,
-                               fast->packs == BYI_ARG_RECURRENT, from, strides,
-                               to);
-    else
-        byi_f32_conv_pack(&fast->conv, from, strides, to);
-}
-
-static void run_recurrent(const struct byi_dn_fast *fast, uint32_t n,
-                          const struct byi_dn_fast_slot *slots, void *scratch,
-                          int threads)
-{
-    const struct byi_f32_recurrent_run run = {
-        .layer = &fast->recurrent,
-        .x = find_slot(n, slots, BYI_ARG_SRC),
-        .weights = find_slot(n, slots, BYI_ARG_WEIGHTS),
-        .recurrent = find_slot(n, slots, BYI_ARG_RECURRENT),
-        .bias = find_slot(n, slots, BYI_ARG_BIAS),
-        .h = find_slot(n, slots, BYI_ARG_SRC_H),
-        .c = find_slot(n, slots, BYI_ARG_SRC_C),
-        .y = find_slot(n, slots, BYI_ARG_DST),
-        .y_h = find_slot(n, slots, BYI_ARG_DST_H),
-        .y_c = find_slot(n, slots, BYI_ARG_DST_C),
-        .scratch = scratch,
-        .threads = threads};
-    byi_f32_recurrent_run(&run);
-}
-
-static void run_conv(const struct byi_dn_fast *fast, uint32_t n,
-                     const struct byi_dn_fast_slot *slots, void *scratch,
-                     int threads)
-{
-    struct byi_f32_conv_run run = {.conv = &fast->conv,
-                                   .x = find_slot(n, slots, BYI_ARG_SRC),
-                                   .weights =
-                                       find_slot(n, slots, BYI_ARG_WEIGHTS),
-                                   .bias = find_slot(n, slots, BYI_ARG_BIAS),
-                                   .y = find_slot(n, slots, BYI_ARG_DST),
-                                   .scratch = scratch,
-                                   .threads = threads};
-    for (uint32_t i = 0; i < fast->conv.n_posts; i++)
-        run.operands[i] = fast->sums && i == 0
-                              ? run.y
-                              : find_slot(n, slots, BYI_ARG_POST + (int)i);
-    byi_f32_conv_run(&run);
-}
-
 void byi_dn_fast_run(const struct byi_dn_fast *fast, uint32_t n,
                      const struct byi_dn_fast_slot *slots, void *scratch)
 {
     if (fast->packs) {
-        run_pack(fast, find_slot(n, slots, BYI_ARG_SRC),
-                 find_slot(n, slots, BYI_ARG_DST));
+        fast->kind->pack(fast, fast->packs, &fast->src,
+                         byi_dn_fast_find(n, slots, BYI_ARG_SRC),
+                         byi_dn_fast_find(n, slots, BYI_ARG_DST));
         return;
     }
     const int now = omp_get_max_threads();
-    const int threads = now < fast->threads ? now : fast->threads;
-    if (fast->recurs)
-        run_recurrent(fast, n, slots, scratch, threads);
-    else
-        run_conv(fast, n, slots, scratch, threads);
+    fast->kind->run(fast, n, slots, scratch,
+                    now < fast->threads ? now : fast->threads);
 }

@@ -7,11 +7,33 @@
 #include "kernels/recurrent.h"
 #include "runtime_dnnl/build.h"
 
+struct byi_dn_fast;
+struct byi_dn_fast_slot;
+
+/* One kind of primitive. Both of packs_alike() are of this kind; `arg` is the
+ * argument whose weights are packed, laid out as src. */
+struct byi_dn_fast_kind {
+    const char *(*name)(const struct byi_dn_fast *fast);
+    uint64_t (*scratch)(const struct byi_dn_fast *fast);
+    uint64_t (*packed)(const struct byi_dn_fast *fast, int arg);
+    void (*pack)(const struct byi_dn_fast *fast, int arg,
+                 const struct byi_desc *src, const void *from, void *to);
+    bool (*packs_alike)(const struct byi_dn_fast *a,
+                        const struct byi_dn_fast *b);
+    void (*run)(const struct byi_dn_fast *fast, uint32_t n,
+                const struct byi_dn_fast_slot *slots, void *scratch,
+                int threads);
+};
+
 struct byi_dn_fast {
-    bool recurs; /* runs `recurrent`, otherwise `conv`                */
-    struct byi_f32_recurrent recurrent;
-    struct byi_f32_conv conv;
-    bool sums; /* conv: its first post-op adds to the destination     */
+    const struct byi_dn_fast_kind *kind;
+    union { /* by kind */
+        struct byi_f32_recurrent recurrent;
+        struct {
+            struct byi_f32_conv conv;
+            bool sums; /* the first post-op adds to the destination       */
+        };
+    };
     int packs; /* enum byi_arg: packs these weights, laid out as src; */
     struct byi_desc src; /* 0: runs                                   */
     int threads;         /* that a run may use                        */
@@ -22,6 +44,10 @@ struct byi_dn_fast_slot {
     int arg; /* enum byi_arg */
     void *data;
 };
+
+/* The argument of a call, or NULL. */
+void *byi_dn_fast_find(uint32_t n, const struct byi_dn_fast_slot *slots,
+                       int arg);
 
 /* Describe the primitive; false if oneDNN should run it. */
 bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
