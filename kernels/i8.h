@@ -116,6 +116,12 @@ struct byi_i8_kernels {
     void (*copy[BYI_I8_FORMS])(const uint8_t *from, int64_t n, uint8_t flip,
                                bool loose, void *to);
     void (*point)(const struct byi_i8_point *p);
+    /* round(clamp(x / scale, low, high)) + zero; (x - zero) scale, where zero
+     * is of the flipped bytes */
+    void (*quantize)(const float *x, int64_t n, float scale, float low,
+                     float high, int32_t zero, uint8_t *y);
+    void (*dequantize)(const uint8_t *x, int64_t n, uint8_t flip, int32_t zero,
+                       float scale, float *y);
 };
 
 /* The widest instruction set that the CPU and BYOC_MAX_ISA allow. */

@@ -49,6 +49,15 @@ uint32_t byi_dn_arg0(const struct byi_build *b, uint32_t i)
     return step->args[i];
 }
 
+const char *byi_dn_joined_name(struct byi_build *b)
+{
+    const char *name = byi_dn_step0(b)->name;
+    for (uint32_t i = 1; i < b->kernel->n_steps; i++)
+        name =
+            byi_arena_printf(b->arena, "%s+%s", name, byi_dn_step(b, i)->name);
+    return name;
+}
+
 struct byi_dnnl_value *byi_dn_operand(struct byi_build *b, uint32_t value)
 {
     return &b->values[value];

@@ -499,6 +499,36 @@ enum byoc_status byi_dn_int8_emit(struct byi_build *b, const struct byi_int8 *x,
                                   struct byi_core *core, enum byoc_dtype *dtype,
                                   const struct byi_chain *chain);
 
+/* The same with byoc's own kernels, which are exact on every CPU. */
+struct byi_exact {
+    struct byi_dnnl_value *src; /* integers */
+    struct byi_quant quant;
+    struct byi_chain chain;
+    struct byi_dnnl_view weights, scale, bias; /* weights: desc not set */
+    bool narrow; /* the result is integers, with scale `out`, and the
+                    product's epilogue has the whole chain */
+    struct byi_quant out;
+    float low, high; /* of the result, in steps */
+};
+/* Try to open step 0, with the float32 weights w, output channels first or, if
+ * `turned`, last; the result's channels are on `axis` of dst. Returns
+ * BYOC_EUNSUPPORTED if it does not apply. */
+enum byoc_status byi_dn_exact_open(struct byi_build *b,
+                                   const struct byi_dnnl_view *w, bool turned,
+                                   const struct byi_desc *dst, uint32_t axis,
+                                   struct byi_exact *x);
+/* Emit `p`, whose window and descriptors are set, and the rest of the chain;
+ * dst is the result's descriptor in the graph's dims. */
+enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
+                                   const struct byi_dnnl_view *src,
+                                   struct byi_dnnl_qconv *p,
+                                   const struct byi_desc *dst);
+/* Build a sum or product of two dequantised values whose only reader quantises;
+ * BYOC_EUNSUPPORTED if the kernel is something else. */
+enum byoc_status byi_dn_exact_point(struct byi_build *b);
+/* The kernel's result is integers. */
+void byi_dn_mark_integers(struct byi_build *b, const struct byi_quant *q);
+
 /* kernels_window.c: the mean or maximum over the spatial axes. */
 enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average);
 
@@ -513,6 +543,8 @@ enum byoc_status byi_dn_conv_layouts(const struct byi_dnnl *lib,
 /* Is it a convolution or deconvolution? */
 bool byi_dn_is_conv(const struct byoc_graph_step *step);
 
+/* The names of the kernel's operators: "nn.conv2d+add+nn.relu". */
+const char *byi_dn_joined_name(struct byi_build *b);
 /* The value that is argument i of step 0. */
 uint32_t byi_dn_arg0(const struct byi_build *b, uint32_t i);
 /* A step of the kernel, counted from its first. */

@@ -279,15 +279,44 @@ static enum byoc_status try_int8(struct byi_build *b)
     return byi_dn_int8_emit(b, &x, &core, &m.p.dst.dtype, &chain);
 }
 
+/* The same by byoc's own kernels; weights (K, N), or (N, K) if transposed. */
+static enum byoc_status try_exact(struct byi_build *b, bool transposed)
+{
+    const struct byoc_graph_value *type = byi_dn_result(b);
+    const struct byi_desc dst =
+        byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
+    const uint32_t last = type->rank - 1;
+    struct byi_dnnl_value *w = byi_dn_operand(b, byi_dn_arg0(b, 1));
+    struct byi_dnnl_view weights, src;
+    struct byi_exact x;
+    if (w->views[0].desc.rank != 2 || type->rank < 2 ||
+        byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0].desc.rank != type->rank)
+        return BYOC_EUNSUPPORTED;
+    BYI_TRY(byi_dn_want_plain(b, w, &weights));
+    BYI_TRY(byi_dn_exact_open(b, &weights, !transposed, &dst, last, &x));
+    BYI_TRY(byi_dn_want_plain(b, x.src, &src));
+    const int64_t k = src.desc.dims[last], n = type->dims[last];
+    const int64_t m = byi_elements(type->rank, type->dims) / n;
+    struct byi_dnnl_qconv p = {
+        .src = byi_dn_dense(src.desc.dtype, 2, (int64_t[]){m, k}, NULL),
+        .weights = byi_dn_dense(BYOC_I8, 2, (int64_t[]){n, k}, NULL),
+        .dst = byi_dn_dense(BYOC_F32, 2, (int64_t[]){m, n}, NULL)};
+    return byi_dn_exact_emit(b, &x, &src, &p, &dst);
+}
+
 enum byoc_status byi_dn_build_dense(struct byi_build *b)
 {
-    const enum byoc_status status = try_int8(b);
+    enum byoc_status status = try_exact(b, true);
+    if (status == BYOC_EUNSUPPORTED)
+        status = try_int8(b);
     return status == BYOC_EUNSUPPORTED ? build_product(b, false, true) : status;
 }
 
 enum byoc_status byi_dn_build_matmul(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
-    return build_product(b, byoc_graph_int(step, "transpose_a", 0) != 0,
-                         byoc_graph_int(step, "transpose_b", 0) != 0);
+    const bool ta = byoc_graph_int(step, "transpose_a", 0) != 0;
+    const bool tb = byoc_graph_int(step, "transpose_b", 0) != 0;
+    const enum byoc_status status = ta ? BYOC_EUNSUPPORTED : try_exact(b, tb);
+    return status == BYOC_EUNSUPPORTED ? build_product(b, ta, tb) : status;
 }

@@ -56,6 +56,9 @@ static bool is_usual(const struct byi_desc *desc)
 enum byoc_status byi_dn_build_point(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
+    const enum byoc_status exact = byi_dn_exact_point(b);
+    if (exact != BYOC_EUNSUPPORTED)
+        return exact;
     struct byi_dnnl_value *main = byi_dn_operand(b, byi_dn_arg0(b, 0)),
                           *other = NULL;
     uint32_t which = 0;

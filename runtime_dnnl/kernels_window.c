@@ -152,6 +152,28 @@ static enum byoc_status secure_source(struct byi_build *b,
     return BYOC_OK;
 }
 
+/* The same on integers by byoc's own kernels, if `f` reads a dequantised value;
+ * otherwise BYOC_EUNSUPPORTED. `dst` is in the graph's dims. */
+static enum byoc_status try_exact(struct byi_build *b,
+                                  const struct conv_kernel *f,
+                                  const struct byi_image_axes *image,
+                                  const struct byi_desc *dst)
+{
+    struct byi_exact x;
+    BYI_TRY(byi_dn_exact_open(b, &f->weights, false, dst, image->channel, &x));
+    const struct byi_desc *main = &x.src->views[0].desc;
+    struct byi_desc want = byi_dn_image_desc(b, image, main->rank, main->dims);
+    struct byi_dnnl_view src;
+    want.dtype = main->dtype;
+    BYI_TRY(byi_dn_want(b, x.src, &want, &src));
+    struct byi_dnnl_qconv p = {.window = f->p.window,
+                               .src = byi_dn_image_seen(image, &want),
+                               .dst = f->p.dst};
+    p.weights =
+        byi_dn_dense(BYOC_I8, f->weights.desc.rank, f->weights.desc.dims, NULL);
+    return byi_dn_exact_emit(b, &x, &src, &p, dst);
+}
+
 /* The same on integers, if `f` reads a dequantised value; BYOC_EUNSUPPORTED if
  * int8 does not apply. `dst` is in the graph's dims. */
 static enum byoc_status try_int8(struct byi_build *b,
@@ -219,7 +241,9 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
         close_window(&c.p.window, c.p.src.dims + 2, c.p.dst.dims + 2);
     const int64_t groups = byoc_graph_int(step, "groups", 0);
     if (!c.p.deconv && byi_dn_is_plain(w)) {
-        const enum byoc_status status = try_int8(b, &c, &image, &dst, groups);
+        enum byoc_status status = try_exact(b, &c, &image, &dst);
+        if (status == BYOC_EUNSUPPORTED)
+            status = try_int8(b, &c, &image, &dst, groups);
         if (status != BYOC_EUNSUPPORTED)
             return status;
     }

@@ -53,7 +53,9 @@ struct byi_prim;
     X(prelu)                                                                   \
     X(concat)                                                                  \
     X(reorder)                                                                 \
-    X(rnn)
+    X(rnn)                                                                     \
+    X(qconv)                                                                   \
+    X(qpoint)
 
 /* Create a primitive descriptor, without generating code. On BYOC_EUNSUPPORTED
  * err names what oneDNN lacks. Thread-safe. */

@@ -3,6 +3,7 @@
  * another layout, and the few constants that builders introduce. Regions from
  * JSON and from C make them here from the same descriptions.
  */
+#include "core/base/steps.h"
 #include "runtime_dnnl/build.h"
 
 #include <math.h>
@@ -229,43 +230,84 @@ enum byoc_status byi_dn_make_fill(struct byi_program *program,
     return note(program, "fill", p, sizeof *p, 1);
 }
 
-/* w[0 .. n-1] as integers times a scale, which quantised weights are after
- * dequantisation. Tries scales for which the largest is an integer up to 127.
- */
-static bool find_step(const float *w, int64_t n, int8_t *q, float *step)
+/* Sums up to this and a bias of the same size fit in int32. */
+#define MOST_SUM (INT32_MAX / 2)
+/* A bias may be off by this share of a result's step. */
+#define TOLERANCE (1.0 / 64)
+
+/* Where the parts of weights go. */
+struct split_weights {
+    int8_t *integers;
+    float *scale;
+    union {
+        float *shift;
+        int32_t *bias; /* exact */
+    };
+    int16_t *row; /* scratch */
+};
+
+/* Row r's scale and bias of an exact product. */
+static bool scale_row(const struct byi_integers *p, int64_t r, float step,
+                      int64_t size, const float *bias,
+                      const struct split_weights *to)
 {
-    float most = 0;
-    for (int64_t i = 0; i < n; i++)
-        most = fmaxf(most, fabsf(w[i]));
-    for (int steps = 127; steps > 0; steps--) {
-        int64_t i = 0;
-        *step = most > 0 ? most / (float)steps : 1;
-        for (; i < n; i++) {
-            const float x = w[i] / *step, whole = rintf(x);
-            if (fabsf(x - whole) > 2e-4f)
-                break;
-            q[i] = (int8_t)whole;
-        }
-        if (i == n)
-            return true;
-    }
-    return false;
+    const double unit = (double)(float)((double)step * (double)p->scale);
+    const double by = p->result != 0 ? unit / (double)p->result : unit;
+    const double whole = bias ? (double)bias[p->n_bias == 1 ? 0 : r] / unit : 0;
+    to->scale[r] = (float)by;
+    if (size * UINT8_MAX > MOST_SUM || !(fabs(whole) < MOST_SUM) ||
+        fabs(whole - rint(whole)) * by > TOLERANCE)
+        return false;
+    to->bias[r] = (int32_t)rint(whole);
+    return true;
 }
 
-static bool split(const struct byi_integers *p, const float *w, int8_t *q,
-                  float *scale, float *shift)
+static bool split(const struct byi_integers *p, const float *w,
+                  const float *bias, const struct split_weights *to)
 {
     const int64_t k = p->columns;
+    float step = 1;
     for (int64_t r = 0; r < p->rows; r++) {
-        int64_t sum = 0;
-        if (!find_step(w + r * k, k, q + r * k, &scale[r]))
+        int64_t sum = 0, size = 0;
+        if (!byi_find_step(w + (p->turned ? r : r * k), k,
+                           p->turned ? p->rows : 1, step, &step, to->row))
             return false;
-        for (int64_t i = 0; i < k; i++)
-            sum += q[r * k + i];
-        scale[r] *= p->scale;
-        shift[r] = -p->zero * (float)sum * scale[r];
+        for (int64_t i = 0; i < k; i++) {
+            const int v = to->row[i];
+            if (v < INT8_MIN || v > INT8_MAX)
+                return false;
+            to->integers[r * k + i] = (int8_t)v;
+            sum += v;
+            size += v < 0 ? -v : v;
+        }
+        if (p->exact) {
+            if (!scale_row(p, r, step, size, bias, to))
+                return false;
+            continue;
+        }
+        to->scale[r] = step * p->scale;
+        to->shift[r] = -p->zero * (float)sum * to->scale[r];
     }
     return true;
+}
+
+static enum byoc_status split_into(const struct byi_integers *p, const float *w,
+                                   const float *bias, void *const data[3],
+                                   struct byoc_error *err)
+{
+    const struct split_weights to = {
+        .integers = data[0],
+        .scale = data[1],
+        .shift = data[2],
+        .row = byi_alloc((size_t)p->columns, sizeof(int16_t))};
+    const bool done = to.row && split(p, w, bias, &to);
+    byi_release(to.row);
+    if (!to.row)
+        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+    return done ? BYOC_OK
+                : byi_fail(err, BYOC_EUNSUPPORTED,
+                           "found weights that are not integers times a scale "
+                           "per row");
 }
 
 /* Computed even if the program does not run, since only the data tell whether
@@ -278,16 +320,17 @@ enum byoc_status byi_dn_make_integers(struct byi_program *program,
     const uint64_t bytes[] = {n, (uint64_t)p->rows * sizeof(float),
                               (uint64_t)p->rows * sizeof(float)};
     const uint32_t first = program->made.n;
-    const void *w;
+    const void *w, *bias = NULL;
     void *data[3];
     BYI_TRY(read_place(program, &p->from, n * sizeof(float), &w, err));
+    if (p->n_bias)
+        BYI_TRY(read_place(program, &p->bias,
+                           (uint64_t)p->n_bias * sizeof(float), &bias, err));
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 0; i < 3 && status == BYOC_OK; i++)
         status = add_made(program, bytes[i], true, &data[i], err);
-    if (status == BYOC_OK && !split(p, w, data[0], data[1], data[2]))
-        status = byi_fail(err, BYOC_EUNSUPPORTED,
-                          "found weights that are not integers times a scale "
-                          "per row");
+    if (status == BYOC_OK)
+        status = split_into(p, w, bias, data, err);
     if (status == BYOC_OK)
         return note(program, "integers", p, sizeof *p, 3);
     while (program->made.n > first) {

@@ -206,6 +206,32 @@ struct byi_dnnl_rnn {
     struct byi_desc dst, dst_h, dst_c;
 };
 
+/* A convolution or product of 8-bit integers, which byoc's own kernels compute
+ * exactly (kernels/i8.h): src u8 or s8 with a zero point, dims (N, C,
+ * spatial...); weights s8 (O, I/G, k...); bias (O) int32 and scale (O) float32;
+ * dst float32, sum scale, or u8 or s8: round(clamp(sum scale)) + zero. */
+struct byi_dnnl_qconv {
+    struct byi_dnnl_window window; /* n is 0 for a product */
+    struct byi_desc src, weights, dst;
+    int64_t src_zero, zero;
+    float low, high; /* before the zero point is added */
+};
+/* Elementwise on 8-bit integers that stand for (q - zero) scale, exactly:
+ * dst is round(clamp(value / scale)) + zero. */
+enum byi_qpoint_kind {
+    BYI_QPOINT_QUANTIZE,   /* src is float32             */
+    BYI_QPOINT_DEQUANTIZE, /* dst is float32             */
+    BYI_QPOINT_ADD,        /* src + src1 of equal layout */
+    BYI_QPOINT_MUL
+};
+struct byi_dnnl_qpoint {
+    enum byi_qpoint_kind kind;
+    struct byi_desc src, src1, dst;
+    int64_t src_zero, src1_zero, zero;
+    float src_scale, src1_scale, scale;
+    float low, high; /* of value / scale */
+};
+
 /* --- memory -------------------------------------------------------------- */
 
 enum byi_buf_kind {
@@ -242,13 +268,20 @@ struct byi_fill {
     int64_t n;
     float value;
 };
-/* Rows of floats as int8 times a scale per row. Makes three constants: the
- * integers; the scales times `scale`; and each row's correction for the data's
- * zero point `zero`. */
+/* Rows of floats as int8 times a scale per row; `turned`: the floats are
+ * (columns, rows). Makes three constants: the integers, (rows, columns); the
+ * scales times `scale`; and each row's correction for the data's zero point
+ * `zero`. `exact`, for qconv: the scales are divided by `result`, unless it is
+ * 0, and the third is the bias in units of the sums, int32. */
 struct byi_integers {
     struct byi_place from;
     int64_t rows, columns;
+    bool turned;
     float scale, zero;
+    bool exact;
+    float result;
+    int64_t n_bias; /* 0: none; 1 or rows floats */
+    struct byi_place bias;
 };
 /* A recurrent layer's gates in oneDNN's order: gate i is the model's order[i].
  * Weights have `size` floats per gate. Biases have `size` floats, input and
@@ -308,6 +341,8 @@ struct byi_operators {
     BYI_OPERATOR(concat);
     BYI_OPERATOR(reorder);
     BYI_OPERATOR(rnn);
+    BYI_OPERATOR(qconv);
+    BYI_OPERATOR(qpoint);
     /* make the next constant; `integers` makes three */
     BYI_MAKER(pack, byi_pack);
     BYI_MAKER(copy, byi_copy);

@@ -10,11 +10,10 @@
 
 #include "core/base/openmp.h"
 
-/* Whether the tensor is float32 and dense, with the channel, axis 1, last. */
-static bool is_dense_last(const struct byi_desc *desc)
+bool byi_dn_is_dense_last(const struct byi_desc *desc, enum byoc_dtype dtype)
 {
     int64_t stride = 1;
-    if (desc->kind != BYI_DESC_STRIDED || desc->dtype != BYOC_F32)
+    if (desc->kind != BYI_DESC_STRIDED || desc->dtype != dtype)
         return false;
     for (uint32_t n = 0; n < desc->rank; n++) {
         /* axes from the innermost one on: 1, then the last ... 2, then 0 */
@@ -26,6 +25,11 @@ static bool is_dense_last(const struct byi_desc *desc)
         stride *= desc->dims[axis];
     }
     return true;
+}
+
+static bool is_dense_last(const struct byi_desc *desc)
+{
+    return byi_dn_is_dense_last(desc, BYOC_F32);
 }
 
 /* --- epilogues --------------------------------------------------------------

@@ -4,6 +4,7 @@
 #define BYI_PRIM_FAST_H
 
 #include "kernels/conv.h"
+#include "kernels/i8.h"
 #include "kernels/recurrent.h"
 #include "runtime_dnnl/build.h"
 
@@ -33,6 +34,12 @@ struct byi_dn_fast {
             struct byi_f32_conv conv;
             bool sums; /* the first post-op adds to the destination       */
         };
+        struct { /* prim_i8.c */
+            struct byi_i8_conv i8;
+            int64_t src_zero, zero;
+            float low, high;
+        };
+        struct byi_dnnl_qpoint point;
     };
     int packs; /* enum byi_arg: packs these weights, laid out as src; */
     struct byi_desc src; /* 0: runs                                   */
@@ -48,6 +55,9 @@ struct byi_dn_fast_slot {
 /* The argument of a call, or NULL. */
 void *byi_dn_fast_find(uint32_t n, const struct byi_dn_fast_slot *slots,
                        int arg);
+
+/* Whether the tensor is dense, with the channel, axis 1, last. */
+bool byi_dn_is_dense_last(const struct byi_desc *desc, enum byoc_dtype dtype);
 
 /* Describe the primitive; false if oneDNN should run it. */
 bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,

@@ -69,31 +69,37 @@ static bool same_quant(const struct byi_quant *a, const struct byi_quant *b)
 
 /* --- conversion between integers and floats ------------------------------- */
 
-/* One primitive: dst = post(src `alg` number). */
-static enum byoc_status convert(struct byi_build *b,
-                                const struct byi_dnnl_view *src,
-                                enum byi_bin alg, float number,
-                                const struct byi_post *post,
-                                const struct byi_dnnl_view *dst)
+/* The range of the integers, less their zero point. */
+static void read_range(const struct byi_quant *q, float *low, float *high)
 {
-    const struct byi_fill fill = {.n = 1, .value = number};
-    BYI_TRY(byi_dn_make_fill(b->program, &fill, b->err));
-    const struct byi_dnnl_value *value =
-        vector_value(b, b->program->made.n - 1, src->desc.rank, 0, 1);
-    const struct byi_posts posts = {.n = 1, .at = post};
-    const struct byi_dnnl_binary p = {.alg = alg,
-                                      .src = src->desc,
-                                      .src1 = value->views[0].desc,
-                                      .dst = dst->desc};
-    struct byi_emit e = {.name = byi_dn_step0(b)->name};
-    BYI_TRY(byi_dn_binary_new(b, &p, &posts, &e.prim));
-    BYI_TRY(byi_prim_check(
-        &e.prim, e.name, byi_elements(src->desc.rank, src->desc.dims), b->err));
+    const bool is_signed = q->dtype == BYOC_I8;
+    *low = (float)(is_signed ? INT8_MIN : 0) - q->zero;
+    *high = (float)(is_signed ? INT8_MAX : UINT8_MAX) - q->zero;
+}
+
+/* One primitive on one or two tensors of equal layout; `p` lacks their
+ * descriptors. */
+static enum byoc_status emit_qpoint(struct byi_build *b,
+                                    struct byi_dnnl_qpoint *p,
+                                    const struct byi_dnnl_view *src,
+                                    const struct byi_dnnl_view *src1,
+                                    enum byoc_dtype dtype)
+{
+    struct byi_emit e = {.name = byi_dn_joined_name(b)};
+    struct byi_dnnl_view dst = {.desc = src->desc};
+    dst.desc.dtype = dtype;
+    p->src = src->desc;
+    p->dst = dst.desc;
+    if (src1)
+        p->src1 = src1->desc;
+    BYI_TRY(byi_dn_qpoint_new(b, p, NULL, &e.prim));
+    dst.buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst.desc));
     byi_dn_use(&e, BYI_ARG_SRC, src);
-    byi_dn_use(&e, BYI_ARG_SRC1, &value->views[0]);
-    byi_dn_use(&e, BYI_ARG_DST, dst);
+    if (src1)
+        byi_dn_use(&e, BYI_ARG_SRC1, src1);
+    byi_dn_use(&e, BYI_ARG_DST, &dst);
     BYI_TRY(byi_dn_emit(b, &e));
-    byi_dn_define(b, 0, dst);
+    byi_dn_define(b, 0, &dst);
     return BYOC_OK;
 }
 
@@ -114,15 +120,10 @@ enum byoc_status byi_dn_build_dequantize(struct byi_build *b)
     if (!read_quant(b, byi_dn_step0(b), src.desc.dtype, &result->quant))
         return refuse_quant(b);
     result->integers = value;
-    /* (q - zero) scale: a binary primitive of mixed types is reference only */
-    struct byi_desc desc = src.desc;
-    struct byi_dnnl_view dst;
-    desc.dtype = BYOC_F32;
-    BYI_TRY(byi_dn_reorder(b, &src, &desc, &dst));
-    const struct byi_post scale = {.kind = BYI_POST_ELT,
-                                   .alg = BYI_ELT_LINEAR,
-                                   .alpha = result->quant.scale};
-    return convert(b, &dst, BYI_BIN_SUB, result->quant.zero, &scale, &dst);
+    struct byi_dnnl_qpoint p = {.kind = BYI_QPOINT_DEQUANTIZE,
+                                .src_zero = (int64_t)result->quant.zero,
+                                .src_scale = result->quant.scale};
+    return emit_qpoint(b, &p, &src, NULL, BYOC_F32);
 }
 
 enum byoc_status byi_dn_build_quantize(struct byi_build *b)
@@ -138,14 +139,10 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
     }
     struct byi_dnnl_view src;
     BYI_TRY(byi_dn_want_dense(b, value, &src));
-    struct byi_dnnl_view dst = {.desc = src.desc};
-    dst.desc.dtype = q.dtype;
-    dst.buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst.desc));
-    const struct byi_post zero = {.kind = BYI_POST_ELT,
-                                  .alg = BYI_ELT_LINEAR,
-                                  .alpha = 1,
-                                  .beta = q.zero};
-    return convert(b, &src, BYI_BIN_DIV, q.scale, &zero, &dst);
+    struct byi_dnnl_qpoint p = {
+        .kind = BYI_QPOINT_QUANTIZE, .zero = (int64_t)q.zero, .scale = q.scale};
+    read_range(&q, &p.low, &p.high);
+    return emit_qpoint(b, &p, &src, NULL, q.dtype);
 }
 
 /* --- weights ------------------------------------------------------------- */
@@ -266,4 +263,170 @@ enum byoc_status byi_dn_int8_emit(struct byi_build *b, const struct byi_int8 *x,
     const struct byi_chain wide = {.n = chain->n - 1, .at = chain->at};
     core->dst.dtype = *dtype = BYOC_F32;
     return byi_dn_emit_chain(b, core, &wide, 0);
+}
+
+/* --- byoc's own kernels -----------------------------------------------------
+ */
+
+/* oneDNN's kernels on AMX tiles multiply faster than vectors do. */
+static bool has_tiles(void)
+{
+    return strstr(byi_dnnl_isa(), "amx");
+}
+
+/* Narrow [low, high], in steps of the result, by the items of a chain from
+ * `next` on. False if one is not a clamp. */
+static bool read_clamps(const struct byi_chain *chain, uint32_t next,
+                        float scale, float *low, float *high)
+{
+    for (; next < chain->n; next++) {
+        const struct byi_chain_item *item = &chain->at[next];
+        const bool relu = item->alg == BYI_ELT_RELU && item->alpha == 0;
+        if (item->kind != BYI_ITEM_ELT || (!relu && item->alg != BYI_ELT_CLIP))
+            return false;
+        *low = fminf(fmaxf(*low, item->alpha / scale), *high);
+        if (!relu)
+            *high = fmaxf(fminf(*high, item->beta / scale), *low);
+    }
+    return true;
+}
+
+/* The bias of a chain that ends in bytes; n is 0 if it has none. */
+static enum byoc_status read_bias(struct byi_build *b,
+                                  const struct byi_exact *x,
+                                  const struct byi_desc *dst, uint32_t axis,
+                                  uint32_t *next, struct byi_integers *p)
+{
+    struct byi_dnnl_view bias;
+    BYI_TRY(byi_dn_chain_bias(b, &x->chain, dst, axis, &bias, next));
+    if (!*next)
+        return BYOC_OK;
+    p->bias = byi_dn_place(b, &bias);
+    p->n_bias = dst->dims[axis];
+    return p->bias.kind == BYI_BUF_CONST ? BYOC_OK : BYOC_EUNSUPPORTED;
+}
+
+enum byoc_status byi_dn_exact_open(struct byi_build *b,
+                                   const struct byi_dnnl_view *w, bool turned,
+                                   const struct byi_desc *dst, uint32_t axis,
+                                   struct byi_exact *x)
+{
+    struct byi_dnnl_value *src = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    enum byoc_dtype dtype;
+    int64_t n;
+    *x = (struct byi_exact){.quant = src->quant};
+    if (!src->integers || b->program->purpose == BYI_TO_PROBE || has_tiles() ||
+        !byi_dn_const_data(b, byi_dn_arg0(b, 1), &dtype, &n) ||
+        dtype != BYOC_F32)
+        return BYOC_EUNSUPPORTED;
+    const int64_t rows = dst->dims[axis];
+    struct byi_integers p = {.from = byi_dn_place(b, w),
+                             .rows = rows,
+                             .columns = n / rows,
+                             .turned = turned,
+                             .scale = src->quant.scale,
+                             .exact = true};
+    uint32_t next = 0;
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &x->chain));
+    if (quantised_after(b, &x->out)) {
+        read_range(&x->out, &x->low, &x->high);
+        BYI_TRY(read_bias(b, x, dst, axis, &next, &p));
+        x->narrow =
+            read_clamps(&x->chain, next, x->out.scale, &x->low, &x->high);
+    }
+    p.result = x->narrow ? x->out.scale : 0;
+    p.n_bias = x->narrow ? p.n_bias : 0;
+    BYI_TRY(byi_dn_make_integers(b->program, &p, b->err));
+    const uint32_t made = b->program->made.n - 3;
+    x->weights.buf = byi_dn_made_buf(b, made);
+    x->scale.buf = byi_dn_made_buf(b, made + 1);
+    x->bias.buf = byi_dn_made_buf(b, made + 2);
+    x->src = src->integers;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
+                                   const struct byi_dnnl_view *src,
+                                   struct byi_dnnl_qconv *p,
+                                   const struct byi_desc *dst)
+{
+    struct byi_dnnl_view y = {.desc = *dst};
+    struct byi_emit e = {.name = x->narrow ? byi_dn_joined_name(b)
+                                           : byi_dn_step0(b)->name};
+    y.desc.dtype = p->dst.dtype = x->narrow ? x->out.dtype : BYOC_F32;
+    p->src_zero = (int64_t)x->quant.zero;
+    p->zero = (int64_t)x->out.zero;
+    p->low = rintf(x->low);
+    p->high = rintf(x->high);
+    BYI_TRY(byi_dn_qconv_new(b, p, NULL, &e.prim));
+    byi_dn_use(&e, BYI_ARG_SRC, src);
+    x->weights.desc = p->weights;
+    const enum byoc_status status = byi_dn_want_packed(
+        b, &x->weights, e.prim, BYI_ARG_WEIGHTS, &e.uses[e.n++]);
+    if (status != BYOC_OK) {
+        byi_dn_abandon(b, &e.prim);
+        return status;
+    }
+    byi_dn_use(&e, BYI_ARG_BIAS, &x->bias);
+    byi_dn_use(&e, BYI_ARG_SCALE, &x->scale);
+    y.buf = byi_dn_temp(b, byi_dn_desc_bytes(&y.desc));
+    byi_dn_use(&e, BYI_ARG_DST, &y);
+    BYI_TRY(byi_dn_emit(b, &e));
+    if (!x->narrow)
+        return byi_dn_emit_items(b, &x->chain, 0, y);
+    byi_dn_define(b, 0, &y);
+    byi_dn_mark_integers(b, &x->out);
+    return BYOC_OK;
+}
+
+void byi_dn_mark_integers(struct byi_build *b, const struct byi_quant *q)
+{
+    struct byi_dnnl_value *result = &b->values[b->kernel->outs[0]];
+    result->integers = result;
+    result->quant = *q;
+}
+
+/* The integers of a sum or product of two dequantised values of one shape,
+ * whose only reader quantises. */
+enum byoc_status byi_dn_exact_point(struct byi_build *b)
+{
+    const struct byoc_graph_step *step = byi_dn_step0(b);
+    const bool multiplies = byi_dn_is(step, "multiply");
+    struct byi_dnnl_view src[2];
+    struct byi_quant q[2], out;
+    struct byi_chain chain;
+    if ((!byi_dn_is(step, "add") && !multiplies) || !quantised_after(b, &out))
+        return BYOC_EUNSUPPORTED;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
+        if (!value->integers || value->integers->n_views == 0)
+            return BYOC_EUNSUPPORTED;
+        q[i] = value->quant;
+        if (i == 0)
+            BYI_TRY(byi_dn_want_dense(b, value->integers, &src[0]));
+    }
+    struct byi_dnnl_value *other =
+        byi_dn_operand(b, byi_dn_arg0(b, 1))->integers;
+    const struct byi_desc *dims = &other->views[0].desc;
+    if (!byi_dims_equal(dims->rank, dims->dims, src[0].desc.rank,
+                        src[0].desc.dims))
+        return BYOC_EUNSUPPORTED;
+    struct byi_desc like = src[0].desc;
+    like.dtype = q[1].dtype;
+    BYI_TRY(byi_dn_want(b, other, &like, &src[1]));
+    struct byi_dnnl_qpoint p = {.kind = multiplies ? BYI_QPOINT_MUL
+                                                   : BYI_QPOINT_ADD,
+                                .src_zero = (int64_t)q[0].zero,
+                                .src1_zero = (int64_t)q[1].zero,
+                                .zero = (int64_t)out.zero,
+                                .src_scale = q[0].scale,
+                                .src1_scale = q[1].scale,
+                                .scale = out.scale};
+    read_range(&out, &p.low, &p.high);
+    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    if (!read_clamps(&chain, 0, out.scale, &p.low, &p.high))
+        return BYOC_EUNSUPPORTED;
+    BYI_TRY(emit_qpoint(b, &p, &src[0], &src[1], out.dtype));
+    byi_dn_mark_integers(b, &out);
+    return BYOC_OK;
 }

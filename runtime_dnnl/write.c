@@ -58,6 +58,9 @@ static const char *const reduce_kinds[] = {
 static const char *const rnn_kinds[] = {NAME(BYI_RNN_PLAIN), NAME(BYI_RNN_LSTM),
                                         NAME(BYI_RNN_GRU),
                                         NAME(BYI_RNN_GRU_LINEAR)};
+static const char *const qpoint_kinds[] = {
+    NAME(BYI_QPOINT_QUANTIZE), NAME(BYI_QPOINT_DEQUANTIZE),
+    NAME(BYI_QPOINT_ADD), NAME(BYI_QPOINT_MUL)};
 static const char *const buf_kinds[] = {
     NAME(BYI_BUF_INPUT), NAME(BYI_BUF_OUTPUT), NAME(BYI_BUF_CONST),
     NAME(BYI_BUF_MADE), NAME(BYI_BUF_TEMP)};
@@ -131,6 +134,28 @@ static const struct param_member rnn[] = {
     MEMBER(byi_dnnl_rnn, recurrent, DESC), MEMBER(byi_dnnl_rnn, bias, DESC),
     MEMBER(byi_dnnl_rnn, dst, DESC),       MEMBER(byi_dnnl_rnn, dst_h, DESC),
     MEMBER(byi_dnnl_rnn, dst_c, DESC)};
+static const struct param_member qconv[] = {
+    MEMBER(byi_dnnl_qconv, window, WINDOW),
+    MEMBER(byi_dnnl_qconv, src, DESC),
+    MEMBER(byi_dnnl_qconv, weights, DESC),
+    MEMBER(byi_dnnl_qconv, dst, DESC),
+    MEMBER(byi_dnnl_qconv, src_zero, I64),
+    MEMBER(byi_dnnl_qconv, zero, I64),
+    MEMBER(byi_dnnl_qconv, low, FLOAT),
+    MEMBER(byi_dnnl_qconv, high, FLOAT)};
+static const struct param_member qpoint[] = {
+    ENUM(byi_dnnl_qpoint, kind, qpoint_kinds),
+    MEMBER(byi_dnnl_qpoint, src, DESC),
+    MEMBER(byi_dnnl_qpoint, src1, DESC),
+    MEMBER(byi_dnnl_qpoint, dst, DESC),
+    MEMBER(byi_dnnl_qpoint, src_zero, I64),
+    MEMBER(byi_dnnl_qpoint, src1_zero, I64),
+    MEMBER(byi_dnnl_qpoint, zero, I64),
+    MEMBER(byi_dnnl_qpoint, src_scale, FLOAT),
+    MEMBER(byi_dnnl_qpoint, src1_scale, FLOAT),
+    MEMBER(byi_dnnl_qpoint, scale, FLOAT),
+    MEMBER(byi_dnnl_qpoint, low, FLOAT),
+    MEMBER(byi_dnnl_qpoint, high, FLOAT)};
 static const struct param_member post[] = {
     ENUM(byi_post, kind, post_kinds), MEMBER(byi_post, alpha, FLOAT),
     MEMBER(byi_post, beta, FLOAT), MEMBER(byi_post, desc, DESC)};
@@ -143,9 +168,11 @@ static const struct param_member copy[] = {MEMBER(byi_copy, from, PLACE),
 static const struct param_member fill[] = {MEMBER(byi_fill, n, I64),
                                            MEMBER(byi_fill, value, FLOAT)};
 static const struct param_member integers[] = {
-    MEMBER(byi_integers, from, PLACE), MEMBER(byi_integers, rows, I64),
-    MEMBER(byi_integers, columns, I64), MEMBER(byi_integers, scale, FLOAT),
-    MEMBER(byi_integers, zero, FLOAT)};
+    MEMBER(byi_integers, from, PLACE),  MEMBER(byi_integers, rows, I64),
+    MEMBER(byi_integers, columns, I64), MEMBER(byi_integers, turned, BOOL),
+    MEMBER(byi_integers, scale, FLOAT), MEMBER(byi_integers, zero, FLOAT),
+    MEMBER(byi_integers, exact, BOOL),  MEMBER(byi_integers, result, FLOAT),
+    MEMBER(byi_integers, n_bias, I64),  MEMBER(byi_integers, bias, PLACE)};
 static const struct param_member gates[] = {
     MEMBER(byi_gates, from, PLACE),     MEMBER(byi_gates, none, BOOL),
     MEMBER(byi_gates, directions, U32), MEMBER(byi_gates, gates, U32),

@@ -28,6 +28,7 @@
 
 #include "rewrite.h"
 
+#include "core/base/steps.h"
 #include "core/ops/layout.h"
 
 #define TOLERANCE (1.0 / 64)
@@ -127,12 +128,6 @@ struct quant_weights {
     int64_t channels, n, step, inner;
 };
 
-static float weight_of(const struct quant_weights *w, int64_t channel,
-                       int64_t i)
-{
-    return byi_float_at(w->at, channel * w->step + i * w->inner);
-}
-
 static bool turns_right(const struct byi_node *node)
 {
     return node->op == BYI_OP_NN_DENSE ||
@@ -156,69 +151,6 @@ static bool find_weights(const struct byi_node *node, bool image,
 
 /* --- recovering the integers of dequantised weights ----------------------- */
 
-/* Whether channel o equals integers up to 255 times `step`, bit for bit. */
-static bool is_multiple(const struct quant_weights *w, int64_t o, float step,
-                        int16_t *integers)
-{
-    for (int64_t i = 0; i < w->n; i++) {
-        const float x = weight_of(w, o, i), whole = rintf(x / step);
-        if (!(fabsf(whole) <= UINT8_MAX) || whole * step != x)
-            return false;
-        integers[i] = (int16_t)whole;
-    }
-    return true;
-}
-
-/* Replace the step by the largest one that also fits. */
-static void make_coarse(const struct quant_weights *w, int64_t o, float *step,
-                        int16_t *integers)
-{
-    int common = 0;
-    for (int64_t i = 0; i < w->n; i++)
-        for (int rest = abs(integers[i]); rest;) {
-            const int last = common;
-            common = rest;
-            rest = last % rest;
-        }
-    if (common > 1 && is_multiple(w, o, *step * (float)common, integers))
-        *step *= (float)common;
-    else
-        is_multiple(w, o, *step, integers);
-}
-
-/* Find a step of channel o: the largest element is an integer number of steps.
- * Tries `guess` first, and neighbours of each candidate because of rounding. */
-static bool try_steps(const struct quant_weights *w, int64_t o, float guess,
-                      float *step, int16_t *integers)
-{
-    float most = 0;
-    for (int64_t i = 0; i < w->n; i++)
-        most = fmaxf(most, fabsf(weight_of(w, o, i)));
-    *step = guess;
-    if (!isfinite(most) || is_multiple(w, o, *step, integers))
-        return isfinite(most);
-    for (int i = 0; i < UINT8_MAX; i++) {
-        const int count = (INT8_MAX + UINT8_MAX - i) % UINT8_MAX + 1;
-        const float near = most / (float)count;
-        const float tries[] = {near, nextafterf(near, 0), nextafterf(near, 1)};
-        for (size_t k = 0; k < BYI_COUNT(tries); k++) {
-            *step = tries[k];
-            if (*step > 0 && is_multiple(w, o, *step, integers))
-                return true;
-        }
-    }
-    return false;
-}
-
-static bool find_step(const struct quant_weights *w, int64_t o, float guess,
-                      float *step, int16_t *integers)
-{
-    if (!try_steps(w, o, guess, step, integers))
-        return false;
-    make_coarse(w, o, step, integers);
-    return true;
-}
-
 /* The integers of all channels in storage order, and steps[o]. */
 struct integers {
     int16_t *at;
@@ -238,7 +170,8 @@ static bool find_integers(struct byi_rewrite *rw, const struct quant_weights *w,
         byi_arena_calloc(rw->scratch, (size_t)w->channels, sizeof *q->steps);
     for (int64_t o = 0; o < w->channels; o++) {
         int64_t sum = 0;
-        if (!find_step(w, o, step, &step, row))
+        if (!byi_find_step((const float *)w->at + o * w->step, w->n, w->inner,
+                           step, &step, row))
             return false;
         for (int64_t i = 0; i < w->n; i++) {
             q->at[o * w->step + i * w->inner] = row[i];

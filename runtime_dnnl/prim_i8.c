@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime_dnnl/prim_i8.c: creators of primitives on 8-bit integers, which
+ * byoc's own kernels run exactly on every CPU (kernels/i8.h).
+ */
+#include "runtime_dnnl/layer_dnnl.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/base/openmp.h"
+
+/* Xor with it makes bytes of the type unsigned. */
+static uint8_t flip_of(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_I8 ? 0x80 : 0;
+}
+
+static bool is_bytes(const struct byi_desc *desc)
+{
+    return desc->dtype == BYOC_U8 || desc->dtype == BYOC_I8;
+}
+
+/* A zero point, of the flipped bytes. */
+static int32_t flipped_zero(int64_t zero, enum byoc_dtype dtype)
+{
+    return (int32_t)zero + (dtype == BYOC_I8 ? 128 : 0);
+}
+
+/* --- convolutions and products ---------------------------------------------
+ */
+
+static const char *qconv_name(const struct byi_dn_fast *fast)
+{
+    return byi_i8_conv_name(&fast->i8);
+}
+
+static uint64_t qconv_scratch(const struct byi_dn_fast *fast)
+{
+    return byi_i8_conv_scratch(&fast->i8, fast->threads);
+}
+
+static uint64_t qconv_packed(const struct byi_dn_fast *fast, int arg)
+{
+    (void)arg;
+    return byi_i8_conv_packed(&fast->i8);
+}
+
+/* src: weights (O, I, k...) */
+static void pack_qconv(const struct byi_dn_fast *fast, int arg,
+                       const struct byi_desc *src, const void *from, void *to)
+{
+    struct byi_i8_weights w = {.at = from};
+    const uint32_t n = src->rank - 2;
+    w.strides[0] = src->strides[0];
+    w.strides[1] = src->strides[1];
+    for (uint32_t i = 0; i < n; i++)
+        w.strides[2 + BYI_I8_AXES - n + i] = src->strides[2 + i];
+    (void)arg;
+    byi_i8_conv_pack(&fast->i8, &w, to);
+}
+
+static bool qconvs_pack_alike(const struct byi_dn_fast *a,
+                              const struct byi_dn_fast *b)
+{
+    return byi_i8_conv_packs_alike(&a->i8, &b->i8);
+}
+
+static void run_qconv(const struct byi_dn_fast *fast, uint32_t n,
+                      const struct byi_dn_fast_slot *slots, void *scratch,
+                      int threads)
+{
+    const struct byi_i8_conv_run run = {
+        .conv = &fast->i8,
+        .x = byi_dn_fast_find(n, slots, BYI_ARG_SRC),
+        .packed = byi_dn_fast_find(n, slots, BYI_ARG_WEIGHTS),
+        .x_zero = (uint8_t)fast->src_zero,
+        .bias = byi_dn_fast_find(n, slots, BYI_ARG_BIAS),
+        .scale = byi_dn_fast_find(n, slots, BYI_ARG_SCALE),
+        .bias_step = 1,
+        .scale_step = 1,
+        .low = fast->low,
+        .high = fast->high,
+        .zero = (int32_t)fast->zero,
+        .y = byi_dn_fast_find(n, slots, BYI_ARG_DST),
+        .scratch = scratch,
+        .threads = threads};
+    byi_i8_conv_run(&run);
+}
+
+static const struct byi_dn_fast_kind qconv_kind = {
+    .name = qconv_name,
+    .scratch = qconv_scratch,
+    .packed = qconv_packed,
+    .pack = pack_qconv,
+    .packs_alike = qconvs_pack_alike,
+    .run = run_qconv,
+};
+
+static bool read_qconv(const struct byi_dnnl_qconv *p, struct byi_i8_conv *conv)
+{
+    const struct byi_dnnl_window *w = &p->window;
+    const uint32_t n = w->n, skip = BYI_I8_AXES - n;
+    if (n > BYI_I8_AXES || p->weights.rank != n + 2 ||
+        p->weights.dtype != BYOC_I8 || !is_bytes(&p->src) ||
+        !byi_dn_is_dense_last(&p->src, p->src.dtype) ||
+        !byi_dn_is_dense_last(&p->dst, p->dst.dtype) ||
+        (!is_bytes(&p->dst) && p->dst.dtype != BYOC_F32) ||
+        byi_elements(p->dst.rank, p->dst.dims) <= 0)
+        return false;
+    *conv = (struct byi_i8_conv){.images = p->src.dims[0],
+                                 .channels = p->src.dims[1],
+                                 .outputs = p->dst.dims[1],
+                                 .groups = p->src.dims[1] / p->weights.dims[1],
+                                 .x_signed = p->src.dtype == BYOC_I8,
+                                 .w_signed = true,
+                                 .centred = true,
+                                 .result = is_bytes(&p->dst) ? BYI_I8_OCTETS
+                                                             : BYI_I8_FLOATS};
+    for (uint32_t i = 0; i < BYI_I8_AXES; i++) {
+        const bool has = i >= skip;
+        conv->in[i] = has ? p->src.dims[2 + i - skip] : 1;
+        conv->out[i] = has ? p->dst.dims[2 + i - skip] : 1;
+        conv->size[i] = has ? w->kernel[i - skip] : 1;
+        conv->stride[i] = has ? w->stride[i - skip] : 1;
+        conv->dilation[i] = has ? w->dilation[i - skip] : 1;
+        conv->pad[i] = has ? w->begin[i - skip] : 0;
+    }
+    return true;
+}
+
+enum byoc_status byi_qconv_new(const struct byi_dnnl *lib,
+                               const struct byi_dnnl_qconv *p,
+                               const struct byi_posts *posts,
+                               struct byi_prim **prim, struct byoc_error *err)
+{
+    struct byi_dn_fast fast = {.kind = &qconv_kind};
+    (void)lib;
+    if (posts || !read_qconv(p, &fast.i8))
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "8-bit convolution: expected bytes, channels last");
+    byi_i8_conv_plan(&fast.i8);
+    fast.src_zero = p->src_zero;
+    fast.zero = p->zero;
+    fast.low = p->low;
+    fast.high = p->high;
+    fast.threads = omp_get_max_threads();
+    return byi_prim_wrap_fast(&fast, prim, err);
+}
+
+/* --- elementwise ------------------------------------------------------------
+ */
+
+static const char *qpoint_name(const struct byi_dn_fast *fast)
+{
+    (void)fast;
+    return "i8_point";
+}
+
+static uint64_t no_bytes(const struct byi_dn_fast *fast)
+{
+    (void)fast;
+    return 0;
+}
+
+/* Elements [at, at + n). */
+static void run_range(const struct byi_dnnl_qpoint *p, const void *src,
+                      const void *src1, void *dst, int64_t at, int64_t n)
+{
+    const struct byi_i8_kernels *k = byi_i8_kernels();
+    const uint8_t *x = (const uint8_t *)src + at;
+    const uint8_t flip = flip_of(p->src.dtype);
+    const int32_t zero = flipped_zero(p->src_zero, p->src.dtype);
+    if (p->kind == BYI_QPOINT_QUANTIZE) {
+        k->quantize((const float *)src + at, n, p->scale, p->low, p->high,
+                    (int32_t)p->zero, (uint8_t *)dst + at);
+        return;
+    }
+    if (p->kind == BYI_QPOINT_DEQUANTIZE) {
+        k->dequantize(x, n, flip, zero, p->src_scale, (float *)dst + at);
+        return;
+    }
+    const struct byi_i8_point point = {
+        .a = x,
+        .b = (const uint8_t *)src1 + at,
+        .y = (uint8_t *)dst + at,
+        .n = n,
+        .zeros = {zero, flipped_zero(p->src1_zero, p->src1.dtype)},
+        .flips = {flip, flip_of(p->src1.dtype)},
+        .scales = {p->src_scale, p->src1_scale},
+        .scale = p->scale,
+        .low = p->low,
+        .high = p->high,
+        .zero = (int32_t)p->zero,
+        .multiplies = p->kind == BYI_QPOINT_MUL};
+    k->point(&point);
+}
+
+static void run_qpoint(const struct byi_dn_fast *fast, uint32_t n,
+                       const struct byi_dn_fast_slot *slots, void *scratch,
+                       int threads)
+{
+    enum { PART = 1 << 15 }; /* elements that pay for a thread */
+    const struct byi_dnnl_qpoint *p = &fast->point;
+    const int64_t all = byi_elements(p->dst.rank, p->dst.dims);
+    const int64_t parts = all / PART < 1         ? 1
+                          : all / PART < threads ? all / PART
+                                                 : threads;
+    const void *src = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
+    const void *src1 = byi_dn_fast_find(n, slots, BYI_ARG_SRC1);
+    void *dst = byi_dn_fast_find(n, slots, BYI_ARG_DST);
+    (void)scratch;
+#pragma omp parallel for num_threads((int)parts) if (parts > 1) schedule(static)
+    for (int64_t i = 0; i < parts; i++) {
+        const int64_t begin = all * i / parts;
+        run_range(p, src, src1, dst, begin, all * (i + 1) / parts - begin);
+    }
+}
+
+static const struct byi_dn_fast_kind qpoint_kind = {
+    .name = qpoint_name,
+    .scratch = no_bytes,
+    .run = run_qpoint,
+};
+
+enum byoc_status byi_qpoint_new(const struct byi_dnnl *lib,
+                                const struct byi_dnnl_qpoint *p,
+                                const struct byi_posts *posts,
+                                struct byi_prim **prim, struct byoc_error *err)
+{
+    struct byi_dn_fast fast = {.kind = &qpoint_kind, .point = *p};
+    (void)lib;
+    assert(!posts);
+    (void)posts;
+    fast.threads = omp_get_max_threads();
+    return byi_prim_wrap_fast(&fast, prim, err);
+}
