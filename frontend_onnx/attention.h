@@ -10,7 +10,7 @@
 #include "frontend_onnx/import.h"
 
 struct byi_attention {
-    int64_t heads;
+    int64_t heads, kv_heads; /* kv_heads: of keys and values, if grouped */
     byi_id q, k, v;    /* (b, n, s or t, h), including past keys and values;
                         * grouped: q is (b, n / g, g, s, h) */
     byi_id own;        /* keys without the past */
@@ -20,6 +20,8 @@ struct byi_attention {
     double filter, scale;
     double softcap; /* limits |score|, by tanh; 0: no limit */
     bool causal;
+    bool standard; /* ai.onnx's Attention: masked scores are -inf, and a query
+                    * without keys gives 0 */
     enum byoc_dtype dtype; /* of the result */
 };
 
@@ -28,13 +30,24 @@ struct byi_attention byi_attention_read(struct byi_import *o);
 /* Cast 16-bit operands to float32: exp turns a score's absolute error into a
  * relative one. Call before making masks, which have the queries' dtype. */
 void byi_attention_widen(struct byi_import *o, struct byi_attention *a);
-/* softmax(q k scale + bias + mask) v, (b, s, n h) */
+/* softmax(q k scale + bias + mask) v, with heads as in q; the same as (b, s,
+ * n h). stages: NULL, or receives the scores:
+ * as products, after the soft cap, after the mask, and after softmax. */
+byi_id byi_attention_heads(struct byi_import *o, const struct byi_attention *a,
+                           byi_id stages[4]);
 byi_id byi_attention_emit(struct byi_import *o, const struct byi_attention *a);
 
 /* (b, s, n, h) <-> (b, n, s, h) */
 byi_id byi_transpose_heads(struct byi_import *o, byi_id x);
 /* (b, s, n h) -> (b, s, n, h) */
 byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads);
+/* Split x's heads, on axis `axis`, into groups that share keys. */
+byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
+                       byi_id x, uint32_t axis);
+/* Scores, or what is added to them, (b, n or 1, s, t), in the groups of a->q.
+ */
+byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
+                        byi_id x);
 /* Split the last axis into three parts. */
 void byi_split_qkv(struct byi_import *o, byi_id x, const int64_t sizes[3],
                    byi_id parts[3]);

@@ -502,6 +502,8 @@ extern const struct byi_onnx_table byi_microsoft_window;
 extern const struct byi_onnx_table byi_microsoft_linear;
 extern const struct byi_onnx_table byi_microsoft_norm;
 extern const struct byi_onnx_table byi_microsoft_quant;
+extern const struct byi_onnx_table byi_onnx_attention; /* ops_attention.c */
+extern const struct byi_onnx_table byi_onnx_rotary;    /* ops_rotary.c */
 extern const struct byi_onnx_table byi_microsoft_attention;
 extern const struct byi_onnx_table byi_microsoft_grouped; /* ops_grouped.c */
 extern const struct byi_onnx_table byi_microsoft_rotary;  /* ops_rotary.c  */

@@ -24,6 +24,8 @@ static const struct byi_onnx_table *const tables[] = {
     &byi_onnx_random,
     &byi_onnx_text,
     &byi_onnx_list,
+    &byi_onnx_attention,
+    &byi_onnx_rotary,
     &byi_microsoft_element,
     &byi_microsoft_window,
     &byi_microsoft_linear,

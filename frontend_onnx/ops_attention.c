@@ -66,6 +66,63 @@ static byi_id join_heads(struct byi_import *o, byi_id x)
     return byi_o_reshape(o, x, byi_o_vector(o, 3, shape), false);
 }
 
+byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
+                       byi_id x, uint32_t axis)
+{
+    const uint32_t rank = byi_o_rank(o, x);
+    int64_t shape[BYI_MAX_RANK] = {0};
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < rank; i++, n++)
+        if (i == axis) {
+            shape[n++] = a->kv_heads;
+            shape[n] = a->heads / a->kv_heads;
+        } else if (i > axis) {
+            const int64_t dim = byi_o_dim(o, x, i);
+            shape[n] = BYI_IS_SYMBOL(dim) ? -1 : dim;
+        }
+    return byi_o_reshape(o, x, byi_o_vector(o, n, shape), false);
+}
+
+/* Other dims may be symbolic, so heads move to the last axis while they are
+ * split. */
+byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
+                        byi_id x)
+{
+    static const int64_t heads_last[] = {0, 2, 3, 1};
+    static const int64_t back[] = {0, 3, 4, 1, 2}, one[] = {2};
+
+    if (x == BYI_NO_ID || byi_o_rank(o, a->q) == 4)
+        return x;
+    if (byi_o_dim(o, x, 1) == 1)
+        return byi_o_expand(o, x, 1, one);
+    return byi_o_emit(o, BYI_OP_TRANSPOSE,
+                      ARGS(byi_group_heads(
+                          o, a,
+                          byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
+                                     ATTRS(SOME_INTS("axes", 4, heads_last))),
+                          3)),
+                      ATTRS(SOME_INTS("axes", 5, back)));
+}
+
+/* The reverse: (b, n / g, g, s, t) -> (b, n, s, t) */
+static byi_id join_groups(struct byi_import *o, const struct byi_attention *a,
+                          byi_id x)
+{
+    static const int64_t heads_last[] = {0, 3, 4, 1, 2};
+    static const int64_t back[] = {0, 3, 1, 2};
+    const int64_t shape[] = {0, 0, 0, a->heads};
+
+    if (byi_o_rank(o, x) != 5)
+        return x;
+    x = byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
+                   ATTRS(SOME_INTS("axes", 5, heads_last)));
+    return byi_o_emit(
+        o, BYI_OP_TRANSPOSE,
+        ARGS(byi_o_reshape(o, x, byi_o_vector(o, 4, shape), false)),
+        ATTRS(SOME_INTS("axes", 4, back)));
+}
+
 /* x at `index` of the axis, which is removed. */
 static byi_id pick(struct byi_import *o, byi_id x, int64_t axis, double index)
 {
@@ -105,7 +162,7 @@ byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
 static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
                          byi_id start, byi_id end)
 {
-    static const int64_t column[] = {1}, middle[] = {1, 2};
+    static const int64_t column[] = {1}, middle[] = {1, 2, 3};
     const byi_id keys = byi_o_cast(
         o,
         byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), byi_o_length(o, a->k, 2)),
@@ -117,7 +174,8 @@ static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
         allowed = byi_o_binary(o, BYI_OP_LOGICAL_AND, allowed,
                                byi_o_binary(o, BYI_OP_GREATER_EQUAL, keys,
                                             byi_o_expand(o, start, 1, column)));
-    return byi_attention_mask(o, a, allowed, a->filter, 2, middle);
+    return byi_attention_mask(o, a, allowed, a->filter, byi_o_rank(o, a->q) - 2,
+                              middle);
 }
 
 /* A mask of rank 1: (b) ends, or (2 b) ends, then starts. */
@@ -161,6 +219,8 @@ static byi_id read_mask(struct byi_import *o, const struct byi_attention *a,
 
 double byi_attention_lowest(struct byi_import *o, const struct byi_attention *a)
 {
+    if (a->standard)
+        return -INFINITY;
     return byi_o_dtype(o, a->q) == BYOC_F64 ? -DBL_MAX : -(double)FLT_MAX;
 }
 
@@ -172,7 +232,8 @@ static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
     const byi_id past =
         byi_o_binary(o, BYI_OP_SUBTRACT, all, byi_o_length(o, a->own, 2));
     const byi_id end =
-        byi_o_binary(o, BYI_OP_ADD, past, byi_o_length(o, a->q, 2));
+        byi_o_binary(o, BYI_OP_ADD, past,
+                     byi_o_length(o, a->q, (int64_t)byi_o_rank(o, a->q) - 2));
     const byi_id rows = byi_o_expand(o, byi_o_count(o, past, end), 1, column);
     const byi_id keys = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), all);
 
@@ -188,24 +249,58 @@ static byi_id plus(struct byi_import *o, byi_id x, byi_id more)
     return more == BYI_NO_ID ? x : byi_o_binary(o, BYI_OP_ADD, x, more);
 }
 
+/* softcap tanh(x scale / softcap) */
+static byi_id capped(struct byi_import *o, byi_id x, double scale,
+                     double softcap)
+{
+    if (softcap == 0.0)
+        return byi_o_scale(o, x, scale);
+    return byi_o_scale(o,
+                       byi_o_emit(o, BYI_OP_TANH,
+                                  ARGS(byi_o_scale(o, x, scale / softcap)),
+                                  NO_ATTRS),
+                       softcap);
+}
+
+/* The sum of what is added to the scores; BYI_NO_ID: nothing. */
+static byi_id all_masks(struct byi_import *o, const struct byi_attention *a)
+{
+    byi_id total = a->bias;
+
+    if (a->mask != BYI_NO_ID)
+        total = total == BYI_NO_ID ? a->mask : plus(o, a->mask, total);
+    if (!a->causal)
+        return total;
+    const byi_id causal = causal_mask(o, a);
+    return total == BYI_NO_ID ? causal : plus(o, total, causal);
+}
+
+/* x where the query may attend to any key, else 0. */
+static byi_id unmasked(struct byi_import *o, byi_id x, byi_id masks)
+{
+    static const int64_t last[] = {-1};
+    const byi_id most =
+        byi_o_emit(o, BYI_OP_MAX, ARGS(masks),
+                   ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", true)));
+
+    return byi_o_emit(o, BYI_OP_WHERE,
+                      ARGS(byi_o_with(o, BYI_OP_GREATER, most, -INFINITY), x,
+                           byi_o_scalar(o, byi_o_dtype(o, x), 0)),
+                      NO_ATTRS);
+}
+
 static byi_id scores(struct byi_import *o, const struct byi_attention *a,
-                     byi_id k)
+                     byi_id k, byi_id total, byi_id stages[4])
 {
     const int64_t width = byi_o_dim(o, a->q, byi_o_rank(o, a->q) - 1);
     const double scale = a->scale != 0.0 ? a->scale : 1.0 / sqrt((double)width);
     byi_id x = byi_o_emit(o, BYI_OP_NN_MATMUL, ARGS(a->q, k),
                           ATTRS(A_BOOL("transpose_b", true)));
 
-    if (a->softcap == 0.0)
-        x = byi_o_scale(o, x, scale);
-    else
-        x = byi_o_scale(o,
-                        byi_o_emit(o, BYI_OP_TANH,
-                                   ARGS(byi_o_scale(o, x, scale / a->softcap)),
-                                   NO_ATTRS),
-                        a->softcap);
-    x = plus(o, plus(o, x, a->bias), a->mask);
-    return a->causal ? plus(o, x, causal_mask(o, a)) : x;
+    stages[0] = byi_o_scale(o, x, scale);
+    stages[1] = capped(o, x, scale, a->softcap);
+    stages[2] = plus(o, stages[1], total);
+    return stages[2];
 }
 
 void byi_attention_widen(struct byi_import *o, struct byi_attention *a)
@@ -233,7 +328,8 @@ static byi_id beside_sink(struct byi_import *o, byi_id x, byi_id sink)
                       NO_ATTRS);
 }
 
-byi_id byi_attention_emit(struct byi_import *o, const struct byi_attention *a)
+byi_id byi_attention_heads(struct byi_import *o, const struct byi_attention *a,
+                           byi_id stages[4])
 {
     static const int64_t group[] = {2};
     const uint32_t rank = byi_o_rank(o, a->q);
@@ -246,13 +342,24 @@ byi_id byi_attention_emit(struct byi_import *o, const struct byi_attention *a)
         return BYI_NO_ID;
     const byi_id k = shared ? byi_o_expand(o, a->k, 1, group) : a->k;
     const byi_id v = shared ? byi_o_expand(o, a->v, 1, group) : a->v;
-    const byi_id x = scores(o, a, k);
-    byi_id y =
-        byi_o_binary(o, BYI_OP_NN_MATMUL,
-                     byi_o_emit(o, BYI_OP_NN_SOFTMAX, ARGS(x), NO_ATTRS), v);
+    byi_id own[4];
+    if (!stages)
+        stages = own;
+    const byi_id total = all_masks(o, a), x = scores(o, a, k, total, stages);
+    stages[3] = byi_o_emit(o, BYI_OP_NN_SOFTMAX, ARGS(x), NO_ATTRS);
+    byi_id y = byi_o_binary(o, BYI_OP_NN_MATMUL, stages[3], v);
+    if (a->standard && (a->mask != BYI_NO_ID || a->bias != BYI_NO_ID)) {
+        y = unmasked(o, y, total);
+        stages[3] = unmasked(o, stages[3], total);
+    }
     if (a->sink != BYI_NO_ID)
         y = byi_o_binary(o, BYI_OP_MULTIPLY, y, beside_sink(o, x, a->sink));
-    return byi_o_cast(o, join_heads(o, y), a->dtype);
+    return byi_o_cast(o, y, a->dtype);
+}
+
+byi_id byi_attention_emit(struct byi_import *o, const struct byi_attention *a)
+{
+    return join_heads(o, byi_attention_heads(o, a, NULL));
 }
 
 struct byi_attention byi_attention_read(struct byi_import *o)
@@ -424,7 +531,127 @@ static void convert_multi_head(struct byi_import *o)
     o->out[0] = byi_attention_emit(o, &a);
 }
 
+/* --- ai.onnx -------------------------------------------------------------- */
+
+/* (b, s, n h) or (b, n, s, h) -> (b, n, s, h) */
+static byi_id standard_operand(struct byi_import *o, uint32_t i, int64_t *heads)
+{
+    const byi_id x = byi_o_in(o, i);
+
+    if (byi_o_rank(o, x) == 3 && *heads > 0)
+        return split_heads(o, x, *heads);
+    if (byi_o_ok(o) && byi_o_rank(o, x) != 4)
+        byi_o_fail(o, BYOC_ETYPE,
+                   "input %u has rank %u, expected 4, or 3 with the number of "
+                   "heads as an attribute",
+                   i, byi_o_rank(o, x));
+    *heads = byi_o_dim(o, x, 1);
+    return x;
+}
+
+/* The additive mask (b or 1, n or 1, s, t) of input attn_mask, which broadcasts
+ * to these dims. It may have fewer keys; the others are masked. If its number
+ * of keys is unknown, it has all. */
+static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
+{
+    static const int64_t front[] = {0, 1};
+    const enum byoc_dtype dtype = byi_o_dtype(o, a->q);
+    byi_id mask = byi_o_in(o, 3);
+    const uint32_t rank = byi_o_rank(o, mask);
+    const int64_t keys = byi_o_dim(o, a->k, 2);
+    const int64_t own = rank ? byi_o_dim(o, mask, rank - 1) : 1;
+    int64_t pads[8] = {0};
+
+    if (mask == BYI_NO_ID || !byi_o_ok(o))
+        return mask;
+    if (rank < 2 || rank > 4) {
+        byi_o_fail(o, BYOC_ETYPE, "attn_mask has rank %u, expected 2 to 4",
+                   rank);
+        return BYI_NO_ID;
+    }
+    mask = byi_o_dtype(o, mask) == BYOC_BOOL
+               ? byi_attention_mask(o, a, mask, a->filter, 4 - rank, front)
+               : byi_o_cast(o, byi_o_expand(o, mask, 4 - rank, front), dtype);
+    if (!BYI_IS_SYMBOL(own) && !BYI_IS_SYMBOL(keys) && own != 1 && own < keys) {
+        pads[7] = keys - own;
+        mask = byi_o_emit(o, BYI_OP_NN_PAD,
+                          ARGS(mask, byi_o_vector(o, 8, pads),
+                               byi_o_scalar(o, dtype, -INFINITY)),
+                          NO_ATTRS);
+    }
+    return byi_group_scores(o, a, mask);
+}
+
+static void read_standard(struct byi_import *o, struct byi_attention *a)
+{
+    const int64_t precision = byi_o_int(o, "softmax_precision", BYOC_F32);
+
+    a->q = standard_operand(o, 0, &a->heads);
+    a->k = standard_operand(o, 1, &a->kv_heads);
+    int64_t heads = a->kv_heads;
+    a->v = standard_operand(o, 2, &heads);
+    if (precision == BYOC_F64 && byi_o_dtype(o, a->q) != BYOC_F64)
+        byi_o_refuse(o, "a softmax_precision of float64");
+    if (byi_o_ok(o) && (a->heads < 1 || a->kv_heads < 1 ||
+                        a->heads % a->kv_heads || heads != a->kv_heads))
+        byi_o_fail(o, BYOC_ETYPE,
+                   "found %lld heads of queries, %lld of keys and %lld of "
+                   "values; expected known numbers, the first a multiple of "
+                   "the others",
+                   (long long)a->heads, (long long)a->kv_heads,
+                   (long long)heads);
+}
+
+/* Attention: query, key, value, mask, past keys and values, and from opset 24
+ * on the number of keys of each sequence, when the cache is complete. The soft
+ * cap comes before the mask, as in the standard since its correction in 1.21
+ * (github.com/onnx/onnx/pull/7867). */
+static void convert_standard(struct byi_import *o)
+{
+    struct byi_attention a = {.heads = byi_o_int(o, "q_num_heads", 0),
+                              .kv_heads = byi_o_int(o, "kv_num_heads", 0),
+                              .bias = BYI_NO_ID,
+                              .mask = BYI_NO_ID,
+                              .sink = BYI_NO_ID,
+                              .filter = -INFINITY,
+                              .scale = byi_o_float(o, "scale", 0),
+                              .softcap = byi_o_float(o, "softcap", 0),
+                              .causal = byi_o_int(o, "is_causal", 0) != 0,
+                              .standard = true};
+    const bool flat = byi_o_rank(o, byi_o_in(o, 0)) == 3;
+    const int64_t mode = byi_o_int(o, "qk_matmul_output_mode", 0);
+    const byi_id lengths = byi_o_in(o, 6);
+    byi_id stages[4];
+
+    read_standard(o, &a);
+    if (mode < 0 || mode > 3)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "qk_matmul_output_mode is %lld, expected 0 to 3",
+                   (long long)mode);
+    add_past(o, &a, byi_o_in(o, 4), byi_o_in(o, 5));
+    if (byi_o_wants(o, 1))
+        o->out[1] = a.k;
+    if (byi_o_wants(o, 2))
+        o->out[2] = a.v;
+    if (!byi_o_ok(o))
+        return;
+    byi_attention_widen(o, &a);
+    if (a.heads != a.kv_heads)
+        a.q = byi_group_heads(o, &a, a.q, 1);
+    a.mask = standard_mask(o, &a);
+    if (lengths != BYI_NO_ID)
+        a.bias = range_mask(o, &a, BYI_NO_ID, lengths);
+    const byi_id y = byi_attention_heads(o, &a, stages);
+    o->out[0] = flat ? join_heads(o, y) : join_groups(o, &a, y);
+    if (byi_o_wants(o, 3) && byi_o_ok(o))
+        o->out[3] = byi_o_cast(o, join_groups(o, &a, stages[mode]), a.dtype);
+}
+
 /* clang-format off */
+static const struct byi_onnx_op standard[] = {
+    {"Attention", 23, 3, 6, convert_standard, BYI_OP_NONE},
+    {"Attention", 24, 3, 7, convert_standard, BYI_OP_NONE},
+};
 static const struct byi_onnx_op rows[] = {
     {"Attention", 1, 2, 7, convert_attention, BYI_OP_NONE},
     {"MultiHeadAttention", 1, 1, 10, convert_multi_head, BYI_OP_NONE},
@@ -432,5 +659,7 @@ static const struct byi_onnx_op rows[] = {
 };
 /* clang-format on */
 
+const struct byi_onnx_table byi_onnx_attention = {BYI_ONNX, standard,
+                                                  BYI_COUNT(standard)};
 const struct byi_onnx_table byi_microsoft_attention = {BYI_MICROSOFT, rows,
                                                        BYI_COUNT(rows)};

@@ -30,7 +30,6 @@ enum {
 
 struct grouped_attention {
     struct byi_attention a;
-    int64_t kv_heads;
     byi_id past;  /* (b): past keys of each sequence        */
     byi_id rows;  /* (b, s): position of each query         */
     byi_id all;   /* keys of the longest sequence, a scalar */
@@ -72,14 +71,14 @@ static void check_grouped(struct byi_import *o)
 static void read_grouped(struct byi_import *o, struct grouped_attention *g)
 {
     struct byi_attention *a = &g->a;
-    const int64_t heads = a->heads + 2 * g->kv_heads;
+    const int64_t heads = a->heads + 2 * g->a.kv_heads;
     const int64_t width = byi_o_dim(o, byi_o_in(o, QUERY), 2);
     byi_id parts[] = {byi_o_in(o, QUERY), byi_o_in(o, KEY), byi_o_in(o, VALUE)};
 
     if (parts[1] == BYI_NO_ID && byi_o_ok(o)) {
         const int64_t h = width / heads;
-        const int64_t sizes[] = {a->heads * h, g->kv_heads * h,
-                                 g->kv_heads * h};
+        const int64_t sizes[] = {a->heads * h, g->a.kv_heads * h,
+                                 g->a.kv_heads * h};
         if (BYI_IS_SYMBOL(width) || width % heads)
             byi_o_fail(o, BYOC_ETYPE,
                        "a packed query of width %lld does not split into %lld "
@@ -89,8 +88,8 @@ static void read_grouped(struct byi_import *o, struct grouped_attention *g)
             byi_split_qkv(o, parts[0], sizes, parts);
     }
     a->q = byi_unflatten_heads(o, parts[0], a->heads);
-    a->k = byi_unflatten_heads(o, parts[1], g->kv_heads);
-    a->v = byi_unflatten_heads(o, parts[2], g->kv_heads);
+    a->k = byi_unflatten_heads(o, parts[1], g->a.kv_heads);
+    a->v = byi_unflatten_heads(o, parts[2], g->a.kv_heads);
 }
 
 /* The past length of each sequence. The new keys are the last ones of the
@@ -158,7 +157,7 @@ static byi_id cache_moves(struct byi_import *o,
         byi_o_count(o, zero, byi_o_binary(o, BYI_OP_MAXIMUM, old, g->all));
     const byi_id behind = byi_o_binary(o, BYI_OP_SUBTRACT, at,
                                        byi_o_expand(o, g->past, 1, column));
-    const int64_t heads[] = {1, g->kv_heads, 1, 1};
+    const int64_t heads[] = {1, g->a.kv_heads, 1, 1};
     const byi_id fresh =
         byi_o_emit(o, BYI_OP_WHERE,
                    ARGS(byi_o_binary(o, BYI_OP_LESS, behind, new),
@@ -260,48 +259,6 @@ static byi_id grouped_mask(struct byi_import *o,
                               byi_o_rank(o, g->a.q) == 5 ? 2 : 1, heads);
 }
 
-/* Split x's heads, on axis `axis`, into groups that share keys. */
-static byi_id group_heads(struct byi_import *o,
-                          const struct grouped_attention *g, byi_id x,
-                          uint32_t axis)
-{
-    const uint32_t rank = byi_o_rank(o, x);
-    int64_t shape[BYI_MAX_RANK] = {0};
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < rank; i++, n++)
-        if (i == axis) {
-            shape[n++] = g->kv_heads;
-            shape[n] = g->a.heads / g->kv_heads;
-        } else if (i > axis) {
-            const int64_t dim = byi_o_dim(o, x, i);
-            shape[n] = BYI_IS_SYMBOL(dim) ? -1 : dim;
-        }
-    return byi_o_reshape(o, x, byi_o_vector(o, n, shape), false);
-}
-
-/* The bias of the scores (b, n, s, t), for one head or for all. Other dims may
- * be symbolic, so heads move to the last axis while they are split. */
-static byi_id grouped_bias(struct byi_import *o,
-                           const struct grouped_attention *g)
-{
-    static const int64_t heads_last[] = {0, 2, 3, 1};
-    static const int64_t back[] = {0, 3, 4, 1, 2}, one[] = {2};
-    const byi_id bias = byi_o_in(o, BIAS);
-
-    if (bias == BYI_NO_ID || byi_o_rank(o, g->a.q) == 4)
-        return bias;
-    if (byi_o_dim(o, bias, 1) == 1)
-        return byi_o_expand(o, bias, 1, one);
-    return byi_o_emit(
-        o, BYI_OP_TRANSPOSE,
-        ARGS(group_heads(o, g,
-                         byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(bias),
-                                    ATTRS(SOME_INTS("axes", 4, heads_last))),
-                         3)),
-        ATTRS(SOME_INTS("axes", 5, back)));
-}
-
 /* The sink's score of each head: an input, or 0 with smooth_softmax. */
 static byi_id grouped_sink(struct byi_import *o,
                            const struct grouped_attention *g)
@@ -314,7 +271,7 @@ static byi_id grouped_sink(struct byi_import *o,
         return smooth ? byi_o_scalar(o, byi_o_dtype(o, g->a.q), 0) : BYI_NO_ID;
     return byi_o_rank(o, g->a.q) == 4
                ? byi_o_expand(o, sink, 2, columns)
-               : byi_o_expand(o, group_heads(o, g, sink, 0), 2, deeper);
+               : byi_o_expand(o, byi_group_heads(o, &g->a, sink, 0), 2, deeper);
 }
 
 /* (b, s, n, h) -> (b, n, s, h), or (b, n / g, g, s, h) */
@@ -323,25 +280,26 @@ static byi_id grouped_queries(struct byi_import *o,
 {
     static const int64_t axes[] = {0, 2, 3, 1, 4};
 
-    if (g->kv_heads == g->a.heads)
+    if (g->a.kv_heads == g->a.heads)
         return byi_transpose_heads(o, g->a.q);
-    return byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(group_heads(o, g, g->a.q, 2)),
+    return byi_o_emit(o, BYI_OP_TRANSPOSE,
+                      ARGS(byi_group_heads(o, &g->a, g->a.q, 2)),
                       ATTRS(SOME_INTS("axes", 5, axes)));
 }
 
 static void convert_grouped(struct byi_import *o)
 {
     struct grouped_attention g = {.a = byi_attention_read(o),
-                                  .kv_heads = byi_o_int(o, "kv_num_heads", 0),
                                   .moves = BYI_NO_ID};
 
+    g.a.kv_heads = byi_o_int(o, "kv_num_heads", 0);
     g.a.softcap = byi_o_float(o, "softcap", 0);
     check_grouped(o);
-    if (byi_o_ok(o) && (g.kv_heads < 1 || g.a.heads % g.kv_heads))
+    if (byi_o_ok(o) && (g.a.kv_heads < 1 || g.a.heads % g.a.kv_heads))
         byi_o_fail(o, BYOC_EPARSE,
                    "num_heads is %lld, expected a multiple of kv_num_heads, "
                    "%lld",
-                   (long long)g.a.heads, (long long)g.kv_heads);
+                   (long long)g.a.heads, (long long)g.a.kv_heads);
     if (!byi_o_ok(o))
         return;
     read_grouped(o, &g);
@@ -349,7 +307,7 @@ static void convert_grouped(struct byi_import *o)
     rotate_grouped(o, &g);
     cache_grouped(o, &g);
     g.a.q = grouped_queries(o, &g);
-    g.a.bias = grouped_bias(o, &g);
+    g.a.bias = byi_group_scores(o, &g.a, byi_o_in(o, BIAS));
     g.a.sink = grouped_sink(o, &g);
     byi_attention_widen(o, &g.a);
     g.a.mask = grouped_mask(o, &g);

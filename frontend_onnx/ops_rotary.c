@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_rotary.c: com.microsoft's rotary embeddings (Su et al., "RoFormer:
+/* ops_rotary.c: rotary embeddings (Su et al., "RoFormer:
  * Enhanced Transformer with Rotary Position Embedding", 2021): each pair of a
  * head's elements is a point of the plane, rotated by an angle proportional to
  * the position.
@@ -88,26 +88,44 @@ byi_id byi_rotary_apply(struct byi_import *o, byi_id x, const byi_id tables[2],
         byi_o_get(o, parts, 1), 3);
 }
 
+/* The rows of a table at the tokens' positions; without positions, the rows are
+ * those of the tokens (b, s, width / 2). */
+static byi_id token_rows(struct byi_import *o, byi_id table, byi_id at,
+                         bool heads_first)
+{
+    const int64_t heads[] = {heads_first ? 1 : 2};
+
+    return at == BYI_NO_ID ? byi_o_expand(o, table, 1, heads)
+                           : byi_rotary_rows(o, table, at, heads_first);
+}
+
 /* RotaryEmbedding: x (b, s, n h) or (b, n, s, h), positions (1) or (b, s),
  * tables of cosines and sines (positions, width / 2). Elements of a head beyond
- * the width are unchanged. */
+ * the width are unchanged. In ai.onnx the positions are the last input, and may
+ * be omitted. */
 static void convert_rotary(struct byi_import *o)
 {
+    const bool standard = o->row->since == 23;
+    const uint32_t table = standard ? 1 : 2;
+    const byi_id places = byi_o_in(o, standard ? 3 : 1);
+    const uint32_t deep = places == BYI_NO_ID ? 2 : 1;
     const bool heads_first = byi_o_rank(o, byi_o_in(o, 0)) == 4;
     const bool interleaved = byi_o_int(o, "interleaved", 0) != 0;
     const int64_t part = byi_o_int(o, "rotary_embedding_dim", 0);
     const int64_t heads = byi_o_int(o, "num_heads", 0);
-    const int64_t half = byi_o_dim(o, byi_o_in(o, 2), 1);
+    const int64_t half = byi_o_dim(o, byi_o_in(o, table), deep);
     const int64_t width = half < 0 || half > INT64_MAX / 2 ? -1 : 2 * half;
     const int64_t hidden = byi_o_dim(o, byi_o_in(o, 0), heads_first ? 3 : 2);
-    const int64_t head = heads_first             ? hidden
-                         : part > 0 && heads > 0 ? hidden / heads
-                                                 : width;
+    const int64_t head = heads_first                           ? hidden
+                         : (part > 0 || standard) && heads > 0 ? hidden / heads
+                                                               : width;
     byi_id x = byi_o_in(o, 0);
 
-    byi_o_float(o, "scale", 1.0);
-    if (byi_o_int(o, "is_packed_batching", 0))
-        byi_o_refuse(o, "packed batches");
+    if (!standard) {
+        byi_o_float(o, "scale", 1.0);
+        if (byi_o_int(o, "is_packed_batching", 0))
+            byi_o_refuse(o, "packed batches");
+    }
     if (byi_o_ok(o) && (width < 2 || hidden < 1 || head < width ||
                         hidden % head || (part > 0 && part != width) ||
                         (!heads_first && byi_o_rank(o, x) != 3)))
@@ -124,19 +142,26 @@ static void convert_rotary(struct byi_import *o)
         x = byi_o_reshape(o, x, byi_o_vector(o, 4, shape), false);
     }
     const byi_id at =
-        positions(o, byi_o_in(o, 1), byi_o_length(o, x, heads_first ? 2 : 1));
+        places == BYI_NO_ID
+            ? places
+            : positions(o, places, byi_o_length(o, x, heads_first ? 2 : 1));
     const byi_id tables[] = {
-        byi_rotary_rows(o, byi_o_in(o, 2), at, heads_first),
-        byi_rotary_rows(o, byi_o_in(o, 3), at, heads_first)};
+        token_rows(o, byi_o_in(o, table), at, heads_first),
+        token_rows(o, byi_o_in(o, table + 1), at, heads_first)};
     o->out[0] = byi_o_reshape(o, byi_rotary_apply(o, x, tables, interleaved),
                               byi_o_shape_of(o, byi_o_in(o, 0)), false);
 }
 
 /* clang-format off */
+static const struct byi_onnx_op standard_rows[] = {
+    {"RotaryEmbedding", 23, 3, 4, convert_rotary, BYI_OP_NONE},
+};
 static const struct byi_onnx_op rows[] = {
     {"RotaryEmbedding", 1, 4, 4, convert_rotary, BYI_OP_NONE},
 };
 /* clang-format on */
 
+const struct byi_onnx_table byi_onnx_rotary = {BYI_ONNX, standard_rows,
+                                               BYI_COUNT(standard_rows)};
 const struct byi_onnx_table byi_microsoft_rotary = {BYI_MICROSOFT, rows,
                                                     BYI_COUNT(rows)};

@@ -515,6 +515,91 @@ static void rotary(struct draw *d)
     draw_attr_int(d, "interleaved", draw_int(d, 0, 1));
 }
 
+/* ai.onnx's Attention: operands of rank 3 or 4, a mask that broadcasts, past
+ * keys and values; present ones, and the scores at one of four stages. */
+static void standard_attention(struct draw *d)
+{
+    const int64_t b = draw_int(d, 1, 3), kv = draw_int(d, 1, 3);
+    const int64_t n = kv * draw_int(d, 1, 3), s = draw_int(d, 1, 6);
+    const int64_t t = draw_int(d, 1, 6), h = 2 * draw_int(d, 1, 4);
+    const int64_t hv = draw_int(d, 1, 6);
+    const bool flat = draw_chance(d, 50), past = draw_chance(d, 50);
+    const int64_t old = past ? draw_int(d, 1, 5) : 0;
+    const int64_t mask[] = {draw_chance(d, 50) ? b : 1,
+                            draw_chance(d, 50) ? n : 1, s, t + old};
+    const uint32_t dropped = (uint32_t)draw_int(d, 0, 2);
+    const bool causal = draw_chance(d, 50);
+    int64_t mode = draw_int(d, 0, 3);
+
+    for (int i = 0; i < 3; i++) {
+        const int64_t heads = i ? kv : n, rows = i ? t : s;
+        const int64_t width = i == 2 ? hv : h;
+        draw_operand(d, d->dtype, flat ? 3 : 4,
+                     flat ? (int64_t[]){b, rows, heads * width}
+                          : (int64_t[]){b, heads, rows, width},
+                     ORDINARY);
+    }
+    if ((s > 1 ||
+         !causal) && /* ONNX Runtime ignores causal for one masked row */
+        draw_chance(d, 60)) {
+        const bool truth = draw_chance(d, 40);
+        struct byi_tensor *m =
+            draw_operand(d, truth ? BYOC_BOOL : d->dtype, 4 - dropped,
+                         mask + dropped, ORDINARY);
+        for (int64_t i = 0; d->dtype == BYOC_F64 && truth &&
+                            i < byi_elements(m->rank, m->dims);
+             i += t + old)
+            byi_tensor_set(m, i, 1); /* ONNX Runtime gives NaN without keys */
+        mode = truth && mode == 2 ? 3 : mode; /* its masked scores are finite */
+    } else {
+        draw_nothing(d);
+    }
+    if (past) {
+        draw_operand(d, d->dtype, 4, (int64_t[]){b, kv, old, h}, ORDINARY);
+        draw_operand(d, d->dtype, 4, (int64_t[]){b, kv, old, hv}, ORDINARY);
+    }
+    if (flat) {
+        draw_attr_int(d, "q_num_heads", n);
+        draw_attr_int(d, "kv_num_heads", kv);
+    }
+    draw_attr_int(d, "is_causal", causal);
+    draw_attr_int(d, "qk_matmul_output_mode", causal && mode == 2 ? 1 : mode);
+    if (draw_chance(d, 40))
+        draw_attr_float(d, "scale", 0.375f);
+    if (draw_chance(d, 30))
+        draw_attr_float(d, "softcap", 2);
+}
+
+/* x of rank 3 or 4, cosines, sines, and which of their rows belong to the
+ * tokens; without these they have a row for each. */
+static void standard_rotary(struct draw *d)
+{
+    const int64_t b = draw_int(d, 1, 3), n = draw_int(d, 1, 3);
+    const int64_t s = draw_int(d, 1, 6), half = 2 * draw_int(d, 1, 3);
+    const bool part = draw_chance(d, 40), flat = draw_chance(d, 50);
+    const bool placed = draw_chance(d, 50);
+    const int64_t h = 2 * half + (part ? 4 : 0);
+    int64_t places[] = {b, s};
+
+    draw_operand(d, d->dtype, flat ? 3 : 4,
+                 flat ? (int64_t[]){b, s, n * h} : (int64_t[]){b, n, s, h},
+                 ORDINARY);
+    for (int i = 0; i < 2; i++)
+        draw_operand(d, d->dtype, placed ? 2 : 3,
+                     placed ? (int64_t[]){9, half} : (int64_t[]){b, s, half},
+                     UNIT);
+    if (placed) {
+        struct byi_tensor *at = draw_operand(d, BYOC_I64, 2, places, ORDINARY);
+        for (int64_t i = 0; i < b * s; i++)
+            byi_tensor_set(at, i, (double)draw_int(d, 0, 8));
+    }
+    if (flat)
+        draw_attr_int(d, "num_heads", n);
+    if (part)
+        draw_attr_int(d, "rotary_embedding_dim", 2 * half);
+    draw_attr_int(d, "interleaved", draw_int(d, 0, 1));
+}
+
 /* clang-format off */
 static const struct op_case rows[] = {
     {"Attention", 1, "f", attention, ORDINARY, 1, 1e-4, MS, false},
@@ -527,6 +612,9 @@ static const struct op_case rows[] = {
     {"FusedGemm", 1, "f", fused_gemm, ORDINARY, 1, 1e-4, MS, false},
     {"FusedMatMul", 1, "fh", fused_matmul, ORDINARY, 1, 1e-4, MS, false},
     {"Gelu", 1, "fh", draw_same, ORDINARY, 1, 1e-5, MS, false},
+    {"Attention", 23, "fh", standard_attention, ORDINARY, 4, 1e-4, NULL, false},
+    {"RotaryEmbedding", 23, "f", standard_rotary, ORDINARY, 1, 1e-5, NULL, false},
+    {"RotaryEmbedding", 23, "h", standard_rotary, ORDINARY, 1, 1e-4, NULL, false},
     {"GroupQueryAttention", 1, "f", group_query, ORDINARY, 3, 1e-4, MS, false},
     {"GroupQueryAttention", 1, "h", group_query, UNIT, 3, 1e-4, MS, false},
     {"MatMulIntegerToFloat", 1, "8", integers_to_float, EXTREME, 1, 1e-4, MS, false},
