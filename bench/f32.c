@@ -78,7 +78,8 @@ static double measure_peak(void)
  */
 
 static const struct {
-    int64_t images, map, channels, outputs, size, stride;
+    int64_t images, map, channels, outputs, size, stride; /* outputs 0:
+                                                             depthwise */
 } layers[] = {
     {1, 224, 64, 64, 3, 1},    {1, 112, 64, 64, 3, 1},
     {1, 56, 64, 64, 3, 1},     {1, 56, 256, 256, 3, 1},
@@ -91,7 +92,8 @@ static const struct {
     {1, 7, 2048, 512, 1, 1},   {128, 1, 768, 768, 1, 1},
     {128, 1, 768, 3072, 1, 1}, {128, 1, 3072, 768, 1, 1},
     {197, 1, 768, 2304, 1, 1}, {197, 1, 3072, 768, 1, 1},
-    {1, 1, 512, 1000, 1, 1},
+    {1, 1, 512, 1000, 1, 1},   {1, 112, 32, 0, 3, 1},
+    {1, 28, 240, 0, 5, 1},     {1, 14, 480, 0, 9, 1},
 };
 
 static float *numbers(int64_t n)
@@ -133,23 +135,28 @@ static void measure(size_t i, enum byi_f32_algorithm algorithm, int threads)
         .in = {layers[i].map, layers[i].map},
         .out = {out, out},
         .channels = layers[i].channels,
-        .outputs = layers[i].outputs,
+        .outputs = layers[i].outputs ? layers[i].outputs : layers[i].channels,
+        .depthwise = layers[i].outputs == 0,
         .size = {layers[i].size, layers[i].size},
         .stride = {layers[i].stride, layers[i].stride},
         .dilation = {1, 1},
         .pad = {layers[i].size / 2, layers[i].size / 2},
     };
     byi_f32_conv_plan(&conv, false);
-    if (algorithm == BYI_F32_NONE && conv.algorithm <= BYI_F32_DIRECT)
+    if (conv.depthwise)
+        conv.algorithm = BYI_F32_DEPTHWISE;
+    else if (algorithm)
+        conv.algorithm = algorithm;
+    if (!algorithm && (conv.depthwise || conv.algorithm <= BYI_F32_DIRECT))
         return;
-    conv.algorithm = algorithm ? algorithm : conv.algorithm;
     const int64_t taps = conv.size[0] * conv.size[1];
-    const int64_t strides[4] = {conv.channels * taps, taps, conv.size[1], 1};
+    const int64_t each = conv.depthwise ? 1 : conv.channels;
+    const int64_t strides[4] = {each * taps, taps, conv.size[1], 1};
     const int64_t results = conv.images * out * out * conv.outputs;
-    float *weights = numbers(conv.outputs * conv.channels * taps);
-    const int64_t each = (int64_t)(byi_f32_conv_packed(&conv) + 63) / 64 * 16;
-    const int64_t sets = COLD / (4 * each) + 2; /* of weights */
-    float *packed = numbers(each * sets);
+    float *weights = numbers(conv.outputs * each * taps);
+    const int64_t set = (int64_t)(byi_f32_conv_packed(&conv) + 63) / 64 * 16;
+    const int64_t sets = COLD / (4 * set) + 2; /* of weights */
+    float *packed = numbers(set * sets);
     struct byi_f32_conv_run run = {
         .conv = &conv,
         .x = numbers(conv.images * conv.in[0] * conv.in[1] * conv.channels),
@@ -157,14 +164,14 @@ static void measure(size_t i, enum byi_f32_algorithm algorithm, int threads)
         .y = numbers(results),
         .scratch = numbers((int64_t)byi_f32_conv_scratch(&conv, threads) / 4),
         .threads = threads};
-    for (int64_t set = 0; set < sets; set++)
-        byi_f32_conv_pack(&conv, weights, strides, packed + set * each);
+    for (int64_t n = 0; n < sets; n++)
+        byi_f32_conv_pack(&conv, weights, strides, packed + n * set);
     double peak = measure_peak();
     const double least = least_time(&run, 0, 1);
-    const double cold = least_time(&run, each, sets);
+    const double cold = least_time(&run, set, sets);
     const double after = measure_peak();
     peak = (after > peak ? after : peak) * threads;
-    const double work = 2.0 * (double)(results * conv.channels * taps);
+    const double work = 2.0 * (double)(results * each * taps);
     printf("%-20s %4lld x %3lld^2 %5lld -> %4lld  %lld x %lld /%lld %9.3f ms "
            "%7.1f GFLOP/s %5.0f%%, cold %5.0f%%\n",
            byi_f32_conv_name(&conv), (long long)conv.images,

@@ -115,12 +115,29 @@ static bool is_direct(const struct byi_f32_conv *conv)
            conv->channels <= BYI_F32_PIECE;
 }
 
+/* oneDNN's depthwise kernels are fast for two axes, without dilation on
+ * AVX-512, and for small windows; elsewhere it falls back to others, which take
+ * ten times as long. */
+static bool is_depthwise(const struct byi_f32_conv *conv)
+{
+    const int64_t taps = conv->size[0] * conv->size[1];
+    const bool line = conv->in[0] == 1 && conv->size[0] == 1;
+    const bool dilated = conv->dilation[0] > 1 || conv->dilation[1] > 1;
+    return taps <= BYI_F32_TAPS && conv->channels >= BYI_F32_PANEL &&
+           conv->channels <= BYI_F32_PIECE &&
+           (line || conv->size[1] > 7 || (dilated && taps > 9));
+}
+
 void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
 {
     pthread_once(&second_cache_once, ask_second_cache);
     conv->cache = second_cache;
     conv->kernels = byi_f32_kernels();
     split_epilogue(conv);
+    if (conv->depthwise) {
+        conv->algorithm = is_depthwise(conv) ? BYI_F32_DEPTHWISE : BYI_F32_NONE;
+        return;
+    }
     conv->algorithm = exact ? BYI_F32_NONE : choose_winograd(conv);
     if (conv->algorithm == BYI_F32_NONE && is_direct(conv))
         conv->algorithm = BYI_F32_DIRECT;
@@ -132,9 +149,10 @@ const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
     {                                                                          \
         [BYI_F32_DIRECT] = "direct:" isa,                                      \
         [BYI_F32_WINOGRAD_2] = "winograd_2x2:" isa,                            \
-        [BYI_F32_WINOGRAD_4] = "winograd_4x4:" isa                             \
+        [BYI_F32_WINOGRAD_4] = "winograd_4x4:" isa,                            \
+        [BYI_F32_DEPTHWISE] = "depthwise:" isa                                 \
     }
-    static const char *const names[][BYI_F32_WINOGRAD_4 + 1] = {
+    static const char *const names[][BYI_F32_ALGORITHMS] = {
         NAMES("base"), NAMES("avx2"), NAMES("avx512")};
     const int level = conv->kernels->rows == 14  ? 2
                       : conv->kernels->rows == 6 ? 1
@@ -157,6 +175,9 @@ uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv)
     case BYI_F32_WINOGRAD_2:
     case BYI_F32_WINOGRAD_4:
         return byi_f32_winograd_packed(conv);
+    case BYI_F32_DEPTHWISE: /* the kernel loads whole vectors */
+        return (taps * (uint64_t)conv->channels + BYI_F32_PANEL) *
+               sizeof(float);
     default:
         return panels_of(conv) * taps * (uint64_t)conv->channels *
                BYI_F32_PANEL * sizeof(float);
@@ -180,6 +201,16 @@ static void pack_direct(const struct byi_f32_conv *conv, const float *from,
     }
 }
 
+static void pack_depthwise(const struct byi_f32_conv *conv, const float *from,
+                           const int64_t strides[4], float *to)
+{
+    for (int64_t i = 0; i < conv->size[0]; i++)
+        for (int64_t j = 0; j < conv->size[1]; j++)
+            for (int64_t c = 0; c < conv->channels; c++)
+                *to++ = from[c * strides[0] + i * strides[2] + j * strides[3]];
+    memset(to, 0, BYI_F32_PANEL * sizeof *to);
+}
+
 void byi_f32_conv_pack(const struct byi_f32_conv *conv, const float *from,
                        const int64_t strides[4], float *to)
 {
@@ -187,6 +218,9 @@ void byi_f32_conv_pack(const struct byi_f32_conv *conv, const float *from,
     case BYI_F32_WINOGRAD_2:
     case BYI_F32_WINOGRAD_4:
         byi_f32_winograd_pack(conv, from, strides, to);
+        break;
+    case BYI_F32_DEPTHWISE:
+        pack_depthwise(conv, from, strides, to);
         break;
     default:
         pack_direct(conv, from, strides, to);
@@ -221,7 +255,8 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
 static int team_of(const struct byi_f32_conv *conv, int threads)
 {
     const int64_t positions = conv->images * conv->out[0] * conv->out[1];
-    const int64_t products = positions * conv->outputs * conv->channels *
+    const int64_t products = positions * conv->outputs *
+                             (conv->depthwise ? 1 : conv->channels) *
                              conv->size[0] * conv->size[1];
     const int64_t most = products >> 18;
     return most < 1 ? 1 : most < threads ? (int)most : threads;
@@ -234,6 +269,10 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
     team.threads = team_of(given->conv, given->threads);
     switch (run->conv->algorithm) {
     case BYI_F32_NONE:
+    case BYI_F32_ALGORITHMS:
+        break;
+    case BYI_F32_DEPTHWISE:
+        byi_f32_depthwise_run(run);
         break;
     case BYI_F32_DIRECT:
         byi_f32_direct_run(run);

@@ -15,6 +15,8 @@ enum byi_f32_algorithm {
     BYI_F32_DIRECT,     /* indirect convolution, or a product */
     BYI_F32_WINOGRAD_2, /* F(2 x 2, 3 x 3)                    */
     BYI_F32_WINOGRAD_4, /* F(4 x 4, 3 x 3)                    */
+    BYI_F32_DEPTHWISE,
+    BYI_F32_ALGORITHMS
 };
 
 enum {
@@ -40,6 +42,7 @@ struct byi_f32_post {
 struct byi_f32_conv {
     int64_t images, in[2], out[2];
     int64_t channels, outputs;
+    bool depthwise; /* output c is of channel c alone; as many of either */
     int64_t size[2], stride[2], dilation[2], pad[2];
     bool bias;
     uint32_t n_posts;
@@ -99,7 +102,14 @@ void byi_f32_posts_run(const struct byi_f32_conv_run *run, uint32_t next,
                        int64_t row, int64_t rows, int64_t column,
                        int64_t columns);
 
-/* direct.c, winograd.c */
+/* direct.c */
+/* Pointers to the pieces of rows [row, row + n) of a run: to[tap *
+ * BYI_F32_ROWS + i] is of row `row` + i. */
+void byi_f32_rows_find(const struct byi_f32_conv_run *run, int64_t row,
+                       int64_t n, const float **to);
+
+/* direct.c, depthwise.c, winograd.c */
+void byi_f32_depthwise_run(const struct byi_f32_conv_run *run);
 uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_direct_run(const struct byi_f32_conv_run *run);
 uint64_t byi_f32_winograd_packed(const struct byi_f32_conv *conv);

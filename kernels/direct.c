@@ -64,17 +64,16 @@ static void find_border(const struct byi_f32_conv *conv, const float *image,
     }
 }
 
-/* Pointers to the pieces of rows [row, row + n). */
-static void find_rows(const struct direct *d, int64_t row, int64_t n,
-                      const float **to)
+void byi_f32_rows_find(const struct byi_f32_conv_run *run, int64_t row,
+                       int64_t n, const float **to)
 {
-    const struct byi_f32_conv *conv = d->conv;
+    const struct byi_f32_conv *conv = run->conv;
     const int64_t positions = conv->out[0] * conv->out[1];
     const int64_t reach[2] = {(conv->size[0] - 1) * conv->dilation[0],
                               (conv->size[1] - 1) * conv->dilation[1]};
     int64_t h = row % positions / conv->out[1], w = row % conv->out[1];
-    const float *image = d->run->x + row / positions * conv->in[0] *
-                                         conv->in[1] * conv->channels;
+    const float *image =
+        run->x + row / positions * conv->in[0] * conv->in[1] * conv->channels;
     for (int64_t r = 0; r < n; r++) {
         const int64_t top = h * conv->stride[0] - conv->pad[0];
         const int64_t left = w * conv->stride[1] - conv->pad[1];
@@ -203,7 +202,7 @@ static void run_part(const struct direct *d, int64_t begin, int64_t end,
             const int64_t row = first_row(d, i);
             const int64_t n = first_row(d, i + 1) - row;
             const float **to = rows + (i - begin) * segments * BYI_F32_ROWS;
-            find_rows(d, row, n, to);
+            byi_f32_rows_find(d->run, row, n, to);
             if (d->copies)
                 copy_rows(d, to, n, scratch);
         }

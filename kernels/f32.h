@@ -14,6 +14,7 @@ enum {
     BYI_F32_ROWS = 14,  /* rows of a tile, at most                  */
     BYI_F32_COLUMNS = 2 * BYI_F32_PANEL, /* of a tile, at most      */
     BYI_F32_STEP = 16,     /* see struct byi_f32_tile                   */
+    BYI_F32_POSITIONS = 4, /* of a depthwise tile, at most          */
     BYI_F32_SEQUENCES = 6, /* of a step of a recurrent layer, at most */
 };
 
@@ -110,6 +111,9 @@ struct byi_f32_kernels {
     int rows;   /* of a full tile                        */
     int panels; /* of a full tile: 1 or 2                */
     byi_f32_tile_fn *tile[2][BYI_F32_ROWS + 1]; /* [panels - 1][rows] */
+    /* [rows]: depthwise. A tile has all channels, `run` of them; the weights
+     * are [segments][channels], `next` elements from one segment to the next */
+    byi_f32_tile_fn *depthwise[BYI_F32_POSITIONS + 1];
     /* F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3) */
     void (*winograd_input[2])(const struct byi_f32_patch *p);
     void (*winograd_output[2])(const struct byi_f32_outputs *o);

@@ -240,6 +240,14 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     else
         close_window(&c.p.window, c.p.src.dims + 2, c.p.dst.dims + 2);
     const int64_t groups = byoc_graph_int(step, "groups", 0);
+    if (!c.p.deconv && groups == c.p.src.dims[1] && groups > 1 &&
+        (rank == 5 || w->dims[0] > groups))
+        return byi_dn_refuse(b,
+                             "%s: depthwise with %s: oneDNN takes many times "
+                             "as long as native kernels",
+                             step->name,
+                             rank == 5 ? "three spatial axes"
+                                       : "several outputs for each channel");
     if (!c.p.deconv && byi_dn_is_plain(w)) {
         enum byoc_status status = try_exact(b, &c, &image, &dst);
         if (status == BYOC_EUNSUPPORTED)

@@ -181,7 +181,7 @@ static void pack_conv(const struct byi_dn_fast *fast, int arg,
 {
     /* by output, channel, and tap */
     const bool product = src->rank == 2;
-    const uint32_t n = src->rank - 2;
+    const uint32_t n = src->rank - 2 - fast->conv.depthwise;
     const int64_t strides[4] = {src->strides[product], src->strides[!product],
                                 n == 2 ? src->strides[src->rank - 2] : 0,
                                 n ? src->strides[src->rank - 1] : 0};
@@ -290,7 +290,10 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
 {
     const struct byi_dnnl_window *w = &p->window;
     const uint32_t n = w->n, skip = 2 - n;
-    if (p->deconv || n > 2 || p->weights.rank != n + 2 /* in groups */ ||
+    conv->depthwise = p->weights.rank == n + 3; /* in groups of one channel */
+    if (p->deconv || n > 2 ||
+        (conv->depthwise &&
+         (p->weights.dims[1] != 1 || p->weights.dims[2] != 1)) ||
         p->weights.kind != BYI_DESC_ANY || p->weights.dtype != BYOC_F32 ||
         !is_dense_last(&p->src) || !is_dense_last(&p->dst) ||
         (p->bias.kind != BYI_DESC_ABSENT && p->bias.dtype != BYOC_F32))

@@ -51,10 +51,11 @@ static void open_case(struct conv_case *c)
     const int64_t inputs =
         conv->images * conv->in[0] * conv->in[1] * conv->channels;
     const int64_t results = positions_of(conv) * conv->outputs;
-    const int64_t strides[4] = {conv->channels * taps, taps, conv->size[1], 1};
+    const int64_t each = conv->depthwise ? 1 : conv->channels;
+    const int64_t strides[4] = {each * taps, taps, conv->size[1], 1};
     memcpy(c->strides, strides, sizeof strides);
     c->x = numbers(inputs);
-    c->weights = numbers(conv->outputs * conv->channels * taps);
+    c->weights = numbers(conv->outputs * each * taps);
     c->bias = conv->bias ? numbers(conv->outputs) : NULL;
     for (uint32_t i = 0; i < conv->n_posts; i++)
         c->operands[i] = numbers(results);
@@ -139,9 +140,11 @@ static double sum_at(const struct conv_case *c, int64_t row, int64_t column,
                 ((image * conv->in[0] + y) * conv->in[1] + x) * conv->channels;
             const float *with = c->weights + column * c->strides[0] +
                                 i * c->strides[2] + j * c->strides[3];
-            for (int64_t k = 0; k < conv->channels; k++) {
+            const int64_t first = conv->depthwise ? column : 0;
+            const int64_t n = conv->depthwise ? 1 : conv->channels;
+            for (int64_t k = 0; k < n; k++) {
                 const double product =
-                    (double)from[k] * with[k * c->strides[1]];
+                    (double)from[first + k] * with[k * c->strides[1]];
                 sum += product;
                 *size += fabs(product);
             }
@@ -207,7 +210,8 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
     for (int64_t at = 0; at < results; at++) {
         const int64_t row = at / conv->outputs, column = at % conv->outputs;
         double size, y = sum_at(c, row, column, &size);
-        if (conv->algorithm != BYI_F32_DIRECT)
+        if (conv->algorithm == BYI_F32_WINOGRAD_2 ||
+            conv->algorithm == BYI_F32_WINOGRAD_4)
             size = (double)(9 * conv->channels);
         double allowed = bound * (size + 1);
         for (uint32_t i = 0; i < conv->n_posts; i++) {
@@ -255,6 +259,9 @@ static void choose_shape(struct byi_f32_conv *conv)
                                   .bias = draw(2)};
     if (draw(8) == 0)
         conv->channels = 512 * (1 + draw(2));
+    conv->depthwise = draw(4) == 0;
+    if (conv->depthwise)
+        conv->outputs = conv->channels;
     for (int i = 0; i < 2; i++) {
         conv->in[i] = product ? 1 : 1 + draw(20);
         conv->size[i] = product ? 1 : 1 + draw(4);
@@ -281,6 +288,8 @@ static void choose_shape(struct byi_f32_conv *conv)
 static bool fits(const struct byi_f32_conv *conv,
                  enum byi_f32_algorithm algorithm)
 {
+    if (conv->depthwise || algorithm == BYI_F32_DEPTHWISE)
+        return conv->depthwise && algorithm == BYI_F32_DEPTHWISE;
     for (int i = 0; i < 2 && algorithm != BYI_F32_DIRECT; i++)
         if (conv->size[i] != 3 || conv->stride[i] != 1 ||
             conv->dilation[i] != 1)
@@ -290,8 +299,8 @@ static bool fits(const struct byi_f32_conv *conv,
 
 static void random_shapes(void)
 {
-    uint32_t ran[BYI_F32_WINOGRAD_4 + 1] = {0};
-    for (int i = 0; i < 400; i++) {
+    uint32_t ran[BYI_F32_ALGORITHMS] = {0};
+    for (int i = 0; i < 600; i++) {
         struct conv_case c = {.threads = 1 + (int)draw(3)};
         int kinds[3];
         choose_shape(&c.conv);
@@ -303,7 +312,8 @@ static void random_shapes(void)
         }
         byi_f32_conv_plan(&c.conv, false);
         const enum byi_f32_algorithm algorithm =
-            BYI_F32_DIRECT + (enum byi_f32_algorithm)draw(3);
+            BYI_F32_DIRECT +
+            (enum byi_f32_algorithm)draw(BYI_F32_ALGORITHMS - BYI_F32_DIRECT);
         if (!fits(&c.conv, algorithm))
             continue;
         c.conv.algorithm = algorithm;
@@ -312,7 +322,7 @@ static void random_shapes(void)
         check_case(&c, kinds, algorithm == BYI_F32_WINOGRAD_4 ? 4e-6 : 1e-6);
         close_case(&c);
     }
-    for (int i = BYI_F32_DIRECT; i <= BYI_F32_WINOGRAD_4; i++)
+    for (int i = BYI_F32_DIRECT; i < BYI_F32_ALGORITHMS; i++)
         assert_true(ran[i] > 20);
 }
 
