@@ -393,6 +393,13 @@ const char *byoc_model_metadata_value(const struct byoc_model *model,
     return NULL;
 }
 
+const char *byoc_model_ledger(const struct byoc_model *model, uint64_t *bytes)
+{
+    const struct byi_image *image = &model->artifact.image;
+    *bytes = model->artifact.map ? image->ledger_bytes : 0;
+    return *bytes ? image->ledger : NULL;
+}
+
 struct byi_memory *byi_memory_of(const struct byoc_model *model)
 {
     return model->memory;

@@ -291,6 +291,13 @@ BYOC_API uint32_t byoc_model_threads(const struct byoc_model *model,
  * a line, "" when there are none. Lives as long as the model. */
 BYOC_API const char *byoc_model_warnings(const struct byoc_model *model);
 
+/* The ledger of the artifact, as JSON (docs/ledger.md): *bytes bytes that end
+ * in no NUL and live as long as the model. NULL: the artifact has none, or the
+ * model is from byoc_compiled_load; byoc_compiled_ledger has it then. Threads:
+ * safe. */
+BYOC_API const char *byoc_model_ledger(const struct byoc_model *model,
+                                       uint64_t *bytes);
+
 /* A symbolic dim and a size for it. */
 struct byoc_dim {
     const char *name;

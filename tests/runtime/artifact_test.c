@@ -289,6 +289,21 @@ static void test_other_plan(void **state)
     free(plan);
 }
 
+static void test_ledger(void **state)
+{
+    struct folder *f = *state;
+    struct byoc_error err;
+    struct byoc_model *model = NULL;
+    uint64_t bytes = 0;
+    write_model(f, f->model);
+    if (byoc_model_load(f->model, NULL, &model, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    const char *ledger = byoc_model_ledger(model, &bytes);
+    assert_int_equal(bytes, f->x.image.ledger_bytes);
+    assert_memory_equal(ledger, f->x.image.ledger, bytes);
+    byoc_model_free(&model);
+}
+
 int main(void)
 {
 #define TEST(name)                                                             \
@@ -299,6 +314,7 @@ int main(void)
         TEST(test_flipped),      TEST(test_not_ours),
         TEST(test_cannot_write), TEST(test_other_plan),
         TEST(test_descriptor),   TEST(test_no_descriptors_left),
+        TEST(test_ledger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

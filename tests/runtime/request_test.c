@@ -646,6 +646,18 @@ static void test_tried(void **state)
     byoc_compiled_free(&c);
 }
 
+/* The ledger belongs to the compiled model, not to what is loaded from it. */
+static void test_no_ledger(void **state)
+{
+    struct trial t;
+    uint64_t bytes = 7;
+    (void)state;
+    begin(&t, varying, 1, 2, NULL);
+    assert_null(byoc_model_ledger(t.model, &bytes));
+    assert_int_equal(bytes, 0);
+    end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -661,6 +673,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_memory_for_nothing),
         cmocka_unit_test(test_tried),
+        cmocka_unit_test(test_no_ledger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
