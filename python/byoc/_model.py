@@ -1,0 +1,446 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models: compiling, loading, running."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Union
+
+from . import _byoc
+from ._errors import GateError
+from ._ledger import Ledger
+
+log = logging.getLogger("byoc")
+
+
+class Serializable(Protocol):
+    """An ONNX model in memory, such as onnx.ModelProto."""
+
+    def SerializeToString(self) -> bytes: ...
+
+
+Path = Union[str, "os.PathLike[str]"]
+Names = Union[str, Sequence[str]]
+
+
+class Value(NamedTuple):
+    """An input or output of a model."""
+
+    name: str
+    kind: str  # "tensor", "sequence", "optional"
+    dtype: str | None  # "float32" and so on
+    shape: tuple[int | str | None, ...] | None  # a str: a symbolic dim
+    element: Value | None  # of a sequence or optional
+
+
+class Event(NamedTuple):
+    """One thing that a run did (struct byoc_event of byoc/runtime.h)."""
+
+    kind: str
+    name: str
+    impl: str
+    sources: str
+    tag: str
+    begin_ns: int
+    end_ns: int
+
+    @property
+    def us(self) -> float:
+        return (self.end_ns - self.begin_ns) / 1000
+
+
+class Profile:
+    """The events of runs, from Model.profile()."""
+
+    def __init__(self) -> None:
+        self._records: list[str] = []
+
+    @property
+    def events(self) -> list[Event]:
+        records = "".join(self._records).split("\x1e")[:-1]
+        split = [record.split("\x1f") for record in records]
+        return [Event(*m[:5], int(m[5]), int(m[6])) for m in split]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The events as dicts, as pandas.DataFrame() takes them."""
+        return [{**e._asdict(), "us": e.us} for e in self.events]
+
+
+def _value(raw: tuple[Any, ...]) -> Value:
+    return Value(*raw[:4], _value(raw[4]) if raw[4] else None)
+
+
+class Model(_byoc.Model):
+    """A model that is ready to run, from compile() or load().
+
+    Any number of threads may run one model at once. Calling it takes the
+    inputs in the model's order, or by name, and returns the output, or a list
+    of several:
+
+    >>> import byoc, numpy
+    >>> model = byoc.compile("digits.onnx")
+    >>> images = numpy.load("batch0.input_0.npy")
+    >>> model(images).shape
+    (64, 10)
+    >>> bool((model(image=images) == model(images)).all())
+    True
+
+    Inputs are arrays with the buffer protocol or __dlpack__(): NumPy's,
+    PyTorch's on the CPU, mmap, memoryview. They are dense, and read in place.
+    Outputs are NumPy's arrays, which own their memory and outlive the model;
+    byoc.Tensor without NumPy, and for bfloat16.
+
+    run(names, feeds, out=None, tag=None) takes inputs from the dict `feeds`
+    and returns a list of the outputs `names` (None: all). What only other
+    outputs need does not run. `out` maps names to arrays that are written in
+    place; `tag` is in the events of the run:
+
+    >>> model.run(["probability"], {"image": images})[0].shape
+    (64, 10)
+    >>> scores = numpy.empty((64, 10), numpy.float32)
+    >>> model.run(None, {"image": images}, out={"probability": scores})[0] is scores
+    True
+
+    submit(names, feeds, done, tag=None) returns at once: another thread runs
+    the model, then calls done(outputs, None), or done(None, error). The run
+    that it returns has a method cancel().
+
+    Sequences are lists, optionals the value or None, strings NumPy's or lists.
+    A model is also a context manager, which closes it.
+    """
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<byoc.Model closed>"
+        names = ", ".join(v.name for v in self.inputs)
+        return f"<byoc.Model {names} -> {', '.join(v.name for v in self.outputs)}>"
+
+    @property
+    def inputs(self) -> list[Value]:
+        """The inputs, in the model's order.
+
+        >>> import byoc
+        >>> byoc.compile("digits.onnx").inputs[0][:4]
+        ('image', 'tensor', 'float32', (64, 1, 8, 8))
+        """
+        return [_value(raw) for raw in self._values(False)]
+
+    @property
+    def outputs(self) -> list[Value]:
+        """The outputs, in the model's order."""
+        return [_value(raw) for raw in self._values(True)]
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the ONNX file says of itself."""
+        return self._metadata()
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """Where each node runs, and why; None: the artifact has none."""
+        text = self._text("ledger")
+        return Ledger(text) if text else None
+
+    @property
+    def ir(self) -> str:
+        """The module as text after the last pass; "" for an artifact."""
+        return self._text("ir")
+
+    @property
+    def warnings(self) -> list[str]:
+        """What went otherwise than asked, when compiling and loading."""
+        text = self._text("compile_warnings") + "\n" + self._text("warnings")
+        return [line for line in text.splitlines() if line]
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Threads, memory, and what is kept ready for sizes that vary."""
+        return self._stats()
+
+    def write(self, path: Path) -> None:
+        """Write the artifact, a shared library, which load() loads."""
+        with _writing:
+            self._write(os.fspath(path))
+
+    def warm(self, **sizes: int) -> None:
+        """Prepare for sizes of the symbolic dims: model.warm(batch=8)."""
+        self._warm(sizes)
+
+    def submit(
+        self,
+        names: Sequence[str] | None,
+        feeds: Mapping[str, Any],
+        done: Callable[[Any, Any], object],
+        tag: str | None = None,
+    ) -> _byoc.Run:
+        """Run later, on another thread, which calls done(outputs, error)."""
+        if not callable(done):
+            raise TypeError(f"done: found {done!r}, expected a callable")
+        return self.run(names, feeds, None, tag, done)
+
+    async def run_async(
+        self,
+        names: Sequence[str] | None,
+        feeds: Mapping[str, Any],
+        tag: str | None = None,
+    ) -> list[Any]:
+        """run() for asyncio: other tasks go on meanwhile.
+
+        >>> import asyncio, byoc, numpy
+        >>> model = byoc.compile("digits.onnx")
+        >>> feeds = {"image": numpy.load("batch0.input_0.npy")}
+        >>> asyncio.run(model.run_async(None, feeds))[0].shape
+        (64, 10)
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[list[Any]] = loop.create_future()
+
+        def settle(outputs: list[Any], error: Exception | None) -> None:
+            if future.done():
+                return
+            if error:
+                future.set_exception(error)
+            else:
+                future.set_result(outputs)
+
+        def done(outputs: list[Any], error: Exception | None) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed
+                loop.call_soon_threadsafe(settle, outputs, error)
+
+        run = self.submit(names, feeds, done, tag=tag)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            run.cancel()
+            raise
+
+    @contextlib.contextmanager
+    def profile(self) -> Iterator[Profile]:
+        """Record what runs do, in any thread, while the context lasts.
+
+        >>> import byoc, numpy
+        >>> model = byoc.compile("digits.onnx")
+        >>> with model.profile() as profile:
+        ...     _ = model(numpy.load("batch0.input_0.npy"))
+        >>> profile.events[-1].kind
+        'run'
+        >>> profile.rows()[0]["us"] > 0
+        True
+        """
+        profile = Profile()
+        self._record(profile._records)
+        try:
+            yield profile
+        finally:
+            self._record(None)
+
+
+_writing = threading.Lock()
+
+# --- options -----------------------------------------------------------------
+
+_OPT = ["O0", "O1", "O2", "O3"]
+_CHOICES = {
+    "opt_level": ["", *_OPT],
+    "codegen": ["", "auto", "c", "json"],
+    "partition_by": ["", "greedy", "estimated", "measured"],
+    "wait": ["", "brief", "sleep", "spin"],
+}
+_LISTS = {
+    "backends", "exclude", "only", "disable", "require",
+    "add_passes", "pass_plugins", "warm",
+}  # fmt: skip
+_PATHS = {"plugins", "pass_plugins", "cc", "dump_passes", "keep_c", "cost_table"}
+_DICTS = {"dims", "shapes", "values", "patterns", "options"}
+_SEVERITIES = {1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
+
+
+def _pair(name: str, key: str, value: Any) -> str:
+    if name == "shapes":
+        value = "x".join(str(size) for size in value)
+    return f"{key}={value}"
+
+
+def _option(name: str, value: Any) -> Any:
+    """A value as the extension takes it: str, list of str, or number."""
+    if name in _CHOICES and isinstance(value, str):
+        choices = _CHOICES[name]
+        if value not in choices[1:]:
+            raise ValueError(f"{name}: found {value!r}, expected one of {choices[1:]}")
+        return choices.index(value)
+    if name in _DICTS:
+        return [_pair(name, k, v) for k, v in value.items()]
+    if name in _LISTS:
+        items = [value] if isinstance(value, (str, os.PathLike)) else value
+        return [os.fspath(item) for item in items]
+    if name in _PATHS:
+        return os.fspath(value)
+    return value
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    options = {k: _option(k, v) for k, v in given.items() if v is not None}
+    level = log.getEffectiveLevel()
+    options["log"] = lambda severity, line: log.log(_SEVERITIES[severity], "%s", line)
+    options["log_severity"] = min(
+        (s for s in _SEVERITIES if _SEVERITIES[s] >= level), default=4
+    )
+    return options
+
+
+def compile(  # noqa: A001
+    model: Path | bytes | memoryview | Serializable,
+    *,
+    name: str = "model.onnx",
+    backends: Names | None = None,
+    plugins: Path | None = None,
+    dims: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, Any] | None = None,
+    exclude: Names | None = None,
+    only: Names | None = None,
+    patterns: Mapping[str, str] | None = None,
+    disable: Names | None = None,
+    require: Names | None = None,
+    opt_level: str | None = None,
+    forbid_reference: bool | None = None,
+    min_region_nodes: int | None = None,
+    min_region_flops: float | None = None,
+    max_regions: int | None = None,
+    require_offload: float | None = None,
+    require_offload_nodes: float | None = None,
+    threads: int | None = None,
+    add_passes: Names | None = None,
+    pass_plugins: Names | None = None,
+    options: Mapping[str, Any] | None = None,
+    cc: str | None = None,
+    codegen: str | None = None,
+    exact: bool | None = None,
+    dump_passes: Path | None = None,
+    keep_c: Path | None = None,
+    warm: Names | None = None,
+    verify: bool | None = None,
+    function: str | None = None,
+    partition_by: str | None = None,
+    keep_nan: bool | None = None,
+    cost_table: Path | None = None,
+    measure_seconds: float | None = None,
+    isolate: bool | None = None,
+    isolate_seconds: float | None = None,
+    isolate_bytes: int | None = None,
+    progress: Callable[[str, int, int], object] | None = None,
+    native_only: bool | None = None,
+    require_vendors: bool | None = None,
+    cache_shapes: int | None = None,
+    cache_bytes: int | None = None,
+    wait: str | None = None,
+    runners: int | None = None,
+    memory_bytes: int | None = None,
+) -> Model:
+    """Compile a model, and load it.
+
+    model     the path of an ONNX file, or of a text that ends in ".ir"; the
+              bytes of one, which `name` is the name of; or an object with
+              SerializeToString(), such as onnx.ModelProto
+    backends  names, in order of preference; []: native kernels alone
+    dims, shapes, values   {"N": 1}, {"x": (1, 3, 224, 224)}, {"sr": 16000}
+    progress  called as progress(what, done, of) in long work
+
+    The other options are the members of struct byoc_compile_params and struct
+    byoc_load_params, which byoc/byoc.h and byoc/runtime.h describe.
+
+    Raises a subclass of byoc.Error; GateError if less is offloaded than
+    require_offload or require_offload_nodes say, in percent.
+
+    >>> import byoc
+    >>> model = byoc.compile("digits.onnx", backends=[])
+    >>> model.ledger.offloaded
+    0.0
+    >>> byoc.compile("digits.onnx", backends=[], require_offload=95)
+    Traceback (most recent call last):
+     ...
+    byoc._errors.GateError: --require-offload wants ...
+    """
+    given = dict(locals())
+    source, name = given.pop("model"), given.pop("name")
+    if isolate and progress:
+        raise ValueError("progress: found a callable, expected None with isolate")
+    if source is None:
+        raise TypeError("model: found None, expected a path, bytes or a model")
+    if hasattr(source, "SerializeToString"):
+        source = source.SerializeToString()
+    if isinstance(source, (str, os.PathLike)):
+        source = os.fspath(source)
+    compiled = _byoc.open(Model, source, name, _options(given))
+    verdict = compiled._text("verdict")
+    if verdict:
+        error = GateError(verdict)
+        error.ledger = compiled.ledger
+        raise error
+    return compiled
+
+
+def load(
+    artifact: Path | int | bytes | memoryview,
+    *,
+    threads: int | None = None,
+    plugins: Path | None = None,
+    native_only: bool | None = None,
+    require_vendors: bool | None = None,
+    cache_shapes: int | None = None,
+    cache_bytes: int | None = None,
+    verify: bool | None = None,
+    wait: str | None = None,
+    runners: int | None = None,
+    memory_bytes: int | None = None,
+) -> Model:
+    """Load an artifact of Model.write() or of `byoc compile`.
+
+    artifact  its path, a descriptor that is open for it, or its bytes
+    runners   threads that submit() and run_async() run on
+
+    The options are the members of struct byoc_load_params (byoc/runtime.h).
+
+    >>> import byoc, numpy
+    >>> byoc.compile("digits.onnx").write("digits.so")
+    >>> with byoc.load("digits.so", threads=1) as model:
+    ...     scores = model(numpy.load("batch0.input_0.npy"))
+    >>> int(scores[0].argmax())
+    0
+    """
+    given = dict(locals())
+    source = given.pop("artifact")
+    if isinstance(source, (str, os.PathLike)):
+        source = os.fspath(source)
+    return _byoc.open(Model, source, None, _options(given))
+
+
+class Backend(NamedTuple):
+    """A plug-in that was found; verdict None: it can be used."""
+
+    name: str | None
+    version: str | None
+    path: str
+    verdict: str | None
+
+
+def backends(plugins: Path | None = None) -> list[Backend]:
+    """The plug-ins that are found, good or not.
+
+    >>> import byoc
+    >>> [b.name for b in byoc.backends() if b.verdict is None]
+    ['dnnl']
+    """
+    path = None if plugins is None else os.fspath(plugins)
+    return [Backend(*row) for row in _byoc.backends(path)]

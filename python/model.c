@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model.c: byoc._byoc.Model: a model that was compiled or loaded, and what it
+ * says of itself. The class that users see extends it (byoc/_model.py).
+ */
+#include "module.h"
+
+#include <structmember.h>
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct pyb_model *model_of(PyObject *self)
+{
+    return (struct pyb_model *)self;
+}
+
+/* --- making one ----------------------------------------------------------- */
+
+/* Where a model comes from: a path, bytes, or a descriptor. */
+struct model_source {
+    const char *path; /* of bytes: what they are called */
+    Py_buffer data;   /* .obj NULL: none */
+    int fd;
+    bool compiles;
+};
+
+static int read_source(struct model_source *s, PyObject *object)
+{
+    if (PyUnicode_Check(object))
+        s->path = PyUnicode_AsUTF8AndSize(object, NULL);
+    else if (PyLong_Check(object) && !s->compiles)
+        s->fd = (int)PyLong_AsLong(object);
+    else
+        PyObject_GetBuffer(object, &s->data, PyBUF_SIMPLE);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static enum byoc_status open_source(struct pyb_model *m,
+                                    const struct model_source *s,
+                                    const struct pyb_params *p,
+                                    struct byoc_error *err)
+{
+    const Py_buffer *d = &s->data;
+    if (!s->compiles && d->obj)
+        return byoc_model_load_memory(d->buf, (uint64_t)d->len, &p->load,
+                                      &m->model, err);
+    if (!s->compiles && s->path)
+        return byoc_model_load(s->path, &p->load, &m->model, err);
+    if (!s->compiles)
+        return byoc_model_load_fd(s->fd, &p->load, &m->model, err);
+    enum byoc_status status =
+        d->obj ? byoc_compile_memory(d->buf, (uint64_t)d->len, s->path,
+                                     &p->compile, &m->compiled, err)
+               : byoc_compile(s->path, &p->compile, &m->compiled, err);
+    return status ? status
+                  : byoc_compiled_load(m->compiled, &p->load, &m->model, err);
+}
+
+/* open(type, source, name or None, options): with a name the source is a model
+ * to compile, else an artifact. */
+static PyObject *model_open(PyObject *module, PyObject *args)
+{
+    PyObject *type, *source, *options;
+    struct model_source s = {.fd = -1};
+    struct pyb_params p = {0};
+    struct pyb_model *m = NULL;
+    struct byoc_error err;
+    enum byoc_status status = BYOC_OK;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOzO", &type, &source, &s.path, &options))
+        return NULL;
+    s.compiles = s.path != NULL;
+    if (read_source(&s, source) == 0 &&
+        pyb_params_read(&p, options, s.compiles) == 0)
+        m = (void *)((allocfunc)PyType_GetSlot(
+            (PyTypeObject *)type, Py_tp_alloc))((PyTypeObject *)type, 0);
+    if (m) {
+        m->log = Py_XNewRef(p.log);
+        Py_BEGIN_ALLOW_THREADS status = open_source(m, &s, &p, &err);
+        Py_END_ALLOW_THREADS
+    }
+    pyb_params_free(&p);
+    PyBuffer_Release(&s.data);
+    if (!m || status != BYOC_OK) {
+        Py_XDECREF((PyObject *)m);
+        return m ? pyb_raise(status, err.text) : NULL;
+    }
+    m->n_inputs = byoc_model_n_inputs(m->model);
+    m->n_outputs = byoc_model_n_outputs(m->model);
+    return (PyObject *)m;
+}
+
+/* --- freeing one ---------------------------------------------------------- */
+
+/* What a model leaves. */
+struct model_rest {
+    struct pyb_job *jobs;
+    struct byoc_model *model;
+    struct byoc_compiled *compiled;
+    PyObject *log;
+};
+
+/* Freeing waits for threads of the model, which may wait for the GIL. */
+static void *free_rest(void *arg)
+{
+    struct model_rest *rest = arg;
+    pyb_jobs_free(rest->jobs);
+    byoc_model_free(&rest->model);
+    byoc_compiled_free(&rest->compiled);
+    PyGILState_STATE gil = PyGILState_Ensure();
+    Py_XDECREF(rest->log);
+    PyGILState_Release(gil);
+    free(rest);
+    return NULL;
+}
+
+/* The last reference may go in a callback of a run. The model waits for such a
+ * callback, so that another thread must free it. */
+static void free_elsewhere(struct model_rest *rest)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, free_rest, rest) == 0)
+        pthread_detach(thread);
+}
+
+/* Free what `m` holds of byoc. */
+static void shut(struct pyb_model *m)
+{
+    struct model_rest *rest =
+        m->model || m->compiled ? malloc(sizeof *rest) : NULL;
+    if (!rest)
+        return;
+    *rest = (struct model_rest){m->idle, m->model, m->compiled, m->log};
+    m->idle = NULL;
+    m->model = NULL;
+    m->compiled = NULL;
+    m->log = NULL;
+    if (pyb_in_callback()) {
+        free_elsewhere(rest);
+        return;
+    }
+    Py_BEGIN_ALLOW_THREADS free_rest(rest);
+    Py_END_ALLOW_THREADS
+}
+
+void pyb_model_leave(struct pyb_model *m)
+{
+    if (--m->busy == 0 && m->closed)
+        shut(m);
+}
+
+static PyObject *model_close(PyObject *self, PyObject *unused)
+{
+    struct pyb_model *m = model_of(self);
+    (void)unused;
+    m->closed = true;
+    if (m->busy == 0)
+        shut(m);
+    Py_RETURN_NONE;
+}
+
+static void model_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc give = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    shut(model_of(self));
+    Py_XDECREF(model_of(self)->events);
+    Py_XDECREF(model_of(self)->log);
+    give(self);
+    Py_DECREF(type);
+}
+
+/* --- what it says of itself ----------------------------------------------- */
+
+/* The model, or NULL with an exception if it was closed. */
+static struct byoc_model *opened(PyObject *self)
+{
+    struct pyb_model *m = model_of(self);
+    return m->model && !m->closed
+               ? m->model
+               : pyb_raise(BYOC_EINVAL, "the model is closed");
+}
+
+static PyObject *describe_dims(const struct byoc_io *io)
+{
+    if (io->kind != BYOC_TENSOR || io->rank == UINT32_MAX)
+        Py_RETURN_NONE;
+    PyObject *shape = PyTuple_New((Py_ssize_t)io->rank);
+    for (uint32_t d = 0; shape && d < io->rank; d++) {
+        PyObject *size = io->dims[d] >= 0
+                             ? PyLong_FromLongLong(io->dims[d])
+                             : Py_BuildValue("z", io->dim_names[d]);
+        if (!size || PyTuple_SetItem(shape, (Py_ssize_t)d, size))
+            Py_CLEAR(shape);
+    }
+    return shape;
+}
+
+/* (name, kind, dtype, shape, element) */
+static PyObject *describe(const struct byoc_io *io)
+{
+    static const char *const kinds[] = {"tensor", "sequence", "optional"};
+    PyObject *element =
+        io->element ? describe(io->element) : Py_NewRef(Py_None);
+    return element ? Py_BuildValue("(sszNN)", io->name, kinds[io->kind],
+                                   byoc_dtype_name(io->dtype),
+                                   describe_dims(io), element)
+                   : NULL;
+}
+
+static PyObject *model_values(PyObject *self, PyObject *outputs)
+{
+    const struct byoc_model *model = opened(self);
+    const bool out = PyObject_IsTrue(outputs) == 1;
+    const uint32_t n =
+        out ? model_of(self)->n_outputs : model_of(self)->n_inputs;
+    PyObject *list = model ? PyList_New((Py_ssize_t)n) : NULL;
+    for (uint32_t i = 0; list && i < n; i++) {
+        PyObject *io = describe(out ? byoc_model_output(model, i)
+                                    : byoc_model_input(model, i));
+        if (!io || PyList_SetItem(list, (Py_ssize_t)i, io))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *model_metadata(PyObject *self, PyObject *unused)
+{
+    const struct byoc_model *model = opened(self);
+    PyObject *dict = model ? PyDict_New() : NULL;
+    uint32_t n = 0;
+    (void)unused;
+    const struct byoc_metadata *at =
+        dict ? byoc_model_metadata(model, &n) : NULL;
+    for (uint32_t i = 0; dict && i < n; i++) {
+        PyObject *value = PyUnicode_DecodeUTF8(
+            at[i].value, (Py_ssize_t)strlen(at[i].value), "replace");
+        if (!value || PyDict_SetItemString(dict, at[i].key, value))
+            Py_CLEAR(dict);
+        Py_XDECREF(value);
+    }
+    return dict;
+}
+
+/* Facts that change: memory, threads, the cache of sizes. */
+static PyObject *model_stats(PyObject *self, PyObject *unused)
+{
+    const struct byoc_model *model = opened(self);
+    struct byoc_cache_stats c;
+    uint64_t peak;
+    const char *why;
+    (void)unused;
+    if (!model)
+        return NULL;
+    byoc_model_cache(model, &c);
+    const uint64_t bytes = byoc_model_memory(model, &peak);
+    const uint32_t threads = byoc_model_threads(model, &why);
+    return Py_BuildValue(
+        "{sIsssKsKsKsKsKsKsKsKsKsKsKsIsI}", "threads", threads, "threads_why",
+        why, "memory", bytes, "memory_peak", peak, "cache_hits", c.hits,
+        "cache_misses", c.misses, "cache_builds", c.builds, "cache_failures",
+        c.failures, "cache_refusals", c.refusals, "cache_evictions",
+        c.evictions, "cache_bytes", c.bytes, "cache_peak_bytes", c.peak_bytes,
+        "cache_max_bytes", c.max_bytes, "cache_max_shapes", c.max_shapes,
+        "cache_shapes", c.shapes);
+}
+
+/* A text of the model: "ledger", "warnings", "ir", "verdict", "times"; None:
+ * there is none. */
+static PyObject *model_text(PyObject *self, PyObject *which)
+{
+    const struct byoc_model *model = opened(self);
+    struct byoc_compiled *c = model_of(self)->compiled;
+    const char *name = PyUnicode_AsUTF8AndSize(which, NULL), *text = NULL;
+    uint64_t bytes = 0;
+    if (!model || !name)
+        return NULL;
+    if (strcmp(name, "ledger") == 0)
+        text = c ? byoc_compiled_ledger(c) : byoc_model_ledger(model, &bytes);
+    else if (strcmp(name, "warnings") == 0)
+        text = byoc_model_warnings(model);
+    else if (c && strcmp(name, "ir") == 0)
+        text = byoc_compiled_ir(c);
+    else if (c && strcmp(name, "verdict") == 0)
+        text = byoc_compiled_verdict(c);
+    else if (c && strcmp(name, "compile_warnings") == 0)
+        text = byoc_compiled_warnings(c);
+    return PyUnicode_FromStringAndSize(text, (Py_ssize_t)(bytes  ? bytes
+                                                          : text ? strlen(text)
+                                                                 : 0));
+}
+
+/* --- what it does --------------------------------------------------------- */
+
+/* The caller sees to it that one thread at a time writes. */
+static PyObject *model_write(PyObject *self, PyObject *path)
+{
+    struct byoc_compiled *c = model_of(self)->compiled;
+    const char *to = PyUnicode_AsUTF8AndSize(path, NULL);
+    struct byoc_error err;
+    enum byoc_status status;
+    if (!to || !opened(self))
+        return NULL;
+    if (!c)
+        return pyb_raise(BYOC_EINVAL, "the model was loaded, not compiled; "
+                                      "copy its artifact instead");
+    model_of(self)->busy++; /* close() waits */
+    Py_BEGIN_ALLOW_THREADS status = byoc_compiled_write(c, to, &err);
+    Py_END_ALLOW_THREADS if (--model_of(self)->busy == 0 &&
+                             model_of(self)->closed) shut(model_of(self));
+    if (status != BYOC_OK)
+        return pyb_raise(status, err.text);
+    Py_RETURN_NONE;
+}
+
+static PyObject *model_warm(PyObject *self, PyObject *sizes)
+{
+    const struct byoc_model *model = opened(self);
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    uint32_t n = 0;
+    struct byoc_error err;
+    enum byoc_status status;
+    if (!model)
+        return NULL;
+    struct byoc_dim *dims =
+        calloc((size_t)PyDict_Size(sizes) + 1, sizeof *dims);
+    if (!dims)
+        return PyErr_NoMemory();
+    while (PyDict_Next(sizes, &at, &key, &value) && !PyErr_Occurred())
+        dims[n++] =
+            (struct byoc_dim){.name = PyUnicode_AsUTF8AndSize(key, NULL),
+                              .size = PyLong_AsLongLong(value)};
+    if (PyErr_Occurred()) {
+        free(dims);
+        return NULL;
+    }
+    model_of(self)->busy++;
+    Py_BEGIN_ALLOW_THREADS status = byoc_model_warm(model, dims, n, &err);
+    Py_END_ALLOW_THREADS free(dims);
+    pyb_model_leave(model_of(self));
+    if (status != BYOC_OK)
+        return pyb_raise(status, err.text);
+    Py_RETURN_NONE;
+}
+
+/* The events of later runs go to this list; None: nowhere. */
+static PyObject *model_record(PyObject *self, PyObject *list)
+{
+    PyObject *before = model_of(self)->events;
+    model_of(self)->events = PyList_Check(list) ? Py_NewRef(list) : NULL;
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
+int pyb_model_register(PyObject *module)
+{
+    static PyMethodDef functions[] = {{"open", model_open, METH_VARARGS, NULL},
+                                      {0}};
+    static PyMethodDef methods[] = {
+        {"run", (PyCFunction)(void (*)(void))pyb_model_run,
+         METH_VARARGS | METH_KEYWORDS, NULL},
+        {"close", model_close, METH_NOARGS, NULL},
+        {"_values", model_values, METH_O, NULL},
+        {"_metadata", model_metadata, METH_NOARGS, NULL},
+        {"_stats", model_stats, METH_NOARGS, NULL},
+        {"_text", model_text, METH_O, NULL},
+        {"_write", model_write, METH_O, NULL},
+        {"_warm", model_warm, METH_O, NULL},
+        {"_record", model_record, METH_O, NULL},
+        {0}};
+    static PyMemberDef members[] = {
+        {"closed", T_BOOL, offsetof(struct pyb_model, closed), READONLY, NULL},
+        {0}};
+    static PyType_Slot slots[] = {{Py_tp_dealloc, model_free},
+                                  {Py_tp_call, pyb_model_call},
+                                  {Py_tp_methods, methods},
+                                  {Py_tp_members, members},
+                                  {0}};
+    static PyType_Spec spec = {.name = "byoc._byoc.Model",
+                               .basicsize = sizeof(struct pyb_model),
+                               .flags = Py_TPFLAGS_DEFAULT |
+                                        Py_TPFLAGS_BASETYPE |
+                                        Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                               .slots = slots};
+    PyTypeObject *type = (PyTypeObject *)PyType_FromSpec(&spec);
+    if (!type || PyModule_AddType(module, type))
+        return -1;
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tensor.c: byoc.Tensor: memory with a dtype and a shape, for outputs where
+ * NumPy is not installed or lacks the dtype. It speaks the buffer protocol and
+ * DLPack.
+ */
+#include "module.h"
+
+#include <structmember.h>
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tensor {
+    PyObject head;
+    enum byoc_dtype dtype;
+    const char *dtype_name;
+    PyObject *sizes; /* the shape as a tuple */
+    int ndim;
+    void *data;
+    Py_ssize_t bytes;
+    Py_ssize_t shape[PYB_MAX_RANK];
+    Py_ssize_t strides[PYB_MAX_RANK]; /* in bytes */
+};
+
+static PyTypeObject *tensor_type;
+
+/* --- dtypes --------------------------------------------------------------- */
+
+/* In the struct module's language; NULL: it has none. */
+static const char *const formats[] = {
+    [BYOC_F32] = "f",  [BYOC_U8] = "B",    [BYOC_I8] = "b",   [BYOC_U16] = "H",
+    [BYOC_I16] = "h",  [BYOC_I32] = "i",   [BYOC_I64] = "l",  [BYOC_BOOL] = "?",
+    [BYOC_F16] = "e",  [BYOC_F64] = "d",   [BYOC_U32] = "I",  [BYOC_U64] = "L",
+    [BYOC_C64] = "Zf", [BYOC_C128] = "Zd", [BYOC_BF16] = NULL};
+
+/* long and long long are one type here */
+enum byoc_dtype pyb_dtype_of_buffer(const Py_buffer *buffer)
+{
+    const char *f = buffer->format ? buffer->format : "B";
+    if (strchr("@=<", f[0]))
+        f++;
+    if (strcmp(f, "O") == 0)
+        return BYOC_STRING;
+    if (strcmp(f, "q") == 0 || strcmp(f, "Q") == 0)
+        f = *f == 'q' ? "l" : "L";
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (formats[i] && strcmp(f, formats[i]) == 0 &&
+            byoc_dtype_size((enum byoc_dtype)i) == buffer->itemsize)
+            return (enum byoc_dtype)i;
+    return BYOC_NONE;
+}
+
+/* --- the type ------------------------------------------------------------- */
+
+static PyObject *ints(const Py_ssize_t *at, uint32_t n)
+{
+    PyObject *tuple = PyTuple_New((Py_ssize_t)n);
+    for (uint32_t i = 0; tuple && i < n; i++) {
+        PyObject *item = PyLong_FromSsize_t(at[i]);
+        if (!item || PyTuple_SetItem(tuple, (Py_ssize_t)i, item))
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *tensor_new(enum byoc_dtype dtype, uint32_t rank,
+                            const int64_t *dims)
+{
+    struct tensor *t = PyObject_New(struct tensor, tensor_type);
+    if (!t)
+        return NULL;
+    t->dtype = dtype;
+    t->dtype_name = byoc_dtype_name(dtype);
+    t->ndim = (int)rank;
+    t->bytes = byoc_dtype_size(dtype);
+    for (uint32_t d = rank; d-- > 0;) {
+        t->shape[d] = dims[d];
+        t->strides[d] = t->bytes;
+        t->bytes *= dims[d];
+    }
+    t->sizes = ints(t->shape, rank);
+    t->data = aligned_alloc(64, ((size_t)t->bytes + 64) / 64 * 64);
+    if (t->data && t->sizes)
+        return (PyObject *)t;
+    Py_DECREF((PyObject *)t);
+    return PyErr_NoMemory();
+}
+
+static void tensor_free(PyObject *self)
+{
+    struct tensor *t = (struct tensor *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF(t->sizes);
+    free(t->data);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *represent(PyObject *self)
+{
+    struct tensor *t = (struct tensor *)self;
+    return PyUnicode_FromFormat("<byoc.Tensor %R, %s>", t->sizes,
+                                t->dtype_name);
+}
+
+/* --- its memory for others ------------------------------------------------ */
+
+static int get_buffer(PyObject *self, Py_buffer *buffer, int flags)
+{
+    struct tensor *t = (struct tensor *)self;
+    if (!formats[t->dtype]) {
+        PyErr_Format(PyExc_BufferError,
+                     "buffers have no format for %s; use from_dlpack()",
+                     byoc_dtype_name(t->dtype));
+        return -1;
+    }
+    *buffer = (Py_buffer){
+        .buf = t->data,
+        .obj = Py_NewRef(self),
+        .len = t->bytes,
+        .itemsize = byoc_dtype_size(t->dtype),
+        .ndim = t->ndim,
+        .format = flags & PyBUF_FORMAT ? (char *)formats[t->dtype] : NULL,
+        .shape = flags & PyBUF_ND ? t->shape : NULL,
+        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? t->strides : NULL,
+    };
+    return 0;
+}
+
+/* Consumers call this from any thread. */
+static void take_back(DLManagedTensor *managed)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    Py_DECREF((PyObject *)managed->manager_ctx);
+    PyGILState_Release(gil);
+    free(managed);
+}
+
+static void drop_capsule(PyObject *capsule)
+{
+    if (!PyCapsule_IsValid(capsule, "dltensor"))
+        return; /* consumed */
+    DLManagedTensor *managed = PyCapsule_GetPointer(capsule, "dltensor");
+    managed->deleter(managed);
+}
+
+/* The arguments are hints, or say what holds: the CPU, no copy. */
+static PyObject *to_dlpack(PyObject *self, PyObject *args, PyObject *named)
+{
+    struct tensor *t = (struct tensor *)self;
+    DLManagedTensor *lent = calloc(1, sizeof *lent);
+    (void)args, (void)named;
+    if (!lent)
+        return PyErr_NoMemory();
+    lent->dl_tensor = (DLTensor){.data = t->data,
+                                 .device = {kDLCPU, 0},
+                                 .ndim = t->ndim,
+                                 .dtype = byoc_dtype_dlpack(t->dtype),
+                                 .shape = (int64_t *)t->shape};
+    lent->manager_ctx = self;
+    lent->deleter = take_back;
+    PyObject *capsule = PyCapsule_New(lent, "dltensor", drop_capsule);
+    if (capsule)
+        Py_INCREF(self);
+    else
+        free(lent);
+    return capsule;
+}
+
+static PyObject *dlpack_device(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return Py_BuildValue("ii", kDLCPU, 0);
+}
+
+int pyb_tensor_register(PyObject *module)
+{
+    static PyMethodDef methods[] = {
+        {"__dlpack__", (PyCFunction)(void (*)(void))to_dlpack,
+         METH_VARARGS | METH_KEYWORDS, "A DLPack capsule of the memory."},
+        {"__dlpack_device__", dlpack_device, METH_NOARGS, "The CPU."},
+        {0}};
+    static PyMemberDef members[] = {
+        {"shape", T_OBJECT, offsetof(struct tensor, sizes), READONLY, NULL},
+        {"dtype", T_STRING, offsetof(struct tensor, dtype_name), READONLY,
+         NULL},
+        {0}};
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, "An output's memory, where NumPy cannot hold it. Pass it "
+                    "to torch.from_dlpack() or memoryview()."},
+        {Py_tp_dealloc, tensor_free},
+        {Py_tp_repr, represent},
+        {Py_tp_methods, methods},
+        {Py_tp_members, members},
+        {Py_bf_getbuffer, get_buffer},
+        {0}};
+    static PyType_Spec spec = {.name = "byoc.Tensor",
+                               .basicsize = sizeof(struct tensor),
+                               .flags = Py_TPFLAGS_DEFAULT |
+                                        Py_TPFLAGS_DISALLOW_INSTANTIATION |
+                                        Py_TPFLAGS_IMMUTABLETYPE,
+                               .slots = slots};
+    tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return tensor_type ? PyModule_AddType(module, tensor_type) : -1;
+}
+
+/* --- NumPy ---------------------------------------------------------------- */
+
+static PyObject *numpy_empty;  /* None: there is no NumPy */
+static PyObject *numpy_dtypes; /* a list, by dtype; None: NumPy has none */
+
+/* byoc/_arrays.py imports NumPy, at the first output. */
+static int import_numpy(void)
+{
+    PyObject *module = PyImport_ImportModule("byoc._arrays");
+    if (module) {
+        numpy_dtypes = PyObject_GetAttrString(module, "dtypes");
+        numpy_empty = PyObject_GetAttrString(module, "empty");
+    }
+    Py_XDECREF(module);
+    return numpy_empty ? 0 : -1;
+}
+
+/* The array's memory stays where it is, and nobody else knows the array yet. */
+static PyObject *numpy_new(PyObject *dtype, uint32_t rank, const int64_t *dims,
+                           void **data)
+{
+    Py_buffer buffer;
+    PyObject *shape = ints((const Py_ssize_t *)dims, rank), *array = NULL;
+    if (shape)
+        array = PyObject_CallFunctionObjArgs(numpy_empty, shape, dtype, NULL);
+    Py_XDECREF(shape);
+    if (array && PyObject_GetBuffer(array, &buffer, PyBUF_ND | PyBUF_WRITABLE))
+        Py_CLEAR(array);
+    if (!array)
+        return NULL;
+    *data = buffer.buf;
+    PyBuffer_Release(&buffer);
+    return array;
+}
+
+PyObject *pyb_array_new(enum byoc_dtype dtype, uint32_t rank,
+                        const int64_t *dims, void **data)
+{
+    if (!numpy_empty && import_numpy())
+        return NULL;
+    PyObject *numpy_dtype = PyList_GetItem(numpy_dtypes, dtype);
+    if (!numpy_dtype || numpy_dtype != Py_None)
+        return numpy_dtype ? numpy_new(numpy_dtype, rank, dims, data) : NULL;
+    if (dtype == BYOC_STRING) {
+        PyErr_SetString(PyExc_ImportError,
+                        "outputs that are strings need NumPy; install it");
+        return NULL;
+    }
+    PyObject *array = tensor_new(dtype, rank, dims);
+    if (array)
+        *data = ((struct tensor *)array)->data;
+    return array;
+}

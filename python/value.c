@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* value.c: converts between Python's objects and the values of a run. Arrays
+ * are borrowed from whatever has the buffer protocol or DLPack; sequences are
+ * lists, optionals the value or None.
+ */
+#include "module.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void pyb_holds_free(struct pyb_hold **holds)
+{
+    while (*holds) {
+        struct pyb_hold *next = (*holds)->next;
+        if ((*holds)->buffer.obj)
+            PyBuffer_Release(&(*holds)->buffer);
+        Py_XDECREF((*holds)->object);
+        free((*holds)->memory);
+        free(*holds);
+        *holds = next;
+    }
+}
+
+struct pyb_hold *pyb_hold_add(struct pyb_hold **holds)
+{
+    struct pyb_hold *hold = calloc(1, sizeof *hold);
+    if (!hold)
+        return (void *)PyErr_NoMemory();
+    hold->next = *holds;
+    *holds = hold;
+    return hold;
+}
+
+/* --- strings -------------------------------------------------------------- */
+
+/* The UTF-8 of element i, lent by the object; NULL with an exception. */
+static const char *read_string(PyObject *item, const char *name, Py_ssize_t i)
+{
+    Py_ssize_t bytes = 0;
+    char *at = NULL;
+    if (item && PyUnicode_Check(item))
+        at = (char *)PyUnicode_AsUTF8AndSize(item, &bytes);
+    else if (item && PyBytes_Check(item))
+        PyBytes_AsStringAndSize(item, &at, &bytes);
+    else
+        pyb_raisef(BYOC_ETYPE,
+                   "input \"%s\": element %zd is no string, expected str or "
+                   "bytes",
+                   name, i);
+    if (!at || strlen(at) == (size_t)bytes)
+        return at;
+    return pyb_raisef(BYOC_EINVAL, "input \"%s\": string %zd contains a NUL",
+                      name, i);
+}
+
+/* A dense array of objects from whatever NumPy makes one of: arrays of its
+ * string types, lists. */
+static PyObject *array_of_objects(PyObject *object)
+{
+    PyObject *numpy = PyImport_ImportModule("numpy"), *array = NULL;
+    PyObject *make = numpy ? PyObject_GetAttrString(numpy, "array") : NULL;
+    PyObject *args = make ? Py_BuildValue("(Os)", object, "O") : NULL;
+    PyObject *named = args ? Py_BuildValue("{ss}", "order", "C") : NULL;
+    if (named)
+        array = PyObject_Call(make, args, named);
+    Py_XDECREF(named);
+    Py_XDECREF(args);
+    Py_XDECREF(make);
+    Py_XDECREF(numpy);
+    return array;
+}
+
+/* The array is a copy, and keeps the strings that the run points to. */
+static int read_strings(struct pyb_hold *hold, const char *name,
+                        PyObject *object, DLTensor *to)
+{
+    Py_buffer *b = &hold->buffer;
+    hold->object = array_of_objects(object);
+    if (!hold->object ||
+        PyObject_GetBuffer(hold->object, b, PyBUF_ND | PyBUF_FORMAT))
+        return -1;
+    const Py_ssize_t n = b->len / b->itemsize;
+    const char **list = calloc((size_t)n + 1, sizeof *list);
+    if (!list)
+        return PyErr_NoMemory(), -1;
+    hold->memory = list;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        list[i] = read_string(((PyObject **)b->buf)[i], name, i);
+        if (!list[i])
+            return -1;
+    }
+    *to = (DLTensor){.data = list,
+                     .device = {kDLCPU, 0},
+                     .ndim = b->ndim,
+                     .dtype = byoc_dtype_dlpack(BYOC_STRING),
+                     .shape = (int64_t *)b->shape};
+    return 0;
+}
+
+/* --- arrays --------------------------------------------------------------- */
+
+static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
+                       const char *what, const char *name, PyObject *object,
+                       DLTensor *to)
+{
+    Py_buffer *b = &hold->buffer;
+    const bool writes = what[0] == 'o';
+    if (PyObject_GetBuffer(object, b,
+                           PyBUF_STRIDES | PyBUF_FORMAT |
+                               (writes ? PyBUF_WRITABLE : 0)))
+        return -1;
+    const enum byoc_dtype dtype = pyb_dtype_of_buffer(b);
+    if (dtype == BYOC_NONE || dtype == BYOC_STRING)
+        pyb_raisef(BYOC_ETYPE,
+                   "%s \"%s\": found elements of format \"%s\", expected %s",
+                   what, name, b->format ? b->format : "B",
+                   byoc_dtype_name(io->dtype));
+    else if ((dtype == BYOC_BOOL) != (io->dtype == BYOC_BOOL))
+        pyb_raisef(BYOC_ETYPE, "%s \"%s\": found %s, expected %s", what, name,
+                   byoc_dtype_name(dtype), byoc_dtype_name(io->dtype));
+    else if (!PyBuffer_IsContiguous(b, 'C'))
+        pyb_raisef(BYOC_EINVAL,
+                   "%s \"%s\" is not dense and row-major; copy it first, as "
+                   "numpy.ascontiguousarray() does",
+                   what, name);
+    if (PyErr_Occurred())
+        return -1;
+    *to = (DLTensor){.data = b->buf,
+                     .device = {kDLCPU, 0},
+                     .ndim = b->ndim,
+                     .dtype = byoc_dtype_dlpack(dtype),
+                     .shape = (int64_t *)b->shape};
+    return 0;
+}
+
+/* The capsule stays unconsumed: when it goes, so does what it lends. */
+static int read_dlpack(struct pyb_hold *hold, PyObject *object, DLTensor *to)
+{
+    enum { DLPACK_BOOL = 6 }; /* of DLPack 0.8 and newer */
+    hold->object = PyObject_CallMethod(object, "__dlpack__", NULL);
+    DLManagedTensor *lent =
+        hold->object ? PyCapsule_GetPointer(hold->object, "dltensor") : NULL;
+    if (!lent)
+        return -1;
+    *to = lent->dl_tensor;
+    if (to->dtype.code == DLPACK_BOOL && to->dtype.bits == 8)
+        to->dtype.code = kDLUInt;
+    return 0;
+}
+
+static int read_tensor(struct pyb_hold **holds, const struct byoc_io *io,
+                       const char *what, const char *name, PyObject *object,
+                       DLTensor *to)
+{
+    struct pyb_hold *hold = pyb_hold_add(holds);
+    if (!hold)
+        return -1;
+    if (io->dtype == BYOC_STRING && what[0] != 'o')
+        return read_strings(hold, name, object, to);
+    if (PyObject_CheckBuffer(object))
+        return read_buffer(hold, io, what, name, object, to);
+    if (PyObject_HasAttrString(object, "__dlpack__"))
+        return read_dlpack(hold, object, to);
+    PyObject *type = PyType_GetName(Py_TYPE(object));
+    if (type)
+        pyb_raisef(BYOC_ETYPE,
+                   "%s \"%s\": found %s, expected an array with the buffer "
+                   "protocol or __dlpack__(), such as NumPy's",
+                   what, name, PyUnicode_AsUTF8AndSize(type, NULL));
+    Py_XDECREF(type);
+    return -1;
+}
+
+static int read_elements(struct pyb_hold **holds, const struct byoc_io *io,
+                         const char *what, const char *name, PyObject *list,
+                         struct byoc_value *value)
+{
+    const Py_ssize_t n = PySequence_Size(list);
+    struct pyb_hold *hold = n < 0 ? NULL : pyb_hold_add(holds);
+    if (!hold)
+        return -1;
+    struct byoc_value *elements = calloc((size_t)n + 1, sizeof *elements);
+    if (!elements)
+        return PyErr_NoMemory(), -1;
+    hold->memory = elements;
+    value->n = (uint32_t)n;
+    value->elements = elements;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+        if (!item)
+            return -1;
+        const int failed =
+            pyb_value_read(holds, io->element, what, name, item, &elements[i]);
+        Py_DECREF(item);
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
+
+int pyb_value_read(struct pyb_hold **holds, const struct byoc_io *io,
+                   const char *what, const char *name, PyObject *object,
+                   struct byoc_value *value)
+{
+    *value = (struct byoc_value){.kind = io->kind};
+    if (io->kind == BYOC_TENSOR)
+        return read_tensor(holds, io, what, name, object, &value->tensor);
+    if (io->kind == BYOC_SEQUENCE)
+        return read_elements(holds, io, what, name, object, value);
+    if (object == Py_None)
+        return 0;
+    PyObject *one = PyTuple_Pack(1, object);
+    const int failed = !one || read_elements(holds, io, what, name, one, value);
+    Py_XDECREF(one);
+    return failed ? -1 : 0;
+}
+
+/* --- results -------------------------------------------------------------- */
+
+static int write_strings(const char *const *from, PyObject **to, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *text = PyUnicode_DecodeUTF8(
+            from[i], (Py_ssize_t)strlen(from[i]), "surrogateescape");
+        if (!text)
+            return -1;
+        PyObject *before = to[i];
+        to[i] = text;
+        Py_XDECREF(before);
+    }
+    return 0;
+}
+
+static PyObject *write_tensor(enum byoc_dtype dtype, const DLTensor *from)
+{
+    void *to;
+    Py_ssize_t n = 1;
+    PyObject *array =
+        pyb_array_new(dtype, (uint32_t)from->ndim, from->shape, &to);
+    for (int d = 0; d < from->ndim; d++)
+        n *= from->shape[d];
+    if (array && dtype != BYOC_STRING && n)
+        memcpy(to, from->data, (size_t)n * byoc_dtype_size(dtype));
+    else if (array && write_strings(from->data, to, n))
+        Py_CLEAR(array);
+    return array;
+}
+
+static PyObject *write_elements(const struct byoc_io *io,
+                                const struct byoc_value *value)
+{
+    PyObject *list = PyList_New((Py_ssize_t)value->n);
+    for (uint32_t i = 0; list && i < value->n; i++) {
+        PyObject *item = pyb_value_write(io, &value->elements[i]);
+        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *pyb_value_write(const struct byoc_io *io,
+                          const struct byoc_value *value)
+{
+    if (io->kind == BYOC_TENSOR)
+        return write_tensor(io->dtype, &value->tensor);
+    if (io->kind == BYOC_SEQUENCE)
+        return write_elements(io->element, value);
+    return value->n ? pyb_value_write(io->element, value->elements)
+                    : Py_NewRef(Py_None);
+}

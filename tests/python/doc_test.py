@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of the package's documentation strings, of README.md and of
+docs/python.md print what they say. Every public name has a documentation string
+and is on the page."""
+
+import doctest
+import importlib
+import inspect
+import re
+import sys
+
+import models
+
+try:
+    import numpy  # noqa: F401
+except ImportError:
+    models.skip("NumPy is not installed")
+
+import byoc
+
+MODULES = ["byoc", "byoc._errors", "byoc._ledger", "byoc._model", "byoc._session"]
+OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+
+
+def main():
+    failed = tried = 0
+    for name in MODULES:
+        result = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS)
+        failed, tried = failed + result.failed, tried + result.attempted
+    page = models.top / "docs" / "python.md"
+    result = doctest.testfile(str(page), module_relative=False, optionflags=OPTIONS)
+    failed, tried = failed + result.failed, tried + result.attempted
+    # what stands in indented blocks without ">>>" is a program
+    programs = [
+        block
+        for block in re.findall(r"(?:^    .*\n|^\n)+", page.read_text(), flags=re.M)
+        if re.search(r"^    (import|from) ", block, re.M) and ">>>" not in block
+    ]
+    for program in programs:
+        exec(compile(inspect.cleandoc(program), str(page), "exec"), {})
+    for name in byoc.__all__:
+        if not inspect.getdoc(getattr(byoc, name)):
+            print(f"byoc.{name} has no documentation string")
+            failed += 1
+        if name not in page.read_text():
+            print(f"docs/python.md does not name {name}")
+            failed += 1
+    print(f"{tried} examples and {len(programs)} programs, {failed} failed")
+    return 1 if failed or tried < 40 or not programs else 0
+
+
+if __name__ == "__main__":
+    models.folder()
+    sys.exit(main())
