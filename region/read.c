@@ -165,34 +165,26 @@ static enum byoc_status read_operands(struct region_reader *r,
     if (!cJSON_IsObject(json.at))
         return byi_fail(r->err, BYOC_EPARSE, "%s: expected an object",
                         json.path);
-    uint32_t n = 0;
-    const cJSON *member = NULL;
-    cJSON_ArrayForEach(
-        member,
-        json.at) if (n++ ==
-                     BYI_MAX_ARGS) return byi_fail(r->err, BYOC_ELIMIT,
-                                                   "%s: more than %d operands, "
-                                                   "which is the limit",
-                                                   json.path, BYI_MAX_ARGS);
+    const uint32_t n = (uint32_t)cJSON_GetArraySize(json.at);
+    if (n > BYI_MAX_ARGS)
+        return byi_fail(r->err, BYOC_ELIMIT,
+                        "%s: more than %d operands, which is the limit",
+                        json.path, BYI_MAX_ARGS);
     struct byi_goperand *operands =
         byi_arena_calloc(r->arena, n, sizeof *operands);
     names->sorted = byi_arena_calloc(r->arena, n, sizeof *names->sorted);
     names->n = n;
-    uint32_t i = 0;
-    cJSON_ArrayForEach(member, json.at)
-    {
-        struct byi_json item = {.at = member};
-        snprintf(item.path, sizeof item.path, "%.100s.%.40s", json.path,
-                 member->string);
+    const cJSON *member = json.at->child;
+    for (uint32_t i = 0; i < n; i++, member = member->next) {
+        const struct byi_json item = byi_json_member(&json, member);
         operands[i].name = byi_arena_str(r->arena, member->string);
         BYI_TRY(read_ref(r, &item, &operands[i].ref));
         names->sorted[i] = &operands[i];
-        i++;
     }
     node->operands = operands;
     node->n_operands = n;
     qsort(names->sorted, n, sizeof *names->sorted, compare_names);
-    for (i = 1; i < n; i++)
+    for (uint32_t i = 1; i < n; i++)
         if (compare_names(&names->sorted[i - 1], &names->sorted[i]) == 0)
             return byi_fail(r->err, BYOC_EPARSE,
                             "%s: operand \"%.40s\" is there twice", json.path,
@@ -426,8 +418,8 @@ static enum byoc_status read_step(struct region_reader *r,
     struct byi_json list, item = {0};
     BYI_TRY(byi_json_array(json, "args", BYI_MAX_ARGS, &list, &step->n_args,
                            r->err));
-    struct byi_garg *args =
-        byi_arena_calloc(r->arena, step->n_args + 2, sizeof *args);
+    const uint32_t room = step->n_args + (step->op == &if_op ? 2 : 0);
+    struct byi_garg *args = byi_arena_calloc(r->arena, room, sizeof *args);
     for (uint32_t i = 0; byi_json_next(&list, &item, i); i++)
         BYI_TRY(read_arg(r, &item, node, at, names, &args[i]));
     step->args = args;
@@ -643,9 +635,9 @@ static enum byoc_status read_const(struct region_reader *r,
     return read_outs(r, object, node);
 }
 
-static enum byoc_status read_node(struct region_reader *r,
+static enum byoc_status read_node(void *ctx, uint32_t index,
                                   const struct byi_json *object,
-                                  struct byi_gnode *node)
+                                  const struct byi_json_items inner[2])
 {
     static const struct {
         const char *name;
@@ -657,7 +649,11 @@ static enum byoc_status read_node(struct region_reader *r,
         {"const", BYI_G_CONST, read_const},
         {"kernel", BYI_G_KERNEL, read_kernel},
     };
+    struct region_reader *r = ctx;
+    struct byi_gnode *node = &r->nodes[index];
     const char *op;
+    (void)inner;
+    r->n_read = index; /* those before it */
     BYI_TRY(byi_json_string(object, "op", &op, r->err));
     for (size_t i = 0; i < BYI_COUNT(kinds); i++) {
         if (strcmp(kinds[i].name, op) != 0)
@@ -717,7 +713,8 @@ static enum byoc_status read_outputs(struct region_reader *r,
 }
 
 static enum byoc_status read_graph(struct region_reader *r,
-                                   const struct byi_json *root)
+                                   const struct byi_json *root,
+                                   const struct byi_json_items *nodes)
 {
     static const char *const keys[] = {"format", "version", "symbol",
                                        "nodes",  "inputs",  "outputs"};
@@ -738,17 +735,13 @@ static enum byoc_status read_graph(struct region_reader *r,
     BYI_TRY(byi_json_string(root, "symbol", &text, r->err));
     r->graph->symbol = byi_arena_str(r->arena, text);
 
-    struct byi_json list, item = {0};
     uint32_t n;
     BYI_TRY(
-        byi_json_array(root, "nodes", BYI_GRAPH_MAX_NODES, &list, &n, r->err));
+        byi_json_count(root, nodes, "nodes", BYI_GRAPH_MAX_NODES, &n, r->err));
     r->nodes = byi_arena_calloc(r->arena, n, sizeof *r->nodes);
-    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
-        BYI_TRY(read_node(r, &item, &r->nodes[i]));
-        r->n_read++;
-    }
+    BYI_TRY(byi_json_each(root, nodes, NULL, read_node, r, r->err));
     r->graph->nodes = r->nodes;
-    r->graph->n_nodes = n;
+    r->graph->n_nodes = r->n_read = n;
     BYI_TRY(read_inputs(r, root));
     return read_outputs(r, root);
 }
@@ -757,15 +750,18 @@ static enum byoc_status read_text(const char *json, size_t n, bool varying,
                                   struct byi_graph **graph,
                                   struct byoc_error *err)
 {
+    static const char *const keys[2] = {"nodes"};
     struct cJSON *tree = NULL;
-    BYI_TRY(byi_json_parse(json, n, BYI_GRAPH_MAX_BYTES, &tree, err));
+    struct byi_json_items items[2];
+    BYI_TRY(byi_json_parse_around(json, n, BYI_GRAPH_MAX_BYTES, keys, items,
+                                  &tree, err));
     struct byi_arena *arena = byi_arena_new();
     struct byi_graph *g = byi_arena_calloc(arena, 1, sizeof *g);
     g->arena = arena;
     struct region_reader r = {
         .arena = arena, .graph = g, .varying = varying, .err = err};
     const struct byi_json root = byi_json_root(tree);
-    const enum byoc_status status = read_graph(&r, &root);
+    const enum byoc_status status = read_graph(&r, &root, &items[0]);
     g->n_symbols = r.symbols.n;
     g->symbols = r.symbols.at;
     byi_json_free(&tree);

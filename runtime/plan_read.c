@@ -11,6 +11,7 @@
 struct plan_reader {
     const struct byi_image *image;
     struct byi_plan_tables *plan;
+    struct byi_plan_func *func; /* that is read */
     struct byoc_error *err;
     struct byi_name_table symbols;
 };
@@ -253,13 +254,17 @@ static enum byoc_status read_object(struct plan_reader *r,
                     "%s.kind: no tensor, and neither input nor temp", at->path);
 }
 
-static enum byoc_status read_value(struct plan_reader *r,
+static enum byoc_status read_value(void *ctx, uint32_t index,
                                    const struct byi_json *at,
-                                   struct byi_plan_func *f, struct byi_value *v)
+                                   const struct byi_json_items inner[2])
 {
     static const char *const keys[] = {"dtype", "shape",  "kind", "input",
                                        "const", "output", "of",   "offset"};
+    struct plan_reader *r = ctx;
+    struct byi_plan_func *f = r->func;
+    struct byi_value *v = &f->values[index];
     const char *dtype;
+    (void)inner;
     BYI_TRY(byi_json_string(at, "dtype", &dtype, r->err));
     if (strcmp(dtype, "function") == 0 || byi_list_kind(dtype) != BYI_TENSOR)
         return read_object(r, at, f, v);
@@ -413,14 +418,17 @@ static const struct {
     {"choose", BYI_STEP_CHOOSE, read_count},
 };
 
-static enum byoc_status read_step(struct plan_reader *r,
+static enum byoc_status read_step(void *ctx, uint32_t index,
                                   const struct byi_json *at,
-                                  struct byi_plan_func *f,
-                                  struct byi_step *step)
+                                  const struct byi_json_items inner[2])
 {
     static const char *const keys[] = {"op", "region",  "kernel", "call",
                                        "if", "closure", "apply",  "choose",
                                        "in", "out",     "attrs",  "source"};
+    struct plan_reader *r = ctx;
+    struct byi_plan_func *f = r->func;
+    struct byi_step *step = &f->steps[index];
+    (void)inner;
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
     struct byi_json member;
     size_t k = 0;
@@ -446,14 +454,16 @@ static enum byoc_status read_step(struct plan_reader *r,
 
 /* --- functions, constants, regions -------------------------------------- */
 
-static enum byoc_status read_func(struct plan_reader *r,
+static enum byoc_status read_func(void *ctx, uint32_t index,
                                   const struct byi_json *at,
-                                  struct byi_plan_func *f)
+                                  const struct byi_json_items inner[2])
 {
     static const char *const keys[] = {"name",    "values", "inputs",
                                        "outputs", "steps",  "arena"};
+    struct plan_reader *r = ctx;
+    struct byi_plan_func *f = r->func = &r->plan->funcs[index];
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
-    struct byi_json values, steps, inputs, outputs, item = {0};
+    struct byi_json inputs, outputs;
     int64_t arena;
     BYI_TRY(byi_json_string(at, "name", &f->name, r->err));
     f->name = byi_arena_str(r->plan->arena, f->name);
@@ -463,24 +473,20 @@ static enum byoc_status read_func(struct plan_reader *r,
                            &f->n_inputs, r->err));
     BYI_TRY(byi_json_array(at, "outputs", BYI_PLAN_MAX_ITEMS, &outputs,
                            &f->n_outputs, r->err));
-    BYI_TRY(byi_json_array(at, "values", BYI_PLAN_MAX_ITEMS, &values,
+    BYI_TRY(byi_json_count(at, &inner[0], "values", BYI_PLAN_MAX_ITEMS,
                            &f->n_values, r->err));
     f->values =
         byi_arena_calloc(r->plan->arena, f->n_values + 1u, sizeof *f->values);
-    for (uint32_t i = 0; byi_json_next(&values, &item, i); i++)
-        BYI_TRY(read_value(r, &item, f, &f->values[i]));
+    BYI_TRY(byi_json_each(at, &inner[0], NULL, read_value, r, r->err));
     BYI_TRY(read_list(r, at, "inputs", BYI_PLAN_MAX_ITEMS, f->n_values,
                       &f->inputs, &f->n_inputs));
     BYI_TRY(read_list(r, at, "outputs", BYI_PLAN_MAX_ITEMS, f->n_values,
                       &f->outputs, &f->n_outputs));
-    BYI_TRY(byi_json_array(at, "steps", BYI_PLAN_MAX_ITEMS, &steps, &f->n_steps,
-                           r->err));
+    BYI_TRY(byi_json_count(at, &inner[1], "steps", BYI_PLAN_MAX_ITEMS,
+                           &f->n_steps, r->err));
     f->steps =
         byi_arena_calloc(r->plan->arena, f->n_steps + 1u, sizeof *f->steps);
-    item = (struct byi_json){0};
-    for (uint32_t i = 0; byi_json_next(&steps, &item, i); i++)
-        BYI_TRY(read_step(r, &item, f, &f->steps[i]));
-    return BYOC_OK;
+    return byi_json_each(at, &inner[1], NULL, read_step, r, r->err);
 }
 
 /* The address of `bytes` bytes at `offset` of the weights; NULL if outside. */
@@ -637,8 +643,10 @@ static enum byoc_status read_kernels(struct plan_reader *r,
 }
 
 static enum byoc_status read_root(struct plan_reader *r,
-                                  const struct byi_json *root)
+                                  const struct byi_json *root,
+                                  const struct byi_json_items *funcs)
 {
+    static const char *const func_keys[2] = {"values", "steps"};
     static const char *const keys[] = {"format",  "version", "functions",
                                        "regions", "kernels", "consts"};
     const char *format;
@@ -655,8 +663,8 @@ static enum byoc_status read_root(struct plan_reader *r,
                         "%d; compile the model again",
                         (long long)version, BYI_PLAN_VERSION);
     struct byi_plan_tables *plan = r->plan;
-    struct byi_json funcs, parts, consts, item = {0};
-    BYI_TRY(byi_json_array(root, "functions", BYI_PLAN_MAX_FUNCS, &funcs,
+    struct byi_json parts, consts, item = {0};
+    BYI_TRY(byi_json_count(root, funcs, "functions", BYI_PLAN_MAX_FUNCS,
                            &plan->n_funcs, r->err));
     BYI_TRY(byi_json_array(root, "regions", BYI_PLAN_MAX_FUNCS, &parts,
                            &plan->n_parts, r->err));
@@ -677,10 +685,7 @@ static enum byoc_status read_root(struct plan_reader *r,
     for (uint32_t i = 0; byi_json_next(&parts, &item, i); i++)
         BYI_TRY(read_part(r, &item, &plan->parts[i]));
     BYI_TRY(read_kernels(r, root));
-    item = (struct byi_json){0};
-    for (uint32_t i = 0; byi_json_next(&funcs, &item, i); i++)
-        BYI_TRY(read_func(r, &item, &plan->funcs[i]));
-    return BYOC_OK;
+    return byi_json_each(root, funcs, func_keys, read_func, r, r->err);
 }
 
 enum byoc_status byi_plan_read(const struct byi_image *image,
@@ -688,9 +693,12 @@ enum byoc_status byi_plan_read(const struct byi_image *image,
                                struct byoc_error *err)
 {
     *plan = NULL;
+    static const char *const keys[2] = {"functions"};
     struct cJSON *json = NULL;
-    enum byoc_status status = byi_json_parse(image->plan, image->plan_bytes,
-                                             BYI_PLAN_MAX_BYTES, &json, err);
+    struct byi_json_items items[2];
+    enum byoc_status status =
+        byi_json_parse_around(image->plan, image->plan_bytes,
+                              BYI_PLAN_MAX_BYTES, keys, items, &json, err);
     if (status != BYOC_OK)
         return byi_prefix(err, "plan");
     struct byi_arena *arena = byi_arena_new();
@@ -698,7 +706,7 @@ enum byoc_status byi_plan_read(const struct byi_image *image,
     tables->arena = arena;
     struct plan_reader r = {.image = image, .plan = tables, .err = err};
     struct byi_json root = byi_json_root(json);
-    status = read_root(&r, &root);
+    status = read_root(&r, &root, &items[0]);
     byi_json_free(&json);
     tables->n_symbols = r.symbols.n;
     tables->symbols = r.symbols.at;

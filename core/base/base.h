@@ -312,6 +312,38 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
 void byi_json_free(struct cJSON **root);
 struct byi_json byi_json_root(const struct cJSON *root);
 
+/* The elements of a long array, as text: a tree of them would take ten times
+ * the memory. */
+struct byi_json_items {
+    const char *key, *text;
+    size_t bytes;
+    uint32_t n;
+};
+
+/* Parse an object without the elements of the arrays keys[0], and keys[1] if it
+ * is not NULL: the tree has empty arrays there, and `items` refers to `text`.
+ * items[k].n is 0 if there is no such array. With keys NULL, parse all. */
+enum byoc_status byi_json_parse_around(const char *text, size_t n,
+                                       size_t max_bytes,
+                                       const char *const keys[2],
+                                       struct byi_json_items items[2],
+                                       struct cJSON **root,
+                                       struct byoc_error *err);
+/* Number of elements of the object's member `key`, at most max. */
+enum byoc_status byi_json_count(const struct byi_json *object,
+                                const struct byi_json_items *items,
+                                const char *key, uint32_t max, uint32_t *n,
+                                struct byoc_error *err);
+/* Read element `index`; `item` and `inner` are valid during the call. */
+typedef enum byoc_status byi_json_read(void *ctx, uint32_t index,
+                                       const struct byi_json *item,
+                                       const struct byi_json_items inner[2]);
+/* Parse each element around its arrays `keys` (NULL: none), and read it. */
+enum byoc_status byi_json_each(const struct byi_json *object,
+                               const struct byi_json_items *items,
+                               const char *const keys[2], byi_json_read *read,
+                               void *ctx, struct byoc_error *err);
+
 /* Member `key` of an object. Errors name the path, the value found and what was
  * expected. */
 enum byoc_status byi_json_get(const struct byi_json *object, const char *key,

@@ -132,6 +132,98 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
     return status;
 }
 
+/* --- long arrays, whose elements are parsed one at a time ------------------ *
+ * The text is cut apart at commas and brackets, and then each piece is parsed,
+ * so that malformed text fails in the piece that contains it. */
+
+/* Where the element or member that begins at `at` ends: at the ',' after it or
+ * the bracket that closes its list; n if neither follows. */
+static size_t element_end(const char *text, size_t n, size_t at)
+{
+    uint32_t depth = 0;
+
+    for (; at < n; at++) {
+        const char c = text[at];
+        if (c == '"') {
+            at = skip_string(text, n, at);
+        } else if (c == '[' || c == '{') {
+            depth++;
+        } else if (c == ']' || c == '}' || c == ',') {
+            if (depth == 0)
+                return at;
+            depth -= c != ',';
+        }
+    }
+    return n;
+}
+
+static size_t skip_space(const char *text, size_t n, size_t at)
+{
+    while (at < n && text[at] && strchr(" \t\r\n", text[at]))
+        at++;
+    return at;
+}
+
+/* If text[at .. end) is "key": [, where the bracket is; else `end`. */
+static size_t array_of(const char *text, size_t at, size_t end, const char *key)
+{
+    const size_t k = strlen(key);
+
+    at = skip_space(text, end, at);
+    if (end - at < k + 2 || text[at] != '"' || text[at + k + 1] != '"' ||
+        memcmp(text + at + 1, key, k) != 0)
+        return end;
+    at = skip_space(text, end, at + k + 2);
+    if (at == end || text[at] != ':')
+        return end;
+    at = skip_space(text, end, at + 1);
+    return at < end && text[at] == '[' ? at : end;
+}
+
+/* Set `items` to the elements of the array that begins at text[open]. Returns
+ * where it ends. */
+static size_t take_elements(const char *text, size_t n, size_t open,
+                            struct byi_json_items *items)
+{
+    const size_t from = open + 1;
+    size_t end = element_end(text, n, from);
+
+    items->n = skip_space(text, end, from) < end;
+    for (; end < n && text[end] == ','; end = element_end(text, n, end + 1))
+        items->n += items->n ? 1 : 2; /* an empty one before it */
+    items->text = text + from;
+    items->bytes = end - from;
+    return end;
+}
+
+enum byoc_status byi_json_parse_around(
+    const char *text, size_t n, size_t max_bytes, const char *const keys[2],
+    struct byi_json_items items[2], struct cJSON **root, struct byoc_error *err)
+{
+    struct byi_text rest = {0};
+    size_t at = skip_space(text, n, 0), copied = 0;
+
+    items[0] = items[1] = (struct byi_json_items){0};
+    if (!keys || n > max_bytes || at == n || text[at] != '{')
+        return byi_json_parse(text, n, max_bytes, root, err);
+    for (size_t end; at < n; at = end) {
+        end = element_end(text, n, ++at);
+        for (uint32_t k = 0; k < 2 && keys[k]; k++) {
+            const size_t open = array_of(text, at, end, keys[k]);
+            if (open == end || items[k].text)
+                continue;
+            byi_text_add(&rest, text + copied, open + 1 - copied);
+            copied = take_elements(text, end, open, &items[k]);
+            items[k].key = keys[k];
+        }
+    }
+    byi_text_add(&rest, text + copied, n - copied);
+    const enum byoc_status status =
+        byi_json_parse(rest.at, rest.n, max_bytes, root, err);
+    byi_text_free(&rest);
+    return status;
+}
+
 void byi_json_free(struct cJSON **root)
 {
     if (*root)
@@ -346,4 +438,49 @@ enum byoc_status byi_json_only(const struct byi_json *object,
                         path);
     }
     return BYOC_OK;
+}
+
+enum byoc_status byi_json_count(const struct byi_json *object,
+                                const struct byi_json_items *items,
+                                const char *key, uint32_t max, uint32_t *n,
+                                struct byoc_error *err)
+{
+    struct byi_json list;
+
+    /* its elements are in `items`, unless its name has escapes */
+    BYI_TRY(byi_json_array(object, key, 0, &list, n, err));
+    *n = items->n;
+    return *n <= max ? BYOC_OK
+                     : byi_fail(err, BYOC_ELIMIT,
+                                "%s: found %u items, expected at most %u",
+                                byi_json_path(&list), *n, max);
+}
+
+enum byoc_status byi_json_each(const struct byi_json *object,
+                               const struct byi_json_items *items,
+                               const char *const keys[2], byi_json_read *read,
+                               void *ctx, struct byoc_error *err)
+{
+    const char *text = items->text;
+    size_t left = items->bytes;
+    char path[160], index[16];
+    enum byoc_status status = BYOC_OK;
+
+    join_path(path, object->path, items->key);
+    for (uint32_t i = 0; i < items->n && status == BYOC_OK; i++) {
+        const size_t n = element_end(text, left, 0);
+        struct byi_json_items inner[2];
+        struct byi_json item;
+        cJSON *tree = NULL;
+        snprintf(index, sizeof index, "[%u]", i);
+        join_path(item.path, path, index);
+        status = byi_json_parse_around(text, n, n, keys, inner, &tree, err);
+        item.at = tree;
+        status = status == BYOC_OK ? read(ctx, i, &item, inner)
+                                   : byi_prefix(err, "%s", item.path);
+        byi_json_free(&tree);
+        text += n < left ? n + 1 : n;
+        left -= n < left ? n + 1 : n;
+    }
+    return status;
 }

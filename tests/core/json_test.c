@@ -82,6 +82,100 @@ static const char *const document =
     "{\"name\": \"x\", \"flag\": true, \"none\": null, \"half\": 0.5,"
     " \"big\": 9007199254740994, \"nodes\": [{\"index\": 7}, 3, \"s\"]}";
 
+static enum byoc_status print_element(void *out, uint32_t index,
+                                      const struct byi_json *item,
+                                      const struct byi_json_items inner[2])
+{
+    char path[32];
+    snprintf(path, sizeof path, "items[%u]", index);
+    assert_string_equal(item->path, path);
+    assert_true(inner[0].n == 0);
+    byi_json_print_item(item->at, 1, out);
+    return BYOC_OK;
+}
+
+/* Print the first member "items" of a document, whole or element by element;
+ * false: refused. */
+static bool print_items(const char *text, bool whole, struct byi_text *out)
+{
+    static const char *const keys[2] = {"items"};
+    struct byi_json_items items[2];
+    struct cJSON *tree = NULL;
+    const size_t n = strlen(text);
+    out->n = 0;
+    if (byi_json_parse_around(text, n, 999, whole ? NULL : keys, items, &tree,
+                              &err) != BYOC_OK)
+        return false;
+    const struct byi_json root = byi_json_root(tree);
+    struct byi_json list, item = {0};
+    uint32_t count;
+    enum byoc_status status = BYOC_OK;
+    if (byi_json_array(&root, "items", 9, &list, &count, NULL) == BYOC_OK)
+        for (uint32_t i = 0; byi_json_next(&list, &item, i); i++)
+            byi_json_print_item(item.at, 1, out);
+    if (items[0].n && status == BYOC_OK)
+        status =
+            byi_json_each(&root, &items[0], NULL, print_element, out, &err);
+    byi_json_free(&tree);
+    return status == BYOC_OK;
+}
+
+/* Parsing around an array takes what parsing takes, and gives the same: for a
+ * document, and for each with one byte changed or cut at one byte. */
+static void test_items(void **state)
+{
+    static const char whole[] =
+        "{\"x\":[0],\"items\": [1, {\"items\":[2,\"a,]\\\"\"]} ,[3,[]],\"\" ] "
+        ",\"y\":{\"items\":[4]}}";
+    static const char bytes[] = "[]{},:\"\\ 1";
+    char text[sizeof whole];
+    struct byi_text one = {0}, other = {0};
+    uint32_t taken = 0, refused = 0;
+    (void)state;
+    for (size_t at = 0; at < sizeof whole; at++)
+        for (size_t b = 0; b < sizeof bytes; b++) { /* the last one cuts */
+            memcpy(text, whole, sizeof text);
+            text[at] = at + 1 < sizeof whole ? bytes[b] : '\0';
+            const bool good = print_items(text, true, &one);
+            if (print_items(text, false, &other) != good)
+                fail_msg("%s: differs from %d", text, good);
+            if (good && (one.n != other.n || memcmp(one.at, other.at, one.n)))
+                fail_msg("%s: %s, expected %s", text, other.at, one.at);
+            *(good ? &taken : &refused) += 1;
+        }
+    assert_true(taken > 100 && refused > 300);
+    byi_text_free(&one);
+    byi_text_free(&other);
+}
+
+/* Where a piece is malformed or there are too many. */
+static void test_items_refused(void **state)
+{
+    static const char *const keys[2] = {"items", "more"};
+    static const char text[] = "{\"more\": [], \"items\": [1, 2 3]}";
+    struct byi_json_items items[2];
+    struct cJSON *tree = NULL;
+    struct byi_text out = {0};
+    uint32_t n = 7;
+    (void)state;
+    assert_int_equal(byi_json_parse_around(text, sizeof text - 1, 99, keys,
+                                           items, &tree, &err),
+                     BYOC_OK);
+    const struct byi_json root = byi_json_root(tree);
+    assert_int_equal(byi_json_count(&root, &items[1], "more", 0, &n, &err),
+                     BYOC_OK);
+    assert_int_equal(n, 0);
+    assert_int_equal(byi_json_count(&root, &items[0], "items", 1, &n, &err),
+                     BYOC_ELIMIT);
+    assert_string_equal(err.text, "items: found 2 items, expected at most 1");
+    assert_int_equal(
+        byi_json_each(&root, &items[0], NULL, print_element, &out, &err),
+        BYOC_EPARSE);
+    assert_string_equal(err.text, "items[1]: malformed JSON at byte 2 of 4");
+    byi_json_free(&tree);
+    byi_text_free(&out);
+}
+
 static void test_members(void **state)
 {
     struct cJSON *tree = NULL;
@@ -350,6 +444,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse_refuses),
         cmocka_unit_test(test_parse_takes),
+        cmocka_unit_test(test_items),
+        cmocka_unit_test(test_items_refused),
         cmocka_unit_test(test_members),
         cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_only),
