@@ -32,11 +32,15 @@ static enum byoc_status read_file(const char *path, struct byi_arena *arena,
                     "%s: not a .npy or .pb file; expected one of these", path);
 }
 
-/* numpy and ONNX's test data store bfloat16 as its bits. */
+/* numpy and ONNX's test data store bfloat16, and the types of 8 bits or fewer,
+ * as their bits. */
 static void adopt_bits(const struct byoc_io *io, struct byi_tensor *t)
 {
     if (io->dtype == BYOC_BF16 && t->dtype == BYOC_U16)
         t->dtype = BYOC_BF16;
+    if (byi_narrow_bits(io->dtype) &&
+        (t->dtype == BYOC_U8 || t->dtype == BYOC_I8))
+        t->dtype = io->dtype;
 }
 
 /* data + "input_0" + ".npy" or ".pb", whichever exists; NULL: neither. `data`

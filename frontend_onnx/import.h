@@ -263,6 +263,10 @@ byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a,
 /* The same, with a scalar b of a's type. */
 byi_id byi_o_with(struct byi_import *o, enum byi_op_id op, byi_id a, double b);
 byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype);
+/* The vector `all` with `values` at the places `axes`, which may be negative.
+ */
+byi_id byi_o_spread(struct byi_import *o, byi_id all, byi_id axes,
+                    byi_id values);
 byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
                     const int64_t *axes);
 byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,

@@ -215,7 +215,7 @@ enum byoc_dtype byi_o_dtype_attr(struct byi_import *o, const char *name)
 {
     const int64_t value = byi_o_int(o, name, BYOC_NONE);
 
-    if (value < 0 || value > BYOC_BF16)
+    if (value < 0 || value > BYI_LAST_DTYPE)
         byi_o_refuse(o, "attribute '%s' is the unknown element type %lld", name,
                      (long long)value);
     return byi_o_ok(o) ? (enum byoc_dtype)value : BYOC_NONE;
@@ -315,7 +315,7 @@ byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value)
     int64_t room[2] = {0};
     struct byi_tensor t = {.data = room, .dtype = dtype};
     const bool number = byi_dtype_is_float(dtype) || byi_dtype_is_int(dtype) ||
-                        dtype == BYOC_BOOL;
+                        dtype == BYOC_BOOL || byi_narrow_bits(dtype);
     const uint64_t bytes = byoc_dtype_size(dtype);
 
     if (!byi_o_ok(o))
@@ -471,6 +471,28 @@ byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype)
         return byi_o_const(o, &wide, false);
     }
     return byi_o_emit(o, BYI_OP_CAST, ARGS(id), ATTRS(A_DTYPE("dtype", dtype)));
+}
+
+byi_id byi_o_spread(struct byi_import *o, byi_id all, byi_id axes,
+                    byi_id values)
+{
+    const byi_id at = byi_o_cast(o, axes, BYOC_I64);
+    struct byi_tensor to, from, places;
+
+    if (!byi_o_value(o, all, &to) || !byi_o_value(o, values, &from) ||
+        !byi_o_value(o, at, &places) || to.dtype != BYOC_I64 ||
+        from.dtype != BYOC_I64 || places.dims[0] != from.dims[0])
+        return byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(all, at, values),
+                          ATTRS(AN_INT("axis", 0)));
+    /* the usual case, without a kernel */
+    const uint32_t n = (uint32_t)to.dims[0];
+    int64_t *made = byi_arena_calloc(o->scratch, n + 1, sizeof *made);
+    for (uint32_t i = 0; i < n; i++)
+        made[i] = byi_tensor_int(&to, i);
+    for (int64_t i = 0; i < places.dims[0] && byi_o_ok(o); i++)
+        made[byi_o_axis(o, byi_tensor_int(&places, i), n)] =
+            byi_tensor_int(&from, i);
+    return byi_o_vector(o, n, made);
 }
 
 byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,

@@ -165,7 +165,16 @@ static void cast_to(struct byi_import *o, enum byoc_dtype dtype)
 {
     if (dtype == BYOC_NONE)
         byi_o_refuse(o, "the target type is missing");
-    o->out[0] = byi_o_cast(o, byi_o_in(o, 0), dtype);
+    /* these say how a float becomes one of 8 bits, and are ignored else */
+    const bool saturate = byi_o_int(o, "saturate", 1) != 0;
+    const char *mode = byi_o_string(o, "round_mode", "up");
+    if (!byi_narrow_bits(dtype) || byi_o_dtype(o, byi_o_in(o, 0)) == dtype)
+        o->out[0] = byi_o_cast(o, byi_o_in(o, 0), dtype);
+    else
+        o->out[0] = byi_o_emit(o, BYI_OP_CAST, ARGS(byi_o_in(o, 0)),
+                               ATTRS(A_DTYPE("dtype", dtype),
+                                     A_BOOL("saturate", saturate),
+                                     A_STRING("round_mode", mode)));
 }
 
 static void convert_cast(struct byi_import *o)

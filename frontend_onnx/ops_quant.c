@@ -13,9 +13,16 @@
 
 /* --- quantise and dequantise ---------------------------------------------- */
 
+/* A scale and zero point of one element each may differ in rank. */
 static byi_id requantize(struct byi_import *o, enum byi_op_id op, byi_id x,
                          byi_id scale, byi_id zero, int64_t axis)
 {
+    if (byi_o_rank(o, scale) != byi_o_rank(o, zero)) {
+        if (byi_o_dim(o, scale, 0) == 1)
+            scale = byi_o_as_scalar(o, scale);
+        if (byi_o_dim(o, zero, 0) == 1)
+            zero = byi_o_as_scalar(o, zero);
+    }
     return byi_o_emit(o, op, ARGS(x, scale, zero), ATTRS(AN_INT("axis", axis)));
 }
 
@@ -31,22 +38,51 @@ static byi_id zero_point(struct byi_import *o, byi_id scale, byi_id given,
                       ATTRS(A_FLOAT("value", 0.0), A_DTYPE("dtype", dtype)));
 }
 
-static void convert_quantize(struct byi_import *o)
+/* From opset 19 on: blocks, floats of 8 bits, the types of results. */
+static void requantize_blocks(struct byi_import *o, enum byi_op_id op,
+                              byi_id scale, enum byoc_dtype dtype)
 {
-    o->out[0] =
-        requantize(o, BYI_OP_QUANTIZE, byi_o_in(o, 0), byi_o_in(o, 1),
-                   zero_point(o, byi_o_in(o, 1), byi_o_in(o, 2), BYOC_U8),
-                   byi_o_int(o, "axis", 1));
+    const byi_id args[] = {byi_o_in(o, 0), scale,
+                           zero_point(o, scale, byi_o_in(o, 2), dtype)};
+    const int64_t axis = byi_o_int(o, "axis", 1);
+    const int64_t block = byi_o_int(o, "block_size", 0);
+    const bool saturate =
+        op == BYI_OP_DEQUANTIZE || byi_o_int(o, "saturate", 1) != 0;
+    const struct byi_attr attrs[] = {AN_INT("axis", axis),
+                                     AN_INT("block_size", block),
+                                     A_BOOL("saturate", saturate)};
+
+    if (block == 0 && saturate)
+        o->out[0] = requantize(o, op, args[0], args[1], args[2], axis);
+    else
+        o->out[0] =
+            byi_o_emit(o, op, 3, args, op == BYI_OP_QUANTIZE ? 3 : 2, attrs);
 }
 
+static void convert_quantize(struct byi_import *o)
+{
+    const enum byoc_dtype given = byi_o_dtype_attr(o, "output_dtype");
+    const enum byoc_dtype precision = byi_o_dtype_attr(o, "precision");
+
+    if (precision != BYOC_NONE && precision != BYOC_F32)
+        byi_o_refuse(o, "a precision that is not float32");
+    requantize_blocks(o, BYI_OP_QUANTIZE, byi_o_in(o, 1),
+                      given == BYOC_NONE ? BYOC_U8 : given);
+}
+
+/* The result has the scale's type unless output_dtype says another. */
 static void convert_dequantize(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
+    const byi_id scale = byi_o_in(o, 1);
+    const enum byoc_dtype own = byi_o_dtype(o, scale);
+    const enum byoc_dtype given = byi_o_dtype_attr(o, "output_dtype");
 
-    o->out[0] = requantize(
-        o, BYI_OP_DEQUANTIZE, x, byi_o_in(o, 1),
-        zero_point(o, byi_o_in(o, 1), byi_o_in(o, 2), byi_o_dtype(o, x)),
-        byi_o_int(o, "axis", 1));
+    requantize_blocks(o, BYI_OP_DEQUANTIZE,
+                      byi_o_cast(o, scale,
+                                 given != BYOC_NONE     ? given
+                                 : byi_narrow_bits(own) ? BYOC_F32
+                                                        : own),
+                      byi_o_dtype(o, byi_o_in(o, 0)));
 }
 
 /* Quantise x to uint8 with the scale and zero point that map [min(x, 0),

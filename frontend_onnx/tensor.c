@@ -76,13 +76,24 @@ static enum byoc_status wrong_count(const Onnx__TensorProto *proto,
                     byi_dims_text(text, sizeof text, t->rank, t->dims));
 }
 
+/* Bytes of raw data: types of fewer than 8 bits are packed. */
+static uint64_t stored_bytes(const struct byi_tensor *t)
+{
+    const uint32_t bits = byi_narrow_bits(t->dtype);
+
+    return bits != 0 && bits < 8
+               ? byi_packed_bytes(t->dtype,
+                                  (uint64_t)byi_elements(t->rank, t->dims))
+               : byi_tensor_bytes(t);
+}
+
 /* Raw data: used in place if it is mapped and large or aligned, else copied. */
 static enum byoc_status decode_raw(struct byi_onnx_file *file,
                                    const Onnx__TensorProto *proto,
                                    struct byi_range raw, bool mapped,
                                    struct byi_tensor *t, struct byoc_error *err)
 {
-    const uint64_t bytes = byi_tensor_bytes(t);
+    const uint64_t bytes = stored_bytes(t);
 
     if (t->dtype == BYOC_STRING)
         return byi_fail(err, BYOC_EPARSE,
@@ -95,6 +106,11 @@ static enum byoc_status decode_raw(struct byi_onnx_file *file,
             return byi_fail(err, BYOC_EPARSE,
                             "tensor '%s': element %zu is %u, expected a bool",
                             name_of(proto), i, raw.at[i]);
+    if (bytes != byi_tensor_bytes(t)) {
+        t->data = aligned(file->arena, byi_tensor_bytes(t));
+        byi_unpack(t->dtype, raw.at, byi_tensor_bytes(t), t->data);
+        return BYOC_OK;
+    }
     const bool aligned_there = (uintptr_t)raw.at % BYI_ALIGN == 0;
     if (mapped && (aligned_there || bytes >= MIN_BORROWED)) {
         t->data = (void *)(uintptr_t)raw.at; /* consts are never written to */
@@ -116,6 +132,9 @@ static const struct {
     {BYOC_I8, INT8_MIN, INT8_MAX},    {BYOC_U16, 0, UINT16_MAX},
     {BYOC_U8, 0, UINT8_MAX},          {BYOC_BOOL, 0, 1},
     {BYOC_F16, 0, UINT16_MAX},        {BYOC_BF16, 0, UINT16_MAX},
+    {BYOC_F8E4M3FN, 0, UINT8_MAX},    {BYOC_F8E4M3FNUZ, 0, UINT8_MAX},
+    {BYOC_F8E5M2, 0, UINT8_MAX},      {BYOC_F8E5M2FNUZ, 0, UINT8_MAX},
+    {BYOC_F8E8M0, 0, UINT8_MAX},
 };
 
 static void store_int(void *data, uint32_t size, uint64_t i, int32_t value)
@@ -149,6 +168,25 @@ static enum byoc_status decode_int32(struct byi_onnx_file *file,
                             byoc_dtype_name(t->dtype));
         store_int(t->data, byoc_dtype_size(t->dtype), i, value);
     }
+    return BYOC_OK;
+}
+
+/* Types of fewer than 8 bits: an entry is a byte of packed elements. */
+static enum byoc_status decode_packed(struct byi_onnx_file *file,
+                                      const Onnx__TensorProto *proto,
+                                      struct byi_tensor *t, uint64_t n,
+                                      struct byoc_error *err)
+{
+    const uint64_t bytes = stored_bytes(t);
+
+    if (proto->n_int32_data != bytes)
+        return wrong_count(proto, t, "entries in int32_data",
+                           proto->n_int32_data, bytes, err);
+    uint8_t *packed = byi_arena_alloc(file->arena, bytes);
+    for (uint64_t i = 0; i < bytes; i++)
+        packed[i] = (uint8_t)proto->int32_data[i];
+    t->data = aligned(file->arena, n);
+    byi_unpack(t->dtype, packed, n, t->data);
     return BYOC_OK;
 }
 
@@ -240,8 +278,7 @@ enum byoc_status byi_onnx_decode(struct byi_onnx_file *file,
     if (proto->has_data_location &&
         proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
         struct byi_range range = {0};
-        BYI_TRY(
-            byi_onnx_external(file, proto, byi_tensor_bytes(t), &range, err));
+        BYI_TRY(byi_onnx_external(file, proto, stored_bytes(t), &range, err));
         return decode_raw(file, proto, range, true, t, err);
     }
     if (raw && raw->at)
@@ -267,6 +304,12 @@ enum byoc_status byi_onnx_decode(struct byi_onnx_file *file,
     case BYOC_C128:
     case BYOC_I64:
         return decode_plain(file, proto, t, n, err);
+    case BYOC_U4:
+    case BYOC_I4:
+    case BYOC_F4E2M1:
+    case BYOC_U2:
+    case BYOC_I2:
+        return decode_packed(file, proto, t, n, err);
     default:
         return decode_int32(file, proto, t, n, err);
     }

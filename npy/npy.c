@@ -142,6 +142,9 @@ enum byoc_status byi_npy_write(const char *path,
                                struct byoc_error *err)
 {
     const char *descr = tensor->dtype == BYOC_BF16 ? "u2" : NULL;
+    if (byi_narrow_bits(tensor->dtype)) /* a byte for each element */
+        descr =
+            tensor->dtype == BYOC_I4 || tensor->dtype == BYOC_I2 ? "i1" : "u1";
     for (size_t i = 0; i < BYI_COUNT(descrs); i++)
         if (descrs[i].dtype == tensor->dtype)
             descr = descrs[i].descr;

@@ -4,7 +4,8 @@
  * keeps the low bits; values outside of 64 bits, infinities and NaN become
  * INT64_MIN first. This is what common CPUs do, here without undefined
  * behaviour. A number becomes the shortest string of 6 or more digits that
- * reads back as the same number.
+ * reads back as the same number. Types of 2, 4 and 8 bits (narrow.c) go
+ * through float32.
  */
 #include <errno.h>
 #include <locale.h>
@@ -81,10 +82,16 @@ static const loop_fn loops[BYI_DTYPES][BYI_DTYPES] = {
 #define TARGETS(id, type) EACH_TARGET(id)
     BYI_EACH_FLOAT(TARGETS) BYI_EACH_INT(TARGETS) EACH_TARGET(BOOL)};
 
-/* Elements [at, at + n) of x to y, n <= BLOCK; float16 and bfloat16 through
- * float32. */
+/* How a float becomes one of the narrow types. */
+struct narrowing {
+    bool saturate;
+    enum byi_rounding mode;
+};
+
+/* Elements [at, at + n) of x to y, n <= BLOCK; float16, bfloat16 and narrow
+ * types through float32. */
 static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
-                       int64_t at, int64_t n)
+                       int64_t at, int64_t n, const struct narrowing *narrowing)
 {
     enum byoc_dtype from = x->dtype, to = y->dtype;
     float wide[BLOCK], narrow[BLOCK];
@@ -95,6 +102,18 @@ static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
         byi_widen(from, src, wide, n);
         src = wide;
         from = BYOC_F32;
+    } else if (byi_narrow_bits(from)) {
+        for (int64_t i = 0; i < n; i++)
+            wide[i] = byi_narrow_to_f32(from, ((const uint8_t *)src)[i]);
+        src = wide;
+        from = BYOC_F32;
+    }
+    if (byi_narrow_bits(to)) {
+        loops[from][BYOC_F32](src, narrow, n);
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = (char)byi_f32_to_narrow(to, narrow[i], narrowing->saturate,
+                                             narrowing->mode);
+        return;
     }
     if (!byi_is_half(to)) {
         loops[from][to](src, dst, n);
@@ -106,7 +125,8 @@ static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
 
 static bool is_number(enum byoc_dtype dtype)
 {
-    return byi_is_half(dtype) || loops[dtype][BYOC_F32];
+    return byi_is_half(dtype) || byi_narrow_bits(dtype) ||
+           loops[dtype][BYOC_F32];
 }
 
 /* --- strings ------------------------------------------------------------ */
@@ -115,6 +135,7 @@ static bool is_number(enum byoc_dtype dtype)
  * in the C locale ("1e-5", "inf", "NaN"). */
 static enum byoc_status read_number(const char *text, locale_t c,
                                     struct byi_tensor *y, int64_t i,
+                                    const struct narrowing *narrowing,
                                     struct byoc_error *err)
 {
     char *end = NULL;
@@ -126,7 +147,7 @@ static enum byoc_status read_number(const char *text, locale_t c,
                                  .dtype = BYOC_I64};
         struct byi_tensor to = *y;
         to.data = (char *)y->data + (size_t)i * byoc_dtype_size(y->dtype);
-        cast_block(&one, &to, 0, 1);
+        cast_block(&one, &to, 0, 1, narrowing);
         return BYOC_OK;
     }
     const double value = text ? strtod_l(text, &end, c) : 0;
@@ -138,11 +159,12 @@ static enum byoc_status read_number(const char *text, locale_t c,
                              .dtype = BYOC_F64};
     struct byi_tensor to = *y;
     to.data = (char *)y->data + (size_t)i * byoc_dtype_size(y->dtype);
-    cast_block(&one, &to, 0, 1);
+    cast_block(&one, &to, 0, 1, narrowing);
     return BYOC_OK;
 }
 
 static enum byoc_status cast_strings(const struct byi_call *call,
+                                     const struct narrowing *narrowing,
                                      struct byoc_error *err)
 {
     const char *const *text = call->in->data;
@@ -162,7 +184,7 @@ static enum byoc_status cast_strings(const struct byi_call *call,
                         "cast: out of memory for the C locale");
     enum byoc_status status = BYOC_OK;
     for (int64_t i = 0; i < n && status == BYOC_OK; i++)
-        status = read_number(text[i], c, call->out, i, err);
+        status = read_number(text[i], c, call->out, i, narrowing, err);
     freelocale(c);
     return status;
 }
@@ -176,7 +198,8 @@ static void write_number(const struct byi_tensor *x, int64_t i, char text[32])
         uint64_t wide;
         memcpy(&wide, (const char *)x->data + i * 8, 8);
         snprintf(text, 32, "%llu", (unsigned long long)wide);
-    } else if (!byi_dtype_is_float(x->dtype)) {
+    } else if (!byi_dtype_is_float(x->dtype) &&
+               !byi_narrow_is_float(x->dtype)) {
         snprintf(text, 32, "%lld", (long long)byi_tensor_int(x, i));
     } else if (!isfinite(value)) {
         strcpy(text, isnan(value) ? "NaN" : value < 0 ? "-INF" : "INF");
@@ -222,8 +245,14 @@ static enum byoc_status cast_run(const struct byi_call *call,
                                  struct byoc_error *err)
 {
     const struct byi_tensor *x = call->in;
+    const char *mode = byi_attr_string(call->attrs, "round_mode");
+    const struct narrowing narrowing = {
+        .saturate = byi_attr_int(call->attrs, "saturate") != 0,
+        .mode = *mode == 'u'   ? BYI_ROUND_UP
+                : *mode == 'd' ? BYI_ROUND_DOWN
+                               : BYI_ROUND_NEAREST};
     if (x->dtype == BYOC_STRING)
-        return cast_strings(call, err);
+        return cast_strings(call, &narrowing, err);
     if (call->out->dtype == BYOC_STRING && is_number(x->dtype))
         return cast_to_strings(call, err);
     if (!is_number(x->dtype) || !is_number(call->out->dtype))
@@ -234,7 +263,7 @@ static enum byoc_status cast_run(const struct byi_call *call,
     const int team = byi_team(call, n);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t at = 0; at < n; at += BLOCK)
-        cast_block(x, call->out, at, byi_min(BLOCK, n - at));
+        cast_block(x, call->out, at, byi_min(BLOCK, n - at), &narrowing);
     return BYOC_OK;
 }
 

@@ -50,7 +50,7 @@
     T(U64, uint64_t, uint64_t)                                                 \
     T(I64, int64_t, uint64_t)
 
-enum { BYI_DTYPES = BYOC_BF16 + 1 }; /* length of tables by dtype */
+enum { BYI_DTYPES = BYI_LAST_DTYPE + 1 }; /* length of tables by dtype */
 
 /* Number of elements of a tensor whose dims have been checked. */
 static inline int64_t byi_count(const struct byi_tensor *t)

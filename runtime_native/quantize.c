@@ -3,11 +3,15 @@
  *   x (outer, n, inner), scale and zero point: one, or n along the axis
  *   quantize    saturate(round(x / scale) + zero point), half to even
  *   dequantize  (x - zero point) scale
+ * In blocks, scale and zero point are (outer, n / block rounded up, inner).
+ * Floats of 4 and 8 bits are not rounded to integers.
  */
 #include "kernel.h"
 
 struct quant {
     int64_t n, inner; /* n: 1 for a single scale */
+    int64_t block;    /* 0: no blocks */
+    bool saturate;
     const struct byi_tensor *x, *scale, *zero;
     struct byi_tensor *y;
 };
@@ -22,8 +26,11 @@ static struct quant describe(const struct byi_call *call)
         .scale = scale,
         .zero = &call->in[2],
         .y = call->out,
+        .block = byi_attr_int(call->attrs, "block_size"),
+        .saturate = call->op->id == BYI_OP_QUANTIZE &&
+                    byi_attr_int(call->attrs, "saturate") != 0,
     };
-    if (byi_count(scale) == 1)
+    if (byi_count(scale) == 1 && !q.block)
         return q;
     const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
     q.n = x->dims[axis];
@@ -61,15 +68,33 @@ static void dequantize_fast(const struct quant *q, int64_t row, int64_t from,
         (float)byi_tensor_float(q->zero, c));
 }
 
+/* The scale's index of element `inner` of a row. */
+static int64_t scale_at(const struct quant *q, int64_t row, int64_t inner)
+{
+    const int64_t c = row % q->n;
+    if (!q->block)
+        return c;
+    const int64_t blocks = byi_ceil_div(q->n, q->block);
+    return (row / q->n * blocks + c / q->block) * q->inner + inner;
+}
+
 /* byi_tensor_set saturates. */
 static void quantize_any(const struct quant *q, int64_t row, int64_t from,
                          int64_t n)
 {
-    const int64_t at = row * q->inner + from, c = row % q->n;
-    const double scale = byi_tensor_float(q->scale, c);
-    const double zero = byi_tensor_float(q->zero, c);
-    for (int64_t i = at; i < at + n; i++)
-        byi_tensor_set(q->y, i, rint(byi_tensor_float(q->x, i) / scale) + zero);
+    const enum byoc_dtype to = q->y->dtype;
+    const bool real = byi_narrow_is_float(to);
+    for (int64_t i = from; i < from + n; i++) {
+        const int64_t at = row * q->inner + i, s = scale_at(q, row, i);
+        const double part =
+            byi_tensor_float(q->x, at) / byi_tensor_float(q->scale, s);
+        const double zero = byi_tensor_float(q->zero, s);
+        if (real)
+            ((uint8_t *)q->y->data)[at] = byi_f32_to_narrow(
+                to, (float)(part + zero), q->saturate, BYI_ROUND_NEAREST);
+        else
+            byi_tensor_set(q->y, at, rint(part) + zero);
+    }
 }
 
 /* --- dequantize --------------------------------------------------------- */
@@ -95,6 +120,18 @@ static void quantize_any(const struct quant *q, int64_t row, int64_t from,
     }
 BYI_EACH_INT(DEQUANTIZE)
 
+/* Narrow types, and blocks. */
+static void dequantize_any(const struct quant *q, int64_t row, int64_t from,
+                           int64_t n)
+{
+    for (int64_t i = from; i < from + n; i++) {
+        const int64_t at = row * q->inner + i, s = scale_at(q, row, i);
+        const double x =
+            byi_tensor_float(q->x, at) - byi_tensor_float(q->zero, s);
+        byi_put_real(q->y, at, x * byi_tensor_float(q->scale, s));
+    }
+}
+
 /* --- the kernels --------------------------------------------------------- */
 
 static void run_rows(const struct byi_call *call, const struct quant *q,
@@ -117,9 +154,10 @@ static enum byoc_status quantize_run_f32(const struct byi_call *call,
                                          struct byoc_error *err)
 {
     const struct quant q = describe(call);
-    if (!byi_dtype_is_int(q.y->dtype))
+    if (!byi_dtype_is_int(q.y->dtype) && !byi_narrow_bits(q.y->dtype))
         return byi_bad_dtype(call, q.y->dtype, "an integer type", err);
-    const bool few = q.x->dtype == BYOC_F32 && q.scale->dtype == BYOC_F32 &&
+    const bool few = !q.block && q.x->dtype == BYOC_F32 &&
+                     q.scale->dtype == BYOC_F32 &&
                      byi_simd()->quantize[q.y->dtype];
     run_rows(call, &q, few ? quantize_fast : quantize_any);
     return BYOC_OK;
@@ -145,13 +183,18 @@ static enum byoc_status dequantize_run_f32(const struct byi_call *call,
 #undef ROW
     };
     const struct quant q = describe(call);
-    if (!typed[q.x->dtype])
+    const bool any = q.block || byi_narrow_bits(q.x->dtype);
+    if (!typed[q.x->dtype] && !any)
         return byi_bad_dtype(call, q.x->dtype, "an integer type", err);
     if (q.y->dtype != BYOC_F32 && q.y->dtype != BYOC_F64)
         return byi_bad_dtype(call, q.y->dtype, "a float", err);
-    const bool few = q.y->dtype == BYOC_F32 && q.scale->dtype == BYOC_F32 &&
+    const bool few = !any && q.y->dtype == BYOC_F32 &&
+                     q.scale->dtype == BYOC_F32 &&
                      byi_simd()->dequantize[q.x->dtype];
-    run_rows(call, &q, few ? dequantize_fast : typed[q.x->dtype]);
+    run_rows(call, &q,
+             few   ? dequantize_fast
+             : any ? dequantize_any
+                   : typed[q.x->dtype]);
     return BYOC_OK;
 }
 

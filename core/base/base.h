@@ -173,6 +173,28 @@ uint16_t byi_f32_to_f16(float value); /* nearest even */
 float byi_bf16_to_f32(uint16_t bits);
 uint16_t byi_f32_to_bf16(float value); /* nearest even */
 
+/* --- narrow.c ------------------------------------------------------------- */
+
+enum { BYI_LAST_DTYPE = BYOC_I2 };
+
+/* The types of 2, 4 and 8 bits from float8 on; an element is a byte. Its bits,
+ * 0 for other types; whether it is a float. */
+uint32_t byi_narrow_bits(enum byoc_dtype dtype);
+bool byi_narrow_is_float(enum byoc_dtype dtype);
+/* The value of an element. */
+float byi_narrow_to_f32(enum byoc_dtype dtype, uint8_t code);
+/* The element of a value: a float rounds to the nearest, ties to even, and
+ * float8e8m0 as `mode` says; an integer keeps the low bits. What is too large
+ * becomes the largest number if it saturates, else infinity or NaN. */
+enum byi_rounding { BYI_ROUND_NEAREST, BYI_ROUND_UP, BYI_ROUND_DOWN };
+uint8_t byi_f32_to_narrow(enum byoc_dtype dtype, float value, bool saturate,
+                          enum byi_rounding mode);
+/* Bytes of n elements of fewer than 8 bits as the standard packs them, the
+ * first in the low bits; unpack them. */
+uint64_t byi_packed_bytes(enum byoc_dtype dtype, uint64_t n);
+void byi_unpack(enum byoc_dtype dtype, const uint8_t *packed, uint64_t n,
+                uint8_t *codes);
+
 /* --- string.c ------------------------------------------------------------- */
 
 /* n strings as bytes: one after the other, each with its NUL. */

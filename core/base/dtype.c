@@ -43,16 +43,21 @@ static uint8_t code_of(enum byoc_dtype dtype)
         return kDLBfloat;
     if (dtype == BYOC_C64 || dtype == BYOC_C128)
         return kDLComplex;
+    if (byi_narrow_is_float(dtype)) /* as DLPack 1.1 numbers them */
+        return (uint8_t[]){10, 11, 12, 13, 0, 0, 17, 14}[dtype - BYOC_F8E4M3FN];
     if (dtype == BYOC_STRING)
         return kDLOpaqueHandle;
     if (byi_dtype_is_float(dtype))
         return kDLFloat;
-    return byi_dtype_is_signed(dtype) ? kDLInt : kDLUInt;
+    return byi_dtype_is_signed(dtype) || dtype == BYOC_I4 || dtype == BYOC_I2
+               ? kDLInt
+               : kDLUInt;
 }
 
 DLDataType byoc_dtype_dlpack(enum byoc_dtype dtype)
 {
-    uint32_t bits = byi_dtype_bytes(dtype) * 8;
+    const uint32_t narrow = byi_narrow_bits(dtype);
+    const uint32_t bits = narrow ? narrow : byi_dtype_bytes(dtype) * 8;
 
     if (!byoc_dtype_name(dtype))
         return (DLDataType){0};

@@ -119,6 +119,17 @@ double byi_tensor_float(const struct byi_tensor *t, int64_t i)
         return byi_bf16_to_f32(LOAD(uint16_t));
     case BYOC_U64:
         return (double)LOAD(uint64_t);
+    case BYOC_F8E4M3FN:
+    case BYOC_F8E4M3FNUZ:
+    case BYOC_F8E5M2:
+    case BYOC_F8E5M2FNUZ:
+    case BYOC_F4E2M1:
+    case BYOC_F8E8M0:
+    case BYOC_U4:
+    case BYOC_I4:
+    case BYOC_U2:
+    case BYOC_I2:
+        return byi_narrow_to_f32(t->dtype, LOAD(uint8_t));
     case BYOC_NONE:
     case BYOC_STRING:
     case BYOC_C64:
@@ -193,6 +204,27 @@ void byi_tensor_set(struct byi_tensor *t, int64_t i, double value)
         break;
     case BYOC_U64:
         STORE(uint64_t, unsigned_of(value));
+        break;
+    case BYOC_U4:
+        STORE(uint8_t, clamp(value, 0, 15));
+        break;
+    case BYOC_I4:
+        STORE(int8_t, clamp(value, -8, 7));
+        break;
+    case BYOC_U2:
+        STORE(uint8_t, clamp(value, 0, 3));
+        break;
+    case BYOC_I2:
+        STORE(int8_t, clamp(value, -2, 1));
+        break;
+    case BYOC_F8E4M3FN:
+    case BYOC_F8E4M3FNUZ:
+    case BYOC_F8E5M2:
+    case BYOC_F8E5M2FNUZ:
+    case BYOC_F4E2M1:
+    case BYOC_F8E8M0: /* an infinity that the type has stays one */
+        STORE(uint8_t, byi_f32_to_narrow(t->dtype, (float)value,
+                                         isfinite(value), BYI_ROUND_NEAREST));
         break;
     default:
         assert(!"a numeric dtype");

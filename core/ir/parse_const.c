@@ -29,10 +29,17 @@ static const struct {
     enum byoc_dtype dtype;
     int64_t min, max;
 } ranges[] = {
-    {BYOC_I8, INT8_MIN, INT8_MAX},    {BYOC_U8, 0, UINT8_MAX},
-    {BYOC_I16, INT16_MIN, INT16_MAX}, {BYOC_U16, 0, UINT16_MAX},
-    {BYOC_I32, INT32_MIN, INT32_MAX}, {BYOC_U32, 0, UINT32_MAX},
+    {BYOC_I8, INT8_MIN, INT8_MAX},
+    {BYOC_U8, 0, UINT8_MAX},
+    {BYOC_I16, INT16_MIN, INT16_MAX},
+    {BYOC_U16, 0, UINT16_MAX},
+    {BYOC_I32, INT32_MIN, INT32_MAX},
+    {BYOC_U32, 0, UINT32_MAX},
     {BYOC_I64, INT64_MIN, INT64_MAX},
+    {BYOC_U4, 0, 15},
+    {BYOC_I4, -8, 7},
+    {BYOC_U2, 0, 3},
+    {BYOC_I2, -2, 1},
 };
 
 static enum byoc_status out_of_range(struct byi_parser *p,
@@ -90,7 +97,8 @@ static void put_float(double value, enum byoc_dtype dtype,
 
 static bool is_real(enum byoc_dtype dtype)
 {
-    return byi_dtype_is_float(dtype) || dtype == BYOC_C64 || dtype == BYOC_C128;
+    return byi_dtype_is_float(dtype) || byi_narrow_is_float(dtype) ||
+           dtype == BYOC_C64 || dtype == BYOC_C128;
 }
 
 /* The number at tok as an element of dtype, without its suffix. */
@@ -152,7 +160,7 @@ static enum byoc_dtype dtype_of_suffix(const char *at, size_t n, bool is_float)
 {
     if (n == 0)
         return is_float ? BYOC_F32 : BYOC_I64;
-    for (int d = BYOC_NONE; d <= BYOC_BF16; d++) {
+    for (int d = BYOC_NONE; d <= BYI_LAST_DTYPE; d++) {
         const char *suffix = byi_text_suffix((enum byoc_dtype)d);
         if (suffix && strlen(suffix) == n && memcmp(suffix, at, n) == 0)
             return (enum byoc_dtype)d;

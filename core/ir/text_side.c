@@ -128,7 +128,7 @@ static enum byoc_status read_record(const struct byi_side *side, size_t at,
                         "%s: the record at byte %zu is cut off", side->path,
                         at);
     memcpy(r, (const char *)side->map + at, sizeof *r);
-    if (r->rank > BYI_MAX_RANK || r->dtype > BYOC_BF16 ||
+    if (r->rank > BYI_MAX_RANK || r->dtype > BYI_LAST_DTYPE ||
         byoc_dtype_size((enum byoc_dtype)r->dtype) == 0)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: the record at byte %zu has rank %u and dtype %u, "

@@ -274,7 +274,7 @@ static void add_element(struct byi_text *out, const struct byi_tensor *t,
     const char *string = NULL;
     uint64_t wide = 0;
 
-    if (byi_dtype_is_float(t->dtype)) {
+    if (byi_dtype_is_float(t->dtype) || byi_narrow_is_float(t->dtype)) {
         add_float(out, byi_tensor_float(t, i), t->dtype != BYOC_F64);
     } else if (t->dtype == BYOC_BOOL) {
         add(out, byi_tensor_int(t, i) ? "true" : "false");

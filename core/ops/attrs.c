@@ -286,7 +286,7 @@ static enum byoc_status check_value(const struct byi_op *op,
                                     struct byoc_error *err)
 {
     if (attr->kind == BYI_ATTR_DTYPE &&
-        (attr->i < 0 || attr->i > BYOC_BF16 ||
+        (attr->i < 0 || attr->i > BYI_LAST_DTYPE ||
          !byoc_dtype_name((enum byoc_dtype)attr->i)))
         return byi_fail(err, BYOC_EINVAL,
                         "%s: attribute %s is %lld, expected a dtype", op->name,

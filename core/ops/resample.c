@@ -21,14 +21,16 @@ enum coordinates {
     ALIGN_CORNERS,
     ASYMMETRIC,
     TF_HALF_PIXEL_FOR_NN,
-    TF_CROP_AND_RESIZE
+    TF_CROP_AND_RESIZE,
+    HALF_PIXEL_SYMMETRIC
 };
 enum nearest { ROUND_PREFER_FLOOR, ROUND_PREFER_CEIL, FLOOR, CEIL };
 enum mode { NEAREST, LINEAR, CUBIC };
 
 static const char *const coordinate_names[] = {
-    "half_pixel", "pytorch_half_pixel",   "align_corners",
-    "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+    "half_pixel",          "pytorch_half_pixel",   "align_corners",
+    "asymmetric",          "tf_half_pixel_for_nn", "tf_crop_and_resize",
+    "half_pixel_symmetric"};
 static const char *const nearest_names[] = {
     "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
 static const char *const mode_names[] = {"nearest", "linear", "cubic"};
@@ -130,6 +132,10 @@ static double source_of(const struct filter *f, int64_t j)
     switch (f->coordinates) {
     case HALF_PIXEL:
         return (at + 0.5) / f->scale - 0.5;
+    case HALF_PIXEL_SYMMETRIC: /* what the rounded length loses, on both sides
+                                */
+        return (double)f->in / 2 * (1 - (double)f->out / f->length) +
+               (at + 0.5) / f->scale - 0.5;
     case PYTORCH_HALF_PIXEL:
         return f->length > 1 ? (at + 0.5) / f->scale - 0.5 : 0;
     case ALIGN_CORNERS:

@@ -24,8 +24,15 @@ enum {
     BYI_VALUES = BYI_NUMERIC | BYI_BOOLEAN,
     BYI_INDEX = BYI_BIT(BYOC_I32) | BYI_BIT(BYOC_I64),
     BYI_COMPARABLE = BYI_VALUES | BYI_BIT(BYOC_STRING),
+    /* of 2, 4 and 8 bits: integers, floats */
+    BYI_NARROW_INTS = BYI_BIT(BYOC_U4) | BYI_BIT(BYOC_I4) | BYI_BIT(BYOC_U2) |
+                      BYI_BIT(BYOC_I2),
+    BYI_NARROW_FLOATS = BYI_BIT(BYOC_F8E4M3FN) | BYI_BIT(BYOC_F8E4M3FNUZ) |
+                        BYI_BIT(BYOC_F8E5M2) | BYI_BIT(BYOC_F8E5M2FNUZ) |
+                        BYI_BIT(BYOC_F4E2M1) | BYI_BIT(BYOC_F8E8M0),
+    BYI_NARROW = BYI_NARROW_INTS | BYI_NARROW_FLOATS,
     BYI_ANY = BYI_VALUES | BYI_BIT(BYOC_STRING) | BYI_BIT(BYOC_C64) |
-              BYI_BIT(BYOC_C128)
+              BYI_BIT(BYOC_C128) | BYI_NARROW
 };
 
 /* Larger tensors are refused: no machine can hold them, and sums and products

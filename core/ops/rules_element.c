@@ -100,7 +100,7 @@ enum byoc_status byi_rule_cast(struct byi_infer *t, const struct byi_type **out)
 {
     const enum byoc_dtype dtype =
         (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
-    const unsigned castable = BYI_VALUES | BYI_BIT(BYOC_STRING);
+    const unsigned castable = BYI_VALUES | BYI_NARROW | BYI_BIT(BYOC_STRING);
     BYI_TRY(byi_want_dtype(t, 0, castable, "x"));
     if ((unsigned)dtype >= 32 || !(BYI_BIT(dtype) & castable)) {
         const char *name = byoc_dtype_name(dtype);
@@ -109,6 +109,7 @@ enum byoc_status byi_rule_cast(struct byi_infer *t, const struct byi_type **out)
                              "or string",
                              name ? name : "unknown");
     }
+    BYI_TRY(byi_want_word(t, "round_mode", "up|down|nearest"));
     return byi_rule_like(t, 0, dtype, out);
 }
 
@@ -267,11 +268,42 @@ enum byoc_status byi_rule_argreduce(struct byi_infer *t,
 
 /* --- quantisation ------------------------------------------------------- */
 
+/* Blocks: scale and zero point have x's dims, one element for block_size of
+ * axis. */
+static enum byoc_status check_blocks(const struct byi_infer *t, int64_t size)
+{
+    const struct byi_type *x = t->in[0];
+    uint32_t axis = 0;
+    BYI_TRY(byi_want_rank(t, 1, x->rank, "scale"));
+    BYI_TRY(byi_want_rank(t, 2, x->rank, "zero point"));
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
+    for (uint32_t i = 0; i < x->rank; i++) {
+        int64_t want = x->dims[i];
+        if (i == axis && !BYI_IS_SYMBOL(want))
+            want = want / size + (want % size != 0);
+        for (uint32_t k = 1; k < 3; k++)
+            if (!(i == axis && BYI_IS_SYMBOL(want)) &&
+                !byi_dims_agree(t->in[k]->dims[i], want))
+                return byi_rule_fail(t,
+                                     "scale or zero point has %lld elements "
+                                     "along axis %u, expected %lld",
+                                     (long long)t->in[k]->dims[i], i,
+                                     (long long)want);
+    }
+    return BYOC_OK;
+}
+
 /* scale and zero point: one element, or one per position along axis. */
 static enum byoc_status check_scale(const struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *scale = t->in[1], *zero = t->in[2];
+    const int64_t block = byi_attr_int(t->attrs, "block_size");
     BYI_TRY(byi_want_dtype(t, 1, BYI_FLOATS, "scale"));
+    if (block < 0 || block > BYI_MAX_ELEMENTS)
+        return byi_rule_fail(t, "block_size is %lld, expected 0 to 2^40",
+                             (long long)block);
+    if (block > 0)
+        return check_blocks(t, block);
     if (scale->rank > 1 || zero->rank != scale->rank ||
         (scale->rank == 1 && !byi_dims_agree(scale->dims[0], zero->dims[0]))) {
         char ss[256], sz[256];
@@ -299,7 +331,7 @@ enum byoc_status byi_rule_quantize(struct byi_infer *t,
                                    const struct byi_type **out)
 {
     BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS | BYI_BIT(BYOC_I32), "x"));
-    BYI_TRY(byi_want_dtype(t, 2, BYI_INTS, "zero point"));
+    BYI_TRY(byi_want_dtype(t, 2, BYI_INTS | BYI_NARROW, "zero point"));
     BYI_TRY(check_scale(t));
     return byi_rule_like(t, 0, t->in[2]->dtype, out);
 }
@@ -320,7 +352,7 @@ enum byoc_status byi_rule_lookup(struct byi_infer *t,
 enum byoc_status byi_rule_dequantize(struct byi_infer *t,
                                      const struct byi_type **out)
 {
-    BYI_TRY(byi_want_dtype(t, 0, BYI_INTS, "x"));
+    BYI_TRY(byi_want_dtype(t, 0, BYI_INTS | BYI_NARROW, "x"));
     BYI_TRY(byi_want_same_dtype(t, 2, 0, "zero point"));
     BYI_TRY(check_scale(t));
     return byi_rule_like(t, 0, t->in[1]->dtype, out);

@@ -592,7 +592,7 @@ static enum byoc_status pad_dim(const struct byi_infer *t, const char *mode,
                              axis);
     const int64_t most = begin > end ? begin : end;
     if (most > 0 &&
-        ((mode[0] == 'r' && most >= in) || (mode[0] == 'e' && in == 0)))
+        ((mode[0] == 'r' && most >= in) || (mode[0] != 'c' && in == 0)))
         return byi_rule_fail(t,
                              "padding of %lld in mode %s needs more than "
                              "the %lld elements of axis %u",
@@ -610,7 +610,7 @@ enum byoc_status byi_rule_pad(struct byi_infer *t, const struct byi_type **out)
     BYI_TRY(byi_want_ints(t, 1, 2 * (int64_t)rank, "pads"));
     BYI_TRY(byi_want_same_dtype(t, 2, 0, "value"));
     BYI_TRY(byi_want_scalar(t, 2, "value"));
-    BYI_TRY(byi_want_word(t, "mode", "constant|edge|reflect"));
+    BYI_TRY(byi_want_word(t, "mode", "constant|edge|reflect|wrap"));
     const char *mode = byi_attr_string(t->attrs, "mode");
     const bool known =
         byi_known_ints(t, 1, 2 * BYI_MAX_RANK, pads, &n) && n == 2 * rank;

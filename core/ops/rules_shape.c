@@ -383,7 +383,7 @@ enum byoc_status byi_rule_full(struct byi_infer *t, const struct byi_type **out)
         (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
     int64_t dims[BYI_MAX_RANK];
     uint32_t n;
-    if ((unsigned)dtype >= 32 || !(BYI_BIT(dtype) & BYI_VALUES))
+    if ((unsigned)dtype >= 32 || !(BYI_BIT(dtype) & (BYI_VALUES | BYI_NARROW)))
         return byi_rule_fail(t, "dtype is not supported, expected a numeric "
                                 "type or bool");
     BYI_TRY(byi_want_ints(t, 0, -1, "shape"));

@@ -80,7 +80,7 @@ static enum byoc_status check_resize(const struct byi_infer *t)
     BYI_TRY(byi_want_word(t, "coordinate_transformation_mode",
                           "half_pixel|pytorch_half_pixel|align_corners|"
                           "asymmetric|tf_half_pixel_for_nn|"
-                          "tf_crop_and_resize"));
+                          "tf_crop_and_resize|half_pixel_symmetric"));
     BYI_TRY(byi_want_word(t, "nearest_mode",
                           "round_prefer_floor|round_prefer_ceil|floor|ceil"));
     BYI_TRY(byi_want_rank(t, 1, 1, "sizes or scales"));

@@ -21,7 +21,18 @@ enum byoc_dtype {
     BYOC_U64 = 13,
     BYOC_C64 = 14,
     BYOC_C128 = 15,
-    BYOC_BF16 = 16
+    BYOC_BF16 = 16,
+    /* a byte each in memory, also those of fewer bits */
+    BYOC_F8E4M3FN = 17,
+    BYOC_F8E4M3FNUZ = 18,
+    BYOC_F8E5M2 = 19,
+    BYOC_F8E5M2FNUZ = 20,
+    BYOC_U4 = 21,
+    BYOC_I4 = 22, /* sign-extended */
+    BYOC_F4E2M1 = 23,
+    BYOC_F8E8M0 = 24,
+    BYOC_U2 = 25,
+    BYOC_I2 = 26 /* sign-extended */
 };
 
 /* DTYPE(dtype, name, bytes), in the order of the numbers: names as regions and
@@ -43,7 +54,17 @@ enum byoc_dtype {
     DTYPE(BYOC_U64, "uint64", 8) \
     DTYPE(BYOC_C64, "complex64", 8) \
     DTYPE(BYOC_C128, "complex128", 16) \
-    DTYPE(BYOC_BF16, "bfloat16", 2)
+    DTYPE(BYOC_BF16, "bfloat16", 2) \
+    DTYPE(BYOC_F8E4M3FN, "float8e4m3fn", 1) \
+    DTYPE(BYOC_F8E4M3FNUZ, "float8e4m3fnuz", 1) \
+    DTYPE(BYOC_F8E5M2, "float8e5m2", 1) \
+    DTYPE(BYOC_F8E5M2FNUZ, "float8e5m2fnuz", 1) \
+    DTYPE(BYOC_U4, "uint4", 1) \
+    DTYPE(BYOC_I4, "int4", 1) \
+    DTYPE(BYOC_F4E2M1, "float4e2m1", 1) \
+    DTYPE(BYOC_F8E8M0, "float8e8m0", 1) \
+    DTYPE(BYOC_U2, "uint2", 1) \
+    DTYPE(BYOC_I2, "int2", 1)
 /* clang-format on */
 
 #endif

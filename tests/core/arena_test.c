@@ -218,7 +218,7 @@ static void test_dtypes(void **state)
     assert_int_equal(byi_dtype_of_dlpack(byoc_dtype_dlpack(BYOC_BOOL)),
                      BYOC_U8);
     assert_null(byoc_dtype_name(BYOC_NONE));
-    assert_null(byoc_dtype_name((enum byoc_dtype)17));
+    assert_null(byoc_dtype_name((enum byoc_dtype)27));
     assert_null(byoc_dtype_name((enum byoc_dtype)(-1)));
     assert_int_equal(byoc_dtype_size(BYOC_C128), 16);
     assert_int_equal(byoc_dtype_size(BYOC_STRING), 0);
@@ -249,6 +249,97 @@ static void test_half_conversions(void **state)
     assert_int_equal(byi_f32_to_bf16(1 + 0x1p-8f), 0x3f80);
     assert_int_equal(byi_f32_to_bf16(1 + 3 * 0x1p-8f), 0x3f82);
     assert_int_equal(byi_f32_to_bf16(3.4e38f), 0x7f80);
+}
+
+/* Every number of a narrow type is exact in float. */
+static void test_narrow_round_trip(void **state)
+{
+    (void)state;
+    for (int t = BYOC_F8E4M3FN; t <= BYI_LAST_DTYPE; t++) {
+        const enum byoc_dtype dtype = (enum byoc_dtype)t;
+        const uint32_t bits = byi_narrow_bits(dtype);
+        for (uint32_t code = 0; code < 1u << bits; code++) {
+            uint8_t packed[] = {(uint8_t)code}, one;
+            byi_unpack(dtype, packed, 1, &one);
+            const float value = byi_narrow_to_f32(dtype, one);
+            const uint8_t back =
+                byi_f32_to_narrow(dtype, value, false, BYI_ROUND_UP);
+            if (isnan(value))
+                assert_true(isnan(byi_narrow_to_f32(dtype, back)));
+            else
+                assert_int_equal(back, one);
+        }
+    }
+    assert_int_equal(byi_narrow_bits(BYOC_BF16), 0);
+    assert_false(byi_narrow_is_float(BYOC_I4));
+}
+
+/* Values from the tables of the formats; then what lies between and beyond. */
+static void test_narrow_values(void **state)
+{
+    static const struct {
+        enum byoc_dtype dtype;
+        float value;
+        bool saturate;
+        uint8_t code;
+    } cases[] = {
+        {BYOC_F8E4M3FN, 448, true, 0x7e},
+        {BYOC_F8E4M3FN, 0x1p-9f, true, 0x01},
+        {BYOC_F8E4M3FN, 0x1p-10f, true, 0x00}, /* half of it: to even */
+        {BYOC_F8E4M3FN, -0x1.8p-9f, true, 0x82},
+        {BYOC_F8E4M3FN, 464, false, 0x7e},
+        {BYOC_F8E4M3FN, 465, false, 0x7f},
+        {BYOC_F8E4M3FN, 465, true, 0x7e},
+        {BYOC_F8E4M3FN, -INFINITY, true, 0xfe},
+        {BYOC_F8E4M3FN, -INFINITY, false, 0xff},
+        {BYOC_F8E4M3FNUZ, 240, true, 0x7f},
+        {BYOC_F8E4M3FNUZ, 1e6f, false, 0x80},
+        {BYOC_F8E4M3FNUZ, -0.0f, true, 0x00},
+        {BYOC_F8E5M2, 57344, true, 0x7b},
+        {BYOC_F8E5M2, 61440, false, 0x7c},
+        {BYOC_F8E5M2, 61439, false, 0x7b},
+        {BYOC_F8E5M2, INFINITY, true, 0x7b},
+        {BYOC_F8E5M2, -1.125f, true, 0xbc},
+        {BYOC_F8E5M2FNUZ, 57344, true, 0x7f},
+        {BYOC_F8E5M2FNUZ, NAN, true, 0x80},
+        {BYOC_F4E2M1, 1.25f, true, 0x2},
+        {BYOC_F4E2M1, -5.1f, true, 0xf},
+        {BYOC_F4E2M1, 1e6f, false, 0x7},
+        {BYOC_F4E2M1, NAN, false, 0x8},
+        {BYOC_I4, -8.9f, true, 0xf8},
+        {BYOC_I4, 9, true, 0xf9},
+        {BYOC_U2, 7, true, 3},
+        {BYOC_I2, -1, true, 0xff},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++)
+        assert_int_equal(byi_f32_to_narrow(cases[i].dtype, cases[i].value,
+                                           cases[i].saturate, BYI_ROUND_UP),
+                         cases[i].code);
+    assert_int_equal(byi_f32_to_narrow(BYOC_F8E8M0, 1.25f, true, BYI_ROUND_UP),
+                     128);
+    assert_int_equal(
+        byi_f32_to_narrow(BYOC_F8E8M0, 1.75f, true, BYI_ROUND_DOWN), 127);
+    assert_int_equal(
+        byi_f32_to_narrow(BYOC_F8E8M0, 1.25f, true, BYI_ROUND_NEAREST), 127);
+    assert_int_equal(
+        byi_f32_to_narrow(BYOC_F8E8M0, 1.5f, true, BYI_ROUND_NEAREST), 128);
+    assert_int_equal(
+        byi_f32_to_narrow(BYOC_F8E8M0, INFINITY, true, BYI_ROUND_UP), 255);
+}
+
+static void test_packing(void **state)
+{
+    const uint8_t packed[] = {0xe4, 0x01};
+    uint8_t codes[5];
+    (void)state;
+    assert_int_equal(byi_packed_bytes(BYOC_U4, 5), 3);
+    assert_int_equal(byi_packed_bytes(BYOC_I2, 5), 2);
+    assert_int_equal(byi_packed_bytes(BYOC_F8E5M2, 5), 5);
+    byi_unpack(BYOC_U2, packed, 5, codes);
+    assert_memory_equal(codes, ((const uint8_t[]){0, 1, 2, 3, 1}), 5);
+    byi_unpack(BYOC_I4, packed, 3, codes);
+    assert_memory_equal(codes, ((const uint8_t[]){4, 0xfe, 1}), 3);
 }
 
 static void test_elements(void **state)
@@ -398,6 +489,9 @@ int main(void)
         cmocka_unit_test(test_float_text),
         cmocka_unit_test(test_dtypes),
         cmocka_unit_test(test_half_conversions),
+        cmocka_unit_test(test_narrow_round_trip),
+        cmocka_unit_test(test_narrow_values),
+        cmocka_unit_test(test_packing),
         cmocka_unit_test(test_elements),
         cmocka_unit_test(test_elements_as_numbers),
         cmocka_unit_test(test_dims_text),

@@ -61,6 +61,12 @@ static const struct row element_rows[] = {
     {"bitwise_and", "{}", "u8[2] u8[1]", "u8[2]"},
     {"bitwise_or", "{}", "f32[2] f32[2]", "!a has type float32, expected an integer type"},
     {"bitwise_xor", "{}", "i64[A] i64[]", "i64[A]"},
+    {"cast", "{\"dtype\": \"int4\"}", "f32[2]", "i4[2]"},
+    {"cast", "{\"dtype\": \"float8e8m0\", \"round_mode\": \"away\"}", "f32[2]", "!round_mode is \"away\""},
+    {"qnn.dequantize", "{\"axis\": 1, \"block_size\": 2}", "i8[2,5] f32[2,3] i8[2,3]", "f32[2,5]"},
+    {"qnn.dequantize", "{\"axis\": 1, \"block_size\": 2}", "i8[2,5] f32[2,2] i8[2,2]", "!has 2 elements along axis 1, expected 3"},
+    {"qnn.quantize", "{\"block_size\": 2}", "f32[2,5] f32[5] i8[5]", "!scale has rank 1, expected 2"},
+    {"qnn.quantize", "{\"block_size\": -1}", "f32[2] f32[] i8[]", "!block_size is -1"},
     {"logical_and", "{}", "bool[2] bool[1]", "bool[2]"},
     {"equal", "{}", "bool[2] bool[2]", "bool[2]"},
     {"less", "{}", "f32[2,1] f32[3]", "bool[2,3]"},
@@ -560,10 +566,10 @@ static const struct {
     const char *name;
     enum byoc_dtype dtype;
 } dtypes[] = {
-    {"f32", BYOC_F32},    {"f16", BYOC_F16}, {"f64", BYOC_F64},
-    {"i8", BYOC_I8},      {"u8", BYOC_U8},   {"i32", BYOC_I32},
-    {"i64", BYOC_I64},    {"u64", BYOC_U64}, {"bool", BYOC_BOOL},
-    {"str", BYOC_STRING},
+    {"i4", BYOC_I4},     {"f32", BYOC_F32},    {"f16", BYOC_F16},
+    {"f64", BYOC_F64},   {"i8", BYOC_I8},      {"u8", BYOC_U8},
+    {"i32", BYOC_I32},   {"i64", BYOC_I64},    {"u64", BYOC_U64},
+    {"bool", BYOC_BOOL}, {"str", BYOC_STRING},
 };
 
 struct operands {

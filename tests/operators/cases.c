@@ -404,6 +404,20 @@ static void reduce(struct draw *d)
         draw_attr_ints(d, "axes", n, axes);
 }
 
+/* To a float8, and back. */
+static void cast_narrow(struct draw *d)
+{
+    const int64_t to = draw_int(d, BYOC_F8E4M3FN, BYOC_F8E5M2FNUZ);
+
+    draw_same(d);
+    draw_wiring(d, "x0", "narrow");
+    draw_attr_int(d, "to", to);
+    draw_attr_int(d, "saturate", draw_int(d, 0, 1));
+    draw_here(d);
+    draw_node(d, d->graph, "Cast", "narrow", "y0");
+    draw_attr_int(d, "to", d->dtype);
+}
+
 /* Gelu: which formula; Swish: its factor. */
 static void gate(struct draw *d)
 {
@@ -460,6 +474,7 @@ static const struct op_case rows[] = {
     {"BitwiseOr", 18, "iu86", broadcast, EXTREME, 1, 0, NULL, false},
     {"BitwiseXor", 18, "iu86", broadcast, EXTREME, 1, 0, NULL, false},
     {"BitShift", 11, "u86", shift, ORDINARY, 1, 0, NULL, false},
+    {"Cast", 21, "fh", cast_narrow, ORDINARY, 1, 0, NULL, false},
     {"Cast", 13, "fhiu86b", cast, ORDINARY, 1, 0, NULL, false},
     {"Ceil", 13, "fh", draw_same, EXTREME, 1, 0, NULL, false},
     {"Celu", 12, "f", with_alpha, EXTREME, 1, 1e-6, NULL, false},

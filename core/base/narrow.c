@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* narrow.c: the element types of 2, 4 and 8 bits that came after bfloat16 (OCP
+ * Microscaling Formats 1.0; Micikevicius et al., "FP8 Formats for Deep
+ * Learning", 2022). In memory each element has a byte of its own.
+ */
+#include "base.h"
+
+#include <math.h>
+
+/* A float: sign, exponent, mantissa. The code `largest` has the largest number;
+ * codes above it are infinity, if that is the next one, and NaN. Without
+ * negative zero (fnuz) its code is the only NaN. float4 has neither infinity
+ * nor NaN, which becomes -0. */
+struct narrow_row {
+    uint8_t bits, mantissa, bias, largest;
+    bool infinite, unsigned_zero, integer, sign;
+};
+
+static const struct narrow_row rows[] = {
+    [BYOC_F8E4M3FN] = {8, 3, 7, 0x7e, false, false, false, true},
+    [BYOC_F8E4M3FNUZ] = {8, 3, 8, 0x7f, false, true, false, true},
+    [BYOC_F8E5M2] = {8, 2, 15, 0x7b, true, false, false, true},
+    [BYOC_F8E5M2FNUZ] = {8, 2, 16, 0x7f, false, true, false, true},
+    [BYOC_F4E2M1] = {4, 1, 1, 0x7, false, false, false, true},
+    [BYOC_F8E8M0] = {8, 0, 127, 0xfe, false, false, false, false},
+    [BYOC_U4] = {.bits = 4, .integer = true},
+    [BYOC_I4] = {.bits = 4, .integer = true, .sign = true},
+    [BYOC_U2] = {.bits = 2, .integer = true},
+    [BYOC_I2] = {.bits = 2, .integer = true, .sign = true},
+};
+
+uint32_t byi_narrow_bits(enum byoc_dtype dtype)
+{
+    return (size_t)dtype < BYI_COUNT(rows) ? rows[dtype].bits : 0;
+}
+
+bool byi_narrow_is_float(enum byoc_dtype dtype)
+{
+    return byi_narrow_bits(dtype) != 0 && !rows[dtype].integer;
+}
+
+/* The low bits, sign-extended if they are an integer. */
+static uint8_t wrap(const struct narrow_row *r, int64_t value)
+{
+    const int64_t size = (int64_t)1 << r->bits, low = value & (size - 1);
+
+    return (uint8_t)(r->integer && r->sign && low >= size / 2 ? low - size
+                                                              : low);
+}
+
+/* The number of a code without sign. */
+static float magnitude(const struct narrow_row *r, uint32_t code)
+{
+    const int exponent = (int)(code >> r->mantissa);
+    const float part =
+        ldexpf((float)(code & ((1u << r->mantissa) - 1)), -(int)r->mantissa);
+
+    if (!r->sign) /* float8e8m0 has no zero */
+        return ldexpf(1, exponent - r->bias);
+    return exponent ? ldexpf(1 + part, exponent - r->bias)
+                    : ldexpf(part, 1 - r->bias);
+}
+
+float byi_narrow_to_f32(enum byoc_dtype dtype, uint8_t code)
+{
+    const struct narrow_row *r = &rows[dtype];
+    const uint32_t top = r->sign ? 1u << (r->bits - 1) : 256;
+    const uint32_t size = code & (top - 1);
+    const bool negative = (code & top) != 0;
+
+    if (r->integer)
+        return r->sign ? (float)(int8_t)code : (float)code;
+    if (r->unsigned_zero && code == top)
+        return NAN;
+    if (size > r->largest)
+        return !r->infinite || size > r->largest + 1u ? NAN
+               : negative                             ? -INFINITY
+                                                      : INFINITY;
+    return negative ? -magnitude(r, size) : magnitude(r, size);
+}
+
+/* The largest code whose number is at most `value`. */
+static uint32_t code_below(const struct narrow_row *r, float value)
+{
+    uint32_t low = 0, high = r->largest;
+
+    while (low < high) {
+        const uint32_t middle = (low + high + 1) / 2;
+        if (magnitude(r, middle) <= value)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* The code of a number that is not negative; largest + 1: too large. */
+static uint32_t round_code(const struct narrow_row *r, float value,
+                           enum byi_rounding mode)
+{
+    const uint32_t code = code_below(r, value);
+    const float below = magnitude(r, code);
+    const float above = code < r->largest || r->mantissa == 0
+                            ? magnitude(r, code + 1)
+                            : 2 * below - magnitude(r, code - 1);
+    const float rest = value - below, gap = above - value;
+
+    if (rest <= 0 || (!r->sign && mode == BYI_ROUND_DOWN))
+        return code;
+    if (!r->sign) /* half of a power of two rounds up */
+        return code + (mode == BYI_ROUND_UP || rest >= gap);
+    return code + (rest > gap || (rest == gap && code % 2));
+}
+
+uint8_t byi_f32_to_narrow(enum byoc_dtype dtype, float value, bool saturate,
+                          enum byi_rounding mode)
+{
+    const struct narrow_row *r = &rows[dtype];
+    const uint32_t top = r->sign ? 1u << (r->bits - 1) : 0;
+    const uint32_t sign = signbit(value) ? top : 0;
+    const uint32_t none = r->unsigned_zero || r->bits == 4 ? top
+                          : r->sign                        ? sign | (top - 1)
+                                                           : 0xff;
+
+    if (r->integer)
+        return wrap(r,
+                    value >= -0x1p62f && value <= 0x1p62f ? (int64_t)value : 0);
+    if (isnan(value) || (!r->sign && isinf(value)))
+        return (uint8_t)none;
+    uint32_t code = round_code(r, fminf(fabsf(value), 0x1p127f * 1.5f), mode);
+    if (code > r->largest) {
+        if (saturate || r->bits == 4)
+            code = r->largest;
+        else if (!r->infinite)
+            return (uint8_t)none;
+    }
+    return (uint8_t)(code == 0 && r->unsigned_zero ? 0 : code | sign);
+}
+
+uint64_t byi_packed_bytes(enum byoc_dtype dtype, uint64_t n)
+{
+    const uint64_t each = 8 / byi_narrow_bits(dtype);
+
+    return n / each + (n % each != 0);
+}
+
+void byi_unpack(enum byoc_dtype dtype, const uint8_t *packed, uint64_t n,
+                uint8_t *codes)
+{
+    const struct narrow_row *r = &rows[dtype];
+    const uint64_t each = 8 / r->bits;
+
+    for (uint64_t i = 0; i < n; i++)
+        codes[i] = wrap(r, packed[i / each] >> i % each * r->bits);
+}
