@@ -81,7 +81,8 @@ static const double *read_roi(struct byi_import *o, const char *transform,
     struct byi_tensor t = {0};
 
     *n = 0;
-    if (strcmp(transform, "tf_crop_and_resize") != 0 || !byi_o_ok(o))
+    if (strcmp(transform, "tf_crop_and_resize") != 0 || !byi_o_ok(o) ||
+        byi_o_has(o, "axes"))
         return NULL;
     if (!byi_o_value(o, byi_o_in(o, 1), &t))
         return NULL;
@@ -97,13 +98,33 @@ static const double *read_roi(struct byi_import *o, const char *transform,
     return roi;
 }
 
-/* The roi input, which is not constant. */
+/* The roi input, which is not constant, or has begins and ends of some axes
+ * only; the others are 0 to 1. */
 static byi_id wanted_roi(struct byi_import *o)
 {
-    if (byi_o_in(o, 1) == BYI_NO_ID)
+    const byi_id roi = byi_o_in(o, 1);
+    const int64_t rank = byi_o_rank(o, byi_o_in(o, 0));
+    float whole[2 * BYI_MAX_RANK] = {0};
+    int64_t places[2 * BYI_MAX_RANK];
+    uint32_t n = 0;
+    const int64_t *axes = byi_o_ints(o, "axes", &n);
+
+    if (roi == BYI_NO_ID)
         byi_o_fail(o, BYOC_EPARSE,
                    "input 'roi' is omitted, but tf_crop_and_resize needs it");
-    return byi_o_in(o, 1);
+    if (n == 0 || n > rank || !byi_o_ok(o))
+        return roi;
+    for (uint32_t i = 0; i < n; i++) {
+        places[i] = byi_o_axis(o, axes[i], (uint32_t)rank);
+        places[n + i] = places[i] + rank;
+    }
+    for (int64_t i = rank; i < 2 * rank; i++)
+        whole[i] = 1;
+    const struct byi_tensor t = {
+        .data = whole, .dtype = BYOC_F32, .rank = 1, .dims = {2 * rank}};
+    return byi_o_spread(o, byi_o_const(o, &t, false),
+                        byi_o_vector(o, 2 * n, places),
+                        byi_o_cast(o, roi, BYOC_F32));
 }
 
 /* Replace the requested sizes by sizes that keep x's aspect ratio and are not
@@ -125,6 +146,58 @@ static void keep_ratio(struct byi_import *o, const bool *asked, bool smaller,
                 scale * (double)byi_o_dim(o, byi_o_in(o, 0), i) + 0.5);
 }
 
+/* As float32. */
+static byi_id real_dims(struct byi_import *o, byi_id dims)
+{
+    return byi_o_cast(o, dims, BYOC_F32);
+}
+
+/* keep_ratio for sizes or dims that are known at run time only; `own` are x's
+ * dims at the axes. */
+static byi_id ratio_at_run_time(struct byi_import *o, byi_id sizes, byi_id own,
+                                bool smaller)
+{
+    const byi_id ratios =
+        byi_o_binary(o, BYI_OP_DIVIDE, real_dims(o, sizes), real_dims(o, own));
+    const byi_id scale =
+        byi_o_emit(o, smaller ? BYI_OP_MIN : BYI_OP_MAX, ARGS(ratios),
+                   ATTRS(A_BOOL("keepdims", false)));
+    const byi_id rounded = byi_o_emit(
+        o, BYI_OP_FLOOR,
+        ARGS(byi_o_with(
+            o, BYI_OP_ADD,
+            byi_o_binary(o, BYI_OP_MULTIPLY, real_dims(o, own), scale), 0.5)),
+        NO_ATTRS);
+
+    return byi_o_cast(o, rounded, BYOC_I64);
+}
+
+/* wanted_size for values or dims that are known at run time only. */
+static byi_id size_at_run_time(struct byi_import *o, byi_id given, bool sized,
+                               const int64_t *axes, uint32_t n,
+                               const char *policy)
+{
+    const uint32_t rank = byi_o_rank(o, byi_o_in(o, 0));
+    const byi_id dims = byi_o_shape_of(o, byi_o_in(o, 0));
+    const byi_id at = n ? byi_o_vector(o, n, axes) : BYI_NO_ID;
+    const byi_id own =
+        n ? byi_o_emit(o, BYI_OP_TAKE, ARGS(dims, at), ATTRS(AN_INT("axis", 0)))
+          : dims;
+    const int64_t count = rank;
+
+    if (sized && strcmp(policy, "stretch") != 0)
+        given =
+            ratio_at_run_time(o, given, own, strcmp(policy, "not_larger") == 0);
+    if (n == 0)
+        return given;
+    const byi_id rest =
+        sized ? dims
+              : byi_o_emit(
+                    o, BYI_OP_FULL, ARGS(byi_o_vector(o, 1, &count)),
+                    ATTRS(A_FLOAT("value", 1.0), A_DTYPE("dtype", BYOC_F32)));
+    return byi_o_spread(o, rest, at, given);
+}
+
 /* Complete sizes or scales that are given for some axes only, and apply the
  * aspect ratio policy. */
 static byi_id wanted_size(struct byi_import *o, byi_id given, bool sized)
@@ -141,11 +214,11 @@ static byi_id wanted_size(struct byi_import *o, byi_id given, bool sized)
 
     if ((n == 0 && stretch) || !byi_o_ok(o))
         return given;
-    if (!byi_o_value(o, given, &t)) {
-        byi_o_refuse(o, "axes or a keep_aspect_ratio_policy with sizes that "
-                        "are not constant");
-        return BYI_NO_ID;
-    }
+    bool known = byi_o_value(o, given, &t);
+    for (uint32_t i = 0; i < rank; i++)
+        known = known && (!sized || byi_o_dim(o, byi_o_in(o, 0), i) > 0);
+    if (!known)
+        return size_at_run_time(o, given, sized, axes, n, policy);
     if (t.rank != 1 || t.dims[0] != (n ? n : rank)) {
         byi_o_fail(o, BYOC_EPARSE, "found %lld sizes, expected %u",
                    (long long)t.dims[0], n ? n : rank);
@@ -154,11 +227,6 @@ static byi_id wanted_size(struct byi_import *o, byi_id given, bool sized)
     for (uint32_t i = 0; i < rank; i++) {
         sizes[i] = byi_o_dim(o, byi_o_in(o, 0), i);
         scales[i] = 1;
-        if (sized && (sizes[i] <= 0)) {
-            byi_o_refuse(o, "axes or a keep_aspect_ratio_policy with symbolic "
-                            "dims");
-            return BYI_NO_ID;
-        }
     }
     for (uint32_t i = 0; i < t.dims[0]; i++) {
         const uint32_t axis = n ? byi_o_axis(o, axes[i], rank) : i;

@@ -142,8 +142,8 @@ static void convert_has(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
 
-    if (kind_of(o, x) != BYI_OPTIONAL)
-        o->out[0] = byi_o_scalar(o, BYOC_BOOL, 1);
+    if (kind_of(o, x) != BYI_OPTIONAL) /* an omitted input is an empty one */
+        o->out[0] = byi_o_scalar(o, BYOC_BOOL, x != BYI_NO_ID);
     else
         o->out[0] = byi_o_emit(o, BYI_OP_OPT_HAS, ARGS(x), NO_ATTRS);
 }
@@ -209,7 +209,7 @@ static const struct byi_onnx_op rows[] = {
     {"ConcatFromSequence", 11, 1, 1, convert_concat, BYI_OP_NONE},
     {"Optional", 15, 0, 1, convert_optional, BYI_OP_NONE},
     {"OptionalGetElement", 15, 1, 1, convert_get, BYI_OP_NONE},
-    {"OptionalHasElement", 15, 1, 1, convert_has, BYI_OP_NONE},
+    {"OptionalHasElement", 15, 0, 1, convert_has, BYI_OP_NONE},
     {"SequenceAt", 11, 2, 2, convert_list, BYI_OP_SEQ_AT},
     {"SequenceConstruct", 11, 1, BYI_MAX_ARGS, convert_list, BYI_OP_SEQ_MAKE},
     {"SequenceEmpty", 11, 0, 0, convert_empty, BYI_OP_NONE},

@@ -352,23 +352,36 @@ static void convert_pad_2(struct byi_import *o)
         byi_o_scalar(o, byi_o_dtype(o, byi_o_in(o, 0)), value));
 }
 
+/* Elements from .. to - 1 of a vector. */
+static byi_id part_of(struct byi_import *o, byi_id vector, int64_t from,
+                      int64_t to)
+{
+    const int64_t zero = 0, one = 1;
+
+    return byi_o_emit(o, BYI_OP_STRIDED_SLICE,
+                      ARGS(vector, byi_o_vector(o, 1, &from),
+                           byi_o_vector(o, 1, &to), byi_o_vector(o, 1, &zero),
+                           byi_o_vector(o, 1, &one)),
+                      NO_ATTRS);
+}
+
 /* Complete the pads of some axes to pads of all axes. */
 static byi_id spread_pads(struct byi_import *o, uint32_t rank)
 {
-    int64_t all[2 * BYI_MAX_RANK] = {0};
-    uint32_t n = 0, n_axes = 0;
-    const int64_t *pads = byi_o_const_ints(o, 1, "pads", &n);
-    const int64_t *axes = byi_o_const_ints(o, 3, "axes", &n_axes);
+    const int64_t none[BYI_MAX_RANK] = {0};
+    const byi_id axes = byi_o_in(o, 3), pads = as_int64(o, byi_o_in(o, 1));
+    const int64_t n = byi_o_dim(o, axes, 0);
+    const byi_id zeros = byi_o_vector(o, rank, none);
 
-    if (byi_o_ok(o) && n != 2 * (uint64_t)n_axes)
+    if (byi_o_ok(o) && (BYI_IS_SYMBOL(n) || byi_o_rank(o, axes) != 1))
+        byi_o_refuse(o, "a number of axes that is not constant");
+    if (byi_o_ok(o) && byi_o_dim(o, pads, 0) != 2 * n)
         byi_o_fail(o, BYOC_ETYPE,
-                   "found %u pads for %u axes, expected two each", n, n_axes);
-    for (uint32_t i = 0; byi_o_ok(o) && i < n_axes; i++) {
-        const uint32_t axis = byi_o_axis(o, axes[i], rank);
-        all[axis] = pads[i];
-        all[rank + axis] = pads[n_axes + i];
-    }
-    return byi_o_vector(o, 2 * rank, all);
+                   "found %lld pads for %lld axes, expected two each",
+                   (long long)byi_o_dim(o, pads, 0), (long long)n);
+    return byi_o_concat(
+        o, byi_o_spread(o, zeros, axes, part_of(o, pads, 0, n)),
+        byi_o_spread(o, zeros, axes, part_of(o, pads, n, 2 * n)), 0);
 }
 
 static void convert_pad(struct byi_import *o)
@@ -382,6 +395,42 @@ static void convert_pad(struct byi_import *o)
         pad(o, spread_pads(o, byi_o_rank(o, x)), value);
     else
         pad(o, as_int64(o, byi_o_in(o, 1)), value);
+}
+
+/* CenterCropPad: crop or pad the axes to the sizes of input `shape`, equally on
+ * both sides; an odd element is cropped or padded at the end. */
+static void convert_center(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0), own = byi_o_shape_of(o, x);
+    const uint32_t rank = byi_o_rank(o, x);
+    int64_t every[BYI_MAX_RANK], ones[BYI_MAX_RANK];
+    uint32_t n = 0;
+    const int64_t *axes = byi_o_ints(o, "axes", &n);
+    byi_id wanted = as_int64(o, byi_o_in(o, 1));
+
+    for (uint32_t i = 0; i < rank; i++) {
+        every[i] = i;
+        ones[i] = 1;
+    }
+    if (axes)
+        wanted = byi_o_spread(o, own, byi_o_vector(o, n, axes), wanted);
+    const byi_id kept = byi_o_binary(o, BYI_OP_MINIMUM, own, wanted);
+    const byi_id begin = byi_o_with(
+        o, BYI_OP_DIVIDE, byi_o_binary(o, BYI_OP_SUBTRACT, own, kept), 2);
+    const byi_id missing = byi_o_binary(o, BYI_OP_SUBTRACT, wanted, kept);
+    const byi_id before = byi_o_with(o, BYI_OP_DIVIDE, missing, 2);
+    const byi_id y = byi_o_emit(
+        o, BYI_OP_STRIDED_SLICE,
+        ARGS(x, begin, byi_o_binary(o, BYI_OP_ADD, begin, kept),
+             byi_o_vector(o, rank, every), byi_o_vector(o, rank, ones)),
+        NO_ATTRS);
+    o->out[0] = byi_o_emit(
+        o, BYI_OP_NN_PAD,
+        ARGS(y,
+             byi_o_concat(o, before,
+                          byi_o_binary(o, BYI_OP_SUBTRACT, missing, before), 0),
+             byi_o_scalar(o, byi_o_dtype(o, x), 0)),
+        NO_ATTRS);
 }
 
 static void convert_depth_to_space(struct byi_import *o)
@@ -401,6 +450,7 @@ static void convert_space_to_depth(struct byi_import *o)
 
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
+    {"CenterCropPad", 18, 2, 2, convert_center, BYI_OP_NONE},
     {"Concat", 1, 1, BYI_MAX_ARGS, convert_concat, BYI_OP_NONE},
     {"DepthToSpace", 1, 1, 1, convert_depth_to_space, BYI_OP_NONE},
     {"Expand", 8, 2, 2, convert_expand, BYI_OP_NONE},

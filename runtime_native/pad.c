@@ -4,7 +4,7 @@
  */
 #include "move.h"
 
-enum pad_mode { CONSTANT, EDGE, REFLECT };
+enum pad_mode { CONSTANT, EDGE, REFLECT, WRAP };
 
 /* Source position of position `at` of a padded axis of size dim; -1 for the
  * padding value. */
@@ -18,6 +18,8 @@ static int64_t source_of(int64_t at, int64_t begin, int64_t dim,
         return -1;
     if (mode == EDGE)
         return i < 0 ? 0 : dim - 1;
+    if (mode == WRAP)
+        return (i % dim + dim) % dim;
     return i < 0 ? -i : 2 * (dim - 1) - i;
 }
 
@@ -85,6 +87,7 @@ static enum byoc_status pad_run(const struct byi_call *call,
         .y = call->out,
         .mode = mode[0] == 'c'   ? CONSTANT
                 : mode[0] == 'e' ? EDGE
+                : mode[0] == 'w' ? WRAP
                                  : REFLECT,
         .value = call->in[2].data,
         .size = byi_cell(call->in->dtype),

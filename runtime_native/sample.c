@@ -216,9 +216,10 @@ static bool neighbours(double at, int64_t size, int64_t *low, int64_t *high,
     return true;
 }
 
-/* Bilinear interpolation of a plane of x at (row, col); 0 outside. */
+/* A plane of x at (row, col), 0 outside: the sum of the four pixels around it,
+ * weighted by their distance (bilinear interpolation), or the largest one. */
 static double read_between(const struct byi_tensor *x, int64_t plane,
-                           double row, double col)
+                           double row, double col, bool maximum)
 {
     const int64_t h = x->dims[2], w = x->dims[3];
     int64_t r0, r1, c0, c1;
@@ -227,10 +228,11 @@ static double read_between(const struct byi_tensor *x, int64_t plane,
         !neighbours(col, w, &c0, &c1, &dc))
         return 0;
     const int64_t at = plane * h * w;
-    return (1 - dr) * ((1 - dc) * byi_get_real(x, at + r0 * w + c0) +
-                       dc * byi_get_real(x, at + r0 * w + c1)) +
-           dr * ((1 - dc) * byi_get_real(x, at + r1 * w + c0) +
-                 dc * byi_get_real(x, at + r1 * w + c1));
+    const double a = (1 - dr) * (1 - dc) * byi_get_real(x, at + r0 * w + c0);
+    const double b = (1 - dr) * dc * byi_get_real(x, at + r0 * w + c1);
+    const double c = dr * (1 - dc) * byi_get_real(x, at + r1 * w + c0);
+    const double d = dr * dc * byi_get_real(x, at + r1 * w + c1);
+    return maximum ? fmax(fmax(a, b), fmax(c, d)) : a + b + c + d;
 }
 
 /* One bin: the mean or the maximum of its sample points. */
@@ -248,7 +250,7 @@ static double pool_bin(const struct byi_tensor *x, const struct roi_grid *r,
             const double col = r->left + ((double)bin_col +
                                           ((double)j + 0.5) / (double)r->cols) *
                                              r->bin_w;
-            const double value = read_between(x, plane, row, col);
+            const double value = read_between(x, plane, row, col, maximum);
             result = maximum ? fmax(result, value) : result + value;
         }
     }

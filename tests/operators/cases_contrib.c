@@ -528,7 +528,8 @@ static void standard_attention(struct draw *d)
     const int64_t mask[] = {draw_chance(d, 50) ? b : 1,
                             draw_chance(d, 50) ? n : 1, s, t + old};
     const uint32_t dropped = (uint32_t)draw_int(d, 0, 2);
-    const bool causal = draw_chance(d, 50);
+    /* ONNX Runtime ignores is_causal for a single query */
+    const bool causal = s > 1 && draw_chance(d, 50);
     int64_t mode = draw_int(d, 0, 3);
 
     for (int i = 0; i < 3; i++) {

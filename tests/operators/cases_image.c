@@ -90,6 +90,32 @@ static void resize(struct draw *d)
         draw_attr_float(d, "extrapolation_value", 2.5f);
 }
 
+/* Sizes or scales of the last two axes, which are named. */
+static void resize_axes(struct draw *d)
+{
+    static const char *const places[] = {"half_pixel", "half_pixel_symmetric"};
+    const bool sized = draw_chance(d, 50);
+    const int64_t axes[] = {draw_chance(d, 50) ? -2 : 2, 3};
+    const int64_t sizes[] = {draw_int(d, 1, 9), draw_int(d, 1, 9)};
+    const double scales[] = {(double)draw_int(d, 2, 9) / 4,
+                             (double)draw_int(d, 2, 9) / 4};
+    int64_t dims[4] = {draw_int(d, 1, 2), draw_int(d, 1, 3), draw_int(d, 2, 6),
+                       draw_int(d, 2, 6)};
+
+    draw_operand(d, d->dtype, 4, dims, ORDINARY);
+    draw_nothing(d);
+    if (sized) {
+        draw_nothing(d);
+        draw_ints(d, BYOC_I64, 2, sizes, draw_chance(d, 50));
+    } else {
+        draw_floats(d, 2, scales, draw_chance(d, 50));
+    }
+    draw_attr_ints(d, "axes", 2, axes);
+    draw_attr_string(d, "mode", draw_chance(d, 50) ? "nearest" : "linear");
+    draw_attr_string(d, "coordinate_transformation_mode",
+                     places[sized ? 0 : draw_int(d, 0, 1)]);
+}
+
 static void upsample(struct draw *d)
 {
     int64_t dims[4];
@@ -305,6 +331,7 @@ static void mel_weights(struct draw *d)
 static const struct op_case rows[] = {
     {"Resize", 13, "fh", resize, ORDINARY, 1, 1e-5, NULL, false},
     {"Resize", 13, "iu86", resize, ORDINARY, 1, 1, NULL, false},
+    {"Resize", 19, "f", resize_axes, ORDINARY, 1, 1e-5, NULL, false},
     {"Upsample", 9, "fh", upsample, ORDINARY, 1, 1e-5, NULL, false},
     {"Upsample", 9, "iu86", upsample, ORDINARY, 1, 1, NULL, false},
     {"AffineGrid", 20, "f", affine_grid, ORDINARY, 1, 1e-5, NULL, false},

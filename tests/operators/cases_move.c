@@ -115,14 +115,15 @@ static void scatter(struct draw *d)
 
 static void pad(struct draw *d)
 {
-    static const char *const modes[] = {"constant", "edge", "reflect"};
-    int64_t dims[BYI_MAX_RANK], pads[2 * BYI_MAX_RANK];
+    static const char *const modes[] = {"constant", "edge", "reflect", "wrap"};
+    int64_t dims[BYI_MAX_RANK], pads[2 * BYI_MAX_RANK], axes[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 1, 4, dims);
-    const int64_t mode = draw_int(d, 0, 2), two = 2;
+    const bool some = op_now->opset >= 18 && draw_chance(d, 50);
+    const int64_t mode = draw_int(d, 0, op_now->opset < 19 ? 2 : 3), two = 2;
 
     for (uint32_t i = 0; i < rank; i++) {
         dims[i] = mode && !dims[i] ? 3 : dims[i];
-        const int64_t most = mode == 2 ? dims[i] - 1 : 4;
+        const int64_t most = mode == 2 ? dims[i] - 1 : mode == 3 ? dims[i] : 4;
         pads[i] = draw_int(d, mode ? 0 : -dims[i] / 2, most);
         pads[i + rank] = draw_int(d, mode ? 0 : -dims[i] / 2, most);
     }
@@ -130,7 +131,27 @@ static void pad(struct draw *d)
     draw_ints(d, BYOC_I64, 2 * (int64_t)rank, pads, draw_chance(d, 60));
     if (mode == 0 && draw_chance(d, 50))
         draw_ints(d, d->dtype, -1, &two, draw_chance(d, 50));
+    else if (some)
+        draw_nothing(d);
+    for (uint32_t i = 0; i < rank; i++)
+        axes[i] = draw_chance(d, 50) ? i : (int64_t)i - rank;
+    if (some)
+        draw_ints(d, BYOC_I64, rank, axes, draw_chance(d, 50));
     draw_attr_string(d, "mode", modes[mode]);
+}
+
+static void center(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK], sizes[2], axes[2];
+    const uint32_t rank = draw_shape(d, 2, 4, dims);
+
+    for (uint32_t i = 0; i < 2; i++) {
+        axes[i] = i ? -1 : 0;
+        sizes[i] = draw_int(d, 1, 9);
+    }
+    draw_operand(d, d->dtype, rank, dims, ORDINARY);
+    draw_ints(d, BYOC_I64, 2, sizes, draw_chance(d, 50));
+    draw_attr_ints(d, "axes", 2, axes);
 }
 
 static void tile(struct draw *d)
@@ -394,6 +415,25 @@ static void quantize(struct draw *d)
     draw_zero(d);
 }
 
+/* A scale for each position of axis 1, or for each block of it. */
+static void quantize_blocks(struct draw *d)
+{
+    const bool back = strcmp(op_now->op, "DequantizeLinear") == 0;
+    const int64_t dims[] = {draw_int(d, 1, 3), draw_int(d, 1, 9),
+                            draw_int(d, 1, 4)};
+    const int64_t block = draw_chance(d, 70) ? draw_int(d, 1, 4) : 0;
+    const int64_t scales[] = {
+        dims[0], block ? (dims[1] + block - 1) / block : 0, dims[2]};
+
+    draw_operand(d, back ? d->dtype : BYOC_F32, 3, dims,
+                 back ? EXTREME : ORDINARY);
+    for (int i = 0; i < 2; i++)
+        draw_operand(d, i ? d->dtype : BYOC_F32, block ? 3 : 1,
+                     block ? scales : &dims[1], i ? EXTREME : POSITIVE);
+    draw_attr_int(d, "axis", draw_chance(d, 50) ? 1 : -2);
+    draw_attr_int(d, "block_size", block);
+}
+
 static void dequantize(struct draw *d)
 {
     draw_same(d);
@@ -471,9 +511,11 @@ static void float_only(struct draw *d)
 /* clang-format off */
 static const struct op_case rows[] = {
     {"BatchNormalization", 15, "fh", channel_norm, ORDINARY, 1, 1e-5, NULL, false},
+    {"CenterCropPad", 18, "fhiu8", center, ORDINARY, 1, 0, NULL, false},
     {"Compress", 11, "fhiu86bs", compress, EXTREME, 1, 0, NULL, false},
     {"Concat", 13, "fhiu86bs", concat, EXTREME, 1, 0, NULL, false},
     {"DepthToSpace", 13, "fhiu86bs", blocks, EXTREME, 1, 0, NULL, false},
+    {"DequantizeLinear", 21, "8", quantize_blocks, EXTREME, 1, 1e-6, NULL, false},
     {"DequantizeLinear", 13, "8", dequantize, EXTREME, 1, 1e-6, NULL, false},
     {"DynamicQuantizeLinear", 11, "-", float_only, ORDINARY, 3, 1e-6, NULL, false},
     {"Expand", 13, "fhiu86bs", expand, EXTREME, 1, 0, NULL, false},
@@ -485,6 +527,7 @@ static const struct op_case rows[] = {
     {"LayerNormalization", 17, "fh", layer_norm, ORDINARY, 1, 1e-4, NULL, false},
     {"RMSNormalization", 23, "fh", layer_norm, ORDINARY, 1, 1e-4, NULL, false},
     {"MatMulInteger", 10, "8", matmul_integer, EXTREME, 1, 0, NULL, false},
+    {"Pad", 19, "fhiu86b", pad, ORDINARY, 1, 0, NULL, false},
     {"Pad", 13, "fhiu86b", pad, ORDINARY, 1, 0, NULL, false},
     {"EyeLike", 9, "fhiu86", eye_like, ORDINARY, 1, 0, NULL, false},
     {"Flatten", 13, "fhiu86bs", flatten, EXTREME, 1, 0, NULL, false},
@@ -501,6 +544,7 @@ static const struct op_case rows[] = {
     {"Split", 13, "fhiu86bs", split, EXTREME, 2, 0, NULL, false},
     {"Squeeze", 13, "fhiu86bs", axes_operand, EXTREME, 1, 0, NULL, false},
     {"Unsqueeze", 13, "fhiu86bs", axes_operand, EXTREME, 1, 0, NULL, false},
+    {"QuantizeLinear", 21, "8", quantize_blocks, EXTREME, 1, 0, NULL, false},
     {"QuantizeLinear", 13, "8", quantize, EXTREME, 1, 0, NULL, false},
     {"Reshape", 14, "fhiu86bs", reshape, EXTREME, 1, 0, NULL, false},
     {"ScatterElements", 16, "fhiu86bs", scatter, ORDINARY, 1, 0, NULL, false},

@@ -60,11 +60,6 @@ static bool no_rounds(const struct draw *d)
            byi_tensor_int(&d->in[1], 0) == 0;
 }
 
-static bool maximum(const struct draw *d)
-{
-    return says(d, "mode", "max");
-}
-
 static bool crops(const struct draw *d)
 {
     return says(d, "coordinate_transformation_mode", "tf_crop_and_resize");
@@ -162,8 +157,6 @@ static const struct {
     {"Resize", crops,
      "it takes no part of an axis whose size stays, and scales without it"},
     {"Resize", sizes_stay, "it copies where no size changes"},
-    {"RoiAlign", maximum,
-     "it compares the weighed corners of a sample, not samples"},
     {"Sign", nan_in_halves, "it gives 0 for NaN in halves"},
     {"ThresholdedRelu", any_nan, "it gives 0 for NaN"},
 };
