@@ -4,6 +4,7 @@
 
 #include "core/base/guard.h"
 
+#include <malloc.h>
 #include <string.h>
 
 static const struct byi_verb *const verbs[] = {
@@ -100,6 +101,9 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    /* by default, glibc raises this to the largest size that was freed, and the
+     * growing texts and vectors of a compile fragment its heap */
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
     byi_terminal_open();
     byi_interrupt_watch();
     return byi_terminal_close(run(argc, argv));

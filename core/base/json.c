@@ -140,10 +140,14 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
  * the bracket that closes its list; n if neither follows. */
 static size_t element_end(const char *text, size_t n, size_t at)
 {
+    static const bool ends[256] = {['"'] = true, ['['] = true, [']'] = true,
+                                   ['{'] = true, ['}'] = true, [','] = true};
     uint32_t depth = 0;
 
     for (; at < n; at++) {
         const char c = text[at];
+        if (!ends[(unsigned char)c])
+            continue;
         if (c == '"') {
             at = skip_string(text, n, at);
         } else if (c == '[' || c == '{') {
@@ -206,16 +210,19 @@ enum byoc_status byi_json_parse_around(
     items[0] = items[1] = (struct byi_json_items){0};
     if (!keys || n > max_bytes || at == n || text[at] != '{')
         return byi_json_parse(text, n, max_bytes, root, err);
-    for (size_t end; at < n; at = end) {
-        end = element_end(text, n, ++at);
+    while (at < n) {
+        size_t from = at + 1; /* of a member */
         for (uint32_t k = 0; k < 2 && keys[k]; k++) {
-            const size_t open = array_of(text, at, end, keys[k]);
-            if (open == end || items[k].text)
+            const size_t open = array_of(text, from, n, keys[k]);
+            if (open == n || items[k].text)
                 continue;
             byi_text_add(&rest, text + copied, open + 1 - copied);
-            copied = take_elements(text, end, open, &items[k]);
+            copied = take_elements(text, n, open, &items[k]);
             items[k].key = keys[k];
+            from = copied < n ? copied + 1 : n;
+            break;
         }
+        at = element_end(text, n, from);
     }
     byi_text_add(&rest, text + copied, n - copied);
     const enum byoc_status status =
