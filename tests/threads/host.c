@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host.c: a process that runs models on several threads, as a user's would; the
  * first argument says how. Does not link byoc: it opens and closes the runtime.
- * Built twice, once with its own OpenMP. Exits with 0 on success; otherwise
- * prints a message. Run by threads.sh.
+ * Built twice, once with its own OpenMP. Exits with 0 on success, with 77 where
+ * the machine does not allow the check; otherwise prints a message. Run by
+ * threads.sh.
  */
 #include <byoc/runtime.h>
 
@@ -18,6 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -220,6 +223,182 @@ static void check_fork(const char *path)
     finish(&j);
 }
 
+/* --- the kernel's own limits ---------------------------------------------- */
+
+#define SKIP(...)                                                              \
+    do {                                                                       \
+        fprintf(stderr, __VA_ARGS__);                                          \
+        fprintf(stderr, "\n");                                                 \
+        exit(77);                                                              \
+    } while (0)
+
+static void *do_nothing(void *unused)
+{
+    return unused;
+}
+
+/* Load and run a model where the kernel refuses threads. */
+static void expect_one_thread(const char *path)
+{
+    struct job j;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, do_nothing, NULL) == 0)
+        SKIP("the kernel grants threads beyond the limit");
+    start(&j, path, NULL);
+    expect_threads(&j, 1);
+    run_often(&j);
+    finish(&j);
+}
+
+/* Root has no such limit, so it becomes a user who has no processes. */
+static void check_nproc(const char *path)
+{
+    const uid_t user = getuid() ? getuid() : 61234;
+    const struct rlimit one = {1, 1};
+    if (getuid() == 0 && (setgid(user) || setuid(user)))
+        SKIP("cannot become a user other than root: %s", strerror(errno));
+    if (access(path, R_OK) || access("/proc/self/exe", R_OK))
+        SKIP("another user may not read the build");
+    MUST(setrlimit(RLIMIT_NPROC, &one) == 0, "setrlimit: %s", strerror(errno));
+    expect_one_thread(path);
+}
+
+static rlim_t address_space(void)
+{
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    MUST(f && fscanf(f, "%lu", &pages) == 1, "no /proc/self/statm");
+    fclose(f);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Whether another model loads and runs in so many bytes of address space. If
+ * not, the status must be the one for exhausted memory. */
+static bool runs_in(struct job *inputs, const char *path, rlim_t bytes)
+{
+    struct byoc_error err;
+    struct byoc_model *model = NULL;
+    struct byoc_state *state = NULL;
+    const struct rlimit space = {bytes, bytes};
+    MUST(setrlimit(RLIMIT_AS, &space) == 0, "setrlimit: %s", strerror(errno));
+    enum byoc_status status = rt.load(path, NULL, &model, &err);
+    if (status == BYOC_OK)
+        status = rt.new_state(model, &state, &err);
+    for (int i = 0; status == BYOC_OK && i < 3; i++) {
+        DLTensor out[MAX_IO] = {0};
+        status =
+            rt.run(state, inputs->in, inputs->n_in, out, inputs->n_out, &err);
+    }
+    MUST(status == BYOC_OK || status == BYOC_ENOMEM, "status %d: %s",
+         (int)status, err.text);
+    rt.free_state(&state);
+    rt.free_model(&model);
+    return status == BYOC_OK;
+}
+
+/* From too little address space for the library to plenty. */
+static void check_space(const char *path)
+{
+    struct job j;
+    unsigned ran = 0, too_little = 0;
+    start(&j, path, NULL);
+    const rlim_t used = address_space();
+    for (rlim_t more = 1 << 18; more <= (rlim_t)1 << 30; more += more / 4) {
+        const pid_t pid = fork();
+        int status;
+        MUST(pid >= 0, "fork: %s", strerror(errno));
+        if (pid == 0)
+            _exit(runs_in(&j, path, used + more) ? 0 : 3);
+        MUST(waitpid(pid, &status, 0) == pid, "waitpid: %s", strerror(errno));
+        MUST(WIFEXITED(status) &&
+                 (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 3),
+             "with %llu bytes: status %#x", (unsigned long long)more, status);
+        *(WEXITSTATUS(status) ? &too_little : &ran) += 1;
+    }
+    MUST(ran > 0 && too_little > 0, "%u sizes ran, %u were refused", ran,
+         too_little);
+    finish(&j);
+}
+
+/* Put this process into a new cgroup with `limit` in `file`, below the first of
+ * the two folders that takes it (version 1, version 2). False: neither. */
+static bool enter_cgroup(const char *const folders[2],
+                         const char *const files[2],
+                         const char *const limits[2], char folder[128])
+{
+    for (int v = 0; v < 2; v++) {
+        char path[256];
+        snprintf(folder, 128, "%s/byoc-test-%d", folders[v], (int)getpid());
+        if (mkdir(folder, 0755) != 0)
+            continue;
+        bool in = true;
+        for (int k = 0; k < 2 && in; k++) {
+            snprintf(path, sizeof path, "%s/%s", folder,
+                     k == 0 ? files[v] : "cgroup.procs");
+            FILE *f = fopen(path, "w");
+            in = f && fputs(k == 0 ? limits[v] : "0", f) >= 0;
+            in = f && fclose(f) == 0 && in;
+        }
+        if (in)
+            return true;
+        rmdir(folder);
+    }
+    return false;
+}
+
+/* Run `check` in a child, in a cgroup of its own. */
+static void in_cgroup(const char *const folders[2], const char *const files[2],
+                      const char *const limits[2],
+                      void (*check)(const char *path), const char *path)
+{
+    int status, pipe_of[2];
+    char folder[128] = "";
+    MUST(pipe(pipe_of) == 0, "pipe: %s", strerror(errno));
+    const pid_t pid = fork();
+    MUST(pid >= 0, "fork: %s", strerror(errno));
+    if (pid == 0) {
+        if (!enter_cgroup(folders, files, limits, folder))
+            SKIP("cannot make a cgroup with %s", files[0]);
+        MUST(write(pipe_of[1], folder, sizeof folder) > 0, "pipe");
+        check(path);
+        exit(0);
+    }
+    close(pipe_of[1]);
+    const bool made = read(pipe_of[0], folder, sizeof folder) > 0;
+    MUST(waitpid(pid, &status, 0) == pid, "waitpid: %s", strerror(errno));
+    MUST(!made || rmdir(folder) == 0, "rmdir %s: %s", folder, strerror(errno));
+    if (status != 0)
+        exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+static void run_in_quota(const char *path)
+{
+    const struct byoc_load_params four = {.threads = 4};
+    struct job j;
+    start(&j, path, &four);
+    expect_threads(&j, 1);
+    run_often(&j);
+    finish(&j);
+}
+
+/* One CPU's time for two CPUs. */
+static void check_quota(const char *path)
+{
+    static const char *const folders[] = {"/sys/fs/cgroup/cpu",
+                                          "/sys/fs/cgroup"},
+                             *const files[] = {"cpu.cfs_quota_us", "cpu.max"},
+                             *const limits[] = {"100000", "100000 100000"};
+    in_cgroup(folders, files, limits, run_in_quota, path);
+}
+
+static void check_pids(const char *path)
+{
+    static const char *const
+        folders[] = {"/sys/fs/cgroup/pids", "/sys/fs/cgroup"},
+        *const files[] = {"pids.max", "pids.max"}, *const limits[] = {"1", "1"};
+    in_cgroup(folders, files, limits, expect_one_thread, path);
+}
+
 /* --- the rest ------------------------------------------------------------- */
 
 /* No thread stays behind when the runtime goes. */
@@ -370,6 +549,10 @@ int main(int argc, char **argv)
         {"affinity", check_affinity},
         {"states", check_states},
         {"exhaustion", check_exhaustion},
+        {"nproc", check_nproc},
+        {"space", check_space},
+        {"quota", check_quota},
+        {"pids", check_pids},
         {"hook", check_hook},
         {"policy", check_policy},
     };
