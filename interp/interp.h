@@ -46,10 +46,4 @@ enum byoc_status byi_interp_eval(const struct byi_op *op,
                                  struct byi_tensor *out,
                                  struct byoc_error *err);
 
-/* Are a and b the same but for |a - b| <= atol + rtol |b|? NaN is NaN. Says
- * the first difference in err. */
-enum byoc_status byi_interp_compare(const struct byi_tensor *a,
-                                    const struct byi_tensor *b, double rtol,
-                                    double atol, struct byoc_error *err);
-
 #endif

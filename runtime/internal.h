@@ -307,9 +307,6 @@ BYOC_API enum byoc_status byoc_internal_plugin_open(const char *path,
                                                     struct byi_plugin **plugin,
                                                     struct byoc_error *err);
 BYOC_API void byoc_internal_plugin_close(struct byi_plugin **plugin);
-/* Fill plugin->host with the services of this process; its ctx is the plug-in.
- */
-BYOC_API void byoc_internal_host_init(struct byi_plugin *plugin, uint32_t abi);
 /* The plug-ins of a list as in struct byoc_load_params, as absolute paths, one
  * per line: files as given, for folders their libbyoc_backend_*.so, sorted;
  * then those of the runtime's folder and its byoc/. *places, unless NULL, lists

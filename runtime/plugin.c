@@ -129,7 +129,9 @@ static void host_parallel_for(void *ctx, uint32_t n,
     byi_parallel_for(n, fn, arg);
 }
 
-void byoc_internal_host_init(struct byi_plugin *plugin, uint32_t abi)
+/* Fill plugin->host with the services of this process; its ctx is the plug-in.
+ */
+static void init_host(struct byi_plugin *plugin, uint32_t abi)
 {
     plugin->host = (struct byoc_host){
         .struct_size = sizeof plugin->host,
@@ -361,7 +363,7 @@ static enum byoc_status open_library(const char *path, struct byi_library **out,
     if (status == BYOC_OK)
         status = byi_library_open(path, path, &lib->handle, err);
     if (status == BYOC_OK) {
-        byoc_internal_host_init(&lib->self, lib->abi);
+        init_host(&lib->self, lib->abi);
         status = query(lib, err);
     }
     if (status != BYOC_OK) {
@@ -429,7 +431,7 @@ enum byoc_status byoc_internal_plugin_open(const char *path, uint32_t threads,
     p->path = p->library->path;
     p->backend = &p->library->backend;
     p->threads = threads;
-    byoc_internal_host_init(p, p->library->abi);
+    init_host(p, p->library->abi);
     *plugin = p;
     return BYOC_OK;
 }

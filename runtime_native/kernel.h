@@ -324,12 +324,7 @@ static inline int64_t byi_filter_at(const struct byi_filter *w, int64_t o,
            i % w->at_i.block * w->at_i.inner;
 }
 
-/* Copy t from layout `from` to layout `to`. */
-void byi_relayout(const struct byi_call *call, const struct byi_tensor *t,
-                  const struct byi_layout *from, const struct byi_layout *to,
-                  void *dst);
-
-/* The same, with layouts by name. */
+/* Copy t from layout `from` to layout `to`, by name. */
 void byi_relayout_named(const struct byi_call *call, const struct byi_tensor *t,
                         const char *from, const char *to, void *dst);
 

@@ -82,7 +82,7 @@ static void add_axis(struct byi_view *v, int64_t dim, int64_t stride)
 
 /* Of an axis' two block sizes one divides the other, so that each axis of the
  * result is one or two axes of the source. */
-void byi_relayout(const struct byi_call *call, const struct byi_tensor *t,
+static void relayout(const struct byi_call *call, const struct byi_tensor *t,
                   const struct byi_layout *from, const struct byi_layout *to,
                   void *dst)
 {
@@ -114,7 +114,7 @@ void byi_relayout_named(const struct byi_call *call, const struct byi_tensor *t,
     struct byi_layout f, g;
     byi_layout_parse(from, &f);
     byi_layout_parse(to, &g);
-    byi_relayout(call, t, &f, &g, dst);
+    relayout(call, t, &f, &g, dst);
 }
 
 static enum byoc_status relayout_run(const struct byi_call *call,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "interp/interp.h"
+#include "tests/compare.h"
 
 enum { MAX_REGIONS = 64, MAX_IO = 64 };
 
@@ -122,7 +123,7 @@ static enum byoc_status compare(const DLTensor *found, struct byi_tensor *want,
                         found->ndim, want->rank);
     memcpy(t.dims, found->shape, want->rank * sizeof *t.dims);
     t.data = found->data;
-    return byi_interp_compare(&t, want, 1e-5, 1e-6, err);
+    return compare_tensors(&t, want, 1e-5, 1e-6, err);
 }
 
 static enum byoc_status run(struct fixture *x, struct byoc_state *state,

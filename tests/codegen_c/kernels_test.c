@@ -5,6 +5,7 @@
  * runs the native kernels operator by operator.
  */
 #include "codegen_c/codegen_c.h"
+#include "tests/compare.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -177,7 +178,7 @@ static void compare_outputs(const struct setup *s, const DLTensor *found,
     for (uint32_t i = 0; i < n; i++) {
         struct byi_tensor t = want[i];
         t.data = found[i].data;
-        if (byi_interp_compare(&t, &want[i], tolerance, tolerance, &err) ==
+        if (compare_tensors(&t, &want[i], tolerance, tolerance, &err) ==
             BYOC_OK)
             continue;
         const struct byi_func *f =

@@ -16,6 +16,7 @@
 
 #include "frontend_onnx/import.h"
 #include "interp/interp.h"
+#include "tests/compare.h"
 
 enum { MAX_VALUES = 128 };
 
@@ -63,8 +64,8 @@ static void compare(const char *path, const struct byi_module *m,
         const struct byi_tensor expected = stored(file, "output", name);
         const bool bytes =
             expected.dtype == BYOC_U8 || expected.dtype == BYOC_I8;
-        if (byi_interp_compare(&out[i], &expected, bytes ? 0 : 1e-4,
-                               bytes ? 1 : 1e-5, &err) != BYOC_OK)
+        if (compare_tensors(&out[i], &expected, bytes ? 0 : 1e-4,
+                            bytes ? 1 : 1e-5, &err) != BYOC_OK)
             fail_msg("%s, output %s: %s", path, name, err.text);
     }
 }

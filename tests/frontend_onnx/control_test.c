@@ -3,6 +3,7 @@
 #include "models.h"
 
 #include "interp/interp.h"
+#include "tests/compare.h"
 
 /* Nodes, outputs and so on are of a graph inside until `leave`. */
 static Onnx__GraphProto *enter(struct build *b)
@@ -256,7 +257,7 @@ static void expect_floats(struct build *b, uint32_t i, uint32_t rank,
             BYOC_OK)
         fail_msg("%s", err.text);
     assert_true(i < n);
-    if (byi_interp_compare(&found[i], &wanted, 0, 0, &err) != BYOC_OK)
+    if (compare_tensors(&found[i], &wanted, 0, 0, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     byi_module_free(&m);
     byi_arena_free(&arena);

@@ -22,6 +22,7 @@
 
 #include "interp/interp.h"
 #include "tests/ledger_check.h"
+#include "tests/compare.h"
 
 enum { MAX_WORDS = 32, MAX_IO = 16 };
 
@@ -189,7 +190,7 @@ static void same(const struct byi_tensor *found, uint32_t n_found,
     struct byoc_error err;
     assert_int_equal(n_found, n);
     for (uint32_t i = 0; i < n; i++)
-        if (byi_interp_compare(&found[i], &want[i], 1e-4, 1e-5, &err))
+        if (compare_tensors(&found[i], &want[i], 1e-4, 1e-5, &err))
             fail_msg("result %u: %s", i, err.text);
 }
 

@@ -15,6 +15,7 @@
 #include "interp/interp.h"
 #include "partition/partition.h"
 #include "transform/transform.h"
+#include "tests/compare.h"
 
 enum { MAX_IO = 16, MAX_ROWS = 8, MAX_VALUES = 32 };
 
@@ -202,7 +203,7 @@ static void check_seed(uint64_t seed)
     partition(m, &ctx, k.text.at, &once);
     assert_int_equal(run_main(m, t.arena, after), n);
     for (uint32_t i = 0; i < n; i++)
-        if (byi_interp_compare(&after[i], &before[i], 1e-5, 1e-6, &err))
+        if (compare_tensors(&after[i], &before[i], 1e-5, 1e-6, &err))
             fail_msg("seed %llu, result %u: %s\n%s\n%s",
                      (unsigned long long)seed, i, err.text, k.text.at, once.at);
     partition(m, &ctx, k.text.at, &twice);

@@ -17,6 +17,7 @@
 #include <byoc/byoc.h>
 
 #include "interp/interp.h"
+#include "tests/compare.h"
 
 enum { MAX_IO = 16 };
 
@@ -61,7 +62,7 @@ static void compare(const struct program *p, const DLTensor *found,
         for (uint32_t d = 0; d < t.rank; d++)
             t.dims[d] = found[i].shape[d];
         t.data = found[i].data;
-        if (byi_interp_compare(&t, &p->want[i], 1e-5, 1e-6, &err))
+        if (compare_tensors(&t, &p->want[i], 1e-5, 1e-6, &err))
             fail_msg("%s, %s: result %u: %s", p->path, how, i, err.text);
     }
 }

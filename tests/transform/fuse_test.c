@@ -18,6 +18,7 @@
 
 #include "interp/interp.h"
 #include "transform/transform.h"
+#include "tests/compare.h"
 
 enum { N_NODES = 100000, MAX_IO = 16, MAX_WORDS = 8 };
 
@@ -241,7 +242,7 @@ static void run_compiled(const char *path, const struct run *run,
         found.rank = (uint32_t)outputs[i].ndim;
         memcpy(found.dims, outputs[i].shape, found.rank * sizeof *found.dims);
         found.data = outputs[i].data;
-        if (byi_interp_compare(&found, &want[i], 1e-4, 1e-5, &err))
+        if (compare_tensors(&found, &want[i], 1e-4, 1e-5, &err))
             fail_msg("%s: result %u: %s", path, i, err.text);
     }
     byoc_state_free(&state);

@@ -18,6 +18,7 @@
 #include "interp/interp.h"
 #include "partition/partition.h"
 #include "runtime/internal.h"
+#include "tests/compare.h"
 
 enum { MAX_IO = 16, MAX_WORDS = 16 };
 
@@ -178,8 +179,8 @@ static void check_file(const char *path)
     run_main(m, arena, 1, after, &n_after);
     assert_int_equal(n_before, n_after);
     for (uint32_t i = 0; i < n_before; i++)
-        if (byi_interp_compare(&after[i], &before[i], 1e-4,
-                               tolerance(&before[i]), &err))
+        if (compare_tensors(&after[i], &before[i], 1e-4, tolerance(&before[i]),
+                            &err))
             fail_msg("%s: result %u: %s", path, i, err.text);
     byi_module_free(&m);
     byi_arena_free(&arena);
