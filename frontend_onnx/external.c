@@ -12,6 +12,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct mapping {
+    const void *at;
+    size_t n;
+};
+
+static void unmap(void *arg)
+{
+    const struct mapping *mapping = arg;
+
+    byi_unmap(mapping->at, mapping->n);
+}
+
+enum byoc_status byi_onnx_map(const char *path, struct byi_arena *arena,
+                              const uint8_t **data, size_t *n,
+                              struct byoc_error *err)
+{
+    struct mapping *mapping = byi_arena_alloc(arena, sizeof *mapping);
+
+    BYI_TRY(byi_map_file(path, &mapping->at, n, err));
+    mapping->n = *n;
+    byi_arena_defer(arena, unmap, mapping);
+    *data = mapping->at;
+    return BYOC_OK;
+}
+
 static const char *entry(const Onnx__TensorProto *proto, const char *key)
 {
     for (size_t i = 0; i < proto->n_external_data; i++) {

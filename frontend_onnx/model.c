@@ -144,31 +144,6 @@ static void free_message(ProtobufCMessage *message)
 
 /* --- files ---------------------------------------------------------------- */
 
-struct mapping {
-    const void *at;
-    size_t n;
-};
-
-static void unmap(void *arg)
-{
-    const struct mapping *mapping = arg;
-
-    byi_unmap(mapping->at, mapping->n);
-}
-
-enum byoc_status byi_onnx_map(const char *path, struct byi_arena *arena,
-                              const uint8_t **data, size_t *n,
-                              struct byoc_error *err)
-{
-    struct mapping *mapping = byi_arena_alloc(arena, sizeof *mapping);
-
-    BYI_TRY(byi_map_file(path, &mapping->at, n, err));
-    mapping->n = *n;
-    byi_arena_defer(arena, unmap, mapping);
-    *data = mapping->at;
-    return BYOC_OK;
-}
-
 /* The resolved folder of `path`, in the arena; NULL when there is none. */
 static const char *folder_of(const char *path, struct byi_arena *arena)
 {

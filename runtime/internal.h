@@ -281,7 +281,6 @@ void byi_memory_free(struct byi_memory **memory);
 void *byi_memory_take(struct byi_memory *memory, uint64_t bytes);
 /* Free it; returns its size in bytes. NULL is fine. */
 uint64_t byi_memory_give(struct byi_memory *memory, void *at);
-struct byi_memory *byi_memory_of(const struct byoc_model *model);
 
 /* --- plugin.c ------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  *     | bytes, 8 of BYI_ALIGN | the caller's bytes   |
  *                             ^ the address returned
  */
-#include "internal.h"
+#include "plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,7 @@ uint64_t byi_memory_give(struct byi_memory *m, void *memory)
 
 uint64_t byoc_model_memory(const struct byoc_model *model, uint64_t *peak)
 {
-    const struct byi_memory *m = byi_memory_of(model);
+    const struct byi_memory *m = model->memory;
     if (peak)
         *peak = atomic_load(&m->peak);
     return atomic_load(&m->held);

@@ -400,11 +400,6 @@ const char *byoc_model_ledger(const struct byoc_model *model, uint64_t *bytes)
     return *bytes ? image->ledger : NULL;
 }
 
-struct byi_memory *byi_memory_of(const struct byoc_model *model)
-{
-    return model->memory;
-}
-
 uint32_t byoc_model_threads(const struct byoc_model *model, const char **why)
 {
     if (why)

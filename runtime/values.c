@@ -9,6 +9,123 @@
 
 #include <string.h>
 
+/* --- tensors that callers bring ------------------------------------------- */
+
+static bool is_dense(const DLTensor *view)
+{
+    int64_t step = 1;
+    for (int d = view->ndim - 1; view->strides && d >= 0; d--) {
+        if (view->shape[d] != 1 && view->strides[d] != step)
+            return false;
+        step *= view->shape[d];
+    }
+    return true;
+}
+
+/* The view is not of the shape that io says: which axis, and its symbol. */
+static enum byoc_status shape_fault(const DLTensor *view, const char *what,
+                                    const struct byoc_io *io,
+                                    struct byoc_error *err)
+{
+    char found[320], expected[640], size[32] = "0 or more";
+    if (io->rank == UINT32_MAX)
+        return byi_fail(err, BYOC_ETYPE,
+                        "%s \"%s\" has rank %d or a negative size, expected "
+                        "rank 0 to %d and sizes of 0 or more",
+                        what, io->name, view->ndim, BYI_MAX_RANK);
+    byi_shape_text(expected, sizeof expected, io->rank, io->dims,
+                   io->dim_names);
+    const char *legend = strchr(expected, '?') ? " (?: any size)" : "";
+    if (view->ndim < 0 || (uint32_t)view->ndim != io->rank)
+        return byi_fail(err, BYOC_ETYPE,
+                        "%s \"%s\" has rank %d, expected shape %s%s", what,
+                        io->name, view->ndim, expected, legend);
+    uint32_t d = 0;
+    while (io->dims[d] < 0 ? view->shape[d] >= 0
+                           : view->shape[d] == io->dims[d])
+        d++;
+    const char *name = io->dim_names[d];
+    if (io->dims[d] >= 0)
+        snprintf(size, sizeof size, "%lld", (long long)io->dims[d]);
+    return byi_fail(
+        err, BYOC_ETYPE,
+        "%s \"%s\": axis %u%s%.60s%s is %lld, expected %s; found shape %s, "
+        "expected %s%s",
+        what, io->name, d, name ? " (" : "", name ? name : "", name ? ")" : "",
+        (long long)view->shape[d], size,
+        byi_dims_text(found, sizeof found, io->rank, view->shape), expected,
+        legend);
+}
+
+/* What holds of inputs and of outputs that bring memory: dtype, rank, fixed
+ * dims, layout, alignment. *t gets data and dims. */
+enum byoc_status byi_check_view(const DLTensor *view, const char *what,
+                                const struct byoc_io *io, struct byi_tensor *t,
+                                struct byoc_error *err)
+{
+    DLDataType want = byoc_dtype_dlpack(io->dtype);
+    const char *given = byoc_dtype_name(byi_dtype_of_dlpack(view->dtype));
+    if (view->device.device_type != kDLCPU)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s \"%s\" is on DLPack device %d, expected CPU memory",
+                        what, io->name, (int)view->device.device_type);
+    if (view->dtype.code != want.code || view->dtype.bits != want.bits ||
+        view->dtype.lanes != 1)
+        return byi_fail(err, BYOC_ETYPE,
+                        "%s \"%s\": found %s, expected %s; as DLPack {%u, "
+                        "%u, %u} and {%u, %u, 1}",
+                        what, io->name, given ? given : "an unknown type",
+                        byoc_dtype_name(io->dtype), view->dtype.code,
+                        view->dtype.bits, view->dtype.lanes, want.code,
+                        want.bits);
+    bool any = io->rank == UINT32_MAX && view->ndim <= BYI_MAX_RANK;
+    bool fits = view->ndim >= 0 && (any || (uint32_t)view->ndim == io->rank);
+    for (int d = 0; fits && d < view->ndim; d++) {
+        fits = any || io->dims[d] < 0 ? view->shape[d] >= 0
+                                      : view->shape[d] == io->dims[d];
+        t->dims[d] = view->shape[d];
+    }
+    if (!fits)
+        return shape_fault(view, what, io, err);
+    t->dtype = io->dtype;
+    t->rank = (uint32_t)view->ndim;
+    if (byi_tensor_bytes(t) > (UINT64_C(1) << 44))
+        return byi_fail(err, BYOC_ELIMIT, "%s \"%s\" has more than 16 TiB",
+                        what, io->name);
+    if (!is_dense(view))
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s \"%s\" is not dense and row-major; copy it first",
+                        what, io->name);
+    t->data = view->data ? (char *)view->data + view->byte_offset : NULL;
+    if (!t->data && byi_tensor_bytes(t) > 0)
+        return byi_fail(err, BYOC_EINVAL, "%s \"%s\" has no data", what,
+                        io->name);
+    if ((uintptr_t)t->data % byi_dtype_bytes(io->dtype) != 0)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s \"%s\" is not aligned to its elements' %u bytes",
+                        what, io->name, byi_dtype_bytes(io->dtype));
+    return BYOC_OK;
+}
+
+/* Strings of an output are the state's, whoever's its memory is: they may be
+ * the caller's or the model's own until here. */
+enum byoc_status byi_own_strings(struct byoc_state *s,
+                                 const struct byi_tensor *t, void *data,
+                                 struct byoc_error *err)
+{
+    const char **at = data;
+    const int64_t n = byi_elements(t->rank, t->dims);
+    for (int64_t i = 0; t->dtype == BYOC_STRING && i < n; i++) {
+        const size_t length = strlen(at[i]);
+        char *copy = byi_store_string(&s->strings, length);
+        if (!copy)
+            return byi_fail(err, BYOC_ENOMEM,
+                            "no memory for a string of %zu bytes", length);
+        at[i] = memcpy(copy, at[i], length);
+    }
+    return BYOC_OK;
+}
+
 static const char *const kind_names[] = {
     [BYOC_TENSOR] = "a tensor",
     [BYOC_SEQUENCE] = "a sequence",

@@ -4,7 +4,7 @@
  * as views of buffers and request the layout they need; if a value does not
  * have it yet, a reorder is inserted, once per value and layout.
  *
- *   graph.h's kernels -> build.c, kernels_*.c, chain.c -> plan_memory.c
+ *   graph.h's kernels -> walk.c, kernels_*.c, chain.c -> plan_memory.c
  *                   -> struct byi_program -> exec.c
  *                                         -> write.c -> C -> unit.c
  */
@@ -77,7 +77,7 @@ enum byoc_status byi_dn_program_prim(struct byi_program *program,
                                      struct byi_prim *prim,
                                      struct byoc_error *err);
 
-/* build.c. Build the program of `graph`, which was read from `region`. */
+/* walk.c. Build the program of `graph`, which was read from `region`. */
 enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
                               const struct byoc_host *host,
                               const struct byoc_graph *graph,
@@ -302,6 +302,7 @@ enum byoc_status byi_dn_want_packed(struct byi_build *b,
                                     const struct byi_prim *prim, int arg,
                                     struct byi_use *use);
 
+uint32_t byi_dn_add_buf(struct byi_build *b, struct byi_buf buf);
 uint32_t byi_dn_temp(struct byi_build *b, uint64_t bytes);
 /* The buffer of constant `made` of the program; the place of a view's data. */
 uint32_t byi_dn_made_buf(struct byi_build *b, uint32_t made);
@@ -346,6 +347,9 @@ enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e);
 /* Free a primitive, and forget it in the list of packed weights. */
 void byi_dn_abandon(struct byi_build *b, struct byi_prim **prim);
 
+/* One more layout of a value. */
+void byi_dn_add_view(struct byi_build *b, struct byi_dnnl_value *value,
+                     const struct byi_dnnl_view *view);
 /* Make `view` output `output` of the current kernel. */
 void byi_dn_define(struct byi_build *b, uint32_t output,
                    const struct byi_dnnl_view *view);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/operators.h: a small operator library on oneDNN: parameters of
- * operators, memory, and the steps of a region. Both the plug-in (build.c) and
+ * operators, memory, and the steps of a region. Both the plug-in (walk.c) and
  * the C that regions become (write.c) use it. The C carries this file as text,
  * so it must be plain C11 and mean the same in both. Loading refuses a unit of
  * C with other declarations than the plug-in's (unit.c).

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/program.c: the memory of a program, which build.c fills from a
+/* runtime_dnnl/program.c: the memory of a program, which walk.c fills from a
  * graph, or unit.c from the calls of a unit of C.
  */
 #include "core/base/guard.h"

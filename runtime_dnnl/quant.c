@@ -3,7 +3,7 @@
  * to the integers it came from. A convolution or product that reads it runs on
  * those if its weights are integers times a scale per output channel, and
  * writes integers if its only reader quantises. Scales, zero points and bias
- * are float32 post-ops, which both majors of oneDNN have alike. build.c drops
+ * are float32 post-ops, which both majors of oneDNN have alike. walk.c drops
  * the float32 steps that are no longer read; kernels for which int8 does not
  * apply run in float32.
  */

@@ -21,7 +21,7 @@ struct byi_dn_row {
     bool posts;            /* takes post-ops                 */
     enum byoc_status (*build)(struct byi_build *b);
 };
-extern const struct byi_dn_row byi_dn_rows[]; /* build.c */
+extern const struct byi_dn_row byi_dn_rows[]; /* walk.c */
 extern const uint32_t byi_dn_n_rows;
 /* Does the row accept the operator as step 0? */
 bool byi_dn_row_has(const struct byi_dn_row *row, const char *operator);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/unit.c: loads a region that is a unit of C (write.c). The unit's
- * calls build the same program here that build.c builds from a graph.
+ * calls build the same program here that walk.c builds from a graph.
  */
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/write.c: writes a program as C. build.c has decided everything:
+/* runtime_dnnl/write.c: writes a program as C. walk.c has decided everything:
  * primitives, post-ops, order and memory. The unit of C repeats it as calls of
  * the operators of operators.h:
  *

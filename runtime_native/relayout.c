@@ -83,8 +83,8 @@ static void add_axis(struct byi_view *v, int64_t dim, int64_t stride)
 /* Of an axis' two block sizes one divides the other, so that each axis of the
  * result is one or two axes of the source. */
 static void relayout(const struct byi_call *call, const struct byi_tensor *t,
-                  const struct byi_layout *from, const struct byi_layout *to,
-                  void *dst)
+                     const struct byi_layout *from, const struct byi_layout *to,
+                     void *dst)
 {
     struct byi_view v = {0};
     if (byi_count(t) == 0)

@@ -75,16 +75,6 @@ static void add_need(struct byi_relayout *rl, byi_id root, byi_form_id form)
     }
 }
 
-/* Form `need` of value `id` as a form of its home. */
-byi_form_id byi_rl_at_home(struct byi_relayout *rl, byi_id id, byi_form_id need)
-{
-    const struct byi_site *site = &rl->sites[id];
-    if (!site->rel || !need)
-        return site->rel ? site->rel : need;
-    return byi_form_compose(&rl->forms, site->rel, need,
-                            byi_rl_type(rl, site->home)->rank);
-}
-
 /* Add (by = 1) or remove (by = -1) the needs of node `id` in that state. */
 static void count_needs(struct byi_relayout *rl, byi_id id, uint32_t state,
                         int by)

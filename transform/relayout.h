@@ -177,12 +177,11 @@ bool byi_relayout_pin(struct byi_relayout *rl, byi_id id, const char *data,
 enum byoc_status byi_relayout_run(struct byi_relayout *rl, uint32_t func,
                                   struct byoc_error *err);
 
+/* --- relayout_rules.c ----------------------------------------------------- */
+
 /* Form `need` of value `id` as a form of its home. */
 byi_form_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
                            byi_form_id need);
-
-/* --- relayout_rules.c ----------------------------------------------------- */
-
 void byi_rl_classify(struct byi_relayout *rl, byi_id id);
 /* Whether the operator supports the state. */
 bool byi_rl_allows(const struct byi_relayout *rl, byi_id id, uint32_t state);

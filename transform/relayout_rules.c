@@ -460,3 +460,13 @@ uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
     return byi_form_insert(&rl->forms, form, arg_type(rl, id, 0)->rank,
                            site->mask);
 }
+
+/* Form `need` of value `id` as a form of its home. */
+byi_form_id byi_rl_at_home(struct byi_relayout *rl, byi_id id, byi_form_id need)
+{
+    const struct byi_site *site = &rl->sites[id];
+    if (!site->rel || !need)
+        return site->rel ? site->rel : need;
+    return byi_form_compose(&rl->forms, site->rel, need,
+                            byi_rl_type(rl, site->home)->rank);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compile.c: the entry points of a compile: in this process (pipeline.c), or in
+ * a child process (isolated.c).
+ */
+#include "compiled.h"
+
+#include "core/base/guard.h"
+
+struct compiling {
+    const struct byi_given *given;
+    const struct byoc_compile_params *params;
+    struct byoc_compiled *c;
+};
+
+/* A body for byi_guarded. */
+static enum byoc_status compile_all(void *arg, struct byoc_error *err)
+{
+    struct compiling *x = arg;
+    if (x->params->isolate)
+        return byi_compile_isolated(x->given, x->params, &x->c, err);
+    return byi_compile_here(x->given, x->params, NULL, 0, &x->c, err);
+}
+
+static enum byoc_status compile_given(const struct byi_given *given,
+                                      const struct byoc_compile_params *params,
+                                      struct byoc_compiled **compiled,
+                                      struct byoc_error *err)
+{
+    struct byoc_compile_params all;
+    struct compiling x = {.given = given, .params = &all};
+    struct byi_guard guard;
+    *compiled = NULL;
+    BYI_TRY(byi_compile_params_read(&all, params, err));
+    const enum byoc_status status = byi_guarded(&guard, compile_all, &x, err);
+    if (status != BYOC_OK)
+        byoc_compiled_free(&x.c);
+    *compiled = x.c;
+    byi_guard_leave(&guard);
+    return status;
+}
+
+enum byoc_status byoc_compile(const char *path,
+                              const struct byoc_compile_params *params,
+                              struct byoc_compiled **compiled,
+                              struct byoc_error *err)
+{
+    const struct byi_given given = {.path = path};
+    return compile_given(&given, params, compiled, err);
+}
+
+enum byoc_status byoc_compile_memory(const void *data, uint64_t bytes,
+                                     const char *name,
+                                     const struct byoc_compile_params *params,
+                                     struct byoc_compiled **compiled,
+                                     struct byoc_error *err)
+{
+    const struct byi_given given = {
+        .path = name, .data = data ? data : "", .bytes = data ? bytes : 0};
+    return compile_given(&given, params, compiled, err);
+}

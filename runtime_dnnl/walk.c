@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime_dnnl/walk.c: makes a program of a region's graph: walks the kernels
+ * in order, lets the builder of each append its primitives, and adds the
+ * region's borders.
+ */
+#include "core/base/guard.h"
+#include "runtime_dnnl/build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME(op, name, ...) name
+#define ELTWISE BYI_DN_ELTWISE(NAME, "|")
+#define BINARY BYI_DN_BINARY(NAME, "|")
+#define NONE false
+#define POSTS true
+#define ROW(name, operators, operands, posts, accept, build)                   \
+    {name, operators, posts, byi_dn_build_##build},
+const struct byi_dn_row byi_dn_rows[] = {
+#include "runtime_dnnl/patterns.def"
+};
+const uint32_t byi_dn_n_rows = BYI_COUNT(byi_dn_rows);
+
+bool byi_dn_row_has(const struct byi_dn_row *row, const char *operator)
+{
+    const size_t n = strlen(operator);
+    const char *at = row->operators;
+    while (strncmp(at, operator, n) != 0 || (at[n] && at[n] != '|')) {
+        at = strchr(at, '|');
+        if (!at++)
+            return false;
+    }
+    return true;
+}
+
+/* The row that a kernel's pattern names; NULL if step 0 does not belong to
+ * it. */
+static const struct byi_dn_row *find_row(const struct byi_build *b)
+{
+    for (uint32_t i = 0; i < byi_dn_n_rows; i++)
+        if (strcmp(byi_dn_rows[i].name, b->kernel->pattern) == 0)
+            return byi_dn_row_has(&byi_dn_rows[i], byi_dn_step0(b)->name)
+                       ? &byi_dn_rows[i]
+                       : NULL;
+    return NULL;
+}
+
+/* Every read by a kernel and every region output counts as a use. */
+static void count_uses(struct byi_build *b)
+{
+    const struct byoc_graph *g = b->graph;
+    for (uint32_t n = 0; n < g->n_kernels; n++)
+        for (uint32_t i = 0; i < g->kernels[n].n_operands; i++) {
+            const uint32_t value = g->kernels[n].operands[i].value;
+            b->values[value].uses++;
+            b->reader[value] = n;
+        }
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        b->values[g->outputs[i]].uses++;
+        b->reader[g->outputs[i]] = BYI_NOBODY;
+    }
+    for (uint32_t v = 0; v < g->n_values; v++)
+        if (b->values[v].uses != 1)
+            b->reader[v] = BYI_NOBODY;
+}
+
+static void release_operands(struct byi_build *b)
+{
+    for (uint32_t i = 0; i < b->kernel->n_operands; i++) {
+        struct byi_dnnl_value *value =
+            byi_dn_operand(b, b->kernel->operands[i].value);
+        value->uses--;
+        for (uint32_t j = 0; j < value->n_views; j++)
+            b->bufs.at[value->views[j].buf].uses--;
+    }
+}
+
+static enum byoc_status check_types(struct byi_build *b)
+{
+    for (uint32_t i = 0; i < b->kernel->n_steps; i++) {
+        const struct byoc_graph_step *step = byi_dn_step(b, i);
+        for (uint32_t j = 0; j < step->n_outs; j++) {
+            const struct byoc_graph_value *v = &b->graph->values[step->outs[j]];
+            if (!byi_dnnl_has_dtype(v->dtype))
+                return byi_dn_refuse(b,
+                                     "%s: dtype %s is not supported by oneDNN",
+                                     step->name, byoc_dtype_name(v->dtype));
+            if (v->count == 0)
+                return byi_dn_refuse(b,
+                                     "%s: found an empty tensor; oneDNN takes "
+                                     "tensors with elements only",
+                                     step->name);
+        }
+    }
+    return BYOC_OK;
+}
+
+/* Builders define the results of the last step, or of the only one. */
+static bool gives_last_step(const struct byi_build *b)
+{
+    const struct byoc_graph_kernel *k = b->kernel;
+    if (k->n_steps == 0)
+        return false;
+    const struct byoc_graph_step *last = byi_dn_step(b, k->n_steps - 1);
+    return k->n_outs == last->n_outs &&
+           memcmp(k->outs, last->outs, k->n_outs * sizeof *k->outs) == 0;
+}
+
+static enum byoc_status build_kernel(struct byi_build *b)
+{
+    BYI_TRY(check_types(b));
+    if (!gives_last_step(b))
+        return byi_dn_refuse(b, "pattern %s gives a tuple of other values",
+                             b->kernel->pattern);
+    const struct byoc_graph_step *step = byi_dn_step0(b);
+    const struct byi_dn_row *row = find_row(b);
+    if (!row)
+        return byi_dn_refuse(b,
+                             "pattern %s with %s as its first operator is not "
+                             "in oneDNN's pattern table",
+                             b->kernel->pattern, step->name);
+    if (!row->posts && b->kernel->n_steps > 1)
+        return byi_dn_refuse(b,
+                             "%s: found %s after it; this pattern takes no "
+                             "epilogue",
+                             step->name, byi_dn_step(b, 1)->name);
+    b->sources = NULL;
+    BYI_TRY(row->build(b));
+    release_operands(b);
+    return BYOC_OK;
+}
+
+/* The region's inputs and constants. */
+static void add_borders(struct byi_build *b)
+{
+    for (uint32_t i = 0; i < b->graph->n_values; i++) {
+        const struct byoc_graph_value *v = &b->graph->values[i];
+        if (v->kind == BYOC_GRAPH_RESULT)
+            continue;
+        const struct byi_buf buf = {
+            .kind = v->kind == BYOC_GRAPH_INPUT ? BYI_BUF_INPUT : BYI_BUF_CONST,
+            .index = v->index,
+            .bytes = v->bytes};
+        const struct byi_dnnl_view view = {
+            .buf = byi_dn_add_buf(b, buf),
+            .desc = byi_dn_dense(v->dtype, v->rank, v->dims, NULL)};
+        byi_dn_add_view(b, &b->values[i], &view);
+    }
+}
+
+static enum byoc_status build_kernels(struct byi_build *b)
+{
+    for (uint32_t i = 0; i < b->graph->n_kernels; i++) {
+        b->kernel = &b->graph->kernels[i];
+        const enum byoc_status status = build_kernel(b);
+        if (status == BYOC_OK)
+            continue;
+        /* a probe concerns a single kernel */
+        return b->program->purpose == BYI_TO_PROBE
+                   ? status
+                   : byi_prefix(b->err, "kernels[%u]", i);
+    }
+    return BYOC_OK;
+}
+
+/* A result needs no copy into the caller's memory if its primitive can write
+ * there: the plain temporary becomes the region's output. */
+static enum byoc_status place_output(struct byi_build *b, uint32_t index)
+{
+    const struct byoc_graph *g = b->graph;
+    const struct byoc_graph_value *v = &g->values[g->outputs[index]];
+    struct byi_dnnl_value *value = &b->values[g->outputs[index]];
+    const struct byi_desc *main = &value->views[0].desc;
+    const struct byi_desc plain =
+        byi_dn_dense(main->dtype, main->rank, main->dims, NULL);
+    const struct byi_dnnl_view *found = byi_dn_find(value, &plain);
+    if (found) {
+        struct byi_buf *buf = &b->bufs.at[found->buf];
+        if (buf->kind == BYI_BUF_TEMP && !buf->keep && found->offset == 0 &&
+            buf->bytes == byi_dn_desc_bytes(&plain)) {
+            buf->kind = BYI_BUF_OUTPUT;
+            buf->index = index;
+            return BYOC_OK;
+        }
+    }
+    const struct byi_dnnl_view *src = found ? found : &value->views[0];
+    const struct byi_dnnl_reorder r = {.src = src->desc, .dst = plain};
+    struct byi_emit e = {.name = "reorder"};
+    b->kernel = v->kind == BYOC_GRAPH_RESULT
+                    ? &g->kernels[g->steps[v->index].kernel]
+                    : NULL;
+    b->sources = NULL;
+    BYI_TRY(byi_dn_reorder_new(b, &r, NULL, &e.prim));
+    BYI_TRY(byi_prim_check(&e.prim, "reorder",
+                           byi_elements(plain.rank, plain.dims), b->err));
+    byi_dn_use(&e, BYI_ARG_SRC, src);
+    const struct byi_buf out = {.kind = BYI_BUF_OUTPUT,
+                                .index = index,
+                                .bytes = byi_dn_desc_bytes(&plain)};
+    byi_dn_use(&e, BYI_ARG_DST,
+               &(struct byi_dnnl_view){.buf = byi_dn_add_buf(b, out)});
+    return byi_dn_emit(b, &e);
+}
+
+/* Does the step write a region output, or a buffer that a later step reads? */
+static bool is_live(const struct byi_build *b, const struct byi_draft_step *d,
+                    const bool *read)
+{
+    for (uint32_t i = 0; i < d->n; i++) {
+        const int arg = d->uses[i].arg;
+        const uint32_t buf = d->uses[i].buf;
+        if ((arg == BYI_ARG_DST || arg == BYI_ARG_DST_H ||
+             arg == BYI_ARG_DST_C) &&
+            (b->bufs.at[buf].kind != BYI_BUF_TEMP || read[buf]))
+            return true;
+    }
+    return false;
+}
+
+/* Drop steps whose results no step reads, such as a conversion that became
+ * redundant when its reader took the integers. */
+static void drop_dead_steps(struct byi_build *b)
+{
+    bool *read = byi_arena_calloc(b->arena, b->bufs.n, sizeof *read);
+    bool *dead = byi_arena_calloc(b->arena, b->drafts.n, sizeof *dead);
+    uint32_t n = 0;
+    for (uint32_t i = b->drafts.n; i-- > 0;) {
+        const struct byi_draft_step *d = &b->drafts.at[i];
+        dead[i] = !is_live(b, d, read);
+        for (uint32_t k = 0; k < d->n && !dead[i]; k++)
+            read[d->uses[k].buf] = true;
+    }
+    for (uint32_t i = 0; i < b->drafts.n; i++)
+        if (dead[i])
+            byi_prim_free(&b->drafts.at[i].prim);
+        else
+            b->drafts.at[n++] = b->drafts.at[i];
+    b->drafts.n = n;
+}
+
+/* A buffer is live from its first step to its last. */
+static void find_lives(struct byi_build *b)
+{
+    for (uint32_t i = 0; i < b->bufs.n; i++) {
+        b->bufs.at[i].first = UINT32_MAX;
+        b->bufs.at[i].last = 0;
+    }
+    for (uint32_t i = 0; i < b->drafts.n; i++)
+        for (uint32_t k = 0; k < b->drafts.at[i].n; k++) {
+            struct byi_buf *buf = &b->bufs.at[b->drafts.at[i].uses[k].buf];
+            buf->first = i < buf->first ? i : buf->first;
+            buf->last = i;
+        }
+}
+
+/* Append a draft step, whose buffers are placed, to the program. */
+static enum byoc_status add_step(struct byi_build *b, struct byi_draft_step *d)
+{
+    struct byi_program *p = b->program;
+    struct byi_dnnl_slot *slots =
+        byi_arena_calloc(p->arena, d->n, sizeof *slots);
+    for (uint32_t i = 0; i < d->n; i++) {
+        const struct byi_buf *buf = &b->bufs.at[d->uses[i].buf];
+        slots[i] = (struct byi_dnnl_slot){
+            .arg = d->uses[i].arg,
+            .at = {.kind = buf->kind,
+                   .index = buf->index,
+                   .offset = buf->offset + d->uses[i].offset}};
+    }
+    const struct byi_dnnl_step step = {.index = p->steps.n,
+                                       .name = d->name,
+                                       .sources = d->sources,
+                                       .n_slots = d->n,
+                                       .slots = slots};
+    struct byi_prim *prim = d->prim;
+    d->prim = NULL;
+    BYI_TRY(byi_dn_program_prim(p, prim, b->err));
+    BYI_PUSH(&p->steps, step);
+    return BYOC_OK;
+}
+
+/* Drop constants that served only to make other constants. */
+static void drop_unread(struct byi_build *b)
+{
+    for (uint32_t i = 0; i < b->bufs.n; i++) {
+        const struct byi_buf *buf = &b->bufs.at[i];
+        if (buf->kind == BYI_BUF_MADE && buf->first == UINT32_MAX)
+            byi_dn_drop(b->program, buf->index);
+    }
+}
+
+static enum byoc_status finish_program(struct byi_build *b)
+{
+    drop_dead_steps(b);
+    find_lives(b);
+    BYI_TRY(byi_dn_plan_temps(b));
+    for (uint32_t i = 0; i < b->drafts.n; i++)
+        BYI_TRY(add_step(b, &b->drafts.at[i]));
+    drop_unread(b);
+    return BYOC_OK;
+}
+
+static enum byoc_status build_program(struct byi_build *b)
+{
+    const struct byoc_graph *g = b->graph;
+    b->values = byi_arena_calloc(b->arena, g->n_values, sizeof *b->values);
+    b->reader = byi_arena_calloc(b->arena, g->n_values, sizeof *b->reader);
+    count_uses(b);
+    add_borders(b);
+    BYI_TRY(build_kernels(b));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        BYI_TRY(place_output(b, i));
+    return finish_program(b);
+}
+
+/* BYOC_DNNL_LAYOUT: the layout of activations inside a region. */
+static enum byoc_status read_layout(bool *plain, struct byoc_error *err)
+{
+    const char *text = getenv("BYOC_DNNL_LAYOUT");
+    *plain = text && strcmp(text, "plain") == 0;
+    if (!text || !*text || *plain || strcmp(text, "channels-last") == 0)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL,
+                    "BYOC_DNNL_LAYOUT is %.40s, expected plain or "
+                    "channels-last",
+                    text);
+}
+
+/* Record the sizes of the region's inputs and outputs. */
+static void note_borders(struct byi_build *b)
+{
+    struct byi_program *p = b->program;
+    const struct byoc_graph *g = b->graph;
+    uint64_t *in = byi_arena_calloc(p->arena, g->n_inputs, sizeof *in);
+    uint64_t *out = byi_arena_calloc(p->arena, g->n_outputs, sizeof *out);
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        in[i] = g->values[g->inputs[i]].bytes;
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        out[i] = g->values[g->outputs[i]].bytes;
+    p->name = byi_arena_str(p->arena, g->symbol);
+    p->n_inputs = g->n_inputs;
+    p->n_outputs = g->n_outputs;
+    p->input_bytes = in;
+    p->output_bytes = out;
+}
+
+static void close_build(struct byi_build *b)
+{
+    for (uint32_t i = 0; i < b->drafts.n; i++)
+        byi_prim_free(&b->drafts.at[i].prim);
+    byi_dn_known_free(b);
+    byi_vec_free(b->drafts.at);
+    byi_vec_free(b->bufs.at);
+    byi_vec_free(b->packs.at);
+    byi_arena_free(&b->arena);
+}
+
+/* Called through byi_guarded. */
+static enum byoc_status build_region(void *arg, struct byoc_error *err)
+{
+    struct byi_build *b = arg;
+    BYI_TRY(read_layout(&b->plain, err));
+    b->arena = byi_arena_new();
+    note_borders(b);
+    return build_program(b);
+}
+
+enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
+                              const struct byoc_host *host,
+                              const struct byoc_graph *graph,
+                              const struct byoc_region *region,
+                              enum byi_purpose purpose,
+                              struct byi_program **program,
+                              struct byoc_error *err)
+{
+    struct byoc_error local = {0}; /* also receives errors of rejected tries */
+    struct byi_build b = {.lib = lib, .graph = graph, .err = &local};
+    enum byoc_status status =
+        byi_dn_program_new(lib, host, purpose, region->n_consts, region->consts,
+                           &b.program, &local);
+    struct byi_guard guard = {0};
+    if (status == BYOC_OK)
+        status = byi_guarded(&guard, build_region, &b, &local);
+    close_build(&b);
+    if (status == BYOC_OK)
+        *program = b.program;
+    else
+        byi_dn_program_free(&b.program);
+    byi_guard_leave(&guard);
+    if (status == BYOC_OK)
+        return BYOC_OK;
+    return byi_fail(err, status, "%s", local.text);
+}
