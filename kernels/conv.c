@@ -128,12 +128,28 @@ static bool is_depthwise(const struct byi_f32_conv *conv)
            (line || conv->size[1] > 7 || (dilated && taps > 9));
 }
 
+/* oneDNN computes a transposed convolution as the gradient of a convolution, at
+ * a tenth of the peak. */
+static bool is_transposed(const struct byi_f32_conv *conv)
+{
+    const bool steps = conv->stride[0] < conv->size[0] ||
+                       conv->stride[1] < conv->size[1]; /* windows overlap */
+    return conv->size[0] * conv->size[1] <= BYI_F32_TAPS &&
+           conv->channels >= BYI_F32_PANEL && conv->channels <= BYI_F32_PIECE &&
+           (steps || conv->kernels->rows >= 6);
+}
+
 void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
 {
     pthread_once(&second_cache_once, ask_second_cache);
     conv->cache = second_cache;
     conv->kernels = byi_f32_kernels();
     split_epilogue(conv);
+    if (conv->transposed) {
+        conv->algorithm =
+            is_transposed(conv) ? BYI_F32_TRANSPOSED : BYI_F32_NONE;
+        return;
+    }
     if (conv->depthwise) {
         conv->algorithm = is_depthwise(conv) ? BYI_F32_DEPTHWISE : BYI_F32_NONE;
         return;
@@ -150,7 +166,8 @@ const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
         [BYI_F32_DIRECT] = "direct:" isa,                                      \
         [BYI_F32_WINOGRAD_2] = "winograd_2x2:" isa,                            \
         [BYI_F32_WINOGRAD_4] = "winograd_4x4:" isa,                            \
-        [BYI_F32_DEPTHWISE] = "depthwise:" isa                                 \
+        [BYI_F32_DEPTHWISE] = "depthwise:" isa,                                \
+        [BYI_F32_TRANSPOSED] = "transposed:" isa                               \
     }
     static const char *const names[][BYI_F32_ALGORITHMS] = {
         NAMES("base"), NAMES("avx2"), NAMES("avx512")};
@@ -222,6 +239,9 @@ void byi_f32_conv_pack(const struct byi_f32_conv *conv, const float *from,
     case BYI_F32_DEPTHWISE:
         pack_depthwise(conv, from, strides, to);
         break;
+    case BYI_F32_TRANSPOSED:
+        byi_f32_transposed_pack(conv, from, strides, to);
+        break;
     default:
         pack_direct(conv, from, strides, to);
     }
@@ -232,7 +252,11 @@ bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
 {
     return a->algorithm == b->algorithm && a->channels == b->channels &&
            a->outputs == b->outputs &&
-           memcmp(a->size, b->size, sizeof a->size) == 0;
+           memcmp(a->size, b->size, sizeof a->size) == 0 &&
+           (!a->transposed ||
+            (memcmp(a->pad, b->pad, sizeof a->pad) == 0 &&
+             memcmp(a->stride, b->stride, sizeof a->stride) == 0 &&
+             memcmp(a->dilation, b->dilation, sizeof a->dilation) == 0));
 }
 
 /* --- running ---------------------------------------------------------------
@@ -254,7 +278,8 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
 /* Threads that pay: each should have some 2^18 multiplications to do. */
 static int team_of(const struct byi_f32_conv *conv, int threads)
 {
-    const int64_t positions = conv->images * conv->out[0] * conv->out[1];
+    const int64_t *of = conv->transposed ? conv->in : conv->out;
+    const int64_t positions = conv->images * of[0] * of[1];
     const int64_t products = positions * conv->outputs *
                              (conv->depthwise ? 1 : conv->channels) *
                              conv->size[0] * conv->size[1];
@@ -273,6 +298,9 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
         break;
     case BYI_F32_DEPTHWISE:
         byi_f32_depthwise_run(run);
+        break;
+    case BYI_F32_TRANSPOSED:
+        byi_f32_transposed_run(run);
         break;
     case BYI_F32_DIRECT:
         byi_f32_direct_run(run);

@@ -16,6 +16,7 @@ enum byi_f32_algorithm {
     BYI_F32_WINOGRAD_2, /* F(2 x 2, 3 x 3)                    */
     BYI_F32_WINOGRAD_4, /* F(4 x 4, 3 x 3)                    */
     BYI_F32_DEPTHWISE,
+    BYI_F32_TRANSPOSED, /* of a transposed convolution */
     BYI_F32_ALGORITHMS
 };
 
@@ -42,7 +43,8 @@ struct byi_f32_post {
 struct byi_f32_conv {
     int64_t images, in[2], out[2];
     int64_t channels, outputs;
-    bool depthwise; /* output c is of channel c alone; as many of either */
+    bool depthwise;  /* output c is of channel c alone; as many of either */
+    bool transposed; /* the window slides over y instead of x */
     int64_t size[2], stride[2], dilation[2], pad[2];
     bool bias;
     uint32_t n_posts;
@@ -108,8 +110,14 @@ void byi_f32_posts_run(const struct byi_f32_conv_run *run, uint32_t next,
 void byi_f32_rows_find(const struct byi_f32_conv_run *run, int64_t row,
                        int64_t n, const float **to);
 
-/* direct.c, depthwise.c, winograd.c */
+/* A piece of padding. */
+extern const float byi_f32_zeros[BYI_F32_PIECE];
+
+/* direct.c, depthwise.c, transposed.c, winograd.c */
 void byi_f32_depthwise_run(const struct byi_f32_conv_run *run);
+void byi_f32_transposed_pack(const struct byi_f32_conv *conv, const float *from,
+                             const int64_t strides[4], float *to);
+void byi_f32_transposed_run(const struct byi_f32_conv_run *run);
 uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_direct_run(const struct byi_f32_conv_run *run);
 uint64_t byi_f32_winograd_packed(const struct byi_f32_conv *conv);

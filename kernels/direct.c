@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static const float zeros[BYI_F32_PIECE];
+const float byi_f32_zeros[BYI_F32_PIECE];
 
 /* The product of a run, cut into tiles of rows and blocks of columns. */
 struct direct {
@@ -58,8 +58,8 @@ static void find_border(const struct byi_f32_conv *conv, const float *image,
             const int64_t w = left + j * conv->dilation[1];
             const bool inside =
                 h >= 0 && h < conv->in[0] && w >= 0 && w < conv->in[1];
-            *piece =
-                inside ? image + (h * conv->in[1] + w) * conv->channels : zeros;
+            *piece = inside ? image + (h * conv->in[1] + w) * conv->channels
+                            : byi_f32_zeros;
         }
     }
 }

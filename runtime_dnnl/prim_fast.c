@@ -291,7 +291,8 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
     const struct byi_dnnl_window *w = &p->window;
     const uint32_t n = w->n, skip = 2 - n;
     conv->depthwise = p->weights.rank == n + 3; /* in groups of one channel */
-    if (p->deconv || n > 2 ||
+    conv->transposed = p->deconv;
+    if (n > 2 || (p->deconv && conv->depthwise) ||
         (conv->depthwise &&
          (p->weights.dims[1] != 1 || p->weights.dims[2] != 1)) ||
         p->weights.kind != BYI_DESC_ANY || p->weights.dtype != BYOC_F32 ||

@@ -129,10 +129,18 @@ static double sum_at(const struct conv_case *c, int64_t row, int64_t column,
     *size = fabs(sum);
     for (int64_t i = 0; i < conv->size[0]; i++)
         for (int64_t j = 0; j < conv->size[1]; j++) {
-            const int64_t y =
+            int64_t y =
                 h * conv->stride[0] - conv->pad[0] + i * conv->dilation[0];
-            const int64_t x =
+            int64_t x =
                 w * conv->stride[1] - conv->pad[1] + j * conv->dilation[1];
+            if (conv->transposed) {
+                y = h + conv->pad[0] - i * conv->dilation[0];
+                x = w + conv->pad[1] - j * conv->dilation[1];
+                if (y % conv->stride[0] || x % conv->stride[1])
+                    continue;
+                y /= conv->stride[0];
+                x /= conv->stride[1];
+            }
             if (y < 0 || y >= conv->in[0] || x < 0 || x >= conv->in[1])
                 continue;
             const float *from =
@@ -260,6 +268,7 @@ static void choose_shape(struct byi_f32_conv *conv)
     if (draw(8) == 0)
         conv->channels = 512 * (1 + draw(2));
     conv->depthwise = draw(4) == 0;
+    conv->transposed = !conv->depthwise && !product && draw(3) == 0;
     if (conv->depthwise)
         conv->outputs = conv->channels;
     for (int i = 0; i < 2; i++) {
@@ -278,6 +287,14 @@ static void choose_shape(struct byi_f32_conv *conv)
     for (int i = 0; i < 2; i++) {
         const int64_t reach = (conv->size[i] - 1) * conv->dilation[i] + 1;
         const int64_t end = draw(3); /* padding there */
+        if (conv->transposed) {
+            while ((conv->in[i] - 1) * conv->stride[i] + reach <=
+                   conv->pad[i] + end)
+                conv->in[i]++;
+            conv->out[i] = (conv->in[i] - 1) * conv->stride[i] + reach -
+                           conv->pad[i] - end;
+            continue;
+        }
         while (conv->in[i] + conv->pad[i] + end < reach)
             conv->in[i]++;
         conv->out[i] =
@@ -290,6 +307,8 @@ static bool fits(const struct byi_f32_conv *conv,
 {
     if (conv->depthwise || algorithm == BYI_F32_DEPTHWISE)
         return conv->depthwise && algorithm == BYI_F32_DEPTHWISE;
+    if (conv->transposed || algorithm == BYI_F32_TRANSPOSED)
+        return conv->transposed && algorithm == BYI_F32_TRANSPOSED;
     for (int i = 0; i < 2 && algorithm != BYI_F32_DIRECT; i++)
         if (conv->size[i] != 3 || conv->stride[i] != 1 ||
             conv->dilation[i] != 1)
@@ -300,7 +319,7 @@ static bool fits(const struct byi_f32_conv *conv,
 static void random_shapes(void)
 {
     uint32_t ran[BYI_F32_ALGORITHMS] = {0};
-    for (int i = 0; i < 600; i++) {
+    for (int i = 0; i < 1000; i++) {
         struct conv_case c = {.threads = 1 + (int)draw(3)};
         int kinds[3];
         choose_shape(&c.conv);

@@ -29,6 +29,7 @@ static const struct base bases[] = {
     {"dnnl.conv", "%x: (1, 4, 5, 4, 3)", "nn.conv3d(%x, random[(8, 4, 3, 3, 3), float32, seed=1], padding=[1, 1, 1, 1, 1, 1])", "8, 1, 1, 1", "1, 8, 5, 4, 3"},
     {"dnnl.conv", "%x: (1, 19, 9)", "nn.conv1d(%x, random[(19, 1, 3), float32, seed=1], padding=[2, 2], dilation=[2], groups=19)", "19, 1", "1, 19, 9"},
     {"dnnl.conv", "%x: (1, 20, 9, 8)", "nn.conv2d(%x, random[(20, 1, 5, 5), float32, seed=1], padding=[4, 4, 4, 4], dilation=[2, 2], groups=20)", "20, 1, 1", "1, 20, 9, 8"},
+    {"dnnl.deconv", "%x: (2, 17, 5, 4)", "nn.conv2d_transpose(%x, random[(17, 6, 3, 4), float32, seed=1], strides=[2, 3], padding=[1, 0, 0, 1], dilation=[1, 2])", "6, 1, 1", "2, 6, 10, 15"},
     {"dnnl.deconv", "%x: (1, 4, 5, 4)", "nn.conv2d_transpose(%x, random[(4, 6, 2, 2), float32, seed=1], strides=[2, 2])", "6, 1, 1", "1, 6, 10, 8"},
     {"dnnl.deconv", "%x: (1, 4, 3, 2, 3)", "nn.conv3d_transpose(%x, random[(4, 6, 2, 2, 2), float32, seed=1])", "6, 1, 1, 1", "1, 6, 4, 3, 4"},
     {"dnnl.dense", "%x: (3, 12)", "nn.dense(%x, random[(10, 12), float32, seed=1])", "10", "3, 10"},
