@@ -304,7 +304,7 @@ struct i8_job {
 /* Bytes of a row of x's zero point. */
 static int64_t zeros_bytes(const struct byi_i8_conv *conv)
 {
-    return align(conv->size[2] * conv->channels + 2 * BYI_I8_PANEL);
+    return align(conv->size[2] * conv->channels + BYI_I8_COLUMNS);
 }
 
 static int64_t shared_bytes(const struct byi_i8_conv *conv)
@@ -315,7 +315,7 @@ static int64_t shared_bytes(const struct byi_i8_conv *conv)
 static int64_t row_bytes(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
     /* not a multiple of a page, so that rows fall into different sets */
-    const int64_t n = words_of(conv, form) * 4 + 2 * BYI_I8_PANEL;
+    const int64_t n = words_of(conv, form) * 4 + 2 * BYI_I8_COLUMNS;
     return align(n) % 1024 ? align(n) : align(n) + 64;
 }
 
@@ -501,12 +501,25 @@ static void find_rows(const struct i8_job *j, int64_t group, int64_t row,
     }
 }
 
+/* May as many bytes behind the line's end be read? */
+static bool is_loose(const struct i8_job *j, const uint8_t *end)
+{
+    return j->end - end >= BYI_I8_COLUMNS;
+}
+
 /* Copy a piece of a row; returns where the next one goes. */
 static char *copy_piece(const struct i8_job *j, const uint8_t *from, int64_t n,
                         char *to)
 {
-    const bool loose = j->end - from >= n + BYI_I8_PANEL || from == j->zeros;
-    j->conv->kernels->copy[j->form](from, n, j->flip, loose, to);
+    const struct byi_i8_lines l = {.from = from,
+                                   .rows = 1,
+                                   .lines = 1,
+                                   .n = n,
+                                   .loose = from == j->zeros ||
+                                            is_loose(j, from + n),
+                                   .flip = j->flip,
+                                   .to = to};
+    j->conv->kernels->copy[j->form](&l);
     return to + n * 4 / each(j->form);
 }
 
@@ -529,12 +542,43 @@ static char *gather_line(const struct i8_job *j, const uint8_t *line,
     return to;
 }
 
+/* Gather up to n rows from `at` on whose windows are inside of the image and
+ * in one line of outputs. Returns their number. */
+static int64_t gather_inside(const struct i8_job *j, const struct i8_place *at,
+                             int64_t n, char *to)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t line = conv->in[2] * conv->channels;
+    if (conv->groups > 1 || conv->dilation[2] > 1 || conv->size[0] > 1 ||
+        at->first[0] || at->first[1] < 0 || at->first[2] < 0 ||
+        at->first[2] + conv->size[2] > conv->in[2] ||
+        at->first[1] + (conv->size[1] - 1) * conv->dilation[1] >= conv->in[1])
+        return 0;
+    const int64_t more =
+        (conv->in[2] - conv->size[2] - at->first[2]) / conv->stride[2];
+    n = least(n, least(conv->out[2] - at->out[2], more + 1));
+    struct byi_i8_lines l = {.from = line_at(conv, at, 0, 0) +
+                                     at->first[2] * conv->channels,
+                             .rows = n,
+                             .next = conv->stride[2] * conv->channels,
+                             .lines = conv->size[1],
+                             .step = line * conv->dilation[1],
+                             .n = conv->size[2] * conv->channels,
+                             .flip = j->flip,
+                             .to = to,
+                             .ld = j->ld};
+    l.loose =
+        is_loose(j, l.from + (n - 1) * l.next + (l.lines - 1) * l.step + l.n);
+    conv->kernels->copy[j->form](&l);
+    return n;
+}
+
+/* Elements beyond the last one may be anything: their weights are 0. */
 static void gather_row(const struct i8_job *j, int64_t group,
                        const struct i8_place *at, char *to)
 {
     const struct byi_i8_conv *conv = j->conv;
     const bool whole = conv->groups == 1 && conv->dilation[2] == 1;
-    char *const begin = to;
     for (int64_t d = 0; d < conv->size[0]; d++)
         for (int64_t h = 0; h < conv->size[1]; h++) {
             const uint8_t *line = line_at(conv, at, d, h);
@@ -551,8 +595,6 @@ static void gather_row(const struct i8_job *j, int64_t group,
                                     : j->zeros,
                                 j->channels, to);
         }
-    /* weights beyond the last element are 0 */
-    memset(to, 0, (size_t)(begin + j->words * 4 - to));
 }
 
 /* Find or gather rows [row, row + n) of group `group`: to[segment][row]. `at`:
@@ -565,9 +607,15 @@ static void get_rows(const struct i8_job *j, int64_t group, int64_t row,
         return;
     }
     struct i8_place place = place_of(j, row);
-    for (int64_t r = 0; r < n; r++, at += j->ld, next_place(j, &place)) {
-        gather_row(j, group, &place, at);
-        to[r] = (const uint8_t *)at;
+    for (int64_t r = 0, done; r < n; r += done) {
+        char *first = at + r * j->ld;
+        done = gather_inside(j, &place, n - r, first);
+        if (!done) {
+            gather_row(j, group, &place, first);
+            done = 1;
+        }
+        for (int64_t i = 0; i < done; i++, next_place(j, &place))
+            to[r + i] = (const uint8_t *)first + i * j->ld;
     }
 }
 
@@ -612,8 +660,11 @@ static void run_block(const struct i8_job *j, const uint8_t *const *rows,
                             .e = j->e};
     t.e.add += padded;
     t.e.scale += padded;
+    /* the first tiles fetch the weights of the next block */
+    const char *fetch = (const char *)(t.weights + panels * t.next);
     for (int64_t i = begin; i < end; i++, rows += j->segments * BYI_I8_ROWS) {
         const int64_t row = first_row(j, i);
+        t.fetch = fetch + (i - begin < panels ? i - begin : 0) * t.next * 4;
         const int n = (int)(first_row(j, i + 1) - row);
         t.x = rows;
         t.y = (char *)j->run->y + row * ldy + (group * j->n + column) * j->size;

@@ -50,11 +50,26 @@ struct byi_i8_tile {
     int64_t segments, words;
     const uint32_t *weights; /* the first panel                 */
     int64_t next;            /* words from one panel to the next */
+    const char *fetch;       /* memory that is read soon: as many bytes as the
+                                words of a panel                    */
     struct byi_i8_epilogue e;
     char *y;
     int64_t ldy; /* bytes between its rows */
 };
 typedef void byi_i8_tile_fn(const struct byi_i8_tile *t);
+
+/* Rows of x, each in lines of n bytes, `step` apart, which become adjacent.
+ * With `loose` up to BYI_I8_COLUMNS elements too many may be read and written.
+ */
+struct byi_i8_lines {
+    const uint8_t *from;
+    int64_t rows, next;     /* bytes from one row to the next */
+    int64_t lines, step, n; /* of a row                       */
+    bool loose;
+    uint8_t flip;
+    void *to;
+    int64_t ld; /* bytes from one result to the next */
+};
 
 /* Outputs of a row of a depthwise convolution, for one block of BYI_I8_PANEL
  * channels: output i is the sum over t of x[i * step + offsets[t]] times
@@ -111,10 +126,8 @@ struct byi_i8_kernels {
     byi_i8_tile_fn *tile[BYI_I8_FORMS][2][BYI_I8_ROWS + 1]; /* [panels - 1] */
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
     void (*weave[BYI_I8_FORMS])(const struct byi_i8_weave *w);
-    /* Copy n bytes as elements of a row: bytes, or 16 bits each. May read and
-     * write up to BYI_I8_PANEL elements too many if `loose`. */
-    void (*copy[BYI_I8_FORMS])(const uint8_t *from, int64_t n, uint8_t flip,
-                               bool loose, void *to);
+    /* Copy bytes to elements of rows: bytes, or 16 bits each. */
+    void (*copy[BYI_I8_FORMS])(const struct byi_i8_lines *l);
     void (*point)(const struct byi_i8_point *p);
     /* round(clamp(x / scale, low, high)) + zero; (x - zero) scale, where zero
      * is of the flipped bytes */

@@ -368,6 +368,43 @@ static enum byoc_status choose_average(struct byi_build *b,
     return BYOC_OK;
 }
 
+/* The maximum of dequantised values is that of their integers: make it beside
+ * the floats; steps that turn out to be unread are dropped. `f`: the same on
+ * floats; dst is in the graph's dims. */
+static enum byoc_status pool_integers(struct byi_build *b,
+                                      const struct pool_kernel *f,
+                                      const struct byi_image_axes *image,
+                                      const struct byi_desc *dst)
+{
+    const struct byi_dnnl_value *src = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct byi_dnnl_value *result = &b->values[b->kernel->outs[0]];
+    struct byi_emit e = {.name = byi_dn_step0(b)->name};
+    if (!src->integers || f->p.kind != BYI_POOL_MAX || b->kernel->n_steps > 1)
+        return BYOC_OK;
+    struct byi_dnnl_view *y = byi_arena_alloc(b->arena, sizeof *y);
+    *y = (struct byi_dnnl_view){.desc = *dst};
+    const struct byi_desc *main = &src->integers->views[0].desc;
+    struct byi_desc want = byi_dn_image_desc(b, image, main->rank, main->dims);
+    struct byi_dnnl_view x;
+    want.dtype = y->desc.dtype = main->dtype;
+    BYI_TRY(byi_dn_want(b, src->integers, &want, &x));
+    struct byi_dnnl_pool p = f->p;
+    p.src = byi_dn_image_seen(image, &want);
+    p.dst = byi_dn_image_seen(image, &y->desc);
+    const enum byoc_status status = byi_dn_pool_new(b, &p, NULL, &e.prim);
+    if (status != BYOC_OK)
+        return status == BYOC_EUNSUPPORTED ? BYOC_OK : status;
+    y->buf = byi_dn_temp(b, byi_dn_desc_bytes(&y->desc));
+    byi_dn_use(&e, BYI_ARG_SRC, &x);
+    byi_dn_use(&e, BYI_ARG_DST, y);
+    BYI_TRY(byi_dn_emit(b, &e));
+    result->integers = byi_arena_alloc(b->arena, sizeof *result->integers);
+    *result->integers =
+        (struct byi_dnnl_value){.n_views = 1, .cap_views = 1, .views = y};
+    result->quant = src->quant;
+    return BYOC_OK;
+}
+
 enum byoc_status byi_dn_build_pool(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
@@ -387,7 +424,8 @@ enum byoc_status byi_dn_build_pool(struct byi_build *b)
         BYI_TRY(choose_average(b, &p));
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
-    return byi_dn_emit_chain(b, &core, &chain, 0);
+    BYI_TRY(byi_dn_emit_chain(b, &core, &chain, 0));
+    return pool_integers(b, &p, &image, &dst);
 }
 
 /* Pool all spatial axes; the result's dims may keep them as 1 or not. */
