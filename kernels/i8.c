@@ -11,8 +11,6 @@
  */
 #include "kernels/i8.h"
 
-#include "core/base/isa.h"
-
 #include <string.h>
 
 enum {
@@ -25,10 +23,9 @@ struct head {
     int64_t room[7];
 };
 
-const struct byi_i8_kernels *byi_i8_kernels(void)
+const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa)
 {
 #if defined(__x86_64__)
-    const enum byi_isa isa = byi_isa_widest();
     if (isa >= BYI_ISA_VNNI)
         return &byi_i8_vnni;
     if (isa >= BYI_ISA_AVX512)
@@ -36,7 +33,13 @@ const struct byi_i8_kernels *byi_i8_kernels(void)
     if (isa >= BYI_ISA_AVX2)
         return &byi_i8_avx2;
 #endif
+    (void)isa;
     return &byi_i8_base;
+}
+
+const struct byi_i8_kernels *byi_i8_kernels(void)
+{
+    return byi_i8_kernels_of(byi_isa_widest());
 }
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -105,10 +108,10 @@ static int64_t words_of(const struct byi_i8_conv *conv, enum byi_i8_form form)
 
 void byi_i8_conv_plan(struct byi_i8_conv *conv)
 {
-    conv->kernels = byi_i8_kernels();
+    if (!conv->kernels)
+        conv->kernels = byi_i8_kernels();
     conv->depthwise = conv->groups > 1 && conv->groups == conv->channels &&
-                      conv->groups == conv->outputs && conv->in[0] == 1 &&
-                      conv->size[0] == 1 && conv->out[0] == 1 &&
+                      conv->groups == conv->outputs && conv->size[0] == 1 &&
                       taps_of(conv) <= TAPS;
 }
 

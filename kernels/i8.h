@@ -18,6 +18,8 @@
 #ifndef BYI_I8_H
 #define BYI_I8_H
 
+#include "core/base/isa.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -129,6 +131,9 @@ struct byi_i8_kernels {
     /* Copy bytes to elements of rows: bytes, or 16 bits each. */
     void (*copy[BYI_I8_FORMS])(const struct byi_i8_lines *l);
     void (*point)(const struct byi_i8_point *p);
+    /* y (columns, rows) = x (rows, columns) */
+    void (*transpose)(const uint8_t *x, int64_t rows, int64_t columns,
+                      uint8_t *y);
     /* round(clamp(x / scale, low, high)) + zero; (x - zero) scale, where zero
      * is of the flipped bytes */
     void (*quantize)(const float *x, int64_t n, float scale, float low,
@@ -137,7 +142,9 @@ struct byi_i8_kernels {
                        float scale, float *y);
 };
 
-/* The widest instruction set that the CPU and BYOC_MAX_ISA allow. */
+/* For this instruction set; for the widest that the CPU and BYOC_MAX_ISA allow.
+ */
+const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa);
 const struct byi_i8_kernels *byi_i8_kernels(void);
 extern const struct byi_i8_kernels byi_i8_base, byi_i8_avx2, byi_i8_avx512,
     byi_i8_vnni;
@@ -156,7 +163,7 @@ struct byi_i8_conv {
     bool x_signed, w_signed;
     bool centred; /* weights are signed and have no zero points */
     enum byi_i8_result result;
-    /* byi_i8_conv_plan() sets these */
+    /* byi_i8_conv_plan() sets these, the first unless it is set */
     const struct byi_i8_kernels *kernels;
     bool depthwise;
 };

@@ -440,40 +440,6 @@ enum byoc_status byi_recurrent_plain(const struct byi_call *call,
 
 enum { BYI_SLACK = 64, BYI_SPARSE_ROWS = 4 };
 
-/* How a 32-bit word packs 8-bit numbers: 2 as 16 bits each, zero point
- * subtracted, or 4 as bytes, one side of the product unsigned. See dot.inc. */
-enum byi_dot_form { BYI_DOT_PAIRS, BYI_DOT_BYTES, BYI_DOT_FORMS };
-
-/* The integer micro-kernel: c (m, n) = a b, rows of c ldc apart. a has k
- * columns of mr words. Row p of b is at b + offsets[p]; nr words of it are
- * read, and nr words of each row of c are written. */
-typedef void (*byi_dot_fn)(int64_t k, const uint32_t *a, const uint32_t *b,
-                           const int64_t *offsets, uint32_t *c, int64_t ldc,
-                           int64_t m);
-struct byi_dot {
-    int64_t each; /* numbers in a word; 0: the CPU lacks the instructions */
-    byi_dot_fn left_signed, left_unsigned; /* BYTES: signedness of a */
-    /* sums[i] = sum over t < n_words each of number t of w times x[offsets[t] +
-     * i]; reads and writes up to BYI_SLACK elements beyond n */
-    void (*taps)(const uint8_t *x, const int64_t *offsets, const uint32_t *w,
-                 int64_t n_words, uint32_t *sums, int64_t n);
-    /* to[i] packs rows[0][i stride], rows[1][i stride] ... into a word, each
-     * xor flip and, in pairs, less `zero` */
-    void (*weave)(const uint8_t *const rows[4], int64_t stride, uint32_t flip,
-                  uint32_t zero, uint32_t *to, int64_t n);
-};
-/* A copy of rows of n bytes: from rows `pitch` apart, every `stride`-th byte,
- * xor flip, to rows `to_pitch` apart. */
-struct byi_strip {
-    int64_t rows, n, stride, pitch, to_pitch;
-    uint32_t flip;
-};
-/* The range of 8-bit results before the zero point is added. */
-struct byi_qnn_range {
-    float low, high;
-    int32_t zero;
-};
-
 /* float32 loops, compiled once per instruction set. Entries by operator are
  * NULL if the operator has no such loop. */
 struct byi_simd {
@@ -554,17 +520,6 @@ struct byi_simd {
     void (*gemm)(int64_t k, const float *a, const float *b,
                  const int64_t *offsets, float *c, int64_t ldc, int64_t m,
                  int64_t n, bool add);
-    const struct byi_dot *words; /* by form */
-    void (*copy_bytes)(const struct byi_strip *s, const uint8_t *from,
-                       uint8_t *to);
-    /* The epilogue of integer products, by the dtype of y: int32 y[i] = sums[i]
-     * + add; float32: that times scale; 8 bits: that rounded, saturated, zero
-     * point added. Uses add[i step] and scale[i step], step 0 or 1; reads up to
-     * BYI_SLACK elements beyond n. */
-    void (*finish[BYI_DTYPES])(const uint32_t *sums, const uint32_t *add,
-                               const float *scale, int64_t step,
-                               const struct byi_qnn_range *kept, void *y,
-                               int64_t n);
     /* The inverse DCT of 8 points (core/ops/dct.h): of rows of 8 elements; of
      * the columns of a block (8, columns), rows `pitch` apart; of both axes of
      * blocks (8, 8). */
@@ -585,6 +540,9 @@ struct byi_simd {
 /* The table in use: the widest that the CPU has and BYOC_MAX_ISA allows;
  * chosen once. */
 const struct byi_simd *byi_simd(void);
+/* The instruction set that kernels use; its loops may be those of a lower one.
+ */
+enum byi_isa byi_simd_isa(void);
 /* Switch to the table of `isa`, for tests, while no kernel runs. Returns false
  * and changes nothing if the build or the CPU lacks it. */
 bool byi_simd_use(enum byi_isa isa);

@@ -99,7 +99,7 @@ const uint32_t byi_n_lookups = BYI_COUNT(byi_lookups);
 
 static const struct byi_lookup *choose(void)
 {
-    const enum byi_isa widest = byi_simd()->isa;
+    const enum byi_isa widest = byi_simd_isa();
     uint32_t i = 0;
     /* no loop table is for SSE4.2: with the baseline table ask the CPU */
     const enum byi_isa most = widest > 0 ? widest : byi_isa_widest();

@@ -20,101 +20,83 @@ static bool is_plain(const struct byi_tensor *weights,
     return true;
 }
 
-static uint32_t flip_of(enum byoc_dtype dtype)
-{
-    return dtype == BYOC_I8 ? 0x80 : 0;
-}
-
 /* The range of 8-bit results before the zero point is added. */
-static struct byi_qnn_range range_of(const struct byi_call *call)
+static void read_range(const struct byi_call *call, struct byi_i8_conv_run *run)
 {
     const struct byi_tensor *zero = &call->in[BYI_QNN_ZERO];
     const bool is_signed = zero->dtype == BYOC_I8;
     const int64_t least = byi_attr_int(call->attrs, "a_min");
     const int64_t most = byi_attr_int(call->attrs, "a_max");
-    struct byi_qnn_range k = {0};
     if (!zero->data)
-        return k;
-    k.zero =
+        return;
+    run->zero =
         is_signed ? *(const int8_t *)zero->data : *(const uint8_t *)zero->data;
-    k.low = (float)(byi_max(least, is_signed ? INT8_MIN : 0) - k.zero);
-    k.high = (float)(byi_min(most, is_signed ? INT8_MAX : UINT8_MAX) - k.zero);
-    return k;
+    run->low = (float)(byi_max(least, is_signed ? INT8_MIN : 0) - run->zero);
+    run->high =
+        (float)(byi_min(most, is_signed ? INT8_MAX : UINT8_MAX) - run->zero);
 }
 
-struct byi_qnn byi_qnn_read(const struct byi_call *call, int64_t channels,
-                            bool sums_x)
+void byi_qnn_read(const struct byi_call *call, struct byi_i8_conv *conv,
+                  struct byi_i8_conv_run *run, struct byi_i8_weights *weights)
 {
     const struct byi_tensor *in = call->in;
     const struct byi_tensor *zeros = &in[BYI_QNN_WEIGHTS_ZERO];
-    const struct byi_dot *words = byi_simd()->words;
-    struct byi_qnn q = {
-        .form = BYI_DOT_PAIRS,
-        .x = {.at = in[BYI_QNN_X].data, .flip = flip_of(in[BYI_QNN_X].dtype)},
-        .weights = in[BYI_QNN_WEIGHTS].data,
-        .flip = flip_of(in[BYI_QNN_WEIGHTS].dtype),
-        .zeros = zeros->data,
-        .zero_step = zeros->rank && zeros->dims[0] != 1,
-        .channels = channels,
-        .dtype = call->out->dtype,
-        .size = byoc_dtype_size(call->out->dtype),
-    };
-    const bool plain = is_plain(&in[BYI_QNN_WEIGHTS], zeros);
-    if (words[BYI_DOT_BYTES].each && (plain || sums_x))
-        q.form = BYI_DOT_BYTES;
-    q.kept_zeros = q.form == BYI_DOT_BYTES && !plain;
-    q.words = &words[q.form];
-    if (in[BYI_QNN_X_ZERO].data)
-        q.x.zero = *(const uint8_t *)in[BYI_QNN_X_ZERO].data ^ q.x.flip;
-    if (call->n_in > BYI_QNN_ZERO)
-        q.kept = range_of(call);
-    return q;
-}
-
-void byi_qnn_steps(const struct byi_call *call, const struct byi_qnn *q,
-                   const uint32_t *totals, uint32_t *add, float *scale)
-{
     const bool biased = call->n_in > BYI_QNN_BIAS;
     const bool scaled = call->n_in > BYI_QNN_SCALE;
-    const int32_t *bias = biased ? call->in[BYI_QNN_BIAS].data : NULL;
-    const float *by = scaled ? call->in[BYI_QNN_SCALE].data : NULL;
-    const bool one_bias = biased && byi_count(&call->in[BYI_QNN_BIAS]) == 1;
-    const bool one_scale = scaled && byi_count(&call->in[BYI_QNN_SCALE]) == 1;
-    for (int64_t o = 0; o < q->channels; o++) {
-        add[o] = biased ? (uint32_t)bias[one_bias ? 0 : o] : 0;
-        if (totals)
-            add[o] -= q->x.zero * totals[o];
-        scale[o] = scaled ? by[one_scale ? 0 : o] : 1;
+    conv->kernels = byi_i8_kernels_of(byi_simd_isa());
+    conv->x_signed = in[BYI_QNN_X].dtype == BYOC_I8;
+    conv->w_signed = in[BYI_QNN_WEIGHTS].dtype == BYOC_I8;
+    conv->centred = is_plain(&in[BYI_QNN_WEIGHTS], zeros);
+    conv->result = !scaled                      ? BYI_I8_SUMS
+                   : call->n_in <= BYI_QNN_ZERO ? BYI_I8_FLOATS
+                                                : BYI_I8_OCTETS;
+    weights->at = in[BYI_QNN_WEIGHTS].data;
+    weights->zeros = conv->centred ? NULL : zeros->data;
+    weights->zero_step = zeros->rank && zeros->dims[0] != 1;
+    run->threads = (int)call->threads;
+    if (in[BYI_QNN_X_ZERO].data)
+        run->x_zero = *(const uint8_t *)in[BYI_QNN_X_ZERO].data;
+    if (biased) {
+        run->bias = in[BYI_QNN_BIAS].data;
+        run->bias_step = byi_count(&in[BYI_QNN_BIAS]) != 1;
     }
+    if (scaled) {
+        run->scale = in[BYI_QNN_SCALE].data;
+        run->scale_step = byi_count(&in[BYI_QNN_SCALE]) != 1;
+    }
+    if (call->n_in > BYI_QNN_ZERO)
+        read_range(call, run);
 }
 
 /* --- plain ---------------------------------------------------------------- */
 
 /* The plain epilogue of a sum of channel o: writes result i. */
-static void put_plain(const struct byi_call *call, const struct byi_qnn *q,
-                      int64_t i, int64_t o, int32_t sum)
+static void put_plain(const struct byi_call *call,
+                      const struct byi_i8_conv_run *run, int64_t i, int64_t o,
+                      int32_t sum)
 {
-    const struct byi_tensor *bias = &call->in[BYI_QNN_BIAS];
-    const struct byi_tensor *scale = &call->in[BYI_QNN_SCALE];
-    void *y = (char *)call->out->data + i * q->size;
-    if (call->n_in > BYI_QNN_BIAS) {
-        const int64_t at = byi_count(bias) == 1 ? 0 : o;
-        sum = (int32_t)((uint32_t)sum +
-                        (uint32_t)((const int32_t *)bias->data)[at]);
-    }
-    if (call->n_in <= BYI_QNN_SCALE) {
+    void *y = (char *)call->out->data + i * byoc_dtype_size(call->out->dtype);
+    if (run->bias)
+        sum =
+            (int32_t)((uint32_t)sum + (uint32_t)run->bias[o * run->bias_step]);
+    if (!run->scale) {
         *(int32_t *)y = sum;
         return;
     }
-    const int64_t at = byi_count(scale) == 1 ? 0 : o;
-    float v = (float)sum * ((const float *)scale->data)[at];
+    float v = (float)sum * run->scale[o * run->scale_step];
     if (call->n_in <= BYI_QNN_ZERO) {
         *(float *)y = v;
         return;
     }
-    v = v > q->kept.low ? v : q->kept.low;
-    v = v < q->kept.high ? v : q->kept.high;
-    *(uint8_t *)y = (uint8_t)((int32_t)rintf(v) + q->kept.zero);
+    v = v > run->low ? v : run->low;
+    v = v < run->high ? v : run->high;
+    *(uint8_t *)y = (uint8_t)((int32_t)rintf(v) + run->zero);
+}
+
+/* An 8-bit number less its zero point. */
+static int32_t centre(bool is_signed, uint8_t x, uint8_t zero)
+{
+    return is_signed ? (int8_t)x - (int8_t)zero : x - zero;
 }
 
 /* Scratch: x, the weights and the sums as int32. */
@@ -154,7 +136,10 @@ enum byoc_status byi_qnn_plain(const struct byi_call *call,
     const int64_t channels = conv          ? w->dims[0]
                              : w->rank > 1 ? call->out->dims[rank - 1]
                                            : 1;
-    const struct byi_qnn q = byi_qnn_read(call, channels, false);
+    struct byi_i8_conv types = {0};
+    struct byi_i8_conv_run run = {0};
+    struct byi_i8_weights weights = {0};
+    byi_qnn_read(call, &types, &run, &weights);
     const int64_t turned =
         !conv && w->rank > 1 && !byi_attr_int(call->attrs, "transpose_b");
     const int64_t row = turned        ? 1
@@ -169,16 +154,20 @@ enum byoc_status byi_qnn_plain(const struct byi_call *call,
                                      .in = p.in,
                                      .out = &p.sums,
                                      .threads = call->threads};
+    const uint8_t *x = call->in[0].data;
     for (int64_t i = 0; i < byi_count(&p.in[0]); i++)
-        ((int32_t *)p.in[0].data)[i] =
-            (int32_t)(q.x.at[i] ^ q.x.flip) - (int32_t)q.x.zero;
-    for (int64_t i = 0; i < byi_count(w); i++)
+        ((int32_t *)p.in[0].data)[i] = centre(types.x_signed, x[i], run.x_zero);
+    for (int64_t i = 0; i < byi_count(w); i++) {
+        const int64_t o = i / row % channels;
+        const uint8_t zero =
+            weights.zeros ? weights.zeros[o * weights.zero_step] : 0;
         ((int32_t *)p.in[1].data)[i] =
-            byi_qnn_weight(&q, i / row % channels, i);
+            centre(types.w_signed, weights.at[i], zero);
+    }
     BYI_TRY(conv ? byi_conv_plain(&product, err)
                  : byi_matmul_plain(&product, err));
     for (int64_t i = 0; i < byi_count(call->out); i++)
-        put_plain(call, &q, i, i / inner % channels,
+        put_plain(call, &run, i, i / inner % channels,
                   ((const int32_t *)p.sums.data)[i]);
     return BYOC_OK;
 }

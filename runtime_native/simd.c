@@ -7,40 +7,55 @@
 
 extern const struct byi_simd byi_simd_base;
 #if defined(__x86_64__)
-extern const struct byi_simd byi_simd_avx2, byi_simd_avx512, byi_simd_vnni;
+extern const struct byi_simd byi_simd_avx2, byi_simd_avx512;
 #endif
 
-static const struct byi_simd *const tables[] = {
-/* widest first */
+static const struct simd_row {
+    enum byi_isa isa;
+    const struct byi_simd *table;
+} rows[] = {
+/* widest first; VNNI adds nothing to float32 */
 #if defined(__x86_64__)
-    &byi_simd_vnni,
-    &byi_simd_avx512,
-    &byi_simd_avx2,
+    {BYI_ISA_VNNI, &byi_simd_avx512},
+    {BYI_ISA_AVX512, &byi_simd_avx512},
+    {BYI_ISA_AVX2, &byi_simd_avx2},
+    {BYI_ISA_SSE2, &byi_simd_base},
+#else
+    {BYI_ISA_BASE, &byi_simd_base},
 #endif
-    &byi_simd_base,
 };
 
-static _Atomic(const struct byi_simd *) used;
+static _Atomic(const struct simd_row *) used;
+
+static const struct simd_row *row_used(void)
+{
+    const struct simd_row *row =
+        atomic_load_explicit(&used, memory_order_relaxed);
+    if (row)
+        return row;
+    const enum byi_isa widest = byi_isa_widest();
+    row = rows;
+    while (row->isa > widest)
+        row++;
+    atomic_store_explicit(&used, row, memory_order_relaxed);
+    return row;
+}
 
 const struct byi_simd *byi_simd(void)
 {
-    const struct byi_simd *table =
-        atomic_load_explicit(&used, memory_order_relaxed);
-    if (table)
-        return table;
-    const enum byi_isa widest = byi_isa_widest();
-    uint32_t i = 0;
-    while (tables[i]->isa > widest)
-        i++;
-    atomic_store_explicit(&used, tables[i], memory_order_relaxed);
-    return tables[i];
+    return row_used()->table;
+}
+
+enum byi_isa byi_simd_isa(void)
+{
+    return row_used()->isa;
 }
 
 bool byi_simd_use(enum byi_isa isa)
 {
-    for (uint32_t i = 0; i < BYI_COUNT(tables); i++)
-        if (tables[i]->isa == isa && byi_isa_runs(isa)) {
-            atomic_store_explicit(&used, tables[i], memory_order_relaxed);
+    for (uint32_t i = 0; i < BYI_COUNT(rows); i++)
+        if (rows[i].isa == isa && byi_isa_runs(isa)) {
+            atomic_store_explicit(&used, &rows[i], memory_order_relaxed);
             return true;
         }
     return false;
@@ -60,5 +75,5 @@ const char *byoc_internal_cpu(void)
 #endif
     static const char *const cpus[] = {BYI_ISAS(ISA)};
 #undef ISA
-    return cpus[byi_simd()->isa];
+    return cpus[byi_simd_isa()];
 }
