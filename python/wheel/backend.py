@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the wheel, as PEP 517 describes: CMake installs byoc into it. Needs
+nothing but the build's own tools.
+
+    byoc/            the package, installed with the prefix byoc/ of the wheel
+    byoc/bin, lib    the command, the libraries, oneDNN's plug-in
+    byoc/lib/*.so    and the distribution's libraries that they need
+    byoc/licenses    with their copyrights
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+import zipfile
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+# the C and C++ libraries, and what every Linux has, stay outside
+SYSTEM = r"ld-linux|linux-vdso|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so"
+
+
+def version() -> str:
+    text = (TOP / "CMakeLists.txt").read_text()
+    return re.search(r"project\(byoc VERSION ([0-9.]+)", text)[1]
+
+
+def metadata() -> str:
+    return (
+        f"Metadata-Version: 2.1\nName: byoc\nVersion: {version()}\n"
+        "Summary: Compile ONNX models for backends' kernels, and run them\n"
+        "License: Apache-2.0\nRequires-Python: >=3.11\n"
+        "Classifier: Typing :: Typed\nClassifier: Operating System :: POSIX :: Linux\n"
+        "Provides-Extra: numpy\nRequires-Dist: numpy; extra == 'numpy'\n"
+        "Description-Content-Type: text/markdown\n\n"
+        + (TOP / "docs/python.md").read_text()
+    )
+
+
+def run(*command: object) -> str:
+    return subprocess.run(
+        [str(part) for part in command], check=True, text=True, stdout=subprocess.PIPE
+    ).stdout
+
+
+def install(package: pathlib.Path) -> None:
+    """Build, and install into the package's folder."""
+    build = TOP / "build" / "wheel"
+    run(
+        "cmake", "-S", TOP, "-B", build, "-G", "Ninja", "-DBYOC_TESTS=OFF",
+        "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_INSTALL_LIBDIR=lib",
+        "-DCMAKE_INSTALL_PREFIX=/byoc", "-DBYOC_PYTHON_DIR=..",
+        # for what oneDNN needs, which names no folder of its own
+        "-DCMAKE_MODULE_LINKER_FLAGS=-Wl,--disable-new-dtags",
+    )  # fmt: skip
+    targets = ("byoc_python", "byoc_cli", "byoc_backend_dnnl")
+    run("cmake", "--build", build, "--target", *targets)
+    run("cmake", "--install", build, "--prefix", package, "--strip")
+    for name in ("share", "include", "lib/cmake", "lib/pkgconfig"):
+        shutil.rmtree(package / name)
+
+
+def bundle(package: pathlib.Path) -> None:
+    """Add the distribution's libraries; the RPATH of byoc's finds them."""
+    licenses = package / "licenses"
+    licenses.mkdir()
+    shutil.copy(TOP / "LICENSE", licenses / "byoc")
+    plugin = package / "lib" / "byoc" / "libbyoc_backend_dnnl.so"
+    needed = run("ldd", plugin, package / "lib" / "libbyoc.so.0")
+    for name, path in re.findall(r"^\s(lib\S+) => (/\S+)", needed, re.M):
+        real = pathlib.Path(path).resolve()
+        if re.match(SYSTEM, name) or package in real.parents:
+            continue
+        shutil.copy(real, package / "lib" / name)
+        owner = run("dpkg-query", "-S", f"*/{real.name}").split(":")[0]
+        shutil.copy(f"/usr/share/doc/{owner}/copyright", licenses / owner)
+
+
+def unlink_twins(package: pathlib.Path) -> None:
+    """A zip has no links: keep of each library what the loader looks for."""
+    for path in (package / "lib").glob("*.so*"):
+        if path.is_symlink() and not path.name.endswith(".so.0"):
+            path.unlink()
+    for path in (package / "lib").glob("*.so.0"):
+        if path.is_symlink():
+            path.resolve().replace(path)
+
+
+def pack(root: pathlib.Path, wheel: pathlib.Path, info: str) -> None:
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    record = []
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in files:
+            name = path.relative_to(root).as_posix()
+            digest = hashlib.sha256(path.read_bytes()).digest()
+            text = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+            record.append(f"{name},sha256={text},{path.stat().st_size}\n")
+            archive.write(path, name)
+        record.append(f"{info}/RECORD,,\n")
+        archive.writestr(f"{info}/RECORD", "".join(record))
+
+
+def build_wheel(
+    wheel_directory: str, config_settings: object = None, metadata_directory: object = None
+) -> str:
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    tag = f"cp311-abi3-{platform}"
+    name, info = f"byoc-{version()}-{tag}.whl", f"byoc-{version()}.dist-info"
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        install(root / "byoc")
+        bundle(root / "byoc")
+        unlink_twins(root / "byoc")
+        (root / info).mkdir()
+        (root / info / "METADATA").write_text(metadata())
+        (root / info / "WHEEL").write_text(
+            f"Wheel-Version: 1.0\nGenerator: byoc\nRoot-Is-Purelib: false\nTag: {tag}\n"
+        )
+        pack(root, pathlib.Path(wheel_directory) / name, info)
+    return name
+
+
+def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
+    """The files of the repository, as git knows them."""
+    stem = f"byoc-{version()}"
+    path = pathlib.Path(sdist_directory) / f"{stem}.tar.gz"
+    with tempfile.TemporaryDirectory() as folder:
+        info = pathlib.Path(folder) / "PKG-INFO"
+        info.write_text(metadata())
+        os.chdir(TOP)
+        run("git", "archive", f"--prefix={stem}/", f"--add-file={info}", "-o", path, "HEAD")
+    return path.name
