@@ -3,8 +3,8 @@
  *
  *   inputs        parameters; a dim_param is a symbol, params may fix it
  *   initialisers  constants, made when a node first reads them
- *   nodes         converted in the order of the file, which must be
- *                 topological, each by its row in the tables of ops_*.c
+ *   nodes         converted in topological order (order.c), each by its row in
+ *                 the tables of ops_*.c
  *   outputs       the result
  * The file's inferred shapes (value_info) are ignored: the operators' type
  * rules are authoritative.
@@ -80,8 +80,9 @@ byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
                                   o->node->op_type);
     if (!entry) {
         o->status = byi_fail(&o->err, BYOC_EPARSE,
-                             "%s: value '%s' is not defined before its use; "
-                             "expected nodes in topological order",
+                             "%s: value '%s' is not defined; expected an "
+                             "input, an initialiser or the output of a node "
+                             "that does not depend on this one",
                              reader, text);
         return BYI_NO_ID;
     }
@@ -316,8 +317,12 @@ enum byoc_status byi_onnx_nodes(struct byi_import *o)
 {
     const Onnx__GraphProto *graph = o->scope->graph;
 
-    for (size_t i = 0; i < graph->n_node; i++)
-        BYI_TRY(convert_node(o, i, graph->node[i]));
+    const size_t *order = byi_o_order(o, graph);
+
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const size_t at = order ? order[i] : i;
+        BYI_TRY(convert_node(o, at, graph->node[at]));
+    }
     return BYOC_OK;
 }
 

@@ -185,6 +185,9 @@ const char *byi_onnx_domain(const char *text);
 enum byoc_status byi_onnx_add_inputs(struct byi_import *o);
 /* Fill scope->names with the initialisers of its graph. */
 enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope);
+/* order.c: the order in which to convert the graph's nodes, as indices; NULL:
+ * that of the file. */
+const size_t *byi_o_order(struct byi_import *o, const Onnx__GraphProto *graph);
 /* Convert the nodes of o->scope's graph. */
 enum byoc_status byi_onnx_nodes(struct byi_import *o);
 /* Look up the value `text` in o->scope; the error message names `reader`, or

@@ -353,7 +353,54 @@ static void cycles(void **state)
     node(&b, "Exp", "a", "c");
     output(&b, "c");
     refuse(&b, BYOC_EPARSE,
-           "node Add_0 (Add): value 'c' is not defined before its use");
+           "node Exp_1 (Exp): value 'a' is not defined; expected");
+}
+
+/* Nodes before the producers of their values, twice removed. */
+static void unsorted(void **state)
+{
+    struct build b = begin(13);
+    (void)state;
+
+    input(&b, "x", "4");
+    node(&b, "Add", "e n", "y");
+    node(&b, "Exp", "n", "e");
+    node(&b, "Neg", "x", "n");
+    output(&b, "y");
+    EXPECT(&b, "%0 = negative(%x) #[\"Neg_2\"", "%1 = exp(%0) #[\"Exp_1\"",
+           "add(%1, %0) #[\"Add_0\"");
+    b = begin(13);
+    input(&b, "x", "4");
+    node(&b, "Add", "e absent", "y");
+    node(&b, "Exp", "x", "e");
+    output(&b, "y");
+    refuse(&b, BYOC_EPARSE, "node Add_0 (Add): value 'absent' is not defined");
+}
+
+/* Dropout that drops nothing draws no numbers. */
+static void dropout_of_nothing(void **state)
+{
+    static const float ratios[] = {0, 0.5f};
+    static const uint8_t yes = 1;
+    (void)state;
+
+    for (int i = 0; i < 2; i++) {
+        struct build b = begin(13);
+        input(&b, "x", "4");
+        Onnx__TensorProto *t = tensor(&b, "ratio", BYOC_F32, 0, NULL);
+        raw(&b, t, &ratios[i], sizeof *ratios);
+        weight(&b, t);
+        t = tensor(&b, "training", BYOC_BOOL, 0, NULL);
+        raw(&b, t, &yes, 1);
+        weight(&b, t);
+        node(&b, "Dropout", "x ratio training", "d");
+        node(&b, "Exp", "d", "y");
+        output(&b, "y");
+        if (i)
+            EXPECT(&b, "random.uniform", "exp(");
+        else
+            EXPECT(&b, "exp(%x)");
+    }
 }
 
 static void names_twice(void **state)
@@ -546,6 +593,8 @@ int main(void)
         cmocka_unit_test(attribute_of_another_type),
         cmocka_unit_test(shapes_that_do_not_fit),
         cmocka_unit_test(cycles),
+        cmocka_unit_test(unsorted),
+        cmocka_unit_test(dropout_of_nothing),
         cmocka_unit_test(names_twice),
         cmocka_unit_test(axes_at_run),
         cmocka_unit_test(axes_that_vary),

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* order.c: the order in which a graph's nodes are converted: that of the file
+ * if it is topological, as the standard demands; else a depth-first search puts
+ * the producers of a node's values before it.
+ */
+#include "frontend_onnx/import.h"
+
+struct node_order {
+    struct byi_names producers; /* initializer: the node that has this output */
+    size_t *reads;              /* of one node after the other: producers */
+    uint32_t n_reads, cap;
+    size_t *first; /* of each node in `reads`, and their number */
+    size_t *made, n_made;
+};
+
+/* Add the producer of the value, if it is a node of this graph. */
+static void add_read(struct node_order *order, const char *text)
+{
+    const struct byi_name *name = byi_names_find(&order->producers, text);
+
+    if (!name)
+        return;
+    if (order->n_reads == order->cap)
+        order->reads =
+            byi_arena_grow(order->producers.index.arena, order->reads,
+                           &order->cap, sizeof *order->reads);
+    order->reads[order->n_reads++] = name->initializer;
+}
+
+/* Add the producers of the values that the node and its subgraphs read. Names
+ * inside of a subgraph are not those of an outer graph, so they are not found,
+ * or add an edge that does no harm. */
+static void collect(struct node_order *order, const Onnx__NodeProto *node)
+{
+    for (size_t i = 0; i < node->n_input; i++)
+        add_read(order, node->input[i]);
+    for (size_t a = 0; a < node->n_attribute; a++) {
+        const Onnx__GraphProto *graph = node->attribute[a]->g;
+        for (size_t i = 0; graph && i < graph->n_node; i++)
+            collect(order, graph->node[i]);
+        for (size_t i = 0; graph && i < graph->n_output; i++)
+            add_read(order, byi_text_or(graph->output[i]->name, ""));
+    }
+}
+
+/* Whether each node reads only nodes before it. */
+static bool read_edges(struct node_order *order, const Onnx__GraphProto *graph)
+{
+    bool sorted = true;
+
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t k = 0; k < graph->node[i]->n_output; k++) {
+            const char *text = graph->node[i]->output[k];
+            struct byi_name *name =
+                *text ? byi_names_add(&order->producers, text) : NULL;
+            if (name) /* a second producer is an error that comes later */
+                name->initializer = (uint32_t)i;
+        }
+    for (size_t i = 0; i < graph->n_node; i++) {
+        order->first[i] = order->n_reads;
+        collect(order, graph->node[i]);
+        for (size_t k = order->first[i]; k < order->n_reads; k++)
+            sorted = sorted && order->reads[k] < i;
+    }
+    order->first[graph->n_node] = order->n_reads;
+    return sorted;
+}
+
+/* Append the nodes that `root` needs, then root. In a cycle one node comes too
+ * early; its conversion fails. */
+static void visit(struct node_order *order, size_t root, size_t *next,
+                  bool *seen, size_t *stack)
+{
+    size_t depth = 0;
+
+    seen[root] = true;
+    stack[depth++] = root;
+    while (depth > 0) {
+        const size_t node = stack[depth - 1];
+        if (next[node] == order->first[node + 1]) {
+            order->made[order->n_made++] = node;
+            depth--;
+            continue;
+        }
+        const size_t read = order->reads[next[node]++];
+        if (!seen[read]) {
+            seen[read] = true;
+            stack[depth++] = read;
+        }
+    }
+}
+
+const size_t *byi_o_order(struct byi_import *o, const Onnx__GraphProto *graph)
+{
+    const size_t n = graph->n_node;
+    struct byi_arena *arena = o->scratch;
+    struct node_order order = {.producers = byi_names_new(arena)};
+
+    order.first = byi_arena_calloc(arena, n + 1, sizeof *order.first);
+    if (!read_edges(&order, graph)) {
+        size_t *next = byi_arena_calloc(arena, n + 1, sizeof *next);
+        bool *seen = byi_arena_calloc(arena, n + 1, sizeof *seen);
+        size_t *stack = byi_arena_calloc(arena, n + 1, sizeof *stack);
+        order.made = byi_arena_calloc(arena, n + 1, sizeof *order.made);
+        for (size_t i = 0; i < n; i++)
+            next[i] = order.first[i];
+        for (size_t i = 0; i < n; i++)
+            if (!seen[i])
+                visit(&order, i, next, seen, stack);
+    }
+    return order.made;
+}
