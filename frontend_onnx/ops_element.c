@@ -267,13 +267,26 @@ static void convert_dropout(struct byi_import *o)
     byi_o_int(o, "seed", 0);
     if (o->opset < 7 && byi_o_int(o, "is_test", 0) == 0)
         byi_o_refuse(o, "in training mode (is_test is 0)");
-    if (training == BYI_NO_ID ||
+    struct byi_tensor part = {0};
+    const bool none = ratio != BYI_NO_ID && byi_o_value(o, ratio, &part) &&
+                      byi_tensor_float(&part, 0) == 0;
+
+    if (training == BYI_NO_ID || none ||
         (byi_o_is_const(o, 2) && byi_o_const_int(o, 2, "training_mode") == 0))
         dropout_inference(o);
     else
         dropout_training(o, training,
                          ratio != BYI_NO_ID ? ratio
                                             : byi_o_scalar(o, BYOC_F32, usual));
+}
+
+/* Affine, an experimental operator of opset 1: alpha x + beta */
+static void convert_affine(struct byi_import *o)
+{
+    const double alpha = byi_o_float(o, "alpha", 1.0);
+
+    o->out[0] = byi_o_with(o, BYI_OP_ADD, byi_o_scale(o, byi_o_in(o, 0), alpha),
+                           byi_o_float(o, "beta", 0.0));
 }
 
 /* Opset 1 declares rounded defaults. */
@@ -362,6 +375,7 @@ static const struct byi_onnx_op rows[] = {
     {"Acosh", 9, 1, 1, SAME, BYI_OP_ACOSH},
     {"Add", 1, 2, 2, convert_binary_old, BYI_OP_ADD},
     {"Add", 7, 2, 2, SAME, BYI_OP_ADD},
+    {"Affine", 1, 1, 1, convert_affine, BYI_OP_NONE},
     {"And", 1, 2, 2, convert_binary_old, BYI_OP_LOGICAL_AND},
     {"And", 7, 2, 2, SAME, BYI_OP_LOGICAL_AND},
     {"Asin", 7, 1, 1, SAME, BYI_OP_ASIN},

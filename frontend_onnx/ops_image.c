@@ -384,6 +384,67 @@ static void convert_grid_sample(struct byi_import *o)
         dtype);
 }
 
+/* ImageScaler, an experimental operator of opset 1: x scale + the channel's
+ * bias */
+static void convert_image_scaler(struct byi_import *o)
+{
+    static const int64_t space[] = {1, 2};
+    const byi_id x = byi_o_in(o, 0);
+    float bias[64];
+    uint32_t n = 0;
+    const double *given = byi_o_floats(o, "bias", &n);
+    byi_id y = byi_o_scale(o, x, byi_o_float(o, "scale", 1.0));
+
+    if (n > BYI_N(bias))
+        byi_o_refuse(o, "a bias of %u channels", n);
+    if (given && byi_o_ok(o)) {
+        for (uint32_t i = 0; i < n; i++)
+            bias[i] = (float)given[i];
+        const struct byi_tensor t = {
+            .data = bias, .dtype = BYOC_F32, .rank = 1, .dims = {n}};
+        y = byi_o_binary(o, BYI_OP_ADD, y,
+                         byi_o_expand(o,
+                                      byi_o_cast(o, byi_o_const(o, &t, false),
+                                                 byi_o_dtype(o, x)),
+                                      2, space));
+    }
+    o->out[0] = y;
+}
+
+/* Crop, an experimental operator of opset 1: the image without its border
+ * (left, top, right, bottom), or `scale` (height, width) from the left and top
+ * on. */
+static void convert_crop(struct byi_import *o)
+{
+    static const int64_t axes[] = {2, 3}, ones[] = {1, 1};
+    uint32_t n = 0, n_size = 0;
+    const int64_t *border = byi_o_ints(o, "border", &n);
+    const int64_t *size = byi_o_ints(o, "scale", &n_size);
+
+    if (n != 4 || (n_size != 0 && n_size != 2))
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found %u borders and a scale of %u, expected 4 and 0 or 2",
+                   n, n_size);
+    if (!byi_o_ok(o))
+        return;
+    const int64_t begin[] = {border[1], border[0]};
+    int64_t end[] = {-border[3], -border[2]};
+    for (uint32_t i = 0; i < 2; i++) {
+        if (border[i] < 0 || border[2 + i] < 0 || border[i] > INT32_MAX ||
+            (n_size && (size[i] < 0 || size[i] > INT32_MAX)))
+            byi_o_fail(o, BYOC_EPARSE, "border and scale are out of range");
+        if (n_size)
+            end[i] = begin[i] + size[i];
+        else if (end[i] == 0)
+            end[i] = INT64_MAX;
+    }
+    o->out[0] = byi_o_emit(
+        o, BYI_OP_STRIDED_SLICE,
+        ARGS(byi_o_in(o, 0), byi_o_vector(o, 2, begin), byi_o_vector(o, 2, end),
+             byi_o_vector(o, 2, axes), byi_o_vector(o, 2, ones)),
+        NO_ATTRS);
+}
+
 /* Before opset 16 coordinates were not shifted by half a pixel, and there was
  * no attribute for it. */
 static void convert_roi_align_10(struct byi_import *o)
@@ -435,7 +496,9 @@ static void convert_nms(struct byi_import *o)
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"AffineGrid", 20, 2, 2, convert_affine_grid, BYI_OP_NONE},
+    {"Crop", 1, 1, 1, convert_crop, BYI_OP_NONE},
     {"GridSample", 16, 2, 2, convert_grid_sample, BYI_OP_NONE},
+    {"ImageScaler", 1, 1, 1, convert_image_scaler, BYI_OP_NONE},
     {"MaxRoiPool", 1, 2, 2, convert_max_roi_pool, BYI_OP_NONE},
     {"NonMaxSuppression", 10, 2, 5, convert_nms, BYI_OP_NONE},
     {"Resize", 10, 2, 2, convert_resize_10, BYI_OP_NONE},

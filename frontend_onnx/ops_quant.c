@@ -295,6 +295,33 @@ static void convert_qlinear_concat(struct byi_import *o)
     o->out[0] = quantized(o, y, 0, 2);
 }
 
+/* QGemm: a, scale, zero, b, scale, zero, c (int32, its scale is the product's),
+ * scale, zero of the result, which is float32 without a scale. b's scale and
+ * zero point may be one for each column. */
+static void convert_qgemm(struct byi_import *o)
+{
+    const bool flip_a = byi_o_int(o, "transA", 0) != 0;
+    const bool flip_b = byi_o_int(o, "transB", 0) != 0;
+    const double alpha = byi_o_float(o, "alpha", 1.0);
+    const byi_id c = byi_o_in(o, 6), scale = byi_o_in(o, 4);
+    const byi_id b = requantize(
+        o, BYI_OP_DEQUANTIZE, byi_o_in(o, 3), scale,
+        zero_point(o, scale, byi_o_in(o, 5), byi_o_dtype(o, byi_o_in(o, 3))),
+        flip_b ? 0 : 1);
+    byi_id y = byi_o_emit(
+        o, BYI_OP_NN_MATMUL, ARGS(real(o, 0), b),
+        ATTRS(A_BOOL("transpose_a", flip_a), A_BOOL("transpose_b", flip_b)));
+
+    if (c != BYI_NO_ID)
+        y = byi_o_binary(o, BYI_OP_ADD, y,
+                         byi_o_binary(o, BYI_OP_MULTIPLY,
+                                      byi_o_cast(o, c, BYOC_F32),
+                                      byi_o_binary(o, BYI_OP_MULTIPLY,
+                                                   byi_o_in(o, 1), scale)));
+    y = byi_o_scale(o, y, alpha);
+    o->out[0] = byi_o_in(o, 7) == BYI_NO_ID ? y : quantized(o, y, 7, 0);
+}
+
 /* condition, x, scale, zero, y, scale, zero, scale, zero */
 static void convert_qlinear_where(struct byi_import *o)
 {
@@ -446,6 +473,7 @@ static const struct byi_onnx_op microsoft[] = {
     {"DynamicQuantizeMatMul", 1, 3, 5, convert_dynamic_matmul, BYI_OP_NONE},
     {"MatMulIntegerToFloat", 1, 4, 7, convert_matmul_to_float, BYI_OP_NONE},
     {"MatMulNBits", 1, 3, 6, convert_matmul_bits, BYI_OP_NONE},
+    {"QGemm", 1, 6, 9, convert_qgemm, BYI_OP_NONE},
     {"QLinearAdd", 1, 2, 8, convert_qlinear_binary, BYI_OP_ADD},
     {"QLinearAveragePool", 1, 2, 5, convert_qlinear_pool, BYI_OP_NONE},
     {"QLinearConcat", 1, 2, BYI_MAX_ARGS, convert_qlinear_concat, BYI_OP_NONE},

@@ -236,6 +236,35 @@ static void quantized(struct draw *d, uint32_t rank, const int64_t *dims,
     draw_zero(d);
 }
 
+/* a, b and their scales; an integer sum; a scale of the result, or floats. */
+static void qgemm(struct draw *d)
+{
+    const int64_t m = draw_int(d, 1, 9), k = draw_int(d, 1, 20);
+    const int64_t n = draw_int(d, 1, 20);
+    const bool flip = draw_chance(d, 50), columns = draw_chance(d, 50);
+
+    quantized(d, 2, (int64_t[]){m, k}, 0.02f);
+    draw_operand(d, d->dtype, 2, flip ? (int64_t[]){n, k} : (int64_t[]){k, n},
+                 EXTREME);
+    if (columns) {
+        draw_operand(d, BYOC_F32, 1, &n, UNIT);
+        draw_operand(d, d->dtype, 1, &n, ORDINARY);
+    } else {
+        draw_scale(d, 0.03f);
+        draw_zero(d);
+    }
+    if (draw_chance(d, 50))
+        draw_operand(d, BYOC_I32, 1, &n, ORDINARY);
+    else
+        draw_nothing(d);
+    if (draw_chance(d, 50)) {
+        draw_scale(d, columns ? 2 : 0.5f);
+        draw_zero(d);
+    }
+    draw_attr_int(d, "transB", flip);
+    draw_attr_float(d, "alpha", 0.5f);
+}
+
 static void qlinear_concat(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK];
@@ -624,6 +653,7 @@ static const struct op_case rows[] = {
     {"MultiHeadAttention", 1, "h", multi_head, UNIT, 1, 1e-4, MS, false},
     {"NhwcMaxPool", 1, "8", nhwc_pool, EXTREME, 1, 0, MS, false},
     {"QAttention", 1, "8", quantized_attention, EXTREME, 1, 1e-4, MS, false},
+    {"QGemm", 1, "8", qgemm, ORDINARY, 1, 1e-4, MS, false},
     {"QLinearAveragePool", 1, "8", qlinear_pool, EXTREME, 1, 1, MS, false},
     {"QLinearConcat", 1, "8", qlinear_concat, EXTREME, 1, 1, MS, false},
     {"QLinearGlobalAveragePool", 1, "8", qlinear_pool, EXTREME, 1, 1, MS, false},

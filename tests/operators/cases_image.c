@@ -116,6 +116,30 @@ static void resize_axes(struct draw *d)
                      places[sized ? 0 : draw_int(d, 0, 1)]);
 }
 
+/* Experimental operators of opset 1, which ONNX Runtime has kept. */
+static void experimental(struct draw *d)
+{
+    const int64_t dims[] = {draw_int(d, 1, 2), draw_int(d, 1, 4),
+                            draw_int(d, 4, 8), draw_int(d, 4, 8)};
+    const int64_t border[] = {draw_int(d, 0, 1), draw_int(d, 0, 2),
+                              draw_int(d, 0, 1), draw_int(d, 0, 1)};
+    const int64_t size[] = {draw_int(d, 1, 2), draw_int(d, 1, 3)};
+    const float bias[] = {1, -2, 0.5f, 3};
+
+    draw_operand(d, d->dtype, 4, dims, ORDINARY);
+    if (strcmp(op_now->op, "Crop") == 0) {
+        draw_attr_ints(d, "border", 4, border);
+        if (draw_chance(d, 50))
+            draw_attr_ints(d, "scale", 2, size);
+    } else if (strcmp(op_now->op, "Affine") == 0) {
+        draw_attr_float(d, "alpha", 0.75f);
+        draw_attr_float(d, "beta", 2);
+    } else {
+        draw_attr_float(d, "scale", 0.75f);
+        draw_attr_floats(d, "bias", (size_t)dims[1], bias);
+    }
+}
+
 static void upsample(struct draw *d)
 {
     int64_t dims[4];
@@ -334,6 +358,9 @@ static const struct op_case rows[] = {
     {"Resize", 19, "f", resize_axes, ORDINARY, 1, 1e-5, NULL, false},
     {"Upsample", 9, "fh", upsample, ORDINARY, 1, 1e-5, NULL, false},
     {"Upsample", 9, "iu86", upsample, ORDINARY, 1, 1, NULL, false},
+    {"Affine", 7, "f", experimental, ORDINARY, 1, 1e-6, NULL, false},
+    {"Crop", 7, "f", experimental, ORDINARY, 1, 0, NULL, false},
+    {"ImageScaler", 7, "f", experimental, ORDINARY, 1, 1e-6, NULL, false},
     {"AffineGrid", 20, "f", affine_grid, ORDINARY, 1, 1e-5, NULL, false},
     {"GridSample", 20, "fh", grid_sample, ORDINARY, 1, 1e-4, NULL, false},
     {"GridSample", 16, "fh", grid_sample, ORDINARY, 1, 1e-4, NULL, false},
