@@ -70,9 +70,9 @@ static void implicit_term(const char *equation, char *term)
     }
     for (const char *c = equation; *c; c++)
         seen[*c & 127]++;
-    for (char c = 'A'; c <= 'z'; c++)
-        if (is_letter(c) && seen[(int)c] == 1)
-            term[n++] = c;
+    for (int c = 'A'; c <= 'z'; c++)
+        if (is_letter((char)c) && seen[c] == 1)
+            term[n++] = (char)c;
     term[n] = 0;
 }
 

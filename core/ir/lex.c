@@ -454,9 +454,10 @@ char *byi_lex_text(struct byi_arena *arena, const struct byi_token *tok)
     char *text = byi_arena_alloc(arena, tok->n + 1), *to = text;
 
     for (size_t i = 0; i < tok->n; i++) {
-        int c = tok->at[i], hi, lo;
+        int hi, lo;
+        char c = tok->at[i];
         if (c != '\\' || !tok->quoted || i + 1 == tok->n) {
-            *to++ = (char)c;
+            *to++ = c;
             continue;
         }
         c = tok->at[++i];
@@ -464,7 +465,7 @@ char *byi_lex_text(struct byi_arena *arena, const struct byi_token *tok)
             hi = hex_value(tok->at[i + 1]);
             lo = hex_value(tok->at[i + 2]);
             if (hi >= 0 && lo >= 0 && (hi || lo)) {
-                c = hi * 16 + lo;
+                c = (char)(hi * 16 + lo);
                 i += 2;
             }
         } else if (c == 'n') {
@@ -474,7 +475,7 @@ char *byi_lex_text(struct byi_arena *arena, const struct byi_token *tok)
         } else if (c == 'r') {
             c = '\r';
         }
-        *to++ = (char)c;
+        *to++ = c;
     }
     *to = '\0';
     return text;
