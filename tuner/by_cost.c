@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* by_cost.c: what is timed, and what is made of the times:
+/* by_cost.c: partitions by measured times, in three steps:
  *
- *   units     what vendors take as one composite, natively and by each vendor:
- *             each goes where it takes least
- *   regions   that this leads to, each against its native twin: losers go back
- *   wholes    all native, greedy, as assigned: side by side, the best is taken
+ *   units     times each composite natively and by each backend, and assigns
+ *             it to the fastest
+ *   regions   times the regions of this assignment against native kernels, and
+ *             reverts those that are slower
+ *   wholes    times the whole model all native, greedily partitioned and as
+ *             assigned, and takes the fastest
  *
- * Every time is known again by a hash of all it depends on (cost_table.c).
+ * Times are kept under a hash of everything they depend on (cost_table.c).
  */
 #include "by_cost.h"
 
@@ -23,7 +25,7 @@ struct decider {
     struct byi_pass_context ctx;
     struct byi_vendors *vendors;
     uint32_t n_labels;
-    struct byi_parts parts; /* of a clone, which vendors are asked about */
+    struct byi_parts parts; /* of a clone, on which backends match */
     struct byi_units units;
     uint32_t *unit_part; /* of each unit */
 };
@@ -58,12 +60,13 @@ static enum byoc_status time_units(struct decider *d, struct byoc_error *err)
     return byi_parts_time(&d->parts, err);
 }
 
-/* What a clock tells apart: less than that is not worth another region, and
- * vendors get it, as they would greedily. */
+/* The resolution of a measurement. A smaller gain does not justify a native
+ * unit between regions: the unit goes to a backend, as in greedy partitioning.
+ */
 static const double noise = 0.05;
 
-/* The label by which the unit takes least. One that was not measured goes where
- * greedy partitioning sends it: to the first vendor that takes it. */
+/* The label with the shortest time. A unit that was not measured goes to the
+ * first backend that takes it, as in greedy partitioning. */
 static uint32_t choose(const struct decider *d, uint32_t u)
 {
     const struct byi_part *p = part_of(d, u);
@@ -121,8 +124,8 @@ static void assign_units(struct decider *d, struct byi_assignment *a,
 
 /* --- regions -------------------------------------------------------------- */
 
-/* A clone whose operators are known again by their sources: base + k is the
- * k-th operator. */
+/* A clone whose operators are identified by their sources: base + k is the k-th
+ * operator. */
 struct marked {
     struct byi_module *m;
     uint32_t base;
@@ -159,7 +162,7 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Where the nodes of a vendor's function of the marked module come from. */
+/* The provenance of the nodes in a backend's function of the marked module. */
 static struct byi_piece origin_of(struct decider *d, const struct marked *t,
                                   const struct byi_func *region)
 {
@@ -199,8 +202,8 @@ static uint32_t label_of(const struct decider *d, const char *vendor)
     return l;
 }
 
-/* A region of the trial: its function there, where it is in the module, and
- * the part that tells its times, which may look the same elsewhere. */
+/* A region of the trial: its function there, its nodes in the module, and the
+ * part with its times, which it may share with equal regions. */
 struct trial_region {
     const char *name;
     struct byi_piece piece;
@@ -219,7 +222,7 @@ static void free_trial(struct cost_trial *t)
     *t = (struct cost_trial){0};
 }
 
-/* Partition a clone as assigned, and time the regions that come of it. */
+/* Partition a clone as assigned, and time its regions. */
 static enum byoc_status try_regions(struct decider *d,
                                     const struct byi_assignment *a,
                                     struct cost_trial *t,
@@ -238,7 +241,7 @@ static enum byoc_status try_regions(struct decider *d,
         const uint32_t label = label_of(d, f->attr.compiler);
         const struct byi_piece piece = origin_of(d, &t->marked, f);
         if (label == d->n_labels || !piece.n)
-            continue; /* the text had it already */
+            continue; /* was in the text already */
         const struct trial_region region = {
             .name = byi_arena_str(d->arena, f->name),
             .piece = piece,
@@ -250,7 +253,7 @@ static enum byoc_status try_regions(struct decider *d,
     return byi_parts_time(&d->parts, err);
 }
 
-/* Regions that lose go back to native kernels. */
+/* Revert the regions that are slower than native kernels. */
 static bool drop_losers(struct decider *d, struct byi_assignment *a,
                         const struct cost_trial *t)
 {
@@ -294,7 +297,7 @@ struct whole {
     struct byi_contender contender;
     char key[65];
     double us;
-    uint32_t same; /* as which one before it; itself when there is none */
+    uint32_t same; /* the first one with this key; may be itself */
 };
 
 static bool has_part(const struct byi_module *m, const char *vendor)
@@ -351,7 +354,7 @@ static enum byoc_status race_wholes(struct decider *d, struct whole *wholes,
     return BYOC_OK;
 }
 
-/* Their times, from the table where all are there, else side by side. */
+/* Take the times from the table if it has all of them; otherwise race. */
 static enum byoc_status time_wholes(struct decider *d, struct whole *wholes,
                                     const struct byi_assignment *a,
                                     struct byoc_error *err)
@@ -376,9 +379,9 @@ static enum byoc_status time_wholes(struct decider *d, struct whole *wholes,
     return BYOC_OK;
 }
 
-/* As assigned where that is faster by more than noise, or is the better of the
- * two others under another name: whoever measures shall not end with a slower
- * model than who does not. */
+/* The assignment, if it is faster by more than noise or equals the better of
+ * the other two; otherwise that one: measuring must not give a slower model
+ * than not measuring. */
 static uint32_t best_of(const struct whole *wholes)
 {
     const struct whole *assigned = &wholes[ASSIGNED];
@@ -390,15 +393,16 @@ static uint32_t best_of(const struct whole *wholes)
     return plain;
 }
 
-/* --- what comes of it ----------------------------------------------------- */
+/* --- results ---------------------------------------------------------------
+ */
 
 static double known_or_not(double us)
 {
     return isfinite(us) ? us : -1;
 }
 
-/* The times of units, for their nodes: natively, and by the vendor that got
- * it, or else the fastest one. */
+/* Record the times of each unit for its nodes: the native one, and that of its
+ * backend or, if it is native, of the fastest backend. */
 static void note_units(struct decider *d, const uint32_t *label)
 {
     for (uint32_t u = 0; u < d->units.list.n; u++) {
@@ -428,7 +432,7 @@ static void note_regions(struct decider *d, const struct cost_trial *t)
     }
 }
 
-/* All native won as a whole. */
+/* The whole model was fastest natively. */
 static void assign_native(struct decider *d, struct byi_assignment *a,
                           const struct whole *wholes)
 {
@@ -440,7 +444,7 @@ static void assign_native(struct decider *d, struct byi_assignment *a,
         assign_unit(d, a, u, 0, why);
 }
 
-/* Race the whole model; where it cannot run, the parts have decided. */
+/* Race the whole model. If it cannot run, the times of the parts decide. */
 static uint32_t pick_whole(struct decider *d, struct byi_assignment *a)
 {
     struct whole wholes[N_WHOLES] = {{0}};
@@ -495,7 +499,7 @@ static enum byoc_status decide(struct decider *d, struct byoc_error *err)
     return status;
 }
 
-/* Regions of a vendor that is only patterns run nowhere. */
+/* A backend that consists of patterns only cannot run its regions. */
 static enum byoc_status check_vendors(const struct decider *d,
                                       struct byoc_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* by_estimate.c: what several vendors take goes to the one whose cost() says
- * that it takes the least time; nothing is run.
+/* by_estimate.c: assigns a unit that several backends take to the one whose
+ * cost() is lowest; runs nothing.
  */
 #include "by_cost.h"
 
@@ -15,14 +15,14 @@ struct estimator {
     struct byi_by_cost *by;
     struct byi_vendors *vendors;
     struct byi_pass_context ctx;
-    struct byi_module *work; /* a clone, which vendors are asked about */
+    struct byi_module *work; /* a clone, on which backends match */
     struct byi_meter meter;
     struct byi_arena *arena;
     struct byi_units units;
 };
 
-/* Microseconds that the vendor says its function of the module takes; NAN: it
- * says nothing. */
+/* The backend's estimate for its function of the module, in microseconds; NAN:
+ * no estimate. */
 static double ask(struct estimator *e, const struct byi_vendor *vendor,
                   const struct byi_module *m, uint32_t func)
 {
@@ -52,7 +52,7 @@ static double ask(struct estimator *e, const struct byi_vendor *vendor,
     return us;
 }
 
-/* Nothing is left for native kernels. */
+/* Does the backend take everything? */
 static bool takes_all(const struct byi_module *m)
 {
     const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
@@ -70,8 +70,8 @@ static bool takes_all(const struct byi_module *m)
     return true;
 }
 
-/* What the vendor asks for the whole unit, as a model of its own; NAN: it has
- * no opinion, or does not take all of it. */
+/* The backend's estimate for the unit as a model of its own; NAN: no estimate,
+ * or it does not take the whole unit. */
 static double bid(struct estimator *e, const struct byi_unit *unit,
                   struct byi_vendor *vendor)
 {
@@ -98,8 +98,9 @@ static double bid(struct estimator *e, const struct byi_unit *unit,
     return us;
 }
 
-/* Let the vendors that take a unit bid. The first of them gets it unless both
- * it and another one name a price, and the other's is lower. */
+/* Compare the estimates of the backends that take a unit. The first one gets
+ * it, unless both it and another one have an estimate and the other's is lower.
+ */
 static void auction(struct estimator *e, const struct byi_unit *unit,
                     struct byi_assignment *a)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cost_table.c: measured times, by a hash of what they depend on, as JSON. */
+/* cost_table.c: measured times under a hash of what they depend on, as JSON. */
 #include "cost_table.h"
 
 #include <errno.h>
@@ -107,7 +107,7 @@ static void drop(struct byi_cost_table *t)
     byi_index_free(&t->by_key);
 }
 
-/* All of a file's entries or none. */
+/* Read all entries of a file, or none. */
 static enum byoc_status read_file(struct byi_cost_table *t,
                                   struct byoc_error *err)
 {
@@ -170,7 +170,7 @@ static void make_folders(const struct byi_cost_table *t)
     for (char *c = path + 1; *c; c++)
         if (*c == '/') {
             *c = '\0';
-            (void)mkdir(path, 0777); /* creating the file says what is wrong */
+            (void)mkdir(path, 0777); /* errors show when the file is created */
             *c = '/';
         }
 }
@@ -215,7 +215,7 @@ enum byoc_status byi_cost_table_save(struct byi_cost_table *t,
         return BYOC_OK;
     make_folders(t);
     if (access(t->path, F_OK) == 0)
-        (void)read_file(&now, &unused); /* a damaged one is replaced */
+        (void)read_file(&now, &unused); /* a damaged table is replaced */
     for (uint32_t i = 0; i < t->list.n; i++)
         put(&now, t->list.at[i].key, t->list.at[i].ns, t->list.at[i].of);
     enum byoc_status status = write_file(&now, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tuner/cost_table.h: what was measured on a machine, kept in a file between
+/* tuner/cost_table.h: the times measured on a machine, kept in a file between
  * compiles (docs/cost.md).
  */
 #ifndef BYI_COST_TABLE_H
@@ -17,26 +17,26 @@ struct byi_cost_entry {
 /* Zero-initialise. */
 struct byi_cost_table {
     struct byi_arena *arena;
-    const char *path; /* NULL: nothing is kept */
+    const char *path; /* NULL: the table is not saved */
     BYI_VEC(struct byi_cost_entry) list;
     struct byi_index by_key;
     bool changed;
 };
 /* Read the table at `path`; NULL: costs.json in $BYOC_CACHE_DIR, else in byoc/
- * of $XDG_CACHE_HOME, else of ~/.cache. No file is an empty table. One that
- * cannot be read, is no cost table, of another version or damaged is not used:
- * `note` says so, and saving replaces it. */
+ * of $XDG_CACHE_HOME, else of ~/.cache. If there is no file, the table is
+ * empty. A file that cannot be read, is damaged, or is not a cost table of this
+ * version is not used: `note` says so, and saving replaces it. */
 void byi_cost_table_open(struct byi_cost_table *t, const char *path,
                          struct byi_text *note);
-/* Microseconds; INFINITY where it cannot run. False: never measured. */
+/* In microseconds; INFINITY if it cannot run. False: never measured. */
 bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us);
-/* Set an entry. What byi_cost_get gives back is a whole number of nanoseconds,
- * so that a later compile decides from the same numbers. */
+/* Set an entry. It is rounded to nanoseconds, as in the file, so that a later
+ * compile decides from the same numbers. */
 void byi_cost_put(struct byi_cost_table *t, const char *key, double us,
                   const char *of);
-/* Write it if it changed, together with what other compiles have written in the
- * meantime; the oldest entries go when there are too many. A reader sees the
- * old file or the new one. Folders are made. Errors: BYOC_EIO. */
+/* If the table changed, write it, with the entries that other compiles have
+ * written since; drops the oldest entries beyond a limit. Replaces the file
+ * atomically and makes missing folders. Errors: BYOC_EIO. */
 enum byoc_status byi_cost_table_save(struct byi_cost_table *t,
                                      struct byoc_error *err);
 void byi_cost_table_close(struct byi_cost_table *t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* measure.c: modules in memory, their fused groups compiled, run in turn. */
+/* measure.c: loads modules, compiles their fused groups, runs them in turn. */
 #include "measure.h"
 
 #include "compile/passes.h"
@@ -41,8 +41,8 @@ enum byoc_status byi_meter_passes(const struct byi_meter *meter,
 
 /* --- groups as code ------------------------------------------------------- */
 
-/* An artifact with these kernels and no weights, which nobody loads as a
- * model: its plan is of any entry. */
+/* An artifact with these kernels and no weights. It is never loaded as a model,
+ * so that its plan may have any entry. */
 static enum byoc_status write_code(const struct byi_meter *meter,
                                    const struct byi_module *m,
                                    const struct byi_kernels *kernels,
@@ -87,7 +87,7 @@ static enum byoc_status compile_groups(const struct byi_meter *meter,
     enum byoc_status status = write_code(meter, m, &groups->kernels, path, err);
     if (status == BYOC_OK)
         status = byoc_internal_code_open(path, &groups->library, err);
-    unlink(path); /* what is mapped stays */
+    unlink(path); /* the mapping stays valid */
     rmdir(folder);
     byi_temp_done(&listed);
     return status;
@@ -207,13 +207,13 @@ static enum byoc_status make_up(const struct byoc_io *io,
 enum { FEWEST_ROUNDS = 2, LEAST_ROUNDS = 5, MOST_ROUNDS = 301 };
 enum { BRIEF = 20000 }; /* us */
 
-/* One contender's rounds. Between two of its turns the others have the caches:
- * the weights of a brief one would come from memory each time, which they do
- * not when it runs alone, so one run goes before the clock. */
+/* The rounds of one contender. The others evict its weights from the caches
+ * between its turns, which would slow down a brief contender; so each turn of
+ * such a one begins with a run that is not timed. */
 struct times {
     uint32_t repeats; /* runs in a row, so that the clock is fine enough */
     bool brief;
-    uint32_t n_clean; /* rounds in which nobody took a CPU away from us */
+    uint32_t n_clean; /* rounds that no other process disturbed */
     double us[MOST_ROUNDS], clean[MOST_ROUNDS];
 };
 
@@ -270,7 +270,7 @@ static enum byoc_status run_round(struct race *r, uint32_t *failed,
                                   struct byoc_error *err)
 {
     for (uint32_t k = 0; k < r->n; k++) {
-        const uint32_t i = (r->rounds + k) % r->n; /* nobody always first */
+        const uint32_t i = (r->rounds + k) % r->n; /* each is first in turn */
         struct times *t = &r->times[i];
         double us = 0;
         *failed = i;
@@ -292,8 +292,8 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of the rounds that were not disturbed; where the machine is too
- * busy to have enough of these, the lower quartile of all. */
+/* The median of the undisturbed rounds; if there are too few of these, the
+ * lower quartile of all. */
 static double settle(const struct race *r, uint32_t i)
 {
     const struct times *t = &r->times[i];
@@ -305,8 +305,8 @@ static double settle(const struct race *r, uint32_t i)
     return sorted[clean ? n / 2 : (n - 1) / 4];
 }
 
-/* Who is the fastest will not change: the fastest runs of the others are far
- * behind it. */
+/* Is the winner certain? Yes if the fastest runs of all others are much slower
+ * than it. */
 static bool is_clear(const struct race *r)
 {
     double best = 0, next = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tuner/measure.h: running modules and parts of them to see how long they
- * take, as an artifact would run them: the same passes, fused groups as
- * compiled C, the vendors' plug-ins, the threads of the compile.
+/* tuner/measure.h: times modules and parts of them, run as an artifact runs
+ * them: with the same passes, fused groups as compiled C, the backends'
+ * plug-ins, and as many threads as the compile has.
  */
 #ifndef BYI_MEASURE_H
 #define BYI_MEASURE_H
 
 #include "compile/image.h"
 
-/* What the measuring of one compile shares. */
+/* Shared by all measurements of one compile. */
 struct byi_meter {
     const struct byi_found *found;
     const struct byi_pass_context *ctx; /* what the user asked of passes */
@@ -20,8 +20,8 @@ struct byi_meter {
     struct byi_text why_none;
 };
 
-/* Partition `m` for these vendors, and fuse what stays native: what a compile
- * does behind its cleaning up. */
+/* Partition `m` for these backends and fuse the native rest, as a compile does
+ * after its simplifying passes. */
 enum byoc_status byi_meter_passes(const struct byi_meter *meter,
                                   struct byi_module *m,
                                   struct byi_vendors *vendors,
@@ -33,8 +33,8 @@ struct byi_compiled_groups {
     struct byi_code_library library;
     bool has_code;
 };
-/* Compile them, in a folder of $TMPDIR that is gone afterwards. Where that
- * cannot be, meter->no_compiler is set, and they run operator by operator. */
+/* Compile them in a temporary folder in $TMPDIR. If that fails,
+ * meter->no_compiler is set, and they run operator by operator. */
 void byi_meter_compile(struct byi_meter *meter, const struct byi_module *m,
                        struct byi_compiled_groups *groups);
 void byi_compiled_groups_free(struct byi_compiled_groups *groups);
@@ -46,10 +46,10 @@ struct byi_contender {
     struct byoc_state *state;
     DLTensor *outputs;
     uint32_t n_outputs;
-    double us; /* of one run, once it was timed */
+    double us; /* of one run; set by the race */
 };
 /* Load `m`, whose fused groups are `groups`. Errors: those of building and
- * loading; BYOC_EBACKEND where a vendor cannot load a region. */
+ * loading; BYOC_EBACKEND if a backend cannot load a region. */
 enum byoc_status byi_contender_open(const struct byi_meter *meter,
                                     const struct byi_module *m,
                                     const struct byi_compiled_groups *groups,
@@ -57,14 +57,14 @@ enum byoc_status byi_contender_open(const struct byi_meter *meter,
                                     struct byoc_error *err);
 void byi_contender_close(struct byi_contender *c);
 
-/* Run these in turn on the same made-up inputs, for `seconds` and as many
- * rounds as it takes to tell them apart, at most four times as long where other
- * processes disturb it, and set their `us`. One that cannot run makes it fail:
- * *failed is its index. */
+/* Run the contenders in turn on the same random inputs and set their `us`.
+ * Takes `seconds`, less if the winner is certain, at most four times as long if
+ * other processes disturb it. Fails if a contender cannot run: *failed is its
+ * index. */
 enum byoc_status byi_contenders_time(struct byi_contender *const *at,
                                      uint32_t n, double seconds,
                                      uint32_t *failed, struct byoc_error *err);
-/* Seconds of a clock that only goes forward. */
+/* Seconds of a monotonic clock. */
 double byi_meter_now(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts.c: parts of a model, timed, and the times found again. */
+/* parts.c: times the parts of a model, or finds their times in the table. */
 #include "parts.h"
 
 #include "runtime_native/native.h"
@@ -69,7 +69,7 @@ void byi_parts_sign_vendor(const struct byi_parts *d, uint32_t label,
     add_text(s, d->vendors->exact ? "exact" : "");
 }
 
-/* Of a part that is run with this label. */
+/* The key of a part that runs with this label. */
 static void label_key(const struct byi_parts *d, const struct byi_part *p,
                       uint32_t label, char key[65])
 {
@@ -92,7 +92,7 @@ static struct byi_part *find_part(const struct byi_parts *d, const char *key)
     return NULL;
 }
 
-/* The part that is this piece; one that looks the same to a clock is it. */
+/* The part of this piece. Pieces of equal shape share one. */
 uint32_t byi_parts_add(struct byi_parts *d, const struct byi_piece *piece,
                        uint64_t labels)
 {
@@ -162,7 +162,7 @@ static bool has_region(const struct byi_module *m)
     return false;
 }
 
-/* What one vendor makes of a part. *m stays NULL where it makes nothing. */
+/* A part as one backend partitions it; *m stays NULL if it takes nothing. */
 static enum byoc_status open_vendor(struct byi_parts *d,
                                     const struct byi_part *p, uint32_t label,
                                     struct byi_module **m,
@@ -187,7 +187,7 @@ static enum byoc_status open_vendor(struct byi_parts *d,
     return status;
 }
 
-/* All who take part, in the order of labels, the first one native. */
+/* The contenders in the order of labels; the first one is native. */
 struct field {
     struct byi_contender at[1 + BYI_MAX_COST_VENDORS];
     struct byi_module *modules[1 + BYI_MAX_COST_VENDORS];
@@ -203,8 +203,8 @@ static void leave_field(struct field *f, uint32_t i)
     memmove(&f->label[i], &f->label[i + 1], (f->n - i) * sizeof *f->label);
 }
 
-/* Who cannot run is out of it: INFINITY. Without its native twin a part stays
- * unknown. */
+/* A contender that cannot run gets INFINITY. If the native one cannot run, the
+ * part stays unknown. */
 static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
 {
     const double each = 0.015; /* seconds */
@@ -224,7 +224,7 @@ static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
         p->us[f->label[i]] = f->in[i]->us;
     for (uint32_t l = 1; l < d->n_labels; l++)
         if (is_wanted(p, l) && isnan(p->us[l]))
-            p->us[l] = p->us[0]; /* the vendor takes nothing of it */
+            p->us[l] = p->us[0]; /* the backend takes nothing of it */
 }
 
 static void time_part(struct byi_parts *d, struct byi_part *p,
@@ -272,8 +272,9 @@ static bool is_tried(const struct byi_part *p)
     return (p->labels & ~p->tried) == 0;
 }
 
-/* Look up what was not tried yet, and list in `missing` what is not there, as
- * functions of `natives`. One that no function can be made of stays unknown. */
+/* Look up the parts that were not tried yet, and list the missing ones in
+ * `missing`, as functions of `natives`. A part that cannot become a function
+ * stays unknown. */
 static uint32_t find_missing(struct byi_parts *d, struct byi_module *natives,
                              uint32_t *missing)
 {
@@ -301,7 +302,7 @@ static enum byoc_status time_missing(struct byi_parts *d,
 {
     struct byi_compiled_groups groups = {0};
     char entry[32];
-    /* without an entry no part is dead; then any one will do for a plan */
+    /* a plan needs an entry, so that no part is dead: any part will do */
     BYI_TRY(byi_meter_passes(&d->meter, natives, NULL, err));
     snprintf(entry, sizeof entry, "part%u", missing[0]);
     BYI_TRY(byi_entry_set(natives, entry, "parts", err));
@@ -329,7 +330,8 @@ enum byoc_status byi_parts_time(struct byi_parts *d, struct byoc_error *err)
     return status;
 }
 
-/* --- all of them ---------------------------------------------------------- */
+/* --- the interface ---------------------------------------------------------
+ */
 
 enum byoc_status byi_parts_open(struct byi_parts *d, const char *path,
                                 struct byi_text *note, struct byoc_error *err)
