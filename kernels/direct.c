@@ -174,6 +174,7 @@ static void run_block(const struct direct *d, const float *const *rows,
             .high = e.high,
             .y = d->run->y + row * conv->outputs + column,
             .ldy = conv->outputs,
+            .splits = true, /* its rows do not depend on the threads */
         };
         if (end - begin > 1 && block + 1 < d->blocks)
             byi_f32_fetch(&t, i - begin, end - begin,

@@ -33,6 +33,7 @@ struct byi_f32_tile {
     float low, high;      /* the sum is clamped; NaN stays NaN               */
     float *y;
     int64_t ldy;
+    bool splits; /* few rows may add their products in another order, faster */
     /* Weights of a later tile, which are fetched meanwhile: for every
      * BYI_F32_STEP elements of a row of x, `fetch` rows of each panel. */
     const float *ahead;
