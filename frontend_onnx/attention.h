@@ -30,11 +30,7 @@ struct byi_attention byi_attention_read(struct byi_import *o);
 /* Cast 16-bit operands to float32: exp turns a score's absolute error into a
  * relative one. Call before making masks, which have the queries' dtype. */
 void byi_attention_widen(struct byi_import *o, struct byi_attention *a);
-/* softmax(q k scale + bias + mask) v, with heads as in q; the same as (b, s,
- * n h). stages: NULL, or receives the scores:
- * as products, after the soft cap, after the mask, and after softmax. */
-byi_id byi_attention_heads(struct byi_import *o, const struct byi_attention *a,
-                           byi_id stages[4]);
+/* softmax(q k scale + bias + mask) v as (b, s, n h). */
 byi_id byi_attention_emit(struct byi_import *o, const struct byi_attention *a);
 
 /* (b, s, n, h) <-> (b, n, s, h) */

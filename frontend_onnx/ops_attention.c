@@ -328,8 +328,11 @@ static byi_id beside_sink(struct byi_import *o, byi_id x, byi_id sink)
                       NO_ATTRS);
 }
 
-byi_id byi_attention_heads(struct byi_import *o, const struct byi_attention *a,
-                           byi_id stages[4])
+/* softmax(q k scale + bias + mask) v, with heads as in q. stages: NULL, or
+ * receives the scores: as products, after the soft cap, after the mask, and
+ * after softmax. */
+static byi_id attention_heads(struct byi_import *o,
+                              const struct byi_attention *a, byi_id stages[4])
 {
     static const int64_t group[] = {2};
     const uint32_t rank = byi_o_rank(o, a->q);
@@ -359,7 +362,7 @@ byi_id byi_attention_heads(struct byi_import *o, const struct byi_attention *a,
 
 byi_id byi_attention_emit(struct byi_import *o, const struct byi_attention *a)
 {
-    return join_heads(o, byi_attention_heads(o, a, NULL));
+    return join_heads(o, attention_heads(o, a, NULL));
 }
 
 struct byi_attention byi_attention_read(struct byi_import *o)
@@ -641,7 +644,7 @@ static void convert_standard(struct byi_import *o)
     a.mask = standard_mask(o, &a);
     if (lengths != BYI_NO_ID)
         a.bias = range_mask(o, &a, BYI_NO_ID, lengths);
-    const byi_id y = byi_attention_heads(o, &a, stages);
+    const byi_id y = attention_heads(o, &a, stages);
     o->out[0] = flat ? join_heads(o, y) : join_groups(o, &a, y);
     if (byi_o_wants(o, 3) && byi_o_ok(o))
         o->out[3] = byi_o_cast(o, join_groups(o, &a, stages[mode]), a.dtype);

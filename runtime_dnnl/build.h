@@ -530,8 +530,6 @@ enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
 /* Build a sum or product of two dequantised values whose only reader quantises;
  * BYOC_EUNSUPPORTED if the kernel is something else. */
 enum byoc_status byi_dn_exact_point(struct byi_build *b);
-/* The kernel's result is integers. */
-void byi_dn_mark_integers(struct byi_build *b, const struct byi_quant *q);
 
 /* kernels_window.c: the mean or maximum over the spatial axes. */
 enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average);

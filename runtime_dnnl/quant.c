@@ -345,6 +345,14 @@ enum byoc_status byi_dn_exact_open(struct byi_build *b,
     return BYOC_OK;
 }
 
+/* The kernel's result is integers. */
+static void mark_integers(struct byi_build *b, const struct byi_quant *q)
+{
+    struct byi_dnnl_value *result = &b->values[b->kernel->outs[0]];
+    result->integers = result;
+    result->quant = *q;
+}
+
 enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
                                    const struct byi_dnnl_view *src,
                                    struct byi_dnnl_qconv *p,
@@ -375,15 +383,8 @@ enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
     if (!x->narrow)
         return byi_dn_emit_items(b, &x->chain, 0, y);
     byi_dn_define(b, 0, &y);
-    byi_dn_mark_integers(b, &x->out);
+    mark_integers(b, &x->out);
     return BYOC_OK;
-}
-
-void byi_dn_mark_integers(struct byi_build *b, const struct byi_quant *q)
-{
-    struct byi_dnnl_value *result = &b->values[b->kernel->outs[0]];
-    result->integers = result;
-    result->quant = *q;
 }
 
 /* The integers of a sum or product of two dequantised values of one shape,
@@ -427,6 +428,6 @@ enum byoc_status byi_dn_exact_point(struct byi_build *b)
     if (!read_clamps(&chain, 0, out.scale, &p.low, &p.high))
         return BYOC_EUNSUPPORTED;
     BYI_TRY(emit_qpoint(b, &p, &src[0], &src[1], out.dtype));
-    byi_dn_mark_integers(b, &out);
+    mark_integers(b, &out);
     return BYOC_OK;
 }

@@ -48,18 +48,11 @@ struct byi_conv_frame {
     bool dense;        /* the sequence of outputs has no gaps       */
 };
 
-struct byi_conv_frame byi_frame_of(const struct byi_window *w);
-/* Offset of tap t in a channel's frame. */
-int64_t byi_frame_tap(const struct byi_window *w,
-                      const struct byi_conv_frame *f, int64_t t);
 /* A row of a frame's image: elements [first, last) are row[i stride + from] of
  * the channel's row, all others are zero. */
 struct byi_frame_row {
     int64_t from, stride, first, last, n;
 };
-struct byi_frame_row byi_frame_row_of(const struct byi_window *w,
-                                      const struct byi_conv_frame *f,
-                                      int64_t from);
 
 /* float32 */
 

@@ -31,7 +31,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-struct byi_conv_frame byi_frame_of(const struct byi_window *w)
+static struct byi_conv_frame frame_of(const struct byi_window *w)
 {
     struct byi_conv_frame f = {.image = 1, .channel = 1};
     for (int i = 0; i < 3; i++) {
@@ -51,8 +51,9 @@ struct byi_conv_frame byi_frame_of(const struct byi_window *w)
     return f;
 }
 
-int64_t byi_frame_tap(const struct byi_window *w,
-                      const struct byi_conv_frame *f, int64_t t)
+/* Offset of tap t in a channel's frame. */
+static int64_t frame_tap(const struct byi_window *w,
+                         const struct byi_conv_frame *f, int64_t t)
 {
     int64_t tap[3], phase = 0, place = 0;
     byi_unflatten(w->size, t, tap);
@@ -67,14 +68,14 @@ static void list_offsets(const struct byi_conv *v,
                          const struct byi_conv_frame *f, int64_t *offsets)
 {
     for (int64_t t = 0; t < v->w.taps; t++)
-        offsets[t] = byi_frame_tap(&v->w, f, t);
+        offsets[t] = frame_tap(&v->w, f, t);
     for (int64_t i = v->w.taps; i < v->c * v->w.taps; i++)
         offsets[i] = offsets[i - v->w.taps] + f->channel;
 }
 
-struct byi_frame_row byi_frame_row_of(const struct byi_window *w,
-                                      const struct byi_conv_frame *f,
-                                      int64_t from)
+static struct byi_frame_row frame_row_of(const struct byi_window *w,
+                                         const struct byi_conv_frame *f,
+                                         int64_t from)
 {
     struct byi_frame_row s = {
         .from = from, .stride = w->stride[2], .n = f->dims[2]};
@@ -113,7 +114,7 @@ static void fill_image(const struct byi_window *w,
     int64_t from[3]; /* channel position of the image's first element */
     for (int i = 0; i < 3; i++)
         from[i] = phase[i] * w->dilation[i] % w->stride[i] - w->pad[i];
-    const struct byi_frame_row span = byi_frame_row_of(w, f, from[2]);
+    const struct byi_frame_row span = frame_row_of(w, f, from[2]);
     for (int64_t i = 0; i < f->dims[0]; i++)
         for (int64_t j = 0; j < f->dims[1]; j++, to += span.n) {
             const int64_t d = i * w->stride[0] + from[0];
@@ -554,7 +555,7 @@ bool byi_conv_fits_frame(const struct byi_conv *v)
 uint64_t byi_conv_frame_scratch(const struct byi_conv *v,
                                 const struct byi_call *call)
 {
-    const struct byi_conv_frame f = byi_frame_of(&v->w);
+    const struct byi_conv_frame f = frame_of(&v->w);
     if (is_vector(v))
         return 0;
     if (is_direct(v) && is_planes(v))
@@ -566,7 +567,7 @@ uint64_t byi_conv_frame_scratch(const struct byi_conv *v,
 
 void byi_conv_frame_run(const struct byi_conv *v, const struct byi_call *call)
 {
-    const struct byi_conv_frame f = byi_frame_of(&v->w);
+    const struct byi_conv_frame f = frame_of(&v->w);
     if (is_vector(v))
         run_vector(v, call);
     else if (is_direct(v) && is_planes(v))
