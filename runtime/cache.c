@@ -36,6 +36,8 @@ struct byi_entry {
 struct byi_cache {
     pthread_mutex_t lock;
     pthread_cond_t made;
+    struct byi_cache *next; /* of the caches of this process */
+    bool forks;             /* the forking thread locked it for the fork */
     struct byi_entry *newest, *oldest;
     uint64_t own;      /* bytes of all entries, including unlisted ones */
     uint64_t baseline; /* bytes that backends had acquired before */
@@ -368,6 +370,78 @@ void byi_cache_give(const struct byoc_model *model, struct byi_lease *lease)
     *lease = (struct byi_lease){0};
 }
 
+/* --- fork -------------------------------------------------------------------
+ */
+
+static struct {
+    pthread_mutex_t lock;
+    struct byi_cache *first;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void init_locks(struct byi_cache *c)
+{
+    pthread_mutexattr_t attr;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(&c->lock, &attr);
+    pthread_mutexattr_destroy(&attr);
+    pthread_cond_init(&c->made, NULL);
+}
+
+/* A callback of the host may fork while its thread has a cache's lock; then
+ * locking fails. */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&all.lock);
+    for (struct byi_cache *c = all.first; c; c = c->next)
+        c->forks = pthread_mutex_lock(&c->lock) == 0;
+}
+
+static void after_fork(void)
+{
+    for (struct byi_cache *c = all.first; c; c = c->next)
+        if (c->forks)
+            pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&all.lock);
+}
+
+/* Threads that were creating instances are not in the child. */
+static void in_child(void)
+{
+    pthread_mutex_init(&all.lock, NULL);
+    for (struct byi_cache *c = all.first; c; c = c->next) {
+        init_locks(c);
+        for (struct byi_entry *e = c->oldest, *next; e; e = next) {
+            next = e->newer;
+            if (e->stage == BUILDING)
+                unlist(c, e);
+        }
+    }
+}
+
+static __attribute__((constructor)) void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, in_child);
+}
+
+static void remember(struct byi_cache *c)
+{
+    pthread_mutex_lock(&all.lock);
+    c->next = all.first;
+    all.first = c;
+    pthread_mutex_unlock(&all.lock);
+}
+
+static void forget(struct byi_cache *c)
+{
+    pthread_mutex_lock(&all.lock);
+    struct byi_cache **link = &all.first;
+    while (*link != c)
+        link = &(*link)->next;
+    *link = c->next;
+    pthread_mutex_unlock(&all.lock);
+}
+
 /* --- a model's ------------------------------------------------------------ */
 
 enum byoc_status byi_cache_new(struct byoc_model *model,
@@ -383,8 +457,8 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
         byi_alloc(1, sizeof *c + model->plan->n_parts * sizeof c->warned[0]);
     if (!c)
         return byi_fail(err, BYOC_ENOMEM, "no memory for a cache of shapes");
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->made, NULL);
+    init_locks(c);
+    remember(c);
     c->stats.max_shapes = shapes < UINT32_MAX ? (uint32_t)shapes : UINT32_MAX;
     c->stats.max_bytes = bytes;
     model->cache = c;
@@ -398,6 +472,7 @@ void byi_cache_free(struct byoc_model *model)
     model->cache = NULL;
     if (!c)
         return;
+    forget(c);
     while (c->oldest) {
         struct byi_entry *e = c->oldest;
         unlist(c, e);

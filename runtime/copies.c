@@ -33,6 +33,7 @@ struct copies {
 static void add_copy(const char *path, const char *function,
                      struct copies *found)
 {
+    byi_loader_lock();
     void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
     const void *symbol = handle ? dlsym(handle, function) : NULL;
     Dl_info info;
@@ -49,6 +50,7 @@ static void add_copy(const char *path, const char *function,
     }
     if (handle)
         dlclose(handle);
+    byi_loader_unlock();
 }
 
 /* The loader holds its lock, so a guard of its own ends the walk if an
@@ -67,7 +69,9 @@ static void describe(struct byi_text *out)
     struct byi_text objects = {0};
     struct copies found[BYI_COUNT(kinds)] = {{.n = 0}};
     byi_text_add(out, "", 0);
+    byi_loader_lock();
     dl_iterate_phdr(list_object, &objects); /* which holds the loader's lock */
+    byi_loader_unlock();
     char *rest = NULL;
     for (char *path = objects.at ? strtok_r(objects.at, "\n", &rest) : NULL;
          path; path = strtok_r(NULL, "\n", &rest))

@@ -221,6 +221,11 @@ enum byoc_status byi_library_open(const char *path, const char *name,
                                   void **handle, struct byoc_error *err);
 void *byi_library_symbol(void *handle, const char *name); /* NULL: none */
 void byi_library_close(void *handle);                     /* NULL is fine */
+/* Wait until no thread is in the loader; free it again. Called around a fork.
+ */
+void byi_loader_lock(void);
+void byi_loader_unlock(void);
+void byi_loader_in_child(void);
 /* Open `path`, never to be closed, and look up a symbol. Errors: as
  * byi_library_open, and BYOC_EBACKEND (no such symbol). */
 BYOC_API enum byoc_status byoc_internal_library_find(const char *path,

@@ -8,10 +8,47 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* The loader's own lock is not free in a child if another thread of its parent
+ * was in dlopen or dl_iterate_phdr. This one is held meanwhile, so that a fork
+ * waits. Recursive, since a library that is being loaded may fork. */
+static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+void byi_loader_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void byi_loader_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void byi_loader_in_child(void)
+{
+    lock = unlocked;
+}
+
+static void *open_locked(const char *path)
+{
+    byi_loader_lock();
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    byi_loader_unlock();
+    return handle;
+}
+
+static void close_locked(void *handle)
+{
+    byi_loader_lock();
+    dlclose(handle);
+    byi_loader_unlock();
+}
 
 /* Check that the file starts like an ELF file, since dlerror's message for
  * others is not helpful. */
@@ -46,7 +83,7 @@ enum byoc_status byi_library_open(const char *path, const char *name,
 {
     *handle = NULL;
     BYI_TRY(byi_library_check(path, name, err));
-    *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    *handle = open_locked(path);
     if (*handle)
         return BYOC_OK;
     const char *why = dlerror();
@@ -76,7 +113,7 @@ enum byoc_status byoc_internal_library_find(const char *path, const char *name,
 void byi_library_close(void *handle)
 {
     if (handle)
-        dlclose(handle);
+        close_locked(handle);
 }
 
 /* --- from memory ---------------------------------------------------------- */
@@ -119,7 +156,7 @@ enum byoc_status byoc_internal_library_map(const void *data, size_t n,
     *library = (struct byi_memory_library){0};
     BYI_TRY(byi_memory_file(data, n, &library->fd, err));
     snprintf(path, sizeof path, "/proc/self/fd/%d", library->fd);
-    library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    library->handle = open_locked(path);
     if (library->handle)
         return BYOC_OK;
     const char *why = dlerror();
@@ -141,7 +178,7 @@ void byoc_internal_library_unmap(struct byi_memory_library *library)
 {
     if (!library->handle)
         return;
-    dlclose(library->handle);
+    close_locked(library->handle);
     if (library->fd >= 0)
         close(library->fd);
     *library = (struct byi_memory_library){0};

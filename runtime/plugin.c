@@ -25,8 +25,10 @@ struct byi_library {
     struct byi_library *next;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const pthread_mutex_t unlocked = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static struct byi_library *libraries; /* under lock */
+static bool forks; /* the forking thread locked it for the fork */
 
 /* --- host services ------------------------------------------------------ */
 
@@ -406,6 +408,33 @@ static void leave_library(struct byi_library *lib)
         at = &(*at)->next;
     *at = lib->next;
     free_library(lib);
+}
+
+/* --- fork --------------------------------------------------------------- */
+
+/* A plug-in that is being opened may fork; then locking fails. */
+static void before_fork(void)
+{
+    forks = pthread_mutex_lock(&lock) == 0;
+    byi_loader_lock();
+}
+
+static void after_fork(void)
+{
+    byi_loader_unlock();
+    if (forks)
+        pthread_mutex_unlock(&lock);
+}
+
+static void in_child(void)
+{
+    byi_loader_in_child();
+    lock = unlocked;
+}
+
+static __attribute__((constructor)) void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, in_child);
 }
 
 /* --- users -------------------------------------------------------------- */

@@ -26,6 +26,21 @@ static struct {
     struct byi_shared *lists[LISTS];
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static void before_fork(void)
+{
+    pthread_mutex_lock(&all.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&all.lock);
+}
+
+static __attribute__((constructor)) void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 static struct byi_shared **list_of(const void *src)
 {
     return &all.lists[(uintptr_t)src / BYI_ALIGN % LISTS];

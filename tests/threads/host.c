@@ -96,16 +96,19 @@ struct job {
     double sums[MAX_IO];
 };
 
+/* A tensor of made-up numbers; axes of any size have 4 elements. */
 static void fill(DLTensor *t, const struct byoc_io *io)
 {
     size_t n = 1;
+    int64_t *shape = calloc(io->rank + 1, sizeof *shape);
+    MUST(shape, "no memory");
     for (uint32_t d = 0; d < io->rank; d++)
-        n *= (size_t)io->dims[d];
+        n *= (size_t)(shape[d] = io->dims[d] < 0 ? 4 : io->dims[d]);
     *t = (DLTensor){.data = malloc(n * sizeof(float)),
                     .device = {kDLCPU, 0},
                     .ndim = (int)io->rank,
                     .dtype = {kDLFloat, 32, 1},
-                    .shape = (int64_t *)(uintptr_t)io->dims};
+                    .shape = shape};
     MUST(t->data, "no memory");
     for (size_t i = 0; i < n; i++)
         ((float *)t->data)[i] = (float)(i * 2654435761u % 1000) / 1000 - 0.5f;
@@ -150,8 +153,10 @@ static void run_often(struct job *j)
 
 static void finish(struct job *j)
 {
-    for (uint32_t i = 0; i < j->n_in; i++)
+    for (uint32_t i = 0; i < j->n_in; i++) {
         free(j->in[i].data);
+        free(j->in[i].shape);
+    }
     rt.free_state(&j->state);
     rt.free_model(&j->model);
 }
@@ -221,6 +226,50 @@ static void check_fork(const char *path)
     }
     run_often(&j);
     finish(&j);
+}
+
+static _Atomic bool stop;
+
+/* Load and free a model, so that locks are held, and instances are created, at
+ * any moment. */
+static void *load_often(void *path)
+{
+    while (!stop) {
+        struct job j;
+        start(&j, path, NULL);
+        run(&j);
+        finish(&j);
+    }
+    return NULL;
+}
+
+/* A child can load and run whatever its parent's other threads were doing. */
+static void check_busy(const char *path)
+{
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        MUST(pthread_create(&threads[i], NULL, load_often,
+                            (void *)(uintptr_t)path) == 0,
+             "no thread");
+    for (int i = 0; i < 100; i++) {
+        int status;
+        nanosleep(&(struct timespec){0, 1000000 + i * 10007}, NULL);
+        const pid_t pid = fork();
+        MUST(pid >= 0, "fork: %s", strerror(errno));
+        if (pid == 0) {
+            struct job j;
+            alarm(SECONDS);
+            start(&j, path, NULL);
+            run(&j);
+            finish(&j);
+            _exit(0);
+        }
+        MUST(waitpid(pid, &status, 0) == pid && status == 0,
+             "child %d ended with status %#x", i, status);
+    }
+    stop = true;
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
 }
 
 /* --- the kernel's own limits ---------------------------------------------- */
@@ -544,17 +593,12 @@ int main(int argc, char **argv)
         const char *name;
         void (*check)(const char *path);
     } checks[] = {
-        {"fork", check_fork},
-        {"close", check_close},
-        {"affinity", check_affinity},
-        {"states", check_states},
-        {"exhaustion", check_exhaustion},
-        {"nproc", check_nproc},
-        {"space", check_space},
-        {"quota", check_quota},
-        {"pids", check_pids},
-        {"hook", check_hook},
-        {"policy", check_policy},
+        {"fork", check_fork},     {"busy", check_busy},
+        {"close", check_close},   {"affinity", check_affinity},
+        {"states", check_states}, {"exhaustion", check_exhaustion},
+        {"nproc", check_nproc},   {"space", check_space},
+        {"quota", check_quota},   {"pids", check_pids},
+        {"hook", check_hook},     {"policy", check_policy},
     };
     MUST(argc == 4, "usage: host CHECK RUNTIME MODEL.so");
     alarm(2 * SECONDS);
