@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/i8.c: plan, pack and run 8-bit convolutions and products: indirect
+/* kernels/i8.c: plan and run 8-bit convolutions and products: indirect
  * convolutions (Dukhan, arXiv 1907.02129) where x can be read in place, rows
  * gathered per block of tiles otherwise, and depthwise convolutions on rows
- * whose words hold the taps of a column. Packed weights:
- *
- *   struct head, 64 bytes
- *   int32 totals[groups][padded outputs]       sums of a column's weights
- *   words [groups][panels][words][16]          or, depthwise,
- *         [blocks of channels][rows of words][columns of the window][16]
+ * whose words hold the taps of a column.
  */
-#include "kernels/i8.h"
+#include "kernels/i8_shape.h"
 
 #include <string.h>
 
 enum {
     TAPS = 128,        /* pieces of a row that is read in place, at most */
     GATHERED = 1 << 16 /* bytes of rows that are gathered at once        */
-};
-
-struct head {
-    int64_t form; /* enum byi_i8_form: of the words */
-    int64_t room[7];
 };
 
 const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa)
@@ -42,77 +32,13 @@ const struct byi_i8_kernels *byi_i8_kernels(void)
     return byi_i8_kernels_of(byi_isa_widest());
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t align(int64_t n)
-{
-    return (n + 63) & ~(int64_t)63;
-}
-
-/* --- shapes -----------------------------------------------------------------
- */
-
-static int64_t taps_of(const struct byi_i8_conv *conv)
-{
-    return conv->size[0] * conv->size[1] * conv->size[2];
-}
-
-static int64_t positions_of(const struct byi_i8_conv *conv)
-{
-    return conv->out[0] * conv->out[1] * conv->out[2];
-}
-
-static bool is_pointwise(const struct byi_i8_conv *conv)
-{
-    for (int i = 0; i < BYI_I8_AXES; i++)
-        if (conv->size[i] != 1 || conv->pad[i] != 0 || conv->stride[i] != 1 ||
-            conv->in[i] != conv->out[i])
-            return false;
-    return true;
-}
-
-/* Outputs of a group, padded to whole panels; depthwise, of all channels. */
-static int64_t padded_outputs(const struct byi_i8_conv *conv)
-{
-    const int64_t n =
-        conv->depthwise ? conv->channels : conv->outputs / conv->groups;
-    return ceil_div(n, BYI_I8_PANEL) * BYI_I8_PANEL;
-}
-
-static int64_t all_outputs(const struct byi_i8_conv *conv)
-{
-    return padded_outputs(conv) * (conv->depthwise ? 1 : conv->groups);
-}
-
-static int64_t each(enum byi_i8_form form)
-{
-    return form == BYI_I8_BYTES ? 4 : 2;
-}
-
-/* Words of a sum; depthwise, of all its taps. */
-static int64_t words_of(const struct byi_i8_conv *conv, enum byi_i8_form form)
-{
-    if (conv->depthwise)
-        return ceil_div(conv->size[1], each(form)) * conv->size[2];
-    return ceil_div(taps_of(conv) * (conv->channels / conv->groups),
-                    each(form));
-}
-
 void byi_i8_conv_plan(struct byi_i8_conv *conv)
 {
     if (!conv->kernels)
         conv->kernels = byi_i8_kernels();
     conv->depthwise = conv->groups > 1 && conv->groups == conv->channels &&
                       conv->groups == conv->outputs && conv->size[0] == 1 &&
-                      taps_of(conv) <= TAPS;
+                      i8_taps_of(conv) <= TAPS;
 }
 
 const char *byi_i8_conv_name(const struct byi_i8_conv *conv)
@@ -129,150 +55,6 @@ const char *byi_i8_conv_name(const struct byi_i8_conv *conv)
                       : k->rows == 6            ? 1
                                                 : 0;
     return names[level][conv->depthwise];
-}
-
-/* --- weights ----------------------------------------------------------------
- */
-
-/* The form that needs most memory: all weights fit in BYTES only for sure if
- * they are signed without zero points, and the products are exact. */
-static enum byi_i8_form largest_form(const struct byi_i8_conv *conv)
-{
-    return conv->kernels->bytes == BYI_I8_ALWAYS && conv->centred
-               ? BYI_I8_BYTES
-               : BYI_I8_PAIRS;
-}
-
-uint64_t byi_i8_conv_packed(const struct byi_i8_conv *conv)
-{
-    const int64_t words = words_of(conv, largest_form(conv));
-    return (uint64_t)((int64_t)sizeof(struct head) +
-                      align(all_outputs(conv) * 4) +
-                      all_outputs(conv) * words * 4);
-}
-
-bool byi_i8_conv_packs_alike(const struct byi_i8_conv *a,
-                             const struct byi_i8_conv *b)
-{
-    return a->kernels == b->kernels && a->depthwise == b->depthwise &&
-           a->centred == b->centred && a->w_signed == b->w_signed &&
-           a->channels == b->channels && a->outputs == b->outputs &&
-           a->groups == b->groups &&
-           memcmp(a->size, b->size, sizeof a->size) == 0;
-}
-
-/* A packing of weights. */
-struct i8_packing {
-    const struct byi_i8_conv *conv;
-    const struct byi_i8_weights *w;
-    enum byi_i8_form form;
-    int64_t channels; /* of a group */
-};
-
-/* The elements of one output's sum, less their zero point, in order. */
-struct i8_column {
-    const struct i8_packing *p;
-    uint32_t *to; /* words BYI_I8_PANEL apart, zero at first */
-    uint32_t total;
-    int32_t last; /* absolute value of the element before */
-    bool fits;    /* in products of bytes                 */
-};
-
-/* Put element i of word `word`. */
-static inline void put(struct i8_column *c, int64_t word, int i, int32_t v)
-{
-    const bool bytes = c->p->form == BYI_I8_BYTES;
-    c->to[word * BYI_I8_PANEL] |= bytes ? (uint32_t)(v & 0xff) << (8 * i)
-                                        : (uint32_t)(v & 0xffff) << (16 * i);
-    c->total += (uint32_t)v;
-}
-
-static inline void check(struct i8_column *c, int64_t k, int32_t v)
-{
-    const bool bounded = c->p->conv->kernels->bytes == BYI_I8_BOUNDED;
-    const int32_t size = v < 0 ? -v : v;
-    c->fits &= v >= INT8_MIN && v <= INT8_MAX &&
-               !(bounded && k % 2 && size + c->last > 128);
-    c->last = size;
-}
-
-/* Put, or without memory check, all elements of output o. */
-static void walk_column(struct i8_column *c, int64_t o)
-{
-    const struct byi_i8_conv *conv = c->p->conv;
-    const struct byi_i8_weights *w = c->p->w;
-    const uint8_t zero = w->zeros ? w->zeros[o * w->zero_step] : 0;
-    const int shift = c->p->form == BYI_I8_BYTES ? 2 : 1;
-    const int64_t mask = (1 << shift) - 1, channels = c->p->channels;
-    int64_t k = 0;
-    for (int64_t d = 0; d < conv->size[0]; d++)
-        for (int64_t h = 0; h < conv->size[1]; h++)
-            for (int64_t x = 0; x < conv->size[2]; x++) {
-                const uint8_t *at = w->at + o * w->strides[0] +
-                                    d * w->strides[2] + h * w->strides[3] +
-                                    x * w->strides[4];
-                for (int64_t i = 0; i < channels;
-                     i++, k++, at += w->strides[1]) {
-                    const int32_t v = conv->w_signed
-                                          ? (int8_t)*at - (int8_t)zero
-                                          : *at - zero;
-                    if (!c->to)
-                        check(c, k, v);
-                    else if (conv->depthwise)
-                        put(c, (h >> shift) * conv->size[2] + x,
-                            (int)(h & mask), v);
-                    else
-                        put(c, k >> shift, (int)(k & mask), v);
-                }
-            }
-}
-
-/* Are products of words of bytes exact? The bound concerns neighbours, which
- * are other ones in depthwise sums. */
-static bool fits_bytes(const struct i8_packing *p)
-{
-    const struct byi_i8_conv *conv = p->conv;
-    const enum byi_i8_bytes bytes = conv->kernels->bytes;
-    struct i8_column c = {.p = p, .fits = true};
-    if (bytes == BYI_I8_NEVER || (bytes == BYI_I8_BOUNDED && conv->depthwise))
-        return false;
-    if (bytes == BYI_I8_ALWAYS && conv->centred)
-        return true;
-    for (int64_t o = 0; o < conv->outputs && c.fits; o++) {
-        c.last = 0;
-        walk_column(&c, o);
-    }
-    return c.fits;
-}
-
-void byi_i8_conv_pack(const struct byi_i8_conv *conv,
-                      const struct byi_i8_weights *weights, void *to)
-{
-    struct i8_packing p = {.conv = conv,
-                           .w = weights,
-                           .form = BYI_I8_BYTES,
-                           .channels = conv->channels / conv->groups};
-    if (!fits_bytes(&p))
-        p.form = BYI_I8_PAIRS;
-    const int64_t words = words_of(conv, p.form), padded = padded_outputs(conv);
-    const int64_t wide =
-        conv->depthwise ? conv->channels : conv->outputs / conv->groups;
-    struct head *head = to;
-    int32_t *totals = (int32_t *)(void *)(head + 1);
-    uint32_t *panels =
-        (uint32_t *)(void *)((char *)totals + align(all_outputs(conv) * 4));
-    memset(to, 0, (size_t)byi_i8_conv_packed(conv));
-    head->form = p.form;
-    for (int64_t i = 0; i < all_outputs(conv); i++) {
-        if (i % padded >= wide)
-            continue;
-        struct i8_column c = {.p = &p,
-                              .to = panels +
-                                    i / BYI_I8_PANEL * words * BYI_I8_PANEL +
-                                    i % BYI_I8_PANEL};
-        walk_column(&c, i / padded * wide + i % padded);
-        totals[i] = (int32_t)c.total;
-    }
 }
 
 /* --- a run ------------------------------------------------------------------
@@ -307,19 +89,19 @@ struct i8_job {
 /* Bytes of a row of x's zero point. */
 static int64_t zeros_bytes(const struct byi_i8_conv *conv)
 {
-    return align(conv->size[2] * conv->channels + BYI_I8_COLUMNS);
+    return i8_align(conv->size[2] * conv->channels + BYI_I8_COLUMNS);
 }
 
 static int64_t shared_bytes(const struct byi_i8_conv *conv)
 {
-    return 2 * align(all_outputs(conv) * 4) + zeros_bytes(conv);
+    return 2 * i8_align(i8_all_outputs(conv) * 4) + zeros_bytes(conv);
 }
 
 static int64_t row_bytes(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
     /* not a multiple of a page, so that rows fall into different sets */
-    const int64_t n = words_of(conv, form) * 4 + 2 * BYI_I8_COLUMNS;
-    return align(n) % 1024 ? align(n) : align(n) + 64;
+    const int64_t n = i8_words_of(conv, form) * 4 + 2 * BYI_I8_COLUMNS;
+    return i8_align(n) % 1024 ? i8_align(n) : i8_align(n) + 64;
 }
 
 static int64_t tiles_at_once(const struct byi_i8_conv *conv,
@@ -339,10 +121,10 @@ static int64_t woven_positions(const struct byi_i8_conv *conv)
 static int64_t lane_bytes(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
     if (conv->depthwise)
-        return align(ceil_div(conv->size[1], each(form)) *
-                     woven_positions(conv) * BYI_I8_PANEL * 4);
-    return align(tiles_at_once(conv, form) * conv->kernels->rows *
-                 row_bytes(conv, form));
+        return i8_align(i8_ceil_div(conv->size[1], i8_each(form)) *
+                        woven_positions(conv) * BYI_I8_PANEL * 4);
+    return i8_align(tiles_at_once(conv, form) * conv->kernels->rows *
+                    row_bytes(conv, form));
 }
 
 uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads)
@@ -359,13 +141,14 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
 {
     const struct byi_i8_conv *conv = run->conv;
     const int32_t *totals =
-        (const int32_t *)(const void *)((const struct head *)run->packed + 1);
-    const int64_t padded = padded_outputs(conv), all = all_outputs(conv);
+        (const int32_t *)(const void *)((const struct i8_head *)run->packed +
+                                        1);
+    const int64_t padded = i8_padded_outputs(conv), all = i8_all_outputs(conv);
     const int64_t wide =
         conv->depthwise ? conv->channels : conv->outputs / conv->groups;
     const uint32_t zero = run->x_zero ^ (conv->x_signed ? 0x80u : 0);
     int32_t *add = (int32_t *)(void *)scratch;
-    float *scale = (float *)(void *)(scratch + align(all * 4));
+    float *scale = (float *)(void *)(scratch + i8_align(all * 4));
     for (int64_t i = 0; i < all; i++) {
         const int64_t at = i / padded * wide + i % padded;
         const bool exists = i % padded < wide;
@@ -385,9 +168,9 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
 static struct i8_job open_job(const struct byi_i8_conv_run *run)
 {
     const struct byi_i8_conv *conv = run->conv;
-    const struct head *head = run->packed;
+    const struct i8_head *head = run->packed;
     char *scratch = run->scratch;
-    const int64_t all = all_outputs(conv);
+    const int64_t all = i8_all_outputs(conv);
     const int64_t image =
         conv->in[0] * conv->in[1] * conv->in[2] * conv->channels;
     struct i8_job j = {
@@ -395,8 +178,8 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
         .conv = conv,
         .form = (enum byi_i8_form)head->form,
         .panels = (const uint32_t *)(const void *)((const char *)(head + 1) +
-                                                   align(all * 4)),
-        .rows = conv->images * positions_of(conv),
+                                                   i8_align(all * 4)),
+        .rows = conv->images * i8_positions_of(conv),
         .wide = conv->kernels->panels * BYI_I8_PANEL,
         .n = conv->outputs / conv->groups,
         .channels = conv->channels / conv->groups,
@@ -405,22 +188,22 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
         .end = (const uint8_t *)run->x + conv->images * image,
         .image = image,
     };
-    j.words = words_of(conv, j.form);
-    j.tiles = ceil_div(j.rows, conv->kernels->rows);
-    j.blocks = ceil_div(j.n, j.wide);
+    j.words = i8_words_of(conv, j.form);
+    j.tiles = i8_ceil_div(j.rows, conv->kernels->rows);
+    j.blocks = i8_ceil_div(j.n, j.wide);
     j.segments = 1;
-    j.pointwise = is_pointwise(conv);
+    j.pointwise = i8_is_pointwise(conv);
     j.ld = row_bytes(conv, j.form);
     j.most = tiles_at_once(conv, j.form);
     j.in_place = j.form == BYI_I8_BYTES && !conv->x_signed &&
                  j.channels % 4 == 0 && j.channels >= 16 &&
-                 taps_of(conv) <= TAPS;
+                 i8_taps_of(conv) <= TAPS;
     if (j.in_place) {
-        j.segments = taps_of(conv);
+        j.segments = i8_taps_of(conv);
         j.most = TAPS / j.segments;
     }
     fill_epilogue(run, scratch, &j.e);
-    uint8_t *zeros = (uint8_t *)scratch + 2 * align(all * 4);
+    uint8_t *zeros = (uint8_t *)scratch + 2 * i8_align(all * 4);
     memset(zeros, run->x_zero, (size_t)zeros_bytes(conv));
     j.zeros = zeros;
     j.lanes = scratch + shared_bytes(conv);
@@ -440,7 +223,7 @@ struct i8_place {
 static struct i8_place place_of(const struct i8_job *j, int64_t row)
 {
     const struct byi_i8_conv *conv = j->conv;
-    const int64_t positions = positions_of(conv);
+    const int64_t positions = i8_positions_of(conv);
     struct i8_place at = {.image = (const uint8_t *)j->run->x +
                                    row / positions * j->image};
     int64_t rest = row % positions;
@@ -523,7 +306,7 @@ static char *copy_piece(const struct i8_job *j, const uint8_t *from, int64_t n,
                                    .flip = j->flip,
                                    .to = to};
     j->conv->kernels->copy[j->form](&l);
-    return to + n * 4 / each(j->form);
+    return to + n * 4 / i8_each(j->form);
 }
 
 /* Gather a line of a window of adjacent taps: padding, inside, padding. */
@@ -532,9 +315,9 @@ static char *gather_line(const struct i8_job *j, const uint8_t *line,
 {
     const struct byi_i8_conv *conv = j->conv;
     const int64_t c = conv->channels, taps = conv->size[2];
-    const int64_t before = !line ? taps : left < 0 ? least(-left, taps) : 0;
+    const int64_t before = !line ? taps : left < 0 ? i8_least(-left, taps) : 0;
     const int64_t over = left + taps - conv->in[2];
-    const int64_t after = over <= 0 ? 0 : least(over, taps - before);
+    const int64_t after = over <= 0 ? 0 : i8_least(over, taps - before);
     if (before)
         to = copy_piece(j, j->zeros, before * c, to);
     if (before + after < taps)
@@ -559,7 +342,7 @@ static int64_t gather_inside(const struct i8_job *j, const struct i8_place *at,
         return 0;
     const int64_t more =
         (conv->in[2] - conv->size[2] - at->first[2]) / conv->stride[2];
-    n = least(n, least(conv->out[2] - at->out[2], more + 1));
+    n = i8_least(n, i8_least(conv->out[2] - at->out[2], more + 1));
     struct byi_i8_lines l = {.from = line_at(conv, at, 0, 0) +
                                      at->first[2] * conv->channels,
                              .rows = n,
@@ -628,7 +411,7 @@ static void get_rows(const struct i8_job *j, int64_t group, int64_t row,
 /* The first row of a tile: all tiles have about the same number of rows. */
 static int64_t first_row(const struct i8_job *j, int64_t tile)
 {
-    return j->rows / j->tiles * tile + least(tile, j->rows % j->tiles);
+    return j->rows / j->tiles * tile + i8_least(tile, j->rows % j->tiles);
 }
 
 /* A tile whose last panel has columns that y does not. */
@@ -636,7 +419,7 @@ static void run_partial(const struct i8_job *j, struct byi_i8_tile *t, int rows,
                         int64_t columns)
 {
     char results[BYI_I8_ROWS * BYI_I8_COLUMNS * 4];
-    const int64_t panels = ceil_div(columns, BYI_I8_PANEL);
+    const int64_t panels = i8_ceil_div(columns, BYI_I8_PANEL);
     char *y = t->y;
     const int64_t ldy = t->ldy;
     t->y = results;
@@ -652,9 +435,9 @@ static void run_block(const struct i8_job *j, const uint8_t *const *rows,
 {
     const struct byi_i8_conv *conv = j->conv;
     const int64_t column = block * j->wide;
-    const int64_t columns = least(j->wide, j->n - column);
-    const int64_t panels = ceil_div(columns, BYI_I8_PANEL);
-    const int64_t padded = group * padded_outputs(conv) + column;
+    const int64_t columns = i8_least(j->wide, j->n - column);
+    const int64_t panels = i8_ceil_div(columns, BYI_I8_PANEL);
+    const int64_t padded = group * i8_padded_outputs(conv) + column;
     const int64_t ldy = conv->outputs * j->size;
     struct byi_i8_tile t = {.segments = j->segments,
                             .words = j->words / j->segments,
@@ -687,12 +470,12 @@ static void run_part(const struct i8_job *j, int64_t begin, int64_t end,
                      int64_t first, int64_t last, char *lane)
 {
     const uint8_t *rows[TAPS * BYI_I8_ROWS];
-    const int64_t most = least(j->most, TAPS);
+    const int64_t most = i8_least(j->most, TAPS);
     for (int64_t next; begin < end; begin = next) {
-        next = least(end, begin + most);
+        next = i8_least(end, begin + most);
         for (int64_t b = first, stop; b < last; b = stop) {
             const int64_t group = b / j->blocks;
-            stop = least(last, (group + 1) * j->blocks);
+            stop = i8_least(last, (group + 1) * j->blocks);
             for (int64_t i = begin; i < next; i++) {
                 const int64_t row = first_row(j, i);
                 const int64_t n = first_row(j, i + 1) - row;
@@ -715,15 +498,15 @@ static void weave_row(const struct i8_job *j, const struct i8_place *at,
 {
     const struct byi_i8_conv *conv = j->conv;
     const int64_t left = at->first[2], n = woven_positions(conv);
-    const int64_t before = left < 0 ? least(-left, n) : 0;
+    const int64_t before = left < 0 ? i8_least(-left, n) : 0;
     const int64_t over = left + n - conv->in[2];
-    const int64_t after = over <= 0 ? 0 : least(over, n - before);
+    const int64_t after = over <= 0 ? 0 : i8_least(over, n - before);
     for (int64_t h = 0; h < conv->size[1];
-         h += each(j->form), to += n * BYI_I8_PANEL) {
+         h += i8_each(j->form), to += n * BYI_I8_PANEL) {
         struct byi_i8_weave padding = {.columns = BYI_I8_PANEL,
                                        .flip = j->flip};
         struct byi_i8_weave inside = {.columns = columns, .flip = j->flip};
-        for (int64_t i = 0; i < each(j->form); i++) {
+        for (int64_t i = 0; i < i8_each(j->form); i++) {
             const uint8_t *line =
                 h + i < conv->size[1] ? line_at(conv, at, 0, h + i) : NULL;
             padding.rows[i] = j->zeros;
@@ -768,7 +551,7 @@ static void run_rows(const struct i8_job *j, int64_t begin, int64_t end,
                 .e = j->e,
                 .y = (char *)j->run->y + row * width * ldy + c * j->size,
                 .ldy = ldy,
-                .columns = (int)least(BYI_I8_PANEL, conv->channels - c)};
+                .columns = (int)i8_least(BYI_I8_PANEL, conv->channels - c)};
             t.e.add += c;
             t.e.scale += c;
             weave_row(j, &at, c, t.columns, woven);
@@ -780,8 +563,9 @@ static void run_rows(const struct i8_job *j, int64_t begin, int64_t end,
 /* Threads that pay: each should have some 2^18 multiplications to do. */
 static int team_of(const struct byi_i8_conv *conv, int threads)
 {
-    const int64_t most = conv->images * positions_of(conv) * conv->outputs *
-                             (conv->channels / conv->groups) * taps_of(conv) >>
+    const int64_t most = conv->images * i8_positions_of(conv) * conv->outputs *
+                             (conv->channels / conv->groups) *
+                             i8_taps_of(conv) >>
                          (conv->depthwise ? 15 : 18);
     return most < 1 ? 1 : most < threads ? (int)most : threads;
 }

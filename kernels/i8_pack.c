@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/i8_pack.c: pack the weights of 8-bit convolutions and products. */
+#include "kernels/i8_shape.h"
+
+#include <string.h>
+
+/* The form that needs most memory: all weights fit in BYTES only for sure if
+ * they are signed without zero points, and the products are exact. */
+static enum byi_i8_form largest_form(const struct byi_i8_conv *conv)
+{
+    return conv->kernels->bytes == BYI_I8_ALWAYS && conv->centred
+               ? BYI_I8_BYTES
+               : BYI_I8_PAIRS;
+}
+
+uint64_t byi_i8_conv_packed(const struct byi_i8_conv *conv)
+{
+    const int64_t words = i8_words_of(conv, largest_form(conv));
+    return (uint64_t)((int64_t)sizeof(struct i8_head) +
+                      i8_align(i8_all_outputs(conv) * 4) +
+                      i8_all_outputs(conv) * words * 4);
+}
+
+bool byi_i8_conv_packs_alike(const struct byi_i8_conv *a,
+                             const struct byi_i8_conv *b)
+{
+    return a->kernels == b->kernels && a->depthwise == b->depthwise &&
+           a->centred == b->centred && a->w_signed == b->w_signed &&
+           a->channels == b->channels && a->outputs == b->outputs &&
+           a->groups == b->groups &&
+           memcmp(a->size, b->size, sizeof a->size) == 0;
+}
+
+/* A packing of weights. */
+struct i8_packing {
+    const struct byi_i8_conv *conv;
+    const struct byi_i8_weights *w;
+    enum byi_i8_form form;
+    int64_t channels; /* of a group */
+};
+
+/* The elements of one output's sum, less their zero point, in order. */
+struct i8_column {
+    const struct i8_packing *p;
+    uint32_t *to; /* words BYI_I8_PANEL apart, zero at first */
+    uint32_t total;
+    int32_t last; /* absolute value of the element before */
+    bool fits;    /* in products of bytes                 */
+};
+
+/* Put element i of word `word`. */
+static inline void put(struct i8_column *c, int64_t word, int i, int32_t v)
+{
+    const bool bytes = c->p->form == BYI_I8_BYTES;
+    c->to[word * BYI_I8_PANEL] |= bytes ? (uint32_t)(v & 0xff) << (8 * i)
+                                        : (uint32_t)(v & 0xffff) << (16 * i);
+    c->total += (uint32_t)v;
+}
+
+static inline void check(struct i8_column *c, int64_t k, int32_t v)
+{
+    const bool bounded = c->p->conv->kernels->bytes == BYI_I8_BOUNDED;
+    const int32_t size = v < 0 ? -v : v;
+    c->fits &= v >= INT8_MIN && v <= INT8_MAX &&
+               !(bounded && k % 2 && size + c->last > 128);
+    c->last = size;
+}
+
+/* Put, or without memory check, all elements of output o. */
+static void walk_column(struct i8_column *c, int64_t o)
+{
+    const struct byi_i8_conv *conv = c->p->conv;
+    const struct byi_i8_weights *w = c->p->w;
+    const uint8_t zero = w->zeros ? w->zeros[o * w->zero_step] : 0;
+    const int shift = c->p->form == BYI_I8_BYTES ? 2 : 1;
+    const int64_t mask = (1 << shift) - 1, channels = c->p->channels;
+    int64_t k = 0;
+    for (int64_t d = 0; d < conv->size[0]; d++)
+        for (int64_t h = 0; h < conv->size[1]; h++)
+            for (int64_t x = 0; x < conv->size[2]; x++) {
+                const uint8_t *at = w->at + o * w->strides[0] +
+                                    d * w->strides[2] + h * w->strides[3] +
+                                    x * w->strides[4];
+                for (int64_t i = 0; i < channels;
+                     i++, k++, at += w->strides[1]) {
+                    const int32_t v = conv->w_signed
+                                          ? (int8_t)*at - (int8_t)zero
+                                          : *at - zero;
+                    if (!c->to)
+                        check(c, k, v);
+                    else if (conv->depthwise)
+                        put(c, (h >> shift) * conv->size[2] + x,
+                            (int)(h & mask), v);
+                    else
+                        put(c, k >> shift, (int)(k & mask), v);
+                }
+            }
+}
+
+/* Are products of words of bytes exact? The bound concerns neighbours, which
+ * are other ones in depthwise sums. */
+static bool fits_bytes(const struct i8_packing *p)
+{
+    const struct byi_i8_conv *conv = p->conv;
+    const enum byi_i8_bytes bytes = conv->kernels->bytes;
+    struct i8_column c = {.p = p, .fits = true};
+    if (bytes == BYI_I8_NEVER || (bytes == BYI_I8_BOUNDED && conv->depthwise))
+        return false;
+    if (bytes == BYI_I8_ALWAYS && conv->centred)
+        return true;
+    for (int64_t o = 0; o < conv->outputs && c.fits; o++) {
+        c.last = 0;
+        walk_column(&c, o);
+    }
+    return c.fits;
+}
+
+void byi_i8_conv_pack(const struct byi_i8_conv *conv,
+                      const struct byi_i8_weights *weights, void *to)
+{
+    struct i8_packing p = {.conv = conv,
+                           .w = weights,
+                           .form = BYI_I8_BYTES,
+                           .channels = conv->channels / conv->groups};
+    if (!fits_bytes(&p))
+        p.form = BYI_I8_PAIRS;
+    const int64_t words = i8_words_of(conv, p.form),
+                  padded = i8_padded_outputs(conv);
+    const int64_t wide =
+        conv->depthwise ? conv->channels : conv->outputs / conv->groups;
+    struct i8_head *head = to;
+    int32_t *totals = (int32_t *)(void *)(head + 1);
+    uint32_t *panels = (uint32_t *)(void *)((char *)totals +
+                                            i8_align(i8_all_outputs(conv) * 4));
+    memset(to, 0, (size_t)byi_i8_conv_packed(conv));
+    head->form = p.form;
+    for (int64_t i = 0; i < i8_all_outputs(conv); i++) {
+        if (i % padded >= wide)
+            continue;
+        struct i8_column c = {.p = &p,
+                              .to = panels +
+                                    i / BYI_I8_PANEL * words * BYI_I8_PANEL +
+                                    i % BYI_I8_PANEL};
+        walk_column(&c, i / padded * wide + i % padded);
+        totals[i] = (int32_t)c.total;
+    }
+}

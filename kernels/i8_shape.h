@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/i8_shape.h: sizes that packing and running 8-bit convolutions share.
+ * Packed weights:
+ *
+ *   struct i8_head, 64 bytes
+ *   int32 totals[groups][padded outputs]       sums of a column's weights
+ *   words [groups][panels][words][16]          or, depthwise,
+ *         [blocks of channels][rows of words][columns of the window][16]
+ */
+#ifndef BYI_I8_SHAPE_H
+#define BYI_I8_SHAPE_H
+
+#include "kernels/i8.h"
+
+struct i8_head {
+    int64_t form; /* enum byi_i8_form: of the words */
+    int64_t room[7];
+};
+
+static inline int64_t i8_ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static inline int64_t i8_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t i8_align(int64_t n)
+{
+    return (n + 63) & ~(int64_t)63;
+}
+
+static inline int64_t i8_taps_of(const struct byi_i8_conv *conv)
+{
+    return conv->size[0] * conv->size[1] * conv->size[2];
+}
+
+static inline int64_t i8_positions_of(const struct byi_i8_conv *conv)
+{
+    return conv->out[0] * conv->out[1] * conv->out[2];
+}
+
+static inline bool i8_is_pointwise(const struct byi_i8_conv *conv)
+{
+    for (int i = 0; i < BYI_I8_AXES; i++)
+        if (conv->size[i] != 1 || conv->pad[i] != 0 || conv->stride[i] != 1 ||
+            conv->in[i] != conv->out[i])
+            return false;
+    return true;
+}
+
+/* Outputs of a group, padded to whole panels; depthwise, of all channels. */
+static inline int64_t i8_padded_outputs(const struct byi_i8_conv *conv)
+{
+    const int64_t n =
+        conv->depthwise ? conv->channels : conv->outputs / conv->groups;
+    return i8_ceil_div(n, BYI_I8_PANEL) * BYI_I8_PANEL;
+}
+
+static inline int64_t i8_all_outputs(const struct byi_i8_conv *conv)
+{
+    return i8_padded_outputs(conv) * (conv->depthwise ? 1 : conv->groups);
+}
+
+static inline int64_t i8_each(enum byi_i8_form form)
+{
+    return form == BYI_I8_BYTES ? 4 : 2;
+}
+
+/* Words of a sum; depthwise, of all its taps. */
+static inline int64_t i8_words_of(const struct byi_i8_conv *conv,
+                                  enum byi_i8_form form)
+{
+    if (conv->depthwise)
+        return i8_ceil_div(conv->size[1], i8_each(form)) * conv->size[2];
+    return i8_ceil_div(i8_taps_of(conv) * (conv->channels / conv->groups),
+                       i8_each(form));
+}
+
+#endif
