@@ -381,9 +381,14 @@ static void test_cast(void **state)
         for (int to = 1; to < BYI_DTYPES; to++) {
             const enum byoc_dtype a = (enum byoc_dtype)from;
             const enum byoc_dtype b = (enum byoc_dtype)to;
+            const bool whole =
+                !byi_dtype_is_float(b) && !byi_narrow_is_float(b);
+            const int bits = byi_narrow_bits(b) ? (int)byi_narrow_bits(b)
+                                                : 8 * (int)byoc_dtype_size(b);
             if (byoc_dtype_size(a) == 0 || byoc_dtype_size(a) > 8 ||
                 byoc_dtype_size(b) == 0 || byoc_dtype_size(b) > 8 ||
-                a == BYOC_C64 || b == BYOC_C64)
+                a == BYOC_C64 || b == BYOC_C64 ||
+                b == BYOC_F8E8M0 /* rounds up, arena_test */)
                 continue;
             const struct byi_attr given = DTYPE("dtype", b);
             struct byi_tensor x = TENSOR(a, 1300);
@@ -393,17 +398,23 @@ static void test_cast(void **state)
                 double v = byi_tensor_float(&e.in[0], i);
                 if (b == BYOC_BOOL)
                     v = v != 0;
-                else if (!byi_dtype_is_float(b))
+                else if (whole)
                     v = trunc(v);
                 struct byi_tensor one = TENSOR(b, 1);
                 byi_tensor_set(&one, 0, v);
-                if (!byi_dtype_is_float(b) && v < 0 &&
-                    !byi_dtype_is_signed(b)) /* wraps */
-                    byi_tensor_set(&one, 0,
-                                   v + ldexp(1, 8 * (int)byoc_dtype_size(b)));
+                if (whole && byi_narrow_bits(b)) { /* wraps, as below */
+                    v -= ldexp(floor(ldexp(v, -bits)), bits);
+                    const bool high = v >= ldexp(1, bits - 1);
+                    const bool is_signed = b == BYOC_I4 || b == BYOC_I2;
+                    v -= high && is_signed ? ldexp(1, bits) : 0;
+                    byi_tensor_set(&one, 0, v);
+                } else if (whole && v < 0 && !byi_dtype_is_signed(b)) {
+                    byi_tensor_set(&one, 0, v + ldexp(1, bits));
+                }
                 const double want = byi_tensor_float(&one, 0);
                 const double got = byi_tensor_float(e.out, i);
-                if (b != BYOC_U64 && got != want)
+                if (b != BYOC_U64 && got != want &&
+                    !(isnan(got) && isnan(want)))
                     fail_msg("%s to %s: %g is %g", byoc_dtype_name(a),
                              byoc_dtype_name(b), v, got);
                 release(&one);
