@@ -205,7 +205,9 @@ static void check_exhaustion(const char *path)
 static void check_fork(const char *path)
 {
     struct job j;
-    start(&j, path, NULL);
+    /* beside other processes, the default may leave the workers asleep */
+    const struct byoc_load_params params = {.wait = BYOC_WAIT_SPIN};
+    start(&j, path, &params);
     run_often(&j);
     for (int i = 0; i < 3; i++) {
         const pid_t pid = fork();
