@@ -161,13 +161,14 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
 
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
 {
+    /* in parentheses: joined on purpose */
 #define NAMES(isa)                                                             \
     {                                                                          \
-        [BYI_F32_DIRECT] = "direct:" isa,                                      \
-        [BYI_F32_WINOGRAD_2] = "winograd_2x2:" isa,                            \
-        [BYI_F32_WINOGRAD_4] = "winograd_4x4:" isa,                            \
-        [BYI_F32_DEPTHWISE] = "depthwise:" isa,                                \
-        [BYI_F32_TRANSPOSED] = "transposed:" isa                               \
+        [BYI_F32_DIRECT] = ("direct:" isa),                                    \
+        [BYI_F32_WINOGRAD_2] = ("winograd_2x2:" isa),                          \
+        [BYI_F32_WINOGRAD_4] = ("winograd_4x4:" isa),                          \
+        [BYI_F32_DEPTHWISE] = ("depthwise:" isa),                              \
+        [BYI_F32_TRANSPOSED] = ("transposed:" isa)                             \
     }
     static const char *const names[][BYI_F32_ALGORITHMS] = {
         NAMES("base"), NAMES("avx2"), NAMES("avx512")};

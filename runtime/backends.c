@@ -249,15 +249,14 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
 {
     uint32_t n = model->plan->n_parts;
     model->own.regions = byi_alloc(n + 1u, sizeof *model->own.regions);
-    bool *seen = byi_alloc(n + 1u, sizeof *seen);
+    bool *seen = byi_arena_calloc(model->arena, n + 1u, sizeof *seen);
     enum byoc_status status = BYOC_OK;
-    if (!model->own.regions || !seen)
+    if (!model->own.regions)
         status = byi_fail(err, BYOC_ENOMEM, "no memory for %u regions", n);
     for (uint32_t i = 0; i < n && status == BYOC_OK && !params->native_only;
          i++)
         if (!seen[i])
             status = load_vendor(model, params, facts, i, seen, err);
-    free(seen);
     warn_copies(model);
     return status;
 }
