@@ -318,14 +318,15 @@ static void convert_affine_grid(struct byi_import *o)
     const byi_id theta = byi_o_in(o, 0), size = byi_o_in(o, 1);
     const bool corners = byi_o_int(o, "align_corners", 0) != 0;
     const enum byoc_dtype dtype = byi_o_dtype(o, theta);
-    const int64_t d = byi_o_dim(o, theta, 1), flat[] = {-1, d + 1};
-    const int64_t zero = 0, two = 2, one = 1, end = d + 2;
+    const int64_t d = byi_o_dim(o, theta, 1);
+    const int64_t zero = 0, two = 2, one = 1;
     byi_id columns[4];
 
     if (byi_o_ok(o) && (byi_o_rank(o, theta) != 3 || (d != 2 && d != 3)))
         byi_o_refuse(o, "a theta that is neither (N, 2, 3) nor (N, 3, 4)");
     if (!byi_o_ok(o))
         return;
+    const int64_t flat[] = {-1, d + 1}, end = d + 2;
     const byi_id lengths =
         byi_o_emit(o, BYI_OP_STRIDED_SLICE,
                    ARGS(byi_o_cast(o, size, BYOC_I64), byi_o_vector(o, 1, &two),
@@ -427,12 +428,15 @@ static void convert_crop(struct byi_import *o)
                    n, n_size);
     if (!byi_o_ok(o))
         return;
-    const int64_t begin[] = {border[1], border[0]};
-    int64_t end[] = {-border[3], -border[2]};
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < 2; i++)
         if (border[i] < 0 || border[2 + i] < 0 || border[i] > INT32_MAX ||
             (n_size && (size[i] < 0 || size[i] > INT32_MAX)))
             byi_o_fail(o, BYOC_EPARSE, "border and scale are out of range");
+    if (!byi_o_ok(o))
+        return;
+    const int64_t begin[] = {border[1], border[0]};
+    int64_t end[] = {-border[3], -border[2]};
+    for (uint32_t i = 0; i < 2; i++) {
         if (n_size)
             end[i] = begin[i] + size[i];
         else if (end[i] == 0)

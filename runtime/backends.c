@@ -5,7 +5,6 @@
  */
 #include "plan.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/guard.h"
