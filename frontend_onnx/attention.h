@@ -40,8 +40,8 @@ byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads);
 /* Split x's heads, on axis `axis`, into groups that share keys. */
 byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
                        byi_id x, uint32_t axis);
-/* Scores, or what is added to them, (b, n or 1, s, t), in the groups of a->q.
- */
+/* Reshape scores, or a bias or mask of scores, (b, n or 1, s, t), to the groups
+ * of heads that a->q has. */
 byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
                         byi_id x);
 /* Split the last axis into three parts. */

@@ -262,7 +262,8 @@ static byi_id capped(struct byi_import *o, byi_id x, double scale,
                        softcap);
 }
 
-/* The sum of what is added to the scores; BYI_NO_ID: nothing. */
+/* The sum of bias, mask and causal mask, which the scores get added; BYI_NO_ID
+ * if there is none. */
 static byi_id all_masks(struct byi_import *o, const struct byi_attention *a)
 {
     byi_id total = a->bias;

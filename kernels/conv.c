@@ -115,9 +115,9 @@ static bool is_direct(const struct byi_f32_conv *conv)
            conv->channels <= BYI_F32_PIECE;
 }
 
-/* oneDNN's depthwise kernels are fast for two axes, without dilation on
- * AVX-512, and for small windows; elsewhere it falls back to others, which take
- * ten times as long. */
+/* oneDNN's depthwise kernels are fast for two axes and small windows that are
+ * not dilated, or have at most nine taps. Elsewhere it falls back to slow
+ * general kernels. */
 static bool is_depthwise(const struct byi_f32_conv *conv)
 {
     const int64_t taps = conv->size[0] * conv->size[1];
@@ -128,8 +128,8 @@ static bool is_depthwise(const struct byi_f32_conv *conv)
            (line || conv->size[1] > 7 || (dilated && taps > 9));
 }
 
-/* oneDNN computes a transposed convolution as the gradient of a convolution, at
- * a tenth of the peak. */
+/* oneDNN computes a transposed convolution as the gradient of a convolution,
+ * which is far from the peak, except without overlap on SSE2. */
 static bool is_transposed(const struct byi_f32_conv *conv)
 {
     const bool steps = conv->stride[0] < conv->size[0] ||
@@ -161,7 +161,7 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
 
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
 {
-    /* in parentheses: joined on purpose */
+    /* Parentheses tell clang-tidy that the strings are joined on purpose. */
 #define NAMES(isa)                                                             \
     {                                                                          \
         [BYI_F32_DIRECT] = ("direct:" isa),                                    \

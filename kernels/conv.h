@@ -43,8 +43,9 @@ struct byi_f32_post {
 struct byi_f32_conv {
     int64_t images, in[2], out[2];
     int64_t channels, outputs;
-    bool depthwise;  /* output c is of channel c alone; as many of either */
-    bool transposed; /* the window slides over y instead of x */
+    bool
+        depthwise; /* output c depends on channel c alone; outputs = channels */
+    bool transposed; /* the window slides over y: `pad` is of y */
     int64_t size[2], stride[2], dilation[2], pad[2];
     bool bias;
     uint32_t n_posts;
@@ -126,7 +127,8 @@ void byi_f32_winograd_pack(const struct byi_f32_conv *conv, const float *from,
 uint64_t byi_f32_winograd_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_winograd_run(const struct byi_f32_conv_run *run);
 
-/* Let tile `i` of `n` that share weights fetch its part of those at `ahead`. */
+/* Make `t`, tile number i of n that share their weights, prefetch its part of
+ * the weights at `ahead`, which the next tiles read. */
 void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
                    const float *ahead);
 

@@ -33,8 +33,9 @@ struct byi_f32_tile {
     float low, high;      /* the sum is clamped; NaN stays NaN               */
     float *y;
     int64_t ldy;
-    bool splits; /* few rows may add their products in another order, faster */
-    /* Weights of a later tile, which are fetched meanwhile: for every
+    bool splits; /* the kernel may add the products of one or two rows in
+                    another order, which is faster */
+    /* Weights of a later tile, which the kernel prefetches: for every
      * BYI_F32_STEP elements of a row of x, `fetch` rows of each panel. */
     const float *ahead;
     int64_t fetch;

@@ -20,7 +20,7 @@ static struct pyb_model *model_of(PyObject *self)
 
 /* Where a model comes from: a path, bytes, or a descriptor. */
 struct model_source {
-    const char *path; /* of bytes: what they are called */
+    const char *path; /* of `data`: the name that messages give it */
     Py_buffer data;   /* .obj NULL: none */
     int fd;
     bool compiles;
@@ -172,7 +172,7 @@ static void model_free(PyObject *self)
     Py_DECREF(type);
 }
 
-/* --- what it says of itself ----------------------------------------------- */
+/* --- inputs, outputs, metadata, ledger ------------------------------------ */
 
 /* The model, or NULL with an exception if it was closed. */
 static struct byoc_model *opened(PyObject *self)
@@ -292,7 +292,7 @@ static PyObject *model_text(PyObject *self, PyObject *which)
                                                                  : 0));
 }
 
-/* --- what it does --------------------------------------------------------- */
+/* --- methods -------------------------------------------------------------- */
 
 /* The caller sees to it that one thread at a time writes. */
 static PyObject *model_write(PyObject *self, PyObject *path)

@@ -40,8 +40,8 @@ enum byoc_dtype pyb_dtype_of_buffer(const Py_buffer *buffer);
 
 /* --- params.c ------------------------------------------------------------- */
 
-/* The params of one call, read from a dict of options; what they point to lives
- * as long as the dict and until pyb_params_free. */
+/* The parameters of one call, read from a dict of options. Their pointers are
+ * valid while the dict lives, until pyb_params_free. */
 struct pyb_params {
     struct byoc_compile_params compile;
     struct byoc_load_params load;

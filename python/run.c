@@ -28,7 +28,7 @@ struct pyb_job {
     struct run *handle; /* of submit(), or NULL */
     bool cancelled;     /* the state may cancel a later run: free it */
     FILE *events;       /* of the run, for m->events; NULL: not recorded */
-    char *text;         /* what is written there */
+    char *text;         /* the text that `events` has written */
     size_t bytes;
 };
 

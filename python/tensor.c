@@ -222,7 +222,9 @@ static int import_numpy(void)
     return numpy_empty ? 0 : -1;
 }
 
-/* The array's memory stays where it is, and nobody else knows the array yet. */
+/* Make an array and return the address of its elements, which stays valid while
+ * the array lives. The caller may write there, since no other code has a
+ * reference to the array yet. */
 static PyObject *numpy_new(PyObject *dtype, uint32_t rank, const int64_t *dims,
                            void **data)
 {

@@ -133,7 +133,8 @@ static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
     return 0;
 }
 
-/* The capsule stays unconsumed: when it goes, so does what it lends. */
+/* Read the tensor of a DLPack capsule. The capsule is not renamed to
+ * "used_dltensor", so that its destructor frees the tensor. */
 static int read_dlpack(struct pyb_hold *hold, PyObject *object, DLTensor *to)
 {
     enum { DLPACK_BOOL = 6 }; /* of DLPack 0.8 and newer */

@@ -243,8 +243,8 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     if (!c.p.deconv && groups == c.p.src.dims[1] && groups > 1 &&
         (rank == 5 || w->dims[0] > groups))
         return byi_dn_refuse(b,
-                             "%s: depthwise with %s: oneDNN takes many times "
-                             "as long as native kernels",
+                             "%s: depthwise with %s, which native kernels run "
+                             "faster than oneDNN",
                              step->name,
                              rank == 5 ? "three spatial axes"
                                        : "several outputs for each channel");

@@ -344,7 +344,8 @@ struct byi_json_items {
 
 /* Parse an object without the elements of the arrays keys[0], and keys[1] if it
  * is not NULL: the tree has empty arrays there, and `items` refers to `text`.
- * items[k].n is 0 if there is no such array. With keys NULL, parse all. */
+ * items[k].n is 0 if the object has no array keys[k]. If `keys` is NULL, the
+ * tree has everything. */
 enum byoc_status byi_json_parse_around(const char *text, size_t n,
                                        size_t max_bytes,
                                        const char *const keys[2],

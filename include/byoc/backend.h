@@ -20,9 +20,9 @@
  * before anything of the library runs.
  *
  * Rules that hold for every function here
- *   - a pointer argument is lent for the duration of the call and is never
- *     NULL, unless the declaration says otherwise; the same for what it points
- *     to
+ *   - a pointer argument is valid for the duration of the call and is never
+ *     NULL, unless the declaration says otherwise. So are the pointers in the
+ *     struct that it points to
  *   - strings end in NUL and are UTF-8
  *   - a status is NULL for success, or a failure made by host->fail(), which
  *     copies the text. Whoever receives it frees it: the host those of a
@@ -61,9 +61,9 @@ extern "C" {
 #define BYOC_ABI(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
 /* This header's. */
 #define BYOC_BACKEND_ABI BYOC_ABI(1, 2)
-/* The lowest version a host must have for this backend. Define it before
- * including to ask for more; what was added later can also be looked for with
- * BYOC_HAS(). */
+/* The lowest version a host must have for this backend. To require a newer host,
+ * define it before this header is included; to use a newer function only if the
+ * host has it, test for the function with BYOC_HAS(). */
 #ifndef BYOC_BACKEND_NEEDS
 #define BYOC_BACKEND_NEEDS BYOC_ABI(1, 0)
 #endif
