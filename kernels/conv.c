@@ -91,7 +91,7 @@ static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
     if (channels < 16 || outputs < 16)
         return BYI_F32_NONE;
     const int64_t tiles =
-        byi_f32_ceil(conv->out[0], 4) * byi_f32_ceil(conv->out[1], 4);
+        byi_ceil_div(conv->out[0], 4) * byi_ceil_div(conv->out[1], 4);
     return channels * outputs <= 192 * 192 || tiles >= 49 ? BYI_F32_WINOGRAD_4
                                                           : BYI_F32_WINOGRAD_2;
 }
@@ -183,7 +183,7 @@ const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
 
 static uint64_t panels_of(const struct byi_f32_conv *conv)
 {
-    return (uint64_t)byi_f32_ceil(conv->outputs, BYI_F32_PANEL);
+    return (uint64_t)byi_ceil_div(conv->outputs, BYI_F32_PANEL);
 }
 
 uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv)
@@ -206,7 +206,7 @@ static void pack_direct(const struct byi_f32_conv *conv, const float *from,
                         const int64_t strides[4], float *to)
 {
     for (int64_t o = 0; o < conv->outputs; o += BYI_F32_PANEL) {
-        const int64_t n = byi_f32_least(BYI_F32_PANEL, conv->outputs - o);
+        const int64_t n = byi_min(BYI_F32_PANEL, conv->outputs - o);
         for (int64_t i = 0; i < conv->size[0]; i++)
             for (int64_t j = 0; j < conv->size[1]; j++)
                 for (int64_t c = 0; c < conv->channels;

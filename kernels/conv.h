@@ -132,14 +132,4 @@ void byi_f32_winograd_run(const struct byi_f32_conv_run *run);
 void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
                    const float *ahead);
 
-static inline int64_t byi_f32_ceil(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static inline int64_t byi_f32_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 #endif

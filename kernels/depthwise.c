@@ -11,7 +11,7 @@ static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
     const struct byi_f32_conv *conv = run->conv;
     const float *rows[BYI_F32_TAPS * BYI_F32_ROWS];
     for (int64_t row = begin, n; row < end; row += n) {
-        n = byi_f32_least(BYI_F32_POSITIONS, end - row);
+        n = byi_min(BYI_F32_POSITIONS, end - row);
         byi_f32_rows_find(run, row, n, rows);
         /* the bias needs no padding: the kernel loads no more than exist */
         const struct byi_f32_epilogue e =

@@ -44,7 +44,7 @@ uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads)
 static int64_t first_row(const struct direct *d, int64_t tile)
 {
     const int64_t more = d->rows % d->tiles; /* tiles have one row more */
-    return d->rows / d->tiles * tile + byi_f32_least(tile, more);
+    return d->rows / d->tiles * tile + byi_min(tile, more);
 }
 
 /* The pieces of a window whose first tap is at (top, left); some are outside.
@@ -118,7 +118,7 @@ static void run_partial(const struct direct *d, struct byi_f32_tile *t,
 {
     float sums[BYI_F32_ROWS * BYI_F32_COLUMNS];
     float add[BYI_F32_ROWS * BYI_F32_COLUMNS] = {0};
-    const int64_t panels = byi_f32_ceil(columns, BYI_F32_PANEL);
+    const int64_t panels = byi_ceil_div(columns, BYI_F32_PANEL);
     const int64_t ld = panels * BYI_F32_PANEL;
     float *y = t->y;
     const int64_t ldy = t->ldy;
@@ -136,8 +136,8 @@ static void run_partial(const struct direct *d, struct byi_f32_tile *t,
 void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
                    const float *ahead)
 {
-    const int64_t fetch = byi_f32_ceil(BYI_F32_STEP, n);
-    const int64_t steps = t->segments * byi_f32_ceil(t->run, BYI_F32_STEP);
+    const int64_t fetch = byi_ceil_div(BYI_F32_STEP, n);
+    const int64_t steps = t->segments * byi_ceil_div(t->run, BYI_F32_STEP);
     const int64_t from = i * steps * fetch;
     if (from >= t->segments * t->run)
         return;
@@ -152,8 +152,8 @@ static void run_block(const struct direct *d, const float *const *rows,
     const struct byi_f32_conv *conv = d->conv;
     const int64_t segments = conv->size[0] * conv->size[1];
     const int64_t column = block * d->wide;
-    const int64_t columns = byi_f32_least(d->wide, conv->outputs - column);
-    const int64_t panels = byi_f32_ceil(columns, BYI_F32_PANEL);
+    const int64_t columns = byi_min(d->wide, conv->outputs - column);
+    const int64_t panels = byi_ceil_div(columns, BYI_F32_PANEL);
     const int64_t panel = segments * conv->channels * BYI_F32_PANEL;
     float room[BYI_F32_COLUMNS];
     for (int64_t i = begin; i < end; i++, rows += segments * BYI_F32_ROWS) {
@@ -198,7 +198,7 @@ static void run_part(const struct direct *d, int64_t begin, int64_t end,
     const int64_t segments = conv->size[0] * conv->size[1];
     const int64_t most = d->copies ? 1 : BYI_F32_TAPS / segments;
     for (int64_t next; begin < end; begin = next) {
-        next = byi_f32_least(end, begin + most);
+        next = byi_min(end, begin + most);
         for (int64_t i = begin; i < next; i++) {
             const int64_t row = first_row(d, i);
             const int64_t n = first_row(d, i + 1) - row;
@@ -222,8 +222,8 @@ void byi_f32_direct_run(const struct byi_f32_conv_run *run)
         .wide = conv->kernels->panels * BYI_F32_PANEL,
         .copies = copies_rows(conv),
     };
-    d.tiles = byi_f32_ceil(d.rows, conv->kernels->rows);
-    d.blocks = byi_f32_ceil(conv->outputs, d.wide);
+    d.tiles = byi_ceil_div(d.rows, conv->kernels->rows);
+    d.blocks = byi_ceil_div(conv->outputs, d.wide);
     const int64_t n = run->threads;
     const bool by_rows = d.tiles >= 2 * n || d.tiles >= d.blocks;
 #pragma omp parallel for num_threads(run->threads) if (run->threads > 1)       \

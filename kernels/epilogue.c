@@ -40,8 +40,8 @@ static void run_repeated(const struct byi_f32_post *post,
     for (int64_t done = 0; done < part->rows; done += piece.rows) {
         const int64_t at = (row + done) / post->repeat;
         piece.y = part->y + done * part->ld;
-        piece.rows = byi_f32_least(part->rows - done,
-                                   (at + 1) * post->repeat - row - done);
+        piece.rows =
+            byi_min(part->rows - done, (at + 1) * post->repeat - row - done);
         post->binary(&piece, operand + at * post->row, 0, post->column);
     }
 }

@@ -121,7 +121,7 @@ static int64_t woven_positions(const struct byi_i8_conv *conv)
 static int64_t lane_bytes(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
     if (conv->depthwise)
-        return i8_align(i8_ceil_div(conv->size[1], i8_each(form)) *
+        return i8_align(byi_ceil_div(conv->size[1], i8_each(form)) *
                         woven_positions(conv) * BYI_I8_PANEL * 4);
     return i8_align(tiles_at_once(conv, form) * conv->kernels->rows *
                     row_bytes(conv, form));
@@ -189,8 +189,8 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
         .image = image,
     };
     j.words = i8_words_of(conv, j.form);
-    j.tiles = i8_ceil_div(j.rows, conv->kernels->rows);
-    j.blocks = i8_ceil_div(j.n, j.wide);
+    j.tiles = byi_ceil_div(j.rows, conv->kernels->rows);
+    j.blocks = byi_ceil_div(j.n, j.wide);
     j.segments = 1;
     j.pointwise = i8_is_pointwise(conv);
     j.ld = row_bytes(conv, j.form);
@@ -315,9 +315,9 @@ static char *gather_line(const struct i8_job *j, const uint8_t *line,
 {
     const struct byi_i8_conv *conv = j->conv;
     const int64_t c = conv->channels, taps = conv->size[2];
-    const int64_t before = !line ? taps : left < 0 ? i8_least(-left, taps) : 0;
+    const int64_t before = !line ? taps : left < 0 ? byi_min(-left, taps) : 0;
     const int64_t over = left + taps - conv->in[2];
-    const int64_t after = over <= 0 ? 0 : i8_least(over, taps - before);
+    const int64_t after = over <= 0 ? 0 : byi_min(over, taps - before);
     if (before)
         to = copy_piece(j, j->zeros, before * c, to);
     if (before + after < taps)
@@ -342,7 +342,7 @@ static int64_t gather_inside(const struct i8_job *j, const struct i8_place *at,
         return 0;
     const int64_t more =
         (conv->in[2] - conv->size[2] - at->first[2]) / conv->stride[2];
-    n = i8_least(n, i8_least(conv->out[2] - at->out[2], more + 1));
+    n = byi_min(n, byi_min(conv->out[2] - at->out[2], more + 1));
     struct byi_i8_lines l = {.from = line_at(conv, at, 0, 0) +
                                      at->first[2] * conv->channels,
                              .rows = n,
@@ -411,7 +411,7 @@ static void get_rows(const struct i8_job *j, int64_t group, int64_t row,
 /* The first row of a tile: all tiles have about the same number of rows. */
 static int64_t first_row(const struct i8_job *j, int64_t tile)
 {
-    return j->rows / j->tiles * tile + i8_least(tile, j->rows % j->tiles);
+    return j->rows / j->tiles * tile + byi_min(tile, j->rows % j->tiles);
 }
 
 /* A tile whose last panel has columns that y does not. */
@@ -419,7 +419,7 @@ static void run_partial(const struct i8_job *j, struct byi_i8_tile *t, int rows,
                         int64_t columns)
 {
     char results[BYI_I8_ROWS * BYI_I8_COLUMNS * 4];
-    const int64_t panels = i8_ceil_div(columns, BYI_I8_PANEL);
+    const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
     char *y = t->y;
     const int64_t ldy = t->ldy;
     t->y = results;
@@ -435,8 +435,8 @@ static void run_block(const struct i8_job *j, const uint8_t *const *rows,
 {
     const struct byi_i8_conv *conv = j->conv;
     const int64_t column = block * j->wide;
-    const int64_t columns = i8_least(j->wide, j->n - column);
-    const int64_t panels = i8_ceil_div(columns, BYI_I8_PANEL);
+    const int64_t columns = byi_min(j->wide, j->n - column);
+    const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
     const int64_t padded = group * i8_padded_outputs(conv) + column;
     const int64_t ldy = conv->outputs * j->size;
     struct byi_i8_tile t = {.segments = j->segments,
@@ -470,12 +470,12 @@ static void run_part(const struct i8_job *j, int64_t begin, int64_t end,
                      int64_t first, int64_t last, char *lane)
 {
     const uint8_t *rows[TAPS * BYI_I8_ROWS];
-    const int64_t most = i8_least(j->most, TAPS);
+    const int64_t most = byi_min(j->most, TAPS);
     for (int64_t next; begin < end; begin = next) {
-        next = i8_least(end, begin + most);
+        next = byi_min(end, begin + most);
         for (int64_t b = first, stop; b < last; b = stop) {
             const int64_t group = b / j->blocks;
-            stop = i8_least(last, (group + 1) * j->blocks);
+            stop = byi_min(last, (group + 1) * j->blocks);
             for (int64_t i = begin; i < next; i++) {
                 const int64_t row = first_row(j, i);
                 const int64_t n = first_row(j, i + 1) - row;
@@ -498,9 +498,9 @@ static void weave_row(const struct i8_job *j, const struct i8_place *at,
 {
     const struct byi_i8_conv *conv = j->conv;
     const int64_t left = at->first[2], n = woven_positions(conv);
-    const int64_t before = left < 0 ? i8_least(-left, n) : 0;
+    const int64_t before = left < 0 ? byi_min(-left, n) : 0;
     const int64_t over = left + n - conv->in[2];
-    const int64_t after = over <= 0 ? 0 : i8_least(over, n - before);
+    const int64_t after = over <= 0 ? 0 : byi_min(over, n - before);
     for (int64_t h = 0; h < conv->size[1];
          h += i8_each(j->form), to += n * BYI_I8_PANEL) {
         struct byi_i8_weave padding = {.columns = BYI_I8_PANEL,
@@ -551,7 +551,7 @@ static void run_rows(const struct i8_job *j, int64_t begin, int64_t end,
                 .e = j->e,
                 .y = (char *)j->run->y + row * width * ldy + c * j->size,
                 .ldy = ldy,
-                .columns = (int)i8_least(BYI_I8_PANEL, conv->channels - c)};
+                .columns = (int)byi_min(BYI_I8_PANEL, conv->channels - c)};
             t.e.add += c;
             t.e.scale += c;
             weave_row(j, &at, c, t.columns, woven);

@@ -10,22 +10,13 @@
 #ifndef BYI_I8_SHAPE_H
 #define BYI_I8_SHAPE_H
 
+#include "core/base/base.h"
 #include "kernels/i8.h"
 
 struct i8_head {
     int64_t form; /* enum byi_i8_form: of the words */
     int64_t room[7];
 };
-
-static inline int64_t i8_ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static inline int64_t i8_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static inline int64_t i8_align(int64_t n)
 {
@@ -56,7 +47,7 @@ static inline int64_t i8_padded_outputs(const struct byi_i8_conv *conv)
 {
     const int64_t n =
         conv->depthwise ? conv->channels : conv->outputs / conv->groups;
-    return i8_ceil_div(n, BYI_I8_PANEL) * BYI_I8_PANEL;
+    return byi_ceil_div(n, BYI_I8_PANEL) * BYI_I8_PANEL;
 }
 
 static inline int64_t i8_all_outputs(const struct byi_i8_conv *conv)
@@ -74,9 +65,9 @@ static inline int64_t i8_words_of(const struct byi_i8_conv *conv,
                                   enum byi_i8_form form)
 {
     if (conv->depthwise)
-        return i8_ceil_div(conv->size[1], i8_each(form)) * conv->size[2];
-    return i8_ceil_div(i8_taps_of(conv) * (conv->channels / conv->groups),
-                       i8_each(form));
+        return byi_ceil_div(conv->size[1], i8_each(form)) * conv->size[2];
+    return byi_ceil_div(i8_taps_of(conv) * (conv->channels / conv->groups),
+                        i8_each(form));
 }
 
 #endif

@@ -25,7 +25,7 @@ void byi_f32_recurrent_plan(struct byi_f32_recurrent *layer)
 {
     layer->kernels = byi_f32_kernels();
     layer->gates = layer->gru ? 3 : 4;
-    layer->groups = byi_f32_ceil(layer->hidden, layer->kernels->width);
+    layer->groups = byi_ceil_div(layer->hidden, layer->kernels->width);
     layer->product =
         (struct byi_f32_conv){.images = layer->time * layer->batch,
                               .in = {1, 1},
@@ -112,7 +112,7 @@ struct recurrent_scratch {
 
 static int64_t whole_lines(int64_t floats)
 {
-    return byi_f32_ceil(floats, BYI_F32_PANEL) * BYI_F32_PANEL;
+    return byi_ceil_div(floats, BYI_F32_PANEL) * BYI_F32_PANEL;
 }
 
 static struct recurrent_scratch divide_scratch(
@@ -204,7 +204,7 @@ static void run_group(const struct recurrent_task *task, int64_t d,
         .ldx = columns,
         .ldc = padded(layer),
         .ldy = row,
-        .units = (int)byi_f32_least(kernels->width, hidden - unit),
+        .units = (int)byi_min(kernels->width, hidden - unit),
     };
     const float *h = zeros;
     if (step > 0) {
@@ -217,7 +217,7 @@ static void run_group(const struct recurrent_task *task, int64_t d,
     } else {
         s.hidden = 0;
     }
-    const int64_t tiles = byi_f32_ceil(layer->batch, kernels->sequences);
+    const int64_t tiles = byi_ceil_div(layer->batch, kernels->sequences);
     for (int64_t i = 0; i < tiles; i++) {
         const int64_t n = layer->batch * i / tiles;
         s.h = h + n * s.ldh;
@@ -267,9 +267,8 @@ static void give_states(const struct recurrent_task *task)
 static int64_t parts_of(const struct byi_f32_recurrent *layer, int threads)
 {
     const int64_t products = layer->batch * layer->hidden * columns_of(layer);
-    const int64_t parts =
-        byi_f32_least(threads / layer->directions,
-                      byi_f32_least(products >> 16, layer->groups));
+    const int64_t parts = byi_min(threads / layer->directions,
+                                  byi_min(products >> 16, layer->groups));
     return parts < 1 ? 1 : parts;
 }
 
@@ -285,7 +284,7 @@ void byi_f32_recurrent_run(const struct byi_f32_recurrent_run *run)
                                         .c = scratch + s.c};
     const int64_t parts = parts_of(layer, run->threads);
     const int64_t n = layer->directions * parts;
-    const int team = (int)byi_f32_least(run->threads, n);
+    const int team = (int)byi_min(run->threads, n);
     set_state(&task);
     multiply_input(&task, scratch + s.rest);
     if (parts == 1) {

@@ -32,15 +32,15 @@ static struct axis_phase phase_on(const struct byi_f32_conv *conv, int axis,
         .step = stride / common_divisor(stride, conv->dilation[axis]),
         .phase = phase,
         .outputs = phase < conv->out[axis]
-                       ? byi_f32_ceil(conv->out[axis] - phase, stride)
+                       ? byi_ceil_div(conv->out[axis] - phase, stride)
                        : 0};
-    const int64_t most = byi_f32_least(p.step, size);
+    const int64_t most = byi_min(p.step, size);
     while (p.first < most &&
            (phase + conv->pad[axis] - p.first * conv->dilation[axis]) %
                    stride !=
                0)
         p.first++;
-    p.taps = p.first < most ? byi_f32_ceil(size - p.first, p.step) : 0;
+    p.taps = p.first < most ? byi_ceil_div(size - p.first, p.step) : 0;
     p.from =
         (phase + conv->pad[axis] - p.first * conv->dilation[axis]) / stride;
     p.back = p.step * conv->dilation[axis] / stride;
@@ -61,14 +61,14 @@ static struct output_phase phase_of(const struct byi_f32_conv *conv, int64_t i)
                                     phase_on(conv, 1, i % conv->stride[1])}};
     p.taps = p.on[0].taps * p.on[1].taps;
     p.rows = conv->images * p.on[0].outputs * p.on[1].outputs;
-    p.tiles = byi_f32_ceil(p.rows, conv->kernels->rows);
+    p.tiles = byi_ceil_div(p.rows, conv->kernels->rows);
     return p;
 }
 
 static int64_t weights_of(const struct byi_f32_conv *conv,
                           const struct output_phase *p)
 {
-    return byi_f32_ceil(conv->outputs, BYI_F32_PANEL) * p->taps *
+    return byi_ceil_div(conv->outputs, BYI_F32_PANEL) * p->taps *
            conv->channels * BYI_F32_PANEL;
 }
 
@@ -94,9 +94,8 @@ void byi_f32_transposed_pack(const struct byi_f32_conv *conv, const float *from,
     for (int64_t i = 0; i < conv->stride[0] * conv->stride[1]; i++) {
         const struct output_phase p = phase_of(conv, i);
         for (int64_t o = 0; o < conv->outputs; o += BYI_F32_PANEL)
-            to =
-                pack_panel(conv, &p, from + o * strides[0], strides,
-                           byi_f32_least(BYI_F32_PANEL, conv->outputs - o), to);
+            to = pack_panel(conv, &p, from + o * strides[0], strides,
+                            byi_min(BYI_F32_PANEL, conv->outputs - o), to);
     }
 }
 
@@ -180,8 +179,8 @@ static void run_tile(const struct byi_f32_conv_run *run,
     }
     const int64_t wide = conv->kernels->panels * BYI_F32_PANEL;
     for (int64_t column = 0; column < conv->outputs; column += wide) {
-        const int64_t columns = byi_f32_least(wide, conv->outputs - column);
-        const int64_t panels = byi_f32_ceil(columns, BYI_F32_PANEL);
+        const int64_t columns = byi_min(wide, conv->outputs - column);
+        const int64_t panels = byi_ceil_div(columns, BYI_F32_PANEL);
         const struct byi_f32_epilogue e =
             byi_f32_epilogue_at(run, 0, column, columns, room);
         const struct byi_f32_tile t = {

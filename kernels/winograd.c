@@ -52,7 +52,7 @@ static int inputs_of(const struct byi_f32_conv *conv)
 uint64_t byi_f32_winograd_packed(const struct byi_f32_conv *conv)
 {
     const int64_t n = inputs_of(conv);
-    return (uint64_t)(byi_f32_ceil(conv->outputs, BYI_F32_PANEL) *
+    return (uint64_t)(byi_ceil_div(conv->outputs, BYI_F32_PANEL) *
                       BYI_F32_PANEL * n * n * conv->channels) *
            sizeof(float);
 }
@@ -101,10 +101,10 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
 {
     const int n = inputs_of(conv);
     struct winograd w = {.run = run, .m = n - 2, .n = n, .points = n * n};
-    w.high = byi_f32_ceil(conv->out[0], w.m);
-    w.wide = byi_f32_ceil(conv->out[1], w.m);
+    w.high = byi_ceil_div(conv->out[0], w.m);
+    w.wide = byi_ceil_div(conv->out[1], w.m);
     w.tiles = conv->images * w.high * w.wide;
-    w.ldv = byi_f32_ceil(conv->channels, BYI_F32_PANEL) * BYI_F32_PANEL +
+    w.ldv = byi_ceil_div(conv->channels, BYI_F32_PANEL) * BYI_F32_PANEL +
             BYI_F32_PANEL;
     w.columns = conv->kernels->panels * BYI_F32_PANEL;
     const int64_t tile =
@@ -113,15 +113,15 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
     int64_t fits = conv->cache / 2 / tile / rows * rows;
     fits = fits < rows ? rows : fits;
     const int64_t weights = (int64_t)byi_f32_winograd_packed(conv);
-    const int64_t again = byi_f32_ceil(w.tiles, fits) - 1;
-    const int64_t columns = byi_f32_ceil(conv->outputs, w.columns);
+    const int64_t again = byi_ceil_div(w.tiles, fits) - 1;
+    const int64_t columns = byi_ceil_div(conv->outputs, w.columns);
     w.block = again * weights > w.tiles * tile * columns ? w.tiles : fits;
-    int64_t blocks = byi_f32_ceil(w.tiles, w.block);
+    int64_t blocks = byi_ceil_div(w.tiles, w.block);
     w.whole = threads > 1 && w.tiles >= threads &&
               (blocks >= 2 * threads || columns < 2 * threads);
     if (w.whole) /* as many for each thread */
-        blocks = byi_f32_ceil(blocks, threads) * threads;
-    w.block = byi_f32_ceil(w.tiles, blocks);
+        blocks = byi_ceil_div(blocks, threads) * threads;
+    w.block = byi_ceil_div(w.tiles, blocks);
     return w;
 }
 
@@ -194,7 +194,7 @@ static void multiply(const struct winograd *w, const float *v, float *m,
 {
     const struct byi_f32_conv *conv = w->run->conv;
     const int64_t point = conv->channels * BYI_F32_PANEL;
-    const int64_t groups = byi_f32_ceil(tiles, conv->kernels->rows);
+    const int64_t groups = byi_ceil_div(tiles, conv->kernels->rows);
     const float *rows[BYI_F32_ROWS];
     for (int64_t p = 0; p < w->points; p++) {
         const float *weights =
@@ -232,8 +232,7 @@ static void transform_output(const struct winograd *w, const float *m,
                              int64_t tile, int64_t column)
 {
     const struct byi_f32_conv *conv = w->run->conv;
-    const int64_t columns =
-        byi_f32_least(BYI_F32_PANEL, conv->outputs - column);
+    const int64_t columns = byi_min(BYI_F32_PANEL, conv->outputs - column);
     float room[BYI_F32_COLUMNS];
     int64_t at[2];
     const int64_t image = locate(w, tile, at);
@@ -243,8 +242,8 @@ static void transform_output(const struct winograd *w, const float *m,
     const struct byi_f32_outputs o = {
         .m = m,
         .point = w->block * w->columns,
-        .rows = (int)byi_f32_least(w->m, conv->out[0] - at[0]),
-        .cols = (int)byi_f32_least(w->m, conv->out[1] - at[1]),
+        .rows = (int)byi_min(w->m, conv->out[0] - at[0]),
+        .cols = (int)byi_min(w->m, conv->out[1] - at[1]),
         .columns = (int)columns,
         .bias = e.bias,
         .add = e.add,
@@ -269,9 +268,8 @@ static void run_columns(const struct winograd *w, const float *v, float *m,
     const struct byi_f32_conv *conv = w->run->conv;
     for (int64_t block = begin; block < end; block++) {
         const int64_t column = block * w->columns;
-        const int64_t columns =
-            byi_f32_least(w->columns, conv->outputs - column);
-        const int64_t panels = byi_f32_ceil(columns, BYI_F32_PANEL);
+        const int64_t columns = byi_min(w->columns, conv->outputs - column);
+        const int64_t panels = byi_ceil_div(columns, BYI_F32_PANEL);
         multiply(w, v, m, tiles, column, panels);
         for (int64_t tile = 0; tile < tiles; tile++)
             for (int64_t p = 0; p < panels; p++)
@@ -283,8 +281,8 @@ static void run_columns(const struct winograd *w, const float *v, float *m,
 void byi_f32_winograd_run(const struct byi_f32_conv_run *run)
 {
     const struct winograd w = plan(run, run->conv, run->threads);
-    const int64_t n = run->threads, blocks = byi_f32_ceil(w.tiles, w.block);
-    const int64_t columns = byi_f32_ceil(run->conv->outputs, w.columns);
+    const int64_t n = run->threads, blocks = byi_ceil_div(w.tiles, w.block);
+    const int64_t columns = byi_ceil_div(run->conv->outputs, w.columns);
     float *scratch = run->scratch;
     if (w.whole) {
 #pragma omp parallel for num_threads(run->threads) schedule(static)
@@ -293,7 +291,7 @@ void byi_f32_winograd_run(const struct byi_f32_conv_run *run)
             float *m = v + inputs_room(&w);
             for (int64_t b = blocks * i / n; b < blocks * (i + 1) / n; b++) {
                 const int64_t first = b * w.block;
-                const int64_t tiles = byi_f32_least(w.block, w.tiles - first);
+                const int64_t tiles = byi_min(w.block, w.tiles - first);
                 transform_inputs(&w, v, first, first, first + tiles);
                 run_columns(&w, v, m, first, tiles, 0, columns);
             }
@@ -301,7 +299,7 @@ void byi_f32_winograd_run(const struct byi_f32_conv_run *run)
         return;
     }
     for (int64_t first = 0; first < w.tiles; first += w.block) {
-        const int64_t tiles = byi_f32_least(w.block, w.tiles - first);
+        const int64_t tiles = byi_min(w.block, w.tiles - first);
 #pragma omp parallel for num_threads(run->threads) if (n > 1) schedule(static)
         for (int64_t i = 0; i < n; i++)
             transform_inputs(&w, scratch, first, first + tiles * i / n,

@@ -118,22 +118,6 @@ static inline bool byi_is_half(enum byoc_dtype dtype)
     return dtype == BYOC_F16 || dtype == BYOC_BF16;
 }
 
-static inline int64_t byi_min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t byi_max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* a / b rounded up, for a >= 0 and b > 0. */
-static inline int64_t byi_ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 /* Bytes rounded up to a whole number of cache lines. */
 static inline uint64_t byi_align_bytes(uint64_t bytes)
 {

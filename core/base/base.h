@@ -16,6 +16,23 @@
 #include <byoc/runtime.h>
 
 #define BYI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static inline int64_t byi_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t byi_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* a / b rounded up, for a >= 0 and b > 0. */
+static inline int64_t byi_ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
 /* Bytes of a struct up to and including its member `last`. */
 #define BYI_UP_TO(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 #define BYI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))

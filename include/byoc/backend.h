@@ -61,9 +61,9 @@ extern "C" {
 #define BYOC_ABI(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
 /* This header's. */
 #define BYOC_BACKEND_ABI BYOC_ABI(1, 2)
-/* The lowest version a host must have for this backend. To require a newer host,
- * define it before this header is included; to use a newer function only if the
- * host has it, test for the function with BYOC_HAS(). */
+/* The lowest version a host must have for this backend. To require a newer
+ * host, define it before this header is included; to use a newer function only
+ * if the host has it, test for the function with BYOC_HAS(). */
 #ifndef BYOC_BACKEND_NEEDS
 #define BYOC_BACKEND_NEEDS BYOC_ABI(1, 0)
 #endif
