@@ -155,7 +155,7 @@ static enum byoc_status open_model(struct bench *b, const struct options *o,
         .plugins = plugin, .dims = o->dims, .threads = o->threads};
     BYI_TRY(byoc_compile(o->path, &compile, &b->compiled, err));
     const struct byoc_load_params load = {
-        .plugins = plugin, .threads = o->threads, .require_vendors = 1};
+        .plugins = plugin, .threads = o->threads, .require_backends = 1};
     BYI_TRY(byoc_compiled_load(b->compiled, &load, &b->model, err));
     BYI_TRY(byoc_state_new(b->model, &b->state, err));
     const struct byi_feed_params feed = {

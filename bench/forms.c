@@ -93,7 +93,7 @@ static void compile_both(const char *text, const char *const *disable,
 }
 
 /* oneDNN is held to the same instruction set. */
-static void limit_vendor(const char *isa)
+static void limit_backend(const char *isa)
 {
     setenv("ONEDNN_MAX_CPU_ISA",
            strcmp(isa, "avx512") == 0 ? "AVX512_CORE"
@@ -109,7 +109,7 @@ static void compile_three(const char *text, const char *const *options,
 {
     const char *const disable[] = {without, NULL};
     static const char *const none[] = {NULL}, *const dnnl[] = {"dnnl", NULL};
-    static const char *const names[] = {"fast", "plain", "vendor"};
+    static const char *const names[] = {"fast", "plain", "backend"};
     const char *path = write_program(text);
     for (int i = 0; i < 3; i++) {
         const struct byoc_compile_params params = {
@@ -295,7 +295,7 @@ static void bench_table(const char *isa, const struct function *f)
              "  %%1 = %s(%%0);\n"
              "  qnn.quantize(%%1, 0.01f, cast(9, dtype=\"uint8\"))\n}\n",
              (long long)f->n, f->call);
-    limit_vendor(isa);
+    limit_backend(isa);
     compile_three(text, NULL, "Tabulate", sides);
     measure_three(sides, forms, ratios);
     printf("| %s | %s | %lld | %.1f | %.1f | %.1f | %.2f | %.2f |\n", isa,
@@ -402,7 +402,7 @@ static void bench_pruned(const char *isa, const struct pruned *p)
     struct byi_arena *arena = byi_arena_new();
     struct form forms[3];
     double ratios[3];
-    limit_vendor(isa);
+    limit_backend(isa);
     compile_three(print_pruned(arena, p), all, "SparseWeights", sides);
     measure_three(sides, forms, ratios);
     if (p->size)
@@ -470,7 +470,7 @@ static void bench_transform(const char *isa, const struct coefficients *c)
     byi_text_addf(&text, c->axes == 2 ? "  %%2 = nn.matmul(%%x, %%0);\n"
                                         "  nn.matmul(%%1, %%2)\n}\n"
                                       : "  nn.matmul(%%x, %%0)\n}\n");
-    limit_vendor(isa);
+    limit_backend(isa);
     compile_three(text.at, NULL, "InverseDct", sides);
     byi_text_free(&text);
     for (int i = 0; i < 3; i++)

@@ -25,8 +25,8 @@ enum { MOST_CASES = 128, MOST_ROUNDS = 1000 };
 
 struct bench_case {
     char name[64];
-    char *text, *vendor; /* vendor NULL: the same text       */
-    bool moves;          /* against a copy                   */
+    char *text, *backend; /* backend NULL: the same text       */
+    bool moves;           /* against a copy                   */
 };
 
 /* Seconds, medians; other 0: nothing to compare with. */
@@ -57,14 +57,14 @@ __attribute__((format(printf, 1, 2))) static char *print(const char *format,
     return text;
 }
 
-static void add_case(const char *name, bool moves, char *text, char *vendor)
+static void add_case(const char *name, bool moves, char *text, char *backend)
 {
     if (n_cases == MOST_CASES)
         abort();
     struct bench_case *c = &cases[n_cases++];
     snprintf(c->name, sizeof c->name, "%s", name);
     c->text = text;
-    c->vendor = vendor;
+    c->backend = backend;
     c->moves = moves;
 }
 
@@ -118,13 +118,13 @@ static void add_conv(int kernel, int in, int out, int size, int stride,
         "def @main(%%x: Tensor[(1, %d, %d, %d), float32]) {\n"
         "  nn.conv2d(%%x, random[(%d, %d, %d, %d), float32, seed=1], %s)\n}\n",
         in, size, size, out, in / groups, kernel, kernel, attrs);
-    char *vendor =
+    char *backend =
         print("def @main(%%x: Tensor[(1, %d, %d, %d), float32]) {\n"
               "  nn.conv2d(%%x, random[(%d, %d, %d, %d), float32, seed=1], %s, "
               "data_layout=\"NHWC\", kernel_layout=\"HWIO\")\n}\n",
               size, size, in, kernel, kernel, in / groups, out, attrs);
     free(attrs);
-    add_case(name, false, text, vendor);
+    add_case(name, false, text, backend);
 }
 
 static void add_convs(void)
@@ -209,7 +209,7 @@ struct row {
 #define POOL(op, dims, attrs) "%x: " F(dims), "nn." op "_pool2d(%x, " attrs ")"
 
 /* clang-format off */
-static const struct row against_vendor[] = {
+static const struct row against_backend[] = {
     {"max_pool 3x3 stride 2", POOL("max", "1, 64, 112, 112", "pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1]")},
     {"max_pool 2x2 stride 2", POOL("max", "1, 64, 224, 224", "pool_size=[2, 2], strides=[2, 2]")},
     {"max_pool 3x3", POOL("max", "1, 256, 28, 28", "pool_size=[3, 3], strides=[1, 1], padding=[1, 1, 1, 1]")},
@@ -276,7 +276,7 @@ static bool open_side(const char *text, bool native, struct bench_side *side)
                                                    native ? 0 : 100,
                                                .threads = n_threads};
     char *path = write_text(text);
-    const bool passed = bench_open(path, native ? "native" : "vendor", &params,
+    const bool passed = bench_open(path, native ? "native" : "backend", &params,
                                    n_threads, side);
     unlink(path);
     free(path);
@@ -320,19 +320,20 @@ static double run_copy(const struct copy *c)
     return bench_now() - began;
 }
 
-static double run_other(struct bench_side *vendor, const struct copy *copy)
+static double run_other(struct bench_side *backend, const struct copy *copy)
 {
-    return copy ? run_copy(copy) : bench_run(vendor);
+    return copy ? run_copy(copy) : bench_run(backend);
 }
 
 /* The least of some runs in a row, since others disturb them. */
 static struct result measure(struct bench_side *native,
-                             struct bench_side *vendor, const struct copy *copy)
+                             struct bench_side *backend,
+                             const struct copy *copy)
 {
     static double ours[MOST_ROUNDS], theirs[MOST_ROUNDS], ratios[MOST_ROUNDS];
     double first = 0;
     for (int i = 0; i < 3; i++)
-        first = bench_run(native) + run_other(vendor, copy);
+        first = bench_run(native) + run_other(backend, copy);
     int repeat = (int)(2e-3 / first) + 1;
     for (uint32_t round = 0; round < n_rounds; round++) {
         ours[round] = theirs[round] = 1e9;
@@ -341,7 +342,7 @@ static struct result measure(struct bench_side *native,
             ours[round] = t < ours[round] ? t : ours[round];
         }
         for (int i = 0; i < repeat; i++) {
-            const double t = run_other(vendor, copy);
+            const double t = run_other(backend, copy);
             theirs[round] = t < theirs[round] ? t : theirs[round];
         }
         ratios[round] = ours[round] / theirs[round];
@@ -353,7 +354,7 @@ static struct result measure(struct bench_side *native,
 
 static struct result run_case(const struct bench_case *c)
 {
-    struct bench_side native, vendor;
+    struct bench_side native, backend;
     struct result r = {0};
     open_side(c->text, true, &native);
     if (c->moves) {
@@ -361,9 +362,9 @@ static struct result run_case(const struct bench_case *c)
         r = measure(&native, NULL, &copy);
         free(copy.x);
         free(copy.y);
-    } else if (open_side(c->vendor ? c->vendor : c->text, false, &vendor)) {
-        r = measure(&native, &vendor, NULL);
-        bench_close(&vendor);
+    } else if (open_side(c->backend ? c->backend : c->text, false, &backend)) {
+        r = measure(&native, &backend, NULL);
+        bench_close(&backend);
     }
     bench_close(&native);
     return r;
@@ -374,7 +375,7 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
                       struct result *results)
 {
     static const struct {
-        const char *name, *vendor;
+        const char *name, *backend;
     } names[] = {{"sse2", "SSE41"},
                  {"sse4.2", "SSE41"},
                  {"avx2", "AVX2"},
@@ -388,7 +389,7 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
         setenv("BYOC_MAX_ISA", byi_isa_name(isa), 1);
         for (size_t i = 0; i < BYI_COUNT(names); i++)
             if (strcmp(names[i].name, byi_isa_name(isa)) == 0)
-                setenv("ONEDNN_MAX_CPU_ISA", names[i].vendor, 1);
+                setenv("ONEDNN_MAX_CPU_ISA", names[i].backend, 1);
         for (uint32_t i = 0; i < n_cases; i++) {
             if (!chosen[i])
                 continue;
@@ -435,7 +436,7 @@ int main(int argc, char **argv)
     add_products();
     add_convs();
     add_bytes();
-    add_rows(against_vendor, BYI_COUNT(against_vendor), false);
+    add_rows(against_backend, BYI_COUNT(against_backend), false);
     add_rows(against_copy, BYI_COUNT(against_copy), true);
     for (uint32_t i = 0; i < n_cases; i++) {
         chosen[i] = at == argc;

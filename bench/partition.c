@@ -29,7 +29,7 @@ static const struct byi_pass *const passes[N_PASSES] = {
     &byi_pass_partition_graph,
 };
 
-/* --- vendors ------------------------------------------------------------- */
+/* --- backends ------------------------------------------------------------- */
 
 /* The host keeps tanh and batch norm. */
 static const struct byoc_pattern first_rows[] = {
@@ -55,20 +55,20 @@ static const struct byoc_backend sketches[] = {
      .n_patterns = BYI_COUNT(second_rows)},
 };
 
-static enum byoc_status sketch_vendors(struct byi_vendors *v, uint32_t n,
-                                       struct byoc_error *err)
+static enum byoc_status sketch_backends(struct byi_backends *v, uint32_t n,
+                                        struct byoc_error *err)
 {
     static struct byoc_host host;
     const struct byoc_backend *const backends[] = {&sketches[0], &sketches[1]};
     const struct byoc_host *const hosts[] = {&host, &host};
     byi_match_host(&host);
-    return byi_vendors_init(v, backends, hosts, n, err);
+    return byi_backends_init(v, backends, hosts, n, err);
 }
 
 static const char *plugin_path;
 
-static enum byoc_status open_vendor(struct byi_vendors *v, bool probing,
-                                    struct byoc_error *err)
+static enum byoc_status open_backend(struct byi_backends *v, bool probing,
+                                     struct byoc_error *err)
 {
     static struct byoc_backend quiet;
     struct byi_plugin *plugin = NULL;
@@ -78,7 +78,7 @@ static enum byoc_status open_vendor(struct byi_vendors *v, bool probing,
     quiet.probe = NULL;
     const struct byoc_backend *backend = probing ? plugin->backend : &quiet;
     const struct byoc_host *host = &plugin->host;
-    return byi_vendors_init(v, &backend, &host, 1, err);
+    return byi_backends_init(v, &backend, &host, 1, err);
 }
 
 /* --- one measurement ----------------------------------------------------- */
@@ -92,7 +92,7 @@ static enum byoc_status eval(const struct byi_op *op,
 }
 
 static enum byoc_status run_passes(struct byi_module *m,
-                                   struct byi_vendors *vendors,
+                                   struct byi_backends *backends,
                                    struct bench_run *run,
                                    struct byoc_error *err)
 {
@@ -101,7 +101,7 @@ static enum byoc_status run_passes(struct byi_module *m,
         .by_hand = true,
         .known = byi_passes_known(),
         .eval = eval,
-        .entries = {byi_vendors_entry(vendors),
+        .entries = {byi_backends_entry(backends),
                     byi_ledger_entry(byi_ledger_new())}};
     for (uint32_t i = 0; i < N_PASSES; i++) {
         const struct bench_clock clock = bench_begin(run->steps[i].nodes);
@@ -114,15 +114,15 @@ static enum byoc_status run_passes(struct byi_module *m,
 static void measure_graph(const void *what, uint32_t shape, uint32_t size,
                           struct bench_run *run)
 {
-    const uint32_t *n_vendors = what;
+    const uint32_t *n_backends = what;
     struct byoc_error err = {0};
-    struct byi_vendors vendors = {0};
+    struct byi_backends backends = {0};
     struct byi_module *m = bench_graph(shape, size);
     const uint64_t nodes = bench_count(m);
     for (uint32_t i = 0; i < N_PASSES; i++)
         run->steps[i].nodes = nodes;
-    run->failed = sketch_vendors(&vendors, *n_vendors, &err) != BYOC_OK ||
-                  run_passes(m, &vendors, run, &err) != BYOC_OK;
+    run->failed = sketch_backends(&backends, *n_backends, &err) != BYOC_OK ||
+                  run_passes(m, &backends, run, &err) != BYOC_OK;
     snprintf(run->why, sizeof run->why, "%.199s", err.text);
 }
 
@@ -138,7 +138,7 @@ static enum byoc_status partition_model(const struct model *model,
                                         struct byoc_error *err)
 {
     const struct byi_onnx_params params = {.eval = eval};
-    struct byi_vendors vendors = {0};
+    struct byi_backends backends = {0};
     struct byi_module *m = NULL;
     struct byi_pass_context ctx = {
         .opt_level = 3, .known = byi_passes_known(), .eval = eval};
@@ -147,8 +147,8 @@ static enum byoc_status partition_model(const struct model *model,
     BYI_TRY(byi_run_passes(m, &clean, 1, &ctx, err));
     for (uint32_t i = 0; i < N_PASSES; i++)
         run->steps[i].nodes = bench_count(m);
-    BYI_TRY(open_vendor(&vendors, model->probing, err));
-    return run_passes(m, &vendors, run, err);
+    BYI_TRY(open_backend(&backends, model->probing, err));
+    return run_passes(m, &backends, run, err);
 }
 
 static void measure_model(const void *what, uint32_t shape, uint32_t size,
@@ -182,15 +182,15 @@ static void print_model(const char *path, bool probing)
 
 /* --- main ---------------------------------------------------------------- */
 
-static void print_shape(uint32_t shape, uint32_t n_vendors, uint32_t max)
+static void print_shape(uint32_t shape, uint32_t n_backends, uint32_t max)
 {
     struct bench_run runs[BENCH_SIZES] = {0};
     char title[64];
-    snprintf(title, sizeof title, "%s, %u vendor%s", bench_shape(shape),
-             n_vendors, n_vendors > 1 ? "s" : "");
+    snprintf(title, sizeof title, "%s, %u backend%s", bench_shape(shape),
+             n_backends, n_backends > 1 ? "s" : "");
     bench_head(title);
     for (uint32_t i = 0; i < BENCH_SIZES && bench_sizes[i] <= max; i++)
-        runs[i] = bench_measure(measure_graph, &n_vendors, shape,
+        runs[i] = bench_measure(measure_graph, &n_backends, shape,
                                 bench_sizes[i], N_PASSES);
     for (uint32_t i = 0; i < N_PASSES; i++)
         bench_row(passes[i]->name, max, runs, i);

@@ -101,28 +101,28 @@ static const char *find_first(const char *name)
 
 static const char *plugin_path;
 
-static enum byoc_status open_vendor(struct byi_vendors *v,
-                                    struct byoc_error *err)
+static enum byoc_status open_backend(struct byi_backends *v,
+                                     struct byoc_error *err)
 {
     struct byi_plugin *plugin = NULL;
     BYI_TRY(byoc_internal_plugin_open(plugin_path, 1, &plugin, err));
     byi_match_host(&plugin->host);
     const struct byoc_backend *backend = plugin->backend;
     const struct byoc_host *host = &plugin->host;
-    return byi_vendors_init(v, &backend, &host, 1, err);
+    return byi_backends_init(v, &backend, &host, 1, err);
 }
 
 static enum byoc_status work_on(const struct work *w, struct byi_module *m,
                                 struct bench_step *out, struct byoc_error *err)
 {
-    struct byi_vendors vendors = {0};
+    struct byi_backends backends = {0};
     struct byi_pass_context ctx = {.opt_level = 3,
                                    .by_hand = true,
                                    .known = byi_passes_known(),
                                    .eval = eval};
     if (w->plugin) {
-        BYI_TRY(open_vendor(&vendors, err));
-        byi_context_put(&ctx, byi_vendors_entry(&vendors));
+        BYI_TRY(open_backend(&backends, err));
+        byi_context_put(&ctx, byi_backends_entry(&backends));
     }
     if (w->prepare)
         w->prepare(m);

@@ -128,7 +128,7 @@ struct byi_model_options {
     const char *const *passes; /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes, max_regions;
     int opt_level;
-    bool native, forbid_ref, keep_nan, exact, require_vendors, time_passes,
+    bool native, forbid_ref, keep_nan, exact, require_backends, time_passes,
         verify, verbose;
     const struct byi_verb *verb;
     bool twins; /* compile for backends, run the native twins */
@@ -188,10 +188,10 @@ struct byi_model_options {
          &(o).values,                                                            \
          "x=0.5",                                                                \
          "make an input a constant with this value in each element"},            \
-        {"require-vendors",                                                      \
+        {"require-backends",                                                     \
          0,                                                                      \
          BYI_OPTION_FLAG,                                                        \
-         &(o).require_vendors,                                                   \
+         &(o).require_backends,                                                  \
          NULL,                                                                   \
          "fail if a backend is missing, instead of running native twins"},       \
         {"exclude",       0,                                                     \

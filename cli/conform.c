@@ -130,7 +130,7 @@ static int run(int argc, char **argv)
     const char *path;
     const struct byi_option options[] = {
         {"only", 0, BYI_OPTION_TEXT, &params.only, "CASE",
-         "one case or group of cases: numerics/vendor.add"},
+         "one case or group of cases: numerics/backend.add"},
         {"seed", 0, BYI_OPTION_COUNT, &seed, "N",
          "seed of the graphs and of their values (default: 1)"},
         {"cases", 0, BYI_OPTION_COUNT, &params.cases, "N",
@@ -176,7 +176,7 @@ static int run(int argc, char **argv)
 
 const struct byi_verb byi_verb_conform = {
     .name = "conform",
-    .usage = "libVENDOR.so [OPTIONS]",
+    .usage = "libBACKEND.so [OPTIONS]",
     .summary = "test a plug-in",
     .run = run,
 };

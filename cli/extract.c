@@ -23,7 +23,7 @@ struct region {
     struct byi_text json;
     struct byi_tensor *consts;
     uint32_t n_consts;
-    const char *vendor;
+    const char *backend;
 };
 
 /* Keep the region's operands when a run reaches it the first time. */
@@ -79,7 +79,7 @@ static enum byoc_status read_compiled(const struct byoc_compiled *compiled,
         if (m->funcs.at[i]->dead || !m->funcs.at[i]->attr.compiler ||
             n++ != r->number)
             continue;
-        r->vendor = byi_arena_str(r->arena, m->funcs.at[i]->attr.compiler);
+        r->backend = byi_arena_str(r->arena, m->funcs.at[i]->attr.compiler);
         BYI_TRY(byi_region_write(m, i, r->arena, &r->json, &consts,
                                  &r->n_consts, err));
         r->consts = byi_arena_calloc(r->arena, r->n_consts, sizeof *r->consts);
@@ -105,13 +105,13 @@ static enum byoc_status read_loaded(const struct byoc_model *model,
 {
     struct byi_region_facts facts;
     BYI_TRY(byoc_internal_region(model, r->number, r->arena, &facts, err));
-    r->vendor = facts.vendor;
+    r->backend = facts.backend;
     byi_text_add(&r->json, facts.blob, facts.blob_bytes);
     if (facts.blob_bytes == 0 || facts.blob[0] != '{')
         return byi_fail(err, BYOC_EINVAL,
                         "region %u is a blob that %s made, without its text; "
                         "extract it from the model it was compiled from",
-                        r->number, facts.vendor);
+                        r->number, facts.backend);
     r->n_consts = facts.n_consts;
     r->consts = byi_arena_calloc(r->arena, r->n_consts, sizeof *r->consts);
     for (uint32_t k = 0; k < r->n_consts; k++)
@@ -153,22 +153,22 @@ static enum byoc_status extract(const char *path, struct byi_model_options *o,
         x.arena = r->arena;
         x.n_in = r->n_in;
         x.in = r->in;
-        x.vendor = byi_arena_str(x.m->arena, r->vendor);
+        x.backend = byi_arena_str(x.m->arena, r->backend);
         x.json = &r->json;
         x.consts = r->consts;
         x.n_consts = r->n_consts;
         r->arena = NULL; /* now owned by the extract */
-        const char *vendor = strdup(r->vendor);
-        x.vendor = vendor;
+        const char *backend = strdup(r->backend);
+        x.backend = backend;
         if (reduce->test)
             status = byi_extract_reduce(&x, reduce, err);
         if (status == BYOC_OK)
             status = byi_extract_write(&x, folder, err);
         if (status == BYOC_OK)
             printf("%s: region %u of %s, for %s\n", folder, r->number, path,
-                   vendor);
+                   backend);
         byi_extract_free(&x);
-        free((void *)(uintptr_t)vendor);
+        free((void *)(uintptr_t)backend);
     }
     byi_text_free(&r->json);
     byi_close_model(&open);

@@ -104,7 +104,7 @@ static int print_artifact(const struct byi_artifact *a, const char *path,
 {
     const struct byi_image *image = &a->image;
     cJSON *m = cJSON_ParseWithLength(image->manifest, image->manifest_bytes);
-    const cJSON *vendor;
+    const cJSON *backend;
     printf("artifact  %s, format version %.0f, made by byoc %s\n",
            text(m, "symbol"),
            cJSON_GetNumberValue(cJSON_GetObjectItem(m, "version")),
@@ -112,9 +112,9 @@ static int print_artifact(const struct byi_artifact *a, const char *path,
     print_ios(m, "inputs");
     print_ios(m, "outputs");
     print_metadata(m);
-    cJSON_ArrayForEach(vendor, cJSON_GetObjectItem(m, "vendors"))
-        printf("vendor    %s %s (%s)\n", text(vendor, "name"),
-               text(vendor, "version"), text(vendor, "compat"));
+    cJSON_ArrayForEach(backend, cJSON_GetObjectItem(m, "backends"))
+        printf("backend    %s %s (%s)\n", text(backend, "name"),
+               text(backend, "version"), text(backend, "compat"));
     printf("sections  plan %zu, regions %zu, ledger %zu, weights %llu bytes\n",
            image->plan_bytes, image->blobs_bytes, image->ledger_bytes,
            (unsigned long long)image->weights_bytes);

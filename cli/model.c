@@ -127,7 +127,7 @@ static const struct {
     {"report", BYI_COMPILES},
     {"require-offload", BYI_COMPILES},
     {"require-offload-nodes", BYI_COMPILES},
-    {"require-vendors", BYI_LOADS},
+    {"require-backends", BYI_LOADS},
     {"verbose", BYI_LOADS},
 };
 
@@ -210,7 +210,7 @@ enum byoc_status byi_open_model(const char *path,
         .threads = o->threads,
         .plugins = o->plugins,
         .native_only = o->native || o->twins,
-        .require_vendors = o->require_vendors,
+        .require_backends = o->require_backends,
         .verify = o->verify,
         .log = log_line,
         .log_ctx = open,

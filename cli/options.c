@@ -228,7 +228,7 @@ static int check_pairs(const struct byi_verb *verb)
         {"partition-by", "native", false},
         {"codegen", "native", false},
         {"isolate", "native", false},
-        {"require-vendors", "native", false},
+        {"require-backends", "native", false},
     };
     for (size_t i = 0; i < BYI_COUNT(pairs); i++) {
         if (!byi_given(pairs[i].option) ||

@@ -52,7 +52,7 @@ static void notes_of(const struct byi_report_node *node,
                      struct byi_arena *arena, struct byi_onnx_notes *notes)
 {
     const struct byi_onnx_note all[] = {
-        {"byoc.vendor", node->where},  {"byoc.region", node->region},
+        {"byoc.backend", node->where}, {"byoc.region", node->region},
         {"byoc.reason", node->reason}, {"byoc.pattern", node->pattern},
         {"byoc.impl", node->impl},
     };

@@ -86,13 +86,13 @@ const struct byi_span *byi_plan_spans(const struct byi_module *m,
 
 /* --- manifest.c --------------------------------------------------------- */
 
-struct byi_manifest_vendor {
+struct byi_manifest_backend {
     const char *name, *version, *compat;
 };
 struct byi_manifest {
     const char *name; /* of the model, for people */
-    const struct byi_manifest_vendor *vendors;
-    uint32_t n_vendors;
+    const struct byi_manifest_backend *backends;
+    uint32_t n_backends;
     struct byi_warm warm; /* sizes to prepare when it is loaded */
     bool hashes; /* false: for an image that is never written to a file */
 };

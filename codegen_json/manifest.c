@@ -95,12 +95,12 @@ static void print_outputs(struct manifest_writer *w, const struct byi_func *f)
     byi_text_addf(w->json, "],\n");
 }
 
-static void print_vendors(struct manifest_writer *w,
-                          const struct byi_manifest *what)
+static void print_backends(struct manifest_writer *w,
+                           const struct byi_manifest *what)
 {
-    byi_text_addf(w->json, "\"vendors\": [");
-    for (uint32_t i = 0; i < what->n_vendors; i++) {
-        const struct byi_manifest_vendor *v = &what->vendors[i];
+    byi_text_addf(w->json, "\"backends\": [");
+    for (uint32_t i = 0; i < what->n_backends; i++) {
+        const struct byi_manifest_backend *v = &what->backends[i];
         byi_text_addf(w->json, "%s\n  {\"name\": ", i ? "," : "");
         byi_json_quote(w->json, v->name);
         byi_text_addf(w->json, ", \"version\": ");
@@ -204,7 +204,7 @@ enum byoc_status byi_manifest_write(const struct byi_module *m,
     byi_text_addf(json, ", \"isa\": \"%s\",\n", isa);
     print_inputs(&w, f);
     print_outputs(&w, f);
-    print_vendors(&w, what);
+    print_backends(&w, what);
     if (what->warm.n)
         print_warm(&w, &what->warm);
     if (m->n_metadata)

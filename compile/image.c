@@ -305,8 +305,8 @@ enum byoc_status byi_built_manifest(const struct byi_module *m,
                                     struct byi_text *text,
                                     struct byoc_error *err)
 {
-    struct byi_manifest_vendor *vendors =
-        byi_arena_calloc(arena, m->targets.n, sizeof *vendors);
+    struct byi_manifest_backend *backends =
+        byi_arena_calloc(arena, m->targets.n, sizeof *backends);
     uint32_t n = 0;
     for (uint32_t t = 0; t < m->targets.n; t++) {
         const struct byi_plugin *plugin =
@@ -319,14 +319,14 @@ enum byoc_status byi_built_manifest(const struct byi_module *m,
         }
         if (!used)
             continue;
-        vendors[n++] = (struct byi_manifest_vendor){
+        backends[n++] = (struct byi_manifest_backend){
             .name = m->targets.at[t],
             .version = plugin ? plugin->backend->version : "",
             .compat = plugin ? plugin->backend->compat : ""};
     }
     const struct byi_manifest what = {.name = byi_entry_name(m),
-                                      .vendors = vendors,
-                                      .n_vendors = n,
+                                      .backends = backends,
+                                      .n_backends = n,
                                       .warm = found->warm,
                                       .hashes = hashes};
     return byi_manifest_write(m, &what, image, text, err);

@@ -4,7 +4,7 @@
 #ifndef BYI_IMAGE_H
 #define BYI_IMAGE_H
 
-#include "find_vendors.h"
+#include "find_backends.h"
 
 #include "codegen_c/codegen_c.h"
 #include "codegen_json/codegen_json.h"

@@ -4,7 +4,7 @@
  * Partitioning probes backends with them, and an artifact prepares them when it
  * is loaded.
  */
-#include "find_vendors.h"
+#include "find_backends.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -104,13 +104,13 @@ static struct byoc_fail *probe(const struct byoc_host *host,
 
 /* --- the plug-in's table, as partitioning sees it ------------------------- */
 
-static struct byi_vendors *open_vendors(struct byi_kit *kit)
+static struct byi_backends *open_backends(struct byi_kit *kit)
 {
-    static struct byi_vendors vendors;
+    static struct byi_backends backends;
     struct byoc_error err;
     const struct byoc_backend *b = byi_kit_backend(kit);
-    if (vendors.n)
-        return &vendors;
+    if (backends.n)
+        return &backends;
     asking = kit;
     asked = *b;
     for (uint32_t i = 0; i < b->n_patterns && i < MAX_ROWS; i++) {
@@ -121,16 +121,16 @@ static struct byi_vendors *open_vendors(struct byi_kit *kit)
     asked.probe = b->probe ? probe : NULL;
     const struct byoc_backend *list[] = {&asked};
     const struct byoc_host *hosts[] = {byi_kit_host(kit)};
-    if (byi_vendors_init(&vendors, list, hosts, 1, &err) != BYOC_OK)
+    if (byi_backends_init(&backends, list, hosts, 1, &err) != BYOC_OK)
         byi_kit_failed(kit, BYI_RULE_ROW, "%s", err.text);
-    return &vendors;
+    return &backends;
 }
 
 static const struct byi_pattern *find_row(struct byi_kit *kit,
-                                          const struct byi_vendors *vendors,
+                                          const struct byi_backends *backends,
                                           const char *name)
 {
-    const struct byi_pattern_table *table = vendors->at[0].table;
+    const struct byi_pattern_table *table = backends->at[0].table;
     for (uint32_t i = 0; i < table->n; i++)
         if (strcmp(table->at[i].row->name, name) == 0)
             return &table->at[i];
@@ -191,14 +191,14 @@ static bool write_sample(struct byi_sample *s, struct byoc_error *err)
 /* The result for a random graph. */
 enum drawn { TAKEN, MADE, REFUSED, ELSEWHERE };
 
-static enum drawn offer(struct byi_vendors *vendors, struct byi_module **m,
+static enum drawn offer(struct byi_backends *backends, struct byi_module **m,
                         const char *row, struct byi_sample *s,
                         struct byoc_error *err)
 {
     static const struct byi_pass *const passes[] = {&byi_pass_merge_composite};
     struct byi_pass_context ctx = {.opt_level = 2,
                                    .eval = byi_interp_eval,
-                                   .entries = {byi_vendors_entry(vendors)}};
+                                   .entries = {byi_backends_entry(backends)}};
     const uint32_t before = refusals;
     const uint32_t n_ops = count_ops((*m)->funcs.at[byi_func_find(*m, "main")]);
     s->m = *m;
@@ -230,8 +230,8 @@ static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
                      struct byi_sample *s, uint32_t *refused,
                      uint32_t *elsewhere, struct byoc_error *err)
 {
-    struct byi_vendors *vendors = open_vendors(kit);
-    const struct byi_pattern *pattern = find_row(kit, vendors, row);
+    struct byi_backends *backends = open_backends(kit);
+    const struct byi_pattern *pattern = find_row(kit, backends, row);
     const uint64_t base = byi_hash(kit->seed * 7919 + number, row, strlen(row));
     *refused = *elsewhere = 0;
     for (uint32_t i = 0; i < MAX_DRAWN && *refused < MAX_REFUSED; i++) {
@@ -243,7 +243,7 @@ static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
                 break;
             continue;
         }
-        const enum drawn drawn = offer(vendors, &m, row, s, err);
+        const enum drawn drawn = offer(backends, &m, row, s, err);
         if (drawn == TAKEN)
             return true;
         *refused += drawn == REFUSED;
@@ -301,7 +301,7 @@ static bool find_region(struct byi_sample *s, uint32_t most)
 }
 
 /* `least`: the least number of kernels of a region. */
-static bool partition(struct byi_vendors *vendors, struct byi_sample *s,
+static bool partition(struct byi_backends *backends, struct byi_sample *s,
                       uint32_t least, struct byoc_error *err)
 {
     static const struct byi_pass *const passes[] = {
@@ -309,7 +309,7 @@ static bool partition(struct byi_vendors *vendors, struct byi_sample *s,
         &byi_pass_merge_regions, &byi_pass_partition_graph};
     struct byi_pass_context ctx = {.opt_level = 2,
                                    .eval = byi_interp_eval,
-                                   .entries = {byi_vendors_entry(vendors)}};
+                                   .entries = {byi_backends_entry(backends)}};
     struct byi_text program = {0};
     byi_print_module(s->m, &program, NULL);
     snprintf(asking->verdict->program, sizeof asking->verdict->program, "%s",
@@ -329,8 +329,8 @@ void byi_sample_region(struct byi_kit *kit, uint32_t number,
                        struct byi_sample *s)
 {
     enum { TRIES = 200 };
-    struct byi_vendors *vendors = open_vendors(kit);
-    const struct byi_pattern_table *table = vendors->at[0].table;
+    struct byi_backends *backends = open_backends(kit);
+    const struct byi_pattern_table *table = backends->at[0].table;
     uint64_t state = (kit->seed * 7919 + number) * 0x9e3779b97f4a7c15u + 1;
     struct byoc_error err = {.text = ""};
     for (uint32_t i = 0; i < TRIES; i++) {
@@ -343,7 +343,7 @@ void byi_sample_region(struct byi_kit *kit, uint32_t number,
         if (byi_generate(list, n, BYI_WEAVE_NET, number % BYI_MOOD_ZERO,
                          byi_draw(&state), &s->m, &err) != BYOC_OK)
             continue;
-        if (partition(vendors, s, 2, &err))
+        if (partition(backends, s, 2, &err))
             return;
         byi_sample_free(s);
     }
@@ -390,7 +390,7 @@ bool byi_sample_chain(struct byi_kit *kit, uint64_t number,
                                           BYI_MOOD_ONES,  BYI_MOOD_ODD,
                                           BYI_MOOD_ZERO,  BYI_MOOD_RANK};
     enum { TRIES = 60 };
-    struct byi_vendors *vendors = open_vendors(kit);
+    struct byi_backends *backends = open_backends(kit);
     uint64_t state = (kit->seed * 7919 + number) * 0x9e3779b97f4a7c15u + 1;
     struct byoc_error err;
     byi_draw(&state);
@@ -399,12 +399,12 @@ bool byi_sample_chain(struct byi_kit *kit, uint64_t number,
     for (uint32_t i = 0; i < TRIES; i++) {
         const struct byi_pattern *list[BYI_GENERATE_MAX_ROWS];
         for (uint32_t k = 0; k < n; k++)
-            list[k] = draw_row(vendors->at[0].table, &state);
+            list[k] = draw_row(backends->at[0].table, &state);
         *s = (struct byi_sample){.joined = true};
         if (byi_generate(list, n, BYI_WEAVE_CHAIN, mood, byi_draw(&state),
                          &s->m, &err) != BYOC_OK)
             continue;
-        if (partition(vendors, s, 1, &err))
+        if (partition(backends, s, 1, &err))
             return true;
         byi_sample_free(s);
     }

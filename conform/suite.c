@@ -74,7 +74,7 @@ static bool run_case(struct byoc_compiled *compiled, const struct byi_kit *kit,
     const struct byoc_load_params params = {.threads = 2,
                                             .plugins = only_this(kit),
                                             .native_only = native,
-                                            .require_vendors = !native};
+                                            .require_backends = !native};
     struct byoc_model *model = NULL;
     if (byoc_compiled_load(compiled, &params, &model, err) != BYOC_OK)
         return false;
@@ -96,8 +96,8 @@ static bool run_case(struct byoc_compiled *compiled, const struct byi_kit *kit,
 
 void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c)
 {
-    const char *vendors[] = {byi_kit_backend(kit)->name, NULL};
-    const struct byoc_compile_params params = {.backends = vendors,
+    const char *backends[] = {byi_kit_backend(kit)->name, NULL};
+    const struct byoc_compile_params params = {.backends = backends,
                                                .plugins = only_this(kit),
                                                .threads = 2,
                                                .codegen = kit->codegen};

@@ -47,7 +47,7 @@ static enum byoc_status keep_file(const struct byoc_compiled *c,
     return byi_file_commit(&file, err);
 }
 
-/* The C of the fused kernels and of vendors, for people to read. */
+/* The C of the fused kernels and of backends, for people to read. */
 static enum byoc_status keep_source(const struct byoc_compiled *c,
                                     const struct byi_kernels *kernels,
                                     struct byoc_error *err)

@@ -142,7 +142,7 @@ static enum byoc_status with_context(struct byoc_compiled *c,
         .generates_alone = byi_kernels_take_alone,
         .sizes = &c->found.sizes,
         .entries = {byi_ledger_entry(c->ledger),
-                    byi_vendors_entry(&c->found.vendors)}};
+                    byi_backends_entry(&c->found.backends)}};
     const enum byoc_status status = work(c, what, &ctx, err);
     byi_vec_free(in.list.at);
     return status;
@@ -179,8 +179,8 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
                                       .seconds = p->measure_seconds,
                                       .progress = p->progress,
                                       .progress_ctx = p->progress_ctx};
-    c->found.vendors.decide = measured ? byi_by_cost : byi_by_estimate;
-    c->found.vendors.decide_ctx = &c->by_cost;
+    c->found.backends.decide = measured ? byi_by_cost : byi_by_estimate;
+    c->found.backends.decide_ctx = &c->by_cost;
     return BYOC_OK;
 }
 
@@ -521,9 +521,9 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
 }
 
 /* For struct byi_builds: ask the backend as loading does. */
-static enum byoc_status ask_vendor(void *ctx, const struct byi_module *m,
-                                   uint32_t func, const char **why,
-                                   struct byoc_error *err)
+static enum byoc_status ask_backend(void *ctx, const struct byi_module *m,
+                                    uint32_t func, const char **why,
+                                    struct byoc_error *err)
 {
     struct byoc_compiled *c = ctx;
     return byi_try_region(m, func, &c->found, c->arena, why, err);
@@ -536,7 +536,7 @@ static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
                                     struct byi_revert *list, uint32_t *n,
                                     struct byoc_error *err)
 {
-    const struct byi_builds can = {ask_vendor, c};
+    const struct byi_builds can = {ask_backend, c};
     for (uint32_t i = 0; i < c->built.regions.n; i++) {
         const struct byi_built_region *r = &c->built.regions.at[i];
         if (!r->fault)
@@ -597,18 +597,18 @@ static enum byoc_status open_ledger(struct byoc_compiled *c, const char *path,
                                     const struct byoc_compile_params *params,
                                     struct byoc_error *err)
 {
-    const struct byi_vendors *v = &c->found.vendors;
+    const struct byi_backends *v = &c->found.backends;
     const char *name = strrchr(path, '/');
-    struct byi_ledger_vendor *vendors =
-        byi_arena_calloc(c->arena, v->n, sizeof *vendors);
+    struct byi_ledger_backend *backends =
+        byi_arena_calloc(c->arena, v->n, sizeof *backends);
     struct byi_ledger_facts facts = {.model = name ? name + 1 : path,
                                      .cpu = byoc_internal_cpu(),
                                      .native = byoc_version(),
-                                     .n_vendors = v->n,
-                                     .vendors = vendors};
+                                     .n_backends = v->n,
+                                     .backends = backends};
     for (uint32_t i = 0; i < v->n; i++)
-        vendors[i] = (struct byi_ledger_vendor){
-            .name = v->at[i].name, .version = v->at[i].backend->version};
+        backends[i] = (struct byi_ledger_backend){
+            .name = v->at[i].name, .version = v->at[i].api->version};
     BYI_TRY(byoc_internal_threads(params->threads, &facts.threads, err));
     byi_ledger_facts(c->ledger, &facts);
     byi_ledger_open(c->ledger, c->m);
@@ -670,7 +670,7 @@ static enum byoc_status compile(struct byoc_compiled *c,
         name_operators(c->m);
     BYI_TRY(check_named(c->m, "exclude", params->exclude, err));
     BYI_TRY(check_named(c->m, "only", params->only, err));
-    BYI_TRY(byi_find_vendors(&c->found, c->arena, params, err));
+    BYI_TRY(byi_find_backends(&c->found, c->arena, params, err));
     BYI_TRY(byi_find_warm(&c->found, c->m, params->warm, c->arena, err));
     BYI_TRY(set_partition_by(c, params, err));
     BYI_TRY(open_ledger(c, given->path, params, err));

@@ -15,8 +15,8 @@ struct byi_extract {
     struct byi_arena *arena; /* of the inputs */
     uint32_t n_in;
     const struct byi_tensor *in;
-    const char *vendor; /* for what is written beside it */
-    /* the region as its vendor gets it; NULL once it was made smaller */
+    const char *backend; /* for what is written beside it */
+    /* the region as its backend gets it; NULL once it was made smaller */
     const struct byi_text *json;
     uint32_t n_consts;
     const struct byi_tensor *consts;
@@ -41,7 +41,7 @@ const struct byi_attrs *byi_attrs_copy(struct byi_arena *arena,
 /* Remove a folder and the files in it. */
 void byi_folder_remove(const char *folder);
 /* Write the program to a new folder: region.ir and its constants, region.json
- * and const_K.npy as the vendor gets them, input_K.npy, output_K.npy as native
+ * and const_K.npy as the backend gets them, input_K.npy, output_K.npy as native
  * kernels make them, README.md. Written aside, then renamed. Errors: BYOC_EIO
  * (`folder` is there already, or cannot be written), those of running it. */
 enum byoc_status byi_extract_write(const struct byi_extract *x,

@@ -77,7 +77,7 @@ static enum byoc_status write_outputs(const struct byi_extract *x,
 
 static void add_readme(const struct byi_extract *x, struct byi_text *out)
 {
-    const char *v = x->vendor ? x->vendor : "VENDOR";
+    const char *v = x->backend ? x->backend : "BACKEND";
     byi_text_addf(
         out,
         "A region of a model, as a program of its own: region.ir with its\n"

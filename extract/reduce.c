@@ -104,7 +104,7 @@ static int try_program(struct reducer *d, const struct small *s)
     struct byoc_error why;
     int code = -1;
     const struct byi_extract x = {
-        .m = s->m, .n_in = s->n_in, .in = s->in, .vendor = d->x->vendor};
+        .m = s->m, .n_in = s->n_in, .in = s->in, .backend = d->x->backend};
     snprintf(folder, sizeof folder, "%s/region", room);
     if (byi_extract_write(&x, folder, &why) == BYOC_OK)
         code = run_test(d->r, folder);

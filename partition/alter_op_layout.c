@@ -110,9 +110,9 @@ static enum byoc_status isolate(const struct asker *a, byi_id id,
 }
 
 /* The backend that took the one call of `alone` as a composite, or NULL. */
-static const struct byi_vendor *taker(const struct asker *a,
-                                      const struct byi_module *alone,
-                                      uint32_t *composite)
+static const struct byi_backend *taker(const struct asker *a,
+                                       const struct byi_module *alone,
+                                       uint32_t *composite)
 {
     const struct byi_func *f = alone->funcs.at[byi_func_find(alone, "main")];
     const struct byi_node *call = &f->nodes.at[f->result];
@@ -121,11 +121,11 @@ static const struct byi_vendor *taker(const struct asker *a,
         return NULL;
     *composite = f->nodes.at[call->args[0]].index;
     const size_t n = strcspn(body->attr.composite, ".");
-    for (uint32_t i = 0; i < byi_vendors_of(a->ctx)->n; i++) {
-        const struct byi_vendor *vendor = &byi_vendors_of(a->ctx)->at[i];
-        if (strlen(vendor->name) == n &&
-            memcmp(vendor->name, body->attr.composite, n) == 0)
-            return vendor;
+    for (uint32_t i = 0; i < byi_backends_of(a->ctx)->n; i++) {
+        const struct byi_backend *backend = &byi_backends_of(a->ctx)->at[i];
+        if (strlen(backend->name) == n &&
+            memcmp(backend->name, body->attr.composite, n) == 0)
+            return backend;
     }
     return NULL;
 }
@@ -148,11 +148,11 @@ static enum byoc_status ask(const struct asker *a, byi_id id,
     enum byoc_status status = isolate(a, id, alone, err);
     if (status == BYOC_OK)
         status = byi_run_passes(alone, merge, 1, &ctx, err);
-    const struct byi_vendor *vendor =
+    const struct byi_backend *backend =
         status == BYOC_OK ? taker(a, alone, &composite) : NULL;
-    if (vendor)
+    if (backend)
         status =
-            byi_layout_preference_of(vendor, alone, composite, preferred, err);
+            byi_layout_preference_of(backend, alone, composite, preferred, err);
     byi_module_free(&alone);
     return status;
 }
@@ -196,7 +196,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
-    if (!byi_vendors_of(ctx))
+    if (!byi_backends_of(ctx))
         return BYOC_OK;
     struct asker *a = byi_arena_calloc(scratch, 1, sizeof *a);
     struct byi_relayout rl;

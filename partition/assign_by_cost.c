@@ -14,7 +14,7 @@ static enum byoc_status assign_by_cost(struct byi_module *m,
                                        struct byoc_error *err)
 {
     (void)scratch;
-    struct byi_vendors *v = byi_vendors_of(ctx);
+    struct byi_backends *v = byi_backends_of(ctx);
     return v && v->decide ? v->decide(v->decide_ctx, m, ctx, err) : BYOC_OK;
 }
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 struct node_assignment {
-    const char *vendor; /* NULL: native only */
-    const char *why;    /* NULL: nothing was decided */
+    const char *backend; /* NULL: native only */
+    const char *why;     /* NULL: nothing was decided */
 };
 
 struct func_assignments {
@@ -50,20 +50,20 @@ struct byi_assignment *byi_assignment_copy(const struct byi_assignment *a,
 }
 
 void byi_assign(struct byi_assignment *a, uint32_t func, byi_id id,
-                const char *vendor, const char *why)
+                const char *backend, const char *why)
 {
     assert(func < a->n_funcs && id < a->funcs[func].n && why);
-    a->funcs[func].at[id] = (struct node_assignment){vendor, why};
+    a->funcs[func].at[id] = (struct node_assignment){backend, why};
 }
 
 const char *byi_assigned_away(const struct byi_assignment *a, uint32_t func,
-                              byi_id id, const char *vendor)
+                              byi_id id, const char *backend)
 {
     if (!a || func >= a->n_funcs)
         return NULL;
     assert(id < a->funcs[func].n);
     const struct node_assignment *p = &a->funcs[func].at[id];
-    return p->vendor && strcmp(p->vendor, vendor) == 0 ? NULL : p->why;
+    return p->backend && strcmp(p->backend, backend) == 0 ? NULL : p->why;
 }
 
 void byi_assignment_move(struct byi_assignment *a, uint32_t func,

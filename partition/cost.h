@@ -13,13 +13,13 @@
  * (or none) that may take it, and why not the others. Lives in an arena. */
 struct byi_assignment *byi_assignment_new(const struct byi_module *m,
                                           struct byi_arena *arena);
-/* Allow only `vendor` (NULL: no backend) to take the node. `why` is a sentence
+/* Allow only `backend` (NULL: no backend) to take the node. `why` is a sentence
  * about the costs. Keeps both pointers. */
 void byi_assign(struct byi_assignment *a, uint32_t func, byi_id id,
-                const char *vendor, const char *why);
-/* Why `vendor` may not take the node; NULL if it may. `a` may be NULL. */
+                const char *backend, const char *why);
+/* Why `backend` may not take the node; NULL if it may. `a` may be NULL. */
 const char *byi_assigned_away(const struct byi_assignment *a, uint32_t func,
-                              byi_id id, const char *vendor);
+                              byi_id id, const char *backend);
 /* Update after a rebuild: node i is now map[i], of n nodes. `a` may be NULL. */
 void byi_assignment_move(struct byi_assignment *a, uint32_t func,
                          uint32_t n_old, const byi_id *map, uint32_t n);
@@ -30,11 +30,11 @@ struct byi_assignment *byi_assignment_copy(const struct byi_assignment *a,
 /* --- merge_composite.c ---------------------------------------------------- */
 
 /* The composites that MergeComposite would make of function `func` for one
- * vendor, without changing it: (*claimed)[id] is 1 + the composite of node id,
+ * backend, without changing it: (*claimed)[id] is 1 + the composite of node id,
  * or 0. In `arena`. */
 enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,
-                            const struct byi_vendor *vendor,
+                            const struct byi_backend *backend,
                             struct byi_arena *arena, const uint32_t **claimed,
                             struct byoc_error *err);
 
@@ -45,14 +45,14 @@ enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
 struct byi_unit {
     uint32_t func;
     uint32_t n;
-    const byi_id *at; /* ascending */
-    uint64_t vendors; /* bit v: the context's vendor v takes some of it */
+    const byi_id *at;  /* ascending */
+    uint64_t backends; /* bit v: the context's backend v takes some of it */
 };
 struct byi_units {
     BYI_VEC(struct byi_unit) list; /* by function, by first node */
 };
-enum { BYI_MAX_COST_VENDORS = 63 };
-/* The candidates of every function that is not yet offloaded. Asks the vendors
+enum { BYI_MAX_COST_BACKENDS = 63 };
+/* The candidates of every function that is not yet offloaded. Asks the backends
  * about `m`, whose functions stay as they are, but which gains dead ones. In
  * `arena` and on the heap: free with byi_units_free. */
 enum byoc_status byi_units_find(struct byi_module *m,

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A region: marked nodes of a function, or a vendor's function. */
+/* A region: marked nodes of a function, or a backend's function. */
 struct candidate {
     uint32_t func, number; /* number 0: already a function, kept */
     bool computes, dropped, noted;
@@ -191,11 +191,11 @@ static void check_number(struct limiter *l)
 
 static void note(struct limiter *l, const struct candidate *c, uint32_t target)
 {
-    const char *vendor = l->m->targets.at[target - 1];
+    const char *backend = l->m->targets.at[target - 1];
     const struct byi_sources sources = {.n = c->sources.n, .at = c->sources.at};
     const struct byi_ledger_region region = {
-        .name = byi_arena_printf(l->scratch, "%s.%u", vendor, c->number),
-        .vendor = vendor,
+        .name = byi_arena_printf(l->scratch, "%s.%u", backend, c->number),
+        .backend = backend,
         .reason = c->reason,
         .detail = c->detail,
         .sources = &sources,
@@ -225,10 +225,10 @@ void byi_limit_regions(struct byi_module *m, struct byi_pass_context *ctx,
                        struct byi_arena *scratch)
 {
     static const struct byi_limits none = {0};
-    const struct byi_vendors *vendors = byi_vendors_of(ctx);
+    const struct byi_backends *backends = byi_backends_of(ctx);
     struct limiter l = {.m = m,
                         .ctx = ctx,
-                        .limits = vendors ? &vendors->limits : &none,
+                        .limits = backends ? &backends->limits : &none,
                         .samples = byi_samples_new(m, ctx, scratch),
                         .scratch = scratch};
     for (uint32_t i = 0; i < m->funcs.n; i++)

@@ -38,11 +38,11 @@ struct merger {
     struct byi_func *f;
     uint32_t func;
     struct byi_pass_context *ctx;
-    struct byi_ledger *ledger;   /* of ctx, or NULL */
-    struct byi_vendors *vendors; /* of ctx */
+    struct byi_ledger *ledger;     /* of ctx, or NULL */
+    struct byi_backends *backends; /* of ctx */
     struct byi_arena *scratch;
     struct byoc_error *err;
-    const struct byi_vendor *vendor;
+    const struct byi_backend *backend;
     const struct byi_samples *samples; /* NULL: no input varies */
     struct byi_uses uses;
     uint32_t *claimed;         /* of each node: 1 + its group, or BRANCH  */
@@ -61,7 +61,7 @@ static void note(struct merger *g, const struct byi_match *match,
 {
     if (g->ledger)
         byi_ledger_note(g->ledger, g->f->nodes.at[match->root].sources, reason,
-                        g->vendor->name, match->pattern->row->name, detail);
+                        g->backend->name, match->pattern->row->name, detail);
 }
 
 static bool is_op_of(const struct byi_match *match, byi_id id)
@@ -229,26 +229,26 @@ static const char *assigned_away(const struct merger *g,
                                  const struct byi_match *match, byi_id op)
 {
     const struct byi_branch *in = byi_match_branch(match, op);
-    return byi_assigned_away(g->vendors->assignment, in ? in->func : g->func,
-                             in ? op - in->first : op, g->vendor->name);
+    return byi_assigned_away(g->backends->assignment, in ? in->func : g->func,
+                             in ? op - in->first : op, g->backend->name);
 }
 
 /* Reasons to refuse without asking the backend; NULL if there are none. */
 static const char *refuse(const struct merger *g, const struct byi_match *match,
                           enum byi_reason *reason)
 {
-    const struct byi_vendors *vendors = g->vendors;
+    const struct byi_backends *backends = g->backends;
     for (uint32_t i = 0; i < match->n_ops; i++) {
         const struct byi_node *node = byi_match_node(match, match->ops[i]);
         *reason = BYI_REASON_EXCLUDED;
-        if (is_named(g, vendors->exclude, node))
+        if (is_named(g, backends->exclude, node))
             return "named by --exclude";
-        if (vendors->keep_nan && node->kind == BYI_CALL_OP &&
+        if (backends->keep_nan && node->kind == BYI_CALL_OP &&
             byi_op_has(node->op, BYI_TRAIT_MASKS))
             return "it may give a number for NaN, which --keep-nan forbids";
         *reason = BYI_REASON_NOT_NAMED;
-        if (vendors->only && *vendors->only && node->kind == BYI_CALL_OP &&
-            !is_named(g, vendors->only, node))
+        if (backends->only && *backends->only && node->kind == BYI_CALL_OP &&
+            !is_named(g, backends->only, node))
             return "not named by --only";
         *reason = BYI_REASON_CHEAPER;
         const char *elsewhere = assigned_away(g, match, match->ops[i]);
@@ -274,9 +274,9 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
     *reason = BYI_REASON_PREDICATE;
     if (!match->pattern->row->accept)
         return NULL;
-    byi_step(g->vendor->name, "accept() of %s", match->pattern->row->name);
+    byi_step(g->backend->name, "accept() of %s", match->pattern->row->name);
     const char *why = match->pattern->row->accept(
-        g->vendor->host, (const struct byoc_match *)(const void *)match);
+        g->backend->host, (const struct byoc_match *)(const void *)match);
     byi_step_end();
     return why;
 }
@@ -399,7 +399,7 @@ static enum byoc_status probe_samples(struct merger *g,
         if (!types)
             continue;
         asked = true;
-        BYI_TRY(byi_probe(g->vendors, g->vendor, g->m, func, none, types,
+        BYI_TRY(byi_probe(g->backends, g->backend, g->m, func, none, types,
                           probed, g->err));
         if (probed->refused) {
             probed->refused = byi_arena_printf(g->scratch, "for %s: %s",
@@ -422,7 +422,7 @@ static enum byoc_status probe(struct merger *g, const struct byi_match *match,
     memset(none, 0xff, sizeof none);
     if (varies(match))
         return probe_samples(g, match, func, none, probed);
-    return byi_probe(g->vendors, g->vendor, g->m, func, none, NULL, probed,
+    return byi_probe(g->backends, g->backend, g->m, func, none, NULL, probed,
                      g->err);
 }
 
@@ -447,11 +447,11 @@ static bool take(const struct byi_match *match, void *ctx)
     g->status = byi_composite_build(g->m, match, g->scratch, &func, g->err);
     if (g->status != BYOC_OK)
         return false;
-    g->m->funcs.at[func]->attr.exact = g->vendors->exact;
+    g->m->funcs.at[func]->attr.exact = g->backends->exact;
     g->status = probe(g, match, func, &probed);
     if (g->status != BYOC_OK)
         return false;
-    if (!probed.refused && probed.reference && g->vendors->forbid_ref) {
+    if (!probed.refused && probed.reference && g->backends->forbid_ref) {
         note(g, match, BYI_REASON_REFERENCE, probed.impl);
     } else if (probed.refused) {
         note(g, match, BYI_REASON_PROBE, probed.refused);
@@ -514,7 +514,7 @@ static const char *say_unmatched(const struct merger *g,
                                  const struct byi_node *node)
 {
     const char *op = byi_composite_op(node);
-    if (!g->vendor->table->inside[node->op])
+    if (!g->backend->table->inside[node->op])
         return byi_arena_printf(g->scratch, "runs as %s, which no pattern has",
                                 op);
     if (node->n_args > BYI_MATCH_MAX_OPERANDS)
@@ -528,14 +528,14 @@ static const char *say_unmatched(const struct merger *g,
 /* Record the reason for nodes at which no pattern fits. */
 static void note_unmatched(struct merger *g)
 {
-    const struct byi_pattern_table *table = g->vendor->table;
+    const struct byi_pattern_table *table = g->backend->table;
     for (byi_id id = g->f->nodes.n; id-- > 0 && g->ledger;) {
         const struct byi_node *node = &g->f->nodes.at[id];
         if (node->kind == BYI_CALL_OP && !g->claimed[id] && !g->fits[id])
             byi_ledger_note(g->ledger, node->sources,
                             table->inside[node->op] ? BYI_REASON_PATTERN_SHAPE
                                                     : BYI_REASON_NO_PATTERN,
-                            g->vendor->name, NULL, say_unmatched(g, node));
+                            g->backend->name, NULL, say_unmatched(g, node));
     }
 }
 
@@ -545,8 +545,8 @@ static void note_out(const struct merger *g)
     for (byi_id id = 0; id < g->f->nodes.n && g->ledger; id++) {
         const struct byi_node *node = &g->f->nodes.at[id];
         if (node->kind == BYI_CALL_OP)
-            byi_ledger_note(g->ledger, node->sources, g->vendor->out_reason,
-                            g->vendor->name, NULL, g->vendor->out);
+            byi_ledger_note(g->ledger, node->sources, g->backend->out_reason,
+                            g->backend->name, NULL, g->backend->out);
     }
 }
 
@@ -565,18 +565,18 @@ static void start(struct merger *g)
 
 /* Find what the backend takes of some functions: their groups and claims.
  * Patterns in the table's order, each over all nodes that are left. */
-static enum byoc_status find_groups(const struct byi_vendor *vendor,
+static enum byoc_status find_groups(const struct byi_backend *backend,
                                     struct merger *const *list, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         start(list[i]);
-    for (uint32_t i = 0; i < n && vendor->out; i++)
+    for (uint32_t i = 0; i < n && backend->out; i++)
         note_out(list[i]);
-    if (vendor->out)
+    if (backend->out)
         return BYOC_OK;
-    for (uint32_t row = 0; row < vendor->table->n; row++)
+    for (uint32_t row = 0; row < backend->table->n; row++)
         for (uint32_t i = 0; i < n; i++) {
-            match_row(list[i], &vendor->table->at[row]);
+            match_row(list[i], &backend->table->at[row]);
             BYI_TRY(list[i]->status);
         }
     for (uint32_t i = 0; i < n; i++)
@@ -624,7 +624,7 @@ static enum byoc_status rebuild(struct merger *g)
             BYI_TRY(emit_call(g, fresh, map, id));
     }
     fresh->result = map[f->result];
-    byi_assignment_move(g->vendors->assignment, g->func, f->nodes.n, map,
+    byi_assignment_move(g->backends->assignment, g->func, f->nodes.n, map,
                         fresh->nodes.n);
     byi_func_replace(g->m, g->func, fresh);
     return BYOC_OK;
@@ -632,7 +632,7 @@ static enum byoc_status rebuild(struct merger *g)
 
 enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,
-                            const struct byi_vendor *vendor,
+                            const struct byi_backend *backend,
                             struct byi_arena *arena, const uint32_t **claimed,
                             struct byoc_error *err)
 {
@@ -641,13 +641,13 @@ enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
                        .func = func,
                        .ctx = ctx,
                        .ledger = byi_ledger_of(ctx),
-                       .vendors = byi_vendors_of(ctx),
+                       .backends = byi_backends_of(ctx),
                        .scratch = arena,
                        .err = err,
-                       .vendor = vendor,
+                       .backend = backend,
                        .samples = byi_samples_new(m, ctx, arena)};
     struct merger *const list[] = {&g};
-    find_groups(vendor, list, 1);
+    find_groups(backend, list, 1);
     for (uint32_t i = 0; i < g.groups.n; i++)
         m->funcs.at[g.groups.at[i].func]->dead = true;
     byi_vec_free(g.groups.at);
@@ -684,7 +684,7 @@ static void count_fns(struct merger *const *all, uint32_t n)
 }
 
 static enum byoc_status merge_for(struct byi_module *m,
-                                  const struct byi_vendor *vendor,
+                                  const struct byi_backend *backend,
                                   struct byi_pass_context *ctx,
                                   struct byi_arena *scratch,
                                   struct byoc_error *err)
@@ -704,16 +704,16 @@ static enum byoc_status merge_for(struct byi_module *m,
                                      .func = i,
                                      .ctx = ctx,
                                      .ledger = byi_ledger_of(ctx),
-                                     .vendors = byi_vendors_of(ctx),
+                                     .backends = byi_backends_of(ctx),
                                      .scratch = scratch,
                                      .err = err,
-                                     .vendor = vendor,
+                                     .backend = backend,
                                      .samples = samples,
                                      .all = all,
                                      .n_all = n_all};
     }
     count_fns(all, n_all);
-    enum byoc_status status = find_groups(vendor, list, n);
+    enum byoc_status status = find_groups(backend, list, n);
     if (status == BYOC_OK)
         status = rebuild_all(list, n);
     for (uint32_t i = 0; i < n; i++)
@@ -726,12 +726,12 @@ static enum byoc_status merge_composite(struct byi_module *m,
                                         struct byi_arena *scratch,
                                         struct byoc_error *err)
 {
-    struct byi_vendors *vendors = byi_vendors_of(ctx);
+    struct byi_backends *backends = byi_backends_of(ctx);
 
-    for (uint32_t v = 0; vendors && v < vendors->n; v++)
-        BYI_TRY(merge_for(m, &vendors->at[v], ctx, scratch, err));
-    if (vendors)
-        vendors->assignment = NULL; /* it applied to this module */
+    for (uint32_t v = 0; backends && v < backends->n; v++)
+        BYI_TRY(merge_for(m, &backends->at[v], ctx, scratch, err));
+    if (backends)
+        backends->assignment = NULL; /* it applied to this module */
     return BYOC_OK;
 }
 

@@ -26,13 +26,13 @@ struct regions {
     struct byi_func *f;
     struct byi_arena *scratch;
     uint32_t n_targets;
-    /* by level, then vendor: the region, or 0 */
+    /* by level, then backend: the region, or 0 */
     BYI_VEC(uint32_t) places;
     uint32_t n;       /* regions, numbered from 1 */
-    uint32_t *target; /* of each region; where there are several vendors */
+    uint32_t *target; /* of each region; where there are several backends */
 };
 
-/* The region of a level and vendor, numbered by its first member. */
+/* The region of a level and backend, numbered by its first member. */
 static uint32_t region_at(struct regions *r, uint32_t level, uint32_t target)
 {
     const size_t place = (size_t)level * r->n_targets + target - 1;
@@ -70,9 +70,9 @@ static void find_level(struct regions *r, byi_id id, uint32_t *asked)
 }
 
 /* One pass over the nodes, the main cost for a large graph.
- * asked[id * n_targets + t] is twice the least level of a node of vendor t that
- * reads node id, plus one if id is t's own: after a foreign reader, t's own
- * readers are one level higher. */
+ * asked[id * n_targets + t] is twice the least level of a node of backend t
+ * that reads node id, plus one if id is t's own: after a foreign reader, t's
+ * own readers are one level higher. */
 static void assign_levels(struct regions *r)
 {
     enum { AHEAD = 32 };
@@ -86,7 +86,7 @@ static void assign_levels(struct regions *r)
     }
 }
 
-/* Number the regions by (level, vendor), so that every path ascends. */
+/* Number the regions by (level, backend), so that every path ascends. */
 static void order_regions(struct regions *r)
 {
     uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);

@@ -31,7 +31,7 @@ enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
                                         struct byi_arena *scratch,
                                         struct byoc_error *err);
 
-/* join_regions.c: join regions 1 .. n of f, each of one vendor, if no path
+/* join_regions.c: join regions 1 .. n of f, each of one backend, if no path
  * leads from one to the other through a foreign node. Exact among
  * BYI_JOINED_TOGETHER consecutive regions. Numbers must ascend along every
  * path. Returns for each region the one that it now belongs to; in `scratch`.
@@ -47,11 +47,12 @@ const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
 void byi_limit_regions(struct byi_module *m, struct byi_pass_context *ctx,
                        struct byi_arena *scratch);
 
-/* --- vendors.c: loaded backends as the compiler sees them ----------------- */
+/* --- backends.c: loaded backends as the compiler sees them -----------------
+ */
 
-struct byi_vendor {
+struct byi_backend {
     const char *name;
-    const struct byoc_backend *backend;
+    const struct byoc_backend *api;
     const struct byoc_host *host;
     struct byi_pattern_table *table; /* compiled from backend->patterns */
     const char *out;                 /* why it takes no part; NULL: it does */
@@ -66,9 +67,9 @@ struct byi_limits {
 };
 
 /* The backends and options of partitioning, in order of preference. */
-struct byi_vendors {
+struct byi_backends {
     uint32_t n;
-    struct byi_vendor *at;
+    struct byi_backend *at;
     bool forbid_ref; /* refuse reference implementations */
     bool keep_nan;   /* refuse operators that may mask NaN */
     bool exact;      /* make composites Exact              */
@@ -76,7 +77,7 @@ struct byi_vendors {
     const char *const *exclude; /* node names or operators, NULL-ended */
     const char *const *only;    /* the same; empty or NULL: all */
     struct byi_probe_cache *cache;
-    struct byi_assignment *assignment; /* by cost; NULL: greedy, any vendor may
+    struct byi_assignment *assignment; /* by cost; NULL: greedy, any backend may
                                           take any node                     */
     /* Decides the assignment when partitioning starts; NULL: greedy. */
     enum byoc_status (*decide)(void *decide_ctx, struct byi_module *m,
@@ -84,60 +85,61 @@ struct byi_vendors {
                                struct byoc_error *err);
     void *decide_ctx;
 };
-BYI_CONTEXT_ENTRY(vendors)
+BYI_CONTEXT_ENTRY(backends)
 
-/* Constants of the module as they are lent to a vendor: views[0 .. n-1] of
+/* Constants of the module as they are lent to a backend: views[0 .. n-1] of
  * consts[0 .. n-1], in `arena`; the module keeps the data. */
 struct byoc_view *byi_const_views(const struct byi_module *m,
                                   const uint32_t *consts, uint32_t n,
                                   struct byi_arena *arena);
 
-/* The answer of a vendor's probe about a composite. Strings live as long as the
- * struct byi_vendors. */
+/* The answer of a backend's probe about a composite. Strings live as long as
+ * the struct byi_backends. */
 struct byi_probed {
     const char *refused; /* the reason; NULL: it can be built        */
     const char *impl;    /* the chosen implementation, "" if unknown */
     bool reference;      /* is that a slow reference implementation? */
 };
 
-enum byoc_status byi_vendors_init(struct byi_vendors *v,
-                                  const struct byoc_backend *const *backends,
-                                  const struct byoc_host *const *hosts,
-                                  uint32_t n, struct byoc_error *err);
-void byi_vendors_free(struct byi_vendors *v);
-/* Ask whether the vendor can build a composite (a nested function with
+enum byoc_status byi_backends_init(struct byi_backends *v,
+                                   const struct byoc_backend *const *backends,
+                                   const struct byoc_host *const *hosts,
+                                   uint32_t n, struct byoc_error *err);
+void byi_backends_free(struct byi_backends *v);
+/* Ask whether the backend can build a composite (a nested function with
  * Composite). Parameter i is the module's constant const_args[i], or computed
  * if that is BYI_NO_ID. If `types` is not NULL, a types[i] that is not NULL
  * replaces the parameter's symbolic type. Answers are cached by signature. */
-enum byoc_status byi_probe(struct byi_vendors *v,
-                           const struct byi_vendor *vendor,
+enum byoc_status byi_probe(struct byi_backends *v,
+                           const struct byi_backend *backend,
                            const struct byi_module *m, uint32_t func,
                            const uint32_t *const_args,
                            const struct byi_type *const *types,
                            struct byi_probed *probed, struct byoc_error *err);
 
-/* The layouts that a vendor prefers for a composite of one operator; empty: the
- * present ones. */
+/* The layouts that a backend prefers for a composite of one operator; empty:
+ * the present ones. */
 struct byi_layout_preference {
     char data[24], kernel[24];
 };
 enum byoc_status byi_layout_preference_of(
-    const struct byi_vendor *vendor, const struct byi_module *m, uint32_t func,
-    struct byi_layout_preference *preferred, struct byoc_error *err);
+    const struct byi_backend *backend, const struct byi_module *m,
+    uint32_t func, struct byi_layout_preference *preferred,
+    struct byoc_error *err);
 
 /* --- revert.c: reverting regions --------------------------------------- */
 
-/* Revert node `id` of f, which is marked with a vendor, to native kernels. */
+/* Revert node `id` of f, which is marked with a backend, to native kernels. */
 void byi_revert_node(const struct byi_module *m, struct byi_func *f, byi_id id,
                      struct byi_ledger *ledger, enum byi_reason reason,
                      const char *detail);
 
-/* The fate of a node of a vendor's function. */
+/* The fate of a node of a backend's function. */
 struct byi_fate {
     uint32_t part;      /* its new region, from 1; 0: native kernels */
     const char *detail; /* of a reverted call: why                   */
 };
-/* The decision about a vendor's function, and its reason. */
+/* The decision about a backend's function, and its reason. */
 struct byi_revert {
     uint32_t func;
     enum byi_reason reason;
@@ -146,7 +148,7 @@ struct byi_revert {
                                     of a part and their fields must be convex:
                                     no path leaves and returns              */
 };
-/* Inline vendors' functions at their calls, record it in the context's ledger,
+/* Inline backends' functions at their calls, record it in the context's ledger,
  * and partition the callers again under the current limits. Strings are copied.
  * Reverted operators are not fused. */
 enum byoc_status byi_revert_regions(struct byi_module *m,
@@ -154,7 +156,7 @@ enum byoc_status byi_revert_regions(struct byi_module *m,
                                     struct byi_pass_context *ctx,
                                     struct byoc_error *err);
 
-/* Asks whether the vendor of function `func` can build it as one region. *why
+/* Asks whether the backend of function `func` can build it as one region. *why
  * is the reason if not, else NULL; it outlives the call. */
 struct byi_builds {
     enum byoc_status (*ask)(void *ctx, const struct byi_module *m,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PartitionGraph: turn every region into a function @vendor_N with
- * Compiler="vendor", called once; inline composites outside of regions.
+/* PartitionGraph: turn every region into a function @backend_N with
+ * Compiler="backend", called once; inline composites outside of regions.
  * requires: MergeRegions                   breaks: annotations
  *
  *   %1 = %0(%x) @[dnnl.1]                  def @dnnl_0(%x, Compiler="dnnl") {
@@ -40,7 +40,7 @@ struct partitioner {
     struct byi_arena *scratch;
     struct byoc_error *err;
     struct byi_uses uses;
-    uint32_t *names; /* by vendor: numbers below are taken */
+    uint32_t *names; /* by backend: numbers below are taken */
     uint32_t n_regions;
     struct new_region *regions; /* by number, 1.. */
     uint32_t *first;            /* members of each region: at[first[r]..] */
@@ -59,7 +59,7 @@ static const struct byi_func *composite_of(const struct partitioner *p,
 /* --- the marks ------------------------------------------------------------ */
 
 /* Marks may come from text, so check them: a region contains only calls of
- * composites of its one vendor, and fields of them. */
+ * composites of its one backend, and fields of them. */
 static enum byoc_status check_marks(struct partitioner *p)
 {
     const struct byi_func *f = p->f;
@@ -83,7 +83,7 @@ static enum byoc_status check_marks(struct partitioner *p)
             (!is_field && !composite_of(p, id)))
             return byi_fail(p->err, BYOC_EINVAL,
                             "region %u has a node that is not a "
-                            "composite of its vendor; run AnnotateTarget and "
+                            "composite of its backend; run AnnotateTarget and "
                             "MergeRegions first",
                             node->region);
         p->n_regions =
@@ -234,10 +234,10 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
 {
     struct new_region *region = &p->regions[number];
     const struct byi_node *any = &p->f->nodes.at[p->at[p->first[number]]];
-    const char *vendor = p->m->targets.at[any->target - 1];
+    const char *backend = p->m->targets.at[any->target - 1];
     region->func = byi_func_new(p->m, region_name(p, any->target));
     region->body = p->m->funcs.at[region->func];
-    region->body->attr.compiler = vendor;
+    region->body->attr.compiler = backend;
     region->body->attr.global_symbol = region->body->name;
     byi_id *entered;
     uint32_t n_entered = enter_operands(p, number, &entered);
@@ -533,7 +533,7 @@ static enum byoc_status partition_function(struct partitioner *p)
     return BYOC_OK;
 }
 
-/* The first free number per vendor. Names are never reused, since the ledger
+/* The first free number per backend. Names are never reused, since the ledger
  * refers to reverted regions by name. */
 static uint32_t *names_taken(struct byi_module *m, struct byi_arena *scratch)
 {

@@ -14,9 +14,9 @@ struct unit_finder {
     struct byi_units *units;
     const struct byi_func *f;
     uint32_t func;
-    byi_id *parent;    /* union-find: towards the unit's first node */
-    uint64_t *vendors; /* of each node */
-    uint32_t *unit;    /* of each node: 1 + its unit */
+    byi_id *parent;     /* union-find: towards the unit's first node */
+    uint64_t *backends; /* of each node */
+    uint32_t *unit;     /* of each node: 1 + its unit */
 };
 
 static byi_id first_of(struct unit_finder *d, byi_id id)
@@ -38,12 +38,12 @@ static void unite(struct unit_finder *d, byi_id a, byi_id b)
         d->parent[a] = b;
 }
 
-/* Add the composites that a vendor would make if it were alone. */
-static enum byoc_status add_vendor(struct unit_finder *d, uint32_t v,
-                                   struct byoc_error *err)
+/* Add the composites that a backend would make if it were alone. */
+static enum byoc_status add_backend(struct unit_finder *d, uint32_t v,
+                                    struct byoc_error *err)
 {
     const uint32_t *claimed;
-    BYI_TRY(byi_claims(d->m, d->func, d->ctx, &byi_vendors_of(d->ctx)->at[v],
+    BYI_TRY(byi_claims(d->m, d->func, d->ctx, &byi_backends_of(d->ctx)->at[v],
                        d->arena, &claimed, err));
     const uint32_t n = d->f->nodes.n;
     byi_id *member = byi_arena_alloc(d->arena, n * sizeof *member);
@@ -51,7 +51,7 @@ static enum byoc_status add_vendor(struct unit_finder *d, uint32_t v,
     for (byi_id id = 0; id < n; id++) {
         if (!claimed[id])
             continue;
-        d->vendors[id] |= (uint64_t)1 << v;
+        d->backends[id] |= (uint64_t)1 << v;
         byi_id *any = &member[claimed[id] - 1];
         if (*any != BYI_NO_ID)
             unite(d, *any, id);
@@ -65,8 +65,8 @@ static void add_fields(struct unit_finder *d)
 {
     for (byi_id id = 0; id < d->f->nodes.n; id++) {
         const struct byi_node *node = &d->f->nodes.at[id];
-        if (node->kind == BYI_GET && d->vendors[node->args[0]]) {
-            d->vendors[id] |= d->vendors[node->args[0]];
+        if (node->kind == BYI_GET && d->backends[node->args[0]]) {
+            d->backends[id] |= d->backends[node->args[0]];
             unite(d, node->args[0], id);
         }
     }
@@ -78,7 +78,7 @@ static void list_units(struct unit_finder *d)
     struct byi_units *units = d->units;
     const uint32_t before = units->list.n;
     for (byi_id id = 0; id < n; id++) {
-        if (!d->vendors[id])
+        if (!d->backends[id])
             continue;
         const byi_id first = first_of(d, id);
         if (!d->unit[first]) {
@@ -89,7 +89,7 @@ static void list_units(struct unit_finder *d)
         d->unit[id] = d->unit[first];
         struct byi_unit *unit = &units->list.at[d->unit[id] - 1];
         unit->n++;
-        unit->vendors |= d->vendors[id];
+        unit->backends |= d->backends[id];
     }
     byi_id *at = byi_arena_calloc(d->arena, n, sizeof *at);
     uint32_t *filled =
@@ -110,12 +110,12 @@ static enum byoc_status find_in(struct unit_finder *d, struct byoc_error *err)
 {
     const uint32_t n = d->f->nodes.n;
     d->parent = byi_arena_calloc(d->arena, n, sizeof *d->parent);
-    d->vendors = byi_arena_calloc(d->arena, n, sizeof *d->vendors);
+    d->backends = byi_arena_calloc(d->arena, n, sizeof *d->backends);
     d->unit = byi_arena_calloc(d->arena, n, sizeof *d->unit);
     for (byi_id id = 0; id < n; id++)
         d->parent[id] = id;
-    for (uint32_t v = 0; v < byi_vendors_of(d->ctx)->n; v++)
-        BYI_TRY(add_vendor(d, v, err));
+    for (uint32_t v = 0; v < byi_backends_of(d->ctx)->n; v++)
+        BYI_TRY(add_backend(d, v, err));
     add_fields(d);
     list_units(d);
     return BYOC_OK;

@@ -38,7 +38,7 @@ static const struct row compile_rows[] = {
 #define PARAMS byoc_load_params
 static const struct row load_rows[] = {
     ROW(threads, U32), ROW(plugins, TEXT), ROW(native_only, INT),
-    ROW(require_vendors, INT), ROW(cache_shapes, U32), ROW(verify, INT),
+    ROW(require_backends, INT), ROW(cache_shapes, U32), ROW(verify, INT),
     ROW(cache_bytes, U64), ROW(wait, INT), ROW(log_severity, INT),
     ROW(runners, U32), ROW(memory_bytes, U64),
     {0},

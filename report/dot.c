@@ -16,11 +16,11 @@ struct colour {
     const char *line, *fill;
 };
 
-static const struct colour vendor_colours[] = {{"#0072b2", "#cce3f0"},
-                                               {"#009e73", "#ccece3"},
-                                               {"#b0609a", "#efdfeb"},
-                                               {"#8a7a00", "#e8e4cc"},
-                                               {"#4d4dcc", "#dbdbf5"}};
+static const struct colour backend_colours[] = {{"#0072b2", "#cce3f0"},
+                                                {"#009e73", "#ccece3"},
+                                                {"#b0609a", "#efdfeb"},
+                                                {"#8a7a00", "#e8e4cc"},
+                                                {"#4d4dcc", "#dbdbf5"}};
 static const struct colour native_colour = {"#d55e00", "#ffffff"};
 static const struct colour quiet_colour = {"#9aa3ab", "#ffffff"};
 
@@ -62,9 +62,9 @@ static struct colour colour_of(const struct dot *d, const char *where)
 {
     if (!strcmp(where, "folded") || !strcmp(where, "removed"))
         return quiet_colour;
-    for (uint32_t i = 0; i + 1 < d->r->n_vendors; i++)
-        if (!strcmp(d->r->vendors[i].name, where))
-            return vendor_colours[i % BYI_COUNT(vendor_colours)];
+    for (uint32_t i = 0; i + 1 < d->r->n_backends; i++)
+        if (!strcmp(d->r->backends[i].name, where))
+            return backend_colours[i % BYI_COUNT(backend_colours)];
     return native_colour;
 }
 
@@ -96,7 +96,7 @@ static void add_region(struct dot *d, const struct byi_report_region *region,
     byi_text_addf(d->out, "  subgraph cluster_%u {\n    label=\"", number);
     add_escaped(d->out, region->name);
     byi_text_addf(d->out, "\"; style=\"rounded\"; color=\"%s\";\n",
-                  colour_of(d, region->vendor).line);
+                  colour_of(d, region->backend).line);
     for (uint32_t i = 0; i < region->n_nodes; i++)
         if (!d->done[region->nodes[i]])
             add_node(d, region->nodes[i], "    ");

@@ -30,9 +30,9 @@ const char *byi_reason_text(enum byi_reason reason)
 /* The stages of an attempt, in order. Reasons that are not listed, such as
  * limits and user options, apply to nodes that passed all stages. */
 static const enum byi_reason stages[] = {
-    BYI_REASON_NO_VENDOR,  BYI_REASON_VENDOR_FAILED, BYI_REASON_WRITES_C,
-    BYI_REASON_NO_PATTERN, BYI_REASON_PATTERN_SHAPE, BYI_REASON_NOT_CLOSED,
-    BYI_REASON_DYNAMIC,    BYI_REASON_PREDICATE,     BYI_REASON_PROBE,
+    BYI_REASON_NO_BACKEND, BYI_REASON_BACKEND_FAILED, BYI_REASON_WRITES_C,
+    BYI_REASON_NO_PATTERN, BYI_REASON_PATTERN_SHAPE,  BYI_REASON_NOT_CLOSED,
+    BYI_REASON_DYNAMIC,    BYI_REASON_PREDICATE,      BYI_REASON_PROBE,
     BYI_REASON_REFERENCE,
 };
 
@@ -101,18 +101,18 @@ struct byi_times *byi_ledger_times_of(struct byi_ledger *ledger,
 void byi_ledger_facts(struct byi_ledger *l,
                       const struct byi_ledger_facts *facts)
 {
-    struct byi_ledger_vendor *vendors =
-        byi_arena_calloc(l->arena, facts->n_vendors, sizeof *vendors);
-    for (uint32_t i = 0; i < facts->n_vendors; i++)
-        vendors[i] = (struct byi_ledger_vendor){
-            .name = keep(l, facts->vendors[i].name),
-            .version = keep(l, facts->vendors[i].version)};
+    struct byi_ledger_backend *backends =
+        byi_arena_calloc(l->arena, facts->n_backends, sizeof *backends);
+    for (uint32_t i = 0; i < facts->n_backends; i++)
+        backends[i] = (struct byi_ledger_backend){
+            .name = keep(l, facts->backends[i].name),
+            .version = keep(l, facts->backends[i].version)};
     l->facts = (struct byi_ledger_facts){.model = keep(l, facts->model),
                                          .cpu = keep(l, facts->cpu),
                                          .native = keep(l, facts->native),
                                          .threads = facts->threads,
-                                         .n_vendors = facts->n_vendors,
-                                         .vendors = vendors};
+                                         .n_backends = facts->n_backends,
+                                         .backends = backends};
 }
 
 void byi_ledger_open(struct byi_ledger *ledger, const struct byi_module *m)
@@ -135,7 +135,7 @@ static void add_attempt(struct byi_ledger *l, struct byi_ledger_entry *e,
 {
     for (uint32_t i = e->first; i; i = l->attempts.at[i - 1].next) {
         const struct byi_attempt *a = &l->attempts.at[i - 1];
-        if (a->reason == attempt->reason && a->vendor == attempt->vendor &&
+        if (a->reason == attempt->reason && a->backend == attempt->backend &&
             a->pattern == attempt->pattern && a->detail == attempt->detail)
             return;
     }
@@ -148,11 +148,11 @@ static void add_attempt(struct byi_ledger *l, struct byi_ledger_entry *e,
 }
 
 void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
-                     enum byi_reason reason, const char *vendor,
+                     enum byi_reason reason, const char *backend,
                      const char *pattern, const char *detail)
 {
     const struct byi_attempt attempt = {.reason = reason,
-                                        .vendor = keep(ledger, vendor),
+                                        .backend = keep(ledger, backend),
                                         .pattern = keep(ledger, pattern),
                                         .detail = keep(ledger, detail)};
     for (uint32_t i = 0; i < s->n; i++)
@@ -172,7 +172,7 @@ void byi_ledger_region(struct byi_ledger *ledger,
 {
     const struct byi_region_entry entry = {
         .name = keep(ledger, r->name),
-        .vendor = keep(ledger, r->vendor),
+        .backend = keep(ledger, r->backend),
         .reason = r->reason,
         .detail = keep(ledger, r->detail),
         .n_nodes = r->sources->n,
@@ -182,7 +182,7 @@ void byi_ledger_region(struct byi_ledger *ledger,
         .n_inputs = r->n_inputs,
         .n_outputs = r->n_outputs};
     BYI_PUSH(&ledger->regions, entry);
-    byi_ledger_note(ledger, r->sources, r->reason, r->vendor, NULL, r->detail);
+    byi_ledger_note(ledger, r->sources, r->reason, r->backend, NULL, r->detail);
 }
 
 static uint32_t count_outputs(const struct byi_func *f)
@@ -218,7 +218,7 @@ void byi_ledger_revert(struct byi_ledger *ledger, const struct byi_module *m,
     const struct byi_sources sources = {.n = kept, .at = list.at};
     const struct byi_ledger_region region = {
         .name = f->name,
-        .vendor = f->attr.compiler,
+        .backend = f->attr.compiler,
         .reason = reason,
         .detail = detail,
         .sources = &sources,
@@ -230,19 +230,19 @@ void byi_ledger_revert(struct byi_ledger *ledger, const struct byi_module *m,
 }
 
 void byi_ledger_region_times(struct byi_ledger *ledger, const char *region,
-                             double vendor_us, double native_us)
+                             double backend_us, double native_us)
 {
     *byi_ledger_times_of(ledger, region) =
-        (struct byi_times){.vendor = vendor_us, .native = native_us};
+        (struct byi_times){.backend = backend_us, .native = native_us};
 }
 
 void byi_ledger_node_times(struct byi_ledger *ledger,
-                           const struct byi_sources *s, double vendor_us,
+                           const struct byi_sources *s, double backend_us,
                            double native_us)
 {
     for (uint32_t i = 0; i < s->n; i++)
         entry_of(ledger, s->at[i])->times = (struct byi_times){
-            .vendor = vendor_us / s->n, .native = native_us / s->n};
+            .backend = backend_us / s->n, .native = native_us / s->n};
 }
 
 /* --- closing -------------------------------------------------------------- */
@@ -427,7 +427,7 @@ static void read_composites(const struct module_reader *r,
 static uint32_t add_region(struct byi_ledger *l, const struct byi_func *f)
 {
     const struct byi_region_entry entry = {.name = keep(l, f->name),
-                                           .vendor = keep(l, f->attr.compiler),
+                                           .backend = keep(l, f->attr.compiler),
                                            .kept = true,
                                            .n_inputs = f->params.n,
                                            .n_outputs = count_outputs(f)};

@@ -31,7 +31,7 @@ struct byi_ledger *byi_ledger_new(void);
 void byi_ledger_free(struct byi_ledger **ledger);
 
 /* A backend that takes part. */
-struct byi_ledger_vendor {
+struct byi_ledger_backend {
     const char *name, *version;
 };
 
@@ -41,8 +41,8 @@ struct byi_ledger_facts {
     const char *cpu;    /* "x86_64 avx512"                             */
     const char *native; /* the version of the native kernels          */
     uint32_t threads;   /* of a run                                    */
-    uint32_t n_vendors;
-    const struct byi_ledger_vendor *vendors; /* in order of preference */
+    uint32_t n_backends;
+    const struct byi_ledger_backend *backends; /* in order of preference */
 };
 void byi_ledger_facts(struct byi_ledger *ledger,
                       const struct byi_ledger_facts *facts);
@@ -52,11 +52,11 @@ void byi_ledger_open(struct byi_ledger *ledger, const struct byi_module *m);
 
 /* --- while passes decide -------------------------------------------------- */
 
-/* Record for every source of a node an attempt and its outcome. `vendor`,
+/* Record for every source of a node an attempt and its outcome. `backend`,
  * `pattern` and `detail` (what was found and expected) may be NULL. Repeated
  * attempts are recorded once. */
 void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
-                     enum byi_reason reason, const char *vendor,
+                     enum byi_reason reason, const char *backend,
                      const char *pattern, const char *detail);
 /* Record the implementation that a backend's probe chose for these sources. */
 void byi_ledger_impl(struct byi_ledger *ledger, const struct byi_sources *s,
@@ -64,7 +64,7 @@ void byi_ledger_impl(struct byi_ledger *ledger, const struct byi_sources *s,
 
 /* A region that was reverted, whole or in part. */
 struct byi_ledger_region {
-    const char *name, *vendor; /* "dnnl_0", "dnnl"                     */
+    const char *name, *backend; /* "dnnl_0", "dnnl"                     */
     enum byi_reason reason;
     const char *detail; /* or NULL                              */
     const struct byi_sources *sources; /* of the reverted nodes        */
@@ -83,9 +83,9 @@ void byi_ledger_revert(struct byi_ledger *ledger, const struct byi_module *m,
 /* Record measured microseconds of a region, by name, and of the nodes with
  * these sources, which share them. Negative: not measured. */
 void byi_ledger_region_times(struct byi_ledger *ledger, const char *region,
-                             double vendor_us, double native_us);
+                             double backend_us, double native_us);
 void byi_ledger_node_times(struct byi_ledger *ledger,
-                           const struct byi_sources *s, double vendor_us,
+                           const struct byi_sources *s, double backend_us,
                            double native_us);
 
 /* Times of the whole model: all native, greedily partitioned, and placed by

@@ -14,12 +14,12 @@
 struct byi_attempt {
     enum byi_reason reason;
     uint32_t next; /* 1 + the node's next attempt in the pool; 0: the last */
-    const char *vendor, *pattern, *detail; /* or NULL */
+    const char *backend, *pattern, *detail; /* or NULL */
 };
 
 /* Microseconds; 0 if not measured. */
 struct byi_times {
-    double vendor, native;
+    double backend, native;
 };
 
 /* One model node. */
@@ -35,7 +35,7 @@ struct byi_ledger_entry {
 };
 
 struct byi_region_entry {
-    const char *name, *vendor;
+    const char *name, *backend;
     bool kept;
     enum byi_reason reason; /* if it was reverted */
     const char *detail;

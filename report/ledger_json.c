@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_json.c: writes a closed ledger as JSON (docs/ledger.md), one line per
- * vendor, gate, region and node, without building a tree, since models may have
- * many nodes.
+ * backend, gate, region and node, without building a tree, since models may
+ * have many nodes.
  */
 #include "ledger_book.h"
 
@@ -59,8 +59,8 @@ static void numbers(struct byi_text *out, const char *key, const uint32_t *at,
 /* Negative or not finite: not measured. */
 static void times(struct byi_text *out, const struct byi_times *t)
 {
-    if (t->vendor > 0 && isfinite(t->vendor))
-        number(out, "vendor_us", t->vendor);
+    if (t->backend > 0 && isfinite(t->backend))
+        number(out, "backend_us", t->backend);
     if (t->native > 0 && isfinite(t->native))
         number(out, "native_us", t->native);
 }
@@ -83,18 +83,18 @@ static void open_item(struct byi_text *out, bool first, const char *key,
 static const char *where_of(const struct byi_ledger *l,
                             const struct byi_ledger_entry *e)
 {
-    return e->region ? l->regions.at[e->region - 1].vendor
+    return e->region ? l->regions.at[e->region - 1].backend
                      : byi_reason_code(e->where);
 }
 
-static void put_vendor(const struct byi_ledger *l, struct byi_text *out,
-                       const struct byi_ledger_vendor *v, bool first)
+static void put_backend(const struct byi_ledger *l, struct byi_text *out,
+                        const struct byi_ledger_backend *v, bool first)
 {
     double flops = 0;
     uint32_t nodes = 0, regions = 0;
     for (uint32_t i = 0; i < l->regions.n; i++) {
         const struct byi_region_entry *r = &l->regions.at[i];
-        if (!r->kept || r->vendor != v->name)
+        if (!r->kept || r->backend != v->name)
             continue;
         regions++;
         nodes += r->n_nodes;
@@ -108,29 +108,29 @@ static void put_vendor(const struct byi_ledger *l, struct byi_text *out,
     put(out, "}");
 }
 
-/* Vendors that own regions but took no part: the module came with them. */
+/* Backends that own regions but took no part: the module came with them. */
 static void put_strangers(const struct byi_ledger *l, struct byi_text *out)
 {
     for (uint32_t i = 0; i < l->regions.n; i++) {
-        const struct byi_ledger_vendor v = {.name = l->regions.at[i].vendor};
+        const struct byi_ledger_backend v = {.name = l->regions.at[i].backend};
         bool known = false;
-        for (uint32_t k = 0; k < l->facts.n_vendors && !known; k++)
-            known = l->facts.vendors[k].name == v.name;
+        for (uint32_t k = 0; k < l->facts.n_backends && !known; k++)
+            known = l->facts.backends[k].name == v.name;
         for (uint32_t k = 0; k < i && !known; k++)
-            known = l->regions.at[k].vendor == v.name;
+            known = l->regions.at[k].backend == v.name;
         if (!known)
-            put_vendor(l, out, &v, !l->facts.n_vendors && !i);
+            put_backend(l, out, &v, !l->facts.n_backends && !i);
     }
 }
 
-static void put_vendors(const struct byi_ledger *l, struct byi_text *out)
+static void put_backends(const struct byi_ledger *l, struct byi_text *out)
 {
     const struct byi_coverage *c = &l->coverage;
-    open_list(out, "vendors");
-    for (uint32_t i = 0; i < l->facts.n_vendors; i++)
-        put_vendor(l, out, &l->facts.vendors[i], i == 0);
+    open_list(out, "backends");
+    for (uint32_t i = 0; i < l->facts.n_backends; i++)
+        put_backend(l, out, &l->facts.backends[i], i == 0);
     put_strangers(l, out);
-    open_item(out, !l->facts.n_vendors && !l->regions.n, "name", "native");
+    open_item(out, !l->facts.n_backends && !l->regions.n, "name", "native");
     string(out, "version", l->facts.native);
     number(out, "nodes", c->native);
     number(out, "flops", c->flops - c->flops_offloaded);
@@ -181,7 +181,7 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
 {
     const struct byi_region_entry *r = &l->regions.at[i];
     open_item(out, i == 0, "name", r->name);
-    string(out, "vendor", r->vendor);
+    string(out, "backend", r->backend);
     string(out, "outcome",
            r->kept                         ? "kept"
            : r->reason == BYI_REASON_SPLIT ? "split"
@@ -206,7 +206,7 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
 static enum byi_reason reason_of(const struct byi_ledger *l,
                                  const struct byi_ledger_entry *e)
 {
-    enum byi_reason best = BYI_REASON_NO_VENDOR;
+    enum byi_reason best = BYI_REASON_NO_BACKEND;
     if (e->where != BYI_REASON_NATIVE)
         return e->where;
     for (uint32_t i = e->first; i; i = l->attempts.at[i - 1].next)
@@ -226,7 +226,7 @@ static void put_tried(const struct byi_ledger *l, struct byi_text *out,
         put(out,
             i == e->first ? "\n    {\"reason\": " : ",\n    {\"reason\": ");
         byi_json_quote(out, byi_reason_code(a->reason));
-        string(out, "vendor", a->vendor);
+        string(out, "backend", a->backend);
         string(out, "pattern", a->pattern);
         string(out, "detail",
                a->detail ? a->detail : byi_reason_text(a->reason));
@@ -266,7 +266,7 @@ void byi_ledger_json(struct byi_ledger *l, struct byi_text *out)
     string(out, "model", facts->model ? facts->model : "model");
     number(out, "threads", facts->threads);
     string(out, "cpu", facts->cpu ? facts->cpu : "unknown");
-    put_vendors(l, out);
+    put_backends(l, out);
     put_summary(&l->coverage, out);
     put_measured(&l->measured, out);
     put_gates(l, out);

@@ -90,17 +90,17 @@ static int widen(int width, const char *name)
     return n > width && n < 32 ? n : width;
 }
 
-static void print_vendors(const struct byi_report *r, struct byi_text *out)
+static void print_backends(const struct byi_report *r, struct byi_text *out)
 {
     const struct byi_coverage *c = &r->coverage;
     const double run = byi_coverage_operators(c);
-    int width = (int)strlen("vendor");
-    for (uint32_t i = 0; i < r->n_vendors; i++)
-        width = widen(width, r->vendors[i].name);
+    int width = (int)strlen("backend");
+    for (uint32_t i = 0; i < r->n_backends; i++)
+        width = widen(width, r->backends[i].name);
     byi_text_addf(out, "\n%-*s  regions  %16s  %22s  version\n", width,
-                  "vendor", "operators", "operations");
-    for (uint32_t i = 0; i < r->n_vendors; i++) {
-        const struct byi_report_vendor *v = &r->vendors[i];
+                  "backend", "operators", "operations");
+    for (uint32_t i = 0; i < r->n_backends; i++) {
+        const struct byi_report_backend *v = &r->backends[i];
         struct byi_text nodes = {0}, flops = {0}, amount = {0};
         byi_report_share(&nodes, v->n_nodes, run);
         byi_report_share(&flops, v->flops, c->flops);
@@ -127,11 +127,11 @@ static int compare_regions(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void print_times(struct byi_text *out, const char *vendor,
-                        double vendor_us, double native_us)
+static void print_times(struct byi_text *out, const char *backend,
+                        double backend_us, double native_us)
 {
-    if (vendor_us >= 0)
-        byi_text_addf(out, ", %.1f us on %s", vendor_us, vendor);
+    if (backend_us >= 0)
+        byi_text_addf(out, ", %.1f us on %s", backend_us, backend);
     if (native_us >= 0)
         byi_text_addf(out, ", %.1f us native", native_us);
 }
@@ -146,7 +146,7 @@ static void print_region(const struct byi_report_region *region,
         byi_text_addf(out, ", %u input%s, %u output%s", region->n_inputs,
                       plural(region->n_inputs), region->n_outputs,
                       plural(region->n_outputs));
-    print_times(out, region->vendor, region->vendor_us, region->native_us);
+    print_times(out, region->backend, region->backend_us, region->native_us);
     if (!region->kept)
         byi_text_addf(out, "; %s, %s: %s", region->outcome, region->reason,
                       region->detail);
@@ -325,7 +325,7 @@ void byi_report_text(const struct byi_report *r, bool every_node,
     print_headline(r, out);
     print_gates(r, out);
     print_measured(&r->measured, out);
-    print_vendors(r, out);
+    print_backends(r, out);
     print_regions(r, true, out);
     print_regions(r, false, out);
     print_implementations(r, out);

@@ -10,24 +10,24 @@
 
 /* Absent strings are "", absent times negative. */
 struct byi_report_try {
-    const char *reason, *vendor, *pattern, *detail;
+    const char *reason, *backend, *pattern, *detail;
 };
 struct byi_report_node {
     const char *name, *op, *where, *reason, *region, *pattern, *impl;
     const char *detail; /* of the attempt that set its reason */
-    double flops, vendor_us, native_us;
+    double flops, backend_us, native_us;
     uint32_t n_inputs, n_tried;
     const uint32_t *inputs;
     const struct byi_report_try *tried;
 };
 struct byi_report_region {
-    const char *name, *vendor, *outcome, *reason, *detail;
+    const char *name, *backend, *outcome, *reason, *detail;
     bool kept;
-    double flops, vendor_us, native_us;
+    double flops, backend_us, native_us;
     uint32_t n_inputs, n_outputs, n_nodes;
     const uint32_t *nodes;
 };
-struct byi_report_vendor {
+struct byi_report_backend {
     const char *name, *version;
     uint32_t n_nodes, n_regions;
     double flops;
@@ -40,8 +40,8 @@ struct byi_report {
     uint32_t threads;
     struct byi_coverage coverage;
     struct byi_measured measured; /* chosen NULL: not measured */
-    uint32_t n_vendors, n_gates, n_regions, n_nodes;
-    struct byi_report_vendor *vendors; /* native comes last */
+    uint32_t n_backends, n_gates, n_regions, n_nodes;
+    struct byi_report_backend *backends; /* native comes last */
     struct byi_gate *gates;
     struct byi_report_region *regions;
     struct byi_report_node *nodes;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_diff.c: the changes between two ledgers: shares, vendors, regions, and
- * every node that moved, with its present reason. Nodes are matched by name.
+/* report_diff.c: the changes between two ledgers: shares, backends, regions,
+ * and every node that moved, with its present reason. Nodes are matched by
+ * name.
  */
 #include "report.h"
 #include "core/base/json_write.h"
@@ -18,8 +19,8 @@ typedef BYI_VEC(struct node_pair) pair_list;
 
 struct differ {
     const struct byi_report *old, *new;
-    pair_list moved;   /* to another vendor, to or from native, or removed */
-    pair_list rebuilt; /* same vendor, other pattern or implementation     */
+    pair_list moved;   /* to another backend, to or from native, or removed */
+    pair_list rebuilt; /* same backend, other pattern or implementation     */
     pair_list other;   /* still native, for another reason                 */
     pair_list added, gone;
     /* percent of the operators that run in both models */
@@ -237,17 +238,17 @@ static void print_change(struct byi_text *out, const char *what, double old,
                       new - old);
 }
 
-static const struct byi_report_vendor *find_vendor(const struct byi_report *r,
-                                                   const char *name)
+static const struct byi_report_backend *find_backend(const struct byi_report *r,
+                                                     const char *name)
 {
-    for (uint32_t i = 0; i < r->n_vendors; i++)
-        if (strcmp(r->vendors[i].name, name) == 0)
-            return &r->vendors[i];
+    for (uint32_t i = 0; i < r->n_backends; i++)
+        if (strcmp(r->backends[i].name, name) == 0)
+            return &r->backends[i];
     return NULL;
 }
 
-static void print_vendor(struct byi_text *out,
-                         const struct byi_report_vendor *v)
+static void print_backend(struct byi_text *out,
+                          const struct byi_report_backend *v)
 {
     if (v)
         byi_text_addf(out, "%s%s%u node%s in %u region%s", v->version,
@@ -258,30 +259,30 @@ static void print_vendor(struct byi_text *out,
         byi_text_addf(out, "absent");
 }
 
-/* Native is skipped: its change mirrors those of the vendors. */
-static bool same_vendor(const struct byi_report_vendor *a,
-                        const struct byi_report_vendor *b)
+/* Native is skipped: its change mirrors those of the backends. */
+static bool same_backend(const struct byi_report_backend *a,
+                         const struct byi_report_backend *b)
 {
     return a && b && !strcmp(a->version, b->version) &&
            (strcmp(a->name, byi_reason_code(BYI_REASON_NATIVE)) == 0 ||
             (a->n_nodes == b->n_nodes && a->n_regions == b->n_regions));
 }
 
-/* The vendors of the new model, then those that only the old one has. */
-static void print_vendors(const struct differ *d, struct byi_text *out)
+/* The backends of the new model, then those that only the old one has. */
+static void print_backends(const struct differ *d, struct byi_text *out)
 {
     const struct byi_report *sides[] = {d->new, d->old};
     for (size_t s = 0; s < BYI_COUNT(sides); s++)
-        for (uint32_t i = 0; i < sides[s]->n_vendors; i++) {
-            const char *name = sides[s]->vendors[i].name;
-            const struct byi_report_vendor *old = find_vendor(d->old, name);
-            const struct byi_report_vendor *new = find_vendor(d->new, name);
-            if ((s == 1 && new) || same_vendor(old, new))
+        for (uint32_t i = 0; i < sides[s]->n_backends; i++) {
+            const char *name = sides[s]->backends[i].name;
+            const struct byi_report_backend *old = find_backend(d->old, name);
+            const struct byi_report_backend *new = find_backend(d->new, name);
+            if ((s == 1 && new) || same_backend(old, new))
                 continue;
             byi_text_addf(out, "%-22s ", name);
-            print_vendor(out, old);
+            print_backend(out, old);
             byi_text_addf(out, " -> ");
-            print_vendor(out, new);
+            print_backend(out, new);
             byi_text_addf(out, "\n");
         }
 }
@@ -316,7 +317,7 @@ static void print_text(const struct differ *d, bool worse, struct byi_text *out)
         byi_text_addf(out, "%-22s %s, %u threads -> %s, %u threads\n",
                       "machine", d->old->cpu, d->old->threads, d->new->cpu,
                       d->new->threads);
-    print_vendors(d, out);
+    print_backends(d, out);
     print_list(&d->moved, "moved", say_moved, out);
     print_list(&d->rebuilt, "built in another way", say_rebuilt, out);
     print_list(&d->other, "native for another reason", say_other, out);
@@ -335,17 +336,18 @@ static cJSON *side_json(struct byi_arena *arena, const struct byi_report *r,
                  byi_json_number(arena, byi_report_flops_share(r)));
     byi_json_add(json, "nodes_share", byi_json_number(arena, nodes));
     byi_json_add(json, "regions", byi_json_number(arena, r->coverage.regions));
-    cJSON *vendors = byi_json_add(json, "vendors", byi_json_list(arena));
-    for (uint32_t i = 0; i < r->n_vendors; i++) {
-        cJSON *vendor = byi_json_object(arena);
-        byi_json_add(vendor, "name", byi_json_text(arena, r->vendors[i].name));
-        byi_json_add(vendor, "version",
-                     byi_json_text(arena, r->vendors[i].version));
-        byi_json_add(vendor, "nodes",
-                     byi_json_number(arena, r->vendors[i].n_nodes));
-        byi_json_add(vendor, "regions",
-                     byi_json_number(arena, r->vendors[i].n_regions));
-        byi_json_append(vendors, vendor);
+    cJSON *backends = byi_json_add(json, "backends", byi_json_list(arena));
+    for (uint32_t i = 0; i < r->n_backends; i++) {
+        cJSON *backend = byi_json_object(arena);
+        byi_json_add(backend, "name",
+                     byi_json_text(arena, r->backends[i].name));
+        byi_json_add(backend, "version",
+                     byi_json_text(arena, r->backends[i].version));
+        byi_json_add(backend, "nodes",
+                     byi_json_number(arena, r->backends[i].n_nodes));
+        byi_json_add(backend, "regions",
+                     byi_json_number(arena, r->backends[i].n_regions));
+        byi_json_append(backends, backend);
     }
     return json;
 }

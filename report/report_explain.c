@@ -98,8 +98,8 @@ static void print_cost(const struct byi_report_node *node, struct byi_text *out)
 {
     byi_text_addf(out, "  cost      ");
     byi_report_flops(out, node->flops);
-    if (node->vendor_us >= 0)
-        byi_text_addf(out, ", %.1f us by the vendor", node->vendor_us);
+    if (node->backend_us >= 0)
+        byi_text_addf(out, ", %.1f us by the backend", node->backend_us);
     if (node->native_us >= 0)
         byi_text_addf(out, ", %.1f us native", node->native_us);
     byi_text_addf(out, "\n");
@@ -117,7 +117,7 @@ static void print_region(const struct byi_report_region *region,
                          struct byi_text *out)
 {
     byi_text_addf(out, "  region    %s of %s, %u node%s, ", region->name,
-                  region->vendor, region->n_nodes,
+                  region->backend, region->n_nodes,
                   region->n_nodes == 1 ? "" : "s");
     byi_report_flops(out, region->flops);
     byi_text_addf(out, ": ");
@@ -126,8 +126,8 @@ static void print_region(const struct byi_report_region *region,
     else
         byi_text_addf(out, "%s, %s: %s", region->outcome, region->reason,
                       region->detail);
-    if (region->vendor_us >= 0)
-        byi_text_addf(out, ", %.1f us by the vendor", region->vendor_us);
+    if (region->backend_us >= 0)
+        byi_text_addf(out, ", %.1f us by the backend", region->backend_us);
     if (region->native_us >= 0)
         byi_text_addf(out, ", %.1f us native", region->native_us);
     byi_text_addf(out, "\n");
@@ -138,7 +138,7 @@ static void print_tried(const struct byi_report_node *node,
 {
     for (uint32_t i = 0; i < node->n_tried; i++) {
         const struct byi_report_try *t = &node->tried[i];
-        const char *who = *t->pattern ? t->pattern : t->vendor;
+        const char *who = *t->pattern ? t->pattern : t->backend;
         byi_text_addf(out, "  %-9s %s%s%s: %s\n", i ? "" : "tried", who,
                       *who ? ", " : "", t->reason, t->detail);
     }

@@ -92,10 +92,10 @@ static enum byoc_status read_tried(struct byi_report *r,
     struct byi_report_try *at =
         byi_arena_calloc(r->arena, node->n_tried, sizeof *at);
     node->tried = at;
-    node->detail = byi_reason_text(BYI_REASON_NO_VENDOR);
+    node->detail = byi_reason_text(BYI_REASON_NO_BACKEND);
     for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
         BYI_TRY(get_text(&item, "reason", true, &at[i].reason, err));
-        BYI_TRY(get_text(&item, "vendor", false, &at[i].vendor, err));
+        BYI_TRY(get_text(&item, "backend", false, &at[i].backend, err));
         BYI_TRY(get_text(&item, "pattern", false, &at[i].pattern, err));
         BYI_TRY(get_text(&item, "detail", true, &at[i].detail, err));
         if (strcmp(at[i].reason, node->reason) == 0)
@@ -117,7 +117,7 @@ static enum byoc_status read_node(struct byi_report *r,
     BYI_TRY(get_text(item, "pattern", false, &node->pattern, err));
     BYI_TRY(get_text(item, "impl", false, &node->impl, err));
     BYI_TRY(get_number(item, "flops", &node->flops, err));
-    BYI_TRY(get_time(item, "vendor_us", &node->vendor_us, err));
+    BYI_TRY(get_time(item, "backend_us", &node->backend_us, err));
     BYI_TRY(get_time(item, "native_us", &node->native_us, err));
     BYI_TRY(
         get_indices(r, item, "inputs", &node->inputs, &node->n_inputs, err));
@@ -131,12 +131,12 @@ static enum byoc_status read_region(struct byi_report *r,
     struct byi_report_region *region = &r->regions[i];
     struct byi_json outputs;
     BYI_TRY(get_text(item, "name", true, &region->name, err));
-    BYI_TRY(get_text(item, "vendor", true, &region->vendor, err));
+    BYI_TRY(get_text(item, "backend", true, &region->backend, err));
     BYI_TRY(get_text(item, "outcome", true, &region->outcome, err));
     BYI_TRY(get_text(item, "reason", false, &region->reason, err));
     BYI_TRY(get_text(item, "detail", false, &region->detail, err));
     BYI_TRY(get_number(item, "flops", &region->flops, err));
-    BYI_TRY(get_time(item, "vendor_us", &region->vendor_us, err));
+    BYI_TRY(get_time(item, "backend_us", &region->backend_us, err));
     BYI_TRY(get_time(item, "native_us", &region->native_us, err));
     BYI_TRY(byi_json_opt(item, "outputs", &outputs, err));
     if (outputs.at) {
@@ -147,16 +147,16 @@ static enum byoc_status read_region(struct byi_report *r,
     return get_indices(r, item, "nodes", &region->nodes, &region->n_nodes, err);
 }
 
-static enum byoc_status read_vendor(struct byi_report *r,
-                                    const struct byi_json *item, uint32_t i,
-                                    struct byoc_error *err)
+static enum byoc_status read_backend(struct byi_report *r,
+                                     const struct byi_json *item, uint32_t i,
+                                     struct byoc_error *err)
 {
-    struct byi_report_vendor *vendor = &r->vendors[i];
-    BYI_TRY(get_text(item, "name", true, &vendor->name, err));
-    BYI_TRY(get_text(item, "version", false, &vendor->version, err));
-    BYI_TRY(get_count(item, "nodes", &vendor->n_nodes, err));
-    BYI_TRY(get_count(item, "regions", &vendor->n_regions, err));
-    return get_number(item, "flops", &vendor->flops, err);
+    struct byi_report_backend *backend = &r->backends[i];
+    BYI_TRY(get_text(item, "name", true, &backend->name, err));
+    BYI_TRY(get_text(item, "version", false, &backend->version, err));
+    BYI_TRY(get_count(item, "nodes", &backend->n_nodes, err));
+    BYI_TRY(get_count(item, "regions", &backend->n_regions, err));
+    return get_number(item, "flops", &backend->flops, err);
 }
 
 static enum byoc_status read_gate(struct byi_report *r,
@@ -257,8 +257,8 @@ static enum byoc_status read_all(struct byi_report *r, struct byoc_error *err)
     BYI_TRY(get_count(&root, "threads", &r->threads, err));
     BYI_TRY(read_summary(r, err));
     BYI_TRY(read_measured(r, err));
-    BYI_TRY(read_list(r, "vendors", (void **)&r->vendors, sizeof *r->vendors,
-                      &r->n_vendors, read_vendor, err));
+    BYI_TRY(read_list(r, "backends", (void **)&r->backends, sizeof *r->backends,
+                      &r->n_backends, read_backend, err));
     BYI_TRY(read_list(r, "gates", (void **)&r->gates, sizeof *r->gates,
                       &r->n_gates, read_gate, err));
     BYI_TRY(byi_json_array(&root, "nodes", MAX_NODES, &nodes, &r->n_nodes,

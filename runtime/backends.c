@@ -31,12 +31,12 @@ void byi_model_say_plugin(const struct byoc_model *model,
 
 /* --- plug-ins ------------------------------------------------------------- */
 
-static const struct byi_fact_vendor *find_fact(const struct byi_facts *facts,
-                                               const char *name)
+static const struct byi_fact_backend *find_fact(const struct byi_facts *facts,
+                                                const char *name)
 {
-    for (uint32_t i = 0; i < facts->n_vendors; i++)
-        if (strcmp(facts->vendors[i].name, name) == 0)
-            return &facts->vendors[i];
+    for (uint32_t i = 0; i < facts->n_backends; i++)
+        if (strcmp(facts->backends[i].name, name) == 0)
+            return &facts->backends[i];
     return NULL;
 }
 
@@ -67,23 +67,23 @@ static enum byoc_status check_compat(struct byoc_model *model,
 }
 
 /* Open the backend's plug-in, and check that it accepts the artifact. */
-static enum byoc_status open_vendor(struct byoc_model *model,
-                                    const struct byoc_load_params *params,
-                                    const struct byi_facts *facts,
-                                    const char *name,
-                                    struct byi_plugin **plugin,
-                                    struct byoc_error *err)
+static enum byoc_status open_backend(struct byoc_model *model,
+                                     const struct byoc_load_params *params,
+                                     const struct byi_facts *facts,
+                                     const char *name,
+                                     struct byi_plugin **plugin,
+                                     struct byoc_error *err)
 {
     BYI_TRY(byoc_internal_plugin_find(params->plugins, name, model->threads,
                                       plugin, err));
     struct byi_plugin *p = *plugin;
     p->log = model->log;
     p->memory = model->memory;
-    const struct byi_fact_vendor *fact = find_fact(facts, name);
+    const struct byi_fact_backend *fact = find_fact(facts, name);
     enum byoc_status status = BYOC_OK;
     if (!fact)
         status = byi_fail(err, BYOC_EPARSE,
-                          "manifest: vendors does not list \"%.40s\", whose "
+                          "manifest: backends does not list \"%.40s\", whose "
                           "regions the plan has",
                           name);
     else
@@ -148,7 +148,7 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
         blob.kind == BYOC_BLOB_DATA
             ? load_blob(plugin, symbol, &from, region, err)
             : byi_fail(err, BYOC_EUNSUPPORTED,
-                       "%s: the vendor's answer for sizes that vary is C, "
+                       "%s: the backend's answer for sizes that vary is C, "
                        "which only a compile can take",
                        symbol);
     plugin->host.release(plugin->host.ctx, blob.data);
@@ -188,18 +188,18 @@ static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
 
 /* Load the regions of one backend: from `first` on, those with the same name.
  */
-static enum byoc_status load_vendor(struct byoc_model *model,
-                                    const struct byoc_load_params *params,
-                                    const struct byi_facts *facts,
-                                    uint32_t first, bool *seen,
-                                    struct byoc_error *err)
+static enum byoc_status load_backend(struct byoc_model *model,
+                                     const struct byoc_load_params *params,
+                                     const struct byi_facts *facts,
+                                     uint32_t first, bool *seen,
+                                     struct byoc_error *err)
 {
     const struct byi_plan_tables *plan = model->plan;
     const char *name = plan->parts[first].backend;
     struct byi_plugin *plugin = NULL;
     struct byoc_error why;
     enum byoc_status missing =
-        open_vendor(model, params, facts, name, &plugin, &why);
+        open_backend(model, params, facts, name, &plugin, &why);
     if (plugin) {
         plugin->next = model->plugins;
         model->plugins = plugin;
@@ -217,7 +217,7 @@ static enum byoc_status load_vendor(struct byoc_model *model,
         if (status ==
             BYOC_ENOMEM) /* not a reason to run the twin permanently */
             return byi_fail(err, status, "%s", why.text);
-        if (params->require_vendors)
+        if (params->require_backends)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
         char text[1200];
         model->own.regions[i].fault = byi_arena_str(model->arena, why.text);
@@ -255,7 +255,7 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
     for (uint32_t i = 0; i < n && status == BYOC_OK && !params->native_only;
          i++)
         if (!seen[i])
-            status = load_vendor(model, params, facts, i, seen, err);
+            status = load_backend(model, params, facts, i, seen, err);
     warn_copies(model);
     return status;
 }

@@ -26,8 +26,8 @@ static void *put(struct layout *l, uint64_t n, uint64_t size)
     return at;
 }
 
-static bool is_vendors(const struct byi_instance *in,
-                       const struct byi_step *step)
+static bool is_backends(const struct byi_instance *in,
+                        const struct byi_step *step)
 {
     return step->kind == BYI_STEP_REGION && in->regions[step->callee].plugin;
 }
@@ -46,7 +46,7 @@ static void lay_out(const struct byi_instance *in,
     fr->views = put(l, f->n_steps, sizeof(void *));
     for (uint32_t s = 0; s < f->n_steps; s++) {
         const struct byi_step *step = &f->steps[s];
-        if (!is_vendors(in, step))
+        if (!is_backends(in, step))
             continue;
         void *views = put(l, (uint64_t)step->n_in + step->n_out,
                           sizeof(struct byoc_view));

@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-#define BYI_ARTIFACT_VERSION 1
+#define BYI_ARTIFACT_VERSION 2
 #define BYI_PLAN_VERSION 1
 
 struct byi_code_table; /* core/base/descriptor.h */
@@ -94,7 +94,7 @@ BYOC_API void byoc_internal_state_lend(struct byoc_state *state,
 
 /* The facts about region `region` of a model; valid as long as the model. */
 struct byi_region_facts {
-    const char *vendor, *symbol;
+    const char *backend, *symbol;
     const char *blob; /* its JSON, or the result of the backend's compile() */
     uint64_t blob_bytes;
     uint32_t n_consts;
@@ -329,7 +329,7 @@ BYOC_API enum byoc_status byoc_internal_plugin_find(const char *plugins,
 /* Bytes that a plug-in has acquired from its host. Threads: safe. */
 uint64_t byi_plugin_held(const struct byi_plugin *plugin);
 /* The status of a call of a plug-in: NULL is success; a failure is freed and
- * becomes BYOC_EBACKEND (BYOC_ENOMEM for RESOURCE) with "VENDOR: WHERE: TEXT".
+ * becomes BYOC_EBACKEND (BYOC_ENOMEM for RESOURCE) with "BACKEND: WHERE: TEXT".
  */
 enum byoc_status byi_plugin_status(struct byoc_fail *fail,
                                    const struct byi_plugin *plugin,

@@ -11,7 +11,7 @@
 enum {
     MAX_MANIFEST = 64 << 20,
     MAX_IO = 1 << 20,
-    MAX_VENDORS = 256,
+    MAX_BACKENDS = 256,
     MAX_WARM = 1024,
     MAX_METADATA = 65536,
     MAX_WARM_DIMS = 64
@@ -78,18 +78,18 @@ static enum byoc_status read_ios(struct manifest_reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status read_vendors(struct manifest_reader *r,
-                                     const struct byi_json *root,
-                                     struct byi_facts *facts)
+static enum byoc_status read_backends(struct manifest_reader *r,
+                                      const struct byi_json *root,
+                                      struct byi_facts *facts)
 {
     static const char *const keys[] = {"name", "version", "compat"};
     struct byi_json array, item = {0};
-    BYI_TRY(byi_json_array(root, "vendors", MAX_VENDORS, &array,
-                           &facts->n_vendors, r->err));
-    facts->vendors = byi_arena_calloc(r->arena, facts->n_vendors + 1u,
-                                      sizeof *facts->vendors);
+    BYI_TRY(byi_json_array(root, "backends", MAX_BACKENDS, &array,
+                           &facts->n_backends, r->err));
+    facts->backends = byi_arena_calloc(r->arena, facts->n_backends + 1u,
+                                       sizeof *facts->backends);
     for (uint32_t i = 0; byi_json_next(&array, &item, i); i++) {
-        struct byi_fact_vendor *v = &facts->vendors[i];
+        struct byi_fact_backend *v = &facts->backends[i];
         BYI_TRY(byi_json_only(&item, keys, BYI_COUNT(keys), r->err));
         BYI_TRY(get_string(r, &item, "name", &v->name));
         BYI_TRY(get_string(r, &item, "version", &v->version));
@@ -215,8 +215,8 @@ static enum byoc_status read_root(struct manifest_reader *r,
                                   struct byi_facts *facts)
 {
     static const char *const keys[] = {
-        "format", "version", "byoc",    "name", "isa",
-        "inputs", "outputs", "vendors", "warm", "kernels",
+        "format", "version", "byoc",     "name", "isa",
+        "inputs", "outputs", "backends", "warm", "kernels",
         "hashes", "symbol",  "metadata"};
     BYI_TRY(check_version(r, root)); /* before keys of later versions */
     BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
@@ -227,7 +227,7 @@ static enum byoc_status read_root(struct manifest_reader *r,
     BYI_TRY(check_symbol(r, facts->symbol));
     BYI_TRY(read_ios(r, root, "inputs", &facts->inputs, &facts->n_inputs));
     BYI_TRY(read_ios(r, root, "outputs", &facts->outputs, &facts->n_outputs));
-    BYI_TRY(read_vendors(r, root, facts));
+    BYI_TRY(read_backends(r, root, facts));
     BYI_TRY(read_warm(r, root, &facts->warm));
     BYI_TRY(read_metadata(r, root, facts));
     return read_hashes(r, root, facts);

@@ -20,7 +20,7 @@ static void say_threads(const struct byoc_model *model)
 void byoc_internal_model_adopt(struct byoc_model *model,
                                const struct byoc_load_params *params)
 {
-    model->require_vendors = params->require_vendors != 0;
+    model->require_backends = params->require_backends != 0;
     byi_log_init(&model->log, params);
     say_threads(model);
     for (struct byi_plugin *p = model->plugins; p; p = p->next) {
@@ -248,7 +248,7 @@ static enum byoc_status init_model(void *arg, struct byoc_error *err)
     const struct opening *o = arg;
     struct byoc_model *model = o->model;
     model->image = *o->image;
-    model->require_vendors = o->params->require_vendors != 0;
+    model->require_backends = o->params->require_backends != 0;
     byi_log_init(&model->log, o->params);
     model->arena = byi_arena_new();
     byi_text_add(&model->warnings, "", 0);
@@ -438,7 +438,7 @@ enum byoc_status byoc_internal_region(const struct byoc_model *model,
     for (uint32_t i = 0; i < part->n_consts; i++)
         consts[i] = &plan->consts[part->consts[i]].view;
     *facts = (struct byi_region_facts){
-        .vendor = part->backend,
+        .backend = part->backend,
         .symbol = part->symbol,
         .blob = model->artifact.map ? model->artifact.image.blobs + part->blob
                                     : NULL,

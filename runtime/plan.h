@@ -192,7 +192,7 @@ struct byoc_model {
     uint32_t threads;
     struct byi_ways ways; /* of its parallel regions */
     struct byi_pace pace;
-    bool require_vendors;
+    bool require_backends;
     char threads_why[256];
     struct byi_text warnings;
     struct byi_log log;
@@ -205,7 +205,7 @@ void byi_model_warn(struct byoc_model *model, const char *text);
 void byi_model_say_plugin(const struct byoc_model *model,
                           const struct byi_plugin *plugin);
 /* Open the plug-ins of a plan's regions and have them build those. Errors:
- * BYOC_ENOMEM, BYOC_EBACKEND (require_vendors). */
+ * BYOC_ENOMEM, BYOC_EBACKEND (require_backends). */
 struct byi_facts;
 enum byoc_status byi_backends_load(struct byoc_model *model,
                                    const struct byoc_load_params *params,
@@ -623,14 +623,14 @@ struct byi_fact_io {
     int64_t *dims; /* -1: varies */
     const char **dim_names;
 };
-struct byi_fact_vendor {
+struct byi_fact_backend {
     const char *name, *version, *compat;
 };
 struct byi_facts {
     const char *name, *symbol, *byoc, *isa;
-    uint32_t n_inputs, n_outputs, n_vendors;
+    uint32_t n_inputs, n_outputs, n_backends;
     struct byi_fact_io *inputs, *outputs;
-    struct byi_fact_vendor *vendors;
+    struct byi_fact_backend *backends;
     struct byi_warm warm;
     struct byoc_metadata *metadata;
     uint32_t n_metadata;

@@ -306,7 +306,7 @@ static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
                                   struct byi_step *step)
 {
     struct byi_region *region = &m->in->regions[step->callee];
-    const bool vendor = m->model->own.regions[step->callee].plugin;
+    const bool backend = m->model->own.regions[step->callee].plugin;
     struct byi_sized sized;
     if (m->tried[step->callee] || !m->plan->parts[step->callee].varies)
         return BYOC_OK;
@@ -318,13 +318,13 @@ static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
     if (status != BYOC_OK) {
         if (status == BYOC_ENOMEM && !m->last)
             return byi_fail(err, status, "%s", why.text);
-        if (m->model->require_vendors && vendor)
+        if (m->model->require_backends && backend)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
         region->fault = byi_arena_str(m->arena, why.text);
         m->in->starved |= status == BYOC_ENOMEM;
         return BYOC_OK;
     }
-    for (uint32_t i = 0; i < step->n_out && vendor; i++)
+    for (uint32_t i = 0; i < step->n_out && backend; i++)
         BYI_TRY(set_type(m, f, step, step->out[i], sized.outputs[i]));
     return BYOC_OK;
 }

@@ -29,18 +29,18 @@ static enum byoc_status write_regions(struct fixture *x,
     return BYOC_OK;
 }
 
-static uint32_t list_vendors(const struct fixture *x,
-                             struct byi_manifest_vendor *vendors)
+static uint32_t list_backends(const struct fixture *x,
+                              struct byi_manifest_backend *backends)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->m->funcs.n && n < MAX_REGIONS; i++) {
         const char *name = x->m->funcs.at[i]->attr.compiler;
         bool fresh = name != NULL;
         for (uint32_t k = 0; fresh && k < n; k++)
-            fresh = strcmp(vendors[k].name, name) != 0;
+            fresh = strcmp(backends[k].name, name) != 0;
         if (!fresh)
             continue;
-        vendors[n++] = (struct byi_manifest_vendor){
+        backends[n++] = (struct byi_manifest_backend){
             name, "1", byi_arena_printf(x->arena, "%s-1", name)};
     }
     return n;
@@ -49,7 +49,7 @@ static uint32_t list_vendors(const struct fixture *x,
 static enum byoc_status build(struct fixture *x, struct byoc_error *err)
 {
     struct byi_plan_region regions[MAX_REGIONS];
-    struct byi_manifest_vendor vendors[MAX_REGIONS];
+    struct byi_manifest_backend backends[MAX_REGIONS];
     uint32_t n = 0;
     BYI_TRY(write_regions(x, regions, &n, err));
     BYI_TRY(byi_plan_write(x->m, regions, n, NULL, &x->plan, err));
@@ -66,8 +66,8 @@ static enum byoc_status build(struct fixture *x, struct byoc_error *err)
     };
     struct byi_manifest what = {
         .name = "test",
-        .vendors = vendors,
-        .n_vendors = list_vendors(x, vendors),
+        .backends = backends,
+        .n_backends = list_backends(x, backends),
         .hashes = true,
     };
     BYI_TRY(byi_manifest_write(x->m, &what, &x->image, &x->manifest, err));

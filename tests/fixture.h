@@ -16,7 +16,7 @@ struct fixture {
 };
 
 /* Functions with Compiler become regions; the manifest lists each of their
- * backends with version "1", compat "VENDOR-1". */
+ * backends with version "1", compat "BACKEND-1". */
 enum byoc_status fixture_open(struct fixture *x, const char *ir,
                               struct byoc_error *err);
 /* The same of a module, which is the fixture's from now on, also where this

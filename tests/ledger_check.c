@@ -93,14 +93,14 @@ static const char *check_node(const cJSON *node, int n, const cJSON *regions,
         return "only what is offloaded has a region and a pattern";
     cJSON_ArrayForEach(tried, member(node, "tried")) told =
         told || strcmp(text(tried, "reason"), reason) == 0;
-    if (strcmp(where, "native") == 0 && !told && strcmp(reason, "no-vendor"))
+    if (strcmp(where, "native") == 0 && !told && strcmp(reason, "no-backend"))
         return "no attempt has the node's reason";
     if (offloaded) {
         const cJSON *region;
         cJSON_ArrayForEach(
             region,
             regions) if (!strcmp(text(region, "name"), text(node, "region")) &&
-                         !strcmp(text(region, "vendor"), where) &&
+                         !strcmp(text(region, "backend"), where) &&
                          !strcmp(text(region, "outcome"), "kept")) return NULL;
         return "the node's region is not among those kept";
     }
@@ -129,7 +129,7 @@ static const char *check_region(const cJSON *region, const cJSON *nodes)
 
 static const char *check_totals(const cJSON *root, const struct totals *t)
 {
-    const cJSON *s = member(root, "summary"), *vendor, *region;
+    const cJSON *s = member(root, "summary"), *backend, *region;
     double nodes = 0, flops = 0, regions = 0, kept = 0;
     if (number(s, "nodes") != cJSON_GetArraySize(member(root, "nodes")) ||
         number(s, "offloaded") != t->offloaded ||
@@ -138,20 +138,20 @@ static const char *check_totals(const cJSON *root, const struct totals *t)
         number(s, "removed") != t->removed ||
         number(s, "nodes") != t->offloaded + t->native + t->folded + t->removed)
         return "the summary's nodes do not add up";
-    cJSON_ArrayForEach(vendor, member(root, "vendors"))
+    cJSON_ArrayForEach(backend, member(root, "backends"))
     {
-        nodes += number(vendor, "nodes");
-        flops += number(vendor, "flops");
-        regions += number(vendor, "regions");
+        nodes += number(backend, "nodes");
+        flops += number(backend, "flops");
+        regions += number(backend, "regions");
     }
     cJSON_ArrayForEach(region, member(root, "regions")) kept +=
         strcmp(text(region, "outcome"), "kept") == 0;
     if (nodes != t->offloaded + t->native)
-        return "the vendors' nodes do not add up";
+        return "the backends' nodes do not add up";
     if (!near(flops, number(s, "flops")))
-        return "the vendors' operations do not add up";
+        return "the backends' operations do not add up";
     if (regions != kept || regions != number(s, "regions"))
-        return "the vendors' regions do not add up";
+        return "the backends' regions do not add up";
     return NULL;
 }
 

@@ -23,7 +23,7 @@ struct decider {
     struct byi_module *m;
     struct byi_arena *arena;
     struct byi_pass_context ctx;
-    struct byi_vendors *vendors;
+    struct byi_backends *backends;
     uint32_t n_labels;
     struct byi_parts parts; /* of a clone, on which backends match */
     struct byi_units units;
@@ -55,7 +55,7 @@ static enum byoc_status time_units(struct decider *d, struct byoc_error *err)
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_piece piece = piece_of(&units[i]);
         d->unit_part[i] =
-            byi_parts_add(&d->parts, &piece, units[i].vendors << 1 | 1);
+            byi_parts_add(&d->parts, &piece, units[i].backends << 1 | 1);
     }
     return byi_parts_time(&d->parts, err);
 }
@@ -70,13 +70,13 @@ static const double noise = 0.05;
 static uint32_t choose(const struct decider *d, uint32_t u)
 {
     const struct byi_part *p = part_of(d, u);
-    const uint64_t vendors = d->units.list.at[u].vendors;
+    const uint64_t backends = d->units.list.at[u].backends;
     const bool known = byi_part_known(&d->parts, p) && !isnan(p->us[0]);
     uint32_t best = 0;
     double least = known ? p->us[0] : (double)INFINITY;
     for (uint32_t l = 1; l < d->n_labels; l++) {
         const double us = known ? (1 - noise) * p->us[l] : 0;
-        if (vendors >> (l - 1) & 1 && us < least) {
+        if (backends >> (l - 1) & 1 && us < least) {
             best = l;
             least = us;
         }
@@ -193,11 +193,11 @@ static struct byi_piece origin_of(struct decider *d, const struct marked *t,
     return piece;
 }
 
-static uint32_t label_of(const struct decider *d, const char *vendor)
+static uint32_t label_of(const struct decider *d, const char *backend)
 {
     uint32_t l = 1;
     while (l < d->n_labels &&
-           strcmp(byi_parts_label(&d->parts, l), vendor) != 0)
+           strcmp(byi_parts_label(&d->parts, l), backend) != 0)
         l++;
     return l;
 }
@@ -228,12 +228,12 @@ static enum byoc_status try_regions(struct decider *d,
                                     struct cost_trial *t,
                                     struct byoc_error *err)
 {
-    struct byi_vendors vendors = *d->vendors;
-    vendors.decide = NULL;
-    vendors.assignment = byi_assignment_copy(a, d->arena);
+    struct byi_backends backends = *d->backends;
+    backends.decide = NULL;
+    backends.assignment = byi_assignment_copy(a, d->arena);
     free_trial(t);
     mark(d, &t->marked);
-    BYI_TRY(byi_meter_passes(&d->parts.meter, t->marked.m, &vendors, err));
+    BYI_TRY(byi_meter_passes(&d->parts.meter, t->marked.m, &backends, err));
     for (uint32_t i = 0; i < t->marked.m->funcs.n; i++) {
         const struct byi_func *f = t->marked.m->funcs.at[i];
         if (f->dead || !f->attr.compiler)
@@ -300,29 +300,29 @@ struct whole {
     uint32_t same; /* the first one with this key; may be itself */
 };
 
-static bool has_part(const struct byi_module *m, const char *vendor)
+static bool has_part(const struct byi_module *m, const char *backend)
 {
     for (uint32_t i = 0; i < m->funcs.n; i++) {
         const struct byi_func *f = m->funcs.at[i];
         if (!f->dead && f->attr.compiler &&
-            strcmp(f->attr.compiler, vendor) == 0)
+            strcmp(f->attr.compiler, backend) == 0)
             return true;
     }
     return false;
 }
 
 static enum byoc_status make_whole(struct decider *d, struct whole *w,
-                                   struct byi_vendors *vendors,
+                                   struct byi_backends *backends,
                                    struct byoc_error *err)
 {
     struct byi_sha256 s = d->parts.base;
     w->m = byi_module_clone(d->m);
-    BYI_TRY(byi_meter_passes(&d->parts.meter, w->m, vendors, err));
+    BYI_TRY(byi_meter_passes(&d->parts.meter, w->m, backends, err));
     byi_sha256_add(&s, "whole", sizeof "whole");
     byi_module_sign(w->m, &s);
     for (uint32_t l = 1; l < d->n_labels; l++)
         if (has_part(w->m, byi_parts_label(&d->parts, l)))
-            byi_parts_sign_vendor(&d->parts, l, &s);
+            byi_parts_sign_backend(&d->parts, l, &s);
     byi_sha256_hex(&s, w->key);
     return BYOC_OK;
 }
@@ -359,14 +359,14 @@ static enum byoc_status time_wholes(struct decider *d, struct whole *wholes,
                                     const struct byi_assignment *a,
                                     struct byoc_error *err)
 {
-    struct byi_vendors greedy = *d->vendors, assigned = *d->vendors;
+    struct byi_backends greedy = *d->backends, assigned = *d->backends;
     greedy.decide = assigned.decide = NULL;
     assigned.assignment = byi_assignment_copy(a, d->arena);
-    struct byi_vendors *const vendors[] = {NULL, &greedy, &assigned};
+    struct byi_backends *const backends[] = {NULL, &greedy, &assigned};
     bool known = true;
     for (uint32_t i = 0; i < N_WHOLES; i++) {
         struct whole *w = &wholes[i];
-        BYI_TRY(make_whole(d, w, vendors[i], err));
+        BYI_TRY(make_whole(d, w, backends[i], err));
         w->same = 0;
         while (strcmp(wholes[w->same].key, w->key) != 0)
             w->same++;
@@ -410,13 +410,13 @@ static void note_units(struct decider *d, const uint32_t *label)
         const struct byi_part *p = part_of(d, u);
         const struct byi_func *f = d->m->funcs.at[unit->func];
         const struct byi_sources *all = byi_sources_none();
-        double vendor = label[u] ? p->us[label[u]] : (double)INFINITY;
+        double backend = label[u] ? p->us[label[u]] : (double)INFINITY;
         for (uint32_t l = 1; l < d->n_labels && !label[u]; l++)
-            if (is_wanted(p, l) && p->us[l] < vendor)
-                vendor = p->us[l];
+            if (is_wanted(p, l) && p->us[l] < backend)
+                backend = p->us[l];
         for (uint32_t i = 0; i < unit->n; i++)
             all = byi_sources_join(d->m, all, f->nodes.at[unit->at[i]].sources);
-        byi_ledger_node_times(d->by->ledger, all, known_or_not(vendor),
+        byi_ledger_node_times(d->by->ledger, all, known_or_not(backend),
                               known_or_not(p->us[0]));
     }
 }
@@ -490,7 +490,7 @@ static enum byoc_status decide(struct decider *d, struct byoc_error *err)
     enum byoc_status status = settle_regions(d, a, &t, err);
     if (status == BYOC_OK) {
         const uint32_t best = pick_whole(d, a);
-        d->vendors->assignment = best == GREEDY ? NULL : a;
+        d->backends->assignment = best == GREEDY ? NULL : a;
         note_units(d, label);
         if (best == ASSIGNED)
             note_regions(d, &t);
@@ -500,21 +500,21 @@ static enum byoc_status decide(struct decider *d, struct byoc_error *err)
 }
 
 /* A backend that consists of patterns only cannot run its regions. */
-static enum byoc_status check_vendors(const struct decider *d,
-                                      struct byoc_error *err)
+static enum byoc_status check_backends(const struct decider *d,
+                                       struct byoc_error *err)
 {
-    for (uint32_t v = 0; v < d->vendors->n; v++)
-        if (!byi_found_plugin(d->by->found, d->vendors->at[v].name))
+    for (uint32_t v = 0; v < d->backends->n; v++)
+        if (!byi_found_plugin(d->by->found, d->backends->at[v].name))
             return byi_fail(err, BYOC_EINVAL,
-                            "vendor '%s' is only patterns, so that nothing of "
+                            "backend '%s' is only patterns, so that nothing of "
                             "it can be measured; give its plug-in, or "
                             "partition by greedy",
-                            d->vendors->at[v].name);
-    if (d->vendors->n > BYI_MAX_COST_VENDORS)
+                            d->backends->at[v].name);
+    if (d->backends->n > BYI_MAX_COST_BACKENDS)
         return byi_fail(err, BYOC_ELIMIT,
-                        "found %u vendors to measure, expected at most %d; "
+                        "found %u backends to measure, expected at most %d; "
                         "name some with --backend",
-                        d->vendors->n, BYI_MAX_COST_VENDORS);
+                        d->backends->n, BYI_MAX_COST_BACKENDS);
     return BYOC_OK;
 }
 
@@ -542,18 +542,18 @@ enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
                              struct byoc_error *err)
 {
     struct byi_by_cost *by = by_cost;
-    struct byi_vendors *vendors = byi_vendors_of(ctx);
-    if (!vendors->n)
+    struct byi_backends *backends = byi_backends_of(ctx);
+    if (!backends->n)
         return BYOC_OK;
     struct decider d = {.by = by,
                         .m = m,
                         .arena = byi_arena_new(),
                         .ctx = *ctx,
-                        .vendors = vendors,
-                        .n_labels = 1 + vendors->n};
+                        .backends = backends,
+                        .n_labels = 1 + backends->n};
     byi_context_put(&d.ctx, byi_ledger_entry(NULL));
     d.parts = (struct byi_parts){.work = byi_module_clone(m),
-                                 .vendors = vendors,
+                                 .backends = backends,
                                  .ctx = &d.ctx,
                                  .meter = {.found = by->found,
                                            .ctx = &d.ctx,
@@ -567,7 +567,7 @@ enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
                                          (by->seconds > 0 ? by->seconds : 60),
                                  .progress = by->progress,
                                  .progress_ctx = by->progress_ctx};
-    enum byoc_status status = check_vendors(&d, err);
+    enum byoc_status status = check_backends(&d, err);
     if (status == BYOC_OK)
         status = byi_parts_open(&d.parts, by->table, &by->notes, err);
     if (status == BYOC_OK)

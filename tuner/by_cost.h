@@ -24,7 +24,7 @@ struct byi_by_cost {
     uint32_t n_timed;      /* parts and whole models that were timed */
 };
 
-/* The `decide` of struct byi_vendors; its context is a struct byi_by_cost. */
+/* The `decide` of struct byi_backends; its context is a struct byi_by_cost. */
 enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
                              struct byi_pass_context *ctx,
                              struct byoc_error *err);

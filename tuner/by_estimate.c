@@ -13,7 +13,7 @@
 
 struct estimator {
     struct byi_by_cost *by;
-    struct byi_vendors *vendors;
+    struct byi_backends *backends;
     struct byi_pass_context ctx;
     struct byi_module *work; /* a clone, on which backends match */
     struct byi_meter meter;
@@ -23,7 +23,7 @@ struct estimator {
 
 /* The backend's estimate for its function of the module, in microseconds; NAN:
  * no estimate. */
-static double ask(struct estimator *e, const struct byi_vendor *vendor,
+static double ask(struct estimator *e, const struct byi_backend *backend,
                   const struct byi_module *m, uint32_t func)
 {
     struct byi_text json = {0};
@@ -39,12 +39,12 @@ static double ask(struct estimator *e, const struct byi_vendor *vendor,
             .json_bytes = json.n,
             .consts = byi_const_views(m, consts, n, e->arena)};
         uint64_t ns = 0;
-        byi_step(vendor->name, "cost()");
+        byi_step(backend->name, "cost()");
         struct byoc_fail *fail =
-            vendor->backend->cost(vendor->host, &region, &ns);
+            backend->api->cost(backend->host, &region, &ns);
         byi_step_end();
         if (fail)
-            vendor->host->fail_free(fail);
+            backend->host->fail_free(fail);
         else
             us = 1e-3 * (double)ns;
     }
@@ -73,26 +73,26 @@ static bool takes_all(const struct byi_module *m)
 /* The backend's estimate for the unit as a model of its own; NAN: no estimate,
  * or it does not take the whole unit. */
 static double bid(struct estimator *e, const struct byi_unit *unit,
-                  struct byi_vendor *vendor)
+                  struct byi_backend *backend)
 {
-    struct byi_vendors only = {.n = 1,
-                               .at = vendor,
-                               .forbid_ref = e->vendors->forbid_ref,
-                               .keep_nan = e->vendors->keep_nan,
-                               .exact = e->vendors->exact,
-                               .cache = e->vendors->cache};
+    struct byi_backends only = {.n = 1,
+                                .at = backend,
+                                .forbid_ref = e->backends->forbid_ref,
+                                .keep_nan = e->backends->keep_nan,
+                                .exact = e->backends->exact,
+                                .cache = e->backends->cache};
     const struct byi_piece piece = {unit->func, unit->n, unit->at};
     struct byi_module *alone = byi_module_new();
     struct byoc_error err;
     double us = (double)NAN;
-    if (vendor->backend->cost &&
+    if (backend->api->cost &&
         byi_piece_add(e->work, &piece, alone, "main", &err) == BYOC_OK &&
         byi_meter_passes(&e->meter, alone, &only, &err) == BYOC_OK &&
         takes_all(alone)) {
         us = 0;
         for (uint32_t i = 0; i < alone->funcs.n; i++)
             if (!alone->funcs.at[i]->dead && alone->funcs.at[i]->attr.compiler)
-                us += ask(e, vendor, alone, i);
+                us += ask(e, backend, alone, i);
     }
     byi_module_free(&alone);
     return us;
@@ -108,14 +108,14 @@ static void auction(struct estimator *e, const struct byi_unit *unit,
     const char *winner = NULL;
     double least = (double)NAN;
     uint32_t n = 0;
-    for (uint32_t v = 0; v < e->vendors->n; v++) {
-        if (!(unit->vendors >> v & 1))
+    for (uint32_t v = 0; v < e->backends->n; v++) {
+        if (!(unit->backends >> v & 1))
             continue;
-        const double us = bid(e, unit, &e->vendors->at[v]);
-        byi_text_addf(&bids, "%s%s ", n++ ? ", " : "", e->vendors->at[v].name);
+        const double us = bid(e, unit, &e->backends->at[v]);
+        byi_text_addf(&bids, "%s%s ", n++ ? ", " : "", e->backends->at[v].name);
         byi_text_addf(&bids, isnan(us) ? "has no opinion" : "%.1f us", us);
         if (!winner || us < least) {
-            winner = e->vendors->at[v].name;
+            winner = e->backends->at[v].name;
             least = us;
         }
     }
@@ -131,16 +131,16 @@ enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
                                  struct byoc_error *err)
 {
     struct byi_by_cost *by = by_cost;
-    struct byi_vendors *vendors = byi_vendors_of(ctx);
-    if (vendors->n < 2)
+    struct byi_backends *backends = byi_backends_of(ctx);
+    if (backends->n < 2)
         return BYOC_OK;
-    if (vendors->n > BYI_MAX_COST_VENDORS)
+    if (backends->n > BYI_MAX_COST_BACKENDS)
         return byi_fail(err, BYOC_ELIMIT,
-                        "found %u vendors to ask, expected at most %d; name "
+                        "found %u backends to ask, expected at most %d; name "
                         "some with --backend",
-                        vendors->n, BYI_MAX_COST_VENDORS);
+                        backends->n, BYI_MAX_COST_BACKENDS);
     struct estimator e = {.by = by,
-                          .vendors = vendors,
+                          .backends = backends,
                           .ctx = *ctx,
                           .work = byi_module_clone(m),
                           .arena = byi_arena_new()};
@@ -153,7 +153,7 @@ enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
         struct byi_assignment *a = byi_assignment_new(m, by->arena);
         for (uint32_t u = 0; u < e.units.list.n; u++)
             auction(&e, &e.units.list.at[u], a);
-        vendors->assignment = a;
+        backends->assignment = a;
     }
     byi_units_free(&e.units);
     byi_module_free(&e.work);

@@ -22,11 +22,11 @@ double byi_meter_now(void)
 
 enum byoc_status byi_meter_passes(const struct byi_meter *meter,
                                   struct byi_module *m,
-                                  struct byi_vendors *vendors,
+                                  struct byi_backends *backends,
                                   struct byoc_error *err)
 {
     struct byi_pass_context ctx = *meter->ctx;
-    byi_context_put(&ctx, byi_vendors_entry(vendors));
+    byi_context_put(&ctx, byi_backends_entry(backends));
     byi_context_put(&ctx, byi_ledger_entry(NULL));
     ctx.instruments = NULL;
     ctx.n_instruments = 0;
@@ -131,7 +131,7 @@ static enum byoc_status load(const struct byi_meter *meter,
     }
     const struct byoc_load_params params = {.threads = meter->threads,
                                             .plugins = meter->plugins,
-                                            .require_vendors = true};
+                                            .require_backends = true};
     BYI_TRY(byoc_internal_model_open(&image, &params, &c->model, err));
     BYI_TRY(byoc_state_new(c->model, &c->state, err));
     c->n_outputs = byoc_model_n_outputs(c->model);

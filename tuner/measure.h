@@ -24,7 +24,7 @@ struct byi_meter {
  * after its simplifying passes. */
 enum byoc_status byi_meter_passes(const struct byi_meter *meter,
                                   struct byi_module *m,
-                                  struct byi_vendors *vendors,
+                                  struct byi_backends *backends,
                                   struct byoc_error *err);
 
 /* The fused groups of a module, compiled. Zero-initialise. */

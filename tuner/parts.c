@@ -54,19 +54,19 @@ static enum byoc_status sign_base(struct byi_parts *d, struct byoc_error *err)
 
 const char *byi_parts_label(const struct byi_parts *d, uint32_t label)
 {
-    return label ? d->vendors->at[label - 1].name : "native";
+    return label ? d->backends->at[label - 1].name : "native";
 }
 
-void byi_parts_sign_vendor(const struct byi_parts *d, uint32_t label,
-                           struct byi_sha256 *s)
+void byi_parts_sign_backend(const struct byi_parts *d, uint32_t label,
+                            struct byi_sha256 *s)
 {
-    const struct byoc_backend *b = d->vendors->at[label - 1].backend;
+    const struct byoc_backend *b = d->backends->at[label - 1].api;
     add_text(s, b->name);
     add_text(s, b->version);
     add_text(s, b->compat);
-    add_text(s, d->vendors->forbid_ref ? "no reference kernels" : "");
-    add_text(s, d->vendors->keep_nan ? "no masking kernels" : "");
-    add_text(s, d->vendors->exact ? "exact" : "");
+    add_text(s, d->backends->forbid_ref ? "no reference kernels" : "");
+    add_text(s, d->backends->keep_nan ? "no masking kernels" : "");
+    add_text(s, d->backends->exact ? "exact" : "");
 }
 
 /* The key of a part that runs with this label. */
@@ -76,9 +76,9 @@ static void label_key(const struct byi_parts *d, const struct byi_part *p,
     struct byi_sha256 s;
     byi_sha256_init(&s);
     add_text(&s, p->key);
-    add_text(&s, label ? "vendor" : "native");
+    add_text(&s, label ? "backend" : "native");
     if (label)
-        byi_parts_sign_vendor(d, label, &s);
+        byi_parts_sign_backend(d, label, &s);
     byi_sha256_hex(&s, key);
 }
 
@@ -163,19 +163,19 @@ static bool has_region(const struct byi_module *m)
 }
 
 /* A part as one backend partitions it; *m stays NULL if it takes nothing. */
-static enum byoc_status open_vendor(struct byi_parts *d,
-                                    const struct byi_part *p, uint32_t label,
-                                    struct byi_module **m,
-                                    struct byi_contender *c,
-                                    struct byoc_error *err)
+static enum byoc_status open_backend(struct byi_parts *d,
+                                     const struct byi_part *p, uint32_t label,
+                                     struct byi_module **m,
+                                     struct byi_contender *c,
+                                     struct byoc_error *err)
 {
     static const struct byi_compiled_groups none;
-    struct byi_vendors only = {.n = 1,
-                               .at = &d->vendors->at[label - 1],
-                               .forbid_ref = d->vendors->forbid_ref,
-                               .keep_nan = d->vendors->keep_nan,
-                               .exact = d->vendors->exact,
-                               .cache = d->vendors->cache};
+    struct byi_backends only = {.n = 1,
+                                .at = &d->backends->at[label - 1],
+                                .forbid_ref = d->backends->forbid_ref,
+                                .keep_nan = d->backends->keep_nan,
+                                .exact = d->backends->exact,
+                                .cache = d->backends->cache};
     *m = byi_module_new();
     enum byoc_status status =
         byi_piece_add(d->work, &p->piece, *m, "main", err);
@@ -189,10 +189,10 @@ static enum byoc_status open_vendor(struct byi_parts *d,
 
 /* The contenders in the order of labels; the first one is native. */
 struct field {
-    struct byi_contender at[1 + BYI_MAX_COST_VENDORS];
-    struct byi_module *modules[1 + BYI_MAX_COST_VENDORS];
-    struct byi_contender *in[1 + BYI_MAX_COST_VENDORS];
-    uint32_t label[1 + BYI_MAX_COST_VENDORS];
+    struct byi_contender at[1 + BYI_MAX_COST_BACKENDS];
+    struct byi_module *modules[1 + BYI_MAX_COST_BACKENDS];
+    struct byi_contender *in[1 + BYI_MAX_COST_BACKENDS];
+    uint32_t label[1 + BYI_MAX_COST_BACKENDS];
     uint32_t n;
 };
 
@@ -244,7 +244,7 @@ static void time_part(struct byi_parts *d, struct byi_part *p,
         if (!is_wanted(p, l))
             continue;
         const enum byoc_status status =
-            open_vendor(d, p, l, &f->modules[l], &f->at[l], &err);
+            open_backend(d, p, l, &f->modules[l], &f->at[l], &err);
         if (status != BYOC_OK) {
             p->us[l] = (double)INFINITY;
         } else if (f->modules[l]) {
@@ -336,7 +336,7 @@ enum byoc_status byi_parts_time(struct byi_parts *d, struct byoc_error *err)
 enum byoc_status byi_parts_open(struct byi_parts *d, const char *path,
                                 struct byi_text *note, struct byoc_error *err)
 {
-    d->n_labels = 1 + d->vendors->n;
+    d->n_labels = 1 + d->backends->n;
     byi_cost_table_open(&d->table, path, note);
     return sign_base(d, err);
 }

@@ -24,7 +24,7 @@ struct byi_part {
 /* Zero-initialise, then set the members above the line. */
 struct byi_parts {
     struct byi_module *work; /* the module of the pieces */
-    struct byi_vendors *vendors;
+    struct byi_backends *backends;
     const struct byi_pass_context *ctx; /* what the user asked of passes */
     struct byi_meter meter;
     struct byi_arena *arena;
@@ -60,7 +60,7 @@ enum byoc_status byi_parts_time(struct byi_parts *parts,
 /* Are the times of native and of all backends of interest known? */
 bool byi_part_known(const struct byi_parts *parts, const struct byi_part *p);
 /* The backends' names and versions, on which their times depend. */
-void byi_parts_sign_vendor(const struct byi_parts *parts, uint32_t label,
-                           struct byi_sha256 *s);
+void byi_parts_sign_backend(const struct byi_parts *parts, uint32_t label,
+                            struct byi_sha256 *s);
 
 #endif

@@ -231,7 +231,7 @@ struct byoc_host {
  *          sentence that says what it found and what it wanted: a constant, or
  *          made by host->match_say. Pure, cheap, any thread. */
 struct byoc_pattern {
-    const char *name; /* "vendor.what", unique within the table */
+    const char *name; /* "backend.what", unique within the table */
     const char *pattern;
     const char *(*accept)(const struct byoc_host *host,
                           const struct byoc_match *m);
@@ -415,7 +415,7 @@ struct byoc_backend {
     uint32_t flags;       /* BYOC_BACKEND_* below */
     const char *name;     /* 1 to 32 of a-z, 0-9 and _, a letter first: the
                              prefix of its patterns, to the dot             */
-    const char *version;  /* of the vendor's library, for people            */
+    const char *version;  /* of the backend's library, for people            */
     const char *compat;   /* changes when artifacts must be compiled again:
                              version of the library and of the blobs, and
                              what of machine and threads they depend on      */

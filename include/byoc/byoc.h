@@ -55,7 +55,7 @@ enum byoc_partition {
 /* How to compile. A zero member means the default. Lists of strings end in
  * NULL; NULL is the empty list. struct_size is explained in byoc/runtime.h. */
 struct byoc_compile_params {
-    const char *const *backends; /* vendors by name, in order of preference;
+    const char *const *backends; /* backends by name, in order of preference;
                                     NULL: all that are found; a list without
                                     entries: none, all native              */
     const char *plugins;        /* where plug-ins are, as in byoc_load_params */
@@ -69,14 +69,14 @@ struct byoc_compile_params {
     const char *const *only;    /* when not empty: what else stays native,
                                    written the same way                    */
     const char *const *patterns; /* "a.conv_relu=PATTERN" (docs/patterns.md):
-                                    rows of vendors without a plug-in, to try
+                                    rows of backends without a plug-in, to try
                                     a table; regions of these run their native
-                                    twins. The vendor is the name up to the
+                                    twins. The backend is the name up to the
                                     dot; they come before the plug-ins       */
     const char *const *disable;  /* passes not to run, by name              */
     const char *const *require;  /* passes to run whatever the level        */
     enum byoc_opt opt_level;
-    int forbid_reference;      /* not 0: refuse vendors' reference kernels */
+    int forbid_reference;      /* not 0: refuse backends' reference kernels */
     uint32_t min_region_nodes; /* regions of fewer nodes of the model stay
                                   native; 0: none                         */
     uint32_t struct_size;      /* sizeof the struct. (0: the struct ends with
@@ -88,7 +88,7 @@ struct byoc_compile_params {
                                   stay native; 0: any number              */
     double require_offload;    /* gates, in percent: of the floating-point
                                   operations, and of the operators that
-                                  run, that vendors must run; 0: no gate.
+                                  run, that backends must run; 0: no gate.
                                   See byoc_compiled_verdict               */
     double require_offload_nodes;
     uint32_t threads;              /* probes are for this many; 0: as loading */
@@ -108,7 +108,7 @@ struct byoc_compile_params {
                                    first run; no plan, as with `passes`    */
     const char *cc;             /* the C compiler; NULL: $CC, then "cc"    */
     enum byoc_codegen codegen;
-    uint32_t exact; /* not 0: vendors use no algorithm that rounds more than
+    uint32_t exact; /* not 0: backends use no algorithm that rounds more than
                        the operator's definition does, such as Winograd's
                        convolution                                         */
     const struct byoc_instrument *instruments;
@@ -122,18 +122,18 @@ struct byoc_compile_params {
                                 NNN-PASS.ir in it                       */
     const char *keep_c;      /* a folder, made when it is not there: the
                                 artifact's fused kernels are left in it
-                                as C, in kernels.c, and vendors' C, each
+                                as C, in kernels.c, and backends' C, each
                                 file by its function; NULL: nowhere     */
     const char *const *warm; /* sizes of symbolic dims, each text as
                                 "batch=1,2,8,sequence=16": all combinations
                                 are made ready when the artifact is loaded,
-                                and vendors are asked for these; NULL: they
+                                and backends are asked for these; NULL: they
                                 are asked for 1, 2 and 64               */
     int verify;              /* not 0: check the IR after every pass    */
     const char *function;    /* the function of a text that the model
                                 starts with; NULL: main                */
     enum byoc_partition partition_by;
-    uint32_t keep_nan;      /* not 0: vendors run no operator that may give a
+    uint32_t keep_nan;      /* not 0: backends run no operator that may give a
                                number for NaN, such as relu          */
     const char *cost_table; /* where measured times are kept; NULL:
                                costs.json in $BYOC_CACHE_DIR, else in
@@ -184,7 +184,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_write(
 /* Load the model from memory, without writing an artifact. `compiled` must
  * outlive the model. Compiling has loaded it once already, to see that it
  * loads: the first call gets that model when its params set nothing but log,
- * log_line, log_ctx, log_severity, require_vendors, verify, and the compile's
+ * log_line, log_ctx, log_severity, require_backends, verify, and the compile's
  * own threads and plug-ins. Errors: as byoc_model_load, and BYOC_EINVAL as
  * above. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_load(
@@ -237,7 +237,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_text(const char *ledger_json,
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_explain(
     const char *ledger_json, const char *node, char **text,
     struct byoc_error *err);
-/* What would let more of the model at `path` go to its vendors: sizes that may
+/* What would let more of the model at `path` go to its backends: sizes that may
  * be fixed, inputs that may be constants, another layout, limits among `params`
  * that may be left out. Each change is tried, by compiling again up to
  * partitioning, and named with what is offloaded then; those that help come

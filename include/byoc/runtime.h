@@ -68,7 +68,7 @@ enum byoc_status {
     BYOC_ENOMEM = 5,        /* memory is exhausted                        */
     BYOC_EIO = 6,           /* reading or writing failed                  */
     BYOC_EINCOMPATIBLE = 7, /* made by another version or for another CPU */
-    BYOC_EBACKEND = 8,      /* a vendor's plug-in failed                  */
+    BYOC_EBACKEND = 8,      /* a backend's plug-in failed                  */
     BYOC_ELIMIT = 9,        /* a stated limit was exceeded                */
     BYOC_EINTERNAL = 10,    /* a bug in byoc                              */
     BYOC_ECANCELLED = 11    /* byoc_state_cancel() ended the run          */
@@ -124,19 +124,19 @@ struct byoc_load_params {
                               which are the most in any case                */
     uint32_t struct_size;  /* sizeof the struct. (0: the struct ends with
                               parallel_ctx, as it did before this member)    */
-    const char *plugins;   /* where more of vendors' plug-ins are: absolute
+    const char *plugins;   /* where more of backends' plug-ins are: absolute
                               paths of files or folders, ':' between; NULL:
                               those of the environment's BYOC_PLUGIN_PATH.
                               After them come the folder of
-                              libbyoc_runtime.so and its subfolder "byoc",
-                              unless one of the entries is the word "only".
+                        libbyoc_runtime.so and its subfolder "byoc",
+                        unless one of the entries is the word "only".
                               Plug-ins of the environment and of these folders
                               are not loaded where everybody may write, or a
                               user other than root, this one and the owner of
                               libbyoc_runtime.so owns them                  */
     int native_only;       /* not 0: every region runs its native twin      */
-    int require_vendors;   /* not 0: a vendor that is missing or fails is an
-                              error, not a reason to run the native twin    */
+    int require_backends;  /* not 0: a backend that is missing or fails is an
+                             error, not a reason to run the native twin    */
     uint32_t cache_shapes; /* of a model whose inputs' sizes vary: for so many
                               sizes it is kept ready; 0: BYOC_CACHE_SHAPES,
                               else 32                                       */
@@ -191,13 +191,13 @@ struct byoc_model; /* a loaded model: immutable, shared by threads */
 struct byoc_state; /* memory of one run at a time: one per thread   */
 
 /* Load the artifact at `path` (made by `byoc compile`) into *model.
- * Maps the weights, loads the vendors' plug-ins, builds their primitives and
+ * Maps the weights, loads the backends' plug-ins, builds their primitives and
  * packs their weights: all that is slow happens here.
  * params NULL: the defaults. Errors: BYOC_EIO (no such file), BYOC_EPARSE
  * (not an artifact, or a damaged one), BYOC_EINCOMPATIBLE (other version),
- * BYOC_EBACKEND (require_vendors), BYOC_EINVAL (threads, wait, also those of
+ * BYOC_EBACKEND (require_backends), BYOC_EINVAL (threads, wait, also those of
  * BYOC_NUM_THREADS and BYOC_WAIT_POLICY), BYOC_ELIMIT, BYOC_ENOMEM. On failure
- * *model is NULL and nothing is left behind but the libraries of vendors that
+ * *model is NULL and nothing is left behind but the libraries of backends that
  * cannot be closed. Threads: safe. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load(
     const char *path, const struct byoc_load_params *params,
@@ -287,7 +287,7 @@ BYOC_API uint64_t byoc_model_memory(const struct byoc_model *model,
  * where the number is from, and lives as long as the model. */
 BYOC_API uint32_t byoc_model_threads(const struct byoc_model *model,
                                      const char **why);
-/* Warnings of loading, such as a vendor whose native twin runs instead; one
+/* Warnings of loading, such as a backend whose native twin runs instead; one
  * a line, "" when there are none. Lives as long as the model. */
 BYOC_API const char *byoc_model_warnings(const struct byoc_model *model);
 
@@ -305,7 +305,7 @@ struct byoc_dim {
 };
 
 /* Make the model ready for sizes before traffic comes: as a run with them
- * would, its vendors build their regions, and memory for one run is there.
+ * would, its backends build their regions, and memory for one run is there.
  * dims  one for every symbolic dim of the inputs, in any order
  * Errors: BYOC_EINVAL (a name that no input's shape has, one that is missing,
  * a negative size, inputs that do not vary), BYOC_ETYPE (sizes that the model
@@ -323,9 +323,9 @@ struct byoc_cache_stats {
     uint64_t failures;   /* sizes that the model does not take, and builds
                             that ran out of memory                          */
     uint64_t refusals;   /* regions that run their native twin for the sizes
-                            of a build, for their vendor refused            */
+                            of a build, for their backend refused            */
     uint64_t evictions;  /* sizes that went to keep to the limits           */
-    uint64_t bytes;      /* held now: plans, memory of runs, and what vendors
+    uint64_t bytes;      /* held now: plans, memory of runs, and what backends
                             acquired of the host for them                   */
     uint64_t peak_bytes; /* the most after any run                          */
     uint64_t max_bytes;  /* the limits: what runs may exceed them           */
@@ -337,7 +337,7 @@ BYOC_API void byoc_model_cache(const struct byoc_model *model,
                                struct byoc_cache_stats *stats);
 
 /* Make a state for `model`: all memory a run needs where shapes are fixed.
- * The model must outlive it. Errors: BYOC_ENOMEM, and what a vendor says
+ * The model must outlive it. Errors: BYOC_ENOMEM, and what a backend says
  * (BYOC_EBACKEND, BYOC_EUNSUPPORTED, BYOC_EINCOMPATIBLE). On failure *state is
  * NULL. Threads: safe. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_state_new(
@@ -491,7 +491,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_state_profile(
     struct byoc_error *err);
 
 /* Make the run of `state` that goes on, else its next one, end with
- * BYOC_ECANCELLED as soon as a kernel, or a vendor that looks, is done.
+ * BYOC_ECANCELLED as soon as a kernel, or a backend that looks, is done.
  * Threads: any; also from a signal handler. */
 BYOC_API void byoc_state_cancel(struct byoc_state *state);
 

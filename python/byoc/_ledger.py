@@ -23,7 +23,7 @@ class Node:
     impl: str | None = None
     detail: str | None = None
     flops: float = 0.0
-    vendor_us: float | None = None
+    backend_us: float | None = None
     native_us: float | None = None
 
 

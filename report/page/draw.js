@@ -7,16 +7,16 @@ const FONT = 'system-ui, -apple-system, "Segoe UI", sans-serif';
 const STRIP = 76;
 
 // Colours that stay apart for colour-blind people (after Okabe and Ito), for
-// light and dark paper. Vendors in the order of the ledger, native its own.
+// light and dark paper. Backends in the order of the ledger, native its own.
 const PAINT = {
     light: {
-        vendors: ['#0072b2', '#009e73', '#b0609a', '#8a7a00', '#4d4dcc'],
+        backends: ['#0072b2', '#009e73', '#b0609a', '#8a7a00', '#4d4dcc'],
         native: '#d55e00', quiet: '#9aa3ab', paper: '#f7f8f9',
         box: '#ffffff', text: '#1b2026', soft: '#5c6670', wire: '#aeb7bf',
         mark: '#111418',
     },
     dark: {
-        vendors: ['#56b4e9', '#2fc79a', '#dd92c4', '#e3cf4a', '#9b9bff'],
+        backends: ['#56b4e9', '#2fc79a', '#dd92c4', '#e3cf4a', '#9b9bff'],
         native: '#ff8a3d', quiet: '#69737c', paper: '#14171a',
         box: '#1e2327', text: '#e8ebed', soft: '#9ba6af', wire: '#4a545c',
         mark: '#ffffff',
@@ -31,13 +31,13 @@ function mix(a, b, share) {
             .toString(16).padStart(2, '0')).join('');
 }
 
-// The colour of where a node is: a vendor, native, folded or removed.
-function colourOf(paint, vendors, where) {
+// The colour of where a node is: a backend, native, folded or removed.
+function colourOf(paint, backends, where) {
     if (isQuiet(where))
         return paint.quiet;
-    const i = vendors.indexOf(where);
+    const i = backends.indexOf(where);
     return where === 'native' || i < 0 ? paint.native
-        : paint.vendors[i % paint.vendors.length];
+        : paint.backends[i % paint.backends.length];
 }
 
 // `text` in `room` pixels; names are told apart by their ends, so a name
@@ -177,7 +177,7 @@ class Drawing {
 
     colour(item) {
         const { paint, graph } = this.scene;
-        return colourOf(paint, graph.names, item.vendor || item.where);
+        return colourOf(paint, graph.names, item.backend || item.where);
     }
 
     // How much of the paper goes into the region's colour.
@@ -284,7 +284,7 @@ class Drawing {
 
     writeNode(box) {
         const { pen, scene } = this, { item } = box, { paint } = scene;
-        const us = item.region ? item.vendor_us : item.native_us;
+        const us = item.region ? item.backend_us : item.native_us;
         let room = box.w - 24;
         pen.textBaseline = 'middle';
         if (us > 0) {

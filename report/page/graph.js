@@ -24,7 +24,7 @@ function readLedger({ byoc, reasons, ledger }) {
             continue;
         if (!regions.has(node.region))
             regions.set(node.region, { kind: 'region', name: node.region,
-                vendor: node.where, title: node.region, members: [] });
+                backend: node.where, title: node.region, members: [] });
         const region = regions.get(node.region);
         region.members.push(node);
         node.home = region;
@@ -37,13 +37,13 @@ function readLedger({ byoc, reasons, ledger }) {
             regions.get(said.name).said = said;
     const shades = {};
     for (const region of regions.values()) {
-        shades[region.vendor] = (shades[region.vendor] ?? -1) + 1;
-        region.shade = shades[region.vendor] % 3;
+        shades[region.backend] = (shades[region.backend] ?? -1) + 1;
+        region.shade = shades[region.backend] % 3;
         region.flops = region.members.reduce((sum, n) => sum + n.flops, 0);
     }
     return { ...ledger, byoc, reasons, nodes, returned,
         regions: [...regions.values()],
-        names: ledger.vendors.map((v) => v.name).filter((n) =>
+        names: ledger.backends.map((v) => v.name).filter((n) =>
             n !== 'native') };
 }
 

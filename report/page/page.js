@@ -6,8 +6,8 @@ const $ = (id) => document.getElementById(id);
 const graph = readLedger(JSON.parse($('ledger').textContent));
 for (const region of graph.regions) {
     region.line = several(region.members.length, 'node') + ' \u00b7 ' +
-        sayFlops(region.flops) + (region.said?.vendor_us > 0
-        ? ' \u00b7 ' + sayTime(region.said.vendor_us) : '');
+        sayFlops(region.flops) + (region.said?.backend_us > 0
+        ? ' \u00b7 ' + sayTime(region.said.backend_us) : '');
     region.what = tally(region.members, (n) => n.title, 4);
 }
 
@@ -187,7 +187,7 @@ function select(item, show) {
     if (item && show)
         reveal(item, false);
     $('said').textContent = item ? item.title + ' ' + (item.label || '') +
-        ', ' + (item.where || item.vendor) : '';
+        ', ' + (item.where || item.backend) : '';
     update();
 }
 
@@ -572,16 +572,16 @@ function figure(value, what) {
 }
 
 function showHead() {
-    const { summary, vendors, paint } = { ...graph, ...scene() };
+    const { summary, backends, paint } = { ...graph, ...scene() };
     const name = graph.model || 'model';
     document.title = name + ' \u00b7 byoc';
     $('model').textContent = name;
     $('made').textContent = ['byoc ' + (graph.byoc || ''),
-        ...vendors.filter((v) => v.name !== 'native').map((v) =>
+        ...backends.filter((v) => v.name !== 'native').map((v) =>
             (v.name + ' ' + (v.version || '')).trim()),
         graph.cpu, graph.threads && several(graph.threads, 'thread'),
     ].filter(Boolean).join(' \u00b7 ');
-    const kept = graph.regions.filter((r) => r.said?.vendor_us > 0);
+    const kept = graph.regions.filter((r) => r.said?.backend_us > 0);
     const sum = (key) => kept.reduce((t, r) => t + (r.said[key] || 0), 0);
     $('sum').replaceChildren(
         figure(sayCount(summary.offloaded), 'of ' +
@@ -591,7 +591,7 @@ function showHead() {
         figure(sayCount(summary.regions), 'region' +
             (summary.regions === 1 ? '' : 's')));
     if (kept.length)
-        $('sum').append(figure(sayTime(sum('vendor_us')), 'in regions, ' +
+        $('sum').append(figure(sayTime(sum('backend_us')), 'in regions, ' +
             sayTime(sum('native_us')) + ' native'));
 }
 

@@ -121,8 +121,8 @@ class Panel {
     }
 
     legend(state) {
-        const { vendors, summary } = this.graph;
-        const rows = vendors.filter((v) => v.nodes || v.name === 'native')
+        const { backends, summary } = this.graph;
+        const rows = backends.filter((v) => v.nodes || v.name === 'native')
             .map((v) => this.row('where', v.name, state, [
                 this.swatch(v.name), make('b', null, v.name),
                 make('span', { class: 'version' }, v.version || ''),
@@ -190,9 +190,9 @@ class Panel {
     }
 
     versus(r) {
-        return r.vendor_us > 0 && r.native_us > 0
-            ? (r.detail ? ' \u00b7 ' : '') + sayTime(r.vendor_us) +
-                ' on ' + r.vendor + ', ' + sayTime(r.native_us) +
+        return r.backend_us > 0 && r.native_us > 0
+            ? (r.detail ? ' \u00b7 ' : '') + sayTime(r.backend_us) +
+                ' on ' + r.backend + ', ' + sayTime(r.native_us) +
                 ' native' : '';
     }
 
@@ -200,7 +200,7 @@ class Panel {
         const { regions } = this.graph;
         return regions.length ? make('section', null,
             make('h2', null, 'Regions'),
-            this.links(regions, (r) => [this.swatch(r.vendor), r.name,
+            this.links(regions, (r) => [this.swatch(r.backend), r.name,
                 make('small', null, make('bdi', null, r.line))])) : null;
     }
 
@@ -261,16 +261,16 @@ class Panel {
 
     region(region, state) {
         const said = region.said || {}, open = state.open.has(region.name);
-        const speed = said.native_us > 0 && said.vendor_us > 0
-            ? ' \u00b7 ' + (said.native_us / said.vendor_us).toFixed(2) +
+        const speed = said.native_us > 0 && said.backend_us > 0
+            ? ' \u00b7 ' + (said.native_us / said.backend_us).toFixed(2) +
                 '\u00d7' : '';
-        return [this.back(), make('h1', null, this.swatch(region.vendor),
+        return [this.back(), make('h1', null, this.swatch(region.backend),
             region.name),
         make('p', { class: 'do' }, make('button', { type: 'button',
             onclick: () => this.act.toggle(region) },
         open ? 'Fold' : 'Unfold')),
         this.facts([
-            ['Backend', region.vendor],
+            ['Backend', region.backend],
             ['Outcome', said.outcome],
             ['Reason', said.reason && make('code', null, said.reason),
                 said.detail ? make('p', null, said.detail) : ''],
@@ -279,8 +279,8 @@ class Panel {
             ['Inputs', said.inputs >= 0 ? several(said.inputs, 'value') : ''],
             ['Outputs', said.outputs >= 0 ? several(said.outputs, 'value')
                 : ''],
-            [region.vendor, said.vendor_us > 0
-                ? sayTime(said.vendor_us) + speed : ''],
+            [region.backend, said.backend_us > 0
+                ? sayTime(said.backend_us) + speed : ''],
             ['Native', said.native_us > 0 ? sayTime(said.native_us) : ''],
             ['Patterns', tally(region.members, (n) => n.pattern || '?', 99)],
         ]),
@@ -308,8 +308,8 @@ class Panel {
                     node.pattern)],
                 ['Kernel', node.impl && make('code', null, node.impl)],
                 ['Work', this.work(node.flops)],
-                [node.region ? node.where : 'Vendor', node.vendor_us > 0
-                    ? sayTime(node.vendor_us) : ''],
+                [node.region ? node.where : 'Backend', node.backend_us > 0
+                    ? sayTime(node.backend_us) : ''],
                 ['Native', node.native_us > 0 ? sayTime(node.native_us)
                     : ''],
             ]),
@@ -324,7 +324,7 @@ class Panel {
             make('h2', null, 'Tried', make('span', null,
                 sayCount(node.tried.length))),
             make('ol', null, node.tried.map((t) => make('li', null,
-                make('code', null, t.pattern || t.vendor || ''), ' ',
+                make('code', null, t.pattern || t.backend || ''), ' ',
                 make('code', { class: 'soft' }, t.reason),
                 make('small', null, t.detail || ''))))) : null;
     }

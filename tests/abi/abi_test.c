@@ -55,7 +55,7 @@ static void check_run(struct byoc_compiled *c, const char *path)
     for (int i = 0; i < 10; i++)
         in[i] = (float)(i - 4);
     const struct byoc_load_params load = {.plugins = path,
-                                          .require_vendors = 1};
+                                          .require_backends = 1};
     const DLTensor from = {.data = in,
                            .device = {kDLCPU, 0},
                            .ndim = 2,

@@ -267,7 +267,7 @@ bad 3 "$PWD/text.so: not a shared library" compile "$digits/digits.onnx" \
     --plugin text.so -o out.so
 bad 2 "absolute path" env BYOC_PLUGIN_PATH=here compile \
     "$digits/digits.onnx" -o out.so
-bad 3 "text.so" run good.so --plugin "only:$PWD/text.so" --require-vendors
+bad 3 "text.so" run good.so --plugin "only:$PWD/text.so" --require-backends
 
 # the command itself
 bad 2 "no verb is called 'none'" none
@@ -311,7 +311,7 @@ bad 2 "expected PASS.NAME=VALUE" check relu.onnx --pass-option none
 bad 2 "$PWD/none.so: No such file" check relu.onnx --pass-plugin none.so
 bad 2 "No such file" check relu.onnx --pass-plugin /none/none.so
 bad 2 "/none/none: No such file" check relu.onnx --dump-passes /none/none
-bad 2 "VENDOR.WHAT=PATTERN" check relu.onnx --pattern none
+bad 2 "BACKEND.WHAT=PATTERN" check relu.onnx --pattern none
 bad 2 "expected 1 to 4096" run good.so --threads 100000
 
 # gates

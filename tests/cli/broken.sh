@@ -60,7 +60,7 @@ compile() {
     shift 2
     rm -f "$dir/model.so"
     timeout "$seconds" "$byoc" compile "$dir/model.ir" -o "$dir/model.so" \
-        --plugin "only:$plugins/$name.so" --backend "$vendor" "$@" \
+        --plugin "only:$plugins/$name.so" --backend "$backend" "$@" \
         >"$dir/out" 2>"$dir/err"
     code=$?
     [ $code -ne 124 ] || code=hang
@@ -80,7 +80,7 @@ name=
 # patterns of what is said of it; where it hangs, it may do so for so long
 plugin() {
     name=$1
-    case $name in bad_*) vendor=bad ;; *) vendor=ref ;; esac
+    case $name in bad_*) backend=bad ;; *) backend=ref ;; esac
     hangs=${6-}
     [ -z "$table" ] || echo "$name"
     conform "$2" "$3"

@@ -205,7 +205,7 @@ holds "so does the environment" \
 ends 3 "in $dir/folder; try" check model.ir --plugin only:folder --backend none
 "$byoc" compile "$digits/digits.onnx" -q -o dnnl.so
 ends 3 "libbyoc_backend_dnnl.so in $dir/folder; set" run dnnl.so \
-    --plugin only:folder --require-vendors
+    --plugin only:folder --require-backends
 chmod o+w folder
 BYOC_PLUGIN_PATH=$dir/folder "$byoc" check model.ir >out 2>err
 holds "a folder that everybody may write: $?" test $? -eq 2

@@ -1,5 +1,5 @@
 #!/bin/sh
-# compat.sh BYOC PLUGINS: an artifact meets its vendor again, older by a year and
+# compat.sh BYOC PLUGINS: an artifact meets its backend again, older by a year and
 # by two: it runs and wants to be compiled again; its native twin runs, or
 # nothing does. And `byoc backends --json`, line by line.
 # SPDX-License-Identifier: Apache-2.0
@@ -39,12 +39,12 @@ IR
 AGE=1 "$byoc" compile model.ir -o model.so --plugin "only:$plugins/aging.so" \
     --backend ref >printed || failed=1
 runs 1 0 nothing
-runs 1 0 nothing --require-vendors
+runs 1 0 nothing --require-backends
 runs 2 0 "ref: made at the age of 1, now it is 2; compile the model again"
 runs 2 0 "ref: made at the age of 1, now it is 2; compile the model again" \
-    --require-vendors
+    --require-backends
 runs 3 0 "made at the age of 1, now it is 3"
-runs 3 3 "made at the age of 1, now it is 3" --require-vendors
+runs 3 3 "made at the age of 1, now it is 3" --require-backends
 
 "$byoc" backends --json --plugin \
     "only:$plugins/libbyoc_backend_ref.so:$plugins/bad_refuses.so" >list

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The counts of `check` are one: on the command line, in the JSON, on the page
-# and in a gate. And a region that its vendor refuses, for the sizes that were
+# and in a gate. And a region that its backend refuses, for the sizes that were
 # given, is in none of them; a run that meets such sizes says so, once.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
@@ -62,9 +62,9 @@ run run 13 || fail "run N=13"
 run bench 13 --seconds 0 || fail "bench N=13"
 [ "$(said)" = 1 ] || fail "bench N=13 does not warn once: $(cat "$dir/err")"
 grep -q '1 regions refused' "$dir/out" || fail "bench N=13: $(cat "$dir/out")"
-! run run 13 --require-vendors || fail "run N=13 --require-vendors passes"
+! run run 13 --require-backends || fail "run N=13 --require-backends passes"
 # sizes made by shape arithmetic, which an artifact has as fused kernels, as of
-# the mask of a TransformerEncoder: what is behind them is the vendor's
+# the mask of a TransformerEncoder: what is behind them is the backend's
 cat >"$dir/model.ir" <<'END'
 def @main(%x: Tensor[(B, S), float32]) {
   %0 = shape_of(%x) #["shape": "Shape"];
@@ -82,7 +82,7 @@ END
     --backend ref >"$dir/out" 2>&1 || fail "compile: $(cat "$dir/out")"
 grep -q '1 of .* offloaded, in 1 region' "$dir/out" || fail "$(cat "$dir/out")"
 "$byoc" run "$dir/model.so" --plugin "$choosy" --dim B=3 --dim S=5 \
-    --require-vendors --trace "$dir/trace" >"$dir/out" 2>"$dir/err" ||
+    --require-backends --trace "$dir/trace" >"$dir/out" 2>"$dir/err" ||
     fail "the sizes are not known: $(cat "$dir/err")"
-grep -q '"impl": "ref"' "$dir/trace" || fail "the vendor's region did not run"
+grep -q '"impl": "ref"' "$dir/trace" || fail "the backend's region did not run"
 echo "counts: one everywhere; refusals are said"

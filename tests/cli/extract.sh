@@ -58,7 +58,7 @@ holds "it has its JSON" grep -q '"format": *"byoc-graph"' text/region.json
 holds "it has its constants" test -e text/const_0.npy
 holds "it runs alone" "$byoc" run text/region.ir --data text --native -o ran
 holds "as native kernels do" cmp text/output_0.npy ran/output_0.npy
-holds "as its vendor does" "$byoc" compare text/region.ir --data text \
+holds "as its backend does" "$byoc" compare text/region.ir --data text \
     --plugin "only:$ref" --backend ref --require-offload 100
 holds "an artifact" "$byoc" compile model.ir --plugin "only:$ref" -o model.so
 holds "a region of an artifact" "$byoc" extract model.so --plugin "only:$ref" \

@@ -10,7 +10,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failed=0
 
-# model NAME OP: a vendor's add between two operators, and a constant that the
+# model NAME OP: a backend's add between two operators, and a constant that the
 # text of a model does not hold
 model() {
     cat >"$dir/$1.ir" <<END
@@ -47,7 +47,7 @@ falls() {
     }
     expect "$1" "$dir/err" "falls was left out: its process "
     expect "$1" "$dir/err" "$2"
-    expect "$1" "$dir/$1.json" '"vendor-failed"'
+    expect "$1" "$dir/$1.json" '"backend-failed"'
     expect "$1" "$dir/$1.json" '"ref.add"'
 }
 
@@ -109,7 +109,7 @@ for how in "--backend bad,ref:bad" ":bad_query"; do
     }
     expect bad_query "$dir/err" "${how#*:} was left out: $plugins/bad_query.so: \
 its process died of signal 11 (Segmentation fault) in query()"
-    expect bad_query "$dir/good.json" '"vendor-failed"'
+    expect bad_query "$dir/good.json" '"backend-failed"'
     expect bad_query "$dir/good.json" '"ref.add"'
 done
 "$byoc" check "$dir/good.ir" --isolate --plugin "only:$plugins/bad_query.so" \

@@ -64,7 +64,7 @@ value() {
 
 # what compiles has no effect on an artifact; what loads, on what only compiles
 compiles=$("$byoc" run --help | sed -n 's/^   *--\([a-z-]*\) .*/\1/p' |
-    grep -vx -e native -e plugin -e threads -e dim -e require-vendors \
+    grep -vx -e native -e plugin -e threads -e dim -e require-backends \
         -e verify -e verbose -e npz -e data -e seed -e trace -e output -e input)
 [ "$(echo "$compiles" | wc -l)" -ge 30 ] || { echo "FAILED: options"; failed=1; }
 for verb in run bench compare extract; do
@@ -84,7 +84,7 @@ for verb in run bench compare extract; do
     refused "give -O" $verb varies.so -O1 $out
 done
 for verb in compile partition opt; do
-    for option in require-vendors verbose; do
+    for option in require-backends verbose; do
         refused "--$option has no effect" $verb model.ir --$option
     done
 done
@@ -100,8 +100,8 @@ for option in backend=dnnl exclude=x only=x forbid-ref keep-nan exact min-region
     refused "has no effect with --native" check model.ir --native "--$option"
 done
 taken partition model.ir --native --pattern 'a.relu=nn.relu(%a)' --max-regions 1
-refused "--require-vendors has no effect with --native" run varies.so --native \
-    --require-vendors
+refused "--require-backends has no effect with --native" run varies.so --native \
+    --require-backends
 refused "--all has no effect with --json" check model.ir --all --json
 refused "--all has no effect with --json" inspect varies.so --all --json
 refused "--all has no effect with --quiet" compile model.ir -q --all -o no.so

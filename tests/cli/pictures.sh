@@ -122,7 +122,7 @@ def plain(model):
 assert plain(old) == plain(new)
 for before, after in zip(old.graph.node, new.graph.node):
     assert len(after.SerializeToString()) > len(before.SerializeToString())
-    assert b"byoc.vendor" in after.SerializeToString()
+    assert b"byoc.backend" in after.SerializeToString()
 assert [p.key for p in new.metadata_props] == ["byoc.version", "byoc.summary"]
 END
 else

@@ -1,5 +1,5 @@
 #!/bin/sh
-# source.sh BYOC PLUGINS: regions that a vendor answers in C: what is right
+# source.sh BYOC PLUGINS: regions that a backend answers in C: what is right
 # computes what native kernels do, from an artifact and from memory, isolated or
 # not, and the same bytes each time; what is wrong, in each of its ways, leaves
 # its region to native kernels and says why.
@@ -35,7 +35,7 @@ fail() {
     failed=$((failed + 1))
 }
 
-# scribe VERB OPTIONS: byoc with the vendor of C
+# scribe VERB OPTIONS: byoc with the backend of C
 scribe() {
     verb=$1
     shift
@@ -79,8 +79,8 @@ scribe verify "$dir/good.so" 2>/dev/null ||
     "$byoc" verify "$dir/good.so" >"$dir/out" || fail "good: verify"
 "$byoc" inspect "$dir/good.so" >"$dir/out" || fail "good: inspect"
 says inspect "byoc_scribe_0, by scribe"
-scribe run "$dir/good.so" --require-vendors -o "$dir/from_file" || fail "run .so"
-scribe run "$dir/model.ir" --require-vendors -o "$dir/from_memory" ||
+scribe run "$dir/good.so" --require-backends -o "$dir/from_file" || fail "run .so"
+scribe run "$dir/model.ir" --require-backends -o "$dir/from_memory" ||
     fail "run .ir"
 scribe run "$dir/model.ir" --isolate -o "$dir/isolated" || fail "run isolated"
 "$byoc" run "$dir/model.ir" --native -o "$dir/native" >"$dir/out" 2>"$dir/err"
@@ -99,7 +99,7 @@ cmp "$dir/twin/output_0.npy" "$dir/native/output_0.npy" || fail "twin"
 
 # --- who asks for none
 scribe check "$dir/model.ir" --codegen json --all || fail "json"
-says json "vendor-writes-c"
+says json "backend-writes-c"
 scribe check "$dir/model.ir" --codegen java && fail "codegen java"
 says java "expected auto|c|json"
 scribe run "$dir/good.so" --codegen c && fail "codegen of an artifact"

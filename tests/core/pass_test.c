@@ -326,7 +326,7 @@ static void test_function_passes(void **state)
     (void)state;
     byi_func_new(m, "one ");
     new_func("dead ")->dead = true;
-    new_func("vendor ")->attr.compiler = "dnnl";
+    new_func("backend ")->attr.compiler = "dnnl";
     new_func("match ")->attr.composite = "dnnl.conv";
     new_func("fused ")->attr.primitive = true;
     byi_func_new(m, NULL);

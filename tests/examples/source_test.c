@@ -101,7 +101,7 @@ static struct byoc_model *load(uint32_t threads, int native)
     const struct byoc_load_params params = {.plugins = PLUGIN,
                                             .threads = threads,
                                             .native_only = native,
-                                            .require_vendors = !native};
+                                            .require_backends = !native};
     struct byoc_model *m;
     struct byoc_error err;
     if (byoc_model_load(artifact, &params, &m, &err) != BYOC_OK)
@@ -143,7 +143,7 @@ static void test_numbers(void **state)
         byoc_model_free(&m);
     }
     const struct byoc_load_params params = {.plugins = PLUGIN,
-                                            .require_vendors = 1};
+                                            .require_backends = 1};
     if (byoc_compiled_load(c, &params, &m, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     memset(y, 0x7f, sizeof y);
@@ -241,7 +241,7 @@ static void test_without(void **state)
     (void)state;
     struct byoc_compiled *c = compile(BYOC_CODEGEN_JSON);
     assert_null(strstr(byoc_compiled_ir(c), "Compiler="));
-    assert_non_null(strstr(byoc_compiled_ledger(c), "vendor-writes-c"));
+    assert_non_null(strstr(byoc_compiled_ledger(c), "backend-writes-c"));
     byoc_compiled_free(&c);
 }
 

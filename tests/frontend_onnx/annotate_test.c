@@ -25,7 +25,7 @@ static struct build three_nodes(void)
 }
 
 static const struct byi_onnx_notes *notes_of(struct byi_arena *arena,
-                                             const char *vendor)
+                                             const char *backend)
 {
     static const char *const ops[N_NODES] = {"Conv", "Relu", "Abs"};
     struct byi_onnx_notes *notes =
@@ -33,7 +33,7 @@ static const struct byi_onnx_notes *notes_of(struct byi_arena *arena,
 
     for (uint32_t i = 0; i < N_NODES; i++) {
         struct byi_onnx_note *at = byi_arena_calloc(arena, 2, sizeof *at);
-        at[0] = (struct byi_onnx_note){"byoc.vendor", vendor};
+        at[0] = (struct byi_onnx_note){"byoc.backend", backend};
         at[1] = (struct byi_onnx_note){"byoc.reason",
                                        byi_arena_printf(arena, "r%u", i)};
         notes[i] = (struct byi_onnx_notes){
@@ -52,7 +52,7 @@ static enum byoc_status annotate(struct build *b, const char *to,
     return byi_onnx_annotate(b->path, to, n, notes, &model, err);
 }
 
-/* "byoc.vendor=dnnl byoc.reason=r0 " of a node's fields with number 9. */
+/* "byoc.backend=dnnl byoc.reason=r0 " of a node's fields with number 9. */
 static void read_notes(const Onnx__NodeProto *node, struct byi_text *out)
 {
     for (unsigned i = 0; i < node->base.n_unknown_fields; i++) {
@@ -121,9 +121,9 @@ static void notes_are_there(void **state)
     snprintf(again, sizeof again, "%s/again.onnx", b.folder);
     if (annotate(&b, to, notes_of(b.arena, "dnnl"), N_NODES, &err) != BYOC_OK)
         fail_msg("%s", err.text);
-    expect_notes(to, 0, "byoc.vendor=dnnl byoc.reason=r0 ");
-    expect_notes(to, 1, "byoc.vendor=dnnl ");
-    expect_notes(to, 2, "byoc.vendor=dnnl byoc.reason=r2 ");
+    expect_notes(to, 0, "byoc.backend=dnnl byoc.reason=r0 ");
+    expect_notes(to, 1, "byoc.backend=dnnl ");
+    expect_notes(to, 2, "byoc.backend=dnnl byoc.reason=r2 ");
     char *before = text_of(b.path), *after = text_of(to);
     assert_string_equal(before, after);
     byi_vec_free(before);
@@ -133,7 +133,7 @@ static void notes_are_there(void **state)
     memcpy(b.path, to, sizeof b.path);
     assert_int_equal(
         annotate(&b, again, notes_of(b.arena, "ref"), N_NODES, &err), BYOC_OK);
-    expect_notes(again, 2, "byoc.vendor=ref byoc.reason=r2 ");
+    expect_notes(again, 2, "byoc.backend=ref byoc.reason=r2 ");
     Onnx__ModelProto *model = read_model(again);
     assert_int_equal(model->n_metadata_props, 1);
     assert_string_equal(model->metadata_props[0]->key, "byoc.summary");
@@ -170,7 +170,7 @@ static void others_notes_stay(void **state)
     snprintf(to, sizeof to, "%s/noted.onnx", b.folder);
     if (annotate(&b, to, notes_of(b.arena, "d\xff"), N_NODES, &err) != BYOC_OK)
         fail_msg("%s", err.text);
-    expect_notes(to, 1, "k=abc byoc.vendor=d\xef\xbf\xbd ");
+    expect_notes(to, 1, "k=abc byoc.backend=d\xef\xbf\xbd ");
     Onnx__ModelProto *model = read_model(to);
     assert_int_equal(model->n_metadata_props, 2);
     assert_string_equal(model->metadata_props[0]->key, "author");

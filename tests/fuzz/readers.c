@@ -15,7 +15,7 @@ const struct fuzz_reader fuzz_readers[] = {
     {"text-run", "the text form: compile and run", ".ir", false, fuzz_tokens, fuzz_feed_text_run},
     {"consts", "the side file of a text's large constants", ".consts", true, fuzz_tokens, fuzz_feed_consts},
     /* what a compile is asked for */
-    {"pattern", "a row of a vendor's patterns", ".pattern", true, fuzz_tokens, fuzz_feed_pattern},
+    {"pattern", "a row of a backend's patterns", ".pattern", true, fuzz_tokens, fuzz_feed_pattern},
     {"passes", "lists of passes, and their options", ".passes", true, fuzz_tokens, fuzz_feed_passes},
     {"params", "sizes, shapes, values, names and other texts of a compile", ".params", true, fuzz_tokens, fuzz_feed_params},
     {"costs", "the table of measured costs", ".costs", true, fuzz_tokens, fuzz_feed_costs},

@@ -69,7 +69,7 @@ static struct byoc_view make_view(struct fuzz_case *c,
                               .bytes = bytes};
 }
 
-/* A failure of the vendor's as one of ours; true where it is a proper one. */
+/* A failure of the backend's as one of ours; true where it is a proper one. */
 static bool proper(struct fuzz_case *c, const struct byi_plugin *p,
                    struct byoc_fail *fail, const char *where)
 {

@@ -180,7 +180,7 @@ static bool attempt(struct fuzz_case *c, const char *path, bool native,
     return good;
 }
 
-/* The same with nothing optimised and no vendor must come to the same. */
+/* The same with nothing optimised and no backend must come to the same. */
 static bool compare(struct fuzz_case *c, const char *path, struct fuzz_rng rng,
                     const struct results *found)
 {

@@ -16,7 +16,7 @@ struct heap {
 };
 extern struct heap heap;
 
-/* From now on spare the vendors' own libraries and the loader. */
+/* From now on spare the backends' own libraries and the loader. */
 void heap_spare(void);
 /* Called when one fails. */
 void heap_failed(void);

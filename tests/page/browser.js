@@ -200,13 +200,13 @@ function largeLedger(n) {
         const node = { name: 'block' + block + '/node' + i, op: ['Conv',
             'Relu', 'Add', 'Resize'][i % 4], where: native ? 'native' : 'dnnl',
         reason: native ? 'no-pattern' : 'offloaded', flops: 1000, inputs,
-        tried: native ? [{ reason: 'no-pattern', vendor: 'dnnl',
+        tried: native ? [{ reason: 'no-pattern', backend: 'dnnl',
             detail: 'none' }] : [] };
         if (!native) {
             node.region = region;
             node.pattern = 'dnnl.conv';
             if (!regions.has(region))
-                regions.set(region, { name: region, vendor: 'dnnl',
+                regions.set(region, { name: region, backend: 'dnnl',
                     outcome: 'kept', flops: 0, inputs: 1, outputs: 1,
                     nodes: [] });
             regions.get(region).nodes.push(i);
@@ -220,10 +220,10 @@ function ledgerOf(nodes, regions, more = {}) {
     const of = (where) => nodes.filter((n) => n.where === where);
     const flops = (list) => list.reduce((sum, n) => sum + n.flops, 0);
     const kept = regions.filter((r) => r.outcome === 'kept').length;
-    const names = [...new Set(regions.map((r) => r.vendor)), 'native'];
+    const names = [...new Set(regions.map((r) => r.backend)), 'native'];
     return { format: 'byoc-ledger', version: 2, model: 'made.onnx',
         threads: 2, cpu: 'x86_64', gates: [],
-        vendors: names.map((name) => ({ name, version: '1', regions: kept,
+        backends: names.map((name) => ({ name, version: '1', regions: kept,
             nodes: of(name).length, flops: flops(of(name)) })),
         summary: { nodes: nodes.length, regions: kept,
             operators: nodes.filter((n) => n.region).length +
@@ -245,14 +245,14 @@ function hostileLedger() {
         where: ['dnnl', 'native', 'folded', 'removed'][i % 4],
         reason: ['offloaded', 'predicate', 'folded', 'removed'][i % 4],
         flops: i, inputs: i ? [i - 1, (i + 1) % evil.length] : [],
-        tried: i % 4 === 1 ? [{ reason: 'predicate', vendor: name,
+        tried: i % 4 === 1 ? [{ reason: 'predicate', backend: name,
             pattern: name, detail: name }] : [] }));
     for (const i of [0, 4])
         Object.assign(nodes[i], { region: '__proto__', pattern: evil[0],
-            impl: evil[1], vendor_us: 12.5, native_us: 31 });
-    return ledgerOf(nodes, [{ name: '__proto__', vendor: 'dnnl',
+            impl: evil[1], backend_us: 12.5, native_us: 31 });
+    return ledgerOf(nodes, [{ name: '__proto__', backend: 'dnnl',
         outcome: 'kept', flops: 4, inputs: 1, outputs: 1, nodes: [0, 4],
-        vendor_us: 25, native_us: 62 }, { name: evil[0], vendor: 'dnnl',
+        backend_us: 25, native_us: 62 }, { name: evil[0], backend: 'dnnl',
         outcome: 'given back', reason: 'region-too-small', detail: evil[1],
         flops: 1, inputs: 1, outputs: 1, nodes: [1] }], { gates: [{
         gate: 'require-offload', wanted: 95, found: 12, passed: false }] });

@@ -95,7 +95,7 @@ static double number_of(const cJSON *object, const char *key)
 
 /* --- who gets what -------------------------------------------------------- */
 
-static void a_slow_vendor_loses_everything(void **state)
+static void a_slow_backend_loses_everything(void **state)
 {
     (void)state;
     unlink(TABLE);
@@ -105,8 +105,8 @@ static void a_slow_vendor_loses_everything(void **state)
     const cJSON *relu = node_of(ledger, "Relu_0");
     assert_string_equal(text_of(relu, "where"), "native");
     assert_string_equal(text_of(relu, "reason"), "cheaper-elsewhere");
-    assert_true(number_of(relu, "vendor_us") >= 10000);
-    assert_true(number_of(relu, "native_us") < number_of(relu, "vendor_us"));
+    assert_true(number_of(relu, "backend_us") >= 10000);
+    assert_true(number_of(relu, "native_us") < number_of(relu, "backend_us"));
     const cJSON *tried =
         cJSON_GetArrayItem(cJSON_GetObjectItem(relu, "tried"), 0);
     assert_non_null(strstr(text_of(tried, "detail"), "native "));
@@ -126,7 +126,7 @@ static void a_slow_vendor_loses_everything(void **state)
     byoc_compiled_free(&c);
 }
 
-static void a_fast_vendor_keeps_what_greedy_gives_it(void **state)
+static void a_fast_backend_keeps_what_greedy_gives_it(void **state)
 {
     (void)state;
     struct byoc_compiled *c =
@@ -135,8 +135,8 @@ static void a_fast_vendor_keeps_what_greedy_gives_it(void **state)
     const cJSON *regions = cJSON_GetObjectItem(ledger, "regions");
     assert_int_equal(cJSON_GetArraySize(regions), 1);
     const cJSON *region = cJSON_GetArrayItem(regions, 0);
-    assert_string_equal(text_of(region, "vendor"), "hare");
-    assert_true(number_of(region, "vendor_us") <
+    assert_string_equal(text_of(region, "backend"), "hare");
+    assert_true(number_of(region, "backend_us") <
                 number_of(region, "native_us"));
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(region, "nodes")),
                      2);
@@ -161,7 +161,7 @@ static void check_where(enum byoc_partition partition_by, const char *where)
                    where);
 }
 
-static void of_two_vendors_the_faster_one_gets_it(void **state)
+static void of_two_backends_the_faster_one_gets_it(void **state)
 {
     (void)state;
     check_where(BYOC_PARTITION_GREEDY, "snail"); /* by order of preference */
@@ -184,7 +184,7 @@ static void of_two_bids_the_lower_one_wins(void **state)
         cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
         const cJSON *tried = cJSON_GetArrayItem(
             cJSON_GetObjectItem(node_of(ledger, "Relu_0"), "tried"), 0);
-        assert_string_equal(text_of(tried, "vendor"), "snail");
+        assert_string_equal(text_of(tried, "backend"), "snail");
         assert_string_equal(text_of(tried, "reason"), "cheaper-elsewhere");
         assert_string_equal(text_of(tried, "detail"),
                             "estimated: snail 10000.0 us, hare 0.0 us");
@@ -424,9 +424,9 @@ static void a_whole_that_cannot_be_run_is_a_warning(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slow_vendor_loses_everything),
-        cmocka_unit_test(a_fast_vendor_keeps_what_greedy_gives_it),
-        cmocka_unit_test(of_two_vendors_the_faster_one_gets_it),
+        cmocka_unit_test(a_slow_backend_loses_everything),
+        cmocka_unit_test(a_fast_backend_keeps_what_greedy_gives_it),
+        cmocka_unit_test(of_two_backends_the_faster_one_gets_it),
         cmocka_unit_test(of_two_bids_the_lower_one_wins),
         cmocka_unit_test(without_a_bid_the_order_counts),
         cmocka_unit_test(what_is_excluded_stays_so),

@@ -295,7 +295,7 @@ static void other_documents_do_not(void **state)
         char why[512];
         cJSON *ledger = ledger_of(NODES, NULL, NULL);
         cJSON *node = cJSON_GetArrayItem(list_of(ledger, "nodes"), 0);
-        cJSON *vendor = cJSON_GetArrayItem(list_of(ledger, "vendors"), 0);
+        cJSON *backend = cJSON_GetArrayItem(list_of(ledger, "backends"), 0);
         cJSON *number = cJSON_CreateNumber(-1);
         switch (i) {
         case 0:
@@ -326,7 +326,7 @@ static void other_documents_do_not(void **state)
             set(node, "note", cJSON_CreateString(""));
             break;
         case 9:
-            set(vendor, "nodes", cJSON_CreateString("1"));
+            set(backend, "nodes", cJSON_CreateString("1"));
             break;
         case 10:
             set(ledger, "nodes", cJSON_CreateObject());
@@ -413,11 +413,11 @@ static void times_and_regions(void **state)
     assert_string_equal(text_of(back, "detail"), "too big");
     assert_int_equal(cJSON_GetArraySize(list_of(back, "nodes")), 2);
     assert_string_equal(text_of(kept, "outcome"), "kept");
-    assert_float_equal(cJSON_GetObjectItem(kept, "vendor_us")->valuedouble,
+    assert_float_equal(cJSON_GetObjectItem(kept, "backend_us")->valuedouble,
                        12.5, 0);
     assert_float_equal(cJSON_GetObjectItem(kept, "native_us")->valuedouble, 25,
                        0);
-    assert_float_equal(cJSON_GetObjectItem(node, "vendor_us")->valuedouble, 5,
+    assert_float_equal(cJSON_GetObjectItem(node, "backend_us")->valuedouble, 5,
                        0);
     assert_null(cJSON_GetObjectItem(node, "native_us"));
     assert_string_equal(text_of(node, "where"), "v");

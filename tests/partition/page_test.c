@@ -25,11 +25,11 @@ static void add_node(struct byi_text *out, const char *name, const char *rest)
 /* Three nodes; the names are those of `a` and `b`. */
 static void ledger_of(struct byi_text *out, const char *a, const char *b)
 {
-    byi_text_addf(out, "{\"format\": \"byoc-ledger\", \"version\": 2, "
+    byi_text_addf(out, "{\"format\": \"byoc-ledger\", \"version\": 3, "
                        "\"model\": ");
     byi_json_quote(out, a);
     byi_text_addf(
-        out, ", \"threads\": 2, \"cpu\": \"x\", \"vendors\": ["
+        out, ", \"threads\": 2, \"cpu\": \"x\", \"backends\": ["
              "{\"name\": \"dnnl\", \"version\": \"1\", \"nodes\": 2, "
              "\"flops\": 2, \"regions\": 1}, "
              "{\"name\": \"native\", \"version\": \"1\", \"nodes\": 1, "
@@ -37,10 +37,10 @@ static void ledger_of(struct byi_text *out, const char *a, const char *b)
              "\"summary\": {\"nodes\": 3, \"offloaded\": 2, \"native\": 1, "
              "\"folded\": 0, \"removed\": 0, \"regions\": 1, \"flops\": 3, "
              "\"flops_offloaded\": 2}, \"gates\": [], \"regions\": ["
-             "{\"name\": \"dnnl_0\", \"vendor\": \"dnnl\", \"outcome\": "
+             "{\"name\": \"dnnl_0\", \"backend\": \"dnnl\", \"outcome\": "
              "\"kept\", \"nodes\": [0, 2], \"flops\": 2, \"inputs\": 1, "
              "\"outputs\": 1}, "
-             "{\"name\": \"dnnl_1\", \"vendor\": \"dnnl\", \"outcome\": "
+             "{\"name\": \"dnnl_1\", \"backend\": \"dnnl\", \"outcome\": "
              "\"given back\", \"reason\": \"region-too-small\", \"nodes\": "
              "[1], \"flops\": 1, \"inputs\": 1, \"outputs\": 1}], "
              "\"nodes\": [");
@@ -246,7 +246,7 @@ static void refused(void **state)
         {"{\"format\": \"byoc-ledger\"}", "version: found nothing",
          BYOC_EPARSE},
         {"{\"format\": \"byoc-ledger\", \"version\": 1}",
-         "version 1, expected 2", BYOC_EINCOMPATIBLE},
+         "version 1, expected 3", BYOC_EINCOMPATIBLE},
     };
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(rows); i++)

@@ -115,14 +115,14 @@ static void make_function(struct maker *k)
     byi_text_addf(&k->text, ")\n}\n");
 }
 
-/* --- one or two vendors with random tables
+/* --- one or two backends with random tables
  * ----------------------------------------- */
 
 struct tables {
     struct byi_arena *arena;
     struct byoc_host host;
-    struct byoc_backend backends[2];
-    struct byi_vendors vendors;
+    struct byoc_backend apis[2];
+    struct byi_backends backends;
 };
 
 static void make_tables(struct tables *t)
@@ -135,24 +135,24 @@ static void make_tables(struct tables *t)
     for (uint32_t v = 0; v < n; v++) {
         struct byoc_pattern *rows =
             byi_arena_calloc(t->arena, MAX_ROWS, sizeof *rows);
-        const char *vendor = v ? "b" : "a";
+        const char *backend = v ? "b" : "a";
         const uint32_t n_rows = 1 + draw(MAX_ROWS);
         for (uint32_t i = 0; i < n_rows; i++)
             rows[i] = (struct byoc_pattern){
-                .name = byi_arena_printf(t->arena, "%s.row%u", vendor, i),
+                .name = byi_arena_printf(t->arena, "%s.row%u", backend, i),
                 .pattern = patterns[draw((uint32_t)BYI_COUNT(patterns))]};
-        t->backends[v] =
+        t->apis[v] =
             (struct byoc_backend){.struct_size = sizeof(struct byoc_backend),
-                                  .name = vendor,
+                                  .name = backend,
                                   .version = "",
                                   .compat = "",
                                   .patterns = rows,
                                   .n_patterns = n_rows};
-        backends[v] = &t->backends[v];
+        backends[v] = &t->apis[v];
     }
-    if (byi_vendors_init(&t->vendors, backends, hosts, n, &err))
+    if (byi_backends_init(&t->backends, backends, hosts, n, &err))
         fail_msg("%s", err.text);
-    t->vendors.limits.min_nodes = draw(4) ? 0 : 2;
+    t->backends.limits.min_nodes = draw(4) ? 0 : 2;
 }
 
 /* --- before and after
@@ -196,9 +196,10 @@ static void check_seed(uint64_t seed)
     make_tables(&t);
     if (byi_parse_module(k.text.at, k.text.n, "random", NULL, &m, &err))
         fail_msg("%s\n%s", err.text, k.text.at);
-    struct byi_pass_context ctx = {.opt_level = 2,
-                                   .verify = true,
-                                   .entries = {byi_vendors_entry(&t.vendors)}};
+    struct byi_pass_context ctx = {
+        .opt_level = 2,
+        .verify = true,
+        .entries = {byi_backends_entry(&t.backends)}};
     const uint32_t n = run_main(m, t.arena, before);
     partition(m, &ctx, k.text.at, &once);
     assert_int_equal(run_main(m, t.arena, after), n);
@@ -208,14 +209,14 @@ static void check_seed(uint64_t seed)
                      (unsigned long long)seed, i, err.text, k.text.at, once.at);
     partition(m, &ctx, k.text.at, &twice);
     /* nodes reverted for their size are matched again, without the others */
-    if (!t.vendors.limits.min_nodes && strcmp(once.at, twice.at) != 0)
+    if (!t.backends.limits.min_nodes && strcmp(once.at, twice.at) != 0)
         fail_msg("seed %llu: the second run changed\n%s\nto\n%s",
                  (unsigned long long)seed, once.at, twice.at);
     byi_text_free(&once);
     byi_text_free(&twice);
     byi_text_free(&k.text);
     byi_module_free(&m);
-    byi_vendors_free(&t.vendors);
+    byi_backends_free(&t.backends);
     byi_arena_free(&t.arena);
 }
 

@@ -28,7 +28,7 @@ static uint32_t draw(uint32_t n)
 
 /* n nodes, whose operands are at most `far` nodes away; of five about `host`
  * stay. */
-static struct byi_module *random_graph(uint32_t n_vendors, uint32_t n,
+static struct byi_module *random_graph(uint32_t n_backends, uint32_t n,
                                        uint32_t far, uint32_t host)
 {
     static const char *const names[] = {"a", "b", "c"};
@@ -38,7 +38,7 @@ static struct byi_module *random_graph(uint32_t n_vendors, uint32_t n,
     const int64_t dims[] = {2};
     byi_id id =
         byi_add_param(m, f, "x", byi_type_tensor(m->arena, BYOC_F32, 1, dims));
-    for (uint32_t i = 0, target; i < n_vendors; i++)
+    for (uint32_t i = 0, target; i < n_backends; i++)
         assert_int_equal(byi_target(m, names[i], &target, NULL), BYOC_OK);
     while (f->nodes.n < n) {
         /* near operands make chains, far ones make branches */
@@ -50,7 +50,7 @@ static struct byi_module *random_graph(uint32_t n_vendors, uint32_t n,
                                     NULL),
                          BYOC_OK);
         if (draw(5) >= host)
-            byi_node_mark(&f->nodes.at[id], 1 + draw(n_vendors), 0);
+            byi_node_mark(&f->nodes.at[id], 1 + draw(n_backends), 0);
     }
     f->result = id;
     return m;
@@ -141,7 +141,7 @@ static bool is_cyclic(const struct closure *c)
     return false;
 }
 
-/* --- one vendor: no partition into fewer regions ------------------------- */
+/* --- one backend: no partition into fewer regions ------------------------- */
 
 struct search {
     const struct byi_func *f;
@@ -177,7 +177,8 @@ static void check_minimum(const struct byi_func *f, uint32_t n, uint64_t seed)
                  (unsigned long long)seed, n, n - 1);
 }
 
-static void check_small(struct byi_module *m, uint32_t n_vendors, uint64_t seed)
+static void check_small(struct byi_module *m, uint32_t n_backends,
+                        uint64_t seed)
 {
     const struct byi_func *f = m->funcs.at[0];
     uint32_t target[SMALL + 1], region[SMALL];
@@ -198,7 +199,7 @@ static void check_small(struct byi_module *m, uint32_t n_vendors, uint64_t seed)
                 fail_msg("seed %llu: regions %u and %u could be one",
                          (unsigned long long)seed, a, b);
         }
-    if (n_vendors == 1 && f->nodes.n <= FEW)
+    if (n_backends == 1 && f->nodes.n <= FEW)
         check_minimum(f, n, seed);
 }
 
@@ -217,12 +218,12 @@ static void merging_is_exact(void **state)
         rng = seed * 0x9e3779b97f4a7c15u;
         /* most with two backends, alternating between at most 14 and at most 24
          * nodes */
-        const uint32_t n_vendors = seed % 4 < 2 ? 2 : 1 + 2 * (seed % 4 == 3);
+        const uint32_t n_backends = seed % 4 < 2 ? 2 : 1 + 2 * (seed % 4 == 3);
         const uint32_t most = seed % 8 < 4 ? FEW : SMALL;
         struct byi_module *m =
-            random_graph(n_vendors, 4 + draw(most - 3), most, draw(5));
+            random_graph(n_backends, 4 + draw(most - 3), most, draw(5));
         merge(m);
-        check_small(m, n_vendors, seed);
+        check_small(m, n_backends, seed);
         check_twice(m, seed);
         byi_module_free(&m);
     }

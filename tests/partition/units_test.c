@@ -27,21 +27,21 @@ struct scene {
     struct byi_module *m;
     struct byi_arena *arena;
     struct byoc_host host;
-    struct byoc_backend backends[2];
-    struct byi_vendors vendors;
+    struct byoc_backend apis[2];
+    struct byi_backends backends;
     struct byi_pass_context ctx;
     struct byi_units units;
 };
 
-static void open_scene(struct scene *s, const char *text, uint32_t n_vendors)
+static void open_scene(struct scene *s, const char *text, uint32_t n_backends)
 {
     struct byoc_error err;
     *s = (struct scene){.arena = byi_arena_new()};
-    const struct byoc_backend *list[] = {&s->backends[0], &s->backends[1]};
+    const struct byoc_backend *list[] = {&s->apis[0], &s->apis[1]};
     const struct byoc_host *hosts[] = {&s->host, &s->host};
     byi_match_host(&s->host);
     for (uint32_t v = 0; v < 2; v++)
-        s->backends[v] = (struct byoc_backend){
+        s->apis[v] = (struct byoc_backend){
             .struct_size = sizeof(struct byoc_backend),
             .name = v ? "b" : "a",
             .version = "1",
@@ -49,10 +49,10 @@ static void open_scene(struct scene *s, const char *text, uint32_t n_vendors)
             .patterns = v ? rows_b : rows_a,
             .n_patterns = v ? BYI_COUNT(rows_b) : BYI_COUNT(rows_a)};
     if (byi_parse_module(text, strlen(text), "text", NULL, &s->m, &err) ||
-        byi_vendors_init(&s->vendors, list, hosts, n_vendors, &err))
+        byi_backends_init(&s->backends, list, hosts, n_backends, &err))
         fail_msg("%s", err.text);
-    s->ctx =
-        (struct byi_pass_context){.entries = {byi_vendors_entry(&s->vendors)}};
+    s->ctx = (struct byi_pass_context){
+        .entries = {byi_backends_entry(&s->backends)}};
 }
 
 static void find_units(struct scene *s)
@@ -65,7 +65,7 @@ static void find_units(struct scene *s)
 static void close_scene(struct scene *s)
 {
     byi_units_free(&s->units);
-    byi_vendors_free(&s->vendors);
+    byi_backends_free(&s->backends);
     byi_module_free(&s->m);
     byi_arena_free(&s->arena);
 }
@@ -75,7 +75,7 @@ static void close_scene(struct scene *s)
 
 /* The names of a unit's operators. */
 static void check_unit(const struct scene *s, uint32_t unit, const char *ops,
-                       uint64_t vendors)
+                       uint64_t backends)
 {
     const struct byi_unit *u = &s->units.list.at[unit];
     struct byi_text text = {0};
@@ -86,7 +86,7 @@ static void check_unit(const struct scene *s, uint32_t unit, const char *ops,
                       node->kind == BYI_GET ? "get" : byi_op(node->op)->name);
     }
     assert_string_equal(text.at, ops);
-    assert_int_equal(u->vendors, vendors);
+    assert_int_equal(u->backends, backends);
     byi_text_free(&text);
 }
 
@@ -285,7 +285,7 @@ static void composites_follow_the_assignment(void **state)
     byi_assign(a, entry, find_op(s.m, BYI_OP_ADD), "a", "a takes 1 us");
     byi_assign(a, entry, find_op(s.m, BYI_OP_NN_RELU), "b", "b takes 2 us");
     byi_assign(a, entry, find_op(s.m, BYI_OP_EXP), NULL, "native takes 3 us");
-    s.vendors.assignment = a;
+    s.backends.assignment = a;
     byi_context_put(&s.ctx, byi_ledger_entry(ledger));
     const struct byi_pass *passes[] = {&byi_pass_merge_composite};
     if (byi_run_passes(s.m, passes, 1, &s.ctx, &err))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* aging.c: the vendor of ref.c, of the age that $AGE says: it runs what was
+/* aging.c: the backend of ref.c, of the age that $AGE says: it runs what was
  * made at its age, what was made a year before as well, and would rather have
  * it compiled again; nothing else.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_prefix.c: a pattern that carries another vendor's name. */
+/* bad_prefix.c: a pattern that carries another backend's name. */
 #include "bad.h"
 
 #pragma GCC diagnostic ignored "-Woverride-init"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blocked.c: a vendor that computes nothing and wants blocks of 16 channels.
+/* blocked.c: a backend that computes nothing and wants blocks of 16 channels.
  * What is asked of it is which layouts it likes: it likes those, whatever the
  * shapes are, and it is up to the host to leave alone what they do not fit.
  */
@@ -41,7 +41,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     return host->fail(host->ctx, BYOC_FAIL_INTERNAL, "nothing was loaded");
 }
 
-/* A convolution with dilation has to stay: a vendor may say no. */
+/* A convolution with dilation has to stay: a backend may say no. */
 static struct byoc_fail *layout(const struct byoc_host *host,
                                 const struct byoc_region *graph,
                                 struct byoc_layout *wish)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* choosy.c: the vendor of ref.c, but hard to please: its load refuses regions
+/* choosy.c: the backend of ref.c, but hard to please: its load refuses regions
  * of more than four kernels, a kernel "ref.add_relu" behind another one, and a
  * "ref.relu" of 13 numbers even alone. Its probe refuses additions of 11
  * numbers, and says that "ref.multiply" of 7 is slow. It counts what it is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* falls.c: a vendor whose process ends where the operator says, each in a way
+/* falls.c: a backend whose process ends where the operator says, each in a way
  * of its own: tanh in its predicate, exp in its probe, sqrt in compile, sigmoid
  * in load, abs in unload, cos once its calls are over and the process writes
  * its result. Others of its row go well; nothing is computed.

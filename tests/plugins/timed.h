@@ -61,13 +61,13 @@ static struct byoc_fail *cost(const struct byoc_host *host,
 }
 
 static const struct byoc_pattern patterns[] = {
-    {VENDOR ".relu", "nn.relu(%x)", NULL},
-    {VENDOR ".add", "add(%a, %b)", NULL},
+    {BACKEND ".relu", "nn.relu(%x)", NULL},
+    {BACKEND ".add", "add(%a, %b)", NULL},
 };
 
 static const struct byoc_backend backend = {
     .struct_size = sizeof(struct byoc_backend),
-    .name = VENDOR,
+    .name = BACKEND,
     .version = "1",
     .compat = "timed-1",
     .patterns = patterns,

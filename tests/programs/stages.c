@@ -358,7 +358,7 @@ static enum byoc_status run_list(struct byi_module *m,
         .verify = true,
         .known = byi_passes_known(),
         .eval = byi_interp_eval,
-        .entries = {byi_vendors_entry(program_vendors())}};
+        .entries = {byi_backends_entry(program_backends())}};
     return byi_run_passes(m, passes, n, &ctx, err);
 }
 

@@ -216,7 +216,7 @@ static void test_required(void **state)
     struct model m;
     struct byoc_error err;
     enum byoc_status status;
-    open_model(&m, varying, (struct byoc_load_params){.require_vendors = 1});
+    open_model(&m, varying, (struct byoc_load_params){.require_backends = 1});
     struct byoc_state *s = new_state(&m);
     assert_false(run(s, 13, &status, &err));
     assert_int_equal(status, BYOC_EBACKEND);

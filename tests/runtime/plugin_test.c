@@ -195,16 +195,16 @@ static void test_paths(void **state)
 
 /* --- models with regions -------------------------------------------------- */
 
-#define REGION(name, vendor)                                                   \
+#define REGION(name, backend)                                                  \
     "def @" name "(%a: Tensor[(2, 3), float32], %b: Tensor[(3), float32],"     \
-    " Compiler=\"" vendor "\", global_symbol=\"" name "\") {\n"                \
+    " Compiler=\"" backend "\", global_symbol=\"" name "\") {\n"               \
     "  %f = fn (%a: Tensor[(2, 3), float32], %b: Tensor[(3), float32],"        \
-    " Composite=\"" vendor ".add_relu\") {\n"                                  \
+    " Composite=\"" backend ".add_relu\") {\n"                                 \
     "    %0 = add(%a, %b);\n"                                                  \
     "    nn.relu(%0)\n"                                                        \
     "  };\n"                                                                   \
     "  %g = fn (%a: Tensor[(2, 3), float32],"                                  \
-    " Composite=\"" vendor ".multiply\", Operands=\"b\") {\n"                  \
+    " Composite=\"" backend ".multiply\", Operands=\"b\") {\n"                 \
     "    multiply(%a, Tensor[(3), float32] {2.0, 0.5, -1.0})\n"                \
     "  };\n"                                                                   \
     "  %1 = %f(%a, %b);\n"                                                     \
@@ -318,7 +318,7 @@ static void test_backend_log(void **state)
 }
 
 /* A missing backend: the twin runs, with a warning. */
-static void test_missing_vendor(void **state)
+static void test_missing_backend(void **state)
 {
     (void)state;
     struct fixture x;
@@ -333,7 +333,7 @@ static void test_missing_vendor(void **state)
     assert_non_null(strstr(line, "r1"));
     check_runs(&x, model);
     byoc_model_free(&model);
-    params.require_vendors = 1;
+    params.require_backends = 1;
     assert_int_equal(byoc_internal_model_open(&x.image, &params, &model, &err),
                      BYOC_EBACKEND);
     assert_non_null(strstr(err.text, "/nowhere.so"));
@@ -457,7 +457,7 @@ int main(void)
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_native_only),
         cmocka_unit_test(test_backend_log),
-        cmocka_unit_test(test_missing_vendor),
+        cmocka_unit_test(test_missing_backend),
         cmocka_unit_test(test_load_fails),
         cmocka_unit_test(test_trace),
         cmocka_unit_test(test_cancel),

@@ -609,7 +609,7 @@ static void test_tried(void **state)
                                           .threads = 1,
                                           .log = log_nothing,
                                           .log_severity = BYOC_ERROR,
-                                          .require_vendors = 1,
+                                          .require_backends = 1,
                                           .verify = 1};
     uint64_t held = 0;
     struct byoc_load_params others[] = {same, same, same, same, same,

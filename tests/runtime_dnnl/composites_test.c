@@ -121,7 +121,7 @@ static void each_is_one_composite(void **state)
 {
     char call[1000], body[2000], params[300];
     (void)state;
-    open_vendors(0);
+    open_backends(0);
     for (size_t b = 0; b < BYI_COUNT(bases); b++)
         for (int bias = 0; bias < 2; bias++)
             for (size_t a = bias ? 0 : 1; a < BYI_COUNT(activations); a++) {
@@ -138,7 +138,7 @@ static void each_is_one_composite(void **state)
             snprintf(body, sizeof body, sums[i], bases[b].call, bases[b].bias);
             check_one(&bases[b], params, body);
         }
-    byi_vendors_free(&vendors);
+    byi_backends_free(&backends);
     printf("%u composites, each matched, built, run and compared\n", n_taken);
 }
 
@@ -148,7 +148,7 @@ static void another_constant_is_not_it(void **state)
 {
     char body[2000];
     (void)state;
-    open_vendors(0);
+    open_backends(0);
     for (size_t b = 0; b < BYI_COUNT(bases); b++)
         for (size_t a = 0; a < BYI_COUNT(activations); a++)
             for (int i = 0; i < 3 && activations[a].numbers[i]; i++) {
@@ -166,7 +166,7 @@ static void another_constant_is_not_it(void **state)
                 byi_module_free(&m);
                 byi_text_free(&(struct byi_text){.at = text});
             }
-    byi_vendors_free(&vendors);
+    byi_backends_free(&backends);
 }
 
 int main(void)

@@ -324,7 +324,7 @@ static void a_row(void **state)
     bool first = true;
     memset(operator_seen, 0, sizeof operator_seen);
     memset(post_seen, 0, sizeof post_seen);
-    open_vendors(row);
+    open_backends(row);
     for (size_t i = 0; i < BYI_COUNT(samples); i++) {
         if (strcmp(samples[i].row, r->name) != 0)
             continue;
@@ -335,7 +335,7 @@ static void a_row(void **state)
         if (strcmp(refusals[i].row, r->name) == 0)
             check_refused(refusals[i].params, "float32", refusals[i].call,
                           refusals[i].says);
-    byi_vendors_free(&vendors);
+    byi_backends_free(&backends);
     counts[row].units = units_check();
     nothing_untested(r);
 }

@@ -145,7 +145,7 @@ static void test_names(void **state)
     struct job *job = calloc(1, sizeof *job);
     struct region_report report = {0};
     fill_job(&g, job, json);
-    assert_true(run_vendor(&g, graph, job, &report));
+    assert_true(run_backend(&g, graph, job, &report));
     assert_non_null(
         strstr(report.trace, "*/ #error \"/*\n\\ ?\?/ %s \xc3\xa9"));
     assert_int_equal(units_check(), 1);

@@ -82,8 +82,8 @@ static void read_run(struct run *run, const char *text)
 }
 
 /* The backend that the line names, if any. */
-static struct byi_plugin *open_vendor(const struct run *run,
-                                      struct byi_vendors *vendors)
+static struct byi_plugin *open_backend(const struct run *run,
+                                       struct byi_backends *backends)
 {
     struct byoc_error err = {0};
     struct byi_plugin *plugin = NULL;
@@ -95,7 +95,7 @@ static struct byi_plugin *open_vendor(const struct run *run,
         fail_msg("%s", err.text);
     byi_match_host(&plugin->host);
     const struct byoc_host *host = &plugin->host;
-    if (byi_vendors_init(vendors, &plugin->backend, &host, 1, &err))
+    if (byi_backends_init(backends, &plugin->backend, &host, 1, &err))
         fail_msg("%s", err.text);
     return plugin;
 }
@@ -104,8 +104,8 @@ static void run_passes(struct byi_module *m, struct run *run, const char *path)
 {
     struct byoc_error err = {0};
     struct byi_pass_list list = {0};
-    struct byi_vendors vendors = {0};
-    struct byi_plugin *plugin = open_vendor(run, &vendors);
+    struct byi_backends backends = {0};
+    struct byi_plugin *plugin = open_backend(run, &backends);
     struct byi_pass_context ctx = {
         .opt_level = run->opt_level,
         .disabled = run->disabled.at,
@@ -114,7 +114,7 @@ static void run_passes(struct byi_module *m, struct run *run, const char *path)
         .known = byi_passes_known(),
         .by_hand = true,
         .verify = true,
-        .entries = {byi_vendors_entry(plugin ? &vendors : NULL)},
+        .entries = {byi_backends_entry(plugin ? &backends : NULL)},
         .eval = byi_interp_eval};
     if (run->passes.n == 0)
         fail_msg("%s: the first line names no pass", path);
@@ -124,7 +124,7 @@ static void run_passes(struct byi_module *m, struct run *run, const char *path)
     if (byi_run_passes(m, list.passes.at, list.passes.n, &ctx, &err))
         fail_msg("%s: %s", path, err.text);
     byi_vec_free(list.passes.at);
-    byi_vendors_free(&vendors);
+    byi_backends_free(&backends);
     byoc_internal_plugin_close(&plugin);
 }
 

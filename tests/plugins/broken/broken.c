@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* broken.c: the vendor of ref.c, with one thing wrong that no check of its
+/* broken.c: the backend of ref.c, with one thing wrong that no check of its
  * struct finds; which one, -DBROKEN says. What is said of each: tests/cli/
  * broken.sh.
  */

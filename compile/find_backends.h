@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compile/find_vendors.h: finds and opens the backends of a compile. */
-#ifndef BYI_FIND_VENDORS_H
-#define BYI_FIND_VENDORS_H
+/* compile/find_backends.h: finds and opens the backends of a compile. */
+#ifndef BYI_FIND_BACKENDS_H
+#define BYI_FIND_BACKENDS_H
 
 #include <byoc/byoc.h>
 
@@ -32,7 +32,7 @@ struct byi_answer {
 
 /* Zero-initialise. Ends before `arena`. */
 struct byi_found {
-    struct byi_vendors vendors;
+    struct byi_backends backends;
     struct byi_sizes sizes; /* of symbolic dims, from the user */
     struct byi_warm warm;   /* sizes for which to prepare specialisations */
     BYI_VEC(struct byi_plugin *) plugins;
@@ -51,10 +51,10 @@ struct byi_found {
 /* Find the backends that `params` names, in its order: patterns, then plug-ins.
  * Errors: BYOC_EBACKEND (a named one is missing), BYOC_EINVAL (a pattern). The
  * caller calls byi_found_free even after an error. */
-enum byoc_status byi_find_vendors(struct byi_found *found,
-                                  struct byi_arena *arena,
-                                  const struct byoc_compile_params *params,
-                                  struct byoc_error *err);
+enum byoc_status byi_find_backends(struct byi_found *found,
+                                   struct byi_arena *arena,
+                                   const struct byoc_compile_params *params,
+                                   struct byoc_error *err);
 /* warm.c: set found->warm and the sizes to probe backends with, from texts such
  * as "batch=1,2,8,sequence=16"; in `arena`. Errors: BYOC_EINVAL. */
 enum byoc_status byi_find_warm(struct byi_found *found,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find_vendors.c: finds the backends of a compile: plug-ins of the list, and
+/* find_backends.c: finds the backends of a compile: plug-ins of the list, and
  * backends that are only patterns on the command line.
  */
-#include "find_vendors.h"
+#include "find_backends.h"
 
 #include "core/base/guard.h"
 
@@ -153,19 +153,20 @@ static void try_plugin(void *ctx, const char *path)
     s->found->plugins.at[s->found->plugins.n++] = plugin;
 }
 
-/* --- vendors that are only patterns --------------------------------------- */
+/* --- backends that are only patterns ---------------------------------------
+ */
 
-/* Parse "a.conv=PATTERN" as a row; the backend's name is in *vendor. */
+/* Parse "a.conv=PATTERN" as a row; the backend's name is in *backend. */
 static enum byoc_status read_pattern(struct byi_arena *arena, const char *text,
                                      struct byoc_pattern *row,
-                                     const char **vendor,
+                                     const char **backend,
                                      struct byoc_error *err)
 {
     size_t name = strcspn(text, "="), dot = strcspn(text, ".=");
     if (text[name] != '=' || text[dot] != '.' || dot == 0)
         return byi_fail(err, BYOC_EINVAL,
-                        "pattern '%s': expected VENDOR.WHAT=PATTERN", text);
-    *vendor = byi_arena_strn(arena, text, dot);
+                        "pattern '%s': expected BACKEND.WHAT=PATTERN", text);
+    *backend = byi_arena_strn(arena, text, dot);
     row->name = byi_arena_strn(arena, text, name);
     row->pattern = byi_arena_str(arena, text + name + 1);
     return BYOC_OK;
@@ -178,25 +179,25 @@ struct byi_sketch {
 
 /* Make a backend for each backend name in `patterns`, in order of appearance.
  */
-static enum byoc_status sketch_vendors(struct byi_found *found,
-                                       const char *const *patterns,
-                                       struct byoc_error *err)
+static enum byoc_status sketch_backends(struct byi_found *found,
+                                        const char *const *patterns,
+                                        struct byoc_error *err)
 {
     byi_match_host(&found->sketch_host);
     for (; patterns && *patterns; patterns++) {
         struct byoc_pattern row = {0};
-        const char *vendor = NULL;
-        BYI_TRY(read_pattern(found->arena, *patterns, &row, &vendor, err));
+        const char *backend = NULL;
+        BYI_TRY(read_pattern(found->arena, *patterns, &row, &backend, err));
         uint32_t i = 0;
         while (i < found->sketches.n &&
-               strcmp(found->sketches.at[i]->backend.name, vendor))
+               strcmp(found->sketches.at[i]->backend.name, backend))
             i++;
         if (i == found->sketches.n) {
             struct byi_sketch *fresh =
                 byi_arena_alloc(found->arena, sizeof *fresh);
             fresh->backend =
                 (struct byoc_backend){.struct_size = sizeof fresh->backend,
-                                      .name = vendor,
+                                      .name = backend,
                                       .version = "patterns only",
                                       .compat = ""};
             BYI_PUSH(&found->sketches, fresh);
@@ -230,9 +231,9 @@ static enum byoc_status named_plugin(const struct search *s, const char *name,
 
 /* Load the requested backends, in the order requested; without a list, all that
  * are found. */
-static enum byoc_status load_vendors(struct byi_found *found,
-                                     const struct byoc_compile_params *params,
-                                     struct byoc_error *err)
+static enum byoc_status load_backends(struct byi_found *found,
+                                      const struct byoc_compile_params *params,
+                                      struct byoc_error *err)
 {
     struct search s = {.found = found, .params = params};
     BYI_VEC(const struct byoc_backend *) backends = {0};
@@ -264,8 +265,8 @@ static enum byoc_status load_vendors(struct byi_found *found,
         BYI_PUSH(&hosts, &found->plugins.at[i]->host);
     }
     if (status == BYOC_OK)
-        status = byi_vendors_init(&found->vendors, backends.at, hosts.at,
-                                  backends.n, err);
+        status = byi_backends_init(&found->backends, backends.at, hosts.at,
+                                   backends.n, err);
     byi_vec_free(backends.at);
     byi_vec_free(hosts.at);
     byi_text_free(&s.failures);
@@ -281,30 +282,31 @@ bool byi_found_writes_c(const struct byi_found *found,
             backend->flags & BYOC_BACKEND_WRITES_C);
 }
 
-static void leave_out(struct byi_vendor *vendor, enum byi_reason reason,
+static void leave_out(struct byi_backend *backend, enum byi_reason reason,
                       const char *why)
 {
     if (!why)
         return;
-    vendor->out = why;
-    vendor->out_reason = reason;
+    backend->out = why;
+    backend->out_reason = reason;
 }
 
 /* Exclude backends that cannot generate code of the requested kind, and those
  * that crashed. */
 static void note_out(struct byi_found *found)
 {
-    for (uint32_t v = 0; v < found->vendors.n; v++) {
-        struct byi_vendor *vendor = &found->vendors.at[v];
-        const struct byi_plugin *plugin = byi_found_plugin(found, vendor->name);
-        if (vendor->backend->flags & BYOC_BACKEND_WRITES_C &&
-            !byi_found_writes_c(found, vendor->backend))
-            leave_out(vendor, BYI_REASON_WRITES_C,
+    for (uint32_t v = 0; v < found->backends.n; v++) {
+        struct byi_backend *backend = &found->backends.at[v];
+        const struct byi_plugin *plugin =
+            byi_found_plugin(found, backend->name);
+        if (backend->api->flags & BYOC_BACKEND_WRITES_C &&
+            !byi_found_writes_c(found, backend->api))
+            leave_out(backend, BYI_REASON_WRITES_C,
                       "it answers in C only, and --codegen json takes none");
-        leave_out(vendor, BYI_REASON_VENDOR_FAILED,
-                  fell_before(found, vendor->name));
+        leave_out(backend, BYI_REASON_BACKEND_FAILED,
+                  fell_before(found, backend->name));
         if (plugin && !plugin->library)
-            leave_out(vendor, BYI_REASON_VENDOR_FAILED,
+            leave_out(backend, BYI_REASON_BACKEND_FAILED,
                       byi_arena_printf(found->arena, "%s: %s", plugin->path,
                                        fell_before(found, plugin->path)));
     }
@@ -312,18 +314,18 @@ static void note_out(struct byi_found *found)
 
 void byi_found_warnings(const struct byi_found *found, struct byi_text *lines)
 {
-    for (uint32_t v = 0; v < found->vendors.n; v++) {
-        const struct byi_vendor *vendor = &found->vendors.at[v];
-        if (vendor->out && vendor->out_reason == BYI_REASON_VENDOR_FAILED)
-            byi_text_addf(lines, "%s was left out: %s\n", vendor->name,
-                          vendor->out);
+    for (uint32_t v = 0; v < found->backends.n; v++) {
+        const struct byi_backend *backend = &found->backends.at[v];
+        if (backend->out && backend->out_reason == BYI_REASON_BACKEND_FAILED)
+            byi_text_addf(lines, "%s was left out: %s\n", backend->name,
+                          backend->out);
     }
 }
 
-enum byoc_status byi_find_vendors(struct byi_found *found,
-                                  struct byi_arena *arena,
-                                  const struct byoc_compile_params *params,
-                                  struct byoc_error *err)
+enum byoc_status byi_find_backends(struct byi_found *found,
+                                   struct byi_arena *arena,
+                                   const struct byoc_compile_params *params,
+                                   struct byoc_error *err)
 {
     found->arena = arena;
     found->isolated = params->isolate != 0;
@@ -332,24 +334,24 @@ enum byoc_status byi_find_vendors(struct byi_found *found,
     if (params->cc)
         found->codes->cc = byi_arena_str(arena, params->cc);
     found->codegen = params->codegen;
-    BYI_TRY(sketch_vendors(found, params->patterns, err));
-    BYI_TRY(load_vendors(found, params, err));
+    BYI_TRY(sketch_backends(found, params->patterns, err));
+    BYI_TRY(load_backends(found, params, err));
     note_out(found);
-    found->vendors.forbid_ref = params->forbid_reference != 0;
-    found->vendors.keep_nan = params->keep_nan != 0;
-    found->vendors.exact = params->exact != 0;
-    found->vendors.limits =
+    found->backends.forbid_ref = params->forbid_reference != 0;
+    found->backends.keep_nan = params->keep_nan != 0;
+    found->backends.exact = params->exact != 0;
+    found->backends.limits =
         (struct byi_limits){.min_nodes = params->min_region_nodes,
                             .min_flops = params->min_region_flops,
                             .max_regions = params->max_regions};
-    found->vendors.exclude = params->exclude;
-    found->vendors.only = params->only;
+    found->backends.exclude = params->exclude;
+    found->backends.only = params->only;
     return BYOC_OK;
 }
 
 void byi_found_free(struct byi_found *found)
 {
-    byi_vendors_free(&found->vendors);
+    byi_backends_free(&found->backends);
     for (uint32_t i = 0; i < found->plugins.n; i++)
         close_plugin(&found->plugins.at[i]);
     byi_vec_free(found->plugins.at);
@@ -366,7 +368,7 @@ struct named {
     const char *name, *path;
 };
 
-struct vendor_listing {
+struct backend_listing {
     void (*use)(void *, const char *, const char *, const char *, const char *);
     void *ctx;
     struct byi_arena *arena;
@@ -374,7 +376,7 @@ struct vendor_listing {
 };
 
 /* The path of an earlier plug-in with this name, or NULL. */
-static const char *found_before(const struct vendor_listing *l,
+static const char *found_before(const struct backend_listing *l,
                                 const char *name)
 {
     for (uint32_t i = 0; i < l->seen.n; i++)
@@ -414,7 +416,7 @@ static enum byoc_status open_listed(const char *path,
 
 static void list_plugin(void *ctx, const char *path)
 {
-    struct vendor_listing *l = ctx;
+    struct backend_listing *l = ctx;
     struct byi_plugin *plugin = NULL;
     struct byoc_error err;
     if (open_listed(path, &plugin, &err) != BYOC_OK) {
@@ -445,7 +447,7 @@ void byoc_backends_list(const char *plugins,
                                     const char *, const char *),
                         void *ctx)
 {
-    struct vendor_listing listing = {.use = use, .ctx = ctx};
+    struct backend_listing listing = {.use = use, .ctx = ctx};
     struct byoc_error err;
     struct byi_guard guard;
     if (byi_guard_enter(&guard)) {
@@ -503,7 +505,7 @@ enum byoc_status byoc_patterns_lint(const char *plugins,
     if (!patterns || !*patterns)
         return each_plugin(plugins, NULL, lint_plugin, &linting, err);
     struct byi_found found = {.arena = byi_arena_new()};
-    const enum byoc_status status = sketch_vendors(&found, patterns, err);
+    const enum byoc_status status = sketch_backends(&found, patterns, err);
     for (uint32_t i = 0; status == BYOC_OK && i < found.sketches.n; i++)
         lint_rows(&linting, &found.sketches.at[i]->backend);
     struct byi_arena *arena = found.arena;

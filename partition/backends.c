@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vendors.c: loaded backends as partitioning sees them, and the cache of their
+/* backends.c: loaded backends as partitioning sees them, and the cache of their
  * probes' answers.
  */
 #include "partition.h"
@@ -12,7 +12,7 @@
 
 /* A cached answer about composites of one signature. */
 struct answer {
-    char *key; /* vendor and JSON without sources */
+    char *key; /* backend and JSON without sources */
     size_t key_bytes;
     struct byi_probed probed;
 };
@@ -24,12 +24,12 @@ struct byi_probe_cache {
     struct byi_index index; /* by key */
 };
 
-const struct byi_context_key byi_vendors_key = {"vendors"};
+const struct byi_context_key byi_backends_key = {"backends"};
 
-enum byoc_status byi_vendors_init(struct byi_vendors *v,
-                                  const struct byoc_backend *const *backends,
-                                  const struct byoc_host *const *hosts,
-                                  uint32_t n, struct byoc_error *err)
+enum byoc_status byi_backends_init(struct byi_backends *v,
+                                   const struct byoc_backend *const *backends,
+                                   const struct byoc_host *const *hosts,
+                                   uint32_t n, struct byoc_error *err)
 {
     struct byi_arena *arena = byi_arena_new();
     v->cache = byi_arena_calloc(arena, 1, sizeof *v->cache);
@@ -42,25 +42,25 @@ enum byoc_status byi_vendors_init(struct byi_vendors *v,
             backends[i]->patterns, backends[i]->n_patterns, &table, err);
         if (status != BYOC_OK) {
             byi_prefix(err, "backend '%s'", backends[i]->name);
-            byi_vendors_free(v);
+            byi_backends_free(v);
             return status;
         }
-        v->at[v->n++] = (struct byi_vendor){.name = backends[i]->name,
-                                            .backend = backends[i],
-                                            .host = hosts[i],
-                                            .table = table};
+        v->at[v->n++] = (struct byi_backend){.name = backends[i]->name,
+                                             .api = backends[i],
+                                             .host = hosts[i],
+                                             .table = table};
     }
     return BYOC_OK;
 }
 
-void byi_vendors_free(struct byi_vendors *v)
+void byi_backends_free(struct byi_backends *v)
 {
     if (!v->cache)
         return;
     for (uint32_t i = 0; i < v->n; i++)
         byi_patterns_free(&v->at[i].table);
     struct byi_arena *arena = v->cache->arena;
-    *v = (struct byi_vendors){0};
+    *v = (struct byi_backends){0};
     byi_arena_free(&arena);
 }
 
@@ -116,7 +116,7 @@ static void add_small_consts(const struct byoc_view *views, uint32_t n,
             byi_text_add(key, views[i].data, views[i].bytes);
 }
 
-static void ask(const struct byi_vendor *vendor, const struct byi_text *json,
+static void ask(const struct byi_backend *backend, const struct byi_text *json,
                 const struct byoc_view *views, uint32_t n_consts,
                 struct byi_arena *arena, struct byi_probed *probed)
 {
@@ -126,13 +126,13 @@ static void ask(const struct byi_vendor *vendor, const struct byi_text *json,
                                       .json_bytes = json->n,
                                       .consts = views};
     struct byoc_probe result = {.struct_size = sizeof result};
-    byi_step(vendor->name, "probe()");
+    byi_step(backend->name, "probe()");
     struct byoc_fail *fail =
-        vendor->backend->probe(vendor->host, &graph, &result);
+        backend->api->probe(backend->host, &graph, &result);
     byi_step_end();
     if (fail) {
-        probed->refused = byi_arena_str(arena, vendor->host->fail_text(fail));
-        vendor->host->fail_free(fail);
+        probed->refused = byi_arena_str(arena, backend->host->fail_text(fail));
+        backend->host->fail_free(fail);
         return;
     }
     result.impl[sizeof result.impl - 1] = '\0';
@@ -151,12 +151,13 @@ static void read_preference(const struct byoc_layout *layout,
 }
 
 enum byoc_status byi_layout_preference_of(
-    const struct byi_vendor *vendor, const struct byi_module *m, uint32_t func,
-    struct byi_layout_preference *preferred, struct byoc_error *err)
+    const struct byi_backend *backend, const struct byi_module *m,
+    uint32_t func, struct byi_layout_preference *preferred,
+    struct byoc_error *err)
 {
     const struct byi_func *f = m->funcs.at[func];
     *preferred = (struct byi_layout_preference){0};
-    if (!vendor->backend->layout || vendor->out)
+    if (!backend->api->layout || backend->out)
         return BYOC_OK;
     struct byi_arena *scratch = byi_arena_new();
     struct byi_text json = {0};
@@ -173,12 +174,12 @@ enum byoc_status byi_layout_preference_of(
             .json_bytes = json.n,
             .consts = byi_const_views(m, consts, n, scratch)};
         struct byoc_layout layout = {.struct_size = sizeof layout};
-        byi_step(vendor->name, "layout()");
+        byi_step(backend->name, "layout()");
         struct byoc_fail *fail =
-            vendor->backend->layout(vendor->host, &graph, &layout);
+            backend->api->layout(backend->host, &graph, &layout);
         byi_step_end();
         if (fail)
-            vendor->host->fail_free(fail);
+            backend->host->fail_free(fail);
         else
             read_preference(&layout, preferred);
     }
@@ -206,15 +207,15 @@ static enum byoc_status put_types(const struct byi_module *m, uint32_t func,
     return BYOC_OK;
 }
 
-enum byoc_status byi_probe(struct byi_vendors *v,
-                           const struct byi_vendor *vendor,
+enum byoc_status byi_probe(struct byi_backends *v,
+                           const struct byi_backend *backend,
                            const struct byi_module *m, uint32_t func,
                            const uint32_t *const_args,
                            const struct byi_type *const *types,
                            struct byi_probed *probed, struct byoc_error *err)
 {
     *probed = (struct byi_probed){.impl = ""};
-    if (!vendor->backend->probe)
+    if (!backend->api->probe)
         return BYOC_OK;
     struct byi_probe_cache *cache = v->cache;
     struct byi_arena *scratch = byi_arena_new();
@@ -225,7 +226,7 @@ enum byoc_status byi_probe(struct byi_vendors *v,
     if (status == BYOC_OK && types)
         status = put_types(m, func, consts, n, types, scratch, &json, err);
     if (status == BYOC_OK) {
-        byi_text_addf(&key, "%s:", vendor->name);
+        byi_text_addf(&key, "%s:", backend->name);
         byi_text_add(&key, json.at, json.n);
         struct byoc_view *views = byi_const_views(m, consts, n, scratch);
         add_small_consts(views, n, &key);
@@ -234,7 +235,7 @@ enum byoc_status byi_probe(struct byi_vendors *v,
         if (a) {
             *probed = a->probed;
         } else {
-            ask(vendor, &json, views, n, cache->arena, probed);
+            ask(backend, &json, views, n, cache->arena, probed);
             add_answer(cache, hash, &key)->probed = *probed;
         }
     }

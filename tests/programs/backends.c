@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vendors.c: two backends that are only tables of patterns, so that
+/* backends.c: two backends that are only tables of patterns, so that
  * partitioning makes regions. Their regions run their native twins.
  */
 #include "programs.h"
@@ -34,22 +34,22 @@ static struct byoc_backend make_backend(const char *name,
                                  .n_patterns = n};
 }
 
-struct byi_vendors *program_vendors(void)
+struct byi_backends *program_backends(void)
 {
-    static struct byi_vendors vendors;
+    static struct byi_backends backends;
     static struct byoc_host host;
-    static struct byoc_backend backends[2];
-    const struct byoc_backend *list[] = {&backends[0], &backends[1]};
+    static struct byoc_backend apis[2];
+    const struct byoc_backend *list[] = {&apis[0], &apis[1]};
     const struct byoc_host *hosts[] = {&host, &host};
     struct byoc_error err;
-    if (vendors.n)
-        return &vendors;
+    if (backends.n)
+        return &backends;
     byi_match_host(&host);
-    backends[0] = make_backend("a", rows_a, BYI_COUNT(rows_a));
-    backends[1] = make_backend("b", rows_b, BYI_COUNT(rows_b));
-    if (byi_vendors_init(&vendors, list, hosts, 2, &err) != BYOC_OK) {
+    apis[0] = make_backend("a", rows_a, BYI_COUNT(rows_a));
+    apis[1] = make_backend("b", rows_b, BYI_COUNT(rows_b));
+    if (byi_backends_init(&backends, list, hosts, 2, &err) != BYOC_OK) {
         fprintf(stderr, "programs: %s\n", err.text);
         return NULL;
     }
-    return &vendors;
+    return &backends;
 }
