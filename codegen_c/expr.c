@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* expr.c: the C of one element, by operator and element type: the forms of
- * unary.def and binary.def as text. Native kernels are made of the same forms,
- * and the prelude's functions are theirs too, so both give the same bits.
+/* expr.c: the C of one element, by operator and element type: the formulas of
+ * unary.def and binary.def as text. Native kernels use the same formulas and
+ * the prelude's functions, so both give the same bits.
  */
 #include "group.h"
 
@@ -100,8 +100,7 @@ enum {
 };
 
 /* clang-format off */
-/* Sums of float32 go by blocks of floats, added up in double; others in the
- * type of `acc`. $s: the accumulator, $v: the element, $w: $s's type, #: the
+/* float32 is summed in blocks of floats, and the blocks in double; others in the type of `acc`. $s: the accumulator, $v: the element, $w: $s's type, #: the
  * number of elements. */
 static const struct {
     enum byi_op_id op;

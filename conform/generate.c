@@ -14,8 +14,8 @@ enum {
     MAX_POOL = 32
 };
 
-/* What a part of the pattern became: a value, or an operand that is not created
- * yet. */
+/* The result of a part of the pattern: a value, or an operand that is not
+ * created yet. */
 struct made {
     byi_id id; /* BYI_NO_ID: an operand */
     const struct byi_pat *leaf;

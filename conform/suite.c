@@ -109,7 +109,7 @@ void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c)
     if (byoc_compile(path, &params, &compiled, &err) != BYOC_OK)
         byi_kit_end(kit, BYI_UNTESTED, 0, "%s", err.text);
     if (!is_offloaded(compiled))
-        byi_kit_end(kit, BYI_REFUSED, 0, "nothing of it goes to the plug-in");
+        byi_kit_end(kit, BYI_REFUSED, 0, "the plug-in runs no node of it");
     byi_step(NULL, "running %s", c->name);
     if (run_case(compiled, kit, c->row, false, &err))
         byi_kit_end(kit, BYI_PASSED, 0, "%s", "");

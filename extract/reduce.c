@@ -352,7 +352,7 @@ static bool begin_later(struct reducer *d)
     return false;
 }
 
-/* A node that gives what it is given is left out. */
+/* Skip a node whose result is its operand. */
 static bool leave_out(struct reducer *d)
 {
     const struct byi_func *f = main_of(&d->now);

@@ -539,7 +539,7 @@ static void note_unmatched(struct merger *g)
     }
 }
 
-/* Record that a backend takes no part. */
+/* Record that a backend is excluded from the compile. */
 static void note_out(const struct merger *g)
 {
     for (byi_id id = 0; id < g->f->nodes.n && g->ledger; id++) {
@@ -563,7 +563,7 @@ static void start(struct merger *g)
     }
 }
 
-/* Find what the backend takes of some functions: their groups and claims.
+/* Find the backend's groups and claims in some functions.
  * Patterns in the table's order, each over all nodes that are left. */
 static enum byoc_status find_groups(const struct byi_backend *backend,
                                     struct merger *const *list, uint32_t n)

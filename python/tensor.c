@@ -27,7 +27,7 @@ static PyTypeObject *tensor_type;
 
 /* --- dtypes --------------------------------------------------------------- */
 
-/* In the struct module's language; NULL: it has none. */
+/* The format of Python's struct module; NULL if it lacks one. */
 static const char *const formats[] = {
     [BYOC_F32] = "f",  [BYOC_U8] = "B",    [BYOC_I8] = "b",   [BYOC_U16] = "H",
     [BYOC_I16] = "h",  [BYOC_I32] = "i",   [BYOC_I64] = "l",  [BYOC_BOOL] = "?",
@@ -145,7 +145,7 @@ static void drop_capsule(PyObject *capsule)
     managed->deleter(managed);
 }
 
-/* The arguments are hints, or say what holds: the CPU, no copy. */
+/* The arguments are hints, or request what is the case: the CPU, no copy. */
 static PyObject *to_dlpack(PyObject *self, PyObject *args, PyObject *named)
 {
     struct tensor *t = (struct tensor *)self;

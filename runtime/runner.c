@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runner.c: runs that end in a callback. A model has a queue of states whose
- * run was asked for, and threads, made by the first such run, that take them in
- * order. A state is in the queue at most once, so that a run needs no memory.
+/* runner.c: runs that end in a callback. A model has a queue of states to run,
+ * and threads that take them in order. The first asynchronous run starts the
+ * threads. A state is in the queue at most once, so that queueing allocates
+ * nothing.
  *
  *     idle -> queued -> running -> idle, and its callback is called
  *
- * The callback, and whoever learns of the end from it, may queue the state
- * again or free it. Freeing waits for callbacks that have not returned, but for
- * the one that frees.
+ * The callback, or a thread that it tells, may queue the state again or free
+ * it. Freeing waits for callbacks that have not returned, except for the one
+ * that frees.
  *
  * A forked child has no runners: it begins with empty queues and idle states,
- * and makes threads of its own.
+ * and starts threads of its own.
  */
 #include "plan.h"
 
@@ -31,7 +32,7 @@ struct byi_runners {
     pthread_t threads[];
 };
 
-/* Those of every model. */
+/* The runners of all models. */
 static struct {
     pthread_mutex_t lock;
     struct byi_runners *newest;
@@ -172,7 +173,7 @@ static int make_threads(struct byi_runners *r)
 
 /* --- asking for a run ----------------------------------------------------- */
 
-/* What a state holds of runs in the process before a fork is void. */
+/* Forget runs that the state began in the parent process. */
 static struct byi_later *later_of(struct byoc_state *s)
 {
     if (s->later.process != all.process)

@@ -22,7 +22,8 @@ static bool is_dense(const DLTensor *view)
     return true;
 }
 
-/* The view is not of the shape that io says: which axis, and its symbol. */
+/* Report the axis, and its symbol, in which the view's shape differs from io's.
+ */
 static enum byoc_status shape_fault(const DLTensor *view, const char *what,
                                     const struct byoc_io *io,
                                     struct byoc_error *err)
@@ -57,8 +58,8 @@ static enum byoc_status shape_fault(const DLTensor *view, const char *what,
         legend);
 }
 
-/* What holds of inputs and of outputs that bring memory: dtype, rank, fixed
- * dims, layout, alignment. *t gets data and dims. */
+/* Check dtype, rank, fixed dims, layout and alignment of an input, or of an
+ * output with memory. *t gets data and dims. */
 enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                 const struct byoc_io *io, struct byi_tensor *t,
                                 struct byoc_error *err)
@@ -107,8 +108,8 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
     return BYOC_OK;
 }
 
-/* Strings of an output are the state's, whoever's its memory is: they may be
- * the caller's or the model's own until here. */
+/* The state owns the strings of outputs, also in memory of the caller: copy
+ * strings that are the caller's or the model's. */
 enum byoc_status byi_own_strings(struct byoc_state *s,
                                  const struct byi_tensor *t, void *data,
                                  struct byoc_error *err)

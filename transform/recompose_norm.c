@@ -130,7 +130,7 @@ static bool match_deviation(struct norm_match *n, byi_id id)
            match_stabilised(n, byi_rw_arg(n->rw, id, 0));
 }
 
-/* One over it. */
+/* 1 / standard deviation */
 static bool match_inverse(struct norm_match *n, byi_id id)
 {
     if (inside(n, id, BYI_OP_RSQRT))

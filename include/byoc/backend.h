@@ -25,8 +25,9 @@
  *     struct that it points to
  *   - strings end in NUL and are UTF-8
  *   - a status is NULL for success, or a failure made by host->fail(), which
- *     copies the text. Whoever receives it frees it: the host those of a
- *     backend. A failed call leaves nothing behind, and its results unread
+ *     copies the text. The side that receives it frees it: the host frees those
+ *     that a backend returns. A failed call leaks nothing, and its results are
+ *     not read
  *   - memory that changes hands is host->acquire()'s
  *   - no function may throw, longjmp, exit, print, change the locale, the
  *     floating-point mode, affinity or signal handlers, or start threads beyond
@@ -84,7 +85,7 @@ extern "C" {
 
 /* Why a call failed: the code of a failure. */
 enum byoc_fail_code {
-    BYOC_FAIL_UNSUPPORTED = 1,  /* the polite no: the host takes another way */
+    BYOC_FAIL_UNSUPPORTED = 1,  /* not an error: the host uses native kernels */
     BYOC_FAIL_INVALID = 2,      /* the JSON, blob or arguments are wrong     */
     BYOC_FAIL_INCOMPATIBLE = 3, /* made for another version or machine       */
     BYOC_FAIL_RESOURCE = 4,     /* memory, threads, devices                  */
@@ -132,9 +133,9 @@ struct byoc_match;
 struct byoc_region;
 struct byoc_graph;
 
-/* Services of the host. Lives as long as the backend is loaded; every
- * function may be called from any thread, and none is NULL but for match_*
- * outside of accept(). */
+/* Services of the host. Lives as long as the backend is loaded; every function
+ * may be called from any thread. Only match_* may be NULL, and only outside of
+ * accept(). */
 struct byoc_host {
     uint32_t struct_size;
     uint32_t abi; /* the version agreed on: the lower one of the host's and
@@ -149,7 +150,7 @@ struct byoc_host {
      * lower-case, what was found and what was expected; NULL: no reason given.
      * Never returns NULL. */
     struct byoc_fail *(*fail)(void *ctx, uint32_t code, const char *text);
-    /* Read a failure, and end it: for whoever received it. */
+    /* Read a failure, and free it: for the side that received it. */
     const char *(*fail_text)(const struct byoc_fail *fail);
     uint32_t (*fail_code)(const struct byoc_fail *fail);
     void (*fail_free)(struct byoc_fail *fail);
@@ -188,8 +189,9 @@ struct byoc_host {
      * like; UINT32_MAX when it is not in this match. */
     uint32_t (*match_find)(const struct byoc_match *m, const char *name);
     /* Attributes of operator i, by name; 0 (NULL) when it has none of that
-     * name and kind. Booleans are ints, and so are dtypes (by number); what is
-     * no list is one of a single entry. match_float, match_string: no list. */
+     * name and kind. Booleans are ints, and so are dtypes (by number); a single
+     * value is a list of one entry. match_float and match_string read single
+     * values. */
     int32_t (*match_ints)(const struct byoc_match *m, uint32_t i,
                           const char *name, const int64_t **values,
                           uint32_t *n);
@@ -203,9 +205,8 @@ struct byoc_host {
                            const char *name, double *value);
     const char *(*match_string)(const struct byoc_match *m, uint32_t i,
                                 const char *name);
-    /* A sentence for accept() to return, made as by printf; cut after some
-     * 1000 bytes of all that is said about one match. Never NULL, like the
-     * two below. */
+    /* A sentence for accept() to return, made as by printf; cut after about
+     * 1000 bytes in all for one match. Never NULL, like the two below. */
     const char *(*match_say)(const struct byoc_match *m, const char *format,
                              ...)BYOC_PRINTF(2, 3);
     /* The type of an operand, of the result of operator i, as people read it:
@@ -247,8 +248,8 @@ struct byoc_probe {
 /* The layouts that an operator would like, in Relay's notation: upper-case
  * letters are axes, a number and a lower-case letter a block of that axis, as
  * in "NCHW", "NHWC", "NCHW16c"; of weights "OIHW", "HWIO", "OIHW16i16o". The
- * host zeroes it and sets struct_size first; what stays empty is wished as it
- * is. */
+ * host zeroes it and sets struct_size first; an empty one means the present
+ * layout. */
 struct byoc_layout {
     uint32_t struct_size;
     uint32_t reserved;
@@ -256,9 +257,9 @@ struct byoc_layout {
     char kernel[24]; /* of the weights          */
 };
 
-/* A region: a part of the model, cut out for this backend. Everything is lent
- * for the duration of the call; but the constants given to load() stay where
- * they are until unload(). */
+/* A region: a part of the model that this backend runs. Everything is lent for
+ * the duration of the call, except that the constants given to load() stay in
+ * place until unload(). */
 struct byoc_region {
     uint32_t struct_size;
     uint32_t n_consts;
@@ -375,13 +376,12 @@ enum {
     /* Opaque bytes, kept in the artifact, given back to load(). Position
      * independent: no pointers in it. The backend checks what it is given. */
     BYOC_BLOB_DATA = 0,
-    /* C11 source: one translation unit, which defines a function called
-     * region->symbol with external linkage, and nothing else with any. It is
-     * compiled into the artifact and linked with the C and math libraries only:
-     * what it needs of the backend's, the backend hands to it when it calls.
-     * What the function takes and returns is between the two; load() casts
-     * region->code to it. Only where compile() was given a symbol: a host that
-     * takes no C gives none. */
+    /* C11 source: one translation unit, whose only symbol with external linkage
+     * is a function called region->symbol. It is compiled into the artifact and
+     * linked with the C and math libraries only; the backend passes it all else
+     * as arguments. The backend chooses its parameters and result; load() casts
+     * region->code to that type. Return C only if compile() was given a symbol:
+     * a host that takes no C gives none. */
     BYOC_BLOB_C = 1
 };
 
@@ -402,20 +402,20 @@ struct byoc_run_args {
     const struct byoc_view *outputs; /* as the JSON's "outputs": written */
     byoc_trace_fn trace;             /* NULL: off                        */
     void *trace_ctx;
-    /* Not NULL: look now and then; once it is not 0 another thread wants the
-     * run to end soon, with BYOC_FAIL_CANCELLED. */
+    /* Not NULL: poll it; if it is not 0, end the run soon and return
+     * BYOC_FAIL_CANCELLED. */
     const volatile uint32_t *cancel;
     const struct byoc_ext *ext; /* may be NULL */
 };
 
-/* The backend itself: a constant that lives as long as the library, with all
- * it points to. What is not called optional is not NULL. */
+/* The backend itself: a constant that lives as long as the library, with all it
+ * points to. Members are not NULL unless they are called optional. */
 struct byoc_backend {
     uint32_t struct_size; /* sizeof(struct byoc_backend) */
     uint32_t flags;       /* BYOC_BACKEND_* below */
     const char *name;     /* 1 to 32 of a-z, 0-9 and _, a letter first: the
                              prefix of its patterns, to the dot             */
-    const char *version;  /* of the backend's library, for people            */
+    const char *version;  /* of the kernel library, for people                */
     const char *compat;   /* changes when artifacts must be compiled again:
                              version of the library and of the blobs, and
                              what of machine and threads they depend on      */
@@ -429,16 +429,16 @@ struct byoc_backend {
     struct byoc_fail *(*probe)(const struct byoc_host *host,
                                const struct byoc_region *graph,
                                struct byoc_probe *result);
-    /* Optional, NULL: no opinion. Which layout would this graph (one kernel, a
-     * convolution of either direction; real shapes) like best? The host follows
-     * the wish where the shapes allow it, and carries the layout through
-     * operators that stay native. A failure is no opinion. Any thread. */
+    /* Optional; NULL: no preference. Which layout is fastest for this graph
+     * (one kernel, a convolution or transposed convolution; real shapes)? The
+     * host uses it if the shapes allow it, and propagates it through native
+     * operators. A failure means no preference. Any thread. */
     struct byoc_fail *(*layout)(const struct byoc_host *host,
                                 const struct byoc_region *graph,
-                                struct byoc_layout *wish);
-    /* Optional; NULL: no opinion, as is a failure. About how long would a run
-     * of this region take here, in nanoseconds? For hosts that cannot measure.
-     * Any thread. */
+                                struct byoc_layout *preferred);
+    /* Optional; NULL, or a failure: unknown. About how long would a run of this
+     * region take here, in nanoseconds? For hosts that cannot measure. Any
+     * thread. */
     struct byoc_fail *(*cost)(const struct byoc_host *host,
                               const struct byoc_region *region,
                               uint64_t *nanoseconds);
@@ -447,7 +447,7 @@ struct byoc_backend {
     struct byoc_fail *(*compile)(const struct byoc_host *host,
                                  const struct byoc_region *region,
                                  struct byoc_blob *blob);
-    /* Optional; NULL: it does where it is this `compat`. Does an artifact made
+    /* Optional; NULL: only the same `compat` runs here. Does an artifact made
      * with `compat` run here? NULL status: yes; BYOC_FAIL_STALE: yes, but
      * compile it again; other failures: no. Needs no model. Any thread. */
     struct byoc_fail *(*check_compat)(const struct byoc_host *host,
@@ -457,15 +457,15 @@ struct byoc_backend {
     struct byoc_fail *(*load)(const struct byoc_host *host,
                               const struct byoc_region *region,
                               void **compiled);
-    /* Free what load() made; its states are gone. Any thread. */
+    /* Free what load() made, after its states. Any thread. */
     void (*unload)(const struct byoc_host *host, void *compiled);
     /* Optional; NULL: none. Bytes of memory that one run at a time of
      * `compiled` needs, always the same. The host gives so much to run() as
      * its state: 64-byte aligned, zeroed before the first run. Any thread. */
     uint64_t (*state_bytes)(const struct byoc_host *host, const void *compiled);
-    /* Optional, both or none, and not beside state_bytes: for a state that is
-     * more than memory. Make *state, which may be NULL, for one run at a time
-     * of `compiled`; free it. Any thread. */
+    /* Optional, both or none, and not together with state_bytes: for a state
+     * that is more than memory. Make *state, which may be NULL, for one run at
+     * a time of `compiled`; free it. Any thread. */
     struct byoc_fail *(*state_new)(const struct byoc_host *host, void *compiled,
                                    void **state);
     void (*state_free)(const struct byoc_host *host, void *compiled,
@@ -475,8 +475,8 @@ struct byoc_backend {
     struct byoc_fail *(*run)(const struct byoc_host *host, void *compiled,
                              void *state, const struct byoc_run_args *args);
     /* Optional; NULL: the library stays mapped until the process ends. Called
-     * once before it is closed, when nothing else of it runs: join threads of
-     * its own, free globals. Never called while the process ends. */
+     * once before it is closed, when none of its code runs: join its threads,
+     * free its globals. Never called while the process ends. */
     void (*quiesce)(const struct byoc_host *host);
     const struct byoc_ext *ext; /* may be NULL */
 };
@@ -492,8 +492,8 @@ enum {
                                        1.1: ask for it, BYOC_BACKEND_NEEDS     */
 };
 
-/* What the plug-in's query is. Called with the host's services, any number of
- * times, from one thread at a time; starts no threads, keeps nothing but
+/* The type of a plug-in's query function. Called with the host's services, any
+ * number of times, from one thread at a time; starts no threads, keeps only
  * `host`. Returns the backend, the same each time, or NULL after copying a
  * sentence of at most `why_bytes` bytes (with NUL) into `why`. */
 typedef const struct byoc_backend *(*byoc_backend_query_fn)(

@@ -33,7 +33,7 @@ enum byoc_opt {
     BYOC_O3 = 4 /* what may change results in the last bits */
 };
 
-/* Which backends may answer in C, which is compiled into the artifact. */
+/* Which backends may generate C, which is compiled into the artifact. */
 enum byoc_codegen {
     BYOC_CODEGEN_DEFAULT = 0, /* BYOC_CODEGEN_AUTO                       */
     BYOC_CODEGEN_AUTO = 1,    /* those that answer in nothing else       */
@@ -63,7 +63,7 @@ struct byoc_compile_params {
     const char *const *shapes;  /* "x=1x3x224x224": fix an input's shape
                                    (ONNX only)                             */
     const char *const *values;  /* "sr=16000": an input that becomes a constant,
-                                   each element of it that value (ONNX only) */
+                                   all elements with that value (ONNX only) */
     const char *const *exclude; /* nodes or operators that stay native, by
                                    the model's name or the IR's            */
     const char *const *only;    /* when not empty: what else stays native,
@@ -141,14 +141,13 @@ struct byoc_compile_params {
     double measure_seconds; /* for timing parts; what is not timed by then
                                is taken as greedily; 0: 60             */
     void (*progress)(void *ctx, const char *what, uint32_t done,
-                     uint32_t of); /* of long work, now and then; or NULL   */
+                     uint32_t of); /* called during long work; or NULL   */
     void *progress_ctx;
-    int isolate;            /* not 0: compile in a child process. A plug-in
-                               that crashes it or hangs is a reason in the
-                               ledger and a warning, and the model is
-                               compiled again without it. Callbacks of
-                               these params are called in the child. Not
-                               together with BYOC_PARTITION_MEASURED   */
+    int isolate; /* not 0: compile in a child process. If a plug-in crashes or
+                    hangs, the ledger and a warning say so, and the model is
+                    compiled again without it. Callbacks of these params are
+                    called in the child. Not together with
+                    BYOC_PARTITION_MEASURED   */
     double isolate_seconds; /* for one call of a plug-in; 0: 10        */
     uint64_t isolate_bytes; /* of memory that plug-ins may add; 0: 4 GiB */
 };
@@ -174,9 +173,10 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compile_memory(
     struct byoc_error *err);
 BYOC_API void byoc_compiled_free(struct byoc_compiled **compiled);
 
-/* Write the artifact: a shared library. Written aside, then renamed: `path`
- * has the whole of it or what it had before. Errors: BYOC_EIO (also: the C
- * compiler failed), BYOC_EINVAL (made with `passes` or `stop_after`). */
+/* Write the artifact: a shared library. It is written to another file and
+ * renamed, so that `path` has either the whole artifact or its old content.
+ * Errors: BYOC_EIO (also: the C compiler failed), BYOC_EINVAL (made with
+ * `passes` or `stop_after`). */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_write(
     const struct byoc_compiled *compiled, const char *path,
     struct byoc_error *err);
@@ -191,9 +191,9 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_load(
     struct byoc_compiled *compiled, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
 
-/* Whether the gates of the params hold: NULL when they do, else a sentence with
- * what was wanted and found, and what stayed native. Lives as long as
- * `compiled`, which can be used either way. */
+/* NULL if the gates of the params hold, else a sentence: the requirement, what
+ * was found, and which nodes stayed native. Lives as long as `compiled`, which
+ * can be used either way. */
 BYOC_API const char *byoc_compiled_verdict(
     const struct byoc_compiled *compiled);
 
@@ -202,12 +202,12 @@ BYOC_API const char *byoc_compiled_ledger(const struct byoc_compiled *compiled);
 /* The module as text after the last pass. Made on first use. */
 BYOC_API const char *byoc_compiled_ir(struct byoc_compiled *compiled);
 
-/* What went otherwise than asked, one line each; empty: nothing did. Lives as
+/* Warnings, one line each; "": none. Lives as
  * long as `compiled`. */
 BYOC_API const char *byoc_compiled_warnings(
     const struct byoc_compiled *compiled);
-/* How often parts, or the whole, were run to be timed; times that the cost
- * table had are not among them. */
+/* How often regions, or the whole model, were run to be timed, without times
+ * that were in the cost table. */
 BYOC_API uint32_t byoc_compiled_timed(const struct byoc_compiled *compiled);
 
 /* The passes that ran, as a table: a sequence above its members, milliseconds
@@ -230,20 +230,20 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_text(const char *ledger_json,
                                                         int every_node,
                                                         char **text,
                                                         struct byoc_error *err);
-/* All that a ledger says of one node of the model, by its name: where it is and
- * why, what was tried and what that found, its region and what became of it,
- * its implementation and cost. Errors: BYOC_EINVAL (no such node; the message
- * names those called alike), and as above. */
+/* All that a ledger has about one node of the model, by its name: its placement
+ * and the reason, the patterns that were tried and their results, its region,
+ * implementation and cost. Errors: BYOC_EINVAL (no such node; the message lists
+ * similar names), and as above. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_explain(
     const char *ledger_json, const char *node, char **text,
     struct byoc_error *err);
 /* What would let more of the model at `path` go to its backends: sizes that may
- * be fixed, inputs that may be constants, another layout, limits among `params`
- * that may be left out. Each change is tried, by compiling again up to
- * partitioning, and named with what is offloaded then; those that help come
- * first to last by how much. As text, or as JSON when json is not 0
- * (docs/ledger.md); free with byoc_string_free. Errors: of byoc_compile for the
- * model as it is; BYOC_EINVAL for `passes` and `stop_after`. */
+ * be fixed, inputs that may be constants, another layout, limits of `params`
+ * that may be dropped. Each change is tried by compiling again up to
+ * partitioning, and listed with the share that is offloaded then, the best
+ * first. As text, or as JSON when json is not 0 (docs/ledger.md); free with
+ * byoc_string_free. Errors: of byoc_compile for the model as it is; BYOC_EINVAL
+ * for `passes` and `stop_after`. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_advise(
     const char *path, const struct byoc_compile_params *params, int json,
     char **text, struct byoc_error *err);
@@ -257,9 +257,9 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_diff(
     int *worse, char **text, struct byoc_error *err);
 BYOC_API void byoc_string_free(char *text);
 
-/* Every plug-in that is found, good or not, opened in a process of its own
- * before it is opened here. `use` is called once for each: verdict NULL when it
- * can be used, else the sentence why not. */
+/* List every plug-in that is found, usable or not. Each is opened in a child
+ * process before it is opened here. `use` is called once for each: verdict is
+ * NULL if it can be used, else the reason. */
 BYOC_API void byoc_backends_list(const char *plugins,
                                  void (*use)(void *ctx, const char *path,
                                              const char *name,
@@ -269,8 +269,8 @@ BYOC_API void byoc_backends_list(const char *plugins,
 
 /* Check the tables of patterns: of every plug-in that is found, or instead of
  * `patterns` ("NAME=PATTERN" rows, NULL-ended) when that is not NULL. `use` is
- * called once for each row, in order: finding NULL when it is fine, else what
- * is wrong: it does not compile, or an earlier row always takes what it fits.
+ * called once for each row, in order: finding is NULL if the row is valid, else
+ * the fault: it does not compile, or an earlier row takes all its matches.
  * Strings are lent for the call. Errors: BYOC_EINVAL, a row without a name. */
 BYOC_API enum byoc_status byoc_patterns_lint(
     const char *plugins, const char *const *patterns,
@@ -286,8 +286,8 @@ struct byoc_conform_params {
                              progress_ctx, as it did before this member) */
     double seconds;       /* for one case; 0: 20                          */
     int no_onnx;          /* not 0: without ONNX's own cases              */
-    const char *options;  /* what else a command that runs a failed case
-                             alone has to say, as "--seconds 4"; or NULL */
+    const char *options; /* more options for the command that runs a failed case
+                            alone, as "--seconds 4"; or NULL */
     enum byoc_codegen codegen; /* not BYOC_CODEGEN_JSON */
     uint32_t reserved;         /* 0 */
     void (*progress)(void *ctx, const char *what, uint32_t done,
@@ -295,13 +295,13 @@ struct byoc_conform_params {
     void *progress_ctx;
 };
 
-/* Try the plug-in at `plugin`, an absolute path: its entry, its table, what it
- * claims, its numbers, its memory, its threads (docs/conform.md). Every case
- * runs in a process of its own, forked from this one, so that no crash and no
- * hang of the plug-in is the caller's. *failed: how many cases fail; *text: the
- * scorecard, as JSON when json is not 0, freed with byoc_string_free. Errors:
- * BYOC_EINVAL (`only` names no case, the path is not absolute), BYOC_ENOMEM.
- * Threads: the process should have no others, and have run no model. */
+/* Try the plug-in at `plugin`, an absolute path: its entry point, table,
+ * claims, results, memory and threads (docs/conform.md). Every case runs in a
+ * child process, so that a crash or hang of the plug-in does not affect the
+ * caller. *failed: how many cases fail; *text: the scorecard, as JSON when json
+ * is not 0, freed with byoc_string_free. Errors: BYOC_EINVAL (`only` names no
+ * case, the path is not absolute), BYOC_ENOMEM. Threads: call it from a process
+ * with one thread that has run no model. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_conform(
     const char *plugin, const struct byoc_conform_params *params, int json,
     int *failed, char **text, struct byoc_error *err);

@@ -25,7 +25,7 @@ extern "C" {
 /* The program between two passes. Lent for the duration of a call. */
 struct byoc_module;
 
-/* It as text (docs/text.md); free with byoc_string_free. */
+/* The program as text (docs/text.md); free with byoc_string_free. */
 BYOC_API char *byoc_module_text(const struct byoc_module *module);
 /* How many operator calls, calls, tuples, projections and ifs it has, bodies
  * of all functions included. */
@@ -60,7 +60,7 @@ typedef uint32_t byoc_node; /* a value of the function being rewritten */
 #define BYOC_NO_NODE UINT32_MAX
 
 /* An attribute: one of ints, floats and string is set. Flags are ints 0 and 1,
- * element types their name as a string; what is no list has n = 1. */
+ * element types their name as a string; a single value has n = 1. */
 struct byoc_attr {
     const char *name;
     uint32_t n;
@@ -83,7 +83,7 @@ struct byoc_rewriter {
     /* Not 0 when `node` has exactly one reader. */
     int (*read_once)(const struct byoc_rewriter *rw, byoc_node node);
     /* dtype, rank and dims (below 0: varies) of a tensor, and the data of a
-     * constant, else NULL. 0 when it is no tensor. */
+     * constant, else NULL. 0 if it is not a tensor. */
     int (*tensor)(const struct byoc_rewriter *rw, byoc_node node,
                   struct byoc_view *view);
     /* An attribute of a call: a number or list of at most `max` entries; the
@@ -106,9 +106,9 @@ struct byoc_rewriter {
 };
 
 /* Looks at a node and returns the one that takes its place, which must have
- * the same type: an operand, one it emitted, or BYOC_NO_NODE for none. What
- * nobody reads any more is dropped by itself, and the model's names go over
- * to what came in its place. */
+ * the same type: an operand, one it emitted, or BYOC_NO_NODE for none. Nodes
+ * without readers are dropped, and the replacement inherits the model's names.
+ */
 struct byoc_rule {
     const char *op; /* the operator it looks at; NULL: every node */
     byoc_node (*apply)(void *ctx, struct byoc_rewriter *rw, byoc_node at);

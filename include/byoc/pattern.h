@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* byoc/pattern.h: patterns put together in C.
+/* byoc/pattern.h: patterns built in C.
  *
- * A row of a backend's table is text (docs/patterns.md). Where it is easier to
- * make than to write, from lists of operators say, these functions make it:
- * each takes parts that others made and gives a larger one, and the last one is
- * the row's pattern. It is text all the way, so what is made here and what is
- * written by hand compile to the same.
+ * A row of a backend's table is text (docs/patterns.md). These functions build
+ * that text, for example from lists of operators: each combines parts into a
+ * larger one, and the last one is the row's pattern. The result is text, so
+ * built and written patterns compile alike.
  *
  *     static char room[512];
  *     struct byoc_pat t = {room, sizeof room, 0};
@@ -16,11 +15,11 @@
  *     row.pattern = byoc_pat_step(
  *         &t, conv, byoc_pat_op(&t, "nn.relu|tanh", 1, "^"), "?");
  *
- * Everything is inline: a plug-in links against nothing. Parts live as long as
- * the room they are written to, which is the caller's. Where it ends, a part is
- * "", which is no pattern, and t.used is t.size from then on. No function
- * checks names, operators or numbers: the host does, with the column, when it
- * compiles the row. Threads: one per struct byoc_pat.
+ * Everything is inline: a plug-in links against nothing. Parts live in the
+ * caller's buffer. If it is full, a part is "", which is not a pattern, and
+ * t.used stays t.size. No function checks names, operators or numbers: the host
+ * does, with the column, when it compiles the row. Threads: one per struct
+ * byoc_pat.
  */
 #ifndef BYOC_PATTERN_H
 #define BYOC_PATTERN_H

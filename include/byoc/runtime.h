@@ -4,9 +4,9 @@
  * Link with libbyoc_runtime.so; nothing of the compiler is needed. A loaded
  * model is immutable and may be shared by any number of threads; each thread
  * (or request) runs it through a state of its own. Nothing here prints or
- * exits, and of its arguments only the callbacks of struct byoc_load_params
- * and their contexts are kept after the call, except where it is said. Pointers
- * must not be NULL where nothing says they may.
+ * exits. Of the arguments only the callbacks of struct byoc_load_params and
+ * their contexts are kept after the call, unless a function says otherwise.
+ * Pointers must not be NULL unless it says that they may.
  *
  * When an allocation fails, the call returns BYOC_ENOMEM, whatever the memory
  * was for: every function that returns a status may return that one, even
@@ -15,9 +15,9 @@
  *
  * Structs that a caller fills and that may grow have a struct_size: set it to
  * sizeof the struct as your compiler knows it. A library that knows more
- * members takes the missing ones as zero. A library that knows fewer refuses
- * (BYOC_EINVAL) when one it does not know is set. Set the rest to zero, which
- * always means the default:
+ * members takes the missing ones as zero. A library that knows fewer returns
+ * BYOC_EINVAL if an unknown one is set. Set the rest to zero, which always
+ * means the default:
  *
  *     struct byoc_load_params params = {.struct_size = sizeof params,
  *                                       .threads = 2};
@@ -58,7 +58,7 @@ extern "C" {
 #define BYOC_CHECKED
 #endif
 
-/* What a call came to; 0 is success. The values never change. */
+/* The result of a call; 0 is success. The values never change. */
 enum byoc_status {
     BYOC_OK = 0,
     BYOC_EINVAL = 1,        /* an argument is wrong                       */
@@ -112,40 +112,38 @@ enum byoc_wait {
 enum byoc_severity {
     BYOC_DEBUG = 1,   /* what backends report of their own accord           */
     BYOC_INFO = 2,    /* what was decided: threads, plug-ins, sizes         */
-    BYOC_WARNING = 3, /* the model runs, but otherwise than asked: a native
-                         twin in a backend's place                          */
+    BYOC_WARNING = 3, /* the model runs, but not as requested: a native twin
+                         replaces a region                          */
     BYOC_ERROR = 4    /* a failure that no status can report                */
 };
 
 /* Options of loading. A zero member means the default. */
 struct byoc_load_params {
-    uint32_t threads;      /* 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the
-                              CPUs this process may use (affinity, cgroup),
-                              which are the most in any case                */
-    uint32_t struct_size;  /* sizeof the struct. (0: the struct ends with
-                              parallel_ctx, as it did before this member)    */
-    const char *plugins;   /* where more of backends' plug-ins are: absolute
-                              paths of files or folders, ':' between; NULL:
-                              those of the environment's BYOC_PLUGIN_PATH.
-                              After them come the folder of
+    uint32_t threads;     /* 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the
+                             CPUs this process may use (affinity, cgroup),
+                             which are the most in any case                */
+    uint32_t struct_size; /* sizeof the struct. (0: the struct ends with
+                             parallel_ctx, as it did before this member)    */
+    const char
+        *plugins;    /* more plug-ins of backends: absolute paths of files or
+                        folders, separated by ':'; NULL: those of the environment's
+                        BYOC_PLUGIN_PATH.    After them come the folder of
                         libbyoc_runtime.so and its subfolder "byoc",
                         unless one of the entries is the word "only".
-                              Plug-ins of the environment and of these folders
-                              are not loaded where everybody may write, or a
-                              user other than root, this one and the owner of
-                              libbyoc_runtime.so owns them                  */
-    int native_only;       /* not 0: every region runs its native twin      */
+                        Plug-ins of the environment and of these folders are not
+                        loaded if everybody may write to them, or if their owner is
+                        not root, this user or the owner of libbyoc_runtime.so    */
+    int native_only; /* not 0: every region runs its native twin      */
     int require_backends;  /* not 0: a backend that is missing or fails is an
                              error, not a reason to run the native twin    */
-    uint32_t cache_shapes; /* of a model whose inputs' sizes vary: for so many
-                              sizes it is kept ready; 0: BYOC_CACHE_SHAPES,
-                              else 32                                       */
-    int verify;            /* not 0: check every hash of the artifact before
-                              it is used, also that of the weights, which are
-                              read for it; damage is BYOC_EPARSE. Where 0, all
-                              but the weights is checked                    */
-    uint64_t cache_bytes;  /* and in so much memory; 0: BYOC_CACHE_BYTES, else
-                              1 GiB                                         */
+    uint32_t cache_shapes; /* of a model whose inputs' sizes vary: the number of
+                              specialisations that it keeps; 0:
+                              BYOC_CACHE_SHAPES, else 32 */
+    int verify; /* not 0: check every hash of the artifact before it is used,
+                   including that of the weights, which reads all of them;
+                   damage is BYOC_EPARSE. 0: check all but the weights */
+    uint64_t cache_bytes; /* and the bytes of memory for them; 0:
+                             BYOC_CACHE_BYTES, else 1 GiB */
     void (*log_line)(void *ctx, const char *line); /* for programs that were
                               compiled before `log` had a severity: what `log`
                               would get, "warning: " before warnings. Used
@@ -155,9 +153,9 @@ struct byoc_load_params {
     /* Not NULL: run the parallel parts of runs here, rather than on the threads
      * that all models of this process share: fn(arg, 0) ... fn(arg, n - 1),
      * each once, in any order, on any threads; return when all are done. n is
-     * at most `threads`, but for a backend that asks for more. A part may wait
-     * for another part; those that have not begun after 2 ms then get threads
-     * of byoc's. Called while the model lives, from the threads that run it. */
+     * at most `threads`, unless a backend asks for more. A part may wait for
+     * another part; byoc starts threads for parts that have not begun after 2
+     * ms. Called while the model lives, from the threads that run it. */
     void (*parallel_for)(void *ctx, uint32_t n, void (*fn)(void *arg, uint32_t),
                          void *arg);
     void *parallel_ctx; /* lives as long as the model               */
@@ -168,23 +166,23 @@ struct byoc_load_params {
      */
     void (*log)(void *ctx, enum byoc_severity severity, const char *line);
     enum byoc_severity log_severity;
-    uint32_t runners; /* threads that byoc_run_async runs on; 0: 1. Each is
-                         where a run starts and ends; its parallel parts run
-                         where those of all runs do                         */
+    uint32_t runners; /* threads that byoc_run_async runs on; 0: 1. Each starts
+                         and ends one run at a time; the parallel parts use the
+                         same threads as those of other runs */
     /* Not NULL: where the model gets memory for states, results, packed
      * weights and backends: all that is large and not mapped from the
      * artifact. String elements and the tables of plans are not part of it.
      * `alignment` is a power of two, at most 64; NULL when there is no memory.
-     * `release` gets what `allocate` returned, and the bytes that it was asked
-     * for. Neither may call byoc. Both are called by several threads at a time:
-     * those that load, run or free, while the model lives. Set both or neither.
+     * `release` gets what `allocate` returned, and the size that was requested.
+     * Neither may call byoc. Threads that load, run or free the model call both
+     * at the same time. Set both or neither.
      */
     void *(*allocate)(void *ctx, uint64_t bytes, uint64_t alignment);
     void (*release)(void *ctx, void *memory, uint64_t bytes);
     void *allocate_ctx;
     uint64_t memory_bytes; /* how much of that memory the model and its states
-                              may hold at once; what would exceed it fails
-                              with BYOC_ENOMEM. 0: no limit                  */
+                              may hold at once; beyond it calls return
+                              BYOC_ENOMEM. 0: no limit                  */
 };
 
 struct byoc_model; /* a loaded model: immutable, shared by threads */
@@ -197,8 +195,8 @@ struct byoc_state; /* memory of one run at a time: one per thread   */
  * (not an artifact, or a damaged one), BYOC_EINCOMPATIBLE (other version),
  * BYOC_EBACKEND (require_backends), BYOC_EINVAL (threads, wait, also those of
  * BYOC_NUM_THREADS and BYOC_WAIT_POLICY), BYOC_ELIMIT, BYOC_ENOMEM. On failure
- * *model is NULL and nothing is left behind but the libraries of backends that
- * cannot be closed. Threads: safe. */
+ * *model is NULL, and only libraries of backends that cannot be closed stay
+ * loaded. Threads: safe. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load(
     const char *path, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
@@ -213,10 +211,10 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load_memory(
     struct byoc_model **model, struct byoc_error *err);
 
 /* Load the artifact that the file descriptor `fd` is open for, from its first
- * byte, wherever its offset is: a regular file, opened for reading. The
- * descriptor stays the caller's, who may close it after the call; the file may
- * have been unlinked. Needs /proc, and the right of this process to open the
- * file, which the loader does again through /proc/self/fd. Errors, threads: as
+ * byte, whatever its offset: a regular file, opened for reading. The caller
+ * keeps the descriptor and may close it after the call; the file may have been
+ * unlinked. Needs /proc, and the right of this process to open the file, which
+ * the loader does again through /proc/self/fd. Errors, threads: as
  * byoc_model_load, and BYOC_EINVAL (not a descriptor of a regular file). */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load_fd(
     int fd, const struct byoc_load_params *params, struct byoc_model **model,
@@ -242,10 +240,11 @@ struct byoc_io {
     uint32_t rank;
     const int64_t *dims;          /* rank numbers; -1 where the size varies */
     const char *const *dim_names; /* the symbol of a dim that varies, or NULL */
-    enum byoc_kind kind; /* no tensor: the above are BYOC_NONE, 0, NULL */
+    enum byoc_kind
+        kind; /* if not BYOC_TENSOR, the members above are BYOC_NONE, 0, NULL */
     const struct byoc_io
-        *element; /* of a sequence or optional: what is in it,
-                     name "" ; rank UINT32_MAX: any. Else NULL */
+        *element; /* of a sequence or optional: its elements, with the name "";
+                     rank UINT32_MAX: any. Else NULL */
 };
 
 BYOC_API uint32_t byoc_model_n_inputs(const struct byoc_model *model);
@@ -261,12 +260,12 @@ BYOC_API uint32_t byoc_model_input_index(const struct byoc_model *model,
 BYOC_API uint32_t byoc_model_output_index(const struct byoc_model *model,
                                           const char *name);
 
-/* One fact that the model's file states of itself. */
+/* One entry of a model file's metadata. */
 struct byoc_metadata {
     const char *key;
     const char *value;
 };
-/* What the ONNX file said of itself, as far as it is there, in this order:
+/* The metadata of the ONNX file, as far as it has any, in this order:
  * "producer_name", "producer_version", "domain", "model_version",
  * "doc_string", "ir_version", "graph_name"; "opset.DOMAIN" for each operator
  * set, where "opset." is ONNX's own; "custom.KEY" for each entry of
@@ -304,31 +303,33 @@ struct byoc_dim {
     int64_t size;
 };
 
-/* Make the model ready for sizes before traffic comes: as a run with them
- * would, its backends build their regions, and memory for one run is there.
- * dims  one for every symbolic dim of the inputs, in any order
- * Errors: BYOC_EINVAL (a name that no input's shape has, one that is missing,
- * a negative size, inputs that do not vary), BYOC_ETYPE (sizes that the model
- * does not take), BYOC_ELIMIT, BYOC_ENOMEM. Threads: safe. */
+/* Make a specialisation before the first request: backends build their regions
+ * for these sizes, and memory for one run is allocated, as a run with these
+ * sizes would do. dims  one for every symbolic dim of the inputs, in any order
+ * Errors: BYOC_EINVAL (a name that no input's shape has, a missing name, a
+ * negative size, inputs that do not vary), BYOC_ETYPE (sizes that the model
+ * does not accept), BYOC_ELIMIT, BYOC_ENOMEM. Threads: safe. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_model_warm(
     const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
     struct byoc_error *err);
 
-/* What a model whose inputs' sizes vary keeps ready, and how that went. All
- * are 0 where they do not vary. */
+/* The cache of specialisations of a model whose inputs' sizes vary. All are 0
+ * if they do not vary. */
 struct byoc_cache_stats {
-    uint64_t hits;       /* runs whose sizes were there, or being built     */
-    uint64_t misses;     /* runs whose sizes were not                       */
-    uint64_t builds;     /* sizes that were built                           */
-    uint64_t failures;   /* sizes that the model does not take, and builds
-                            that ran out of memory                          */
-    uint64_t refusals;   /* regions that run their native twin for the sizes
-                            of a build, for their backend refused            */
-    uint64_t evictions;  /* sizes that went to keep to the limits           */
-    uint64_t bytes;      /* held now: plans, memory of runs, and what backends
-                            acquired of the host for them                   */
+    uint64_t hits;     /* runs whose sizes were cached or being built     */
+    uint64_t misses;   /* runs whose sizes were not                       */
+    uint64_t builds;   /* sizes that were built                           */
+    uint64_t failures; /* sizes that the model does not accept, and builds that
+                          ran out of memory                          */
+    uint64_t refusals; /* regions that run their native twin because their
+                          backend refused the sizes of a build            */
+    uint64_t
+        evictions; /* specialisations that were dropped to respect the limits */
+    uint64_t bytes; /* held now: plans, memory of runs, and memory that backends
+                       acquired from the host for them                   */
     uint64_t peak_bytes; /* the most after any run                          */
-    uint64_t max_bytes;  /* the limits: what runs may exceed them           */
+    uint64_t
+        max_bytes; /* the limits; running specialisations may exceed them */
     uint32_t max_shapes;
     uint32_t shapes; /* sizes that are kept now                         */
 };
@@ -344,7 +345,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_state_new(
     const struct byoc_model *model, struct byoc_state **state,
     struct byoc_error *err);
 /* Free *state, close its trace, and null it; *state may be NULL. Waits for a
- * run of byoc_run_async, and until its callbacks have returned, but for one
+ * run of byoc_run_async and for its callbacks to return, except for a callback
  * that frees the state itself. */
 BYOC_API void byoc_state_free(struct byoc_state **state);
 
@@ -354,8 +355,8 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  *          byoc_model_input says; byte_offset is honoured; data aligned to
  *          its elements
  *          Strings are read in the run and not kept.
- * outputs  one view per output. A view with data is written in place, and must
- *          be as an input is and overlap no input and no other output. A view
+ * outputs  one view per output. A view with data is written in place; it must
+ * meet the conditions for inputs and overlap no input or other output. A view
  *          whose data is NULL, or still what the state's last run with this
  *          output filled in, is filled in: all of it is written, data and shape
  *          point into the state and stay valid until its next run or its end.
@@ -365,8 +366,8 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  * Errors: BYOC_EINVAL (counts, NULL data, strides, overlap, values that no
  * operator takes), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND,
  * BYOC_ENOMEM, BYOC_ECANCELLED. A failed run leaves the state usable. Threads:
- * one run per state at a time. Allocates: not when every shape is fixed, and
- * hardly when no size depends on data and the sizes are kept ready. */
+ * one run per state at a time. Allocates: nothing if every shape is fixed;
+ * little if no size depends on data and the sizes are cached. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run(
     struct byoc_state *state, const DLTensor *inputs, uint32_t n_inputs,
     DLTensor *outputs, uint32_t n_outputs, struct byoc_error *err);
@@ -388,7 +389,7 @@ struct byoc_value {
  *          tensors are the state's, to be read, and valid until its next run
  *          or its end.
  * Errors, threads: as byoc_run; BYOC_ETYPE for a value of another kind.
- * Allocates: for what is no tensor. */
+ * Allocates: for sequences and optionals. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run_values(
     struct byoc_state *state, const struct byoc_value *inputs,
     uint32_t n_inputs, struct byoc_value *outputs, uint32_t n_outputs,
@@ -400,7 +401,7 @@ struct byoc_binding {
     struct byoc_value value;
 };
 
-/* What a run is given, what it is asked for, and how it is known. */
+/* The inputs, the requested outputs and the tag of a run. */
 struct byoc_request {
     uint32_t struct_size; /* sizeof the struct */
     uint32_t n_inputs;
@@ -410,8 +411,8 @@ struct byoc_request {
     struct byoc_binding *outputs;      /* the outputs that are wanted, each at
                                           most once, in any order: nodes that
                                           only others need do not run        */
-    const char *tag; /* of the run, in its trace and profile, and in what
-                        byoc_log_tag says; NULL: none                       */
+    const char *tag; /* of the run, in its trace and profile, and from
+                        byoc_log_tag; NULL: none                       */
 };
 
 /* Run once, with inputs and outputs by name.
@@ -430,13 +431,13 @@ struct byoc_request {
  *
  * Errors, threads: as byoc_run_values; BYOC_EINVAL for a name that the model
  * does not have (the message lists those it has), one that is given twice, an
- * input that is missing. Random operators that do not run draw nothing. */
+ * input that is missing. Random operators that do not run draw no numbers. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run_request(
     struct byoc_state *state, const struct byoc_request *request,
     struct byoc_error *err);
 
-/* What byoc_run_async calls once the run has ended: its status, and the message
- * of a run that failed, lent for the call. The state is idle by then: the
+/* byoc_run_async calls this when the run has ended, with its status and, if it
+ * failed, the message, lent for the call. The state is idle by then: the
  * callback, or a thread that it tells, may read the outputs, start the next run
  * of the state, or free it. A callback that started the next run may not free
  * the state. No callback may free the model or wait for other runs of it.
@@ -450,8 +451,8 @@ typedef void (*byoc_done_fn)(void *ctx, struct byoc_state *state,
  * `runners` threads (struct byoc_load_params) that the first call makes, and
  * which live until the model is freed. The request, its bindings, their tensors
  * and its tag are lent until `done` is called, which happens exactly once when
- * BYOC_OK is returned, and never otherwise. byoc_state_cancel() ends a run that
- * waits or goes on.
+ * BYOC_OK is returned, and never otherwise. byoc_state_cancel() ends a waiting
+ * or running one.
  *
  * Errors: BYOC_EINVAL (the state has a run that has not ended), BYOC_ENOMEM (no
  * thread, with the system's words). Threads: any; one run per state at a time.
@@ -468,7 +469,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_run_async(
  * request is. */
 BYOC_API const char *byoc_log_tag(void);
 
-/* One thing that a run did. Strings are never NULL and are lent. */
+/* An event of a run. Strings are never NULL and are lent. */
 struct byoc_event {
     const char *kind;    /* "kernel", "fused", "region", "primitive", "copy",
                             "view", "call", "if", "specialise", "run"          */
@@ -482,21 +483,21 @@ struct byoc_event {
 
 /* Have use(ctx, event) called for every event of the runs of `state` that
  * follow, when it ends: inner ones ("primitive") before the step they are part
- * of ("region"), "run" last. The thread that runs calls it, in the midst of the
- * run: its own time counts. NULL stops. Together with byoc_state_trace both
- * get all. Threads: as byoc_run. Errors: BYOC_ENOMEM. */
+ * of ("region"), "run" last. The running thread calls it during the run, so its
+ * time counts. NULL stops. Together with byoc_state_trace both get all.
+ * Threads: as byoc_run. Errors: BYOC_ENOMEM. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_state_profile(
     struct byoc_state *state,
     void (*use)(void *ctx, const struct byoc_event *event), void *ctx,
     struct byoc_error *err);
 
-/* Make the run of `state` that goes on, else its next one, end with
- * BYOC_ECANCELLED as soon as a kernel, or a backend that looks, is done.
- * Threads: any; also from a signal handler. */
+/* End the current run of `state`, else its next one, with BYOC_ECANCELLED,
+ * after the current kernel or when a backend polls. Threads: any; also from a
+ * signal handler. */
 BYOC_API void byoc_state_cancel(struct byoc_state *state);
 
-/* Write a Chrome trace of the runs that follow to `path`, where it appears
- * complete when it is closed: one event per kernel, primitive, copy and
+/* Write a Chrome trace of the runs that follow to `path`, which appears,
+ * complete, when the trace is closed: one event per kernel, primitive, copy and
  * reorder, naming the model's nodes. NULL stops and closes. Errors: BYOC_EIO,
  * also for what the trace before could not write; BYOC_ENOMEM. Threads: as
  * byoc_run. */

@@ -164,7 +164,8 @@ static void visit_graph(struct walk *w, Onnx__GraphProto *g)
         g->n_node--;
 }
 
-/* Import and all passes. A refusal needs a sentence and is no bug of byoc's. */
+/* Import and all passes. A refusal needs a message; it is not a failure of the
+ * test. */
 static bool survives(const char *path, char *why, size_t room)
 {
     const struct byi_onnx_params params = {.eval = byi_interp_eval};
@@ -213,7 +214,7 @@ static bool run_site(enum byoc_dtype dtype, struct hostile_site *site,
     const bool more = w.count > w.wanted;
     if (more && (w.integer || w.value < 2)) {
         const uint8_t *bytes = draw_pack(&d, &n);
-        unlink(path); /* to truncate a file makes ext4 write it to the disk */
+        unlink(path); /* truncating a file makes ext4 write it to the disk */
         FILE *file = fopen(path, "wb");
         if (!file || fwrite(bytes, 1, n, file) != n || fclose(file) != 0)
             _exit(2);

@@ -610,7 +610,7 @@ static void prints_what_it_read(void **state)
         prints(byi_dnnl_patterns[i].pattern);
 }
 
-/* What a predicate asks, it gets by name or by operator. */
+/* Predicates query a match by name or by operator. */
 static bool ask(const struct byi_match *match, void *ctx)
 {
     struct byoc_host host = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* aging.c: the backend of ref.c, of the age that $AGE says: it runs what was
- * made at its age, what was made a year before as well, and would rather have
- * it compiled again; nothing else.
+/* aging.c: the backend of ref.c with a version, $AGE. It runs artifacts of its
+ * own version and of the version before; for the latter, check_compat() returns
+ * BYOC_FAIL_STALE. It refuses all others.
  */
 #define REF_IS_A_PART
 #include "ref.c"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blocked.c: a backend that computes nothing and wants blocks of 16 channels.
- * What is asked of it is which layouts it likes: it likes those, whatever the
- * shapes are, and it is up to the host to leave alone what they do not fit.
+/* blocked.c: a backend that computes nothing and prefers blocks of 16 channels
+ * for every shape: the host must ignore the preference if the shape does not
+ * allow it.
  */
 #include <byoc/backend.h>
 
@@ -41,17 +41,17 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     return host->fail(host->ctx, BYOC_FAIL_INTERNAL, "nothing was loaded");
 }
 
-/* A convolution with dilation has to stay: a backend may say no. */
+/* No preference for a convolution with dilation: a backend may refuse. */
 static struct byoc_fail *layout(const struct byoc_host *host,
                                 const struct byoc_region *graph,
-                                struct byoc_layout *wish)
+                                struct byoc_layout *preferred)
 {
     if (strstr(graph->json, "\"dilation\": [2, 2]"))
         return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
                           "dilated convolutions are computed as they are");
     if (strstr(graph->json, "nn.conv2d\"")) {
-        snprintf(wish->data, sizeof wish->data, "NCHW16c");
-        snprintf(wish->kernel, sizeof wish->kernel, "OIHW16i16o");
+        snprintf(preferred->data, sizeof preferred->data, "NCHW16c");
+        snprintf(preferred->kernel, sizeof preferred->kernel, "OIHW16i16o");
     }
     return NULL;
 }
