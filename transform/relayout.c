@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relayout.c: finds the plan: which values are forms of others, which forms
- * readers need, and coordinate descent on the cost of conversions.
+/* relayout.c: finds the plan: which values are another value in another
+ * layout, which layouts readers need, and coordinate descent on the cost of
+ * conversions.
  */
 #include "relayout.h"
 
@@ -12,7 +13,7 @@
 enum {
     ROUNDS = 3, /* of a sweep down and one up                  */
     MAX_CANDIDATES = 16,
-    MAX_LISTED = 32,  /* candidate forms of one value                */
+    MAX_LISTED = 32,  /* candidate layouts of one value                */
     UNKNOWN_DIM = 32, /* assumed size of a symbolic dim              */
     FEW_NEEDS = 8,    /* of one value, before they are hashed        */
     CALL_COST = 4096  /* a conversion's cost beside its bytes         */
@@ -32,43 +33,44 @@ static bool is_long(const struct byi_relayout *rl, byi_id root)
     return rl->needs.at[rl->first_need[root]].depth >= FEW_NEEDS;
 }
 
-static uint64_t hash_need(byi_id root, byi_form_id form)
+static uint64_t hash_need(byi_id root, byi_rl_layout_id layout)
 {
-    const uint32_t key[2] = {root, form};
+    const uint32_t key[2] = {root, layout};
     return byi_hash(0, key, sizeof key);
 }
 
 /* The index of the need; 0: it does not exist. */
 static uint32_t find_need(const struct byi_relayout *rl, byi_id root,
-                          byi_form_id form)
+                          byi_rl_layout_id layout)
 {
     if (!is_long(rl, root)) {
         uint32_t at = rl->first_need[root];
-        while (at && rl->needs.at[at].form != form)
+        while (at && rl->needs.at[at].layout != layout)
             at = rl->needs.at[at].next;
         return at;
     }
-    BYI_INDEX_EACH (&rl->long_needs, hash_need(root, form), i)
-        if (rl->needs.at[i].root == root && rl->needs.at[i].form == form)
+    BYI_INDEX_EACH (&rl->long_needs, hash_need(root, layout), i)
+        if (rl->needs.at[i].root == root && rl->needs.at[i].layout == layout)
             return i;
     return 0;
 }
 
-static void add_need(struct byi_relayout *rl, byi_id root, byi_form_id form)
+static void add_need(struct byi_relayout *rl, byi_id root,
+                     byi_rl_layout_id layout)
 {
-    const uint32_t found = find_need(rl, root, form);
+    const uint32_t found = find_need(rl, root, layout);
     if (found) {
         rl->needs.at[found].count++;
         return;
     }
     const uint32_t index = rl->needs.n, next = rl->first_need[root];
     const uint32_t depth = rl->needs.at[next].depth + 1;
-    BYI_PUSH(&rl->needs, ((struct byi_need){root, form, 1, next, depth}));
+    BYI_PUSH(&rl->needs, ((struct byi_need){root, layout, 1, next, depth}));
     rl->first_need[root] = index;
     if (depth < FEW_NEEDS)
         return;
     for (uint32_t at = index; at; at = rl->needs.at[at].next) {
-        byi_index_add(&rl->long_needs, hash_need(root, rl->needs.at[at].form),
+        byi_index_add(&rl->long_needs, hash_need(root, rl->needs.at[at].layout),
                       at);
         if (depth > FEW_NEEDS)
             break;
@@ -81,13 +83,13 @@ static void count_needs(struct byi_relayout *rl, byi_id id, uint32_t state,
 {
     const struct byi_node *node = node_of(rl, id);
     for (uint32_t i = 0; i < node->n_args; i++) {
-        const byi_form_id need = byi_rl_need(rl, id, state, i);
-        const byi_form_id form = byi_rl_at_home(rl, node->args[i], need);
+        const byi_rl_layout_id need = byi_rl_need(rl, id, state, i);
+        const byi_rl_layout_id layout = byi_rl_at_home(rl, node->args[i], need);
         const byi_id root = rl->sites[node->args[i]].root;
         if (by > 0)
-            add_need(rl, root, form);
+            add_need(rl, root, layout);
         else
-            rl->needs.at[find_need(rl, root, form)].count--;
+            rl->needs.at[find_need(rl, root, layout)].count--;
     }
 }
 
@@ -107,38 +109,40 @@ static uint64_t bytes_of(const struct byi_type *type)
     return bytes < UINT64_C(1) << 40 ? bytes : UINT64_C(1) << 40;
 }
 
-/* The cost of converting `root` from one form to another: 0 for a constant,
+/* The cost of converting `root` from one layout to another: 0 for a constant,
  * almost 0 for a conversion that moves no elements. */
 static uint64_t conversion(const struct byi_relayout *rl, byi_id root,
-                           byi_form_id from, byi_form_id to)
+                           byi_rl_layout_id from, byi_rl_layout_id to)
 {
     const struct byi_node *node = node_of(rl, root);
     if (from == to || node->kind == BYI_CONST)
         return 0;
     const struct byi_type *type = byi_rl_type(rl, root);
     if (type && byi_type_static(type)) {
-        const struct byi_form a = byi_form_at(&rl->forms, from, type->rank);
-        const struct byi_form b = byi_form_at(&rl->forms, to, type->rank);
-        if (byi_form_same_order(&a, &b, type))
+        const struct byi_rl_layout a =
+            byi_rl_layout_at(&rl->layouts, from, type->rank);
+        const struct byi_rl_layout b =
+            byi_rl_layout_at(&rl->layouts, to, type->rank);
+        if (byi_rl_layout_same_order(&a, &b, type))
             return 1;
     }
     return rl->sites[root].weight;
 }
 
-static byi_form_id form_of(struct byi_relayout *rl, byi_id root)
+static byi_rl_layout_id layout_of(struct byi_relayout *rl, byi_id root)
 {
     return byi_rl_out(rl, root, rl->sites[root].state);
 }
 
-/* The conversion cost of the readers of `id` if its result has form `out`. */
+/* The conversion cost of the readers of `id` if its result has layout `out`. */
 static uint64_t readers_cost(const struct byi_relayout *rl, byi_id id,
-                             byi_form_id out)
+                             byi_rl_layout_id out)
 {
     uint64_t cost = 0;
     uint32_t at = rl->first_need[id];
     for (int i = 0; at && i < MAX_LISTED; i++, at = rl->needs.at[at].next)
         if (rl->needs.at[at].count > 0)
-            cost += conversion(rl, id, out, rl->needs.at[at].form);
+            cost += conversion(rl, id, out, rl->needs.at[at].layout);
     return cost;
 }
 
@@ -154,12 +158,13 @@ static uint64_t small_cost(const struct byi_relayout *rl, byi_id id, uint32_t i,
     bool moves = false;
     if (state == 0 || node_of(rl, rl->sites[arg].root)->kind == BYI_CONST)
         return 0;
-    const struct byi_form form = byi_form_at(&rl->forms, state, rank);
+    const struct byi_rl_layout layout =
+        byi_rl_layout_at(&rl->layouts, state, rank);
     for (uint32_t k = 0; k < rank; k++) {
-        const uint32_t axis = form.at[k];
+        const uint32_t axis = layout.at[k];
         if (axis < lead || type->dims[axis - lead] == 1)
             continue;
-        moves |= axis < last || (form.block && axis == form.block_axis);
+        moves |= axis < last || (layout.block && axis == layout.block_axis);
         last = axis;
     }
     return moves ? rl->sites[rl->sites[arg].root].weight : 0;
@@ -175,14 +180,14 @@ static uint64_t operands_cost(struct byi_relayout *rl, byi_id id,
     uint64_t cost = 0;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const byi_id arg = node->args[i], root = rl->sites[arg].root;
-        const byi_form_id form =
+        const byi_rl_layout_id layout =
             byi_rl_at_home(rl, arg, byi_rl_need(rl, id, state, i));
-        const uint32_t found = find_need(rl, root, form);
+        const uint32_t found = find_need(rl, root, layout);
         if (!found || rl->needs.at[found].count == 0)
-            cost += conversion(rl, root, form_of(rl, root), form);
+            cost += conversion(rl, root, layout_of(rl, root), layout);
         if (byi_rl_is_small(rl, id, i))
             cost += small_cost(rl, id, i, state);
-        add_need(rl, root, form);
+        add_need(rl, root, layout);
     }
     count_needs(rl, id, state, -1);
     return cost;
@@ -196,12 +201,12 @@ static uint64_t cost_of(struct byi_relayout *rl, byi_id id, uint32_t state)
 
 /* --- sweeps -------------------------------------------------------------- */
 
-struct form_candidates {
+struct layout_candidates {
     uint32_t n;
     uint32_t at[MAX_CANDIDATES];
 };
 
-static void propose(const struct byi_relayout *rl, struct form_candidates *c,
+static void propose(const struct byi_relayout *rl, struct layout_candidates *c,
                     byi_id id, uint32_t state)
 {
     for (uint32_t i = 0; i < c->n; i++)
@@ -211,8 +216,8 @@ static void propose(const struct byi_relayout *rl, struct form_candidates *c,
         c->at[c->n++] = state;
 }
 
-static void propose_operands(struct byi_relayout *rl, struct form_candidates *c,
-                             byi_id id)
+static void propose_operands(struct byi_relayout *rl,
+                             struct layout_candidates *c, byi_id id)
 {
     const struct byi_node *node = node_of(rl, id);
     if (rl->sites[id].rule == BYI_RL_MATMUL) {
@@ -223,34 +228,35 @@ static void propose_operands(struct byi_relayout *rl, struct form_candidates *c,
     }
     for (uint32_t i = 0; i < node->n_args && i < MAX_CANDIDATES / 2; i++) {
         const struct byi_site *arg = &rl->sites[node->args[i]];
-        const byi_form_id form = form_of(rl, arg->root);
+        const byi_rl_layout_id layout = layout_of(rl, arg->root);
         const struct byi_type *type = byi_rl_type(rl, node->args[i]);
         if (!type)
             continue;
-        /* stored as `form` of home, which this value is `rel` of */
-        const byi_form_id back =
-            arg->rel ? byi_form_inverse(&rl->forms, arg->rel, type->rank) : 0;
-        const byi_form_id seen =
-            byi_form_compose(&rl->forms, back, form, type->rank);
+        /* stored as `layout` of home, which this value is `rel` of */
+        const byi_rl_layout_id back =
+            arg->rel ? byi_rl_layout_inverse(&rl->layouts, arg->rel, type->rank)
+                     : 0;
+        const byi_rl_layout_id seen =
+            byi_rl_layout_compose(&rl->layouts, back, layout, type->rank);
         propose(rl, c, id, byi_rl_from_operand(rl, id, i, seen));
     }
 }
 
-static void propose_readers(struct byi_relayout *rl, struct form_candidates *c,
-                            byi_id id)
+static void propose_readers(struct byi_relayout *rl,
+                            struct layout_candidates *c, byi_id id)
 {
     uint32_t at = rl->first_need[id];
     for (int i = 0; at && i < MAX_LISTED; i++, at = rl->needs.at[at].next)
         if (rl->needs.at[at].count > 0)
             propose(rl, c, id,
-                    byi_rl_from_result(rl, id, rl->needs.at[at].form));
+                    byi_rl_from_result(rl, id, rl->needs.at[at].layout));
 }
 
 /* Move node `id` to its cheapest state; returns the saved cost. */
 static uint64_t improve(struct byi_relayout *rl, byi_id id, bool down)
 {
     struct byi_site *site = &rl->sites[id];
-    struct form_candidates c = {0};
+    struct layout_candidates c = {0};
     if (down)
         propose_operands(rl, &c, id);
     else
@@ -291,17 +297,17 @@ static uint64_t total_cost(struct byi_relayout *rl)
     for (uint32_t i = 1; i < rl->needs.n; i++) {
         const struct byi_need *need = &rl->needs.at[i];
         if (need->count > 0)
-            cost +=
-                conversion(rl, need->root, form_of(rl, need->root), need->form);
+            cost += conversion(rl, need->root, layout_of(rl, need->root),
+                               need->layout);
     }
     return cost;
 }
 
-/* Move a node to the form of its operands, whatever its readers need: sweeps
+/* Move a node to the layout of its operands, whatever its readers need: sweeps
  * from this start escape local minima of the original function. */
 static void sink(struct byi_relayout *rl, byi_id id)
 {
-    struct form_candidates c = {0};
+    struct layout_candidates c = {0};
     uint64_t least = UINT64_MAX;
     propose_operands(rl, &c, id);
     propose(rl, &c, id, 0);
@@ -369,7 +375,7 @@ static uint64_t find_plan(struct byi_relayout *rl)
 
 /* The axes of a transpose, or of a layout_transform that is one. */
 static bool transposes(const struct byi_relayout *rl, byi_id id,
-                       struct byi_form *form)
+                       struct byi_rl_layout *layout)
 {
     const struct byi_node *node = node_of(rl, id);
     int64_t axes[BYI_MAX_RANK];
@@ -377,7 +383,7 @@ static bool transposes(const struct byi_relayout *rl, byi_id id,
     if (node->kind != BYI_CALL_OP)
         return false;
     const uint32_t rank = byi_rl_type(rl, id) ? byi_rl_type(rl, id)->rank : 0;
-    *form = (struct byi_form){.rank = (uint8_t)rank};
+    *layout = (struct byi_rl_layout){.rank = (uint8_t)rank};
     if (node->op == BYI_OP_LAYOUT_TRANSFORM) {
         const char *from = byi_attr_find(node->attrs, "src_layout")->s;
         const char *to = byi_attr_find(node->attrs, "dst_layout")->s;
@@ -385,7 +391,7 @@ static bool transposes(const struct byi_relayout *rl, byi_id id,
             !byi_layout_permutation(&src, &dst, axes))
             return false;
         for (uint32_t i = 0; i < rank; i++)
-            form->at[i] = (uint8_t)axes[i];
+            layout->at[i] = (uint8_t)axes[i];
         return true;
     }
     if (node->op != BYI_OP_TRANSPOSE)
@@ -393,8 +399,8 @@ static bool transposes(const struct byi_relayout *rl, byi_id id,
     uint32_t n;
     const int64_t *given = byi_attr_ints(node->attrs, "axes", &n);
     for (uint32_t i = 0; i < rank; i++)
-        form->at[i] = n ? (uint8_t)(given[i] < 0 ? given[i] + rank : given[i])
-                        : (uint8_t)(rank - 1 - i);
+        layout->at[i] = n ? (uint8_t)(given[i] < 0 ? given[i] + rank : given[i])
+                          : (uint8_t)(rank - 1 - i);
     return true;
 }
 
@@ -402,15 +408,17 @@ static void look_at(struct byi_relayout *rl, byi_id id)
 {
     const struct byi_node *node = node_of(rl, id);
     struct byi_site *site = &rl->sites[id];
-    struct byi_form form;
+    struct byi_rl_layout layout;
     site->home = site->root = id;
     site->weight = bytes_of(node->type) + CALL_COST;
-    if (transposes(rl, id, &form)) {
+    if (transposes(rl, id, &layout)) {
         const struct byi_site *arg = &rl->sites[node->args[0]];
-        const byi_form_id own = byi_form_intern(&rl->forms, &form);
+        const byi_rl_layout_id own =
+            byi_rl_layout_intern(&rl->layouts, &layout);
         site->home = arg->home;
         site->root = arg->root;
-        site->rel = byi_form_compose(&rl->forms, arg->rel, own, form.rank);
+        site->rel =
+            byi_rl_layout_compose(&rl->layouts, arg->rel, own, layout.rank);
         return;
     }
     if (node->kind == BYI_GET && byi_rl_type(rl, id) &&
@@ -452,7 +460,7 @@ static void pin_tuple(struct byi_relayout *rl, byi_id id)
 }
 
 /* Whether the operands of `id` have needs: not those of a transpose, nor of a
- * field, which has its tuple's form. */
+ * field, which has its tuple's layout. */
 static bool has_needs(const struct byi_relayout *rl, byi_id id)
 {
     const struct byi_site *site = &rl->sites[id];
@@ -468,7 +476,7 @@ static void look_at_all(struct byi_relayout *rl)
         const struct byi_node *node = node_of(rl, id);
         const struct byi_site *site = &rl->sites[id];
         if (site->live && site->home != id) {
-            const byi_form_id from = rl->sites[node->args[0]].rel;
+            const byi_rl_layout_id from = rl->sites[node->args[0]].rel;
             const uint64_t now = conversion(rl, site->home, from, site->rel);
             rl->before += now > 1 ? now : now + 1; /* it could be a view */
         }
@@ -496,7 +504,7 @@ void byi_relayout_init(struct byi_relayout *rl, struct byi_module *m,
 
 void byi_relayout_free(struct byi_relayout *rl)
 {
-    byi_forms_free(&rl->forms);
+    byi_rl_layouts_free(&rl->layouts);
     byi_vec_free(rl->needs.at);
     byi_vec_free(rl->made.at);
     byi_vec_free(rl->pending.at);
@@ -504,28 +512,28 @@ void byi_relayout_free(struct byi_relayout *rl)
 
 /* --- pins ---------------------------------------------------------------- */
 
-/* The form that takes a tensor from layout `from` to `to`; one block at most.
- */
-static byi_form_id form_between(struct byi_relayout *rl, const char *from,
-                                const char *to)
+/* Layout `to` of a tensor that is in layout `from`; one block at most. */
+static byi_rl_layout_id layout_between(struct byi_relayout *rl,
+                                       const char *from, const char *to)
 {
     struct byi_layout a, b;
-    struct byi_form form = {0};
+    struct byi_rl_layout layout = {0};
     if (byi_layout_parse(from, &a) || byi_layout_parse(to, &b) ||
         !byi_layout_is_plain(&a))
-        return BYI_NO_FORM;
+        return BYI_RL_NO_LAYOUT;
     for (uint32_t i = 0; i < b.n; i++) {
         const int at = byi_layout_find(&a, b.at[i].letter);
-        if (at < 0 || form.block)
-            return BYI_NO_FORM;
+        if (at < 0 || layout.block)
+            return BYI_RL_NO_LAYOUT;
         if (b.at[i].block) {
-            form.block = (uint8_t)b.at[i].block;
-            form.block_axis = (uint8_t)at;
+            layout.block = (uint8_t)b.at[i].block;
+            layout.block_axis = (uint8_t)at;
         } else {
-            form.at[form.rank++] = (uint8_t)at;
+            layout.at[layout.rank++] = (uint8_t)at;
         }
     }
-    return form.rank == a.n ? byi_form_intern(&rl->forms, &form) : BYI_NO_FORM;
+    return layout.rank == a.n ? byi_rl_layout_intern(&rl->layouts, &layout)
+                              : BYI_RL_NO_LAYOUT;
 }
 
 bool byi_relayout_pin(struct byi_relayout *rl, byi_id id, const char *data,
@@ -538,19 +546,19 @@ bool byi_relayout_pin(struct byi_relayout *rl, byi_id id, const char *data,
         byi_attr_find(node->attrs, "kernel_layout");
     if (!now)
         now = byi_attr_find(node->attrs, "layout");
-    const byi_form_id form = form_between(rl, now->s, data);
-    if (form == BYI_NO_FORM || !byi_rl_allows(rl, id, form))
+    const byi_rl_layout_id layout = layout_between(rl, now->s, data);
+    if (layout == BYI_RL_NO_LAYOUT || !byi_rl_allows(rl, id, layout))
         return false;
     site->pinned = true;
-    site->state = form;
-    rl->changed |= form != 0;
+    site->state = layout;
+    rl->changed |= layout != 0;
     if (!kernel || !weights || strcmp(kernel, weights->s) == 0)
         return true;
-    const byi_form_id order = form_between(rl, weights->s, kernel);
-    const bool plain = order != BYI_NO_FORM && order != 0 &&
-                       rl->forms.all.at[order].block == 0;
+    const byi_rl_layout_id order = layout_between(rl, weights->s, kernel);
+    const bool plain = order != BYI_RL_NO_LAYOUT && order != 0 &&
+                       rl->layouts.all.at[order].block == 0;
     site->kernel = kernel;
-    site->kernel_form = plain ? order : 0;
+    site->kernel_layout = plain ? order : 0;
     rl->changed = true;
     return true;
 }

@@ -3,18 +3,19 @@
  * ConvertLayout and AlterOpLayout: choose for every value of a function the
  * order in which its axes are stored, and rebuild the function that way.
  *
- * A form is a storage order of axes, optionally with a block split off one
- * axis. Transposes of the function are not nodes here but forms: transpose(x)
- * is x in another form. An operator that propagates forms (the layout column of
- * ops.def) has a state: the form it is computed in. An operand in another form
- * than the state needs must be converted, which costs the bytes it moves; one
- * conversion serves all readers. A plan assigns a state to every node.
- * Coordinate descent finds it: sweeps down and up in which every node takes the
- * cheapest state given its neighbours'. The cost never rises and the number of
- * sweeps is fixed, so the time is linear in nodes and edges. Ties go to the
- * operands' form on the way down and to the readers' on the way up, which moves
- * a transpose through neutral operators until it meets another transpose. The
- * rebuild emits only the conversions of the plan, and folds those of constants.
+ * A layout is a storage order of axes, optionally with a block split off one
+ * axis. Transposes of the function are not nodes here but layouts: transpose(x)
+ * is x in another layout. An operator that propagates layouts (the layout
+ * column of ops.def) has a state: the layout it is computed in. An operand in
+ * another layout than the state needs must be converted, which costs the bytes
+ * it moves; one conversion serves all readers. A plan assigns a state to every
+ * node. Coordinate descent finds it: sweeps down and up in which every node
+ * takes the cheapest state given its neighbours'. The cost never rises and the
+ * number of sweeps is fixed, so the time is linear in nodes and edges. Ties go
+ * to the operands' layout on the way down and to the readers' on the way up,
+ * which moves a transpose through neutral operators until it meets another
+ * transpose. The rebuild emits only the conversions of the plan, and folds
+ * those of constants.
  *
  * OneFlow's auto-NHWC pass (transposes around each operator, pairs cancel) and
  * Relay's ConvertLayout (a rule per operator, constants transposed at compile
@@ -27,82 +28,89 @@
 #include "core/base/index.h"
 #include "core/ir/ir.h"
 
-/* --- forms.c -------------------------------------------------------------- */
+/* --- layouts.c ----------------------------------------------------------- */
 
 /* Stored axis i is the value's axis at[i]; `block` elements of `block_axis`
- * follow as the last stored axis. Interned: a form is its index, and 0 is the
+ * follow as the last stored axis. Interned: a layout is its index, and 0 is the
  * identity of any rank. */
-struct byi_form {
+struct byi_rl_layout {
     uint8_t rank;
     uint8_t at[BYI_MAX_RANK];
     uint8_t block_axis, block; /* block 0: none */
 };
-typedef uint32_t byi_form_id;
-#define BYI_NO_FORM UINT32_MAX
+typedef uint32_t byi_rl_layout_id;
+#define BYI_RL_NO_LAYOUT UINT32_MAX
 
-struct byi_forms {
-    BYI_VEC(struct byi_form) all;
+struct byi_rl_layouts {
+    BYI_VEC(struct byi_rl_layout) all;
     struct byi_index index;
 };
-void byi_forms_free(struct byi_forms *forms);
-byi_form_id byi_form_intern(struct byi_forms *forms,
-                            const struct byi_form *form);
-/* Form `id` of a value of that rank. */
-struct byi_form byi_form_at(const struct byi_forms *forms, byi_form_id id,
-                            uint32_t rank);
-/* The form of x that is form `b` of (x in the plain form `a`). */
-byi_form_id byi_form_compose(struct byi_forms *forms, byi_form_id a,
-                             byi_form_id b, uint32_t rank);
-/* The plain form that undoes a plain form. */
-byi_form_id byi_form_inverse(struct byi_forms *forms, byi_form_id id,
-                             uint32_t rank);
-/* The form without the axes of `mask`, which must not include the blocked axis;
- * the form with axes inserted at the positions of `mask`, each stored at its
- * own position or the last. `rank` is the larger form's. */
-byi_form_id byi_form_drop(struct byi_forms *forms, byi_form_id id,
-                          uint32_t rank, uint32_t mask);
-byi_form_id byi_form_insert(struct byi_forms *forms, byi_form_id id,
-                            uint32_t rank, uint32_t mask);
-/* Expand a form of groups of axes, which begin at the bits of `begins`, to a
- * form of the axes; and order the groups by the storage positions of their
+void byi_rl_layouts_free(struct byi_rl_layouts *layouts);
+byi_rl_layout_id byi_rl_layout_intern(struct byi_rl_layouts *layouts,
+                                      const struct byi_rl_layout *layout);
+/* Layout `id` of a value of that rank. */
+struct byi_rl_layout byi_rl_layout_at(const struct byi_rl_layouts *layouts,
+                                      byi_rl_layout_id id, uint32_t rank);
+/* As a layout of x: layout `b` of (x in the plain layout `a`). */
+byi_rl_layout_id byi_rl_layout_compose(struct byi_rl_layouts *layouts,
+                                       byi_rl_layout_id a, byi_rl_layout_id b,
+                                       uint32_t rank);
+/* The inverse of a plain layout. */
+byi_rl_layout_id byi_rl_layout_inverse(struct byi_rl_layouts *layouts,
+                                       byi_rl_layout_id id, uint32_t rank);
+/* The layout without the axes of `mask`, which must not include the blocked
+ * axis; the layout with axes inserted at the positions of `mask`, each stored
+ * at its own position or the last. `rank` is the larger layout's. */
+byi_rl_layout_id byi_rl_layout_drop(struct byi_rl_layouts *layouts,
+                                    byi_rl_layout_id id, uint32_t rank,
+                                    uint32_t mask);
+byi_rl_layout_id byi_rl_layout_insert(struct byi_rl_layouts *layouts,
+                                      byi_rl_layout_id id, uint32_t rank,
+                                      uint32_t mask);
+/* Expand a layout of groups of axes, which begin at the bits of `begins`, to a
+ * layout of the axes; and order the groups by the storage positions of their
  * first axes, even if a group is not contiguous. `rank`: the number of axes. */
-byi_form_id byi_form_ungroup(struct byi_forms *forms, byi_form_id id,
-                             uint32_t rank, uint32_t begins);
-byi_form_id byi_form_group(struct byi_forms *forms, byi_form_id id,
-                           uint32_t rank, uint32_t begins);
+byi_rl_layout_id byi_rl_layout_ungroup(struct byi_rl_layouts *layouts,
+                                       byi_rl_layout_id id, uint32_t rank,
+                                       uint32_t begins);
+byi_rl_layout_id byi_rl_layout_group(struct byi_rl_layouts *layouts,
+                                     byi_rl_layout_id id, uint32_t rank,
+                                     uint32_t begins);
 /* The storage position of axis `axis`. */
-uint32_t byi_form_place(const struct byi_form *form, uint32_t axis);
-/* Whether a tensor of this type can have the form: the rank matches, and the
+uint32_t byi_rl_layout_place(const struct byi_rl_layout *layout, uint32_t axis);
+/* Whether a tensor of this type can have the layout: the rank matches, and the
  * block divides its axis, or the axis has size 1. */
-bool byi_form_fits(const struct byi_form *form, const struct byi_type *type);
+bool byi_rl_layout_fits(const struct byi_rl_layout *layout,
+                        const struct byi_type *type);
 /* The type of the stored tensor. */
-const struct byi_type *byi_form_type(struct byi_arena *arena,
-                                     const struct byi_form *form,
-                                     const struct byi_type *type);
-/* Whether a tensor of these dims has the same element order in both forms. */
-bool byi_form_same_order(const struct byi_form *a, const struct byi_form *b,
-                         const struct byi_type *type);
-/* The form's name as a layout, with the letters of `plain` ("NCHW") unless it
+const struct byi_type *byi_rl_layout_type(struct byi_arena *arena,
+                                          const struct byi_rl_layout *layout,
+                                          const struct byi_type *type);
+/* Whether a tensor of these dims has the same element order in both layouts. */
+bool byi_rl_layout_same_order(const struct byi_rl_layout *a,
+                              const struct byi_rl_layout *b,
+                              const struct byi_type *type);
+/* The layout's name, as "NHWC", with the letters of `plain` ("NCHW") unless it
  * is NULL. Returns buf. */
-enum { BYI_FORM_NAME = 32 };
-char *byi_form_name(const struct byi_form *form, const char *plain,
-                    char buf[BYI_FORM_NAME]);
+enum { BYI_RL_LAYOUT_NAME = 32 };
+char *byi_rl_layout_name(const struct byi_rl_layout *layout, const char *plain,
+                         char buf[BYI_RL_LAYOUT_NAME]);
 
 /* --- relayout.c ----------------------------------------------------------- */
 
 /* How an operator's state relates to its operands and result. */
 enum byi_relayout_rule {
-    BYI_RL_FIXED,  /* operands and result in the original form                */
-    BYI_RL_SAME,   /* the state is the result's form and that of all operands
+    BYI_RL_FIXED,  /* operands and result in the original layout  */
+    BYI_RL_SAME,   /* the state is the result's layout and that of all operands
                       that have its axes                                     */
-    BYI_RL_DROP,   /* the state is the first operand's form; the result lacks
+    BYI_RL_DROP,   /* the state is the first operand's layout; the result lacks
                       the axes of the mask                                   */
-    BYI_RL_INSERT, /* the state is the result's form; the first operand lacks
+    BYI_RL_INSERT, /* the state is the result's layout; the first operand lacks
                       the axes of the mask                                   */
     BYI_RL_GROUP,  /* a reshape: the state orders groups of axes, each of which
                       becomes a group of the result's                        */
     BYI_RL_UNROLL, /* a reshape to rows that nn.dense multiplies with constants:
-                      the state is the operand's form; elements of the result
+                      the state is the operand's layout; elements of the result
                       are in its order, and so are those of the weights      */
     BYI_RL_MATMUL  /* bit i of the state: operand i is transposed             */
 };
@@ -110,35 +118,36 @@ enum byi_relayout_rule {
 enum { BYI_RL_RESULT = 16 }; /* the first bit of the result's groups */
 
 struct byi_site {
-    byi_id home; /* this is `home` in form rel; itself if no transpose  */
+    byi_id home; /* this is `home` in layout rel; itself if no transpose  */
     byi_id root; /* the node whose state decides: home, or its tuple    */
-    byi_form_id rel;
+    byi_rl_layout_id rel;
     uint32_t state;
     uint32_t mask; /* DROP, INSERT: axes of the larger side               */
     uint8_t rule;
     bool live, claimed, pinned;
     bool mixed; /* it has a reader other than nn.dense with constant weights */
-    byi_form_id kernel_form; /* SENSITIVE, pinned: the form weights need   */
-    const char *kernel;      /* ... and its name; NULL: unchanged          */
-    uint64_t weight;         /* what one conversion of it costs            */
+    byi_rl_layout_id
+        kernel_layout;  /* SENSITIVE, pinned: the layout weights need   */
+    const char *kernel; /* ... and its name; NULL: unchanged          */
+    uint64_t weight;    /* what one conversion of it costs            */
     /* while rebuilding */
     byi_id base; /* the node in the fresh function             */
-    byi_form_id base_form;
+    byi_rl_layout_id base_layout;
 };
 
-/* The number of operands that need this form of `root`'s result. */
+/* The number of operands that need this layout of `root`'s result. */
 struct byi_need {
     byi_id root;
-    byi_form_id form;
+    byi_rl_layout_id layout;
     uint32_t count;
     uint32_t next;  /* of the same root; 0: none */
     uint32_t depth; /* length of the list from here */
 };
 
-/* `home` in that form, in the fresh function. */
+/* `home` in that layout, in the fresh function. */
 struct byi_relayout_value {
     byi_id home;
-    byi_form_id form;
+    byi_rl_layout_id layout;
     byi_id node;
 };
 
@@ -148,21 +157,21 @@ struct byi_relayout {
     struct byi_arena *scratch;
     const struct byi_func *old;
     struct byi_func *f;
-    struct byi_forms forms;
+    struct byi_rl_layouts layouts;
     struct byi_site *sites;         /* by node of the old function */
     BYI_VEC(struct byi_need) needs; /* from 1 on */
-    struct byi_index long_needs;    /* by root and form: those of long lists */
-    uint32_t *first_need;           /* by root: its needs, linked; 0: none */
-    byi_id *map;                    /* old -> fresh, for copies             */
+    struct byi_index long_needs; /* by root and layout: those of long lists */
+    uint32_t *first_need;        /* by root: its needs, linked; 0: none */
+    byi_id *map;                 /* old -> fresh, for copies             */
     BYI_VEC(struct byi_relayout_value) made; /* conversions              */
-    struct byi_index made_index;             /* by home and form */
+    struct byi_index made_index;             /* by home and layout */
     BYI_VEC(uint32_t) pending;               /* sources of removed transposes */
     uint64_t before; /* cost of the original transposes */
     bool changed;    /* a pin differs from the original */
 };
 
-/* Analyse function `func`: which values are forms of others, and the states of
- * its nodes, which start as in the function. */
+/* Analyse function `func`: which values are others in another layout, and the
+ * states of its nodes, which start as in the function. */
 void byi_relayout_init(struct byi_relayout *rl, struct byi_module *m,
                        uint32_t func, struct byi_pass_context *ctx,
                        struct byi_arena *scratch);
@@ -179,21 +188,21 @@ enum byoc_status byi_relayout_run(struct byi_relayout *rl, uint32_t func,
 
 /* --- relayout_rules.c ----------------------------------------------------- */
 
-/* Form `need` of value `id` as a form of its home. */
-byi_form_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
-                           byi_form_id need);
+/* Layout `need` of value `id`, as a layout of its home. */
+byi_rl_layout_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
+                                byi_rl_layout_id need);
 void byi_rl_classify(struct byi_relayout *rl, byi_id id);
 /* Whether the operator supports the state. */
 bool byi_rl_allows(const struct byi_relayout *rl, byi_id id, uint32_t state);
-/* The form of the result, of operand i. */
-byi_form_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state);
-byi_form_id byi_rl_need(struct byi_relayout *rl, byi_id id, uint32_t state,
-                        uint32_t i);
-/* The state with operand i, with the result in that form. */
+/* The layout of the result, of operand i. */
+byi_rl_layout_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state);
+byi_rl_layout_id byi_rl_need(struct byi_relayout *rl, byi_id id, uint32_t state,
+                             uint32_t i);
+/* The state with operand i, with the result in that layout. */
 uint32_t byi_rl_from_operand(struct byi_relayout *rl, byi_id id, uint32_t i,
-                             byi_form_id form);
+                             byi_rl_layout_id layout);
 uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
-                            byi_form_id form);
+                            byi_rl_layout_id layout);
 /* Whether operand i has lower rank: it is aligned with the trailing axes. */
 bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i);
 

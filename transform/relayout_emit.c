@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relayout_emit.c: builds the function that a plan describes. Each value is
- * emitted in the form of its node's state; a conversion to another form is
+ * emitted in the layout of its node's state; a conversion to another layout is
  * emitted once, for its first reader.
  */
 #include "relayout.h"
@@ -11,7 +11,7 @@
 #include "rewrite.h"
 
 enum { MAX_ATTRS = 16 };
-#define KERNEL_FORMS ((byi_form_id)1 << 31)
+#define KERNEL_LAYOUTS ((byi_rl_layout_id)1 << 31)
 
 static const struct byi_node *node_of(const struct byi_relayout *rl, byi_id id)
 {
@@ -96,13 +96,13 @@ static enum byoc_status add_reshape(struct byi_relayout *rl, byi_id x,
 }
 
 static enum byoc_status add_transpose(struct byi_relayout *rl, byi_id x,
-                                      const struct byi_form *from,
-                                      const struct byi_form *to, byi_id *id,
-                                      struct byoc_error *err)
+                                      const struct byi_rl_layout *from,
+                                      const struct byi_rl_layout *to,
+                                      byi_id *id, struct byoc_error *err)
 {
     int64_t axes[BYI_MAX_RANK];
     for (uint32_t i = 0; i < to->rank; i++)
-        axes[i] = byi_form_place(from, to->at[i]);
+        axes[i] = byi_rl_layout_place(from, to->at[i]);
     const struct byi_attr attr = {
         .name = "axes", .kind = BYI_ATTR_INTS, .n = to->rank, .ints = axes};
     BYI_TRY(byi_add_call(rl->m, rl->f, BYI_OP_TRANSPOSE, &x, 1, &attr, 1, NULL,
@@ -132,85 +132,88 @@ static const char *letters_of(uint32_t rank)
     return rank < BYI_COUNT(letters) ? letters[rank] : NULL;
 }
 
-/* Convert fresh node x, a tensor of that type, between forms. */
+/* Convert fresh node x, a tensor of that type, between layouts. */
 static enum byoc_status convert(struct byi_relayout *rl, byi_id x,
                                 const struct byi_type *type,
-                                const struct byi_form *from,
-                                const struct byi_form *to, byi_id *id,
+                                const struct byi_rl_layout *from,
+                                const struct byi_rl_layout *to, byi_id *id,
                                 struct byoc_error *err)
 {
-    char src[BYI_FORM_NAME], dst[BYI_FORM_NAME];
-    if (byi_type_static(type) && byi_form_same_order(from, to, type))
-        return add_reshape(rl, x, byi_form_type(rl->scratch, to, type), id,
+    char src[BYI_RL_LAYOUT_NAME], dst[BYI_RL_LAYOUT_NAME];
+    if (byi_type_static(type) && byi_rl_layout_same_order(from, to, type))
+        return add_reshape(rl, x, byi_rl_layout_type(rl->scratch, to, type), id,
                            err);
     if (!from->block && !to->block)
         return add_transpose(rl, x, from, to, id, err);
-    struct byi_form a = *from, b = *to; /* blocks of an axis of size 1: none */
+    struct byi_rl_layout a = *from,
+                         b = *to; /* blocks of an axis of size 1: none */
     a.block = type->dims[a.block_axis] == 1 ? 0 : a.block;
     b.block = type->dims[b.block_axis] == 1 ? 0 : b.block;
     if (a.block != from->block || b.block != to->block) {
         if (a.block != from->block)
-            BYI_TRY(add_reshape(rl, x, byi_form_type(rl->scratch, &a, type), &x,
-                                err));
+            BYI_TRY(add_reshape(
+                rl, x, byi_rl_layout_type(rl->scratch, &a, type), &x, err));
         BYI_TRY(convert(rl, x, type, &a, &b, id, err));
         if (b.block != to->block)
-            BYI_TRY(add_reshape(rl, *id, byi_form_type(rl->scratch, to, type),
-                                id, err));
+            BYI_TRY(add_reshape(
+                rl, *id, byi_rl_layout_type(rl->scratch, to, type), id, err));
         return BYOC_OK;
     }
     const char *letters = letters_of(type->rank);
-    return add_layout_transform(rl, x, byi_form_name(from, letters, src),
-                                byi_form_name(to, letters, dst), id, err);
+    return add_layout_transform(rl, x, byi_rl_layout_name(from, letters, src),
+                                byi_rl_layout_name(to, letters, dst), id, err);
 }
 
-static uint64_t hash_made(byi_id home, byi_form_id form)
+static uint64_t hash_made(byi_id home, byi_rl_layout_id layout)
 {
-    const uint32_t key[2] = {home, form};
+    const uint32_t key[2] = {home, layout};
     return byi_hash(0, key, sizeof key);
 }
 
-/* The conversion of `home` to `form`; NULL: none has been made. */
+/* The conversion of `home` to `layout`; NULL: none has been made. */
 static const struct byi_relayout_value *find_made(const struct byi_relayout *rl,
-                                                  byi_id home, byi_form_id form)
+                                                  byi_id home,
+                                                  byi_rl_layout_id layout)
 {
-    BYI_INDEX_EACH (&rl->made_index, hash_made(home, form), i)
-        if (rl->made.at[i].home == home && rl->made.at[i].form == form)
+    BYI_INDEX_EACH (&rl->made_index, hash_made(home, layout), i)
+        if (rl->made.at[i].home == home && rl->made.at[i].layout == layout)
             return &rl->made.at[i];
     return NULL;
 }
 
-static void keep_made(struct byi_relayout *rl, byi_id home, byi_form_id form,
-                      byi_id node)
+static void keep_made(struct byi_relayout *rl, byi_id home,
+                      byi_rl_layout_id layout, byi_id node)
 {
-    byi_index_add(&rl->made_index, hash_made(home, form), rl->made.n);
-    BYI_PUSH(&rl->made, ((struct byi_relayout_value){home, form, node}));
+    byi_index_add(&rl->made_index, hash_made(home, layout), rl->made.n);
+    BYI_PUSH(&rl->made, ((struct byi_relayout_value){home, layout, node}));
 }
 
-/* Value `id` of the old function in form `need`. */
+/* Value `id` of the old function in layout `need`. */
 static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
-                              byi_form_id need, byi_id *out,
+                              byi_rl_layout_id need, byi_id *out,
                               struct byoc_error *err)
 {
     const byi_id home = rl->sites[id].home;
     const struct byi_site *site = &rl->sites[home];
-    const byi_form_id form = byi_rl_at_home(rl, id, need);
+    const byi_rl_layout_id layout = byi_rl_at_home(rl, id, need);
     const uint32_t first = rl->pending.n;
     claim(rl, id);
     *out = site->base;
-    if (form == site->base_form)
+    if (layout == site->base_layout)
         return BYOC_OK;
-    const struct byi_relayout_value *made = find_made(rl, home, form);
+    const struct byi_relayout_value *made = find_made(rl, home, layout);
     if (made) {
         *out = made->node;
         return BYOC_OK;
     }
     const struct byi_type *type = byi_rl_type(rl, home);
-    const struct byi_form from =
-        byi_form_at(&rl->forms, site->base_form, type->rank);
-    const struct byi_form to = byi_form_at(&rl->forms, form, type->rank);
+    const struct byi_rl_layout from =
+        byi_rl_layout_at(&rl->layouts, site->base_layout, type->rank);
+    const struct byi_rl_layout to =
+        byi_rl_layout_at(&rl->layouts, layout, type->rank);
     BYI_TRY(convert(rl, site->base, type, &from, &to, out, err));
     settle(rl, *out, first);
-    keep_made(rl, home, form, *out);
+    keep_made(rl, home, layout, *out);
     return BYOC_OK;
 }
 
@@ -219,7 +222,7 @@ static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
 /* A call being built: its operands in the fresh function, its attributes. */
 struct relayout_call {
     byi_id old;
-    struct byi_form form; /* of the state */
+    struct byi_rl_layout layout; /* of the state */
     byi_id *args;
     enum byi_op_id op;
     uint32_t n_attrs;
@@ -238,11 +241,11 @@ static struct byi_attr *attr_of(struct relayout_call *call, const char *name)
 
 static int64_t place_axis(const struct relayout_call *call, int64_t axis)
 {
-    const int64_t rank = call->form.rank;
+    const int64_t rank = call->layout.rank;
     const int64_t normal = axis < 0 ? axis + rank : axis;
     return normal < 0 || normal >= rank
                ? axis
-               : byi_form_place(&call->form, (uint32_t)normal);
+               : byi_rl_layout_place(&call->layout, (uint32_t)normal);
 }
 
 static void rewrite_axis(struct relayout_call *call)
@@ -270,7 +273,7 @@ static void rewrite_axis(struct relayout_call *call)
 static bool permute_list(struct byi_relayout *rl, struct relayout_call *call,
                          uint32_t i, uint32_t groups)
 {
-    const uint32_t rank = call->form.rank;
+    const uint32_t rank = call->layout.rank;
     struct byi_tensor from, to;
     const struct byi_type *type = rl->f->nodes.at[call->args[i]].type;
     if (!byi_const_view(rl->m, rl->f, call->args[i], &from) ||
@@ -282,7 +285,7 @@ static bool permute_list(struct byi_relayout *rl, struct relayout_call *call,
         for (uint32_t k = 0; k < rank; k++)
             memcpy((char *)to.data + (g * rank + k) * size,
                    (const char *)from.data +
-                       (g * rank + call->form.at[k]) * size,
+                       (g * rank + call->layout.at[k]) * size,
                    size);
     call->args[i] =
         byi_add_const(rl->m, rl->f, byi_const_add(rl->m, type, to.data, true),
@@ -313,12 +316,12 @@ static bool rename_axes(struct byi_relayout *rl, struct relayout_call *call,
 static void permute_roi(struct relayout_call *call)
 {
     struct byi_attr *roi = attr_of(call, "roi");
-    const uint32_t rank = call->form.rank;
+    const uint32_t rank = call->layout.rank;
     if (roi->n != 2 * rank)
         return;
     for (uint32_t k = 0; k < rank; k++) {
-        call->roi[k] = roi->floats[call->form.at[k]];
-        call->roi[rank + k] = roi->floats[rank + call->form.at[k]];
+        call->roi[k] = roi->floats[call->layout.at[k]];
+        call->roi[rank + k] = roi->floats[rank + call->layout.at[k]];
     }
     roi->floats = call->roi;
 }
@@ -358,15 +361,15 @@ static void rewrite_matmul(struct relayout_call *call, uint32_t state)
         .name = "transpose_b", .kind = BYI_ATTR_BOOL, .i = !(state >> 1 & 1)};
 }
 
-/* Convert weights to a blocked layout, which is not a form: such conversions
- * have ids above those of forms. Constants are shared by content. */
+/* Convert weights to a blocked layout, which is not interned: such conversions
+ * have ids above those of layouts. Constants are shared by content. */
 static enum byoc_status fetch_kernel(struct byi_relayout *rl,
                                      struct relayout_call *call,
                                      const char *from, struct byoc_error *err)
 {
     const char *to = rl->sites[call->old].kernel;
     const uint64_t hash = byi_hash(0, to, strlen(to));
-    const byi_form_id number = (byi_form_id)hash | KERNEL_FORMS;
+    const byi_rl_layout_id number = (byi_rl_layout_id)hash | KERNEL_LAYOUTS;
     const byi_id home = rl->sites[node_of(rl, call->old)->args[1]].home;
     const struct byi_relayout_value *made = find_made(rl, home, number);
     byi_id *x = &call->args[1];
@@ -392,43 +395,43 @@ static enum byoc_status rewrite_layout(struct byi_relayout *rl,
     const struct byi_site *site = &rl->sites[call->old];
     struct byi_attr *data = attr_of(call, "layout");
     struct byi_attr *kernel = attr_of(call, "kernel_layout");
-    char name[BYI_FORM_NAME];
+    char name[BYI_RL_LAYOUT_NAME];
     if (!data)
         data = attr_of(call, "data_layout");
     if (site->state)
-        data->s = byi_arena_str(rl->m->arena,
-                                byi_form_name(&call->form, data->s, name));
+        data->s = byi_arena_str(
+            rl->m->arena, byi_rl_layout_name(&call->layout, data->s, name));
     if (!site->kernel)
         return BYOC_OK;
-    if (!site->kernel_form)
+    if (!site->kernel_layout)
         BYI_TRY(fetch_kernel(rl, call, kernel->s, err));
     kernel->s = byi_arena_str(rl->m->arena, site->kernel);
     return BYOC_OK;
 }
 
 /* Whether the first `lead` axes stay in place; then *own orders the others. */
-static bool keeps_lead(const struct byi_form *form, uint32_t lead,
-                       struct byi_form *own)
+static bool keeps_lead(const struct byi_rl_layout *layout, uint32_t lead,
+                       struct byi_rl_layout *own)
 {
-    *own = (struct byi_form){.rank = (uint8_t)(form->rank - lead)};
-    for (uint32_t i = 0; i < form->rank; i++) {
-        if (i < lead && form->at[i] != i)
+    *own = (struct byi_rl_layout){.rank = (uint8_t)(layout->rank - lead)};
+    for (uint32_t i = 0; i < layout->rank; i++) {
+        if (i < lead && layout->at[i] != i)
             return false;
         if (i >= lead)
-            own->at[i - lead] = (uint8_t)(form->at[i] - lead);
+            own->at[i - lead] = (uint8_t)(layout->at[i] - lead);
     }
-    return form->block == 0;
+    return layout->block == 0;
 }
 
 /* Align operand i, of lower rank than the result, with a result in the state's
- * form. Leading axes of size 1 are omitted. */
+ * layout. Leading axes of size 1 are omitted. */
 static enum byoc_status line_up(struct byi_relayout *rl,
                                 struct relayout_call *call, uint32_t i,
                                 struct byoc_error *err)
 {
     const struct byi_type *type =
         byi_rl_type(rl, node_of(rl, call->old)->args[i]);
-    const uint32_t rank = call->form.rank, lead = rank - type->rank;
+    const uint32_t rank = call->layout.rank, lead = rank - type->rank;
     int64_t dims[BYI_MAX_RANK], axes[BYI_MAX_RANK];
     if (type->rank == 0)
         return BYOC_OK;
@@ -438,15 +441,16 @@ static enum byoc_status line_up(struct byi_relayout *rl,
     }
     const struct byi_type *wide =
         byi_type_tensor(rl->scratch, type->dtype, rank, dims);
-    const struct byi_form plain = byi_form_at(&rl->forms, 0, rank);
-    if (!byi_form_fits(&call->form, wide))
+    const struct byi_rl_layout plain = byi_rl_layout_at(&rl->layouts, 0, rank);
+    if (!byi_rl_layout_fits(&call->layout, wide))
         return byi_fail(err, BYOC_EUNSUPPORTED, "a block does not fit");
     byi_id *x = &call->args[i];
-    const bool same =
-        byi_type_static(wide) && byi_form_same_order(&plain, &call->form, wide);
-    struct byi_form own;
-    if (!same && keeps_lead(&call->form, lead, &own)) {
-        const struct byi_form as_is = byi_form_at(&rl->forms, 0, type->rank);
+    const bool same = byi_type_static(wide) &&
+                      byi_rl_layout_same_order(&plain, &call->layout, wide);
+    struct byi_rl_layout own;
+    if (!same && keeps_lead(&call->layout, lead, &own)) {
+        const struct byi_rl_layout as_is =
+            byi_rl_layout_at(&rl->layouts, 0, type->rank);
         return convert(rl, *x, type, &as_is, &own, x, err);
     }
     if (!same) {
@@ -455,12 +459,12 @@ static enum byoc_status line_up(struct byi_relayout *rl,
         BYI_TRY(byi_add_call(rl->m, rl->f, BYI_OP_EXPAND_DIMS, x, 1, &axis, 1,
                              NULL, x, err));
         *x = fold(rl, *x);
-        BYI_TRY(convert(rl, *x, wide, &plain, &call->form, x, err));
+        BYI_TRY(convert(rl, *x, wide, &plain, &call->layout, x, err));
     }
     if (!byi_type_static(wide))
         return BYOC_OK;
     const struct byi_type *stored =
-        byi_form_type(rl->scratch, &call->form, wide);
+        byi_rl_layout_type(rl->scratch, &call->layout, wide);
     uint32_t first = 0;
     while (first < stored->rank && stored->dims[first] == 1)
         first++;
@@ -482,7 +486,7 @@ static const struct byi_site *unrolled(const struct byi_relayout *rl, byi_id id)
     return site->rule == BYI_RL_UNROLL && site->state ? site : NULL;
 }
 
-/* Weights (N, K) of an nn.dense whose data come unrolled from another form of
+/* Weights (N, K) of an nn.dense whose data come unrolled from another layout of
  * (M, axes of K): the axes of K in the same order. */
 static enum byoc_status unroll_weights(struct byi_relayout *rl,
                                        struct relayout_call *call,
@@ -493,9 +497,10 @@ static enum byoc_status unroll_weights(struct byi_relayout *rl,
     const struct byi_type *data =
         byi_rl_type(rl, node_of(rl, node->args[0])->args[0]);
     const struct byi_type *weights = byi_rl_type(rl, node->args[1]);
-    const struct byi_form plain = byi_form_at(&rl->forms, 0, data->rank);
-    const struct byi_form form =
-        byi_form_at(&rl->forms, site->state, data->rank);
+    const struct byi_rl_layout plain =
+        byi_rl_layout_at(&rl->layouts, 0, data->rank);
+    const struct byi_rl_layout layout =
+        byi_rl_layout_at(&rl->layouts, site->state, data->rank);
     int64_t dims[BYI_MAX_RANK];
     byi_id *w = &call->args[1];
     memcpy(dims, data->dims, data->rank * sizeof *dims);
@@ -503,7 +508,7 @@ static enum byoc_status unroll_weights(struct byi_relayout *rl,
     const struct byi_type *wide =
         byi_type_tensor(rl->scratch, weights->dtype, data->rank, dims);
     BYI_TRY(add_reshape(rl, *w, wide, w, err));
-    BYI_TRY(convert(rl, *w, wide, &plain, &form, w, err));
+    BYI_TRY(convert(rl, *w, wide, &plain, &layout, w, err));
     return add_reshape(rl, *w, weights, w, err);
 }
 
@@ -538,20 +543,22 @@ static enum byoc_status rewrite_call(struct byi_relayout *rl,
     }
 }
 
-/* Whether the new node's type is the old type in that form. */
+/* Whether the new node's type is the old type in that layout. */
 static bool is_stored(struct byi_relayout *rl, const struct byi_type *fresh,
-                      const struct byi_type *old, byi_form_id form)
+                      const struct byi_type *old, byi_rl_layout_id layout)
 {
     if (fresh->kind != old->kind)
         return false;
     if (old->kind == BYI_TENSOR) {
-        const struct byi_form stored = byi_form_at(&rl->forms, form, old->rank);
-        return byi_type_equal(fresh, byi_form_type(rl->scratch, &stored, old));
+        const struct byi_rl_layout stored =
+            byi_rl_layout_at(&rl->layouts, layout, old->rank);
+        return byi_type_equal(fresh,
+                              byi_rl_layout_type(rl->scratch, &stored, old));
     }
     if (fresh->n_fields != old->n_fields)
         return false;
     for (uint32_t i = 0; i < old->n_fields; i++)
-        if (!is_stored(rl, fresh->fields[i], old->fields[i], form))
+        if (!is_stored(rl, fresh->fields[i], old->fields[i], layout))
             return false;
     return true;
 }
@@ -585,10 +592,11 @@ static enum byoc_status emit_groups(struct byi_relayout *rl, byi_id id,
     byi_id x;
     BYI_TRY(
         fetch(rl, node->args[0], byi_rl_need(rl, id, site->state, 0), &x, err));
-    site->base_form = byi_rl_out(rl, id, site->state); /* UNROLL: 0 */
-    const struct byi_form form =
-        byi_form_at(&rl->forms, site->base_form, node->type->rank);
-    const struct byi_type *to = byi_form_type(rl->scratch, &form, node->type);
+    site->base_layout = byi_rl_out(rl, id, site->state); /* UNROLL: 0 */
+    const struct byi_rl_layout layout =
+        byi_rl_layout_at(&rl->layouts, site->base_layout, node->type->rank);
+    const struct byi_type *to =
+        byi_rl_layout_type(rl->scratch, &layout, node->type);
     BYI_TRY(add_reshape(rl, x, to, &site->base, err));
     annotate(rl, site->base, node);
     return BYOC_OK;
@@ -609,8 +617,8 @@ static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
         .old = id, .op = node->op, .n_attrs = node->attrs->n};
     byi_id fresh = BYI_NO_ID;
     assert(node->attrs->n + 2 <= MAX_ATTRS);
-    call.form =
-        byi_form_at(&rl->forms, matmul ? 0 : site->state, state_rank(rl, id));
+    call.layout = byi_rl_layout_at(&rl->layouts, matmul ? 0 : site->state,
+                                   state_rank(rl, id));
     call.args = byi_arena_calloc(rl->scratch, node->n_args, sizeof(byi_id));
     if (node->attrs->n)
         memcpy(call.attrs, node->attrs->at,
@@ -630,7 +638,7 @@ static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
     }
     annotate(rl, fresh, node);
     site->base = fresh;
-    site->base_form = byi_rl_out(rl, id, site->state);
+    site->base_layout = byi_rl_out(rl, id, site->state);
     *fits = true;
     return BYOC_OK;
 }
@@ -647,14 +655,15 @@ static bool emit_view(struct byi_relayout *rl, byi_id id)
     const byi_id home = rl->sites[node->args[0]].home;
     const struct byi_site *site = &rl->sites[home];
     const struct byi_type *type = byi_rl_type(rl, home);
-    const byi_form_id need = byi_rl_at_home(rl, node->args[0], 0);
-    if (need == site->base_form || !type || !byi_type_static(type))
+    const byi_rl_layout_id need = byi_rl_at_home(rl, node->args[0], 0);
+    if (need == site->base_layout || !type || !byi_type_static(type))
         return false;
-    const struct byi_form a =
-        byi_form_at(&rl->forms, site->base_form, type->rank);
-    const struct byi_form b = byi_form_at(&rl->forms, need, type->rank);
+    const struct byi_rl_layout a =
+        byi_rl_layout_at(&rl->layouts, site->base_layout, type->rank);
+    const struct byi_rl_layout b =
+        byi_rl_layout_at(&rl->layouts, need, type->rank);
     byi_id fresh;
-    if (!byi_form_same_order(&a, &b, type) ||
+    if (!byi_rl_layout_same_order(&a, &b, type) ||
         add_reshape(rl, site->base, node->type, &fresh, NULL) != BYOC_OK)
         return false;
     claim(rl, node->args[0]);
@@ -669,7 +678,7 @@ static enum byoc_status emit_plain(struct byi_relayout *rl, byi_id id,
 {
     const struct byi_node *node = node_of(rl, id);
     struct byi_site *site = &rl->sites[id];
-    site->base_form = 0;
+    site->base_layout = 0;
     if (emit_view(rl, id))
         return BYOC_OK;
     for (uint32_t i = 0; i < node->n_args; i++)
@@ -684,8 +693,8 @@ static enum byoc_status emit_node(struct byi_relayout *rl, byi_id id,
     struct byi_site *site = &rl->sites[id];
     const uint32_t first = rl->pending.n;
     bool done = false;
-    if (site->root != id) { /* a field, in its tuple's form */
-        site->base_form = rl->sites[site->root].base_form;
+    if (site->root != id) { /* a field, in its tuple's layout */
+        site->base_layout = rl->sites[site->root].base_layout;
         BYI_TRY(byi_add_get(rl->m, rl->f, rl->sites[site->root].base,
                             node->index, node->sources, &site->base, err));
         return BYOC_OK;

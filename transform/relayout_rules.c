@@ -132,7 +132,7 @@ static uint32_t classify_perm(struct byi_relayout *rl, byi_id id)
 }
 
 /* A reshape merges and splits runs of axes: a run of the operand's axes and a
- * run of the result's with as many elements form a group. */
+ * run of the result's with as many elements make a group. */
 static uint32_t classify_reshape(struct byi_relayout *rl, byi_id id)
 {
     const struct byi_type *in = arg_type(rl, id, 0), *out = byi_rl_type(rl, id);
@@ -220,65 +220,66 @@ static const char *layout_attr(const struct byi_attrs *attrs)
 }
 
 static bool allows_layout(const struct byi_relayout *rl, byi_id id,
-                          const struct byi_form *form)
+                          const struct byi_rl_layout *layout)
 {
     const struct byi_node *node = node_of(rl, id);
     const char *attr = layout_attr(node->attrs);
     const char *now = byi_attr_find(node->attrs, attr)->s;
     const char *first = byi_op_attr(byi_op(node->op), attr)->fallback;
-    char name[BYI_FORM_NAME], plain[BYI_FORM_NAME] = "";
-    struct byi_layout layout;
-    if (strlen(now) != form->rank) /* it is in blocks already */
+    char name[BYI_RL_LAYOUT_NAME], plain[BYI_RL_LAYOUT_NAME] = "";
+    struct byi_layout parsed;
+    if (strlen(now) != layout->rank) /* it is in blocks already */
         return false;
     strncpy(plain, first + 1, strlen(first) - 2); /* without the quotes */
-    return byi_layout_parse(byi_form_name(form, now, name), &layout) == NULL &&
-           byi_layout_is_data(&layout, plain);
+    return byi_layout_parse(byi_rl_layout_name(layout, now, name), &parsed) ==
+               NULL &&
+           byi_layout_is_data(&parsed, plain);
 }
 
 /* Whether an operator would concatenate or slice inside a block. */
 static bool cuts_blocks(const struct byi_relayout *rl, byi_id id,
-                        const struct byi_form *form)
+                        const struct byi_rl_layout *layout)
 {
     const struct byi_node *node = node_of(rl, id);
-    const enum byi_op_layout layout = byi_op(node->op)->layout;
+    const enum byi_op_layout kind = byi_op(node->op)->layout;
     const uint32_t rank = arg_type(rl, id, 0)->rank;
     const uint32_t axes = axis_mask(node->attrs, rank);
-    if (!form->block || layout == BYI_LAYOUT_BROADCAST ||
-        layout == BYI_LAYOUT_AGNOSTIC || layout == BYI_LAYOUT_SENSITIVE)
+    if (!layout->block || kind == BYI_LAYOUT_BROADCAST ||
+        kind == BYI_LAYOUT_AGNOSTIC || kind == BYI_LAYOUT_SENSITIVE)
         return false;
-    if (layout == BYI_LAYOUT_PERM)
+    if (kind == BYI_LAYOUT_PERM)
         return true;
-    if (layout == BYI_LAYOUT_REDUCE && axes == 0)
+    if (kind == BYI_LAYOUT_REDUCE && axes == 0)
         return true;
-    if (!(axes >> form->block_axis & 1))
+    if (!(axes >> layout->block_axis & 1))
         return false;
     if (node->op != BYI_OP_CONCATENATE)
         return true;
     for (uint32_t i = 0; i < node->n_args; i++)
-        if (arg_type(rl, id, i)->dims[form->block_axis] % form->block != 0)
+        if (arg_type(rl, id, i)->dims[layout->block_axis] % layout->block != 0)
             return true;
     return false;
 }
 
-static bool fits_fields(const struct byi_form *form,
+static bool fits_fields(const struct byi_rl_layout *layout,
                         const struct byi_type *type)
 {
     if (type->kind != BYI_TUPLE)
-        return byi_form_fits(form, type);
+        return byi_rl_layout_fits(layout, type);
     for (uint32_t i = 0; i < type->n_fields; i++)
-        if (!byi_form_fits(form, type->fields[i]))
+        if (!byi_rl_layout_fits(layout, type->fields[i]))
             return false;
     return true;
 }
 
 /* Layer norm reduces the last axes, which must stay in place. */
 static bool keeps_last(const struct byi_relayout *rl, byi_id id,
-                       const struct byi_form *form)
+                       const struct byi_rl_layout *layout)
 {
     const struct byi_attrs *attrs = node_of(rl, id)->attrs;
-    uint32_t axis = normal_axis(byi_attr_int(attrs, "axis"), form->rank);
-    for (; axis < form->rank; axis++)
-        if (form->at[axis] != axis)
+    uint32_t axis = normal_axis(byi_attr_int(attrs, "axis"), layout->rank);
+    for (; axis < layout->rank; axis++)
+        if (layout->at[axis] != axis)
             return false;
     return true;
 }
@@ -287,9 +288,11 @@ static bool allows_unroll(const struct byi_relayout *rl, byi_id id,
                           uint32_t state)
 {
     const struct byi_type *type = arg_type(rl, id, 0);
-    const struct byi_form form = byi_form_at(&rl->forms, state, type->rank);
-    return form.rank == type->rank && form.at[0] == 0 &&
-           !(form.block && form.block_axis == 0) && byi_form_fits(&form, type);
+    const struct byi_rl_layout layout =
+        byi_rl_layout_at(&rl->layouts, state, type->rank);
+    return layout.rank == type->rank && layout.at[0] == 0 &&
+           !(layout.block && layout.block_axis == 0) &&
+           byi_rl_layout_fits(&layout, type);
 }
 
 static bool allows_matmul(const struct byi_relayout *rl, byi_id id,
@@ -314,45 +317,47 @@ bool byi_rl_allows(const struct byi_relayout *rl, byi_id id, uint32_t state)
         return allows_matmul(rl, id, state);
     if (state == 0)
         return true;
-    if (state == BYI_NO_FORM)
+    if (state == BYI_RL_NO_LAYOUT)
         return false;
     if (site->rule == BYI_RL_UNROLL)
         return allows_unroll(rl, id, state);
     if (site->rule == BYI_RL_GROUP)
-        return byi_form_at(&rl->forms, state, 0).rank ==
+        return byi_rl_layout_at(&rl->layouts, state, 0).rank ==
                __builtin_popcount(operand_groups(site));
     const struct byi_type *type = state_type(rl, id);
-    const struct byi_form form = byi_form_at(&rl->forms, state, type->rank);
-    if (form.rank != type->rank || !byi_form_fits(&form, type) ||
-        cuts_blocks(rl, id, &form))
+    const struct byi_rl_layout layout =
+        byi_rl_layout_at(&rl->layouts, state, type->rank);
+    if (layout.rank != type->rank || !byi_rl_layout_fits(&layout, type) ||
+        cuts_blocks(rl, id, &layout))
         return false;
-    if (site->rule == BYI_RL_SAME && !fits_fields(&form, node->type))
+    if (site->rule == BYI_RL_SAME && !fits_fields(&layout, node->type))
         return false;
-    if (site->rule != BYI_RL_SAME && form.block &&
-        site->mask >> form.block_axis & 1)
+    if (site->rule != BYI_RL_SAME && layout.block &&
+        site->mask >> layout.block_axis & 1)
         return false;
     if (byi_op(node->op)->layout == BYI_LAYOUT_SENSITIVE)
-        return allows_layout(rl, id, &form);
+        return allows_layout(rl, id, &layout);
     if (node->op == BYI_OP_NN_LAYER_NORM)
-        return keeps_last(rl, id, &form);
-    for (uint32_t i = 0; form.block && i < node->n_args; i++)
+        return keeps_last(rl, id, &layout);
+    for (uint32_t i = 0; layout.block && i < node->n_args; i++)
         if (byi_rl_need((struct byi_relayout *)rl, id, state, i) &&
-            !byi_form_fits(&form, arg_type(rl, id, i)))
+            !byi_rl_layout_fits(&layout, arg_type(rl, id, i)))
             return false;
     return true;
 }
 
-byi_form_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state)
+byi_rl_layout_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state)
 {
     const struct byi_site *site = &rl->sites[id];
     if (site->rule == BYI_RL_MATMUL || site->rule == BYI_RL_UNROLL)
         return 0;
     if (site->rule == BYI_RL_GROUP)
-        return byi_form_ungroup(&rl->forms, state, byi_rl_type(rl, id)->rank,
-                                result_groups(site));
+        return byi_rl_layout_ungroup(&rl->layouts, state,
+                                     byi_rl_type(rl, id)->rank,
+                                     result_groups(site));
     if (site->rule == BYI_RL_DROP)
-        return byi_form_drop(&rl->forms, state, arg_type(rl, id, 0)->rank,
-                             site->mask);
+        return byi_rl_layout_drop(&rl->layouts, state,
+                                  arg_type(rl, id, 0)->rank, site->mask);
     return state;
 }
 
@@ -378,36 +383,37 @@ static bool has_axes(const struct byi_relayout *rl, byi_id id, uint32_t i)
     }
 }
 
-static byi_form_id swap_last(struct byi_relayout *rl, uint32_t rank)
+static byi_rl_layout_id swap_last(struct byi_relayout *rl, uint32_t rank)
 {
-    struct byi_form form = byi_form_at(&rl->forms, 0, rank);
-    form.at[rank - 1] = (uint8_t)(rank - 2);
-    form.at[rank - 2] = (uint8_t)(rank - 1);
-    return byi_form_intern(&rl->forms, &form);
+    struct byi_rl_layout layout = byi_rl_layout_at(&rl->layouts, 0, rank);
+    layout.at[rank - 1] = (uint8_t)(rank - 2);
+    layout.at[rank - 2] = (uint8_t)(rank - 1);
+    return byi_rl_layout_intern(&rl->layouts, &layout);
 }
 
-byi_form_id byi_rl_need(struct byi_relayout *rl, byi_id id, uint32_t state,
-                        uint32_t i)
+byi_rl_layout_id byi_rl_need(struct byi_relayout *rl, byi_id id, uint32_t state,
+                             uint32_t i)
 {
     const struct byi_site *site = &rl->sites[id];
     switch ((enum byi_relayout_rule)site->rule) {
     case BYI_RL_FIXED:
         return 0;
     case BYI_RL_SAME:
-        if (i == 1 && site->kernel_form)
-            return site->kernel_form;
+        if (i == 1 && site->kernel_layout)
+            return site->kernel_layout;
         return state && has_axes(rl, id, i) ? state : 0;
     case BYI_RL_DROP:
     case BYI_RL_UNROLL:
         return i == 0 ? state : 0;
     case BYI_RL_INSERT:
-        return i == 0 ? byi_form_drop(&rl->forms, state,
-                                      byi_rl_type(rl, id)->rank, site->mask)
-                      : 0;
+        return i == 0
+                   ? byi_rl_layout_drop(&rl->layouts, state,
+                                        byi_rl_type(rl, id)->rank, site->mask)
+                   : 0;
     case BYI_RL_GROUP:
-        return i == 0 ? byi_form_ungroup(&rl->forms, state,
-                                         arg_type(rl, id, 0)->rank,
-                                         operand_groups(site))
+        return i == 0 ? byi_rl_layout_ungroup(&rl->layouts, state,
+                                              arg_type(rl, id, 0)->rank,
+                                              operand_groups(site))
                       : 0;
     case BYI_RL_MATMUL:
         return state >> i & 1 ? swap_last(rl, arg_type(rl, id, i)->rank) : 0;
@@ -416,27 +422,27 @@ byi_form_id byi_rl_need(struct byi_relayout *rl, byi_id id, uint32_t state,
 }
 
 uint32_t byi_rl_from_operand(struct byi_relayout *rl, byi_id id, uint32_t i,
-                             byi_form_id form)
+                             byi_rl_layout_id layout)
 {
     const struct byi_site *site = &rl->sites[id];
     switch ((enum byi_relayout_rule)site->rule) {
     case BYI_RL_FIXED:
         return 0;
     case BYI_RL_SAME:
-        return has_axes(rl, id, i) ? form : site->state;
+        return has_axes(rl, id, i) ? layout : site->state;
     case BYI_RL_DROP:
     case BYI_RL_UNROLL:
-        return i == 0 ? form : site->state;
+        return i == 0 ? layout : site->state;
     case BYI_RL_INSERT:
-        if (i != 0 || byi_rl_need(rl, id, site->state, 0) == form)
+        if (i != 0 || byi_rl_need(rl, id, site->state, 0) == layout)
             return site->state;
-        return byi_form_insert(&rl->forms, form, byi_rl_type(rl, id)->rank,
-                               site->mask);
+        return byi_rl_layout_insert(&rl->layouts, layout,
+                                    byi_rl_type(rl, id)->rank, site->mask);
     case BYI_RL_GROUP:
-        return i == 0
-                   ? byi_form_group(&rl->forms, form, arg_type(rl, id, 0)->rank,
-                                    operand_groups(site))
-                   : site->state;
+        return i == 0 ? byi_rl_layout_group(&rl->layouts, layout,
+                                            arg_type(rl, id, 0)->rank,
+                                            operand_groups(site))
+                      : site->state;
     case BYI_RL_MATMUL:
         return site->state;
     }
@@ -444,29 +450,31 @@ uint32_t byi_rl_from_operand(struct byi_relayout *rl, byi_id id, uint32_t i,
 }
 
 uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
-                            byi_form_id form)
+                            byi_rl_layout_id layout)
 {
     const struct byi_site *site = &rl->sites[id];
     if (site->rule == BYI_RL_FIXED || site->rule == BYI_RL_MATMUL ||
         site->rule == BYI_RL_UNROLL)
         return site->state;
     if (site->rule == BYI_RL_GROUP)
-        return byi_form_group(&rl->forms, form, byi_rl_type(rl, id)->rank,
-                              result_groups(site));
+        return byi_rl_layout_group(&rl->layouts, layout,
+                                   byi_rl_type(rl, id)->rank,
+                                   result_groups(site));
     if (site->rule != BYI_RL_DROP)
-        return form;
-    if (byi_rl_out(rl, id, site->state) == form)
+        return layout;
+    if (byi_rl_out(rl, id, site->state) == layout)
         return site->state;
-    return byi_form_insert(&rl->forms, form, arg_type(rl, id, 0)->rank,
-                           site->mask);
+    return byi_rl_layout_insert(&rl->layouts, layout, arg_type(rl, id, 0)->rank,
+                                site->mask);
 }
 
-/* Form `need` of value `id` as a form of its home. */
-byi_form_id byi_rl_at_home(struct byi_relayout *rl, byi_id id, byi_form_id need)
+/* Layout `need` of value `id`, as a layout of its home. */
+byi_rl_layout_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
+                                byi_rl_layout_id need)
 {
     const struct byi_site *site = &rl->sites[id];
     if (!site->rel || !need)
         return site->rel ? site->rel : need;
-    return byi_form_compose(&rl->forms, site->rel, need,
-                            byi_rl_type(rl, site->home)->rank);
+    return byi_rl_layout_compose(&rl->layouts, site->rel, need,
+                                 byi_rl_type(rl, site->home)->rank);
 }

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layouts.c: arithmetic on layouts, the storage orders of axes. Layouts are
+ * interned, so that plans compare them as numbers.
+ */
+#include "relayout.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void byi_rl_layouts_free(struct byi_rl_layouts *layouts)
+{
+    byi_vec_free(layouts->all.at);
+    byi_index_free(&layouts->index);
+    *layouts = (struct byi_rl_layouts){0};
+}
+
+static bool is_identity(const struct byi_rl_layout *layout)
+{
+    for (uint32_t i = 0; i < layout->rank; i++)
+        if (layout->at[i] != i)
+            return false;
+    return layout->block == 0;
+}
+
+static bool same_layout(const struct byi_rl_layout *a,
+                        const struct byi_rl_layout *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+byi_rl_layout_id byi_rl_layout_intern(struct byi_rl_layouts *layouts,
+                                      const struct byi_rl_layout *layout)
+{
+    if (is_identity(layout))
+        return 0;
+    if (layouts->all.n == 0)
+        BYI_PUSH(&layouts->all, ((struct byi_rl_layout){0})); /* "as it is" */
+    const uint64_t hash = byi_hash(0, layout, sizeof *layout);
+    BYI_INDEX_EACH (&layouts->index, hash, i)
+        if (same_layout(&layouts->all.at[i], layout))
+            return i;
+    byi_index_add(&layouts->index, hash, layouts->all.n);
+    BYI_PUSH(&layouts->all, *layout);
+    return layouts->all.n - 1;
+}
+
+struct byi_rl_layout byi_rl_layout_at(const struct byi_rl_layouts *layouts,
+                                      byi_rl_layout_id id, uint32_t rank)
+{
+    struct byi_rl_layout layout = {.rank = (uint8_t)rank};
+    if (id)
+        return layouts->all.at[id];
+    for (uint32_t i = 0; i < rank; i++)
+        layout.at[i] = (uint8_t)i;
+    return layout;
+}
+
+byi_rl_layout_id byi_rl_layout_compose(struct byi_rl_layouts *layouts,
+                                       byi_rl_layout_id a, byi_rl_layout_id b,
+                                       uint32_t rank)
+{
+    if (!a || !b)
+        return a ? a : b;
+    const struct byi_rl_layout x = byi_rl_layout_at(layouts, a, rank);
+    struct byi_rl_layout y = byi_rl_layout_at(layouts, b, rank);
+    assert(x.rank == y.rank && x.block == 0);
+    for (uint32_t i = 0; i < y.rank; i++)
+        y.at[i] = x.at[y.at[i]];
+    if (y.block)
+        y.block_axis = x.at[y.block_axis];
+    return byi_rl_layout_intern(layouts, &y);
+}
+
+byi_rl_layout_id byi_rl_layout_inverse(struct byi_rl_layouts *layouts,
+                                       byi_rl_layout_id id, uint32_t rank)
+{
+    const struct byi_rl_layout x = byi_rl_layout_at(layouts, id, rank);
+    struct byi_rl_layout y = {.rank = x.rank};
+    for (uint32_t i = 0; i < x.rank; i++)
+        y.at[x.at[i]] = (uint8_t)i;
+    return byi_rl_layout_intern(layouts, &y);
+}
+
+byi_rl_layout_id byi_rl_layout_drop(struct byi_rl_layouts *layouts,
+                                    byi_rl_layout_id id, uint32_t rank,
+                                    uint32_t mask)
+{
+    if (!id)
+        return 0;
+    const struct byi_rl_layout x = byi_rl_layout_at(layouts, id, rank);
+    struct byi_rl_layout y = {.block = x.block};
+    uint8_t renamed[BYI_MAX_RANK] = {0};
+    uint32_t n = 0;
+    for (uint32_t axis = 0; axis < x.rank; axis++)
+        renamed[axis] = (uint8_t)(mask >> axis & 1 ? n : n++);
+    for (uint32_t i = 0; i < x.rank; i++)
+        if (!(mask >> x.at[i] & 1))
+            y.at[y.rank++] = renamed[x.at[i]];
+    y.block_axis = x.block ? renamed[x.block_axis] : 0;
+    return byi_rl_layout_intern(layouts, &y);
+}
+
+byi_rl_layout_id byi_rl_layout_insert(struct byi_rl_layouts *layouts,
+                                      byi_rl_layout_id id, uint32_t rank,
+                                      uint32_t mask)
+{
+    if (!id)
+        return 0;
+    const uint32_t less = rank - (uint32_t)__builtin_popcount(mask);
+    const struct byi_rl_layout x = byi_rl_layout_at(layouts, id, less);
+    struct byi_rl_layout y = {.rank = (uint8_t)rank, .block = x.block};
+    uint8_t renamed[BYI_MAX_RANK] = {0};
+    uint32_t n = 0, from = 0;
+    for (uint32_t axis = 0; axis < rank; axis++)
+        if (!(mask >> axis & 1))
+            renamed[n++] = (uint8_t)axis;
+    for (uint32_t i = 0; i < rank; i++)
+        y.at[i] = mask >> i & 1 ? (uint8_t)i : renamed[x.at[from++]];
+    y.block_axis = x.block ? renamed[x.block_axis] : 0;
+    return byi_rl_layout_intern(layouts, &y);
+}
+
+byi_rl_layout_id byi_rl_layout_ungroup(struct byi_rl_layouts *layouts,
+                                       byi_rl_layout_id id, uint32_t rank,
+                                       uint32_t begins)
+{
+    if (!id)
+        return 0;
+    const struct byi_rl_layout x =
+        byi_rl_layout_at(layouts, id, (uint32_t)__builtin_popcount(begins));
+    struct byi_rl_layout y = {0};
+    for (uint32_t k = 0; k < x.rank; k++) {
+        uint32_t group = 0;
+        for (uint32_t axis = 0; axis < rank; axis++) {
+            group += begins >> axis & 1; /* from 1 on */
+            if (group == x.at[k] + 1u)
+                y.at[y.rank++] = (uint8_t)axis;
+        }
+    }
+    return byi_rl_layout_intern(layouts, &y);
+}
+
+byi_rl_layout_id byi_rl_layout_group(struct byi_rl_layouts *layouts,
+                                     byi_rl_layout_id id, uint32_t rank,
+                                     uint32_t begins)
+{
+    if (!id)
+        return 0;
+    const struct byi_rl_layout x = byi_rl_layout_at(layouts, id, rank);
+    uint8_t group_of[BYI_MAX_RANK] = {0};
+    struct byi_rl_layout y = {0};
+    uint32_t group = 0;
+    for (uint32_t axis = 0; axis < rank; axis++) {
+        group += begins >> axis & 1;
+        group_of[axis] = (uint8_t)(group - 1);
+    }
+    for (uint32_t i = 0; i < rank; i++)
+        if (begins >> x.at[i] & 1)
+            y.at[y.rank++] = group_of[x.at[i]];
+    return byi_rl_layout_intern(layouts, &y);
+}
+
+uint32_t byi_rl_layout_place(const struct byi_rl_layout *layout, uint32_t axis)
+{
+    for (uint32_t i = 0; i < layout->rank; i++)
+        if (layout->at[i] == axis)
+            return i;
+    assert(!"every axis is stored");
+    byi_unreachable();
+}
+
+bool byi_rl_layout_fits(const struct byi_rl_layout *layout,
+                        const struct byi_type *type)
+{
+    if (type->kind != BYI_TENSOR || type->rank != layout->rank)
+        return false;
+    if (layout->block == 0)
+        return true;
+    const int64_t dim = type->dims[layout->block_axis];
+    return layout->rank < BYI_MAX_RANK && !BYI_IS_SYMBOL(dim) &&
+           (dim == 1 || (dim > 0 && dim % layout->block == 0));
+}
+
+/* The dims in storage order; returns their number. */
+static uint32_t stored_dims(const struct byi_rl_layout *layout,
+                            const struct byi_type *type,
+                            int64_t dims[BYI_MAX_RANK])
+{
+    for (uint32_t i = 0; i < layout->rank; i++)
+        dims[i] = type->dims[layout->at[i]];
+    if (layout->block == 0)
+        return layout->rank;
+    int64_t *outer = &dims[byi_rl_layout_place(layout, layout->block_axis)];
+    const bool one = *outer == 1;
+    *outer = one ? 1 : *outer / layout->block;
+    dims[layout->rank] = one ? 1 : layout->block;
+    return layout->rank + 1u;
+}
+
+const struct byi_type *byi_rl_layout_type(struct byi_arena *arena,
+                                          const struct byi_rl_layout *layout,
+                                          const struct byi_type *type)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = stored_dims(layout, type, dims);
+    return byi_type_tensor(arena, type->dtype, rank, dims);
+}
+
+/* The axes with more than one element in storage order; a blocked axis appears
+ * twice. Returns their number. */
+static uint32_t real_axes(const struct byi_rl_layout *layout,
+                          const struct byi_type *type,
+                          uint32_t axes[BYI_MAX_RANK + 1])
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < layout->rank; i++) {
+        const int64_t dim = type->dims[layout->at[i]];
+        const bool split = layout->block && layout->at[i] == layout->block_axis;
+        if (dim != 1 && !(split && dim == layout->block))
+            axes[n++] = layout->at[i];
+    }
+    if (layout->block && type->dims[layout->block_axis] != 1)
+        if (n == 0 || axes[n - 1] != layout->block_axis)
+            axes[n++] = layout->block_axis;
+    return n;
+}
+
+bool byi_rl_layout_same_order(const struct byi_rl_layout *a,
+                              const struct byi_rl_layout *b,
+                              const struct byi_type *type)
+{
+    uint32_t x[BYI_MAX_RANK + 1], y[BYI_MAX_RANK + 1];
+    if (a->block && b->block && a->block != b->block &&
+        type->dims[a->block_axis] != 1)
+        return false;
+    const uint32_t n = real_axes(a, type, x);
+    return n == real_axes(b, type, y) && memcmp(x, y, n * sizeof *x) == 0;
+}
+
+char *byi_rl_layout_name(const struct byi_rl_layout *layout, const char *plain,
+                         char buf[BYI_RL_LAYOUT_NAME])
+{
+    const char *letters = plain ? plain : "ABCDEFGHIJKL";
+    uint32_t n = 0;
+    assert(strlen(letters) >= layout->rank);
+    for (; n < layout->rank; n++)
+        buf[n] = letters[layout->at[n]];
+    buf[n] = '\0';
+    if (layout->block)
+        snprintf(buf + n, BYI_RL_LAYOUT_NAME - n, "%u%c", layout->block,
+                 letters[layout->block_axis] - 'A' + 'a');
+    return buf;
+}
