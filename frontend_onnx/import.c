@@ -16,21 +16,6 @@
 
 enum { MIN_OPSET = 1, MAX_OPSET = 27 };
 
-bool byi_o_ok(const struct byi_import *o)
-{
-    return o->status == BYOC_OK;
-}
-
-const char *byi_text_or(const char *text, const char *fallback)
-{
-    return text && *text ? text : fallback;
-}
-
-const char *byi_onnx_domain(const char *text)
-{
-    return byi_text_or(text, BYI_ONNX);
-}
-
 enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope)
 {
     const Onnx__GraphProto *graph = scope->graph;

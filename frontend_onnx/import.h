@@ -224,6 +224,8 @@ const Onnx__AttributeProto *byi_o_attr(struct byi_import *o, const char *name,
                                        int type);
 /* A required graph attribute; fails when absent. */
 const Onnx__GraphProto *byi_o_graph(struct byi_import *o, const char *name);
+/* Decode a tensor attribute; false, and t unchanged, when it is absent. */
+bool byi_o_tensor(struct byi_import *o, const char *name, struct byi_tensor *t);
 /* A dtype attribute; BYOC_NONE when absent. */
 enum byoc_dtype byi_o_dtype_attr(struct byi_import *o, const char *name);
 
@@ -255,6 +257,8 @@ const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
                                 const char *what, uint32_t *n);
 int64_t byi_o_const_int(struct byi_import *o, uint32_t i, const char *what);
 
+/* --- emit.c ------------------------------------------------------------- */
+
 /* Append a call, or fold it when its operands are small constants. */
 byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
                   const byi_id *args, uint32_t n_attrs,
@@ -275,6 +279,13 @@ byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
 byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
                      bool allowzero);
 byi_id byi_o_shape_of(struct byi_import *o, byi_id id);
+/* A tensor of one element as a scalar, whatever its axes. */
+byi_id byi_o_as_scalar(struct byi_import *o, byi_id id);
+/* x times the factor, in x's type. */
+byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor);
+/* Converter for operators that map one to one: all inputs, and the attributes
+ * of the same name and default. */
+void byi_o_convert_same(struct byi_import *o);
 
 #define BYI_N(array) ((uint32_t)BYI_COUNT(array))
 #define ARGS(...)                                                              \
@@ -323,7 +334,7 @@ struct byi_body {
     uint32_t func;
     struct byi_outside *outside; /* values of the enclosing function */
     uint32_t n_outside;
-    byi_id *captures; /* those of them that are not constants */
+    byi_id *captures; /* of these, the ones that are not constants */
 };
 
 /* A value of the enclosing function: its name (NULL when the node itself needs
@@ -428,10 +439,9 @@ struct byi_onnx_loop {
 /* The loop as a function value of o->f. Parameters: iteration, condition (if
  * the loop has one), states, rows. Result: states, rows. */
 byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop);
-/* The empty rows before the first iteration. */
+/* The empty rows before the first iteration; an empty sequence. */
 byi_id byi_loop_no_rows(struct byi_import *o, const struct byi_slices *rows);
-/* ops_control.c: a tensor of one element as a scalar, whatever its axes. */
-byi_id byi_o_as_scalar(struct byi_import *o, byi_id id);
+byi_id byi_o_no_elements(struct byi_import *o, enum byoc_dtype dtype);
 
 /* --- fold.c ------------------------------------------------------------- */
 
@@ -530,15 +540,6 @@ bool byi_o_is_map(const struct byi_import *o, byi_id id);
 byi_id byi_o_map_values(struct byi_import *o, byi_id map);
 byi_id byi_o_map_keys(struct byi_import *o, byi_id map);
 
-/* ops_list.c: the type of a sequence or optional of tensors; NULL: another
- * type. An empty sequence. */
-const struct byi_type *byi_o_list_type(struct byi_import *o,
-                                       const Onnx__TypeProto *type);
-byi_id byi_o_no_elements(struct byi_import *o, enum byoc_dtype dtype);
-
-/* Converter for operators that map one to one (ops.c): all inputs, and the
- * attributes of the same name and default. */
-void byi_o_convert_same(struct byi_import *o);
 /* Uniform float32 numbers in [0, 1) of the given shape, from the node's seed
  * (ops_random.c). */
 byi_id byi_o_random_uniform(struct byi_import *o, byi_id shape);
@@ -561,8 +562,6 @@ byi_id byi_o_length(struct byi_import *o, byi_id id, int64_t axis);
 byi_id byi_o_count(struct byi_import *o, byi_id start, byi_id end);
 /* Concatenate a and b along an axis; a may be BYI_NO_ID (ops_shape.c). */
 byi_id byi_o_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis);
-/* x times the factor, in x's type (ops_linear.c). */
-byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor);
 /* Apply the activation of a fused operator, by its ONNX name. The n numbers
  * are its attributes; missing ones take their defaults. Returns x when the
  * name is empty (ops_element.c). */

@@ -279,6 +279,56 @@ static byi_id fixed_input(struct byi_import *o, const char *input,
                          byi_sources_none());
 }
 
+/* The type of an element, with the dims that the file declares, if any. */
+static const struct byi_type *element_type(struct byi_import *o,
+                                           const Onnx__TypeProto__Tensor *t)
+{
+    const enum byoc_dtype dtype = (enum byoc_dtype)t->elem_type;
+    int64_t dims[BYI_MAX_RANK];
+
+    if (!t->has_elem_type || !byoc_dtype_name(dtype))
+        return NULL;
+    if (!t->shape || t->shape->n_dim > BYI_MAX_RANK)
+        return byi_type_of_any(o->m->arena, BYI_ANY_TENSOR, dtype);
+    for (size_t d = 0; d < t->shape->n_dim; d++) {
+        const Onnx__TensorShapeProto__Dimension *dim = t->shape->dim[d];
+        dims[d] = BYI_ANY_DIM;
+        if (dim->value_case ==
+                ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+            dim->dim_value >= 0)
+            dims[d] = dim->dim_value;
+    }
+    return byi_type_tensor(o->m->arena, dtype, (uint32_t)t->shape->n_dim, dims);
+}
+
+/* The type of a sequence or optional of tensors; NULL: another type. */
+static const struct byi_type *list_type(struct byi_import *o,
+                                        const Onnx__TypeProto *type)
+{
+    enum { NESTED = 3 };
+    enum byi_type_kind kinds[NESTED];
+    uint32_t n = 0;
+
+    for (; type && n < NESTED; n++) {
+        if (type->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE) {
+            kinds[n] = BYI_SEQ;
+            type = type->sequence_type->elem_type;
+        } else if (type->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE) {
+            kinds[n] = BYI_OPTIONAL;
+            type = type->optional_type->elem_type;
+        } else {
+            break;
+        }
+    }
+    if (n == 0 || !type ||
+        type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return NULL;
+    const struct byi_type *made = element_type(o, type->tensor_type);
+    while (made && n-- > 0)
+        made = byi_type_list(o->m->arena, kinds[n], made);
+    return made;
+}
+
 /* Refuse an input of an unsupported type; the message names the type and the
  * first operator that reads it. */
 static enum byoc_status refuse_input(struct byi_import *o, const char *name,
@@ -327,7 +377,7 @@ static enum byoc_status add_input(struct byi_import *o,
         return byi_fail(&o->err, BYOC_EPARSE,
                         "input '%s': the name is empty or already defined",
                         name);
-    const struct byi_type *list = byi_o_list_type(o, info->type);
+    const struct byi_type *list = list_type(o, info->type);
     if (list) {
         entry->id =
             byi_add_param(o->m, o->f, byi_arena_str(o->m->arena, name), list);

@@ -478,6 +478,12 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
     return fn;
 }
 
+byi_id byi_o_no_elements(struct byi_import *o, enum byoc_dtype dtype)
+{
+    return byi_o_emit(o, BYI_OP_SEQ_MAKE, 0, NULL,
+                      ATTRS(A_DTYPE("dtype", dtype)));
+}
+
 byi_id byi_loop_no_rows(struct byi_import *o, const struct byi_slices *rows)
 {
     int64_t none = 0;

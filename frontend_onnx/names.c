@@ -55,3 +55,13 @@ bool byi_names_bind(struct byi_names *names, const char *text, byi_id id)
         entry->id = id;
     return true;
 }
+
+const char *byi_text_or(const char *text, const char *fallback)
+{
+    return text && *text ? text : fallback;
+}
+
+const char *byi_onnx_domain(const char *text)
+{
+    return byi_text_or(text, BYI_ONNX);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.c: the helper functions of converters: attributes, operands, constants
- * and calls of the current node (see struct byi_import).
+/* node.c: the helper functions of converters: failures, attributes, operands
+ * and constants of the current node (see struct byi_import).
  */
 #include "frontend_onnx/import.h"
 
@@ -9,6 +9,11 @@
 #include <string.h>
 
 /* --- failures ------------------------------------------------------------- */
+
+bool byi_o_ok(const struct byi_import *o)
+{
+    return o->status == BYOC_OK;
+}
 
 void byi_o_refuse(struct byi_import *o, const char *why, ...)
 {
@@ -211,6 +216,16 @@ const char *const *byi_o_strings(struct byi_import *o, const char *name,
     return texts;
 }
 
+bool byi_o_tensor(struct byi_import *o, const char *name, struct byi_tensor *t)
+{
+    const Onnx__AttributeProto *a =
+        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
+
+    if (a && byi_o_ok(o))
+        o->status = byi_onnx_decode(o->file, a->t, NULL, t, &o->err);
+    return a && byi_o_ok(o);
+}
+
 enum byoc_dtype byi_o_dtype_attr(struct byi_import *o, const char *name)
 {
     const int64_t value = byi_o_int(o, name, BYOC_NONE);
@@ -399,119 +414,3 @@ int64_t byi_o_const_int(struct byi_import *o, uint32_t i, const char *what)
 }
 
 /* --- calls ---------------------------------------------------------------- */
-
-byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
-                  const byi_id *args, uint32_t n_attrs,
-                  const struct byi_attr *attrs)
-{
-    byi_id id = BYI_NO_ID;
-    uint32_t n_items = 0, rank = 0;
-
-    for (uint32_t i = 0; i < n && byi_o_ok(o); i++)
-        if (args[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE, "a required input is omitted");
-    if (!byi_o_ok(o))
-        return BYI_NO_ID;
-    const struct byi_dim_item *items =
-        byi_o_items_of(o, op, n, args, n_attrs, attrs, &n_items, &rank);
-    if (items && byi_o_all_numbers(o, items, n_items, rank, &id))
-        return id;
-    if (byi_o_fold(o, op, n, args, n_attrs, attrs, &id))
-        return id;
-    if (!byi_o_ok(o))
-        return BYI_NO_ID;
-    o->status = byi_add_call(o->m, o->f, op, args, n, attrs, n_attrs,
-                             o->sources, &id, &o->err);
-    if (!byi_o_ok(o))
-        byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
-    else if (items)
-        byi_o_remember(o, id, items);
-    return byi_o_ok(o) ? id : BYI_NO_ID;
-}
-
-byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a, byi_id b)
-{
-    return byi_o_emit(o, op, ARGS(a, b), NO_ATTRS);
-}
-
-byi_id byi_o_with(struct byi_import *o, enum byi_op_id op, byi_id a, double b)
-{
-    return byi_o_binary(o, op, a, byi_o_scalar(o, byi_o_dtype(o, a), b));
-}
-
-byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index)
-{
-    byi_id id = BYI_NO_ID;
-
-    if (!byi_o_ok(o))
-        return BYI_NO_ID;
-    o->status = byi_add_get(o->m, o->f, tuple, index, o->sources, &id, &o->err);
-    if (!byi_o_ok(o))
-        byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
-    return id;
-}
-
-byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype)
-{
-    struct byi_tensor t = {0};
-
-    if (!byi_o_ok(o) || byi_o_dtype(o, id) == dtype)
-        return id;
-    /* shape integers are cast here, without a kernel */
-    if (dtype == BYOC_I64 && byi_o_value(o, id, &t) && t.rank <= 1 &&
-        byi_dtype_is_int(t.dtype) && t.dtype != BYOC_U64) {
-        const int64_t n = byi_elements(t.rank, t.dims);
-        struct byi_tensor wide = t;
-        int64_t *values =
-            byi_arena_calloc(o->scratch, (size_t)n + 1, sizeof *values);
-        for (int64_t i = 0; i < n; i++)
-            values[i] = byi_tensor_int(&t, i);
-        wide.dtype = BYOC_I64;
-        wide.data = values;
-        return byi_o_const(o, &wide, false);
-    }
-    return byi_o_emit(o, BYI_OP_CAST, ARGS(id), ATTRS(A_DTYPE("dtype", dtype)));
-}
-
-byi_id byi_o_spread(struct byi_import *o, byi_id all, byi_id axes,
-                    byi_id values)
-{
-    const byi_id at = byi_o_cast(o, axes, BYOC_I64);
-    struct byi_tensor to, from, places;
-
-    if (!byi_o_value(o, all, &to) || !byi_o_value(o, values, &from) ||
-        !byi_o_value(o, at, &places) || to.dtype != BYOC_I64 ||
-        from.dtype != BYOC_I64 || places.dims[0] != from.dims[0])
-        return byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(all, at, values),
-                          ATTRS(AN_INT("axis", 0)));
-    /* the usual case, without a kernel */
-    const uint32_t n = (uint32_t)to.dims[0];
-    int64_t *made = byi_arena_calloc(o->scratch, n + 1, sizeof *made);
-    for (uint32_t i = 0; i < n; i++)
-        made[i] = byi_tensor_int(&to, i);
-    for (int64_t i = 0; i < places.dims[0] && byi_o_ok(o); i++)
-        made[byi_o_axis(o, byi_tensor_int(&places, i), n)] =
-            byi_tensor_int(&from, i);
-    return byi_o_vector(o, n, made);
-}
-
-byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
-                    const int64_t *axes)
-{
-    if (n == 0)
-        return id;
-    return byi_o_emit(o, BYI_OP_EXPAND_DIMS, ARGS(id),
-                      ATTRS(SOME_INTS("axis", n, axes)));
-}
-
-byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
-                     bool allowzero)
-{
-    return byi_o_emit(o, BYI_OP_RESHAPE, ARGS(id, shape),
-                      ATTRS(A_BOOL("allowzero", allowzero)));
-}
-
-byi_id byi_o_shape_of(struct byi_import *o, byi_id id)
-{
-    return byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(id), NO_ATTRS);
-}

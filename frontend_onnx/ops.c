@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops.c: the tables of supported operators, and the converter for operators
- * that map one to one: same operands, attributes of the same name.
- */
+/* ops.c: the tables of supported operators. */
 #include "frontend_onnx/import.h"
 
 #include <string.h>
@@ -55,60 +53,4 @@ const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,
                 best = row;
         }
     return best;
-}
-
-/* Read the node's attribute that `def` declares; false: absent. */
-static bool same_attr(struct byi_import *o, const struct byi_attr_def *def,
-                      struct byi_attr *a)
-{
-    *a = (struct byi_attr){.name = def->name, .kind = def->kind};
-    if (!byi_o_has(o, def->name))
-        return false;
-    switch (def->kind) {
-    case BYI_ATTR_BOOL:
-        a->i = byi_o_int(o, def->name, 0) != 0;
-        return true;
-    case BYI_ATTR_INT:
-        a->i = byi_o_int(o, def->name, 0);
-        return true;
-    case BYI_ATTR_FLOAT:
-        a->f = byi_o_float(o, def->name, 0);
-        return true;
-    case BYI_ATTR_STRING:
-        a->s = byi_o_string(o, def->name, "");
-        return true;
-    case BYI_ATTR_DTYPE:
-        a->i = byi_o_dtype_attr(o, def->name);
-        return true;
-    case BYI_ATTR_INTS:
-        a->ints = byi_o_ints(o, def->name, &a->n);
-        return true;
-    case BYI_ATTR_FLOATS:
-        a->floats = byi_o_floats(o, def->name, &a->n);
-        return true;
-    case BYI_ATTR_STRINGS:
-        a->strings = byi_o_strings(o, def->name, &a->n);
-        return true;
-    }
-    return false;
-}
-
-void byi_o_convert_same(struct byi_import *o)
-{
-    const struct byi_op *op = byi_op(o->row->op);
-    struct byi_attr *attrs =
-        byi_arena_calloc(o->scratch, op->n_attrs + 1, sizeof *attrs);
-    uint32_t n = 0, n_in = o->n_in;
-
-    while (n_in > 0 && o->in[n_in - 1] == BYI_NO_ID)
-        n_in--; /* trailing inputs may be omitted by an empty name */
-    for (uint32_t i = 0; i < n_in; i++)
-        if (o->in[i] == BYI_NO_ID) {
-            byi_o_refuse(o, "input %u is omitted", i);
-            return;
-        }
-    for (uint32_t i = 0; i < op->n_attrs; i++)
-        if (same_attr(o, &op->attrs[i], &attrs[n]))
-            n++;
-    o->out[0] = byi_o_emit(o, o->row->op, n_in, o->in, n, attrs);
 }

@@ -31,13 +31,6 @@ static byi_id call_branch(struct byi_import *o, const Onnx__GraphProto *graph)
 }
 
 /* A tensor of one element and any rank as a scalar. */
-byi_id byi_o_as_scalar(struct byi_import *o, byi_id id)
-{
-    if (id == BYI_NO_ID || byi_o_rank(o, id) == 0)
-        return id;
-    return byi_o_reshape(o, id, byi_o_vector(o, 0, NULL), false);
-}
-
 /* The fields of a function's result. */
 static void take_results(struct byi_import *o, byi_id id, uint32_t n_fields)
 {

@@ -8,18 +8,6 @@
 
 #include <math.h>
 
-byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor)
-{
-    const enum byoc_dtype dtype = byi_o_dtype(o, x);
-
-    if (factor == 1.0)
-        return x;
-    if (!byi_dtype_is_float(dtype) && factor != rint(factor))
-        byi_o_refuse(o, "a fractional alpha or beta of an integer product");
-    return byi_o_emit(o, BYI_OP_MULTIPLY,
-                      ARGS(x, byi_o_scalar(o, dtype, factor)), NO_ATTRS);
-}
-
 static byi_id gemm(struct byi_import *o)
 {
     const byi_id a = byi_o_in(o, 0), b = byi_o_in(o, 1), c = byi_o_in(o, 2);

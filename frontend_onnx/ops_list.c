@@ -16,55 +16,6 @@ static enum byi_type_kind kind_of(const struct byi_import *o, byi_id id)
                                           : BYI_TENSOR;
 }
 
-/* The type of an element, with the dims that the file declares, if any. */
-static const struct byi_type *element_type(struct byi_import *o,
-                                           const Onnx__TypeProto__Tensor *t)
-{
-    const enum byoc_dtype dtype = (enum byoc_dtype)t->elem_type;
-    int64_t dims[BYI_MAX_RANK];
-
-    if (!t->has_elem_type || !byoc_dtype_name(dtype))
-        return NULL;
-    if (!t->shape || t->shape->n_dim > BYI_MAX_RANK)
-        return byi_type_of_any(o->m->arena, BYI_ANY_TENSOR, dtype);
-    for (size_t d = 0; d < t->shape->n_dim; d++) {
-        const Onnx__TensorShapeProto__Dimension *dim = t->shape->dim[d];
-        dims[d] = BYI_ANY_DIM;
-        if (dim->value_case ==
-                ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
-            dim->dim_value >= 0)
-            dims[d] = dim->dim_value;
-    }
-    return byi_type_tensor(o->m->arena, dtype, (uint32_t)t->shape->n_dim, dims);
-}
-
-const struct byi_type *byi_o_list_type(struct byi_import *o,
-                                       const Onnx__TypeProto *type)
-{
-    enum { NESTED = 3 };
-    enum byi_type_kind kinds[NESTED];
-    uint32_t n = 0;
-
-    for (; type && n < NESTED; n++) {
-        if (type->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE) {
-            kinds[n] = BYI_SEQ;
-            type = type->sequence_type->elem_type;
-        } else if (type->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE) {
-            kinds[n] = BYI_OPTIONAL;
-            type = type->optional_type->elem_type;
-        } else {
-            break;
-        }
-    }
-    if (n == 0 || !type ||
-        type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
-        return NULL;
-    const struct byi_type *made = element_type(o, type->tensor_type);
-    while (made && n-- > 0)
-        made = byi_type_list(o->m->arena, kinds[n], made);
-    return made;
-}
-
 /* The same operands; trailing ones may be omitted. */
 static void convert_list(struct byi_import *o)
 {
@@ -73,12 +24,6 @@ static void convert_list(struct byi_import *o)
     while (n > 0 && o->in[n - 1] == BYI_NO_ID)
         n--;
     o->out[0] = byi_o_emit(o, o->row->op, n, o->in, NO_ATTRS);
-}
-
-byi_id byi_o_no_elements(struct byi_import *o, enum byoc_dtype dtype)
-{
-    return byi_o_emit(o, BYI_OP_SEQ_MAKE, 0, NULL,
-                      ATTRS(A_DTYPE("dtype", dtype)));
 }
 
 static void convert_empty(struct byi_import *o)

@@ -32,6 +32,19 @@ struct limiter {
 
 /* --- the regions ---------------------------------------------------------- */
 
+/* Revert node `id` of f, which is marked with a backend, to native kernels. */
+static void revert_node(const struct byi_module *m, struct byi_func *f,
+                        byi_id id, struct byi_ledger *ledger,
+                        enum byi_reason reason, const char *detail)
+{
+    struct byi_node *node = &f->nodes.at[id];
+    if (ledger && node->kind == BYI_CALL)
+        byi_ledger_note(ledger, node->sources, reason,
+                        m->targets.at[node->target - 1], NULL, detail);
+    node->region = 0;
+    node->target = 0;
+}
+
 /* Recurses into the branches of an `if`, as deep as these nest. */
 static bool composite_computes(const struct byi_module *m,
                                const struct byi_func *body)
@@ -216,8 +229,7 @@ static void unmark(struct limiter *l, uint32_t first, uint32_t func)
         if (byi_ledger_of(l->ctx) && !c->noted)
             note(l, c, node->target);
         c->noted = true;
-        byi_revert_node(l->m, f, id, byi_ledger_of(l->ctx), c->reason,
-                        c->detail);
+        revert_node(l->m, f, id, byi_ledger_of(l->ctx), c->reason, c->detail);
     }
 }
 

@@ -54,7 +54,7 @@ struct byi_backend {
     const char *name;
     const struct byoc_backend *api;
     const struct byoc_host *host;
-    struct byi_pattern_table *table; /* compiled from backend->patterns */
+    struct byi_pattern_table *table; /* compiled from api->patterns */
     const char *out;                 /* why it takes no part; NULL: it does */
     enum byi_reason out_reason;
 };
@@ -128,11 +128,6 @@ enum byoc_status byi_layout_preference_of(
     struct byoc_error *err);
 
 /* --- revert.c: reverting regions --------------------------------------- */
-
-/* Revert node `id` of f, which is marked with a backend, to native kernels. */
-void byi_revert_node(const struct byi_module *m, struct byi_func *f, byi_id id,
-                     struct byi_ledger *ledger, enum byi_reason reason,
-                     const char *detail);
 
 /* The fate of a node of a backend's function. */
 struct byi_fate {

@@ -16,18 +16,6 @@
 
 #include <string.h>
 
-void byi_revert_node(const struct byi_module *m, struct byi_func *f, byi_id id,
-                     struct byi_ledger *ledger, enum byi_reason reason,
-                     const char *detail)
-{
-    struct byi_node *node = &f->nodes.at[id];
-    if (ledger && node->kind == BYI_CALL)
-        byi_ledger_note(ledger, node->sources, reason,
-                        m->targets.at[node->target - 1], NULL, detail);
-    node->region = 0;
-    node->target = 0;
-}
-
 /* --- inlining regions ---------------------------------------------------- */
 
 struct dissolver {

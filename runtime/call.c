@@ -142,7 +142,7 @@ static enum byoc_status place_results(struct byoc_state *s,
                 continue;
             memcpy(fr->t[v].dims, to->t[callee->outputs[i]].dims,
                    sizeof fr->t[v].dims);
-            BYI_TRY(byi_exec_provide(s, fr, v, err));
+            BYI_TRY(byi_frame_provide(s, fr, v, err));
         }
         to->dest[i] = fr->t[v];
     }
@@ -187,7 +187,7 @@ static enum byoc_status take_result(struct byoc_state *s,
         fr->t[v].data = from->t[w].data;
         return BYOC_OK;
     }
-    BYI_TRY(byi_exec_provide(s, fr, v, err));
+    BYI_TRY(byi_frame_provide(s, fr, v, err));
     memcpy(fr->t[v].data, from->t[w].data, byi_tensor_bytes(&fr->t[v]));
     return BYOC_OK;
 }
@@ -282,27 +282,13 @@ enum byoc_status byi_call_func(struct byoc_state *s, struct byi_frame *fr,
     return enter(s, fr, &call, err);
 }
 
-enum byoc_status byi_call_condition(const struct byi_frame *fr,
-                                    const struct byi_step *step, bool *is,
-                                    struct byoc_error *err)
-{
-    const struct byi_tensor *cond = &fr->t[step->in[0]];
-    uint64_t bytes = byi_tensor_bytes(cond);
-    if (bytes != 1)
-        return byi_fail(err, BYOC_ETYPE,
-                        "%s (%s): the condition has %llu elements, expected 1",
-                        step->name, step->sources, (unsigned long long)bytes);
-    *is = *(const uint8_t *)cond->data != 0;
-    return BYOC_OK;
-}
-
 enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
                              const struct byi_step *step,
                              struct byoc_error *err)
 {
     struct call call = {.step = step, .first = 1, .func = step->callee};
     bool is = false;
-    BYI_TRY(byi_call_condition(fr, step, &is, err));
+    BYI_TRY(byi_closure_condition(fr, step, &is, err));
     if (!is) {
         call.first += s->in->plan->funcs[step->callee].n_inputs;
         call.func = step->other;

@@ -111,13 +111,27 @@ enum byoc_status byi_closure_make(struct byoc_state *s, struct byi_frame *fr,
     return BYOC_OK;
 }
 
+enum byoc_status byi_closure_condition(const struct byi_frame *fr,
+                                       const struct byi_step *step, bool *is,
+                                       struct byoc_error *err)
+{
+    const struct byi_tensor *cond = &fr->t[step->in[0]];
+    uint64_t bytes = byi_tensor_bytes(cond);
+    if (bytes != 1)
+        return byi_fail(err, BYOC_ETYPE,
+                        "%s (%s): the condition has %llu elements, expected 1",
+                        step->name, step->sources, (unsigned long long)bytes);
+    *is = *(const uint8_t *)cond->data != 0;
+    return BYOC_OK;
+}
+
 enum byoc_status byi_closure_choose(struct byoc_state *s, struct byi_frame *fr,
                                     const struct byi_step *step,
                                     struct byoc_error *err)
 {
     bool is = false;
     (void)s;
-    BYI_TRY(byi_call_condition(fr, step, &is, err));
+    BYI_TRY(byi_closure_condition(fr, step, &is, err));
     fr->obj[step->out[0]] = byi_object_share(fr->obj[step->in[is ? 1 : 2]]);
     return BYOC_OK;
 }

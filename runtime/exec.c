@@ -20,38 +20,6 @@ static bool same_dims(const struct byi_tensor *a, const struct byi_tensor *b)
 
 /* --- memory of values whose size varies --------------------------------- */
 
-static enum byoc_status take_block(struct byoc_state *s, struct byi_frame *fr,
-                                   uint32_t v, struct byoc_error *err)
-{
-    uint64_t bytes = byi_tensor_bytes(&fr->t[v]);
-    uint32_t block;
-    BYI_TRY(byi_pool_take(&s->pool, bytes, &block, err));
-    fr->block[v] = block + 1;
-    fr->t[v].data = s->pool.at[block].at;
-    return BYOC_OK;
-}
-
-enum byoc_status byi_exec_provide(struct byoc_state *s, struct byi_frame *fr,
-                                  uint32_t v, struct byoc_error *err)
-{
-    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
-    const struct byi_value *value = &f->values[v];
-    if (value->kind == BYI_V_ALIAS) {
-        fr->t[v].data = fr->t[value->root].data;
-        return BYOC_OK;
-    }
-    if (value->fixed)
-        return BYOC_OK;
-    if (value->kind == BYI_V_OUTPUT) {
-        const struct byi_tensor *dest = &fr->dest[value->index];
-        if (dest->data && same_dims(dest, &fr->t[v])) {
-            fr->t[v].data = dest->data;
-            return BYOC_OK;
-        }
-    }
-    return take_block(s, fr, v, err);
-}
-
 /* Whether operand 0 is the beginning of the result: a concatenation along the
  * outermost axis. */
 static bool is_append(const struct byi_plan_func *f, const struct byi_frame *fr,
@@ -82,7 +50,7 @@ static enum byoc_status provide_appended(struct byoc_state *s,
     const uint64_t bytes = byi_tensor_bytes(&fr->t[v]);
     uint32_t block = fr->block[root];
     if (!block || first->data != s->pool.at[block - 1].at)
-        return take_block(s, fr, v, err);
+        return byi_frame_block(s, fr, v, err);
     if (byi_pool_extend(&s->pool, block - 1, byi_tensor_bytes(first), bytes)) {
         fr->block[v] = block;
         fr->t[v].data = first->data;
@@ -90,7 +58,7 @@ static enum byoc_status provide_appended(struct byoc_state *s,
     }
     if (f->values[root].kind != BYI_V_INPUT ||
         byi_pool_take(&s->pool, bytes + bytes / 2, &block, err) != BYOC_OK)
-        return take_block(s, fr, v, err);
+        return byi_frame_block(s, fr, v, err);
     s->pool.at[block].filled = bytes;
     fr->block[v] = block + 1;
     fr->t[v].data = s->pool.at[block].at;
@@ -182,7 +150,7 @@ static enum byoc_status infer_step(struct byoc_state *s,
         BYI_TRY(set_dims(f, fr, step, i, tuple ? out->fields[i] : out, err));
         BYI_TRY(is_append(f, fr, step)
                     ? provide_appended(s, f, fr, step, err)
-                    : byi_exec_provide(s, fr, step->out[i], err));
+                    : byi_frame_provide(s, fr, step->out[i], err));
     }
     return BYOC_OK;
 }
@@ -255,7 +223,7 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
         BYI_TRY(infer_step(s, f, fr, step, err));
     if (step->view)
         return step->infer ? BYOC_OK
-                           : byi_exec_provide(s, fr, step->out[0], err);
+                           : byi_frame_provide(s, fr, step->out[0], err);
     struct byi_call call = byi_exec_call(s->args, fr, step, s->model->threads);
     if (step->infer && step->kernel->scratch)
         BYI_TRY(byi_exec_need(s, step->kernel->scratch(&call), err));

@@ -194,3 +194,38 @@ void byi_frame_give(struct byoc_state *s, struct byi_frame *fr)
     fr->next = s->work->spare[fr->func];
     s->work->spare[fr->func] = fr;
 }
+
+/* --- memory of values whose size varies --------------------------------- */
+
+enum byoc_status byi_frame_block(struct byoc_state *s, struct byi_frame *fr,
+                                 uint32_t v, struct byoc_error *err)
+{
+    uint64_t bytes = byi_tensor_bytes(&fr->t[v]);
+    uint32_t block;
+    BYI_TRY(byi_pool_take(&s->pool, bytes, &block, err));
+    fr->block[v] = block + 1;
+    fr->t[v].data = s->pool.at[block].at;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_frame_provide(struct byoc_state *s, struct byi_frame *fr,
+                                   uint32_t v, struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+    const struct byi_value *value = &f->values[v];
+    if (value->kind == BYI_V_ALIAS) {
+        fr->t[v].data = fr->t[value->root].data;
+        return BYOC_OK;
+    }
+    if (value->fixed)
+        return BYOC_OK;
+    if (value->kind == BYI_V_OUTPUT) {
+        const struct byi_tensor *dest = &fr->dest[value->index];
+        if (dest->data && byi_dims_equal(dest->rank, dest->dims, fr->t[v].rank,
+                                         fr->t[v].dims)) {
+            fr->t[v].data = dest->data;
+            return BYOC_OK;
+        }
+    }
+    return byi_frame_block(s, fr, v, err);
+}

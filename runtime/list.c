@@ -159,7 +159,7 @@ static enum byoc_status take_tensor(struct byoc_state *s, struct byi_frame *fr,
         fr->t[v].data = item->t.data;
         return BYOC_OK;
     }
-    BYI_TRY(byi_exec_provide(s, fr, v, err));
+    BYI_TRY(byi_frame_provide(s, fr, v, err));
     memcpy(fr->t[v].data, item->t.data, byi_tensor_bytes(&item->t));
     return BYOC_OK;
 }
@@ -260,7 +260,7 @@ static enum byoc_status put_scalar(struct byoc_state *s, struct byi_frame *fr,
                                    const struct byi_step *step, int64_t value,
                                    struct byoc_error *err)
 {
-    BYI_TRY(byi_exec_provide(s, fr, step->out[0], err));
+    BYI_TRY(byi_frame_provide(s, fr, step->out[0], err));
     byi_tensor_set(&fr->t[step->out[0]], 0, (double)value);
     return BYOC_OK;
 }
@@ -443,7 +443,7 @@ static enum byoc_status run_concatenate(struct byoc_state *s,
     else
         return fault(step, BYOC_EINVAL, err,
                      "the sequence is empty, expected an element");
-    BYI_TRY(byi_exec_provide(s, fr, step->out[0], err));
+    BYI_TRY(byi_frame_provide(s, fr, step->out[0], err));
     const struct lines l = lines_of(out, axis);
     for (uint32_t i = 0; i < list->n; i++) {
         const struct byi_tensor *t = &list->at[i].t;

@@ -385,6 +385,14 @@ void byi_frame_give(struct byoc_state *state, struct byi_frame *frame);
 /* Drop value `v` of an activation. */
 void byi_frame_drop(struct byoc_state *state, struct byi_frame *frame,
                     uint32_t v);
+/* Memory for result `v`, whose dims are set: where its value is, or a block of
+ * the pool; a block in any case. */
+enum byoc_status byi_frame_provide(struct byoc_state *state,
+                                   struct byi_frame *frame, uint32_t v,
+                                   struct byoc_error *err);
+enum byoc_status byi_frame_block(struct byoc_state *state,
+                                 struct byi_frame *frame, uint32_t v,
+                                 struct byoc_error *err);
 
 /* --- work.c: what runs of an instance need, one at a time ----------------- */
 
@@ -435,7 +443,7 @@ void byi_cache_give(const struct byoc_model *model, struct byi_lease *lease);
 char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
                      char *buf, size_t n);
 
-/* --- state.c, exec.c, call.c ---------------------------------------------- */
+/* --- state.c, run.c, exec.c, call.c --------------------------------------- */
 
 /* A run that byoc_run_async queued; guarded by the lock of the runners. */
 struct byi_later {
@@ -514,10 +522,6 @@ enum byoc_status byi_exec_fits(const struct byi_plan_func *f, uint32_t output,
 /* exec.c: run main; its inputs and dests are bound. */
 enum byoc_status byi_exec_main(struct byoc_state *state,
                                struct byoc_error *err);
-/* exec.c: provide memory for result `v`, whose dims are set. */
-enum byoc_status byi_exec_provide(struct byoc_state *state,
-                                  struct byi_frame *fr, uint32_t v,
-                                  struct byoc_error *err);
 /* call.c: run steps of these kinds. A call leaves the callee's activation as
  * state->top; byi_call_leave ends it and gives its results to the calling step.
  */
@@ -542,9 +546,9 @@ enum byoc_status byi_closure_choose(struct byoc_state *state,
                                     const struct byi_step *step,
                                     struct byoc_error *err);
 /* The condition of a step, its first operand. */
-enum byoc_status byi_call_condition(const struct byi_frame *fr,
-                                    const struct byi_step *step, bool *is,
-                                    struct byoc_error *err);
+enum byoc_status byi_closure_condition(const struct byi_frame *fr,
+                                       const struct byi_step *step, bool *is,
+                                       struct byoc_error *err);
 
 /* values.c: convert callers' trees to objects, and back. `io` is the model's
  * declaration. A new tree lives in state->given until the next run. */
@@ -561,11 +565,11 @@ enum byoc_status byi_value_write(struct byoc_state *state,
                                  const struct byoc_io *io,
                                  struct byoc_value *value,
                                  struct byoc_error *err);
-/* state.c: check a caller's tensor. */
+/* Check a caller's tensor. */
 enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                 const struct byoc_io *io, struct byi_tensor *t,
                                 struct byoc_error *err);
-/* state.c: copy the strings of a tensor into the state. */
+/* Copy the strings of a tensor into the state. */
 enum byoc_status byi_own_strings(struct byoc_state *state,
                                  const struct byi_tensor *t, void *data,
                                  struct byoc_error *err);

@@ -23,13 +23,13 @@ static uint32_t index_of(const struct byoc_io *ios, uint32_t n, uint32_t likely,
 uint32_t byoc_model_input_index(const struct byoc_model *model,
                                 const char *name)
 {
-    return index_of(model->inputs, byoc_model_n_inputs(model), 0, name);
+    return index_of(model->inputs, model->plan->funcs[0].n_inputs, 0, name);
 }
 
 uint32_t byoc_model_output_index(const struct byoc_model *model,
                                  const char *name)
 {
-    return index_of(model->outputs, byoc_model_n_outputs(model), 0, name);
+    return index_of(model->outputs, model->plan->funcs[0].n_outputs, 0, name);
 }
 
 /* Print "a, b, c", as far as there is room. */
@@ -90,11 +90,14 @@ enum byoc_status byi_request_place(struct byoc_state *s,
                                    struct byoc_error *err)
 {
     const struct io_side in = {
-        "input",         s->model->inputs,  byoc_model_n_inputs(s->model),
+        "input",         s->model->inputs,  s->model->plan->funcs[0].n_inputs,
         request->inputs, request->n_inputs, s->in_at};
-    const struct io_side out = {
-        "output",         s->model->outputs,  byoc_model_n_outputs(s->model),
-        request->outputs, request->n_outputs, s->out_at};
+    const struct io_side out = {"output",
+                                s->model->outputs,
+                                s->model->plan->funcs[0].n_outputs,
+                                request->outputs,
+                                request->n_outputs,
+                                s->out_at};
     BYI_TRY(place_all(&in, err));
     for (uint32_t i = 0; i < in.n; i++)
         if (in.at[i] == UINT32_MAX)

@@ -94,10 +94,9 @@ bool byi_dn_write(const struct byi_program *program, const char *symbol,
 extern const char byi_dn_unit_text[]; /* the declarations of a unit */
 extern const uint32_t byi_dn_unit_id; /* their hash                 */
 
-/* unit.c. The operators that units call, and the loader of a unit. `code` is
- * the unit's function and must outlive the program. Returns BYOC_EINCOMPATIBLE
- * if the unit was compiled with other declarations. */
-extern const struct byi_operators byi_dn_operators;
+/* unit.c: load a unit. `code` is its function and must outlive the program.
+ * Returns BYOC_EINCOMPATIBLE if the unit was compiled with other declarations.
+ */
 enum byoc_status byi_dn_unit_load(const struct byi_dnnl *lib,
                                   const struct byoc_host *host,
                                   void (*code)(void), uint32_t n_consts,
@@ -142,8 +141,6 @@ void byi_dn_exec_free(struct byi_exec **exec);
 /* Record the steps that the program's unit runs. */
 enum byoc_status byi_dn_exec_list(struct byi_program *program,
                                   struct byoc_error *err);
-/* A step of a unit: recorded, or run. */
-int byi_dn_exec_call(struct byi_exec *exec, const struct byi_dnnl_step *step);
 /* For benchmarks (bench/bound.c): run one step on the buffers of the last run;
  * the address of the TEMP buffers. */
 enum byoc_status byi_dn_exec_step(const struct byi_exec *exec, uint32_t step,

@@ -132,20 +132,6 @@ static enum byoc_status run_step(const struct byi_exec *exec,
     return BYOC_OK;
 }
 
-enum byoc_status byi_dn_exec_run(struct byi_exec *exec,
-                                 const struct byoc_run_args *args,
-                                 struct byoc_error *err)
-{
-    const struct byi_program *p = exec->program;
-    exec->args = args;
-    exec->err = err;
-    if (p->unit)
-        return (enum byoc_status)p->unit->run(&byi_dn_operators, exec);
-    for (uint32_t i = 0; i < p->steps.n; i++)
-        BYI_TRY(run_step(exec, &p->steps.at[i]));
-    return BYOC_OK;
-}
-
 /* --- steps of a unit ------------------------------------------------------ */
 
 /* Is the place within a buffer of the program? */
@@ -188,18 +174,35 @@ static enum byoc_status list_step(struct byi_program *p,
     return BYOC_OK;
 }
 
-int byi_dn_exec_call(struct byi_exec *exec, const struct byi_dnnl_step *step)
+static int call_step(struct byi_exec *exec, const struct byi_dnnl_step *step)
 {
     if (exec->listed)
         return (int)list_step(exec->listed, step, exec->err);
     return (int)run_step(exec, step);
 }
 
+/* The running unit calls steps only. */
+static const struct byi_operators runner = {.run = call_step};
+
 enum byoc_status byi_dn_exec_list(struct byi_program *program,
                                   struct byoc_error *err)
 {
     struct byi_exec exec = {.program = program, .listed = program, .err = err};
-    return (enum byoc_status)program->unit->run(&byi_dn_operators, &exec);
+    return (enum byoc_status)program->unit->run(&runner, &exec);
+}
+
+enum byoc_status byi_dn_exec_run(struct byi_exec *exec,
+                                 const struct byoc_run_args *args,
+                                 struct byoc_error *err)
+{
+    const struct byi_program *p = exec->program;
+    exec->args = args;
+    exec->err = err;
+    if (p->unit)
+        return (enum byoc_status)p->unit->run(&runner, exec);
+    for (uint32_t i = 0; i < p->steps.n; i++)
+        BYI_TRY(run_step(exec, &p->steps.at[i]));
+    return BYOC_OK;
 }
 
 /* --- freeing, benchmarks -------------------------------------------------- */

@@ -14,8 +14,6 @@
  * matmul of 2^32 rows divides by zero as well. */
 const char *byi_guard_desc(const struct byi_desc *desc)
 {
-    if (!byi_dnnl_has_dtype(desc->dtype))
-        return "oneDNN lacks this element type";
     if (desc->rank == 0 || desc->rank > BYI_MAX_RANK)
         return "oneDNN takes tensors of rank 1 to 12";
     for (uint32_t i = 0; i < desc->rank; i++) {

@@ -124,7 +124,10 @@ enum byoc_status byi_md_make(const struct byi_desc *given,
     md->used = false;
     if (given->kind == BYI_DESC_ABSENT)
         return BYOC_OK;
-    BYI_TRY(byi_guard_status(byi_guard_desc(given), err));
+    BYI_TRY(byi_guard_status(byi_dnnl_has_dtype(given->dtype)
+                                 ? byi_guard_desc(given)
+                                 : "oneDNN lacks this element type",
+                             err));
     const struct byi_desc one_way = byi_desc_canonical(given, units);
     const struct byi_desc *desc = &one_way;
     const dnnl_data_type_t type = translate_dtype(desc->dtype);

@@ -317,7 +317,8 @@ struct byi_dnnl_step {
 struct byi_load; /* a region being loaded          */
 struct byi_exec; /* a region with memory, runnable */
 
-/* Each function returns 0, or a value that its caller must return unchanged;
+/* What a unit calls: `build` all but `run`, and `run` only that.
+ * Each function returns 0, or a value that its caller must return unchanged;
  * the loader or executor keeps the error. `posts` may be NULL. */
 #define BYI_OPERATOR(name)                                                     \
     int (*name)(struct byi_load * load, const struct byi_dnnl_##name *p,       \

@@ -61,7 +61,7 @@ static int drop(struct byi_load *load, uint32_t made)
 }
 
 #define ENTRY(name) .name = make_##name,
-const struct byi_operators byi_dn_operators = {
+static const struct byi_operators makers = {
     BYI_OPERATORS(ENTRY).pack = make_pack,
     .copy = make_copy,
     .fill = make_fill,
@@ -69,7 +69,6 @@ const struct byi_operators byi_dn_operators = {
     .gate_weights = make_gate_weights,
     .gate_biases = make_gate_biases,
     .drop = drop,
-    .run = byi_dn_exec_call,
 };
 
 /* --- loading -------------------------------------------------------------- */
@@ -117,7 +116,7 @@ static enum byoc_status run_unit(void *arg, struct byoc_error *err)
     p->input_bytes = unit->input_bytes;
     p->output_bytes = unit->output_bytes;
     p->temp_bytes = unit->temp_bytes;
-    BYI_TRY((enum byoc_status)unit->build(&byi_dn_operators, &load));
+    BYI_TRY((enum byoc_status)unit->build(&makers, &load));
     BYI_TRY(byi_dn_exec_list(p, err));
     if (p->steps.n == unit->n_steps && p->prims.n == unit->n_steps &&
         p->made.n == unit->n_made)

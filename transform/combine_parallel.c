@@ -39,7 +39,7 @@ struct parallel_group {
 struct combine_work {
     struct byi_module *m;
     const struct byi_func *f;
-    const struct byi_combine *combine;
+    byi_combine_fn takes;
     struct byi_arena *scratch;
     struct byi_uses uses;
     BYI_VEC(struct parallel_member) members;
@@ -147,7 +147,7 @@ static void find_groups(struct combine_work *w)
 {
     for (byi_id id = 0; id < w->f->nodes.n; id++) {
         struct byi_channels channels;
-        if (w->combine->takes(w->m, w->f, id, &channels) && known_sizes(w, id))
+        if (w->takes(w->m, w->f, id, &channels) && known_sizes(w, id))
             BYI_PUSH(&w->members, ((struct parallel_member){
                                       .id = id, .channels = channels}));
     }
@@ -419,18 +419,18 @@ static enum byoc_status rebuild(struct combine_work *w, uint32_t func,
 }
 
 enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
-                                      const struct byi_combine *combine,
+                                      byi_combine_fn takes,
+                                      int64_t min_branches,
                                       struct byi_arena *scratch,
                                       struct byoc_error *err)
 {
-    struct combine_work w = {.m = m, .combine = combine, .scratch = scratch};
+    struct combine_work w = {.m = m, .takes = takes, .scratch = scratch};
     enum byoc_status status = BYOC_OK;
     byi_sweep(m, m->funcs.at[func], scratch);
     w.f = m->funcs.at[func];
     find_groups(&w);
     for (uint32_t i = 0; i < w.groups.n; i++)
-        if (w.groups.at[i].n >= 2 &&
-            (int64_t)w.groups.at[i].n >= combine->min_branches)
+        if (w.groups.at[i].n >= 2 && (int64_t)w.groups.at[i].n >= min_branches)
             find_steps(&w, i);
     if (w.group_of)
         status = rebuild(&w, func, err);

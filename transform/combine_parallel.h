@@ -13,18 +13,18 @@ struct byi_channels {
     uint32_t weight_axis, axis;
 };
 
-struct byi_combine {
-    /* Whether node `id` is an operator on args[0] with constant weights args[1]
-     * of static shape. It may be combined with operators of the same kind,
-     * args[0] and attributes whose weights differ in the size of one axis only.
-     * *out: the axes of its channels. */
-    bool (*takes)(const struct byi_module *m, const struct byi_func *f,
-                  byi_id id, struct byi_channels *out);
-    int64_t min_branches; /* below 2 means 2 */
-};
+/* Whether node `id` is an operator on args[0] with constant weights args[1] of
+ * static shape. It may be combined with operators of the same kind, args[0] and
+ * attributes whose weights differ in the size of one axis only. *out: the axes
+ * of its channels. */
+typedef bool (*byi_combine_fn)(const struct byi_module *m,
+                               const struct byi_func *f, byi_id id,
+                               struct byi_channels *out);
 
+/* min_branches: below 2 means 2. */
 enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
-                                      const struct byi_combine *combine,
+                                      byi_combine_fn takes,
+                                      int64_t min_branches,
                                       struct byi_arena *scratch,
                                       struct byoc_error *err);
 

@@ -35,12 +35,9 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
-    const struct byi_combine combine = {
-        .takes = takes,
-        .min_branches =
-            byi_option_int(ctx, "CombineParallelDense.min_branches"),
-    };
-    return byi_combine_parallel(m, func, &combine, scratch, err);
+    return byi_combine_parallel(
+        m, func, takes,
+        byi_option_int(ctx, "CombineParallelDense.min_branches"), scratch, err);
 }
 
 static const struct byi_pass_option options[] = {

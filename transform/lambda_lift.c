@@ -48,16 +48,17 @@ struct lifter {
     struct byi_numbers values;
     bool *inner;       /* one other function holds it, once             */
     bool *lift;        /* ... and it becomes a global                   */
-    const char **name; /* then                                          */
-    value *def;        /* what a capture stands for, else itself        */
+    const char **name; /* of that global */
+    value *def;        /* of a capture: its outer value; else itself        */
     bool *wanted;      /* a literal that is read as a value             */
-    struct value_list *captures; /* what it reads of the functions around */
-    struct value_list *around;   /* functions around it that it calls: it needs
-                              their captures, which are not known yet     */
-    uint32_t *seen, *seen_func;  /* the function, plus one, that has it     */
+    struct value_list
+        *captures;             /* values of enclosing functions that it reads */
+    struct value_list *around; /* enclosing functions that it calls: it needs
+                                  their captures, which are not known yet     */
+    uint32_t *seen, *seen_func; /* the function, plus one, that has it     */
     byi_id *local;
     struct byi_func **fresh;
-    uint32_t *order; /* functions, those inside before their holder */
+    uint32_t *order; /* functions, nested ones before their holder */
     uint32_t n_order;
     BYI_VEC(value) reads; /* of the function that is looked at */
     BYI_VEC(uint32_t) calls;

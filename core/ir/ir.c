@@ -225,6 +225,33 @@ static void take_room(struct byi_module *m, struct byi_func *f, uint32_t n)
     index->spare.cap = 0;
 }
 
+byi_id byi_add_node(struct byi_func *f, struct byi_node node)
+{
+    byi_id id = f->nodes.n;
+
+    for (uint32_t i = 0; i < node.n_args; i++)
+        assert(node.args[i] < id);
+    f->refers = f->refers || node.kind == BYI_FN || node.kind == BYI_GLOBAL;
+    if (!node.sources)
+        node.sources = byi_sources_none();
+    BYI_PUSH(&f->nodes, node);
+    return id;
+}
+
+byi_id byi_add_param(struct byi_module *m, struct byi_func *f, const char *name,
+                     const struct byi_type *type)
+{
+    byi_id id = byi_add_node(f, (struct byi_node){
+                                    .kind = BYI_PARAM,
+                                    .index = f->params.n,
+                                    .type = type,
+                                });
+
+    BYI_PUSH(&f->params, id);
+    BYI_PUSH(&f->param_names, byi_arena_str(m->arena, name));
+    return id;
+}
+
 struct byi_func *byi_func_like(struct byi_module *m,
                                const struct byi_func *like, byi_id *map)
 {

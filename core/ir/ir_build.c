@@ -11,19 +11,6 @@
 
 /* --- nodes -------------------------------------------------------------- */
 
-byi_id byi_add_node(struct byi_func *f, struct byi_node node)
-{
-    byi_id id = f->nodes.n;
-
-    for (uint32_t i = 0; i < node.n_args; i++)
-        assert(node.args[i] < id);
-    f->refers = f->refers || node.kind == BYI_FN || node.kind == BYI_GLOBAL;
-    if (!node.sources)
-        node.sources = byi_sources_none();
-    BYI_PUSH(&f->nodes, node);
-    return id;
-}
-
 static byi_id push(struct byi_module *m, struct byi_func *f,
                    struct byi_node node)
 {
@@ -35,21 +22,6 @@ static byi_id push(struct byi_module *m, struct byi_func *f,
     }
     node.args = args;
     return byi_add_node(f, node);
-}
-
-byi_id byi_add_param(struct byi_module *m, struct byi_func *f, const char *name,
-                     const struct byi_type *type)
-{
-    byi_id id = push(m, f,
-                     (struct byi_node){
-                         .kind = BYI_PARAM,
-                         .index = f->params.n,
-                         .type = type,
-                     });
-
-    BYI_PUSH(&f->params, id);
-    BYI_PUSH(&f->param_names, byi_arena_str(m->arena, name));
-    return id;
 }
 
 byi_id byi_add_const(struct byi_module *m, struct byi_func *f,

@@ -387,7 +387,7 @@ enum byoc_status byi_infer_type(struct byi_infer *t,
                              op->min_in, op->max_in);
     for (uint32_t i = 0; i < t->n_in; i++) {
         const struct byi_type *in = t->in[i];
-        if (in->kind != BYI_TENSOR && byi_op_has(op->id, BYI_TRAIT_LIST))
+        if (in->kind != BYI_TENSOR && op->traits & BYI_TRAIT_LIST)
             continue;
         if (in->kind != BYI_TENSOR)
             return byi_rule_fail(t, "operand %u is %s, expected a tensor", i,
@@ -412,9 +412,8 @@ bool byi_follows_from_sizes(const struct byi_op *op, uint32_t n_in,
 {
     const bool asks_shape =
         op->id == BYI_OP_SHAPE_OF || op->id == BYI_OP_SIZE_OF;
-    if (n_in == 0 || byi_op_has(op->id, BYI_TRAIT_RANDOM) ||
-        byi_op_has(op->id, BYI_TRAIT_LIST) || result->kind != BYI_TENSOR ||
-        result->dtype == BYOC_STRING ||
+    if (n_in == 0 || op->traits & (BYI_TRAIT_RANDOM | BYI_TRAIT_LIST) ||
+        result->kind != BYI_TENSOR || result->dtype == BYOC_STRING ||
         byi_elements(result->rank, result->dims) > BYI_MAX_KNOWN)
         return false;
     for (uint32_t i = 0; i < n_in && !asks_shape; i++)

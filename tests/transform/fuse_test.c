@@ -221,6 +221,7 @@ static void run_compiled(const char *path, const struct run *run,
                                                .add_passes = run->passes,
                                                .options = run->options,
                                                .opt_level = run->opt_level,
+                                               .exact = 1,
                                                .verify = 1};
     const struct byoc_load_params load = {.threads = 1};
     for (uint32_t i = 0; i < n_in; i++)

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* emit.c: calls of operators, as converters make them (see struct byi_import):
+ * one call, folded when its operands are known, and the expressions that many
+ * converters share.
+ */
+#include "frontend_onnx/import.h"
+
+#include <math.h>
+
+byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
+                  const byi_id *args, uint32_t n_attrs,
+                  const struct byi_attr *attrs)
+{
+    byi_id id = BYI_NO_ID;
+    uint32_t n_items = 0, rank = 0;
+
+    for (uint32_t i = 0; i < n && byi_o_ok(o); i++)
+        if (args[i] == BYI_NO_ID)
+            byi_o_fail(o, BYOC_EPARSE, "a required input is omitted");
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    const struct byi_dim_item *items =
+        byi_o_items_of(o, op, n, args, n_attrs, attrs, &n_items, &rank);
+    if (items && byi_o_all_numbers(o, items, n_items, rank, &id))
+        return id;
+    if (byi_o_fold(o, op, n, args, n_attrs, attrs, &id))
+        return id;
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    o->status = byi_add_call(o->m, o->f, op, args, n, attrs, n_attrs,
+                             o->sources, &id, &o->err);
+    if (!byi_o_ok(o))
+        byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
+    else if (items)
+        byi_o_remember(o, id, items);
+    return byi_o_ok(o) ? id : BYI_NO_ID;
+}
+
+byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a, byi_id b)
+{
+    return byi_o_emit(o, op, ARGS(a, b), NO_ATTRS);
+}
+
+byi_id byi_o_with(struct byi_import *o, enum byi_op_id op, byi_id a, double b)
+{
+    return byi_o_binary(o, op, a, byi_o_scalar(o, byi_o_dtype(o, a), b));
+}
+
+byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index)
+{
+    byi_id id = BYI_NO_ID;
+
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    o->status = byi_add_get(o->m, o->f, tuple, index, o->sources, &id, &o->err);
+    if (!byi_o_ok(o))
+        byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
+    return id;
+}
+
+byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype)
+{
+    struct byi_tensor t = {0};
+
+    if (!byi_o_ok(o) || byi_o_dtype(o, id) == dtype)
+        return id;
+    /* shape integers are cast here, without a kernel */
+    if (dtype == BYOC_I64 && byi_o_value(o, id, &t) && t.rank <= 1 &&
+        byi_dtype_is_int(t.dtype) && t.dtype != BYOC_U64) {
+        const int64_t n = byi_elements(t.rank, t.dims);
+        struct byi_tensor wide = t;
+        int64_t *values =
+            byi_arena_calloc(o->scratch, (size_t)n + 1, sizeof *values);
+        for (int64_t i = 0; i < n; i++)
+            values[i] = byi_tensor_int(&t, i);
+        wide.dtype = BYOC_I64;
+        wide.data = values;
+        return byi_o_const(o, &wide, false);
+    }
+    return byi_o_emit(o, BYI_OP_CAST, ARGS(id), ATTRS(A_DTYPE("dtype", dtype)));
+}
+
+byi_id byi_o_spread(struct byi_import *o, byi_id all, byi_id axes,
+                    byi_id values)
+{
+    const byi_id at = byi_o_cast(o, axes, BYOC_I64);
+    struct byi_tensor to, from, places;
+
+    if (!byi_o_value(o, all, &to) || !byi_o_value(o, values, &from) ||
+        !byi_o_value(o, at, &places) || to.dtype != BYOC_I64 ||
+        from.dtype != BYOC_I64 || places.dims[0] != from.dims[0])
+        return byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(all, at, values),
+                          ATTRS(AN_INT("axis", 0)));
+    /* the usual case, without a kernel */
+    const uint32_t n = (uint32_t)to.dims[0];
+    int64_t *made = byi_arena_calloc(o->scratch, n + 1, sizeof *made);
+    for (uint32_t i = 0; i < n; i++)
+        made[i] = byi_tensor_int(&to, i);
+    for (int64_t i = 0; i < places.dims[0] && byi_o_ok(o); i++)
+        made[byi_o_axis(o, byi_tensor_int(&places, i), n)] =
+            byi_tensor_int(&from, i);
+    return byi_o_vector(o, n, made);
+}
+
+byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
+                    const int64_t *axes)
+{
+    if (n == 0)
+        return id;
+    return byi_o_emit(o, BYI_OP_EXPAND_DIMS, ARGS(id),
+                      ATTRS(SOME_INTS("axis", n, axes)));
+}
+
+byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
+                     bool allowzero)
+{
+    return byi_o_emit(o, BYI_OP_RESHAPE, ARGS(id, shape),
+                      ATTRS(A_BOOL("allowzero", allowzero)));
+}
+
+byi_id byi_o_shape_of(struct byi_import *o, byi_id id)
+{
+    return byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(id), NO_ATTRS);
+}
+
+byi_id byi_o_as_scalar(struct byi_import *o, byi_id id)
+{
+    if (id == BYI_NO_ID || byi_o_rank(o, id) == 0)
+        return id;
+    return byi_o_reshape(o, id, byi_o_vector(o, 0, NULL), false);
+}
+
+byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor)
+{
+    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+
+    if (factor == 1.0)
+        return x;
+    if (!byi_dtype_is_float(dtype) && factor != rint(factor))
+        byi_o_refuse(o, "a fractional alpha or beta of an integer product");
+    return byi_o_emit(o, BYI_OP_MULTIPLY,
+                      ARGS(x, byi_o_scalar(o, dtype, factor)), NO_ATTRS);
+}
+
+/* Read the node's attribute that `def` declares; false: absent. */
+static bool same_attr(struct byi_import *o, const struct byi_attr_def *def,
+                      struct byi_attr *a)
+{
+    *a = (struct byi_attr){.name = def->name, .kind = def->kind};
+    if (!byi_o_has(o, def->name))
+        return false;
+    switch (def->kind) {
+    case BYI_ATTR_BOOL:
+        a->i = byi_o_int(o, def->name, 0) != 0;
+        return true;
+    case BYI_ATTR_INT:
+        a->i = byi_o_int(o, def->name, 0);
+        return true;
+    case BYI_ATTR_FLOAT:
+        a->f = byi_o_float(o, def->name, 0);
+        return true;
+    case BYI_ATTR_STRING:
+        a->s = byi_o_string(o, def->name, "");
+        return true;
+    case BYI_ATTR_DTYPE:
+        a->i = byi_o_dtype_attr(o, def->name);
+        return true;
+    case BYI_ATTR_INTS:
+        a->ints = byi_o_ints(o, def->name, &a->n);
+        return true;
+    case BYI_ATTR_FLOATS:
+        a->floats = byi_o_floats(o, def->name, &a->n);
+        return true;
+    case BYI_ATTR_STRINGS:
+        a->strings = byi_o_strings(o, def->name, &a->n);
+        return true;
+    }
+    return false;
+}
+
+void byi_o_convert_same(struct byi_import *o)
+{
+    const struct byi_op *op = byi_op(o->row->op);
+    struct byi_attr *attrs =
+        byi_arena_calloc(o->scratch, op->n_attrs + 1, sizeof *attrs);
+    uint32_t n = 0, n_in = o->n_in;
+
+    while (n_in > 0 && o->in[n_in - 1] == BYI_NO_ID)
+        n_in--; /* trailing inputs may be omitted by an empty name */
+    for (uint32_t i = 0; i < n_in; i++)
+        if (o->in[i] == BYI_NO_ID) {
+            byi_o_refuse(o, "input %u is omitted", i);
+            return;
+        }
+    for (uint32_t i = 0; i < op->n_attrs; i++)
+        if (same_attr(o, &op->attrs[i], &attrs[n]))
+            n++;
+    o->out[0] = byi_o_emit(o, o->row->op, n_in, o->in, n, attrs);
+}

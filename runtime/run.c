@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.c: a run of a state: callers' DLPack views are checked against the
+ * model's signature, bound, and given back.
+ */
+#include "plan.h"
+
+#include "core/base/guard.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- callers' views ----------------------------------------------------- */
+
+static enum byoc_status check_strings(const struct byoc_io *io,
+                                      const struct byi_tensor *t,
+                                      struct byoc_error *err)
+{
+    const char *const *at = t->data;
+    const int64_t n = byi_elements(t->rank, t->dims);
+    for (int64_t i = 0; io->dtype == BYOC_STRING && i < n; i++)
+        if (!at[i])
+            return byi_fail(err, BYOC_EINVAL,
+                            "input \"%s\": element %lld is NULL, expected a "
+                            "string",
+                            io->name, (long long)i);
+    return BYOC_OK;
+}
+
+/* The first axis that has the symbol for its size; UINT32_MAX: none. */
+static uint32_t axis_of(const struct byi_type *type, int64_t symbol)
+{
+    for (uint32_t d = 0; type->kind == BYI_TENSOR && d < type->rank; d++)
+        if (type->dims[d] == symbol)
+            return d;
+    return UINT32_MAX;
+}
+
+/* `input` gives a symbol another size than an input before it, or itself. */
+static enum byoc_status conflict(const struct byoc_state *s, uint32_t input,
+                                 uint32_t axis, int64_t size,
+                                 struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->model->plan->funcs[0];
+    const int64_t symbol = f->values[f->inputs[input]].type->dims[axis];
+    uint32_t i = 0, d;
+    while ((d = axis_of(f->values[f->inputs[i]].type, symbol)) == UINT32_MAX)
+        i++;
+    const char *name = s->model->plan->symbols[-1 - symbol];
+    return byi_fail(err, BYOC_ETYPE,
+                    "input \"%s\": axis %u (%.60s) is %lld, expected %lld, the "
+                    "size of axis %u of input \"%s\"",
+                    s->model->inputs[input].name, axis, name, (long long)size,
+                    (long long)s->dims[-1 - symbol], d,
+                    s->model->inputs[i].name);
+}
+
+/* A symbol has one value in a run. */
+static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
+                                     const struct byi_tensor *t,
+                                     struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->model->plan->funcs[0];
+    const struct byi_type *type = f->values[f->inputs[input]].type;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (!BYI_IS_SYMBOL(type->dims[d]))
+            continue;
+        int64_t *bound = &s->dims[-1 - type->dims[d]];
+        if (*bound >= 0 && *bound != t->dims[d])
+            return conflict(s, input, d, t->dims[d], err);
+        *bound = t->dims[d];
+    }
+    return BYOC_OK;
+}
+
+/* What a run is given and gives: tensors, values of any kind, or values that a
+ * request binds. */
+struct ends {
+    const DLTensor *in;
+    DLTensor *out;
+    const struct byoc_value *values_in; /* NULL: those */
+    struct byoc_value *values_out;
+    const struct byoc_request *request; /* not NULL: that, by in_at, out_at */
+    const uint32_t *in_at, *out_at;
+};
+
+/* NULL: tensors are given. */
+static const struct byoc_value *value_in(const struct ends *e, uint32_t i)
+{
+    if (e->request)
+        return &e->request->inputs[e->in_at[i]].value;
+    return e->values_in ? &e->values_in[i] : NULL;
+}
+
+static bool is_wanted(const struct ends *e, uint32_t i)
+{
+    return !e->request || e->out_at[i] != UINT32_MAX;
+}
+
+/* NULL: tensors are wanted, or the output is not. */
+static struct byoc_value *value_out(const struct ends *e, uint32_t i)
+{
+    if (e->request)
+        return is_wanted(e, i) ? &e->request->outputs[e->out_at[i]].value
+                               : NULL;
+    return e->values_out ? &e->values_out[i] : NULL;
+}
+
+static const DLTensor *input_of(const struct ends *e, uint32_t i)
+{
+    const struct byoc_value *value = value_in(e, i);
+    return value ? &value->tensor : &e->in[i];
+}
+
+/* Of an output that is wanted. */
+static DLTensor *output_of(const struct ends *e, uint32_t i)
+{
+    struct byoc_value *value = value_out(e, i);
+    return value ? &value->tensor : &e->out[i];
+}
+
+/* Input i is no tensor, or should be none. */
+static enum byoc_status check_value(const struct byoc_state *s,
+                                    const struct ends *e, uint32_t i,
+                                    struct byoc_error *err)
+{
+    const struct byoc_io *io = &s->model->inputs[i];
+    if (value_in(e, i))
+        return byi_value_check(value_in(e, i), io, err);
+    return byi_fail(err, BYOC_EINVAL,
+                    "input \"%s\" is no tensor; run the model with "
+                    "byoc_run_values",
+                    io->name);
+}
+
+static enum byoc_status bind_inputs(struct byoc_state *s, const struct ends *e,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->model->plan->funcs[0];
+    for (uint32_t i = 0; i < s->model->plan->n_symbols; i++)
+        s->dims[i] = -1;
+    for (uint32_t i = 0; i < f->n_inputs; i++) {
+        struct byi_tensor *t = &s->inputs[i];
+        const struct byoc_io *io = &s->model->inputs[i];
+        if (io->kind != BYOC_TENSOR ||
+            (value_in(e, i) && value_in(e, i)->kind != BYOC_TENSOR)) {
+            BYI_TRY(check_value(s, e, i, err));
+            continue;
+        }
+        BYI_TRY(byi_check_view(input_of(e, i), "input", io, t, err));
+        BYI_TRY(check_strings(&s->model->inputs[i], t, err));
+        BYI_TRY(bind_symbols(s, i, t, err));
+    }
+    return BYOC_OK;
+}
+
+/* Have an instance for the sizes of the inputs, and memory to run it in. */
+static enum byoc_status enter(struct byoc_state *s, struct byoc_error *err)
+{
+    char text[256];
+    const struct byi_plan_func *f = &s->model->plan->funcs[0];
+    if (s->model->cache) {
+        uint64_t begin = s->trace ? byi_trace_now() : 0;
+        BYI_TRY(byi_cache_take(s->model, s->dims, &s->lease, err));
+        if (s->trace && s->lease.made)
+            byi_trace_event(
+                s->trace, "specialise",
+                byi_sizes_text(s->model, s->dims, text, sizeof text), "", "",
+                begin, byi_trace_now());
+        s->in = s->lease.in;
+        s->work = s->lease.work;
+    }
+    for (uint32_t i = 0; i < f->n_inputs; i++) {
+        struct byi_tensor *t = &s->work->frames[0]->t[f->inputs[i]];
+        if (s->model->inputs[i].kind != BYOC_TENSOR)
+            continue;
+        t->data = s->inputs[i].data;
+        memcpy(t->dims, s->inputs[i].dims, sizeof t->dims);
+    }
+    return BYOC_OK;
+}
+
+static void leave(struct byoc_state *s)
+{
+    if (!s->model->cache)
+        return;
+    byi_exec_drop(s);
+    byi_work_clear(s->work, &s->pool);
+    byi_cache_give(s->model, &s->lease);
+    s->in = NULL;
+    s->work = NULL;
+}
+
+static bool overlaps(const struct byi_tensor *a, const struct byi_tensor *b)
+{
+    const char *x = a->data, *y = b->data;
+    return x < y + byi_tensor_bytes(b) && y < x + byi_tensor_bytes(a);
+}
+
+/* Results are written while operands are still read. */
+static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
+                                      struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->model->plan->funcs[0];
+    const struct byi_frame *fr = s->work->frames[0];
+    for (uint32_t i = 0; i < f->n_inputs; i++)
+        if (overlaps(&fr->dest[out], &fr->t[f->inputs[i]]))
+            return byi_fail(err, BYOC_EINVAL,
+                            "output \"%s\" overlaps input \"%s\" in memory",
+                            s->model->outputs[out].name,
+                            s->model->inputs[i].name);
+    for (uint32_t i = 0; i < out; i++)
+        if (fr->dest[i].data && overlaps(&fr->dest[out], &fr->dest[i]))
+            return byi_fail(err, BYOC_EINVAL,
+                            "output \"%s\" overlaps output \"%s\" in memory",
+                            s->model->outputs[out].name,
+                            s->model->outputs[i].name);
+    return BYOC_OK;
+}
+
+/* Memory for output i, whose size is known, of a caller who brings none. */
+static enum byoc_status take_output(struct byoc_state *s, uint32_t i,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    struct byi_frame *fr = s->work->frames[0];
+    fr->dest[i] = fr->t[f->outputs[i]];
+    fr->dest[i].data = s->out[i];
+    if (s->out[i])
+        return BYOC_OK;
+    uint32_t block;
+    BYI_TRY(
+        byi_pool_take(&s->pool, byi_tensor_bytes(&fr->dest[i]), &block, err));
+    fr->dest[i].data = s->pool.at[block].at;
+    return BYOC_OK;
+}
+
+static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
+                                     struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    struct byi_frame *fr = s->work->frames[0];
+    for (uint32_t i = 0; i < f->n_outputs; i++) {
+        const struct byoc_io *io = &s->model->outputs[i];
+        fr->dest[i].data = NULL;
+        if (!is_wanted(e, i)) { /* but it may be computed for another one */
+            const struct byi_value *v = &f->values[f->outputs[i]];
+            if (v->kind == BYI_V_OUTPUT && v->fixed)
+                BYI_TRY(take_output(s, i, err));
+            continue;
+        }
+        if (io->kind != BYOC_TENSOR) {
+            if (!value_out(e, i))
+                return byi_fail(err, BYOC_EINVAL,
+                                "output \"%s\" is no tensor; run the model "
+                                "with byoc_run_values",
+                                io->name);
+            continue;
+        }
+        if (output_of(e, i)->data) {
+            BYI_TRY(byi_check_view(output_of(e, i), "output", io, &fr->dest[i],
+                                   err));
+            if (f->values[f->outputs[i]].fixed)
+                BYI_TRY(byi_exec_fits(f, i, &fr->t[f->outputs[i]], &fr->dest[i],
+                                      err));
+            BYI_TRY(check_overlap(s, i, err));
+        } else if (f->values[f->outputs[i]].fixed) {
+            BYI_TRY(take_output(s, i, err));
+        }
+    }
+    return BYOC_OK;
+}
+
+/* Fill in the views of callers who brought no memory. A result that lives in
+ * an input or a constant is copied: it must stay until the next run. */
+static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
+                                  struct byoc_error *err)
+{
+    BYI_BORDER(err);
+    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    struct byi_frame *fr = s->work->frames[0];
+    for (uint32_t i = 0; i < f->n_outputs; i++) {
+        uint32_t v = f->outputs[i], root = f->values[v].root;
+        struct byi_tensor *t = &fr->t[v];
+        void *data = fr->dest[i].data;
+        if (!is_wanted(e, i))
+            continue;
+        if (s->model->outputs[i].kind != BYOC_TENSOR) {
+            BYI_TRY(byi_value_write(s, fr->obj[v], &s->model->outputs[i],
+                                    value_out(e, i), err));
+            continue;
+        }
+        if (value_out(e, i))
+            value_out(e, i)->kind = BYOC_TENSOR;
+        if (output_of(e, i)->data) {
+            BYI_TRY(byi_own_strings(s, t, data, err));
+            continue;
+        }
+        if (!data && fr->block[root])
+            data = t->data;
+        if (!data) {
+            uint32_t block;
+            BYI_TRY(byi_pool_take(&s->pool, byi_tensor_bytes(t), &block, err));
+            data = s->pool.at[block].at;
+            memcpy(data, t->data, byi_tensor_bytes(t));
+        }
+        s->results[i] = *t;
+        s->results[i].data = data;
+        BYI_TRY(byi_own_strings(s, t, data, err));
+        *output_of(e, i) = (DLTensor){.data = data,
+                                      .device = {kDLCPU, 0},
+                                      .ndim = (int)t->rank,
+                                      .dtype = byoc_dtype_dlpack(t->dtype),
+                                      .shape = s->results[i].dims};
+    }
+    return BYOC_OK;
+}
+
+/* Inputs that are no tensors, now that there is a frame to have them. */
+static enum byoc_status read_values(struct byoc_state *s, const struct ends *e,
+                                    struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->in->plan->funcs[0];
+    for (uint32_t i = 0; i < f->n_inputs; i++) {
+        const struct byoc_io *io = &s->model->inputs[i];
+        if (io->kind != BYOC_TENSOR)
+            BYI_TRY(byi_value_read(s, value_in(e, i), io,
+                                   &s->work->frames[0]->obj[f->inputs[i]],
+                                   err));
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status run_bound(struct byoc_state *s, const struct ends *e,
+                                  struct byoc_error *err)
+{
+    if (s->choosing)
+        BYI_TRY(byi_request_choose(s, err));
+    BYI_TRY(read_values(s, e, err));
+    BYI_TRY(bind_outputs(s, e, err));
+    BYI_TRY(byi_exec_need(s, s->work->scratch, err));
+    BYI_TRY(byi_exec_main(s, err));
+    return hand_over(s, e, err);
+}
+
+static enum byoc_status run_inputs(struct byoc_state *s, const struct ends *e,
+                                   struct byoc_error *err)
+{
+    struct byi_turn turn;
+    enum byoc_status status = enter(s, err);
+    if (status == BYOC_OK) {
+        byi_workers_enter(&turn, &s->model->ways);
+        status = run_bound(s, e, err);
+        byi_workers_leave(&turn);
+        leave(s);
+    }
+    return status;
+}
+
+/* Whether the view of output i is as a run left it. A request may have given
+ * the view of one output to another. */
+static bool is_result(const struct byoc_state *s, const struct ends *e,
+                      uint32_t i, const void *data)
+{
+    const uint32_t n = s->model->plan->funcs[0].n_outputs;
+    bool is = s->results[i].data == data;
+    for (uint32_t k = 0; e->request && !is && k < n; k++)
+        is = s->results[k].data == data;
+    return is;
+}
+
+/* Views as runs before left them are the state's memory, which this run may use
+ * for anything: they are as views without data. Those of outputs that this
+ * request does not want may come back in a later one: their memory stays, so
+ * that nothing else gets their address. */
+static void forget_results(struct byoc_state *s, const struct ends *e)
+{
+    const uint32_t n = s->model->plan->funcs[0].n_outputs;
+    for (uint32_t i = 0; i < n; i++) {
+        DLTensor *view = is_wanted(e, i) ? output_of(e, i) : NULL;
+        if (view && view->data && is_result(s, e, i, view->data))
+            view->data = NULL;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (is_wanted(e, i))
+            s->results[i].data = NULL;
+        else if (s->results[i].data)
+            byi_pool_keep(&s->pool, s->results[i].data);
+    }
+}
+
+/* Everything but what a request names. */
+static enum byoc_status run_ends(struct byoc_state *state, const struct ends *e,
+                                 struct byoc_error *err)
+{
+    forget_results(state, e);
+    byi_exec_begin(state);
+    BYI_TRY(bind_inputs(state, e, err));
+    uint64_t begin = state->trace ? byi_trace_now() : 0;
+    enum byoc_status status = run_inputs(state, e, err);
+    if (state->trace)
+        byi_trace_event(state->trace, "run",
+                        state->model->plan->funcs[0].name, "", "", begin,
+                        byi_trace_now());
+    return status;
+}
+
+static enum byoc_status run(struct byoc_state *state, const struct ends *e,
+                            uint32_t n_inputs, uint32_t n_outputs,
+                            struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &state->model->plan->funcs[0];
+    if (n_inputs != f->n_inputs || n_outputs != f->n_outputs)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%u inputs and %u outputs were given, but the model "
+                        "has %u and %u",
+                        n_inputs, n_outputs, f->n_inputs, f->n_outputs);
+    return run_ends(state, e, err);
+}
+
+enum byoc_status byoc_run(struct byoc_state *state, const DLTensor *inputs,
+                          uint32_t n_inputs, DLTensor *outputs,
+                          uint32_t n_outputs, struct byoc_error *err)
+{
+    const struct ends e = {.in = inputs, .out = outputs};
+    return run(state, &e, n_inputs, n_outputs, err);
+}
+
+enum byoc_status byoc_run_values(struct byoc_state *state,
+                                 const struct byoc_value *inputs,
+                                 uint32_t n_inputs, struct byoc_value *outputs,
+                                 uint32_t n_outputs, struct byoc_error *err)
+{
+    static const struct byoc_value none;
+    const struct ends e = {.values_in = inputs ? inputs : &none,
+                           .values_out = outputs};
+    return run(state, &e, n_inputs, n_outputs, err);
+}
+
+/* The tag of the run that this thread is in. */
+static _Thread_local const char *current_tag;
+
+const char *byoc_log_tag(void)
+{
+    return current_tag;
+}
+
+static bool wants_all(const struct byoc_state *s)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < s->model->plan->funcs[0].n_outputs; i++)
+        all = all && s->out_at[i] != UINT32_MAX;
+    return all;
+}
+
+enum byoc_status byoc_run_request(struct byoc_state *state,
+                                  const struct byoc_request *given,
+                                  struct byoc_error *err)
+{
+    const char *before = current_tag;
+    struct byoc_request request;
+    BYI_TRY(byi_params_read(&request, BYI_PARAMS_SIZE(byoc_request, tag), given,
+                            err));
+    BYI_TRY(byi_reserved_check(request.reserved, err));
+    const struct ends e = {
+        .request = &request, .in_at = state->in_at, .out_at = state->out_at};
+    BYI_TRY(byi_request_place(state, &request, err));
+    state->choosing = !wants_all(state);
+    if (state->trace)
+        byi_trace_tag(state->trace, request.tag);
+    current_tag = request.tag;
+    const enum byoc_status status = run_ends(state, &e, err);
+    current_tag = before;
+    if (state->trace)
+        byi_trace_tag(state->trace, NULL);
+    state->choosing = false;
+    return status;
+}
