@@ -185,6 +185,9 @@ enum byoc_dtype byi_dtype_of_dlpack(DLDataType type);
 bool byi_dtype_is_float(enum byoc_dtype dtype);  /* f16 bf16 f32 f64     */
 bool byi_dtype_is_int(enum byoc_dtype dtype);    /* signed and unsigned  */
 bool byi_dtype_is_signed(enum byoc_dtype dtype); /* floats included      */
+/* The least and the largest value of an integer type that int64_t includes;
+ * false for other types. */
+bool byi_dtype_range(enum byoc_dtype dtype, int64_t *min, int64_t *max);
 float byi_f16_to_f32(uint16_t bits);
 uint16_t byi_f32_to_f16(float value); /* nearest even */
 float byi_bf16_to_f32(uint16_t bits);

@@ -106,6 +106,33 @@ bool byi_dtype_is_signed(enum byoc_dtype dtype)
     return is_signed_int(dtype) || byi_dtype_is_float(dtype);
 }
 
+bool byi_dtype_range(enum byoc_dtype dtype, int64_t *min, int64_t *max)
+{
+    static const struct {
+        enum byoc_dtype dtype;
+        int64_t min, max;
+    } ranges[] = {
+        {BYOC_I8, INT8_MIN, INT8_MAX},
+        {BYOC_U8, 0, UINT8_MAX},
+        {BYOC_I16, INT16_MIN, INT16_MAX},
+        {BYOC_U16, 0, UINT16_MAX},
+        {BYOC_I32, INT32_MIN, INT32_MAX},
+        {BYOC_U32, 0, UINT32_MAX},
+        {BYOC_I64, INT64_MIN, INT64_MAX},
+        {BYOC_U4, 0, 15},
+        {BYOC_I4, -8, 7},
+        {BYOC_U2, 0, 3},
+        {BYOC_I2, -2, 1},
+    };
+    for (size_t i = 0; i < BYI_COUNT(ranges); i++)
+        if (ranges[i].dtype == dtype) {
+            *min = ranges[i].min;
+            *max = ranges[i].max;
+            return true;
+        }
+    return false;
+}
+
 static float float_of(uint32_t bits)
 {
     float f;

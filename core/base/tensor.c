@@ -140,15 +140,6 @@ double byi_tensor_float(const struct byi_tensor *t, int64_t i)
     }
 }
 
-static int64_t clamp(double value, int64_t min, int64_t max)
-{
-    int64_t i = int_of(value);
-
-    if (i < min)
-        return min;
-    return i > max ? max : i;
-}
-
 static uint64_t unsigned_of(double value)
 {
     if (!(value > 0))
@@ -161,6 +152,18 @@ static uint64_t unsigned_of(double value)
         T value_ = (T)(expr);                                                  \
         memcpy((char *)t->data + (size_t)i * sizeof(T), &value_, sizeof(T));   \
     } while (0)
+
+static void set_int(struct byi_tensor *t, int64_t i, int64_t value)
+{
+    const uint32_t size = byoc_dtype_size(t->dtype);
+    int64_t min = 0, max = 0;
+    const bool is_int = byi_dtype_range(t->dtype, &min, &max);
+    assert(is_int);
+    (void)is_int;
+    value = value < min ? min : value > max ? max : value;
+    /* little-endian: the low bytes come first */
+    memcpy((char *)t->data + (size_t)i * size, &value, size);
+}
 
 void byi_tensor_set(struct byi_tensor *t, int64_t i, double value)
 {
@@ -181,41 +184,8 @@ void byi_tensor_set(struct byi_tensor *t, int64_t i, double value)
     case BYOC_BOOL:
         STORE(uint8_t, value != 0);
         break;
-    case BYOC_I8:
-        STORE(int8_t, clamp(value, INT8_MIN, INT8_MAX));
-        break;
-    case BYOC_I16:
-        STORE(int16_t, clamp(value, INT16_MIN, INT16_MAX));
-        break;
-    case BYOC_I32:
-        STORE(int32_t, clamp(value, INT32_MIN, INT32_MAX));
-        break;
-    case BYOC_I64:
-        STORE(int64_t, int_of(value));
-        break;
-    case BYOC_U8:
-        STORE(uint8_t, clamp(value, 0, UINT8_MAX));
-        break;
-    case BYOC_U16:
-        STORE(uint16_t, clamp(value, 0, UINT16_MAX));
-        break;
-    case BYOC_U32:
-        STORE(uint32_t, clamp(value, 0, UINT32_MAX));
-        break;
     case BYOC_U64:
         STORE(uint64_t, unsigned_of(value));
-        break;
-    case BYOC_U4:
-        STORE(uint8_t, clamp(value, 0, 15));
-        break;
-    case BYOC_I4:
-        STORE(int8_t, clamp(value, -8, 7));
-        break;
-    case BYOC_U2:
-        STORE(uint8_t, clamp(value, 0, 3));
-        break;
-    case BYOC_I2:
-        STORE(int8_t, clamp(value, -2, 1));
         break;
     case BYOC_F8E4M3FN:
     case BYOC_F8E4M3FNUZ:
@@ -227,7 +197,7 @@ void byi_tensor_set(struct byi_tensor *t, int64_t i, double value)
                                          isfinite(value), BYI_ROUND_NEAREST));
         break;
     default:
-        assert(!"a numeric dtype");
+        set_int(t, i, int_of(value));
     }
 }
 

@@ -25,23 +25,6 @@ bool byi_parse_at_literal(const struct byi_parser *p)
 
 /* --- elements ----------------------------------------------------------- */
 
-static const struct {
-    enum byoc_dtype dtype;
-    int64_t min, max;
-} ranges[] = {
-    {BYOC_I8, INT8_MIN, INT8_MAX},
-    {BYOC_U8, 0, UINT8_MAX},
-    {BYOC_I16, INT16_MIN, INT16_MAX},
-    {BYOC_U16, 0, UINT16_MAX},
-    {BYOC_I32, INT32_MIN, INT32_MAX},
-    {BYOC_U32, 0, UINT32_MAX},
-    {BYOC_I64, INT64_MIN, INT64_MAX},
-    {BYOC_U4, 0, 15},
-    {BYOC_I4, -8, 7},
-    {BYOC_U2, 0, 3},
-    {BYOC_I2, -2, 1},
-};
-
 static enum byoc_status out_of_range(struct byi_parser *p,
                                      enum byoc_dtype dtype)
 {
@@ -60,7 +43,7 @@ static void put(struct byi_text *data, const void *value, size_t size)
 static enum byoc_status put_int(struct byi_parser *p, const char *text,
                                 enum byoc_dtype dtype, struct byi_text *data)
 {
-    int64_t value = 0;
+    int64_t value = 0, min, max;
     uint64_t wide = 0;
     char *end = NULL;
 
@@ -75,10 +58,8 @@ static enum byoc_status put_int(struct byi_parser *p, const char *text,
     value = strtoll(text, &end, 10);
     if (*end || errno)
         return out_of_range(p, dtype);
-    for (size_t i = 0; i < BYI_COUNT(ranges); i++)
-        if (ranges[i].dtype == dtype &&
-            (value < ranges[i].min || value > ranges[i].max))
-            return out_of_range(p, dtype);
+    if (byi_dtype_range(dtype, &min, &max) && (value < min || value > max))
+        return out_of_range(p, dtype);
     put(data, &value, byoc_dtype_size(dtype));
     return BYOC_OK;
 }
