@@ -139,9 +139,9 @@ void byi_arena_reset(struct byi_arena *arena)
     const size_t used = count_bytes(arena->blocks);
 
     run_deferred(arena);
-#ifdef __SANITIZE_ADDRESS__ /* which then detects uses after a reset */
+    arena->next_size = FIRST_BLOCK; /* so that the same blocks fit again */
+#ifdef __SANITIZE_ADDRESS__         /* which then detects uses after a reset */
     free_blocks(&arena->blocks);
-    arena->next_size = FIRST_BLOCK;
 #endif
     arena->most = used > arena->most ? used : arena->most;
     if (count_bytes(arena->spare) + used > arena->most)

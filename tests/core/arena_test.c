@@ -109,6 +109,22 @@ static void test_reset_gives_zeroed_memory(void **state)
     byi_arena_free(&arena);
 }
 
+static void test_equal_use_takes_equal_memory(void **state)
+{
+    struct byi_arena *arena = byi_arena_new();
+    size_t first = 0;
+
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 100; i++)
+            byi_arena_alloc(arena, 100);
+        first = round ? first : byi_arena_bytes(arena);
+        assert_int_equal(byi_arena_bytes(arena), first);
+        byi_arena_reset(arena);
+    }
+    byi_arena_free(&arena);
+}
+
 static void test_exhaustion_calls_the_hook(void **state)
 {
     struct byi_arena *arena = byi_arena_new();
@@ -482,6 +498,7 @@ int main(void)
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_defer_calls_last_first),
         cmocka_unit_test(test_reset_gives_zeroed_memory),
+        cmocka_unit_test(test_equal_use_takes_equal_memory),
         cmocka_unit_test(test_exhaustion_calls_the_hook),
         cmocka_unit_test(test_heap),
         cmocka_unit_test(test_vec_and_text),
