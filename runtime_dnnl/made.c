@@ -268,18 +268,22 @@ static bool split(const struct byi_integers *p, const float *w,
     const int64_t k = p->columns;
     float step = 1;
     for (int64_t r = 0; r < p->rows; r++) {
+        int8_t *integers = to->integers + r * k;
         int64_t sum = 0, size = 0;
+        int low = 0, high = 0;
         if (!byi_find_step(w + (p->turned ? r : r * k), k,
                            p->turned ? p->rows : 1, step, &step, to->row))
             return false;
         for (int64_t i = 0; i < k; i++) {
             const int v = to->row[i];
-            if (v < INT8_MIN || v > INT8_MAX)
-                return false;
-            to->integers[r * k + i] = (int8_t)v;
+            low = v < low ? v : low;
+            high = v > high ? v : high;
+            integers[i] = (int8_t)v;
             sum += v;
             size += v < 0 ? -v : v;
         }
+        if (low < INT8_MIN || high > INT8_MAX)
+            return false;
         if (p->exact) {
             if (!scale_row(p, r, step, size, bias, to))
                 return false;

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The floats of a row. */
 struct step_row {
@@ -11,17 +12,75 @@ struct step_row {
     int64_t n, stride;
 };
 
+/* Elements that are looked at together, so that compilers use vectors. */
+enum { BLOCK = 256 };
+
+/* Elements [i, i + n) of the row, in place or copied to `own`. */
+static const float *read_block(const struct step_row *row, int64_t i, int n,
+                               float *own)
+{
+    const float *at = row->at + i * row->stride;
+    if (row->stride == 1)
+        return at;
+    for (int k = 0; k < n; k++)
+        own[k] = at[k * row->stride];
+    return own;
+}
+
+/* Round to integers, half to even, what is below 2^22. */
+static inline float whole_of(float x)
+{
+    const float magic = 12582912.0f; /* 1.5 2^23 */
+    return (x + magic) - magic;
+}
+
+static bool is_block_multiple(const float *x, int n, float step,
+                              int16_t *integers)
+{
+    float whole[BLOCK];
+    int bad = 0;
+    for (int i = 0; i < n; i++)
+        whole[i] = whole_of(x[i] / step);
+    for (int i = 0; i < n; i++)
+        bad |= !(fabsf(whole[i]) <= UINT8_MAX) | (whole[i] * step != x[i]);
+    if (bad)
+        return false;
+    for (int i = 0; i < n; i++)
+        integers[i] = (int16_t)(int32_t)whole[i];
+    return true;
+}
+
 /* Whether the row equals integers up to 255 times `step`, bit for bit. */
 static bool is_multiple(const struct step_row *row, float step,
                         int16_t *integers)
 {
-    for (int64_t i = 0; i < row->n; i++) {
-        const float x = row->at[i * row->stride], whole = rintf(x / step);
-        if (!(fabsf(whole) <= UINT8_MAX) || whole * step != x)
+    float own[BLOCK];
+    for (int64_t i = 0; i < row->n; i += BLOCK) {
+        const int n = (int)byi_min(BLOCK, row->n - i);
+        if (!is_block_multiple(read_block(row, i, n, own), n, step,
+                               integers + i))
             return false;
-        integers[i] = (int16_t)whole;
     }
     return true;
+}
+
+/* The largest absolute value; not finite if an element is not. */
+static float largest(const struct step_row *row)
+{
+    float own[BLOCK], most;
+    int32_t bits = 0; /* of floats without a sign: in the order of integers */
+    for (int64_t i = 0; i < row->n; i += BLOCK) {
+        const int n = (int)byi_min(BLOCK, row->n - i);
+        const float *x = read_block(row, i, n, own);
+        for (int k = 0; k < n; k++) {
+            int32_t v;
+            memcpy(&v, &x[k], sizeof v);
+            v &= INT32_MAX;
+            bits = v > bits ? v : bits;
+        }
+    }
+    memcpy(&most, &bits, sizeof most);
+    return most;
 }
 
 /* Replace the step by the largest one that also fits. */
@@ -46,9 +105,7 @@ static void make_coarse(const struct step_row *row, float *step,
 static bool try_steps(const struct step_row *row, float guess, float *step,
                       int16_t *integers)
 {
-    float most = 0;
-    for (int64_t i = 0; i < row->n; i++)
-        most = fmaxf(most, fabsf(row->at[i * row->stride]));
+    const float most = largest(row);
     *step = guess;
     if (!isfinite(most) || is_multiple(row, *step, integers))
         return isfinite(most);
