@@ -20,6 +20,8 @@ const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa)
         return &byi_i8_vnni;
     if (isa >= BYI_ISA_AVX512)
         return &byi_i8_avx512;
+    if (isa >= BYI_ISA_AVX_VNNI)
+        return &byi_i8_avx_vnni;
     if (isa >= BYI_ISA_AVX2)
         return &byi_i8_avx2;
 #endif
@@ -43,18 +45,7 @@ void byi_i8_conv_plan(struct byi_i8_conv *conv)
 
 const char *byi_i8_conv_name(const struct byi_i8_conv *conv)
 {
-#define NAMES(isa)                                                             \
-    {                                                                          \
-        "i8:" isa, "i8_depthwise:" isa                                         \
-    }
-    static const char *const names[][2] = {
-        NAMES("base"), NAMES("avx2"), NAMES("avx512"), NAMES("avx512_vnni")};
-    const struct byi_i8_kernels *k = conv->kernels;
-    const int level = k->bytes == BYI_I8_ALWAYS ? 3
-                      : k->rows == 14           ? 2
-                      : k->rows == 6            ? 1
-                                                : 0;
-    return names[level][conv->depthwise];
+    return conv->kernels->names[conv->depthwise];
 }
 
 /* --- a run ------------------------------------------------------------------

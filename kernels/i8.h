@@ -27,6 +27,7 @@ enum {
     BYI_I8_PANEL = 16,                 /* columns of a panel                 */
     BYI_I8_ROWS = 14,                  /* rows of a tile, at most            */
     BYI_I8_COLUMNS = 2 * BYI_I8_PANEL, /* of a tile, at most */
+    BYI_I8_STRIP = 64,                 /* channels of a strip, at most */
     BYI_I8_AXES = 3                    /* spatial axes       */
 };
 
@@ -88,6 +89,31 @@ struct byi_i8_taps {
     int columns; /* channels that exist in y    */
 };
 
+/* Constants of a strip, in its order of channels: entry 16 j + 4 L + i is of
+ * channel 16 L + 4 j + i. */
+struct byi_i8_strip_weights {
+    _Alignas(64) uint32_t weights[3][BYI_I8_STRIP]; /* by column */
+    _Alignas(64) int32_t add[BYI_I8_STRIP];
+    _Alignas(64) float scale[BYI_I8_STRIP];
+};
+
+/* A row of n bytes of up to 64 channels of a depthwise convolution whose window
+ * has 3 adjacent columns and up to 4 rows, of words of bytes. A column of x is
+ * padding, or at rows[i] + column * steps[i]. */
+struct byi_i8_strip {
+    const uint8_t *rows[4]; /* the first column that is no padding */
+    int64_t steps[4];
+    const uint8_t *zeros;   /* padding, for all channels           */
+    int64_t before, inside; /* columns of padding, and then of x   */
+    int64_t n, stride;      /* 1 or 2                              */
+    const struct byi_i8_strip_weights *w;
+    int32_t low, high, zero; /* low and high: of the results       */
+    uint8_t flip;
+    uint8_t *y;
+    int64_t ldy; /* bytes between outputs */
+    int columns; /* channels: at least 1 */
+};
+
 /* A row of words from rows of bytes: word i of 16 bytes at i * step of each of
  * up to 4 (BYTES) or 2 (PAIRS) rows. A row of step 0 repeats. */
 struct byi_i8_weave {
@@ -121,13 +147,14 @@ enum byi_i8_bytes {
 };
 
 struct byi_i8_kernels {
-    const char *name;
-    int rows;   /* of a full tile          */
-    int panels; /* of a full tile: 1 or 2  */
+    const char *names[2]; /* of convolutions, and of depthwise ones */
+    int rows;             /* of a full tile          */
+    int panels;           /* of a full tile: 1 or 2  */
     enum byi_i8_bytes bytes;
     byi_i8_tile_fn *tile[BYI_I8_FORMS][2][BYI_I8_ROWS + 1]; /* [panels - 1] */
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
     void (*weave[BYI_I8_FORMS])(const struct byi_i8_weave *w);
+    void (*strip)(const struct byi_i8_strip *s); /* NULL: taps and weave */
     /* Copy bytes to elements of rows: bytes, or 16 bits each. */
     void (*copy[BYI_I8_FORMS])(const struct byi_i8_lines *l);
     void (*point)(const struct byi_i8_point *p);
@@ -146,8 +173,8 @@ struct byi_i8_kernels {
  */
 const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa);
 const struct byi_i8_kernels *byi_i8_kernels(void);
-extern const struct byi_i8_kernels byi_i8_base, byi_i8_avx2, byi_i8_avx512,
-    byi_i8_vnni;
+extern const struct byi_i8_kernels byi_i8_base, byi_i8_avx2, byi_i8_avx_vnni,
+    byi_i8_avx512, byi_i8_vnni;
 
 /* --- convolutions and products ---------------------------------------------
  */

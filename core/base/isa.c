@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 static const char *const names[] = {
 #define ISA(id, name) [BYI_ISA_##id] = (name),
@@ -17,6 +20,15 @@ const char *byi_isa_name(enum byi_isa isa)
 {
     return names[isa];
 }
+
+#if defined(__x86_64__)
+/* Not every compiler's __builtin_cpu_supports knows its name. */
+static bool has_avx_vnni(void)
+{
+    uint32_t a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+}
+#endif
 
 bool byi_isa_runs(enum byi_isa isa)
 {
@@ -33,6 +45,8 @@ bool byi_isa_runs(enum byi_isa isa)
         return __builtin_cpu_supports("sse4.2");
     case BYI_ISA_AVX2:
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case BYI_ISA_AVX_VNNI:
+        return byi_isa_runs(BYI_ISA_AVX2) && has_avx_vnni();
     case BYI_ISA_AVX512:
         return avx512;
     case BYI_ISA_VNNI:

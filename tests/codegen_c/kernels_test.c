@@ -804,7 +804,7 @@ static enum byoc_status open_edited(struct setup *s, const char *from,
 {
     const struct byi_plan_code code = {s->kernels.list.n, s->kernels.list.at,
                                        s->kernels.of};
-    struct byi_plan plan;
+    struct byi_plan plan = {0};
     struct byi_text text = {0};
     assert_int_equal(byi_plan_write(s->x.m, NULL, 0, &code, &plan, err),
                      BYOC_OK);
