@@ -6,6 +6,7 @@
  */
 #include "kernels/i8_shape.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -517,6 +518,81 @@ static void weave_row(const struct i8_job *j, const struct i8_place *at,
     }
 }
 
+/* Does the kernel for strips run it? */
+static bool has_strips(const struct i8_job *j)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    return conv->kernels->strip && j->form == BYI_I8_BYTES &&
+           conv->result == BYI_I8_OCTETS && conv->size[2] == 3 &&
+           conv->size[1] <= 4 && conv->dilation[2] == 1 && conv->stride[2] <= 2;
+}
+
+/* The constants of `columns` channels from c on. */
+static void fill_strip(const struct i8_job *j, int64_t c, int columns,
+                       struct byi_i8_strip_weights *w)
+{
+    memset(w, 0, sizeof *w);
+    for (int i = 0; i < columns; i++) {
+        const int to = i % 16 / 4 * 16 + i / 16 * 4 + i % 4;
+        const uint32_t *from =
+            j->panels + (c + i) / BYI_I8_PANEL * j->words * BYI_I8_PANEL +
+            (c + i) % BYI_I8_PANEL;
+        for (int t = 0; t < 3; t++)
+            w->weights[t][to] = from[t * BYI_I8_PANEL];
+        w->add[to] = j->e.add[c + i];
+        w->scale[to] = j->e.scale[c + i];
+    }
+}
+
+/* Output rows [begin, end) of all images, channels [c, c + columns). */
+static void run_strips(const struct i8_job *j, int64_t begin, int64_t end,
+                       int64_t c, int columns)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t width = conv->out[2];
+    struct byi_i8_strip_weights w;
+    fill_strip(j, c, columns, &w);
+    for (int64_t row = begin; row < end; row++) {
+        const struct i8_place at = place_of(j, row * width);
+        const int64_t first = byi_max(at.first[2], 0);
+        struct byi_i8_strip s = {.zeros = j->zeros,
+                                 .before = byi_max(-at.first[2], 0),
+                                 .inside = conv->in[2] - first,
+                                 .n = width,
+                                 .stride = conv->stride[2],
+                                 .w = &w,
+                                 .low = (int32_t)rintf(j->e.low) + j->e.zero,
+                                 .high = (int32_t)rintf(j->e.high) + j->e.zero,
+                                 .zero = j->e.zero,
+                                 .flip = j->flip,
+                                 .y = (uint8_t *)j->run->y +
+                                      row * width * conv->outputs + c,
+                                 .ldy = conv->outputs,
+                                 .columns = columns};
+        for (int64_t i = 0; i < 4; i++) {
+            const uint8_t *line =
+                i < conv->size[1] ? line_at(conv, &at, 0, i) : NULL;
+            s.rows[i] = line ? line + first * conv->channels + c : j->zeros;
+            s.steps[i] = line ? conv->channels : 0;
+        }
+        conv->kernels->strip(&s);
+    }
+}
+
+/* Run strips as far as they pay; returns the first channel behind them. */
+static int64_t run_all_strips(const struct i8_job *j, int64_t begin,
+                              int64_t end)
+{
+    const int64_t channels = j->conv->channels;
+    int64_t c = 0;
+    while (has_strips(j) && channels - c > BYI_I8_PANEL) {
+        const int64_t columns = byi_min(BYI_I8_STRIP, channels - c);
+        run_strips(j, begin, end, c, (int)columns);
+        c += columns;
+    }
+    return c;
+}
+
 /* Output rows [begin, end) of all images. */
 static void run_rows(const struct i8_job *j, int64_t begin, int64_t end,
                      char *lane)
@@ -524,14 +600,15 @@ static void run_rows(const struct i8_job *j, int64_t begin, int64_t end,
     const struct byi_i8_conv *conv = j->conv;
     const int64_t width = conv->out[2], ldy = conv->outputs * j->size;
     uint32_t *woven = (uint32_t *)(void *)lane;
+    const int64_t done = run_all_strips(j, begin, end);
     int64_t offsets[TAPS];
     for (int64_t t = 0; t < j->words; t++)
         offsets[t] = (t / conv->size[2] * woven_positions(conv) +
                       t % conv->size[2] * conv->dilation[2]) *
                      BYI_I8_PANEL;
-    for (int64_t row = begin; row < end; row++) {
+    for (int64_t row = begin; row < end && done < conv->channels; row++) {
         const struct i8_place at = place_of(j, row * width);
-        for (int64_t c = 0; c < conv->channels; c += BYI_I8_PANEL) {
+        for (int64_t c = done; c < conv->channels; c += BYI_I8_PANEL) {
             struct byi_i8_taps t = {
                 .x = woven,
                 .step = conv->stride[2] * BYI_I8_PANEL,

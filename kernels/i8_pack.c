@@ -115,6 +115,69 @@ static bool fits_bytes(const struct i8_packing *p)
     return c.fits;
 }
 
+/* --- whole words of signed weights ----------------------------------------
+ */
+
+enum { LINE = 64 }; /* elements of a line */
+
+/* Copy n channels from channel c of one tap for each of `columns` outputs, and
+ * add them to the totals of the columns. */
+static void read_lines(const struct i8_packing *p, const uint8_t *at,
+                       int columns, int n, int8_t lines[BYI_I8_PANEL][LINE],
+                       int32_t *totals)
+{
+    const int64_t step = p->w->strides[1];
+    for (int o = 0; o < columns; o++, at += p->w->strides[0]) {
+        int32_t total = 0;
+        for (int i = 0; i < n; i++)
+            lines[o][i] = (int8_t)at[i * step];
+        for (int i = 0; i < n; i++)
+            total += lines[o][i];
+        totals[o] += total;
+    }
+}
+
+/* The lines side by side as words. */
+static void put_lines(enum byi_i8_form form, int columns, int n,
+                      int8_t lines[BYI_I8_PANEL][LINE], uint32_t *to)
+{
+    if (form == BYI_I8_BYTES) {
+        for (int i = 0; i < n; i += 4, to += BYI_I8_PANEL)
+            for (int o = 0; o < columns; o++)
+                memcpy(to + o, &lines[o][i], 4);
+        return;
+    }
+    for (int i = 0; i < n; i += 2, to += BYI_I8_PANEL)
+        for (int o = 0; o < columns; o++)
+            to[o] = (uint32_t)(uint16_t)lines[o][i] |
+                    (uint32_t)(uint16_t)lines[o][i + 1] << 16;
+}
+
+/* A panel of `columns` outputs from output o on. A word holds channels of one
+ * tap, since their number is a multiple of 4. */
+static void pack_panel(const struct i8_packing *p, int64_t o, int columns,
+                       uint32_t *panel, int32_t *totals)
+{
+    const struct byi_i8_conv *conv = p->conv;
+    const int64_t *strides = p->w->strides, *size = conv->size;
+    const int64_t each = i8_each(p->form), taps = i8_taps_of(conv);
+    int8_t lines[BYI_I8_PANEL][LINE];
+    for (int64_t c = 0; c < p->channels; c += LINE)
+        for (int64_t tap = 0; tap < taps; tap++) {
+            const int n = (int)byi_min(LINE, p->channels - c);
+            const uint8_t *at = p->w->at + o * strides[0] + c * strides[1] +
+                                tap / (size[1] * size[2]) * strides[2] +
+                                tap / size[2] % size[1] * strides[3] +
+                                tap % size[2] * strides[4];
+            read_lines(p, at, columns, n, lines, totals);
+            put_lines(p->form, columns, n, lines,
+                      panel + (tap * p->channels + c) / each * BYI_I8_PANEL);
+        }
+}
+
+/* --- all ------------------------------------------------------------------
+ */
+
 void byi_i8_conv_pack(const struct byi_i8_conv *conv,
                       const struct byi_i8_weights *weights, void *to)
 {
@@ -134,6 +197,13 @@ void byi_i8_conv_pack(const struct byi_i8_conv *conv,
                                             i8_align(i8_all_outputs(conv) * 4));
     memset(to, 0, (size_t)byi_i8_conv_packed(conv));
     head->form = p.form;
+    const bool whole = conv->centred && !conv->depthwise && p.channels % 4 == 0;
+    for (int64_t i = 0; whole && i < i8_all_outputs(conv); i += BYI_I8_PANEL)
+        pack_panel(&p, i / padded * wide + i % padded,
+                   (int)byi_min(BYI_I8_PANEL, wide - i % padded),
+                   panels + i * words, totals + i);
+    if (whole)
+        return;
     for (int64_t i = 0; i < i8_all_outputs(conv); i++) {
         if (i % padded >= wide)
             continue;

@@ -8,5 +8,6 @@
 #define W 16
 #define MR 14
 #define PANELS 2
+#include "i8_strip.inc"
 #include "i8.inc"
 #endif
