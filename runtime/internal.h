@@ -428,4 +428,14 @@ BYOC_API enum byoc_status byoc_internal_threads(uint32_t option,
                                                 uint32_t *threads,
                                                 struct byoc_error *err);
 
+/* --- peak.c --------------------------------------------------------------- */
+
+/* FLOP/s of float32 multiply-adds on registers, with the widest instruction set
+ * that may be used, on `threads` threads at the same time: the best of some
+ * short runs, 3 ms in all. */
+BYOC_API double byoc_internal_peak_flops(uint32_t threads);
+/* Bytes per second of reading `bytes` of memory over and over, a part on each
+ * thread: the best of several rounds. 0: an allocation failed. */
+BYOC_API double byoc_internal_peak_read(uint64_t bytes, uint32_t threads);
+
 #endif

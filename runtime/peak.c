@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peak.c: measures what the machine can do at most: multiply-adds on registers,
+ * and sums of memory. Profiles and benchmarks compare kernels with these.
+ */
+#include "internal.h"
+#include "workers.h"
+
+#include "core/base/isa.h"
+
+#include <string.h>
+#include <time.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static volatile float sink;
+
+/* The least time of `rounds` runs. */
+static double least_time(int rounds, uint32_t threads,
+                         void (*fn)(void *, uint32_t), void *arg)
+{
+    double least = 1e9;
+    for (int i = 0; i < rounds; i++) {
+        const double began = now();
+        byi_parallel_for(threads, fn, arg);
+        const double time = now() - began;
+        least = time < least ? time : least;
+    }
+    return least;
+}
+
+/* --- multiply-adds ---------------------------------------------------------
+ */
+
+enum { CHAINS = 12, STEPS = 20000 };
+
+/* CHAINS independent sums of products, all in registers. */
+#define PEAK(name, lanes, options)                                             \
+    typedef float name##_vec __attribute__((vector_size(4 * (lanes))));        \
+    __attribute__((noinline)) options static float name(float x)               \
+    {                                                                          \
+        name##_vec sum[CHAINS], a = x - (name##_vec){0};                       \
+        for (int i = 0; i < CHAINS; i++)                                       \
+            sum[i] = a + (float)i;                                             \
+        for (int r = 0; r < STEPS; r++) {                                      \
+            _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) sum[i] = \
+                sum[i] * a + a;                                                \
+        }                                                                      \
+        for (int i = 1; i < CHAINS; i++)                                       \
+            sum[0] += sum[i];                                                  \
+        return sum[0][0];                                                      \
+    }
+PEAK(peak_base, 4, )
+#if defined(__x86_64__)
+PEAK(peak_avx2, 8, __attribute__((target("avx2,fma"))))
+PEAK(peak_avx512, 16, __attribute__((target("avx512f,fma"))))
+#endif
+
+static int lanes(void)
+{
+#if defined(__x86_64__)
+    const enum byi_isa isa = byi_isa_widest();
+    return isa >= BYI_ISA_AVX512 ? 16 : isa >= BYI_ISA_AVX2 ? 8 : 4;
+#else
+    return 4;
+#endif
+}
+
+static void multiply_add(void *arg, uint32_t i)
+{
+    static volatile float x = 0.5f;
+    (void)arg;
+    (void)i;
+#if defined(__x86_64__)
+    if (lanes() > 4) {
+        sink = lanes() == 16 ? peak_avx512(x) : peak_avx2(x);
+        return;
+    }
+#endif
+    sink = peak_base(x);
+}
+
+double byoc_internal_peak_flops(uint32_t threads)
+{
+    return 2.0 * lanes() * CHAINS * STEPS * threads /
+           least_time(20, threads, multiply_add, NULL);
+}
+
+/* --- memory ----------------------------------------------------------------
+ */
+
+enum { LINE = 16, STREAMS = 4 }; /* floats; places that are read in turns */
+
+struct memory {
+    float *at;
+    uint64_t lines; /* of each stream; a thread reads STREAMS */
+};
+
+static void read_part(void *arg, uint32_t i)
+{
+    typedef float vec __attribute__((vector_size(LINE * sizeof(float))));
+    const struct memory *m = arg;
+    const vec *at = (const vec *)m->at + i * STREAMS * m->lines;
+    vec sum[STREAMS] = {0};
+    for (uint64_t n = 0; n < m->lines; n++)
+        for (uint64_t k = 0; k < STREAMS; k++)
+            sum[k] += at[k * m->lines + n];
+    for (int k = 1; k < STREAMS; k++)
+        sum[0] += sum[k];
+    sink = sum[0][0];
+}
+
+/* Each thread touches its part first. */
+static void write_part(void *arg, uint32_t i)
+{
+    const struct memory *m = arg;
+    const uint64_t n = STREAMS * m->lines * LINE;
+    memset(m->at + i * n, 0, n * sizeof *m->at);
+}
+
+double byoc_internal_peak_read(uint64_t bytes, uint32_t threads)
+{
+    enum { ROUNDS = 20 };
+    const uint64_t piece = (uint64_t)STREAMS * LINE * sizeof(float) * threads;
+    struct memory m = {.lines = bytes / piece + 1};
+    m.at = byi_memory_take(NULL, m.lines * piece);
+    if (!m.at)
+        return 0;
+    byi_parallel_for(threads, write_part, &m);
+    const double least = least_time(ROUNDS, threads, read_part, &m);
+    byi_memory_give(NULL, m.at);
+    return (double)(m.lines * piece) / least;
+}
