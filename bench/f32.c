@@ -9,6 +9,7 @@
 #include "kernels/conv.h"
 
 #include "core/base/isa.h"
+#include "runtime/internal.h"
 #include "runtime/workers.h"
 
 #include <stdio.h>
@@ -22,57 +23,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* --- the peak ---------------------------------------------------------------
- */
-
-enum { CHAINS = 12, ROUNDS = 20000 };
 enum { COLD = 64 << 20 }; /* bytes of weights that fit no cache */
-
-/* CHAINS independent sums of products, all in registers. */
-#define PEAK(name, lanes, options)                                             \
-    typedef float name##_vec __attribute__((vector_size(4 * (lanes))));        \
-    __attribute__((noinline, optimize("O3"))) options static float name(       \
-        float x)                                                               \
-    {                                                                          \
-        name##_vec sum[CHAINS], a = x - (name##_vec){0};                       \
-        for (int i = 0; i < CHAINS; i++)                                       \
-            sum[i] = a + (float)i;                                             \
-        for (int r = 0; r < ROUNDS; r++) {                                     \
-            _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) sum[i] = \
-                sum[i] * a + a;                                                \
-        }                                                                      \
-        for (int i = 1; i < CHAINS; i++)                                       \
-            sum[0] += sum[i];                                                  \
-        return sum[0][0];                                                      \
-    }
-PEAK(peak_base, 4, )
-#if defined(__x86_64__)
-PEAK(peak_avx2, 8, __attribute__((target("avx2,fma"))))
-PEAK(peak_avx512, 16, __attribute__((target("avx512f,fma"))))
-#endif
-
-/* FLOP/s of one core */
-static double measure_peak(void)
-{
-    static volatile float sink, one = 0.5f;
-    double least = 1e9, lanes = 4;
-    for (int i = 0; i < 20; i++) {
-        const double began = now();
-#if defined(__x86_64__)
-        const enum byi_isa isa = byi_isa_widest();
-        lanes = isa >= BYI_ISA_AVX512 ? 16 : isa >= BYI_ISA_AVX2 ? 8 : 4;
-        sink = lanes == 16  ? peak_avx512(one)
-               : lanes == 8 ? peak_avx2(one)
-                            : peak_base(one);
-#else
-        sink = peak_base(one);
-#endif
-        const double time = now() - began;
-        least = time < least ? time : least;
-    }
-    (void)sink;
-    return 2.0 * lanes * CHAINS * ROUNDS / least;
-}
 
 /* --- layers -----------------------------------------------------------------
  */
@@ -123,8 +74,9 @@ static double least_time(struct byi_f32_conv_run *run, int64_t each,
     return least;
 }
 
-/* Run the layer; `algorithm` BYI_F32_NONE: as planned. */
-static void measure(size_t i, enum byi_f32_algorithm algorithm, int threads)
+/* Run the layer; `exact`: without Winograd's algorithm, otherwise only with it.
+ */
+static void measure(size_t i, bool exact, int threads)
 {
     const int64_t out =
         (layers[i].map + layers[i].size / 2 * 2 - layers[i].size) /
@@ -132,52 +84,53 @@ static void measure(size_t i, enum byi_f32_algorithm algorithm, int threads)
         1;
     struct byi_f32_conv conv = {
         .images = layers[i].images,
-        .in = {layers[i].map, layers[i].map},
-        .out = {out, out},
+        .in = {1, layers[i].map, layers[i].map},
+        .out = {1, out, out},
         .channels = layers[i].channels,
         .outputs = layers[i].outputs ? layers[i].outputs : layers[i].channels,
-        .depthwise = layers[i].outputs == 0,
-        .size = {layers[i].size, layers[i].size},
-        .stride = {layers[i].stride, layers[i].stride},
-        .dilation = {1, 1},
-        .pad = {layers[i].size / 2, layers[i].size / 2},
+        .groups = layers[i].outputs ? 1 : layers[i].channels,
+        .size = {1, layers[i].size, layers[i].size},
+        .stride = {1, layers[i].stride, layers[i].stride},
+        .dilation = {1, 1, 1},
+        .pad = {0, layers[i].size / 2, layers[i].size / 2},
     };
-    byi_f32_conv_plan(&conv, false);
-    if (conv.depthwise)
-        conv.algorithm = BYI_F32_DEPTHWISE;
-    else if (algorithm)
-        conv.algorithm = algorithm;
-    if (!algorithm && (conv.depthwise || conv.algorithm <= BYI_F32_DIRECT))
+    byi_f32_conv_plan(&conv, exact);
+    if (!exact && (conv.algorithm == BYI_F32_DIRECT ||
+                   conv.algorithm == BYI_F32_DEPTHWISE))
         return;
-    const int64_t taps = conv.size[0] * conv.size[1];
-    const int64_t each = conv.depthwise ? 1 : conv.channels;
-    const int64_t strides[4] = {each * taps, taps, conv.size[1], 1};
+    const int64_t taps = byi_f32_product_of(conv.size);
+    const int64_t each = conv.channels / conv.groups;
     const int64_t results = conv.images * out * out * conv.outputs;
     float *weights = numbers(conv.outputs * each * taps);
+    const struct byi_f32_weights from = {.at = weights,
+                                         .group = each * taps,
+                                         .output = each * taps,
+                                         .channel = taps,
+                                         .tap = {taps, conv.size[2], 1}};
     const int64_t set = (int64_t)(byi_f32_conv_packed(&conv) + 63) / 64 * 16;
     const int64_t sets = COLD / (4 * set) + 2; /* of weights */
     float *packed = numbers(set * sets);
     struct byi_f32_conv_run run = {
         .conv = &conv,
-        .x = numbers(conv.images * conv.in[0] * conv.in[1] * conv.channels),
+        .x = numbers(conv.images * byi_f32_product_of(conv.in) * conv.channels),
         .weights = packed,
         .y = numbers(results),
         .scratch = numbers((int64_t)byi_f32_conv_scratch(&conv, threads) / 4),
         .threads = threads};
     for (int64_t n = 0; n < sets; n++)
-        byi_f32_conv_pack(&conv, weights, strides, packed + n * set);
-    double peak = measure_peak();
+        byi_f32_conv_pack(&conv, &from, packed + n * set, 1);
+    double peak = byoc_internal_peak_flops((uint32_t)threads);
     const double least = least_time(&run, 0, 1);
     const double cold = least_time(&run, set, sets);
-    const double after = measure_peak();
-    peak = (after > peak ? after : peak) * threads;
+    const double after = byoc_internal_peak_flops((uint32_t)threads);
+    peak = after > peak ? after : peak;
     const double work = 2.0 * (double)(results * each * taps);
     printf("%-20s %4lld x %3lld^2 %5lld -> %4lld  %lld x %lld /%lld %9.3f ms "
            "%7.1f GFLOP/s %5.0f%%, cold %5.0f%%\n",
            byi_f32_conv_name(&conv), (long long)conv.images,
-           (long long)conv.in[0], (long long)conv.channels,
-           (long long)conv.outputs, (long long)conv.size[0],
-           (long long)conv.size[1], (long long)conv.stride[0], 1e3 * least,
+           (long long)conv.in[1], (long long)conv.channels,
+           (long long)conv.outputs, (long long)conv.size[1],
+           (long long)conv.size[2], (long long)conv.stride[1], 1e3 * least,
            1e-9 * work / least, 100 * work / least / peak,
            100 * work / cold / peak);
     free((void *)(uintptr_t)run.x);
@@ -200,10 +153,11 @@ int main(int argc, char **argv)
                                       byi_workers_reserve((uint32_t)threads),
                                   .spin_ns = BYI_SPIN_NS};
     byi_workers_enter(&turn, &ways);
-    printf("peak %.1f GFLOP/s of one core\n", 1e-9 * measure_peak());
+    printf("peak %.1f GFLOP/s of one core\n",
+           1e-9 * byoc_internal_peak_flops(1));
     for (size_t i = 0; i < BYI_COUNT(layers); i++) {
-        measure(i, BYI_F32_DIRECT, threads);
-        measure(i, BYI_F32_NONE, threads);
+        measure(i, true, threads);
+        measure(i, false, threads);
     }
     byi_workers_leave(&turn);
     return 0;

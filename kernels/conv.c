@@ -4,23 +4,26 @@
  */
 #include "kernels/conv.h"
 
-#include "core/base/isa.h"
-
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
-const struct byi_f32_kernels *byi_f32_kernels(void)
+const struct byi_f32_kernels *byi_f32_kernels_of(enum byi_isa isa)
 {
 #if defined(__x86_64__)
-    const enum byi_isa isa = byi_isa_widest();
     if (isa >= BYI_ISA_AVX512)
         return &byi_f32_avx512;
     if (isa >= BYI_ISA_AVX2)
         return &byi_f32_avx2;
 #endif
+    (void)isa;
     return &byi_f32_base;
+}
+
+const struct byi_f32_kernels *byi_f32_kernels(void)
+{
+    return byi_f32_kernels_of(byi_isa_widest());
 }
 
 /* Bytes of a core's second cache; asking takes microseconds on some machines.
@@ -67,13 +70,18 @@ static void split_epilogue(struct byi_f32_conv *conv)
     conv->next += conv->clamps;
 }
 
-static bool is_pointwise(const struct byi_f32_conv *conv)
+/* Small groups are computed together: a panel has room for their columns, and
+ * few channels make short loops. */
+static void choose_parts(struct byi_f32_conv *conv)
 {
-    for (int i = 0; i < 2; i++)
-        if (conv->size[i] != 1 || conv->pad[i] != 0 || conv->stride[i] != 1 ||
-            conv->in[i] != conv->out[i])
-            return false;
-    return true;
+    const int64_t columns = conv->outputs / conv->groups;
+    int64_t together = 1;
+    for (int64_t n = 2; n <= conv->groups && n * columns <= BYI_F32_PANEL; n++)
+        if (conv->groups % n == 0)
+            together = n;
+    conv->parts = conv->groups / together;
+    conv->run = conv->channels / conv->parts;
+    conv->columns = conv->outputs / conv->parts;
 }
 
 /* Winograd's algorithm multiplies less (4/9, 1/4), but its transformed weights
@@ -83,80 +91,124 @@ static bool is_pointwise(const struct byi_f32_conv *conv)
  * once. */
 static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
 {
-    const int64_t channels = conv->channels, outputs = conv->outputs;
-    for (int i = 0; i < 2; i++)
+    const int64_t channels = conv->run, outputs = conv->columns;
+    if (conv->size[0] != 1 || conv->stride[0] != 1 || conv->pad[0] != 0 ||
+        conv->in[0] != conv->out[0])
+        return BYI_F32_DIRECT;
+    for (int i = 1; i < BYI_F32_AXES; i++)
         if (conv->size[i] != 3 || conv->stride[i] != 1 ||
             conv->dilation[i] != 1 || conv->out[i] < 5)
-            return BYI_F32_NONE;
+            return BYI_F32_DIRECT;
     if (channels < 16 || outputs < 16)
-        return BYI_F32_NONE;
+        return BYI_F32_DIRECT;
     const int64_t tiles =
-        byi_ceil_div(conv->out[0], 4) * byi_ceil_div(conv->out[1], 4);
+        byi_ceil_div(conv->out[1], 4) * byi_ceil_div(conv->out[2], 4);
     return channels * outputs <= 192 * 192 || tiles >= 49 ? BYI_F32_WINOGRAD_4
                                                           : BYI_F32_WINOGRAD_2;
 }
 
 static bool is_product(const struct byi_f32_conv *conv)
 {
-    return is_pointwise(conv) && conv->in[0] * conv->in[1] == 1;
+    return byi_f32_product_of(conv->size) == 1 &&
+           byi_f32_product_of(conv->in) == 1 &&
+           byi_f32_product_of(conv->out) == 1 && conv->groups == 1;
 }
 
-/* oneDNN's kernels for AVX-512 are near the peak too, except for a vector by a
- * matrix; those for AVX2 are for convolutions of one tap, and for products of
- * few columns. */
-static bool is_direct(const struct byi_f32_conv *conv)
+/* A copy of a matrix that does not fit in the cache is not read faster than the
+ * matrix. (A sum with y would have to be done before.) */
+static bool is_vector(const struct byi_f32_conv *conv)
 {
-    const int64_t taps = conv->size[0] * conv->size[1];
-    const bool avx2 = conv->kernels->rows == 6;
-    if (is_product(conv))
-        return conv->images == 1 ? conv->kernels->rows >= 6
-                                 : avx2 && conv->channels >= 256;
-    return avx2 && taps > 1 && taps <= BYI_F32_TAPS && conv->channels >= 16 &&
-           conv->channels <= BYI_F32_PIECE;
+    return is_product(conv) && conv->images == 1 && !conv->adds &&
+           (conv->lies[0] == 1 || conv->lies[1] == 1) &&
+           conv->channels * conv->outputs * (int64_t)sizeof(float) >
+               conv->cache;
 }
 
-/* oneDNN's depthwise kernels are fast for two axes and small windows that are
- * not dilated, or have at most nine taps. Elsewhere it falls back to slow
- * general kernels. */
-static bool is_depthwise(const struct byi_f32_conv *conv)
+bool byi_f32_conv_lends(const struct byi_f32_conv *conv)
 {
-    const int64_t taps = conv->size[0] * conv->size[1];
-    const bool line = conv->in[0] == 1 && conv->size[0] == 1;
-    const bool dilated = conv->dilation[0] > 1 || conv->dilation[1] > 1;
-    return taps <= BYI_F32_TAPS && conv->channels >= BYI_F32_PANEL &&
-           conv->channels <= BYI_F32_PIECE &&
-           (line || conv->size[1] > 7 || (dilated && taps > 9));
-}
-
-/* oneDNN computes a transposed convolution as the gradient of a convolution,
- * which is far from the peak, except without overlap on SSE2. */
-static bool is_transposed(const struct byi_f32_conv *conv)
-{
-    const bool steps = conv->stride[0] < conv->size[0] ||
-                       conv->stride[1] < conv->size[1]; /* windows overlap */
-    return conv->size[0] * conv->size[1] <= BYI_F32_TAPS &&
-           conv->channels >= BYI_F32_PANEL && conv->channels <= BYI_F32_PIECE &&
-           (steps || conv->kernels->rows >= 6);
+    return conv->algorithm == BYI_F32_VECTOR;
 }
 
 void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
 {
     pthread_once(&second_cache_once, ask_second_cache);
     conv->cache = second_cache;
-    conv->kernels = byi_f32_kernels();
+    if (!conv->kernels)
+        conv->kernels = byi_f32_kernels();
     split_epilogue(conv);
-    if (conv->transposed) {
-        conv->algorithm =
-            is_transposed(conv) ? BYI_F32_TRANSPOSED : BYI_F32_NONE;
-        return;
+    choose_parts(conv);
+    conv->algorithm = conv->transposed             ? BYI_F32_TRANSPOSED
+                      : byi_f32_is_depthwise(conv) ? BYI_F32_DEPTHWISE
+                      : is_vector(conv)            ? BYI_F32_VECTOR
+                      : exact                      ? BYI_F32_DIRECT
+                                                   : choose_winograd(conv);
+}
+
+/* --- compared with oneDNN ---------------------------------------------------
+ */
+
+/* Convolutions of one tap: oneDNN's kernels for AVX2 are as fast; those for
+ * AVX-512 wait for weights where these are read for few positions. */
+static bool pointwise_pays(const struct byi_f32_conv *conv)
+{
+    const int64_t positions = byi_f32_product_of(conv->out);
+    return conv->kernels->rows > 6 &&
+           (positions <= 64 || (positions <= 256 && conv->channels >= 256));
+}
+
+/* Products and other convolutions: oneDNN's kernels are as fast where there are
+ * few channels, except for a vector by a matrix. */
+static bool direct_pays(const struct byi_f32_conv *conv)
+{
+    const int64_t taps = byi_f32_product_of(conv->size);
+    if (conv->kernels->rows < 6)
+        return false;
+    if (is_product(conv))
+        return conv->images == 1 || conv->channels >= 256;
+    if (conv->channels < 16)
+        return false;
+    if (taps == 1)
+        return pointwise_pays(conv);
+    return conv->kernels->rows == 6 || conv->channels >= 64;
+}
+
+/* oneDNN's depthwise kernels are fast for two axes and small windows that are
+ * not dilated, or have at most nine taps. Elsewhere it falls back to slow
+ * general kernels. */
+static bool depthwise_pays(const struct byi_f32_conv *conv)
+{
+    const int64_t taps = byi_f32_product_of(conv->size);
+    const bool line = conv->in[1] == 1 && conv->size[1] == 1;
+    const bool dilated = conv->dilation[1] > 1 || conv->dilation[2] > 1;
+    return conv->channels >= BYI_F32_PANEL &&
+           (line || conv->size[2] > 7 || (dilated && taps > 9));
+}
+
+/* oneDNN computes a transposed convolution as the gradient of a convolution,
+ * which is far from the peak, except without overlap on SSE2. */
+static bool transposed_pays(const struct byi_f32_conv *conv)
+{
+    const bool steps = conv->stride[1] < conv->size[1] ||
+                       conv->stride[2] < conv->size[2]; /* windows overlap */
+    return conv->channels >= BYI_F32_PANEL &&
+           (steps || conv->kernels->rows >= 6);
+}
+
+bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
+{
+    if (byi_f32_product_of(conv->size) > BYI_F32_TAPS ||
+        (conv->channels > BYI_F32_PIECE && !is_product(conv)))
+        return false;
+    switch (conv->algorithm) {
+    case BYI_F32_DIRECT:
+        return direct_pays(conv);
+    case BYI_F32_DEPTHWISE:
+        return depthwise_pays(conv);
+    case BYI_F32_TRANSPOSED:
+        return transposed_pays(conv);
+    default:
+        return true;
     }
-    if (conv->depthwise) {
-        conv->algorithm = is_depthwise(conv) ? BYI_F32_DEPTHWISE : BYI_F32_NONE;
-        return;
-    }
-    conv->algorithm = exact ? BYI_F32_NONE : choose_winograd(conv);
-    if (conv->algorithm == BYI_F32_NONE && is_direct(conv))
-        conv->algorithm = BYI_F32_DIRECT;
 }
 
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
@@ -168,7 +220,8 @@ const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
         [BYI_F32_WINOGRAD_2] = ("winograd_2x2:" isa),                          \
         [BYI_F32_WINOGRAD_4] = ("winograd_4x4:" isa),                          \
         [BYI_F32_DEPTHWISE] = ("depthwise:" isa),                              \
-        [BYI_F32_TRANSPOSED] = ("transposed:" isa)                             \
+        [BYI_F32_TRANSPOSED] = ("transposed:" isa),                            \
+        [BYI_F32_VECTOR] = ("vector:" isa)                                     \
     }
     static const char *const names[][BYI_F32_ALGORITHMS] = {
         NAMES("base"), NAMES("avx2"), NAMES("avx512")};
@@ -181,70 +234,100 @@ const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
 /* --- weights ---------------------------------------------------------------
  */
 
-static uint64_t panels_of(const struct byi_f32_conv *conv)
+/* Floats of the packed weights of a part. */
+static int64_t part_floats(const struct byi_f32_conv *conv)
 {
-    return (uint64_t)byi_ceil_div(conv->outputs, BYI_F32_PANEL);
+    if (conv->algorithm == BYI_F32_WINOGRAD_2 ||
+        conv->algorithm == BYI_F32_WINOGRAD_4)
+        return byi_f32_winograd_floats(conv);
+    return byi_f32_direct_floats(conv);
 }
 
 uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv)
 {
-    const uint64_t taps = (uint64_t)(conv->size[0] * conv->size[1]);
-    switch (conv->algorithm) {
-    case BYI_F32_WINOGRAD_2:
-    case BYI_F32_WINOGRAD_4:
-        return byi_f32_winograd_packed(conv);
-    case BYI_F32_DEPTHWISE: /* the kernel loads whole vectors */
-        return (taps * (uint64_t)conv->channels + BYI_F32_PANEL) *
+    const int64_t taps = byi_f32_product_of(conv->size);
+    if (conv->algorithm == BYI_F32_DEPTHWISE) /* reads whole vectors */
+        return (uint64_t)(taps * conv->channels + BYI_F32_PANEL) *
                sizeof(float);
-    default:
-        return panels_of(conv) * taps * (uint64_t)conv->channels *
-               BYI_F32_PANEL * sizeof(float);
-    }
+    return (uint64_t)(conv->parts * part_floats(conv)) * sizeof(float);
 }
 
-static void pack_direct(const struct byi_f32_conv *conv, const float *from,
-                        const int64_t strides[4], float *to)
+static void pack_direct(const struct byi_f32_conv *conv,
+                        const struct byi_f32_weights *weights, float *to)
 {
-    for (int64_t o = 0; o < conv->outputs; o += BYI_F32_PANEL) {
-        const int64_t n = byi_min(BYI_F32_PANEL, conv->outputs - o);
-        for (int64_t i = 0; i < conv->size[0]; i++)
-            for (int64_t j = 0; j < conv->size[1]; j++)
-                for (int64_t c = 0; c < conv->channels;
-                     c++, to += BYI_F32_PANEL) {
-                    const float *at = from + o * strides[0] + c * strides[1] +
-                                      i * strides[2] + j * strides[3];
-                    for (int64_t k = 0; k < BYI_F32_PANEL; k++)
-                        to[k] = k < n ? at[k * strides[0]] : 0;
-                }
-    }
+    const int64_t taps = byi_f32_product_of(conv->size);
+    const int64_t together = conv->groups / conv->parts;
+    const int64_t panel = taps * conv->run * BYI_F32_PANEL;
+    const int64_t channels = conv->channels / conv->groups;
+    memset(to, 0, (size_t)byi_f32_conv_packed(conv));
+    for (int64_t g = 0; g < conv->groups; g++)
+        for (int64_t t = 0; t < taps; t++) {
+            const int64_t tap[] = {t / conv->size[2] / conv->size[1],
+                                   t / conv->size[2] % conv->size[1],
+                                   t % conv->size[2]};
+            const float *from = weights->at + g * weights->group;
+            for (int i = 0; i < BYI_F32_AXES; i++)
+                from += tap[i] * weights->tap[i];
+            byi_f32_pack_tap(conv, weights, from, panel,
+                             g % together * (conv->columns / together),
+                             to + g / together * part_floats(conv) +
+                                 (t * conv->run + g % together * channels) *
+                                     BYI_F32_PANEL);
+        }
 }
 
-static void pack_depthwise(const struct byi_f32_conv *conv, const float *from,
-                           const int64_t strides[4], float *to)
+static void pack_depthwise(const struct byi_f32_conv *conv,
+                           const struct byi_f32_weights *weights, float *to)
 {
     for (int64_t i = 0; i < conv->size[0]; i++)
         for (int64_t j = 0; j < conv->size[1]; j++)
-            for (int64_t c = 0; c < conv->channels; c++)
-                *to++ = from[c * strides[0] + i * strides[2] + j * strides[3]];
+            for (int64_t k = 0; k < conv->size[2]; k++)
+                for (int64_t c = 0; c < conv->channels; c++)
+                    *to++ =
+                        weights->at[c * weights->group + i * weights->tap[0] +
+                                    j * weights->tap[1] + k * weights->tap[2]];
     memset(to, 0, BYI_F32_PANEL * sizeof *to);
 }
 
-void byi_f32_conv_pack(const struct byi_f32_conv *conv, const float *from,
-                       const int64_t strides[4], float *to)
+static void pack_part(const struct byi_f32_conv *conv,
+                      const struct byi_f32_weights *weights, float *to)
 {
     switch (conv->algorithm) {
     case BYI_F32_WINOGRAD_2:
     case BYI_F32_WINOGRAD_4:
-        byi_f32_winograd_pack(conv, from, strides, to);
+        byi_f32_winograd_pack(conv, weights, to);
         break;
     case BYI_F32_DEPTHWISE:
-        pack_depthwise(conv, from, strides, to);
+        pack_depthwise(conv, weights, to);
         break;
     case BYI_F32_TRANSPOSED:
-        byi_f32_transposed_pack(conv, from, strides, to);
+        byi_f32_transposed_pack(conv, weights, to);
         break;
     default:
-        pack_direct(conv, from, strides, to);
+        pack_direct(conv, weights, to);
+    }
+}
+
+void byi_f32_conv_pack(const struct byi_f32_conv *conv,
+                       const struct byi_f32_weights *weights, float *to,
+                       int threads)
+{
+    const int64_t panels = byi_ceil_div(conv->columns, BYI_F32_PANEL);
+    const int64_t floats = part_floats(conv) / byi_max(panels, 1);
+    const bool by_panels =
+        conv->groups == 1 && conv->algorithm != BYI_F32_TRANSPOSED;
+    const int64_t n = by_panels ? byi_min(threads, panels) : 1;
+#pragma omp parallel for num_threads((int)n) if (n > 1) schedule(static)
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t first = panels * i / n * BYI_F32_PANEL;
+        struct byi_f32_conv part = *conv;
+        struct byi_f32_weights from = *weights;
+        if (n > 1)
+            part.outputs = part.columns =
+                byi_min(panels * (i + 1) / n * BYI_F32_PANEL, conv->outputs) -
+                first;
+        from.at += first * from.output;
+        pack_part(&part, &from, to + first / BYI_F32_PANEL * floats);
     }
 }
 
@@ -252,7 +335,7 @@ bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
                               const struct byi_f32_conv *b)
 {
     return a->algorithm == b->algorithm && a->channels == b->channels &&
-           a->outputs == b->outputs &&
+           a->outputs == b->outputs && a->groups == b->groups &&
            memcmp(a->size, b->size, sizeof a->size) == 0 &&
            (!a->transposed ||
             (memcmp(a->pad, b->pad, sizeof a->pad) == 0 &&
@@ -263,16 +346,27 @@ bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
 /* --- running ---------------------------------------------------------------
  */
 
+static const float shared_zeros[BYI_F32_PIECE];
+
+/* Bytes of a piece of padding, if the shared one is too short. */
+static uint64_t zeros_bytes(const struct byi_f32_conv *conv)
+{
+    const int64_t most = conv->size[2] * conv->channels;
+    return most > BYI_F32_PIECE ? (uint64_t)(most + 1) / 2 * 2 * sizeof(float)
+                                : 0;
+}
+
 uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
 {
+    const int64_t taps = byi_f32_product_of(conv->size);
     switch (conv->algorithm) {
     case BYI_F32_DIRECT:
-        return byi_f32_direct_scratch(conv, threads);
+        return zeros_bytes(conv) + byi_f32_direct_scratch(conv, threads);
     case BYI_F32_WINOGRAD_2:
     case BYI_F32_WINOGRAD_4:
-        return byi_f32_winograd_scratch(conv, threads);
+        return zeros_bytes(conv) + byi_f32_winograd_scratch(conv, threads);
     default:
-        return 0;
+        return zeros_bytes(conv) + (uint64_t)threads * byi_f32_pointers(taps);
     }
 }
 
@@ -280,10 +374,10 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
 static int team_of(const struct byi_f32_conv *conv, int threads)
 {
     const int64_t *of = conv->transposed ? conv->in : conv->out;
-    const int64_t positions = conv->images * of[0] * of[1];
+    const int64_t positions = conv->images * byi_f32_product_of(of);
     const int64_t products = positions * conv->outputs *
-                             (conv->depthwise ? 1 : conv->channels) *
-                             conv->size[0] * conv->size[1];
+                             (conv->channels / conv->groups) *
+                             byi_f32_product_of(conv->size);
     const int64_t most = products >> 18;
     return most < 1 ? 1 : most < threads ? (int)most : threads;
 }
@@ -292,9 +386,11 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
 {
     struct byi_f32_conv_run team = *given;
     const struct byi_f32_conv_run *run = &team;
+    const uint64_t zeros = zeros_bytes(given->conv);
     team.threads = team_of(given->conv, given->threads);
+    team.zeros = zeros ? memset(given->scratch, 0, zeros) : shared_zeros;
+    team.scratch = (char *)given->scratch + zeros;
     switch (run->conv->algorithm) {
-    case BYI_F32_NONE:
     case BYI_F32_ALGORITHMS:
         break;
     case BYI_F32_DEPTHWISE:
@@ -302,6 +398,9 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
         break;
     case BYI_F32_TRANSPOSED:
         byi_f32_transposed_run(run);
+        break;
+    case BYI_F32_VECTOR:
+        byi_f32_vector_run(run);
         break;
     case BYI_F32_DIRECT:
         byi_f32_direct_run(run);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/conv.h: float32 convolutions of one or two spatial axes and products
- * with constant weights, channels last. A plan chooses the algorithm; weights
+/* kernels/conv.h: float32 convolutions of up to three spatial axes and products
+ * with packed weights, channels last. A plan chooses the algorithm; weights
  * are packed once for it; then any number of runs may go on at once, each with
  * scratch memory of its own. All memory is the caller's; nothing here allocates
  * or fails.
@@ -11,19 +11,20 @@
 #include "kernels/f32.h"
 
 enum byi_f32_algorithm {
-    BYI_F32_NONE,       /* no kernel here is known to be fast */
     BYI_F32_DIRECT,     /* indirect convolution, or a product */
     BYI_F32_WINOGRAD_2, /* F(2 x 2, 3 x 3)                    */
     BYI_F32_WINOGRAD_4, /* F(4 x 4, 3 x 3)                    */
     BYI_F32_DEPTHWISE,
     BYI_F32_TRANSPOSED, /* of a transposed convolution */
+    BYI_F32_VECTOR,     /* by a matrix that is not packed */
     BYI_F32_ALGORITHMS
 };
 
 enum {
     BYI_F32_POSTS = 8,   /* operations of an epilogue, at most */
-    BYI_F32_TAPS = 128,  /* of a window, at most               */
-    BYI_F32_PIECE = 4096 /* channels of a window of several taps, at most */
+    BYI_F32_AXES = 3,    /* spatial axes; those in front may be 1 */
+    BYI_F32_TAPS = 128,  /* pieces of rows that are found at once */
+    BYI_F32_PIECE = 4096 /* elements of a piece of padding that is shared */
 };
 
 /* One operation of an epilogue, on the whole result in place. The operand's
@@ -37,50 +38,68 @@ struct byi_f32_post {
     float p0, p1;
 };
 
-/* A convolution: x (images, in[0], in[1], channels), y (images, out[0], out[1],
- * outputs), both dense. A product of M x K by K x N has M images of one
- * position, K channels and N outputs. */
+/* A convolution: x (images, in..., channels), y (images, out..., outputs), both
+ * dense. A product of M x K by K x N has M images of one position, K channels
+ * and N outputs. */
 struct byi_f32_conv {
-    int64_t images, in[2], out[2];
-    int64_t channels, outputs;
-    bool
-        depthwise; /* output c depends on channel c alone; outputs = channels */
+    int64_t images, in[BYI_F32_AXES], out[BYI_F32_AXES];
+    int64_t channels, outputs, groups;
     bool transposed; /* the window slides over y: `pad` is of y */
-    int64_t size[2], stride[2], dilation[2], pad[2];
+    int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
+    int64_t pad[BYI_F32_AXES];
+    /* Of a product: how its weights lie, as `output` and `channel` of
+     * struct byi_f32_weights; 0 if that is not known. */
+    int64_t lies[2];
     bool bias;
     uint32_t n_posts;
     struct byi_f32_post posts[BYI_F32_POSTS];
-    /* byi_f32_conv_plan() sets these */
+    /* byi_f32_conv_plan() sets these, the first unless it is set */
     const struct byi_f32_kernels *kernels;
     enum byi_f32_algorithm algorithm;
-    int64_t cache; /* bytes of a core's second cache */
+    /* Products that share no operands: one for each group or, if groups are
+     * small, for some together, with weights of zero between them. */
+    int64_t parts, run, columns; /* channels, outputs of a part */
+    int64_t cache;               /* bytes of a core's second cache */
     /* the part of the epilogue that the kernels apply in registers: a sum with
      * a matrix laid out as y, then a clamp; the rest begins at post `next` */
     bool adds, clamps;
     uint32_t next;
 };
 
-/* Arguments of a run. operands[i]: of the posts, by their `operand`. */
+/* Arguments of a run. operands[i]: of the posts, by their `operand`. The
+ * scratch is aligned as pointers are. */
 struct byi_f32_conv_run {
     const struct byi_f32_conv *conv;
     const float *x, *weights, *bias;
     const float *operands[BYI_F32_POSTS];
     float *y;
     void *scratch;
-    int threads; /* the scratch was sized for so many at least */
+    int threads;        /* the scratch was sized for so many at least */
+    const float *zeros; /* byi_f32_conv_run() sets it: a piece of padding */
+};
+
+/* Weights: the element for output o and channel c of group g and tap (i, j, k)
+ * is at[g * group + o * output + c * channel + i * tap[0] + j * tap[1] + ...].
+ */
+struct byi_f32_weights {
+    const float *at;
+    int64_t group, output, channel, tap[BYI_F32_AXES];
 };
 
 /* Choose the fastest algorithm for these shapes on this machine. `exact`: none
  * that rounds more than a sum of products does. */
 void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact);
+/* Is the planned algorithm known to be faster than oneDNN's? */
+bool byi_f32_conv_pays(const struct byi_f32_conv *conv);
 /* "winograd_4x4:avx2" */
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv);
+/* Are weights used as `lies` says, without packing? */
+bool byi_f32_conv_lends(const struct byi_f32_conv *conv);
 /* Bytes of the packed weights. */
 uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv);
-/* Pack weights whose element for output o, channel c and tap (i, j) is
- * from[o * strides[0] + c * strides[1] + i * strides[2] + j * strides[3]]. */
-void byi_f32_conv_pack(const struct byi_f32_conv *conv, const float *from,
-                       const int64_t strides[4], float *to);
+void byi_f32_conv_pack(const struct byi_f32_conv *conv,
+                       const struct byi_f32_weights *weights, float *to,
+                       int threads);
 /* Would `a` and `b` pack the same weights to the same bytes? */
 bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
                               const struct byi_f32_conv *b);
@@ -105,27 +124,61 @@ void byi_f32_posts_run(const struct byi_f32_conv_run *run, uint32_t next,
                        int64_t row, int64_t rows, int64_t column,
                        int64_t columns);
 
+static inline int64_t byi_f32_product_of(const int64_t n[BYI_F32_AXES])
+{
+    return n[0] * n[1] * n[2];
+}
+
+/* Does output c depend on channel c alone? */
+static inline bool byi_f32_is_depthwise(const struct byi_f32_conv *conv)
+{
+    return conv->groups > 1 && conv->groups == conv->channels &&
+           conv->groups == conv->outputs;
+}
+
 /* direct.c */
-/* Pointers to the pieces of rows [row, row + n) of a run: to[tap *
- * BYI_F32_ROWS + i] is of row `row` + i. */
-void byi_f32_rows_find(const struct byi_f32_conv_run *run, int64_t row,
-                       int64_t n, const float **to);
+/* Pointers to the pieces of rows [row, row + n) of a run: to[piece *
+ * BYI_F32_ROWS + i] is of row `row` + i. A window has taps[] of them: its size,
+ * or one piece for all taps of the last axis. */
+void byi_f32_rows_find(const struct byi_f32_conv_run *run,
+                       const int64_t taps[BYI_F32_AXES], int64_t row, int64_t n,
+                       const float **to);
+/* Run a tile of which y has `columns`, of the last panel maybe a part only. */
+void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
+                      struct byi_f32_tile *t, int rows, int64_t columns);
+/* Bytes of the pointers of a thread, for `pieces` of a row. */
+uint64_t byi_f32_pointers(int64_t pieces);
 
-/* A piece of padding. */
-extern const float byi_f32_zeros[BYI_F32_PIECE];
-
-/* direct.c, depthwise.c, transposed.c, winograd.c */
+/* direct.c, depthwise.c, transposed.c, vector.c, winograd.c; offsets and sizes
+ * of packed weights are in floats */
+int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv);
+/* Pack one tap, `from`, of all outputs of a group to panels of `panel` floats,
+ * from column `first` on. */
+void byi_f32_pack_tap(const struct byi_f32_conv *conv,
+                      const struct byi_f32_weights *weights, const float *from,
+                      int64_t panel, int64_t first, float *to);
 void byi_f32_depthwise_run(const struct byi_f32_conv_run *run);
-void byi_f32_transposed_pack(const struct byi_f32_conv *conv, const float *from,
-                             const int64_t strides[4], float *to);
+void byi_f32_vector_run(const struct byi_f32_conv_run *run);
+void byi_f32_transposed_pack(const struct byi_f32_conv *conv,
+                             const struct byi_f32_weights *weights, float *to);
 void byi_f32_transposed_run(const struct byi_f32_conv_run *run);
 uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_direct_run(const struct byi_f32_conv_run *run);
-uint64_t byi_f32_winograd_packed(const struct byi_f32_conv *conv);
-void byi_f32_winograd_pack(const struct byi_f32_conv *conv, const float *from,
-                           const int64_t strides[4], float *to);
+int64_t byi_f32_winograd_floats(const struct byi_f32_conv *conv);
+void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
+                           const struct byi_f32_weights *weights, float *to);
 uint64_t byi_f32_winograd_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_winograd_run(const struct byi_f32_conv_run *run);
+
+/* transpose.c */
+/* to[c pitch + r] = from[r stride + c] for r < rows, c < columns. */
+void byi_f32_transpose(const struct byi_f32_kernels *kernels, const float *from,
+                       int64_t stride, int64_t rows, int64_t columns, float *to,
+                       int64_t pitch);
+/* to[j pitch + i] = from[i rs + j cs] for i < n, j < k. */
+void byi_f32_gather(const struct byi_f32_kernels *kernels, const float *from,
+                    int64_t rs, int64_t cs, int64_t n, int64_t k, float *to,
+                    int64_t pitch);
 
 /* Make `t`, tile number i of n that share their weights, prefetch its part of
  * the weights at `ahead`, which the next tiles read. */

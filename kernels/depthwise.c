@@ -6,19 +6,18 @@
 
 /* Rows [begin, end) of the result. */
 static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
-                     int64_t end)
+                     int64_t end, const float **rows)
 {
     const struct byi_f32_conv *conv = run->conv;
-    const float *rows[BYI_F32_TAPS * BYI_F32_ROWS];
     for (int64_t row = begin, n; row < end; row += n) {
         n = byi_min(BYI_F32_POSITIONS, end - row);
-        byi_f32_rows_find(run, row, n, rows);
+        byi_f32_rows_find(run, conv->size, row, n, rows);
         /* the bias needs no padding: the kernel loads no more than exist */
         const struct byi_f32_epilogue e =
             byi_f32_epilogue_at(run, row, 0, BYI_F32_PANEL, NULL);
         const struct byi_f32_tile t = {
             .x = rows,
-            .segments = conv->size[0] * conv->size[1],
+            .segments = byi_f32_product_of(conv->size),
             .run = conv->channels,
             .weights = run->weights,
             .next = conv->channels,
@@ -39,9 +38,11 @@ void byi_f32_depthwise_run(const struct byi_f32_conv_run *run)
 {
     const struct byi_f32_conv *conv = run->conv;
     const int64_t n = run->threads;
-    const int64_t rows = conv->images * conv->out[0] * conv->out[1];
+    const uint64_t lane = byi_f32_pointers(byi_f32_product_of(conv->size));
+    const int64_t rows = conv->images * byi_f32_product_of(conv->out);
 #pragma omp parallel for num_threads(run->threads) if (run->threads > 1)       \
     schedule(static)
     for (int64_t i = 0; i < n; i++)
-        run_rows(run, rows * i / n, rows * (i + 1) / n);
+        run_rows(run, rows * i / n, rows * (i + 1) / n,
+                 (void *)((char *)run->scratch + (uint64_t)i * lane));
 }

@@ -6,38 +6,119 @@
 
 #include <string.h>
 
-const float byi_f32_zeros[BYI_F32_PIECE];
+int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv)
+{
+    return byi_ceil_div(conv->columns, BYI_F32_PANEL) * BYI_F32_PANEL *
+           byi_f32_product_of(conv->size) * conv->run;
+}
 
-/* The product of a run, cut into tiles of rows and blocks of columns. */
+void byi_f32_pack_tap(const struct byi_f32_conv *conv,
+                      const struct byi_f32_weights *weights, const float *from,
+                      int64_t panel, int64_t first, float *to)
+{
+    const int64_t columns = conv->outputs / conv->groups;
+    const int64_t channels = conv->channels / conv->groups;
+    for (int64_t o = 0, n; o < columns; o += n) {
+        const int64_t at = first + o;
+        n = byi_min(BYI_F32_PANEL - at % BYI_F32_PANEL, columns - o);
+        byi_f32_gather(conv->kernels, from + o * weights->output,
+                       weights->output, weights->channel, n, channels,
+                       to + at / BYI_F32_PANEL * panel + at % BYI_F32_PANEL,
+                       BYI_F32_PANEL);
+    }
+}
+
+/* The products of a run, cut into tiles of rows and blocks of columns. */
 struct direct {
     const struct byi_f32_conv_run *run;
     const struct byi_f32_conv *conv;
     int64_t rows, tiles;  /* rows: positions of all images             */
-    int64_t wide, blocks; /* wide: columns of a block                  */
-    bool copies;          /* rows are copied first: see copies_rows()  */
+    int64_t wide, blocks; /* wide: columns of a block; blocks: of a part */
+    int64_t taps[BYI_F32_AXES]; /* pieces of a window, by axis         */
+    int64_t segments, piece;    /* all pieces, elements of each        */
+    bool copies;                /* rows are copied first: see copies_rows() */
+    int64_t group;              /* tiles whose rows are found at a time */
+    uint64_t lane;              /* bytes of scratch of a thread        */
 };
 
 /* Rows whose distance is a multiple of a page fall into the same sets of the
  * first cache, which has fewer ways than a tile has rows. */
 static bool copies_rows(const struct byi_f32_conv *conv)
 {
-    return conv->size[0] * conv->size[1] == 1 && conv->channels >= 512 &&
+    return byi_f32_product_of(conv->size) == 1 && conv->parts == 1 &&
+           conv->run >= 512 &&
            conv->channels * (int64_t)sizeof(float) % 2048 == 0 &&
-           conv->outputs >= 64 &&
-           conv->images * conv->out[0] * conv->out[1] > 1;
+           conv->columns >= 64 &&
+           conv->images * byi_f32_product_of(conv->out) > 1;
 }
 
 static int64_t copied_row(const struct byi_f32_conv *conv)
 {
-    return conv->channels + BYI_F32_PANEL;
+    return conv->run + BYI_F32_PANEL;
+}
+
+/* Tiles of which all columns are computed before those of the next: one, so
+ * that rows of the result are written whole, if the weights stay in the second
+ * cache; else as many as there is room for pointers, and for copies in half of
+ * that cache. */
+static int64_t group_of(const struct direct *d)
+{
+    const struct byi_f32_conv *conv = d->conv;
+    const int64_t size = sizeof(float);
+    const int64_t weights = conv->parts * byi_f32_direct_floats(conv) * size;
+    const int64_t most = byi_max(BYI_F32_TAPS / d->segments, 1);
+    if (weights <= conv->cache / 8)
+        return 1;
+    if (!d->copies)
+        return most;
+    const int64_t copy = copied_row(conv) * BYI_F32_ROWS * size;
+    return byi_min(byi_min(conv->cache / 2 / copy + 1, most), d->tiles);
+}
+
+/* Are the inputs of a window adjacent along the last axis, without padding? */
+static bool joins_taps(const struct byi_f32_conv *conv)
+{
+    const int64_t last = BYI_F32_AXES - 1;
+    return conv->parts == 1 && conv->dilation[last] == 1 &&
+           conv->pad[last] == 0 &&
+           (conv->out[last] - 1) * conv->stride[last] + conv->size[last] <=
+               conv->in[last];
+}
+
+static struct direct describe(const struct byi_f32_conv *conv)
+{
+    struct direct d = {
+        .conv = conv,
+        .rows = conv->images * byi_f32_product_of(conv->out),
+        .wide = conv->kernels->panels * BYI_F32_PANEL,
+        .taps = {conv->size[0], conv->size[1], conv->size[2]},
+        .piece = conv->run,
+        .copies = copies_rows(conv),
+    };
+    if (joins_taps(conv)) {
+        d.piece *= d.taps[2];
+        d.taps[2] = 1;
+    }
+    d.segments = byi_f32_product_of(d.taps);
+    d.tiles = byi_ceil_div(d.rows, conv->kernels->rows);
+    d.blocks = byi_ceil_div(conv->columns, d.wide);
+    d.group = group_of(&d);
+    d.lane = byi_f32_pointers(d.segments);
+    if (d.copies)
+        d.lane += (uint64_t)(d.group * copied_row(conv) * BYI_F32_ROWS) *
+                  sizeof(float);
+    return d;
+}
+
+uint64_t byi_f32_pointers(int64_t pieces)
+{
+    const int64_t most = pieces > BYI_F32_TAPS ? pieces : BYI_F32_TAPS;
+    return (uint64_t)(most * BYI_F32_ROWS) * sizeof(float *);
 }
 
 uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads)
 {
-    if (copies_rows(conv))
-        return (uint64_t)(copied_row(conv) * BYI_F32_ROWS) * (uint64_t)threads *
-               sizeof(float);
-    return 0;
+    return describe(conv).lane * (uint64_t)threads;
 }
 
 /* The first row of a tile: all tiles have about the same number of rows. */
@@ -47,57 +128,98 @@ static int64_t first_row(const struct direct *d, int64_t tile)
     return d->rows / d->tiles * tile + byi_min(tile, more);
 }
 
-/* The pieces of a window whose first tap is at (top, left); some are outside.
- */
-static void find_border(const struct byi_f32_conv *conv, const float *image,
-                        int64_t top, int64_t left, const float **piece)
+/* The pieces of a window whose first tap is at `at`; some are outside. */
+static void find_border(const struct byi_f32_conv_run *run, const float *image,
+                        const int64_t taps[BYI_F32_AXES],
+                        const int64_t at[BYI_F32_AXES], const float **piece)
 {
-    for (int64_t i = 0; i < conv->size[0]; i++) {
-        const int64_t h = top + i * conv->dilation[0];
-        for (int64_t j = 0; j < conv->size[1]; j++, piece += BYI_F32_ROWS) {
-            const int64_t w = left + j * conv->dilation[1];
-            const bool inside =
-                h >= 0 && h < conv->in[0] && w >= 0 && w < conv->in[1];
-            *piece = inside ? image + (h * conv->in[1] + w) * conv->channels
-                            : byi_f32_zeros;
+    const struct byi_f32_conv *conv = run->conv;
+    for (int64_t i = 0; i < taps[0]; i++) {
+        const int64_t d = at[0] + i * conv->dilation[0];
+        for (int64_t j = 0; j < taps[1]; j++) {
+            const int64_t h = at[1] + j * conv->dilation[1];
+            const bool has =
+                d >= 0 && d < conv->in[0] && h >= 0 && h < conv->in[1];
+            for (int64_t k = 0; k < taps[2]; k++, piece += BYI_F32_ROWS) {
+                const int64_t w = at[2] + k * conv->dilation[2];
+                *piece =
+                    has && w >= 0 && w < conv->in[2]
+                        ? image + ((d * conv->in[1] + h) * conv->in[2] + w) *
+                                      conv->channels
+                        : run->zeros;
+            }
         }
     }
 }
 
-void byi_f32_rows_find(const struct byi_f32_conv_run *run, int64_t row,
-                       int64_t n, const float **to)
+/* The same if all are inside. */
+static void find_inside(const struct byi_f32_conv *conv, const float *image,
+                        const int64_t taps[BYI_F32_AXES],
+                        const int64_t at[BYI_F32_AXES], const float **piece)
+{
+    const int64_t column = conv->dilation[2] * conv->channels;
+    for (int64_t i = 0; i < taps[0]; i++)
+        for (int64_t j = 0; j < taps[1]; j++) {
+            const float *line =
+                image + (((at[0] + i * conv->dilation[0]) * conv->in[1] +
+                          at[1] + j * conv->dilation[1]) *
+                             conv->in[2] +
+                         at[2]) *
+                            conv->channels;
+            for (int64_t k = 0; k < taps[2];
+                 k++, piece += BYI_F32_ROWS, line += column)
+                *piece = line;
+        }
+}
+
+/* The pieces of the window of output `at`. Returns how many windows to its
+ * right are inside, if it is: each is stride[2] further. */
+static int64_t find_row(const struct byi_f32_conv_run *run, const float *image,
+                        const int64_t taps[BYI_F32_AXES],
+                        const int64_t at[BYI_F32_AXES], const float **to)
 {
     const struct byi_f32_conv *conv = run->conv;
-    const int64_t positions = conv->out[0] * conv->out[1];
-    const int64_t reach[2] = {(conv->size[0] - 1) * conv->dilation[0],
-                              (conv->size[1] - 1) * conv->dilation[1]};
-    int64_t h = row % positions / conv->out[1], w = row % conv->out[1];
-    const float *image =
-        run->x + row / positions * conv->in[0] * conv->in[1] * conv->channels;
-    for (int64_t r = 0; r < n; r++) {
-        const int64_t top = h * conv->stride[0] - conv->pad[0];
-        const int64_t left = w * conv->stride[1] - conv->pad[1];
-        const float **piece = to + r;
-        if (top < 0 || left < 0 || top + reach[0] >= conv->in[0] ||
-            left + reach[1] >= conv->in[1]) {
-            find_border(conv, image, top, left, piece);
-        } else {
-            const float *first =
-                image + (top * conv->in[1] + left) * conv->channels;
-            for (int64_t i = 0; i < conv->size[0]; i++)
-                for (int64_t j = 0; j < conv->size[1];
-                     j++, piece += BYI_F32_ROWS)
-                    *piece = first + (i * conv->dilation[0] * conv->in[1] +
-                                      j * conv->dilation[1]) *
-                                         conv->channels;
-        }
-        if (++w == conv->out[1]) {
-            w = 0;
-            if (++h == conv->out[0]) {
-                h = 0;
-                image += conv->in[0] * conv->in[1] * conv->channels;
-            }
-        }
+    int64_t from[BYI_F32_AXES], rest = 0;
+    bool inside = true;
+    for (int i = 0; i < BYI_F32_AXES; i++) {
+        from[i] = at[i] * conv->stride[i] - conv->pad[i];
+        rest = conv->in[i] - 1 - from[i] - (taps[i] - 1) * conv->dilation[i];
+        inside &= from[i] >= 0 && rest >= 0;
+    }
+    if (!inside) {
+        find_border(run, image, taps, from, to);
+        return 0;
+    }
+    find_inside(conv, image, taps, from, to);
+    return rest / conv->stride[2];
+}
+
+void byi_f32_rows_find(const struct byi_f32_conv_run *run,
+                       const int64_t taps[BYI_F32_AXES], int64_t row, int64_t n,
+                       const float **to)
+{
+    const struct byi_f32_conv *conv = run->conv;
+    const int64_t *out = conv->out;
+    const int64_t image = byi_f32_product_of(conv->in) * conv->channels;
+    const float *x = run->x + row / byi_f32_product_of(out) * image;
+    int64_t at[BYI_F32_AXES] = {row / out[2] / out[1] % out[0],
+                                row / out[2] % out[1], row % out[2]};
+    const int64_t step = conv->stride[2] * conv->channels;
+    const int64_t pieces = byi_f32_product_of(taps);
+    for (int64_t r = 0, left = -1; r < n; r++) {
+        /* `left`: steps for which the windows to the right are inside too */
+        if (left-- > 0)
+            for (int64_t t = 0; t < pieces; t++)
+                to[t * BYI_F32_ROWS + r] = to[t * BYI_F32_ROWS + r - 1] + step;
+        else
+            left = find_row(run, x, taps, at, to + r);
+        int axis = BYI_F32_AXES - 1;
+        while (axis >= 0 && ++at[axis] == out[axis])
+            at[axis--] = 0;
+        if (axis < BYI_F32_AXES - 1)
+            left = 0;
+        if (axis < 0)
+            x += image;
     }
 }
 
@@ -107,14 +229,14 @@ static void copy_rows(const struct direct *d, const float **rows, int64_t n,
 {
     const struct byi_f32_conv *conv = d->conv;
     for (int64_t r = 0; r < n; r++, to += copied_row(conv)) {
-        memcpy(to, rows[r], (size_t)conv->channels * sizeof *to);
+        memcpy(to, rows[r], (size_t)conv->run * sizeof *to);
         rows[r] = to;
     }
 }
 
 /* A tile whose last panel has columns that y does not. */
-static void run_partial(const struct direct *d, struct byi_f32_tile *t,
-                        int rows, int64_t columns)
+static void run_partial(const struct byi_f32_kernels *kernels,
+                        struct byi_f32_tile *t, int rows, int64_t columns)
 {
     float sums[BYI_F32_ROWS * BYI_F32_COLUMNS];
     float add[BYI_F32_ROWS * BYI_F32_COLUMNS] = {0};
@@ -128,9 +250,18 @@ static void run_partial(const struct direct *d, struct byi_f32_tile *t,
     t->add = t->add ? add : NULL;
     t->y = sums;
     t->ldadd = t->ldy = ld;
-    d->conv->kernels->tile[panels - 1][rows](t);
+    kernels->tile[panels - 1][rows](t);
     for (int r = 0; r < rows; r++)
         memcpy(y + r * ldy, sums + r * ld, (size_t)columns * sizeof *y);
+}
+
+void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
+                      struct byi_f32_tile *t, int rows, int64_t columns)
+{
+    if (columns % BYI_F32_PANEL)
+        run_partial(kernels, t, rows, columns);
+    else
+        kernels->tile[columns / BYI_F32_PANEL - 1][rows](t);
 }
 
 void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
@@ -145,27 +276,28 @@ void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
     t->fetch = fetch;
 }
 
-/* Rows of tiles [begin, end) by the columns of a block. */
+/* Rows of tiles [begin, end) by the columns of a block of a part. */
 static void run_block(const struct direct *d, const float *const *rows,
-                      int64_t begin, int64_t end, int64_t block)
+                      int64_t begin, int64_t end, int64_t part, int64_t block)
 {
     const struct byi_f32_conv *conv = d->conv;
-    const int64_t segments = conv->size[0] * conv->size[1];
-    const int64_t column = block * d->wide;
-    const int64_t columns = byi_min(d->wide, conv->outputs - column);
-    const int64_t panels = byi_ceil_div(columns, BYI_F32_PANEL);
-    const int64_t panel = segments * conv->channels * BYI_F32_PANEL;
+    const int64_t first = block * d->wide;
+    const int64_t columns = byi_min(d->wide, conv->columns - first);
+    const int64_t column = part * conv->columns + first;
+    const int64_t panel = d->segments * d->piece * BYI_F32_PANEL;
     float room[BYI_F32_COLUMNS];
-    for (int64_t i = begin; i < end; i++, rows += segments * BYI_F32_ROWS) {
+    for (int64_t i = begin; i < end; i++, rows += d->segments * BYI_F32_ROWS) {
         const int64_t row = first_row(d, i);
         const int n = (int)(first_row(d, i + 1) - row);
         const struct byi_f32_epilogue e =
             byi_f32_epilogue_at(d->run, row, column, columns, room);
         struct byi_f32_tile t = {
             .x = rows,
-            .segments = segments,
-            .run = conv->channels,
-            .weights = d->run->weights + column / BYI_F32_PANEL * panel,
+            .segments = d->segments,
+            .run = d->piece,
+            .first = part * conv->run,
+            .weights = d->run->weights + part * byi_f32_direct_floats(conv) +
+                       first / BYI_F32_PANEL * panel,
             .next = panel,
             .bias = e.bias,
             .add = e.add,
@@ -179,63 +311,58 @@ static void run_block(const struct direct *d, const float *const *rows,
         if (end - begin > 1 && block + 1 < d->blocks)
             byi_f32_fetch(&t, i - begin, end - begin,
                           t.weights + conv->kernels->panels * panel);
-        if (columns % BYI_F32_PANEL)
-            run_partial(d, &t, n, columns);
-        else
-            conv->kernels->tile[panels - 1][n](&t);
+        byi_f32_tile_run(conv->kernels, &t, n, columns);
         byi_f32_posts_run(d->run, conv->next, row, n, column, columns);
     }
 }
 
-/* Tiles [begin, end) of rows by blocks [first, last) of columns. The pointers
- * of as many tiles as fit are found once for all columns; the weights of a
- * block stay in the cache while its tiles are computed. */
-static void run_part(const struct direct *d, int64_t begin, int64_t end,
-                     int64_t first, int64_t last, float *scratch)
+/* Tiles [begin, end) of rows by blocks [first, last) of columns, which all
+ * parts have in turn. The pointers of as many tiles as fit are found once for
+ * all columns; the weights of a block stay in the cache while its tiles are
+ * computed. */
+static void run_share(const struct direct *d, int64_t begin, int64_t end,
+                      int64_t first, int64_t last, void *scratch)
 {
-    const float *rows[BYI_F32_TAPS * BYI_F32_ROWS];
-    const struct byi_f32_conv *conv = d->conv;
-    const int64_t segments = conv->size[0] * conv->size[1];
-    const int64_t most = d->copies ? 1 : BYI_F32_TAPS / segments;
+    const float **rows = scratch;
+    float *copies =
+        (float *)(void *)((char *)scratch + byi_f32_pointers(d->segments));
     for (int64_t next; begin < end; begin = next) {
-        next = byi_min(end, begin + most);
+        next = byi_min(end, begin + d->group);
         for (int64_t i = begin; i < next; i++) {
             const int64_t row = first_row(d, i);
             const int64_t n = first_row(d, i + 1) - row;
-            const float **to = rows + (i - begin) * segments * BYI_F32_ROWS;
-            byi_f32_rows_find(d->run, row, n, to);
+            const float **to = rows + (i - begin) * d->segments * BYI_F32_ROWS;
+            byi_f32_rows_find(d->run, d->taps, row, n, to);
             if (d->copies)
-                copy_rows(d, to, n, scratch);
+                copy_rows(d, to, n,
+                          copies +
+                              (i - begin) * BYI_F32_ROWS * copied_row(d->conv));
         }
-        for (int64_t block = first; block < last; block++)
-            run_block(d, rows, begin, next, block);
+        for (int64_t at = first; at < last; at++)
+            run_block(d, rows, begin, next, at / d->blocks, at % d->blocks);
     }
 }
 
 void byi_f32_direct_run(const struct byi_f32_conv_run *run)
 {
-    const struct byi_f32_conv *conv = run->conv;
-    struct direct d = {
-        .run = run,
-        .conv = conv,
-        .rows = conv->images * conv->out[0] * conv->out[1],
-        .wide = conv->kernels->panels * BYI_F32_PANEL,
-        .copies = copies_rows(conv),
-    };
-    d.tiles = byi_ceil_div(d.rows, conv->kernels->rows);
-    d.blocks = byi_ceil_div(conv->outputs, d.wide);
-    const int64_t n = run->threads;
-    const bool by_rows = d.tiles >= 2 * n || d.tiles >= d.blocks;
+    struct direct d = describe(run->conv);
+    d.run = run;
+    const int64_t n = run->threads, blocks = d.conv->parts * d.blocks;
+    /* Each thread reads the weights of its columns and the rows of its tiles.
+     */
+    const bool by_rows =
+        d.tiles >= blocks ||
+        (d.tiles >= 2 * n &&
+         byi_f32_product_of(run->conv->size) * run->conv->outputs <= d.rows);
 #pragma omp parallel for num_threads(run->threads) if (run->threads > 1)       \
     schedule(static)
     for (int64_t i = 0; i < n; i++) {
-        float *scratch = (float *)run->scratch +
-                         (d.copies ? i * copied_row(conv) * BYI_F32_ROWS : 0);
+        void *scratch = (char *)run->scratch + (uint64_t)i * d.lane;
         if (by_rows)
-            run_part(&d, d.tiles * i / n, d.tiles * (i + 1) / n, 0, d.blocks,
-                     scratch);
+            run_share(&d, d.tiles * i / n, d.tiles * (i + 1) / n, 0, blocks,
+                      scratch);
         else
-            run_part(&d, 0, d.tiles, d.blocks * i / n, d.blocks * (i + 1) / n,
-                     scratch);
+            run_share(&d, 0, d.tiles, blocks * i / n, blocks * (i + 1) / n,
+                      scratch);
     }
 }

@@ -7,7 +7,16 @@
 #ifndef BYI_F32_H
 #define BYI_F32_H
 
+#include "core/base/isa.h"
 #include "core/ops/ops.h"
+
+/* Selects lanes of two vectors by number; the lanes of `b` follow those of `a`.
+ * `ids` is the vector type of the lane numbers. */
+#if defined(__clang__)
+#define BYI_SHUFFLE(ids, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define BYI_SHUFFLE(ids, a, b, ...) __builtin_shuffle(a, b, (ids){__VA_ARGS__})
+#endif
 
 enum {
     BYI_F32_PANEL = 16, /* columns of a panel                       */
@@ -25,8 +34,10 @@ enum {
 struct byi_f32_tile {
     const float *const *x; /* [segments][BYI_F32_ROWS]                       */
     int64_t segments, run;
+    int64_t first;        /* element of every piece to begin with          */
     const float *weights; /* the first panel                                 */
     int64_t next;         /* elements from one panel to the next             */
+    int64_t ld;           /* and from one row of it to the next; 0: packed   */
     const float *bias;    /* one per column; NULL: none                      */
     const float *add;     /* a matrix that is added after the bias, or NULL  */
     int64_t ldadd;        /* elements between its rows                       */
@@ -62,6 +73,15 @@ enum byi_f32_binary {
     BYI_F32_MAX,
     BYI_F32_MIN,
     BYI_F32_BINARIES
+};
+
+/* A part of the product of a vector by a matrix that lies as it is:
+ * y[j] = bias[j] + sum of x[i] * weights[i * row + j * column], i < n. */
+struct byi_f32_vector {
+    const float *x, *weights, *bias; /* bias: NULL: none */
+    int64_t n, row, column;          /* row or column is 1 */
+    float *y;
+    int64_t columns;
 };
 
 /* A patch of Winograd's F(m x m, r x r): its elements outside of the image,
@@ -116,18 +136,31 @@ struct byi_f32_kernels {
     /* [rows]: depthwise. A tile has all channels, `run` of them; the weights
      * are [segments][channels], `next` elements from one segment to the next */
     byi_f32_tile_fn *depthwise[BYI_F32_POSITIONS + 1];
-    /* F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3) */
+    /* [column == 1] */
+    void (*vector[2])(const struct byi_f32_vector *v);
+    /* F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3). Weights: G t G' of the taps t[3][3]
+     * of a channel for a panel of outputs, in float64; element (i, j) goes to
+     * to[(i * n + j) * point] and the rest of its panel */
+    void (*winograd_weights[2])(const double g[][3],
+                                const float taps[9][BYI_F32_PANEL], float *to,
+                                int64_t point);
     void (*winograd_input[2])(const struct byi_f32_patch *p);
     void (*winograd_output[2])(const struct byi_f32_outputs *o);
+    /* to[c pitch + r] = from[r stride + c] for r < rows, c < columns, both at
+     * least `width`; `from` and `to` do not overlap */
+    void (*transpose)(const float *from, int64_t stride, int64_t rows,
+                      int64_t columns, float *to, int64_t pitch);
     const char *recurrent; /* the name of the next three  */
-    int width;             /* hidden units of a group           */
+    int width;             /* hidden units of a group: floats of a vector */
     int sequences;         /* that a step computes, at most     */
     byi_f32_step_fn *step[2][BYI_F32_SEQUENCES + 1]; /* LSTM, GRU */
     byi_f32_unary_fn *unary[BYI_N_OPS];              /* NULL: none */
     byi_f32_binary_fn *binary[BYI_F32_BINARIES];
 };
 
-/* The widest instruction set that the CPU and BYOC_MAX_ISA allow. */
+/* For this instruction set; for the widest that the CPU and BYOC_MAX_ISA allow.
+ */
+const struct byi_f32_kernels *byi_f32_kernels_of(enum byi_isa isa);
 const struct byi_f32_kernels *byi_f32_kernels(void);
 extern const struct byi_f32_kernels byi_f32_base, byi_f32_avx2, byi_f32_avx512;
 

@@ -28,16 +28,17 @@ void byi_f32_recurrent_plan(struct byi_f32_recurrent *layer)
     layer->groups = byi_ceil_div(layer->hidden, layer->kernels->width);
     layer->product =
         (struct byi_f32_conv){.images = layer->time * layer->batch,
-                              .in = {1, 1},
-                              .out = {1, 1},
+                              .in = {1, 1, 1},
+                              .out = {1, 1, 1},
                               .channels = layer->input,
                               .outputs = layer->directions * columns_of(layer),
-                              .size = {1, 1},
-                              .stride = {1, 1},
-                              .dilation = {1, 1},
+                              .groups = 1,
+                              .size = {1, 1, 1},
+                              .stride = {1, 1, 1},
+                              .dilation = {1, 1, 1},
                               .bias = true,
-                              .kernels = layer->kernels,
-                              .algorithm = BYI_F32_DIRECT};
+                              .kernels = layer->kernels};
+    byi_f32_conv_plan(&layer->product, true);
 }
 
 /* Sequences beyond a tile would read the weights again. One alone without wide

@@ -5,7 +5,7 @@
  * pointers by the weights of its taps. A tile is computed beside y, since the
  * positions of a phase are not adjacent.
  *
- *     weights[phase][panel][tap of the phase][channel][16]
+ *     weights[part][phase][panel][tap of the phase][channel][16]
  */
 #include "kernels/conv.h"
 
@@ -49,7 +49,7 @@ static struct axis_phase phase_on(const struct byi_f32_conv *conv, int axis,
 
 /* A phase, and its place among the tiles and the weights of all. */
 struct output_phase {
-    struct axis_phase on[2];
+    struct axis_phase on[BYI_F32_AXES];
     int64_t taps, rows; /* rows: outputs of all images */
     int64_t tiles;
     const float *weights;
@@ -57,58 +57,82 @@ struct output_phase {
 
 static struct output_phase phase_of(const struct byi_f32_conv *conv, int64_t i)
 {
-    struct output_phase p = {.on = {phase_on(conv, 0, i / conv->stride[1]),
-                                    phase_on(conv, 1, i % conv->stride[1])}};
-    p.taps = p.on[0].taps * p.on[1].taps;
-    p.rows = conv->images * p.on[0].outputs * p.on[1].outputs;
+    struct output_phase p = {.taps = 1, .rows = conv->images};
+    for (int axis = BYI_F32_AXES - 1; axis >= 0; i /= conv->stride[axis--]) {
+        p.on[axis] = phase_on(conv, axis, i % conv->stride[axis]);
+        p.taps *= p.on[axis].taps;
+        p.rows *= p.on[axis].outputs;
+    }
     p.tiles = byi_ceil_div(p.rows, conv->kernels->rows);
     return p;
 }
 
+/* Floats of a phase's weights for a part. */
 static int64_t weights_of(const struct byi_f32_conv *conv,
                           const struct output_phase *p)
 {
-    return byi_ceil_div(conv->outputs, BYI_F32_PANEL) * p->taps *
-           conv->channels * BYI_F32_PANEL;
+    return byi_ceil_div(conv->columns, BYI_F32_PANEL) * p->taps * conv->run *
+           BYI_F32_PANEL;
 }
 
-/* One panel of a phase: output columns [o, o + n). */
-static float *pack_panel(const struct byi_f32_conv *conv,
-                         const struct output_phase *p, const float *from,
-                         const int64_t strides[4], int64_t n, float *to)
+/* The numbers of tap t of a phase along the axes. */
+static void find_tap(const struct output_phase *p, int64_t t,
+                     int64_t at[BYI_F32_AXES])
 {
+    for (int axis = BYI_F32_AXES - 1; axis >= 0; t /= p->on[axis--].taps)
+        at[axis] = t % p->on[axis].taps;
+}
+
+/* The weights of group g for a phase, to those of its part. */
+static void pack_group(const struct byi_f32_conv *conv,
+                       const struct output_phase *p,
+                       const struct byi_f32_weights *weights, int64_t g,
+                       float *to)
+{
+    const int64_t together = conv->groups / conv->parts;
+    const int64_t columns = conv->columns / together;
+    const int64_t channels = conv->run / together;
     for (int64_t t = 0; t < p->taps; t++) {
-        const int64_t i = p->on[0].first + t / p->on[1].taps * p->on[0].step;
-        const int64_t j = p->on[1].first + t % p->on[1].taps * p->on[1].step;
-        const float *tap = from + i * strides[2] + j * strides[3];
-        for (int64_t c = 0; c < conv->channels; c++)
-            for (int64_t k = 0; k < BYI_F32_PANEL; k++)
-                *to++ = k < n ? tap[c * strides[1] + k * strides[0]] : 0;
+        const float *from = weights->at + g * weights->group;
+        int64_t at[BYI_F32_AXES];
+        find_tap(p, t, at);
+        for (int i = 0; i < BYI_F32_AXES; i++)
+            from += (p->on[i].first + at[i] * p->on[i].step) * weights->tap[i];
+        byi_f32_pack_tap(
+            conv, weights, from, p->taps * conv->run * BYI_F32_PANEL,
+            g % together * columns,
+            to + (t * conv->run + g % together * channels) * BYI_F32_PANEL);
     }
-    return to;
 }
 
-void byi_f32_transposed_pack(const struct byi_f32_conv *conv, const float *from,
-                             const int64_t strides[4], float *to)
+void byi_f32_transposed_pack(const struct byi_f32_conv *conv,
+                             const struct byi_f32_weights *weights, float *to)
 {
-    for (int64_t i = 0; i < conv->stride[0] * conv->stride[1]; i++) {
-        const struct output_phase p = phase_of(conv, i);
-        for (int64_t o = 0; o < conv->outputs; o += BYI_F32_PANEL)
-            to = pack_panel(conv, &p, from + o * strides[0], strides,
-                            byi_min(BYI_F32_PANEL, conv->outputs - o), to);
+    memset(to, 0,
+           (size_t)(conv->parts * byi_f32_direct_floats(conv)) * sizeof *to);
+    for (int64_t g = 0; g < conv->groups; g++) {
+        float *at =
+            to + g / (conv->groups / conv->parts) * byi_f32_direct_floats(conv);
+        for (int64_t i = 0; i < byi_f32_product_of(conv->stride); i++) {
+            const struct output_phase p = phase_of(conv, i);
+            pack_group(conv, &p, weights, g, at);
+            at += weights_of(conv, &p);
+        }
     }
 }
 
 /* Outputs of a phase: numbers k[] on the axes of an image. */
 struct place {
-    int64_t image, k[2];
+    int64_t image, k[BYI_F32_AXES];
 };
 
 static struct place place_of(const struct output_phase *p, int64_t row)
 {
-    const int64_t line = row / p->on[1].outputs;
-    return (struct place){line / p->on[0].outputs,
-                          {line % p->on[0].outputs, row % p->on[1].outputs}};
+    struct place at;
+    for (int axis = BYI_F32_AXES - 1; axis >= 0; row /= p->on[axis--].outputs)
+        at.k[axis] = row % p->on[axis].outputs;
+    at.image = row;
+    return at;
 }
 
 /* Its position in the result. */
@@ -116,7 +140,7 @@ static int64_t position_of(const struct byi_f32_conv *conv,
                            const struct output_phase *p, const struct place *at)
 {
     int64_t position = at->image;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < BYI_F32_AXES; i++)
         position = position * conv->out[i] + p->on[i].phase +
                    at->k[i] * conv->stride[i];
     return position;
@@ -128,18 +152,17 @@ static void find_pieces(const struct byi_f32_conv_run *run,
                         const float **to)
 {
     const struct byi_f32_conv *conv = run->conv;
-    const float *image =
-        run->x + at->image * conv->in[0] * conv->in[1] * conv->channels;
-    int64_t h = p->on[0].from + at->k[0];
-    for (int64_t i = 0; i < p->on[0].taps; i++, h -= p->on[0].back) {
-        int64_t w = p->on[1].from + at->k[1];
-        for (int64_t j = 0; j < p->on[1].taps;
-             j++, w -= p->on[1].back, to += BYI_F32_ROWS) {
-            const bool inside =
-                h >= 0 && h < conv->in[0] && w >= 0 && w < conv->in[1];
-            *to = inside ? image + (h * conv->in[1] + w) * conv->channels
-                         : byi_f32_zeros;
+    for (int64_t t = 0; t < p->taps; t++, to += BYI_F32_ROWS) {
+        int64_t tap[BYI_F32_AXES], position = at->image;
+        bool inside = true;
+        find_tap(p, t, tap);
+        for (int i = 0; i < BYI_F32_AXES; i++) {
+            const int64_t from =
+                p->on[i].from + at->k[i] - tap[i] * p->on[i].back;
+            inside &= from >= 0 && from < conv->in[i];
+            position = position * conv->in[i] + from;
         }
+        *to = inside ? run->x + position * conv->channels : run->zeros;
     }
 }
 
@@ -163,13 +186,13 @@ static void finish_row(const struct byi_f32_conv_run *run, uint32_t next,
         byi_f32_posts_run(run, next, row, 1, column, columns);
 }
 
-/* Rows [begin, begin + n) of the phase. */
+/* Rows [begin, begin + n) of the phase, columns of a part. */
 static void run_tile(const struct byi_f32_conv_run *run,
-                     const struct output_phase *p, int64_t begin, int64_t n)
+                     const struct output_phase *p, int64_t part, int64_t begin,
+                     int64_t n, const float **rows)
 {
     const struct byi_f32_conv *conv = run->conv;
-    const int64_t panel = p->taps * conv->channels * BYI_F32_PANEL;
-    const float *rows[BYI_F32_TAPS * BYI_F32_ROWS];
+    const int64_t panel = p->taps * conv->run * BYI_F32_PANEL;
     float sums[BYI_F32_ROWS * BYI_F32_COLUMNS], room[BYI_F32_COLUMNS];
     int64_t places[BYI_F32_ROWS];
     for (int64_t r = 0; r < n; r++) {
@@ -178,16 +201,19 @@ static void run_tile(const struct byi_f32_conv_run *run,
         find_pieces(run, p, &at, rows + r);
     }
     const int64_t wide = conv->kernels->panels * BYI_F32_PANEL;
-    for (int64_t column = 0; column < conv->outputs; column += wide) {
-        const int64_t columns = byi_min(wide, conv->outputs - column);
+    for (int64_t first = 0; first < conv->columns; first += wide) {
+        const int64_t columns = byi_min(wide, conv->columns - first);
+        const int64_t column = part * conv->columns + first;
         const int64_t panels = byi_ceil_div(columns, BYI_F32_PANEL);
         const struct byi_f32_epilogue e =
             byi_f32_epilogue_at(run, 0, column, columns, room);
         const struct byi_f32_tile t = {
             .x = rows,
             .segments = p->taps,
-            .run = conv->channels,
-            .weights = p->weights + column / BYI_F32_PANEL * panel,
+            .run = conv->run,
+            .first = part * conv->run,
+            .weights = p->weights + part * byi_f32_direct_floats(conv) +
+                       first / BYI_F32_PANEL * panel,
             .next = panel,
             .bias = e.bias,
             .low = conv->adds ? -INFINITY : e.low,
@@ -209,17 +235,20 @@ static void run_tile(const struct byi_f32_conv_run *run,
 
 /* Tiles [begin, end) of all phases. */
 static void run_tiles(const struct byi_f32_conv_run *run, int64_t begin,
-                      int64_t end)
+                      int64_t end, const float **rows)
 {
     const struct byi_f32_conv *conv = run->conv;
     const float *weights = run->weights;
-    for (int64_t i = 0, first = 0; i < conv->stride[0] * conv->stride[1]; i++) {
+    const int64_t phases = byi_f32_product_of(conv->stride);
+    for (int64_t i = 0, first = 0; i < phases; i++) {
         struct output_phase p = phase_of(conv, i);
         p.weights = weights;
         for (int64_t tile = begin > first ? begin - first : 0;
              tile < p.tiles && first + tile < end; tile++) {
             const int64_t row = p.rows * tile / p.tiles;
-            run_tile(run, &p, row, p.rows * (tile + 1) / p.tiles - row);
+            for (int64_t part = 0; part < conv->parts; part++)
+                run_tile(run, &p, part, row,
+                         p.rows * (tile + 1) / p.tiles - row, rows);
         }
         first += p.tiles;
         weights += weights_of(conv, &p);
@@ -230,11 +259,13 @@ void byi_f32_transposed_run(const struct byi_f32_conv_run *run)
 {
     const struct byi_f32_conv *conv = run->conv;
     const int64_t n = run->threads;
+    const uint64_t lane = byi_f32_pointers(byi_f32_product_of(conv->size));
     int64_t tiles = 0;
-    for (int64_t i = 0; i < conv->stride[0] * conv->stride[1]; i++)
+    for (int64_t i = 0; i < byi_f32_product_of(conv->stride); i++)
         tiles += phase_of(conv, i).tiles;
 #pragma omp parallel for num_threads(run->threads) if (run->threads > 1)       \
     schedule(static)
     for (int64_t i = 0; i < n; i++)
-        run_tiles(run, tiles * i / n, tiles * (i + 1) / n);
+        run_tiles(run, tiles * i / n, tiles * (i + 1) / n,
+                  (void *)((char *)run->scratch + (uint64_t)i * lane));
 }

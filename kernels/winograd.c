@@ -20,6 +20,7 @@
 
 struct winograd {
     const struct byi_f32_conv_run *run;
+    int64_t part;       /* computes its columns                            */
     int m, n;           /* outputs, inputs of a tile along an axis         */
     int64_t points;     /* n^2                                             */
     int64_t high, wide; /* tiles of an image along each axis               */
@@ -49,46 +50,54 @@ static int inputs_of(const struct byi_f32_conv *conv)
     return conv->algorithm == BYI_F32_WINOGRAD_2 ? 4 : 6;
 }
 
-uint64_t byi_f32_winograd_packed(const struct byi_f32_conv *conv)
+int64_t byi_f32_winograd_floats(const struct byi_f32_conv *conv)
 {
     const int64_t n = inputs_of(conv);
-    return (uint64_t)(byi_ceil_div(conv->outputs, BYI_F32_PANEL) *
-                      BYI_F32_PANEL * n * n * conv->channels) *
-           sizeof(float);
+    return byi_ceil_div(conv->columns, BYI_F32_PANEL) * BYI_F32_PANEL * n * n *
+           conv->run;
 }
 
-/* G g G' of one output and channel, to `to`, `by` floats between points */
-static void transform(const double (*g)[3], int n, const float *from,
-                      const int64_t strides[4], float *to, int64_t by)
+/* The taps of channel c of a part, for a panel of outputs from `column` on;
+ * those of other groups, and beyond the last output, are 0. */
+static void gather_taps(const struct byi_f32_conv *conv,
+                        const struct byi_f32_weights *weights, int64_t column,
+                        int64_t end, int64_t channel,
+                        float taps[9][BYI_F32_PANEL])
 {
-    double half[6][3];
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < 3; j++) {
-            half[i][j] = 0;
-            for (int k = 0; k < 3; k++)
-                half[i][j] +=
-                    g[i][k] * (double)from[k * strides[2] + j * strides[3]];
-        }
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++)
-            to[(i * n + j) * by] =
-                (float)(half[i][0] * g[j][0] + half[i][1] * g[j][1] +
-                        half[i][2] * g[j][2]);
+    const int64_t outputs = conv->outputs / conv->groups;
+    const int64_t channels = conv->channels / conv->groups;
+    const int64_t group = channel / channels;
+    const float *from = weights->at + group * weights->group +
+                        channel % channels * weights->channel;
+    memset(taps, 0, 9 * sizeof *taps);
+    for (int64_t o = column; o < end; o++)
+        for (int i = 0; o / outputs == group && i < 9; i++)
+            taps[i][o - column] =
+                from[o % outputs * weights->output + i / 3 * weights->tap[1] +
+                     i % 3 * weights->tap[2]];
 }
 
-void byi_f32_winograd_pack(const struct byi_f32_conv *conv, const float *from,
-                           const int64_t strides[4], float *to)
+void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
+                           const struct byi_f32_weights *weights, float *to)
 {
     const int n = inputs_of(conv);
     const double(*g)[3] = n == 4 ? g_4 : g_6;
-    const int64_t point = conv->channels * BYI_F32_PANEL;
-    memset(to, 0, (size_t)byi_f32_winograd_packed(conv));
-    for (int64_t o = 0; o < conv->outputs; o++) {
-        float *panel = to + o / BYI_F32_PANEL * n * n * point;
-        for (int64_t c = 0; c < conv->channels; c++)
-            transform(g, n, from + o * strides[0] + c * strides[1], strides,
-                      panel + c * BYI_F32_PANEL + o % BYI_F32_PANEL, point);
-    }
+    const int64_t point = conv->run * BYI_F32_PANEL;
+    for (int64_t part = 0; part < conv->parts; part++)
+        for (int64_t o = 0; o < conv->columns; o += BYI_F32_PANEL) {
+            const int64_t column = part * conv->columns + o;
+            const int64_t end =
+                column + byi_min(BYI_F32_PANEL, conv->columns - o);
+            float taps[9][BYI_F32_PANEL];
+            float *panel = to + part * byi_f32_winograd_floats(conv) +
+                           o / BYI_F32_PANEL * n * n * point;
+            for (int64_t c = 0; c < conv->run; c++) {
+                gather_taps(conv, weights, column, end, part * conv->run + c,
+                            taps);
+                conv->kernels->winograd_weights[n == 6](
+                    g, taps, panel + c * BYI_F32_PANEL, point);
+            }
+        }
 }
 
 /* --- blocks --------------------------------------------------------------- */
@@ -101,20 +110,21 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
 {
     const int n = inputs_of(conv);
     struct winograd w = {.run = run, .m = n - 2, .n = n, .points = n * n};
-    w.high = byi_ceil_div(conv->out[0], w.m);
-    w.wide = byi_ceil_div(conv->out[1], w.m);
-    w.tiles = conv->images * w.high * w.wide;
-    w.ldv = byi_ceil_div(conv->channels, BYI_F32_PANEL) * BYI_F32_PANEL +
-            BYI_F32_PANEL;
+    w.high = byi_ceil_div(conv->out[1], w.m);
+    w.wide = byi_ceil_div(conv->out[2], w.m);
+    w.tiles = conv->images * conv->out[0] * w.high * w.wide;
+    w.ldv =
+        byi_ceil_div(conv->run, BYI_F32_PANEL) * BYI_F32_PANEL + BYI_F32_PANEL;
     w.columns = conv->kernels->panels * BYI_F32_PANEL;
     const int64_t tile =
         w.points * (w.ldv + w.columns) * (int64_t)sizeof(float);
     const int64_t rows = conv->kernels->rows;
     int64_t fits = conv->cache / 2 / tile / rows * rows;
     fits = fits < rows ? rows : fits;
-    const int64_t weights = (int64_t)byi_f32_winograd_packed(conv);
+    const int64_t weights =
+        byi_f32_winograd_floats(conv) * (int64_t)sizeof(float);
     const int64_t again = byi_ceil_div(w.tiles, fits) - 1;
-    const int64_t columns = byi_ceil_div(conv->outputs, w.columns);
+    const int64_t columns = byi_ceil_div(conv->columns, w.columns);
     w.block = again * weights > w.tiles * tile * columns ? w.tiles : fits;
     int64_t blocks = byi_ceil_div(w.tiles, w.block);
     w.whole = threads > 1 && w.tiles >= threads &&
@@ -168,19 +178,20 @@ static void transform_inputs(const struct winograd *w, float *v, int64_t first,
     for (int64_t tile = begin; tile < end; tile++) {
         int64_t at[2];
         const int64_t image = locate(w, tile, at);
-        const int64_t top = at[0] - conv->pad[0], left = at[1] - conv->pad[1];
-        const int64_t down = conv->in[0] - top, right = conv->in[1] - left;
+        const int64_t top = at[0] - conv->pad[1], left = at[1] - conv->pad[2];
+        const int64_t down = conv->in[1] - top, right = conv->in[2] - left;
         const struct byi_f32_patch patch = {
-            .x =
-                w->run->x + ((image * conv->in[0] + top) * conv->in[1] + left) *
-                                conv->channels,
-            .ldrow = conv->in[1] * conv->channels,
+            .x = w->run->x +
+                 ((image * conv->in[1] + top) * conv->in[2] + left) *
+                     conv->channels +
+                 w->part * conv->run,
+            .ldrow = conv->in[2] * conv->channels,
             .ldcol = conv->channels,
             .top = top < 0 ? (int)-top : 0,
             .left = left < 0 ? (int)-left : 0,
             .bottom = down < w->n ? (int)down : w->n,
             .right = right < w->n ? (int)right : w->n,
-            .channels = conv->channels,
+            .channels = conv->run,
             .v = v + (tile - first) * w->ldv,
             .point = w->block * w->ldv,
         };
@@ -193,12 +204,13 @@ static void multiply(const struct winograd *w, const float *v, float *m,
                      int64_t tiles, int64_t column, int64_t panels)
 {
     const struct byi_f32_conv *conv = w->run->conv;
-    const int64_t point = conv->channels * BYI_F32_PANEL;
+    const int64_t point = conv->run * BYI_F32_PANEL;
     const int64_t groups = byi_ceil_div(tiles, conv->kernels->rows);
     const float *rows[BYI_F32_ROWS];
     for (int64_t p = 0; p < w->points; p++) {
-        const float *weights =
-            w->run->weights + (column / BYI_F32_PANEL * w->points + p) * point;
+        const float *weights = w->run->weights +
+                               w->part * byi_f32_winograd_floats(conv) +
+                               (column / BYI_F32_PANEL * w->points + p) * point;
         /* of the next point or, after the last one, of the next columns */
         const float *next =
             weights +
@@ -213,7 +225,7 @@ static void multiply(const struct winograd *w, const float *v, float *m,
             struct byi_f32_tile t = {
                 .x = rows,
                 .segments = 1,
-                .run = conv->channels,
+                .run = conv->run,
                 .weights = weights,
                 .next = w->points * point,
                 .low = -INFINITY,
@@ -227,36 +239,37 @@ static void multiply(const struct winograd *w, const float *v, float *m,
     }
 }
 
-/* Outputs of one tile and one panel of columns. */
+/* Outputs of one tile and one panel of the part's columns. */
 static void transform_output(const struct winograd *w, const float *m,
-                             int64_t tile, int64_t column)
+                             int64_t tile, int64_t first)
 {
     const struct byi_f32_conv *conv = w->run->conv;
-    const int64_t columns = byi_min(BYI_F32_PANEL, conv->outputs - column);
+    const int64_t columns = byi_min(BYI_F32_PANEL, conv->columns - first);
+    const int64_t column = w->part * conv->columns + first;
     float room[BYI_F32_COLUMNS];
     int64_t at[2];
     const int64_t image = locate(w, tile, at);
-    const int64_t row = (image * conv->out[0] + at[0]) * conv->out[1] + at[1];
+    const int64_t row = (image * conv->out[1] + at[0]) * conv->out[2] + at[1];
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(w->run, row, column, columns, room);
     const struct byi_f32_outputs o = {
         .m = m,
         .point = w->block * w->columns,
-        .rows = (int)byi_min(w->m, conv->out[0] - at[0]),
-        .cols = (int)byi_min(w->m, conv->out[1] - at[1]),
+        .rows = (int)byi_min(w->m, conv->out[1] - at[0]),
+        .cols = (int)byi_min(w->m, conv->out[2] - at[1]),
         .columns = (int)columns,
         .bias = e.bias,
         .add = e.add,
         .low = e.low,
         .high = e.high,
         .y = w->run->y + row * conv->outputs + column,
-        .ldrow = conv->out[1] * conv->outputs,
+        .ldrow = conv->out[2] * conv->outputs,
         .ldcol = conv->outputs,
     };
     conv->kernels->winograd_output[w->n == 6](&o);
     if (conv->next < conv->n_posts)
         for (int i = 0; i < o.rows; i++)
-            byi_f32_posts_run(w->run, conv->next, row + i * conv->out[1],
+            byi_f32_posts_run(w->run, conv->next, row + i * conv->out[2],
                               o.cols, column, columns);
 }
 
@@ -268,7 +281,7 @@ static void run_columns(const struct winograd *w, const float *v, float *m,
     const struct byi_f32_conv *conv = w->run->conv;
     for (int64_t block = begin; block < end; block++) {
         const int64_t column = block * w->columns;
-        const int64_t columns = byi_min(w->columns, conv->outputs - column);
+        const int64_t columns = byi_min(w->columns, conv->columns - column);
         const int64_t panels = byi_ceil_div(columns, BYI_F32_PANEL);
         multiply(w, v, m, tiles, column, panels);
         for (int64_t tile = 0; tile < tiles; tile++)
@@ -278,11 +291,11 @@ static void run_columns(const struct winograd *w, const float *v, float *m,
     }
 }
 
-void byi_f32_winograd_run(const struct byi_f32_conv_run *run)
+static void run_part(struct winograd w)
 {
-    const struct winograd w = plan(run, run->conv, run->threads);
+    const struct byi_f32_conv_run *run = w.run;
     const int64_t n = run->threads, blocks = byi_ceil_div(w.tiles, w.block);
-    const int64_t columns = byi_ceil_div(run->conv->outputs, w.columns);
+    const int64_t columns = byi_ceil_div(run->conv->columns, w.columns);
     float *scratch = run->scratch;
     if (w.whole) {
 #pragma omp parallel for num_threads(run->threads) schedule(static)
@@ -310,4 +323,11 @@ void byi_f32_winograd_run(const struct byi_f32_conv_run *run)
                         scratch + inputs_room(&w) + i * products_room(&w),
                         first, tiles, columns * i / n, columns * (i + 1) / n);
     }
+}
+
+void byi_f32_winograd_run(const struct byi_f32_conv_run *run)
+{
+    struct winograd w = plan(run, run->conv, run->threads);
+    for (; w.part < run->conv->parts; w.part++)
+        run_part(w);
 }

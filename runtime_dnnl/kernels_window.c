@@ -114,15 +114,18 @@ static struct byi_desc weights_desc(const struct byi_desc *w, bool deconv,
 /* The weights in the axis order (O, I/G, k...), or (I, O/G, k...) for
  * deconvolution, whatever their order in the graph. */
 static enum byoc_status want_weights(struct byi_build *b, bool deconv,
-                                     struct byi_dnnl_view *view)
+                                     uint32_t rank, struct byi_dnnl_view *view)
 {
     static const char *const first[][2] = {
         {"OIW", "IOW"}, {"OIHW", "IOHW"}, {"OIDHW", "IODHW"}};
     const struct byoc_graph_step *step = byi_dn_step0(b);
     const char *name = byoc_graph_string(step, "kernel_layout", "");
     uint32_t order[BYOC_GRAPH_RANK];
-    BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, byi_dn_arg0(b, 1)), view));
-    if (!byoc_graph_axes(name, first[view->desc.rank - 3][deconv], order))
+    struct byi_dnnl_value *weights = byi_dn_operand(b, byi_dn_arg0(b, 1));
+    const bool plain = weights->views[0].desc.rank == rank;
+    if (plain)
+        BYI_TRY(byi_dn_want_plain(b, weights, view));
+    if (!plain || !byoc_graph_axes(name, first[rank - 3][deconv], order))
         return byi_dn_refuse(b,
                              "%s: kernel_layout is %s; expected a layout "
                              "without blocks, since oneDNN packs weights",
@@ -212,6 +215,24 @@ static enum byoc_status try_int8(struct byi_build *b,
     return byi_dn_int8_emit(b, &x, &core, &c.p.dst.dtype, &chain);
 }
 
+static enum byoc_status check_depthwise(struct byi_build *b,
+                                        const struct byi_dnnl_conv *p,
+                                        const struct byi_desc *weights,
+                                        int64_t groups)
+{
+    const bool is_depthwise =
+        !p->deconv && groups > 1 && groups == p->src.dims[1];
+    if (!is_depthwise || (weights->rank < 5 && weights->dims[0] == groups))
+        return BYOC_OK;
+    return byi_dn_refuse(b,
+                         "%s: depthwise with %s, which native kernels run "
+                         "faster than oneDNN",
+                         byi_dn_step0(b)->name,
+                         weights->rank == 5
+                             ? "three spatial axes"
+                             : "several outputs for each channel");
+}
+
 enum byoc_status byi_dn_build_conv(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
@@ -221,13 +242,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     c.p.exact = b->kernel->exact;
     BYI_TRY(want_data(b, "data_layout", &image, &c.src));
     const uint32_t rank = c.src.desc.rank;
-    if (byi_dn_operand(b, byi_dn_arg0(b, 1))->views[0].desc.rank != rank)
-        return byi_dn_refuse(b,
-                             "%s: kernel_layout is %s; expected a layout "
-                             "without blocks, since oneDNN packs weights",
-                             step->name,
-                             byoc_graph_string(step, "kernel_layout", ""));
-    BYI_TRY(want_weights(b, c.p.deconv, &c.weights));
+    BYI_TRY(want_weights(b, c.p.deconv, rank, &c.weights));
     const struct byi_desc *w = &c.weights.desc;
     read_window(step, rank - 2, w->dims + 2, &c.p.window);
 
@@ -240,14 +255,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     else
         close_window(&c.p.window, c.p.src.dims + 2, c.p.dst.dims + 2);
     const int64_t groups = byoc_graph_int(step, "groups", 0);
-    if (!c.p.deconv && groups == c.p.src.dims[1] && groups > 1 &&
-        (rank == 5 || w->dims[0] > groups))
-        return byi_dn_refuse(b,
-                             "%s: depthwise with %s, which native kernels run "
-                             "faster than oneDNN",
-                             step->name,
-                             rank == 5 ? "three spatial axes"
-                                       : "several outputs for each channel");
+    BYI_TRY(check_depthwise(b, &c.p, w, groups));
     if (!c.p.deconv && byi_dn_is_plain(w)) {
         enum byoc_status status = try_exact(b, &c, &image, &dst);
         if (status == BYOC_EUNSUPPORTED)

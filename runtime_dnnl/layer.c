@@ -502,7 +502,9 @@ bool byi_prim_wants(const struct byi_prim *prim, int arg,
                     const struct byi_desc *desc)
 {
     struct byi_md md;
-    if (prim->fast || byi_md_make(desc, BYI_UNITS_PLAIN, &md, NULL))
+    if (prim->fast)
+        return byi_dn_fast_wants(prim->fast, arg, desc);
+    if (byi_md_make(desc, BYI_UNITS_PLAIN, &md, NULL))
         return false;
     BYI_MD_PTR want = query_arg(prim, arg);
     const bool same = want && dnnl_memory_desc_equal(BYI_MD(&md), want);

@@ -67,7 +67,22 @@ void byi_pieces_drop(struct byi_pieces *pieces);
 /* BYOC_EUNSUPPORTED with the guard's reason, or BYOC_OK for NULL. */
 enum byoc_status byi_guard_status(const char *why, struct byoc_error *err);
 
-#if !BYI_V3
+/* Declares `pd`, a primitive descriptor of `operation` made with `lib` and the
+ * pieces `s`, and the status of its creation. `type` is the struct of 2.x.
+ * BYI_AND: a further argument of 3.x. */
+#if BYI_V3
+#define BYI_AND(argument) , argument
+#define BYI_CREATE(type, operation, ...)                                       \
+    dnnl_primitive_desc_t pd = NULL;                                           \
+    const dnnl_status_t status = dnnl_##operation##_primitive_desc_create(     \
+        &pd, lib->engine, __VA_ARGS__, s.attr)
+#else
+#define BYI_AND(argument)
+#define BYI_CREATE(type, operation, ...)                                       \
+    dnnl_primitive_desc_t pd = NULL;                                           \
+    dnnl_##type##_desc_t op_;                                                  \
+    const dnnl_status_t status = byi_pd_make(                                  \
+        dnnl_##operation##_desc_init(&op_, __VA_ARGS__), &op_, &s, lib, &pd)
 /* The last step of every 2.x creator: the primitive descriptor of the operation
  * descriptor `op`, whose creation returned `status`. */
 dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,

@@ -27,57 +27,34 @@ static void read_strides(const struct byi_dnnl_conv *p,
 
 enum { CONV_SRC, CONV_WEIGHTS, CONV_BIAS, CONV_DST, N_CONV };
 
+static dnnl_status_t create_conv(const struct byi_dnnl *lib,
+                                 const struct byi_dnnl_conv *p,
+                                 struct byi_pieces *s,
+                                 dnnl_primitive_desc_t *pd)
+{
+    const struct byi_dnnl_window *w = &p->window;
+    const dnnl_alg_kind_t kind =
+        p->deconv ? dnnl_deconvolution_direct : dnnl_convolution_direct;
+    dnnl_dim_t strides[BYI_MAX_RANK], dilates[BYI_MAX_RANK];
+    read_window(w, dilates);
+    read_strides(p, strides);
 #if BYI_V3
-static dnnl_status_t create_conv(const struct byi_dnnl *lib,
-                                 const struct byi_dnnl_conv *p,
-                                 struct byi_pieces *s,
-                                 dnnl_primitive_desc_t *pd)
-{
-    const struct byi_dnnl_window *w = &p->window;
-    dnnl_dim_t strides[BYI_MAX_RANK], dilates[BYI_MAX_RANK];
-    read_window(w, dilates);
-    read_strides(p, strides);
-    if (p->deconv)
-        return dnnl_deconvolution_forward_primitive_desc_create(
-            pd, lib->engine, dnnl_forward_inference, dnnl_deconvolution_direct,
-            BYI_MD(&s->md[CONV_SRC]), BYI_MD(&s->md[CONV_WEIGHTS]),
-            BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]), strides,
-            dilates, w->begin, w->end, s->attr);
-    return dnnl_convolution_forward_primitive_desc_create(
-        pd, lib->engine, dnnl_forward_inference, dnnl_convolution_direct,
-        BYI_MD(&s->md[CONV_SRC]), BYI_MD(&s->md[CONV_WEIGHTS]),
-        BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]), strides, dilates,
-        w->begin, w->end, s->attr);
-}
+    return (p->deconv ? dnnl_deconvolution_forward_primitive_desc_create
+                      : dnnl_convolution_forward_primitive_desc_create)(
+        pd, lib->engine, dnnl_forward_inference, kind, BYI_MD(&s->md[CONV_SRC]),
+        BYI_MD(&s->md[CONV_WEIGHTS]), BYI_MD(&s->md[CONV_BIAS]),
+        BYI_MD(&s->md[CONV_DST]), strides, dilates, w->begin, w->end, s->attr);
 #else
-static dnnl_status_t create_conv(const struct byi_dnnl *lib,
-                                 const struct byi_dnnl_conv *p,
-                                 struct byi_pieces *s,
-                                 dnnl_primitive_desc_t *pd)
-{
-    const struct byi_dnnl_window *w = &p->window;
-    dnnl_dim_t strides[BYI_MAX_RANK], dilates[BYI_MAX_RANK];
-    read_window(w, dilates);
-    read_strides(p, strides);
-    union {
-        dnnl_convolution_desc_t conv;
-        dnnl_deconvolution_desc_t deconv;
-    } d;
+    dnnl_convolution_desc_t d; /* also of a deconvolution */
     const dnnl_status_t status =
-        p->deconv
-            ? dnnl_dilated_deconvolution_forward_desc_init(
-                  &d.deconv, dnnl_forward_inference, dnnl_deconvolution_direct,
-                  BYI_MD(&s->md[CONV_SRC]), BYI_MD(&s->md[CONV_WEIGHTS]),
-                  BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]), strides,
-                  dilates, w->begin, w->end)
-            : dnnl_dilated_convolution_forward_desc_init(
-                  &d.conv, dnnl_forward_inference, dnnl_convolution_direct,
-                  BYI_MD(&s->md[CONV_SRC]), BYI_MD(&s->md[CONV_WEIGHTS]),
-                  BYI_MD(&s->md[CONV_BIAS]), BYI_MD(&s->md[CONV_DST]), strides,
-                  dilates, w->begin, w->end);
+        (p->deconv ? dnnl_dilated_deconvolution_forward_desc_init
+                   : dnnl_dilated_convolution_forward_desc_init)(
+            &d, dnnl_forward_inference, kind, BYI_MD(&s->md[CONV_SRC]),
+            BYI_MD(&s->md[CONV_WEIGHTS]), BYI_MD(&s->md[CONV_BIAS]),
+            BYI_MD(&s->md[CONV_DST]), strides, dilates, w->begin, w->end);
     return byi_pd_make(status, &d, s, lib, pd);
-}
 #endif
+}
 
 /* Refuse an implementation that a guard rejects. */
 static enum byoc_status pass_impl(const char *why, struct byi_prim **prim,
@@ -133,19 +110,9 @@ enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
     };
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, N_CONV, descs, posts, BYI_UNITS_PLAIN, err));
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status;
-#if BYI_V3
-    status = dnnl_matmul_primitive_desc_create(
-        &pd, lib->engine, BYI_MD(&s.md[CONV_SRC]), BYI_MD(&s.md[CONV_WEIGHTS]),
-        BYI_MD(&s.md[CONV_BIAS]), BYI_MD(&s.md[CONV_DST]), s.attr);
-#else
-    dnnl_matmul_desc_t d;
-    status = dnnl_matmul_desc_init(
-        &d, BYI_MD(&s.md[CONV_SRC]), BYI_MD(&s.md[CONV_WEIGHTS]),
-        BYI_MD(&s.md[CONV_BIAS]), BYI_MD(&s.md[CONV_DST]));
-    status = byi_pd_make(status, &d, &s, lib, &pd);
-#endif
+    BYI_CREATE(matmul, matmul, BYI_MD(&s.md[CONV_SRC]),
+               BYI_MD(&s.md[CONV_WEIGHTS]), BYI_MD(&s.md[CONV_BIAS]),
+               BYI_MD(&s.md[CONV_DST]));
     return byi_prim_wrap(status, pd, &s, "matrix product", prim, err);
 }
 
@@ -199,18 +166,7 @@ enum byoc_status byi_resample_new(const struct byi_dnnl *lib,
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_WINDOWS, err));
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status;
-#if BYI_V3
-    status = dnnl_resampling_forward_primitive_desc_create(
-        &pd, lib->engine, dnnl_forward_inference, kind, NULL, BYI_MD(&s.md[0]),
-        BYI_MD(&s.md[1]), s.attr);
-#else
-    dnnl_resampling_desc_t d;
-    status = dnnl_resampling_forward_desc_init(&d, dnnl_forward_inference, kind,
-                                               NULL, BYI_MD(&s.md[0]),
-                                               BYI_MD(&s.md[1]));
-    status = byi_pd_make(status, &d, &s, lib, &pd);
-#endif
+    BYI_CREATE(resampling, resampling_forward, dnnl_forward_inference, kind,
+               NULL, BYI_MD(&s.md[0]), BYI_MD(&s.md[1]));
     return byi_prim_wrap(status, pd, &s, "resampling", prim, err);
 }

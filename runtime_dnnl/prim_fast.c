@@ -179,14 +179,18 @@ static uint64_t conv_packed(const struct byi_dn_fast *fast, int arg)
 static void pack_conv(const struct byi_dn_fast *fast, int arg,
                       const struct byi_desc *src, const void *from, void *to)
 {
-    /* by output, channel, and tap */
-    const bool product = src->rank == 2;
-    const uint32_t n = src->rank - 2 - fast->conv.depthwise;
-    const int64_t strides[4] = {src->strides[product], src->strides[!product],
-                                n == 2 ? src->strides[src->rank - 2] : 0,
-                                n ? src->strides[src->rank - 1] : 0};
+    /* groups, if there are any, outputs, channels, taps */
+    const bool product = src->rank == 2, groups = fast->conv.groups > 1;
+    const uint32_t n = src->rank - 2 - groups, skip = BYI_F32_AXES - n;
+    struct byi_f32_weights weights = {.at = from,
+                                      .group = src->strides[0],
+                                      .output = src->strides[product + groups],
+                                      .channel =
+                                          src->strides[!product + groups]};
+    for (uint32_t i = 0; i < n; i++)
+        weights.tap[skip + i] = src->strides[src->rank - n + i];
     (void)arg;
-    byi_f32_conv_pack(&fast->conv, from, strides, to);
+    byi_f32_conv_pack(&fast->conv, &weights, to, fast->threads);
 }
 
 static bool convs_pack_alike(const struct byi_dn_fast *a,
@@ -289,12 +293,11 @@ static const struct byi_dn_fast_kind recurrent_kind = {
 static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
 {
     const struct byi_dnnl_window *w = &p->window;
-    const uint32_t n = w->n, skip = 2 - n;
-    conv->depthwise = p->weights.rank == n + 3; /* in groups of one channel */
+    const uint32_t n = w->n, skip = BYI_F32_AXES - n;
+    const bool depthwise = p->weights.rank == n + 3; /* groups of one channel */
     conv->transposed = p->deconv;
-    if (n > 2 || (p->deconv && conv->depthwise) ||
-        (conv->depthwise &&
-         (p->weights.dims[1] != 1 || p->weights.dims[2] != 1)) ||
+    if (n > 2 || (p->deconv && depthwise) ||
+        (depthwise && (p->weights.dims[1] != 1 || p->weights.dims[2] != 1)) ||
         p->weights.kind != BYI_DESC_ANY || p->weights.dtype != BYOC_F32 ||
         !is_dense_last(&p->src) || !is_dense_last(&p->dst) ||
         (p->bias.kind != BYI_DESC_ABSENT && p->bias.dtype != BYOC_F32))
@@ -302,7 +305,8 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
     conv->images = p->src.dims[0];
     conv->channels = p->src.dims[1];
     conv->outputs = p->dst.dims[1];
-    for (uint32_t i = 0; i < 2; i++) {
+    conv->groups = depthwise ? conv->channels : 1;
+    for (uint32_t i = 0; i < BYI_F32_AXES; i++) {
         conv->in[i] = conv->out[i] = conv->size[i] = 1;
         conv->stride[i] = conv->dilation[i] = 1;
     }
@@ -333,15 +337,18 @@ static bool read_matmul(const struct byi_dnnl_matmul *p,
         !is_rows(&p->dst) ||
         (p->bias.kind != BYI_DESC_ABSENT && p->bias.dtype != BYOC_F32))
         return false;
-    *conv = (struct byi_f32_conv){.images = p->src.dims[0],
-                                  .in = {1, 1},
-                                  .out = {1, 1},
-                                  .channels = p->src.dims[1],
-                                  .outputs = p->dst.dims[1],
-                                  .size = {1, 1},
-                                  .stride = {1, 1},
-                                  .dilation = {1, 1},
-                                  .bias = p->bias.kind != BYI_DESC_ABSENT};
+    *conv = (struct byi_f32_conv){
+        .images = p->src.dims[0],
+        .in = {1, 1, 1},
+        .out = {1, 1, 1},
+        .channels = p->src.dims[1],
+        .outputs = p->dst.dims[1],
+        .groups = 1,
+        .size = {1, 1, 1},
+        .stride = {1, 1, 1},
+        .dilation = {1, 1, 1},
+        .lies = {p->weights.strides[1], p->weights.strides[0]},
+        .bias = p->bias.kind != BYI_DESC_ABSENT};
     return true;
 }
 
@@ -353,7 +360,7 @@ static bool plan(const struct byi_posts *posts, const struct byi_desc *dst,
         return false;
     fast->threads = omp_get_max_threads();
     byi_f32_conv_plan(&fast->conv, exact);
-    return fast->conv.algorithm != BYI_F32_NONE;
+    return byi_f32_conv_pays(&fast->conv);
 }
 
 bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
@@ -415,6 +422,16 @@ void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,
     *pack = *user;
     pack->packs = arg;
     pack->src = *src;
+}
+
+bool byi_dn_fast_wants(const struct byi_dn_fast *fast, int arg,
+                       const struct byi_desc *desc)
+{
+    return fast->kind == &conv_kind && arg == BYI_ARG_WEIGHTS &&
+           byi_f32_conv_lends(&fast->conv) && desc->kind == BYI_DESC_STRIDED &&
+           desc->dtype == BYOC_F32 && desc->rank == 2 &&
+           desc->strides[1] == fast->conv.lies[0] &&
+           desc->strides[0] == fast->conv.lies[1];
 }
 
 const char *byi_dn_fast_impl(const struct byi_dn_fast *fast)

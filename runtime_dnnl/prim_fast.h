@@ -70,6 +70,9 @@ bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast);
 void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,
                       const struct byi_desc *src, struct byi_dn_fast *pack);
 
+/* Does it use weights that are laid out so without packing them? */
+bool byi_dn_fast_wants(const struct byi_dn_fast *fast, int arg,
+                       const struct byi_desc *desc);
 const char *byi_dn_fast_impl(const struct byi_dn_fast *fast);
 uint64_t byi_dn_fast_scratch(const struct byi_dn_fast *fast);
 /* Bytes of the packed weights for argument `arg`. */

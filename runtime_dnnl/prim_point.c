@@ -44,18 +44,8 @@ enum byoc_status byi_eltwise_new(const struct byi_dnnl *lib,
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_PLAIN, err));
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status;
-#if BYI_V3
-    status = dnnl_eltwise_forward_primitive_desc_create(
-        &pd, lib->engine, dnnl_forward_inference, kind, BYI_MD(&s.md[0]),
-        BYI_MD(&s.md[0]), alpha, beta, s.attr);
-#else
-    dnnl_eltwise_desc_t d;
-    status = dnnl_eltwise_forward_desc_init(&d, dnnl_forward_inference, kind,
-                                            BYI_MD(&s.md[0]), alpha, beta);
-    status = byi_pd_make(status, &d, &s, lib, &pd);
-#endif
+    BYI_CREATE(eltwise, eltwise_forward, dnnl_forward_inference, kind,
+               BYI_MD(&s.md[0]) BYI_AND(BYI_MD(&s.md[0])), alpha, beta);
     return byi_prim_wrap(status, pd, &s, "elementwise function", prim, err);
 }
 
@@ -70,18 +60,8 @@ enum byoc_status byi_binary_new(const struct byi_dnnl *lib,
     const struct byi_desc *const descs[] = {&p->src, &p->src1, &p->dst};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 3, descs, posts, BYI_UNITS_PLAIN, err));
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status;
-#if BYI_V3
-    status = dnnl_binary_primitive_desc_create(
-        &pd, lib->engine, kind, BYI_MD(&s.md[0]), BYI_MD(&s.md[1]),
-        BYI_MD(&s.md[2]), s.attr);
-#else
-    dnnl_binary_desc_t d;
-    status = dnnl_binary_desc_init(&d, kind, BYI_MD(&s.md[0]), BYI_MD(&s.md[1]),
-                                   BYI_MD(&s.md[2]));
-    status = byi_pd_make(status, &d, &s, lib, &pd);
-#endif
+    BYI_CREATE(binary, binary, kind, BYI_MD(&s.md[0]), BYI_MD(&s.md[1]),
+               BYI_MD(&s.md[2]));
     return byi_prim_wrap(status, pd, &s, "binary operator", prim, err);
 }
 
@@ -101,18 +81,8 @@ enum byoc_status byi_reduce_new(const struct byi_dnnl *lib,
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_PLAIN, err));
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status;
-#if BYI_V3
-    status = dnnl_reduction_primitive_desc_create(
-        &pd, lib->engine, kinds[p->kind], BYI_MD(&s.md[0]), BYI_MD(&s.md[1]),
-        0.0f, 0.0f, s.attr);
-#else
-    dnnl_reduction_desc_t d;
-    status = dnnl_reduction_desc_init(&d, kinds[p->kind], BYI_MD(&s.md[0]),
-                                      BYI_MD(&s.md[1]), 0.0f, 0.0f);
-    status = byi_pd_make(status, &d, &s, lib, &pd);
-#endif
+    BYI_CREATE(reduction, reduction, kinds[p->kind], BYI_MD(&s.md[0]),
+               BYI_MD(&s.md[1]), 0.0f, 0.0f);
     return byi_prim_wrap(status, pd, &s, "reduction", prim, err);
 }
 
@@ -128,18 +98,10 @@ enum byoc_status byi_layer_norm_new(const struct byi_dnnl *lib,
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_PLAIN, err));
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status;
-#if BYI_V3
-    status = dnnl_layer_normalization_forward_primitive_desc_create(
-        &pd, lib->engine, dnnl_forward_inference, BYI_MD(&s.md[0]),
-        BYI_MD(&s.md[0]), NULL, p->epsilon, flags, s.attr);
-#else
-    dnnl_layer_normalization_desc_t d;
-    status = dnnl_layer_normalization_forward_desc_init(
-        &d, dnnl_forward_inference, BYI_MD(&s.md[0]), NULL, p->epsilon, flags);
-    status = byi_pd_make(status, &d, &s, lib, &pd);
-#endif
+    BYI_CREATE(layer_normalization, layer_normalization_forward,
+               dnnl_forward_inference,
+               BYI_MD(&s.md[0]) BYI_AND(BYI_MD(&s.md[0])), NULL, p->epsilon,
+               flags);
     return byi_prim_wrap(status, pd, &s, "layer normalisation", prim, err);
 }
 
@@ -155,18 +117,9 @@ enum byoc_status byi_batch_norm_new(const struct byi_dnnl *lib,
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_WINDOWS, err));
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status;
-#if BYI_V3
-    status = dnnl_batch_normalization_forward_primitive_desc_create(
-        &pd, lib->engine, dnnl_forward_inference, BYI_MD(&s.md[0]),
-        BYI_MD(&s.md[0]), p->epsilon, flags, s.attr);
-#else
-    dnnl_batch_normalization_desc_t d;
-    status = dnnl_batch_normalization_forward_desc_init(
-        &d, dnnl_forward_inference, BYI_MD(&s.md[0]), p->epsilon, flags);
-    status = byi_pd_make(status, &d, &s, lib, &pd);
-#endif
+    BYI_CREATE(batch_normalization, batch_normalization_forward,
+               dnnl_forward_inference,
+               BYI_MD(&s.md[0]) BYI_AND(BYI_MD(&s.md[0])), p->epsilon, flags);
     return byi_prim_wrap(status, pd, &s, "batch normalisation", prim, err);
 }
 
@@ -178,20 +131,10 @@ enum byoc_status byi_lrn_new(const struct byi_dnnl *lib,
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_WINDOWS, err));
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status;
-#if BYI_V3
-    status = dnnl_lrn_forward_primitive_desc_create(
-        &pd, lib->engine, dnnl_forward_inference, dnnl_lrn_across_channels,
-        BYI_MD(&s.md[0]), BYI_MD(&s.md[0]), p->size, p->alpha, p->beta, p->k,
-        s.attr);
-#else
-    dnnl_lrn_desc_t d;
-    status = dnnl_lrn_forward_desc_init(
-        &d, dnnl_forward_inference, dnnl_lrn_across_channels, BYI_MD(&s.md[0]),
-        p->size, p->alpha, p->beta, p->k);
-    status = byi_pd_make(status, &d, &s, lib, &pd);
-#endif
+    BYI_CREATE(lrn, lrn_forward, dnnl_forward_inference,
+               dnnl_lrn_across_channels,
+               BYI_MD(&s.md[0]) BYI_AND(BYI_MD(&s.md[0])), p->size, p->alpha,
+               p->beta, p->k);
     return byi_prim_wrap(status, pd, &s, "local response normalisation", prim,
                          err);
 }
@@ -205,18 +148,8 @@ enum byoc_status byi_prelu_new(const struct byi_dnnl *lib,
     const struct byi_desc *const descs[] = {&p->src, &p->weights};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_PLAIN, err));
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status;
-#if BYI_V3
-    status = dnnl_prelu_forward_primitive_desc_create(
-        &pd, lib->engine, dnnl_forward_inference, BYI_MD(&s.md[0]),
-        BYI_MD(&s.md[1]), BYI_MD(&s.md[0]), s.attr);
-#else
-    dnnl_prelu_desc_t d;
-    status = dnnl_prelu_forward_desc_init(&d, dnnl_forward_inference,
-                                          BYI_MD(&s.md[0]), BYI_MD(&s.md[1]));
-    status = byi_pd_make(status, &d, &s, lib, &pd);
-#endif
+    BYI_CREATE(prelu, prelu_forward, dnnl_forward_inference, BYI_MD(&s.md[0]),
+               BYI_MD(&s.md[1]) BYI_AND(BYI_MD(&s.md[0])));
     return byi_prim_wrap(status, pd, &s, "parametric relu", prim, err);
 }
 

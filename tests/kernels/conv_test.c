@@ -33,7 +33,7 @@ static float *numbers(int64_t n)
 /* A convolution with all its arguments. */
 struct conv_case {
     struct byi_f32_conv conv;
-    int64_t strides[4];
+    struct byi_f32_weights from;
     float *x, *weights, *bias, *operands[BYI_F32_POSTS], *y, *packed, *scratch;
     bool sums; /* the first post adds to y */
     int threads;
@@ -41,19 +41,26 @@ struct conv_case {
 
 static int64_t positions_of(const struct byi_f32_conv *conv)
 {
-    return conv->images * conv->out[0] * conv->out[1];
+    return conv->images * byi_f32_product_of(conv->out);
 }
 
 static void open_case(struct conv_case *c)
 {
     struct byi_f32_conv *conv = &c->conv;
-    const int64_t taps = conv->size[0] * conv->size[1];
+    const int64_t taps = byi_f32_product_of(conv->size);
     const int64_t inputs =
-        conv->images * conv->in[0] * conv->in[1] * conv->channels;
+        conv->images * byi_f32_product_of(conv->in) * conv->channels;
     const int64_t results = positions_of(conv) * conv->outputs;
-    const int64_t each = conv->depthwise ? 1 : conv->channels;
-    const int64_t strides[4] = {each * taps, taps, conv->size[1], 1};
-    memcpy(c->strides, strides, sizeof strides);
+    const int64_t each = conv->channels / conv->groups;
+    c->from = (struct byi_f32_weights){
+        .group = conv->outputs / conv->groups * each * taps,
+        .output = each * taps,
+        .channel = taps,
+        .tap = {conv->size[1] * conv->size[2], conv->size[2], 1}};
+    if (conv->lies[0]) {
+        c->from.output = conv->lies[0];
+        c->from.channel = conv->lies[1];
+    }
     c->x = numbers(inputs);
     c->weights = numbers(conv->outputs * each * taps);
     c->bias = conv->bias ? numbers(conv->outputs) : NULL;
@@ -63,7 +70,8 @@ static void open_case(struct conv_case *c)
     c->packed = numbers((int64_t)byi_f32_conv_packed(conv) / 4);
     c->scratch =
         numbers((int64_t)byi_f32_conv_scratch(conv, c->threads) / 4 + 1);
-    byi_f32_conv_pack(conv, c->weights, c->strides, c->packed);
+    c->from.at = c->weights;
+    byi_f32_conv_pack(conv, &c->from, c->packed, c->threads);
 }
 
 static void close_case(struct conv_case *c)
@@ -83,14 +91,15 @@ static struct byi_f32_conv three_by_three(int64_t images, int64_t map,
                                           int64_t channels, int64_t outputs)
 {
     return (struct byi_f32_conv){.images = images,
-                                 .in = {map, map},
-                                 .out = {map, map},
+                                 .in = {1, map, map},
+                                 .out = {1, map, map},
                                  .channels = channels,
                                  .outputs = outputs,
-                                 .size = {3, 3},
-                                 .stride = {1, 1},
-                                 .dilation = {1, 1},
-                                 .pad = {1, 1}};
+                                 .groups = 1,
+                                 .size = {1, 3, 3},
+                                 .stride = {1, 1, 1},
+                                 .dilation = {1, 1, 1},
+                                 .pad = {0, 1, 1}};
 }
 
 /* Plan c->conv and open the case, with this algorithm instead of the planned
@@ -105,16 +114,41 @@ static void open_with(struct conv_case *c, int algorithm)
 
 static void run_case(struct conv_case *c, int threads)
 {
-    struct byi_f32_conv_run run = {.conv = &c->conv,
-                                   .x = c->x,
-                                   .weights = c->packed,
-                                   .bias = c->bias,
-                                   .y = c->y,
-                                   .scratch = c->scratch,
-                                   .threads = threads};
+    struct byi_f32_conv_run run = {
+        .conv = &c->conv,
+        .x = c->x,
+        .weights = byi_f32_conv_lends(&c->conv) ? c->weights : c->packed,
+        .bias = c->bias,
+        .y = c->y,
+        .scratch = c->scratch,
+        .threads = threads};
     for (uint32_t i = 0; i < c->conv.n_posts; i++)
         run.operands[i] = c->sums && i == 0 ? c->y : c->operands[i];
     byi_f32_conv_run(&run);
+}
+
+/* The input under tap t of output position `row`, without channels; -1: none.
+ */
+static int64_t input_of(const struct byi_f32_conv *conv, int64_t row,
+                        const int64_t tap[])
+{
+    int64_t out[BYI_F32_AXES], at = row;
+    for (int i = BYI_F32_AXES - 1; i >= 0; at /= conv->out[i--])
+        out[i] = at % conv->out[i];
+    for (int i = 0; i < BYI_F32_AXES; i++) {
+        int64_t in = out[i] * conv->stride[i] - conv->pad[i] +
+                     tap[i] * conv->dilation[i];
+        if (conv->transposed) {
+            in = out[i] + conv->pad[i] - tap[i] * conv->dilation[i];
+            if (in % conv->stride[i])
+                return -1;
+            in /= conv->stride[i];
+        }
+        if (in < 0 || in >= conv->in[i])
+            return -1;
+        at = at * conv->in[i] + in;
+    }
+    return at;
 }
 
 /* The sum of products and bias at position `row`, output `column`; *size: the
@@ -123,40 +157,23 @@ static double sum_at(const struct conv_case *c, int64_t row, int64_t column,
                      double *size)
 {
     const struct byi_f32_conv *conv = &c->conv;
-    const int64_t w = row % conv->out[1], h = row / conv->out[1] % conv->out[0];
-    const int64_t image = row / conv->out[1] / conv->out[0];
+    const int64_t each = conv->outputs / conv->groups;
+    const int64_t n = conv->channels / conv->groups;
     double sum = c->bias ? c->bias[column] : 0;
     *size = fabs(sum);
-    for (int64_t i = 0; i < conv->size[0]; i++)
-        for (int64_t j = 0; j < conv->size[1]; j++) {
-            int64_t y =
-                h * conv->stride[0] - conv->pad[0] + i * conv->dilation[0];
-            int64_t x =
-                w * conv->stride[1] - conv->pad[1] + j * conv->dilation[1];
-            if (conv->transposed) {
-                y = h + conv->pad[0] - i * conv->dilation[0];
-                x = w + conv->pad[1] - j * conv->dilation[1];
-                if (y % conv->stride[0] || x % conv->stride[1])
-                    continue;
-                y /= conv->stride[0];
-                x /= conv->stride[1];
-            }
-            if (y < 0 || y >= conv->in[0] || x < 0 || x >= conv->in[1])
-                continue;
-            const float *from =
-                c->x +
-                ((image * conv->in[0] + y) * conv->in[1] + x) * conv->channels;
-            const float *with = c->weights + column * c->strides[0] +
-                                i * c->strides[2] + j * c->strides[3];
-            const int64_t first = conv->depthwise ? column : 0;
-            const int64_t n = conv->depthwise ? 1 : conv->channels;
-            for (int64_t k = 0; k < n; k++) {
-                const double product =
-                    (double)from[first + k] * with[k * c->strides[1]];
-                sum += product;
-                *size += fabs(product);
-            }
+    for (int64_t t = 0; t < byi_f32_product_of(conv->size); t++) {
+        const int64_t tap[] = {t / conv->size[2] / conv->size[1],
+                               t / conv->size[2] % conv->size[1],
+                               t % conv->size[2]};
+        const int64_t at = input_of(conv, row, tap);
+        for (int64_t k = 0; k < n && at >= 0; k++) {
+            const double product =
+                (double)c->x[at * conv->channels + column / each * n + k] *
+                c->weights[column * c->from.output + k * c->from.channel + t];
+            sum += product;
+            *size += fabs(product);
         }
+    }
     return sum;
 }
 
@@ -192,7 +209,7 @@ static const struct {
 static void add_post(struct byi_f32_conv *conv, int function, int shape)
 {
     const struct byi_f32_kernels *kernels = byi_f32_kernels();
-    const int64_t positions = conv->out[0] * conv->out[1];
+    const int64_t positions = byi_f32_product_of(conv->out);
     struct byi_f32_post *post = &conv->posts[conv->n_posts];
     *post = (struct byi_f32_post){.operand = conv->n_posts++, .repeat = 1};
     if (functions[function].unary) {
@@ -231,13 +248,16 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
             allowed += 1e-6 * (fabs(b) + 1);
         }
         if (!(fabs(y - (double)c->y[at]) <= allowed))
-            fail_msg("%s, %lld x %lld x %lld x %lld -> %lld, window %lld x "
-                     "%lld, threads %d: element %lld is %g, expected %g",
+            fail_msg("%s, %lld x %lld x %lld x %lld x %lld -> %lld, groups "
+                     "%lld, window %lld x %lld x %lld, threads %d: element "
+                     "%lld is %g, expected %g",
                      byi_f32_conv_name(conv), (long long)conv->images,
                      (long long)conv->in[0], (long long)conv->in[1],
-                     (long long)conv->channels, (long long)conv->outputs,
+                     (long long)conv->in[2], (long long)conv->channels,
+                     (long long)conv->outputs, (long long)conv->groups,
                      (long long)conv->size[0], (long long)conv->size[1],
-                     c->threads, (long long)at, (double)c->y[at], y);
+                     (long long)conv->size[2], c->threads, (long long)at,
+                     (double)c->y[at], y);
     }
     free(before);
 }
@@ -260,33 +280,41 @@ static void at_all_levels(void (*body)(void))
 
 static void choose_shape(struct byi_f32_conv *conv)
 {
-    const bool product = draw(4) == 0;
+    const bool product = draw(4) == 0, deep = draw(4) == 0;
     *conv = (struct byi_f32_conv){.images = 1 + draw(product ? 40 : 3),
                                   .channels = 1 + draw(70),
                                   .outputs = 1 + draw(70),
+                                  .groups = 1,
                                   .bias = draw(2)};
     if (draw(8) == 0)
         conv->channels = 512 * (1 + draw(2));
-    conv->depthwise = draw(4) == 0;
-    conv->transposed = !conv->depthwise && !product && draw(3) == 0;
-    if (conv->depthwise)
-        conv->outputs = conv->channels;
-    for (int i = 0; i < 2; i++) {
-        conv->in[i] = product ? 1 : 1 + draw(20);
-        conv->size[i] = product ? 1 : 1 + draw(4);
-        conv->stride[i] = product ? 1 : 1 + draw(3);
-        conv->dilation[i] = product ? 1 : 1 + draw(2);
-        conv->pad[i] = product ? 0 : draw(4);
+    conv->transposed = !product && draw(4) == 0;
+    if (draw(4) == 0)
+        conv->outputs = conv->groups = conv->channels;
+    else if (draw(4) == 0) {
+        conv->groups = 1 + draw(9);
+        conv->channels = conv->groups * (1 + draw(20));
+        conv->outputs = conv->groups * (1 + draw(20));
     }
-    if (!product && draw(2))
-        for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < BYI_F32_AXES; i++) {
+        const bool one = product || (i == 0 && !deep);
+        conv->in[i] = one ? 1 : 1 + draw(deep ? 8 : 20);
+        conv->size[i] = one ? 1 : 1 + draw(4);
+        conv->stride[i] = one ? 1 : 1 + draw(3);
+        conv->dilation[i] = one ? 1 : 1 + draw(2);
+        conv->pad[i] = one || draw(3) == 0 ? 0 : draw(4);
+    }
+    if (draw(40) == 0 && !product) /* more taps than are found at once */
+        conv->size[2] = BYI_F32_TAPS + 9;
+    else if (!product && draw(2))
+        for (int i = 1; i < BYI_F32_AXES; i++) {
             conv->size[i] = 3;
             conv->stride[i] = conv->dilation[i] = 1;
             conv->pad[i] = draw(3);
         }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < BYI_F32_AXES; i++) {
         const int64_t reach = (conv->size[i] - 1) * conv->dilation[i] + 1;
-        const int64_t end = draw(3); /* padding there */
+        const int64_t end = i == 0 && !deep ? 0 : draw(3); /* padding there */
         if (conv->transposed) {
             while ((conv->in[i] - 1) * conv->stride[i] + reach <=
                    conv->pad[i] + end)
@@ -305,11 +333,18 @@ static void choose_shape(struct byi_f32_conv *conv)
 static bool fits(const struct byi_f32_conv *conv,
                  enum byi_f32_algorithm algorithm)
 {
-    if (conv->depthwise || algorithm == BYI_F32_DEPTHWISE)
-        return conv->depthwise && algorithm == BYI_F32_DEPTHWISE;
     if (conv->transposed || algorithm == BYI_F32_TRANSPOSED)
         return conv->transposed && algorithm == BYI_F32_TRANSPOSED;
-    for (int i = 0; i < 2 && algorithm != BYI_F32_DIRECT; i++)
+    if (algorithm == BYI_F32_VECTOR) /* in vectors() */
+        return false;
+    if (algorithm == BYI_F32_DEPTHWISE)
+        return byi_f32_is_depthwise(conv);
+    if (algorithm == BYI_F32_DIRECT)
+        return true;
+    if (conv->size[0] != 1 || conv->stride[0] != 1 || conv->pad[0] != 0 ||
+        conv->in[0] != conv->out[0])
+        return false;
+    for (int i = 1; i < BYI_F32_AXES; i++)
         if (conv->size[i] != 3 || conv->stride[i] != 1 ||
             conv->dilation[i] != 1)
             return false;
@@ -342,7 +377,7 @@ static void random_shapes(void)
         close_case(&c);
     }
     for (int i = BYI_F32_DIRECT; i < BYI_F32_ALGORITHMS; i++)
-        assert_true(ran[i] > 20);
+        assert_true(i == BYI_F32_VECTOR || ran[i] > 20);
 }
 
 static void test_random(void **state)
@@ -350,6 +385,61 @@ static void test_random(void **state)
     (void)state;
     seed = 1;
     at_all_levels(random_shapes);
+}
+
+static struct byi_f32_conv vector_by_matrix(int64_t channels, int64_t outputs,
+                                            bool turned)
+{
+    return (struct byi_f32_conv){
+        .images = 1,
+        .in = {1, 1, 1},
+        .out = {1, 1, 1},
+        .channels = channels,
+        .outputs = outputs,
+        .groups = 1,
+        .size = {1, 1, 1},
+        .stride = {1, 1, 1},
+        .dilation = {1, 1, 1},
+        .lies = {turned ? 1 : channels, turned ? outputs : 1}};
+}
+
+static void vectors(void)
+{
+    for (int i = 0; i < 200; i++) {
+        struct conv_case c = {.threads = 1 + (int)draw(3)};
+        int kinds[3];
+        c.conv = vector_by_matrix(1 + draw(700), 1 + draw(2500), draw(2));
+        c.conv.bias = draw(2);
+        const uint32_t n = draw(4);
+        for (uint32_t p = 0; p < n; p++) {
+            kinds[p] = (int)draw(BYI_COUNT(functions));
+            add_post(&c.conv, kinds[p], (int)draw(4));
+        }
+        byi_f32_conv_plan(&c.conv, true);
+        c.conv.algorithm = BYI_F32_VECTOR;
+        open_case(&c);
+        check_case(&c, kinds, 1e-6);
+        close_case(&c);
+    }
+}
+
+/* Large matrices are not packed, whichever way they lie. */
+static void test_vectors(void **state)
+{
+    (void)state;
+    seed = 2;
+    at_all_levels(vectors);
+    for (int turned = 0; turned < 2; turned++) {
+        struct byi_f32_conv large = vector_by_matrix(25088, 4096, turned);
+        struct byi_f32_conv small = vector_by_matrix(64, 10, turned);
+        byi_f32_conv_plan(&large, true);
+        byi_f32_conv_plan(&small, true);
+        assert_true(byi_f32_conv_lends(&large));
+        assert_false(byi_f32_conv_lends(&small));
+        large.lies[0] = large.lies[1] = 0;
+        byi_f32_conv_plan(&large, true);
+        assert_false(byi_f32_conv_lends(&large));
+    }
 }
 
 /* --- layers of networks --------------------------------------------------- */
@@ -403,7 +493,7 @@ static void threads(void)
     for (int a = BYI_F32_DIRECT; a <= BYI_F32_WINOGRAD_4; a++) {
         struct conv_case c = {.threads = 4};
         c.conv = three_by_three(2, 29, 40, 72);
-        c.conv.in[1] = c.conv.out[1] = 31;
+        c.conv.in[2] = c.conv.out[2] = 31;
         open_with(&c, a);
         const size_t bytes =
             (size_t)(positions_of(&c.conv) * c.conv.outputs) * sizeof(float);
@@ -454,9 +544,8 @@ static void test_nan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_random), cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_layers), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

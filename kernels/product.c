@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/product.c: see kernels/product.h. */
+#include "kernels/product.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    DEPTH = 512,    /* rows of B that are packed at once, at most */
+    FEW_ROWS = 128, /* rows of B that stay in the first cache     */
+    BLOCK = 1 << 16 /* elements of B that are packed at once      */
+};
+
+/* A thread's scratch, in floats: a block of B, then rows of A. */
+enum { ROW = DEPTH + BYI_F32_PANEL, LANE = BLOCK + BYI_F32_ROWS * ROW };
+
+uint64_t byi_f32_product_scratch(int threads)
+{
+    return (uint64_t)threads * LANE * sizeof(float);
+}
+
+/* The tasks of a product: rows by columns of a batch. */
+struct product_tasks {
+    const struct byi_f32_product *p;
+    int64_t depth;         /* rows of a packed block of B       */
+    int64_t tiles;         /* of rows, in all of A              */
+    int64_t high, wide;    /* tiles of rows, columns of a task  */
+    int64_t rows, columns; /* tasks of a batch along each axis  */
+    bool copies;           /* rows of A are copied first        */
+    bool in_place;         /* whole units of B are not packed   */
+};
+
+static struct product_tasks cut(const struct byi_f32_product *p, int threads)
+{
+    struct product_tasks t = {.p = p, .depth = byi_min(p->k, DEPTH)};
+    const int64_t unit = p->kernels->panels * BYI_F32_PANEL;
+    t.tiles = byi_ceil_div(p->m, p->kernels->rows);
+    t.high = t.tiles;
+    t.wide = byi_min(BLOCK / byi_max(t.depth, 1) / unit, 16) * unit;
+    t.wide = byi_min(t.wide, byi_ceil_div(p->n, unit) * unit);
+    for (;;) {
+        t.rows = byi_ceil_div(t.tiles, t.high);
+        t.columns = byi_ceil_div(p->n, t.wide);
+        if (threads == 1 || p->batches * t.rows * t.columns >= 2 * threads)
+            break;
+        if (t.wide > unit && t.wide > t.high * p->kernels->rows)
+            t.wide = byi_ceil_div(t.wide / 2, unit) * unit;
+        else if (t.high > 1)
+            t.high = byi_ceil_div(t.high, 2);
+        else
+            break;
+    }
+    /* packing must pay: distant rows are read by few or many tiles */
+    t.in_place =
+        p->b_cs == 1 && (p->k <= FEW_ROWS || p->m <= 2 * p->kernels->rows);
+    /* rows a page apart fall into the same sets of the first cache */
+    t.copies =
+        p->a_cs != 1 || (p->a_rs % 512 == 0 && t.depth >= 256 && t.wide > unit);
+    return t;
+}
+
+/* Columns [first, first + n) of rows [k, k + depth) of B, as panels. */
+static void pack_block(const struct product_tasks *t, const float *b, int64_t k,
+                       int64_t depth, int64_t first, int64_t n, float *to)
+{
+    const struct byi_f32_product *p = t->p;
+    b += k * p->b_rs + first * p->b_cs;
+    for (int64_t j = 0; j < n;
+         j += BYI_F32_PANEL, to += depth * BYI_F32_PANEL) {
+        const int64_t some = byi_min(BYI_F32_PANEL, n - j);
+        if (some < BYI_F32_PANEL)
+            memset(to, 0, (size_t)(depth * BYI_F32_PANEL) * sizeof *to);
+        byi_f32_gather(p->kernels, b + j * p->b_cs, p->b_cs, p->b_rs, some,
+                       depth, to, BYI_F32_PANEL);
+    }
+}
+
+/* Pointers to n rows of A, from row `first` and column k on. */
+static void find_rows(const struct product_tasks *t, const float *a, int64_t k,
+                      int64_t depth, int64_t first, int64_t n, float *room,
+                      const float **rows)
+{
+    const struct byi_f32_product *p = t->p;
+    a += first * p->a_rs + k * p->a_cs;
+    for (int64_t i = 0; i < n; i++) {
+        rows[i] = t->copies ? room + i * ROW : a + i * p->a_rs;
+        if (t->copies && p->a_cs == 1)
+            memcpy(room + i * ROW, a + i * p->a_rs,
+                   (size_t)depth * sizeof *room);
+    }
+    if (p->a_cs != 1)
+        byi_f32_gather(p->kernels, a, p->a_cs, p->a_rs, depth, n, room, ROW);
+}
+
+/* The columns of a task: packed, and as they are in B. */
+struct columns {
+    const float *packed, *b;
+    int64_t n, depth;
+    int64_t whole; /* so many are read in place */
+};
+
+/* A tile's rows by all columns of the task. */
+static void run_row(const struct product_tasks *t, const float *const *x,
+                    int rows, const struct columns *with, bool add, float *c)
+{
+    const struct byi_f32_product *p = t->p;
+    const int64_t unit = p->kernels->panels * BYI_F32_PANEL;
+    for (int64_t j = 0; j < with->n; j += unit) {
+        const bool packed = j >= with->whole;
+        struct byi_f32_tile tile = {
+            .x = x,
+            .segments = 1,
+            .run = with->depth,
+            .weights = packed ? with->packed + (j - with->whole) * with->depth
+                              : with->b + j,
+            .next = packed ? with->depth * BYI_F32_PANEL : BYI_F32_PANEL,
+            .ld = packed ? 0 : p->b_rs,
+            .add = add ? c + j : NULL,
+            .ldadd = p->ldc,
+            .low = -INFINITY,
+            .high = INFINITY,
+            .y = c + j,
+            .ldy = p->ldc,
+        };
+        byi_f32_tile_run(p->kernels, &tile, rows, byi_min(unit, with->n - j));
+    }
+}
+
+static void run_task(const struct product_tasks *t, int64_t task, float *lane)
+{
+    const struct byi_f32_product *p = t->p;
+    const int64_t each = t->rows * t->columns;
+    const struct byi_f32_matrices at = p->at(p->ctx, task / each);
+    const int64_t first = task % t->columns * t->wide;
+    const int64_t n = byi_min(t->wide, p->n - first);
+    const int64_t tile = task / t->columns % t->rows * t->high;
+    const int64_t stop = byi_min(tile + t->high, t->tiles);
+    const float *rows[BYI_F32_ROWS];
+    for (int64_t k = 0, depth; k < p->k; k += depth) {
+        depth = byi_min(t->depth, p->k - k);
+        const struct columns with = {
+            .packed = lane,
+            .b = at.b + k * p->b_rs + first,
+            .n = n,
+            .depth = depth,
+            .whole =
+                t->in_place ? n - n % (p->kernels->panels * BYI_F32_PANEL) : 0};
+        pack_block(t, at.b, k, depth, first + with.whole, n - with.whole, lane);
+        for (int64_t i = tile; i < stop; i++) {
+            const int64_t row = p->m * i / t->tiles;
+            const int64_t count = p->m * (i + 1) / t->tiles - row;
+            find_rows(t, at.a, k, depth, row, count, lane + BLOCK, rows);
+            run_row(t, rows, (int)count, &with, k > 0,
+                    at.c + row * p->ldc + first);
+        }
+    }
+}
+
+/* The product for k = 0. */
+static void clear(const struct byi_f32_product *p)
+{
+    for (int64_t batch = 0; batch < p->batches; batch++)
+        for (int64_t i = 0; i < p->m; i++)
+            memset(p->at(p->ctx, batch).c + i * p->ldc, 0,
+                   (size_t)p->n * sizeof(float));
+}
+
+void byi_f32_product_run(const struct byi_f32_product *p, int threads,
+                         void *scratch)
+{
+    if (p->m == 0 || p->n == 0 || p->batches == 0)
+        return;
+    if (p->k == 0) {
+        clear(p);
+        return;
+    }
+    const int64_t pays = (p->batches * p->m * p->n * p->k >> 17) + 1;
+    const int team = (int)byi_min(threads, pays);
+    const struct product_tasks t = cut(p, team);
+    const int64_t tasks = p->batches * t.rows * t.columns;
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int i = 0; i < team; i++)
+        for (int64_t at = tasks * i / team; at < tasks * (i + 1) / team; at++)
+            run_task(&t, at, (float *)scratch + (int64_t)i * LANE);
+}

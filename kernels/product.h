@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/product.h: float32 matrix products of which neither matrix is packed,
+ * such as those of attention: C[batch] (m, n) = A[batch] (m, k) B[batch] (k,
+ * n). A task packs blocks of B's columns to its thread's scratch, unless it
+ * reads them in place, and multiplies rows of A by them.
+ */
+#ifndef BYI_F32_PRODUCT_H
+#define BYI_F32_PRODUCT_H
+
+#include "kernels/conv.h"
+
+/* The matrices of a batch. */
+struct byi_f32_matrices {
+    const float *a, *b;
+    float *c;
+};
+
+struct byi_f32_product {
+    const struct byi_f32_kernels *kernels;
+    int64_t batches, m, n, k;
+    int64_t a_rs, a_cs, b_rs, b_cs, ldc; /* distances of rows, of columns */
+    struct byi_f32_matrices (*at)(const void *ctx, int64_t batch);
+    const void *ctx;
+};
+
+/* Suffices for products of any size. */
+uint64_t byi_f32_product_scratch(int threads);
+/* The result does not depend on the number of threads. */
+void byi_f32_product_run(const struct byi_f32_product *p, int threads,
+                         void *scratch);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/vector.c: the product of a vector by a large matrix. It takes as long
+ * as reading the matrix, which is used where and as it lies.
+ */
+#include "kernels/conv.h"
+
+/* Columns whose sums stay in the first cache. */
+enum { COLUMNS = 2048 };
+
+static void run_columns(const struct byi_f32_conv_run *run, int64_t begin,
+                        int64_t end)
+{
+    const struct byi_f32_conv *conv = run->conv;
+    for (int64_t j = begin; j < end; j += COLUMNS) {
+        const struct byi_f32_vector v = {
+            .x = run->x,
+            .weights = run->weights + j * conv->lies[0],
+            .bias = run->bias ? run->bias + j : NULL,
+            .n = conv->channels,
+            .row = conv->lies[1],
+            .column = conv->lies[0],
+            .y = run->y + j,
+            .columns = byi_min(COLUMNS, end - j)};
+        conv->kernels->vector[conv->lies[0] == 1](&v);
+        byi_f32_posts_run(run, 0, 0, 1, j, v.columns);
+    }
+}
+
+void byi_f32_vector_run(const struct byi_f32_conv_run *run)
+{
+    const int64_t n = run->threads;
+    const int64_t panels = byi_ceil_div(run->conv->outputs, BYI_F32_PANEL);
+#pragma omp parallel for num_threads(run->threads) if (run->threads > 1)       \
+    schedule(static)
+    for (int64_t i = 0; i < n; i++)
+        run_columns(
+            run, panels * i / n * BYI_F32_PANEL,
+            byi_min(panels * (i + 1) / n * BYI_F32_PANEL, run->conv->outputs));
+}

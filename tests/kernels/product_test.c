@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* product_test.c: kernels/product.h and transpositions under every instruction
+ * set that the machine has, against sums in float64, with any number of
+ * threads.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/product.h"
+
+#include <cmocka.h>
+
+static uint64_t seed = 1;
+
+static int64_t draw(int64_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)(seed >> 33) % n;
+}
+
+static float *numbers(int64_t n)
+{
+    float *at = malloc((size_t)(n + 1) * sizeof *at);
+    for (int64_t i = 0; i < n; i++)
+        at[i] = (float)draw(20001) / 10000 - 1;
+    return at;
+}
+
+/* Matrices of a batch follow one another. */
+struct batches {
+    struct byi_f32_matrices first;
+    int64_t a, b, c;
+};
+
+static struct byi_f32_matrices matrices_of(const void *ctx, int64_t batch)
+{
+    const struct batches *all = ctx;
+    return (struct byi_f32_matrices){all->first.a + batch * all->a,
+                                     all->first.b + batch * all->b,
+                                     all->first.c + batch * all->c};
+}
+
+static void check(const struct byi_f32_product *p, const struct batches *all)
+{
+    for (int64_t i = 0; i < p->batches * p->m * p->n; i++) {
+        const struct byi_f32_matrices at = matrices_of(all, i / p->n / p->m);
+        const int64_t row = i / p->n % p->m, column = i % p->n;
+        double sum = 0, size = 1;
+        for (int64_t k = 0; k < p->k; k++) {
+            const double product = (double)at.a[row * p->a_rs + k * p->a_cs] *
+                                   (double)at.b[k * p->b_rs + column * p->b_cs];
+            sum += product;
+            size += fabs(product);
+        }
+        if (!(fabs((double)at.c[row * p->ldc + column] - sum) <= 1e-6 * size))
+            fail_msg("%s: %lld x %lld x %lld: element %lld is %g, expected %g",
+                     p->kernels->name, (long long)p->m, (long long)p->n,
+                     (long long)p->k, (long long)i,
+                     (double)at.c[row * p->ldc + column], sum);
+    }
+}
+
+static void try_product(const struct byi_f32_kernels *kernels)
+{
+    const bool large = draw(8) == 0;
+    struct byi_f32_product p = {.kernels = kernels,
+                                .batches = 1 + draw(3),
+                                .m = draw(large ? 200 : 40),
+                                .n = draw(large ? 300 : 80),
+                                .k = draw(large ? 1200 : 60),
+                                .at = matrices_of};
+    if (draw(4) == 0)
+        p.k = 512;
+    p.a_rs = p.a_cs = p.b_rs = p.b_cs = 1;
+    *(draw(2) ? &p.a_rs : &p.a_cs) = 0;
+    *(draw(2) ? &p.b_rs : &p.b_cs) = 0;
+    p.a_rs = p.a_rs ? p.a_rs : p.k + draw(2);
+    p.a_cs = p.a_cs ? p.a_cs : p.m;
+    p.b_rs = p.b_rs ? p.b_rs : p.n + draw(2);
+    p.b_cs = p.b_cs ? p.b_cs : p.k;
+    p.ldc = p.n + draw(3);
+    struct batches all = {.a = (p.m + 1) * (p.k + 2),
+                          .b = (p.n + 2) * (p.k + 1),
+                          .c = p.m * p.ldc};
+    all.first = (struct byi_f32_matrices){numbers(p.batches * all.a),
+                                          numbers(p.batches * all.b),
+                                          numbers(p.batches * all.c)};
+    p.ctx = &all;
+    const size_t bytes = (size_t)(p.batches * all.c) * sizeof(float);
+    float *first = malloc(bytes + 1);
+    void *scratch = malloc(byi_f32_product_scratch(3));
+    for (int threads = 1; threads <= 3; threads++) {
+        byi_f32_product_run(&p, threads, scratch);
+        if (threads == 1)
+            memcpy(first, all.first.c, bytes);
+        assert_memory_equal(first, all.first.c, bytes);
+    }
+    check(&p, &all);
+    free(scratch);
+    free(first);
+    free((void *)(uintptr_t)all.first.a);
+    free((void *)(uintptr_t)all.first.b);
+    free(all.first.c);
+}
+
+static void test_products(void **state)
+{
+    (void)state;
+    for (enum byi_isa isa = 0; isa < BYI_N_ISAS; isa++)
+        for (int i = 0; byi_isa_runs(isa) && i < 300; i++)
+            try_product(byi_f32_kernels_of(isa));
+}
+
+static void test_transpose(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3000; i++) {
+        const enum byi_isa isa = (enum byi_isa)draw(BYI_N_ISAS);
+        const int64_t rows = draw(40), columns = draw(60);
+        const int64_t stride = columns + draw(3), pitch = rows + draw(3);
+        if (!byi_isa_runs(isa))
+            continue;
+        float *from = numbers(rows * stride), *to = numbers(columns * pitch);
+        float *before = malloc((size_t)(columns * pitch + 1) * sizeof *to);
+        memcpy(before, to, (size_t)(columns * pitch) * sizeof *to);
+        byi_f32_transpose(byi_f32_kernels_of(isa), from, stride, rows, columns,
+                          to, pitch);
+        for (int64_t k = 0; k < columns * pitch; k++) {
+            const int64_t c = k / pitch, r = k % pitch;
+            assert_true(to[k] == (r < rows ? from[r * stride + c] : before[k]));
+        }
+        free(from);
+        free(to);
+        free(before);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_transpose),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
