@@ -208,7 +208,7 @@ struct byi_model_options {
          NULL,                                                                   \
          "keep operators native that may lose NaN elsewhere"},                   \
         {"exact",    0,    BYI_OPTION_FLAG,                                      \
-         &(o).exact, NULL, "let backends use no algorithm that rounds more"},    \
+         &(o).exact, NULL, "use no algorithm that rounds more"},                 \
         {"min-region-nodes",                                                     \
          0,                                                                      \
          BYI_OPTION_COUNT,                                                       \

@@ -68,6 +68,7 @@ struct byi_plan_code {
  * are steps, other groups are inlined. Errors: BYOC_EUNSUPPORTED, naming a node
  * that the runtime cannot run; BYOC_ELIMIT. Free with byi_plan_free. */
 struct byi_plan {
+    bool exact; /* the caller sets it: see byoc_params */
     struct byi_text json;
     BYI_VEC(struct byi_placed) consts; /* ascending, disjoint offsets */
     uint64_t weights_bytes;

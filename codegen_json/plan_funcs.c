@@ -276,6 +276,8 @@ static enum byoc_status write_plan(struct byi_planner *b,
     if (b->code)
         print_kernels(b);
     byi_plan_print_consts(b->m, b->plan, &b->plan->json);
+    if (b->plan->exact)
+        byi_text_put(&b->plan->json, ",\n\"exact\": true");
     byi_text_addf(&b->plan->json, "}\n");
     return BYOC_OK;
 }
@@ -286,7 +288,7 @@ enum byoc_status byi_plan_write(const struct byi_module *m,
                                 const struct byi_plan_code *code,
                                 struct byi_plan *plan, struct byoc_error *err)
 {
-    *plan = (struct byi_plan){0};
+    *plan = (struct byi_plan){.exact = plan->exact};
     struct byi_planner b = {.m = m,
                             .arena = byi_arena_new(),
                             .err = err,

@@ -295,6 +295,7 @@ enum byoc_status byi_built_plan(const struct byi_module *m,
     if (kernels)
         code = (struct byi_plan_code){
             .n = kernels->list.n, .at = kernels->list.at, .of = kernels->of};
+    plan->exact = built->exact;
     return byi_plan_write(m, regions, n, code.n ? &code : NULL, plan, err);
 }
 
@@ -390,6 +391,7 @@ enum byoc_status byi_build(const struct byi_module *m,
                            struct byoc_error *err)
 {
     byi_built_free(built);
+    built->exact = found->backends.exact;
     BYI_TRY(write_regions(m, found, arena, built, err));
     BYI_TRY(byi_built_plan(m, built, kernels, arena, &built->plan, err));
     built->spans = byi_plan_spans(m, &built->plan, arena);

@@ -12,7 +12,7 @@
 /* A region, compiled. */
 struct byi_built_region {
     uint32_t func;
-    struct byi_text blob; /* of what is built: lent by its `blobs` */
+    struct byi_text blob; /* borrowed from struct byi_built's `blobs` */
     uint32_t *consts;
     uint32_t n_consts;
     bool varies;        /* symbolic dims in the inputs: the blob is its JSON */
@@ -25,6 +25,7 @@ struct byi_built_region {
 /* Everything that a run needs, in memory. Zero-initialise. The weights stay in
  * the module, which must outlive models loaded from here. */
 struct byi_built {
+    bool exact; /* native kernels use no algorithm that rounds more */
     BYI_VEC(struct byi_built_region) regions; /* in the module's order */
     struct byi_text blobs, manifest;
     struct byi_plan plan;

@@ -209,6 +209,7 @@ struct byi_call byi_exec_call(struct byi_tensor *args,
                              .in = args,
                              .out = out,
                              .packed = step->packed,
+                             .exact = step->exact,
                              .threads = threads};
 }
 

@@ -66,6 +66,7 @@ struct byi_step {
     bool view;       /* its result shares its first operand's memory */
     bool infer;      /* result types are inferred when it runs */
     bool tail;       /* a tail call: its results are the function's */
+    bool exact;      /* its kernel uses no algorithm that rounds more */
     bool self;       /* CLOSURE: of its own function, with its last inputs  */
     uint32_t callee; /* region, kernel or function; IF: then             */
     uint32_t other;  /* IF: else                                          */
@@ -114,6 +115,7 @@ struct byi_plan_kernel {
 /* Lives in its arena. */
 struct byi_plan_tables {
     struct byi_arena *arena;
+    bool exact; /* every step is */
     uint32_t n_funcs, n_consts, n_parts, n_kernels, n_symbols;
     struct byi_plan_func *funcs; /* 0: the entry */
     struct byi_plan_const *consts;

@@ -443,6 +443,7 @@ static enum byoc_status read_step(void *ctx, uint32_t index,
                         "closure, apply, choose",
                         at->path);
     step->kind = step_keys[k].kind;
+    step->exact = r->plan->exact;
     step->name = step_keys[k].key;
     BYI_TRY(step_keys[k].read(r, at, step));
     BYI_TRY(read_list(r, at, "in", BYI_PLAN_MAX_ITEMS, f->n_values, &step->in,
@@ -648,7 +649,8 @@ static enum byoc_status read_root(struct plan_reader *r,
 {
     static const char *const func_keys[2] = {"values", "steps"};
     static const char *const keys[] = {"format",  "version", "functions",
-                                       "regions", "kernels", "consts"};
+                                       "regions", "kernels", "consts",
+                                       "exact"};
     const char *format;
     int64_t version;
     BYI_TRY(byi_json_only(root, keys, BYI_COUNT(keys), r->err));
@@ -664,6 +666,7 @@ static enum byoc_status read_root(struct plan_reader *r,
                         (long long)version, BYI_PLAN_VERSION);
     struct byi_plan_tables *plan = r->plan;
     struct byi_json parts, consts, item = {0};
+    BYI_TRY(byi_json_flag(root, "exact", &plan->exact, r->err));
     BYI_TRY(byi_json_count(root, funcs, "functions", BYI_PLAN_MAX_FUNCS,
                            &plan->n_funcs, r->err));
     BYI_TRY(byi_json_array(root, "regions", BYI_PLAN_MAX_FUNCS, &parts,

@@ -64,6 +64,7 @@ static uint64_t pack_step(const struct packer *p, const struct byi_plan_func *f,
                                   .n_out = step->n_out,
                                   .in = in,
                                   .out = out,
+                                  .exact = step->exact,
                                   .threads = p->threads};
     return packing->pack(&call, to);
 }

@@ -41,7 +41,8 @@ struct byi_call {
     struct byi_tensor *out;
     void *scratch;      /* of the size that the kernel's scratch() returned */
     const void *packed; /* result of byi_packing's pack(), or NULL          */
-    uint32_t threads;   /* at least 1: for omp num_threads()                */
+    bool exact; /* use no algorithm that rounds more than sums of products do */
+    uint32_t threads; /* at least 1: for omp num_threads()                */
     struct byi_string_store *strings; /* for strings the kernel creates; NULL:
                                          it must not create any             */
     uint64_t draw; /* number of earlier draws of random numbers in this state */

@@ -108,7 +108,7 @@ struct byoc_compile_params {
                                    first run; no plan, as with `passes`    */
     const char *cc;             /* the C compiler; NULL: $CC, then "cc"    */
     enum byoc_codegen codegen;
-    uint32_t exact; /* not 0: backends use no algorithm that rounds more than
+    uint32_t exact; /* not 0: use no algorithm that rounds more than
                        the operator's definition does, such as Winograd's
                        convolution                                         */
     const struct byoc_instrument *instruments;

@@ -86,7 +86,7 @@ static void nested_functions_count_plans(void **state)
         "  };\n"
         "  %f(%n)\n"
         "}\n";
-    struct byi_plan plans[2];
+    struct byi_plan plans[2] = {{0}};
     struct byoc_error err;
     (void)state;
     for (int dead = 0; dead < 2; dead++) {

@@ -121,7 +121,7 @@ static void test_plan_lies(void **state)
     (void)state;
     static const struct lie lies[] = {
         {"byoc-plan", 0, "byoc-graph", BYOC_EPARSE, "format"},
-        {"\"version\": 1", 0, "\"version\": 2", BYOC_EINCOMPATIBLE, "compile"},
+        {"\"version\": 1", 0, "\"version\": 99", BYOC_EINCOMPATIBLE, "compile"},
         {"\"arena\"", 0, "\"areas\"", BYOC_EPARSE, "areas"},
         {"\"functions\": [", 0, "\"functions\": [], \"f\": [", BYOC_EPARSE,
          "f"},
@@ -173,7 +173,7 @@ static void test_manifest_lies(void **state)
     (void)state;
     static const struct lie lies[] = {
         {"byoc-model", 0, "byoc-plan", BYOC_EPARSE, "format"},
-        {"\"version\": 1", 0, "\"version\": 7", BYOC_EINCOMPATIBLE, "version"},
+        {"\"version\": 2", 0, "\"version\": 7", BYOC_EINCOMPATIBLE, "version"},
         {"byoc_model_", 0, "model_", BYOC_EPARSE, "symbol"},
         {"\"isa\"", 0, "\"isb\"", BYOC_EPARSE, "is"},
         {"[2, 4]", 0, "[2, 5]", BYOC_EPARSE, "\"x\""},
