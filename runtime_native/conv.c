@@ -1,40 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv.c: nn.conv1d, nn.conv2d, nn.conv3d.
  *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
- * or in other layouts; float32 in those is in conv_last.c.
- * float32 runs as an implicit GEMM per image and group: weights (O/G, C/G taps)
- * by windows (C/G taps, positions). The im2col matrix is never stored: packing
- * gathers its panels. conv_frame.c needs no gathering where it applies.
+ * or in other layouts. float32 runs on the kernels of kernels/conv.h, which are
+ * channels last (conv_last.c). With channels first, large pointwise
+ * convolutions are products of the weights by the images instead, and depthwise
+ * ones slide over planes (window.c), so that nothing is transposed.
  */
 #include "conv.h"
 
-struct byi_conv byi_conv_operands(const struct byi_call *call)
-{
-    const struct byi_tensor *x = &call->in[0], *weights = &call->in[1];
-    const char *layout = byi_attr_string(call->attrs, "data_layout");
-    struct byi_conv v = {
-        .n = x->dims[0],
-        .groups = byi_attr_int(call->attrs, "groups"),
-        .x = x->data,
-        .weights = weights->data,
-        .y = call->out->data,
-    };
-    byi_image_read(x, layout, &v.in);
-    byi_image_read(call->out, layout, &v.out);
-    byi_filter_read(weights, byi_attr_string(call->attrs, "kernel_layout"),
-                    &v.at);
-    return v;
-}
-
-struct byi_conv byi_conv_read(const struct byi_call *call)
-{
-    struct byi_conv v = byi_conv_operands(call);
-    v.c = v.at.i;
-    v.o = v.at.o / v.groups;
-    byi_window_read(call->attrs, v.in.spatial, v.in.space, v.out.space,
-                    v.at.space, &v.w);
-    return v;
-}
+#include "kernels/product.h"
 
 /* --- plain: one output at a time ---------------------------------------- */
 
@@ -111,153 +85,95 @@ enum byoc_status byi_conv_plain(const struct byi_call *call,
     return byi_conv_planes(call, &v, v.w.out_count, plain, err);
 }
 
-/* --- float32 as a matrix product ---------------------------------------- */
-
-static struct byi_matrix weights_of(const void *ctx, int64_t batch)
+bool byi_conv_has_products(const struct byi_conv *v)
 {
-    const struct byi_conv *v = ctx;
-    const int64_t k = v->c * v->w.taps;
-    return (struct byi_matrix){
-        .at = (const float *)v->weights + batch % v->groups * v->o * k,
-        .rs = k,
-        .cs = 1,
+    return v->n != 0 && v->c > 0 && v->o > 0 && v->w.taps > 0 &&
+           v->w.in_count != 0 && v->w.out_count != 0;
+}
+
+/* --- depthwise: planes -----------------------------------------------------
+ */
+
+static bool is_planes(const struct byi_conv *v)
+{
+    const struct byi_filter *at = &v->at;
+    return v->groups > 1 && v->c == 1 && v->o <= 4 && v->in.block == 1 &&
+           !v->in.last && at->at_o.block == 1 && at->at_i.block == 1 &&
+           at->tap == 1 && at->at_o.outer == v->w.taps &&
+           byi_sliding_fits(&v->w);
+}
+
+static void run_planes(const struct byi_conv *v, const struct byi_call *call)
+{
+    const struct byi_sliding planes = {
+        .kind = BYI_WINDOW_PRODUCT,
+        .w = &v->w,
+        .n = v->n,
+        .groups = v->groups,
+        .repeat = v->o,
+        .x = v->x,
+        .weights = v->weights,
+        .y = v->y,
     };
+    byi_sliding_run(&planes, call, call->scratch);
 }
 
-static float *result_of(const void *ctx, int64_t batch)
+/* --- pointwise: a product of the weights by the image -----------------------
+ */
+
+enum { LARGE = 128 }; /* positions: transposing fewer is faster */
+
+static bool is_product(const struct byi_conv *v)
+{
+    return v->in.block == 1 && !v->in.last && v->at.at_o.block == 1 &&
+           v->at.at_i.block == 1 && byi_conv_is_pointwise(&v->w) &&
+           v->w.out_count >= LARGE;
+}
+
+static struct byi_f32_matrices matrices_of(const void *ctx, int64_t batch)
 {
     const struct byi_conv *v = ctx;
-    return (float *)v->y + batch * v->o * v->w.out_count;
-}
-
-static const float *channels_of(const struct byi_conv *v, int64_t batch)
-{
-    return (const float *)v->x + batch * v->c * v->w.in_count;
-}
-
-/* Outputs of one row that are adjacent in a panel. */
-struct output_run {
-    int64_t out[3]; /* of the first one */
-    int64_t n;
-};
-
-/* Cut the positions [n0, n0 + nc) into runs; returns their number. */
-static int cut_runs(const struct byi_window *w, int64_t n0, int64_t nc,
-                    struct output_run *runs)
-{
-    int count = 0;
-    for (int64_t at = 0; at < nc; at += runs[count++].n) {
-        struct output_run *r = &runs[count];
-        byi_unflatten(w->out, n0 + at, r->out);
-        r->n = byi_min(nc - at, w->out[2] - r->out[2]);
-    }
-    return count;
-}
-
-/* Inputs under tap kw of a run of outputs; `row` has w->in[2] inputs. */
-static void gather_row(const struct byi_window *w, const float *row,
-                       const struct output_run *r, int64_t kw, float *dst)
-{
-    const int64_t stride = w->stride[2];
-    const int64_t from = r->out[2] * stride - w->pad[2] + kw * w->dilation[2];
-    int64_t first = from < 0 ? byi_ceil_div(-from, stride) : 0;
-    int64_t last = from < w->in[2] ? byi_ceil_div(w->in[2] - from, stride) : 0;
-    first = byi_min(first, r->n);
-    last = byi_max(first, byi_min(last, r->n));
-
-    for (int64_t i = 0; i < first; i++)
-        dst[i] = 0;
-    if (stride == 1)
-        for (int64_t i = first; i < last; i++)
-            dst[i] = row[from + i];
-    else
-        for (int64_t i = first; i < last; i++)
-            dst[i] = row[from + i * stride];
-    for (int64_t i = last; i < r->n; i++)
-        dst[i] = 0;
-}
-
-/* Row k = (channel, kd, kh, kw) of the im2col matrix, for these runs. */
-static void gather(const struct byi_conv *v, const float *x,
-                   const int64_t tap[3], const struct output_run *runs,
-                   int n_runs, float *dst)
-{
-    const struct byi_window *w = &v->w;
-    for (int i = 0; i < n_runs; dst += runs[i++].n) {
-        const struct output_run *r = &runs[i];
-        int64_t d =
-            r->out[0] * w->stride[0] - w->pad[0] + tap[0] * w->dilation[0];
-        int64_t h =
-            r->out[1] * w->stride[1] - w->pad[1] + tap[1] * w->dilation[1];
-        if (d < 0 || d >= w->in[0] || h < 0 || h >= w->in[1])
-            memset(dst, 0, (size_t)r->n * sizeof(float));
-        else
-            gather_row(w, x + (d * w->in[1] + h) * w->in[2], r, tap[2], dst);
-    }
-}
-
-void byi_conv_pack_windows(const void *ctx, int64_t batch, int64_t k0,
-                           int64_t kc, int64_t n0, int64_t nc, int64_t nr,
-                           float *dst)
-{
-    enum { MOST = 64 };
-    const struct byi_conv *v = ctx;
-    struct output_run runs[MOST];
-    assert(nr <= MOST);
-    const int n_runs = cut_runs(&v->w, n0, nc, runs);
-    const float *x = channels_of(v, batch) + k0 / v->w.taps * v->w.in_count;
-    int64_t tap[3];
-    byi_unflatten(v->w.size, k0 % v->w.taps, tap);
-    for (int64_t k = 0; k < kc; k++, dst += nr) {
-        gather(v, x, tap, runs, n_runs, dst);
-        for (int64_t i = nc; i < nr; i++)
-            dst[i] = 0;
-        int axis = 2;
-        while (axis >= 0 && ++tap[axis] == v->w.size[axis])
-            tap[axis--] = 0;
-        if (axis < 0)
-            x += v->w.in_count;
-    }
-}
-
-bool byi_conv_is_pointwise(const struct byi_window *w)
-{
-    if (w->taps != 1)
-        return false;
-    for (int i = 0; i < 3; i++)
-        if (w->stride[i] != 1 || w->pad[i] || w->end[i])
-            return false;
-    return true;
+    return (struct byi_f32_matrices){
+        .a = (const float *)v->weights +
+             batch % v->groups * v->o * v->at.at_o.outer,
+        .b = (const float *)v->x + batch * v->c * v->w.in_count,
+        .c = (float *)v->y + batch * v->o * v->w.out_count};
 }
 
 static void run_product(const struct byi_conv *v, const struct byi_call *call)
 {
-    const struct byi_gemm g = {
+    const struct byi_f32_product product = {
+        .kernels = byi_f32_kernels_of(byi_simd_isa()),
         .batches = v->n * v->groups,
         .m = v->o,
         .n = v->w.out_count,
-        .k = v->c * v->w.taps,
-        .a = weights_of,
-        .c = result_of,
-        .pack_b = byi_conv_pack_windows,
-        .ctx = v,
+        .k = v->c,
+        .a_rs = v->at.at_o.outer,
+        .a_cs = v->at.at_i.outer,
+        .b_rs = v->w.in_count,
+        .b_cs = 1,
         .ldc = v->w.out_count,
+        .at = matrices_of,
+        .ctx = v,
     };
-    byi_gemm_run(&g, call->threads, call->scratch);
+    byi_f32_product_run(&product, (int)call->threads, call->scratch);
 }
 
-/* --- choosing the algorithm ---------------------------------------------- */
+/* --- choosing the form -----------------------------------------------------
+ */
 
 static uint64_t conv_scratch_f32(const struct byi_call *call)
 {
     if (call->in->dtype != BYOC_F32)
         return 0;
-    if (!byi_layout_is_default(call->op, call->attrs))
-        return byi_conv_last_scratch(call);
     const struct byi_conv v = byi_conv_read(call);
-    if (byi_conv_fits_frame(&v))
-        return byi_conv_frame_scratch(&v, call);
-    return byi_gemm_scratch(v.o, v.w.out_count, v.c * v.w.taps, call->threads);
+    if (!byi_conv_has_products(&v))
+        return 0;
+    if (is_planes(&v))
+        return byi_sliding_scratch(&v.w, call->threads);
+    if (is_product(&v))
+        return byi_f32_product_scratch((int)call->threads);
+    return byi_conv_last_scratch(call, &v);
 }
 
 static enum byoc_status conv_run_f32(const struct byi_call *call,
@@ -265,15 +181,15 @@ static enum byoc_status conv_run_f32(const struct byi_call *call,
 {
     if (call->in->dtype != BYOC_F32)
         return byi_conv_plain(call, err);
-    if (!byi_layout_is_default(call->op, call->attrs)) {
-        byi_conv_last_run(call);
-        return BYOC_OK;
-    }
     const struct byi_conv v = byi_conv_read(call);
-    if (byi_conv_fits_frame(&v))
-        byi_conv_frame_run(&v, call);
-    else
+    if (!byi_conv_has_products(&v))
+        return byi_conv_plain(call, err);
+    if (is_planes(&v))
+        run_planes(&v, call);
+    else if (is_product(&v))
         run_product(&v, call);
+    else
+        byi_conv_last_run(call, &v);
     return BYOC_OK;
 }
 
@@ -281,10 +197,12 @@ BYI_FLOAT_KERNEL(conv, conv_run_f32, conv_scratch_f32)
 
 uint64_t byi_conv_pack(const struct byi_call *call, void *to)
 {
-    if (call->in->dtype != BYOC_F32 ||
-        !byi_layout_is_default(call->op, call->attrs))
+    if (call->in->dtype != BYOC_F32)
         return 0;
-    return byi_conv_frame_pack(call, to);
+    const struct byi_conv v = byi_conv_read(call);
+    if (!byi_conv_has_products(&v) || is_planes(&v) || is_product(&v))
+        return 0;
+    return byi_conv_last_pack(call, &v, to);
 }
 
 static const struct byi_kernel_row rows[] = {

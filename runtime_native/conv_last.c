@@ -1,271 +1,263 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv_last.c: float32 convolution with channels last.
- *   data (N, d, h, w, C), weights (kd, kh, kw, C/G, O) -> (N, od, oh, ow, O)
- * An implicit GEMM per group: windows (positions of all images, taps C/G) by
- * weights (taps C/G, O/G). The channels under a tap are contiguous, so packing
- * copies whole runs of them. Depthwise convolution is a sum over taps, all
- * channels at a time. Weights in other layouts are converted first, and blocked
- * images are converted to channels last and back.
+/* conv_last.c: float32 convolutions, also transposed ones, on the kernels of
+ * kernels/conv.h, which are channels last. Some images at a time are transposed
+ * before and after them if channels are first. Few channels make short loops,
+ * unless all taps of a row are adjacent: then rows are copied with their
+ * padding. Blocked layouts are converted as a whole.
  */
 #include "conv.h"
 
-/* --- windows by weights --------------------------------------------------- */
-
-/* Context of the product: its windows, and the strides of the weights. */
-struct conv_last_product {
-    const struct byi_conv *v;
-    const float *weights;
-    int64_t rs, cs, group; /* of the weights: row, column, group stride */
-};
+#include "kernels/conv.h"
 
 enum {
-    ROWS = 32,            /* of a panel, at most               */
-    RUN = BYI_GEMM_DEPTH, /* channels per gather, at most      */
+    AXES = BYI_F32_AXES,
+    TOGETHER = 2048, /* positions of images that are copied together */
+    STRIP = 128,     /* positions of a transposition                 */
+    FEW_CHANNELS = 16
 };
 
-/* An output position whose window is gathered. */
-struct window_row {
-    const float *image; /* first channel of the group                */
-    int64_t at[3];      /* first tap's position; may be on padding   */
+/* Packed weights follow it. */
+struct packed_head {
+    enum byi_f32_algorithm algorithm;
 };
 
-static const float zeros[RUN];
+struct conv_last {
+    struct byi_f32_conv conv; /* of the images of one chunk */
+    struct byi_f32_weights weights;
+    bool first, blocked;  /* the layout of the images       */
+    bool pads;            /* rows of x with their padding   */
+    int64_t chunks, most; /* chunks of images; images of the largest */
+    /* bytes of the parts of scratch; 0 if they are not needed */
+    uint64_t filter, packed, scratch, x, y, all_x, all_y;
+};
 
-/* `run` elements of the position's window row, from element `first` of tap
- * `tap` on. Returns a pointer into the image if they are contiguous there;
- * otherwise copies them, with zeros for padding, to `room`. */
-static const float *gather(const struct byi_conv *v,
-                           const struct window_row *row, int64_t tap,
-                           int64_t first, int64_t run, float *room)
-{
-    const struct byi_window *w = &v->w;
-    int64_t taps[3];
-    byi_unflatten(w->size, tap, taps);
-    const int64_t d = row->at[0] + taps[0] * w->dilation[0];
-    const int64_t h = row->at[1] + taps[1] * w->dilation[1];
-    if (d < 0 || d >= w->in[0] || h < 0 || h >= w->in[1])
-        return zeros;
-    const int64_t all = v->in.c;
-    const float *line = row->image + (d * w->in[1] + h) * w->in[2] * all;
-    int64_t at = row->at[2] + taps[2] * w->dilation[2];
-    if (first + run <= v->c)
-        return at < 0 || at >= w->in[2] ? zeros : line + at * all + first;
-    /* several taps: they are dense, and there is one group */
-    const int64_t last = at + (first + run - 1) / all;
-    if (at >= 0 && last < w->in[2])
-        return line + at * all + first;
-    for (int64_t i = 0; i < run; at++, first = 0) {
-        const int64_t n = byi_min(all - first, run - i);
-        if (at < 0 || at >= w->in[2])
-            memset(room + i, 0, (size_t)n * sizeof *room);
-        else
-            memcpy(room + i, line + at * all + first, (size_t)n * sizeof *room);
-        i += n;
-    }
-    return room;
-}
-
-/* Elements that one gather may span: a row of dense taps, or one tap. */
-static int64_t span_of(const struct byi_conv *v)
-{
-    const bool dense = v->w.dilation[2] == 1 && v->groups == 1;
-    const int64_t row = v->w.size[2] * v->c;
-    return dense && v->c < RUN / 4 && row <= RUN ? row : v->c;
-}
-
-static void find_rows(const struct byi_conv *v, int64_t group, int64_t m0,
-                      int64_t n, struct window_row *rows)
-{
-    const struct byi_window *w = &v->w;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t image = (m0 + i) / w->out_count;
-        byi_unflatten(w->out, (m0 + i) % w->out_count, rows[i].at);
-        for (int axis = 0; axis < 3; axis++)
-            rows[i].at[axis] =
-                rows[i].at[axis] * w->stride[axis] - w->pad[axis];
-        rows[i].image =
-            (const float *)v->x + image * w->in_count * v->in.c + group * v->c;
-    }
-}
-
-static void pack_windows(const void *ctx, int64_t group, int64_t k0, int64_t kc,
-                         int64_t m0, int64_t mc, int64_t mr, float *dst)
-{
-    const struct byi_conv *v = ((const struct conv_last_product *)ctx)->v;
-    const int64_t span = span_of(v);
-    struct window_row rows[ROWS];
-    const float *from[ROWS];
-    float room[ROWS][RUN];
-    assert(mr <= ROWS);
-    find_rows(v, group, m0, mc, rows);
-    for (int64_t i = mc; i < mr; i++)
-        from[i] = zeros;
-    for (int64_t k = k0, run; k < k0 + kc; k += run, dst += run * mr) {
-        run = byi_min(byi_min(span - k % span, k0 + kc - k), RUN);
-        for (int64_t i = 0; i < mc; i++)
-            from[i] = gather(v, &rows[i], k / v->c, k % v->c, run, room[i]);
-        byi_pack_rows(from, mr, run, dst);
-    }
-}
-
-static struct byi_matrix image_of(const void *ctx, int64_t group)
-{
-    const struct byi_conv *v = ((const struct conv_last_product *)ctx)->v;
-    return (struct byi_matrix){
-        .at = (const float *)v->x + group * v->c, .rs = v->in.c, .cs = 1};
-}
-
-static float *result_of(const void *ctx, int64_t group)
-{
-    const struct byi_conv *v = ((const struct conv_last_product *)ctx)->v;
-    return (float *)v->y + group * v->o;
-}
-
-static void pack_weights(const void *ctx, int64_t group, int64_t k0, int64_t kc,
-                         int64_t n0, int64_t nc, int64_t nr, float *dst)
-{
-    const struct conv_last_product *p = ctx;
-    const struct byi_matrix b = {
-        .at = p->weights + group * p->group, .rs = p->rs, .cs = p->cs};
-    byi_pack_matrix(&b, k0, kc, n0, nc, nr, dst);
-}
-
-static void run_product(const struct byi_call *call,
-                        const struct conv_last_product *p, void *scratch)
-{
-    const struct byi_conv *v = p->v;
-    const struct byi_gemm g = {
-        .batches = v->groups,
-        .m = v->n * v->w.out_count,
-        .n = v->o,
-        .k = v->c * v->w.taps,
-        .a = image_of,
-        .c = result_of,
-        .pack_a = byi_conv_is_pointwise(&v->w) ? NULL : pack_windows,
-        .pack_b = pack_weights,
-        .ctx = p,
-        .ldc = v->out.c,
-    };
-    byi_gemm_run(&g, call->threads, scratch);
-}
-
-/* --- depthwise ------------------------------------------------------------ */
-
-/* List the taps on data of the window at `at`: the offsets of their channels
- * and of their weights. Returns their number. */
-static int64_t list_taps(const struct byi_conv *v, const int64_t at[3],
-                         int64_t *x, int64_t *weights)
-{
-    const struct byi_window *w = &v->w;
-    int64_t first[3], last[3], n = 0;
-    for (int i = 0; i < 3; i++)
-        byi_window_taps(w, i, at[i], &first[i], &last[i]);
-    for (int64_t d = first[0]; d < last[0]; d++)
-        for (int64_t h = first[1]; h < last[1]; h++)
-            for (int64_t k = first[2]; k < last[2]; k++) {
-                const int64_t tap[3] = {d, h, k};
-                int64_t place = 0;
-                for (int i = 0; i < 3; i++)
-                    place = place * w->in[i] + at[i] * w->stride[i] -
-                            w->pad[i] + tap[i] * w->dilation[i];
-                x[n] = place * v->in.c;
-                weights[n++] =
-                    ((d * w->size[1] + h) * w->size[2] + k) * v->in.c;
-            }
-    return n;
-}
-
-/* weights (taps, C) */
-static void run_depthwise(const struct byi_call *call, const struct byi_conv *v,
-                          const float *weights, int64_t *lists)
-{
-    const struct byi_window *w = &v->w;
-    const int64_t rows = v->n * w->out[0] * w->out[1], c = v->in.c;
-    const int team = byi_team(call, v->n * w->out_count * w->taps * c);
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        const int64_t lane = byi_lane();
-        int64_t *x = lists + lane * 2 * w->taps, *from = x + w->taps;
-#pragma omp for schedule(static) nowait
-        for (int64_t row = 0; row < rows; row++) {
-            const int64_t image = row / (w->out[0] * w->out[1]);
-            const float *data = (const float *)v->x + image * w->in_count * c;
-            float *y = (float *)v->y + row * w->out[2] * c;
-            int64_t at[3] = {row / w->out[1] % w->out[0], row % w->out[1], 0};
-            for (; at[2] < w->out[2]; at[2]++, y += c) {
-                const int64_t n = list_taps(v, at, x, from);
-                byi_simd()->channels(data, x, weights, from, n, y, c);
-            }
-        }
-    }
-}
-
-/* --- layouts ------------------------------------------------------------- */
-
-/* The layouts of this file, by number of spatial axes. */
 static const char *const last_data[] = {"NC", "NWC", "NHWC", "NDHWC"};
-static const char *const last_kernel[] = {"IO", "WIO", "HWIO", "DHWIO"};
+static const char *const plain_kernel[] = {"OI", "OIW", "OIHW", "OIDHW"};
 
-/* Are the weights in the order (taps, I, O)? And in (O, taps, I)? */
-static bool is_taps_first(const struct byi_conv *v)
+/* --- describing ------------------------------------------------------------
+ */
+
+static bool is_blocked(const struct byi_filter *at)
+{
+    return at->at_o.block > 1 || at->at_i.block > 1;
+}
+
+/* What packed weights depend on, besides the algorithm. */
+static void describe_weights(const struct byi_call *call,
+                             const struct byi_conv *v, struct conv_last *p)
 {
     const struct byi_filter *at = &v->at;
-    return at->at_o.block == 1 && at->at_i.block == 1 && at->at_o.outer == 1 &&
-           (v->c == 1 || at->at_i.outer == at->o) &&
-           (v->w.taps == 1 || at->tap == at->o * v->c);
-}
-
-static bool is_taps_last(const struct byi_conv *v)
-{
-    const struct byi_filter *at = &v->at;
-    return at->at_o.block == 1 && at->at_i.block == 1 && at->at_i.outer == 1 &&
-           (v->w.taps == 1 || at->tap == v->c) &&
-           at->at_o.outer == v->c * v->w.taps;
-}
-
-static bool is_depthwise(const struct byi_conv *v)
-{
-    return v->c == 1 && v->o == 1 && v->groups > 1 && v->w.taps <= 4096;
-}
-
-/* The convolution, and the sizes in bytes of the parts of scratch; 0 if an
- * operand needs no copy. */
-struct conv_last_plan {
-    struct byi_conv v;
-    uint64_t x, y, weights, rest;
-};
-
-static struct conv_last_plan plan_of(const struct byi_call *call)
-{
-    struct conv_last_plan p = {.v = byi_conv_read(call)};
-    const struct byi_conv *v = &p.v;
-    const uint64_t size = sizeof(float);
-    if (!v->in.last) {
-        p.x = byi_align_bytes((uint64_t)byi_count(&call->in[0]) * size);
-        p.y = byi_align_bytes((uint64_t)byi_count(call->out) * size);
+    struct byi_f32_conv *conv = &p->conv;
+    int64_t tap = at->tap;
+    conv->kernels = byi_f32_kernels_of(byi_simd_isa());
+    conv->groups = v->groups;
+    conv->channels = v->c * v->groups;
+    conv->outputs = v->o * v->groups;
+    conv->transposed = v->transposed;
+    for (int i = AXES - 1; i >= 0; i--) {
+        conv->size[i] = v->w.size[i];
+        conv->stride[i] = v->w.stride[i];
+        conv->dilation[i] = v->w.dilation[i];
+        conv->pad[i] = v->w.pad[i];
+        p->weights.tap[i] = tap;
+        tap *= v->w.size[i];
     }
-    if (!is_taps_first(v) && (is_depthwise(v) || !is_taps_last(v)))
-        p.weights = byi_align_bytes((uint64_t)byi_count(&call->in[1]) * size);
-    p.rest = is_depthwise(v)
-                 ? 2 * sizeof(int64_t) * (uint64_t)v->w.taps * call->threads
-                 : byi_gemm_scratch(v->n * v->w.out_count, v->o,
-                                    v->c * v->w.taps, call->threads);
+    p->weights.at = v->weights;
+    p->weights.output = at->at_o.outer;
+    p->weights.channel = at->at_i.outer;
+    p->weights.group =
+        v->transposed ? v->c * at->at_i.outer : v->o * at->at_o.outer;
+    if (is_blocked(at))
+        p->filter =
+            byi_align_bytes((uint64_t)byi_count(&call->in[1]) * sizeof(float));
+}
+
+/* Are rows of x copied with their padding, so that all taps of a row are
+ * adjacent? The copy must not be much larger than x. */
+static bool pads_rows(const struct byi_conv *v, const struct conv_last *p)
+{
+    const struct byi_f32_conv *conv = &p->conv;
+    const int64_t wide = (conv->out[2] - 1) * conv->stride[2] + conv->size[2];
+    return conv->algorithm == BYI_F32_DIRECT && conv->parts == 1 &&
+           conv->size[2] > 1 && conv->dilation[2] == 1 && conv->pad[2] >= 0 &&
+           (p->first ||
+            (conv->channels < FEW_CHANNELS && wide != v->w.in[2])) &&
+           byi_max(wide, conv->pad[2] + v->w.in[2]) <=
+               2 * (conv->in[2] + conv->size[2]);
+}
+
+/* Bytes of scratch for the largest chunk, or one with an image less. */
+static uint64_t kernel_scratch(const struct conv_last *p, int threads)
+{
+    struct byi_f32_conv conv = p->conv;
+    const uint64_t most = byi_f32_conv_scratch(&conv, threads);
+    conv.images--;
+    const uint64_t less =
+        conv.images > 0 ? byi_f32_conv_scratch(&conv, threads) : 0;
+    return byi_align_bytes(less > most ? less : most);
+}
+
+static void describe_images(const struct byi_call *call,
+                            const struct byi_conv *v, struct conv_last *p)
+{
+    struct byi_f32_conv *conv = &p->conv;
+    const bool alike = v->in.count == 1 && v->out.count == 1;
+    p->first = !v->in.last && v->in.block == 1 && !alike;
+    p->blocked = !v->in.last && v->in.block > 1;
+    if (call->packed)
+        conv->algorithm = ((const struct packed_head *)call->packed)->algorithm;
+    p->pads = pads_rows(v, p);
+    if (p->pads) {
+        conv->in[2] =
+            byi_max((conv->out[2] - 1) * conv->stride[2] + conv->size[2],
+                    conv->pad[2] + conv->in[2]);
+        conv->pad[2] = 0;
+    }
+    const bool copies = p->first || p->pads;
+    p->most = copies ? byi_max(TOGETHER / byi_max(v->out.count, 1), 1) : v->n;
+    p->chunks = byi_ceil_div(v->n, p->most);
+    p->most = byi_ceil_div(v->n, p->chunks);
+    conv->images = p->most;
+    const uint64_t size = sizeof(float);
+    if (copies)
+        p->x = byi_align_bytes((uint64_t)(p->most * conv->channels *
+                                          byi_f32_product_of(conv->in)) *
+                               size);
+    if (p->first)
+        p->y = byi_align_bytes(
+            (uint64_t)(p->most * conv->outputs * v->out.count) * size);
+    if (p->blocked) {
+        p->all_x = byi_align_bytes((uint64_t)byi_count(call->in) * size);
+        p->all_y = byi_align_bytes((uint64_t)byi_count(call->out) * size);
+    }
+}
+
+static struct conv_last describe(const struct byi_call *call,
+                                 const struct byi_conv *v, bool exact)
+{
+    struct conv_last p = {0};
+    const int64_t *in = v->transposed ? v->w.out : v->w.in;
+    describe_weights(call, v, &p);
+    memcpy(p.conv.in, in, sizeof p.conv.in);
+    memcpy(p.conv.out, v->transposed ? v->w.in : v->w.out, sizeof p.conv.out);
+    byi_f32_conv_plan(&p.conv, exact);
+    describe_images(call, v, &p);
+    if (!call->packed)
+        p.packed = byi_align_bytes(byi_f32_conv_packed(&p.conv));
+    p.scratch = kernel_scratch(&p, (int)call->threads);
     return p;
 }
 
-uint64_t byi_conv_last_scratch(const struct byi_call *call)
+static uint64_t bytes_of(const struct conv_last *p)
 {
-    const struct conv_last_plan p = plan_of(call);
-    return p.x + p.y + p.weights + p.rest;
+    return p->filter + p->packed + p->scratch + p->x + p->y + p->all_x +
+           p->all_y;
 }
 
-/* Convert the result from channels last to the caller's layout. */
+/* Weights that were packed when dims were unknown choose another algorithm. */
+uint64_t byi_conv_last_scratch(const struct byi_call *call,
+                               const struct byi_conv *v)
+{
+    const struct conv_last planned = describe(call, v, call->exact);
+    const struct conv_last exact = describe(call, v, true);
+    const uint64_t a = bytes_of(&planned), b = bytes_of(&exact);
+    return a > b ? a : b;
+}
+
+uint64_t byi_conv_last_pack(const struct byi_call *call,
+                            const struct byi_conv *v, void *to)
+{
+    struct conv_last p = {0};
+    bool known = true;
+    for (int i = 0; i < AXES; i++)
+        known = known && v->w.in[i] >= 0 && v->w.out[i] >= 0;
+    if (is_blocked(&v->at))
+        return 0;
+    describe_weights(call, v, &p);
+    for (int i = 0; known && i < AXES; i++) {
+        p.conv.in[i] = v->transposed ? v->w.out[i] : v->w.in[i];
+        p.conv.out[i] = v->transposed ? v->w.in[i] : v->w.out[i];
+    }
+    byi_f32_conv_plan(&p.conv, call->exact || !known);
+    if (to) {
+        *(struct packed_head *)to =
+            (struct packed_head){.algorithm = p.conv.algorithm};
+        byi_f32_conv_pack(&p.conv, &p.weights,
+                          (float *)(void *)((char *)to + BYI_ALIGN),
+                          (int)call->threads);
+    }
+    return BYI_ALIGN + byi_f32_conv_packed(&p.conv);
+}
+
+/* --- copies ----------------------------------------------------------------
+ */
+
+/* Row i of the images at x, channels last and with its padding. */
+static void pad_row(const struct byi_conv *v, const struct conv_last *p,
+                    const float *x, int64_t i, float *to)
+{
+    const struct byi_f32_conv *conv = &p->conv;
+    const int64_t c = conv->channels, wide = v->w.in[2], left = v->w.pad[2];
+    const int64_t lines = v->w.in[0] * v->w.in[1];
+    memset(to, 0, (size_t)(left * c) * sizeof *to);
+    memset(to + (left + wide) * c, 0,
+           (size_t)((conv->in[2] - left - wide) * c) * sizeof *to);
+    if (p->first)
+        byi_f32_transpose(conv->kernels,
+                          x + (i / lines * c * lines + i % lines) * wide,
+                          lines * wide, c, wide, to + left * c, c);
+    else
+        memcpy(to + left * c, x + i * wide * c,
+               (size_t)(wide * c) * sizeof *to);
+}
+
+/* n images to channels last. */
+static void copy_images(const struct byi_call *call, const struct byi_conv *v,
+                        const struct conv_last *p, const float *x, int64_t n,
+                        float *to)
+{
+    const struct byi_f32_conv *conv = &p->conv;
+    const int64_t c = conv->channels, count = v->in.count;
+    const int64_t strips = byi_ceil_div(count, STRIP);
+    const int64_t lines = v->w.in[0] * v->w.in[1];
+    const int64_t parts = n * (p->pads ? lines : strips);
+    const int team = byi_team(call, n * c * count);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < parts; i++) {
+        const int64_t at = i % strips * STRIP;
+        if (p->pads)
+            pad_row(v, p, x, i, to + i * conv->in[2] * c);
+        else
+            byi_f32_transpose(conv->kernels, x + i / strips * c * count + at,
+                              count, c, byi_min(STRIP, count - at),
+                              to + (i / strips * count + at) * c, c);
+    }
+}
+
+/* n images of results to channels first. */
+static void copy_results(const struct byi_call *call, const struct byi_conv *v,
+                         const struct conv_last *p, const float *from,
+                         int64_t n, float *y)
+{
+    const int64_t o = p->conv.outputs, count = v->out.count;
+    const int64_t strips = byi_ceil_div(count, STRIP);
+    const int team = byi_team(call, n * o * count);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < n * strips; i++) {
+        const int64_t at = i % strips * STRIP;
+        byi_f32_transpose(p->conv.kernels, from + (i / strips * count + at) * o,
+                          o, byi_min(STRIP, count - at), o,
+                          y + i / strips * o * count + at, count);
+    }
+}
+
+/* The result of a blocked layout from channels last. */
 static void convert_result(const struct byi_call *call,
-                           const struct byi_conv *v)
+                           const struct byi_conv *v, void *last)
 {
     const uint32_t spatial = v->out.spatial;
     struct byi_tensor t = {
-        .data = v->y, .dtype = BYOC_F32, .rank = spatial + 2};
+        .data = last, .dtype = BYOC_F32, .rank = spatial + 2};
     t.dims[0] = v->n;
     for (uint32_t i = 0; i < spatial; i++)
         t.dims[1 + i] = v->out.space[i];
@@ -275,36 +267,93 @@ static void convert_result(const struct byi_call *call,
                        call->out->data);
 }
 
-void byi_conv_last_run(const struct byi_call *call)
+/* Convert blocked weights to plain ones. */
+static void convert_weights(const struct byi_call *call,
+                            const struct byi_conv *v, struct conv_last *p,
+                            void *to)
 {
-    struct conv_last_plan p = plan_of(call);
-    struct byi_conv *v = &p.v;
-    char *at = call->scratch;
-    struct conv_last_product product = {.v = v, .weights = v->weights};
-    if (p.x) {
-        byi_relayout_named(call, &call->in[0],
+    const int64_t o = v->at.o, i = v->at.i, taps = v->w.taps;
+    byi_relayout_named(call, &call->in[1],
+                       byi_attr_string(call->attrs, "kernel_layout"),
+                       plain_kernel[v->in.spatial], to);
+    p->weights.at = to;
+    p->weights.output = i * taps;
+    p->weights.channel = taps;
+    p->weights.group = v->transposed ? v->c * taps : o / v->groups * i * taps;
+    p->weights.tap[2] = 1;
+    p->weights.tap[1] = v->w.size[2];
+    p->weights.tap[0] = v->w.size[1] * v->w.size[2];
+}
+
+/* --- running ---------------------------------------------------------------
+ */
+
+/* The parts of scratch. */
+struct conv_last_room {
+    char *filter, *packed, *scratch, *x, *y, *all_x, *all_y;
+};
+
+static struct conv_last_room divide(const struct conv_last *p, char *at)
+{
+    struct conv_last_room r = {.filter = at};
+    r.packed = r.filter + p->filter;
+    r.scratch = r.packed + p->packed;
+    r.x = r.scratch + p->scratch;
+    r.y = r.x + p->x;
+    r.all_x = r.y + p->y;
+    r.all_y = r.all_x + p->all_x;
+    return r;
+}
+
+static void run_chunks(const struct byi_call *call, const struct byi_conv *v,
+                       struct conv_last *p, struct byi_f32_conv_run *run,
+                       const struct conv_last_room *room)
+{
+    const float *x = v->x;
+    float *y = v->y;
+    const int64_t in = p->conv.channels * v->in.count;
+    const int64_t out = p->conv.outputs * v->out.count;
+    for (int64_t i = 0; i < p->chunks; i++) {
+        const int64_t first = v->n * i / p->chunks;
+        const int64_t n = v->n * (i + 1) / p->chunks - first;
+        p->conv.images = n;
+        run->x = p->x ? (const float *)(const void *)room->x : x + first * in;
+        run->y = p->y ? (float *)(void *)room->y : y + first * out;
+        if (p->x)
+            copy_images(call, v, p, x + first * in, n,
+                        (float *)(void *)room->x);
+        byi_f32_conv_run(run);
+        if (p->y)
+            copy_results(call, v, p, run->y, n, y + first * out);
+    }
+}
+
+void byi_conv_last_run(const struct byi_call *call,
+                       const struct byi_conv *given)
+{
+    struct byi_conv v = *given;
+    struct conv_last p = describe(call, &v, call->exact);
+    const struct conv_last_room room = divide(&p, call->scratch);
+    struct byi_f32_conv_run run = {.conv = &p.conv,
+                                   .scratch = room.scratch,
+                                   .threads = (int)call->threads};
+    if (p.filter)
+        convert_weights(call, &v, &p, room.filter);
+    if (p.packed)
+        byi_f32_conv_pack(&p.conv, &p.weights, (float *)(void *)room.packed,
+                          (int)call->threads);
+    run.weights =
+        (const float *)(const void *)(p.packed ? room.packed
+                                               : (const char *)call->packed +
+                                                     BYI_ALIGN);
+    if (p.blocked) {
+        byi_relayout_named(call, call->in,
                            byi_attr_string(call->attrs, "data_layout"),
-                           last_data[v->in.spatial], at);
-        v->x = at;
-        v->y = at + p.x;
+                           last_data[v.in.spatial], room.all_x);
+        v.x = room.all_x;
+        v.y = room.all_y;
     }
-    at += p.x + p.y;
-    if (p.weights) {
-        byi_relayout_named(call, &call->in[1],
-                           byi_attr_string(call->attrs, "kernel_layout"),
-                           last_kernel[v->in.spatial], at);
-        product.weights = (const float *)(const void *)at;
-    }
-    at += p.weights;
-    const int64_t k = v->c * v->w.taps, o = v->at.o;
-    const bool first = p.weights || is_taps_first(v);
-    product.rs = first ? o : 1;
-    product.cs = first ? 1 : k;
-    product.group = first ? v->o : v->o * k;
-    if (is_depthwise(v))
-        run_depthwise(call, v, product.weights, (int64_t *)(void *)at);
-    else
-        run_product(call, &product, at);
-    if (p.y)
-        convert_result(call, v);
+    run_chunks(call, &v, &p, &run, &room);
+    if (p.blocked)
+        convert_result(call, &v, v.y);
 }

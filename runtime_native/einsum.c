@@ -6,6 +6,8 @@
  */
 #include "kernel.h"
 
+#include "kernels/product.h"
+
 enum { LETTERS = 52, LABELS = LETTERS + BYI_MAX_RANK };
 
 /* Labels 0..51 are letters, 52.. the axes of "...", counted from its end, so
@@ -235,9 +237,11 @@ static bool merge(struct einsum_axis *axis, const struct einsum_axis *label)
     return true;
 }
 
-/* Starts at the last label, which tends to be the innermost. */
-static bool is_product(const struct sum *s, struct einsum_product *p)
+/* With operand `left` as the left one: the result's rows are its labels.
+ * Starts at the last label, which tends to be the innermost. */
+static bool is_product(const struct sum *s, int left, struct einsum_product *p)
 {
+    const int right = 1 - left;
     const struct byi_call *call = s->call;
     if (call->n_in != 2 || call->in->dtype != BYOC_F32)
         return false;
@@ -245,13 +249,14 @@ static bool is_product(const struct sum *s, struct einsum_product *p)
         .m = {.size = 1},
         .n = {.size = 1},
         .k = {.size = 1},
-        .a = call->in[0].data,
-        .b = call->in[1].data,
+        .a = call->in[left].data,
+        .b = call->in[right].data,
         .c = call->out->data,
     };
     for (int i = LABELS; i-- > 0;) {
-        const struct einsum_axis label = {s->size[i], s->strides[0][i],
-                                          s->strides[1][i], s->strides[2][i]};
+        const struct einsum_axis label = {s->size[i], s->strides[left][i],
+                                          s->strides[right][i],
+                                          s->strides[2][i]};
         if (label.size == 1)
             continue;
         if (label.a && label.b && label.c)
@@ -269,43 +274,18 @@ static bool is_product(const struct sum *s, struct einsum_product *p)
     return p->n.size == 1 || p->n.c == 1;
 }
 
-static void batch_at(const struct einsum_product *p, int64_t flat, int64_t *a,
-                     int64_t *b, int64_t *c)
+static struct byi_f32_matrices matrices_of(const void *ctx, int64_t batch)
 {
-    *a = *b = *c = 0;
+    const struct einsum_product *p = ctx;
+    struct byi_f32_matrices at = {p->a, p->b, p->c};
     for (uint32_t i = 0; i < p->n_batch; i++) {
-        const int64_t at = flat % p->batch[i].size;
-        flat /= p->batch[i].size;
-        *a += at * p->batch[i].a;
-        *b += at * p->batch[i].b;
-        *c += at * p->batch[i].c;
+        const int64_t place = batch % p->batch[i].size;
+        batch /= p->batch[i].size;
+        at.a += place * p->batch[i].a;
+        at.b += place * p->batch[i].b;
+        at.c += place * p->batch[i].c;
     }
-}
-
-static struct byi_matrix matrix_a(const void *ctx, int64_t batch)
-{
-    const struct einsum_product *p = ctx;
-    int64_t a, b, c;
-    batch_at(p, batch, &a, &b, &c);
-    return (struct byi_matrix){p->a + a, p->m.a, p->k.a};
-}
-
-static float *matrix_c(const void *ctx, int64_t batch)
-{
-    const struct einsum_product *p = ctx;
-    int64_t a, b, c;
-    batch_at(p, batch, &a, &b, &c);
-    return p->c + c;
-}
-
-static void pack_b(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
-                   int64_t n0, int64_t nc, int64_t nr, float *dst)
-{
-    const struct einsum_product *p = ctx;
-    int64_t a, b, c;
-    batch_at(p, batch, &a, &b, &c);
-    const struct byi_matrix matrix = {p->b + b, p->k.b, p->n.b};
-    byi_pack_matrix(&matrix, k0, kc, n0, nc, nr, dst);
+    return at;
 }
 
 static uint64_t stride_bytes(const struct byi_call *call)
@@ -318,19 +298,22 @@ static void run_product(const struct sum *s, const struct einsum_product *p)
     int64_t batches = 1;
     for (uint32_t i = 0; i < p->n_batch; i++)
         batches *= p->batch[i].size;
-    const struct byi_gemm g = {
+    const struct byi_f32_product product = {
+        .kernels = byi_f32_kernels_of(byi_simd_isa()),
         .batches = batches,
         .m = p->m.size,
         .n = p->n.size,
         .k = p->k.size,
-        .a = matrix_a,
-        .c = matrix_c,
-        .pack_b = pack_b,
-        .ctx = p,
+        .a_rs = p->m.a,
+        .a_cs = p->k.a,
+        .b_rs = p->k.b,
+        .b_cs = p->n.b,
         .ldc = p->m.size == 1 ? p->n.size : p->m.c,
+        .at = matrices_of,
+        .ctx = p,
     };
-    byi_gemm_run(&g, s->call->threads,
-                 (char *)s->call->scratch + stride_bytes(s->call));
+    byi_f32_product_run(&product, (int)s->call->threads,
+                        (char *)s->call->scratch + stride_bytes(s->call));
 }
 
 /* --- the kernel --------------------------------------------------------- */
@@ -346,7 +329,7 @@ static enum byoc_status einsum_run_f32(const struct byi_call *call,
     read_equation(call, &s);
     if (s.results == 0)
         return BYOC_OK;
-    if (is_product(&s, &p))
+    if (is_product(&s, 0, &p) || is_product(&s, 1, &p))
         run_product(&s, &p);
     else
         run_plain(&s);
@@ -365,7 +348,7 @@ enum byoc_status byi_einsum_plain(const struct byi_call *call,
 
 static uint64_t einsum_scratch_f32(const struct byi_call *call)
 {
-    return stride_bytes(call) + byi_gemm_scratch_most(call->threads);
+    return stride_bytes(call) + byi_f32_product_scratch((int)call->threads);
 }
 
 static const struct byi_kernel einsum_kernel = {einsum_run_f32,

@@ -16,14 +16,7 @@
 #include "core/base/isa.h"
 #include "core/ops/layout.h"
 #include "core/ops/taps.h"
-
-/* Selects lanes of two vectors by number; the lanes of `b` follow those of `a`.
- * `ids` is the vector type of the lane numbers. */
-#if defined(__clang__)
-#define BYI_SHUFFLE(ids, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define BYI_SHUFFLE(ids, a, b, ...) __builtin_shuffle(a, b, (ids){__VA_ARGS__})
-#endif
+#include "kernels/f32.h"
 
 /* T(id, C type): element types that C has as integers, and as floats. */
 #define BYI_EACH_INT(T)                                                        \
@@ -382,7 +375,14 @@ static inline int64_t byi_sequence_state(const struct byi_sequence *s,
 /* --- packing functions: see struct byi_packing ---------------------------- */
 
 uint64_t byi_conv_pack(const struct byi_call *call, void *to);
+uint64_t byi_deconv_pack(const struct byi_call *call, void *to);
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to);
+/* Pack the weights of nn.dense (k, n), rows rs and columns cs apart, to `to`,
+ * unless that is NULL; returns the bytes. */
+uint64_t byi_dense_pack(const float *b, int64_t rs, int64_t cs, int64_t k,
+                        int64_t n, float *to);
+/* Scratch of nn.dense with any number of rows. */
+uint64_t byi_dense_scratch(int64_t k, int64_t n, uint32_t threads);
 uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to);
 uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to);
 uint64_t byi_recurrent_pack(const struct byi_call *call, void *to);
@@ -447,13 +447,6 @@ struct byi_simd {
      * to BYI_SLACK elements beyond n */
     void (*taps)(const float *x, const int64_t *offsets, const float *w,
                  int64_t taps, float *y, int64_t n);
-    /* y[i] = sum over t < taps of w[at[t] + i] x[offsets[t] + i] */
-    void (*channels)(const float *x, const int64_t *offsets, const float *w,
-                     const int64_t *at, int64_t taps, float *y, int64_t n);
-    /* to[c pitch + r] = from[r stride + c] for r < rows, c < columns, both at
-     * least `lanes`; `from` and `to` do not overlap */
-    void (*transpose)(const float *from, int64_t stride, int64_t rows,
-                      int64_t columns, float *to, int64_t pitch);
     /* Copy the band for `rows` rows of outputs from h on, of n planes x (n,
      * in[1], in[2]), to room; n is band->planes if side by side. */
     void (*lay)(const struct byi_band *band, const float *x, int64_t h,
@@ -497,13 +490,6 @@ struct byi_simd {
      * 1. */
     void (*sample)(uint32_t points, const int32_t *at, const float *weight,
                    int64_t pitch, const float *x, float *y, int64_t n);
-    /* The micro-kernel: c (m, n), rows ldc apart, = or += a b. a has k columns
-     * of mr elements; row p of b is at b + p nr, or at b + offsets[p], and nr
-     * elements of it are read. Sums over k are in order, in float. */
-    int64_t mr, nr;
-    void (*gemm)(int64_t k, const float *a, const float *b,
-                 const int64_t *offsets, float *c, int64_t ldc, int64_t m,
-                 int64_t n, bool add);
     /* The inverse DCT of 8 points (core/ops/dct.h): of rows of 8 elements; of
      * the columns of a block (8, columns), rows `pitch` apart; of both axes of
      * blocks (8, 8). */
@@ -542,50 +528,5 @@ struct byi_lookup {
 };
 extern const struct byi_lookup byi_lookups[];
 extern const uint32_t byi_n_lookups;
-
-/* --- gemm.c ------------------------------------------------------------- */
-
-/* A matrix for packing: element (row, column) is at at[row rs + column cs]. */
-struct byi_matrix {
-    const float *at;
-    int64_t rs, cs;
-};
-/* Packs B's rows [k0, k0+kc) and columns [n0, n0+nc), nc <= nr, to
- * dst[k nr + n], with zeros beyond nc. ctx identifies the source. */
-typedef void (*byi_pack_fn)(const void *ctx, int64_t batch, int64_t k0,
-                            int64_t kc, int64_t n0, int64_t nc, int64_t nr,
-                            float *dst);
-enum { BYI_GEMM_DEPTH = 256 }; /* depth of a packed panel, at most */
-/* C[batch] (m, n) = A[batch] B[batch], rows of C ldc apart. If pack_a is not
- * NULL, it packs A instead of a(): rows [m0, m0+mc) and columns [k0, k0+kc) to
- * dst[k mr + m], with zeros beyond mc. */
-struct byi_gemm {
-    int64_t batches, m, n, k;
-    struct byi_matrix (*a)(const void *ctx, int64_t batch);
-    float *(*c)(const void *ctx, int64_t batch);
-    byi_pack_fn pack_a;
-    byi_pack_fn pack_b;
-    const float *packed_b; /* not NULL: B of all batches from byi_gemm_pack;
-                              pack_b is not called */
-    const void *ctx;
-    int64_t ldc;
-};
-void byi_gemm_run(const struct byi_gemm *g, uint32_t threads, void *scratch);
-uint64_t byi_gemm_scratch(int64_t m, int64_t n, int64_t k, uint32_t threads);
-/* Scratch that suffices for products of any size. */
-uint64_t byi_gemm_scratch_most(uint32_t threads);
-/* Pack all of B (k, n) to `to`, unless that is NULL; returns the bytes. */
-uint64_t byi_gemm_pack(const struct byi_matrix *b, int64_t k, int64_t n,
-                       float *to);
-/* A byi_pack_fn whose ctx is a struct byi_matrix. */
-void byi_pack_matrix(const struct byi_matrix *b, int64_t k0, int64_t kc,
-                     int64_t n0, int64_t nc, int64_t nr, float *dst);
-
-/* to[c pitch + r] = from[r stride + c], for any elements of 4 bytes. */
-void byi_transpose(const float *from, int64_t stride, int64_t rows,
-                   int64_t columns, float *to, int64_t pitch);
-/* to[j pitch + i] = from[i][j] for i < pitch, j < n. */
-void byi_pack_rows(const float *const *from, int64_t pitch, int64_t n,
-                   float *to);
 
 #endif

@@ -5,6 +5,8 @@
  */
 #include "matmul.h"
 
+#include "kernels/product.h"
+
 /* Strides of operand `t` along the result's batch axes; 0 where broadcast. */
 static void batch_strides(const struct byi_tensor *t, uint32_t rank,
                           int64_t *strides)
@@ -91,44 +93,67 @@ int64_t byi_product_offset(const struct byi_product *p, const int64_t *strides,
 
 /* --- float32 ------------------------------------------------------------ */
 
-static struct byi_matrix matrix_a(const void *ctx, int64_t batch)
+static struct byi_f32_matrices matrices_of(const void *ctx, int64_t batch)
 {
     const struct byi_product *p = ctx;
-    return (struct byi_matrix){
-        .at = (const float *)p->a + byi_product_offset(p, p->a_batch, batch),
-        .rs = p->a_rs,
-        .cs = p->a_cs,
+    return (struct byi_f32_matrices){
+        .a = (const float *)p->a + byi_product_offset(p, p->a_batch, batch),
+        .b = (const float *)p->b + byi_product_offset(p, p->b_batch, batch),
+        .c = (float *)p->c + batch * p->m * p->n};
+}
+
+static void run_product(const struct byi_product *p,
+                        const struct byi_call *call)
+{
+    const struct byi_f32_product product = {
+        .kernels = byi_f32_kernels_of(byi_simd_isa()),
+        .batches = p->batches,
+        .m = p->m,
+        .n = p->n,
+        .k = p->k,
+        .a_rs = p->a_rs,
+        .a_cs = p->a_cs,
+        .b_rs = p->b_rs,
+        .b_cs = p->b_cs,
+        .ldc = p->n,
+        .at = matrices_of,
+        .ctx = p,
     };
+    byi_f32_product_run(&product, (int)call->threads, call->scratch);
 }
 
-static struct byi_matrix matrix_b(const struct byi_product *p, int64_t batch)
+/* --- float32, B packed: a convolution of m images of one position --------- */
+
+static struct byi_f32_conv packed_product(int64_t m, int64_t n, int64_t k)
 {
-    return (struct byi_matrix){
-        .at = (const float *)p->b + byi_product_offset(p, p->b_batch, batch),
-        .rs = p->b_rs,
-        .cs = p->b_cs,
-    };
+    struct byi_f32_conv conv = {.kernels = byi_f32_kernels_of(byi_simd_isa()),
+                                .images = m,
+                                .channels = k,
+                                .outputs = n,
+                                .groups = 1};
+    for (int i = 0; i < BYI_F32_AXES; i++)
+        conv.in[i] = conv.out[i] = conv.size[i] = conv.stride[i] =
+            conv.dilation[i] = 1;
+    byi_f32_conv_plan(&conv, true);
+    return conv;
 }
 
-static float *matrix_c(const void *ctx, int64_t batch)
+static void run_packed(const struct byi_product *p, const struct byi_call *call)
 {
-    const struct byi_product *p = ctx;
-    return (float *)p->c + batch * p->m * p->n;
-}
-
-static void pack_b(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
-                   int64_t n0, int64_t nc, int64_t nr, float *dst)
-{
-    struct byi_matrix b = matrix_b(ctx, batch);
-    byi_pack_matrix(&b, k0, kc, n0, nc, nr, dst);
+    const struct byi_f32_conv conv = packed_product(p->m, p->n, p->k);
+    byi_f32_conv_run(&(struct byi_f32_conv_run){.conv = &conv,
+                                                .x = p->a,
+                                                .weights = call->packed,
+                                                .y = p->c,
+                                                .scratch = call->scratch,
+                                                .threads = (int)call->threads});
 }
 
 /* --- float32, few rows: B is read once, unpacked ------------------------- */
 
 enum {
-    FEW_DOTS = 8,  /* rows, if B's columns are contiguous */
-    FEW_ROWS = 4,  /* rows, if B's rows are contiguous    */
-    THIN_ROWS = 2, /* rows, if B could be packed          */
+    FEW_DOTS = 8, /* rows, if B's columns are contiguous */
+    FEW_ROWS = 4, /* rows, if B's rows are contiguous    */
     CHUNK = 512
 };
 
@@ -136,26 +161,25 @@ enum {
 static void thin_dots(const struct byi_product *p, int64_t batch, int64_t j0,
                       int64_t n)
 {
-    const struct byi_matrix a = matrix_a(p, batch), b = matrix_b(p, batch);
-    float *c = matrix_c(p, batch);
+    const struct byi_f32_matrices at = matrices_of(p, batch);
     for (int64_t j = j0; j < j0 + n; j++)
         for (int64_t i = 0; i < p->m; i++)
-            c[i * p->n + j] =
-                byi_simd()->dot(a.at + i * a.rs, b.at + j * b.cs, p->k);
+            at.c[i * p->n + j] =
+                byi_simd()->dot(at.a + i * p->a_rs, at.b + j * p->b_cs, p->k);
 }
 
 /* Columns [j0, j0 + n) of all rows; B's rows are contiguous. */
 static void thin_rows(const struct byi_product *p, int64_t batch, int64_t j0,
                       int64_t n)
 {
-    const struct byi_matrix a = matrix_a(p, batch), b = matrix_b(p, batch);
-    float *c = matrix_c(p, batch) + j0;
+    const struct byi_f32_matrices at = matrices_of(p, batch);
+    float *c = at.c + j0;
     for (int64_t i = 0; i < p->m; i++)
         memset(c + i * p->n, 0, (size_t)n * sizeof(float));
     for (int64_t k = 0; k < p->k; k++)
         for (int64_t i = 0; i < p->m; i++)
-            byi_simd()->axpy(a.at[i * a.rs + k * a.cs], b.at + k * b.rs + j0,
-                             c + i * p->n, n);
+            byi_simd()->axpy(at.a[i * p->a_rs + k * p->a_cs],
+                             at.b + k * p->b_rs + j0, c + i * p->n, n);
 }
 
 /* With few rows, most of a blocked product's tile would be empty. Dot products
@@ -226,13 +250,27 @@ enum byoc_status byi_matmul_plain(const struct byi_call *call,
 
 /* --- the kernel ---------------------------------------------------------- */
 
+/* Are the rows of A those of one dense matrix, and B the same for all? */
+static bool is_one_product(const struct byi_product *p)
+{
+    return p->batches == 1 && (p->a_cs == 1 || p->k == 1) &&
+           (p->a_rs == p->k || p->m == 1) && p->n > 0 && p->m > 0 && p->k > 0;
+}
+
+uint64_t byi_dense_scratch(int64_t k, int64_t n, uint32_t threads)
+{
+    const struct byi_f32_conv conv = packed_product(2, n, k);
+    const uint64_t packed = byi_f32_conv_scratch(&conv, (int)threads);
+    const uint64_t bytes = byi_f32_product_scratch((int)threads);
+    return packed > bytes ? packed : bytes;
+}
+
 static uint64_t product_scratch(const struct byi_call *call)
 {
     if (call->in->dtype != BYOC_F32)
         return 0;
-    struct byi_product p = byi_product_read(call);
-    byi_product_fold(&p);
-    return byi_gemm_scratch(p.m, p.n, p.k, call->threads);
+    const struct byi_product p = byi_product_read(call);
+    return byi_dense_scratch(p.k, p.n, call->threads);
 }
 
 static enum byoc_status product_run(const struct byi_call *call,
@@ -242,49 +280,36 @@ static enum byoc_status product_run(const struct byi_call *call,
         return byi_matmul_plain(call, err);
     struct byi_product p = byi_product_read(call);
     byi_product_fold(&p);
-    if ((!call->packed || p.m <= THIN_ROWS) && run_thin(&p, call))
-        return BYOC_OK;
-    const struct byi_gemm g = {
-        .batches = p.batches,
-        .m = p.m,
-        .n = p.n,
-        .k = p.k,
-        .a = matrix_a,
-        .c = matrix_c,
-        .pack_b = pack_b,
-        .packed_b = call->packed,
-        .ctx = &p,
-        .ldc = p.n,
-    };
-    byi_gemm_run(&g, call->threads, call->scratch);
+    if (call->packed && is_one_product(&p))
+        run_packed(&p, call);
+    else if (!run_thin(&p, call))
+        run_product(&p, call);
     return BYOC_OK;
 }
 
-/* Packs B if all batches share it and there are more than a few rows. */
+uint64_t byi_dense_pack(const float *b, int64_t rs, int64_t cs, int64_t k,
+                        int64_t n, float *to)
+{
+    const struct byi_f32_conv conv = packed_product(1, n, k);
+    if (to)
+        byi_f32_conv_pack(
+            &conv,
+            &(struct byi_f32_weights){.at = b, .output = cs, .channel = rs}, to,
+            1);
+    return byi_f32_conv_packed(&conv);
+}
+
+/* Packs B if all batches share it. */
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to)
 {
     const struct byi_tensor *a = &call->in[0], *b = &call->in[1];
-    if (a->dtype != BYOC_F32 || b->rank != 2)
+    if (a->dtype != BYOC_F32 || b->rank != 2 || byi_count(b) == 0)
         return 0;
     const bool dense = call->op->id == BYI_OP_NN_DENSE;
-    const bool flip = !dense && byi_attr_int(call->attrs, "transpose_a");
     struct byi_product p = {.b = b->data};
     set_matrices(b, false, b, dense || byi_attr_int(call->attrs, "transpose_b"),
                  &p);
-    const int64_t k = b->dims[0] * b->dims[1] / byi_max(p.n, 1);
-    bool few = true; /* few rows, as far as their number is known */
-    int64_t rows = 1;
-    for (uint32_t i = 0; i < a->rank; i++) {
-        if (i == (flip && a->rank > 1 ? a->rank - 2 : a->rank - 1))
-            continue;
-        few = few && a->dims[i] >= 0;
-        rows =
-            few ? byi_min(rows * byi_min(a->dims[i], 1 << 20), 1 << 20) : rows;
-    }
-    if (few && rows <= THIN_ROWS)
-        return 0;
-    const struct byi_matrix matrix = {p.b, p.b_rs, p.b_cs};
-    return byi_gemm_pack(&matrix, k, p.n, to);
+    return byi_dense_pack(b->data, p.b_rs, p.b_cs, byi_count(b) / p.n, p.n, to);
 }
 
 BYI_FLOAT_KERNEL(matmul, product_run, product_scratch)

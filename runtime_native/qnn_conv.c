@@ -83,10 +83,21 @@ static void transpose(const struct byi_call *call, const void *x, int64_t rows,
         byi_view_copy(call, &view, x, y, (size_t)size);
 }
 
+/* Padding must not make x much larger. */
+static bool fits(const struct byi_conv *v)
+{
+    double size = 1;
+    for (int i = 0; i < 3; i++)
+        size *= (double)(v->w.out[i] - 1) * (double)v->w.stride[i] +
+                (double)(v->w.size[i] - 1) * (double)v->w.dilation[i] + 1;
+    return byi_conv_has_products(v) &&
+           size <= 64.0 * (double)(v->w.in_count + v->w.out_count) + 65536;
+}
+
 static uint64_t qnn_conv_scratch(const struct byi_call *call)
 {
     const struct byi_conv v = byi_conv_read(call);
-    if (!byi_conv_fits_frame(&v))
+    if (!fits(&v))
         return byi_qnn_plain_scratch(call);
     const struct qnn_conv q = describe(call);
     return q.packed + q.scratch + q.x + q.y;
@@ -96,7 +107,7 @@ static enum byoc_status qnn_conv_run(const struct byi_call *call,
                                      struct byoc_error *err)
 {
     const struct byi_conv v = byi_conv_read(call);
-    if (!byi_conv_fits_frame(&v))
+    if (!fits(&v))
         return byi_qnn_plain(call, err);
     struct qnn_conv q = describe(call);
     const int64_t c = q.conv.channels, o = q.conv.outputs;

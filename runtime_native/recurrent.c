@@ -10,6 +10,8 @@
  */
 #include "kernel.h"
 
+#include "kernels/product.h"
+
 enum {
     FEW = 4,         /* so few sequences are faster one after the other    */
     SHORT = 4,       /* so few steps do not pay for packing weights        */
@@ -21,22 +23,23 @@ enum {
 /* The sizes and buffers of one call. */
 struct recurrent_plan {
     struct byi_sequence s;
+    const struct byi_f32_kernels *kernels;
     int64_t rows;          /* gates hidden                           */
     int64_t width, blocks; /* hidden elements of a block; their number */
-    int64_t mr;            /* sequences interleaved in h               */
     int64_t ahead;         /* steps per product of the input part      */
     bool packed, few, two_phases;
     uint64_t bytes; /* of scratch, so far                     */
-    float *weights; /* [d][gate][block][hidden][width]        */
+    float *weights; /* [d][gate][block][hidden][width], or, with many
+                       sequences, each block as panels         */
     int64_t recurrent_floats;
     const float *x_weights; /* packed input weights by direction
-                               (byi_gemm_pack), or NULL       */
+                               (byi_dense_pack), or NULL      */
     int64_t *offsets;       /* [hidden]: of a panel's rows            */
     float *input;           /* [d][n, t][rows]: see input_row         */
     float *bias;            /* [d][rows + hidden]: both biases of
                                every gate; with linear_before_reset
                                the recurrent one of the last apart    */
-    float *h[2], *reset;    /* [d][n / mr][hidden][n % mr]            */
+    float *h[2], *reset;    /* [d][n][hidden]                         */
     float *z;               /* [d][n][hidden]                         */
     float *lanes;           /* buffers of the threads                 */
     int64_t lane_floats, h_floats;
@@ -57,7 +60,7 @@ static float *take_floats(struct recurrent_plan *p, char *base, int64_t n)
 
 static struct recurrent_plan make_plan(const struct byi_call *call)
 {
-    struct recurrent_plan p = {0};
+    struct recurrent_plan p = {.kernels = byi_f32_kernels_of(byi_simd_isa())};
     char *base = call->scratch;
     byi_sequence_read(call, &p.s);
     const struct byi_sequence *s = &p.s;
@@ -66,12 +69,11 @@ static struct recurrent_plan make_plan(const struct byi_call *call)
     p.rows = s->r.gates * hidden;
     p.few = s->batch <= FEW;
     p.packed = !p.few || s->time >= SHORT;
-    p.width = p.few ? PANEL : byi_simd()->nr;
-    p.mr = p.few ? 1 : byi_simd()->mr;
+    p.width = p.few ? PANEL : p.kernels->panels * BYI_F32_PANEL;
     p.blocks = byi_ceil_div(hidden, p.width);
     p.ahead = AHEAD / byi_max(s->batch * p.rows, 1);
     p.ahead = byi_max(byi_min(p.ahead, s->time), 1);
-    p.h_floats = byi_ceil_div(s->batch, p.mr) * p.mr * hidden;
+    p.h_floats = s->batch * hidden;
     p.lane_floats = (s->r.gates * s->batch + ROWS) * p.width + BYI_SLACK;
 
     p.recurrent_floats =
@@ -92,14 +94,15 @@ static struct recurrent_plan make_plan(const struct byi_call *call)
         p.z = take_floats(&p, base, directions * s->batch * hidden);
     }
     p.lanes = take_floats(&p, base, p.lane_floats * call->threads);
-    p.dense = take(&p, base, byi_gemm_scratch_most(call->threads));
+    p.dense =
+        take(&p, base, byi_dense_scratch(s->input, p.rows, call->threads));
     return p;
 }
 
 static int64_t h_at(const struct recurrent_plan *p, int64_t d, int64_t n,
                     int64_t k)
 {
-    return d * p->h_floats + (n / p->mr * p->s.hidden + k) * p->mr + n % p->mr;
+    return d * p->h_floats + n * p->s.hidden + k;
 }
 
 /* --- before the steps ----------------------------------------------------- */
@@ -113,14 +116,16 @@ static void pack_weights(const struct recurrent_plan *p,
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t i = 0; i < panels; i++) {
         const int64_t n0 = i % p->blocks * p->width;
-        const struct byi_matrix gate = {
-            .at = (const float *)s->recurrent->data +
-                  i / p->blocks * s->hidden * s->hidden,
-            .rs = 1,
-            .cs = s->hidden};
-        byi_pack_matrix(&gate, 0, s->hidden, n0,
-                        byi_min(p->width, s->hidden - n0), p->width,
-                        p->weights + i * p->width * s->hidden);
+        const int64_t n = byi_min(p->width, s->hidden - n0);
+        const int64_t wide = p->few ? p->width : BYI_F32_PANEL;
+        const float *gate = (const float *)s->recurrent->data +
+                            (i / p->blocks * s->hidden + n0) * s->hidden;
+        float *to = p->weights + i * p->width * s->hidden;
+        memset(to, 0, (size_t)(p->width * s->hidden) * sizeof *to);
+        for (int64_t j = 0; j < n; j += wide)
+            byi_f32_transpose(p->kernels, gate + j * s->hidden, s->hidden,
+                              byi_min(wide, n - j), s->hidden,
+                              to + j * s->hidden, wide);
     }
 }
 
@@ -194,8 +199,8 @@ static const float *input_row(const struct recurrent_plan *p,
 /* The packed input weights of direction d; NULL if they are not packed. */
 static const float *x_weights(const struct recurrent_plan *p, int64_t d)
 {
-    const struct byi_matrix none = {0};
-    const uint64_t each = byi_gemm_pack(&none, p->s.input, p->rows, NULL);
+    const uint64_t each =
+        byi_dense_pack(NULL, 1, p->s.input, p->s.input, p->rows, NULL);
     return p->x_weights ? p->x_weights + (uint64_t)d * each / sizeof(float)
                         : NULL;
 }
@@ -227,7 +232,7 @@ static void multiply_input(const struct recurrent_plan *p,
                                    .threads = call->threads};
     struct byoc_error err;
     const enum byoc_status status =
-        byi_kernel_of(BYI_OP_NN_DENSE)->run(&dense, &err);
+        byi_kernel_in(&byi_rows_matmul, BYI_OP_NN_DENSE)->run(&dense, &err);
     assert(status == BYOC_OK);
     (void)status;
 }
@@ -273,6 +278,26 @@ static float *spare_row(const struct recurrent_block *b, int64_t i)
     return gate_row(b, b->p->s.r.gates, 0) + i * b->p->width;
 }
 
+/* Multiply a panel of weights by h, for n sequences from `first` on. */
+static void multiply_tile(const struct recurrent_block *b, const float *panel,
+                          const float *h, int64_t n, float *to)
+{
+    const struct recurrent_plan *p = b->p;
+    const float *rows[BYI_F32_ROWS];
+    for (int64_t i = 0; i < n; i++)
+        rows[i] = h + i * p->s.hidden;
+    struct byi_f32_tile tile = {.x = rows,
+                                .segments = 1,
+                                .run = p->s.hidden,
+                                .weights = panel,
+                                .next = p->s.hidden * BYI_F32_PANEL,
+                                .low = -INFINITY,
+                                .high = INFINITY,
+                                .y = to,
+                                .ldy = p->width};
+    byi_f32_tile_run(p->kernels, &tile, (int)n, b->n);
+}
+
 /* Multiply one gate's recurrent weights by h, for all sequences. */
 static void multiply(const struct recurrent_block *b, int64_t gate,
                      const float *h)
@@ -285,11 +310,11 @@ static void multiply(const struct recurrent_block *b, int64_t gate,
                   : (const float *)s->recurrent->data +
                         (at * hidden + b->k0) * hidden;
     h += b->d * p->h_floats;
-    for (int64_t n = 0; n < s->batch; n += p->mr) {
+    for (int64_t n = 0, some; n < s->batch; n += some) {
         float *to = gate_row(b, gate, n);
+        some = p->few ? 1 : byi_min(p->kernels->rows, s->batch - n);
         if (!p->few)
-            byi_simd()->gemm(hidden, h + n * hidden, panel, NULL, to, p->width,
-                             byi_min(p->mr, s->batch - n), b->n, false);
+            multiply_tile(b, panel, h + n * hidden, some, to);
         else if (p->packed)
             byi_simd()->taps(panel, p->offsets, h + n * hidden, hidden, to,
                              b->n);
@@ -354,7 +379,7 @@ static void read_h(const struct recurrent_block *b, int64_t n, float *to)
 {
     const float *h = b->h + h_at(b->p, b->d, n, b->k0);
     for (int64_t k = 0; k < b->n; k++)
-        to[k] = h[k * b->p->mr];
+        to[k] = h[k];
 }
 
 /* The finish functions write h' of sequence n to `to`. */
@@ -427,7 +452,7 @@ static void start_gru(const struct recurrent_block *b, int64_t n)
     apply(b, 0, argument(b, 1, n), r);
     read_h(b, n, h);
     for (int64_t k = 0; k < b->n; k++)
-        to[k * p->mr] = r[k] * h[k];
+        to[k] = r[k] * h[k];
 }
 
 /* Store `row` as h' of sequence n; NULL if the sequence ended before t. */
@@ -438,7 +463,7 @@ static void store(const struct recurrent_block *b, int64_t n, const float *row)
         (float *)p->s.y->data + byi_sequence_y(&p->s, b->d, b->t, n) + b->k0;
     const int64_t at = h_at(p, b->d, n, b->k0);
     for (int64_t k = 0; k < b->n; k++) {
-        b->next[at + k * p->mr] = row ? row[k] : b->h[at + k * p->mr];
+        b->next[at + k] = row ? row[k] : b->h[at + k];
         y[k] = row ? row[k] : 0;
     }
 }
@@ -588,13 +613,10 @@ uint64_t byi_recurrent_pack(const struct byi_call *call, void *to)
     if (to)
         pack_weights(&p, call);
     for (int64_t d = 0; d < s->r.directions; d++) {
-        const struct byi_matrix x = {
-            .at = to ? (const float *)s->weights->data + d * p.rows * s->input
-                     : NULL,
-            .rs = 1,
-            .cs = s->input};
-        float *at = to ? (float *)to + bytes / sizeof(float) : NULL;
-        bytes += byi_gemm_pack(&x, s->input, p.rows, at);
+        const float *x = (const float *)s->weights->data;
+        bytes += byi_dense_pack(
+            to ? x + d * p.rows * s->input : NULL, 1, s->input, s->input,
+            p.rows, to ? (float *)to + bytes / sizeof(float) : NULL);
     }
     return bytes;
 }

@@ -18,6 +18,16 @@ struct byi_kernel_rows {
     uint32_t n;
 };
 
+/* NULL if the family lacks the operator. */
+static inline const struct byi_kernel *byi_kernel_in(
+    const struct byi_kernel_rows *rows, enum byi_op_id op)
+{
+    for (uint32_t i = 0; i < rows->n; i++)
+        if (rows->at[i].op == op)
+            return &rows->at[i].kernel;
+    return NULL;
+}
+
 #define BYI_FAMILIES(FAMILY)                                                   \
     FAMILY(unary)                                                              \
     FAMILY(binary)                                                             \

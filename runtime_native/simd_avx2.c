@@ -6,7 +6,5 @@
 #define TABLE byi_simd_avx2
 #define LEVEL BYI_ISA_AVX2
 #define W 8
-#define MR 6
-#define NV 2
 #include "loops.inc"
 #endif

@@ -7,7 +7,5 @@
 #define TABLE byi_simd_avx512
 #define LEVEL BYI_ISA_AVX512
 #define W 16
-#define MR 14
-#define NV 2
 #include "loops.inc"
 #endif

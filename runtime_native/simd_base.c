@@ -8,6 +8,4 @@
 #define LEVEL BYI_ISA_BASE
 #endif
 #define W 4
-#define MR 6
-#define NV 2
 #include "loops.inc"

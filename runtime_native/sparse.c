@@ -9,13 +9,20 @@
  */
 #include "conv.h"
 
+#include "kernels/conv.h"
+
 enum {
     ROWS = BYI_SPARSE_ROWS,
     PATTERNS = 1 << ROWS,
-    DEPTH = BYI_GEMM_DEPTH, /* inputs of a block: a panel of X fits the L1   */
-    SHORT = 8,              /* shorter lists are split into lists of rows    */
-    LEAST_COLUMNS = 16,     /* of X: the dense product is faster below that  */
+    DEPTH = 256,        /* inputs of a block: a panel of X fits the L1   */
+    SHORT = 8,          /* shorter lists are split into lists of rows    */
+    LEAST_COLUMNS = 16, /* of X: the dense product is faster below that  */
 };
+
+static const struct byi_f32_kernels *kernels_used(void)
+{
+    return byi_f32_kernels_of(byi_simd_isa());
+}
 
 /* --- packed weights --------------------------------------------------------
  * A block (ROWS outputs, DEPTH inputs) is a sequence of lists, ended by a zero
@@ -132,12 +139,18 @@ static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
 
 /* --- the product ---------------------------------------------------------- */
 
+/* Packs rows [k0, k0 + kc) and columns [n0, n0 + nc) of X, nc <= nr, to
+ * dst[k nr + n], with zeros beyond nc. */
+typedef void (*sparse_pack_fn)(const void *ctx, int64_t batch, int64_t k0,
+                               int64_t kc, int64_t n0, int64_t nc, int64_t nr,
+                               float *dst);
+
 struct sparse_product {
     const struct packed_sparse *packed;
     const float *weights; /* (m, k), as they are */
     int64_t m, k, n;
     int64_t batches; /* of X and Y */
-    byi_pack_fn pack_x;
+    sparse_pack_fn pack_x;
     const void *ctx;
     float *y;
     /* element (row, column) is y[row ldy + column], or, transposed,
@@ -227,7 +240,8 @@ static void run_task(const struct sparse_product *p,
     }
     float *y = p->y + batch * p->m * p->n;
     if (p->transposed)
-        byi_transpose(sums, panel, rows, nc, y + n0 * p->ldy + m0, p->ldy);
+        byi_f32_transpose(kernels_used(), sums, panel, rows, nc,
+                          y + n0 * p->ldy + m0, p->ldy);
     for (int64_t r = 0; r < rows && !p->transposed; r++)
         memcpy(y + (m0 + r) * p->ldy + n0, sums + r * panel,
                (size_t)nc * sizeof *y);
@@ -252,9 +266,98 @@ static void pack_data(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
                       int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
     const struct byi_call *call = ctx;
-    const struct byi_matrix x = {call->in[0].data, 1, call->in[1].dims[1]};
+    const int64_t k = call->in[1].dims[1];
     (void)batch;
-    byi_pack_matrix(&x, k0, kc, n0, nc, nr, dst);
+    for (int64_t i = 0; nc < nr && i < kc; i++)
+        memset(dst + i * nr + nc, 0, (size_t)(nr - nc) * sizeof *dst);
+    byi_f32_transpose(kernels_used(),
+                      (const float *)call->in[0].data + n0 * k + k0, k, nc, kc,
+                      dst, nr);
+}
+
+/* Outputs of one row that are adjacent in a panel. */
+struct output_run {
+    int64_t out[3]; /* of the first one */
+    int64_t n;
+};
+
+/* Cut the positions [n0, n0 + nc) into runs; returns their number. */
+static int cut_runs(const struct byi_window *w, int64_t n0, int64_t nc,
+                    struct output_run *runs)
+{
+    int count = 0;
+    for (int64_t at = 0; at < nc; at += runs[count++].n) {
+        struct output_run *r = &runs[count];
+        byi_unflatten(w->out, n0 + at, r->out);
+        r->n = byi_min(nc - at, w->out[2] - r->out[2]);
+    }
+    return count;
+}
+
+/* Inputs under tap kw of a run of outputs; `row` has w->in[2] inputs. */
+static void gather_row(const struct byi_window *w, const float *row,
+                       const struct output_run *r, int64_t kw, float *dst)
+{
+    const int64_t stride = w->stride[2];
+    const int64_t from = r->out[2] * stride - w->pad[2] + kw * w->dilation[2];
+    int64_t first = from < 0 ? byi_ceil_div(-from, stride) : 0;
+    int64_t last = from < w->in[2] ? byi_ceil_div(w->in[2] - from, stride) : 0;
+    first = byi_min(first, r->n);
+    last = byi_max(first, byi_min(last, r->n));
+
+    for (int64_t i = 0; i < first; i++)
+        dst[i] = 0;
+    if (stride == 1)
+        for (int64_t i = first; i < last; i++)
+            dst[i] = row[from + i];
+    else
+        for (int64_t i = first; i < last; i++)
+            dst[i] = row[from + i * stride];
+    for (int64_t i = last; i < r->n; i++)
+        dst[i] = 0;
+}
+
+/* Row k = (channel, kd, kh, kw) of the im2col matrix, for these runs. */
+static void gather(const struct byi_conv *v, const float *x,
+                   const int64_t tap[3], const struct output_run *runs,
+                   int n_runs, float *dst)
+{
+    const struct byi_window *w = &v->w;
+    for (int i = 0; i < n_runs; dst += runs[i++].n) {
+        const struct output_run *r = &runs[i];
+        int64_t d =
+            r->out[0] * w->stride[0] - w->pad[0] + tap[0] * w->dilation[0];
+        int64_t h =
+            r->out[1] * w->stride[1] - w->pad[1] + tap[1] * w->dilation[1];
+        if (d < 0 || d >= w->in[0] || h < 0 || h >= w->in[1])
+            memset(dst, 0, (size_t)r->n * sizeof(float));
+        else
+            gather_row(w, x + (d * w->in[1] + h) * w->in[2], r, tap[2], dst);
+    }
+}
+
+static void pack_windows(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
+                         int64_t n0, int64_t nc, int64_t nr, float *dst)
+{
+    enum { MOST = 64 };
+    const struct byi_conv *v = ctx;
+    struct output_run runs[MOST];
+    assert(nr <= MOST);
+    const int n_runs = cut_runs(&v->w, n0, nc, runs);
+    const float *x = (const float *)v->x + batch * v->c * v->w.in_count +
+                     k0 / v->w.taps * v->w.in_count;
+    int64_t tap[3];
+    byi_unflatten(v->w.size, k0 % v->w.taps, tap);
+    for (int64_t k = 0; k < kc; k++, dst += nr) {
+        gather(v, x, tap, runs, n_runs, dst);
+        for (int64_t i = nc; i < nr; i++)
+            dst[i] = 0;
+        int axis = 2;
+        while (axis >= 0 && ++tap[axis] == v->w.size[axis])
+            tap[axis--] = 0;
+        if (axis < 0)
+            x += v->w.in_count;
+    }
 }
 
 /* Positions of an image are already columns of X. */
@@ -292,8 +395,7 @@ static struct sparse_product describe(const struct byi_call *call,
     }
     p.n = p.ldy = v->w.out_count;
     p.batches = v->n;
-    p.pack_x =
-        byi_conv_is_pointwise(&v->w) ? pack_image : byi_conv_pack_windows;
+    p.pack_x = byi_conv_is_pointwise(&v->w) ? pack_image : pack_windows;
     p.ctx = v;
     return p;
 }
@@ -311,6 +413,13 @@ static struct byi_call dense_call(const struct byi_call *call)
     dense.op = byi_op(dense_op(call->op->id));
     dense.packed = NULL;
     return dense;
+}
+
+static const struct byi_kernel *kernel_of(const struct byi_call *dense)
+{
+    const bool is_conv = dense->op->id == BYI_OP_NN_CONV2D;
+    return byi_kernel_in(is_conv ? &byi_rows_conv : &byi_rows_matmul,
+                         dense->op->id);
 }
 
 /* --- the kernels ---------------------------------------------------------- */
@@ -335,7 +444,7 @@ uint64_t byi_sparse_pack(const struct byi_call *call, void *to)
 static uint64_t scratch_of(const struct byi_call *call)
 {
     const struct byi_call dense = dense_call(call);
-    const uint64_t bytes = byi_kernel_of(dense.op->id)->scratch(&dense);
+    const uint64_t bytes = kernel_of(&dense)->scratch(&dense);
     struct byi_conv v = {0};
     if (!is_plain(call))
         return bytes;
@@ -351,12 +460,12 @@ static enum byoc_status run(const struct byi_call *call, struct byoc_error *err)
     const struct byi_call dense = dense_call(call);
     struct byi_conv v = {0};
     if (!call->packed)
-        return byi_kernel_of(dense.op->id)->run(&dense, err);
+        return kernel_of(&dense)->run(&dense, err);
     if (dense.op->id == BYI_OP_NN_CONV2D)
         v = byi_conv_read(call);
     const struct sparse_product p = describe(call, &v);
     if (p.n < LEAST_COLUMNS)
-        return byi_kernel_of(dense.op->id)->run(&dense, err);
+        return kernel_of(&dense)->run(&dense, err);
     run_sparse(&p, call);
     return BYOC_OK;
 }

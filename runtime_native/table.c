@@ -13,11 +13,10 @@ static const struct byi_kernel_rows *const families[] = {
 
 const struct byi_kernel *byi_kernel_of(enum byi_op_id op)
 {
-    for (uint32_t f = 0; f < BYI_COUNT(families); f++)
-        for (uint32_t i = 0; i < families[f]->n; i++)
-            if (families[f]->at[i].op == op)
-                return &families[f]->at[i].kernel;
-    return NULL;
+    const struct byi_kernel *kernel = NULL;
+    for (uint32_t f = 0; f < BYI_COUNT(families) && !kernel; f++)
+        kernel = byi_kernel_in(families[f], op);
+    return kernel;
 }
 
 const struct byi_packing *byi_packing_of(enum byi_op_id op)
@@ -26,6 +25,9 @@ const struct byi_packing *byi_packing_of(enum byi_op_id op)
         {BYI_OP_NN_CONV1D, 2, byi_conv_pack},
         {BYI_OP_NN_CONV2D, 2, byi_conv_pack},
         {BYI_OP_NN_CONV3D, 2, byi_conv_pack},
+        {BYI_OP_NN_CONV1D_TRANSPOSE, 2, byi_deconv_pack},
+        {BYI_OP_NN_CONV2D_TRANSPOSE, 2, byi_deconv_pack},
+        {BYI_OP_NN_CONV3D_TRANSPOSE, 2, byi_deconv_pack},
         {BYI_OP_NN_DENSE, 2, byi_matmul_pack},
         {BYI_OP_NN_MATMUL, 2, byi_matmul_pack},
         {BYI_OP_QNN_CONV1D, 10, byi_qnn_conv_pack},
@@ -99,6 +101,7 @@ enum byoc_status byoc_internal_kernel_eval(
         .n_out = n_out,
         .in = in,
         .out = out,
+        .exact = true,
         .threads = threads ? threads : 1,
     };
     const uint64_t own =

@@ -6,6 +6,8 @@
  */
 #include "move.h"
 
+#include "kernels/conv.h"
+
 enum { BLOCK = 256 }; /* bytes of a block's rows and columns: some lines */
 
 void byi_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides)
@@ -89,7 +91,8 @@ FOR_SIZES(SQUARE)
 static void square_words(char *dst, int64_t out, const char *src, int64_t in,
                          int64_t rows, int64_t cols)
 {
-    byi_transpose((const void *)src, in, cols, rows, (void *)dst, out);
+    byi_f32_transpose(byi_f32_kernels_of(byi_simd_isa()), (const void *)src, in,
+                      cols, rows, (void *)dst, out);
 }
 
 typedef void (*row_fn)(char *, const char *, int64_t, int64_t);

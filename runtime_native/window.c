@@ -2,7 +2,7 @@
 /* window.c: the windows of convolution and pooling, extended to three spatial
  * axes, and the loop over bands of planes.
  */
-#include "kernel.h"
+#include "conv.h"
 
 static int64_t at_or(const int64_t *list, uint32_t n, uint32_t i,
                      int64_t fallback)
@@ -272,4 +272,42 @@ void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
             run_task(v, &ways, i / tasks, c, byi_min(step, channels - c), mine);
         }
     }
+}
+
+struct byi_conv byi_conv_operands(const struct byi_call *call)
+{
+    const struct byi_tensor *x = &call->in[0], *weights = &call->in[1];
+    const char *layout = byi_attr_string(call->attrs, "data_layout");
+    struct byi_conv v = {
+        .n = x->dims[0],
+        .groups = byi_attr_int(call->attrs, "groups"),
+        .x = x->data,
+        .weights = weights->data,
+        .y = call->out->data,
+    };
+    byi_image_read(x, layout, &v.in);
+    byi_image_read(call->out, layout, &v.out);
+    byi_filter_read(weights, byi_attr_string(call->attrs, "kernel_layout"),
+                    &v.at);
+    return v;
+}
+
+struct byi_conv byi_conv_read(const struct byi_call *call)
+{
+    struct byi_conv v = byi_conv_operands(call);
+    v.c = v.at.i;
+    v.o = v.at.o / v.groups;
+    byi_window_read(call->attrs, v.in.spatial, v.in.space, v.out.space,
+                    v.at.space, &v.w);
+    return v;
+}
+
+bool byi_conv_is_pointwise(const struct byi_window *w)
+{
+    if (w->taps != 1)
+        return false;
+    for (int i = 0; i < 3; i++)
+        if (w->stride[i] != 1 || w->pad[i] || w->end[i])
+            return false;
+    return true;
 }

@@ -254,6 +254,52 @@ static void test_conv_large(void **state)
         try_layouts(2, &shapes[i], false, BYI_OP_NN_CONV2D, BYOC_F32);
 }
 
+/* Packed weights, Winograd's algorithm, and its equality for any number of
+ * threads; `exact` keeps the sums of products. */
+static void test_conv_packed(void **state)
+{
+    static const struct shape shapes[] = {
+        {{2, 32, 13, 11}, {24, 32, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {0}, 1},
+        {{3, 40, 9, 9}, {48, 20, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {0}, 2},
+        {{1, 3, 30, 30}, {17, 3, 7, 7}, {2, 2}, {3, 3, 3, 3}, {1, 1}, {0}, 1},
+        {{5, 24, 4, 4}, {24, 3, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {0}, 8},
+        {{2, 30, 20, 20}, {7, 30, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {0}, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * BYI_COUNT(shapes); i++) {
+        const struct shape *s = &shapes[i / 2];
+        const struct byi_attr given[] = {
+            INTS("strides", 2, s->strides), INTS("padding", 4, s->padding),
+            INTS("dilation", 2, s->dilation), INT("groups", s->groups)};
+        const struct byi_tensor in[] = {tensor(BYOC_F32, 4, s->x),
+                                        tensor(BYOC_F32, 4, s->w)};
+        struct eval e = prepare(BYI_OP_NN_CONV2D, given, 4, in, 2);
+        struct byi_tensor plain[MAX_OUT], first = {0};
+        run_plain(&e, byi_conv_plain, plain);
+        double most = 0;
+        for (int64_t k = 0; k < byi_count(plain); k++)
+            most = fmax(most, fabs(byi_tensor_float(plain, k)));
+        for (uint32_t threads = 1; threads <= 3; threads++) {
+            if (!run_packed_exact(&e, threads, i % 2))
+                break; /* reads the weights as they are */
+            for (int64_t k = 0; k < byi_count(plain); k++)
+                assert_true(fabs(byi_tensor_float(e.out, k) -
+                                 byi_tensor_float(plain, k)) <=
+                            (i % 2 ? 1e-6 : 1e-5) * most);
+            if (threads == 1) {
+                first = empty_tensor(BYOC_F32, 4, e.out->dims);
+                memcpy(first.data, e.out->data, byi_tensor_bytes(e.out));
+            }
+            assert_memory_equal(first.data, e.out->data,
+                                byi_tensor_bytes(e.out));
+        }
+        if (first.data)
+            release(&first);
+        release(plain);
+        finish(&e);
+    }
+}
+
 /* --- pooling and others --------------------------------------------------- */
 
 static void test_pool(void **state)
@@ -403,11 +449,11 @@ static void test_depth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_transform),  cmocka_unit_test(test_conv),
-        cmocka_unit_test(test_conv_large), cmocka_unit_test(test_deconv),
-        cmocka_unit_test(test_pool),       cmocka_unit_test(test_global),
-        cmocka_unit_test(test_half),       cmocka_unit_test(test_batch_norm),
-        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_transform),   cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_conv_large),  cmocka_unit_test(test_deconv),
+        cmocka_unit_test(test_conv_packed), cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_global),      cmocka_unit_test(test_half),
+        cmocka_unit_test(test_batch_norm),  cmocka_unit_test(test_depth),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -4,8 +4,8 @@
  */
 #include "kernels.h"
 
-/* Coefficients that are zero but for some: `left` of 8, at random places or
- * the first ones. */
+/* Coefficients of which `left` of 8 are not zero, at random places or the first
+ * ones. */
 static void thin_out(struct byi_tensor *t, int64_t left, bool first)
 {
     for (int64_t i = 0; i < byi_count(t); i++)
@@ -48,7 +48,7 @@ static void test_idct8(void **state)
             }
 }
 
-/* All 256 patterns of zeros of a row, to what numbers say. */
+/* All 256 patterns of zeros of a row, against the sums. */
 static void test_idct8_patterns(void **state)
 {
     const struct byi_attr given[] = {INTS("axes", 1, (const int64_t[]){-1})};
@@ -77,7 +77,7 @@ static void test_idct8_patterns(void **state)
     finish(&e);
 }
 
-/* What is not finite spreads over its row, as in a product, and no further. */
+/* Infinities and NaN spread over their row, as in a product, and no further. */
 static void test_idct8_not_finite(void **state)
 {
     const struct byi_attr given[] = {INTS("axes", 1, (const int64_t[]){-1})};

@@ -258,7 +258,8 @@ static inline void finish(struct eval *e)
 }
 
 /* The kernel with its constant operands packed; false: it packs none. */
-static inline bool run_packed(struct eval *e, uint32_t threads)
+static inline bool run_packed_exact(struct eval *e, uint32_t threads,
+                                    bool exact)
 {
     const struct byi_packing *packing = byi_packing_of(e->op->id);
     const struct byi_kernel *kernel = byi_kernel_of(e->op->id);
@@ -268,6 +269,7 @@ static inline bool run_packed(struct eval *e, uint32_t threads)
                             .n_out = e->n_out,
                             .in = e->in,
                             .out = e->out,
+                            .exact = exact,
                             .threads = threads};
     const uint64_t bytes = packing ? packing->pack(&call, NULL) : 0;
     if (bytes == 0)
@@ -280,6 +282,11 @@ static inline bool run_packed(struct eval *e, uint32_t threads)
     byi_release(call.scratch);
     byi_release(packed);
     return true;
+}
+
+static inline bool run_packed(struct eval *e, uint32_t threads)
+{
+    return run_packed_exact(e, threads, true);
 }
 
 /* The kernel, with one and several threads and every instruction set, packed

@@ -487,25 +487,32 @@ static void test_cumsum(void **state)
 {
     (void)state;
     static const char *const attrs[] = {
-        "{\"axis\": 1}", "{\"axis\": 1, \"exclusive\": true}",
+        "{\"axis\": 1}",
+        "{\"axis\": 1, \"exclusive\": true}",
         "{\"axis\": 1, \"reverse\": true}",
-        "{\"axis\": 1, \"exclusive\": true, \"reverse\": true}"};
+        "{\"axis\": 1, \"exclusive\": true, \"reverse\": true}",
+        "{\"axis\": 1, \"product\": true}",
+        "{\"axis\": 1, \"product\": true, \"exclusive\": true}"};
     for (int round = 0; round < ROUNDS; round++) {
         const int64_t dims[] = {2, pick(1, 9), 3};
-        const bool exclusive = round & 1, reverse = round & 2;
+        const int form = round % 6;
+        const bool exclusive = form & 1, reverse = form & 2;
+        const bool product = form > 3;
         struct trial t = {.n_in = 1, .in = {make(BYOC_I32, 3, dims)}};
         for (int64_t i = 0; i < count(&t.in[0]); i++)
-            byi_tensor_set(&t.in[0], i, (double)pick(-99, 99));
-        must_run(&t, BYI_OP_CUMSUM, attrs[round % 4]);
+            byi_tensor_set(&t.in[0], i, (double)pick(-9, 9));
+        must_run(&t, BYI_OP_CUMSUM, attrs[form]);
         for (int64_t i = 0; i < count(&t.in[0]); i++) {
-            int64_t at[3], from[3], sum = 0;
+            int64_t at[3], from[3], sum = product;
             unflat(&t.in[0], i, at);
             memcpy(from, at, sizeof at);
             for (from[1] = 0; from[1] < dims[1]; from[1]++) {
                 const int64_t ahead =
                     reverse ? from[1] - at[1] : at[1] - from[1];
+                const int64_t v =
+                    byi_tensor_int(&t.in[0], flat(&t.in[0], from));
                 if (ahead > 0 || (ahead == 0 && !exclusive))
-                    sum += byi_tensor_int(&t.in[0], flat(&t.in[0], from));
+                    sum = product ? sum * v : sum + v;
             }
             assert_int_equal(byi_tensor_int(&t.out[0], i), sum);
         }
