@@ -38,6 +38,7 @@ struct byi_image {
     size_t blobs_bytes;
     const void *weights; /* BYI_ALIGN-aligned, or NULL */
     uint64_t weights_bytes;
+    bool weights_mapped;          /* from a file, which can be read again */
     const struct byi_span *spans; /* if weights is NULL: its pieces, ascending
                                      and disjoint, with zeros between them */
     uint32_t n_spans;
@@ -278,8 +279,16 @@ struct byi_memory {
     void *ctx; /* of these two, which may be NULL: byi_acquire, byi_release */
     uint64_t limit;
     _Atomic uint64_t held, peak; /* bytes */
+    /* While weights are packed: a mapped file, whose pages are dropped now and
+     * then, so that memory never holds them all and their packed copies. */
+    const void *file;
+    uint64_t file_bytes;
+    _Atomic uint64_t since; /* bytes taken since the last time */
 };
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params);
+/* Drop the whole pages of a part of a file that is mapped privately and
+ * unchanged; they are read again when they are used. Threads: safe. */
+void byi_drop_pages(const void *at, uint64_t bytes);
 void byi_memory_free(struct byi_memory **memory);
 /* Allocate memory aligned to BYI_ALIGN; NULL if that fails or exceeds the
  * limit. `memory` NULL: no limit and no allocator. Threads: safe. */

@@ -56,8 +56,10 @@ static enum byoc_status map_artifact(const struct model_file *file,
                           "%s: its symbol %.60s does not describe its "
                           "sections; was it edited?",
                           file->name, facts.symbol);
-    if (status == BYOC_OK && a->image.weights_bytes > 0)
+    if (status == BYOC_OK && a->image.weights_bytes > 0) {
         a->image.weights = (const char *)d + d->weights;
+        a->image.weights_mapped = true;
+    }
     if (status == BYOC_OK && a->code_bytes > 0) {
         a->image.code = (const void *)((const char *)d + a->code);
         a->image.code_bytes = a->code_bytes;
@@ -97,17 +99,6 @@ void byoc_internal_code_close(struct byi_code_library *code)
     *code = (struct byi_code_library){0};
 }
 
-/* Release the pages that hold only `t`; the file still has them. */
-static void let_go(const struct byi_tensor *t)
-{
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t from = ((uintptr_t)t->data + page - 1) / page * page;
-    const uintptr_t to =
-        ((uintptr_t)t->data + byi_tensor_bytes(t)) / page * page;
-    if (from < to)
-        madvise((void *)from, to - from, MADV_DONTNEED);
-}
-
 /* Release constants in the mapped file of which the backends have copies. */
 static void drop_consts(const struct byoc_model *m)
 {
@@ -122,7 +113,7 @@ static void drop_consts(const struct byoc_model *m)
             const struct byi_tensor *t = &m->plan->consts[part->consts[k]].view;
             const char *at = t->data;
             if (at >= weights && at < weights + bytes)
-                let_go(t);
+                byi_drop_pages(at, byi_tensor_bytes(t));
         }
     }
 }

@@ -9,6 +9,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { DROP_EVERY = 32 << 20 };
 
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params)
 {
@@ -43,6 +47,23 @@ static bool charge(struct byi_memory *m, uint64_t bytes)
     return true;
 }
 
+void byi_drop_pages(const void *at, uint64_t bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t from = ((uintptr_t)at + page - 1) / page * page;
+    const uintptr_t to = ((uintptr_t)at + bytes) / page * page;
+    if (from < to)
+        madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+static void drop_file(struct byi_memory *m, uint64_t taken)
+{
+    if (!m->file || atomic_fetch_add(&m->since, taken) + taken < DROP_EVERY)
+        return;
+    atomic_store(&m->since, 0);
+    byi_drop_pages(m->file, m->file_bytes);
+}
+
 static void *allocate(const struct byi_memory *m, uint64_t bytes)
 {
     return m && m->allocate ? m->allocate(m->ctx, bytes, BYI_ALIGN)
@@ -60,6 +81,8 @@ void *byi_memory_take(struct byi_memory *m, uint64_t bytes)
             atomic_fetch_sub(&m->held, all);
         return NULL;
     }
+    if (m)
+        drop_file(m, all);
     memcpy(at, &bytes, sizeof bytes);
     return at + BYI_ALIGN;
 }

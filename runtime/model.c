@@ -264,6 +264,22 @@ static enum byoc_status init_model(void *arg, struct byoc_error *err)
     return BYOC_OK;
 }
 
+/* Load the regions and pack weights, also for the sizes that are warmed up. */
+static enum byoc_status pack_all(struct byoc_model *model,
+                                 const struct byoc_load_params *params,
+                                 struct byi_facts *facts,
+                                 struct byoc_error *err)
+{
+    BYI_TRY(byi_backends_load(model, params, facts, err));
+    if (model->n_keys == 0)
+        settle_varying(model);
+    BYI_TRY(byi_prepack(model, err));
+    if (model->n_keys == 0)
+        return BYOC_OK;
+    BYI_TRY(byi_cache_new(model, params, err));
+    return warm_up(model, &facts->warm, err);
+}
+
 /* The rest of loading, on the model's workers. A body for byi_guarded. */
 static enum byoc_status fill_model(void *arg, struct byoc_error *err)
 {
@@ -281,14 +297,13 @@ static enum byoc_status fill_model(void *arg, struct byoc_error *err)
     find_keys(model);
     BYI_TRY(align_consts(model, err));
     BYI_TRY(byi_code_bind(model, image, err));
-    BYI_TRY(byi_backends_load(model, params, &facts, err));
-    if (model->n_keys == 0)
-        settle_varying(model);
-    BYI_TRY(byi_prepack(model, err));
-    if (model->n_keys == 0)
-        return BYOC_OK;
-    BYI_TRY(byi_cache_new(model, params, err));
-    return warm_up(model, &facts.warm, err);
+    if (image->weights_mapped) {
+        model->memory->file = image->weights;
+        model->memory->file_bytes = image->weights_bytes;
+    }
+    const enum byoc_status status = pack_all(model, params, &facts, err);
+    model->memory->file = NULL;
+    return status;
 }
 
 enum byoc_status byoc_internal_model_open(const struct byi_image *image,
