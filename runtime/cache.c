@@ -17,6 +17,10 @@
 enum { DEFAULT_SHAPES = 32 };
 #define DEFAULT_BYTES (UINT64_C(1) << 30)
 
+/* Backends build regions for new sizes while this many builds have found no
+ * second run, and for sizes that have run so often on twins. */
+enum { PATIENCE = 8, RECURRENT = 4 };
+
 enum cache_stage { BUILDING, READY, FAILED };
 
 struct byi_entry {
@@ -24,6 +28,8 @@ struct byi_entry {
     enum cache_stage stage;
     uint32_t users; /* runs of it, and threads that wait for it */
     bool listed;    /* false: freed with the last user */
+    bool twins;     /* no backend built a region */
+    uint32_t runs;
     struct byi_entry *newer, *older;
     struct byi_work *idle; /* a list                             */
     uint64_t bytes;        /* of its plan and working memory */
@@ -39,8 +45,9 @@ struct byi_cache {
     struct byi_cache *next; /* of the caches of this process */
     bool forks;             /* the forking thread locked it for the fork */
     struct byi_entry *newest, *oldest;
-    uint64_t own;      /* bytes of all entries, including unlisted ones */
-    uint64_t baseline; /* bytes that backends had acquired before */
+    uint64_t own;          /* bytes of all entries, including unlisted ones */
+    uint64_t baseline;     /* bytes that backends had acquired before */
+    uint64_t built, rerun; /* instances with regions; second and later runs */
     struct byoc_cache_stats stats;
     bool warned[]; /* by region: a warning was logged that its twin runs */
 };
@@ -187,7 +194,7 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
 static bool is_refused(const struct byoc_model *model,
                        const struct byi_instance *in, uint32_t i)
 {
-    return in->regions[i].fault && model->own.regions[i].plugin &&
+    return in->regions[i].fault && !in->twins && model->own.regions[i].plugin &&
            !model->own.regions[i].fault;
 }
 
@@ -209,6 +216,19 @@ static void say_made(const struct byoc_model *model, const struct byi_entry *e,
             (double)e->micros / 1e3);
 }
 
+/* Whether the regions' twins serve new sizes. Where sizes never return, as the
+ * lengths of a growing sequence, building regions takes several times the run:
+ * a ski-rental problem. */
+static bool prefers_twins(const struct byoc_model *model)
+{
+    const struct byi_cache *c = model->cache;
+    bool varies = false;
+    for (uint32_t i = 0; i < model->plan->n_parts && !varies; i++)
+        varies = model->own.regions[i].plugin && model->plan->parts[i].varies;
+    return varies && !model->require_backends &&
+           c->built >= c->rerun + PATIENCE;
+}
+
 /* Create the entry's instance, and count its memory. Called with the lock,
  * which it releases meanwhile. */
 static enum byoc_status make(const struct byoc_model *model,
@@ -217,13 +237,14 @@ static enum byoc_status make(const struct byoc_model *model,
 {
     struct byi_cache *c = model->cache;
     const uint64_t began = byi_trace_now();
+    const unsigned how = e->twins ? BYI_TWINS : 0;
     pthread_mutex_unlock(&c->lock);
-    enum byoc_status status = byi_specialise(model, sizes, false, &e->in, err);
+    enum byoc_status status = byi_specialise(model, sizes, how, &e->in, err);
     pthread_mutex_lock(&c->lock);
     if (status == BYOC_ENOMEM) {
         make_room(c);
         pthread_mutex_unlock(&c->lock);
-        status = byi_specialise(model, sizes, true, &e->in, err);
+        status = byi_specialise(model, sizes, how | BYI_LAST, &e->in, err);
         pthread_mutex_lock(&c->lock);
     }
     if (status != BYOC_OK)
@@ -234,6 +255,7 @@ static enum byoc_status make(const struct byoc_model *model,
     for (uint32_t i = 0; i < model->plan->n_parts; i++)
         e->refused += is_refused(model, &e->in, i);
     c->stats.builds++;
+    c->built += !e->twins;
     c->stats.refusals += e->refused;
     say_made(model, e, sizes);
     return BYOC_OK;
@@ -266,8 +288,8 @@ static enum byoc_status wait_for(struct byi_cache *c, struct byi_entry *e,
 }
 
 static enum byoc_status add(const struct byoc_model *model,
-                            const int64_t *sizes, struct byi_entry **entry,
-                            struct byoc_error *err)
+                            const int64_t *sizes, bool twins,
+                            struct byi_entry **entry, struct byoc_error *err)
 {
     struct byi_cache *c = model->cache;
     struct byi_entry *e =
@@ -277,6 +299,7 @@ static enum byoc_status add(const struct byoc_model *model,
     for (uint32_t k = 0; k < model->n_keys; k++)
         e->sizes[k] = sizes[model->keys[k]];
     e->users = 1;
+    e->twins = twins;
     list(c, e);
     enum byoc_status status = make(model, sizes, e, &e->why);
     e->stage = status == BYOC_OK ? READY : FAILED;
@@ -294,18 +317,27 @@ static enum byoc_status add(const struct byoc_model *model,
 
 /* Called with the lock. */
 static enum byoc_status find_entry(const struct byoc_model *model,
-                                   const int64_t *sizes,
+                                   const int64_t *sizes, bool regions,
                                    struct byi_lease *lease,
                                    struct byoc_error *err)
 {
     struct byi_cache *c = model->cache;
-    struct byi_entry *e = lease->entry = find(model, sizes);
+    struct byi_entry *e = find(model, sizes);
+    const bool returns = e && e->twins && e->stage == READY &&
+                         (regions || ++e->runs == RECURRENT);
+    if (returns) { /* they deserve regions */
+        evict(c, e);
+        e = find(model, sizes);
+    }
+    lease->entry = e;
     if (!e) {
         c->stats.misses++;
         lease->made = true;
-        return add(model, sizes, &lease->entry, err);
+        return add(model, sizes, !returns && !regions && prefers_twins(model),
+                   &lease->entry, err);
     }
     c->stats.hits++;
+    c->rerun += !e->twins;
     e->users++;
     unlist(c, e);
     list(c, e);
@@ -339,13 +371,13 @@ static enum byoc_status find_work(const struct byoc_model *model,
 }
 
 enum byoc_status byi_cache_take(const struct byoc_model *model,
-                                const int64_t *sizes, struct byi_lease *lease,
-                                struct byoc_error *err)
+                                const int64_t *sizes, bool regions,
+                                struct byi_lease *lease, struct byoc_error *err)
 {
     struct byi_cache *c = model->cache;
     *lease = (struct byi_lease){0};
     pthread_mutex_lock(&c->lock);
-    enum byoc_status status = find_entry(model, sizes, lease, err);
+    enum byoc_status status = find_entry(model, sizes, regions, lease, err);
     if (status == BYOC_OK)
         status = find_work(model, lease, err);
     if (status == BYOC_OK)
@@ -587,7 +619,7 @@ enum byoc_status byoc_model_warm(const struct byoc_model *model,
     enum byoc_status status = read_dims(model, dims, n, &sizes, err);
     byi_workers_enter(&turn, &model->ways);
     if (status == BYOC_OK)
-        status = byi_cache_take(model, sizes, &lease, err);
+        status = byi_cache_take(model, sizes, true, &lease, err);
     if (status == BYOC_OK)
         byi_cache_give(model, &lease);
     byi_workers_leave(&turn);

@@ -164,6 +164,7 @@ struct byi_instance {
     const struct byi_plan_tables *plan;
     struct byi_region *regions;
     bool starved; /* a region runs its twin because memory ran out */
+    bool twins;   /* made with BYI_TWINS */
 };
 
 struct byi_cache;
@@ -229,11 +230,13 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
 
 /* Set *in to a specialisation for these sizes, by symbol of the plan, -1 for
  * symbols that are not the inputs'. A region that its backend cannot build has
- * a fault; if memory runs out, only with `last`, otherwise that is an error.
+ * a fault; if memory runs out, only with BYI_LAST, otherwise that is an error.
+ * With BYI_TWINS all regions of backends have one, and are not built.
  * End it with byi_instance_end. Errors: BYOC_ETYPE (the model refuses these
  * sizes), BYOC_ELIMIT, BYOC_ENOMEM. */
+enum { BYI_LAST = 1, BYI_TWINS = 2 };
 enum byoc_status byi_specialise(const struct byoc_model *model,
-                                const int64_t *sizes, bool last,
+                                const int64_t *sizes, unsigned how,
                                 struct byi_instance *in,
                                 struct byoc_error *err);
 void byi_instance_end(struct byi_instance *in);
@@ -436,9 +439,11 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
                                const struct byoc_load_params *params,
                                struct byoc_error *err);
 void byi_cache_free(struct byoc_model *model); /* NULL is fine */
-/* `sizes` is as for byi_specialise. Threads: safe. */
+/* `sizes` is as for byi_specialise; regions: never serve new sizes by twins of
+ * regions that backends could build. Threads: safe. */
 enum byoc_status byi_cache_take(const struct byoc_model *model,
-                                const int64_t *sizes, struct byi_lease *lease,
+                                const int64_t *sizes, bool regions,
+                                struct byi_lease *lease,
                                 struct byoc_error *err);
 void byi_cache_give(const struct byoc_model *model, struct byi_lease *lease);
 /* "batch=3, sequence=7". Returns buf. */

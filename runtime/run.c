@@ -160,7 +160,7 @@ static enum byoc_status enter(struct byoc_state *s, struct byoc_error *err)
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
     if (s->model->cache) {
         uint64_t begin = s->trace ? byi_trace_now() : 0;
-        BYI_TRY(byi_cache_take(s->model, s->dims, &s->lease, err));
+        BYI_TRY(byi_cache_take(s->model, s->dims, false, &s->lease, err));
         if (s->trace && s->lease.made)
             byi_trace_event(
                 s->trace, "specialise",

@@ -30,6 +30,7 @@ struct maker {
     struct byi_arena *arena, *scratch;
     const int64_t *sizes; /* by symbol; -1: not one of the inputs' */
     bool last;            /* if memory runs out, use twins */
+    bool twins;           /* no backend builds a region */
     bool *open; /* by function: its symbols may have other sizes than the
                    inputs' symbols of the same name */
     enum specialise_stage *stage;     /* by function */
@@ -311,6 +312,10 @@ static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
     if (m->tried[step->callee] || !m->plan->parts[step->callee].varies)
         return BYOC_OK;
     m->tried[step->callee] = true;
+    if (m->twins && backend) {
+        region->fault = "its sizes are new, as those of the runs before were";
+        return BYOC_OK;
+    }
     struct byoc_error *err = m->err, why;
     m->err = &why;
     enum byoc_status status = load_region(m, f, step, region, &sized);
@@ -683,7 +688,8 @@ static enum byoc_status attempt(struct maker *m, bool *again)
     plan->funcs =
         byi_arena_copy(arena, plan->funcs, plan->n_funcs * sizeof *plan->funcs);
     m->plan = plan;
-    *m->in = (struct byi_instance){.model = model, .plan = plan};
+    *m->in =
+        (struct byi_instance){.model = model, .plan = plan, .twins = m->twins};
     m->in->regions =
         byi_arena_calloc(arena, plan->n_parts + 1u, sizeof *m->in->regions);
     for (uint32_t i = 0; i < plan->n_parts; i++)
@@ -716,10 +722,14 @@ static enum byoc_status attempt_all(void *arg, struct byoc_error *err)
 }
 
 enum byoc_status byi_specialise(const struct byoc_model *model,
-                                const int64_t *sizes, bool last,
+                                const int64_t *sizes, unsigned how,
                                 struct byi_instance *in, struct byoc_error *err)
 {
-    struct maker m = {.model = model, .in = in, .sizes = sizes, .last = last};
+    struct maker m = {.model = model,
+                      .in = in,
+                      .sizes = sizes,
+                      .last = how & BYI_LAST,
+                      .twins = how & BYI_TWINS};
     struct byi_guard guard;
     *in = (struct byi_instance){0};
     const enum byoc_status status = byi_guarded(&guard, attempt_all, &m, err);

@@ -210,6 +210,35 @@ static void test_refusal(void **state)
     close_model(&m);
 }
 
+/* Sizes that do not return: twins serve them, until some do. */
+static void test_growing(void **state)
+{
+    (void)state;
+    struct model m;
+    open_model(&m, varying,
+               (struct byoc_load_params){.log = keep_lines, .log_ctx = &m});
+    struct byoc_state *s = new_state(&m);
+    for (int64_t n = 14; n < 34; n++)
+        run_right(s, n);
+    assert_int_equal(stats_of(&m).builds, 20);
+    run_right(s, 13); /* the backend is not asked, so it does not refuse */
+    assert_null(strstr(m.said, "twin"));
+    for (int i = 0; i < 3; i++)
+        run_right(s, 13);
+    assert_int_equal(stats_of(&m).builds, 21);
+    assert_int_equal(stats_of(&m).refusals, 0);
+    run_right(s, 13);
+    assert_int_equal(stats_of(&m).builds, 22);
+    assert_int_equal(stats_of(&m).refusals, 1);
+    assert_non_null(strstr(m.said, "bad luck"));
+    const struct byoc_dim warm = {"N", 33};
+    struct byoc_error err;
+    assert_int_equal(byoc_model_warm(m.model, &warm, 1, &err), BYOC_OK);
+    assert_int_equal(stats_of(&m).builds, 23);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
 static void test_required(void **state)
 {
     (void)state;
@@ -953,6 +982,7 @@ int main(void)
         cmocka_unit_test(test_count_bound),
         cmocka_unit_test(test_byte_bound),
         cmocka_unit_test(test_refusal),
+        cmocka_unit_test(test_growing),
         cmocka_unit_test(test_required),
         cmocka_unit_test(test_native_only),
         cmocka_unit_test(test_two_symbols),

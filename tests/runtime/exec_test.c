@@ -481,6 +481,54 @@ static void limited(const char *ir, uint32_t depth, uint64_t calls,
 
 #define I64 "Tensor[(), int64]"
 
+struct canceller {
+    struct byoc_state *state;
+    int done;
+};
+
+/* Again and again, for a run that begins clears what came before it. */
+static void *keep_cancelling(void *arg)
+{
+    struct canceller *c = arg;
+    const struct timespec nap = {.tv_nsec = 2000000};
+    while (!__atomic_load_n(&c->done, __ATOMIC_ACQUIRE)) {
+        byoc_state_cancel(c->state);
+        nanosleep(&nap, NULL);
+    }
+    return NULL;
+}
+
+/* A loop whose count comes from data, here 2^40, ends when it is cancelled. */
+static void test_cancel_long_loop(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct byoc_error err;
+    struct byoc_model *model = open_model(
+        &x, "def @f(%n: " I64 ") -> " I64 " {\n"
+            "  if (less(%n, 1)) { %n } else { @f(subtract(%n, 1)) }\n"
+            "}\n"
+            "def @main(%n: " I64 ") { @f(%n) }\n");
+    struct canceller c = {0};
+    pthread_t thread;
+    int64_t n = INT64_C(1) << 40;
+    const DLTensor in = {.data = &n,
+                         .device = {kDLCPU, 0},
+                         .dtype = byoc_dtype_dlpack(BYOC_I64)};
+    DLTensor out = {0};
+    assert_int_equal(byoc_state_new(model, &c.state, &err), BYOC_OK);
+    assert_int_equal(pthread_create(&thread, NULL, keep_cancelling, &c), 0);
+    run_fails(c.state, &in, 1, &out, 1, BYOC_ECANCELLED, "cancelled in @");
+    __atomic_store_n(&c.done, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    n = 3;
+    assert_int_equal(byoc_run(c.state, &in, 1, &out, 1, &err), BYOC_OK);
+    assert_int_equal(*(int64_t *)out.data, 0);
+    byoc_state_free(&c.state);
+    byoc_model_free(&model);
+    fixture_close(&x);
+}
+
 static void test_endless(void **state)
 {
     (void)state;
@@ -778,6 +826,7 @@ int main(void)
         cmocka_unit_test(test_if),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_cancel_long_loop),
         cmocka_unit_test(test_tail),
         cmocka_unit_test(test_wrong_views),
         cmocka_unit_test(test_two_threads),
