@@ -86,6 +86,8 @@ static void print_text(const struct result *r)
                (unsigned long long)r->cache.refusals);
     printf("runs    %10u after %u of warm-up, %u thread%s (%s)\n", r->n,
            r->warmup, r->threads, r->threads == 1 ? "" : "s", r->why);
+    if (r->profile)
+        byi_profile_print(r->profile);
 }
 
 static void add_cache(cJSON *root, const struct byoc_cache_stats *cache)
@@ -122,6 +124,8 @@ static void print_json(const struct result *r)
     cJSON_AddNumberToObject(root, "threads", r->threads);
     if (r->cache.max_shapes)
         add_cache(root, &r->cache);
+    if (r->profile)
+        byi_profile_json(r->profile, root);
     struct byi_text text = {0};
     byi_json_print(root, &text);
     fputs(text.at, stdout);
@@ -179,12 +183,16 @@ static enum byoc_status bench(const struct byoc_model *model,
     double began = now();
     BYI_TRY(byoc_state_new(model, &state, err));
     r->load += now() - began;
+    r->threads = byoc_model_threads(model, &r->why);
+    if (r->profile)
+        byi_profile_peak(r->profile, r->threads);
     enum byoc_status status =
         time_runs(state, &in, &out, least, seconds, r, err);
+    if (r->profile)
+        byi_profile_peak(r->profile, r->threads);
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     r->peak_mb = (double)usage.ru_maxrss / 1024;
-    r->threads = byoc_model_threads(model, &r->why);
     byoc_model_cache(model, &r->cache);
     byoc_state_free(&state);
     return status;
@@ -210,7 +218,7 @@ static int run(int argc, char **argv)
          "run for at least this long (default: 1.5)"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
         {"profile", 0, BYI_OPTION_FLAG, &profile, NULL,
-         "print the time of each step of a run"},
+         "print the time and work of each step of a run"},
         BYI_MODEL_OPTIONS(o),
     };
     int code = byi_options(&byi_verb_bench, options, BYI_COUNT(options), argc,
@@ -232,8 +240,6 @@ static int run(int argc, char **argv)
         code = byi_complain(&byi_verb_bench, &err);
     else
         (json ? print_json : print_text)(&r);
-    if (profile && code == open.gate && !json)
-        byi_profile_print(r.profile);
     byi_profile_free(r.profile);
     byi_vec_free(r.runs);
     byi_arena_free(&arena);

@@ -389,11 +389,16 @@ int byi_print_ledger(const struct byi_verb *verb, const char *path,
 
 /* --- profile.c: the table of `bench --profile` --------------------------- */
 
+struct cJSON;
 struct byi_profile;
 struct byi_profile *byi_profile_new(struct byi_arena *arena);
+/* Measure the machine's peak, before the runs and after them. */
+void byi_profile_peak(struct byi_profile *profile, uint32_t threads);
 /* Add an event of a run: a callback of byoc_state_profile. */
 void byi_profile_event(void *ctx, const struct byoc_event *event);
 void byi_profile_print(struct byi_profile *profile);
+/* Add the member "profile". */
+void byi_profile_json(struct byi_profile *profile, struct cJSON *root);
 void byi_profile_free(struct byi_profile *profile); /* or NULL */
 
 #endif

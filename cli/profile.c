@@ -1,24 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile.c: the table of `byoc bench --profile`: the time of each step of a
- * run, the median over all runs.
+/* profile.c: the tables of `byoc bench --profile`: the time of each step of a
+ * run, the median over all runs, and its work beside what the machine can do.
  */
 #include "cli.h"
+
+#include "core/base/isa.h"
+#include "runtime/internal.h"
+
+#include <cjson/cJSON.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-/* One event of a run, the same in every run. */
+/* One event of a run, the same in every run; or the sum of several. */
 struct profile_row {
     const char *name, *impl, *sources; /* in the arena */
-    BYI_VEC(double) times;             /* seconds */
+    double flops, bytes, constant_bytes;
+    BYI_VEC(double) times; /* seconds */
+    double time;           /* their median */
+    uint32_t steps;        /* of a sum */
 };
 
 struct byi_profile {
     struct byi_arena *arena;
     BYI_VEC(struct profile_row) rows;
-    uint32_t at;  /* events of this run so far */
-    uint32_t n;   /* runs                      */
-    bool differs; /* a run had other events    */
+    BYI_VEC(struct profile_row) sums; /* by operator; most time first */
+    uint32_t at;                      /* events of this run so far */
+    uint32_t parts;                   /* primitives since the last step */
+    uint32_t n;                       /* runs                      */
+    bool differs;                     /* a run had other events    */
+    uint32_t threads;
+    double peak;      /* FLOP/s; 0: not measured */
+    double bandwidth; /* bytes per second of reading all constants */
+    double time;      /* of all rows */
 };
 
 struct byi_profile *byi_profile_new(struct byi_arena *arena)
@@ -28,32 +42,47 @@ struct byi_profile *byi_profile_new(struct byi_arena *arena)
     return p;
 }
 
-/* A region is the sum of its primitives, a run that of its steps. */
-static bool is_sum(const char *kind)
+void byi_profile_peak(struct byi_profile *p, uint32_t threads)
 {
-    static const char *const sums[] = {"region", "run", "call", "if",
-                                       "specialise"};
+    const double peak = byoc_internal_peak_flops(threads);
+    p->peak = peak > p->peak ? peak : p->peak;
+    p->threads = threads;
+}
+
+/* --- events --------------------------------------------------------------- */
+
+/* Whether an event is the sum of others: a run is that of its steps, a region
+ * that of its primitives, unless its backend reports none. */
+static bool is_sum(const struct byi_profile *p, const char *kind)
+{
+    static const char *const sums[] = {"run", "call", "if", "specialise"};
     for (size_t i = 0; i < BYI_COUNT(sums); i++)
         if (strcmp(kind, sums[i]) == 0)
             return true;
-    return false;
+    return strcmp(kind, "region") == 0 && p->parts > 0;
 }
 
 void byi_profile_event(void *ctx, const struct byoc_event *event)
 {
     struct byi_profile *p = ctx;
+    const bool sum = is_sum(p, event->kind);
+    p->parts = strcmp(event->kind, "primitive") == 0 ? p->parts + 1 : 0;
     if (strcmp(event->kind, "run") == 0) {
         p->differs |= p->at != p->rows.n;
         p->at = 0;
         p->n++;
     }
-    if (is_sum(event->kind))
+    if (sum)
         return;
     if (p->at == p->rows.n && p->n == 0) {
         const struct profile_row row = {
             .name = byi_arena_str(p->arena, event->name),
             .impl = byi_arena_str(p->arena, event->impl),
-            .sources = byi_arena_str(p->arena, event->sources)};
+            .sources = byi_arena_str(p->arena, event->sources),
+            .flops = event->flops,
+            .bytes = event->bytes,
+            .constant_bytes = event->constant_bytes,
+            .steps = 1};
         BYI_PUSH(&p->rows, row);
     }
     if (p->at >= p->rows.n ||
@@ -64,6 +93,8 @@ void byi_profile_event(void *ctx, const struct byoc_event *event)
     struct profile_row *row = &p->rows.at[p->at++];
     BYI_PUSH(&row->times, 1e-9 * (double)(event->end_ns - event->begin_ns));
 }
+
+/* --- sums ----------------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b)
 {
@@ -77,29 +108,168 @@ static double median(struct profile_row *row)
     return row->times.n ? row->times.at[row->times.n / 2] : 0;
 }
 
-void byi_profile_print(struct byi_profile *p)
+/* The row of the first operator of `name`. */
+static struct profile_row *sum_of(struct byi_profile *p, const char *name)
 {
-    double all = 0;
-    for (uint32_t i = 0; i < p->rows.n; i++)
-        all += median(&p->rows.at[i]);
-    printf("\n%10s %6s  %-24s  %-32s  %s\n", "median us", "share",
-           "implementation", "operators", "nodes");
+    const size_t n = strcspn(name, "+");
+    for (uint32_t i = 0; i < p->sums.n; i++)
+        if (strncmp(p->sums.at[i].name, name, n) == 0 && !p->sums.at[i].name[n])
+            return &p->sums.at[i];
+    const struct profile_row sum = {
+        .name = byi_arena_printf(p->arena, "%.*s", (int)n, name)};
+    BYI_PUSH(&p->sums, sum);
+    return &p->sums.at[p->sums.n - 1];
+}
+
+static int most_time_first(const void *a, const void *b)
+{
+    const struct profile_row *x = a, *y = b;
+    return x->time != y->time ? (x->time < y->time) - (x->time > y->time)
+                              : strcmp(x->name, y->name);
+}
+
+static void add_up(struct byi_profile *p)
+{
+    double constants = 0;
     for (uint32_t i = 0; i < p->rows.n; i++) {
         struct profile_row *row = &p->rows.at[i];
-        const double time = median(row);
-        printf("%10.1f %5.1f%%  %-24s  %-32s  %s\n", 1e6 * time,
-               all > 0 ? 100 * time / all : 0, row->impl, row->name,
-               row->sources);
+        struct profile_row *sum = sum_of(p, row->name);
+        row->time = median(row);
+        p->time += row->time;
+        constants += row->constant_bytes;
+        sum->time += row->time;
+        sum->flops += row->flops;
+        sum->bytes += row->bytes;
+        sum->constant_bytes += row->constant_bytes;
+        sum->steps++;
     }
-    printf("%10.1f 100.0%%  in %u steps, over %u runs%s\n", 1e6 * all,
-           p->rows.n, p->n,
+    qsort(p->sums.at, p->sums.n, sizeof *p->sums.at, most_time_first);
+    if (constants > 0)
+        p->bandwidth = byoc_internal_peak_read((uint64_t)constants, p->threads);
+}
+
+/* --- text ----------------------------------------------------------------- */
+
+static double ratio(double a, double b)
+{
+    return b > 0 ? a / b : 0;
+}
+
+/* A number, or "-" for one that is unknown or that has no meaning. */
+static void print_number(int width, int digits, const char *unit, double value)
+{
+    if (value > 0)
+        printf(" %*.*f%s", width, digits, value, unit);
+    else
+        printf(" %*s", width + (int)strlen(unit), "-");
+}
+
+static void print_row(const struct byi_profile *p,
+                      const struct profile_row *row)
+{
+    printf("%10.1f %5.1f%%", 1e6 * row->time, 100 * ratio(row->time, p->time));
+    print_number(8, 1, "", 1e-9 * ratio(row->flops, row->time));
+    print_number(6, 1, "%", 100 * ratio(row->flops, row->time * p->peak));
+    print_number(8, 3, "", 1e-6 * row->bytes);
+    print_number(7, 1, "", 1e-9 * ratio(row->bytes, row->time));
+}
+
+static void print_head(void)
+{
+    printf("\n%10s %6s %8s %7s %8s %7s", "median us", "share", "GFLOP/s",
+           "of peak", "MB", "GB/s");
+}
+
+void byi_profile_print(struct byi_profile *p)
+{
+    add_up(p);
+    printf("peak    %10.1f GFLOP/s of multiply-adds (%s)\n", 1e-9 * p->peak,
+           byi_isa_name(byi_isa_widest()));
+    if (p->bandwidth > 0)
+        printf("read    %10.1f GB/s of a buffer as large as the constants\n",
+               1e-9 * p->bandwidth);
+    print_head();
+    printf("  %-24s  %-32s  %s\n", "implementation", "operators", "nodes");
+    for (uint32_t i = 0; i < p->rows.n; i++) {
+        const struct profile_row *row = &p->rows.at[i];
+        print_row(p, row);
+        printf("  %-24s  %-32s  %s\n", row->impl, row->name, row->sources);
+    }
+    print_head();
+    printf("  %5s  %s\n", "steps", "operator");
+    struct profile_row all = {.time = p->time, .steps = p->rows.n};
+    for (uint32_t i = 0; i < p->sums.n; i++) {
+        const struct profile_row *sum = &p->sums.at[i];
+        all.flops += sum->flops;
+        all.bytes += sum->bytes;
+        print_row(p, sum);
+        printf("  %5u  %s\n", sum->steps, sum->name);
+    }
+    print_row(p, &all);
+    printf("  %5u  all, over %u runs%s\n", all.steps, p->n,
            p->differs ? "; some runs had other steps, which are left out" : "");
+}
+
+/* --- JSON ----------------------------------------------------------------- */
+
+/* Time, and the work that is known. */
+static void add_work(const struct byi_profile *p, const struct profile_row *row,
+                     cJSON *to)
+{
+    const struct {
+        const char *name;
+        double value;
+        bool known;
+    } members[] = {
+        {"median_us", 1e6 * row->time, true},
+        {"share", ratio(row->time, p->time), true},
+        {"flops", row->flops, row->flops > 0},
+        {"gflops", 1e-9 * ratio(row->flops, row->time), row->flops > 0},
+        {"of_peak", ratio(row->flops, row->time * p->peak), row->flops > 0},
+        {"bytes", row->bytes, row->bytes > 0},
+        {"constant_bytes", row->constant_bytes, row->bytes > 0},
+        {"gbps", 1e-9 * ratio(row->bytes, row->time), row->bytes > 0},
+    };
+    for (size_t i = 0; i < BYI_COUNT(members); i++)
+        if (members[i].known)
+            cJSON_AddNumberToObject(to, members[i].name, members[i].value);
+}
+
+void byi_profile_json(struct byi_profile *p, cJSON *root)
+{
+    add_up(p);
+    cJSON *profile = cJSON_AddObjectToObject(root, "profile");
+    cJSON_AddStringToObject(profile, "isa", byi_isa_name(byi_isa_widest()));
+    cJSON_AddNumberToObject(profile, "peak_gflops", 1e-9 * p->peak);
+    cJSON_AddNumberToObject(profile, "read_gbps", 1e-9 * p->bandwidth);
+    cJSON_AddNumberToObject(profile, "runs", p->n);
+    cJSON_AddBoolToObject(profile, "differs", p->differs);
+    cJSON *steps = cJSON_AddArrayToObject(profile, "steps");
+    for (uint32_t i = 0; i < p->rows.n; i++) {
+        const struct profile_row *row = &p->rows.at[i];
+        cJSON *step = cJSON_CreateObject();
+        cJSON_AddStringToObject(step, "operators", row->name);
+        cJSON_AddStringToObject(step, "implementation", row->impl);
+        cJSON_AddStringToObject(step, "nodes", row->sources);
+        add_work(p, row, step);
+        cJSON_AddItemToArray(steps, step);
+    }
+    cJSON *sums = cJSON_AddArrayToObject(profile, "operators");
+    for (uint32_t i = 0; i < p->sums.n; i++) {
+        cJSON *sum = cJSON_CreateObject();
+        cJSON_AddStringToObject(sum, "operator", p->sums.at[i].name);
+        cJSON_AddNumberToObject(sum, "steps", p->sums.at[i].steps);
+        add_work(p, &p->sums.at[i], sum);
+        cJSON_AddItemToArray(sums, sum);
+    }
 }
 
 void byi_profile_free(struct byi_profile *p)
 {
     for (uint32_t i = 0; p && i < p->rows.n; i++)
         byi_vec_free(p->rows.at[i].times.at);
-    if (p)
+    if (p) {
         byi_vec_free(p->rows.at);
+        byi_vec_free(p->sums.at);
+    }
 }

@@ -240,11 +240,25 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- regions ------------------------------------------------------------ */
 
+/* The receiver of the events of a region's run. */
+struct region_trace {
+    struct byi_trace *trace;
+    struct byi_cost_region costs;
+};
+
 static void trace_primitive(void *ctx, const char *name, const char *impl,
                             const char *sources, uint64_t begin_ns,
                             uint64_t end_ns)
 {
-    byi_trace_event(ctx, "primitive", name, impl, sources, begin_ns, end_ns);
+    struct region_trace *r = ctx;
+    struct byoc_event event = {.kind = "primitive",
+                               .name = name,
+                               .impl = impl,
+                               .sources = sources,
+                               .begin_ns = begin_ns,
+                               .end_ns = end_ns};
+    byi_cost_primitive(&r->costs, &event);
+    byi_trace_event(r->trace, &event);
 }
 
 /* Pass a region's operands to the state's callback. */
@@ -275,6 +289,7 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
         views[step->n_in + i].data = fr->t[step->out[i]].data;
     const struct byi_region *region = &s->in->regions[step->callee];
     const struct byi_plugin *plugin = region->plugin;
+    struct region_trace trace = {.trace = s->trace};
     struct byoc_run_args args = {
         .struct_size = sizeof args,
         .n_inputs = step->n_in,
@@ -282,11 +297,14 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
         .inputs = views,
         .outputs = views + step->n_in,
         .trace = s->trace ? trace_primitive : NULL,
-        .trace_ctx = s->trace,
+        .trace_ctx = &trace,
         .cancel = &s->cancel,
     };
+    if (s->trace)
+        byi_cost_begin(s->in->plan, step->callee, &trace.costs);
     struct byoc_fail *fail = byi_plugin_run(
         plugin, region->compiled, s->work->region_states[step->callee], &args);
+    byi_cost_end(&trace.costs);
     return byi_plugin_status(fail, plugin, step->name, err);
 }
 
@@ -328,14 +346,19 @@ static const struct {
 static void trace_step(struct byoc_state *s, const struct byi_frame *fr,
                        const struct byi_step *step, uint64_t begin)
 {
-    const char *kind = step->view ? "view" : step_kinds[step->kind].name;
-    const char *impl = "native";
+    struct byoc_event event = {.kind = step->view ? "view"
+                                                  : step_kinds[step->kind].name,
+                               .name = step->name,
+                               .impl = "native",
+                               .sources = step->sources,
+                               .begin_ns = begin,
+                               .end_ns = byi_trace_now()};
     if (step->kind == BYI_STEP_REGION && fr->views[fr->at])
-        impl = s->in->plan->parts[step->callee].backend;
+        event.impl = s->in->plan->parts[step->callee].backend;
     if (step->kind == BYI_STEP_KERNEL && s->model->kernels[step->callee])
-        impl = s->model->code_level;
-    byi_trace_event(s->trace, kind, step->name, impl, step->sources, begin,
-                    byi_trace_now());
+        event.impl = s->model->code_level;
+    byi_cost_step(s->in->plan, fr, step, &event);
+    byi_trace_event(s->trace, &event);
 }
 
 /* Bind values to the caller's memory. */
@@ -382,8 +405,14 @@ static enum byoc_status copy_results(struct byoc_state *s,
         uint64_t begin = s->trace ? byi_trace_now() : 0;
         memcpy(dest->data, t->data, byi_tensor_bytes(t));
         if (s->trace)
-            byi_trace_event(s->trace, "copy", "copy", "native", f->name, begin,
-                            byi_trace_now());
+            byi_trace_event(s->trace,
+                            &(struct byoc_event){
+                                .kind = "copy",
+                                .name = "copy",
+                                .impl = "native",
+                                .sources = f->name,
+                                .begin_ns = begin,
+                                .bytes = 2.0 * (double)byi_tensor_bytes(t)});
     }
     return BYOC_OK;
 }

@@ -618,9 +618,33 @@ enum byoc_status byi_trace_use(struct byi_trace **trace,
 /* Tag the following events; NULL: no tag. */
 void byi_trace_tag(struct byi_trace *trace, const char *tag);
 uint64_t byi_trace_now(void); /* nanoseconds of CLOCK_MONOTONIC */
-void byi_trace_event(struct byi_trace *trace, const char *kind,
-                     const char *name, const char *impl, const char *sources,
-                     uint64_t begin_ns, uint64_t end_ns);
+/* An event that ends now, as `event` describes it; strings may be NULL. */
+void byi_trace_event(struct byi_trace *trace, const struct byoc_event *event);
+
+/* --- costs.c -------------------------------------------------------------- */
+
+/* Set the event's operations and bytes: those of a step, whose operands have
+ * their sizes in `frame`. */
+void byi_cost_step(const struct byi_plan_tables *plan,
+                   const struct byi_frame *frame, const struct byi_step *step,
+                   struct byoc_event *event);
+
+/* A region's run, to find the operators that its primitives compute: those of
+ * the twin. */
+struct byi_cost_region {
+    const struct byi_plan_func *twin;
+    uint32_t
+        *taken; /* by step of the twin: the primitive that computes it, from
+                   1; 0: none yet. NULL: memory ran out, nothing is known */
+    uint32_t n, begin; /* primitives; steps before `begin` are taken */
+};
+void byi_cost_begin(const struct byi_plan_tables *plan, uint32_t region,
+                    struct byi_cost_region *costs);
+void byi_cost_end(struct byi_cost_region *costs);
+/* The same for a primitive of the region, whose name has operators of the twin,
+ * joined by '+', and whose sources are theirs. */
+void byi_cost_primitive(struct byi_cost_region *costs,
+                        struct byoc_event *event);
 
 /* --- manifest.c ----------------------------------------------------------- */
 

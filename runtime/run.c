@@ -163,9 +163,11 @@ static enum byoc_status enter(struct byoc_state *s, struct byoc_error *err)
         BYI_TRY(byi_cache_take(s->model, s->dims, false, &s->lease, err));
         if (s->trace && s->lease.made)
             byi_trace_event(
-                s->trace, "specialise",
-                byi_sizes_text(s->model, s->dims, text, sizeof text), "", "",
-                begin, byi_trace_now());
+                s->trace,
+                &(struct byoc_event){.kind = "specialise",
+                                     .name = byi_sizes_text(s->model, s->dims,
+                                                            text, sizeof text),
+                                     .begin_ns = begin});
         s->in = s->lease.in;
         s->work = s->lease.work;
     }
@@ -398,9 +400,11 @@ static enum byoc_status run_ends(struct byoc_state *state, const struct ends *e,
     uint64_t begin = state->trace ? byi_trace_now() : 0;
     enum byoc_status status = run_inputs(state, e, err);
     if (state->trace)
-        byi_trace_event(state->trace, "run",
-                        state->model->plan->funcs[0].name, "", "", begin,
-                        byi_trace_now());
+        byi_trace_event(
+            state->trace,
+            &(struct byoc_event){.kind = "run",
+                                 .name = state->model->plan->funcs[0].name,
+                                 .begin_ns = begin});
     return status;
 }
 

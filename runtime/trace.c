@@ -162,17 +162,14 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
-void byi_trace_event(struct byi_trace *t, const char *kind, const char *name,
-                     const char *impl, const char *sources, uint64_t begin_ns,
-                     uint64_t end_ns)
+void byi_trace_event(struct byi_trace *t, const struct byoc_event *given)
 {
-    const struct byoc_event event = {.kind = or_empty(kind),
-                                     .name = or_empty(name),
-                                     .impl = or_empty(impl),
-                                     .sources = or_empty(sources),
-                                     .tag = or_empty(t->tag),
-                                     .begin_ns = begin_ns,
-                                     .end_ns = end_ns};
+    struct byoc_event event = *given;
+    event.name = or_empty(event.name);
+    event.impl = or_empty(event.impl);
+    event.sources = or_empty(event.sources);
+    event.tag = or_empty(t->tag);
+    event.end_ns = event.end_ns ? event.end_ns : byi_trace_now();
     if (t->file.stream)
         write_event(t, &event);
     if (t->use)

@@ -479,6 +479,10 @@ struct byoc_event {
     const char *tag;     /* of the run, or ""                                 */
     uint64_t begin_ns;   /* of CLOCK_MONOTONIC                                */
     uint64_t end_ns;
+    double flops; /* floating-point operations, two for a multiply-add; 0: none
+                     or unknown. Winograd's algorithm does fewer            */
+    double bytes; /* of operands and results; 0: unknown                    */
+    double constant_bytes; /* of these, of constants, such as weights       */
 };
 
 /* Have use(ctx, event) called for every event of the runs of `state` that
