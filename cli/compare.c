@@ -102,6 +102,9 @@ static void print_difference(const char *name, const struct byi_difference *d,
                (long long)d->worst, d->found, d->expected);
     if (d->n_bad)
         printf(", %lld elements outside the tolerance", (long long)d->n_bad);
+    if (d->n_steps)
+        printf(", %lld elements differ by a few quantisation steps of %.3g",
+               (long long)d->n_steps, d->step);
     printf("\n");
 }
 
@@ -228,9 +231,9 @@ static enum byoc_status compare(const char *path,
             run_once(open.model, &in, &out, found ? NULL : &steps, &state, err);
     }
     if (status == BYOC_OK) {
-        printf("against %s, atol %g, rtol %g, stol %g\n",
+        printf("against %s, atol %g, rtol %g, stol %g, steps %g\n",
                found ? c->feed.data : "the native kernels", c->tolerance.atol,
-               c->tolerance.rtol, c->tolerance.stol);
+               c->tolerance.rtol, c->tolerance.stol, c->tolerance.steps);
         *code = judge_steps(&steps,
                             judge(open.model, &out, &expected, &c->tolerance));
         *code = *code == BYI_EXIT_OK ? open.gate : *code;
@@ -248,7 +251,7 @@ static int run(int argc, char **argv)
 {
     struct byi_model_options o = {.verb = &byi_verb_compare};
     struct compare c = {.feed = {.seed = 1},
-                        .tolerance = {.rtol = 1e-3, .stol = 1e-4}};
+                        .tolerance = {.rtol = 1e-3, .stol = 1e-4, .steps = 2}};
     struct byi_list inputs = {0};
     const char *path;
     uint32_t seed = 1, n;
@@ -267,6 +270,8 @@ static int run(int argc, char **argv)
          "tolerance relative to |expected| (default: 1e-3)"},
         {"stol", 0, BYI_OPTION_NUMBER, &c.tolerance.stol, "X",
          "tolerance relative to the largest |expected| (default: 1e-4)"},
+        {"steps", 0, BYI_OPTION_NUMBER, &c.tolerance.steps, "N",
+         "steps that dequantised outputs may be off (default: 2)"},
         BYI_MODEL_OPTIONS(o),
     };
     int code = byi_options(&byi_verb_compare, options, BYI_COUNT(options), argc,

@@ -7,6 +7,8 @@
 #include "frontend_onnx/onnx.h"
 #include "npy/npy.h"
 
+#include "core/base/steps.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -445,6 +447,34 @@ static enum byoc_status differ_strings(const struct byi_tensor *found,
     return BYOC_OK;
 }
 
+/* Different values that tell a quantisation from a coincidence. */
+#define LEAST_VALUES 16
+
+/* The step of an 8-bit quantisation that the n values are multiples of; 0 if
+ * they are none. */
+static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
+                                  double *step, struct byoc_error *err)
+{
+    uint8_t seen[2 * UINT8_MAX + 1] = {0};
+    int16_t *integers = byi_alloc((size_t)n, sizeof *integers);
+    float found;
+    int distinct = 0;
+    *step = 0;
+    if (!integers)
+        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+    if (byi_find_step(t->data, n, 1, 0, &found, integers)) {
+        for (int64_t i = 0; i < n; i++) {
+            uint8_t *at = &seen[integers[i] + UINT8_MAX];
+            distinct += !*at;
+            *at = 1;
+        }
+        if (distinct >= LEAST_VALUES && rintf(found) != found)
+            *step = (double)found;
+    }
+    byi_release(integers);
+    return BYOC_OK;
+}
+
 enum byoc_status byi_difference(const struct byi_tensor *found,
                                 const struct byi_tensor *expected,
                                 const struct byi_tolerance *tolerance,
@@ -457,6 +487,9 @@ enum byoc_status byi_difference(const struct byi_tensor *found,
     if (found->dtype == BYOC_STRING)
         return differ_strings(found, expected, n, d);
     double scale = 0, sum = 0;
+    if (tolerance->steps > 0 && expected->dtype == BYOC_F32 &&
+        n >= LEAST_VALUES)
+        BYI_TRY(read_step(expected, n, &d->step, err));
     for (int64_t i = 0; i < n; i++) {
         double e = fabs(byi_tensor_float(expected, i));
         scale = isfinite(e) && e > scale ? e : scale;
@@ -469,8 +502,11 @@ enum byoc_status byi_difference(const struct byi_tensor *found,
         double abs = fabs(f - e), rel = abs / (fabs(e) + 0.01 * scale);
         if (!isfinite(abs))
             abs = rel = INFINITY;
-        d->n_bad += !(abs <= tolerance->atol + tolerance->rtol * fabs(e) +
-                                 tolerance->stol * scale);
+        const double allowed = tolerance->atol + tolerance->rtol * fabs(e) +
+                               tolerance->stol * scale;
+        const bool near = abs <= allowed + tolerance->steps * d->step;
+        d->n_bad += !near;
+        d->n_steps += near && !(abs <= allowed);
         sum += abs;
         d->max_rel = rel > d->max_rel ? rel : d->max_rel;
         if (abs > d->max_abs) {

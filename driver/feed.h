@@ -60,13 +60,21 @@ struct byi_difference {
     int64_t worst;            /* the element with max_abs */
     int64_t n_bad;            /* elements outside the tolerance             */
     double found, expected;   /* there                                      */
+    double step;     /* of an 8-bit quantisation, of which all expected values
+                        are multiples; 0: none */
+    int64_t n_steps; /* elements that only `steps` allows                   */
 };
 
 /* An element matches if |found - expected| <= atol + rtol |expected| + stol
- * max|expected|; NaN matches NaN. Errors: BYOC_ETYPE if dtype or shape differ.
+ * max|expected|; NaN matches NaN. If the expected values are float32 that were
+ * dequantised from 8 bits, up to `steps` of their steps are allowed, too:
+ * rounding the sum of one layer in another order moves results by such steps.
+ * They count as dequantised if at least 16 different values occur, and each is
+ * an integer of up to 255 times the same step, bit for bit, which is not an
+ * integer itself. Errors: BYOC_ETYPE if dtype or shape differ; BYOC_ENOMEM.
  */
 struct byi_tolerance {
-    double atol, rtol, stol;
+    double atol, rtol, stol, steps;
 };
 enum byoc_status byi_difference(const struct byi_tensor *found,
                                 const struct byi_tensor *expected,

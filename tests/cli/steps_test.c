@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* steps_test.c: byi_difference() allows quantisation steps in outputs that were
+ * dequantised from 8 bits, and in no others.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "driver/feed.h"
+
+#include <cmocka.h>
+
+enum { N = 100 };
+
+static const struct byi_tolerance strict = {.rtol = 1e-3},
+                                  two = {.rtol = 1e-3, .steps = 2};
+
+static struct byi_difference difference(float *found, float *expected,
+                                        const struct byi_tolerance *tolerance)
+{
+    const struct byi_tensor f = {
+        .dtype = BYOC_F32, .rank = 1, .dims = {N}, .data = found};
+    const struct byi_tensor e = {
+        .dtype = BYOC_F32, .rank = 1, .dims = {N}, .data = expected};
+    struct byi_difference d;
+    struct byoc_error err;
+    assert_int_equal(byi_difference(&f, &e, tolerance, &d, &err), BYOC_OK);
+    return d;
+}
+
+/* Multiples of `step`, of `values` different ones. */
+static void fill(float *at, float step, int values)
+{
+    for (int i = 0; i < N; i++)
+        at[i] = (float)(i % values - 20) * step;
+}
+
+static void dequantised(void **unused)
+{
+    float found[N], expected[N];
+    (void)unused;
+    fill(expected, 0.0371f, N);
+    fill(found, 0.0371f, N);
+    found[7] += 0.0371f;
+    found[8] -= 2 * 0.0371f;
+    struct byi_difference d = difference(found, expected, &two);
+    assert_int_equal(d.n_bad, 0);
+    assert_int_equal(d.n_steps, 2);
+    assert_float_equal(d.step, 0.0371, 1e-6);
+    assert_int_equal(difference(found, expected, &strict).n_bad, 2);
+    found[9] += 3 * 0.0371f;
+    d = difference(found, expected, &two);
+    assert_int_equal(d.n_bad, 1);
+    assert_int_equal(d.n_steps, 2);
+    found[9] = NAN;
+    assert_int_equal(difference(found, expected, &two).n_bad, 1);
+}
+
+/* Numbers that are not on a grid; counts, or few values, which are on one. */
+static void others(void **unused)
+{
+    static const struct {
+        float step, off;
+        int values;
+    } cases[] = {
+        {0.0371f, 1e-3f, N},   /* one value lies between the steps */
+        {1, 0, N},             /* integers                         */
+        {0.25f, 0, 8},         /* too few values                   */
+        {0.0371f, 20.0f, N},   /* more than 255 steps              */
+        {0.0371f, INFINITY, N} /* not finite                       */
+    };
+    float found[N], expected[N];
+    (void)unused;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        fill(expected, cases[i].step, cases[i].values);
+        expected[50] += cases[i].off;
+        memcpy(found, expected, sizeof found);
+        found[7] += cases[i].step;
+        const struct byi_difference d = difference(found, expected, &two);
+        assert_int_equal(d.n_bad, 1);
+        assert_int_equal(d.n_steps, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(dequantised),
+                                       cmocka_unit_test(others)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
