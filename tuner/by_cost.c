@@ -341,8 +341,12 @@ static enum byoc_status race_wholes(struct decider *d, struct whole *wholes,
                                    &w->contender, err));
         in[n++] = &w->contender;
     }
-    BYI_TRY(byi_contenders_time(in, n, 0.4 * n, &failed, err));
+    BYI_TRY(byi_contenders_time(in, n, 0.1 * n, &failed, err));
     d->by->n_timed++;
+    if (!byi_contenders_decided(in, n))
+        byi_text_addf(&d->by->notes,
+                      "the machine is too busy to tell which placement of the "
+                      "whole model is the fastest; measure again\n");
     for (uint32_t i = 0; i < N_WHOLES; i++) {
         struct whole *w = &wholes[i];
         if (w->same != i)
@@ -505,11 +509,12 @@ static enum byoc_status check_backends(const struct decider *d,
 {
     for (uint32_t v = 0; v < d->backends->n; v++)
         if (!byi_found_plugin(d->by->found, d->backends->at[v].name))
-            return byi_fail(err, BYOC_EINVAL,
-                            "backend '%s' is only patterns, so that nothing of "
-                            "it can be measured; give its plug-in, or "
-                            "partition by greedy",
-                            d->backends->at[v].name);
+            return byi_fail(
+                err, BYOC_EINVAL,
+                "backend '%s' consists of patterns only and cannot be "
+                "timed; expected a plug-in; give its path with "
+                "--plugin, or use --partition-by=greedy",
+                d->backends->at[v].name);
     if (d->backends->n > BYI_MAX_COST_BACKENDS)
         return byi_fail(err, BYOC_ELIMIT,
                         "found %u backends to measure, expected at most %d; "
@@ -523,10 +528,16 @@ static void finish(struct decider *d)
     struct byoc_error err;
     const struct byi_meter *meter = &d->parts.meter;
     d->by->n_timed += d->parts.n_timed;
+    if (d->parts.n_undecided)
+        byi_text_addf(&d->by->notes,
+                      "the machine is too busy: the times of %u of %u parts do "
+                      "not tell where they run faster, and those parts have "
+                      "their greedy placement; measure again\n",
+                      d->parts.n_undecided, d->parts.n_timed);
     if (meter->no_compiler)
         byi_text_addf(&d->by->notes,
-                      "fused groups were measured operator by operator, and "
-                      "nothing of it is kept: %s\n",
+                      "fused groups were timed operator by operator, and the "
+                      "times are not kept: %s\n",
                       meter->why_none.at);
     else if (byi_cost_table_save(&d->parts.table, &err) != BYOC_OK)
         byi_text_addf(&d->by->notes, "the cost table is not kept: %s\n",

@@ -4,7 +4,6 @@
 
 #include "compile/passes.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -172,15 +171,15 @@ static uint32_t next_random(uint64_t *state)
     return (uint32_t)(*state >> 33);
 }
 
-/* Floats in [-1, 1), integers 0 or 1, varying dims 1. */
-static enum byoc_status make_up(const struct byoc_io *io,
+/* Floats in [-1, 1), integers 0 or 1, varying dims `size`. */
+static enum byoc_status make_up(const struct byoc_io *io, int64_t size,
                                 struct byi_arena *arena, uint64_t *seed,
                                 DLTensor *view, struct byoc_error *err)
 {
     struct byi_tensor t = {.dtype = io->dtype, .rank = io->rank};
     int64_t *dims = byi_arena_calloc(arena, io->rank + 1u, sizeof *dims);
     for (uint32_t d = 0; d < io->rank; d++)
-        t.dims[d] = dims[d] = io->dims[d] < 0 ? 1 : io->dims[d];
+        t.dims[d] = dims[d] = io->dims[d] < 0 ? size : io->dims[d];
     const uint64_t bytes = byi_tensor_bytes(&t);
     if (io->dtype == BYOC_STRING || bytes >= SIZE_MAX - BYI_ALIGN)
         return byi_fail(err, BYOC_EUNSUPPORTED,
@@ -204,17 +203,12 @@ static enum byoc_status make_up(const struct byoc_io *io,
 
 /* --- timing --------------------------------------------------------------- */
 
-enum { FEWEST_ROUNDS = 2, LEAST_ROUNDS = 5, MOST_ROUNDS = 301 };
-enum { BRIEF = 20000 }; /* us */
+enum { FEWEST_ROUNDS = 3, LEAST_ROUNDS = 7, MOST_ROUNDS = 301 };
 
-/* The rounds of one contender. The others evict its weights from the caches
- * between its turns, which would slow down a brief contender; so each turn of
- * such a one begins with a run that is not timed. */
+/* The rounds of one contender. */
 struct times {
     uint32_t repeats; /* runs in a row, so that the clock is fine enough */
-    bool brief;
-    uint32_t n_clean; /* rounds that no other process disturbed */
-    double us[MOST_ROUNDS], clean[MOST_ROUNDS];
+    double us[MOST_ROUNDS];
 };
 
 struct race {
@@ -225,33 +219,50 @@ struct race {
     struct times *times; /* of each */
 };
 
-static long taken_away(void)
+/* What the kernel has accounted to this thread. */
+struct usage {
+    double wall, cpu; /* seconds */
+    long sleeps;      /* voluntary context switches */
+};
+
+static struct usage usage_now(void)
 {
     struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_nivcsw;
+    struct timespec t;
+    getrusage(RUSAGE_THREAD, &usage);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (struct usage){.wall = byi_meter_now(),
+                          .cpu = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec,
+                          .sleeps = usage.ru_nvcsw};
 }
 
+/* The time is CPU time of this thread, which computes a part of every parallel
+ * region and spins while it waits for the others: other processes do not add to
+ * it. If the thread slept, it waited for a device or for other threads: then it
+ * is wall time. */
 static enum byoc_status run_once(const struct race *r, uint32_t i,
                                  uint32_t repeats, double *us,
                                  struct byoc_error *err)
 {
     struct byi_contender *c = r->at[i];
-    const double began = byi_meter_now();
+    const struct usage began = usage_now();
     for (uint32_t k = 0; k < repeats; k++) {
         for (uint32_t o = 0; o < c->n_outputs; o++)
             c->outputs[o].data = NULL;
         BYI_TRY(byoc_run(c->state, r->inputs, r->n_inputs, c->outputs,
                          c->n_outputs, err));
     }
-    *us = 1e6 * (byi_meter_now() - began) / repeats;
+    const struct usage ended = usage_now();
+    *us = 1e6 / repeats *
+          (ended.sleeps > began.sleeps ? ended.wall - began.wall
+                                       : ended.cpu - began.cpu);
     return BYOC_OK;
 }
 
 static enum byoc_status warm_up(struct race *r, uint32_t *failed,
                                 struct byoc_error *err)
 {
-    const double fine = 100, slow = 500000; /* us */
+    const double fine = 100, slow = 50000; /* us */
     for (uint32_t i = 0; i < r->n; i++) {
         double us = 0;
         *failed = i;
@@ -260,7 +271,6 @@ static enum byoc_status warm_up(struct race *r, uint32_t *failed,
             BYI_TRY(run_once(r, i, 1, &us, err));
         if (us < fine)
             BYI_TRY(run_once(r, i, 5, &us, err));
-        r->times[i].brief = us < BRIEF;
         r->times[i].repeats = us < fine ? 1 + (uint32_t)(fine / (us + 0.1)) : 1;
     }
     return BYOC_OK;
@@ -271,16 +281,9 @@ static enum byoc_status run_round(struct race *r, uint32_t *failed,
 {
     for (uint32_t k = 0; k < r->n; k++) {
         const uint32_t i = (r->rounds + k) % r->n; /* each is first in turn */
-        struct times *t = &r->times[i];
-        double us = 0;
         *failed = i;
-        if (t->brief)
-            BYI_TRY(run_once(r, i, 1, &us, err));
-        const long before = taken_away();
-        BYI_TRY(run_once(r, i, t->repeats, &us, err));
-        if (taken_away() == before)
-            t->clean[t->n_clean++] = us;
-        t->us[r->rounds] = us;
+        BYI_TRY(run_once(r, i, r->times[i].repeats, &r->times[i].us[r->rounds],
+                         err));
     }
     r->rounds++;
     return BYOC_OK;
@@ -292,80 +295,103 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of the undisturbed rounds; if there are too few of these, the
- * lower quartile of all. */
-static double settle(const struct race *r, uint32_t i)
+/* The least time of a contender, its lower and its upper quartile. Neighbours
+ * on the caches and the memory slow runs down, nothing makes them faster: the
+ * lower quartile counts. */
+struct spread {
+    double least, low, high;
+};
+
+static struct spread spread_of(const struct race *r, uint32_t i)
 {
-    const struct times *t = &r->times[i];
-    const bool clean = t->n_clean >= LEAST_ROUNDS;
-    const uint32_t n = clean ? t->n_clean : r->rounds;
     double sorted[MOST_ROUNDS];
-    memcpy(sorted, clean ? t->clean : t->us, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_time);
-    return sorted[clean ? n / 2 : (n - 1) / 4];
+    memcpy(sorted, r->times[i].us, r->rounds * sizeof *sorted);
+    qsort(sorted, r->rounds, sizeof *sorted, by_time);
+    return (struct spread){sorted[0], sorted[(r->rounds - 1) / 4],
+                           sorted[3 * (r->rounds - 1) / 4]};
 }
 
-/* Is the winner certain? Yes if the fastest runs of all others are much slower
- * than it. */
-static bool is_clear(const struct race *r)
+/* Whether the others are slower than the fastest contender in all rounds, by
+ * more than `margin`, than it is in three of four. */
+static bool is_clear(const struct race *r, double margin)
 {
-    double best = 0, next = 0;
-    for (uint32_t i = 0; i < r->n; i++) {
-        const double us = settle(r, i);
-        best = i == 0 || us < best ? us : best;
+    struct spread best = spread_of(r, 0);
+    uint32_t winner = 0;
+    for (uint32_t i = 1; i < r->n; i++) {
+        const struct spread s = spread_of(r, i);
+        if (s.low < best.low) {
+            best = s;
+            winner = i;
+        }
     }
-    for (uint32_t i = 0; i < r->n; i++) {
-        double least = r->times[i].us[0];
-        for (uint32_t k = 1; k < r->rounds; k++)
-            least = fmin(least, r->times[i].us[k]);
-        if (settle(r, i) > best)
-            next = next == 0 ? least : fmin(next, least);
-    }
-    return next > 3 * best;
-}
-
-static bool is_over(const struct race *r, double gone, double seconds)
-{
-    const double patience = 4; /* with a busy machine */
-    uint32_t clean = r->rounds;
     for (uint32_t i = 0; i < r->n; i++)
-        clean = r->times[i].n_clean < clean ? r->times[i].n_clean : clean;
-    if (r->rounds == MOST_ROUNDS)
-        return true;
-    if (gone >= patience * seconds)
-        return r->rounds >= FEWEST_ROUNDS;
-    if (clean < LEAST_ROUNDS && r->rounds < 4 * LEAST_ROUNDS)
-        return false;
-    return is_clear(r) || (gone >= seconds && clean >= LEAST_ROUNDS);
+        if (i != winner && spread_of(r, i).least < (1 + margin) * best.high)
+            return false;
+    return true;
 }
 
 static enum byoc_status race(struct race *r, double seconds, uint32_t *failed,
                              struct byoc_error *err)
 {
-    BYI_TRY(warm_up(r, failed, err));
+    const double margin = 0.1;
     const double began = byi_meter_now();
-    while (!is_over(r, byi_meter_now() - began, seconds))
+    double gone = 0;
+    while (r->rounds < MOST_ROUNDS &&
+           (r->rounds < LEAST_ROUNDS || gone < seconds) &&
+           !(r->rounds >= FEWEST_ROUNDS && is_clear(r, margin))) {
         BYI_TRY(run_round(r, failed, err));
-    for (uint32_t i = 0; i < r->n; i++)
-        r->at[i]->us = settle(r, i);
+        gone = byi_meter_now() - began;
+    }
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct spread s = spread_of(r, i);
+        r->at[i]->us = s.low;
+        r->at[i]->noise = s.high / s.low - 1;
+    }
     return BYOC_OK;
+}
+
+bool byi_contenders_decided(struct byi_contender *const *at, uint32_t n)
+{
+    const double busy = 0.25;
+    const struct byi_contender *best = at[0];
+    for (uint32_t i = 1; i < n; i++)
+        best = at[i]->us < best->us ? at[i] : best;
+    for (uint32_t i = 0; i < n; i++) {
+        const double noise =
+            at[i]->noise > best->noise ? at[i]->noise : best->noise;
+        if (at[i] != best && noise > busy && at[i]->us < (1 + noise) * best->us)
+            return false;
+    }
+    return true;
+}
+
+/* Make inputs of this size up, and run each contender. */
+static enum byoc_status begin(struct race *r, int64_t size,
+                              struct byi_arena *arena, uint32_t *failed,
+                              struct byoc_error *err)
+{
+    uint64_t seed = 1;
+    *failed = 0;
+    for (uint32_t i = 0; i < r->n_inputs; i++)
+        BYI_TRY(make_up(byoc_model_input(r->at[0]->model, i), size, arena,
+                        &seed, &r->inputs[i], err));
+    return warm_up(r, failed, err);
 }
 
 enum byoc_status byi_contenders_time(struct byi_contender *const *at,
                                      uint32_t n, double seconds,
                                      uint32_t *failed, struct byoc_error *err)
 {
+    static const int64_t sizes[] = {1, 2, 64};
     struct byi_arena *arena = byi_arena_new();
     struct race r = {
         .at = at, .n = n, .n_inputs = byoc_model_n_inputs(at[0]->model)};
     r.inputs = byi_arena_calloc(arena, r.n_inputs + 1u, sizeof *r.inputs);
     r.times = byi_arena_calloc(arena, n, sizeof *r.times);
-    uint64_t seed = 1;
-    enum byoc_status status = BYOC_OK;
-    *failed = 0;
-    for (uint32_t i = 0; i < r.n_inputs && status == BYOC_OK; i++)
-        status = make_up(byoc_model_input(at[0]->model, i), arena, &seed,
-                         &r.inputs[i], err);
+    enum byoc_status status = begin(&r, sizes[0], arena, failed, err);
+    for (size_t i = 1; i < BYI_COUNT(sizes); i++)
+        if (status != BYOC_OK && status != BYOC_ENOMEM)
+            status = begin(&r, sizes[i], arena, failed, err);
     if (status == BYOC_OK)
         status = race(&r, seconds, failed, err);
     byi_arena_free(&arena);

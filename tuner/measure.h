@@ -46,7 +46,8 @@ struct byi_contender {
     struct byoc_state *state;
     DLTensor *outputs;
     uint32_t n_outputs;
-    double us; /* of one run; set by the race */
+    double us;    /* of one run; set by the race */
+    double noise; /* by how much its rounds differ, relative to that */
 };
 /* Load `m`, whose fused groups are `groups`. Errors: those of building and
  * loading; BYOC_EBACKEND if a backend cannot load a region. */
@@ -57,13 +58,18 @@ enum byoc_status byi_contender_open(const struct byi_meter *meter,
                                     struct byoc_error *err);
 void byi_contender_close(struct byi_contender *c);
 
-/* Run the contenders in turn on the same random inputs and set their `us`.
- * Takes `seconds`, less if the winner is certain, at most four times as long if
- * other processes disturb it. Fails if a contender cannot run: *failed is its
- * index. */
+/* Run the contenders in turn on the same random inputs and set their times: CPU
+ * time of this thread, or wall time if it sleeps. Takes `seconds`, less if the
+ * winner is certain, more if a few rounds take longer. Varying dims are 1; else
+ * 2 or 64, if the model does not accept that. Fails if a contender cannot run:
+ * *failed is its index. */
 enum byoc_status byi_contenders_time(struct byi_contender *const *at,
                                      uint32_t n, double seconds,
                                      uint32_t *failed, struct byoc_error *err);
+/* Whether the times of a race tell which contender is the fastest: not if they
+ * differ by more from round to round than from each other, on a busy machine.
+ */
+bool byi_contenders_decided(struct byi_contender *const *at, uint32_t n);
 /* Seconds of a monotonic clock. */
 double byi_meter_now(void);
 

@@ -203,8 +203,8 @@ static void leave_field(struct field *f, uint32_t i)
     memmove(&f->label[i], &f->label[i + 1], (f->n - i) * sizeof *f->label);
 }
 
-/* A contender that cannot run gets INFINITY. If the native one cannot run, the
- * part stays unknown. */
+/* A contender that cannot run gets INFINITY. If the native one cannot run, or
+ * the times do not tell which is faster, the part stays unknown. */
 static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
 {
     const double each = 0.015; /* seconds */
@@ -220,6 +220,10 @@ static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
     if (f->n == 1 && byi_contenders_time(f->in, 1, each, &failed, &err))
         return;
     d->n_timed++;
+    if (!byi_contenders_decided(f->in, f->n)) {
+        d->n_undecided++;
+        return;
+    }
     for (uint32_t i = 0; i < f->n; i++)
         p->us[f->label[i]] = f->in[i]->us;
     for (uint32_t l = 1; l < d->n_labels; l++)

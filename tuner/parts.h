@@ -37,6 +37,7 @@ struct byi_parts {
     struct byi_cost_table table;
     struct byi_sha256 base;  /* hash of what all times depend on */
     uint32_t n_timed;        /* parts that were not in the table */
+    uint32_t n_undecided;    /* of these, whose times do not tell */
     struct byi_index by_key; /* of the list */
     uint32_t done, of;
 };

@@ -33,10 +33,11 @@ static void state_free(const struct byoc_host *host, void *compiled,
     (void)host, (void)compiled, (void)state;
 }
 
+/* CPU time, which is what is measured. */
 static double now_us(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
 }
 
