@@ -22,7 +22,7 @@ struct bench_side {
 };
 
 /* Seconds of `bench_clock`: CLOCK_MONOTONIC unless a program sets it. For one
- * thread CLOCK_THREAD_CPUTIME_ID leaves out what others take of the machine. */
+ * thread CLOCK_THREAD_CPUTIME_ID excludes the time of other processes. */
 extern clockid_t bench_clock;
 double bench_now(void);
 /* The median; sorts the list. */
