@@ -27,9 +27,24 @@ static void convert_normalizer(struct byi_import *o)
                            BYI_N(attrs), attrs);
 }
 
+static void convert_split(struct byi_import *o)
+{
+    const int64_t most = byi_o_int(o, "maxsplit", INT32_MAX);
+    const byi_id both = byi_o_emit(
+        o, BYI_OP_TEXT_SPLIT, ARGS(byi_o_in(o, 0)),
+        ATTRS(A_STRING("delimiter", byi_o_string(o, "delimiter", "")),
+              AN_INT("maxsplit", most)));
+
+    o->out[0] = byi_o_get(o, both, 0);
+    o->out[1] = byi_o_get(o, both, 1);
+}
+
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
+    {"RegexFullMatch", 20, 1, 1, byi_o_convert_same, BYI_OP_TEXT_MATCHES},
+    {"StringConcat", 20, 2, 2, byi_o_convert_same, BYI_OP_TEXT_CONCATENATE},
     {"StringNormalizer", 10, 1, 1, convert_normalizer, BYI_OP_NONE},
+    {"StringSplit", 20, 1, 1, convert_split, BYI_OP_NONE},
     {"TfIdfVectorizer", 9, 1, 1, byi_o_convert_same, BYI_OP_TEXT_TF_IDF},
 };
 /* clang-format on */

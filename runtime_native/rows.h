@@ -61,6 +61,7 @@ static inline const struct byi_kernel *byi_kernel_in(
     FAMILY(nms)                                                                \
     FAMILY(random)                                                             \
     FAMILY(text)                                                               \
+    FAMILY(text_parts)                                                         \
     FAMILY(tree)
 
 #define BYI_FAMILY_EXTERN(name)                                                \

@@ -235,6 +235,11 @@ locale_t byi_string_locale(const char *name);
  * the NUL. */
 size_t byi_string_case(const char *text, enum byi_case to, locale_t locale,
                        char *out);
+/* The next part of a string, between delimiters, or white space if `delimiter`
+ * is "". Starts at *from, which it sets to the place of the part after it, or
+ * to NULL. `last`: the part is the rest of the string. NULL: there is none. */
+const char *byi_string_part(const char **from, const char *delimiter, bool last,
+                            size_t *length);
 /* Are the strings equal, or, with any_case, equal except for case? */
 bool byi_string_equal(const char *a, const char *b, bool any_case,
                       locale_t locale);

@@ -107,6 +107,25 @@ size_t byi_string_case(const char *text, enum byi_case to, locale_t locale,
     return length;
 }
 
+const char *byi_string_part(const char **from, const char *delimiter, bool last,
+                            size_t *length)
+{
+    static const char spaces[] = " \t\n\v\f\r";
+    const bool words = delimiter[0] == '\0';
+    const char *at = *from;
+
+    if (at && words)
+        at += strspn(at, spaces);
+    if (!at || (words && *at == '\0'))
+        return NULL;
+    const char *end = words ? at + strcspn(at, spaces) : strstr(at, delimiter);
+    if (last || !end)
+        end = at + strlen(at);
+    *length = (size_t)(end - at);
+    *from = *end == '\0' ? NULL : end + strlen(delimiter);
+    return at;
+}
+
 /* To upper case, then to lower case, for letters with two lower-case forms. */
 static int32_t folded(int32_t c, locale_t locale)
 {

@@ -44,6 +44,65 @@ enum byoc_status byi_rule_text_normalize(struct byi_infer *t,
     return byi_rule_tensor(t, BYOC_STRING, x->rank, dims, out);
 }
 
+enum byoc_status byi_rule_text_concatenate(struct byi_infer *t,
+                                           const struct byi_type **out)
+{
+    const struct byi_type *a = t->in[0], *b = t->in[1];
+    int64_t dims[BYI_MAX_RANK];
+    uint32_t rank;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_BIT(BYOC_STRING), "a"));
+    BYI_TRY(byi_want_same_dtype(t, 1, 0, "b"));
+    BYI_TRY(
+        byi_dims_broadcast(t, a->rank, a->dims, b->rank, b->dims, &rank, dims));
+    return byi_rule_tensor(t, BYOC_STRING, rank, dims, out);
+}
+
+/* The largest number of parts of a string. */
+static int64_t count_parts(const struct byi_infer *t,
+                           const struct byi_tensor *x)
+{
+    const char *delimiter = byi_attr_string(t->attrs, "delimiter");
+    const int64_t most = byi_attr_int(t->attrs, "maxsplit");
+    const int64_t n = byi_elements(x->rank, x->dims);
+    int64_t longest = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        const char *at = ((const char *const *)x->data)[i];
+        size_t length;
+        int64_t parts = 0;
+        while (byi_string_part(&at, delimiter, parts == most, &length))
+            parts++;
+        longest = parts > longest ? parts : longest;
+    }
+    return longest;
+}
+
+enum byoc_status byi_rule_text_split(struct byi_infer *t,
+                                     const struct byi_type **out)
+{
+    const struct byi_type *x = t->in[0];
+    const struct byi_tensor *known = byi_known(t, 0);
+    const struct byi_type *fields[2];
+    int64_t dims[BYI_MAX_RANK + 1];
+    BYI_TRY(byi_want_dtype(t, 0, BYI_BIT(BYOC_STRING), "x"));
+    if (byi_attr_int(t->attrs, "maxsplit") < 0)
+        return byi_rule_fail(t, "maxsplit is %lld, expected 0 or more",
+                             (long long)byi_attr_int(t->attrs, "maxsplit"));
+    memcpy(dims, x->dims, x->rank * sizeof *dims);
+    dims[x->rank] = known ? count_parts(t, known) : byi_rule_fresh(t);
+    BYI_TRY(byi_rule_tensor(t, BYOC_STRING, x->rank + 1, dims, &fields[0]));
+    BYI_TRY(byi_rule_like(t, 0, BYOC_I64, &fields[1]));
+    *out = byi_type_tuple(t->arena, 2, fields);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_text_matches(struct byi_infer *t,
+                                       const struct byi_type **out)
+{
+    BYI_TRY(byi_want_dtype(t, 0, BYI_BIT(BYOC_STRING), "x"));
+    return byi_rule_like(t, 0, BYOC_BOOL, out);
+}
+
 /* Check ngram_counts, the begin of each length of n-gram in the pool, and count
  * the n-grams. */
 static enum byoc_status check_pool(const struct byi_infer *t, uint32_t pool,

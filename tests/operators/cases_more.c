@@ -34,6 +34,37 @@ static void normalize(struct draw *d)
         draw_attr_words(d, "stopwords", (size_t)draw_int(d, 1, 3), stops);
 }
 
+static void split(struct draw *d)
+{
+    static const char *const marks[] = {"e", "h", " ", "10"};
+    int64_t dims[2];
+
+    draw_operand(d, BYOC_STRING, 2, shape(d, 2, 4, dims), ORDINARY);
+    if (draw_chance(d, 70))
+        draw_attr_string(d, "delimiter", ONE_OF(d, marks));
+    if (draw_chance(d, 50))
+        draw_attr_int(d, "maxsplit", draw_int(d, 0, 2));
+}
+
+static void texts(struct draw *d)
+{
+    int64_t dims[2];
+
+    draw_operand(d, BYOC_STRING, 2, shape(d, 2, 4, dims), ORDINARY);
+    dims[0] = draw_chance(d, 50) ? 1 : dims[0];
+    draw_operand(d, BYOC_STRING, 2, dims, ORDINARY);
+}
+
+static void matches(struct draw *d)
+{
+    static const char *const patterns[] = {".*",    "\\w+", "[a-z]*[0-9]?",
+                                           "The|a", "\\d+", "T?he"};
+    int64_t dims[2];
+
+    draw_operand(d, BYOC_STRING, 2, shape(d, 2, 4, dims), ORDINARY);
+    draw_attr_string(d, "pattern", ONE_OF(d, patterns));
+}
+
 /* A pool of three words and two pairs of them. */
 static void tf_idf(struct draw *d)
 {
@@ -210,6 +241,9 @@ static void scatter_old(struct draw *d)
 
 /* clang-format off */
 static const struct op_case rows[] = {
+    {"RegexFullMatch", 20, "s", matches, ORDINARY, 1, 0, NULL, false},
+    {"StringConcat", 20, "s", texts, ORDINARY, 1, 0, NULL, true},
+    {"StringSplit", 20, "s", split, ORDINARY, 2, 0, NULL, true},
     {"StringNormalizer", 10, "s", normalize, ORDINARY, 1, 0, NULL, true},
     {"TfIdfVectorizer", 9, "is", tf_idf, ORDINARY, 1, 0, NULL, false},
     {"NegativeLogLikelihoodLoss", 13, "fh", loss, ORDINARY, 1, 1e-4, NULL, false},

@@ -137,6 +137,16 @@ static bool whole(const struct draw *d)
     return !byi_dtype_is_float(d->dtype);
 }
 
+static bool nothing_to_split(const struct draw *d)
+{
+    const struct byi_tensor *x = &d->in[0];
+
+    for (int64_t i = 0; i < byi_elements(x->rank, x->dims); i++)
+        if (((const char *const *)x->data)[i][0] == '\0')
+            return attribute(d, "delimiter");
+    return false;
+}
+
 static const struct {
     const char *op;
     bool (*when)(const struct draw *d);
@@ -158,6 +168,8 @@ static const struct {
      "it takes no part of an axis whose size stays, and scales without it"},
     {"Resize", sizes_stay, "it copies where no size changes"},
     {"Sign", nan_in_halves, "it gives 0 for NaN in halves"},
+    {"StringSplit", nothing_to_split,
+     "it finds no part in an empty string, where a delimiter leaves one"},
     {"ThresholdedRelu", any_nan, "it gives 0 for NaN"},
 };
 

@@ -138,6 +138,92 @@ static void test_tf_idf(void **state)
     }
 }
 
+static void test_concatenate(void **state)
+{
+    const char *const a[] = {"x", ""}, *const b[] = {"1", "2", "\xc3\xa4"};
+    (void)state;
+    store.limit = 1 << 20;
+    struct byi_tensor in[] = {strings(2, DIMS(2, 1), a),
+                              strings(1, DIMS(3), b)};
+    struct eval e = prepare(BYI_OP_TEXT_CONCATENATE, NULL, 0, in, 2);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    expect_strings(
+        &e.out[0], 6,
+        (const char *[]){"x1", "x2", "x\xc3\xa4", "1", "2", "\xc3\xa4"});
+    store.limit = 100;
+    byi_store_reset(&store);
+    assert_int_equal(run_text(&e), BYOC_ENOMEM);
+    assert_int_equal(run_fast(&e, 1), BYOC_EUNSUPPORTED);
+    finish(&e);
+    byi_store_reset(&store);
+}
+
+/* The parts are those of Python's str.split. */
+static void test_split(void **state)
+{
+    static const struct {
+        const char *delimiter;
+        int64_t maxsplit, n;
+        const char *parts[6];
+        double counts[2];
+    } rows[] = {
+        {"", 9, 6, {"a", "b", "c", "d", "", ""}, {3, 1}},
+        {"", 1, 4, {"a", "b  c ", "d", ""}, {2, 1}},
+        {" ", 1, 4, {"", "a b  c ", "d", ""}, {2, 1}},
+        {"  ", 9, 4, {" a b", "c ", "d", ""}, {2, 1}},
+        {"d", 0, 2, {" a b  c ", "d"}, {1, 1}},
+    };
+    const char *const x[] = {" a b  c ", "d"}, *const none[] = {"", "  "};
+    (void)state;
+    store.limit = 1 << 20;
+    for (size_t i = 0; i < BYI_COUNT(rows); i++) {
+        const struct byi_attr attrs[] = {STRING("delimiter", rows[i].delimiter),
+                                         INT("maxsplit", rows[i].maxsplit)};
+        struct byi_tensor in = strings(1, DIMS(2), x);
+        struct eval e = prepare(BYI_OP_TEXT_SPLIT, attrs, 2, &in, 1);
+        assert_int_equal(run_text(&e), BYOC_OK);
+        expect_strings(&e.out[0], rows[i].n, rows[i].parts);
+        expect(&e.out[1], rows[i].counts);
+        finish(&e);
+    }
+    struct byi_tensor in = strings(1, DIMS(2), none);
+    struct eval e = prepare(BYI_OP_TEXT_SPLIT, NULL, 0, &in, 1);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(e.out[0].dims[1], 0);
+    expect(&e.out[1], (const double[]){0, 0});
+    finish(&e);
+    byi_store_reset(&store);
+}
+
+static void test_matches(void **state)
+{
+    static const struct {
+        const char *pattern;
+        double y[4];
+    } rows[] = {
+        {"a|ab", {1, 1, 0, 0}},
+        {".", {1, 0, 1, 0}},
+        {"a*$", {1, 0, 0, 0}},
+        {"[[:alpha:]]\\n?", {1, 0, 0, 1}},
+    };
+    const char *const x[] = {"a", "ab", "\xc3\xa4", "a\n"};
+    const struct byi_attr bad[] = {STRING("pattern", "(a")};
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(rows); i++) {
+        const struct byi_attr attrs[] = {STRING("pattern", rows[i].pattern)};
+        struct byi_tensor in = strings(1, DIMS(4), x);
+        struct eval e = prepare(BYI_OP_TEXT_MATCHES, attrs, 1, &in, 1);
+        assert_int_equal(run_text(&e), BYOC_OK);
+        expect(&e.out[0], rows[i].y);
+        finish(&e);
+    }
+    struct byi_tensor in = strings(1, DIMS(4), x);
+    struct eval e = prepare(BYI_OP_TEXT_MATCHES, bad, 1, &in, 1);
+    assert_int_equal(run_text(&e), BYOC_EINVAL);
+    assert_non_null(strstr(err.text, "pattern '(a': "));
+    finish(&e);
+}
+
 static void test_others(void **state)
 {
     const char *const a[] = {"b", "a", "b", ""}, *const b[] = {"b"};
@@ -216,6 +302,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_normalize, setup, teardown),
         cmocka_unit_test_setup_teardown(test_exhausted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tf_idf, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_concatenate, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_split, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_matches, setup, teardown),
         cmocka_unit_test_setup_teardown(test_others, setup, teardown),
         cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cast, setup, teardown),

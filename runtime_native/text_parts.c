@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text_parts.c: kernels that concatenate, split and match strings. */
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "move.h"
+
+/* --- text.concatenate ----------------------------------------------------- */
+
+/* Strides of t in a result of rank `rank`: 0 on the axes it is broadcast along.
+ */
+static void spread_strides(const struct byi_tensor *t, uint32_t rank,
+                           int64_t *strides)
+{
+    const uint32_t more = rank - t->rank;
+    memset(strides, 0, rank * sizeof *strides);
+    byi_dense_strides(t->rank, t->dims, strides + more);
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dims[i] == 1)
+            strides[more + i] = 0;
+}
+
+static enum byoc_status concatenate_run(const struct byi_call *call,
+                                        struct byoc_error *err)
+{
+    const struct byi_tensor *y = call->out;
+    const char *const *x[] = {call->in[0].data, call->in[1].data};
+    int64_t strides[2][BYI_MAX_RANK], at[2][BYI_MAX_RANK] = {{0}};
+    int64_t offset[2] = {0};
+    if (!call->strings)
+        return byi_no_store(call, err);
+    for (int k = 0; k < 2; k++)
+        spread_strides(&call->in[k], y->rank, strides[k]);
+    for (int64_t i = 0; i < byi_count(y); i++) {
+        const char *a = x[0][offset[0]], *b = x[1][offset[1]];
+        const size_t n = strlen(a), m = strlen(b);
+        char *text = byi_store_string(call->strings, n + m);
+        if (!text)
+            return byi_no_store(call, err);
+        memcpy(text, a, n);
+        memcpy(text + n, b, m);
+        ((const char **)y->data)[i] = text;
+        for (int k = 0; k < 2; k++)
+            byi_step(y->rank, y->dims, strides[k], at[k], &offset[k]);
+    }
+    return BYOC_OK;
+}
+
+/* --- text.split ----------------------------------------------------------- */
+
+/* The type rule has counted the parts. */
+static enum byoc_status split_run(const struct byi_call *call,
+                                  struct byoc_error *err)
+{
+    const char *delimiter = byi_attr_string(call->attrs, "delimiter");
+    const int64_t most = byi_attr_int(call->attrs, "maxsplit");
+    const char *const *x = call->in->data, **y = call->out[0].data;
+    const int64_t width = call->out[0].dims[call->in->rank];
+    int64_t *counts = call->out[1].data;
+    if (!call->strings)
+        return byi_no_store(call, err);
+    for (int64_t i = 0; i < byi_count(call->in); i++, y += width) {
+        const char *from = x[i], *part;
+        size_t length;
+        int64_t n = 0;
+        while ((part = byi_string_part(&from, delimiter, n == most, &length))) {
+            char *text = byi_store_string(call->strings, length);
+            if (!text)
+                return byi_no_store(call, err);
+            memcpy(text, part, length);
+            y[n++] = text;
+        }
+        counts[i] = n;
+        for (; n < width; n++)
+            y[n] = "";
+    }
+    return BYOC_OK;
+}
+
+/* --- text.matches --------------------------------------------------------- */
+
+/* PCRE2's functions. The library is loaded by the first match, so that programs
+ * that match no strings do not need it. */
+static struct {
+    void *(*compile)(const uint8_t *pattern, size_t length, uint32_t options,
+                     int *error, size_t *at, void *context);
+    void *(*make_data)(const void *code, void *context);
+    int (*match)(const void *code, const uint8_t *text, size_t length,
+                 size_t start, uint32_t options, void *data, void *context);
+    void (*free_data)(void *data);
+    void (*free_code)(void *code);
+    int (*message)(int error, uint8_t *text, size_t size);
+} pcre2;
+
+/* PCRE2's numbers. The options give RE2's reading: one match of all of the
+ * text, which is UTF-8; $ matches only at the end. */
+enum { FIRST_UTF_ERROR = -28, LAST_UTF_ERROR = -3, NO_MATCH = -1 };
+static const uint32_t whole_text =
+    0x80000000u | 0x20000000u | 0x00080000u | 0x00000010u;
+
+static void load_pcre2(void)
+{
+    static const struct {
+        const char *name;
+        void *to;
+    } functions[] = {
+        {"pcre2_match_data_create_from_pattern_8", &pcre2.make_data},
+        {"pcre2_match_8", &pcre2.match},
+        {"pcre2_match_data_free_8", &pcre2.free_data},
+        {"pcre2_code_free_8", &pcre2.free_code},
+        {"pcre2_get_error_message_8", &pcre2.message},
+        {"pcre2_compile_8", &pcre2.compile},
+    };
+    void *library = dlopen("libpcre2-8.so.0", RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; library && i < BYI_COUNT(functions); i++) {
+        void *const found = dlsym(library, functions[i].name);
+        memcpy(functions[i].to, &found, sizeof found);
+    }
+}
+
+static enum byoc_status bad_pattern(const struct byi_call *call, int error,
+                                    struct byoc_error *err)
+{
+    uint8_t text[160] = "out of memory";
+    pcre2.message(error, text, sizeof text);
+    return byi_fail(err, BYOC_EINVAL,
+                    "%s: pattern '%s': %s; expected a regular expression in "
+                    "RE2's syntax",
+                    call->op->name, byi_attr_string(call->attrs, "pattern"),
+                    (const char *)text);
+}
+
+static enum byoc_status match_all(const struct byi_call *call, const void *code,
+                                  void *data, struct byoc_error *err)
+{
+    const char *const *x = call->in->data;
+    bool *y = call->out->data;
+    for (int64_t i = 0; i < byi_count(call->in); i++) {
+        const int found = pcre2.match(code, (const uint8_t *)x[i], strlen(x[i]),
+                                      0, 0, data, NULL);
+        if (found < 0 && found != NO_MATCH &&
+            (found < FIRST_UTF_ERROR || found > LAST_UTF_ERROR))
+            return bad_pattern(call, found, err);
+        y[i] = found >= 0;
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status matches_run(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const char *pattern = byi_attr_string(call->attrs, "pattern");
+    enum byoc_status status;
+    size_t at;
+    int error;
+    pthread_once(&once, load_pcre2);
+    if (!pcre2.compile)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "%s: libpcre2-8.so.0 was not found; install it "
+                        "(Debian's package libpcre2-8-0)",
+                        call->op->name);
+    void *code = pcre2.compile((const uint8_t *)pattern, strlen(pattern),
+                               whole_text, &error, &at, NULL);
+    if (!code)
+        return bad_pattern(call, error, err);
+    void *data = pcre2.make_data(code, NULL);
+    if (data)
+        status = match_all(call, code, data, err);
+    else
+        status =
+            byi_fail(err, BYOC_ENOMEM, "%s: out of memory", call->op->name);
+    pcre2.free_data(data);
+    pcre2.free_code(code);
+    return status;
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_TEXT_CONCATENATE, {concatenate_run, NULL}},
+    {BYI_OP_TEXT_SPLIT, {split_run, NULL}},
+    {BYI_OP_TEXT_MATCHES, {matches_run, NULL}},
+};
+const struct byi_kernel_rows byi_rows_text_parts = {rows, BYI_COUNT(rows)};
