@@ -35,12 +35,11 @@ bool byi_grid_takes(const struct byi_module *m, const struct byi_func *f,
     const struct byi_type *x = f->nodes.at[node->args[0]].type;
     struct byi_tensor grid;
     if (!is_image(node->type) || !is_image(x) ||
-        !byi_const_view(m, f, node->args[1], &grid) || grid.dtype != BYOC_F32 ||
-        x->dims[2] * x->dims[3] > INT32_MAX)
+        !byi_const_view(m, f, node->args[1], &grid) || grid.dtype != BYOC_F32)
         return false;
     const struct byi_sampler s = sampler_of(node, x);
-    return byi_elements(grid.rank, grid.dims) <=
-           MAX_NUMBERS / (int64_t)(s.taps * s.taps);
+    return s.plane <= INT32_MAX && byi_elements(grid.rank, grid.dims) <=
+                                       MAX_NUMBERS / (int64_t)s.points;
 }
 
 static void print_tables(const int32_t *at, const float *weight, int64_t n,
@@ -65,7 +64,8 @@ void byi_grid_print(const struct byi_module *m, const struct byi_func *f,
     struct byi_arena *arena = byi_arena_new();
     struct byi_tensor grid;
     byi_const_view(m, f, node->args[1], &grid);
-    const int64_t n = grid.dims[1] * grid.dims[2], points = s.taps * s.taps;
+    const int64_t n = byi_elements(grid.rank - 2, grid.dims + 1);
+    const int64_t points = s.points;
     const int64_t all = grid.dims[0] * n * points;
     int32_t *at = byi_arena_calloc(arena, (size_t)all, sizeof *at);
     float *weight = byi_arena_calloc(arena, (size_t)all, sizeof *weight);
@@ -91,8 +91,8 @@ void byi_grid_print(const struct byi_module *m, const struct byi_func *f,
         "                      y + i * OUT, OUT);\n"
         "    }\n"
         "}\n",
-        (long long)planes, (long long)x->dims[1],
-        (long long)(x->dims[2] * x->dims[3]), (long long)n, (long long)points,
+        (long long)planes, (long long)x->dims[1], (long long)s.plane,
+        (long long)n, (long long)points,
         (long long)(team < 1        ? 1
                     : team < planes ? team
                                     : planes));

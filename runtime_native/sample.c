@@ -17,13 +17,13 @@ struct sample_lists {
     float weight[BYI_SAMPLE_MOST * CHUNK];
 };
 
-/* x (N, C, H, W), grid (N, h, w, 2) of (x, y): y (N, C, h, w) */
+/* x (N, C, H, W), grid (N, h, w, 2) of (x, y): y (N, C, h, w); or with a depth
+ */
 struct sampling {
     struct byi_sampler s;
     const struct byi_tensor *x, *grid;
-    int64_t channels, plane, n; /* n: positions per image */
-    int64_t chunks;             /* per image              */
-    uint32_t points;
+    int64_t channels, n; /* n: positions per image */
+    int64_t chunks;      /* per image              */
 };
 
 static struct sampling sampling_of(const struct byi_call *call)
@@ -33,10 +33,8 @@ static struct sampling sampling_of(const struct byi_call *call)
                          .x = x,
                          .grid = grid,
                          .channels = x->dims[1],
-                         .plane = x->dims[2] * x->dims[3],
-                         .n = grid->dims[1] * grid->dims[2]};
+                         .n = byi_span(grid, 1, grid->rank - 1)};
     g.chunks = byi_ceil_div(g.n, CHUNK);
-    g.points = g.s.taps * g.s.taps;
     return g;
 }
 
@@ -61,12 +59,12 @@ static void list_chunk(const struct sampling *g, int64_t i, int32_t *at,
 uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to)
 {
     if (call->in->dtype != BYOC_F32 || call->in[1].dtype != BYOC_F32 ||
-        call->in->dims[2] <= 0 || call->in->dims[3] <= 0)
+        byi_span(call->in, 2, call->in->rank) <= 0)
         return 0;
     const struct sampling g = sampling_of(call);
     const int64_t chunks = call->in[1].dims[0] * g.chunks;
-    const int64_t each = (int64_t)g.points * CHUNK;
-    if (g.plane > INT32_MAX)
+    const int64_t each = (int64_t)g.s.points * CHUNK;
+    if (g.s.plane > INT32_MAX)
         return 0;
     for (int64_t i = 0; to && i < chunks; i++) {
         float *weight = (float *)to + (2 * i + 1) * each;
@@ -82,7 +80,7 @@ static void sample_chunk(const struct byi_call *call, const struct sampling *g,
     struct sample_lists made;
     int64_t from, n;
     const int64_t image = chunk_of(g, i, &from, &n);
-    const int64_t each = (int64_t)g->points * CHUNK;
+    const int64_t each = (int64_t)g->s.points * CHUNK;
     const int32_t *at = made.at;
     const float *weight = made.weight;
     if (call->packed) {
@@ -92,8 +90,8 @@ static void sample_chunk(const struct byi_call *call, const struct sampling *g,
         list_chunk(g, i, made.at, made.weight);
     }
     for (int64_t c = image * g->channels; c < (image + 1) * g->channels; c++)
-        byi_simd()->sample(g->points, at, weight, CHUNK,
-                           (const float *)g->x->data + c * g->plane,
+        byi_simd()->sample(g->s.points, at, weight, CHUNK,
+                           (const float *)g->x->data + c * g->s.plane,
                            (float *)call->out->data + c * g->n + from, n);
 }
 
@@ -101,16 +99,16 @@ static void sample_chunk(const struct byi_call *call, const struct sampling *g,
 static void sample_double(const struct byi_call *call, const struct sampling *g,
                           int64_t i)
 {
-    int64_t offset[BYI_SAMPLE_MOST];
-    double weight[BYI_SAMPLE_MOST];
+    int64_t offset[BYI_SAMPLE_MOST + 1];
+    double weight[BYI_SAMPLE_MOST + 1];
     const uint32_t points =
-        byi_sampler_points(&g->s, byi_get_real(g->grid, 2 * i),
-                           byi_get_real(g->grid, 2 * i + 1), offset, weight);
+        byi_sampler_points(&g->s, g->grid, i, offset, weight);
     for (int64_t c = 0; c < g->channels; c++) {
         const int64_t plane = i / g->n * g->channels + c;
         double sum = 0;
         for (uint32_t p = 0; p < points; p++)
-            sum += weight[p] * byi_get_real(g->x, plane * g->plane + offset[p]);
+            sum +=
+                weight[p] * byi_get_real(g->x, plane * g->s.plane + offset[p]);
         byi_put_real(call->out, plane * g->n + i % g->n, sum);
     }
 }
@@ -133,12 +131,11 @@ static enum byoc_status grid_sample_float(const struct byi_call *call,
 {
     const struct sampling g = sampling_of(call);
     const int64_t chunks = g.grid->dims[0] * g.chunks;
-    const bool lists = call->in->dtype == BYOC_F32 &&
-                       call->in[1].dtype == BYOC_F32 && g.plane > 0 &&
-                       g.plane <= INT32_MAX;
+    const bool lists =
+        call->in->dtype == BYOC_F32 && g.s.plane > 0 && g.s.plane <= INT32_MAX;
     if (!lists)
         return byi_grid_sample_plain(call, err);
-    const int team = byi_team(call, chunks * CHUNK * g.channels * g.points);
+    const int team = byi_team(call, chunks * CHUNK * g.channels * g.s.points);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < chunks; i++)
         sample_chunk(call, &g, i);

@@ -140,19 +140,23 @@ enum byoc_status byi_rule_grid_sample(struct byi_infer *t,
     const struct byi_type *x = t->in[0], *grid = t->in[1];
     BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_dtype(t, 1, BYI_FLOATS, "grid"));
-    BYI_TRY(byi_want_rank(t, 0, 4, "x"));
-    BYI_TRY(byi_want_rank(t, 1, 4, "grid"));
-    BYI_TRY(byi_want_word(t, "mode", "bilinear|nearest|bicubic"));
+    if (x->rank != 4 && x->rank != 5)
+        return byi_rule_fail(t, "x has rank %u, expected 4 or 5", x->rank);
+    BYI_TRY(byi_want_rank(t, 1, x->rank, "grid"));
+    BYI_TRY(byi_want_word(t, "mode",
+                          x->rank == 4 ? "bilinear|nearest|bicubic"
+                                       : "bilinear|nearest"));
     BYI_TRY(byi_want_word(t, "padding_mode", "zeros|border|reflection"));
-    if (!byi_dims_agree(grid->dims[3], 2))
-        return byi_rule_fail(t, "grid has %lld coordinates, expected 2",
-                             (long long)grid->dims[3]);
+    if (!byi_dims_agree(grid->dims[x->rank - 1], x->rank - 2))
+        return byi_rule_fail(t, "grid has %lld coordinates, expected %u",
+                             (long long)grid->dims[x->rank - 1], x->rank - 2);
     if (!byi_dims_agree(grid->dims[0], x->dims[0]))
         return byi_rule_fail(t, "grid has batch %lld, x has %lld",
                              (long long)grid->dims[0], (long long)x->dims[0]);
     const int64_t dims[] = {byi_dim_unify(x->dims[0], grid->dims[0]),
-                            x->dims[1], grid->dims[1], grid->dims[2]};
-    return byi_rule_tensor(t, x->dtype, 4, dims, out);
+                            x->dims[1], grid->dims[1], grid->dims[2],
+                            grid->dims[3]};
+    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
 }
 
 enum byoc_status byi_rule_roi_align(struct byi_infer *t,

@@ -15,7 +15,8 @@ struct byi_sampler byi_sampler_read(const struct byi_attrs *attrs,
 {
     const char *mode = byi_attr_string(attrs, "mode");
     const char *padding = byi_attr_string(attrs, "padding_mode");
-    return (struct byi_sampler){
+    struct byi_sampler s = {
+        .axes = x->rank - 2,
         .taps = mode[0] == 'n'                  ? 1
                 : strcmp(mode, "bilinear") == 0 ? 2
                                                 : 4,
@@ -23,9 +24,15 @@ struct byi_sampler byi_sampler_read(const struct byi_attrs *attrs,
                    : padding[0] == 'b' ? BYI_SAMPLE_BORDER
                                        : BYI_SAMPLE_REFLECTION,
         .align = byi_attr_int(attrs, "align_corners") != 0,
-        .height = x->dims[2],
-        .width = x->dims[3],
+        .points = 1,
+        .plane = 1,
     };
+    for (uint32_t i = 0; i < s.axes; i++) {
+        s.dims[i] = x->dims[i + 2];
+        s.plane *= s.dims[i];
+        s.points *= s.taps;
+    }
+    return s;
 }
 
 /* Fold `at` back and forth into the axis: about the centres of its first and
@@ -86,20 +93,30 @@ static void axis_taps(const struct byi_sampler *s, double where, int64_t size,
     }
 }
 
-uint32_t byi_sampler_points(const struct byi_sampler *s, double x, double y,
+uint32_t byi_sampler_points(const struct byi_sampler *s,
+                            const struct byi_tensor *grid, int64_t at,
                             int64_t *offset, double *weight)
 {
-    int64_t ix[4], iy[4];
-    double wx[4], wy[4];
+    int64_t index[3][4];
+    double w[3][4];
     uint32_t n = 0;
-    axis_taps(s, x, s->width, ix, wx);
-    axis_taps(s, y, s->height, iy, wy);
-    for (uint32_t r = 0; r < s->taps; r++)
-        for (uint32_t c = 0; c < s->taps; c++)
-            if (iy[r] >= 0 && ix[c] >= 0) {
-                offset[n] = iy[r] * s->width + ix[c];
-                weight[n++] = wy[r] * wx[c];
-            }
+    for (uint32_t a = 0; a < s->axes;
+         a++) /* the grid has the last axis first */
+        axis_taps(s, byi_tensor_float(grid, at * s->axes + s->axes - 1 - a),
+                  s->dims[a], index[a], w[a]);
+    for (uint32_t p = 0; p < s->points; p++) {
+        bool inside = true;
+        offset[n] = 0;
+        weight[n] = 1;
+        for (uint32_t a = 0, left = s->points; a < s->axes; a++) {
+            left /= s->taps;
+            const uint32_t tap = p / left % s->taps;
+            inside = inside && index[a][tap] >= 0;
+            offset[n] = offset[n] * s->dims[a] + index[a][tap];
+            weight[n] *= w[a][tap];
+        }
+        n += inside;
+    }
     return n;
 }
 
@@ -107,14 +124,12 @@ void byi_sampler_list(const struct byi_sampler *s,
                       const struct byi_tensor *grid, int64_t from, int64_t n,
                       int64_t pitch, int32_t *at, float *weight)
 {
-    const uint32_t most = s->taps * s->taps;
     for (int64_t j = 0; j < n; j++) {
-        int64_t offset[BYI_SAMPLE_MOST];
-        double w[BYI_SAMPLE_MOST];
-        const uint32_t points = byi_sampler_points(
-            s, byi_tensor_float(grid, 2 * (from + j)),
-            byi_tensor_float(grid, 2 * (from + j) + 1), offset, w);
-        for (uint32_t p = 0; p < most; p++) {
+        int64_t offset[BYI_SAMPLE_MOST + 1];
+        double w[BYI_SAMPLE_MOST + 1];
+        const uint32_t points =
+            byi_sampler_points(s, grid, from + j, offset, w);
+        for (uint32_t p = 0; p < s->points; p++) {
             at[p * pitch + j] = p < points ? (int32_t)offset[p] : -1;
             weight[p * pitch + j] = p < points ? (float)w[p] : 0;
         }

@@ -7,7 +7,10 @@
 
 #include "ops.h"
 
-enum { BYI_SAMPLE_MOST = 16 }; /* points that a position reads */
+enum {
+    BYI_SAMPLE_MOST = 16
+}; /* points that a position reads; lists of
+      byi_sampler_points have one more */
 
 enum byi_sample_padding {
     BYI_SAMPLE_ZEROS,
@@ -15,18 +18,22 @@ enum byi_sample_padding {
     BYI_SAMPLE_REFLECTION
 };
 
-/* The attributes, and the planes that are read. */
+/* The attributes, and the planes that are read, of two or three axes. */
 struct byi_sampler {
-    uint32_t taps; /* along each axis: nearest 1, bilinear 2, bicubic 4 */
+    uint32_t axes;
+    uint32_t taps;   /* along each axis: nearest 1, bilinear 2, bicubic 4 */
+    uint32_t points; /* taps^axes, at most BYI_SAMPLE_MOST */
     enum byi_sample_padding padding;
     bool align;
-    int64_t height, width;
+    int64_t dims[3], plane; /* sizes of the axes; their product */
 };
 struct byi_sampler byi_sampler_read(const struct byi_attrs *attrs,
                                     const struct byi_tensor *x);
-/* The points of a plane that the grid's (x, y) reads, and their weights.
- * Returns their number: at most taps^2, without points outside. */
-uint32_t byi_sampler_points(const struct byi_sampler *s, double x, double y,
+/* The points of a plane that position `at` of the grid, (x, y) or (x, y, z),
+ * reads, and their weights. Returns their number: at most s->points, without
+ * points outside. */
+uint32_t byi_sampler_points(const struct byi_sampler *s,
+                            const struct byi_tensor *grid, int64_t at,
                             int64_t *offset, double *weight);
 /* The same for n positions of a grid of float32 or float64, from position
  * `from` on, as lists: point p of position j is at[p pitch + j], or -1. A plane

@@ -159,14 +159,16 @@ static void grid_sample(struct draw *d)
     static const char *const now[] = {"linear", "nearest", "cubic"};
     const char *const *const modes = op_now->opset < 20 ? old : now;
     static const char *const pads[] = {"zeros", "border", "reflection"};
-    int64_t dims[4], grid[4];
+    const bool deep = op_now->opset >= 20 && draw_chance(d, 40);
+    const uint32_t rank = deep ? 5 : 4;
+    int64_t dims[5], grid[5];
 
-    draw_operand(d, d->dtype, 4, fresh_dims(dims, d, 4, 6), ORDINARY);
-    fresh_dims(grid, d, 3, 5);
+    draw_operand(d, d->dtype, rank, fresh_dims(dims, d, rank, 6), ORDINARY);
+    fresh_dims(grid, d, rank - 1, 5);
     grid[0] = dims[0];
-    grid[3] = 2;
-    spread(d, draw_operand(d, d->dtype, 4, grid, ORDINARY), -1.5, 1.5, 96);
-    draw_attr_string(d, "mode", modes[draw_int(d, 0, 2)]);
+    grid[rank - 1] = rank - 2;
+    spread(d, draw_operand(d, d->dtype, rank, grid, ORDINARY), -1.5, 1.5, 96);
+    draw_attr_string(d, "mode", modes[draw_int(d, 0, deep ? 1 : 2)]);
     draw_attr_string(d, "padding_mode", ONE_OF(d, pads));
     draw_attr_int(d, "align_corners", draw_int(d, 0, 1));
 }
