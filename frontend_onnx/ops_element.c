@@ -368,6 +368,12 @@ static void convert_bias_gelu(struct byi_import *o)
 }
 
 #define SAME byi_o_convert_same
+static void convert_bitcast(struct byi_import *o)
+{
+    o->out[0] = byi_o_emit(o, BYI_OP_BITCAST, ARGS(byi_o_in(o, 0)),
+                           ATTRS(A_DTYPE("dtype", byi_o_dtype_attr(o, "to"))));
+}
+
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"Abs", 1, 1, 1, SAME, BYI_OP_ABS},
@@ -387,6 +393,7 @@ static const struct byi_onnx_op rows[] = {
     {"BitwiseNot", 18, 1, 1, convert_bitwise_not, BYI_OP_NONE},
     {"BitwiseOr", 18, 2, 2, SAME, BYI_OP_BITWISE_OR},
     {"BitwiseXor", 18, 2, 2, SAME, BYI_OP_BITWISE_XOR},
+    {"BitCast", 26, 1, 1, convert_bitcast, BYI_OP_BITCAST},
     {"Cast", 1, 1, 1, convert_cast_1, BYI_OP_CAST},
     {"Cast", 6, 1, 1, convert_cast, BYI_OP_CAST},
     {"CastLike", 15, 2, 2, convert_cast_like, BYI_OP_CAST},

@@ -22,7 +22,7 @@ static void convert_compress(struct byi_import *o)
         ATTRS(AN_INT("axis", byi_o_int(o, "axis", 0)), A_BOOL("flat", flat)));
 }
 
-static void convert_cumsum(struct byi_import *o)
+static void running(struct byi_import *o, bool product)
 {
     const byi_id x = byi_o_in(o, 0);
     const bool exclusive = byi_o_int(o, "exclusive", 0) != 0;
@@ -31,15 +31,26 @@ static void convert_cumsum(struct byi_import *o)
     if (!byi_o_is_const(o, 1)) {
         o->out[0] = byi_o_emit(
             o, BYI_OP_DYN_CUMSUM, ARGS(x, as_index(o, byi_o_in(o, 1))),
-            ATTRS(A_BOOL("exclusive", exclusive), A_BOOL("reverse", reverse)));
+            ATTRS(A_BOOL("exclusive", exclusive), A_BOOL("reverse", reverse),
+                  A_BOOL("product", product)));
         return;
     }
     const uint32_t axis =
         byi_o_axis(o, byi_o_const_int(o, 1, "axis"), byi_o_rank(o, x));
-    o->out[0] = byi_o_emit(o, BYI_OP_CUMSUM, ARGS(x),
-                           ATTRS(AN_INT("axis", (int64_t)axis),
-                                 A_BOOL("exclusive", exclusive),
-                                 A_BOOL("reverse", reverse)));
+    o->out[0] = byi_o_emit(
+        o, BYI_OP_CUMSUM, ARGS(x),
+        ATTRS(AN_INT("axis", (int64_t)axis), A_BOOL("exclusive", exclusive),
+              A_BOOL("reverse", reverse), A_BOOL("product", product)));
+}
+
+static void convert_cumsum(struct byi_import *o)
+{
+    running(o, false);
+}
+
+static void convert_cumprod(struct byi_import *o)
+{
+    running(o, true);
 }
 
 /* The zero of strings is "". */
@@ -175,6 +186,7 @@ static void convert_tensor_scatter(struct byi_import *o)
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"Compress", 9, 2, 2, convert_compress, BYI_OP_NONE},
+    {"CumProd", 26, 2, 2, convert_cumprod, BYI_OP_NONE},
     {"CumSum", 11, 2, 2, convert_cumsum, BYI_OP_NONE},
     {"Gather", 1, 2, 2, convert_take, BYI_OP_NONE},
     {"GatherElements", 11, 2, 2, SAME, BYI_OP_GATHER},

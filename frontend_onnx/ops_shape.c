@@ -82,23 +82,41 @@ static bool dynamic_axes(struct byi_import *o, enum byi_op_id op)
     return true;
 }
 
+/* The axes of size 1, if another one is a symbol: its size is not 1, which a
+ * run checks. Else NULL: the type rule finds them. */
+static const int64_t *axes_of_size_1(struct byi_import *o, byi_id x,
+                                     uint32_t *n)
+{
+    int64_t *axes = byi_arena_calloc(o->scratch, BYI_MAX_RANK, sizeof *axes);
+    bool symbols = false;
+
+    *n = 0;
+    for (uint32_t i = 0; i < byi_o_rank(o, x); i++) {
+        symbols |= BYI_IS_SYMBOL(byi_o_dim(o, x, i));
+        if (byi_o_dim(o, x, i) == 1)
+            axes[(*n)++] = i;
+    }
+    *n = symbols ? *n : 0;
+    return symbols ? axes : NULL;
+}
+
 static void convert_squeeze(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
-    const uint32_t rank = byi_o_rank(o, x);
+    bool exact = false;
     uint32_t n = 0;
 
     if (dynamic_axes(o, BYI_OP_DYN_SQUEEZE))
         return;
     const int64_t *axes = read_axes(o, &n);
-
-    if (!axes) /* without axes, every axis of size 1 */
-        for (uint32_t i = 0; i < rank; i++)
-            if (BYI_IS_SYMBOL(byi_o_dim(o, x, i)))
-                byi_o_refuse(o, "without axes, and axis %u is symbolic", i);
-    axes = sorted_axes(o, axes, n, rank);
-    o->out[0] = byi_o_emit(o, BYI_OP_SQUEEZE, ARGS(x),
-                           ATTRS(SOME_INTS("axis", n, axes)));
+    if (!axes) {
+        axes = axes_of_size_1(o, x, &n);
+        exact = axes;
+    }
+    axes = sorted_axes(o, axes, n, byi_o_rank(o, x));
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_SQUEEZE, ARGS(x),
+                   ATTRS(SOME_INTS("axis", n, axes), A_BOOL("exact", exact)));
 }
 
 static void convert_unsqueeze(struct byi_import *o)

@@ -5,7 +5,8 @@
  */
 #include "move.h"
 
-/* reshape, squeeze, expand_dims, flatten: the same elements in order */
+/* reshape, squeeze, expand_dims, flatten, bitcast: the same elements in order
+ */
 static enum byoc_status same_run(const struct byi_call *call,
                                  struct byoc_error *err)
 {
@@ -245,6 +246,7 @@ static enum byoc_status split_run(const struct byi_call *call,
 }
 
 static const struct byi_kernel_row rows[] = {
+    {BYI_OP_BITCAST, {same_run, NULL}},
     {BYI_OP_RESHAPE, {same_run, NULL}},
     {BYI_OP_SQUEEZE, {same_run, NULL}},
     {BYI_OP_EXPAND_DIMS, {same_run, NULL}},

@@ -403,21 +403,22 @@ static enum byoc_status unique_run(const struct byi_call *call,
 
 struct cumsum_line {
     int64_t n, stride;
-    bool exclusive;
+    bool exclusive, product;
 };
 
-/* One line of n elements, `stride` apart (negative: from the end). Integer sums
+/* One line of n elements, `stride` apart (negative: from the end). Integers
  * wrap, so they are computed unsigned. */
 #define CUMSUM(id, T, bits_t, sum_t, get, set)                                 \
     static void cumsum_##id(const struct cumsum_line *r, const char *x,        \
                             char *y)                                           \
     {                                                                          \
-        sum_t sum = 0;                                                         \
+        sum_t sum = r->product ? 1 : 0;                                        \
         for (int64_t i = 0; i < r->n; i++) {                                   \
             const int64_t at = i * r->stride * (int64_t)sizeof(bits_t);        \
             bits_t in, out;                                                    \
             memcpy(&in, x + at, sizeof in);                                    \
-            const sum_t next = sum + (sum_t)get(in);                           \
+            const sum_t v = (sum_t)get(in);                                    \
+            const sum_t next = r->product ? sum * v : sum + v;                 \
             out = (bits_t)set(r->exclusive ? sum : next);                      \
             memcpy(y + at, &out, sizeof out);                                  \
             sum = next;                                                        \
@@ -454,6 +455,7 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
         .n = n,
         .stride = back ? -inner : inner,
         .exclusive = byi_attr_int(call->attrs, "exclusive") != 0,
+        .product = byi_attr_int(call->attrs, "product") != 0,
     };
     if (!sums[x->dtype])
         return byi_bad_dtype(call, x->dtype, "a numeric type", err);

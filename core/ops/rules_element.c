@@ -113,6 +113,24 @@ enum byoc_status byi_rule_cast(struct byi_infer *t, const struct byi_type **out)
     return byi_rule_like(t, 0, dtype, out);
 }
 
+enum byoc_status byi_rule_bitcast(struct byi_infer *t,
+                                  const struct byi_type **out)
+{
+    const unsigned types = BYI_NUMERIC | BYI_BIT(BYOC_F8E4M3FN) |
+                           BYI_BIT(BYOC_F8E4M3FNUZ) | BYI_BIT(BYOC_F8E5M2) |
+                           BYI_BIT(BYOC_F8E5M2FNUZ) | BYI_BIT(BYOC_F8E8M0);
+    const enum byoc_dtype from = t->in[0]->dtype;
+    const enum byoc_dtype to = (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
+    BYI_TRY(byi_want_dtype(t, 0, types, "x"));
+    if ((unsigned)to >= 32 || !(BYI_BIT(to) & types) ||
+        byi_dtype_bytes(from) != byi_dtype_bytes(to)) {
+        const char *name = byoc_dtype_name(to);
+        return byi_rule_fail(t, "dtype is %s, expected as many bits as %s has",
+                             name ? name : "unknown", byoc_dtype_name(from));
+    }
+    return byi_rule_like(t, 0, to, out);
+}
+
 /* The result of broadcasting operands 0 and 1, with this element type. */
 static enum byoc_status broadcast(struct byi_infer *t, enum byoc_dtype dtype,
                                   const struct byi_type **out)

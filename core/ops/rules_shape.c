@@ -184,8 +184,16 @@ enum byoc_status byi_rule_squeeze(struct byi_infer *t,
     uint32_t n;
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_axes(t, "axis", x->rank, flags, &n));
-    for (uint32_t i = 0; n == 0 && i < x->rank; i++)
+    const bool exact = byi_attr_int(t->attrs, "exact") != 0;
+    for (uint32_t i = 0; n == 0 && !exact && i < x->rank; i++)
         flags[i] = x->dims[i] == 1;
+    for (uint32_t i = 0; exact && i < x->rank; i++)
+        if (!flags[i] && x->dims[i] == 1)
+            return byi_rule_fail(t,
+                                 "axis %u has size 1, expected another size, "
+                                 "as the rank of the result depends on it; "
+                                 "compile the model for size 1",
+                                 i);
     return squeeze(t, flags, out);
 }
 
