@@ -498,6 +498,7 @@ struct byi_onnx_table {
 };
 extern const struct byi_onnx_table byi_onnx_element;  /* ops_element.c */
 extern const struct byi_onnx_table byi_onnx_window;   /* ops_window.c  */
+extern const struct byi_onnx_table byi_onnx_patches;  /* ops_patches.c */
 extern const struct byi_onnx_table byi_onnx_linear;   /* ops_linear.c  */
 extern const struct byi_onnx_table byi_onnx_sequence; /* ops_sequence.c */
 extern const struct byi_onnx_table byi_onnx_norm;     /* ops_norm.c    */

@@ -7,6 +7,7 @@
 static const struct byi_onnx_table *const tables[] = {
     &byi_onnx_element,
     &byi_onnx_window,
+    &byi_onnx_patches,
     &byi_onnx_linear,
     &byi_onnx_norm,
     &byi_onnx_reduce,

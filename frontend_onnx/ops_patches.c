@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops_patches.c: operators on the patches of an image under a sliding window,
+ * as compositions:
+ *
+ * Col2Im      -> scatter_elements of the patches' elements, which adds up
+ * DeformConv  -> image.grid_sample at the moved taps, then nn.matmul
+ */
+#include "frontend_onnx/import.h"
+
+/* Read attribute `name`, n numbers in min .. 2^30; `fallback` when absent. */
+static void read_list(struct byi_import *o, const char *name, uint32_t n,
+                      int64_t min, int64_t fallback, int64_t *list)
+{
+    uint32_t found = 0;
+    const int64_t *given = byi_o_ints(o, name, &found);
+
+    if (given && found != n)
+        byi_o_fail(o, BYOC_ETYPE, "%s has %u entries, expected %u", name, found,
+                   n);
+    for (uint32_t i = 0; i < n; i++) {
+        list[i] = given && found == n ? given[i] : fallback;
+        if (list[i] < min || list[i] > 1 << 30)
+            byi_o_fail(o, BYOC_ETYPE, "%s[%u] is %lld, expected %lld to 2^30",
+                       name, i, (long long)list[i], (long long)min);
+    }
+}
+
+/* --- small arithmetic ----------------------------------------------------- */
+
+static byi_id plus(struct byi_import *o, byi_id a, byi_id b)
+{
+    return byi_o_binary(o, BYI_OP_ADD, a, b);
+}
+
+static byi_id times(struct byi_import *o, byi_id a, byi_id b)
+{
+    return byi_o_binary(o, BYI_OP_MULTIPLY, a, b);
+}
+
+/* 0 .. n - 1 for an int64 scalar n. */
+static byi_id count_to(struct byi_import *o, byi_id n)
+{
+    return byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), n);
+}
+
+static byi_id element(struct byi_import *o, byi_id vector, uint32_t i)
+{
+    return byi_o_emit(o, BYI_OP_TAKE,
+                      ARGS(vector, byi_o_scalar(o, BYOC_I64, i)),
+                      ATTRS(AN_INT("axis", 0)));
+}
+
+/* x with new axes of size 1 at all places below `rank` but those of `bits`. */
+static byi_id at_axes(struct byi_import *o, byi_id x, uint32_t rank,
+                      uint32_t bits)
+{
+    int64_t axes[BYI_MAX_RANK];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < rank; i++)
+        if (!(bits >> i & 1))
+            axes[n++] = i;
+    return byi_o_expand(o, x, n, axes);
+}
+
+/* The vector n numbers, then dims start .. end - 1 of x. */
+static byi_id shape_with(struct byi_import *o, uint32_t n, const int64_t *first,
+                         byi_id x, int64_t start, int64_t end)
+{
+    const byi_id dims =
+        byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(x),
+                   ATTRS(AN_INT("start", start), AN_INT("end", end)));
+
+    return byi_o_concat(o, byi_o_vector(o, n, first), dims, 0);
+}
+
+/* --- Col2Im --------------------------------------------------------------- */
+
+enum { MAX_SPACE = 3 };
+
+/* Where the elements of the patches are in an image with n axes. */
+struct patches {
+    uint32_t n;
+    byi_id image, block; /* int64 vectors: the lengths */
+    int64_t strides[MAX_SPACE], dilations[MAX_SPACE], pads[2 * MAX_SPACE];
+    byi_id flat;   /* (block, places): the position in the flat image */
+    byi_id inside; /* the same of bools: not in the padding */
+};
+
+/* Multiply the flat positions by the axis' length and add its positions. */
+static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
+{
+    const int64_t pad = p->pads[axis];
+    const byi_id length = element(o, p->image, axis);
+    const byi_id taps = element(o, p->block, axis);
+    const byi_id reach =
+        byi_o_with(o, BYI_OP_MULTIPLY, byi_o_with(o, BYI_OP_SUBTRACT, taps, 1),
+                   (double)p->dilations[axis]);
+    const byi_id room = byi_o_with(
+        o, BYI_OP_ADD, byi_o_binary(o, BYI_OP_SUBTRACT, length, reach),
+        (double)(pad + p->pads[axis + p->n] - 1));
+    const byi_id places = byi_o_with(
+        o, BYI_OP_ADD,
+        byi_o_with(o, BYI_OP_DIVIDE, room, (double)p->strides[axis]), 1);
+    const byi_id starts =
+        byi_o_with(o, BYI_OP_ADD,
+                   byi_o_with(o, BYI_OP_MULTIPLY, count_to(o, places),
+                              (double)p->strides[axis]),
+                   (double)-pad);
+    const byi_id offsets = byi_o_with(o, BYI_OP_MULTIPLY, count_to(o, taps),
+                                      (double)p->dilations[axis]);
+    const byi_id at = plus(o, at_axes(o, offsets, 2 * p->n, 1u << axis),
+                           at_axes(o, starts, 2 * p->n, 1u << (axis + p->n)));
+    const byi_id inside = byi_o_binary(
+        o, BYI_OP_LOGICAL_AND, byi_o_with(o, BYI_OP_GREATER_EQUAL, at, 0),
+        byi_o_binary(o, BYI_OP_LESS, at, length));
+
+    p->flat = axis ? plus(o, times(o, p->flat, length), at) : at;
+    p->inside =
+        axis ? byi_o_binary(o, BYI_OP_LOGICAL_AND, p->inside, inside) : inside;
+}
+
+/* x (n, channels block, places), with the elements of each channel's patches:
+ * (n, channels, image), where elements of the same position are added. Those in
+ * the padding go to one position behind the image, which is cut off. */
+static void convert_col2im(struct byi_import *o)
+{
+    static const int64_t two = 2, one = 1, zero = 0, flat[] = {0, -1};
+    struct patches p = {.image = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64),
+                        .block = byi_o_cast(o, byi_o_in(o, 2), BYOC_I64)};
+    const byi_id x = byi_o_in(o, 0);
+    const int64_t n = byi_o_dim(o, p.image, 0);
+
+    if (byi_o_ok(o) && (n < 1 || n > MAX_SPACE || byi_o_rank(o, x) != 3))
+        byi_o_refuse(o, "an input of rank %u and an image of %lld axes",
+                     byi_o_rank(o, x), (long long)n);
+    if (!byi_o_ok(o))
+        return;
+    p.n = (uint32_t)n;
+    read_list(o, "strides", p.n, 1, 1, p.strides);
+    read_list(o, "dilations", p.n, 1, 1, p.dilations);
+    read_list(o, "pads", 2 * p.n, 0, 0, p.pads);
+    for (uint32_t axis = 0; axis < p.n; axis++)
+        add_axis(o, &p, axis);
+    const byi_id size = byi_o_emit(o, BYI_OP_PROD, ARGS(p.image),
+                                   ATTRS(A_BOOL("keepdims", false)));
+    const byi_id at =
+        byi_o_emit(o, BYI_OP_WHERE, ARGS(p.inside, p.flat, size), NO_ATTRS);
+    const byi_id count = byi_o_expand(
+        o, byi_o_emit(o, BYI_OP_SIZE_OF, ARGS(at), NO_ATTRS), 1, &zero);
+    const byi_id values = byi_o_reshape(
+        o, x, byi_o_concat(o, byi_o_vector(o, 2, flat), count, 0), false);
+    const byi_id planes =
+        byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(values), ATTRS(AN_INT("end", 2)));
+    const byi_id end = byi_o_expand(o, size, 1, &zero);
+    const byi_id empty = byi_o_binary(
+        o, BYI_OP_BROADCAST_TO, byi_o_scalar(o, byi_o_dtype(o, x), 0),
+        byi_o_concat(o, planes, byi_o_with(o, BYI_OP_ADD, end, 1), 0));
+    const byi_id sum =
+        byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS,
+                   ARGS(empty,
+                        byi_o_binary(o, BYI_OP_BROADCAST_TO,
+                                     byi_o_reshape(o, at, count, false),
+                                     byi_o_shape_of(o, values)),
+                        values),
+                   ATTRS(AN_INT("axis", 2), A_STRING("reduction", "add")));
+    const byi_id cut =
+        byi_o_emit(o, BYI_OP_STRIDED_SLICE,
+                   ARGS(sum, byi_o_vector(o, 1, &zero), end,
+                        byi_o_vector(o, 1, &two), byi_o_vector(o, 1, &one)),
+                   NO_ATTRS);
+    o->out[0] =
+        byi_o_reshape(o, cut, byi_o_concat(o, planes, p.image, 0), false);
+}
+
+/* --- DeformConv ----------------------------------------------------------- */
+
+/* x (n, channels, h, w), weights (outputs, channels / groups, kernel), offsets
+ * (n, parts taps 2, height, width). */
+struct deformed_conv {
+    byi_id x, weights, offsets, mask;
+    int64_t kernel[2], strides[2], dilations[2], pads[4];
+    int64_t groups, parts, taps, inputs, outputs; /* inputs: of a group */
+};
+
+/* Positions (n parts, taps, height, width) on an axis of x, 0: of its height,
+ * as image.grid_sample has them: from -1 to 1 over the axis. In float64, as
+ * scaling rounds. */
+static byi_id positions(struct byi_import *o, const struct deformed_conv *d,
+                        byi_id offsets, uint32_t axis)
+{
+    const int64_t step = axis ? 1 : d->kernel[1];
+    int64_t *moved =
+        byi_arena_calloc(o->scratch, (size_t)d->taps + 1, sizeof *moved);
+
+    for (int64_t i = 0; i < d->taps; i++)
+        moved[i] =
+            i / step % d->kernel[axis] * d->dilations[axis] - d->pads[axis];
+    const byi_id starts = byi_o_with(
+        o, BYI_OP_MULTIPLY, count_to(o, byi_o_length(o, d->offsets, axis + 2)),
+        (double)d->strides[axis]);
+    const byi_id plain =
+        plus(o, at_axes(o, byi_o_vector(o, (uint32_t)d->taps, moved), 3, 1),
+             at_axes(o, starts, 3, 2u << axis));
+    const byi_id moves = byi_o_emit(
+        o, BYI_OP_TAKE, ARGS(offsets, byi_o_scalar(o, BYOC_I64, axis)),
+        ATTRS(AN_INT("axis", 2)));
+    const byi_id at = plus(o, moves, byi_o_cast(o, plain, BYOC_F64));
+    const byi_id length =
+        byi_o_cast(o, byi_o_length(o, d->x, axis + 2), BYOC_F64);
+    const byi_id twice =
+        byi_o_with(o, BYI_OP_ADD, byi_o_with(o, BYI_OP_MULTIPLY, at, 2), 1);
+
+    return byi_o_expand(
+        o,
+        byi_o_with(o, BYI_OP_SUBTRACT,
+                   byi_o_binary(o, BYI_OP_DIVIDE, twice, length), 1),
+        1, (const int64_t[]){4});
+}
+
+/* x at the moved taps, (n parts, channels / parts, taps height, width). */
+static byi_id sample_taps(struct byi_import *o, const struct deformed_conv *d)
+{
+    const int64_t channels = d->groups * d->inputs;
+    const int64_t moves[] = {-1, d->taps, 2}, masks[] = {-1, d->taps};
+    const int64_t planes[] = {-1, channels / d->parts}, rows[] = {0, -1};
+    const byi_id offsets =
+        byi_o_reshape(o, byi_o_cast(o, d->offsets, BYOC_F64),
+                      shape_with(o, 3, moves, d->offsets, 2, 4), false);
+    const byi_id grid = byi_o_concat(o, positions(o, d, offsets, 1),
+                                     positions(o, d, offsets, 0), 4);
+    const byi_id wide = shape_with(o, 2, rows, d->offsets, 3, 4);
+    const byi_id two = byi_o_vector(o, 1, (const int64_t[]){2});
+    const byi_id y = byi_o_emit(
+        o, BYI_OP_GRID_SAMPLE,
+        ARGS(
+            byi_o_reshape(o, d->x, shape_with(o, 2, planes, d->x, 2, 4), false),
+            byi_o_reshape(o, grid, byi_o_concat(o, wide, two, 0), false)),
+        NO_ATTRS);
+
+    if (d->mask == BYI_NO_ID)
+        return y;
+    const byi_id mask = byi_o_reshape(
+        o,
+        byi_o_reshape(o, d->mask, shape_with(o, 2, masks, d->mask, 2, 4),
+                      false),
+        wide, false);
+    return times(o, y, byi_o_expand(o, mask, 1, (const int64_t[]){1}));
+}
+
+static void read_deformed(struct byi_import *o, struct deformed_conv *d)
+{
+    const byi_id operands[] = {d->x, d->weights, d->offsets};
+
+    for (uint32_t i = 0; i < BYI_COUNT(operands); i++)
+        if (byi_o_rank(o, operands[i]) != 4)
+            byi_o_refuse(o, "input %u of rank %u", i,
+                         byi_o_rank(o, operands[i]));
+    if (!byi_o_ok(o))
+        return;
+    read_list(o, "kernel_shape", 2, 0, 0, d->kernel);
+    read_list(o, "strides", 2, 1, 1, d->strides);
+    read_list(o, "dilations", 2, 1, 1, d->dilations);
+    read_list(o, "pads", 4, 0, 0, d->pads);
+    d->outputs = byi_o_dim(o, d->weights, 0);
+    d->inputs = byi_o_dim(o, d->weights, 1);
+    for (uint32_t i = 0; i < 2; i++) {
+        const int64_t dim = byi_o_dim(o, d->weights, i + 2);
+        if (d->kernel[i] && d->kernel[i] != dim)
+            byi_o_fail(o, BYOC_ETYPE,
+                       "kernel_shape[%u] is %lld, expected %lld as in the "
+                       "weights",
+                       i, (long long)d->kernel[i], (long long)dim);
+        d->kernel[i] = dim;
+    }
+    d->taps = d->kernel[0] * d->kernel[1];
+    d->groups = byi_o_int(o, "group", 1);
+    d->parts = byi_o_int(o, "offset_group", 1);
+    if (d->outputs < 1 || d->inputs < 1 || d->kernel[0] < 1 ||
+        d->kernel[1] < 1 || d->taps > 1 << 20)
+        byi_o_refuse(o, "weights of symbolic or empty shape");
+    else if (d->groups < 1 || d->parts < 1 || d->outputs % d->groups ||
+             d->inputs > (1 << 30) / d->groups ||
+             d->inputs * d->groups % d->parts)
+        byi_o_fail(o, BYOC_ETYPE,
+                   "%lld groups and %lld offset groups, expected divisors of "
+                   "the channels",
+                   (long long)d->groups, (long long)d->parts);
+}
+
+/* A convolution whose taps are moved by offsets, and multiplied by a mask (Zhu
+ * et al., "Deformable ConvNets v2", 2018). */
+static void convert_deform_conv(struct byi_import *o)
+{
+    struct deformed_conv d = {.x = byi_o_in(o, 0),
+                              .weights = byi_o_in(o, 1),
+                              .offsets = byi_o_in(o, 2),
+                              .mask = byi_o_in(o, 4)};
+    const byi_id bias = byi_o_in(o, 3);
+
+    read_deformed(o, &d);
+    if (!byi_o_ok(o))
+        return;
+    const int64_t columns[] = {-1, d.groups, d.inputs * d.taps};
+    const int64_t rows[] = {d.groups, d.outputs / d.groups, d.inputs * d.taps};
+    const int64_t y_shape[] = {-1, d.outputs}, zero = 0;
+    const byi_id places = byi_o_expand(
+        o,
+        times(o, byi_o_length(o, d.offsets, 2), byi_o_length(o, d.offsets, 3)),
+        1, &zero);
+    const byi_id samples = byi_o_reshape(
+        o, sample_taps(o, &d),
+        byi_o_concat(o, byi_o_vector(o, 3, columns), places, 0), false);
+    const byi_id products = byi_o_binary(
+        o, BYI_OP_NN_MATMUL,
+        byi_o_reshape(o, d.weights, byi_o_vector(o, 3, rows), false), samples);
+    byi_id y = byi_o_reshape(o, products,
+                             shape_with(o, 2, y_shape, d.offsets, 2, 4), false);
+    if (bias != BYI_NO_ID)
+        y = plus(o, y, byi_o_expand(o, bias, 2, (const int64_t[]){1, 2}));
+    o->out[0] = y;
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"Col2Im", 18, 3, 3, convert_col2im, BYI_OP_NONE},
+    {"DeformConv", 19, 3, 5, convert_deform_conv, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_onnx_patches = {BYI_ONNX, rows,
+                                                BYI_COUNT(rows)};
