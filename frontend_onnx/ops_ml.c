@@ -323,13 +323,17 @@ static void convert_one_hot(struct byi_import *o)
 
 /* --- label encoders ------------------------------------------------------- */
 
-/* Attribute STEM_strings, STEM_int64s or STEM_floats as a vector; BYI_NO_ID
- * when all are absent. */
+/* Attribute STEM_tensor, STEM_strings, STEM_int64s or STEM_floats as a vector;
+ * BYI_NO_ID when all are absent. */
 static byi_id any_list(struct byi_import *o, const char *stem)
 {
     uint32_t n = 0;
-    const char *name = byi_arena_printf(o->scratch, "%s_floats", stem);
+    const char *name = byi_arena_printf(o->scratch, "%s_tensor", stem);
+    struct byi_tensor t;
 
+    if (byi_o_tensor(o, name, &t))
+        return byi_o_const(o, &t, false);
+    name = byi_arena_printf(o->scratch, "%s_floats", stem);
     if (byi_o_has(o, name))
         return add_numbers(o, name, BYOC_F32, &n);
     name = byi_arena_printf(o->scratch, "%s_int64s", stem);
@@ -356,10 +360,12 @@ static byi_id look_up(struct byi_import *o, byi_id x, byi_id keys,
                                       .dtype = BYOC_I64};
     const struct byi_tensor text = {.data = (void *)(uintptr_t)&other_text,
                                     .dtype = BYOC_STRING};
+    struct byi_tensor given;
     byi_id fallback;
 
     if (keys == BYI_NO_ID || values == BYI_NO_ID ||
         byi_o_dim(o, keys, 0) != byi_o_dim(o, values, 0) ||
+        byi_o_rank(o, keys) != 1 || byi_o_rank(o, values) != 1 ||
         byi_o_dim(o, keys, 0) == 0)
         byi_o_fail(o, BYOC_EPARSE,
                    "expected keys and values of the same length, at least 1");
@@ -373,7 +379,15 @@ static byi_id look_up(struct byi_import *o, byi_id x, byi_id keys,
                                     A_BOOL("keepdims", false))),
                    BYOC_BOOL);
     const byi_id at = byi_o_emit(o, BYI_OP_ARGMAX, ARGS(same), 2, over);
-    if (byi_o_dtype(o, values) == BYOC_F32)
+    if (byi_o_tensor(o, "default_tensor", &given)) {
+        if (byi_elements(given.rank, given.dims) != 1)
+            byi_o_fail(o, BYOC_EPARSE,
+                       "default_tensor has %lld elements, "
+                       "expected 1",
+                       (long long)byi_elements(given.rank, given.dims));
+        given.rank = 0;
+        fallback = byi_o_const(o, &given, false);
+    } else if (byi_o_dtype(o, values) == BYOC_F32)
         fallback = byi_o_scalar(o, BYOC_F32, other_float);
     else
         fallback = byi_o_const(

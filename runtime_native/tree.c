@@ -13,7 +13,7 @@
 enum { GROUP = 8 }; /* walks in lockstep */
 
 /* bits of a node's mode */
-enum { LESS = 1, EQUAL = 2, NAN_IS_TRUE = 4 };
+enum { LESS = 1, EQUAL = 2, NOT_EQUAL = 3, NAN_IS_TRUE = 4 };
 
 enum combine { SUM, AVERAGE, MIN, MAX };
 
@@ -96,9 +96,10 @@ static double finish(const struct tree_forest *f, double sum, bool met)
     {                                                                          \
         if (isnan(v))                                                          \
             return mode & NAN_IS_TRUE;                                         \
-        return mode & EQUAL  ? v == threshold                                  \
-               : mode & LESS ? v < threshold                                   \
-                             : v <= threshold;                                 \
+        return (mode & NOT_EQUAL) == NOT_EQUAL ? v != threshold                \
+               : mode & EQUAL                  ? v == threshold                \
+               : mode & LESS                   ? v < threshold                 \
+                                               : v <= threshold;                                 \
     }
 
 /* Walk from nodes at[0 .. n-1] for rows x[0 .. n-1] to the leaves. Returns
