@@ -17,20 +17,61 @@ static byi_id tuple_of(struct byi_import *o, const byi_id *ids, uint32_t n)
     return n == 1 ? ids[0] : byi_add_tuple(o->m, o->f, ids, n, o->sources);
 }
 
-static byi_id call_branch(struct byi_import *o, const Onnx__GraphProto *graph)
-{
-    byi_id *outputs =
-        byi_arena_calloc(o->scratch, graph->n_output + 1, sizeof *outputs);
+/* A branch that is being imported. */
+struct branch {
     struct byi_body body;
+    byi_id *outputs;
+    uint32_t n;
+};
 
-    byi_o_body_open(o, graph, &body);
-    byi_o_body_inputs(o, &body);
-    byi_o_body_nodes(o, &body, NULL, 0, outputs);
-    return byi_o_body_close(
-        o, &body, tuple_of(&body.inner, outputs, (uint32_t)graph->n_output));
+static struct branch open_branch(struct byi_import *o,
+                                 const Onnx__GraphProto *graph)
+{
+    struct branch b = {.n = (uint32_t)graph->n_output};
+
+    b.outputs = byi_arena_calloc(o->scratch, b.n + 1, sizeof *b.outputs);
+    byi_o_body_open(o, graph, &b.body);
+    byi_o_body_inputs(o, &b.body);
+    byi_o_body_nodes(o, &b.body, NULL, 0, b.outputs);
+    return b;
 }
 
-/* A tensor of one element and any rank as a scalar. */
+static byi_id close_branch(struct byi_import *o, struct branch *b)
+{
+    return byi_o_body_close(o, &b->body,
+                            tuple_of(&b->body.inner, b->outputs, b->n));
+}
+
+static bool is_tensor(const struct branch *b, uint32_t i)
+{
+    const struct byi_import *inner = &b->body.inner;
+
+    return byi_o_ok(inner) && b->outputs[i] != BYI_NO_ID &&
+           inner->f->nodes.at[b->outputs[i]].type->kind == BYI_TENSOR;
+}
+
+/* Give each output the rank that it has in the other branch, if that has more
+ * axes of size 1 in front: a value has one rank, and these axes change nothing
+ * where it is broadcast. */
+static void raise_ranks(struct branch *b, const struct branch *other)
+{
+    static const int64_t front[BYI_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+    for (uint32_t i = 0; i < b->n; i++) {
+        if (!is_tensor(b, i) || !is_tensor(other, i))
+            continue;
+        const uint32_t rank = byi_o_rank(&b->body.inner, b->outputs[i]);
+        const uint32_t wanted =
+            byi_o_rank(&other->body.inner, other->outputs[i]);
+        bool ones = wanted > rank && wanted - rank <= BYI_COUNT(front);
+        for (uint32_t k = 0; ones && k < wanted - rank; k++)
+            ones = byi_o_dim(&other->body.inner, other->outputs[i], k) == 1;
+        if (ones)
+            b->outputs[i] = byi_o_expand(&b->body.inner, b->outputs[i],
+                                         wanted - rank, front);
+    }
+}
+
 /* The fields of a function's result. */
 static void take_results(struct byi_import *o, byi_id id, uint32_t n_fields)
 {
@@ -42,10 +83,16 @@ static void choose(struct byi_import *o, const Onnx__GraphProto *then,
                    const Onnx__GraphProto *otherwise)
 {
     const byi_id cond = byi_o_as_scalar(o, byi_o_in(o, 0));
-    const byi_id yes = byi_o_ok(o) ? call_branch(o, then) : BYI_NO_ID;
-    const byi_id no = byi_o_ok(o) ? call_branch(o, otherwise) : BYI_NO_ID;
     byi_id id = BYI_NO_ID;
 
+    if (!byi_o_ok(o))
+        return;
+    struct branch a = open_branch(o, then), b = open_branch(o, otherwise);
+    if (byi_o_ok(o)) {
+        raise_ranks(&a, &b);
+        raise_ranks(&b, &a);
+    }
+    const byi_id yes = close_branch(o, &a), no = close_branch(o, &b);
     if (!byi_o_ok(o))
         return;
     o->status = byi_add_if(o->m, o->f, cond, yes, no, o->sources, &id, &o->err);

@@ -55,6 +55,12 @@ static byi_id column(struct byi_import *o, byi_id vector)
     return byi_o_expand(o, vector, 1, (const int64_t[]){1});
 }
 
+/* A scalar as a vector of one. */
+static byi_id as_vector(struct byi_import *o, byi_id scalar)
+{
+    return byi_o_expand(o, scalar, 1, (const int64_t[]){0});
+}
+
 /* The type that attribute output_datatype names. */
 static enum byoc_dtype output_type(struct byi_import *o)
 {
@@ -198,21 +204,84 @@ static void convert_mel(struct byi_import *o)
 
 /* --- transforms ----------------------------------------------------------- */
 
-static void convert_dft(struct byi_import *o)
+static byi_id dft(struct byi_import *o, byi_id x, int64_t axis)
 {
-    byi_id args[] = {byi_o_in(o, 0), BYI_NO_ID};
-    const int64_t usual = o->opset < 20 ? 1 : -2;
+    byi_id args[] = {x, BYI_NO_ID};
     const bool given = byi_o_in(o, 1) != BYI_NO_ID;
-    const byi_id axis = byi_o_in(o, 2);
 
     if (given)
         args[1] = scalar_input(o, 1, BYOC_I64);
-    o->out[0] = byi_o_emit(
+    return byi_o_emit(
         o, BYI_OP_DFT, given ? 2 : 1, args,
-        ATTRS(AN_INT("axis", axis != BYI_NO_ID ? byi_o_const_int(o, 2, "axis")
-                                               : byi_o_int(o, "axis", usual)),
+        ATTRS(AN_INT("axis", axis),
               A_BOOL("inverse", byi_o_int(o, "inverse", 0) != 0),
               A_BOOL("onesided", byi_o_int(o, "onesided", 0) != 0)));
+}
+
+/* The product of the dims at the places where `places op axis` holds. */
+static byi_id product_where(struct byi_import *o, enum byi_op_id op,
+                            byi_id places, byi_id axis, byi_id dims)
+{
+    const byi_id some = byi_o_emit(o, BYI_OP_WHERE,
+                                   ARGS(byi_o_binary(o, op, places, axis), dims,
+                                        byi_o_scalar(o, BYOC_I64, 1)),
+                                   NO_ATTRS);
+
+    return byi_o_emit(o, BYI_OP_PROD, ARGS(some),
+                      ATTRS(A_BOOL("keepdims", false)));
+}
+
+/* With an axis that only the run knows, as x (before, axis, after, parts):
+ * dft(reshape(%x, [before, n, after, 0]), axis=1), and back. */
+static byi_id dft_of_any(struct byi_import *o, byi_id x, byi_id axis)
+{
+    const uint32_t rank = byi_o_rank(o, x);
+    int64_t places[BYI_MAX_RANK];
+
+    if (byi_o_ok(o) && rank < 2)
+        byi_o_fail(o, BYOC_ETYPE, "x has rank %u, expected at least 2", rank);
+    if (!byi_o_ok(o))
+        return BYI_NO_ID;
+    for (uint32_t i = 0; i < rank; i++)
+        places[i] = i;
+    const byi_id at = byi_o_vector(o, rank, places);
+    const byi_id shape = byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(x),
+                                    ATTRS(AN_INT("end", (int64_t)rank - 1)));
+    const byi_id parts = byi_o_vector(o, 1, (const int64_t[]){1});
+    const byi_id dims = byi_o_concat(o, shape, parts, 0);
+    axis = byi_o_emit(
+        o, BYI_OP_WHERE,
+        ARGS(byi_o_with(o, BYI_OP_LESS, axis, 0), plus(o, axis, rank), axis),
+        NO_ATTRS);
+    const byi_id sizes[] = {
+        product_where(o, BYI_OP_LESS, at, axis, dims),
+        product_where(o, BYI_OP_EQUAL, at, axis, dims),
+        product_where(o, BYI_OP_GREATER, at, axis, dims),
+        byi_o_length(o, x, (int64_t)rank - 1),
+    };
+    byi_id target = BYI_NO_ID;
+    for (uint32_t i = 0; i < BYI_COUNT(sizes); i++)
+        target = byi_o_concat(o, target, as_vector(o, sizes[i]), 0);
+    const byi_id y = dft(o, byi_o_reshape(o, x, target, false), 1);
+    const byi_id two = byi_o_vector(o, 1, (const int64_t[]){2});
+    const byi_id whole =
+        byi_o_emit(o, BYI_OP_WHERE,
+                   ARGS(byi_o_binary(o, BYI_OP_EQUAL, at, axis),
+                        byi_o_length(o, y, 1), byi_o_concat(o, shape, two, 0)),
+                   NO_ATTRS);
+    return byi_o_reshape(o, y, whole, false);
+}
+
+static void convert_dft(struct byi_import *o)
+{
+    const int64_t usual = o->opset < 20 ? 1 : -2;
+
+    if (byi_o_in(o, 2) == BYI_NO_ID)
+        o->out[0] = dft(o, byi_o_in(o, 0), byi_o_int(o, "axis", usual));
+    else if (byi_o_is_const(o, 2))
+        o->out[0] = dft(o, byi_o_in(o, 0), byi_o_const_int(o, 2, "axis"));
+    else
+        o->out[0] = dft_of_any(o, byi_o_in(o, 0), scalar_input(o, 2, BYOC_I64));
 }
 
 /* The length of a frame: input 3, or the window's. */

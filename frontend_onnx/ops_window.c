@@ -197,6 +197,57 @@ static void convert_conv(struct byi_import *o)
     o->out[0] = byi_o_conv(o, byi_o_in(o, 0), byi_o_in(o, 1), byi_o_in(o, 2));
 }
 
+/* CausalConvWithState: a depthwise convolution of x (n, channels, time) after
+ * the k - 1 positions of the state, which are zeros at first; the last k - 1
+ * positions are the next state. */
+static void convert_causal_conv(struct byi_import *o)
+{
+    const byi_id x = byi_o_in(o, 0), weights = byi_o_in(o, 1);
+    const byi_id state = byi_o_in(o, 3);
+    const char *activation = byi_o_string(o, "activation", "none");
+    const bool smooth =
+        strcmp(activation, "silu") == 0 || strcmp(activation, "swish") == 0;
+    const int64_t groups = byi_o_dim(o, weights, 0);
+    const int64_t k = byi_o_dim(o, weights, 2);
+    const int64_t before[] = {0, 0, k - 1, 0, 0, 0}, last[] = {1 - k};
+    byi_id all = x;
+
+    if (byi_o_int(o, "ndim", 1) != 1) /* of com.microsoft's */
+        byi_o_refuse(o, "ndim other than 1");
+    if (!smooth && strcmp(activation, "none") != 0)
+        byi_o_refuse(o, "activation '%s'", activation);
+    if (byi_o_rank(o, x) != 3 || byi_o_rank(o, weights) != 3)
+        byi_o_refuse(o, "an input of rank %u with weights of rank %u",
+                     byi_o_rank(o, x), byi_o_rank(o, weights));
+    if (BYI_IS_SYMBOL(groups) || BYI_IS_SYMBOL(k))
+        byi_o_refuse(o, "weights of symbolic size");
+    if (!byi_o_ok(o))
+        return;
+    if (k > 1 && state != BYI_NO_ID)
+        all = byi_o_concat(o, state, x, 2);
+    else if (k > 1)
+        all = byi_o_emit(o, BYI_OP_NN_PAD,
+                         ARGS(x, byi_o_vector(o, 6, before),
+                              byi_o_scalar(o, byi_o_dtype(o, x), 0)),
+                         NO_ATTRS);
+    const byi_id y =
+        add_bias(o,
+                 byi_o_emit(o, BYI_OP_NN_CONV1D, ARGS(all, weights),
+                            ATTRS(AN_INT("groups", groups))),
+                 byi_o_in(o, 2), 1);
+    o->out[0] =
+        smooth ? byi_o_binary(o, BYI_OP_MULTIPLY, y,
+                              byi_o_emit(o, BYI_OP_SIGMOID, ARGS(y), NO_ATTRS))
+               : y;
+    o->out[1] = byi_o_emit(
+        o, BYI_OP_STRIDED_SLICE,
+        ARGS(all, byi_o_vector(o, 1, k > 1 ? last : (const int64_t[]){0}),
+             byi_o_vector(o, 1, (const int64_t[]){k > 1 ? INT64_MAX : 0}),
+             byi_o_vector(o, 1, (const int64_t[]){2}),
+             byi_o_vector(o, 1, (const int64_t[]){1})),
+        NO_ATTRS);
+}
+
 /* com.microsoft's FusedConv: activation(conv(x, w, b) + z) */
 static void convert_fused_conv(struct byi_import *o)
 {
@@ -488,6 +539,7 @@ _Static_assert(BYI_OP_NN_GLOBAL_AVG_POOL3D == BYI_OP_NN_GLOBAL_AVG_POOL1D + 2,
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"AveragePool", 1, 1, 1, convert_avg_pool, BYI_OP_NONE},
+    {"CausalConvWithState", 27, 2, 4, convert_causal_conv, BYI_OP_NONE},
     {"Conv", 1, 2, 3, convert_conv, BYI_OP_NONE},
     {"ConvTranspose", 1, 2, 3, convert_deconv, BYI_OP_NONE},
     {"GlobalAveragePool", 1, 1, 1, convert_global, BYI_OP_NN_GLOBAL_AVG_POOL1D},
@@ -503,6 +555,7 @@ static const struct byi_onnx_op rows[] = {
 
 /* clang-format off */
 static const struct byi_onnx_op microsoft[] = {
+    {"CausalConvWithState", 1, 2, 4, convert_causal_conv, BYI_OP_NONE},
     {"FusedConv", 1, 2, 4, convert_fused_conv, BYI_OP_NONE},
     {"NhwcMaxPool", 1, 1, 1, convert_nhwc_max_pool, BYI_OP_NONE},
 };

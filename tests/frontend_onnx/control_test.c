@@ -199,6 +199,24 @@ static void branches_that_do_not_fit(void **state)
     refuse(&b, BYOC_ETYPE, "the condition is float32");
 }
 
+/* Ranks that differ by axes of size 1 in front: the value has the higher. */
+static void branches_of_two_ranks(void **state)
+{
+    (void)state;
+    for (int swap = 0; swap < 2; swap++) {
+        struct build b = begin(13);
+        typed_input(&b, "c", BOOL, "");
+        input(&b, "x", "1 4");
+        Onnx__NodeProto *n = node(&b, "If", "c", "y");
+        attr_graph(&b, n, swap ? "else_branch" : "then_branch",
+                   one_node(&b, "Squeeze", "x", "t"));
+        attr_graph(&b, n, swap ? "then_branch" : "else_branch",
+                   one_node(&b, "Exp", "x", "s"));
+        output(&b, "y");
+        EXPECT(&b, "-> Tensor[(1, 4), float32]", "expand_dims(%", "if (%c)");
+    }
+}
+
 /* if (the size of `asked`'s last axis == `one`) squeeze(x, [axis]) else x, as
  * PyTorch exports squeeze of a size that varies. */
 static struct build with_squeeze(const char *asked, int64_t one, int64_t axis)
@@ -551,6 +569,7 @@ int main(void)
         cmocka_unit_test(nested),
         cmocka_unit_test(several_outputs),
         cmocka_unit_test(branches_that_do_not_fit),
+        cmocka_unit_test(branches_of_two_ranks),
         cmocka_unit_test(squeeze_where_one),
         cmocka_unit_test(states_grow),
         cmocka_unit_test(condition_ends),
