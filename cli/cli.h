@@ -38,6 +38,7 @@ extern const struct byi_verb byi_verb_extract;   /* extract.c   */
 extern const struct byi_verb byi_verb_inspect;   /* inspect.c   */
 extern const struct byi_verb byi_verb_opt;       /* opt.c       */
 extern const struct byi_verb byi_verb_partition; /* partition.c */
+extern const struct byi_verb byi_verb_quantize;  /* quantize.c  */
 extern const struct byi_verb byi_verb_report;    /* report.c    */
 extern const struct byi_verb byi_verb_run;       /* run.c       */
 extern const struct byi_verb byi_verb_verify;    /* verify.c    */

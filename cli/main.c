@@ -8,11 +8,11 @@
 #include <string.h>
 
 static const struct byi_verb *const verbs[] = {
-    &byi_verb_check,   &byi_verb_partition, &byi_verb_compile,
-    &byi_verb_inspect, &byi_verb_run,       &byi_verb_bench,
-    &byi_verb_compare, &byi_verb_verify,    &byi_verb_backends,
-    &byi_verb_report,  &byi_verb_opt,       &byi_verb_conform,
-    &byi_verb_extract,
+    &byi_verb_check,    &byi_verb_partition, &byi_verb_compile,
+    &byi_verb_inspect,  &byi_verb_run,       &byi_verb_bench,
+    &byi_verb_compare,  &byi_verb_verify,    &byi_verb_backends,
+    &byi_verb_quantize, &byi_verb_report,    &byi_verb_opt,
+    &byi_verb_conform,  &byi_verb_extract,
 };
 
 static void print_usage(FILE *to)

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quantize.c: `byoc quantize`: writes an 8-bit copy of a model, and prints its
+ * accuracy.
+ */
+#include "cli.h"
+
+#include "quantize/quantize.h"
+
+static int run(int argc, char **argv);
+
+const struct byi_verb byi_verb_quantize = {
+    .name = "quantize",
+    .usage = "MODEL.onnx --calibrate DIR -o MODEL.q.onnx [OPTIONS]",
+    .summary = "write an 8-bit copy of an ONNX model",
+    .does = BYI_COMPILES | BYI_LOADS,
+    .run = run,
+};
+
+static void print_layers(const struct byi_quantized *q)
+{
+    printf("%10s %10s  %-8s %s\n", "weights dB", "result dB", "operator",
+           "node");
+    for (uint32_t i = 0; i < q->n_layers; i++) {
+        const struct byi_quantized_layer *l = &q->layers[i];
+        if (l->kept)
+            printf("%10s", "float32");
+        else
+            printf("%10.1f", l->weights);
+        printf(" %10.1f  %-8s %s\n", l->result, l->type, l->name);
+    }
+}
+
+static void print_report(const struct byi_quantized *q, const char *path,
+                         const char *to)
+{
+    uint32_t narrow = 0;
+    for (uint32_t i = 0; i < q->n_layers; i++)
+        narrow += !q->layers[i].kept;
+    print_layers(q);
+    printf("\n%u of %u layers and %u tensors quantised, on %u %s\n", narrow,
+           q->n_layers, q->n_tensors, q->n_samples,
+           q->n_samples == 1 ? "sample" : "samples");
+    printf("outputs: %.1f dB signal to noise\n", q->output);
+    if (q->n_labels)
+        printf("accuracy: %.2f%% before, %.2f%% after, of %lld labels\n",
+               100 * (double)q->right[0] / (double)q->n_labels,
+               100 * (double)q->right[1] / (double)q->n_labels,
+               (long long)q->n_labels);
+    printf("size: %.2f MB, %s\n      %.2f MB, %s\n", (double)q->bytes[0] / 1e6,
+           path, (double)q->bytes[1] / 1e6, to);
+}
+
+/* Refuse invalid options before the model is read. */
+static enum byoc_status check_arguments(
+    const char *path, const char *to, const struct byi_quantize_params *params,
+    struct byoc_error *err)
+{
+    if (!params->samples)
+        return byi_fail(err, BYOC_EINVAL,
+                        "found no samples; give a folder with --calibrate");
+    if (!to)
+        return byi_fail(err, BYOC_EINVAL,
+                        "found no output file; give one with -o");
+    if (byi_same_file(path, to))
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: the output is the model itself; expected another "
+                        "file after -o",
+                        to);
+    if (params->percentile < 50 || params->percentile > 100)
+        return byi_fail(err, BYOC_EINVAL,
+                        "percentile %g: expected a number from 50 to 100",
+                        params->percentile);
+    if (byi_given("percentile") && params->method != BYI_RANGE_PERCENTILE)
+        return byi_fail(err, BYOC_EINVAL,
+                        "percentile %g: has an effect with --method percentile "
+                        "only",
+                        params->percentile);
+    return byi_expect_model(path, err);
+}
+
+static int run(int argc, char **argv)
+{
+    struct byi_quantize_params params = {.percentile = 99.99};
+    struct byi_list keep = {0}, keep_type = {0};
+    const char *to = NULL, *path;
+    int method = 1;
+    uint32_t n;
+    const struct byi_option options[] = {
+        {"calibrate", 0, BYI_OPTION_TEXT, &params.samples, "DIR",
+         "folder of samples: NAME.input_K.npy or .pb, NAME/input_K.npy, "
+         "NAME.npz"},
+        {"output", 'o', BYI_OPTION_TEXT, &to, "FILE.onnx",
+         "file name of the 8-bit model"},
+        {"method", 0, BYI_OPTION_CHOICE, &method,
+         "minmax|percentile|entropy|mse",
+         "how to choose ranges (default: minmax)"},
+        {"percentile", 0, BYI_OPTION_NUMBER, &params.percentile, "P",
+         "values inside of the range, in percent (default: 99.99)"},
+        {"keep", 0, BYI_OPTION_LIST, &keep, "NODE",
+         "leave a node in float32, by its name"},
+        {"keep-type", 0, BYI_OPTION_LIST, &keep_type, "OP",
+         "leave all nodes of an operator in float32, such as Gemm"},
+        {"threads", 0, BYI_OPTION_COUNT, &params.threads, "N",
+         "threads of the runs (default: all CPUs of this process)"},
+    };
+    int code = byi_options(&byi_verb_quantize, options, BYI_COUNT(options),
+                           argc, argv, 1, 1, &path, &n);
+    if (code >= 0)
+        return code;
+    params.method = (enum byi_range_method)(method - 1);
+    params.keep = keep.at;
+    params.keep_type = keep_type.at;
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_quantized report;
+    struct byoc_error err;
+    enum byoc_status status = check_arguments(path, to, &params, &err);
+    if (status == BYOC_OK)
+        status = byi_quantize(path, &params, to, arena, &report, &err);
+    if (status == BYOC_OK)
+        print_report(&report, path, to);
+    code = status == BYOC_OK ? BYI_EXIT_OK
+                             : byi_complain(&byi_verb_quantize, &err);
+    byi_arena_free(&arena);
+    return code;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model.c: unpack an ONNX model into an arena, index its tensors, pack it. */
+#include "quantize/model.h"
+
+#include <string.h>
+
+#include "frontend_onnx/wire.h"
+
+enum { LEAST_OPSET = 13 }; /* the first with scales per channel */
+
+static void *arena_alloc(void *arena, size_t n)
+{
+    return byi_arena_alloc(arena, n ? n : 1);
+}
+
+static void arena_free(void *arena, void *memory)
+{
+    (void)arena;
+    (void)memory;
+}
+
+/* --- tensors -------------------------------------------------------------- */
+
+struct quant_value *byi_quant_value(struct quant_model *m, const char *name)
+{
+    if (!name || !*name)
+        return NULL;
+    const uint32_t i = byi_name_number(&m->names, m->arena, name);
+    return i < m->n_values ? &m->values[i] : NULL;
+}
+
+/* Number all names, so that the array of values never moves. */
+static void number_names(struct quant_model *m)
+{
+    const Onnx__GraphProto *g = m->graph;
+    for (size_t i = 0; i < g->n_input; i++)
+        byi_name_number(&m->names, m->arena, g->input[i]->name);
+    for (size_t i = 0; i < g->n_initializer; i++)
+        byi_name_number(&m->names, m->arena, g->initializer[i]->name);
+    for (size_t i = 0; i < g->n_output; i++)
+        byi_name_number(&m->names, m->arena, g->output[i]->name);
+    for (size_t i = 0; i < g->n_node; i++) {
+        const Onnx__NodeProto *node = g->node[i];
+        for (size_t k = 0; k < node->n_input; k++)
+            byi_name_number(&m->names, m->arena, node->input[k]);
+        for (size_t k = 0; k < node->n_output; k++)
+            byi_name_number(&m->names, m->arena, node->output[k]);
+    }
+    m->n_values = m->names.n;
+    m->values = byi_arena_calloc(m->arena, m->n_values, sizeof *m->values);
+    for (uint32_t i = 0; i < m->n_values; i++)
+        m->values[i].name = m->names.at[i];
+}
+
+static const Onnx__TensorProto *constant_of(const Onnx__NodeProto *node)
+{
+    if (strcmp(node->op_type, "Constant") != 0 || node->n_attribute != 1)
+        return NULL;
+    return node->attribute[0]->t;
+}
+
+static void index_node(struct quant_model *m, Onnx__NodeProto *node)
+{
+    for (size_t k = 0; k < node->n_input; k++) {
+        struct quant_value *v = byi_quant_value(m, node->input[k]);
+        if (v) {
+            v->reader = node;
+            v->n_readers++;
+        }
+    }
+    for (size_t k = 0; k < node->n_output; k++) {
+        struct quant_value *v = byi_quant_value(m, node->output[k]);
+        if (v) {
+            v->producer = node;
+            v->constant = constant_of(node);
+        }
+    }
+}
+
+static void index_graph(struct quant_model *m)
+{
+    const Onnx__GraphProto *g = m->graph;
+    number_names(m);
+    for (size_t i = 0; i < g->n_input; i++)
+        m->values[byi_name_number(&m->names, m->arena, g->input[i]->name)]
+            .input = true;
+    for (size_t i = 0; i < g->n_initializer; i++) {
+        struct quant_value *v = byi_quant_value(m, g->initializer[i]->name);
+        if (v && !v->input)
+            v->constant = g->initializer[i];
+    }
+    for (size_t i = 0; i < g->n_output; i++)
+        m->values[byi_name_number(&m->names, m->arena, g->output[i]->name)]
+            .output = true;
+    for (size_t i = 0; i < g->n_node; i++)
+        index_node(m, g->node[i]);
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+static bool is_external(const Onnx__TensorProto *t)
+{
+    return t->has_data_location &&
+           t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+}
+
+/* Every name that the rest of this folder reads is there. */
+static enum byoc_status check_names(const struct quant_model *m,
+                                    struct byoc_error *err)
+{
+    const Onnx__GraphProto *g = m->graph;
+    bool fine = true;
+    for (size_t i = 0; i < g->n_node; i++)
+        fine &= g->node[i]->op_type != NULL;
+    for (size_t i = 0; i < g->n_input; i++)
+        fine &= g->input[i]->name != NULL;
+    for (size_t i = 0; i < g->n_output; i++)
+        fine &= g->output[i]->name != NULL;
+    for (size_t i = 0; i < g->n_initializer; i++)
+        fine &= g->initializer[i]->name != NULL;
+    return fine ? BYOC_OK
+                : byi_fail(err, BYOC_EPARSE,
+                           "%s: found a node, input, output or initialiser "
+                           "without a name or op_type",
+                           m->path);
+}
+
+static enum byoc_status check_model(const struct quant_model *m,
+                                    struct byoc_error *err)
+{
+    const Onnx__ModelProto *p = m->proto;
+    int64_t opset = 0;
+    for (size_t i = 0; i < p->n_opset_import; i++) {
+        const char *domain = p->opset_import[i]->domain;
+        if (!domain || !*domain || strcmp(domain, "ai.onnx") == 0)
+            opset = p->opset_import[i]->version;
+    }
+    if (opset < LEAST_OPSET)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "%s: opset %lld has no scales per channel; expected %d "
+                        "or newer; convert the model, for example with "
+                        "onnx.version_converter",
+                        m->path, (long long)opset, LEAST_OPSET);
+    for (size_t i = 0; i < m->graph->n_initializer; i++)
+        if (is_external(m->graph->initializer[i]))
+            return byi_fail(err, BYOC_EUNSUPPORTED,
+                            "%s: initialiser '%s' is in another file; expected "
+                            "weights in the model; save it without external "
+                            "data",
+                            m->path, m->graph->initializer[i]->name);
+    return check_names(m, err);
+}
+
+enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
+                                struct quant_model *m, struct byoc_error *err)
+{
+    ProtobufCAllocator allocator = {arena_alloc, arena_free, arena};
+    const void *data;
+    size_t n;
+    *m = (struct quant_model){.arena = arena, .path = path};
+    BYI_TRY(byi_map_file(path, &data, &n, err));
+    enum byoc_status status =
+        byi_wire_check(data, n, &onnx__model_proto__descriptor, path, err);
+    if (status == BYOC_OK)
+        m->proto = onnx__model_proto__unpack(&allocator, n, data);
+    byi_unmap(data, n);
+    BYI_TRY(status);
+    if (!m->proto || !m->proto->graph)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found a file without a graph; expected an ONNX "
+                        "model",
+                        path);
+    m->graph = m->proto->graph;
+    m->bytes = n;
+    BYI_TRY(check_model(m, err));
+    index_graph(m);
+    return BYOC_OK;
+}
+
+const void *byi_quant_pack(const struct quant_model *m, size_t *n)
+{
+    *n = onnx__model_proto__get_packed_size(m->proto);
+    void *to = byi_arena_alloc(m->arena, *n ? *n : 1);
+    onnx__model_proto__pack(m->proto, to);
+    return to;
+}
+
+/* --- parts ---------------------------------------------------------------- */
+
+/* Bytes that were unpacked into an arena are aligned. */
+const float *byi_quant_floats(const Onnx__TensorProto *t, int64_t *n)
+{
+    if (t->n_dims > BYI_MAX_RANK || t->data_type != BYOC_F32 || is_external(t))
+        return NULL;
+    *n = byi_elements((uint32_t)t->n_dims, t->dims);
+    if (*n <= 0)
+        return NULL;
+    if (t->has_raw_data && t->raw_data.len == (size_t)*n * sizeof(float))
+        return (const float *)(const void *)t->raw_data.data;
+    return t->n_float_data == (size_t)*n ? t->float_data : NULL;
+}
+
+int64_t byi_quant_attribute(const Onnx__NodeProto *node, const char *name,
+                            int64_t otherwise)
+{
+    for (size_t i = 0; i < node->n_attribute; i++)
+        if (node->attribute[i]->name &&
+            strcmp(node->attribute[i]->name, name) == 0)
+            return node->attribute[i]->i;
+    return otherwise;
+}

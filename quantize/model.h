@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quantize/model.h: what the files of this folder share: the unpacked model,
+ * its tensors by name, samples and observed values.
+ */
+#ifndef BYI_QUANTIZE_MODEL_H
+#define BYI_QUANTIZE_MODEL_H
+
+#include "quantize/quantize.h"
+
+#include <byoc/byoc.h>
+
+#include "core/base/names.h"
+#include "onnx.pb-c.h"
+
+/* --- model.c -------------------------------------------------------------- */
+
+/* A tensor of the graph. */
+struct quant_value {
+    const char *name;
+    char *dequantised;                 /* what readers read instead     */
+    Onnx__NodeProto *producer;         /* NULL: an input or initialiser */
+    const Onnx__TensorProto *constant; /* NULL: not constant            */
+    const Onnx__NodeProto *reader;     /* the last one of the graph     */
+    uint32_t n_readers;                /* of the graph                  */
+    bool input, output;                /* of the graph                  */
+    bool wanted;                       /* to be quantised               */
+    struct quant_value *range_of;      /* NULL: its own                 */
+    float low, high, scale;            /* its range; includes 0         */
+    int32_t zero;                      /* of uint8                      */
+    uint32_t place;                    /* among observed ones           */
+};
+
+/* A convolution or product to quantise. */
+struct quant_layer {
+    Onnx__NodeProto *node;
+    struct quant_value *x, *weights, *bias, *y; /* bias may be NULL */
+    int64_t axis;                               /* of the weights' channels */
+    bool kept;
+    double weights_ratio;
+};
+
+struct quant_model {
+    struct byi_arena *arena; /* also of all messages */
+    const char *path;
+    Onnx__ModelProto *proto;
+    Onnx__GraphProto *graph;
+    struct byi_name_table names;
+    struct quant_value *values; /* by number */
+    uint32_t n_values;
+    struct quant_layer *layers;
+    uint32_t n_layers;
+    uint64_t bytes;
+};
+
+/* Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED. */
+enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
+                                struct quant_model *m, struct byoc_error *err);
+/* The tensor of that name; NULL for "". */
+struct quant_value *byi_quant_value(struct quant_model *m, const char *name);
+/* The message as bytes, in m->arena. */
+const void *byi_quant_pack(const struct quant_model *m, size_t *n);
+/* The *n elements of a float32 constant; NULL: of another type, or without
+ * data. */
+const float *byi_quant_floats(const Onnx__TensorProto *t, int64_t *n);
+/* An integer attribute. */
+int64_t byi_quant_attribute(const Onnx__NodeProto *node, const char *name,
+                            int64_t otherwise);
+
+/* --- plan.c --------------------------------------------------------------- */
+
+/* Fill in m->layers, and `wanted` of the tensors that they read. Errors:
+ * BYOC_EINVAL. */
+enum byoc_status byi_quant_plan(struct quant_model *m,
+                                const struct byi_quantize_params *params,
+                                struct byoc_error *err);
+
+/* --- samples.c ------------------------------------------------------------ */
+
+struct quant_sample {
+    const char *data, *npz; /* one of them */
+    const char *labels;     /* a file, or NULL */
+};
+struct quant_samples {
+    struct quant_sample *at;
+    uint32_t n;
+};
+enum byoc_status byi_quant_samples(const char *folder, struct byi_arena *arena,
+                                   struct quant_samples *samples,
+                                   struct byoc_error *err);
+
+/* --- observe.c ------------------------------------------------------------ */
+
+/* A compiled model that also gives the tensors of `names` as outputs. */
+struct quant_run {
+    struct byoc_compiled *compiled;
+    struct byoc_model *model;
+    struct byoc_state *state;
+    uint32_t n, n_outputs;   /* names; outputs of the model itself */
+    struct byi_arena *arena; /* of a run */
+    struct byi_tensor *outputs, *tensors; /* of the last run */
+};
+enum byoc_status byi_quant_open(const struct quant_model *m,
+                                const char *const *names, uint32_t n,
+                                uint32_t threads, struct quant_run *run,
+                                struct byoc_error *err);
+enum byoc_status byi_quant_run(struct quant_run *run,
+                               const struct quant_sample *sample,
+                               struct byoc_error *err);
+void byi_quant_close(struct quant_run *run);
+
+/* --- range.c -------------------------------------------------------------- */
+
+enum { QUANT_BINS = 2048 };
+
+/* What is known of a tensor's values. */
+struct quant_histogram {
+    double low, high; /* with 0 between them */
+    double bins[QUANT_BINS];
+};
+void byi_quant_widen(struct quant_histogram *h, const struct byi_tensor *t);
+void byi_quant_count(struct quant_histogram *h, const struct byi_tensor *t);
+/* The range that the method takes; for all but MINMAX the values must have been
+ * counted. */
+void byi_quant_range(const struct quant_histogram *h,
+                     enum byi_range_method method, double percentile,
+                     float *low, float *high);
+
+/* --- rewrite.c ------------------------------------------------------------ */
+
+/* Set scales and zero points from the ranges, and insert the nodes. */
+void byi_quant_rewrite(struct quant_model *m);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan.c: which tensors to quantise. Convolutions and products with constant
+ * weights read quantised tensors; so do the operators between them that compute
+ * on bytes, if their results are read quantised. Outputs of the model stay
+ * float32.
+ */
+#include "quantize/model.h"
+
+#include <math.h>
+#include <string.h>
+
+enum quant_role {
+    ROLE_NONE,
+    ROLE_LAYER, /* reads 8 bits, by weights                             */
+    ROLE_CLAMP, /* moves into the operator before it                    */
+    ROLE_BYTES, /* computes on bytes: every input is a tensor           */
+    ROLE_MOVE   /* gives values of its input 0, in the same steps       */
+};
+
+static const struct quant_op {
+    const char *type;
+    enum quant_role role;
+} ops[] = {
+    {"Conv", ROLE_LAYER},        {"Gemm", ROLE_LAYER},
+    {"MatMul", ROLE_LAYER},      {"Relu", ROLE_CLAMP},
+    {"Clip", ROLE_CLAMP},        {"Add", ROLE_BYTES},
+    {"AveragePool", ROLE_BYTES}, {"GlobalAveragePool", ROLE_BYTES},
+    {"Concat", ROLE_BYTES},      {"MaxPool", ROLE_MOVE},
+    {"Flatten", ROLE_MOVE},      {"Reshape", ROLE_MOVE},
+    {"Squeeze", ROLE_MOVE},      {"Unsqueeze", ROLE_MOVE},
+    {"Transpose", ROLE_MOVE},
+};
+
+static enum quant_role role_of(const Onnx__NodeProto *node)
+{
+    const bool standard =
+        !node->domain || !*node->domain || strcmp(node->domain, "ai.onnx") == 0;
+    for (size_t i = 0; standard && i < BYI_COUNT(ops); i++)
+        if (strcmp(ops[i].type, node->op_type) == 0)
+            return ops[i].role;
+    return ROLE_NONE;
+}
+
+/* --- layers --------------------------------------------------------------- */
+
+static struct quant_value *input_of(struct quant_model *m,
+                                    const Onnx__NodeProto *node, size_t i)
+{
+    return i < node->n_input ? byi_quant_value(m, node->input[i]) : NULL;
+}
+
+static float float_attribute(const Onnx__NodeProto *node, const char *name)
+{
+    for (size_t i = 0; i < node->n_attribute; i++)
+        if (node->attribute[i]->name &&
+            strcmp(node->attribute[i]->name, name) == 0)
+            return node->attribute[i]->f;
+    return 1;
+}
+
+/* Read a node as a layer; false: its operands do not allow it. */
+static bool read_layer(struct quant_model *m, Onnx__NodeProto *node,
+                       struct quant_layer *layer)
+{
+    const bool gemm = strcmp(node->op_type, "Gemm") == 0;
+    const bool conv = strcmp(node->op_type, "Conv") == 0;
+    struct quant_value *x = input_of(m, node, 0), *w = input_of(m, node, 1),
+                       *bias = input_of(m, node, 2);
+    int64_t n;
+    if (!x || !w || x->constant || !w->constant || node->n_output != 1 ||
+        !byi_quant_floats(w->constant, &n))
+        return false;
+    const size_t rank = w->constant->n_dims;
+    if (conv ? rank < 3 : rank != 2)
+        return false;
+    if (gemm && (byi_quant_attribute(node, "transA", 0) ||
+                 float_attribute(node, "alpha") != 1 ||
+                 float_attribute(node, "beta") != 1))
+        return false;
+    const int64_t axis =
+        conv || (gemm && byi_quant_attribute(node, "transB", 0)) ? 0 : 1;
+    const bool vector = bias && bias->constant && bias->constant->n_dims == 1 &&
+                        bias->constant->dims[0] == w->constant->dims[axis] &&
+                        byi_quant_floats(bias->constant, &n);
+    *layer = (struct quant_layer){.node = node,
+                                  .x = x,
+                                  .weights = w,
+                                  .bias = vector ? bias : NULL,
+                                  .y = byi_quant_value(m, node->output[0]),
+                                  .axis = axis};
+    return layer->y != NULL;
+}
+
+/* --- the caller's exceptions -----------------------------------------------
+ */
+
+static bool lists(const char *const *list, const char *name)
+{
+    for (; name && list && *list; list++)
+        if (strcmp(*list, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_kept(const Onnx__NodeProto *node,
+                    const struct byi_quantize_params *params)
+{
+    return lists(params->keep, node->name) ||
+           lists(params->keep_type, node->op_type);
+}
+
+/* Each entry must be the name, or type, of a node. */
+static enum byoc_status check_kept(const struct quant_model *m,
+                                   const char *const *list, bool type,
+                                   struct byoc_error *err)
+{
+    const Onnx__GraphProto *g = m->graph;
+    for (; list && *list; list++) {
+        const char **names =
+            byi_arena_calloc(m->arena, g->n_node + 1, sizeof *names);
+        uint32_t n = 0;
+        bool found = false;
+        for (size_t i = 0; i < g->n_node; i++) {
+            const char *name = type ? g->node[i]->op_type : g->node[i]->name;
+            if (name)
+                names[n++] = name;
+            found |= name && strcmp(name, *list) == 0;
+        }
+        const char *nearest = found ? NULL : byi_nearest(*list, names, n);
+        if (!found)
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: no node has the %s '%s'%s%s%s", m->path,
+                            type ? "operator" : "name", *list,
+                            nearest ? "; did you mean '" : "",
+                            nearest ? nearest : "", nearest ? "'?" : "");
+    }
+    return BYOC_OK;
+}
+
+/* --- tensors -------------------------------------------------------------- */
+
+/* Is the node's result, or the clamped one, read quantised? */
+static bool is_demanded(struct quant_model *m, const Onnx__NodeProto *node)
+{
+    for (int hops = 0; hops < 3 && node->n_output > 0; hops++) {
+        const struct quant_value *y = byi_quant_value(m, node->output[0]);
+        if (!y || y->wanted)
+            return y != NULL;
+        if (y->output || y->n_readers != 1 ||
+            role_of(y->reader) != ROLE_CLAMP ||
+            strcmp(y->reader->input[0], y->name) != 0)
+            return false;
+        node = y->reader;
+    }
+    return false;
+}
+
+static void want_bytes(struct quant_model *m, const Onnx__NodeProto *node)
+{
+    for (size_t k = 0; k < node->n_input; k++)
+        if (!input_of(m, node, k) || input_of(m, node, k)->constant)
+            return;
+    for (size_t k = 0; k < node->n_input; k++)
+        input_of(m, node, k)->wanted = true;
+}
+
+/* The result has the range of what moves: one range for both, so that bytes
+ * move as they are. */
+static void want_moved(struct quant_model *m, const Onnx__NodeProto *node)
+{
+    struct quant_value *x = input_of(m, node, 0),
+                       *y = byi_quant_value(m, node->output[0]);
+    if (!x || x->constant || !y || !y->wanted)
+        return;
+    x->wanted = true;
+    y->range_of = x;
+}
+
+/* Nodes are in topological order; every reader comes before its producer. */
+static void want_tensors(struct quant_model *m,
+                         const struct byi_quantize_params *params)
+{
+    const Onnx__GraphProto *g = m->graph;
+    uint32_t next = m->n_layers;
+    for (size_t i = g->n_node; i-- > 0;) {
+        const Onnx__NodeProto *node = g->node[i];
+        if (next > 0 && m->layers[next - 1].node == node) {
+            next--;
+            m->layers[next].x->wanted |= !m->layers[next].kept;
+            continue;
+        }
+        const enum quant_role role = role_of(node);
+        if (is_kept(node, params) || !is_demanded(m, node))
+            continue;
+        if (role == ROLE_BYTES)
+            want_bytes(m, node);
+        else if (role == ROLE_MOVE)
+            want_moved(m, node);
+    }
+}
+
+enum byoc_status byi_quant_plan(struct quant_model *m,
+                                const struct byi_quantize_params *params,
+                                struct byoc_error *err)
+{
+    const Onnx__GraphProto *g = m->graph;
+    uint32_t left = 0;
+    BYI_TRY(check_kept(m, params->keep, false, err));
+    BYI_TRY(check_kept(m, params->keep_type, true, err));
+    m->layers = byi_arena_calloc(m->arena, g->n_node + 1, sizeof *m->layers);
+    for (size_t i = 0; i < g->n_node; i++) {
+        struct quant_layer *layer = &m->layers[m->n_layers];
+        if (role_of(g->node[i]) != ROLE_LAYER ||
+            !read_layer(m, g->node[i], layer))
+            continue;
+        layer->kept = is_kept(g->node[i], params);
+        left += !layer->kept;
+        m->n_layers++;
+    }
+    if (!left)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: found nothing to quantise; expected a Conv, Gemm "
+                        "or MatMul with constant float32 weights that is not "
+                        "left alone",
+                        m->path);
+    want_tensors(m, params);
+    return BYOC_OK;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quantize.c: the steps of quantising a model, and their report. */
+#include "quantize/quantize.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "npy/npy.h"
+#include "quantize/model.h"
+
+struct quantisation {
+    const struct byi_quantize_params *params;
+    struct quant_model m;
+    struct quant_samples samples;
+    /* observed: results of layers, then tensors whose range is asked */
+    struct quant_value **observed;
+    const char **names;
+    uint32_t n_results, n_observed;
+    struct quant_histogram *histograms; /* by place */
+    struct quant_run plain, narrow;     /* before, and quantised */
+    double *signal, *noise; /* by result; then of the model's outputs */
+    int64_t n_labels, right[2];
+};
+
+/* --- what is observed ------------------------------------------------------
+ */
+
+static void observe(struct quantisation *q, struct quant_value *v)
+{
+    if (v->place != UINT32_MAX || v->output)
+        return;
+    v->place = q->n_observed;
+    q->names[q->n_observed] = v->name;
+    q->observed[q->n_observed++] = v;
+}
+
+static void list_observed(struct quantisation *q)
+{
+    struct quant_model *m = &q->m;
+    q->names = byi_arena_calloc(m->arena, m->n_values, sizeof *q->names);
+    q->observed = byi_arena_calloc(m->arena, m->n_values, sizeof *q->observed);
+    for (uint32_t i = 0; i < m->n_values; i++)
+        m->values[i].place = UINT32_MAX;
+    for (uint32_t i = 0; i < m->n_layers; i++)
+        observe(q, m->layers[i].y);
+    q->n_results = q->n_observed;
+    for (uint32_t i = 0; i < m->n_values; i++)
+        if (m->values[i].wanted && !m->values[i].range_of)
+            observe(q, &m->values[i]);
+}
+
+/* A tensor of the last run; outputs of the model are among the outputs. */
+static const struct byi_tensor *tensor_of(const struct quantisation *q,
+                                          const struct quant_run *run,
+                                          const struct quant_value *v)
+{
+    if (!v->output)
+        return &run->tensors[v->place];
+    for (uint32_t i = 0; i < run->n_outputs; i++)
+        if (strcmp(q->m.graph->output[i]->name, v->name) == 0)
+            return &run->outputs[i];
+    return NULL;
+}
+
+/* --- ranges ----------------------------------------------------------------
+ */
+
+static enum byoc_status check_float(const struct quant_value *v,
+                                    const struct byi_tensor *t,
+                                    struct byoc_error *err)
+{
+    if (t->dtype == BYOC_F32)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_ETYPE,
+                    "tensor '%s' is %s; expected float32, which 8 bits replace",
+                    v->name, byoc_dtype_name(t->dtype));
+}
+
+/* Call `see` on every tensor that is quantised, with each sample. */
+static enum byoc_status scan_samples(struct quantisation *q,
+                                     void (*see)(struct quant_histogram *h,
+                                                 const struct byi_tensor *t),
+                                     struct byoc_error *err)
+{
+    const struct quant_model *m = &q->m;
+    for (uint32_t s = 0; s < q->samples.n; s++) {
+        BYI_TRY(byi_quant_run(&q->plain, &q->samples.at[s], err));
+        for (uint32_t i = 0; i < m->n_values; i++) {
+            const struct quant_value *v = &m->values[i];
+            if (!v->wanted || v->range_of)
+                continue;
+            const struct byi_tensor *t = tensor_of(q, &q->plain, v);
+            BYI_TRY(check_float(v, t, err));
+            see(&q->histograms[i], t);
+        }
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status find_ranges(struct quantisation *q,
+                                    struct byoc_error *err)
+{
+    struct quant_model *m = &q->m;
+    q->histograms =
+        byi_arena_calloc(m->arena, m->n_values, sizeof *q->histograms);
+    BYI_TRY(scan_samples(q, byi_quant_widen, err));
+    if (q->params->method != BYI_RANGE_MINMAX)
+        BYI_TRY(scan_samples(q, byi_quant_count, err));
+    for (uint32_t i = 0; i < m->n_values; i++)
+        byi_quant_range(&q->histograms[i], q->params->method,
+                        q->params->percentile, &m->values[i].low,
+                        &m->values[i].high);
+    return BYOC_OK;
+}
+
+/* --- comparison ------------------------------------------------------------
+ */
+
+static void add_noise(const struct byi_tensor *a, const struct byi_tensor *b,
+                      double *signal, double *noise)
+{
+    const int64_t n = byi_elements(a->rank, a->dims);
+    const float *x = a->data, *y = b->data;
+    if (a->dtype != BYOC_F32 || b->dtype != BYOC_F32 ||
+        !byi_dims_equal(a->rank, a->dims, b->rank, b->dims))
+        return;
+    for (int64_t i = 0; i < n; i++) {
+        const double off = (double)x[i] - (double)y[i];
+        *signal += (double)x[i] * (double)x[i];
+        *noise += off * off;
+    }
+}
+
+/* Rows of the first output whose largest element is at their label. */
+static int64_t count_right(const struct byi_tensor *scores,
+                           const struct byi_tensor *labels)
+{
+    const int64_t rows = byi_elements(labels->rank, labels->dims);
+    const int64_t n = byi_elements(scores->rank, scores->dims) / rows;
+    int64_t right = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t best = 0;
+        for (int64_t i = 1; i < n; i++)
+            if (byi_tensor_float(scores, r * n + i) >
+                byi_tensor_float(scores, r * n + best))
+                best = i;
+        right += best == byi_tensor_int(labels, r);
+    }
+    return right;
+}
+
+static enum byoc_status compare_labels(struct quantisation *q, const char *file,
+                                       struct byoc_error *err)
+{
+    struct byi_tensor labels;
+    const struct byi_tensor *scores = &q->plain.outputs[0];
+    BYI_TRY(byi_npy_read(file, q->narrow.arena, &labels, err));
+    const int64_t n = byi_elements(labels.rank, labels.dims);
+    const int64_t all = byi_elements(scores->rank, scores->dims);
+    if (!byi_dtype_is_int(labels.dtype) || n <= 0 || all <= n || all % n)
+        return byi_fail(err, BYOC_ETYPE,
+                        "%s: found %lld %s; expected an integer for each row "
+                        "of the model's first output",
+                        file, (long long)n, byoc_dtype_name(labels.dtype));
+    q->n_labels += n;
+    q->right[0] += count_right(scores, &labels);
+    q->right[1] += count_right(&q->narrow.outputs[0], &labels);
+    return BYOC_OK;
+}
+
+/* Run both models on all samples. */
+static enum byoc_status compare_models(struct quantisation *q,
+                                       struct byoc_error *err)
+{
+    const struct quant_model *m = &q->m;
+    const uint32_t n = m->n_layers;
+    q->signal = byi_arena_calloc(m->arena, n + 1, sizeof *q->signal);
+    q->noise = byi_arena_calloc(m->arena, n + 1, sizeof *q->noise);
+    for (uint32_t s = 0; s < q->samples.n; s++) {
+        const struct quant_sample *sample = &q->samples.at[s];
+        BYI_TRY(byi_quant_run(&q->plain, sample, err));
+        BYI_TRY(byi_quant_run(&q->narrow, sample, err));
+        for (uint32_t i = 0; i < n; i++)
+            add_noise(tensor_of(q, &q->plain, m->layers[i].y),
+                      tensor_of(q, &q->narrow, m->layers[i].y), &q->signal[i],
+                      &q->noise[i]);
+        for (uint32_t i = 0; i < q->plain.n_outputs; i++)
+            add_noise(&q->plain.outputs[i], &q->narrow.outputs[i],
+                      &q->signal[n], &q->noise[n]);
+        if (sample->labels)
+            BYI_TRY(compare_labels(q, sample->labels, err));
+    }
+    return BYOC_OK;
+}
+
+static double decibels(double signal, double noise)
+{
+    return noise > 0 ? 10 * log10(signal / noise) : INFINITY;
+}
+
+static void report(const struct quantisation *q, uint64_t bytes,
+                   struct byi_arena *arena, struct byi_quantized *to)
+{
+    const struct quant_model *m = &q->m;
+    struct byi_quantized_layer *layers =
+        byi_arena_calloc(arena, m->n_layers, sizeof *layers);
+    for (uint32_t i = 0; i < m->n_layers; i++) {
+        const struct quant_layer *layer = &m->layers[i];
+        const char *name = layer->node->name;
+        layers[i] = (struct byi_quantized_layer){
+            .name = byi_arena_str(arena, name && *name ? name : layer->y->name),
+            .type = byi_arena_str(arena, layer->node->op_type),
+            .kept = layer->kept,
+            .weights = layer->kept ? INFINITY : layer->weights_ratio,
+            .result = decibels(q->signal[i], q->noise[i])};
+    }
+    *to = (struct byi_quantized){
+        .n_samples = q->samples.n,
+        .n_layers = m->n_layers,
+        .layers = layers,
+        .bytes = {m->bytes, bytes},
+        .output = decibels(q->signal[m->n_layers], q->noise[m->n_layers]),
+        .n_labels = q->n_labels,
+        .right = {q->right[0], q->right[1]}};
+    for (uint32_t i = 0; i < m->n_values; i++)
+        to->n_tensors += m->values[i].wanted;
+}
+
+/* --- all -------------------------------------------------------------------
+ */
+
+static enum byoc_status write_model(const char *to, const void *data, size_t n,
+                                    struct byoc_error *err)
+{
+    struct byi_file file;
+    BYI_TRY(byi_file_create(to, &file, err));
+    fwrite(data, 1, n, file.stream);
+    return byi_file_commit(&file, err);
+}
+
+static enum byoc_status quantise(struct quantisation *q, const char *path,
+                                 const char *to, struct byi_arena *arena,
+                                 struct byi_quantized *out,
+                                 struct byoc_error *err)
+{
+    struct quant_model *m = &q->m;
+    const uint32_t threads = q->params->threads;
+    size_t bytes;
+    BYI_TRY(byi_quant_samples(q->params->samples, m->arena, &q->samples, err));
+    BYI_TRY(byi_quant_read(path, m->arena, m, err));
+    BYI_TRY(byi_quant_plan(m, q->params, err));
+    list_observed(q);
+    BYI_TRY(
+        byi_quant_open(m, q->names, q->n_observed, threads, &q->plain, err));
+    BYI_TRY(find_ranges(q, err));
+    byi_quant_rewrite(m);
+    const void *data = byi_quant_pack(m, &bytes);
+    BYI_TRY(
+        byi_quant_open(m, q->names, q->n_results, threads, &q->narrow, err));
+    BYI_TRY(compare_models(q, err));
+    BYI_TRY(write_model(to, data, bytes, err));
+    report(q, bytes, arena, out);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_quantize(const char *path,
+                              const struct byi_quantize_params *params,
+                              const char *to, struct byi_arena *arena,
+                              struct byi_quantized *out, struct byoc_error *err)
+{
+    struct byi_arena *own = byi_arena_new();
+    struct quantisation q = {.params = params, .m.arena = own};
+    const enum byoc_status status = quantise(&q, path, to, arena, out, err);
+    byi_quant_close(&q.plain);
+    byi_quant_close(&q.narrow);
+    byi_arena_free(&own);
+    return status;
+}

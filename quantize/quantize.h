@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quantize/quantize.h: post-training static quantisation of ONNX models.
+ *
+ *   model.onnx -read-> plan: tensors to quantise -run on samples-> ranges
+ *              -> QuantizeLinear and DequantizeLinear around them, 8-bit
+ *                 weights with a scale per channel -> model.q.onnx
+ */
+#ifndef BYI_QUANTIZE_H
+#define BYI_QUANTIZE_H
+
+#include "core/base/base.h"
+
+/* How the range of a tensor follows from its values on the samples. */
+enum byi_range_method {
+    BYI_RANGE_MINMAX,     /* all values                                       */
+    BYI_RANGE_PERCENTILE, /* the given share of the values                    */
+    BYI_RANGE_ENTROPY,    /* least Kullback-Leibler divergence                */
+    BYI_RANGE_MSE         /* least mean square error                          */
+};
+
+struct byi_quantize_params {
+    const char *samples; /* folder: input_K, NAME.input_K or NAME/input_K, as
+                            .npy or .pb, or NAME.npz. Labels, optionally, in
+                            labels.npy beside them: input_0's classes */
+    enum byi_range_method method;
+    double percentile;            /* 50 to 100                       */
+    const char *const *keep;      /* nodes that stay float32, by name, or
+                                     NULL; NULL-terminated           */
+    const char *const *keep_type; /* the same by op_type             */
+    uint32_t threads;             /* 0: all CPUs                     */
+};
+
+/* A convolution or product. The ratios are of signal to noise, in dB: of its
+ * quantised weights, and of its result in the quantised model. */
+struct byi_quantized_layer {
+    const char *name, *type;
+    bool kept; /* float32 */
+    double weights, result;
+};
+
+struct byi_quantized {
+    uint32_t n_samples, n_layers, n_tensors; /* n_tensors: activations */
+    const struct byi_quantized_layer *layers;
+    uint64_t bytes[2]; /* of the files */
+    double output;     /* dB, of all outputs          */
+    int64_t n_labels;  /* 0: no labels                */
+    int64_t right[2];  /* inputs whose class is right */
+    /* index 0: before, 1: quantised */
+};
+
+/* Quantise the model at `path`, write it to `to`, run both on the samples and
+ * report; *report is in `arena`. The same model and samples give the same file.
+ * Errors: those of reading and compiling; BYOC_EINVAL (an unknown node, no
+ * sample, nothing to quantise, `to` is the model); BYOC_EUNSUPPORTED (opset
+ * below 13, external weights); BYOC_ETYPE (a sample has another shape);
+ * BYOC_EIO.
+ */
+enum byoc_status byi_quantize(const char *path,
+                              const struct byi_quantize_params *params,
+                              const char *to, struct byi_arena *arena,
+                              struct byi_quantized *report,
+                              struct byoc_error *err);
+
+#endif

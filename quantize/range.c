@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* range.c: histograms of values, and the range to quantise. Methods other than
+ * the minimum and maximum shrink the range in steps towards 0 and take the one
+ * that costs least: values outside are clipped, those inside round more finely.
+ */
+#include "quantize/model.h"
+
+#include <math.h>
+
+enum { SHRINKS = 100, LEVELS = 256 };
+
+void byi_quant_widen(struct quant_histogram *h, const struct byi_tensor *t)
+{
+    const int64_t n = byi_elements(t->rank, t->dims);
+    const float *x = t->data;
+    double low = h->low, high = h->high;
+    for (int64_t i = 0; t->dtype == BYOC_F32 && i < n; i++) {
+        if (!isfinite(x[i]))
+            continue;
+        low = (double)x[i] < low ? (double)x[i] : low;
+        high = (double)x[i] > high ? (double)x[i] : high;
+    }
+    h->low = low;
+    h->high = high;
+}
+
+static double bin_width(const struct quant_histogram *h)
+{
+    return (h->high - h->low) / QUANT_BINS;
+}
+
+void byi_quant_count(struct quant_histogram *h, const struct byi_tensor *t)
+{
+    const int64_t n = byi_elements(t->rank, t->dims);
+    const float *x = t->data;
+    const double width = bin_width(h);
+    for (int64_t i = 0; t->dtype == BYOC_F32 && width > 0 && i < n; i++) {
+        if (!isfinite(x[i]))
+            continue;
+        const double at = ((double)x[i] - h->low) / width;
+        const int bin = at < QUANT_BINS ? (int)at : QUANT_BINS - 1;
+        h->bins[bin < 0 ? 0 : bin]++;
+    }
+}
+
+static double total(const struct quant_histogram *h)
+{
+    double sum = 0;
+    for (int i = 0; i < QUANT_BINS; i++)
+        sum += h->bins[i];
+    return sum;
+}
+
+/* The middle of a bin. */
+static double middle(const struct quant_histogram *h, int bin)
+{
+    return h->low + (bin + 0.5) * bin_width(h);
+}
+
+/* The square error of 256 levels from low to high; a value inside is off by a
+ * uniform part of a step. */
+static double square_error(const struct quant_histogram *h, double low,
+                           double high)
+{
+    const double step = (high - low) / (LEVELS - 1);
+    double sum = 0;
+    for (int i = 0; i < QUANT_BINS; i++) {
+        const double x = middle(h, i);
+        const double out = x < low ? low - x : x > high ? x - high : 0;
+        sum += h->bins[i] * (out > 0 ? out * out : step * step / 12);
+    }
+    return sum;
+}
+
+/* Kullback-Leibler divergence between the values, clipped, and the same with
+ * one number for each level: Migacz, "8-bit inference with TensorRT", 2017. */
+static double divergence(const struct quant_histogram *h, double low,
+                         double high)
+{
+    double in_level[LEVELS] = {0}, full[LEVELS] = {0};
+    static const double least = 1e-12;
+    const double step = (high - low) / (LEVELS - 1);
+    const int first = (int)((low - h->low) / bin_width(h)),
+              last = (int)byi_min((int64_t)((high - h->low) / bin_width(h)),
+                                  QUANT_BINS - 1);
+    double below = 0, above = 0, sum = 0, result = 0;
+    for (int i = 0; i < QUANT_BINS; i++) {
+        sum += h->bins[i];
+        below += i < first ? h->bins[i] : 0;
+        above += i > last ? h->bins[i] : 0;
+    }
+    for (int i = first; i <= last; i++) {
+        const int level = (int)((middle(h, i) - low) / step + 0.5);
+        const int at = level < 0 ? 0 : level < LEVELS ? level : LEVELS - 1;
+        in_level[at] += h->bins[i];
+        full[at] += h->bins[i] > 0;
+    }
+    for (int i = first; i <= last; i++) {
+        const int level = (int)((middle(h, i) - low) / step + 0.5);
+        const int at = level < 0 ? 0 : level < LEVELS ? level : LEVELS - 1;
+        const double p =
+            (h->bins[i] + (i == first ? below : 0) + (i == last ? above : 0)) /
+            sum;
+        const double q = full[at] > 0 ? in_level[at] / full[at] / sum : 0;
+        if (p > 0)
+            result += p * log(p / (q > least ? q : least));
+    }
+    return result;
+}
+
+static void least_cost(const struct quant_histogram *h,
+                       double (*cost)(const struct quant_histogram *h,
+                                      double low, double high),
+                       float *low, float *high)
+{
+    double best = INFINITY;
+    for (int i = SHRINKS; i > SHRINKS / 5; i--) {
+        const double share = (double)i / SHRINKS;
+        const double now = cost(h, h->low * share, h->high * share);
+        if (now < best) {
+            best = now;
+            *low = (float)(h->low * share);
+            *high = (float)(h->high * share);
+        }
+    }
+}
+
+/* Cut the same share of the values from both ends. */
+static void cut_ends(const struct quant_histogram *h, double percentile,
+                     float *low, float *high)
+{
+    const double cut = total(h) * (100 - percentile) / 100;
+    double seen = 0;
+    int i = 0;
+    for (; i < QUANT_BINS && (seen += h->bins[i]) <= cut; i++)
+        ;
+    const double least = h->low + i * bin_width(h);
+    seen = 0;
+    for (i = QUANT_BINS; i > 0 && (seen += h->bins[i - 1]) <= cut; i--)
+        ;
+    const double most = h->low + i * bin_width(h);
+    *low = (float)(least < 0 ? least : 0);
+    *high = (float)(most > 0 ? most : 0);
+}
+
+void byi_quant_range(const struct quant_histogram *h,
+                     enum byi_range_method method, double percentile,
+                     float *low, float *high)
+{
+    *low = (float)h->low;
+    *high = (float)h->high;
+    if (method == BYI_RANGE_MINMAX || total(h) <= 0)
+        return;
+    if (method == BYI_RANGE_PERCENTILE)
+        cut_ends(h, percentile, low, high);
+    else
+        least_cost(h, method == BYI_RANGE_MSE ? square_error : divergence, low,
+                   high);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rewrite.c: insert QuantizeLinear and DequantizeLinear, and replace weights by
+ * 8-bit integers.
+ *
+ *   x -> Conv(w, b) -> y     x -> Q -> DQ -> Conv(DQ(w8), DQ(b32)) -> y
+ *
+ * Activations are uint8 with a zero point. Weights are int8 from -127 to 127
+ * with a scale per output channel; a bias is int32 in units of the sums.
+ */
+#include "quantize/model.h"
+
+#include <math.h>
+#include <string.h>
+
+#define BIAS_MOST 1e9 /* sums stay far from the ends of int32 */
+
+/* The new lists of the graph. */
+struct quant_rewrite {
+    struct quant_model *m;
+    struct byi_arena *arena;
+    Onnx__NodeProto **nodes;
+    uint32_t n_nodes, cap_nodes;
+    Onnx__TensorProto **tensors;
+    uint32_t n_tensors, cap_tensors;
+};
+
+/* --- messages ------------------------------------------------------------- */
+
+/* A name that the model does not have. */
+static char *new_name(struct quant_rewrite *r, const char *stem,
+                      const char *suffix)
+{
+    char *name = byi_arena_printf(r->arena, "%s_%s", stem, suffix);
+    for (uint32_t i = 1;; i++) {
+        const uint32_t n = r->m->names.n;
+        if (byi_name_number(&r->m->names, r->arena, name) == n)
+            return name;
+        name = byi_arena_printf(r->arena, "%s_%s_%u", stem, suffix, i);
+    }
+}
+
+static void add_node(struct quant_rewrite *r, Onnx__NodeProto *node)
+{
+    if (r->n_nodes == r->cap_nodes)
+        r->nodes = byi_arena_grow(r->arena, r->nodes, &r->cap_nodes,
+                                  sizeof(*r->nodes));
+    r->nodes[r->n_nodes++] = node;
+}
+
+/* A constant; *data has room for its n elements. Returns its name. */
+static char *add_tensor(struct quant_rewrite *r, const char *stem,
+                        const char *suffix, enum byoc_dtype dtype, size_t rank,
+                        const int64_t *dims, void *data)
+{
+    Onnx__TensorProto *t = byi_arena_alloc(r->arena, sizeof *t);
+    onnx__tensor_proto__init(t);
+    t->name = new_name(r, stem, suffix);
+    t->has_data_type = true;
+    t->data_type = (int32_t)dtype;
+    t->n_dims = rank;
+    t->dims = byi_arena_copy(r->arena, dims, rank * sizeof *dims);
+    t->has_raw_data = true;
+    t->raw_data.data = data;
+    t->raw_data.len =
+        (size_t)byi_elements((uint32_t)rank, dims) * byoc_dtype_size(dtype);
+    if (r->n_tensors == r->cap_tensors)
+        r->tensors = byi_arena_grow(r->arena, r->tensors, &r->cap_tensors,
+                                    sizeof(*r->tensors));
+    r->tensors[r->n_tensors++] = t;
+    return t->name;
+}
+
+/* A node of one output, called like the node; returns the name. `axis` -1: one
+ * scale. */
+static char *add_linear(struct quant_rewrite *r, const char *type,
+                        const char *stem, char *x, char *scale, char *zero,
+                        int64_t axis)
+{
+    Onnx__NodeProto *node = byi_arena_alloc(r->arena, sizeof *node);
+    onnx__node_proto__init(node);
+    char **names = byi_arena_calloc(r->arena, 4, sizeof *names);
+    names[0] = x;
+    names[1] = scale;
+    names[2] = zero;
+    names[3] = new_name(r, stem, type);
+    node->op_type = byi_arena_str(r->arena, type);
+    node->name = names[3];
+    node->n_input = 3;
+    node->input = names;
+    node->n_output = 1;
+    node->output = names + 3;
+    if (axis >= 0) {
+        Onnx__AttributeProto *a = byi_arena_alloc(r->arena, sizeof *a);
+        onnx__attribute_proto__init(a);
+        a->name = byi_arena_str(r->arena, "axis");
+        a->has_type = true;
+        a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+        a->has_i = true;
+        a->i = axis;
+        node->n_attribute = 1;
+        node->attribute = byi_arena_copy(r->arena, &a, sizeof a);
+    }
+    add_node(r, node);
+    return names[3];
+}
+
+/* --- activations -----------------------------------------------------------
+ */
+
+static const struct quant_value *range_root(const struct quant_value *v)
+{
+    while (v->range_of)
+        v = v->range_of;
+    return v;
+}
+
+static void set_steps(struct quant_value *v)
+{
+    const struct quant_value *root = range_root(v);
+    const float width = root->high - root->low;
+    v->scale = width > 0 && isfinite(width / UINT8_MAX) ? width / UINT8_MAX : 1;
+    if (!(v->scale >= 0x1p-100f))
+        v->scale = 1;
+    v->zero = (int32_t)fminf(fmaxf(rintf(-root->low / v->scale), 0), UINT8_MAX);
+}
+
+/* Quantise a tensor behind its producer; readers read the result. */
+static void quantise_value(struct quant_rewrite *r, struct quant_value *v)
+{
+    char *name = byi_arena_str(r->arena, v->name);
+    uint8_t *zero = byi_arena_alloc(r->arena, 1);
+    float *scale = byi_arena_alloc(r->arena, sizeof *scale);
+    *zero = (uint8_t)v->zero;
+    *scale = v->scale;
+    char *scale_name = add_tensor(r, name, "scale", BYOC_F32, 0, NULL, scale);
+    char *zero_name = add_tensor(r, name, "zero_point", BYOC_U8, 0, NULL, zero);
+    char *bytes =
+        add_linear(r, "QuantizeLinear", name, name, scale_name, zero_name, -1);
+    v->dequantised = add_linear(r, "DequantizeLinear", name, bytes, scale_name,
+                                zero_name, -1);
+}
+
+static void quantise_results(struct quant_rewrite *r,
+                             const Onnx__NodeProto *node)
+{
+    for (size_t k = 0; k < node->n_output; k++) {
+        struct quant_value *v = byi_quant_value(r->m, node->output[k]);
+        if (v && v->wanted)
+            quantise_value(r, v);
+    }
+}
+
+/* --- weights -------------------------------------------------------------- */
+
+/* Signal to noise in dB. */
+static double decibels(double signal, double noise)
+{
+    return noise > 0 ? 10 * log10(signal / noise) : INFINITY;
+}
+
+/* Quantise the weights; returns the scales, and the channels in *n. */
+static float *quantise_weights(struct quant_rewrite *r,
+                               struct quant_layer *layer, char **name,
+                               int64_t *n)
+{
+    const Onnx__TensorProto *t = layer->weights->constant;
+    int64_t all, inner = 1;
+    const float *w = byi_quant_floats(t, &all);
+    *n = t->dims[layer->axis];
+    for (size_t i = (size_t)layer->axis + 1; i < t->n_dims; i++)
+        inner *= t->dims[i];
+    int8_t *q = byi_arena_alloc(r->arena, (size_t)all);
+    float *scales = byi_arena_calloc(r->arena, (size_t)*n, sizeof *scales);
+    int8_t *zeros = byi_arena_calloc(r->arena, (size_t)*n, 1);
+    for (int64_t i = 0; i < all; i++)
+        scales[i / inner % *n] =
+            fmaxf(scales[i / inner % *n], fabsf(w[i]) / INT8_MAX);
+    for (int64_t c = 0; c < *n; c++)
+        if (!(scales[c] >= 0x1p-100f) || !isfinite(scales[c]))
+            scales[c] = 1;
+    double signal = 0, noise = 0;
+    for (int64_t i = 0; i < all; i++) {
+        const float scale = scales[i / inner % *n];
+        const float steps = rintf(w[i] / scale);
+        q[i] = (int8_t)fminf(fmaxf(steps, -INT8_MAX), INT8_MAX);
+        const double off = (double)w[i] - (double)((float)q[i] * scale);
+        signal += (double)w[i] * (double)w[i];
+        noise += off * off;
+    }
+    layer->weights_ratio = decibels(signal, noise);
+    const char *stem = layer->weights->name;
+    char *bytes =
+        add_tensor(r, stem, "quantized", BYOC_I8, t->n_dims, t->dims, q);
+    char *scale = add_tensor(r, stem, "scale", BYOC_F32, 1, n, scales);
+    char *zero = add_tensor(r, stem, "zero_point", BYOC_I8, 1, n, zeros);
+    *name = add_linear(r, "DequantizeLinear", stem, bytes, scale, zero,
+                       layer->axis);
+    return scales;
+}
+
+/* The bias in units of the sums; NULL if it exceeds what sums can have. */
+static char *quantise_bias(struct quant_rewrite *r,
+                           const struct quant_layer *layer, const float *scales,
+                           int64_t n)
+{
+    int64_t count;
+    const float *b = byi_quant_floats(layer->bias->constant, &count);
+    int32_t *q = byi_arena_calloc(r->arena, (size_t)n, sizeof *q);
+    int32_t *zeros = byi_arena_calloc(r->arena, (size_t)n, sizeof *zeros);
+    float *units = byi_arena_calloc(r->arena, (size_t)n, sizeof *units);
+    for (int64_t c = 0; c < n; c++) {
+        units[c] = layer->x->scale * scales[c];
+        const double steps = (double)b[c] / (double)units[c];
+        if (!(fabs(steps) < BIAS_MOST))
+            return NULL;
+        q[c] = (int32_t)rint(steps);
+    }
+    const char *stem = layer->bias->name;
+    char *bytes = add_tensor(r, stem, "quantized", BYOC_I32, 1, &n, q);
+    char *scale = add_tensor(r, stem, "scale", BYOC_F32, 1, &n, units);
+    char *zero = add_tensor(r, stem, "zero_point", BYOC_I32, 1, &n, zeros);
+    return add_linear(r, "DequantizeLinear", stem, bytes, scale, zero, 0);
+}
+
+static void quantise_layer(struct quant_rewrite *r, struct quant_layer *layer)
+{
+    char *weights, *bias = NULL;
+    int64_t n;
+    const float *scales = quantise_weights(r, layer, &weights, &n);
+    if (layer->bias)
+        bias = quantise_bias(r, layer, scales, n);
+    layer->node->input[1] = weights;
+    if (bias)
+        layer->node->input[2] = bias;
+}
+
+/* --- the graph -------------------------------------------------------------
+ */
+
+/* Is the name read by a node of the main graph, or given as an output? */
+static void mark_read(struct quant_model *m, bool *read)
+{
+    for (size_t i = 0; i < m->graph->n_node; i++)
+        for (size_t k = 0; k < m->graph->node[i]->n_input; k++)
+            read[byi_name_number(&m->names, m->arena,
+                                 m->graph->node[i]->input[k])] = true;
+    for (size_t i = 0; i < m->graph->n_output; i++)
+        read[byi_name_number(&m->names, m->arena, m->graph->output[i]->name)] =
+            true;
+}
+
+/* Does a node have a graph, which may read any name? */
+static bool has_branches(const struct quant_model *m)
+{
+    for (size_t i = 0; i < m->graph->n_node; i++)
+        for (size_t k = 0; k < m->graph->node[i]->n_attribute; k++)
+            if (m->graph->node[i]->attribute[k]->g ||
+                m->graph->node[i]->attribute[k]->n_graphs)
+                return true;
+    return false;
+}
+
+/* Leave out float32 weights that nothing reads, and add the new constants. */
+static void replace_initializers(struct quant_rewrite *r)
+{
+    Onnx__GraphProto *g = r->m->graph;
+    const bool all = has_branches(r->m);
+    bool *read = byi_arena_calloc(r->arena, r->m->names.n, sizeof *read);
+    Onnx__TensorProto **list = byi_arena_calloc(
+        r->arena, g->n_initializer + r->n_tensors, sizeof *list);
+    size_t n = 0;
+    mark_read(r->m, read);
+    for (size_t i = 0; i < g->n_initializer; i++)
+        if (all || read[byi_name_number(&r->m->names, r->arena,
+                                        g->initializer[i]->name)])
+            list[n++] = g->initializer[i];
+    for (uint32_t i = 0; i < r->n_tensors; i++)
+        list[n++] = r->tensors[i];
+    g->initializer = list;
+    g->n_initializer = n;
+}
+
+static void rename_inputs(struct quant_rewrite *r, Onnx__NodeProto *node)
+{
+    for (size_t k = 0; k < node->n_input; k++) {
+        const struct quant_value *v = byi_quant_value(r->m, node->input[k]);
+        if (v && v->dequantised)
+            node->input[k] = v->dequantised;
+    }
+}
+
+void byi_quant_rewrite(struct quant_model *m)
+{
+    struct quant_rewrite r = {.m = m, .arena = m->arena};
+    Onnx__GraphProto *g = m->graph;
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < m->n_values; i++)
+        if (m->values[i].wanted)
+            set_steps(&m->values[i]);
+    for (uint32_t i = 0; i < m->n_values; i++)
+        if (m->values[i].wanted && !m->values[i].producer)
+            quantise_value(&r, &m->values[i]);
+    for (size_t i = 0; i < g->n_node; i++) {
+        Onnx__NodeProto *node = g->node[i];
+        if (next < m->n_layers && m->layers[next].node == node) {
+            if (!m->layers[next].kept)
+                quantise_layer(&r, &m->layers[next]);
+            next++;
+        }
+        rename_inputs(&r, node);
+        add_node(&r, node);
+        quantise_results(&r, node);
+    }
+    g->node = r.nodes;
+    g->n_node = r.n_nodes;
+    replace_initializers(&r);
+}

@@ -1,0 +1,118 @@
+#!/bin/sh
+# quantize.sh BYOC DIGITS: byoc quantize on the digits model: accuracy, noise
+# and size for every method, layers that stay float32, the same file each time,
+# every kind of sample, and errors. With ONNX Runtime (ORT_FOLDER) and NumPy
+# also the outputs of both.
+# SPDX-License-Identifier: Apache-2.0
+[ $# -eq 2 ] && [ -x "$1" ] ||
+    { echo "usage: quantize.sh BYOC DIGITS" >&2; exit 2; }
+byoc=$1 digits=$2 model=$2/digits.onnx
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+fail() { echo "$*"; bad=1; }
+# number PATTERN: the number before PATTERN in the report
+number() { sed -n "s/.*[^0-9.-]\([0-9.]*\)$1.*/\1/p" "$work/report"; }
+# least WHAT FOUND LIMIT
+least() { awk -v a="$2" -v b="$3" 'BEGIN { exit !(a != "" && a >= b) }' ||
+    fail "$1: found $2, expected at least $3"; }
+quantize() { "$byoc" quantize "$model" "$@" >"$work/report" 2>"$work/err" ||
+    { fail "quantize $*"; cat "$work/err"; }; }
+
+for method in minmax percentile entropy mse; do
+    quantize --calibrate "$digits" --method $method -o "$work/q.onnx"
+    least "$method, dB" "$(number ' dB signal')" 30
+    least "$method, accuracy" "$(number '% after')" 98.5
+    [ "$(wc -c <"$work/q.onnx")" -lt $(($(wc -c <"$model") * 2 / 5)) ] ||
+        fail "$method: the file is not 2.5 times smaller"
+    "$byoc" compare "$work/q.onnx" --data "$digits/batch0." --stol 0.25 \
+        >"$work/out" 2>&1 || { fail "$method: outputs differ"; cat "$work/out"; }
+done
+cp "$work/q.onnx" "$work/first.onnx"
+quantize --calibrate "$digits" --method mse --threads 1 -o "$work/q.onnx"
+cmp "$work/first.onnx" "$work/q.onnx" || fail "two runs give two files"
+
+# layers that stay float32
+quantize --calibrate "$digits" --keep /5/Conv --keep-type Gemm -o "$work/k.onnx"
+grep -q '3 of 5 layers' "$work/report" || fail "--keep: not 3 of 5 layers"
+[ "$(grep -c '^ *float32 .*\(/5/Conv\|/9/Gemm\)$' "$work/report")" = 2 ] ||
+    fail "--keep: the table names other layers"
+
+# samples: a folder with inputs, folders in it
+mkdir -p "$work/one" "$work/many/a" "$work/many/b"
+cp "$digits/batch0.input_0.npy" "$work/one/input_0.npy"
+cp "$digits/batch0.input_0.npy" "$work/many/a/input_0.npy"
+cp "$digits/batch0.labels.npy" "$work/many/a/labels.npy"
+cp "$digits/batch1.input_0.npy" "$work/many/b/input_0.npy"
+quantize --calibrate "$work/one" -o "$work/o.onnx"
+grep -q 'on 1 sample$' "$work/report" || fail "one folder: not 1 sample"
+grep -q accuracy "$work/report" && fail "an accuracy without labels"
+quantize --calibrate "$work/many" -o "$work/o.onnx"
+grep -q 'on 2 samples$' "$work/report" || fail "folders: not 2 samples"
+grep -q 'of 64 labels$' "$work/report" || fail "folders: not 64 labels"
+
+# refuse MESSAGE ARGUMENTS: exit code 2, the message, no file
+refuse() {
+    message=$1
+    shift
+    "$byoc" quantize "$@" >"$work/out" 2>"$work/err"
+    code=$?
+    [ $code = 2 ] || fail "quantize $*: exit code $code, expected 2"
+    grep -q "$message" "$work/err" ||
+        { fail "quantize $*: expected \"$message\""; cat "$work/err"; }
+    [ ! -e "$work/none.onnx" ] || fail "quantize $*: wrote a file"
+}
+mkdir "$work/empty" "$work/wrong" "$work/labels"
+cp "$digits/batch0.labels.npy" "$work/wrong/input_0.npy"
+cp "$digits/batch0.input_0.npy" "$work/labels/input_0.npy"
+cp "$digits/batch0.input_0.npy" "$work/labels/labels.npy"
+head -c 1000 "$model" >"$work/cut.onnx"
+to="-o $work/none.onnx"
+# shellcheck disable=SC2086
+{
+    refuse 'give a folder with --calibrate' "$model" $to
+    refuse 'give one with -o' "$model" --calibrate "$digits"
+    refuse 'found no sample' "$model" --calibrate "$work/empty" $to
+    refuse 'expected a folder' "$model" --calibrate "$work/nowhere" $to
+    refuse 'expected' "$model" --calibrate "$work/wrong" $to
+    refuse 'an integer for each row' "$model" --calibrate "$work/labels" $to
+    refuse "no node has the name 'x'" "$model" --calibrate "$digits" \
+        --keep x $to
+    refuse "did you mean 'Conv'" "$model" --calibrate "$digits" \
+        --keep-type Cov $to
+    refuse 'found nothing to quantise' "$model" --calibrate "$digits" \
+        --keep-type Conv --keep-type Gemm $to
+    refuse 'found nothing to quantise' "$work/q.onnx" --calibrate "$digits" $to
+    refuse 'from 50 to 100' "$model" --calibrate "$digits" \
+        --method percentile --percentile 20 $to
+    refuse 'has an effect with' "$model" --calibrate "$digits" \
+        --percentile 99 $to
+    refuse 'cannot create' "$model" --calibrate "$digits" \
+        -o "$work/nowhere/q.onnx"
+    refuse 'the output is the model' "$model" --calibrate "$digits" -o "$model"
+    refuse 'cut.onnx' "$work/cut.onnx" --calibrate "$digits" $to
+}
+
+# the same outputs in ONNX Runtime
+python=/usr/bin/python3
+if [ -n "${ORT_FOLDER:-}" ] && $python -c 'import numpy' 2>/dev/null; then
+    "$byoc" run "$work/q.onnx" --data "$digits/batch0." -o "$work" \
+        >/dev/null 2>&1 || fail "the 8-bit model does not run"
+    $python - "$(dirname "$0")/../../scripts" "$work/q.onnx" \
+        "$digits/batch0.input_0.npy" "$work/output_0.npy" <<'END' ||
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import ort
+if not ort.library():
+    sys.exit(0)
+model = open(sys.argv[2], "rb").read()
+[(expected, _)] = ort.Runtime().run(model, [np.load(sys.argv[3])], [1])
+off = abs(expected - np.load(sys.argv[4])).max()
+print(f"ONNX Runtime: largest difference {off:.3g}")
+sys.exit(int(off > 0.02))
+END
+        fail "ONNX Runtime gives other outputs"
+fi
+exit $bad
