@@ -29,8 +29,13 @@
 
 #include "core/base/descriptor.h"
 #include "runtime/internal.h"
+#include "runtime/plan.h"
+#include "tests/folder.h"
 
 enum outcome { REFUSED, SAME, DIFFERENT, TOO_LONG, CRASHED, N_OUTCOMES };
+/* A changed constant may be the count of a loop: 2^40 calls are what such a
+ * program asks for, and end at this limit here, at 10^8 elsewhere. */
+enum { MAX_CALLS = 20000 };
 enum { MAX_RANGES = 8, MAX_INPUTS = 8, MAX_ELEMENTS = 4096 };
 
 struct range {
@@ -38,9 +43,9 @@ struct range {
 };
 
 struct subject {
-    const char *path;            /* of the model            */
-    char whole[80], damaged[80]; /* artifacts               */
-    char *bytes;                 /* of the whole one        */
+    const char *path;              /* of the model            */
+    char whole[300], damaged[300]; /* artifacts             */
+    char *bytes;                   /* of the whole one        */
     size_t n;
     struct range readable[MAX_RANGES]; /* what `forged` changes */
     uint32_t n_readable;
@@ -114,6 +119,8 @@ static bool load_and_run(const char *path, uint64_t *results)
                 byoc_state_new(model, &state, &err) == BYOC_OK &&
                 byoc_model_n_inputs(model) <= MAX_INPUTS &&
                 byoc_model_n_outputs(model) <= 16;
+    if (state)
+        state->max_calls = MAX_CALLS;
     for (uint32_t i = 0; done && i < byoc_model_n_inputs(model); i++) {
         const struct byoc_io *io = byoc_model_input(model, i);
         make_tensor(io->element ? io->element : io, &in[i], dims[i]);
@@ -351,15 +358,12 @@ static bool try_model(const char *path, const char *folder,
     for (enum way way = 0; way < N_WAYS; way++)
         fine = try_way(&s, way, o, n_models) && fine;
     free(s.bytes);
-    unlink(s.whole);
-    unlink(s.damaged);
     return fine;
 }
 
 int main(int argc, char **argv)
 {
     struct options o = {.seconds = 10, .mask = 0xff};
-    char folder[] = "flips-XXXXXX";
     int first = 1;
     bool fine = true;
     for (; first + 1 < argc && strncmp(argv[first], "--", 2) == 0; first += 2) {
@@ -377,13 +381,13 @@ int main(int argc, char **argv)
                         "MODEL...\n");
         return 2;
     }
-    if (!mkdtemp(folder))
+    const char *folder = make_test_folder(NULL);
+    if (!folder)
         return 2;
     printf("%-14s %-9s %8s %8s %8s %8s %8s %8s %8s\n", "artifact", "damage",
            "bytes", "tried", "refused", "same", "differ", "too long",
            "crashed");
     for (int i = first; i < argc; i++)
         fine = try_model(argv[i], folder, &o, (uint32_t)(argc - first)) && fine;
-    rmdir(folder);
     return !fine;
 }

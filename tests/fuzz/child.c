@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 enum {
     MAX_SECONDS = 10,      /* of the processor, one input */
     MAX_WALL_SECONDS = 60, /* waiting counts too          */
+    KEPT_MEMORY = 16 << 20,
     EXIT_WRONG = 91,
     EXIT_LEAK = 92
 };
@@ -105,6 +107,9 @@ static void set_limits(void)
         return;
     }
     setrlimit(RLIMIT_AS, &space);
+    /* keep freed pages: the next input needs as many */
+    mallopt(M_TRIM_THRESHOLD, KEPT_MEMORY);
+    mallopt(M_MMAP_THRESHOLD, KEPT_MEMORY);
     for (uint32_t i = 0; i < BYI_COUNT(crashes); i++)
         signal(crashes[i], on_crash);
 }
@@ -130,10 +135,23 @@ static _Noreturn void child(struct fuzz_job *job, const char *log,
 /* --- the parent
  * --------------------------------------------------------------- */
 
+/* Whether it sleeps: it neither waits for a processor nor was stopped. */
+static bool sleeps(pid_t pid)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    const bool known = f && fscanf(f, "%*d %*s %c", &state) == 1;
+    if (f)
+        fclose(f);
+    return known && (state == 'S' || state == 'D');
+}
+
 static bool too_long(pid_t pid, const struct fuzz_shared *s)
 {
     clockid_t clock;
-    if (fuzz_milliseconds(CLOCK_MONOTONIC) - s->wall > MAX_WALL_SECONDS * 1000)
+    const int64_t now = fuzz_milliseconds(CLOCK_MONOTONIC);
+    if (now - s->wall > MAX_WALL_SECONDS * 1000 && sleeps(pid))
         return true;
     return clock_getcpuclockid(pid, &clock) == 0 &&
            fuzz_milliseconds(clock) - s->cpu > MAX_SECONDS * 1000;

@@ -13,7 +13,7 @@ enum {
     BATCH_MS = 4000,
     BATCH_INPUTS = 20000,
     LARGE = 4096,
-    EXIT_WRONG = 91 /* child.c knows it */
+    EXIT_WRONG = 91 /* as in child.c */
 };
 
 uint32_t fuzz_origin(struct fuzz_job *job, const char *path)
@@ -153,8 +153,8 @@ static void keep(struct fuzz_shared *s, uint32_t item)
         s->kept[s->n_kept++] = item;
 }
 
-/* A seed is kept when it reaches something new; where the build cannot tell,
- * always. */
+/* A seed is kept when it reaches something new; always, if the build cannot
+ * tell. */
 static void try_seed(struct fuzz_job *job)
 {
     struct fuzz_shared *s = job->shared;

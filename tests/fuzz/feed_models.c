@@ -15,7 +15,7 @@
 
 /* --- ONNX ----------------------------------------------------------------- */
 
-/* What is printed must read back as itself. */
+/* Printed text must parse to the same module. */
 static bool print_and_parse(struct fuzz_case *c, const struct byi_module *m)
 {
     struct byi_text first = {0}, second = {0};
@@ -139,7 +139,7 @@ static const char *accept_all(const struct byoc_host *host,
     return NULL;
 }
 
-/* What is printed compiles to what prints the same. */
+/* Printed text must compile to a pattern that prints the same. */
 static bool print_pattern(struct fuzz_case *c, const struct byi_pattern *p)
 {
     struct byi_text first = {0}, second = {0};

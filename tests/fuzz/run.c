@@ -14,7 +14,7 @@
 enum {
     MAX_BYTES = 8 << 20,
     MAX_FLOPS = 20 << 20,
-    MAX_CALLS = 50000 /* of a run: a mutant may recurse without end */
+    MAX_CALLS = 2000 /* of a run: a mutant may recurse without end */
 };
 
 static double flops(const char *ledger)

@@ -19,9 +19,9 @@ static const struct {
     {"shape", TEST_DIR "/fuzz/seeds/varies.ir"},
     {"block", TEST_DIR "/fuzz/seeds/block.ir"},
     {"attention", TEST_DIR "/fuzz/seeds/attention.ir"},
-    {"recursion", TEST_DIR "/run/even_odd.ir"},
+    {"recursion", TEST_DIR "/fuzz/seeds/recursion.ir"},
     {"closures", TEST_DIR "/run/if_function.ir"},
-    {"captures", TEST_DIR "/run/loop_closure.ir"},
+    {"captures", TEST_DIR "/fuzz/seeds/captures.ir"},
 };
 
 bool fuzz_read(const char *path, struct byi_text *bytes)

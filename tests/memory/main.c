@@ -28,6 +28,7 @@
 #include <byoc/byoc.h>
 
 #include "heap.h"
+#include "tests/folder.h"
 
 enum { MAX_IO = 16, MAX_ELEMENTS = 1 << 16 };
 
@@ -337,8 +338,8 @@ static void keep(struct subject *s)
     (void)s;
 }
 
-/* before: what the phase needs, once, where nothing fails. act: the phase, as
- * often as it takes. undo: what act left goes. after: the results. */
+/* before: prepares the phase, once, without failures. act: runs the phase, any
+ * number of times. undo: frees what act made. after: reads the results. */
 static enum byoc_status load_and_run(struct subject *s)
 {
     if (!s->model && load(s) != BYOC_OK)
@@ -510,8 +511,8 @@ static double seconds_of(const struct options *o, const struct phase *p,
     return o->seconds * p->share / shares / n_models;
 }
 
-/* The expected results come from a process of their own, too: nothing of it is
- * in the heap of those that follow. All phases run once before. */
+/* The expected results come from another process, so that the heap of the
+ * following ones does not have them. All phases run once before. */
 static bool try_phase(const struct phase *p, struct subject *s, uint64_t right,
                       const struct options *o, uint32_t n_models)
 {
@@ -574,7 +575,7 @@ static bool try_model(const char *path, const char *folder,
     bool fine = true;
     snprintf(artifact, sizeof artifact, "%s/model.so", folder);
     struct subject s = {.path = path, .artifact = artifact};
-    prepare(&s); /* all that is made once in a process is there now */
+    prepare(&s); /* from here on, all objects that a process makes once exist */
     if (load_and_run(&s) != BYOC_OK)
         exit(2);
     const uint64_t right = s.hash;
@@ -584,7 +585,6 @@ static bool try_model(const char *path, const char *folder,
     for (uint32_t i = 0; i < N_PHASES; i++)
         if (!o->only || strcmp(o->only, phases[i].name) == 0)
             fine = try_phase(&phases[i], &s, right, o, n_models) && fine;
-    unlink(artifact);
     return fine;
 }
 
@@ -593,7 +593,6 @@ int main(int argc, char **argv)
     struct options o = {.in_a_row = 1, .seconds = 20, .at = UINT64_MAX};
     int first = 1;
     bool fine = true;
-    char folder[] = "memory-XXXXXX";
     setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0", 1);
     setenv("DNNL_PRIMITIVE_CACHE_CAPACITY", "0", 1);
     for (; first < argc && strncmp(argv[first], "--", 2) == 0; first++) {
@@ -622,13 +621,13 @@ int main(int argc, char **argv)
                         "[--seconds S] [--only PHASE] [--at N] MODEL...\n");
         return 2;
     }
-    if (!mkdtemp(folder))
+    const char *folder = make_test_folder(NULL);
+    if (!folder)
         return 2;
     printf("%-14s %-10s %8s %7s %7s %7s %7s %7s %7s %7s %7s %7s\n", "model",
            "phase", "calls", "points", "ok", "native", "ENOMEM", "other",
            "leak", "pinned", "differ", "crash");
     for (int i = first; i < argc; i++)
         fine = try_model(argv[i], folder, &o, (uint32_t)(argc - first)) && fine;
-    rmdir(folder);
     return !fine;
 }
