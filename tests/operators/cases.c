@@ -9,6 +9,7 @@
 #include <string.h>
 
 const struct op_case *op_now;
+const char *plugin_now;
 
 /* --- element by element --------------------------------------------------- */
 
@@ -214,6 +215,7 @@ static void einsum(struct draw *d)
     } forms[] = {
         {"ij,jk->ik", 2, {2, 2, 0}, {"ij", "jk"}},
         {"bij,bjk->bik", 2, {3, 3, 0}, {"bij", "bjk"}},
+        {"ij,jk->ki", 2, {2, 2, 0}, {"ij", "jk"}},
         {"ij->ji", 1, {2, 0, 0}, {"ij"}},
         {"ij->i", 1, {2, 0, 0}, {"ij"}},
         {"ij,ij->", 2, {2, 2, 0}, {"ij", "ij"}},
@@ -309,7 +311,10 @@ static void conv(struct draw *d)
     const bool back = strcmp(op_now->op, "ConvTranspose") == 0;
     const bool whole = strcmp(op_now->op, "ConvInteger") == 0;
     const int64_t groups = draw_chance(d, 30) ? draw_int(d, 2, 4) : 1;
-    const int64_t in = groups * draw_int(d, 1, 4), each = draw_int(d, 1, 5);
+    /* a backend has kernels for many channels */
+    const int64_t times = plugin_now && draw_chance(d, 70) ? 8 : 1;
+    const int64_t in = groups * times * draw_int(d, 1, 4);
+    const int64_t each = times * draw_int(d, 1, 5);
     struct window w;
     int64_t dims[5];
 

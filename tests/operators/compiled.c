@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compiled.c: runs a model as the product does: imports it, runs every pass,
- * and executes it on native kernels.
+ * and executes it on native kernels or by a backend.
  */
 #include "fuzz.h"
 
@@ -57,8 +57,10 @@ enum byoc_status compiled_run(const char *path, const struct byi_tensor *given,
                               struct byoc_error *err)
 {
     static const char *const none[] = {NULL};
-    const struct byoc_compile_params params = {.backends = none, .plugins = ""};
-    const struct byoc_load_params load = {.threads = 1, .plugins = ""};
+    const char *plugins = plugin_now ? plugin_now : "";
+    const struct byoc_compile_params params = {
+        .backends = plugin_now ? NULL : none, .plugins = plugins};
+    const struct byoc_load_params load = {.threads = 1, .plugins = plugins};
     struct byoc_compiled *compiled = NULL;
     struct byoc_model *model = NULL;
     enum byoc_status status = byoc_compile(path, &params, &compiled, err);

@@ -2,15 +2,18 @@
 /* fuzz.c: each operator of ONNX on random shapes, attributes and values:
  *
  *     operators_fuzz [--count N] [--seed S] [--only OP] [--ort LIBRARY] [-v]
+ *     operators_fuzz --backend PLUGIN ...
  *     operators_fuzz --hostile [--only OP]
  *
- * The second form is described in hostile.c. N calls (200) for each operator
- * and type are imported and run by the native kernels on every instruction set
- * this machine has; held against the kernel's plain form where it has one,
- * halves against float32, and all against ONNX Runtime where its C library is
- * given; where that is known to differ, explained.c says why. Exit 1 when one
- * differs. Each operator and type has a process, since ONNX Runtime ends some
- * of them: such a case is passed over and counted.
+ * The second form compiles each call for a backend, on the instruction set that
+ * BYOC_MAX_ISA and the backend's own variable allow, instead of running every
+ * instruction set. The last one is described in hostile.c. N calls (200) for
+ * each operator and type are imported and run by the native kernels on every
+ * instruction set this machine has; held against the kernel's plain form where
+ * it has one, halves against float32, and all against ONNX Runtime where its C
+ * library is given; where that is known to differ, explained.c says why. Exit 1
+ * when one differs. Each operator and type has a process, since ONNX Runtime
+ * ends some of them: such a case is passed over and counted.
  */
 #include "fuzz.h"
 
@@ -267,7 +270,7 @@ static bool check_plain(const struct byi_module *m, const struct draw *d,
     const struct byi_func *f = m->funcs.at[0];
     struct byi_tensor in[MAX_OPERANDS];
 
-    for (byi_id i = 0; i < f->nodes.n; i++) {
+    for (byi_id i = 0; i < f->nodes.n && !plugin_now; i++) {
         const struct byi_node *node = &f->nodes.at[i];
         if (node->kind == BYI_CALL_OP && node->n_args <= MAX_OPERANDS &&
             operands_of(m, f, node, given, in) &&
@@ -385,7 +388,7 @@ static enum byoc_status run_once(const struct byi_module *m, const char *path,
                                  uint32_t n_given, struct byi_tensor *out,
                                  uint32_t *n_out, struct byoc_error *err)
 {
-    if (op_now->compiled)
+    if (op_now->compiled || plugin_now)
         return compiled_run(path, given, n_given, d->arena, out, n_out, err);
     return byi_interp_run(m, 0, given, n_given, d->arena, out, MAX_RESULTS,
                           n_out, err);
@@ -403,7 +406,7 @@ static bool run_all(const struct byi_module *m, const char *path,
     bool any = false;
 
     for (int isa = 0; isa < BYI_N_ISAS; isa++) {
-        if (!byi_simd_use((enum byi_isa)isa))
+        if (plugin_now ? any : !byi_simd_use((enum byi_isa)isa))
             continue;
         if (run_once(m, path, d, given, n_given, out, n_out, &err) != BYOC_OK) {
             snprintf(why, room, "%.900s", err.text);
@@ -634,6 +637,8 @@ static bool read_options(int argc, char **argv, struct options *o)
             o->seed = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--only") == 0)
             o->only = argv[++i];
+        else if (strcmp(argv[i], "--backend") == 0)
+            plugin_now = argv[++i];
         else if (strcmp(argv[i], "--ort") == 0)
             o->ort = argv[++i];
         else
@@ -652,8 +657,9 @@ int main(int argc, char **argv)
     long failed = 0, done = 0;
 
     if (!read_options(argc, argv, &o)) {
-        fprintf(stderr, "usage: operators_fuzz [--count N] [--seed S] [--only "
-                        "OP] [--ort LIBRARY] [-v] [--hostile]\n");
+        fprintf(stderr,
+                "usage: operators_fuzz [--count N] [--seed S] [--only "
+                "OP] [--ort LIBRARY] [--backend PLUGIN] [-v] [--hostile]\n");
         return 2;
     }
     struct tally *tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE,

@@ -125,6 +125,8 @@ extern const struct op_table op_cases_contrib; /* cases_contrib.c */
 extern const struct op_table op_cases_ml;      /* cases_ml.c   */
 /* The case being made: generators read its flavour. */
 extern const struct op_case *op_now;
+/* The backend that models are compiled for; NULL: native kernels. */
+extern const char *plugin_now;
 
 /* explained.c: why ONNX Runtime's result differs from the standard's in a case
  * like this; NULL: nothing is known that says so. */
