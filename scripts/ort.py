@@ -15,15 +15,27 @@ PLACE = "node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1
  OPTIMIZATION, INTRA_THREADS, IN_COUNT, OUT_COUNT, IN_NAME, OUT_NAME,
  CREATE_TENSOR, CREATE_WITH_DATA, DATA, FILL_STRINGS, STRINGS_LENGTH, STRINGS,
  ELEMENT_TYPE, N_DIMS, DIMS, TYPE_AND_SHAPE, VALUE_TYPE, MEMORY_INFO,
- ALLOCATOR, RELEASE_STATUS, RELEASE_SESSION, RELEASE_VALUE, RELEASE_SHAPE) = (
+ ALLOCATOR, SEQUENCE_AT, SEQUENCE_SIZE, CREATE_SEQUENCE, RELEASE_STATUS, RELEASE_SESSION, RELEASE_VALUE, RELEASE_SHAPE) = (
      2, 3, 8, 9, 10, 22, 23, 24, 30, 31, 36, 37, 48, 49, 51, 52, 53, 54, 60,
-     61, 62, 65, 67, 69, 78, 93, 95, 96, 99)
+     61, 62, 65, 67, 69, 78, 80, 81, 82, 93, 95, 96, 99)
 
 # by ONNX's numbers of element types; bfloat16 as its bits
 DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16,
           6: np.int32, 7: np.int64, 9: np.bool_, 10: np.float16,
-          11: np.float64, 12: np.uint32, 13: np.uint64, 16: np.uint16}
-STRING = 8
+          11: np.float64, 12: np.uint32, 13: np.uint64, 14: np.complex64,
+          15: np.complex128, 16: np.uint16}
+# of 2, 4 and 8 bits: the bytes of the packed elements, as a Packed
+BITS = {17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2}
+# numbers in which its results differ from its operands
+NUMBERS = {26: 24, 24: 25, 25: 26}
+STRING, SEQUENCE = 8, 2
+
+
+class Packed:
+    """A tensor of a narrow element type: its shape and its bytes."""
+
+    def __init__(self, shape, data):
+        self.shape, self.data = tuple(shape), np.asarray(data, np.uint8)
 
 
 class OrtError(Exception):
@@ -46,6 +58,8 @@ def _argument(a):
     """A value of C: sizes and enumerations are as wide as pointers are."""
     if a is None:
         return ctypes.c_void_p()
+    if isinstance(a, ctypes.c_int):
+        return a
     if isinstance(a, int):
         return ctypes.c_size_t(a)
     if isinstance(a, bytes):
@@ -54,9 +68,10 @@ def _argument(a):
 
 
 class Runtime:
-    """One environment; run() makes and drops a session each time."""
+    """One environment; run() makes and drops a session each time, open() makes
+    one that stays. optimize: with all of its graph optimizations."""
 
-    def __init__(self, path=None):
+    def __init__(self, path=None, threads=1, optimize=False):
         self.library = ctypes.CDLL(path or library())
         self.library.OrtGetApiBase.restype = ctypes.POINTER(_Base)
         base = self.library.OrtGetApiBase().contents
@@ -65,8 +80,8 @@ class Runtime:
         self.env = self._make(CREATE_ENV, 4, b"byoc")
         self.options = self._make(OPTIONS)
         self._must(LOG_SEVERITY, self.options, 4)
-        self._must(OPTIMIZATION, self.options, 0)
-        self._must(INTRA_THREADS, self.options, 1)
+        self._must(OPTIMIZATION, self.options, 99 if optimize else 0)
+        self._must(INTRA_THREADS, self.options, threads)
         self.memory = self._make(MEMORY_INFO, 1, 0)
         self.allocator = self._make(ALLOCATOR)
 
@@ -99,6 +114,17 @@ class Runtime:
         return names
 
     def _value(self, array, number):
+        if isinstance(array, list):
+            parts = [self._value(a, number) for a in array]
+            value = self._make(CREATE_SEQUENCE, (ctypes.c_void_p * len(parts))(
+                *[p.value for p in parts]), len(parts), SEQUENCE)
+            for part in parts:
+                self._call(RELEASE_VALUE, part)
+            return value
+        if isinstance(array, Packed):
+            return self._memory_value(array.data, array.shape, number)
+        array = np.ascontiguousarray(array).reshape(np.shape(array))
+        self.kept.append(array)
         dims = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
         if number == STRING:
             value = self._make(CREATE_TENSOR, self.allocator, dims,
@@ -108,9 +134,13 @@ class Runtime:
                        (ctypes.c_char_p * max(1, len(texts)))(*texts),
                        len(texts))
             return value
+        return self._memory_value(array, array.shape, number)
+
+    def _memory_value(self, array, shape, number):
+        dims = (ctypes.c_int64 * max(1, len(shape)))(*shape)
         return self._make(CREATE_WITH_DATA, self.memory,
                           ctypes.c_void_p(array.ctypes.data), array.nbytes,
-                          dims, array.ndim, number)
+                          dims, len(shape), number)
 
     def _strings(self, value, shape):
         total = ctypes.c_size_t()
@@ -124,14 +154,29 @@ class Runtime:
                  for i in range(count)]
         return np.array(texts, dtype=object).reshape(shape)
 
+    def _list(self, value):
+        n = ctypes.c_size_t()
+        self._must(SEQUENCE_SIZE, value, ctypes.byref(n))
+        arrays, number = [], 0
+        for i in range(n.value):
+            part = self._make(SEQUENCE_AT, value, ctypes.c_int(i),
+                              self.allocator)
+            array, number = self._array(part)
+            arrays.append(array)
+            self._call(RELEASE_VALUE, part)
+        return arrays, number
+
     def _array(self, value):
         kind = ctypes.c_int()
         self._must(VALUE_TYPE, value, ctypes.byref(kind))
+        if kind.value == SEQUENCE:
+            return self._list(value)
         if kind.value != 1:
             raise OrtError("a result is not a tensor")
         info = self._make(TYPE_AND_SHAPE, value)
         number, rank = ctypes.c_int(), ctypes.c_size_t()
         self._must(ELEMENT_TYPE, info, ctypes.byref(number))
+        number.value = NUMBERS.get(number.value, number.value)
         self._must(N_DIMS, info, ctypes.byref(rank))
         dims = (ctypes.c_int64 * max(1, rank.value))()
         self._must(DIMS, info, dims, rank.value)
@@ -139,38 +184,64 @@ class Runtime:
         shape = tuple(dims[:rank.value])
         if number.value == STRING:
             return self._strings(value, shape), number.value
-        dtype = np.dtype(DTYPES[number.value])
         count = int(np.prod(shape))
+        if number.value in BITS:
+            data = np.empty((count * BITS[number.value] + 7) // 8, np.uint8)
+            if count:
+                ctypes.memmove(data.ctypes.data, self._make(DATA, value),
+                               data.nbytes)
+            return Packed(shape, data), number.value
+        dtype = np.dtype(DTYPES[number.value])
         array = np.empty(shape, dtype)
         if count:
             data = self._make(DATA, value)
             ctypes.memmove(array.ctypes.data, data, count * dtype.itemsize)
         return array, number.value
 
+    def open(self, model):
+        """A session of a model (bytes)."""
+        return Session(self, model)
+
     def run(self, model, inputs, numbers):
         """Outputs of a model (bytes), as (array, number of its element type);
-        numbers: the element types of the inputs. Raises OrtError."""
-        session = self._make(CREATE_SESSION, self.env, model, len(model),
-                             self.options)
-        values = []
+        numbers: the element types of the inputs. A sequence is a list of
+        arrays. Raises OrtError."""
+        session = Session(self, model)
         try:
-            names_in = self._names(session, IN_COUNT, IN_NAME)
-            names_out = self._names(session, OUT_COUNT, OUT_NAME)
-            arrays = [np.ascontiguousarray(a).reshape(np.shape(a))
-                      for a in inputs]
-            for array, number in zip(arrays, numbers):
-                values.append(self._value(array, number))
+            return session.run(inputs, numbers)
+        finally:
+            session.close()
+
+
+class Session:
+    def __init__(self, runtime, model):
+        self.runtime = runtime
+        self.handle = runtime._make(CREATE_SESSION, runtime.env, model,
+                                    len(model), runtime.options)
+        self.names_in = runtime._names(self.handle, IN_COUNT, IN_NAME)
+        self.names_out = runtime._names(self.handle, OUT_COUNT, OUT_NAME)
+
+    def close(self):
+        self.runtime._call(RELEASE_SESSION, self.handle)
+
+    def run(self, inputs, numbers):
+        """As Runtime.run."""
+        runtime, values = self.runtime, []
+        runtime.kept = []
+        try:
+            for array, number in zip(inputs, numbers):
+                values.append(runtime._value(array, number))
             handles = (ctypes.c_void_p * max(1, len(values)))(
                 *[v.value for v in values])
+            names_in, names_out = self.names_in, self.names_out
             outs = (ctypes.c_void_p * len(names_out))()
-            self._must(RUN, session, None,
-                       (ctypes.c_char_p * max(1, len(names_in)))(*names_in),
-                       handles, len(values),
-                       (ctypes.c_char_p * len(names_out))(*names_out),
-                       len(names_out), outs)
+            runtime._must(RUN, self.handle, None,
+                          (ctypes.c_char_p * max(1, len(names_in)))(*names_in),
+                          handles, len(values),
+                          (ctypes.c_char_p * len(names_out))(*names_out),
+                          len(names_out), outs)
             values += [ctypes.c_void_p(v) for v in outs if v]
-            return [self._array(ctypes.c_void_p(v)) for v in outs]
+            return [runtime._array(ctypes.c_void_p(v)) for v in outs]
         finally:
             for value in values:
-                self._call(RELEASE_VALUE, value)
-            self._call(RELEASE_SESSION, session)
+                runtime._call(RELEASE_VALUE, value)
