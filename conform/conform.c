@@ -257,6 +257,50 @@ static void only_opening(struct byi_card *card,
     BYI_PUSH(&card->entries, entry);
 }
 
+static enum byoc_status check_params(const char *plugin,
+                                     const struct byoc_conform_params *params,
+                                     struct byoc_error *err)
+{
+    BYI_TRY(byi_reserved_check(params->reserved, err));
+    if (plugin[0] != '/')
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: expected the absolute path of a plug-in", plugin);
+    if (params->codegen > BYOC_CODEGEN_C)
+        return byi_fail(
+            err, BYOC_EINVAL,
+            "codegen: found %d, expected BYOC_CODEGEN_AUTO or "
+            "BYOC_CODEGEN_C: backends that write C are tried for it",
+            (int)params->codegen);
+    return BYOC_OK;
+}
+
+/* Open the plug-in, list the cases and run them. */
+static enum byoc_status fill_card(struct byi_kit *kit, struct byi_card *card,
+                                  const struct byoc_conform_params *params,
+                                  struct byoc_error *err)
+{
+    const struct byi_kit_case open = {"entry/open", list_rows, NULL, 0};
+    struct byi_verdict verdict;
+    listing = card->listing;
+    if (!listing)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for the cases");
+    byi_run_case(kit, &open, &verdict);
+    if (verdict.outcome == BYI_FAILED)
+        only_opening(card, &verdict);
+    else
+        add_cases(card, params);
+    if (!card->entries.n && params->only)
+        add_named(card, params);
+    if (!card->entries.n)
+        return byi_fail(err, BYOC_EINVAL,
+                        "no case is called '%s'; without --only, --json "
+                        "names them all",
+                        params->only ? params->only : "");
+    if (verdict.outcome != BYI_FAILED)
+        run_all(kit, card, params);
+    return BYOC_OK;
+}
+
 enum byoc_status byoc_conform(const char *plugin,
                               const struct byoc_conform_params *params,
                               int json, int *failed, char **text,
@@ -266,51 +310,19 @@ enum byoc_status byoc_conform(const char *plugin,
     *text = NULL;
     BYI_TRY(byi_params_read(
         &all, BYI_PARAMS_SIZE(byoc_conform_params, progress_ctx), params, err));
-    BYI_TRY(byi_reserved_check(all.reserved, err));
     params = &all;
-    if (plugin[0] != '/')
-        return byi_fail(err, BYOC_EINVAL,
-                        "%s: expected the absolute path of a plug-in", plugin);
+    BYI_TRY(check_params(plugin, params, err));
     struct byi_kit kit = {.path = plugin,
                           .seed = params->seed ? params->seed : 1,
                           .seconds = params->seconds > 0 ? params->seconds : 20,
                           .codegen = params->codegen};
-    if (params->codegen > BYOC_CODEGEN_C)
-        return byi_fail(
-            err, BYOC_EINVAL,
-            "codegen: found %d, expected BYOC_CODEGEN_AUTO or "
-            "BYOC_CODEGEN_C: backends that write C are tried for it",
-            (int)params->codegen);
     struct byi_card card = {.arena = byi_arena_new(),
                             .path = plugin,
                             .seed = kit.seed,
                             .options = params->options,
                             .listing = byi_shared_new(sizeof *listing)};
-    enum byoc_status status = BYOC_OK;
-    struct byi_verdict verdict;
-    listing = card.listing;
-    if (!listing)
-        status = byi_fail(err, BYOC_ENOMEM, "no memory for the cases");
+    const enum byoc_status status = fill_card(&kit, &card, params, err);
     if (status == BYOC_OK) {
-        byi_run_case(
-            &kit,
-            &(const struct byi_kit_case){"entry/open", list_rows, NULL, 0},
-            &verdict);
-        if (verdict.outcome == BYI_FAILED)
-            only_opening(&card, &verdict);
-        else
-            add_cases(&card, params);
-        if (!card.entries.n && params->only)
-            add_named(&card, params);
-        if (!card.entries.n)
-            status = byi_fail(err, BYOC_EINVAL,
-                              "no case is called '%s'; without --only, --json "
-                              "names them all",
-                              params->only ? params->only : "");
-    }
-    if (status == BYOC_OK) {
-        if (verdict.outcome != BYI_FAILED)
-            run_all(&kit, &card, params);
         *failed = (int)byi_card_failed(&card);
         struct byi_text out = {0};
         (json ? byi_card_json : byi_card_text)(&card, &out);
