@@ -262,7 +262,7 @@ static void put_node(const struct byi_ledger *l, struct byi_text *out,
 void byi_ledger_json(struct byi_ledger *l, struct byi_text *out)
 {
     const struct byi_ledger_facts *facts = &l->facts;
-    put(out, "{\"format\": \"byoc-ledger\", \"version\": 2");
+    put(out, "{\"format\": \"byoc-ledger\", \"version\": 3");
     string(out, "model", facts->model ? facts->model : "model");
     number(out, "threads", facts->threads);
     string(out, "cpu", facts->cpu ? facts->cpu : "unknown");

@@ -239,9 +239,9 @@ static enum byoc_status check_format(const struct byi_json *root,
                         "not a ledger: found no \"format\": \"byoc-ledger\"; "
                         "`byoc check --json` and `--report` write one");
     BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, err));
-    if (version != 2)
+    if (version != 3)
         return byi_fail(err, BYOC_EINCOMPATIBLE,
-                        "found ledger version %d, expected 2; compile the "
+                        "found ledger version %d, expected 3; compile the "
                         "model again",
                         (int)version);
     return BYOC_OK;

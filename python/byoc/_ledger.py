@@ -40,7 +40,7 @@ class Ledger:
     >>> ledger.nodes[0].op, ledger.nodes[0].where
     ('Conv', 'dnnl')
     >>> sorted(ledger.rows()[0])[:3]
-    ['detail', 'flops', 'impl']
+    ['backend_us', 'detail', 'flops']
 
     `pandas.DataFrame(ledger.rows())` is a table with a row for each node.
     """
