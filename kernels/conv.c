@@ -119,12 +119,12 @@ static bool is_product(const struct byi_f32_conv *conv)
 static bool is_vector(const struct byi_f32_conv *conv)
 {
     return is_product(conv) && conv->images == 1 && !conv->adds &&
-           (conv->lies[0] == 1 || conv->lies[1] == 1) &&
+           (conv->weight_strides[0] == 1 || conv->weight_strides[1] == 1) &&
            conv->channels * conv->outputs * (int64_t)sizeof(float) >
                conv->cache;
 }
 
-bool byi_f32_conv_lends(const struct byi_f32_conv *conv)
+bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv)
 {
     return conv->algorithm == BYI_F32_VECTOR;
 }

@@ -47,9 +47,9 @@ struct byi_f32_conv {
     bool transposed; /* the window slides over y: `pad` is of y */
     int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
     int64_t pad[BYI_F32_AXES];
-    /* Of a product: how its weights lie, as `output` and `channel` of
-     * struct byi_f32_weights; 0 if that is not known. */
-    int64_t lies[2];
+    /* Of a product: the strides of its unpacked weights, as `output` and
+     * `channel` of struct byi_f32_weights; 0 if they are not known. */
+    int64_t weight_strides[2];
     bool bias;
     uint32_t n_posts;
     struct byi_f32_post posts[BYI_F32_POSTS];
@@ -93,8 +93,8 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact);
 bool byi_f32_conv_pays(const struct byi_f32_conv *conv);
 /* "winograd_4x4:avx2" */
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv);
-/* Are weights used as `lies` says, without packing? */
-bool byi_f32_conv_lends(const struct byi_f32_conv *conv);
+/* Are unpacked weights read, by `weight_strides`? */
+bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv);
 /* Bytes of the packed weights. */
 uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv);
 void byi_f32_conv_pack(const struct byi_f32_conv *conv,
@@ -103,6 +103,8 @@ void byi_f32_conv_pack(const struct byi_f32_conv *conv,
 /* Would `a` and `b` pack the same weights to the same bytes? */
 bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
                               const struct byi_f32_conv *b);
+/* Bytes of scratch of a run with at most so many threads. Those of a product
+ * with two rows are enough for any number of rows. */
 uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_conv_run(const struct byi_f32_conv_run *run);
 

@@ -60,7 +60,8 @@ static int64_t copied_row(const struct byi_f32_conv *conv)
 /* Tiles of which all columns are computed before those of the next: one, so
  * that rows of the result are written whole, if the weights stay in the second
  * cache; else as many as there is room for pointers, and for copies in half of
- * that cache. */
+ * that cache. It does not depend on the number of rows, so that the scratch of
+ * a product does not either. */
 static int64_t group_of(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
@@ -72,7 +73,7 @@ static int64_t group_of(const struct direct *d)
     if (!d->copies)
         return most;
     const int64_t copy = copied_row(conv) * BYI_F32_ROWS * size;
-    return byi_min(byi_min(conv->cache / 2 / copy + 1, most), d->tiles);
+    return byi_min(conv->cache / 2 / copy + 1, most);
 }
 
 /* Are the inputs of a window adjacent along the last axis, without padding? */

@@ -14,14 +14,14 @@ static void run_columns(const struct byi_f32_conv_run *run, int64_t begin,
     for (int64_t j = begin; j < end; j += COLUMNS) {
         const struct byi_f32_vector v = {
             .x = run->x,
-            .weights = run->weights + j * conv->lies[0],
+            .weights = run->weights + j * conv->weight_strides[0],
             .bias = run->bias ? run->bias + j : NULL,
             .n = conv->channels,
-            .row = conv->lies[1],
-            .column = conv->lies[0],
+            .row = conv->weight_strides[1],
+            .column = conv->weight_strides[0],
             .y = run->y + j,
             .columns = byi_min(COLUMNS, end - j)};
-        conv->kernels->vector[conv->lies[0] == 1](&v);
+        conv->kernels->vector[conv->weight_strides[0] == 1](&v);
         byi_f32_posts_run(run, 0, 0, 1, j, v.columns);
     }
 }

@@ -347,7 +347,7 @@ static bool read_matmul(const struct byi_dnnl_matmul *p,
         .size = {1, 1, 1},
         .stride = {1, 1, 1},
         .dilation = {1, 1, 1},
-        .lies = {p->weights.strides[1], p->weights.strides[0]},
+        .weight_strides = {p->weights.strides[1], p->weights.strides[0]},
         .bias = p->bias.kind != BYI_DESC_ABSENT};
     return true;
 }
@@ -428,10 +428,11 @@ bool byi_dn_fast_wants(const struct byi_dn_fast *fast, int arg,
                        const struct byi_desc *desc)
 {
     return fast->kind == &conv_kind && arg == BYI_ARG_WEIGHTS &&
-           byi_f32_conv_lends(&fast->conv) && desc->kind == BYI_DESC_STRIDED &&
-           desc->dtype == BYOC_F32 && desc->rank == 2 &&
-           desc->strides[1] == fast->conv.lies[0] &&
-           desc->strides[0] == fast->conv.lies[1];
+           byi_f32_conv_reads_in_place(&fast->conv) &&
+           desc->kind == BYI_DESC_STRIDED && desc->dtype == BYOC_F32 &&
+           desc->rank == 2 &&
+           desc->strides[1] == fast->conv.weight_strides[0] &&
+           desc->strides[0] == fast->conv.weight_strides[1];
 }
 
 const char *byi_dn_fast_impl(const struct byi_dn_fast *fast)

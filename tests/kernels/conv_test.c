@@ -57,9 +57,9 @@ static void open_case(struct conv_case *c)
         .output = each * taps,
         .channel = taps,
         .tap = {conv->size[1] * conv->size[2], conv->size[2], 1}};
-    if (conv->lies[0]) {
-        c->from.output = conv->lies[0];
-        c->from.channel = conv->lies[1];
+    if (conv->weight_strides[0]) {
+        c->from.output = conv->weight_strides[0];
+        c->from.channel = conv->weight_strides[1];
     }
     c->x = numbers(inputs);
     c->weights = numbers(conv->outputs * each * taps);
@@ -117,7 +117,8 @@ static void run_case(struct conv_case *c, int threads)
     struct byi_f32_conv_run run = {
         .conv = &c->conv,
         .x = c->x,
-        .weights = byi_f32_conv_lends(&c->conv) ? c->weights : c->packed,
+        .weights =
+            byi_f32_conv_reads_in_place(&c->conv) ? c->weights : c->packed,
         .bias = c->bias,
         .y = c->y,
         .scratch = c->scratch,
@@ -400,7 +401,7 @@ static struct byi_f32_conv vector_by_matrix(int64_t channels, int64_t outputs,
         .size = {1, 1, 1},
         .stride = {1, 1, 1},
         .dilation = {1, 1, 1},
-        .lies = {turned ? 1 : channels, turned ? outputs : 1}};
+        .weight_strides = {turned ? 1 : channels, turned ? outputs : 1}};
 }
 
 static void vectors(void)
@@ -434,12 +435,44 @@ static void test_vectors(void **state)
         struct byi_f32_conv small = vector_by_matrix(64, 10, turned);
         byi_f32_conv_plan(&large, true);
         byi_f32_conv_plan(&small, true);
-        assert_true(byi_f32_conv_lends(&large));
-        assert_false(byi_f32_conv_lends(&small));
-        large.lies[0] = large.lies[1] = 0;
+        assert_true(byi_f32_conv_reads_in_place(&large));
+        assert_false(byi_f32_conv_reads_in_place(&small));
+        large.weight_strides[0] = large.weight_strides[1] = 0;
         byi_f32_conv_plan(&large, true);
-        assert_false(byi_f32_conv_lends(&large));
+        assert_false(byi_f32_conv_reads_in_place(&large));
     }
+}
+
+/* --- scratch ---------------------------------------------------------------
+ */
+
+/* The scratch of two rows is enough for any number of rows. */
+static void scratch_of_rows(void)
+{
+    static const int64_t channels[] = {1, 300, 512, 1000, 1024, 3072, 4096};
+    static const int64_t outputs[] = {1, 63, 64, 256, 3072};
+    static const int64_t rows[] = {3, 14, 100, 5000};
+    for (size_t k = 0; k < BYI_COUNT(channels); k++)
+        for (size_t n = 0; n < BYI_COUNT(outputs); n++) {
+            struct byi_f32_conv two =
+                vector_by_matrix(channels[k], outputs[n], false);
+            two.images = 2;
+            byi_f32_conv_plan(&two, true);
+            for (size_t m = 0; m < BYI_COUNT(rows); m++) {
+                struct byi_f32_conv more = two;
+                more.images = rows[m];
+                byi_f32_conv_plan(&more, true);
+                for (int t = 1; t <= 4; t++)
+                    assert_true(byi_f32_conv_scratch(&more, t) <=
+                                byi_f32_conv_scratch(&two, t));
+            }
+        }
+}
+
+static void test_scratch(void **state)
+{
+    (void)state;
+    at_all_levels(scratch_of_rows);
 }
 
 /* --- layers of networks --------------------------------------------------- */
@@ -544,9 +577,9 @@ static void test_nan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random), cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_layers), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_random),  cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_scratch), cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

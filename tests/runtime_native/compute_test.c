@@ -78,6 +78,13 @@ static void test_dense(void **state)
         struct eval e = prepare(BYI_OP_NN_DENSE, NULL, 0, in, 2);
         expect_plain(&e, byi_matmul_plain, 1e-3, "dense");
     }
+    /* many rows whose distance is a multiple of a page: they are copied */
+    for (int64_t k = 512; k <= 1024; k *= 2) {
+        const struct byi_tensor in[] = {TENSOR(BYOC_F32, 300, k),
+                                        TENSOR(BYOC_F32, 256, k)};
+        struct eval e = prepare(BYI_OP_NN_DENSE, NULL, 0, in, 2);
+        expect_plain(&e, byi_matmul_plain, 1e-3, "dense");
+    }
     /* by hand, and integers that wrap */
     struct byi_tensor in[] = {TENSOR(BYOC_I32, 1, 2), TENSOR(BYOC_I32, 2, 2)};
     set(&in[0], (const double[]){3, INT32_MAX});

@@ -257,12 +257,26 @@ static inline void finish(struct eval *e)
         release(&e->in[i]);
 }
 
+/* Run a kernel with as much scratch as it asks for, and see that it does not
+ * write beyond. */
+static inline void run_kernel(const struct byi_kernel *kernel,
+                              struct byi_call *call)
+{
+    const uint64_t bytes = kernel->scratch ? kernel->scratch(call) : 0;
+    uint8_t *scratch = byi_acquire(bytes + CANARY);
+    memset(scratch + bytes, 0x5a, CANARY);
+    call->scratch = bytes ? scratch : NULL;
+    assert_int_equal(kernel->run(call, &err), BYOC_OK);
+    for (int i = 0; i < CANARY; i++)
+        assert_int_equal(scratch[bytes + (uint64_t)i], 0x5a);
+    byi_release(scratch);
+}
+
 /* The kernel with its constant operands packed; false: it packs none. */
 static inline bool run_packed_exact(struct eval *e, uint32_t threads,
                                     bool exact)
 {
     const struct byi_packing *packing = byi_packing_of(e->op->id);
-    const struct byi_kernel *kernel = byi_kernel_of(e->op->id);
     struct byi_call call = {.op = e->op,
                             .attrs = e->attrs,
                             .n_in = e->n_in,
@@ -277,9 +291,7 @@ static inline bool run_packed_exact(struct eval *e, uint32_t threads,
     void *packed = byi_acquire(bytes);
     assert_int_equal(packing->pack(&call, packed), bytes);
     call.packed = packed;
-    call.scratch = kernel->scratch ? byi_acquire(kernel->scratch(&call)) : NULL;
-    assert_int_equal(kernel->run(&call, &err), BYOC_OK);
-    byi_release(call.scratch);
+    run_kernel(byi_kernel_of(e->op->id), &call);
     byi_release(packed);
     return true;
 }
