@@ -327,6 +327,8 @@ static enum byoc_status make_whole(struct decider *d, struct whole *w,
     return BYOC_OK;
 }
 
+/* Run the placements in turn. Times that do not tell which is the fastest are
+ * not kept: the next compile measures again. */
 static enum byoc_status race_wholes(struct decider *d, struct whole *wholes,
                                     struct byoc_error *err)
 {
@@ -343,13 +345,15 @@ static enum byoc_status race_wholes(struct decider *d, struct whole *wholes,
     }
     BYI_TRY(byi_contenders_time(in, n, 0.1 * n, &failed, err));
     d->by->n_timed++;
-    if (!byi_contenders_decided(in, n))
+    const bool decided = byi_contenders_decided(in, n);
+    if (!decided)
         byi_text_addf(&d->by->notes,
                       "the machine is too busy to tell which placement of the "
                       "whole model is the fastest; measure again\n");
     for (uint32_t i = 0; i < N_WHOLES; i++) {
         struct whole *w = &wholes[i];
-        if (w->same != i)
+        w->us = wholes[w->same].contender.us;
+        if (w->same != i || !decided)
             continue;
         char of[64];
         snprintf(of, sizeof of, "%s: a whole model", whole_names[i]);
@@ -378,6 +382,7 @@ static enum byoc_status time_wholes(struct decider *d, struct whole *wholes,
     }
     if (!known)
         BYI_TRY(race_wholes(d, wholes, err));
+    /* as the table keeps them, so that the next compile finds the same */
     for (uint32_t i = 0; i < N_WHOLES; i++)
         byi_cost_get(&d->parts.table, wholes[i].key, &wholes[i].us);
     return BYOC_OK;
