@@ -221,7 +221,6 @@ static int check_pairs(const struct byi_verb *verb)
         {"only", "native", false},
         {"forbid-ref", "native", false},
         {"keep-nan", "native", false},
-        {"exact", "native", false},
         {"min-region-nodes", "native", false},
         {"min-region-flops", "native", false},
         {"max-regions", "native", false},
