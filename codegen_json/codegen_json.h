@@ -60,23 +60,29 @@ struct byi_plan_code {
     const uint32_t *of;
 };
 
+/* What a plan needs beside the module. regions[i] belongs to the i-th live
+ * function with Compiler set, in module order; their blobs follow one another
+ * without gaps. Calls of groups with a kernel in `code` (NULL: none) are steps,
+ * other groups are inlined. `exact`: as in struct byoc_compile_params. */
+struct byi_plan_params {
+    const struct byi_plan_region *regions;
+    uint32_t n_regions;
+    const struct byi_plan_code *code;
+    bool exact;
+};
+
 /* The plan of a partitioned module: main and the functions that it calls, each
  * region's native twin (with its composites inlined), a liveness-based memory
- * plan per function, the constants' offsets. regions[i] belongs to the i-th
- * live function with Compiler set, in module order; their blobs follow one
- * another without gaps. Calls of groups with a kernel in `code` (NULL: none)
- * are steps, other groups are inlined. Errors: BYOC_EUNSUPPORTED, naming a node
- * that the runtime cannot run; BYOC_ELIMIT. Free with byi_plan_free. */
+ * plan per function, the constants' offsets. `params` may be NULL: no regions
+ * and no kernels. Errors: BYOC_EUNSUPPORTED, naming a node that the runtime
+ * cannot run; BYOC_ELIMIT. Free with byi_plan_free. */
 struct byi_plan {
-    bool exact; /* the caller sets it: see byoc_params */
     struct byi_text json;
     BYI_VEC(struct byi_placed) consts; /* ascending, disjoint offsets */
     uint64_t weights_bytes;
 };
 enum byoc_status byi_plan_write(const struct byi_module *m,
-                                const struct byi_plan_region *regions,
-                                uint32_t n_regions,
-                                const struct byi_plan_code *code,
+                                const struct byi_plan_params *params,
                                 struct byi_plan *plan, struct byoc_error *err);
 void byi_plan_free(struct byi_plan *plan);
 /* The constants of the plan in the module's memory: the weights of an image,

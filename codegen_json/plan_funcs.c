@@ -276,30 +276,32 @@ static enum byoc_status write_plan(struct byi_planner *b,
     if (b->code)
         print_kernels(b);
     byi_plan_print_consts(b->m, b->plan, &b->plan->json);
-    if (b->plan->exact)
+    if (b->exact)
         byi_text_put(&b->plan->json, ",\n\"exact\": true");
     byi_text_addf(&b->plan->json, "}\n");
     return BYOC_OK;
 }
 
 enum byoc_status byi_plan_write(const struct byi_module *m,
-                                const struct byi_plan_region *regions,
-                                uint32_t n_regions,
-                                const struct byi_plan_code *code,
+                                const struct byi_plan_params *params,
                                 struct byi_plan *plan, struct byoc_error *err)
 {
-    *plan = (struct byi_plan){.exact = plan->exact};
+    const struct byi_plan_params none = {0};
+    params = params ? params : &none;
+    *plan = (struct byi_plan){0};
     struct byi_planner b = {.m = m,
                             .arena = byi_arena_new(),
                             .err = err,
                             .plan = plan,
-                            .code = code};
+                            .code = params->code,
+                            .exact = params->exact};
     b.placed = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
     b.const_at = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
     b.const_seen = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
     b.func_index = byi_arena_calloc(b.arena, m->funcs.n + 1, sizeof *b.placed);
     b.region_of = byi_arena_calloc(b.arena, m->funcs.n + 1, sizeof *b.placed);
-    enum byoc_status status = write_plan(&b, regions, n_regions);
+    enum byoc_status status =
+        write_plan(&b, params->regions, params->n_regions);
     if (status != BYOC_OK)
         byi_plan_free(plan);
     free_func(&b.out);

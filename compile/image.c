@@ -295,8 +295,11 @@ enum byoc_status byi_built_plan(const struct byi_module *m,
     if (kernels)
         code = (struct byi_plan_code){
             .n = kernels->list.n, .at = kernels->list.at, .of = kernels->of};
-    plan->exact = built->exact;
-    return byi_plan_write(m, regions, n, code.n ? &code : NULL, plan, err);
+    const struct byi_plan_params params = {.regions = regions,
+                                           .n_regions = n,
+                                           .code = code.n ? &code : NULL,
+                                           .exact = built->exact};
+    return byi_plan_write(m, &params, plan, err);
 }
 
 enum byoc_status byi_built_manifest(const struct byi_module *m,

@@ -52,7 +52,8 @@ static enum byoc_status build(struct fixture *x, struct byoc_error *err)
     struct byi_manifest_backend backends[MAX_REGIONS];
     uint32_t n = 0;
     BYI_TRY(write_regions(x, regions, &n, err));
-    BYI_TRY(byi_plan_write(x->m, regions, n, NULL, &x->plan, err));
+    const struct byi_plan_params params = {.regions = regions, .n_regions = n};
+    BYI_TRY(byi_plan_write(x->m, &params, &x->plan, err));
     x->image = (struct byi_image){
         .plan = x->plan.json.at,
         .plan_bytes = x->plan.json.n,

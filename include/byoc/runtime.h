@@ -68,7 +68,7 @@ enum byoc_status {
     BYOC_ENOMEM = 5,        /* memory is exhausted                        */
     BYOC_EIO = 6,           /* reading or writing failed                  */
     BYOC_EINCOMPATIBLE = 7, /* made by another version or for another CPU */
-    BYOC_EBACKEND = 8,      /* a backend's plug-in failed                  */
+    BYOC_EBACKEND = 8,      /* a backend's plug-in failed                 */
     BYOC_ELIMIT = 9,        /* a stated limit was exceeded                */
     BYOC_EINTERNAL = 10,    /* a bug in byoc                              */
     BYOC_ECANCELLED = 11    /* byoc_state_cancel() ended the run          */
@@ -113,43 +113,47 @@ enum byoc_severity {
     BYOC_DEBUG = 1,   /* what backends report of their own accord           */
     BYOC_INFO = 2,    /* what was decided: threads, plug-ins, sizes         */
     BYOC_WARNING = 3, /* the model runs, but not as requested: a native twin
-                         replaces a region                          */
+                         replaces a region                              */
     BYOC_ERROR = 4    /* a failure that no status can report                */
 };
 
 /* Options of loading. A zero member means the default. */
 struct byoc_load_params {
-    uint32_t threads;     /* 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the
-                             CPUs this process may use (affinity, cgroup),
-                             which are the most in any case                */
-    uint32_t struct_size; /* sizeof the struct. (0: the struct ends with
-                             parallel_ctx, as it did before this member)    */
-    const char
-        *plugins;    /* more plug-ins of backends: absolute paths of files or
-                        folders, separated by ':'; NULL: those of the environment's
-                        BYOC_PLUGIN_PATH.    After them come the folder of
-                        libbyoc_runtime.so and its subfolder "byoc",
-                        unless one of the entries is the word "only".
-                        Plug-ins of the environment and of these folders are not
-                        loaded if everybody may write to them, or if their owner is
-                        not root, this user or the owner of libbyoc_runtime.so    */
-    int native_only; /* not 0: every region runs its native twin      */
-    int require_backends;  /* not 0: a backend that is missing or fails is an
-                             error, not a reason to run the native twin    */
-    uint32_t cache_shapes; /* of a model whose inputs' sizes vary: the number of
-                              specialisations that it keeps; 0:
-                              BYOC_CACHE_SHAPES, else 32 */
-    int verify; /* not 0: check every hash of the artifact before it is used,
-                   including that of the weights, which reads all of them;
-                   damage is BYOC_EPARSE. 0: check all but the weights */
-    uint64_t cache_bytes; /* and the bytes of memory for them; 0:
-                             BYOC_CACHE_BYTES, else 1 GiB */
-    void (*log_line)(void *ctx, const char *line); /* for programs that were
-                              compiled before `log` had a severity: what `log`
-                              would get, "warning: " before warnings. Used
-                              where `log` is NULL                            */
-    void *log_ctx;       /* of log; lives as long as the model            */
-    enum byoc_wait wait; /* how threads wait for work                     */
+    /* Threads of a run. 0: BYOC_NUM_THREADS, OMP_NUM_THREADS, then the CPUs
+     * that this process may use (affinity, cgroup), which are the limit in any
+     * case. */
+    uint32_t threads;
+    /* sizeof the struct. (0: the struct ends with parallel_ctx, as it did
+     * before this member.) */
+    uint32_t struct_size;
+    /* More plug-ins of backends: absolute paths of files or folders, separated
+     * by ':'; NULL: those of the environment's BYOC_PLUGIN_PATH. After them
+     * come the folder of libbyoc_runtime.so and its subfolder "byoc", unless
+     * one of the entries is the word "only". Plug-ins of the environment and of
+     * these folders are not loaded if everybody may write to them, or if their
+     * owner is not root, this user or the owner of libbyoc_runtime.so. */
+    const char *plugins;
+    /* Not 0: every region runs its native twin. */
+    int native_only;
+    /* Not 0: a backend that is missing or fails is an error, not a reason to
+     * run the native twin. */
+    int require_backends;
+    /* Of a model whose inputs' sizes vary: the number of specialisations that
+     * it keeps. 0: BYOC_CACHE_SHAPES, else 32. */
+    uint32_t cache_shapes;
+    /* Not 0: check every hash of the artifact before it is used, including that
+     * of the weights, which reads all of them; damage is BYOC_EPARSE. 0: check
+     * all but the weights. */
+    int verify;
+    /* The bytes of memory for specialisations. 0: BYOC_CACHE_BYTES, else 1 GiB.
+     */
+    uint64_t cache_bytes;
+    /* For programs that were compiled before `log` had a severity: gets what
+     * `log` would get, with "warning: " before warnings. Used if `log` is NULL.
+     */
+    void (*log_line)(void *ctx, const char *line);
+    void *log_ctx;       /* of log; lives as long as the model */
+    enum byoc_wait wait; /* how threads wait for work          */
     /* Not NULL: run the parallel parts of runs here, rather than on the threads
      * that all models of this process share: fn(arg, 0) ... fn(arg, n - 1),
      * each once, in any order, on any threads; return when all are done. n is
@@ -158,7 +162,7 @@ struct byoc_load_params {
      * ms. Called while the model lives, from the threads that run it. */
     void (*parallel_for)(void *ctx, uint32_t n, void (*fn)(void *arg, uint32_t),
                          void *arg);
-    void *parallel_ctx; /* lives as long as the model               */
+    void *parallel_ctx; /* lives as long as the model */
     /* Not NULL: gets lines of at least log_severity (0: BYOC_INFO), without a
      * newline, for example once for each region that its backend refuses for
      * the sizes of a run. The line is lent for the call. Called while the model
@@ -166,9 +170,10 @@ struct byoc_load_params {
      */
     void (*log)(void *ctx, enum byoc_severity severity, const char *line);
     enum byoc_severity log_severity;
-    uint32_t runners; /* threads that byoc_run_async runs on; 0: 1. Each starts
-                         and ends one run at a time; the parallel parts use the
-                         same threads as those of other runs */
+    /* Threads that byoc_run_async runs on; 0: 1. Each starts and ends one run
+     * at a time; the parallel parts use the same threads as those of other
+     * runs. */
+    uint32_t runners;
     /* Not NULL: where the model gets memory for states, results, packed
      * weights and backends: all that is large and not mapped from the
      * artifact. String elements and the tables of plans are not part of it.
@@ -180,9 +185,9 @@ struct byoc_load_params {
     void *(*allocate)(void *ctx, uint64_t bytes, uint64_t alignment);
     void (*release)(void *ctx, void *memory, uint64_t bytes);
     void *allocate_ctx;
-    uint64_t memory_bytes; /* how much of that memory the model and its states
-                              may hold at once; beyond it calls return
-                              BYOC_ENOMEM. 0: no limit                  */
+    /* How much of that memory the model and its states may hold at once;
+     * beyond it calls return BYOC_ENOMEM. 0: no limit. */
+    uint64_t memory_bytes;
 };
 
 struct byoc_model; /* a loaded model: immutable, shared by threads */

@@ -131,9 +131,9 @@ static void write_artifact(struct setup *s)
     struct byoc_error err;
     const struct byi_plan_code code = {s->kernels.list.n, s->kernels.list.at,
                                        s->kernels.of};
+    const struct byi_plan_params params = {.code = &code};
     const struct byi_manifest what = {.name = "test", .hashes = true};
-    assert_int_equal(byi_plan_write(s->x.m, NULL, 0, &code, &s->plan, &err),
-                     BYOC_OK);
+    assert_int_equal(byi_plan_write(s->x.m, &params, &s->plan, &err), BYOC_OK);
     struct byi_image image = s->x.image;
     image.plan = s->plan.json.at;
     image.plan_bytes = s->plan.json.n;
@@ -804,10 +804,10 @@ static enum byoc_status open_edited(struct setup *s, const char *from,
 {
     const struct byi_plan_code code = {s->kernels.list.n, s->kernels.list.at,
                                        s->kernels.of};
-    struct byi_plan plan = {0};
+    const struct byi_plan_params params = {.code = &code};
+    struct byi_plan plan;
     struct byi_text text = {0};
-    assert_int_equal(byi_plan_write(s->x.m, NULL, 0, &code, &plan, err),
-                     BYOC_OK);
+    assert_int_equal(byi_plan_write(s->x.m, &params, &plan, err), BYOC_OK);
     const char *at = strstr(plan.json.at, from);
     if (!at)
         fail_msg("no \"%s\" in\n%s", from, plan.json.at);

@@ -49,7 +49,7 @@ static struct byi_module *make(bool early)
 static void plan_of(const struct byi_module *m, struct byi_plan *plan)
 {
     struct byoc_error err;
-    assert_int_equal(byi_plan_write(m, NULL, 0, NULL, plan, &err), BYOC_OK);
+    assert_int_equal(byi_plan_write(m, NULL, plan, &err), BYOC_OK);
 }
 
 static void same_plan(const struct byi_plan *a, const struct byi_plan *b)
@@ -62,7 +62,7 @@ static void same_plan(const struct byi_plan *a, const struct byi_plan *b)
 static void constants_have_no_place(void **state)
 {
     struct byi_module *early = make(true), *late = make(false);
-    struct byi_plan a = {0}, b = {0};
+    struct byi_plan a, b;
     (void)state;
     plan_of(early, &a);
     plan_of(late, &b);
@@ -86,7 +86,7 @@ static void nested_functions_count_plans(void **state)
         "  };\n"
         "  %f(%n)\n"
         "}\n";
-    struct byi_plan plans[2] = {{0}};
+    struct byi_plan plans[2];
     struct byoc_error err;
     (void)state;
     for (int dead = 0; dead < 2; dead++) {
