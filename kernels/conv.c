@@ -156,15 +156,23 @@ static bool pointwise_pays(const struct byi_f32_conv *conv)
            (positions <= 64 || (positions <= 256 && conv->channels >= 256));
 }
 
-/* Products and other convolutions: oneDNN's kernels are as fast where there are
- * few channels, except for a vector by a matrix. */
+/* Products: oneDNN's kernels are as fast where there are few channels, except
+ * for a vector by a matrix, and faster with AVX-512 in two halves. */
+static bool product_pays(const struct byi_f32_conv *conv)
+{
+    const bool halves = conv->kernels->rows > 6 && byi_isa_halves_512();
+    return conv->images == 1 || (conv->channels >= 256 && !halves);
+}
+
+/* Other convolutions: oneDNN's kernels are as fast where there are few
+ * channels. */
 static bool direct_pays(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
     if (conv->kernels->rows < 6)
         return false;
     if (is_product(conv))
-        return conv->images == 1 || conv->channels >= 256;
+        return product_pays(conv);
     if (conv->channels < 16)
         return false;
     if (taps == 1)

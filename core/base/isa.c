@@ -59,6 +59,15 @@ bool byi_isa_runs(enum byi_isa isa)
 #endif
 }
 
+bool byi_isa_halves_512(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_is("amdfam19h") != 0;
+#else
+    return false;
+#endif
+}
+
 /* The instruction set `name`; BYI_N_ISAS if there is none. */
 static uint32_t find(const char *name)
 {

@@ -31,6 +31,9 @@ enum byi_isa {
 const char *byi_isa_name(enum byi_isa isa);
 /* Can this CPU, with this operating system, run it? */
 bool byi_isa_runs(enum byi_isa isa);
+/* Does this CPU run 512-bit instructions in two halves? (AMD's Zen 4, family
+ * 19h: "Software Optimization Guide for the AMD Zen4 Microarchitecture".) */
+bool byi_isa_halves_512(void);
 /* The widest that the CPU runs and the environment allows: BYOC_MAX_ISA=NAME
  * allows NAME and lower ones, for comparisons and tests. An unknown name has no
  * effect. */
