@@ -277,9 +277,11 @@ void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
     t->fetch = fetch;
 }
 
-/* Rows of tiles [begin, end) by the columns of a block of a part. */
+/* Rows of tiles [begin, end) by the columns of a block of a part. `whole`: the
+ * caller applies the posts, when all columns of the rows are computed. */
 static void run_block(const struct direct *d, const float *const *rows,
-                      int64_t begin, int64_t end, int64_t part, int64_t block)
+                      int64_t begin, int64_t end, int64_t part, int64_t block,
+                      bool whole)
 {
     const struct byi_f32_conv *conv = d->conv;
     const int64_t first = block * d->wide;
@@ -313,7 +315,8 @@ static void run_block(const struct direct *d, const float *const *rows,
             byi_f32_fetch(&t, i - begin, end - begin,
                           t.weights + conv->kernels->panels * panel);
         byi_f32_tile_run(conv->kernels, &t, n, columns);
-        byi_f32_posts_run(d->run, conv->next, row, n, column, columns);
+        if (!whole)
+            byi_f32_posts_run(d->run, conv->next, row, n, column, columns);
     }
 }
 
@@ -327,6 +330,10 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
     const float **rows = scratch;
     float *copies =
         (float *)(void *)((char *)scratch + byi_f32_pointers(d->segments));
+    /* a long row takes posts faster than parts of several rows do, and the
+     * results of one tile are in the first cache */
+    const bool whole =
+        d->group == 1 && first == 0 && last == d->conv->parts * d->blocks;
     for (int64_t next; begin < end; begin = next) {
         next = byi_min(end, begin + d->group);
         for (int64_t i = begin; i < next; i++) {
@@ -340,7 +347,12 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
                               (i - begin) * BYI_F32_ROWS * copied_row(d->conv));
         }
         for (int64_t at = first; at < last; at++)
-            run_block(d, rows, begin, next, at / d->blocks, at % d->blocks);
+            run_block(d, rows, begin, next, at / d->blocks, at % d->blocks,
+                      whole);
+        if (whole)
+            byi_f32_posts_run(d->run, d->conv->next, first_row(d, begin),
+                              first_row(d, next) - first_row(d, begin), 0,
+                              d->conv->outputs);
     }
 }
 
