@@ -82,84 +82,90 @@ byi_rl_layout_id byi_rl_layout_inverse(struct byi_rl_layouts *layouts,
     return byi_rl_layout_intern(layouts, &y);
 }
 
-byi_rl_layout_id byi_rl_layout_drop(struct byi_rl_layouts *layouts,
-                                    byi_rl_layout_id id, uint32_t rank,
-                                    uint32_t mask)
+/* --- other axes ----------------------------------------------------------- */
+
+static struct byi_rl_layout drop(const struct byi_rl_layout *x, uint32_t mask)
 {
-    if (!id)
-        return 0;
-    const struct byi_rl_layout x = byi_rl_layout_at(layouts, id, rank);
-    struct byi_rl_layout y = {.block = x.block};
+    struct byi_rl_layout y = {.block = x->block};
     uint8_t renamed[BYI_MAX_RANK] = {0};
     uint32_t n = 0;
-    for (uint32_t axis = 0; axis < x.rank; axis++)
+    for (uint32_t axis = 0; axis < x->rank; axis++)
         renamed[axis] = (uint8_t)(mask >> axis & 1 ? n : n++);
-    for (uint32_t i = 0; i < x.rank; i++)
-        if (!(mask >> x.at[i] & 1))
-            y.at[y.rank++] = renamed[x.at[i]];
-    y.block_axis = x.block ? renamed[x.block_axis] : 0;
-    return byi_rl_layout_intern(layouts, &y);
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!(mask >> x->at[i] & 1))
+            y.at[y.rank++] = renamed[x->at[i]];
+    y.block_axis = x->block ? renamed[x->block_axis] : 0;
+    return y;
 }
 
-byi_rl_layout_id byi_rl_layout_insert(struct byi_rl_layouts *layouts,
-                                      byi_rl_layout_id id, uint32_t rank,
-                                      uint32_t mask)
+static struct byi_rl_layout insert(const struct byi_rl_layout *x, uint32_t rank,
+                                   uint32_t mask)
 {
-    if (!id)
-        return 0;
-    const uint32_t less = rank - (uint32_t)__builtin_popcount(mask);
-    const struct byi_rl_layout x = byi_rl_layout_at(layouts, id, less);
-    struct byi_rl_layout y = {.rank = (uint8_t)rank, .block = x.block};
+    struct byi_rl_layout y = {.rank = (uint8_t)rank, .block = x->block};
     uint8_t renamed[BYI_MAX_RANK] = {0};
     uint32_t n = 0, from = 0;
     for (uint32_t axis = 0; axis < rank; axis++)
         if (!(mask >> axis & 1))
             renamed[n++] = (uint8_t)axis;
     for (uint32_t i = 0; i < rank; i++)
-        y.at[i] = mask >> i & 1 ? (uint8_t)i : renamed[x.at[from++]];
-    y.block_axis = x.block ? renamed[x.block_axis] : 0;
-    return byi_rl_layout_intern(layouts, &y);
+        y.at[i] = mask >> i & 1 ? (uint8_t)i : renamed[x->at[from++]];
+    y.block_axis = x->block ? renamed[x->block_axis] : 0;
+    return y;
 }
 
-byi_rl_layout_id byi_rl_layout_ungroup(struct byi_rl_layouts *layouts,
-                                       byi_rl_layout_id id, uint32_t rank,
-                                       uint32_t begins)
+static struct byi_rl_layout ungroup(const struct byi_rl_layout *x,
+                                    uint32_t rank, uint32_t begins)
 {
-    if (!id)
-        return 0;
-    const struct byi_rl_layout x =
-        byi_rl_layout_at(layouts, id, (uint32_t)__builtin_popcount(begins));
     struct byi_rl_layout y = {0};
-    for (uint32_t k = 0; k < x.rank; k++) {
+    for (uint32_t k = 0; k < x->rank; k++) {
         uint32_t group = 0;
         for (uint32_t axis = 0; axis < rank; axis++) {
             group += begins >> axis & 1; /* from 1 on */
-            if (group == x.at[k] + 1u)
+            if (group == x->at[k] + 1u)
                 y.at[y.rank++] = (uint8_t)axis;
         }
     }
+    return y;
+}
+
+static struct byi_rl_layout group(const struct byi_rl_layout *x,
+                                  uint32_t begins)
+{
+    uint8_t group_of[BYI_MAX_RANK] = {0};
+    struct byi_rl_layout y = {0};
+    uint32_t n = 0;
+    for (uint32_t axis = 0; axis < x->rank; axis++) {
+        n += begins >> axis & 1;
+        group_of[axis] = (uint8_t)(n - 1);
+    }
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (begins >> x->at[i] & 1)
+            y.at[y.rank++] = group_of[x->at[i]];
+    return y;
+}
+
+byi_rl_layout_id byi_rl_layout_change(struct byi_rl_layouts *layouts,
+                                      enum byi_rl_change change,
+                                      byi_rl_layout_id id, uint32_t rank,
+                                      uint32_t axes)
+{
+    const uint32_t some = (uint32_t)__builtin_popcount(axes);
+    if (!id)
+        return 0;
+    const struct byi_rl_layout x =
+        byi_rl_layout_at(layouts, id,
+                         change == BYI_RL_INSERT_AXES ? rank - some
+                         : change == BYI_RL_UNGROUP   ? some
+                                                      : rank);
+    const struct byi_rl_layout y =
+        change == BYI_RL_DROP_AXES     ? drop(&x, axes)
+        : change == BYI_RL_INSERT_AXES ? insert(&x, rank, axes)
+        : change == BYI_RL_UNGROUP     ? ungroup(&x, rank, axes)
+                                       : group(&x, axes);
     return byi_rl_layout_intern(layouts, &y);
 }
 
-byi_rl_layout_id byi_rl_layout_group(struct byi_rl_layouts *layouts,
-                                     byi_rl_layout_id id, uint32_t rank,
-                                     uint32_t begins)
-{
-    if (!id)
-        return 0;
-    const struct byi_rl_layout x = byi_rl_layout_at(layouts, id, rank);
-    uint8_t group_of[BYI_MAX_RANK] = {0};
-    struct byi_rl_layout y = {0};
-    uint32_t group = 0;
-    for (uint32_t axis = 0; axis < rank; axis++) {
-        group += begins >> axis & 1;
-        group_of[axis] = (uint8_t)(group - 1);
-    }
-    for (uint32_t i = 0; i < rank; i++)
-        if (begins >> x.at[i] & 1)
-            y.at[y.rank++] = group_of[x.at[i]];
-    return byi_rl_layout_intern(layouts, &y);
-}
+/* --- types ---------------------------------------------------------------- */
 
 uint32_t byi_rl_layout_place(const struct byi_rl_layout *layout, uint32_t axis)
 {

@@ -58,24 +58,21 @@ byi_rl_layout_id byi_rl_layout_compose(struct byi_rl_layouts *layouts,
 /* The inverse of a plain layout. */
 byi_rl_layout_id byi_rl_layout_inverse(struct byi_rl_layouts *layouts,
                                        byi_rl_layout_id id, uint32_t rank);
-/* The layout without the axes of `mask`, which must not include the blocked
- * axis; the layout with axes inserted at the positions of `mask`, each stored
- * at its own position or the last. `rank` is the larger layout's. */
-byi_rl_layout_id byi_rl_layout_drop(struct byi_rl_layouts *layouts,
-                                    byi_rl_layout_id id, uint32_t rank,
-                                    uint32_t mask);
-byi_rl_layout_id byi_rl_layout_insert(struct byi_rl_layouts *layouts,
+/* Changes of the axes of a layout, named by a mask of axes of the larger one.
+ */
+enum byi_rl_change {
+    BYI_RL_DROP_AXES,   /* not the blocked one */
+    BYI_RL_INSERT_AXES, /* each is stored at its own position or the last */
+    BYI_RL_UNGROUP,     /* a layout of groups of axes, which begin at the axes
+                           of the mask, to a layout of the axes */
+    BYI_RL_MAKE_GROUPS  /* the reverse: groups in the order in which their first
+                           axes are stored, even if one is not contiguous */
+};
+/* `rank` is the larger layout's. */
+byi_rl_layout_id byi_rl_layout_change(struct byi_rl_layouts *layouts,
+                                      enum byi_rl_change change,
                                       byi_rl_layout_id id, uint32_t rank,
-                                      uint32_t mask);
-/* Expand a layout of groups of axes, which begin at the bits of `begins`, to a
- * layout of the axes; and order the groups by the storage positions of their
- * first axes, even if a group is not contiguous. `rank`: the number of axes. */
-byi_rl_layout_id byi_rl_layout_ungroup(struct byi_rl_layouts *layouts,
-                                       byi_rl_layout_id id, uint32_t rank,
-                                       uint32_t begins);
-byi_rl_layout_id byi_rl_layout_group(struct byi_rl_layouts *layouts,
-                                     byi_rl_layout_id id, uint32_t rank,
-                                     uint32_t begins);
+                                      uint32_t axes);
 /* The storage position of axis `axis`. */
 uint32_t byi_rl_layout_place(const struct byi_rl_layout *layout, uint32_t axis);
 /* Whether a tensor of this type can have the layout: the rank matches, and the

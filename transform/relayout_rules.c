@@ -352,12 +352,12 @@ byi_rl_layout_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state)
     if (site->rule == BYI_RL_MATMUL || site->rule == BYI_RL_UNROLL)
         return 0;
     if (site->rule == BYI_RL_GROUP)
-        return byi_rl_layout_ungroup(&rl->layouts, state,
-                                     byi_rl_type(rl, id)->rank,
-                                     result_groups(site));
+        return byi_rl_layout_change(&rl->layouts, BYI_RL_UNGROUP, state,
+                                    byi_rl_type(rl, id)->rank,
+                                    result_groups(site));
     if (site->rule == BYI_RL_DROP)
-        return byi_rl_layout_drop(&rl->layouts, state,
-                                  arg_type(rl, id, 0)->rank, site->mask);
+        return byi_rl_layout_change(&rl->layouts, BYI_RL_DROP_AXES, state,
+                                    arg_type(rl, id, 0)->rank, site->mask);
     return state;
 }
 
@@ -407,13 +407,13 @@ byi_rl_layout_id byi_rl_need(struct byi_relayout *rl, byi_id id, uint32_t state,
         return i == 0 ? state : 0;
     case BYI_RL_INSERT:
         return i == 0
-                   ? byi_rl_layout_drop(&rl->layouts, state,
-                                        byi_rl_type(rl, id)->rank, site->mask)
+                   ? byi_rl_layout_change(&rl->layouts, BYI_RL_DROP_AXES, state,
+                                          byi_rl_type(rl, id)->rank, site->mask)
                    : 0;
     case BYI_RL_GROUP:
-        return i == 0 ? byi_rl_layout_ungroup(&rl->layouts, state,
-                                              arg_type(rl, id, 0)->rank,
-                                              operand_groups(site))
+        return i == 0 ? byi_rl_layout_change(&rl->layouts, BYI_RL_UNGROUP,
+                                             state, arg_type(rl, id, 0)->rank,
+                                             operand_groups(site))
                       : 0;
     case BYI_RL_MATMUL:
         return state >> i & 1 ? swap_last(rl, arg_type(rl, id, i)->rank) : 0;
@@ -436,12 +436,12 @@ uint32_t byi_rl_from_operand(struct byi_relayout *rl, byi_id id, uint32_t i,
     case BYI_RL_INSERT:
         if (i != 0 || byi_rl_need(rl, id, site->state, 0) == layout)
             return site->state;
-        return byi_rl_layout_insert(&rl->layouts, layout,
+        return byi_rl_layout_change(&rl->layouts, BYI_RL_INSERT_AXES, layout,
                                     byi_rl_type(rl, id)->rank, site->mask);
     case BYI_RL_GROUP:
-        return i == 0 ? byi_rl_layout_group(&rl->layouts, layout,
-                                            arg_type(rl, id, 0)->rank,
-                                            operand_groups(site))
+        return i == 0 ? byi_rl_layout_change(&rl->layouts, BYI_RL_MAKE_GROUPS,
+                                             layout, arg_type(rl, id, 0)->rank,
+                                             operand_groups(site))
                       : site->state;
     case BYI_RL_MATMUL:
         return site->state;
@@ -457,15 +457,15 @@ uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
         site->rule == BYI_RL_UNROLL)
         return site->state;
     if (site->rule == BYI_RL_GROUP)
-        return byi_rl_layout_group(&rl->layouts, layout,
-                                   byi_rl_type(rl, id)->rank,
-                                   result_groups(site));
+        return byi_rl_layout_change(&rl->layouts, BYI_RL_MAKE_GROUPS, layout,
+                                    byi_rl_type(rl, id)->rank,
+                                    result_groups(site));
     if (site->rule != BYI_RL_DROP)
         return layout;
     if (byi_rl_out(rl, id, site->state) == layout)
         return site->state;
-    return byi_rl_layout_insert(&rl->layouts, layout, arg_type(rl, id, 0)->rank,
-                                site->mask);
+    return byi_rl_layout_change(&rl->layouts, BYI_RL_INSERT_AXES, layout,
+                                arg_type(rl, id, 0)->rank, site->mask);
 }
 
 /* Layout `need` of value `id`, as a layout of its home. */
