@@ -527,6 +527,7 @@ extern const struct byi_onnx_table byi_microsoft_grouped; /* ops_grouped.c */
 extern const struct byi_onnx_table byi_microsoft_rotary;  /* ops_rotary.c  */
 extern const struct byi_onnx_table byi_ml_linear;         /* ops_ml.c   */
 extern const struct byi_onnx_table byi_ml_tree;           /* ops_tree.c */
+extern const struct byi_onnx_table byi_ml_tree_5;         /* TreeEnsemble */
 extern const struct byi_onnx_table byi_ml_svm;            /* ops_svm.c  */
 extern const struct byi_onnx_table byi_ml_map;            /* ops_map.c  */
 

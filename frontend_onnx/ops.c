@@ -35,6 +35,7 @@ static const struct byi_onnx_table *const tables[] = {
     &byi_microsoft_rotary,
     &byi_ml_linear,
     &byi_ml_tree,
+    &byi_ml_tree_5,
     &byi_ml_svm,
     &byi_ml_map,
 };

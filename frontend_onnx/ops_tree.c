@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_tree.c: ai.onnx.ml's tree ensembles, as ml.tree_ensemble and operators on
- * its sums. ONNX lists nodes by tree and node number, in any order;
- * ml.tree_ensemble requires each node's true child next to it (see ops.def), so
- * trees are rewritten in depth-first order. The negated comparisons (>, >=, !=)
- * swap the children.
+ * its sums; TreeEnsemble is in ops_tree_5.c. ONNX lists nodes by tree and node
+ * number, in any order; ml.tree_ensemble requires each node's true child next
+ * to it (see ops.def), so trees are rewritten in depth-first order. The negated
+ * comparisons (>, >=, !=) swap the children.
  */
-#include "frontend_onnx/import.h"
+#include "frontend_onnx/tree.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,22 +13,6 @@
 
 /* bits of modes */
 enum { LESS = 1, EQUAL = 2, NOT_EQUAL = 3, NAN_IS_TRUE = 4 };
-
-struct tree_key {
-    int64_t tree, node;
-    uint32_t at; /* in the node's lists */
-};
-
-/* Nodes and leaf weights as the attributes list them. */
-struct listed {
-    uint32_t n, n_weights;
-    const int64_t *trees, *nodes, *features, *yes, *no, *missing;
-    const char *const *modes;
-    const uint8_t *set; /* 1: x is compared with the first number of a set, 2:
-                           with another; else 0. NULL: there are no sets */
-    const int64_t *weight_trees, *weight_nodes, *targets;
-    struct tree_key *by_key, *weights; /* sorted */
-};
 
 /* The operands of ml.tree_ensemble. */
 struct flat_trees {
@@ -44,15 +28,18 @@ struct flat_trees {
 
 /* --- reading -------------------------------------------------------------- */
 
-static const int64_t *list(struct byi_import *o, const char *name, uint32_t n)
+void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_rows,
+                   const struct byi_tree_list *rows)
 {
-    uint32_t found = 0;
-    const int64_t *values = byi_o_ints(o, name, &found);
-
-    if (byi_o_ok(o) && found != n)
-        byi_o_fail(o, BYOC_EPARSE, "%s has %u entries, expected %u", name,
-                   found, n);
-    return values;
+    for (uint32_t i = 0; i < n_rows; i++) {
+        uint32_t found = 0;
+        if (rows[i].optional && !byi_o_has(o, rows[i].name))
+            continue;
+        *rows[i].to = byi_o_ints(o, rows[i].name, &found);
+        if (byi_o_ok(o) && found != n)
+            byi_o_fail(o, BYOC_EPARSE, "%s has %u entries, expected %u",
+                       rows[i].name, found, n);
+    }
 }
 
 static int by_key(const void *a, const void *b)
@@ -95,34 +82,8 @@ static uint32_t find(const struct tree_key *keys, uint32_t n, int64_t tree,
                                                                        : n;
 }
 
-/* Read the attributes; those of weights are named PREFIX_... */
-static void read_lists(struct byi_import *o, const char *prefix,
-                       struct listed *l)
+void byi_tree_index(struct byi_import *o, struct byi_trees *l)
 {
-    uint32_t n_modes = 0;
-    char name[32];
-
-    l->trees = byi_o_ints(o, "nodes_treeids", &l->n);
-    l->nodes = list(o, "nodes_nodeids", l->n);
-    l->features = list(o, "nodes_featureids", l->n);
-    l->yes = list(o, "nodes_truenodeids", l->n);
-    l->no = list(o, "nodes_falsenodeids", l->n);
-    if (byi_o_has(o, "nodes_missing_value_tracks_true"))
-        l->missing = list(o, "nodes_missing_value_tracks_true", l->n);
-    l->modes = byi_o_strings(o, "nodes_modes", &n_modes);
-    snprintf(name, sizeof name, "%s_treeids", prefix);
-    l->weight_trees = byi_o_ints(o, name, &l->n_weights);
-    snprintf(name, sizeof name, "%s_nodeids", prefix);
-    l->weight_nodes = list(o, name, l->n_weights);
-    snprintf(name, sizeof name, "%s_ids", prefix);
-    l->targets = list(o, name, l->n_weights);
-    if (l->n == 0 || n_modes != l->n || l->n > INT32_MAX ||
-        l->n_weights > INT32_MAX)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found %u nodes and %u modes, expected as many, at least 1",
-                   l->n, n_modes);
-    if (!byi_o_ok(o))
-        return;
     l->by_key = sorted(o, l->n, l->trees, l->nodes);
     l->weights = sorted(o, l->n_weights, l->weight_trees, l->weight_nodes);
     for (uint32_t i = 1; i < l->n; i++)
@@ -133,12 +94,43 @@ static void read_lists(struct byi_import *o, const char *prefix,
                        (long long)l->by_key[i].node);
 }
 
+/* Read the attributes; those of weights are named PREFIX_... */
+static void read_lists(struct byi_import *o, const char *prefix,
+                       struct byi_trees *l)
+{
+    const struct byi_tree_list of_nodes[] = {
+        {"nodes_nodeids", &l->nodes, false},
+        {"nodes_featureids", &l->features, false},
+        {"nodes_truenodeids", &l->yes, false},
+        {"nodes_falsenodeids", &l->no, false},
+        {"nodes_missing_value_tracks_true", &l->missing, true}};
+    const char *trees = byi_arena_printf(o->scratch, "%s_treeids", prefix);
+    const struct byi_tree_list of_weights[] = {
+        {byi_arena_printf(o->scratch, "%s_nodeids", prefix), &l->weight_nodes,
+         false},
+        {byi_arena_printf(o->scratch, "%s_ids", prefix), &l->targets, false}};
+    uint32_t n_modes = 0;
+
+    l->trees = byi_o_ints(o, "nodes_treeids", &l->n);
+    byi_tree_ints(o, l->n, BYI_N(of_nodes), of_nodes);
+    l->modes = byi_o_strings(o, "nodes_modes", &n_modes);
+    l->weight_trees = byi_o_ints(o, trees, &l->n_weights);
+    byi_tree_ints(o, l->n_weights, BYI_N(of_weights), of_weights);
+    if (l->n == 0 || n_modes != l->n || l->n > INT32_MAX ||
+        l->n_weights > INT32_MAX)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found %u nodes and %u modes, expected as many, at least 1",
+                   l->n, n_modes);
+    if (byi_o_ok(o))
+        byi_tree_index(o, l);
+}
+
 /* --- depth-first order ---------------------------------------------------- */
 
 /* A node's comparison: the bits of its mode, and whether its children swap.
  * False: a leaf, or an unknown mode. */
-static bool read_mode(struct byi_import *o, const struct listed *l, uint32_t at,
-                      uint8_t *mode, bool *swap)
+static bool read_mode(struct byi_import *o, const struct byi_trees *l,
+                      uint32_t at, uint8_t *mode, bool *swap)
 {
     static const struct {
         const char *name;
@@ -151,7 +143,7 @@ static bool read_mode(struct byi_import *o, const struct listed *l, uint32_t at,
     };
     const bool tracks = l->missing && l->missing[at];
 
-    if (l->set && l->set[at]) { /* the true child: the next of the set */
+    if (l->set && l->set[at]) { /* the true child: the set's next node */
         *mode = (uint8_t)(NOT_EQUAL | (tracks ? 0 : NAN_IS_TRUE));
         *swap = true;
         return true;
@@ -173,7 +165,7 @@ static bool read_mode(struct byi_import *o, const struct listed *l, uint32_t at,
     return false;
 }
 
-static void add_leaf(const struct listed *l, struct flat_trees *f,
+static void add_leaf(const struct byi_trees *l, struct flat_trees *f,
                      int32_t place, uint32_t at)
 {
     const int64_t tree = l->trees[at], node = l->nodes[at];
@@ -198,7 +190,7 @@ struct tree_visit {
 };
 
 /* Write the tree at `root` depth first; every node is visited once. */
-static void write_tree(struct byi_import *o, const struct listed *l,
+static void write_tree(struct byi_import *o, const struct byi_trees *l,
                        uint32_t root, bool *met, struct flat_trees *f)
 {
     BYI_VEC(struct tree_visit) stack = {0};
@@ -238,18 +230,19 @@ static void write_tree(struct byi_import *o, const struct listed *l,
         }
         f->splits[place][0] = (int32_t)l->features[w.at];
         f->special |= f->modes[place] != 0;
-        if (!l->set || l->set[w.at] != 2)
+        if (!l->set || l->set[w.at] != BYI_SET_NEXT)
             BYI_PUSH(&stack, ((struct tree_visit){l->by_key[other].at, place}));
         BYI_PUSH(&stack, ((struct tree_visit){l->by_key[next].at, -1}));
     }
     for (uint32_t i = (uint32_t)f->roots.at[f->roots.n - 1]; i < f->n; i++)
-        if (l->set && l->set[f->from[i]] == 2) /* all of a set leave alike */
+        if (l->set &&
+            l->set[f->from[i]] == BYI_SET_NEXT) /* all share a child */
             f->splits[i][1] = f->splits[i - 1][1];
     byi_vec_free(stack.at);
 }
 
 /* Mark the nodes that are children; the others are roots. */
-static bool *find_children(struct byi_import *o, const struct listed *l)
+static bool *find_children(struct byi_import *o, const struct byi_trees *l)
 {
     bool *child = byi_arena_calloc(o->scratch, l->n, sizeof *child);
 
@@ -265,7 +258,7 @@ static bool *find_children(struct byi_import *o, const struct listed *l)
     return child;
 }
 
-static void write_trees(struct byi_import *o, const struct listed *l,
+static void write_trees(struct byi_import *o, const struct byi_trees *l,
                         struct flat_trees *f)
 {
     const bool *child = find_children(o, l);
@@ -287,18 +280,6 @@ static void write_trees(struct byi_import *o, const struct listed *l,
 }
 
 /* --- operands ------------------------------------------------------------- */
-
-/* Read attribute NAME, a tensor of n entries, UINT32_MAX: any number. */
-static void read_tensor(struct byi_import *o, const char *name, uint32_t n,
-                        struct byi_tensor *t)
-{
-    const bool given = byi_o_tensor(o, name, t);
-
-    if (byi_o_ok(o) && n != UINT32_MAX &&
-        (!given || byi_elements(t->rank, t->dims) != (int64_t)n))
-        byi_o_fail(o, BYOC_EPARSE, "%s has %lld entries, expected %u", name,
-                   given ? (long long)byi_elements(t->rank, t->dims) : 0, n);
-}
 
 /* Read attribute NAME (floats), or NAME_as_tensor; n: the expected number of
  * entries, UINT32_MAX: any. */
@@ -352,16 +333,6 @@ static byi_id constant(struct byi_import *o, enum byoc_dtype dtype,
     return byi_o_const(o, &t, false);
 }
 
-/* An ensemble, and the facts about its weights that post transforms need. */
-struct ensemble {
-    byi_id
-        sums; /* (rows, n); if `partial`, -inf marks a target without votes */
-    int64_t n;
-    bool partial; /* a row may miss a target */
-    bool used[2]; /* target 0, 1 has a weight */
-    bool negative;
-};
-
 /* Whether every target has a tree whose leaves all have a weight for it. */
 static bool covers(struct byi_import *o, const struct flat_trees *f, int64_t n)
 {
@@ -390,7 +361,7 @@ static bool covers(struct byi_import *o, const struct flat_trees *f, int64_t n)
 }
 
 static void describe(struct byi_import *o, const struct flat_trees *f,
-                     const struct byi_tensor *weights, struct ensemble *e)
+                     const struct byi_tensor *weights, struct byi_ensemble *e)
 {
     for (uint32_t i = 0; i < f->targets.n && byi_o_ok(o); i++) {
         const int32_t to = f->targets.at[i];
@@ -411,7 +382,7 @@ static void describe(struct byi_import *o, const struct flat_trees *f,
 static byi_id emit(struct byi_import *o, const struct flat_trees *f, byi_id x,
                    const struct byi_tensor *thresholds,
                    const struct byi_tensor *weights, const char *aggregate,
-                   const struct ensemble *e)
+                   const struct byi_ensemble *e)
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, x);
 
@@ -429,12 +400,10 @@ static byi_id emit(struct byi_import *o, const struct flat_trees *f, byi_id x,
               A_FLOAT("absent", e->partial ? -INFINITY : 0.0)));
 }
 
-/* The sums of all listed trees. Comparisons are in float64 if x is, else in
- * float32. */
-static void add_ensemble(struct byi_import *o, const struct listed *l,
-                         const struct byi_tensor *thresholds,
-                         const struct byi_tensor *weights,
-                         const char *aggregate, struct ensemble *e)
+void byi_tree_add(struct byi_import *o, const struct byi_trees *l,
+                  const struct byi_tensor *thresholds,
+                  const struct byi_tensor *weights, const char *aggregate,
+                  struct byi_ensemble *e)
 {
     const byi_id given = byi_o_in(o, 0);
     const bool wide = byi_o_dtype(o, given) == BYOC_F64;
@@ -455,9 +424,9 @@ static void add_ensemble(struct byi_import *o, const struct listed *l,
 }
 
 static void read_ensemble(struct byi_import *o, const char *prefix,
-                          const char *aggregate, struct ensemble *e)
+                          const char *aggregate, struct byi_ensemble *e)
 {
-    struct listed l = {0};
+    struct byi_trees l = {0};
     struct byi_tensor thresholds, weights, hits;
 
     read_lists(o, prefix, &l);
@@ -465,7 +434,7 @@ static void read_ensemble(struct byi_import *o, const char *prefix,
     read_numbers(o, "nodes_hitrates", UINT32_MAX, &hits);
     read_numbers(o, byi_arena_printf(o->scratch, "%s_weights", prefix),
                  l.n_weights, &weights);
-    add_ensemble(o, &l, &thresholds, &weights, aggregate, e);
+    byi_tree_add(o, &l, &thresholds, &weights, aggregate, e);
 }
 
 /* base_values as a vector of the sums' type; *n: their number. */
@@ -493,7 +462,7 @@ static void convert_tree_regressor(struct byi_import *o)
         {"SUM", "sum"}, {"AVERAGE", "average"}, {"MIN", "min"}, {"MAX", "max"}};
     const char *aggregate = byi_o_string(o, "aggregate_function", "SUM");
     const char *transform = byi_o_string(o, "post_transform", "NONE");
-    struct ensemble e = {.n = byi_o_int(o, "n_targets", 1)};
+    struct byi_ensemble e = {.n = byi_o_int(o, "n_targets", 1)};
     const char *combine = NULL;
     uint32_t n = 0;
 
@@ -519,7 +488,7 @@ static void convert_tree_regressor(struct byi_import *o)
 
 /* Two classes with one sum p, which is a probability if no weight is negative,
  * else a score around 0. */
-static void classify_binary(struct byi_import *o, const struct ensemble *e,
+static void classify_binary(struct byi_import *o, const struct byi_ensemble *e,
                             byi_id p, byi_id labels, const char *transform)
 {
     const bool logistic = strcmp(transform, "LOGISTIC") == 0;
@@ -553,7 +522,7 @@ static byi_id column(struct byi_import *o, byi_id sums, double i)
 
 /* The class with the largest sum, among those with a vote; a class without
  * votes scores 0. */
-static void classify_multi(struct byi_import *o, const struct ensemble *e,
+static void classify_multi(struct byi_import *o, const struct byi_ensemble *e,
                            byi_id sums, byi_id labels, const char *transform)
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, sums);
@@ -579,7 +548,7 @@ static void convert_tree_classifier(struct byi_import *o)
     const byi_id labels = byi_ml_labels(o, "classlabels_int64s", &n_labels);
     const bool based =
         byi_o_has(o, "base_values") || byi_o_has(o, "base_values_as_tensor");
-    struct ensemble e = {.n = n_labels, .partial = n_labels > 2 && !based};
+    struct byi_ensemble e = {.n = n_labels, .partial = n_labels > 2 && !based};
 
     read_ensemble(o, "class", "sum", &e);
     const byi_id base = base_values(o, e.sums, &n);
@@ -609,215 +578,8 @@ static void convert_tree_classifier(struct byi_import *o)
     }
 }
 
-/* --- TreeEnsemble --------------------------------------------------------- */
-
-/* TreeEnsemble as opset 5 of ai.onnx.ml has it: inner nodes and leaves are
- * numbered apart, and comparisons with a set of numbers list these one after
- * the other, sets ending with NaN. */
-struct inner_nodes {
-    uint32_t n, n_leaves;
-    const int64_t *features, *yes, *no, *yes_leaf, *no_leaf, *missing;
-    const int64_t *leaf_targets;
-    struct byi_tensor modes, splits, members, weights;
-    uint32_t *start; /* the first listed node of each, and the total */
-};
-
-enum { IN_SET = 6 }; /* a mode */
-
-/* The listed nodes that compare with one number each: of a set as many as it
- * has numbers, at least 1. Tells where the set ends. */
-static uint32_t numbers_of(const struct inner_nodes *t, uint32_t i,
-                           int64_t *member)
-{
-    const int64_t n = byi_elements(t->members.rank, t->members.dims);
-    uint32_t count = 0;
-
-    if (byi_tensor_int(&t->modes, i) != IN_SET)
-        return 1;
-    for (; *member < n && !isnan(byi_tensor_float(&t->members, *member));
-         ++*member)
-        count++;
-    ++*member;
-    return count ? count : 1;
-}
-
-static void read_inner_nodes(struct byi_import *o, struct inner_nodes *t)
-{
-    int64_t member = 0;
-
-    t->features = byi_o_ints(o, "nodes_featureids", &t->n);
-    t->yes = list(o, "nodes_truenodeids", t->n);
-    t->no = list(o, "nodes_falsenodeids", t->n);
-    t->yes_leaf = list(o, "nodes_trueleafs", t->n);
-    t->no_leaf = list(o, "nodes_falseleafs", t->n);
-    if (byi_o_has(o, "nodes_missing_value_tracks_true"))
-        t->missing = list(o, "nodes_missing_value_tracks_true", t->n);
-    t->leaf_targets = byi_o_ints(o, "leaf_targetids", &t->n_leaves);
-    read_tensor(o, "nodes_modes", t->n, &t->modes);
-    read_tensor(o, "nodes_splits", t->n, &t->splits);
-    read_tensor(o, "leaf_weights", t->n_leaves, &t->weights);
-    read_tensor(o, "membership_values", UINT32_MAX, &t->members);
-    read_tensor(o, "nodes_hitrates", UINT32_MAX, &(struct byi_tensor){0});
-    if (byi_o_ok(o) && (t->n == 0 || t->n > INT32_MAX / 4))
-        byi_o_fail(o, BYOC_EPARSE, "found %u nodes, expected at least 1", t->n);
-    t->start = byi_arena_calloc(o->scratch, t->n + 2, sizeof *t->start);
-    for (uint32_t i = 0; byi_o_ok(o) && i < t->n; i++)
-        t->start[i + 1] = t->start[i] + numbers_of(t, i, &member);
-}
-
-/* The lists that the older operators have, in memory that fits them. */
-struct tree_lists {
-    int64_t *trees, *nodes, *features, *yes, *no, *missing;
-    int64_t *weight_nodes, *targets;
-    const char **modes;
-    uint8_t *set;
-    double *thresholds, *weights;
-    uint32_t n, n_weights;
-};
-
-static void make_lists(struct byi_import *o, const struct inner_nodes *t,
-                       struct tree_lists *m)
-{
-    const size_t n = t->start[t->n] + 2 * (size_t)t->n;
-    int64_t **const lists[] = {&m->trees,   &m->nodes,       &m->features,
-                               &m->yes,     &m->no,          &m->missing,
-                               &m->targets, &m->weight_nodes};
-
-    for (uint32_t i = 0; i < BYI_COUNT(lists); i++)
-        *lists[i] = byi_arena_calloc(o->scratch, n, sizeof **lists[i]);
-    m->modes = byi_arena_calloc(o->scratch, n, sizeof *m->modes);
-    m->set = byi_arena_calloc(o->scratch, n, sizeof *m->set);
-    m->thresholds = byi_arena_calloc(o->scratch, n, sizeof *m->thresholds);
-    m->weights = byi_arena_calloc(o->scratch, n, sizeof *m->weights);
-    m->n = t->start[t->n];
-}
-
-/* The listed node of a child; a leaf becomes one for each parent. */
-static int64_t add_child(struct byi_import *o, const struct inner_nodes *t,
-                         struct tree_lists *m, int64_t child, bool leaf)
-{
-    if (child < 0 || child >= (leaf ? t->n_leaves : t->n)) {
-        byi_o_fail(o, BYOC_EPARSE, "%s %lld does not exist",
-                   leaf ? "leaf" : "node", (long long)child);
-        return -1;
-    }
-    if (!leaf)
-        return t->start[child];
-    const uint32_t at = m->n++, k = m->n_weights++;
-    m->nodes[at] = at;
-    m->modes[at] = "LEAF";
-    m->weight_nodes[k] = at;
-    m->targets[k] = t->leaf_targets[child];
-    m->weights[k] = byi_tensor_float(&t->weights, child);
-    return at;
-}
-
-/* Inner node i; `member` is the place of the next set's first number. */
-static void add_inner(struct byi_import *o, const struct inner_nodes *t,
-                      uint32_t i, int64_t *member, struct tree_lists *m)
-{
-    static const char *const modes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
-                                        "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ",
-                                        "BRANCH_EQ"};
-    const int64_t mode = byi_tensor_int(&t->modes, i), first = *member;
-    const uint32_t begin = t->start[i], end = t->start[i + 1];
-    const int64_t yes = add_child(o, t, m, t->yes[i], t->yes_leaf[i] != 0);
-    const int64_t no = add_child(o, t, m, t->no[i], t->no_leaf[i] != 0);
-
-    if (mode < 0 || mode > IN_SET) {
-        byi_o_refuse(o, "a node of mode %lld", (long long)mode);
-        return;
-    }
-    numbers_of(t, i, member);
-    for (uint32_t at = begin; at < end; at++) {
-        const bool empty = mode == IN_SET && *member == first + 1;
-        m->nodes[at] = at;
-        m->features[at] = t->features[i];
-        m->modes[at] = modes[mode];
-        m->missing[at] = t->missing && t->missing[i];
-        m->yes[at] = yes;
-        m->no[at] = at + 1 < end ? at + 1 : no;
-        m->set[at] = mode != IN_SET || empty ? 0 : at == begin ? 1 : 2;
-        m->thresholds[at] =
-            mode != IN_SET ? byi_tensor_float(&t->splits, i)
-            : empty        ? (double)NAN
-                           : byi_tensor_float(&t->members, first + at - begin);
-    }
-}
-
-static void check_roots(struct byi_import *o, const struct inner_nodes *t)
-{
-    uint32_t n = 0;
-    const int64_t *roots = byi_o_ints(o, "tree_roots", &n);
-
-    for (uint32_t i = 0; i < n; i++)
-        if (roots[i] < 0 || roots[i] >= t->n)
-            byi_o_fail(o, BYOC_EPARSE, "root %lld does not exist",
-                       (long long)roots[i]);
-}
-
-static void read_tree_ensemble(struct byi_import *o, const char *aggregate,
-                               struct ensemble *e)
-{
-    struct inner_nodes t = {0};
-    struct tree_lists m = {0};
-    int64_t member = 0;
-
-    read_inner_nodes(o, &t);
-    check_roots(o, &t);
-    if (!byi_o_ok(o))
-        return;
-    make_lists(o, &t, &m);
-    for (uint32_t i = 0; i < t.n && byi_o_ok(o); i++)
-        add_inner(o, &t, i, &member, &m);
-    if (!byi_o_ok(o))
-        return;
-    const struct byi_tensor thresholds = {
-        .data = m.thresholds, .dtype = BYOC_F64, .rank = 1, .dims = {m.n}};
-    const struct byi_tensor weights = {
-        .data = m.weights, .dtype = BYOC_F64, .rank = 1, .dims = {m.n_weights}};
-    struct listed l = {.n = m.n,
-                       .n_weights = m.n_weights,
-                       .trees = m.trees,
-                       .nodes = m.nodes,
-                       .features = m.features,
-                       .yes = m.yes,
-                       .no = m.no,
-                       .missing = m.missing,
-                       .modes = m.modes,
-                       .set = m.set,
-                       .weight_trees = m.trees,
-                       .weight_nodes = m.weight_nodes,
-                       .targets = m.targets};
-    l.by_key = sorted(o, l.n, l.trees, l.nodes);
-    l.weights = sorted(o, l.n_weights, l.weight_trees, l.weight_nodes);
-    add_ensemble(o, &l, &thresholds, &weights, aggregate, e);
-}
-
-static void convert_tree_ensemble(struct byi_import *o)
-{
-    static const char *const aggregates[] = {"average", "sum", "min", "max"};
-    static const char *const transforms[] = {"NONE", "SOFTMAX", "LOGISTIC",
-                                             "SOFTMAX_ZERO", "PROBIT"};
-    const int64_t aggregate = byi_o_int(o, "aggregate_function", 1);
-    const int64_t transform = byi_o_int(o, "post_transform", 0);
-    struct ensemble e = {.n = byi_o_int(o, "n_targets", 0)};
-
-    if (aggregate < 0 || aggregate >= (int64_t)BYI_COUNT(aggregates) ||
-        transform < 0 || transform >= (int64_t)BYI_COUNT(transforms)) {
-        byi_o_refuse(o, "aggregate_function %lld with post_transform %lld",
-                     (long long)aggregate, (long long)transform);
-        return;
-    }
-    read_tree_ensemble(o, aggregates[aggregate], &e);
-    o->out[0] = byi_ml_transform(
-        o, byi_o_cast(o, e.sums, byi_o_dtype(o, byi_o_in(o, 0))),
-        transforms[transform]);
-}
-
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
-    {"TreeEnsemble", 5, 1, 1, convert_tree_ensemble, BYI_OP_NONE},
     {"TreeEnsembleClassifier", 1, 1, 1, convert_tree_classifier, BYI_OP_NONE},
     {"TreeEnsembleRegressor", 1, 1, 1, convert_tree_regressor, BYI_OP_NONE},
 };

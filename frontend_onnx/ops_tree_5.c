@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops_tree_5.c: TreeEnsemble of opset 5 of ai.onnx.ml. Inner nodes and leaves
+ * are numbered apart, and a node may compare with a set of numbers; the sets
+ * are listed one after the other, each ending with NaN. This is rewritten as
+ * the lists that the older operators have: a leaf becomes a node for each
+ * parent, a comparison with a set a chain of nodes.
+ */
+#include "frontend_onnx/tree.h"
+
+#include <math.h>
+
+struct inner_nodes {
+    uint32_t n, n_leaves;
+    const int64_t *features, *yes, *no, *yes_leaf, *no_leaf, *missing;
+    const int64_t *leaf_targets;
+    struct byi_tensor modes, splits, members, weights;
+    uint32_t *start; /* the first listed node of each, and the total */
+};
+
+enum { IN_SET = 6 }; /* a mode */
+
+/* The listed nodes that compare with one number each: of a set as many as it
+ * has numbers, at least 1. Tells where the set ends. */
+static uint32_t numbers_of(const struct inner_nodes *t, uint32_t i,
+                           int64_t *member)
+{
+    const int64_t n = byi_elements(t->members.rank, t->members.dims);
+    uint32_t count = 0;
+
+    if (byi_tensor_int(&t->modes, i) != IN_SET)
+        return 1;
+    for (; *member < n && !isnan(byi_tensor_float(&t->members, *member));
+         ++*member)
+        count++;
+    ++*member;
+    return count ? count : 1;
+}
+
+/* Read attribute NAME, a tensor of n entries, UINT32_MAX: any number. */
+static void read_tensor(struct byi_import *o, const char *name, uint32_t n,
+                        struct byi_tensor *t)
+{
+    const bool given = byi_o_tensor(o, name, t);
+
+    if (byi_o_ok(o) && n != UINT32_MAX &&
+        (!given || byi_elements(t->rank, t->dims) != (int64_t)n))
+        byi_o_fail(o, BYOC_EPARSE, "%s has %lld entries, expected %u", name,
+                   given ? (long long)byi_elements(t->rank, t->dims) : 0, n);
+}
+
+static void read_inner_nodes(struct byi_import *o, struct inner_nodes *t)
+{
+    const struct byi_tree_list lists[] = {
+        {"nodes_truenodeids", &t->yes, false},
+        {"nodes_falsenodeids", &t->no, false},
+        {"nodes_trueleafs", &t->yes_leaf, false},
+        {"nodes_falseleafs", &t->no_leaf, false},
+        {"nodes_missing_value_tracks_true", &t->missing, true}};
+    int64_t member = 0;
+
+    t->features = byi_o_ints(o, "nodes_featureids", &t->n);
+    byi_tree_ints(o, t->n, BYI_N(lists), lists);
+    t->leaf_targets = byi_o_ints(o, "leaf_targetids", &t->n_leaves);
+    read_tensor(o, "nodes_modes", t->n, &t->modes);
+    read_tensor(o, "nodes_splits", t->n, &t->splits);
+    read_tensor(o, "leaf_weights", t->n_leaves, &t->weights);
+    read_tensor(o, "membership_values", UINT32_MAX, &t->members);
+    read_tensor(o, "nodes_hitrates", UINT32_MAX, &(struct byi_tensor){0});
+    if (byi_o_ok(o) && (t->n == 0 || t->n > INT32_MAX / 4))
+        byi_o_fail(o, BYOC_EPARSE, "found %u nodes, expected at least 1", t->n);
+    t->start = byi_arena_calloc(o->scratch, t->n + 2, sizeof *t->start);
+    for (uint32_t i = 0; byi_o_ok(o) && i < t->n; i++)
+        t->start[i + 1] = t->start[i] + numbers_of(t, i, &member);
+}
+
+/* The lists that the older operators have, in memory that fits them. */
+struct tree_lists {
+    int64_t *trees, *nodes, *features, *yes, *no, *missing;
+    int64_t *weight_nodes, *targets;
+    const char **modes;
+    uint8_t *set;
+    double *thresholds, *weights;
+    uint32_t n, n_weights;
+};
+
+static void make_lists(struct byi_import *o, const struct inner_nodes *t,
+                       struct tree_lists *m)
+{
+    const size_t n = t->start[t->n] + 2 * (size_t)t->n;
+    int64_t **const lists[] = {&m->trees,   &m->nodes,       &m->features,
+                               &m->yes,     &m->no,          &m->missing,
+                               &m->targets, &m->weight_nodes};
+
+    for (uint32_t i = 0; i < BYI_COUNT(lists); i++)
+        *lists[i] = byi_arena_calloc(o->scratch, n, sizeof **lists[i]);
+    m->modes = byi_arena_calloc(o->scratch, n, sizeof *m->modes);
+    m->set = byi_arena_calloc(o->scratch, n, sizeof *m->set);
+    m->thresholds = byi_arena_calloc(o->scratch, n, sizeof *m->thresholds);
+    m->weights = byi_arena_calloc(o->scratch, n, sizeof *m->weights);
+    m->n = t->start[t->n];
+}
+
+/* The listed node of a child; a leaf becomes one for each parent. */
+static int64_t add_child(struct byi_import *o, const struct inner_nodes *t,
+                         struct tree_lists *m, int64_t child, bool leaf)
+{
+    if (child < 0 || child >= (leaf ? t->n_leaves : t->n)) {
+        byi_o_fail(o, BYOC_EPARSE, "%s %lld does not exist",
+                   leaf ? "leaf" : "node", (long long)child);
+        return -1;
+    }
+    if (!leaf)
+        return t->start[child];
+    const uint32_t at = m->n++, k = m->n_weights++;
+    m->nodes[at] = at;
+    m->modes[at] = "LEAF";
+    m->weight_nodes[k] = at;
+    m->targets[k] = t->leaf_targets[child];
+    m->weights[k] = byi_tensor_float(&t->weights, child);
+    return at;
+}
+
+/* Inner node i; `member` is the place of the next set's first number. */
+static void add_inner(struct byi_import *o, const struct inner_nodes *t,
+                      uint32_t i, int64_t *member, struct tree_lists *m)
+{
+    static const char *const modes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
+                                        "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ",
+                                        "BRANCH_EQ"};
+    const int64_t mode = byi_tensor_int(&t->modes, i), first = *member;
+    const uint32_t begin = t->start[i], end = t->start[i + 1];
+    const int64_t yes = add_child(o, t, m, t->yes[i], t->yes_leaf[i] != 0);
+    const int64_t no = add_child(o, t, m, t->no[i], t->no_leaf[i] != 0);
+
+    if (mode < 0 || mode > IN_SET) {
+        byi_o_refuse(o, "a node of mode %lld", (long long)mode);
+        return;
+    }
+    numbers_of(t, i, member);
+    for (uint32_t at = begin; at < end; at++) {
+        const bool empty = mode == IN_SET && *member == first + 1;
+        m->nodes[at] = at;
+        m->features[at] = t->features[i];
+        m->modes[at] = modes[mode];
+        m->missing[at] = t->missing && t->missing[i];
+        m->yes[at] = yes;
+        m->no[at] = at + 1 < end ? at + 1 : no;
+        m->set[at] = mode != IN_SET || empty ? BYI_SET_NONE
+                     : at == begin           ? BYI_SET_FIRST
+                                             : BYI_SET_NEXT;
+        m->thresholds[at] =
+            mode != IN_SET ? byi_tensor_float(&t->splits, i)
+            : empty        ? (double)NAN
+                           : byi_tensor_float(&t->members, first + at - begin);
+    }
+}
+
+static void check_roots(struct byi_import *o, const struct inner_nodes *t)
+{
+    uint32_t n = 0;
+    const int64_t *roots = byi_o_ints(o, "tree_roots", &n);
+
+    for (uint32_t i = 0; i < n; i++)
+        if (roots[i] < 0 || roots[i] >= t->n)
+            byi_o_fail(o, BYOC_EPARSE, "root %lld does not exist",
+                       (long long)roots[i]);
+}
+
+static void read_tree_ensemble(struct byi_import *o, const char *aggregate,
+                               struct byi_ensemble *e)
+{
+    struct inner_nodes t = {0};
+    struct tree_lists m = {0};
+    int64_t member = 0;
+
+    read_inner_nodes(o, &t);
+    check_roots(o, &t);
+    if (!byi_o_ok(o))
+        return;
+    make_lists(o, &t, &m);
+    for (uint32_t i = 0; i < t.n && byi_o_ok(o); i++)
+        add_inner(o, &t, i, &member, &m);
+    if (!byi_o_ok(o))
+        return;
+    const struct byi_tensor thresholds = {
+        .data = m.thresholds, .dtype = BYOC_F64, .rank = 1, .dims = {m.n}};
+    const struct byi_tensor weights = {
+        .data = m.weights, .dtype = BYOC_F64, .rank = 1, .dims = {m.n_weights}};
+    struct byi_trees l = {.n = m.n,
+                          .n_weights = m.n_weights,
+                          .trees = m.trees,
+                          .nodes = m.nodes,
+                          .features = m.features,
+                          .yes = m.yes,
+                          .no = m.no,
+                          .missing = m.missing,
+                          .modes = m.modes,
+                          .set = m.set,
+                          .weight_trees = m.trees,
+                          .weight_nodes = m.weight_nodes,
+                          .targets = m.targets};
+    byi_tree_index(o, &l);
+    byi_tree_add(o, &l, &thresholds, &weights, aggregate, e);
+}
+
+static void convert_tree_ensemble(struct byi_import *o)
+{
+    static const char *const aggregates[] = {"average", "sum", "min", "max"};
+    static const char *const transforms[] = {"NONE", "SOFTMAX", "LOGISTIC",
+                                             "SOFTMAX_ZERO", "PROBIT"};
+    const int64_t aggregate = byi_o_int(o, "aggregate_function", 1);
+    const int64_t transform = byi_o_int(o, "post_transform", 0);
+    struct byi_ensemble e = {.n = byi_o_int(o, "n_targets", 0)};
+
+    if (aggregate < 0 || aggregate >= (int64_t)BYI_COUNT(aggregates) ||
+        transform < 0 || transform >= (int64_t)BYI_COUNT(transforms)) {
+        byi_o_refuse(o, "aggregate_function %lld with post_transform %lld",
+                     (long long)aggregate, (long long)transform);
+        return;
+    }
+    read_tree_ensemble(o, aggregates[aggregate], &e);
+    o->out[0] = byi_ml_transform(
+        o, byi_o_cast(o, e.sums, byi_o_dtype(o, byi_o_in(o, 0))),
+        transforms[transform]);
+}
+
+/* clang-format off */
+static const struct byi_onnx_op rows[] = {
+    {"TreeEnsemble", 5, 1, 1, convert_tree_ensemble, BYI_OP_NONE},
+};
+/* clang-format on */
+
+const struct byi_onnx_table byi_ml_tree_5 = {BYI_ML, rows, BYI_COUNT(rows)};

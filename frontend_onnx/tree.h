@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tree.h: tree ensembles as the attributes of ONNX list them, shared by
+ * ops_tree.c and ops_tree_5.c. Errors are sticky, as in struct byi_import.
+ */
+#ifndef BYI_FRONTEND_ONNX_TREE_H
+#define BYI_FRONTEND_ONNX_TREE_H
+
+#include "frontend_onnx/import.h"
+
+struct tree_key {
+    int64_t tree, node;
+    uint32_t at; /* in the node's lists */
+};
+
+/* A comparison with a set of numbers is a chain of nodes, each of which
+ * compares x with one number. */
+enum byi_tree_set { BYI_SET_NONE, BYI_SET_FIRST, BYI_SET_NEXT };
+
+/* Nodes and leaf weights as the attributes list them, in the import's scratch
+ * memory. */
+struct byi_trees {
+    uint32_t n, n_weights;
+    const int64_t *trees, *nodes, *features, *yes, *no;
+    const int64_t *missing; /* not 0: NaN goes to `yes`; NULL: it does not */
+    const char *const *modes;
+    const uint8_t *set; /* enum byi_tree_set of each node; NULL: no sets */
+    const int64_t *weight_trees, *weight_nodes, *targets;
+    struct tree_key *by_key, *weights; /* sorted */
+};
+
+/* An ensemble, and the facts about its weights that post transforms need. */
+struct byi_ensemble {
+    byi_id
+        sums; /* (rows, n); if `partial`, -inf marks a target without votes */
+    int64_t n;
+    bool partial; /* a row may miss a target */
+    bool used[2]; /* target 0, 1 has a weight */
+    bool negative;
+};
+
+/* Read attributes of n integers each. An optional one may be absent, which
+ * leaves *to unchanged. */
+struct byi_tree_list {
+    const char *name;
+    const int64_t **to;
+    bool optional;
+};
+void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_rows,
+                   const struct byi_tree_list *rows);
+/* Set by_key and weights; fails if a tree has a node twice. */
+void byi_tree_index(struct byi_import *o, struct byi_trees *trees);
+/* Emit the sums of all listed trees, which byi_tree_index has seen.
+ * `thresholds` are those of the nodes, `weights` those of the leaves, in the
+ * order of the lists. Comparisons are in float64 if the node's input is, else
+ * in float32. */
+void byi_tree_add(struct byi_import *o, const struct byi_trees *trees,
+                  const struct byi_tensor *thresholds,
+                  const struct byi_tensor *weights, const char *aggregate,
+                  struct byi_ensemble *e);
+
+#endif
