@@ -15,8 +15,8 @@ struct byi_extract {
     struct byi_arena *arena; /* of the inputs */
     uint32_t n_in;
     const struct byi_tensor *in;
-    const char *backend; /* for what is written beside it */
-    /* the region as its backend gets it; NULL once it was made smaller */
+    const char *backend; /* that the region is for; named in written files */
+    /* the region as its backend receives it; NULL after a reduction */
     const struct byi_text *json;
     uint32_t n_consts;
     const struct byi_tensor *consts;

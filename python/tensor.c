@@ -145,7 +145,8 @@ static void drop_capsule(PyObject *capsule)
     managed->deleter(managed);
 }
 
-/* The arguments are hints, or request what is the case: the CPU, no copy. */
+/* Ignores the keyword arguments of the protocol: a tensor is on the CPU and is
+ * never copied. */
 static PyObject *to_dlpack(PyObject *self, PyObject *args, PyObject *named)
 {
     struct tensor *t = (struct tensor *)self;

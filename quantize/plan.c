@@ -164,8 +164,8 @@ static void want_bytes(struct quant_model *m, const Onnx__NodeProto *node)
         input_of(m, node, k)->wanted = true;
 }
 
-/* The result has the range of what moves: one range for both, so that bytes
- * move as they are. */
+/* The result of an operator that moves elements has its operand's range, so
+ * that the operator moves bytes without requantising them. */
 static void want_moved(struct quant_model *m, const Onnx__NodeProto *node)
 {
     struct quant_value *x = input_of(m, node, 0),

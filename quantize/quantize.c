@@ -12,7 +12,7 @@ struct quantisation {
     const struct byi_quantize_params *params;
     struct quant_model m;
     struct quant_samples samples;
-    /* observed: results of layers, then tensors whose range is asked */
+    /* the observed tensors: results of layers, then those that need a range */
     struct quant_value **observed;
     const char **names;
     uint32_t n_results, n_observed;
@@ -22,8 +22,7 @@ struct quantisation {
     int64_t n_labels, right[2];
 };
 
-/* --- what is observed ------------------------------------------------------
- */
+/* --- observed tensors ----------------------------------------------------- */
 
 static void observe(struct quantisation *q, struct quant_value *v)
 {

@@ -27,7 +27,7 @@ static const float *read_block(const struct step_row *row, int64_t i, int n,
     return own;
 }
 
-/* Round to integers, half to even, what is below 2^22. */
+/* Round x to an integer, halves to even; |x| must be below 2^22. */
 static inline float whole_of(float x)
 {
     const float magic = 12582912.0f; /* 1.5 2^23 */

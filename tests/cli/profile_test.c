@@ -116,7 +116,8 @@ static void test_native_steps(void **state)
     expect(&sums, 80, 124 + 88 + 80 + 24, 24 + 8 + 8);
 }
 
-/* One primitive, which keeps what is between its operators in registers. */
+/* One primitive computes the operators; the values between them stay in
+ * registers and count no bytes. */
 static void test_primitives(void **state)
 {
     static const int64_t shape[] = {5, 3};
@@ -234,7 +235,8 @@ static void test_json(void **state)
     byi_text_free(&output);
 }
 
-/* Without the option there is no profile; it has no value. */
+/* Without --profile the JSON has no profile; --profile=1 is an error, since the
+ * option takes no value. */
 static void test_without(void **state)
 {
     int code;

@@ -33,7 +33,7 @@ static void state_free(const struct byoc_host *host, void *compiled,
     (void)host, (void)compiled, (void)state;
 }
 
-/* CPU time, which is what is measured. */
+/* The CPU time of this thread: the tuner measures the same. */
 static double now_us(void)
 {
     struct timespec t;
@@ -51,7 +51,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     return NULL;
 }
 
-/* What run() waits, whatever the region. */
+/* The estimate for every region is the time that run() waits. */
 static struct byoc_fail *cost(const struct byoc_host *host,
                               const struct byoc_region *region,
                               uint64_t *nanoseconds)
