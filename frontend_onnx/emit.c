@@ -5,6 +5,8 @@
  */
 #include "frontend_onnx/import.h"
 
+#include "core/ir/template.h"
+
 #include <math.h>
 
 byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
@@ -141,6 +143,71 @@ byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor)
     return byi_o_emit(o, BYI_OP_MULTIPLY,
                       ARGS(x, byi_o_scalar(o, dtype, factor)), NO_ATTRS);
 }
+
+/* --- templates ------------------------------------------------------------ */
+
+static byi_id call_of(void *ctx, enum byi_op_id op, uint32_t n,
+                      const byi_id *args, uint32_t n_attrs,
+                      const struct byi_attr *attrs)
+{
+    if (op == BYI_OP_CAST)
+        return byi_o_cast(ctx, args[0], (enum byoc_dtype)attrs[0].i);
+    if (op == BYI_OP_EXPAND_DIMS)
+        return byi_o_expand(ctx, args[0], attrs[0].n, attrs[0].ints);
+    return byi_o_emit(ctx, op, n, args, n_attrs, attrs);
+}
+
+static byi_id field_of(void *ctx, byi_id tuple, uint32_t index)
+{
+    return byi_o_get(ctx, tuple, index);
+}
+
+static byi_id number_of(void *ctx, enum byoc_dtype dtype, double value)
+{
+    return byi_o_scalar(ctx, dtype, value);
+}
+
+static byi_id vector_of(void *ctx, uint32_t n, const int64_t *values)
+{
+    return byi_o_vector(ctx, n, values);
+}
+
+void byi_o_texts(struct byi_import *o, const char *text, uint32_t n,
+                 const byi_id *args, uint32_t n_attrs,
+                 const struct byi_attr *attrs, uint32_t n_results,
+                 byi_id *results)
+{
+    const struct byi_emitter to = {.ctx = o,
+                                   .f = o->f,
+                                   .call = call_of,
+                                   .get = field_of,
+                                   .number = number_of,
+                                   .vector = vector_of};
+    const struct byi_template_given given = {
+        .n_values = n, .values = args, .n_attrs = n_attrs, .attrs = attrs};
+    struct byoc_error err;
+
+    for (uint32_t i = 0; i < n_results; i++)
+        results[i] = BYI_NO_ID;
+    if (!byi_o_ok(o))
+        return;
+    const enum byoc_status status =
+        byi_template(&to, text, &given, o->scratch, n_results, results, &err);
+    if (status != BYOC_OK)
+        byi_o_fail(o, status, "%s", err.text);
+}
+
+byi_id byi_o_text(struct byi_import *o, const char *text, uint32_t n,
+                  const byi_id *args, uint32_t n_attrs,
+                  const struct byi_attr *attrs)
+{
+    byi_id result;
+
+    byi_o_texts(o, text, n, args, n_attrs, attrs, 1, &result);
+    return result;
+}
+
+/* --- operators that map one to one ---------------------------------------- */
 
 /* Read the node's attribute that `def` declares; false: absent. */
 static bool same_attr(struct byi_import *o, const struct byi_attr_def *def,

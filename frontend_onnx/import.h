@@ -279,6 +279,15 @@ byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
 byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
                      bool allowzero);
 byi_id byi_o_shape_of(struct byi_import *o, byi_id id);
+/* Emit a template (core/ir/template.h) with these values and attributes, and
+ * give its result or results. */
+byi_id byi_o_text(struct byi_import *o, const char *text, uint32_t n,
+                  const byi_id *args, uint32_t n_attrs,
+                  const struct byi_attr *attrs);
+void byi_o_texts(struct byi_import *o, const char *text, uint32_t n,
+                 const byi_id *args, uint32_t n_attrs,
+                 const struct byi_attr *attrs, uint32_t n_results,
+                 byi_id *results);
 /* A tensor of one element as a scalar, whatever its axes. */
 byi_id byi_o_as_scalar(struct byi_import *o, byi_id id);
 /* x times the factor, in x's type. */

@@ -23,10 +23,8 @@
 
 byi_id byi_transpose_heads(struct byi_import *o, byi_id x)
 {
-    static const int64_t axes[] = {0, 2, 1, 3};
-
-    return byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
-                      ATTRS(SOME_INTS("axes", 4, axes)));
+    return byi_o_text(o, "fn (%x) { transpose(%x, axes=[0, 2, 1, 3]) }",
+                      ARGS(x), NO_ATTRS);
 }
 
 byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads)
@@ -52,13 +50,13 @@ static byi_id split_heads(struct byi_import *o, byi_id x, int64_t heads)
 /* (b, n, s, h), or (b, n / g, g, s, h) -> (b, s, n h) */
 static byi_id join_heads(struct byi_import *o, byi_id x)
 {
-    static const int64_t axes[] = {0, 3, 1, 2, 4};
     const bool grouped = byi_o_rank(o, x) == 5;
     int64_t width = 1;
 
-    x = grouped ? byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
-                             ATTRS(SOME_INTS("axes", 5, axes)))
-                : byi_transpose_heads(o, x);
+    x = grouped
+            ? byi_o_text(o, "fn (%x) { transpose(%x, axes=[0, 3, 1, 2, 4]) }",
+                         ARGS(x), NO_ATTRS)
+            : byi_transpose_heads(o, x);
     for (uint32_t i = 2; i < byi_o_rank(o, x) && width > 0; i++)
         width =
             BYI_IS_SYMBOL(byi_o_dim(o, x, i)) ? -1 : width * byi_o_dim(o, x, i);
@@ -89,38 +87,32 @@ byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
 byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
                         byi_id x)
 {
-    static const int64_t heads_last[] = {0, 2, 3, 1};
-    static const int64_t back[] = {0, 3, 4, 1, 2}, one[] = {2};
+    static const int64_t one[] = {2};
 
     if (x == BYI_NO_ID || byi_o_rank(o, a->q) == 4)
         return x;
     if (byi_o_dim(o, x, 1) == 1)
         return byi_o_expand(o, x, 1, one);
-    return byi_o_emit(o, BYI_OP_TRANSPOSE,
-                      ARGS(byi_group_heads(
-                          o, a,
-                          byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
-                                     ATTRS(SOME_INTS("axes", 4, heads_last))),
-                          3)),
-                      ATTRS(SOME_INTS("axes", 5, back)));
+    x = byi_o_text(o, "fn (%x) { transpose(%x, axes=[0, 2, 3, 1]) }", ARGS(x),
+                   NO_ATTRS);
+    return byi_o_text(o, "fn (%x) { transpose(%x, axes=[0, 3, 4, 1, 2]) }",
+                      ARGS(byi_group_heads(o, a, x, 3)), NO_ATTRS);
 }
 
 /* The reverse: (b, n / g, g, s, t) -> (b, n, s, t) */
 static byi_id join_groups(struct byi_import *o, const struct byi_attention *a,
                           byi_id x)
 {
-    static const int64_t heads_last[] = {0, 3, 4, 1, 2};
-    static const int64_t back[] = {0, 3, 1, 2};
-    const int64_t shape[] = {0, 0, 0, a->heads};
+    static const char text[] =
+        "fn (%x) {"
+        "  %heads_last = transpose(%x, axes=[0, 3, 4, 1, 2]);"
+        "  transpose(reshape(%heads_last, [0, 0, 0, heads]),"
+        "            axes=[0, 3, 1, 2])"
+        "}";
 
-    if (byi_o_rank(o, x) != 5)
-        return x;
-    x = byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
-                   ATTRS(SOME_INTS("axes", 5, heads_last)));
-    return byi_o_emit(
-        o, BYI_OP_TRANSPOSE,
-        ARGS(byi_o_reshape(o, x, byi_o_vector(o, 4, shape), false)),
-        ATTRS(SOME_INTS("axes", 4, back)));
+    return byi_o_rank(o, x) != 5
+               ? x
+               : byi_o_text(o, text, ARGS(x), ATTRS(AN_INT("heads", a->heads)));
 }
 
 /* x at `index` of the axis, which is removed. */
@@ -162,18 +154,23 @@ byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
 static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
                          byi_id start, byi_id end)
 {
-    static const int64_t column[] = {1}, middle[] = {1, 2, 3};
+    static const int64_t middle[] = {1, 2, 3};
+    static const char before[] =
+        "fn (%keys, %end) { less(%keys, expand_dims(%end, axis=[1])) }";
+    static const char between[] =
+        "fn (%keys, %end, %start) {"
+        "  logical_and(less(%keys, expand_dims(%end, axis=[1])),"
+        "              greater_equal(%keys, expand_dims(%start, axis=[1])))"
+        "}";
     const byi_id keys = byi_o_cast(
         o,
         byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), byi_o_length(o, a->k, 2)),
         byi_o_dtype(o, end));
-    byi_id allowed =
-        byi_o_binary(o, BYI_OP_LESS, keys, byi_o_expand(o, end, 1, column));
+    const byi_id allowed =
+        start == BYI_NO_ID
+            ? byi_o_text(o, before, ARGS(keys, end), NO_ATTRS)
+            : byi_o_text(o, between, ARGS(keys, end, start), NO_ATTRS);
 
-    if (start != BYI_NO_ID)
-        allowed = byi_o_binary(o, BYI_OP_LOGICAL_AND, allowed,
-                               byi_o_binary(o, BYI_OP_GREATER_EQUAL, keys,
-                                            byi_o_expand(o, start, 1, column)));
     return byi_attention_mask(o, a, allowed, a->filter, byi_o_rank(o, a->q) - 2,
                               middle);
 }
@@ -279,15 +276,12 @@ static byi_id all_masks(struct byi_import *o, const struct byi_attention *a)
 /* x where the query may attend to any key, else 0. */
 static byi_id unmasked(struct byi_import *o, byi_id x, byi_id masks)
 {
-    static const int64_t last[] = {-1};
-    const byi_id most =
-        byi_o_emit(o, BYI_OP_MAX, ARGS(masks),
-                   ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", true)));
-
-    return byi_o_emit(o, BYI_OP_WHERE,
-                      ARGS(byi_o_with(o, BYI_OP_GREATER, most, -INFINITY), x,
-                           byi_o_scalar(o, byi_o_dtype(o, x), 0)),
-                      NO_ATTRS);
+    return byi_o_text(o,
+                      "fn (%x, %masks) {"
+                      "  %most = max(%masks, axis=[-1], keepdims=true);"
+                      "  where(greater(%most, -inf), %x, 0)"
+                      "}",
+                      ARGS(x, masks), NO_ATTRS);
 }
 
 static byi_id scores(struct byi_import *o, const struct byi_attention *a,
@@ -319,14 +313,13 @@ void byi_attention_widen(struct byi_import *o, struct byi_attention *a)
  * it scales the row by S / (S + e^sink) = sigmoid(log S - sink). */
 static byi_id beside_sink(struct byi_import *o, byi_id x, byi_id sink)
 {
-    static const int64_t last[] = {-1};
-    const byi_id sum =
-        byi_o_emit(o, BYI_OP_LOG_SUM_EXP, ARGS(x),
-                   ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", true)));
-
-    return byi_o_emit(o, BYI_OP_SIGMOID,
-                      ARGS(byi_o_binary(o, BYI_OP_SUBTRACT, sum, sink)),
-                      NO_ATTRS);
+    return byi_o_text(
+        o,
+        "fn (%x, %sink) {"
+        "  %sum = reduce_log_sum_exp(%x, axis=[-1], keepdims=true);"
+        "  sigmoid(subtract(%sum, %sink))"
+        "}",
+        ARGS(x, sink), NO_ATTRS);
 }
 
 /* softmax(q k scale + bias + mask) v, with heads as in q. stages: NULL, or

@@ -97,18 +97,19 @@ static void read_grouped(struct byi_import *o, struct grouped_attention *g)
  * starts here. */
 static void read_lengths(struct byi_import *o, struct grouped_attention *g)
 {
-    static const int64_t column[] = {1};
     const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
-    const byi_id last = byi_o_cast(o, byi_o_in(o, LAST_KEY), BYOC_I64);
-    const byi_id one = byi_o_scalar(o, BYOC_I64, 1);
 
-    g->past = byi_o_binary(o, BYI_OP_MAXIMUM,
-                           byi_o_binary(o, BYI_OP_SUBTRACT,
-                                        byi_o_binary(o, BYI_OP_ADD, last, one),
-                                        byi_o_length(o, g->a.k, 1)),
-                           zero);
-    g->rows = byi_o_binary(o, BYI_OP_ADD, byi_o_expand(o, g->past, 1, column),
-                           byi_o_count(o, zero, byi_o_length(o, g->a.q, 1)));
+    g->past = byi_o_text(
+        o,
+        "fn (%last, %keys) {"
+        "  %all = add(cast(%last, dtype=%keys), 1);"
+        "  maximum(subtract(%all, %keys), 0)"
+        "}",
+        ARGS(byi_o_in(o, LAST_KEY), byi_o_length(o, g->a.k, 1)), NO_ATTRS);
+    g->rows = byi_o_text(
+        o, "fn (%past, %own) { add(expand_dims(%past, axis=[1]), %own) }",
+        ARGS(g->past, byi_o_count(o, zero, byi_o_length(o, g->a.q, 1))),
+        NO_ATTRS);
     g->all = byi_o_as_scalar(o, byi_o_cast(o, byi_o_in(o, ALL_KEYS), BYOC_I64));
 }
 
@@ -149,58 +150,46 @@ static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
 static byi_id cache_moves(struct byi_import *o,
                           const struct grouped_attention *g)
 {
-    static const int64_t column[] = {1}, outer[] = {1, 3};
-    const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
+    static const char text[] =
+        "fn (%past, %old, %new, %at) {"
+        "  %behind = subtract(%at, expand_dims(%past, axis=[1]));"
+        "  %fresh = where(less(%behind, %new), add(%behind, %old),"
+        "                 add(%old, %new));"
+        "  %rows = where(less(%behind, 0), %at, %fresh);"
+        "  broadcast_to(expand_dims(%rows, axis=[1, 3]), [1, heads, 1, 1])"
+        "}";
     const byi_id old = byi_o_length(o, byi_o_in(o, PAST_KEY), 2);
-    const byi_id new = byi_o_length(o, g->a.k, 2);
-    const byi_id at =
-        byi_o_count(o, zero, byi_o_binary(o, BYI_OP_MAXIMUM, old, g->all));
-    const byi_id behind = byi_o_binary(o, BYI_OP_SUBTRACT, at,
-                                       byi_o_expand(o, g->past, 1, column));
-    const int64_t heads[] = {1, g->a.kv_heads, 1, 1};
-    const byi_id fresh =
-        byi_o_emit(o, BYI_OP_WHERE,
-                   ARGS(byi_o_binary(o, BYI_OP_LESS, behind, new),
-                        byi_o_binary(o, BYI_OP_ADD, behind, old),
-                        byi_o_binary(o, BYI_OP_ADD, old, new)),
-                   NO_ATTRS);
-    const byi_id rows = byi_o_emit(
-        o, BYI_OP_WHERE,
-        ARGS(byi_o_binary(o, BYI_OP_LESS, behind, zero), at, fresh), NO_ATTRS);
+    const byi_id at = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0),
+                                  byi_o_binary(o, BYI_OP_MAXIMUM, old, g->all));
 
-    return byi_o_emit(
-        o, BYI_OP_BROADCAST_TO,
-        ARGS(byi_o_expand(o, rows, 2, outer), byi_o_vector(o, 4, heads)),
-        NO_ATTRS);
+    return byi_o_text(o, text,
+                      ARGS(g->past, old, byi_o_length(o, g->a.k, 2), at),
+                      ATTRS(AN_INT("heads", g->a.kv_heads)));
 }
 
 /* The cache (b, kv_heads, t, h) after this run. */
 static byi_id cached(struct byi_import *o, const struct grouped_attention *g,
                      byi_id old, byi_id new)
 {
-    static const int64_t one_row[] = {0, 0, 0, 0, 0, 0, 1, 0};
-    const byi_id ended =
-        byi_o_emit(o, BYI_OP_NN_PAD,
-                   ARGS(new, byi_o_vector(o, 8, one_row),
-                        byi_o_scalar(o, byi_o_dtype(o, new), 0)),
-                   NO_ATTRS);
-
-    return byi_o_emit(o, BYI_OP_GATHER_ND,
-                      ARGS(byi_o_concat(o, old, ended, 2), g->moves),
-                      ATTRS(AN_INT("batch_dims", 2)));
+    return byi_o_text(
+        o,
+        "fn (%old, %new, %moves) {"
+        "  %ended = nn.pad(%new, [0, 0, 0, 0, 0, 0, 1, 0], 0);"
+        "  gather_nd(concatenate(%old, %ended, axis=2), %moves, batch_dims=2)"
+        "}",
+        ARGS(old, new, g->moves), NO_ATTRS);
 }
 
 /* The rows of a cache up to the longest sequence. */
 static byi_id filled(struct byi_import *o, const struct grouped_attention *g,
                      byi_id cache)
 {
-    static const int64_t zero[] = {0}, one[] = {1}, axis[] = {2};
-
-    return byi_o_emit(o, BYI_OP_STRIDED_SLICE,
-                      ARGS(cache, byi_o_vector(o, 1, zero),
-                           byi_o_expand(o, g->all, 1, zero),
-                           byi_o_vector(o, 1, axis), byi_o_vector(o, 1, one)),
-                      NO_ATTRS);
+    return byi_o_text(
+        o,
+        "fn (%cache, %all) {"
+        "  strided_slice(%cache, [0], expand_dims(%all, axis=[0]), [2], [1])"
+        "}",
+        ARGS(cache, g->all), NO_ATTRS);
 }
 
 /* Append keys and values to the cache, and attend to the cache. */
@@ -249,11 +238,12 @@ static byi_id grouped_mask(struct byi_import *o,
         end = byi_o_binary(o, BYI_OP_MINIMUM, rows, end);
     byi_id allowed = byi_o_binary(o, BYI_OP_LESS_EQUAL, keys, end);
     if (window > 0) {
-        const byi_id width = byi_o_scalar(o, BYOC_I64, (double)window);
-        allowed = byi_o_binary(
-            o, BYI_OP_LOGICAL_AND, allowed,
-            byi_o_binary(o, BYI_OP_GREATER, keys,
-                         byi_o_binary(o, BYI_OP_SUBTRACT, end, width)));
+        static const char inside[] =
+            "fn (%allowed, %keys, %end) {"
+            "  logical_and(%allowed, greater(%keys, subtract(%end, window)))"
+            "}";
+        allowed = byi_o_text(o, inside, ARGS(allowed, keys, end),
+                             ATTRS(AN_INT("window", window)));
     }
     return byi_attention_mask(o, &g->a, allowed, byi_attention_lowest(o, &g->a),
                               byi_o_rank(o, g->a.q) == 5 ? 2 : 1, heads);
@@ -278,13 +268,10 @@ static byi_id grouped_sink(struct byi_import *o,
 static byi_id grouped_queries(struct byi_import *o,
                               const struct grouped_attention *g)
 {
-    static const int64_t axes[] = {0, 2, 3, 1, 4};
-
     if (g->a.kv_heads == g->a.heads)
         return byi_transpose_heads(o, g->a.q);
-    return byi_o_emit(o, BYI_OP_TRANSPOSE,
-                      ARGS(byi_group_heads(o, &g->a, g->a.q, 2)),
-                      ATTRS(SOME_INTS("axes", 5, axes)));
+    return byi_o_text(o, "fn (%x) { transpose(%x, axes=[0, 2, 3, 1, 4]) }",
+                      ARGS(byi_group_heads(o, &g->a, g->a.q, 2)), NO_ATTRS);
 }
 
 static void convert_grouped(struct byi_import *o)

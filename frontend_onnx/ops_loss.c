@@ -19,26 +19,30 @@ static struct loss read_target(struct byi_import *o, enum byoc_dtype dtype)
 {
     const byi_id weights = byi_o_in(o, 2);
     struct loss l = {.ignored = BYI_NO_ID, .weight = BYI_NO_ID};
-    const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
+    static const char ignore[] = "fn (%target) {"
+                                 "  %ignored = equal(%target, index);"
+                                 "  (%ignored, where(%ignored, 0, %target))"
+                                 "}";
 
     l.target = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64);
     if (byi_o_has(o, "ignore_index")) {
-        const double index = (double)byi_o_int(o, "ignore_index", 0);
-        l.ignored = byi_o_binary(o, BYI_OP_EQUAL, l.target,
-                                 byi_o_scalar(o, BYOC_I64, index));
-        l.target = byi_o_emit(o, BYI_OP_WHERE, ARGS(l.ignored, zero, l.target),
-                              NO_ATTRS);
+        byi_id results[2];
+        byi_o_texts(o, ignore, ARGS(l.target),
+                    ATTRS(AN_INT("index", byi_o_int(o, "ignore_index", 0))), 2,
+                    results);
+        l.ignored = results[0];
+        l.target = results[1];
     }
     if (weights != BYI_NO_ID)
         l.weight = byi_o_emit(o, BYI_OP_TAKE, ARGS(weights, l.target),
                               ATTRS(AN_INT("axis", 0)));
     if (l.ignored == BYI_NO_ID)
         return l;
-    const byi_id none = byi_o_scalar(o, dtype, 0);
-    const byi_id kept =
-        weights != BYI_NO_ID ? l.weight : byi_o_scalar(o, dtype, 1);
+    if (weights == BYI_NO_ID)
+        l.weight = byi_o_scalar(o, dtype, 1);
     l.weight =
-        byi_o_emit(o, BYI_OP_WHERE, ARGS(l.ignored, none, kept), NO_ATTRS);
+        byi_o_text(o, "fn (%ignored, %weight) { where(%ignored, 0, %weight) }",
+                   ARGS(l.ignored, l.weight), NO_ATTRS);
     return l;
 }
 
@@ -65,18 +69,17 @@ static byi_id reduce_loss(struct byi_import *o, byi_id loss, byi_id weight)
 
 static byi_id nll(struct byi_import *o, byi_id x)
 {
-    static const int64_t one[] = {1};
+    static const char text[] =
+        "fn (%x, %target) {"
+        "  %picked = gather(%x, expand_dims(%target, axis=[1]), axis=1);"
+        "  negative(squeeze(%picked, axis=[1]))"
+        "}";
     const struct loss l = read_target(o, byi_o_dtype(o, x));
 
     if (byi_o_ok(o) && byi_o_rank(o, x) != byi_o_rank(o, l.target) + 1)
         byi_o_fail(o, BYOC_ETYPE, "scores have rank %u, the target has %u",
                    byi_o_rank(o, x), byi_o_rank(o, l.target));
-    const byi_id picked =
-        byi_o_emit(o, BYI_OP_GATHER, ARGS(x, byi_o_expand(o, l.target, 1, one)),
-                   ATTRS(AN_INT("axis", 1)));
-    const byi_id flat = byi_o_emit(o, BYI_OP_SQUEEZE, ARGS(picked),
-                                   ATTRS(SOME_INTS("axis", 1, one)));
-    byi_id loss = byi_o_emit(o, BYI_OP_NEGATIVE, ARGS(flat), NO_ATTRS);
+    byi_id loss = byi_o_text(o, text, ARGS(x, l.target), NO_ATTRS);
     if (l.weight != BYI_NO_ID)
         loss = byi_o_binary(o, BYI_OP_MULTIPLY, loss, l.weight);
     return reduce_loss(o, loss, l.weight);

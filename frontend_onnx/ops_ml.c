@@ -87,13 +87,9 @@ byi_id byi_ml_best(struct byi_import *o, byi_id scores)
 
 byi_id byi_ml_above(struct byi_import *o, byi_id score, double limit)
 {
-    static const int64_t column[] = {1};
-    const byi_id above =
-        byi_o_binary(o, BYI_OP_GREATER, score,
-                     byi_o_scalar(o, byi_o_dtype(o, score), limit));
-
-    return byi_o_emit(o, BYI_OP_SQUEEZE, ARGS(above),
-                      ATTRS(SOME_INTS("axis", 1, column)));
+    return byi_o_text(
+        o, "fn (%score) { squeeze(greater(%score, limit), axis=[1]) }",
+        ARGS(score), ATTRS(A_FLOAT("limit", limit)));
 }
 
 byi_id byi_ml_pair(struct byi_import *o, byi_id first, byi_id second)
@@ -103,8 +99,7 @@ byi_id byi_ml_pair(struct byi_import *o, byi_id first, byi_id second)
 
 byi_id byi_ml_complement(struct byi_import *o, byi_id p)
 {
-    return byi_o_binary(o, BYI_OP_SUBTRACT,
-                        byi_o_scalar(o, byi_o_dtype(o, p), 1), p);
+    return byi_o_text(o, "fn (%p) { subtract(1, %p) }", ARGS(p), NO_ATTRS);
 }
 
 /* --- post transforms ------------------------------------------------------ */
@@ -114,68 +109,31 @@ static byi_id unary(struct byi_import *o, enum byi_op_id op, byi_id x)
     return byi_o_emit(o, op, ARGS(x), NO_ATTRS);
 }
 
-static byi_id row_wise(struct byi_import *o, enum byi_op_id op, byi_id x)
-{
-    static const int64_t columns[] = {1};
-
-    return byi_o_emit(
-        o, op, ARGS(x),
-        ATTRS(SOME_INTS("axis", 1, columns), A_BOOL("keepdims", true)));
-}
-
 /* Softmax over the non-zero scores. As in ONNX Runtime, a score within 1e-7 of
  * 0 becomes score * exp(-max) / sum. */
-static byi_id softmax_zero(struct byi_import *o, byi_id x)
-{
-    const enum byoc_dtype dtype = byi_o_dtype(o, x);
-    const byi_id some = byi_o_binary(o, BYI_OP_GREATER, unary(o, BYI_OP_ABS, x),
-                                     byi_o_scalar(o, dtype, 1e-7));
-    const byi_id most = row_wise(o, BYI_OP_MAX, x);
-    const byi_id e =
-        unary(o, BYI_OP_EXP, byi_o_binary(o, BYI_OP_SUBTRACT, x, most));
-    const byi_id zero = byi_o_scalar(o, dtype, 0);
-    const byi_id kept =
-        byi_o_emit(o, BYI_OP_WHERE, ARGS(some, e, zero), NO_ATTRS);
-    const byi_id tiny =
-        byi_o_binary(o, BYI_OP_MULTIPLY, x,
-                     unary(o, BYI_OP_EXP, unary(o, BYI_OP_NEGATIVE, most)));
-
-    return byi_o_binary(
-        o, BYI_OP_DIVIDE,
-        byi_o_emit(o, BYI_OP_WHERE, ARGS(some, e, tiny), NO_ATTRS),
-        row_wise(o, BYI_OP_SUM, kept));
-}
+static const char softmax_zero[] =
+    "fn (%x) {"
+    "  %some = greater(abs(%x), 1e-7);"
+    "  %most = max(%x, axis=[1], keepdims=true);"
+    "  %e = exp(subtract(%x, %most));"
+    "  %kept = where(%some, %e, 0);"
+    "  %tiny = multiply(%x, exp(negative(%most)));"
+    "  divide(where(%some, %e, %tiny), sum(%kept, axis=[1], keepdims=true))"
+    "}";
 
 /* sqrt(2) erfinv(2 p - 1), with erfinv by Winitzki's approximation (A handy
  * approximation for the error function and its inverse, 2008), a = 0.147:
  *   l = ln(1 - x^2), v = 2 / (pi a) + l / 2
  *   erfinv(x) = sgn(x) sqrt(sqrt(v^2 - l / a) - v)
  */
-static byi_id probit(struct byi_import *o, byi_id p)
-{
-    const enum byoc_dtype dtype = byi_o_dtype(o, p);
-    const byi_id one = byi_o_scalar(o, dtype, 1);
-    const byi_id x =
-        byi_o_binary(o, BYI_OP_SUBTRACT, byi_o_scale(o, p, 2), one);
-    const byi_id l =
-        unary(o, BYI_OP_LOG,
-              byi_o_binary(o, BYI_OP_MULTIPLY,
-                           byi_o_binary(o, BYI_OP_SUBTRACT, one, x),
-                           byi_o_binary(o, BYI_OP_ADD, one, x)));
-    const byi_id v =
-        byi_o_binary(o, BYI_OP_ADD, byi_o_scale(o, l, 0.5),
-                     byi_o_scalar(o, dtype, 2 / (3.14159 * 0.147)));
-    const byi_id root = unary(
-        o, BYI_OP_SQRT,
-        byi_o_binary(o, BYI_OP_SUBTRACT, byi_o_binary(o, BYI_OP_MULTIPLY, v, v),
-                     byi_o_scale(o, l, 1 / 0.147)));
-    const byi_id size =
-        unary(o, BYI_OP_SQRT, byi_o_binary(o, BYI_OP_SUBTRACT, root, v));
-
-    return byi_o_scale(
-        o, byi_o_binary(o, BYI_OP_MULTIPLY, unary(o, BYI_OP_SIGN, x), size),
-        1.41421356);
-}
+static const char probit[] =
+    "fn (%p) {"
+    "  %x = subtract(multiply(%p, 2), 1);"
+    "  %l = log(multiply(subtract(1, %x), add(1, %x)));"
+    "  %v = add(multiply(%l, 0.5), two_by_pi_a);"
+    "  %root = sqrt(subtract(multiply(%v, %v), multiply(%l, one_by_a)));"
+    "  multiply(multiply(sign(%x), sqrt(subtract(%root, %v))), 1.41421356)"
+    "}";
 
 byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name)
 {
@@ -186,9 +144,11 @@ byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name)
     if (strcmp(name, "SOFTMAX") == 0)
         return unary(o, BYI_OP_NN_SOFTMAX, scores);
     if (strcmp(name, "SOFTMAX_ZERO") == 0)
-        return softmax_zero(o, scores);
+        return byi_o_text(o, softmax_zero, ARGS(scores), NO_ATTRS);
     if (strcmp(name, "PROBIT") == 0)
-        return probit(o, scores);
+        return byi_o_text(o, probit, ARGS(scores),
+                          ATTRS(A_FLOAT("two_by_pi_a", 2 / (3.14159 * 0.147)),
+                                A_FLOAT("one_by_a", 1 / 0.147)));
     byi_o_refuse(o, "post_transform '%s'", name);
     return BYI_NO_ID;
 }
@@ -228,21 +188,17 @@ static void convert_normalizer(struct byi_import *o)
     const byi_id size =
         byi_o_emit(o, op, ARGS(x),
                    ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", true)));
-    const byi_id none =
-        byi_o_binary(o, BYI_OP_EQUAL, size, byi_o_scalar(o, BYOC_F32, 0));
-    const byi_id by =
-        byi_o_emit(o, BYI_OP_WHERE,
-                   ARGS(none, byi_o_scalar(o, BYOC_F32, 1), size), NO_ATTRS);
-    o->out[0] = byi_o_binary(o, BYI_OP_DIVIDE, x, by);
+    o->out[0] = byi_o_text(
+        o, "fn (%x, %size) { divide(%x, where(equal(%size, 0), 1, %size)) }",
+        ARGS(x, size), NO_ATTRS);
 }
 
 static void convert_binarizer(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const enum byoc_dtype dtype = byi_o_dtype(o, x);
-    const byi_id limit = byi_o_scalar(o, dtype, byi_o_float(o, "threshold", 0));
-
-    o->out[0] = byi_o_cast(o, byi_o_binary(o, BYI_OP_GREATER, x, limit), dtype);
+    o->out[0] =
+        byi_o_text(o, "fn (%x) { cast(greater(%x, threshold), dtype=%x) }",
+                   ARGS(byi_o_in(o, 0)),
+                   ATTRS(A_FLOAT("threshold", byi_o_float(o, "threshold", 0))));
 }
 
 /* Replace elements equal to replaced_value by the imputed value of their

@@ -7,58 +7,52 @@
  */
 #include "frontend_onnx/import.h"
 
-/* Mean and variance of x over `axes`, with or without keepdims. */
-static void mean_variance(struct byi_import *o, byi_id x, uint32_t n,
-                          const int64_t *axes, bool keep, byi_id *mean,
-                          byi_id *variance)
+/* The axes of x from `axis` on; returns their number. */
+static uint32_t axes_from(const struct byi_import *o, byi_id x, uint32_t axis,
+                          int64_t axes[BYI_MAX_RANK])
 {
-    const struct byi_attr over[] = {SOME_INTS("axis", n, axes),
-                                    A_BOOL("keepdims", keep)};
-    byi_id kept = BYI_NO_ID;
+    uint32_t n = 0;
 
-    *mean = kept = byi_o_emit(o, BYI_OP_MEAN, ARGS(x), 1, over);
-    if (!keep)
-        *mean = byi_o_emit(o, BYI_OP_MEAN, ARGS(x), 2, over);
-    if (!variance)
-        return;
-    const byi_id d = byi_o_binary(o, BYI_OP_SUBTRACT, x, kept);
-    const byi_id squares = byi_o_binary(o, BYI_OP_MULTIPLY, d, d);
-    *variance = byi_o_emit(o, BYI_OP_MEAN, ARGS(squares), 2, over);
+    for (uint32_t i = axis; i < byi_o_rank(o, x); i++)
+        axes[n++] = i;
+    return n;
 }
 
-/* The running statistic old * momentum + now * (1 - momentum), of old's type */
-static byi_id running(struct byi_import *o, byi_id old, byi_id now,
-                      double momentum)
-{
-    const enum byoc_dtype dtype = byi_o_dtype(o, old);
-    const byi_id kept =
-        byi_o_binary(o, BYI_OP_MULTIPLY, old, byi_o_scalar(o, dtype, momentum));
-    const byi_id added =
-        byi_o_binary(o, BYI_OP_MULTIPLY, byi_o_cast(o, now, dtype),
-                     byi_o_scalar(o, dtype, 1 - momentum));
-
-    return byi_o_binary(o, BYI_OP_ADD, kept, added);
-}
+/* Mean and variance of the batch, and the running statistics, which keep their
+ * types. */
+static const char batch_statistics[] =
+    "fn (%x, %old_mean, %old_variance) {"
+    "  %centred = subtract(%x, mean(%x, axis=axes, keepdims=true));"
+    "  %mean = mean(%x, axis=axes, keepdims=false);"
+    "  %variance = mean(multiply(%centred, %centred), axis=axes,"
+    "                   keepdims=false);"
+    "  (%mean, %variance,"
+    "   add(multiply(%old_mean, momentum),"
+    "       multiply(cast(%mean, dtype=%old_mean), rest)),"
+    "   add(multiply(%old_variance, momentum),"
+    "       multiply(cast(%variance, dtype=%old_variance), rest)))"
+    "}";
 
 /* Training mode, from opset 14 on: normalise by the statistics of the batch and
  * output the updated running statistics. */
 static void train_batch_norm(struct byi_import *o, double momentum)
 {
-    const byi_id x = byi_o_in(o, 0);
     int64_t axes[BYI_MAX_RANK];
     uint32_t n = 0;
-    byi_id mean, variance;
+    byi_id results[4];
 
-    for (uint32_t i = 0; i < byi_o_rank(o, x); i++)
+    for (uint32_t i = 0; i < byi_o_rank(o, o->in[0]); i++)
         if (i != 1)
             axes[n++] = i;
-    mean_variance(o, x, n, axes, false, &mean, &variance);
-    if (byi_o_wants(o, 1))
-        o->out[1] = running(o, o->in[3], mean, momentum);
-    if (byi_o_wants(o, 2))
-        o->out[2] = running(o, o->in[4], variance, momentum);
-    o->in[3] = mean;
-    o->in[4] = variance;
+    byi_o_texts(o, batch_statistics, ARGS(o->in[0], o->in[3], o->in[4]),
+                ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("momentum", momentum),
+                      A_FLOAT("rest", 1 - momentum)),
+                4, results);
+    for (uint32_t i = 0; i < 2; i++) {
+        o->in[3 + i] = results[i];
+        if (byi_o_wants(o, 1 + i))
+            o->out[1 + i] = results[2 + i];
+    }
 }
 
 /* Operands may have other types than x: compute in x's type, or in float32 if
@@ -77,22 +71,12 @@ static enum byoc_dtype same_types(struct byi_import *o)
     return own;
 }
 
-/* Before opset 9, with spatial = 0, statistics are per element:
- * (x - mean) / sqrt(variance + epsilon) scale + bias */
-static byi_id norm_by_element(struct byi_import *o, double epsilon)
-{
-    const byi_id *in = o->in;
-    const byi_id spread = byi_o_binary(
-        o, BYI_OP_ADD, in[4], byi_o_scalar(o, byi_o_dtype(o, in[4]), epsilon));
-    const byi_id factor =
-        byi_o_binary(o, BYI_OP_MULTIPLY, in[1],
-                     byi_o_emit(o, BYI_OP_RSQRT, ARGS(spread), NO_ATTRS));
-    const byi_id centred = byi_o_binary(o, BYI_OP_SUBTRACT, in[0], in[3]);
-
-    return byi_o_binary(o, BYI_OP_ADD,
-                        byi_o_binary(o, BYI_OP_MULTIPLY, centred, factor),
-                        in[2]);
-}
+/* Before opset 9, with spatial = 0, statistics are per element. */
+static const char norm_by_element[] =
+    "fn (%x, %scale, %bias, %mean, %variance) {"
+    "  %factor = multiply(%scale, rsqrt(add(%variance, epsilon)));"
+    "  add(multiply(subtract(%x, %mean), %factor), %bias)"
+    "}";
 
 static void convert_batch_norm(struct byi_import *o)
 {
@@ -105,9 +89,10 @@ static void convert_batch_norm(struct byi_import *o)
     if (byi_o_int(o, "training_mode", 0) != 0 && byi_o_ok(o))
         train_batch_norm(o, momentum);
     const enum byoc_dtype dtype = same_types(o);
-    const byi_id y = by_channel ? byi_o_emit(o, BYI_OP_NN_BATCH_NORM, 5, o->in,
-                                             ATTRS(A_FLOAT("epsilon", epsilon)))
-                                : norm_by_element(o, epsilon);
+    const struct byi_attr attr[] = {A_FLOAT("epsilon", epsilon)};
+    const byi_id y =
+        by_channel ? byi_o_emit(o, BYI_OP_NN_BATCH_NORM, 5, o->in, 1, attr)
+                   : byi_o_text(o, norm_by_element, 5, o->in, 1, attr);
     o->out[0] = byi_o_cast(o, y, dtype);
 }
 
@@ -157,29 +142,15 @@ static void convert_mvn(struct byi_import *o)
                            ATTRS(SOME_INTS("axis", n, axes)));
 }
 
-/* The optional results of LayerNormalization: mean, and 1 / sqrt(variance +
- * epsilon), over the axes from `axis` on. */
-static void layer_stats(struct byi_import *o, byi_id x, uint32_t axis,
-                        double epsilon)
-{
-    const enum byoc_dtype dtype = byi_o_dtype(o, x);
-    int64_t axes[BYI_MAX_RANK];
-    uint32_t n = 0;
-
-    for (uint32_t i = axis; i < byi_o_rank(o, x); i++)
-        axes[n++] = i;
-    byi_id mean, variance;
-    mean_variance(o, x, n, axes, true, &mean,
-                  byi_o_wants(o, 2) ? &variance : NULL);
-    if (byi_o_wants(o, 1))
-        o->out[1] = mean;
-    if (!byi_o_wants(o, 2))
-        return;
-    const byi_id sum =
-        byi_o_emit(o, BYI_OP_ADD,
-                   ARGS(variance, byi_o_scalar(o, dtype, epsilon)), NO_ATTRS);
-    o->out[2] = byi_o_emit(o, BYI_OP_RSQRT, ARGS(sum), NO_ATTRS);
-}
+/* The optional results of LayerNormalization, over the axes from `axis` on. */
+static const char layer_statistics[] =
+    "fn (%x) {"
+    "  %mean = mean(%x, axis=axes, keepdims=true);"
+    "  %centred = subtract(%x, %mean);"
+    "  %variance = mean(multiply(%centred, %centred), axis=axes,"
+    "                   keepdims=true);"
+    "  (%mean, rsqrt(add(%variance, epsilon)))"
+    "}";
 
 static void convert_layer_norm(struct byi_import *o)
 {
@@ -194,48 +165,44 @@ static void convert_layer_norm(struct byi_import *o)
     o->out[0] = byi_o_emit(
         o, BYI_OP_NN_LAYER_NORM, bias ? 3 : 2, o->in,
         ATTRS(AN_INT("axis", (int64_t)axis), A_FLOAT("epsilon", epsilon)));
-    if (byi_o_wants(o, 1) || byi_o_wants(o, 2))
-        layer_stats(o, x, axis, epsilon);
+    if (byi_o_wants(o, 1) || byi_o_wants(o, 2)) {
+        int64_t axes[BYI_MAX_RANK];
+        const uint32_t n = axes_from(o, x, axis, axes);
+        byi_o_texts(
+            o, layer_statistics, ARGS(x),
+            ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("epsilon", epsilon)),
+            byi_o_wants(o, 2) ? 2 : 1, o->out + 1);
+    }
 }
 
-/* RMS norm: x / sqrt(mean of x^2 + epsilon) gamma, over the axes from `axis`
- * on, in float32 if x has 16 bits. inv, unless NULL: the inverse RMS. */
-static byi_id rms_norm(struct byi_import *o, byi_id x, byi_id gamma,
-                       uint32_t axis, double epsilon, byi_id *inv)
+/* RMS norm over the axes from `axis` on, in float32 if x has 16 bits. The
+ * second result is the inverse RMS. */
+static const char rms_text[] =
+    "fn (%x, %gamma) {"
+    "  %w = cast(%x, dtype=wide);"
+    "  %mean = mean(multiply(%w, %w), axis=axes, keepdims=true);"
+    "  %inverse = rsqrt(add(%mean, epsilon));"
+    "  (multiply(cast(multiply(%w, %inverse), dtype=%x), %gamma), %inverse)"
+    "}";
+
+static void rms_norm(struct byi_import *o, byi_id x, byi_id gamma,
+                     uint32_t axis, double epsilon, byi_id results[2])
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, x);
-    const enum byoc_dtype wide = dtype == BYOC_F64 ? dtype : BYOC_F32;
-    const byi_id w = byi_o_cast(o, x, wide);
     int64_t axes[BYI_MAX_RANK];
-    uint32_t n = 0;
+    const uint32_t n = axes_from(o, x, axis, axes);
 
-    for (uint32_t i = axis; i < byi_o_rank(o, x); i++)
-        axes[n++] = i;
-    const byi_id mean =
-        byi_o_emit(o, BYI_OP_MEAN, ARGS(byi_o_binary(o, BYI_OP_MULTIPLY, w, w)),
-                   ATTRS(SOME_INTS("axis", n, axes), A_BOOL("keepdims", true)));
-    const byi_id factor = byi_o_emit(
-        o, BYI_OP_RSQRT,
-        ARGS(byi_o_binary(o, BYI_OP_ADD, mean, byi_o_scalar(o, wide, epsilon))),
-        NO_ATTRS);
-    if (inv)
-        *inv = factor;
-    const byi_id y = byi_o_binary(o, BYI_OP_MULTIPLY, w, factor);
-    return byi_o_binary(o, BYI_OP_MULTIPLY, byi_o_cast(o, y, dtype), gamma);
+    byi_o_texts(o, rms_text, ARGS(x, gamma),
+                ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("epsilon", epsilon),
+                      A_DTYPE("wide", dtype == BYOC_F64 ? dtype : BYOC_F32)),
+                2, results);
 }
 
-/* The value of each group for each of its channels: (groups) -> (groups n) */
-static byi_id per_channel(struct byi_import *o, byi_id groups, int64_t n)
-{
-    static const int64_t last[] = {1}, flat[] = {-1};
-    const int64_t shape[] = {1, n};
-
-    return byi_o_reshape(o,
-                         byi_o_binary(o, BYI_OP_BROADCAST_TO,
-                                      byi_o_expand(o, groups, 1, last),
-                                      byi_o_vector(o, 2, shape)),
-                         byi_o_vector(o, 1, flat), false);
-}
+/* The value of each group for each of its n channels: (groups) -> (groups n) */
+static const char per_channel[] =
+    "fn (%groups) {"
+    "  reshape(broadcast_to(expand_dims(%groups, axis=[1]), [1, n]), [-1])"
+    "}";
 
 /* Before opset 21, scale and bias have one element for each group. */
 static void convert_group_norm(struct byi_import *o)
@@ -251,7 +218,8 @@ static void convert_group_norm(struct byi_import *o)
         byi_o_fail(o, BYOC_ETYPE, "%lld channels do not split in %lld groups",
                    (long long)channels, (long long)groups);
     for (uint32_t i = 0; i < 2 && o->opset < 21 && byi_o_ok(o); i++)
-        by[i] = per_channel(o, by[i], channels / groups);
+        by[i] = byi_o_text(o, per_channel, ARGS(by[i]),
+                           ATTRS(AN_INT("n", channels / groups)));
     o->out[0] =
         byi_o_emit(o, BYI_OP_NN_GROUP_NORM, ARGS(x, by[0], by[1]),
                    ATTRS(AN_INT("num_groups", groups),
@@ -266,13 +234,14 @@ static void convert_simplified_norm(struct byi_import *o)
     const uint32_t axis =
         byi_o_axis(o, byi_o_int(o, "axis", -1), byi_o_rank(o, x));
     const double epsilon = byi_o_float(o, "epsilon", 1e-5);
-    byi_id inv = BYI_NO_ID;
+    byi_id results[2];
 
     if (byi_o_int(o, "stash_type", 1) != 1)
         byi_o_refuse(o, "a stash_type that is not float32");
-    o->out[0] = rms_norm(o, x, byi_o_in(o, 1), axis, epsilon, &inv);
+    rms_norm(o, x, byi_o_in(o, 1), axis, epsilon, results);
+    o->out[0] = results[0];
     if (byi_o_wants(o, 1))
-        o->out[1] = inv;
+        o->out[1] = results[1];
 }
 
 /* --- com.microsoft -------------------------------------------------------- */
@@ -296,10 +265,14 @@ static void skip_norm(struct byi_import *o, bool simplified)
 
     if (bias != BYI_NO_ID)
         x = byi_o_binary(o, BYI_OP_ADD, x, bias);
-    const uint32_t last = byi_o_axis(o, -1, byi_o_rank(o, x));
-    o->out[0] = simplified ? rms_norm(o, x, byi_o_in(o, 2), last, epsilon, NULL)
-                           : last_axis_norm(o, x, byi_o_in(o, 2),
-                                            byi_o_in(o, 3), epsilon);
+    byi_id results[2];
+    if (simplified)
+        rms_norm(o, x, byi_o_in(o, 2), byi_o_axis(o, -1, byi_o_rank(o, x)),
+                 epsilon, results);
+    else
+        results[0] =
+            last_axis_norm(o, x, byi_o_in(o, 2), byi_o_in(o, 3), epsilon);
+    o->out[0] = results[0];
     if (byi_o_wants(o, 3))
         o->out[3] = x;
 }
@@ -321,34 +294,24 @@ static byi_id look_up(struct byi_import *o, byi_id table, byi_id ids)
 }
 
 /* The first rows of the table, as many as axis 1 of ids has elements. */
-static byi_id first_rows(struct byi_import *o, byi_id table, byi_id ids)
-{
-    const int64_t zero = 0, one = 1;
-    const byi_id start = byi_o_vector(o, 1, &zero);
-    const byi_id end = byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(ids),
-                                  ATTRS(AN_INT("start", 1), AN_INT("end", 2)));
-
-    return byi_o_emit(o, BYI_OP_STRIDED_SLICE,
-                      ARGS(table, start, end, start, byi_o_vector(o, 1, &one)),
-                      NO_ATTRS);
-}
+static const char first_rows[] =
+    "fn (%table, %ids) {"
+    "  strided_slice(%table, [0], shape_of(%ids, start=1, end=2), [0], [1])"
+    "}";
 
 /* The number of ones in each row of the mask; 0 without a mask. */
 static byi_id mask_index(struct byi_import *o, byi_id ids, byi_id mask)
 {
-    static const int64_t rows[] = {1};
+    static const char none[] =
+        "fn (%ids) { full(shape_of(%ids, end=1), dtype=\"int32\") }";
+    static const char ones[] =
+        "fn (%mask) {"
+        "  sum(cast(equal(%mask, 1), dtype=\"int32\"), axis=[1],"
+        "      keepdims=false)"
+        "}";
 
-    if (mask == BYI_NO_ID)
-        return byi_o_emit(o, BYI_OP_FULL,
-                          ARGS(byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(ids),
-                                          ATTRS(AN_INT("end", 1)))),
-                          ATTRS(A_DTYPE("dtype", BYOC_I32)));
-    const byi_id one = byi_o_scalar(o, byi_o_dtype(o, mask), 1);
-    const byi_id ones =
-        byi_o_cast(o, byi_o_binary(o, BYI_OP_EQUAL, mask, one), BYOC_I32);
-    return byi_o_emit(
-        o, BYI_OP_SUM, ARGS(ones),
-        ATTRS(SOME_INTS("axis", 1, rows), A_BOOL("keepdims", false)));
+    return mask == BYI_NO_ID ? byi_o_text(o, none, ARGS(ids), NO_ATTRS)
+                             : byi_o_text(o, ones, ARGS(mask), NO_ATTRS);
 }
 
 /* ids, segments, tables of words, positions, segments, gamma, beta, mask,
@@ -360,10 +323,11 @@ static void convert_embed_norm(struct byi_import *o)
     const double epsilon = byi_o_float(o, "epsilon", 1e-12);
 
     byi_o_int(o, "mask_index_type", 0);
-    byi_id x =
-        byi_o_binary(o, BYI_OP_ADD, look_up(o, byi_o_in(o, 2), ids),
-                     places == BYI_NO_ID ? first_rows(o, positions, ids)
-                                         : look_up(o, positions, places));
+    byi_id x = byi_o_binary(
+        o, BYI_OP_ADD, look_up(o, byi_o_in(o, 2), ids),
+        places == BYI_NO_ID
+            ? byi_o_text(o, first_rows, ARGS(positions, ids), NO_ATTRS)
+            : look_up(o, positions, places));
     if (segments != BYI_NO_ID)
         x = byi_o_binary(o, BYI_OP_ADD, x,
                          look_up(o, byi_o_in(o, 4), segments));

@@ -9,12 +9,12 @@
 byi_id byi_rotary_rows(struct byi_import *o, byi_id table, byi_id at,
                        bool heads_first)
 {
-    const int64_t heads[] = {heads_first ? 1 : 2};
-
-    return byi_o_expand(
-        o,
-        byi_o_emit(o, BYI_OP_TAKE, ARGS(table, at), ATTRS(AN_INT("axis", 0))),
-        1, heads);
+    return byi_o_text(o,
+                      "fn (%table, %at) {"
+                      "  expand_dims(take(%table, %at, axis=0), axis=[heads])"
+                      "}",
+                      ARGS(table, at),
+                      ATTRS(AN_INT("heads", heads_first ? 1 : 2)));
 }
 
 /* The positions (b, s); a single number is the position of the first token. */
@@ -30,45 +30,33 @@ static byi_id positions(struct byi_import *o, byi_id at, byi_id s)
     return byi_o_expand(o, at, 1, front);
 }
 
-/* Split the last axis into halves, or, if interleaved, into even and odd
- * elements, (..., 1) each. */
-static void split_pairs(struct byi_import *o, byi_id x, int64_t width,
-                        bool interleaved, byi_id pair[2])
-{
-    const int64_t halves[] = {width / 2, width / 2}, ones[] = {1, 1};
-    const int64_t shape[] = {0, 0, 0, width / 2, 2};
+/* Rotate each pair (a, b): (a cos - b sin, a sin + b cos). */
+#define ROTATED                                                                \
+    "subtract(multiply(%pair.0, %cos), multiply(%pair.1, %sin)),"              \
+    "add(multiply(%pair.0, %sin), multiply(%pair.1, %cos))"
 
-    if (interleaved)
-        x = byi_o_reshape(o, x, byi_o_vector(o, 5, shape), false);
-    const byi_id tuple =
-        byi_o_emit(o, BYI_OP_SPLIT, ARGS(x),
-                   ATTRS(SOME_INTS("sizes", 2, interleaved ? ones : halves),
-                         AN_INT("axis", interleaved ? 4 : 3)));
-    for (uint32_t i = 0; i < 2; i++)
-        pair[i] = byi_o_get(o, tuple, i);
-}
+/* The pairs are the halves of the last axis ... */
+static const char rotate_halves[] =
+    "fn (%x, %cos, %sin) {"
+    "  %pair = split(%x, sizes=[half, half], axis=3);"
+    "  concatenate(" ROTATED ", axis=3)"
+    "}";
+/* ... or its even and odd elements. */
+static const char rotate_adjacent[] =
+    "fn (%x, %cosines, %sines) {"
+    "  %pair = split(reshape(%x, [0, 0, 0, half, 2]), sizes=[1, 1], axis=4);"
+    "  %cos = expand_dims(%cosines, axis=[4]);"
+    "  %sin = expand_dims(%sines, axis=[4]);"
+    "  reshape(concatenate(" ROTATED ", axis=4), [0, 0, 0, width])"
+    "}";
 
-/* Rotate each pair (a, b) of x: (a cos - b sin, a sin + b cos). */
 static byi_id rotate_pairs(struct byi_import *o, byi_id x,
                            const byi_id tables[2], int64_t width,
                            bool interleaved)
 {
-    static const int64_t last[] = {4};
-    const int64_t shape[] = {0, 0, 0, width};
-    byi_id pair[2], rotated[2], by[2] = {tables[0], tables[1]};
-
-    split_pairs(o, x, width, interleaved, pair);
-    for (uint32_t i = 0; i < 2 && interleaved; i++)
-        by[i] = byi_o_expand(o, by[i], 1, last);
-    for (uint32_t i = 0; i < 2; i++)
-        rotated[i] =
-            byi_o_binary(o, i ? BYI_OP_ADD : BYI_OP_SUBTRACT,
-                         byi_o_binary(o, BYI_OP_MULTIPLY, pair[0], by[i]),
-                         byi_o_binary(o, BYI_OP_MULTIPLY, pair[1], by[!i]));
-    const byi_id y =
-        byi_o_concat(o, rotated[0], rotated[1], interleaved ? 4 : 3);
-    return interleaved ? byi_o_reshape(o, y, byi_o_vector(o, 4, shape), false)
-                       : y;
+    return byi_o_text(o, interleaved ? rotate_adjacent : rotate_halves,
+                      ARGS(x, tables[0], tables[1]),
+                      ATTRS(AN_INT("half", width / 2), AN_INT("width", width)));
 }
 
 byi_id byi_rotary_apply(struct byi_import *o, byi_id x, const byi_id tables[2],

@@ -56,22 +56,13 @@ static byi_id unary(struct byi_import *o, enum byi_op_id op, byi_id a)
 /* --- kernels -------------------------------------------------------------- */
 
 /* |x - s|^2 = x^2 - 2 x s + s^2 (rows, vectors), never below 0. */
-static byi_id distances(struct byi_import *o, byi_id x, byi_id vectors,
-                        byi_id products)
-{
-    static const int64_t last[] = {1};
-    const byi_id own =
-        byi_o_emit(o, BYI_OP_SUM_SQUARE, ARGS(x),
-                   ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", true)));
-    const byi_id theirs = byi_o_emit(
-        o, BYI_OP_SUM_SQUARE, ARGS(vectors),
-        ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", false)));
-    const byi_id both = byi_o_binary(o, BYI_OP_ADD, own, theirs);
-
-    return with_number(
-        o, BYI_OP_MAXIMUM,
-        byi_o_binary(o, BYI_OP_SUBTRACT, both, byi_o_scale(o, products, 2)), 0);
-}
+static const char radial[] =
+    "fn (%x, %vectors, %products) {"
+    "  %own = reduce_sum_square(%x, axis=[1], keepdims=true);"
+    "  %theirs = reduce_sum_square(%vectors, axis=[1], keepdims=false);"
+    "  %both = subtract(add(%own, %theirs), multiply(%products, 2));"
+    "  exp(multiply(maximum(%both, 0), factor))"
+    "}";
 
 /* The kernel of x and each support vector: (rows, vectors). */
 static byi_id kernel_values(struct byi_import *o, byi_id x, byi_id vectors)
@@ -92,9 +83,8 @@ static byi_id kernel_values(struct byi_import *o, byi_id x, byi_id vectors)
         return BYI_NO_ID;
     }
     if (strcmp(kind, "RBF") == 0)
-        return unary(
-            o, BYI_OP_EXP,
-            byi_o_scale(o, distances(o, x, vectors, products), -params[0]));
+        return byi_o_text(o, radial, ARGS(x, vectors, products),
+                          ATTRS(A_FLOAT("factor", -params[0])));
     const byi_id line = with_number(
         o, BYI_OP_ADD, byi_o_scale(o, products, params[0]), params[1]);
     if (strcmp(kind, "POLY") == 0)
@@ -155,16 +145,6 @@ static byi_id linear(struct byi_import *o, const struct svm *s, uint32_t rows)
 
 /* --- regressors ----------------------------------------------------------- */
 
-/* y > 0 ? 1 : -1 */
-static byi_id inside(struct byi_import *o, byi_id y)
-{
-    return byi_o_emit(o, BYI_OP_WHERE,
-                      ARGS(with_number(o, BYI_OP_GREATER, y, 0),
-                           byi_o_scalar(o, BYOC_F64, 1),
-                           byi_o_scalar(o, BYOC_F64, -1)),
-                      NO_ATTRS);
-}
-
 static void convert_svm_regressor(struct byi_import *o)
 {
     const int64_t n = byi_o_int(o, "n_supports", 0);
@@ -189,7 +169,13 @@ static void convert_svm_regressor(struct byi_import *o)
                        NO_ATTRS);
         y = with_number(o, BYI_OP_ADD, y, s.rho[0]);
     }
-    o->out[0] = byi_o_cast(o, one_class ? inside(o, y) : y, BYOC_F32);
+    if (one_class) /* y > 0 ? 1 : -1 */
+        y = byi_o_text(o,
+                       "fn (%y, %one) {"
+                       "  where(greater(%y, 0), %one, -1)"
+                       "}",
+                       ARGS(y, byi_o_scalar(o, BYOC_F64, 1)), NO_ATTRS);
+    o->out[0] = byi_o_cast(o, y, BYOC_F32);
 }
 
 /* --- classifiers ---------------------------------------------------------- */
@@ -263,14 +249,13 @@ static byi_id probabilities(struct byi_import *o, uint32_t n, byi_id scores)
                    n);
         return BYI_NO_ID;
     }
-    const byi_id line = byi_o_binary(
-        o, BYI_OP_ADD,
-        byi_o_binary(o, BYI_OP_MULTIPLY, scores, vector_of(o, n, a)),
-        vector_of(o, n, b));
-    const byi_id first =
-        unary(o, BYI_OP_SIGMOID, unary(o, BYI_OP_NEGATIVE, line));
-
-    return unary(o, BYI_OP_ML_COUPLING, first);
+    return byi_o_text(o,
+                      "fn (%scores, %a, %b) {"
+                      "  %line = add(multiply(%scores, %a), %b);"
+                      "  ml.pairwise_coupling(sigmoid(negative(%line)))"
+                      "}",
+                      ARGS(scores, vector_of(o, n, a), vector_of(o, n, b)),
+                      NO_ATTRS);
 }
 
 /* The scores of two classes from the score of their pair. */

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* template.c: instantiates a template while it reads it. */
+#include "template.h"
+
+#include <string.h>
+
+#include "lex.h"
+
+enum { MAX_NAMES = 48, MAX_ARGS = 16, MAX_ATTRS = 8, MAX_LIST = 16 };
+
+struct template_name {
+    const char *at;
+    size_t n;
+    byi_id value;
+};
+
+struct template_reader {
+    struct byi_lexer lex;
+    const struct byi_emitter *to;
+    const struct byi_template_given *given;
+    struct byi_arena *scratch;
+    struct byoc_error *err;
+    struct template_name names[MAX_NAMES];
+    uint32_t n_names;
+    bool ended; /* an emission returned BYI_NO_ID */
+};
+
+/* An operand: a value, or a number whose type the others tell. */
+struct template_operand {
+    byi_id value;
+    bool is_number;
+    double number;
+};
+
+static enum byoc_status expression(struct template_reader *r,
+                                   struct template_operand *x);
+
+/* --- names ---------------------------------------------------------------- */
+
+static enum byoc_status bind(struct template_reader *r, const char *at,
+                             size_t n, byi_id value)
+{
+    if (r->n_names == MAX_NAMES)
+        return byi_lex_expected(&r->lex, "fewer names", r->err);
+    r->names[r->n_names++] = (struct template_name){at, n, value};
+    return BYOC_OK;
+}
+
+/* The newest value of that name, at the current token. */
+static enum byoc_status find_value(struct template_reader *r, byi_id *value)
+{
+    const struct byi_token *tok = &r->lex.tok;
+    for (uint32_t i = r->n_names; i-- > 0;)
+        if (r->names[i].n == tok->n &&
+            memcmp(r->names[i].at, tok->at, tok->n) == 0) {
+            *value = r->names[i].value;
+            byi_lex_next(&r->lex);
+            return BYOC_OK;
+        }
+    return byi_lex_expected(&r->lex, "the name of a value", r->err);
+}
+
+static enum byoc_status find_attr(struct template_reader *r,
+                                  struct byi_attr *attr)
+{
+    const struct byi_token *tok = &r->lex.tok;
+    for (uint32_t i = 0; i < r->given->n_attrs; i++) {
+        const char *name = r->given->attrs[i].name;
+        if (strlen(name) == tok->n && memcmp(name, tok->at, tok->n) == 0) {
+            *attr = r->given->attrs[i];
+            byi_lex_next(&r->lex);
+            return BYOC_OK;
+        }
+    }
+    return byi_lex_expected(&r->lex, "an operator or a given attribute",
+                            r->err);
+}
+
+static enum byoc_dtype dtype_of(const struct template_reader *r, byi_id value)
+{
+    return value == BYI_NO_ID ? BYOC_NONE
+                              : r->to->f->nodes.at[value].type->dtype;
+}
+
+/* --- attributes and lists ------------------------------------------------- */
+
+/* A number without a suffix. */
+static enum byoc_status number(struct template_reader *r, struct byi_attr *attr)
+{
+    bool is_float;
+    int64_t i = 0;
+    double f;
+    BYI_TRY(byi_lex_number(&r->lex, "a value", &is_float, &i, &f, r->err));
+    attr->kind = is_float ? BYI_ATTR_FLOAT : BYI_ATTR_INT;
+    if (is_float)
+        attr->f = f;
+    else
+        attr->i = i;
+    return BYOC_OK;
+}
+
+/* From the '[' on. */
+static enum byoc_status list(struct template_reader *r, struct byi_attr *attr)
+{
+    int64_t *ints = byi_arena_calloc(r->scratch, MAX_LIST, sizeof *ints);
+    attr->kind = BYI_ATTR_INTS;
+    attr->n = 0;
+    attr->ints = ints;
+    byi_lex_next(&r->lex);
+    while (!byi_lex_is(&r->lex, ']')) {
+        struct byi_attr entry = {0};
+        BYI_TRY(byi_lex_is(&r->lex, BYI_TOK_IDENT) ? find_attr(r, &entry)
+                                                   : number(r, &entry));
+        if (entry.kind != BYI_ATTR_INT || attr->n == MAX_LIST)
+            return byi_lex_expected(&r->lex, "a list of integers", r->err);
+        ints[attr->n++] = entry.i;
+        if (!byi_lex_accept(&r->lex, ','))
+            break;
+    }
+    return byi_lex_expect(&r->lex, ']', "',' or ']'", r->err);
+}
+
+static enum byoc_status attribute(struct template_reader *r,
+                                  struct byi_attr *attr)
+{
+    const struct byi_token *tok = &r->lex.tok;
+    const char *name = byi_lex_text(r->scratch, tok);
+    byi_id value;
+    byi_lex_next(&r->lex); /* the name */
+    byi_lex_next(&r->lex); /* '=' */
+    if (byi_lex_is(&r->lex, '[')) {
+        BYI_TRY(list(r, attr));
+    } else if (byi_lex_is(&r->lex, BYI_TOK_LOCAL)) {
+        BYI_TRY(find_value(r, &value));
+        attr->kind = BYI_ATTR_DTYPE;
+        attr->i = dtype_of(r, value);
+    } else if (byi_lex_is(&r->lex, BYI_TOK_STRING)) {
+        attr->s = byi_lex_text(r->scratch, tok);
+        attr->kind = BYI_ATTR_STRING;
+        if (strcmp(name, "dtype") == 0) {
+            attr->kind = BYI_ATTR_DTYPE;
+            attr->i = byi_dtype_of_name(attr->s, strlen(attr->s));
+        }
+        byi_lex_next(&r->lex);
+    } else if (byi_lex_is_word(&r->lex, "true") ||
+               byi_lex_is_word(&r->lex, "false")) {
+        attr->kind = BYI_ATTR_BOOL;
+        attr->i = byi_lex_accept_word(&r->lex, "true") ||
+                  !byi_lex_accept_word(&r->lex, "false");
+    } else if (byi_lex_is(&r->lex, BYI_TOK_IDENT) &&
+               !byi_lex_is_number(&r->lex)) {
+        BYI_TRY(find_attr(r, attr));
+    } else {
+        BYI_TRY(number(r, attr));
+    }
+    attr->name = name;
+    return BYOC_OK;
+}
+
+/* --- calls ---------------------------------------------------------------- */
+
+/* The value that an emission gave. */
+static enum byoc_status emitted(struct template_reader *r, byi_id value,
+                                struct template_operand *x)
+{
+    *x = (struct template_operand){.value = value};
+    r->ended = r->ended || value == BYI_NO_ID;
+    return BYOC_OK;
+}
+
+static bool is_typed(const struct template_reader *r,
+                     const struct template_operand *x)
+{
+    const enum byoc_dtype dtype = dtype_of(r, x->value);
+    return dtype != BYOC_NONE && dtype != BYOC_BOOL;
+}
+
+/* Make values of the numbers, and leave out omitted operands at the end. */
+static uint32_t settle(struct template_reader *r, const struct byi_op *op,
+                       const struct template_operand *in, uint32_t n,
+                       byi_id *args)
+{
+    enum byoc_dtype dtype = BYOC_NONE;
+    while (n > op->min_in && !in[n - 1].is_number &&
+           in[n - 1].value == BYI_NO_ID)
+        n--;
+    for (uint32_t i = n; i-- > 0;)
+        if (!in[i].is_number && (dtype == BYOC_NONE || is_typed(r, &in[i])))
+            dtype = dtype_of(r, in[i].value);
+    for (uint32_t i = 0; i < n && !r->ended; i++)
+        args[i] = in[i].is_number
+                      ? r->to->number(r->to->ctx, dtype, in[i].number)
+                      : in[i].value;
+    return n;
+}
+
+/* From after the '(' of an operator on. */
+static enum byoc_status call(struct template_reader *r, const struct byi_op *op,
+                             struct template_operand *x)
+{
+    struct template_operand in[MAX_ARGS];
+    struct byi_attr attrs[MAX_ATTRS] = {{0}};
+    byi_id args[MAX_ARGS];
+    uint32_t n = 0, n_attrs = 0;
+    while (!byi_lex_is(&r->lex, ')')) {
+        const bool named = byi_lex_is(&r->lex, BYI_TOK_IDENT) &&
+                           byi_lex_peek(&r->lex).kind == '=';
+        if (n == MAX_ARGS || n_attrs == MAX_ATTRS)
+            return byi_lex_expected(&r->lex, "fewer operands", r->err);
+        BYI_TRY(named ? attribute(r, &attrs[n_attrs++])
+                      : expression(r, &in[n++]));
+        if (!byi_lex_accept(&r->lex, ','))
+            break;
+    }
+    BYI_TRY(byi_lex_expect(&r->lex, ')', "',' or ')'", r->err));
+    n = settle(r, op, in, n, args);
+    return emitted(
+        r,
+        r->ended ? BYI_NO_ID
+                 : r->to->call(r->to->ctx, op->id, n, args, n_attrs, attrs),
+        x);
+}
+
+/* --- expressions ---------------------------------------------------------- */
+
+/* A number, or a word that is not an operator. */
+static enum byoc_status scalar(struct template_reader *r,
+                               struct template_operand *x)
+{
+    const struct byi_token tok = r->lex.tok;
+    const size_t digits = byi_lex_digits(&tok);
+    struct byi_attr attr = {0};
+    if (tok.kind == BYI_TOK_NUMBER && tok.n == digits + 3 &&
+        memcmp(tok.at + digits, "i64", 3) == 0) {
+        const double value = byi_strtod(byi_lex_text(r->scratch, &tok), NULL);
+        byi_lex_next(&r->lex);
+        return emitted(r, r->to->number(r->to->ctx, BYOC_I64, value), x);
+    }
+    BYI_TRY(byi_lex_is_number(&r->lex) ? number(r, &attr)
+                                       : find_attr(r, &attr));
+    *x = (struct template_operand){
+        .value = BYI_NO_ID,
+        .is_number = true,
+        .number = attr.kind == BYI_ATTR_FLOAT ? attr.f : (double)attr.i};
+    if (attr.kind == BYI_ATTR_INTS)
+        return emitted(r, r->to->vector(r->to->ctx, attr.n, attr.ints), x);
+    return BYOC_OK;
+}
+
+static enum byoc_status primary(struct template_reader *r,
+                                struct template_operand *x)
+{
+    const struct byi_token tok = r->lex.tok;
+    struct byi_attr attr = {0};
+    if (byi_lex_is(&r->lex, BYI_TOK_LOCAL)) {
+        *x = (struct template_operand){0};
+        return find_value(r, &x->value);
+    }
+    if (byi_lex_is(&r->lex, '[')) {
+        BYI_TRY(list(r, &attr));
+        return emitted(r, r->to->vector(r->to->ctx, attr.n, attr.ints), x);
+    }
+    if (!byi_lex_is(&r->lex, BYI_TOK_IDENT) ||
+        byi_lex_peek(&r->lex).kind != '(')
+        return scalar(r, x);
+    const struct byi_op *op = byi_op_of_name(tok.at, tok.n);
+    if (!op)
+        return byi_lex_expected(&r->lex, "an operator", r->err);
+    byi_lex_next(&r->lex);
+    byi_lex_next(&r->lex);
+    return call(r, op, x);
+}
+
+/* Recurses as deep as the template nests calls. */
+static enum byoc_status expression(struct template_reader *r,
+                                   struct template_operand *x)
+{
+    BYI_TRY(primary(r, x));
+    while (byi_lex_accept(&r->lex, '.')) {
+        int64_t index = 0;
+        BYI_TRY(byi_lex_int(&r->lex, 0, UINT32_MAX, "a field's number", &index,
+                            r->err));
+        if (!r->ended)
+            emitted(r, r->to->get(r->to->ctx, x->value, (uint32_t)index), x);
+    }
+    return BYOC_OK;
+}
+
+/* --- templates ------------------------------------------------------------ */
+
+/* fn (%a, %b) { */
+static enum byoc_status head(struct template_reader *r)
+{
+    const struct byi_template_given *given = r->given;
+    uint32_t n = 0;
+    if (!byi_lex_accept_word(&r->lex, "fn") || !byi_lex_accept(&r->lex, '('))
+        return byi_lex_expected(&r->lex, "'fn ('", r->err);
+    while (byi_lex_is(&r->lex, BYI_TOK_LOCAL)) {
+        BYI_TRY(bind(r, r->lex.tok.at, r->lex.tok.n,
+                     n < given->n_values ? given->values[n] : BYI_NO_ID));
+        n++;
+        byi_lex_next(&r->lex);
+        if (!byi_lex_accept(&r->lex, ','))
+            break;
+    }
+    if (n != given->n_values)
+        return byi_fail(r->err, BYOC_EINVAL,
+                        "the template has %u parameters, expected %u", n,
+                        given->n_values);
+    BYI_TRY(byi_lex_expect(&r->lex, ')', "',' or ')'", r->err));
+    return byi_lex_expect(&r->lex, '{', "'{'", r->err);
+}
+
+static enum byoc_status statements(struct template_reader *r)
+{
+    while (byi_lex_is(&r->lex, BYI_TOK_LOCAL) &&
+           byi_lex_peek(&r->lex).kind == '=') {
+        const struct byi_token name = r->lex.tok;
+        struct template_operand x;
+        byi_lex_next(&r->lex);
+        byi_lex_next(&r->lex);
+        BYI_TRY(expression(r, &x));
+        BYI_TRY(byi_lex_expect(&r->lex, ';', "';'", r->err));
+        BYI_TRY(bind(r, name.at, name.n, x.value));
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status read_results(struct template_reader *r, uint32_t n,
+                                     byi_id *results)
+{
+    const bool many = byi_lex_accept(&r->lex, '(');
+    uint32_t found = 0;
+    do {
+        struct template_operand x;
+        BYI_TRY(expression(r, &x));
+        if (x.is_number)
+            return byi_lex_expected(&r->lex, "a value before this", r->err);
+        if (found < n)
+            results[found] = r->ended ? BYI_NO_ID : x.value;
+        found++;
+    } while (many && byi_lex_accept(&r->lex, ','));
+    if (found != n)
+        return byi_fail(r->err, BYOC_EINVAL,
+                        "the template has %u results, expected %u", found, n);
+    return many ? byi_lex_expect(&r->lex, ')', "',' or ')'", r->err) : BYOC_OK;
+}
+
+enum byoc_status byi_template(const struct byi_emitter *to, const char *text,
+                              const struct byi_template_given *given,
+                              struct byi_arena *scratch, uint32_t n,
+                              byi_id *results, struct byoc_error *err)
+{
+    struct template_reader r = {
+        .to = to, .given = given, .scratch = scratch, .err = err};
+    for (uint32_t i = 0; i < n; i++)
+        results[i] = BYI_NO_ID;
+    byi_lex_init(&r.lex, "template", text, strlen(text));
+    if (given->names)
+        for (uint32_t i = 0; i < given->n_values; i++)
+            BYI_TRY(bind(&r, given->names[i], strlen(given->names[i]),
+                         given->values[i]));
+    else
+        BYI_TRY(head(&r));
+    BYI_TRY(statements(&r));
+    BYI_TRY(read_results(&r, n, results));
+    if (!given->names)
+        BYI_TRY(byi_lex_expect(&r.lex, '}', "'}'", err));
+    return byi_lex_is(&r.lex, BYI_TOK_END)
+               ? BYOC_OK
+               : byi_lex_expected(&r.lex, "the end of the template", err);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core/ir/template.h: graphs of operators as text. A template has the syntax of
+ * a function literal of the text form (docs/text.md), without types:
+ *
+ *     fn (%x, %gamma) {
+ *       %mean = mean(multiply(%x, %x), axis=axes, keepdims=true);
+ *       multiply(multiply(%x, rsqrt(add(%mean, epsilon))), %gamma)
+ *     }
+ *
+ * and these differences:
+ *  - A number has the element type of the call's first operand that is neither
+ * a number nor bool; 2i64 is an int64.
+ *  - A word (`axes`, `epsilon`) stands for the value of the attribute that is
+ *    given under this name: as an attribute, an operand, or in a list.
+ *  - dtype=%x is the element type of %x.
+ *  - A list is a vector of int64, or the value of an attribute.
+ *  - The last operands of a call may be omitted values (BYI_NO_ID), and are
+ * left out if the operator allows it. The result is one value, or several in
+ * brackets.
+ *
+ * A template is part of the program, so it is read each time that it is used:
+ * this takes less time than creating its nodes.
+ */
+#ifndef BYI_TEMPLATE_H
+#define BYI_TEMPLATE_H
+
+#include "ir.h"
+
+/* Adds nodes to `f`. A function that returns BYI_NO_ID ends the template; the
+ * reason is for the caller to keep. */
+struct byi_emitter {
+    void *ctx;
+    const struct byi_func *f;
+    byi_id (*call)(void *ctx, enum byi_op_id op, uint32_t n, const byi_id *args,
+                   uint32_t n_attrs, const struct byi_attr *attrs);
+    byi_id (*get)(void *ctx, byi_id tuple, uint32_t index);
+    byi_id (*number)(void *ctx, enum byoc_dtype dtype, double value);
+    byi_id (*vector)(void *ctx, uint32_t n, const int64_t *values);
+};
+
+/* What a template is instantiated with. */
+struct byi_template_given {
+    const char *const *names; /* of the values, if the text is a result only;
+                                 NULL: it is a function literal, whose
+                                 parameters are the values in order */
+    uint32_t n_values, n_attrs;
+    const byi_id *values;
+    const struct byi_attr *attrs;
+};
+
+/* Emit the template, and give its n results, BYI_NO_ID if an emission ended it.
+ * Errors: BYOC_EPARSE, if the text is not a template; BYOC_EINVAL, if the
+ * values or results are not as many as the text has. */
+enum byoc_status byi_template(const struct byi_emitter *to, const char *text,
+                              const struct byi_template_given *given,
+                              struct byi_arena *scratch, uint32_t n,
+                              byi_id *results, struct byoc_error *err);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* template_test: templates emit the graphs that their text describes, and every
+ * mistake in one is an error with its place.
+ */
+#include "core/ir/template.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* --- an emitter ----------------------------------------------------------- */
+
+struct scene {
+    struct byi_module *m;
+    struct byi_func *f;
+    struct byi_arena *scratch;
+    byi_id x, c; /* (2, 3) of float64; (2, 3) of bool */
+    int left;    /* emissions before one fails; negative: none does */
+    struct byoc_error err;
+};
+
+static bool is_over(struct scene *s)
+{
+    return s->left == 0 || (s->left > 0 && --s->left < 0);
+}
+
+static byi_id add_call(void *ctx, enum byi_op_id op, uint32_t n,
+                       const byi_id *args, uint32_t n_attrs,
+                       const struct byi_attr *attrs)
+{
+    struct scene *s = ctx;
+    byi_id id = BYI_NO_ID;
+    if (is_over(s))
+        return BYI_NO_ID;
+    if (byi_add_call(s->m, s->f, op, args, n, attrs, n_attrs, NULL, &id,
+                     &s->err))
+        return BYI_NO_ID;
+    return id;
+}
+
+static byi_id add_get(void *ctx, byi_id tuple, uint32_t index)
+{
+    struct scene *s = ctx;
+    byi_id id = BYI_NO_ID;
+    if (byi_add_get(s->m, s->f, tuple, index, NULL, &id, &s->err))
+        return BYI_NO_ID;
+    return id;
+}
+
+static byi_id add_number(void *ctx, enum byoc_dtype dtype, double value)
+{
+    struct scene *s = ctx;
+    int64_t room = 0;
+    struct byi_tensor t = {.data = &room, .dtype = dtype};
+    byi_tensor_set(&t, 0, value);
+    const struct byi_type *type =
+        byi_type_tensor(s->m->arena, dtype, 0, t.dims);
+    return byi_add_const(s->m, s->f, byi_const_add(s->m, type, &room, false),
+                         NULL);
+}
+
+static byi_id add_vector(void *ctx, uint32_t n, const int64_t *values)
+{
+    struct scene *s = ctx;
+    const int64_t dim = n;
+    const struct byi_type *type =
+        byi_type_tensor(s->m->arena, BYOC_I64, 1, &dim);
+    return byi_add_const(s->m, s->f, byi_const_add(s->m, type, values, false),
+                         NULL);
+}
+
+static void open_scene(struct scene *s)
+{
+    static const int64_t dims[] = {2, 3};
+    *s = (struct scene){
+        .m = byi_module_new(), .scratch = byi_arena_new(), .left = -1};
+    const uint32_t index = byi_func_new(s->m, "main");
+    s->f = s->m->funcs.at[index];
+    s->x = byi_add_param(s->m, s->f, "x",
+                         byi_type_tensor(s->m->arena, BYOC_F64, 2, dims));
+    s->c = byi_add_param(s->m, s->f, "c",
+                         byi_type_tensor(s->m->arena, BYOC_BOOL, 2, dims));
+}
+
+static void close_scene(struct scene *s)
+{
+    byi_arena_free(&s->scratch);
+    byi_module_free(&s->m);
+}
+
+/* Emit `text` with the values x and c, and these attributes. */
+static enum byoc_status emit(struct scene *s, const char *text, uint32_t n,
+                             byi_id *results)
+{
+    static const int64_t axes[] = {-1};
+    const byi_id values[] = {s->x, s->c};
+    const struct byi_attr attrs[] = {
+        {.name = "axes", .kind = BYI_ATTR_INTS, .n = 1, .ints = axes},
+        {.name = "three", .kind = BYI_ATTR_INT, .i = 3},
+        {.name = "half", .kind = BYI_ATTR_FLOAT, .f = 0.5},
+    };
+    const struct byi_template_given given = {
+        .n_values = 2, .values = values, .n_attrs = 3, .attrs = attrs};
+    const struct byi_emitter to = {.ctx = s,
+                                   .f = s->f,
+                                   .call = add_call,
+                                   .get = add_get,
+                                   .number = add_number,
+                                   .vector = add_vector};
+    return byi_template(&to, text, &given, s->scratch, n, results, &s->err);
+}
+
+/* --- graphs --------------------------------------------------------------- */
+
+/* The template gives the same function as the text form does. */
+static void same(const char *text, const char *body)
+{
+    struct scene s;
+    struct byi_module *m = NULL;
+    struct byi_text made = {0}, expected = {0}, whole = {0};
+    struct byoc_error err;
+    byi_id result;
+    open_scene(&s);
+    if (emit(&s, text, 1, &result))
+        fail_msg("%s", s.err.text);
+    assert_int_not_equal(result, BYI_NO_ID);
+    s.f->result = result;
+    byi_text_addf(&whole,
+                  "def @main(%%x: Tensor[(2, 3), float64],"
+                  " %%c: Tensor[(2, 3), bool]) {\n%s\n}\n",
+                  body);
+    if (byi_parse_module(whole.at, whole.n, "t.ir", NULL, &m, &err))
+        fail_msg("%s", err.text);
+    byi_print_module(s.m, &made, NULL);
+    byi_print_module(m, &expected, NULL);
+    assert_string_equal(made.at, expected.at);
+    byi_text_free(&made);
+    byi_text_free(&expected);
+    byi_text_free(&whole);
+    byi_module_free(&m);
+    close_scene(&s);
+}
+
+static void test_graphs(void **state)
+{
+    (void)state;
+    same("fn (%x, %c) { exp(%x) }", "exp(%x)");
+    same("fn (%a, %b) { %y = exp(%a); %y = tanh(%y); add(%y, %a) }",
+         "%y = exp(%x); %z = tanh(%y); add(%z, %x)");
+    same("fn (%x, %c) { max(%x, axis=axes, keepdims=true) }",
+         "max(%x, axis=[-1], keepdims=true)");
+    same("fn (%x, %c) { split(%x, sizes=[1, 2], axis=1).1 }",
+         "split(%x, sizes=[1, 2], axis=1).1");
+    same("fn (%x, %c) { reshape(%x, [three, -1]) }", "reshape(%x, [3, -1])");
+    same("fn (%x, %c) { cast(%c, dtype=%x) }", "cast(%c, dtype=\"float64\")");
+    same("fn (%x, %c) { cast(%c, dtype=\"int8\") }",
+         "cast(%c, dtype=\"int8\")");
+}
+
+/* Numbers have the type of the operands around them. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    same("fn (%x, %c) { subtract(1, %x) }", "subtract(1f64, %x)");
+    same("fn (%x, %c) { multiply(%x, half) }", "multiply(%x, 0.5f64)");
+    same("fn (%x, %c) { where(%c, -inf, %x) }",
+         "where(%c, Tensor[(), float64] {-inf}, %x)");
+    same("fn (%x, %c) { take(%x, 1i64, axis=0) }", "take(%x, 1, axis=0)");
+    same("fn (%x, %c) { nn.pad(%x, [0, 1, 0, 0], 2) }",
+         "nn.pad(%x, [0, 1, 0, 0], 2f64)");
+}
+
+static void test_results(void **state)
+{
+    struct scene s;
+    byi_id results[2];
+    (void)state;
+    open_scene(&s);
+    assert_int_equal(
+        emit(&s, "fn (%x, %c) { %y = exp(%x); (%y, %c) }", 2, results),
+        BYOC_OK);
+    assert_int_equal(s.f->nodes.at[results[0]].op, BYI_OP_EXP);
+    assert_int_equal(results[1], s.c);
+    close_scene(&s);
+}
+
+/* After an emission that fails there are no more, and no results. */
+static void test_failing(void **state)
+{
+    (void)state;
+    for (int left = 0; left <= 3; left++) {
+        struct scene s;
+        byi_id result;
+        open_scene(&s);
+        s.left = left;
+        assert_int_equal(
+            emit(&s, "fn (%x, %c) { exp(tanh(negative(%x))) }", 1, &result),
+            BYOC_OK);
+        assert_int_equal(s.f->nodes.n, 2 + left);
+        assert_int_equal(result == BYI_NO_ID, left < 3);
+        close_scene(&s);
+    }
+}
+
+/* --- mistakes ------------------------------------------------------------- */
+
+static void test_mistakes(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        {"", "expected 'fn ('"},
+        {"fn (%x) { exp(%x) }", "1 parameters, expected 2"},
+        {"fn (%x, %c) { exp(%y) }", "the name of a value"},
+        {"fn (%x, %c) { expo(%x) }", "expected an operator"},
+        {"fn (%x, %c) { multiply(%x, wide) }", "a given attribute"},
+        {"fn (%x, %c) { max(%x, axis=axis) }", "a given attribute"},
+        {"fn (%x, %c) { max(%x, axis=[half]) }", "a list of integers"},
+        {"fn (%x, %c) { exp(%x }", "',' or ')'"},
+        {"fn (%x, %c) { %y = exp(%x) %y }", "';'"},
+        {"fn (%x, %c) { exp(%x); }", "'}'"},
+        {"fn (%x, %c) { exp(%x) } }", "the end of the template"},
+        {"fn (%x, %c) { 3 }", "a value before this"},
+        {"fn (%x, %c) { (%x, %c) }", "2 results, expected 1"},
+        {"fn (%x, %c) { take(%x, 1i32) }", "a value"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct scene s;
+        byi_id result;
+        open_scene(&s);
+        assert_int_not_equal(emit(&s, rows[i].text, 1, &result), BYOC_OK);
+        if (!strstr(s.err.text, rows[i].says))
+            fail_msg("%s: %s", rows[i].text, s.err.text);
+        close_scene(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_graphs),   cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_results),  cmocka_unit_test(test_failing),
+        cmocka_unit_test(test_mistakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
