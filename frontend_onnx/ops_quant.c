@@ -90,31 +90,22 @@ static void convert_dequantize(struct byi_import *o)
 static byi_id quantize_dynamic(struct byi_import *o, byi_id x, byi_id *scale_of,
                                byi_id *zero_of)
 {
-    const byi_id zero = byi_o_scalar(o, BYOC_F32, 0);
-    const struct byi_attr all[] = {A_BOOL("keepdims", false)};
-    const byi_id low = byi_o_binary(
-        o, BYI_OP_MINIMUM, byi_o_emit(o, BYI_OP_MIN, ARGS(x), 1, all), zero);
-    const byi_id high = byi_o_binary(
-        o, BYI_OP_MAXIMUM, byi_o_emit(o, BYI_OP_MAX, ARGS(x), 1, all), zero);
-    const byi_id spread = byi_o_binary(o, BYI_OP_SUBTRACT, high, low);
-    const byi_id step =
-        byi_o_binary(o, BYI_OP_DIVIDE, spread, byi_o_scalar(o, BYOC_F32, 255));
-    const byi_id scale =
-        byi_o_emit(o, BYI_OP_WHERE,
-                   ARGS(byi_o_binary(o, BYI_OP_EQUAL, spread, zero),
-                        byi_o_scalar(o, BYOC_F32, 1), step),
-                   NO_ATTRS);
-    const byi_id start = byi_o_binary(
-        o, BYI_OP_DIVIDE, byi_o_binary(o, BYI_OP_SUBTRACT, zero, low), scale);
-    const byi_id inside =
-        byi_o_emit(o, BYI_OP_CLIP, ARGS(start),
-                   ATTRS(A_FLOAT("a_min", 0.0), A_FLOAT("a_max", 255.0)));
-    const byi_id point = byi_o_cast(
-        o, byi_o_emit(o, BYI_OP_ROUND, ARGS(inside), NO_ATTRS), BYOC_U8);
+    static const char text[] =
+        "fn (%x) {"
+        "  %low = minimum(min(%x, keepdims=false), 0);"
+        "  %high = maximum(max(%x, keepdims=false), 0);"
+        "  %spread = subtract(%high, %low);"
+        "  %scale = where(equal(%spread, 0), 1, divide(%spread, 255));"
+        "  %start = divide(subtract(0, %low), %scale);"
+        "  (%scale, cast(round(clip(%start, a_min=0, a_max=255)),"
+        "                dtype=\"uint8\"))"
+        "}";
+    byi_id results[2];
 
-    *scale_of = scale;
-    *zero_of = point;
-    return requantize(o, BYI_OP_QUANTIZE, x, scale, point, 1);
+    byi_o_texts(o, text, ARGS(x), NO_ATTRS, 2, results);
+    *scale_of = results[0];
+    *zero_of = results[1];
+    return requantize(o, BYI_OP_QUANTIZE, x, results[0], results[1], 1);
 }
 
 static void convert_dynamic(struct byi_import *o)
@@ -166,6 +157,12 @@ static void convert_conv_integer(struct byi_import *o)
         BYI_NO_ID);
 }
 
+/* An integer product, or what is added to it, in float32. */
+static const char product_scaled[] =
+    "fn (%x, %a_scale, %b_scale) {"
+    "  multiply(cast(%x, dtype=\"float32\"), multiply(%a_scale, %b_scale))"
+    "}";
+
 /* QLinearConv: x, scale, zero, w, scale, zero, scale, zero of the result, bias
  * (int32, its scale is x's times w's). */
 static void convert_qlinear_conv(struct byi_import *o)
@@ -178,9 +175,8 @@ static void convert_qlinear_conv(struct byi_import *o)
     byi_id b = BYI_NO_ID;
 
     if (bias != BYI_NO_ID)
-        b = byi_o_binary(
-            o, BYI_OP_MULTIPLY, byi_o_cast(o, bias, BYOC_F32),
-            byi_o_binary(o, BYI_OP_MULTIPLY, byi_o_in(o, 1), byi_o_in(o, 4)));
+        b = byi_o_text(o, product_scaled,
+                       ARGS(bias, byi_o_in(o, 1), byi_o_in(o, 4)), NO_ATTRS);
     const byi_id y = byi_o_conv(o, x, w, b);
     o->out[0] =
         requantize(o, BYI_OP_QUANTIZE, y, byi_o_in(o, 6), byi_o_in(o, 7), 1);
@@ -314,10 +310,8 @@ static void convert_qgemm(struct byi_import *o)
 
     if (c != BYI_NO_ID)
         y = byi_o_binary(o, BYI_OP_ADD, y,
-                         byi_o_binary(o, BYI_OP_MULTIPLY,
-                                      byi_o_cast(o, c, BYOC_F32),
-                                      byi_o_binary(o, BYI_OP_MULTIPLY,
-                                                   byi_o_in(o, 1), scale)));
+                         byi_o_text(o, product_scaled,
+                                    ARGS(c, byi_o_in(o, 1), scale), NO_ATTRS));
     y = byi_o_scale(o, y, alpha);
     o->out[0] = byi_o_in(o, 7) == BYI_NO_ID ? y : quantized(o, y, 7, 0);
 }
@@ -336,11 +330,10 @@ static void convert_qlinear_where(struct byi_import *o)
 static byi_id integer_product(struct byi_import *o, byi_id a, byi_id b,
                               byi_id a_scale, byi_id b_scale, byi_id bias)
 {
-    const byi_id y =
-        byi_o_cast(o, byi_o_binary(o, BYI_OP_NN_MATMUL, a, b), BYOC_F32);
-    const byi_id scaled =
-        byi_o_binary(o, BYI_OP_MULTIPLY, y,
-                     byi_o_binary(o, BYI_OP_MULTIPLY, a_scale, b_scale));
+    const byi_id scaled = byi_o_text(
+        o, product_scaled,
+        ARGS(byi_o_binary(o, BYI_OP_NN_MATMUL, a, b), a_scale, b_scale),
+        NO_ATTRS);
 
     return bias == BYI_NO_ID ? scaled
                              : byi_o_binary(o, BYI_OP_ADD, scaled, bias);
@@ -372,30 +365,24 @@ static void convert_dynamic_matmul(struct byi_import *o)
 static byi_id unpacked(struct byi_import *o, byi_id bytes, int64_t rows,
                        int64_t n)
 {
-    static const int64_t last[] = {2};
-    const int64_t shape[] = {rows, 2 * n};
-    const byi_id four = byi_o_scalar(o, BYOC_U8, 4);
-    const byi_id high = byi_o_binary(o, BYI_OP_RIGHT_SHIFT, bytes, four);
-    const byi_id low =
-        byi_o_binary(o, BYI_OP_SUBTRACT, bytes,
-                     byi_o_binary(o, BYI_OP_LEFT_SHIFT, high, four));
-    const byi_id pairs = byi_o_emit(
-        o, BYI_OP_CONCATENATE,
-        ARGS(byi_o_expand(o, low, 1, last), byi_o_expand(o, high, 1, last)),
-        ATTRS(AN_INT("axis", 2)));
+    static const char text[] =
+        "fn (%bytes) {"
+        "  %high = right_shift(%bytes, 4);"
+        "  %low = subtract(%bytes, left_shift(%high, 4));"
+        "  reshape(concatenate(expand_dims(%low, axis=[2]),"
+        "                      expand_dims(%high, axis=[2]), axis=2),"
+        "          [rows, n])"
+        "}";
 
-    return byi_o_reshape(o, pairs, byi_o_vector(o, 2, shape), false);
+    return byi_o_text(o, text, ARGS(bytes),
+                      ATTRS(AN_INT("rows", rows), AN_INT("n", 2 * n)));
 }
 
 /* The first n columns. */
 static byi_id columns(struct byi_import *o, byi_id x, int64_t n)
 {
-    const int64_t zero = 0, one = 1;
-
-    return byi_o_emit(o, BYI_OP_STRIDED_SLICE,
-                      ARGS(x, byi_o_vector(o, 1, &zero), byi_o_vector(o, 1, &n),
-                           byi_o_vector(o, 1, &one), byi_o_vector(o, 1, &one)),
-                      NO_ATTRS);
+    return byi_o_text(o, "fn (%x) { strided_slice(%x, [0], [n], [1], [1]) }",
+                      ARGS(x), ATTRS(AN_INT("n", n)));
 }
 
 static byi_id shaped(struct byi_import *o, byi_id x, int64_t a, int64_t b,

@@ -16,21 +16,6 @@ static const double pi = 3.14159265358979323846;
 
 /* --- small arithmetic ----------------------------------------------------- */
 
-static byi_id times(struct byi_import *o, byi_id a, double b)
-{
-    return byi_o_with(o, BYI_OP_MULTIPLY, a, b);
-}
-
-static byi_id plus(struct byi_import *o, byi_id a, double b)
-{
-    return byi_o_with(o, BYI_OP_ADD, a, b);
-}
-
-static byi_id unary(struct byi_import *o, enum byi_op_id op, byi_id a)
-{
-    return byi_o_emit(o, op, ARGS(a), NO_ATTRS);
-}
-
 /* 0, 1, ... below `limit`, of its type. */
 static byi_id count_to(struct byi_import *o, byi_id limit)
 {
@@ -72,24 +57,32 @@ static enum byoc_dtype output_type(struct byi_import *o)
 /* --- windows -------------------------------------------------------------- */
 
 /* a0 - a1 cos(2 pi k / n) + a2 cos(4 pi k / n), where n is the size, or the
- * size
- * - 1 unless periodic. */
+ * size - 1 unless periodic; at least 1. */
 static void window(struct byi_import *o, double a0, double a1, double a2)
 {
+    static const char two_terms[] =
+        "fn (%n, %k) {"
+        "  %angle = divide(multiply(%k, two_pi), %n);"
+        "  add(multiply(cos(%angle), a1), a0)"
+        "}";
+    static const char three_terms[] =
+        "fn (%n, %k) {"
+        "  %angle = divide(multiply(%k, two_pi), %n);"
+        "  add(add(multiply(cos(%angle), a1), a0),"
+        "      multiply(cos(multiply(%angle, 2)), a2))"
+        "}";
     const enum byoc_dtype dtype = output_type(o);
     const bool periodic = byi_o_int(o, "periodic", 1) != 0;
     const byi_id size = scalar_input(o, 0, BYOC_F64);
-    byi_id n = size;
+    const byi_id n = periodic
+                         ? size
+                         : byi_o_text(o, "fn (%n) { maximum(add(%n, -1), 1) }",
+                                      ARGS(size), NO_ATTRS);
+    const byi_id y = byi_o_text(
+        o, a2 == 0 ? two_terms : three_terms, ARGS(n, count_to(o, size)),
+        ATTRS(A_FLOAT("two_pi", 2 * pi), A_FLOAT("a0", a0), A_FLOAT("a1", -a1),
+              A_FLOAT("a2", a2)));
 
-    if (!periodic) /* at least 1, for a window of size 1 */
-        n = byi_o_with(o, BYI_OP_MAXIMUM, plus(o, size, -1), 1);
-    const byi_id angle =
-        byi_o_binary(o, BYI_OP_DIVIDE, times(o, count_to(o, size), 2 * pi), n);
-    byi_id y = plus(o, times(o, unary(o, BYI_OP_COS, angle), -a1), a0);
-    if (a2 != 0)
-        y = byi_o_binary(
-            o, BYI_OP_ADD, y,
-            times(o, unary(o, BYI_OP_COS, times(o, angle, 2)), a2));
     o->out[0] = byi_o_cast(o, y, dtype);
 }
 
@@ -110,96 +103,66 @@ static void convert_blackman(struct byi_import *o)
 
 /* --- mel weights ---------------------------------------------------------- */
 
-static byi_id hertz_to_mel(struct byi_import *o, byi_id hertz)
-{
-    const byi_id ratio = plus(o, times(o, hertz, 1.0 / 700), 1);
-
-    return times(o, unary(o, BYI_OP_LOG, ratio), 2595 / log(10));
-}
+/* mel = 2595 log10(1 + hertz / 700) */
+#define MEL_FACTORS                                                            \
+    A_FLOAT("by_700", 1.0 / 700), A_FLOAT("to_mel", 2595 / log(10)),           \
+        A_FLOAT("to_hertz", log(10) / 2595)
 
 /* The spectrum bins of the bands' edges: bands + 2, evenly spaced in mel. */
 static byi_id band_edges(struct byi_import *o, byi_id bands)
 {
-    const byi_id length = scalar_input(o, 1, BYOC_F64);
-    const byi_id rate = scalar_input(o, 2, BYOC_F64);
-    const byi_id low = hertz_to_mel(o, scalar_input(o, 3, BYOC_F64));
-    const byi_id high = hertz_to_mel(o, scalar_input(o, 4, BYOC_F64));
-    const byi_id points = plus(o, bands, 2);
-    const byi_id span = byi_o_binary(o, BYI_OP_SUBTRACT, high, low);
-    const byi_id step = byi_o_binary(o, BYI_OP_DIVIDE, span, points);
-    const byi_id mel = byi_o_binary(
-        o, BYI_OP_ADD,
-        byi_o_binary(o, BYI_OP_MULTIPLY, count_to(o, points), step), low);
-    const byi_id power = unary(o, BYI_OP_EXP, times(o, mel, log(10) / 2595));
-    const byi_id hertz = times(o, plus(o, power, -1), 700);
-    const byi_id bin =
-        byi_o_binary(o, BYI_OP_MULTIPLY, hertz, plus(o, length, 1));
+    static const char text[] =
+        "fn (%length, %rate, %from, %to, %points, %k) {"
+        "  %low = multiply(log(add(multiply(%from, by_700), 1)), to_mel);"
+        "  %high = multiply(log(add(multiply(%to, by_700), 1)), to_mel);"
+        "  %step = divide(subtract(%high, %low), %points);"
+        "  %mel = add(multiply(%k, %step), %low);"
+        "  %hertz = multiply(add(exp(multiply(%mel, to_hertz)), -1), 700);"
+        "  floor(divide(multiply(%hertz, add(%length, 1)), %rate))"
+        "}";
+    const byi_id points = byi_o_with(o, BYI_OP_ADD, bands, 2);
+    byi_id in[5];
 
-    return unary(o, BYI_OP_FLOOR, byi_o_binary(o, BYI_OP_DIVIDE, bin, rate));
-}
-
-/* As many edges as bands, starting at index `from`. */
-static byi_id edges_from(struct byi_import *o, byi_id edges, byi_id bands,
-                         double from)
-{
-    const byi_id at =
-        plus(o, count_to(o, byi_o_cast(o, bands, BYOC_I64)), from);
-
-    return byi_o_emit(o, BYI_OP_TAKE, ARGS(edges, at),
-                      ATTRS(AN_INT("axis", 0)));
-}
-
-static byi_id both(struct byi_import *o, byi_id a, byi_id b)
-{
-    return byi_o_binary(o, BYI_OP_LOGICAL_AND, a, b);
-}
-
-/* |x - a| / (high - low), with a width of at least one bin. */
-static byi_id slope(struct byi_import *o, byi_id x, byi_id a, byi_id low,
-                    byi_id high)
-{
-    const byi_id width = byi_o_binary(o, BYI_OP_SUBTRACT, high, low);
-
-    return byi_o_binary(
-        o, BYI_OP_DIVIDE,
-        unary(o, BYI_OP_ABS, byi_o_binary(o, BYI_OP_SUBTRACT, x, a)),
-        byi_o_with(o, BYI_OP_MAXIMUM, width, 1));
+    for (uint32_t i = 1; i < 5; i++)
+        in[i] = scalar_input(o, i, BYOC_F64);
+    return byi_o_text(
+        o, text, ARGS(in[1], in[2], in[3], in[4], points, count_to(o, points)),
+        ATTRS(MEL_FACTORS));
 }
 
 /* Triangular filters: each band rises from 0 at its low edge to 1 at its centre
- * and falls to 0 at its high edge. A rising side of width 0 is 1 at the centre.
- */
+ * and falls to 0 at its high edge. A side is at least one bin wide. A rising
+ * side of width 0 is 1 at the centre. */
 static void convert_mel(struct byi_import *o)
 {
+    static const char text[] =
+        "fn (%edges, %k, %bins) {"
+        "  %low = take(%edges, %k, axis=0);"
+        "  %centre = take(%edges, add(%k, 1), axis=0);"
+        "  %high = take(%edges, add(%k, 2), axis=0);"
+        "  %x = expand_dims(cast(%bins, dtype=%edges), axis=[1]);"
+        "  %rises = logical_and(greater_equal(%x, %low),"
+        "                       less_equal(%x, %centre));"
+        "  %falls = logical_and(greater_equal(%x, %centre), less(%x, %high));"
+        "  %up = divide(abs(subtract(%x, %low)),"
+        "               maximum(subtract(%centre, %low), 1));"
+        "  %down = divide(abs(subtract(%x, %high)),"
+        "                 maximum(subtract(%high, %centre), 1));"
+        "  %left = where(equal(%low, %centre), 1, %up);"
+        "  where(%falls, %down, where(%rises, %left, 0))"
+        "}";
     const enum byoc_dtype dtype = output_type(o);
     const byi_id bands = scalar_input(o, 0, BYOC_F64);
     const byi_id length = scalar_input(o, 1, BYOC_I64);
-    const byi_id edges = band_edges(o, bands);
-    const byi_id low = edges_from(o, edges, bands, 0);
-    const byi_id centre = edges_from(o, edges, bands, 1);
-    const byi_id high = edges_from(o, edges, bands, 2);
-    const byi_id half = byi_o_with(o, BYI_OP_DIVIDE, length, 2);
-    const byi_id bin =
-        column(o, byi_o_cast(o, count_to(o, plus(o, half, 1)), BYOC_F64));
-    const byi_id zero = byi_o_scalar(o, BYOC_F64, 0);
-    const byi_id one = byi_o_scalar(o, BYOC_F64, 1);
-    const byi_id rises =
-        both(o, byi_o_binary(o, BYI_OP_GREATER_EQUAL, bin, low),
-             byi_o_binary(o, BYI_OP_LESS_EQUAL, bin, centre));
-    const byi_id falls =
-        both(o, byi_o_binary(o, BYI_OP_GREATER_EQUAL, bin, centre),
-             byi_o_binary(o, BYI_OP_LESS, bin, high));
-    const byi_id steep = byi_o_binary(o, BYI_OP_EQUAL, low, centre);
-    const byi_id up =
-        byi_o_emit(o, BYI_OP_WHERE,
-                   ARGS(steep, one, slope(o, bin, low, low, centre)), NO_ATTRS);
-    const byi_id left =
-        byi_o_emit(o, BYI_OP_WHERE, ARGS(rises, up, zero), NO_ATTRS);
-    const byi_id down = slope(o, bin, high, centre, high);
+    const byi_id bins = byi_o_text(o, "fn (%n) { add(divide(%n, 2), 1) }",
+                                   ARGS(length), NO_ATTRS);
+    const byi_id y = byi_o_text(
+        o, text,
+        ARGS(band_edges(o, bands), count_to(o, byi_o_cast(o, bands, BYOC_I64)),
+             count_to(o, bins)),
+        NO_ATTRS);
 
-    o->out[0] = byi_o_cast(
-        o, byi_o_emit(o, BYI_OP_WHERE, ARGS(falls, down, left), NO_ATTRS),
-        dtype);
+    o->out[0] = byi_o_cast(o, y, dtype);
 }
 
 /* --- transforms ----------------------------------------------------------- */
@@ -222,13 +185,9 @@ static byi_id dft(struct byi_import *o, byi_id x, int64_t axis)
 static byi_id product_where(struct byi_import *o, enum byi_op_id op,
                             byi_id places, byi_id axis, byi_id dims)
 {
-    const byi_id some = byi_o_emit(o, BYI_OP_WHERE,
-                                   ARGS(byi_o_binary(o, op, places, axis), dims,
-                                        byi_o_scalar(o, BYOC_I64, 1)),
-                                   NO_ATTRS);
-
-    return byi_o_emit(o, BYI_OP_PROD, ARGS(some),
-                      ATTRS(A_BOOL("keepdims", false)));
+    return byi_o_text(
+        o, "fn (%is, %dims) { prod(where(%is, %dims, 1), keepdims=false) }",
+        ARGS(byi_o_binary(o, op, places, axis), dims), NO_ATTRS);
 }
 
 /* With an axis that only the run knows, as x (before, axis, after, parts):
@@ -249,10 +208,9 @@ static byi_id dft_of_any(struct byi_import *o, byi_id x, byi_id axis)
                                     ATTRS(AN_INT("end", (int64_t)rank - 1)));
     const byi_id parts = byi_o_vector(o, 1, (const int64_t[]){1});
     const byi_id dims = byi_o_concat(o, shape, parts, 0);
-    axis = byi_o_emit(
-        o, BYI_OP_WHERE,
-        ARGS(byi_o_with(o, BYI_OP_LESS, axis, 0), plus(o, axis, rank), axis),
-        NO_ATTRS);
+    axis = byi_o_text(
+        o, "fn (%axis) { where(less(%axis, 0), add(%axis, rank), %axis) }",
+        ARGS(axis), ATTRS(AN_INT("rank", rank)));
     const byi_id sizes[] = {
         product_where(o, BYI_OP_LESS, at, axis, dims),
         product_where(o, BYI_OP_EQUAL, at, axis, dims),
@@ -298,17 +256,20 @@ static byi_id frame_length(struct byi_import *o)
 static byi_id frame_positions(struct byi_import *o, byi_id x, byi_id step,
                               byi_id length)
 {
-    const byi_id size =
-        byi_o_emit(o, BYI_OP_TAKE,
-                   ARGS(byi_o_shape_of(o, x), byi_o_scalar(o, BYOC_I64, 1)),
-                   ATTRS(AN_INT("axis", 0)));
-    const byi_id room = byi_o_binary(o, BYI_OP_SUBTRACT, size, length);
-    const byi_id frames =
-        plus(o, byi_o_binary(o, BYI_OP_DIVIDE, room, step), 1);
-    const byi_id starts =
-        byi_o_binary(o, BYI_OP_MULTIPLY, count_to(o, frames), step);
+    const byi_id frames = byi_o_text(
+        o,
+        "fn (%x, %step, %length) {"
+        "  %room = subtract(take(shape_of(%x), 1i64, axis=0), %length);"
+        "  add(divide(%room, %step), 1)"
+        "}",
+        ARGS(x, step, length), NO_ATTRS);
 
-    return byi_o_binary(o, BYI_OP_ADD, column(o, starts), count_to(o, length));
+    return byi_o_text(
+        o,
+        "fn (%frames, %step, %own) {"
+        "  add(expand_dims(multiply(%frames, %step), axis=[1]), %own)"
+        "}",
+        ARGS(count_to(o, frames), step, count_to(o, length)), NO_ATTRS);
 }
 
 /* 16-bit floats are processed in float32: rounding the product of frame and
