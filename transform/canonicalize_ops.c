@@ -19,6 +19,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "rows.h"
 #include "simplify.h"
 
 #include "core/ops/layout.h"
@@ -143,18 +144,16 @@ static byi_id invert_right(struct byi_rewrite *rw, byi_id at)
                       map_const(rw, byi_rw_arg(rw, at, 1), invert));
 }
 
-static byi_id expand_power(struct byi_rewrite *rw, byi_id at)
+static bool of_floats(struct byi_row_match *r)
 {
-    const byi_id x = byi_rw_arg(rw, at, 0);
-    double e;
-    if (!byi_rw_float(rw, x) || !byi_rw_splat(rw, byi_rw_arg(rw, at, 1), &e))
-        return BYI_NO_ID;
-    if (e == 2.0)
-        return byi_rw_op2(rw, BYI_OP_MULTIPLY, x, x);
-    if (e == 0.5)
-        return byi_rw_op1(rw, BYI_OP_SQRT, x);
-    return e == 1.0 ? x : BYI_NO_ID;
+    return byi_rw_float(r->rw, r->match->root);
 }
+
+static const struct byi_row rows[] = {
+    BYI_ROW_IF("power(%x, const %two)", "multiply(%x, %x)", of_floats),
+    BYI_ROW_IF("power(%x, const %half)", "sqrt(%x)", of_floats),
+    BYI_ROW_IF("power(%x, const %one)", "%x", of_floats),
+};
 
 /* --- clip ---------------------------------------------------------------- */
 
@@ -407,7 +406,7 @@ static const struct byi_rule rules[] = {
     {BYI_OP_DIVIDE, invert_right},
     {BYI_OP_ADD, const_shape},
     {BYI_OP_MULTIPLY, const_shape},
-    {BYI_OP_POWER, expand_power},
+    {BYI_OP_NONE, byi_rows_apply},
     {BYI_OP_MAXIMUM, bound_to_clip},
     {BYI_OP_MINIMUM, bound_to_clip},
     {BYI_OP_CLIP, byi_merge_clips},
@@ -437,8 +436,8 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
-    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
-                       err);
+    return byi_rewrite_rows(m, func, rules, BYI_COUNT(rules), rows,
+                            BYI_COUNT(rows), ctx, scratch, err);
 }
 
 const struct byi_pass byi_pass_canonicalize_ops = {

@@ -243,19 +243,3 @@ byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at)
         }
     return BYI_NO_ID;
 }
-
-/* multiply(x, tanh(nn.softplus(x)))  ==>  nn.mish(x) */
-byi_id byi_recompose_mish(struct byi_rewrite *rw, byi_id at)
-{
-    for (uint32_t i = 0; i < 2; i++) {
-        const byi_id x = byi_rw_arg(rw, at, i);
-        const byi_id gate = byi_rw_arg(rw, at, 1 - i);
-        if (!byi_rw_is(rw, gate, BYI_OP_TANH) || !byi_rw_once(rw, gate))
-            continue;
-        const byi_id soft = byi_rw_arg(rw, gate, 0);
-        if (byi_rw_is(rw, soft, BYI_OP_NN_SOFTPLUS) && byi_rw_once(rw, soft) &&
-            byi_rw_arg(rw, soft, 0) == x)
-            return byi_rw_op1(rw, BYI_OP_NN_MISH, x);
-    }
-    return BYI_NO_ID;
-}

@@ -4,27 +4,13 @@
  *   (x - mean) / sqrt(variance + eps)   nn.layer_norm(x, const[1], const[0])
  *   ... times gamma, plus beta          nn.layer_norm(x, gamma, beta)
  *
- * with mean over the last axes, kept, and variance = mean((x - mean)^2); or,
- * as TensorFlow writes it, x s + (beta - mean s), s = gamma / sqrt(...).
+ * with mean over the last axes, kept, and variance = mean((x - mean)^2). The
+ * patterns are in recompose.h.
  */
 #include <math.h>
 #include <string.h>
 
 #include "recompose.h"
-
-struct norm_match {
-    struct byi_rewrite *rw;
-    byi_id x;     /* BYI_NO_ID until found  */
-    int64_t axis; /* the first; 0: not known yet, else negative */
-    double epsilon;
-    struct byi_inner inner;
-};
-
-/* Match inner node `id` as a call of `op`. */
-static bool inside(struct norm_match *n, byi_id id, enum byi_op_id op)
-{
-    return byi_rw_is(n->rw, id, op) && byi_inner_add(&n->inner, id);
-}
 
 /* The first axis, counted from the end, of a reduction over the last axes with
  * keepdims; else 0. */
@@ -44,105 +30,6 @@ static int64_t last_axes(const struct byi_rewrite *rw, byi_id id)
         seen |= 1u << ((int64_t)type->rank - 1 - axis);
     }
     return seen == (1u << n) - 1 ? -(int64_t)n : 0;
-}
-
-/* mean(operand) over the last axes: the same for every mean of a match. */
-static bool match_mean(struct norm_match *n, byi_id id, byi_id *operand)
-{
-    if (!inside(n, id, BYI_OP_MEAN))
-        return false;
-    const int64_t axis = last_axes(n->rw, id);
-    if (axis == 0 || (n->axis != 0 && axis != n->axis))
-        return false;
-    n->axis = axis;
-    *operand = byi_rw_arg(n->rw, id, 0);
-    return true;
-}
-
-/* Match the mean of x, which sets n->x if it is not known yet. */
-static bool match_mean_of_x(struct norm_match *n, byi_id x, byi_id mean)
-{
-    byi_id operand;
-    if (!match_mean(n, mean, &operand) || operand != x ||
-        (n->x != BYI_NO_ID && n->x != x))
-        return false;
-    n->x = x;
-    return true;
-}
-
-/* x - mean(x); either_sign: or mean(x) - x. */
-static bool match_centred(struct norm_match *n, byi_id id, bool either_sign)
-{
-    if (inside(n, id, BYI_OP_SUBTRACT)) {
-        const byi_id a = byi_rw_arg(n->rw, id, 0);
-        const byi_id b = byi_rw_arg(n->rw, id, 1);
-        if (byi_rw_is(n->rw, b, BYI_OP_MEAN) && byi_rw_arg(n->rw, b, 0) == a)
-            return match_mean_of_x(n, a, b);
-        return either_sign && match_mean_of_x(n, b, a);
-    }
-    if (!inside(n, id, BYI_OP_ADD))
-        return false;
-    for (uint32_t i = 0; i < 2; i++) {
-        const byi_id minus = byi_rw_arg(n->rw, id, i);
-        if (inside(n, minus, BYI_OP_NEGATIVE))
-            return match_mean_of_x(n, byi_rw_arg(n->rw, id, 1 - i),
-                                   byi_rw_arg(n->rw, minus, 0));
-    }
-    return false;
-}
-
-/* mean((x - mean(x))^2) */
-static bool match_variance(struct norm_match *n, byi_id id)
-{
-    byi_id square;
-    if (!match_mean(n, id, &square))
-        return false;
-    if (inside(n, square, BYI_OP_POWER))
-        return byi_rw_is_value(n->rw, byi_rw_arg(n->rw, square, 1), 2.0) &&
-               match_centred(n, byi_rw_arg(n->rw, square, 0), true);
-    if (!inside(n, square, BYI_OP_MULTIPLY))
-        return false;
-    const byi_id a = byi_rw_arg(n->rw, square, 0);
-    const byi_id b = byi_rw_arg(n->rw, square, 1);
-    return match_centred(n, a, a == b) &&
-           (a == b || match_centred(n, b, false));
-}
-
-/* variance + eps */
-static bool match_stabilised(struct norm_match *n, byi_id id)
-{
-    if (!inside(n, id, BYI_OP_ADD))
-        return false;
-    for (uint32_t i = 0; i < 2; i++)
-        if (byi_rw_splat(n->rw, byi_rw_arg(n->rw, id, i), &n->epsilon))
-            return n->epsilon >= 0.0 &&
-                   match_variance(n, byi_rw_arg(n->rw, id, 1 - i));
-    return false;
-}
-
-/* The standard deviation. */
-static bool match_deviation(struct norm_match *n, byi_id id)
-{
-    if (inside(n, id, BYI_OP_SQRT))
-        return match_stabilised(n, byi_rw_arg(n->rw, id, 0));
-    return inside(n, id, BYI_OP_POWER) &&
-           byi_rw_is_value(n->rw, byi_rw_arg(n->rw, id, 1), 0.5) &&
-           match_stabilised(n, byi_rw_arg(n->rw, id, 0));
-}
-
-/* 1 / standard deviation */
-static bool match_inverse(struct norm_match *n, byi_id id)
-{
-    if (inside(n, id, BYI_OP_RSQRT))
-        return match_stabilised(n, byi_rw_arg(n->rw, id, 0));
-    if (inside(n, id, BYI_OP_RECIPROCAL))
-        return match_deviation(n, byi_rw_arg(n->rw, id, 0));
-    if (inside(n, id, BYI_OP_DIVIDE))
-        return byi_rw_is_value(n->rw, byi_rw_arg(n->rw, id, 0), 1.0) &&
-               match_deviation(n, byi_rw_arg(n->rw, id, 1));
-    return inside(n, id, BYI_OP_POWER) &&
-           byi_rw_is_value(n->rw, byi_rw_arg(n->rw, id, 1), -0.5) &&
-           match_stabilised(n, byi_rw_arg(n->rw, id, 0));
 }
 
 /* `id` as a vector over the normalised axes of x: itself, or a constant that
@@ -198,79 +85,34 @@ static byi_id emit_norm(struct byi_rewrite *rw, byi_id x, byi_id gamma,
     return byi_rw_call(rw, BYI_OP_NN_LAYER_NORM, args, 3, attrs, 2);
 }
 
-/* divide(x - mean, deviation), multiply(x - mean, inverse deviation) */
-byi_id byi_recompose_norm(struct byi_rewrite *rw, byi_id at)
+byi_id byi_recompose_norm(struct byi_row_match *r)
 {
-    const bool divide = byi_rw_is(rw, at, BYI_OP_DIVIDE);
-    for (uint32_t i = 0; i < (divide ? 1u : 2u); i++) {
-        struct norm_match n = {.rw = rw, .x = BYI_NO_ID};
-        const byi_id centred = byi_rw_arg(rw, at, i);
-        const byi_id scale = byi_rw_arg(rw, at, 1 - i);
-        if (!match_centred(&n, centred, false) ||
-            !(divide ? match_deviation(&n, scale) : match_inverse(&n, scale)) ||
-            !byi_rw_closed(rw, at, n.inner.at, n.inner.n))
-            continue;
-        return emit_norm(rw, n.x, BYI_NO_ID, BYI_NO_ID, n.axis, n.epsilon);
-    }
-    return BYI_NO_ID;
-}
-
-/* beta - mean s */
-static bool match_shift(struct norm_match *n, byi_id id, byi_id x, byi_id s,
-                        byi_id *beta)
-{
-    if (!inside(n, id, BYI_OP_SUBTRACT) ||
-        !inside(n, byi_rw_arg(n->rw, id, 1), BYI_OP_MULTIPLY))
-        return false;
-    const byi_id *args = byi_rw_node(n->rw, byi_rw_arg(n->rw, id, 1))->args;
-    *beta = byi_rw_arg(n->rw, id, 0);
-    return (args[1] == s && match_mean_of_x(n, x, args[0])) ||
-           (args[0] == s && match_mean_of_x(n, x, args[1]));
-}
-
-/* s = inverse deviation, times gamma or not */
-static bool match_scale(struct norm_match *n, byi_id s, byi_id *gamma)
-{
-    *gamma = BYI_NO_ID;
-    if (!byi_rw_is(n->rw, s, BYI_OP_MULTIPLY))
-        return match_inverse(n, s);
-    if (!inside(n, s, BYI_OP_MULTIPLY))
-        return false;
-    const struct byi_inner before = n->inner;
-    for (uint32_t i = 0; i < 2; i++) {
-        *gamma = byi_rw_arg(n->rw, s, 1 - i);
-        if (match_inverse(n, byi_rw_arg(n->rw, s, i)))
-            return true;
-        n->inner = before;
-    }
-    return false;
-}
-
-/* add(multiply(x, s), subtract(beta, multiply(mean, s))) */
-byi_id byi_recompose_norm_affine(struct byi_rewrite *rw, byi_id at)
-{
-    for (uint32_t i = 0; i < 4; i++) {
-        struct norm_match n = {.rw = rw, .x = BYI_NO_ID};
-        byi_id gamma, beta;
-        const byi_id scaled = byi_rw_arg(rw, at, i & 1);
-        if (!inside(&n, scaled, BYI_OP_MULTIPLY))
-            continue;
-        const byi_id x = byi_rw_arg(rw, scaled, i >> 1);
-        const byi_id s = byi_rw_arg(rw, scaled, 1 - (i >> 1));
-        if (!match_shift(&n, byi_rw_arg(rw, at, 1 - (i & 1)), x, s, &beta) ||
-            !match_scale(&n, s, &gamma) ||
-            !byi_rw_closed(rw, at, n.inner.at, n.inner.n))
-            continue;
-        const struct byi_type *type = byi_rw_tensor(rw, x);
-        const bool scales = gamma != BYI_NO_ID;
-        beta = as_parameter(rw, beta, type, n.axis);
-        if (scales)
-            gamma = as_parameter(rw, gamma, type, n.axis);
-        if (beta == BYI_NO_ID || (scales && gamma == BYI_NO_ID))
+    struct byi_rewrite *rw = r->rw;
+    const byi_id x = byi_row_value(r, "x");
+    const struct byi_type *type = byi_rw_tensor(rw, x);
+    byi_id parameters[] = {byi_row_value(r, "gamma"), byi_row_value(r, "beta")};
+    int64_t axis = 0;
+    double epsilon;
+    for (uint32_t i = 0; i < r->match->n_ops; i++) {
+        const byi_id id = r->match->ops[i];
+        const int64_t own =
+            byi_rw_is(rw, id, BYI_OP_MEAN) ? last_axes(rw, id) : axis;
+        if ((axis != 0 && own != axis) ||
+            (own == 0 && byi_rw_is(rw, id, BYI_OP_MEAN)))
             return BYI_NO_ID;
-        return emit_norm(rw, x, gamma, beta, n.axis, n.epsilon);
+        axis = own;
     }
-    return BYI_NO_ID;
+    if (!byi_rw_splat(rw, byi_row_value(r, "epsilon"), &epsilon) ||
+        !(epsilon >= 0.0))
+        return BYI_NO_ID;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (parameters[i] == BYI_NO_ID)
+            continue;
+        parameters[i] = as_parameter(rw, parameters[i], type, axis);
+        if (parameters[i] == BYI_NO_ID)
+            return BYI_NO_ID;
+    }
+    return emit_norm(rw, x, parameters[0], parameters[1], axis, epsilon);
 }
 
 /* Operand `i` as a layer_norm whose only reader is `at` and whose beta is 0, so

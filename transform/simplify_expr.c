@@ -3,7 +3,7 @@
  * consecutive steps.
  * requires: nothing (CanonicalizeOps first finds more: constants on the
  *           right)
- * leaves:   no match of a row of the table at the end of this file. Elements
+ * leaves:   no match of a row or rule of the tables in this file. Elements
  *           keep their values, except that combined constants of float sums
  *           and products are rounded once (terms that cancel are not combined)
  *           and that -0 may become 0. x - x and x 0 stay: they are not 0 for
@@ -18,61 +18,36 @@
 #include <math.h>
 #include <string.h>
 
+#include "rows.h"
 #include "simplify.h"
 
-/* --- arithmetic ---------------------------------------------------------- */
-
-/* Operand `side` if the other one is the neutral element. x + 0 turns -0 into
- * 0; this difference is accepted. */
-static byi_id drop_neutral(struct byi_rewrite *rw, byi_id at, double neutral,
-                           bool either)
-{
-    if (byi_rw_is_value(rw, byi_rw_arg(rw, at, 1), neutral))
-        return byi_rw_arg(rw, at, 0);
-    if (either && byi_rw_is_value(rw, byi_rw_arg(rw, at, 0), neutral))
-        return byi_rw_arg(rw, at, 1);
-    return BYI_NO_ID;
-}
-
-static byi_id add_zero(struct byi_rewrite *rw, byi_id at)
-{
-    return drop_neutral(rw, at, 0.0, true);
-}
-
-static byi_id subtract_zero(struct byi_rewrite *rw, byi_id at)
-{
-    return drop_neutral(rw, at, 0.0, false);
-}
-
-static byi_id multiply_one(struct byi_rewrite *rw, byi_id at)
-{
-    return drop_neutral(rw, at, 1.0, true);
-}
-
-static byi_id divide_one(struct byi_rewrite *rw, byi_id at)
-{
-    return drop_neutral(rw, at, 1.0, false);
-}
-
-/* negative(negative(x)), logical_not(logical_not(x))  ==>  x */
-static byi_id undo_twice(struct byi_rewrite *rw, byi_id at)
-{
-    const byi_id x = byi_rw_arg(rw, at, 0);
-    return byi_rw_is(rw, x, byi_rw_node(rw, at)->op) ? byi_rw_arg(rw, x, 0)
-                                                     : BYI_NO_ID;
-}
-
-/* abs(abs(x)), nn.relu(nn.relu(x)), ...  ==>  once */
-static byi_id drop_second(struct byi_rewrite *rw, byi_id at)
-{
-    const byi_id x = byi_rw_arg(rw, at, 0);
-    return byi_rw_is(rw, x, byi_rw_node(rw, at)->op) ? x : BYI_NO_ID;
-}
-
-static byi_id power_one(struct byi_rewrite *rw, byi_id at)
-{
-    return drop_neutral(rw, at, 1.0, false);
-}
+/* clang-format off */
+static const struct byi_row rows[] = {
+    /* no effect; x + 0 turns -0 into 0, which is accepted */
+    BYI_ROW("add(%x, const %zero)", "%x"),
+    BYI_ROW("subtract(%x, const %zero)", "%x"),
+    BYI_ROW("multiply(%x, const %one)", "%x"),
+    BYI_ROW("divide(%x, const %one)", "%x"),
+    BYI_ROW("power(%x, const %one)", "%x"),
+    BYI_ROW_SHARED("negative(negative(%x))", "%x"),
+    BYI_ROW_SHARED("logical_not(logical_not(%x))", "%x"),
+    /* the second time has no effect */
+    BYI_ROW_SHARED("abs(%y) with %y = abs(%x)", "%y"),
+    BYI_ROW_SHARED("nn.relu(%y) with %y = nn.relu(%x)", "%y"),
+    BYI_ROW_SHARED("ceil(%y) with %y = ceil(%x)", "%y"),
+    BYI_ROW_SHARED("floor(%y) with %y = floor(%x)", "%y"),
+    BYI_ROW_SHARED("round(%y) with %y = round(%x)", "%y"),
+    BYI_ROW_SHARED("sign(%y) with %y = sign(%x)", "%y"),
+    /* a known choice */
+    BYI_ROW("where(%c, %x, %x)", "%x"),
+    BYI_ROW("where(const %one, %x, %y)", "%x"),
+    BYI_ROW("where(const %zero, %x, %y)", "%y"),
+    /* movement of one part, by nothing, or once */
+    BYI_ROW("concatenate(%x)", "%x"),
+    BYI_ROW("nn.pad(%x, const %zero, %value...)", "%x"),
+    BYI_ROW("tile(%x, const %one)", "%x"),
+};
+/* clang-format on */
 
 /* --- reassociation of constants ------------------------------------------ */
 
@@ -208,24 +183,7 @@ static byi_id distribute(struct byi_rewrite *rw, byi_id at)
     return byi_rw_op2(rw, BYI_OP_ADD, scaled, meet(rw, b, c, meet_product));
 }
 
-/* where(const all the same, a, b)  ==>  a or b; where(c, a, a)  ==>  a */
-static byi_id decide_where(struct byi_rewrite *rw, byi_id at)
-{
-    const byi_id a = byi_rw_arg(rw, at, 1), b = byi_rw_arg(rw, at, 2);
-    double c;
-    if (a == b)
-        return a;
-    if (!byi_rw_splat(rw, byi_rw_arg(rw, at, 0), &c))
-        return BYI_NO_ID;
-    return c != 0.0 ? a : b;
-}
-
 /* --- movement ------------------------------------------------------------ */
-
-static byi_id concat_one(struct byi_rewrite *rw, byi_id at)
-{
-    return byi_rw_node(rw, at)->n_args == 1 ? byi_rw_arg(rw, at, 0) : BYI_NO_ID;
-}
 
 /* A projection of a split into one part. */
 static byi_id split_one(struct byi_rewrite *rw, byi_id at)
@@ -248,20 +206,6 @@ static byi_id slice_all(struct byi_rewrite *rw, byi_id at)
         if (step[i] != 1)
             return BYI_NO_ID;
     return byi_rw_arg(rw, at, 0);
-}
-
-static byi_id pad_nothing(struct byi_rewrite *rw, byi_id at)
-{
-    return byi_rw_is_value(rw, byi_rw_arg(rw, at, 1), 0.0)
-               ? byi_rw_arg(rw, at, 0)
-               : BYI_NO_ID;
-}
-
-static byi_id tile_once(struct byi_rewrite *rw, byi_id at)
-{
-    return byi_rw_is_value(rw, byi_rw_arg(rw, at, 1), 1.0)
-               ? byi_rw_arg(rw, at, 0)
-               : BYI_NO_ID;
 }
 
 /* take(shape_of(x), const i), where dim i of x is known  ==>  const */
@@ -291,20 +235,8 @@ static byi_id take_dim(struct byi_rewrite *rw, byi_id at)
 
 /* clang-format off */
 static const struct byi_rule rules[] = {
+    {BYI_OP_NONE, byi_rows_apply},
     /* arithmetic */
-    {BYI_OP_ADD, add_zero},                     /* x + 0                    */
-    {BYI_OP_SUBTRACT, subtract_zero},           /* x - 0                    */
-    {BYI_OP_MULTIPLY, multiply_one},            /* x 1                      */
-    {BYI_OP_DIVIDE, divide_one},                /* x / 1                    */
-    {BYI_OP_POWER, power_one},                  /* x ^ 1                    */
-    {BYI_OP_NEGATIVE, undo_twice},              /* --x                      */
-    {BYI_OP_LOGICAL_NOT, undo_twice},           /* not not x                */
-    {BYI_OP_ABS, drop_second},                  /* ||x||                    */
-    {BYI_OP_NN_RELU, drop_second},
-    {BYI_OP_CEIL, drop_second},
-    {BYI_OP_FLOOR, drop_second},
-    {BYI_OP_ROUND, drop_second},
-    {BYI_OP_SIGN, drop_second},
     {BYI_OP_CLIP, byi_merge_clips},             /* clip(clip(x))            */
     {BYI_OP_NN_RELU, byi_merge_clips},
     {BYI_OP_ADD, merge_chain},                  /* (x + a) + b              */
@@ -314,7 +246,6 @@ static const struct byi_rule rules[] = {
     {BYI_OP_MAXIMUM, merge_chain},              /* max(max(x, a), b)        */
     {BYI_OP_MINIMUM, merge_chain},
     {BYI_OP_MULTIPLY, distribute},              /* (x a + b) c              */
-    {BYI_OP_WHERE, decide_where},               /* condition known          */
     /* movement */
     {BYI_OP_RESHAPE, byi_drop_same},
     {BYI_OP_BROADCAST_TO, byi_drop_same},
@@ -328,7 +259,6 @@ static const struct byi_rule rules[] = {
     {BYI_OP_FLATTEN, byi_merge_views},
     {BYI_OP_TRANSPOSE, byi_merge_transposes},   /* of a transpose           */
     {BYI_OP_CAST, byi_merge_casts},             /* of a cast                */
-    {BYI_OP_NN_PAD, pad_nothing},               /* by zeros all around      */
     {BYI_OP_NN_PAD, byi_merge_pads},            /* of a pad                 */
     {BYI_OP_NN_CONV1D, byi_pad_into_conv},      /* of a pad                 */
     {BYI_OP_NN_CONV2D, byi_pad_into_conv},
@@ -336,13 +266,11 @@ static const struct byi_rule rules[] = {
     {BYI_OP_NN_AVG_POOL1D, byi_pad_into_pool},
     {BYI_OP_NN_AVG_POOL2D, byi_pad_into_pool},
     {BYI_OP_NN_AVG_POOL3D, byi_pad_into_pool},
-    {BYI_OP_CONCATENATE, concat_one},           /* of one                   */
     {BYI_OP_CONCATENATE, byi_concat_fields},    /* of what split made       */
     {BYI_OP_CONCATENATE, byi_concat_slices},    /* of slices that touch     */
     {BYI_OP_STRIDED_SLICE, slice_all},          /* of everything            */
     {BYI_OP_STRIDED_SLICE, byi_merge_slices},   /* of a slice               */
     {BYI_OP_STRIDED_SLICE, byi_slice_concat},   /* of a concatenation       */
-    {BYI_OP_TILE, tile_once},
     {BYI_OP_TAKE, take_dim},                    /* of shape_of              */
     {BYI_OP_NONE, split_one},                   /* into one                 */
 };
@@ -352,8 +280,8 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
-    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
-                       err);
+    return byi_rewrite_rows(m, func, rules, BYI_COUNT(rules), rows,
+                            BYI_COUNT(rows), ctx, scratch, err);
 }
 
 const struct byi_pass byi_pass_simplify_expr = {
