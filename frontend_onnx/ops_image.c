@@ -146,30 +146,26 @@ static void keep_ratio(struct byi_import *o, const bool *asked, bool smaller,
                 scale * (double)byi_o_dim(o, byi_o_in(o, 0), i) + 0.5);
 }
 
-/* As float32. */
-static byi_id real_dims(struct byi_import *o, byi_id dims)
-{
-    return byi_o_cast(o, dims, BYOC_F32);
-}
-
 /* keep_ratio for sizes or dims that are known at run time only; `own` are x's
  * dims at the axes. */
 static byi_id ratio_at_run_time(struct byi_import *o, byi_id sizes, byi_id own,
                                 bool smaller)
 {
-    const byi_id ratios =
-        byi_o_binary(o, BYI_OP_DIVIDE, real_dims(o, sizes), real_dims(o, own));
+    static const char ratios[] = "fn (%sizes, %own) {"
+                                 "  divide(cast(%sizes, dtype=\"float32\"),"
+                                 "         cast(%own, dtype=\"float32\"))"
+                                 "}";
+    static const char rounded[] =
+        "fn (%own, %scale) {"
+        "  %real = multiply(cast(%own, dtype=\"float32\"), %scale);"
+        "  cast(floor(add(%real, 0.5)), dtype=\"int64\")"
+        "}";
     const byi_id scale =
-        byi_o_emit(o, smaller ? BYI_OP_MIN : BYI_OP_MAX, ARGS(ratios),
+        byi_o_emit(o, smaller ? BYI_OP_MIN : BYI_OP_MAX,
+                   ARGS(byi_o_text(o, ratios, ARGS(sizes, own), NO_ATTRS)),
                    ATTRS(A_BOOL("keepdims", false)));
-    const byi_id rounded = byi_o_emit(
-        o, BYI_OP_FLOOR,
-        ARGS(byi_o_with(
-            o, BYI_OP_ADD,
-            byi_o_binary(o, BYI_OP_MULTIPLY, real_dims(o, own), scale), 0.5)),
-        NO_ATTRS);
 
-    return byi_o_cast(o, rounded, BYOC_I64);
+    return byi_o_text(o, rounded, ARGS(own, scale), NO_ATTRS);
 }
 
 /* wanted_size for values or dims that are known at run time only. */
@@ -295,20 +291,17 @@ static const char *sample_mode(struct byi_import *o)
 static byi_id coordinates(struct byi_import *o, byi_id size, bool corners,
                           enum byoc_dtype dtype)
 {
-    const byi_id n = byi_o_cast(o, size, dtype);
-    const byi_id i = byi_o_with(
-        o, BYI_OP_MULTIPLY,
-        byi_o_cast(o, byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), size),
-                   dtype),
-        2);
-    const byi_id least =
-        byi_o_with(o, BYI_OP_MAXIMUM, byi_o_with(o, BYI_OP_SUBTRACT, n, 1), 1);
-    const byi_id part = corners
-                            ? byi_o_binary(o, BYI_OP_DIVIDE, i, least)
-                            : byi_o_binary(o, BYI_OP_DIVIDE,
-                                           byi_o_with(o, BYI_OP_ADD, i, 1), n);
+    static const char of_corners[] =
+        "fn (%n, %i) {"
+        "  subtract(divide(multiply(%i, 2), maximum(subtract(%n, 1), 1)), 1)"
+        "}";
+    static const char of_centres[] =
+        "fn (%n, %i) { subtract(divide(add(multiply(%i, 2), 1), %n), 1) }";
+    const byi_id i = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), size);
 
-    return byi_o_with(o, BYI_OP_SUBTRACT, part, 1);
+    return byi_o_text(o, corners ? of_corners : of_centres,
+                      ARGS(byi_o_cast(o, size, dtype), byi_o_cast(o, i, dtype)),
+                      NO_ATTRS);
 }
 
 /* AffineGrid: theta (n, d, d + 1), size (n, channels, lengths): the points (x,

@@ -90,30 +90,33 @@ struct patches {
 /* Multiply the flat positions by the axis' length and add its positions. */
 static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
 {
-    const int64_t pad = p->pads[axis];
+    static const char text[] =
+        "fn (%length, %taps) {"
+        "  %reach = multiply(subtract(%taps, 1), dilation);"
+        "  add(divide(add(subtract(%length, %reach), room), stride), 1)"
+        "}";
     const byi_id length = element(o, p->image, axis);
     const byi_id taps = element(o, p->block, axis);
-    const byi_id reach =
-        byi_o_with(o, BYI_OP_MULTIPLY, byi_o_with(o, BYI_OP_SUBTRACT, taps, 1),
-                   (double)p->dilations[axis]);
-    const byi_id room = byi_o_with(
-        o, BYI_OP_ADD, byi_o_binary(o, BYI_OP_SUBTRACT, length, reach),
-        (double)(pad + p->pads[axis + p->n] - 1));
-    const byi_id places = byi_o_with(
-        o, BYI_OP_ADD,
-        byi_o_with(o, BYI_OP_DIVIDE, room, (double)p->strides[axis]), 1);
+    const struct byi_attr attrs[] = {
+        AN_INT("stride", p->strides[axis]),
+        AN_INT("dilation", p->dilations[axis]), AN_INT("begin", -p->pads[axis]),
+        AN_INT("room", p->pads[axis] + p->pads[axis + p->n] - 1)};
+    const byi_id places =
+        byi_o_text(o, text, ARGS(length, taps), BYI_N(attrs), attrs);
     const byi_id starts =
-        byi_o_with(o, BYI_OP_ADD,
-                   byi_o_with(o, BYI_OP_MULTIPLY, count_to(o, places),
-                              (double)p->strides[axis]),
-                   (double)-pad);
-    const byi_id offsets = byi_o_with(o, BYI_OP_MULTIPLY, count_to(o, taps),
-                                      (double)p->dilations[axis]);
+        byi_o_text(o, "fn (%k) { add(multiply(%k, stride), begin) }",
+                   ARGS(count_to(o, places)), BYI_N(attrs), attrs);
+    const byi_id offsets =
+        byi_o_text(o, "fn (%k) { multiply(%k, dilation) }",
+                   ARGS(count_to(o, taps)), BYI_N(attrs), attrs);
     const byi_id at = plus(o, at_axes(o, offsets, 2 * p->n, 1u << axis),
                            at_axes(o, starts, 2 * p->n, 1u << (axis + p->n)));
-    const byi_id inside = byi_o_binary(
-        o, BYI_OP_LOGICAL_AND, byi_o_with(o, BYI_OP_GREATER_EQUAL, at, 0),
-        byi_o_binary(o, BYI_OP_LESS, at, length));
+    const byi_id inside =
+        byi_o_text(o,
+                   "fn (%at, %length) {"
+                   "  logical_and(greater_equal(%at, 0), less(%at, %length))"
+                   "}",
+                   ARGS(at, length), NO_ATTRS);
 
     p->flat = axis ? plus(o, times(o, p->flat, length), at) : at;
     p->inside =
@@ -125,7 +128,22 @@ static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
  * the padding go to one position behind the image, which is cut off. */
 static void convert_col2im(struct byi_import *o)
 {
-    static const int64_t two = 2, one = 1, zero = 0, flat[] = {0, -1};
+    static const char text[] =
+        "fn (%x, %zero, %inside, %flat, %image) {"
+        "  %size = prod(%image, keepdims=false);"
+        "  %at = where(%inside, %flat, %size);"
+        "  %count = expand_dims(size_of(%at), axis=[0]);"
+        "  %values = reshape(%x, concatenate([0, -1], %count, axis=0));"
+        "  %planes = shape_of(%values, end=2);"
+        "  %end = expand_dims(%size, axis=[0]);"
+        "  %empty = broadcast_to(%zero, concatenate(%planes, add(%end, 1),"
+        "                                           axis=0));"
+        "  %places = broadcast_to(reshape(%at, %count), shape_of(%values));"
+        "  %sum = scatter_elements(%empty, %places, %values, axis=2,"
+        "                          reduction=\"add\");"
+        "  reshape(strided_slice(%sum, [0], %end, [2], [1]),"
+        "          concatenate(%planes, %image, axis=0))"
+        "}";
     struct patches p = {.image = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64),
                         .block = byi_o_cast(o, byi_o_in(o, 2), BYOC_I64)};
     const byi_id x = byi_o_in(o, 0);
@@ -142,35 +160,10 @@ static void convert_col2im(struct byi_import *o)
     read_list(o, "pads", 2 * p.n, 0, 0, p.pads);
     for (uint32_t axis = 0; axis < p.n; axis++)
         add_axis(o, &p, axis);
-    const byi_id size = byi_o_emit(o, BYI_OP_PROD, ARGS(p.image),
-                                   ATTRS(A_BOOL("keepdims", false)));
-    const byi_id at =
-        byi_o_emit(o, BYI_OP_WHERE, ARGS(p.inside, p.flat, size), NO_ATTRS);
-    const byi_id count = byi_o_expand(
-        o, byi_o_emit(o, BYI_OP_SIZE_OF, ARGS(at), NO_ATTRS), 1, &zero);
-    const byi_id values = byi_o_reshape(
-        o, x, byi_o_concat(o, byi_o_vector(o, 2, flat), count, 0), false);
-    const byi_id planes =
-        byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(values), ATTRS(AN_INT("end", 2)));
-    const byi_id end = byi_o_expand(o, size, 1, &zero);
-    const byi_id empty = byi_o_binary(
-        o, BYI_OP_BROADCAST_TO, byi_o_scalar(o, byi_o_dtype(o, x), 0),
-        byi_o_concat(o, planes, byi_o_with(o, BYI_OP_ADD, end, 1), 0));
-    const byi_id sum =
-        byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS,
-                   ARGS(empty,
-                        byi_o_binary(o, BYI_OP_BROADCAST_TO,
-                                     byi_o_reshape(o, at, count, false),
-                                     byi_o_shape_of(o, values)),
-                        values),
-                   ATTRS(AN_INT("axis", 2), A_STRING("reduction", "add")));
-    const byi_id cut =
-        byi_o_emit(o, BYI_OP_STRIDED_SLICE,
-                   ARGS(sum, byi_o_vector(o, 1, &zero), end,
-                        byi_o_vector(o, 1, &two), byi_o_vector(o, 1, &one)),
-                   NO_ATTRS);
-    o->out[0] =
-        byi_o_reshape(o, cut, byi_o_concat(o, planes, p.image, 0), false);
+    o->out[0] = byi_o_text(o, text,
+                           ARGS(x, byi_o_scalar(o, byi_o_dtype(o, x), 0),
+                                p.inside, p.flat, p.image),
+                           NO_ATTRS);
 }
 
 /* --- DeformConv ----------------------------------------------------------- */
@@ -205,17 +198,15 @@ static byi_id positions(struct byi_import *o, const struct deformed_conv *d,
     const byi_id moves = byi_o_emit(
         o, BYI_OP_TAKE, ARGS(offsets, byi_o_scalar(o, BYOC_I64, axis)),
         ATTRS(AN_INT("axis", 2)));
-    const byi_id at = plus(o, moves, byi_o_cast(o, plain, BYOC_F64));
-    const byi_id length =
-        byi_o_cast(o, byi_o_length(o, d->x, axis + 2), BYOC_F64);
-    const byi_id twice =
-        byi_o_with(o, BYI_OP_ADD, byi_o_with(o, BYI_OP_MULTIPLY, at, 2), 1);
-
-    return byi_o_expand(
+    return byi_o_text(
         o,
-        byi_o_with(o, BYI_OP_SUBTRACT,
-                   byi_o_binary(o, BYI_OP_DIVIDE, twice, length), 1),
-        1, (const int64_t[]){4});
+        "fn (%moves, %plain, %length) {"
+        "  %at = add(%moves, cast(%plain, dtype=%moves));"
+        "  %part = divide(add(multiply(%at, 2), 1), cast(%length,"
+        "                                               dtype=%moves));"
+        "  expand_dims(subtract(%part, 1), axis=[4])"
+        "}",
+        ARGS(moves, plain, byi_o_length(o, d->x, axis + 2)), NO_ATTRS);
 }
 
 /* x at the moved taps, (n parts, channels / parts, taps height, width). */
