@@ -146,9 +146,9 @@ byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor)
 
 /* --- templates ------------------------------------------------------------ */
 
-static byi_id call_of(void *ctx, enum byi_op_id op, uint32_t n,
-                      const byi_id *args, uint32_t n_attrs,
-                      const struct byi_attr *attrs)
+static byi_id call_of(void *ctx, enum byi_op_id op, const byi_id *args,
+                      uint32_t n, const struct byi_attr *attrs,
+                      uint32_t n_attrs)
 {
     if (op == BYI_OP_CAST)
         return byi_o_cast(ctx, args[0], (enum byoc_dtype)attrs[0].i);
@@ -157,32 +157,13 @@ static byi_id call_of(void *ctx, enum byi_op_id op, uint32_t n,
     return byi_o_emit(ctx, op, n, args, n_attrs, attrs);
 }
 
-static byi_id field_of(void *ctx, byi_id tuple, uint32_t index)
-{
-    return byi_o_get(ctx, tuple, index);
-}
-
-static byi_id number_of(void *ctx, enum byoc_dtype dtype, double value)
-{
-    return byi_o_scalar(ctx, dtype, value);
-}
-
-static byi_id vector_of(void *ctx, uint32_t n, const int64_t *values)
-{
-    return byi_o_vector(ctx, n, values);
-}
-
 void byi_o_texts(struct byi_import *o, const char *text, uint32_t n,
                  const byi_id *args, uint32_t n_attrs,
                  const struct byi_attr *attrs, uint32_t n_results,
                  byi_id *results)
 {
-    const struct byi_emitter to = {.ctx = o,
-                                   .f = o->f,
-                                   .call = call_of,
-                                   .get = field_of,
-                                   .number = number_of,
-                                   .vector = vector_of};
+    const struct byi_emitter to = {
+        .ctx = o, .m = o->m, .f = o->f, .sources = o->sources, .call = call_of};
     const struct byi_template_given given = {
         .n_values = n, .values = args, .n_attrs = n_attrs, .attrs = attrs};
     struct byoc_error err;

@@ -50,48 +50,19 @@ static bool has_named_values(const struct byi_row_match *r)
 
 /* --- emitting ------------------------------------------------------------- */
 
-static byi_id call_of(void *ctx, enum byi_op_id op, uint32_t n,
-                      const byi_id *args, uint32_t n_attrs,
-                      const struct byi_attr *attrs)
+static byi_id call_of(void *rw, enum byi_op_id op, const byi_id *args,
+                      uint32_t n, const struct byi_attr *attrs,
+                      uint32_t n_attrs)
 {
-    return byi_rw_call(ctx, op, args, n, attrs, n_attrs);
-}
-
-static byi_id field_of(void *ctx, byi_id tuple, uint32_t index)
-{
-    struct byi_rewrite *rw = ctx;
-    byi_id id = BYI_NO_ID;
-    return byi_add_get(rw->m, rw->f, tuple, index, NULL, &id, NULL) == BYOC_OK
-               ? id
-               : BYI_NO_ID;
-}
-
-static byi_id number_of(void *ctx, enum byoc_dtype dtype, double value)
-{
-    struct byi_rewrite *rw = ctx;
-    const struct byi_type *type = byi_type_tensor(rw->m->arena, dtype, 0, NULL);
-    struct byi_tensor t;
-    if (!byi_rw_alloc(rw, type, &t))
-        return BYI_NO_ID;
-    byi_tensor_set(&t, 0, value);
-    return byi_rw_const(rw, type, &t);
-}
-
-static byi_id vector_of(void *ctx, uint32_t n, const int64_t *values)
-{
-    return byi_rw_int_vector(ctx, values, n);
+    return byi_rw_call(rw, op, args, n, attrs, n_attrs);
 }
 
 static byi_id replacement(struct row_try *t)
 {
     const struct byi_match *match = t->match.match;
     struct byi_rewrite *rw = t->match.rw;
-    const struct byi_emitter to = {.ctx = rw,
-                                   .f = rw->f,
-                                   .call = call_of,
-                                   .get = field_of,
-                                   .number = number_of,
-                                   .vector = vector_of};
+    const struct byi_emitter to = {
+        .ctx = rw, .m = rw->m, .f = rw->f, .call = call_of};
     const char *names[BYI_MATCH_MAX_OPERANDS + BYI_MATCH_MAX_OPS];
     byi_id values[BYI_COUNT(names)], out;
     uint32_t n = 0;

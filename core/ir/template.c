@@ -82,6 +82,39 @@ static enum byoc_dtype dtype_of(const struct template_reader *r, byi_id value)
                               : r->to->f->nodes.at[value].type->dtype;
 }
 
+/* --- constants ------------------------------------------------------------ */
+
+static byi_id constant(struct template_reader *r, enum byoc_dtype dtype,
+                       uint32_t rank, int64_t n, const void *data)
+{
+    const struct byi_type *type =
+        byi_type_tensor(r->to->m->arena, dtype, rank, &n);
+    return byi_add_const(r->to->m, r->to->f,
+                         byi_const_add(r->to->m, type, data, false), NULL);
+}
+
+static enum byoc_status add_number(struct template_reader *r,
+                                   enum byoc_dtype dtype, double value,
+                                   byi_id *id)
+{
+    int64_t room = 0;
+    struct byi_tensor t = {.data = &room, .dtype = dtype};
+    if (!byi_dtype_is_float(dtype) && !byi_dtype_is_int(dtype) &&
+        dtype != BYOC_BOOL)
+        return byi_fail(r->err, BYOC_EUNSUPPORTED,
+                        "found operands of type %s, expected numbers",
+                        byoc_dtype_name(dtype) ? byoc_dtype_name(dtype)
+                                               : "none");
+    byi_tensor_set(&t, 0, value);
+    *id = constant(r, dtype, 0, 0, &room);
+    return BYOC_OK;
+}
+
+static byi_id add_vector(struct template_reader *r, const struct byi_attr *list)
+{
+    return constant(r, BYOC_I64, 1, list->n, list->ints);
+}
+
 /* --- attributes and lists ------------------------------------------------- */
 
 /* A number without a suffix. */
@@ -159,15 +192,6 @@ static enum byoc_status attribute(struct template_reader *r,
 
 /* --- calls ---------------------------------------------------------------- */
 
-/* The value that an emission gave. */
-static enum byoc_status emitted(struct template_reader *r, byi_id value,
-                                struct template_operand *x)
-{
-    *x = (struct template_operand){.value = value};
-    r->ended = r->ended || value == BYI_NO_ID;
-    return BYOC_OK;
-}
-
 static bool is_typed(const struct template_reader *r,
                      const struct template_operand *x)
 {
@@ -176,22 +200,24 @@ static bool is_typed(const struct template_reader *r,
 }
 
 /* Make values of the numbers, and leave out omitted operands at the end. */
-static uint32_t settle(struct template_reader *r, const struct byi_op *op,
-                       const struct template_operand *in, uint32_t n,
-                       byi_id *args)
+static enum byoc_status settle(struct template_reader *r,
+                               const struct byi_op *op,
+                               const struct template_operand *in, uint32_t *n,
+                               byi_id *args)
 {
     enum byoc_dtype dtype = BYOC_NONE;
-    while (n > op->min_in && !in[n - 1].is_number &&
-           in[n - 1].value == BYI_NO_ID)
-        n--;
-    for (uint32_t i = n; i-- > 0;)
+    while (*n > op->min_in && !in[*n - 1].is_number &&
+           in[*n - 1].value == BYI_NO_ID)
+        --*n;
+    for (uint32_t i = *n; i-- > 0;)
         if (!in[i].is_number && (dtype == BYOC_NONE || is_typed(r, &in[i])))
             dtype = dtype_of(r, in[i].value);
-    for (uint32_t i = 0; i < n && !r->ended; i++)
-        args[i] = in[i].is_number
-                      ? r->to->number(r->to->ctx, dtype, in[i].number)
-                      : in[i].value;
-    return n;
+    for (uint32_t i = 0; i < *n && !r->ended; i++) {
+        args[i] = in[i].value;
+        if (in[i].is_number)
+            BYI_TRY(add_number(r, dtype, in[i].number, &args[i]));
+    }
+    return BYOC_OK;
 }
 
 /* From after the '(' of an operator on. */
@@ -213,12 +239,12 @@ static enum byoc_status call(struct template_reader *r, const struct byi_op *op,
             break;
     }
     BYI_TRY(byi_lex_expect(&r->lex, ')', "',' or ')'", r->err));
-    n = settle(r, op, in, n, args);
-    return emitted(
-        r,
-        r->ended ? BYI_NO_ID
-                 : r->to->call(r->to->ctx, op->id, n, args, n_attrs, attrs),
-        x);
+    BYI_TRY(settle(r, op, in, &n, args));
+    *x = (struct template_operand){.value = BYI_NO_ID};
+    if (!r->ended)
+        x->value = r->to->call(r->to->ctx, op->id, args, n, attrs, n_attrs);
+    r->ended = r->ended || x->value == BYI_NO_ID;
+    return BYOC_OK;
 }
 
 /* --- expressions ---------------------------------------------------------- */
@@ -234,7 +260,8 @@ static enum byoc_status scalar(struct template_reader *r,
         memcmp(tok.at + digits, "i64", 3) == 0) {
         const double value = byi_strtod(byi_lex_text(r->scratch, &tok), NULL);
         byi_lex_next(&r->lex);
-        return emitted(r, r->to->number(r->to->ctx, BYOC_I64, value), x);
+        *x = (struct template_operand){0};
+        return add_number(r, BYOC_I64, value, &x->value);
     }
     BYI_TRY(byi_lex_is_number(&r->lex) ? number(r, &attr)
                                        : find_attr(r, &attr));
@@ -243,7 +270,7 @@ static enum byoc_status scalar(struct template_reader *r,
         .is_number = true,
         .number = attr.kind == BYI_ATTR_FLOAT ? attr.f : (double)attr.i};
     if (attr.kind == BYI_ATTR_INTS)
-        return emitted(r, r->to->vector(r->to->ctx, attr.n, attr.ints), x);
+        *x = (struct template_operand){.value = add_vector(r, &attr)};
     return BYOC_OK;
 }
 
@@ -258,7 +285,8 @@ static enum byoc_status primary(struct template_reader *r,
     }
     if (byi_lex_is(&r->lex, '[')) {
         BYI_TRY(list(r, &attr));
-        return emitted(r, r->to->vector(r->to->ctx, attr.n, attr.ints), x);
+        *x = (struct template_operand){.value = add_vector(r, &attr)};
+        return BYOC_OK;
     }
     if (!byi_lex_is(&r->lex, BYI_TOK_IDENT) ||
         byi_lex_peek(&r->lex).kind != '(')
@@ -281,7 +309,8 @@ static enum byoc_status expression(struct template_reader *r,
         BYI_TRY(byi_lex_int(&r->lex, 0, UINT32_MAX, "a field's number", &index,
                             r->err));
         if (!r->ended)
-            emitted(r, r->to->get(r->to->ctx, x->value, (uint32_t)index), x);
+            BYI_TRY(byi_add_get(r->to->m, r->to->f, x->value, (uint32_t)index,
+                                r->to->sources, &x->value, r->err));
     }
     return BYOC_OK;
 }

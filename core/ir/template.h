@@ -26,16 +26,16 @@
 
 #include "ir.h"
 
-/* Adds nodes to `f`. A function that returns BYI_NO_ID ends the template; the
- * reason is for the caller to keep. */
+/* Where nodes go: constants and fields of tuples are added to `f`, and `call`
+ * adds an operator. If that returns BYI_NO_ID, the template ends; the reason is
+ * for the caller to keep. */
 struct byi_emitter {
     void *ctx;
-    const struct byi_func *f;
-    byi_id (*call)(void *ctx, enum byi_op_id op, uint32_t n, const byi_id *args,
-                   uint32_t n_attrs, const struct byi_attr *attrs);
-    byi_id (*get)(void *ctx, byi_id tuple, uint32_t index);
-    byi_id (*number)(void *ctx, enum byoc_dtype dtype, double value);
-    byi_id (*vector)(void *ctx, uint32_t n, const int64_t *values);
+    struct byi_module *m;
+    struct byi_func *f;
+    const struct byi_sources *sources; /* of fields; NULL: none */
+    byi_id (*call)(void *ctx, enum byi_op_id op, const byi_id *args, uint32_t n,
+                   const struct byi_attr *attrs, uint32_t n_attrs);
 };
 
 /* What a template is instantiated with. */
@@ -50,7 +50,9 @@ struct byi_template_given {
 
 /* Emit the template, and give its n results, BYI_NO_ID if an emission ended it.
  * Errors: BYOC_EPARSE, if the text is not a template; BYOC_EINVAL, if the
- * values or results are not as many as the text has. */
+ * values or results are not as many as the text has; BYOC_ETYPE, for a field of
+ * a value that is not a tuple; BYOC_EUNSUPPORTED, for a number among operands
+ * of a type without numbers. Threads: one for each module. */
 enum byoc_status byi_template(const struct byi_emitter *to, const char *text,
                               const struct byi_template_given *given,
                               struct byi_arena *scratch, uint32_t n,

@@ -28,9 +28,9 @@ static bool is_over(struct scene *s)
     return s->left == 0 || (s->left > 0 && --s->left < 0);
 }
 
-static byi_id add_call(void *ctx, enum byi_op_id op, uint32_t n,
-                       const byi_id *args, uint32_t n_attrs,
-                       const struct byi_attr *attrs)
+static byi_id add_call(void *ctx, enum byi_op_id op, const byi_id *args,
+                       uint32_t n, const struct byi_attr *attrs,
+                       uint32_t n_attrs)
 {
     struct scene *s = ctx;
     byi_id id = BYI_NO_ID;
@@ -40,37 +40,6 @@ static byi_id add_call(void *ctx, enum byi_op_id op, uint32_t n,
                      &s->err))
         return BYI_NO_ID;
     return id;
-}
-
-static byi_id add_get(void *ctx, byi_id tuple, uint32_t index)
-{
-    struct scene *s = ctx;
-    byi_id id = BYI_NO_ID;
-    if (byi_add_get(s->m, s->f, tuple, index, NULL, &id, &s->err))
-        return BYI_NO_ID;
-    return id;
-}
-
-static byi_id add_number(void *ctx, enum byoc_dtype dtype, double value)
-{
-    struct scene *s = ctx;
-    int64_t room = 0;
-    struct byi_tensor t = {.data = &room, .dtype = dtype};
-    byi_tensor_set(&t, 0, value);
-    const struct byi_type *type =
-        byi_type_tensor(s->m->arena, dtype, 0, t.dims);
-    return byi_add_const(s->m, s->f, byi_const_add(s->m, type, &room, false),
-                         NULL);
-}
-
-static byi_id add_vector(void *ctx, uint32_t n, const int64_t *values)
-{
-    struct scene *s = ctx;
-    const int64_t dim = n;
-    const struct byi_type *type =
-        byi_type_tensor(s->m->arena, BYOC_I64, 1, &dim);
-    return byi_add_const(s->m, s->f, byi_const_add(s->m, type, values, false),
-                         NULL);
 }
 
 static void open_scene(struct scene *s)
@@ -105,12 +74,8 @@ static enum byoc_status emit(struct scene *s, const char *text, uint32_t n,
     };
     const struct byi_template_given given = {
         .n_values = 2, .values = values, .n_attrs = 3, .attrs = attrs};
-    const struct byi_emitter to = {.ctx = s,
-                                   .f = s->f,
-                                   .call = add_call,
-                                   .get = add_get,
-                                   .number = add_number,
-                                   .vector = add_vector};
+    const struct byi_emitter to = {
+        .ctx = s, .m = s->m, .f = s->f, .call = add_call};
     return byi_template(&to, text, &given, s->scratch, n, results, &s->err);
 }
 
@@ -227,6 +192,9 @@ static void test_mistakes(void **state)
         {"fn (%x, %c) { 3 }", "a value before this"},
         {"fn (%x, %c) { (%x, %c) }", "2 results, expected 1"},
         {"fn (%x, %c) { take(%x, 1i32) }", "a value"},
+        {"fn (%x, %c) { exp(%x).1 }", "tuple"},
+        {"fn (%x, %c) { add(split(%x, sizes=[1, 2], axis=1), 1) }",
+         "expected numbers"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
