@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* build.c: compiles models with byoc and loads them; keeps artifacts in a
+ * folder, named by a digest of everything that they depend on.
+ */
+#include "onnxruntime/provider.h"
+
+#include "core/base/temp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void log_line(void *ctx, enum byoc_severity severity, const char *line)
+{
+    byi_ep_log(ctx,
+               severity >= BYOC_ERROR     ? ORT_LOGGING_LEVEL_ERROR
+               : severity >= BYOC_WARNING ? ORT_LOGGING_LEVEL_WARNING
+                                          : ORT_LOGGING_LEVEL_INFO,
+               "%s", line);
+}
+
+static struct byoc_load_params load_params(struct byi_ep *ep)
+{
+    struct byoc_load_params params = {.struct_size = sizeof params,
+                                      .threads = ep->options.threads,
+                                      .log = log_line,
+                                      .log_ctx = ep};
+    if (ep->options.pool == BYI_EP_POOL_ORT) {
+        params.parallel_for = byi_ep_parallel_for;
+        params.parallel_ctx = (void *)ep->ort;
+    }
+    return params;
+}
+
+/* All bytes of the model in a row; NULL when there is no memory. */
+static char *join_spans(const struct byi_ep_model *model)
+{
+    char *all = malloc(model->bytes), *at = all;
+    for (uint32_t i = 0; all && i < model->n_spans; i++) {
+        memcpy(at, model->spans[i].data, model->spans[i].n);
+        at += model->spans[i].n;
+    }
+    return all;
+}
+
+static enum byoc_status compile_model(struct byi_ep *ep,
+                                      const struct byi_ep_model *model,
+                                      bool import_only,
+                                      struct byoc_compiled **compiled,
+                                      struct byoc_error *err)
+{
+    static const char *const no_passes[] = {NULL};
+    struct byoc_compile_params params = {
+        .struct_size = sizeof params,
+        .backends = ep->options.backends,
+        .threads = ep->options.threads,
+        .partition_by = ep->options.partition_by,
+        .passes = import_only ? no_passes : NULL};
+    char *data = join_spans(model);
+    if (!data)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for a model of %zu bytes",
+                        model->bytes);
+    const enum byoc_status status = byoc_compile_memory(
+        data, model->bytes, "model.onnx", &params, compiled, err);
+    free(data);
+    return status;
+}
+
+enum byoc_status byi_ep_import(struct byi_ep *ep,
+                               const struct byi_ep_model *model,
+                               struct byoc_error *err)
+{
+    struct byoc_compiled *compiled = NULL;
+    const enum byoc_status status =
+        compile_model(ep, model, true, &compiled, err);
+    byoc_compiled_free(&compiled);
+    return status;
+}
+
+/* --- artifacts ------------------------------------------------------------ */
+
+static enum byoc_status load_artifact(struct byi_ep *ep, const char *path,
+                                      bool verify, struct byi_ep_built *built,
+                                      struct byoc_error *err)
+{
+    struct byoc_load_params params = load_params(ep);
+    uint64_t bytes;
+    params.verify = verify;
+    BYI_TRY(byoc_model_load(path, &params, &built->model, err));
+    const char *ledger = byoc_model_ledger(built->model, &bytes);
+    if (ledger)
+        built->ledger = strndup(ledger, bytes);
+    return BYOC_OK;
+}
+
+/* Load an entry of the cache, if there is one that can be used. */
+static bool load_cached(struct byi_ep *ep, const char *path,
+                        struct byi_ep_built *built)
+{
+    struct byoc_error err;
+    if (access(path, F_OK) != 0)
+        return false;
+    built->cached = load_artifact(ep, path, true, built, &err) == BYOC_OK;
+    if (!built->cached)
+        byi_ep_log(ep, ORT_LOGGING_LEVEL_WARNING,
+                   "byoc: cached artifact: %s; the model is compiled again",
+                   err.text);
+    return built->cached;
+}
+
+/* Write the artifact to a temporary folder, load it, and remove it: it stays
+ * mapped. */
+static enum byoc_status load_through_file(struct byi_ep *ep,
+                                          struct byi_arena *scratch,
+                                          struct byi_ep_built *built,
+                                          struct byoc_error *err)
+{
+    const char *base = secure_getenv("TMPDIR");
+    char *folder = byi_arena_printf(scratch, "%s/byoc-ort-XXXXXX",
+                                    base && *base ? base : "/tmp");
+    struct byi_temp *temp = NULL;
+    if (!byi_temp_folder(folder, &temp))
+        return byi_fail(err, BYOC_EIO, "%s: %s", folder, strerror(errno));
+    const char *path = byi_arena_printf(scratch, "%s/model.so", folder);
+    enum byoc_status status = byoc_compiled_write(built->compiled, path, err);
+    if (status == BYOC_OK)
+        status = load_artifact(ep, path, false, built, err);
+    unlink(path);
+    rmdir(folder);
+    byi_temp_done(&temp);
+    return status;
+}
+
+static enum byoc_status load_cache_entry(struct byi_ep *ep, const char *path,
+                                         struct byi_ep_built *built,
+                                         struct byoc_error *err)
+{
+    BYI_TRY(byoc_compiled_write(built->compiled, path, err));
+    return load_artifact(ep, path, false, built, err);
+}
+
+/* Load the compiled model. An artifact has fused kernels, for which a C
+ * compiler is needed; without one, the model is loaded from memory. */
+static enum byoc_status load_compiled(struct byi_ep *ep, const char *path,
+                                      struct byi_arena *scratch,
+                                      struct byi_ep_built *built,
+                                      struct byoc_error *err)
+{
+    const enum byoc_status status =
+        path ? load_cache_entry(ep, path, built, err)
+             : load_through_file(ep, scratch, built, err);
+    if (status == BYOC_OK) {
+        byoc_compiled_free(&built->compiled);
+        return BYOC_OK;
+    }
+    if (status != BYOC_EIO)
+        return status;
+    byi_ep_log(ep, ORT_LOGGING_LEVEL_WARNING,
+               "byoc: %s; the model is loaded without an artifact, hence "
+               "without fused kernels, and runs slower",
+               err ? err->text : "no artifact");
+    struct byoc_load_params params = load_params(ep);
+    BYI_TRY(byoc_compiled_load(built->compiled, &params, &built->model, err));
+    built->ledger = strdup(byoc_compiled_ledger(built->compiled));
+    return BYOC_OK;
+}
+
+static enum byoc_status fill_built(struct byi_ep *ep,
+                                   const struct byi_ep_model *model,
+                                   struct byi_arena *scratch,
+                                   struct byi_ep_built *built,
+                                   struct byoc_error *err)
+{
+    const char *path = NULL;
+    char digest[65];
+    byi_ep_model_digest(model, ep->options.compile, false, built->digest);
+    if (ep->options.cache_dir) {
+        byi_ep_model_digest(model, ep->options.compile, true, digest);
+        path = byi_arena_printf(scratch, "%s/%s.so", ep->options.cache_dir,
+                                digest);
+        if (load_cached(ep, path, built))
+            return BYOC_OK;
+    }
+    BYI_TRY(compile_model(ep, model, false, &built->compiled, err));
+    const char *warnings = byoc_compiled_warnings(built->compiled);
+    if (*warnings)
+        byi_ep_log(ep, ORT_LOGGING_LEVEL_WARNING, "byoc: %s", warnings);
+    return load_compiled(ep, path, scratch, built, err);
+}
+
+enum byoc_status byi_ep_build(struct byi_ep *ep,
+                              const struct byi_ep_model *model,
+                              struct byi_ep_built **built,
+                              struct byoc_error *err)
+{
+    *built = byi_alloc(1, sizeof **built);
+    if (!*built)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for a model");
+    struct byi_arena *scratch = byi_arena_new();
+    const enum byoc_status status = fill_built(ep, model, scratch, *built, err);
+    byi_arena_free(&scratch);
+    if (status != BYOC_OK)
+        byi_ep_built_free(built);
+    return status;
+}
+
+void byi_ep_built_free(struct byi_ep_built **built)
+{
+    if (!*built)
+        return;
+    byoc_model_free(&(*built)->model);
+    byoc_compiled_free(&(*built)->compiled);
+    free((*built)->ledger);
+    free(*built);
+    *built = NULL;
+}

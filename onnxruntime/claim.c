@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* claim.c: which nodes byoc runs (OrtEp's GetCapability). byoc itself is asked:
+ * each group of nodes is compiled. When that fails, the first node is found
+ * with which it fails, left to ONNX Runtime, and the rest grouped again.
+ *
+ *     all nodes supported -> groups -> each compiled? -> claimed
+ *             ^                            | no
+ *             +--- one node less, and those of its operator that fail alone
+ *
+ * ONNX Runtime asks for the bodies of If, Loop and Scan before it asks for the
+ * node. Nodes of a body are claimed only if byoc cannot run the node as a
+ * whole.
+ */
+#include "onnxruntime/provider.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ROUNDS = 256 };
+
+struct byi_ep_claim {
+    struct byi_ep *ep;
+    struct byi_ep_graph g;
+    bool *supported;
+    const char **reasons; /* by node, why it is not supported */
+    int32_t *group;
+    uint32_t n_groups;
+    bool *within; /* the nodes of the group in question */
+};
+
+static void exclude(struct byi_ep_claim *c, uint32_t node, const char *why)
+{
+    c->supported[node] = false;
+    c->reasons[node] = byi_arena_str(c->g.arena, why);
+}
+
+/* --- the ends of groups --------------------------------------------------- */
+
+/* Exclude nodes of the group that read or write, across its border, a value
+ * that cannot cross. Returns whether there was one. */
+static bool trim_ends(struct byi_ep_claim *c, const struct byi_ep_model *model)
+{
+    static const char why[] =
+        "a value between it and ONNX Runtime is not a tensor, or has elements "
+        "of fewer than 8 bits";
+    bool *bad = byi_arena_calloc(c->g.arena, c->g.names.n + 1, sizeof *bad);
+    bool any = false;
+    for (uint32_t i = 0; i < model->n_in; i++)
+        bad[model->in[i]] = !c->g.values[model->in[i]].is_tensor;
+    for (uint32_t i = 0; i < model->n_out; i++)
+        bad[model->out[i]] = !c->g.values[model->out[i]].is_tensor;
+    for (uint32_t i = 0; i < c->g.n_nodes; i++) {
+        const struct byi_ep_node *node = &c->g.nodes[i];
+        bool touches = false;
+        for (uint32_t k = 0; c->within[i] && k < node->n_in; k++)
+            touches |= node->in[k] != UINT32_MAX && bad[node->in[k]];
+        for (uint32_t k = 0; c->within[i] && k < node->n_out; k++)
+            touches |= node->out[k] != UINT32_MAX && bad[node->out[k]];
+        if (touches)
+            exclude(c, i, why);
+        any |= touches;
+    }
+    return any;
+}
+
+/* --- which node it is ----------------------------------------------------- */
+
+typedef enum byoc_status byi_ep_test(struct byi_ep_claim *c, const bool *within,
+                                     struct byoc_error *err);
+
+static enum byoc_status test_import(struct byi_ep_claim *c, const bool *within,
+                                    struct byoc_error *err)
+{
+    struct byi_ep_model model;
+    BYI_TRY(byi_ep_part(&c->g, within, &model, err));
+    return byi_ep_import(c->ep, &model, err);
+}
+
+static enum byoc_status test_build(struct byi_ep_claim *c, const bool *within,
+                                   struct byoc_error *err)
+{
+    struct byi_ep_built *built = NULL;
+    struct byi_ep_model model;
+    BYI_TRY(byi_ep_part(&c->g, within, &model, err));
+    const enum byoc_status status = byi_ep_build(c->ep, &model, &built, err);
+    byi_ep_built_free(&built);
+    return status;
+}
+
+/* Does the test fail for one node alone? */
+static bool fails_alone(struct byi_ep_claim *c, uint32_t node,
+                        struct byoc_error *err)
+{
+    bool *one = byi_arena_calloc(c->g.arena, c->g.n_nodes, sizeof *one);
+    one[node] = true;
+    return test_import(c, one, err) != BYOC_OK;
+}
+
+/* The group of c->within fails the test: find the first node with which its
+ * nodes, in order, fail it. Sets *err to that failure. */
+static uint32_t find_culprit(struct byi_ep_claim *c, byi_ep_test *test,
+                             struct byoc_error *err)
+{
+    uint32_t *nodes = byi_arena_calloc(c->g.arena, c->g.n_nodes, sizeof *nodes);
+    bool *some = byi_arena_calloc(c->g.arena, c->g.n_nodes, sizeof *some);
+    uint32_t n = 0, passes = 0, fails;
+    for (uint32_t i = 0; i < c->g.n_nodes; i++)
+        if (c->within[i])
+            nodes[n++] = i;
+    for (fails = n; fails - passes > 1;) {
+        const uint32_t half = passes + (fails - passes) / 2;
+        struct byoc_error found;
+        memset(some, 0, c->g.n_nodes * sizeof *some);
+        for (uint32_t i = 0; i < half; i++)
+            some[nodes[i]] = true;
+        if (test(c, some, &found) == BYOC_OK) {
+            passes = half;
+        } else {
+            fails = half;
+            *err = found;
+        }
+    }
+    return nodes[fails - 1];
+}
+
+/* Exclude the node because of which the group of c->within fails, and others of
+ * its operator that fail alone. */
+static void exclude_culprit(struct byi_ep_claim *c, struct byoc_error *err)
+{
+    struct byoc_error found;
+    byi_ep_test *test =
+        test_import(c, c->within, &found) == BYOC_OK ? test_build : test_import;
+    if (test == test_import)
+        *err = found;
+    const uint32_t culprit = find_culprit(c, test, err);
+    const struct byi_ep_node *node = &c->g.nodes[culprit];
+    exclude(c, culprit, err->text);
+    if (!fails_alone(c, culprit, &found))
+        return;
+    for (uint32_t i = culprit + 1; i < c->g.n_nodes; i++)
+        if (c->supported[i] && strcmp(c->g.nodes[i].op, node->op) == 0 &&
+            strcmp(c->g.nodes[i].domain, node->domain) == 0 &&
+            fails_alone(c, i, &found))
+            exclude(c, i, found.text);
+}
+
+/* --- groups --------------------------------------------------------------- */
+
+/* The model for these nodes that was built already, or NULL. */
+static const struct byi_ep_built *find_built(const struct byi_ep *ep,
+                                             const char *digest)
+{
+    const struct byi_ep_built *built = ep->built;
+    while (built && strcmp(built->digest, digest) != 0)
+        built = built->next;
+    return built;
+}
+
+static uint32_t select_group(struct byi_ep_claim *c, uint32_t group)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->g.n_nodes; i++) {
+        c->within[i] = c->group[i] == (int32_t)group;
+        n += c->within[i];
+    }
+    return n;
+}
+
+/* Build every group. *again: a node was excluded. Errors: those that are not of
+ * a node, such as BYOC_ENOMEM. */
+static enum byoc_status build_groups(struct byi_ep_claim *c, bool *again,
+                                     struct byoc_error *err)
+{
+    c->n_groups = byi_ep_groups(&c->g, c->supported, c->group);
+    *again = false;
+    for (uint32_t k = 0; k < c->n_groups && !*again; k++) {
+        struct byi_ep_built *built = NULL;
+        struct byi_ep_model model;
+        char digest[65];
+        select_group(c, k);
+        BYI_TRY(byi_ep_part(&c->g, c->within, &model, err));
+        if (trim_ends(c, &model)) {
+            *again = true;
+            break;
+        }
+        byi_ep_model_digest(&model, c->ep->options.compile, false, digest);
+        if (find_built(c->ep, digest))
+            continue;
+        const enum byoc_status status =
+            byi_ep_build(c->ep, &model, &built, err);
+        if (status == BYOC_ENOMEM)
+            return status;
+        if (status == BYOC_OK) {
+            built->next = c->ep->built;
+            c->ep->built = built;
+        } else {
+            exclude_culprit(c, err);
+            *again = true;
+        }
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status hand_over(struct byi_ep_claim *c,
+                                  OrtEpGraphSupportInfo *info,
+                                  struct byoc_error *err)
+{
+    const OrtNodeFusionOptions options = {.ort_version_supported =
+                                              ORT_API_VERSION,
+                                          .drop_constant_initializers = true};
+    const OrtNode **nodes =
+        byi_arena_calloc(c->g.arena, c->g.n_nodes, sizeof *nodes);
+    for (uint32_t k = 0; k < c->n_groups; k++) {
+        uint32_t n = 0;
+        select_group(c, k);
+        for (uint32_t i = 0; i < c->g.n_nodes; i++)
+            if (c->within[i])
+                nodes[n++] = c->g.nodes[i].node;
+        BYI_TRY(byi_ep_status(c->ep->ort,
+                              c->ep->api->EpGraphSupportInfo_AddNodesToFuse(
+                                  info, nodes, n, &options),
+                              err));
+    }
+    return BYOC_OK;
+}
+
+/* --- the report ----------------------------------------------------------- */
+
+static void log_claim(const struct byi_ep_claim *c)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->g.n_nodes; i++) {
+        n += c->supported[i];
+        if (!c->supported[i])
+            byi_ep_log(c->ep, ORT_LOGGING_LEVEL_INFO,
+                       "byoc: node %s (%s) is left to ONNX Runtime: %s",
+                       c->g.nodes[i].name, c->g.nodes[i].op, c->reasons[i]);
+    }
+    byi_ep_log(c->ep, ORT_LOGGING_LEVEL_INFO,
+               "byoc: %u of %u nodes, in %u groups", n, c->g.n_nodes,
+               c->n_groups);
+}
+
+static void put_nodes(const struct byi_ep_claim *c, struct byi_text *out)
+{
+    byi_text_put(out, "{\n  \"nodes\": [");
+    for (uint32_t i = 0; i < c->g.n_nodes; i++) {
+        byi_text_put(out, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
+        byi_json_quote(out, c->g.nodes[i].name);
+        byi_text_put(out, ", \"operator\": ");
+        byi_json_quote(out, c->g.nodes[i].op);
+        if (c->supported[i]) {
+            byi_text_addf(out, ", \"group\": %d}", (int)c->group[i]);
+        } else {
+            byi_text_put(out, ", \"reason\": ");
+            byi_json_quote(out, c->reasons[i]);
+            byi_text_put(out, "}");
+        }
+    }
+    byi_text_put(out, "\n  ]\n}\n");
+}
+
+/* REPORT/graph-N.json: every node with its group, or the reason why it is left
+ * to ONNX Runtime. N counts the graphs of the session, bodies first. */
+static enum byoc_status write_claim(const struct byi_ep_claim *c,
+                                    struct byoc_error *err)
+{
+    struct byi_ep *ep = c->ep;
+    struct byi_text text = {0};
+    struct byi_file file;
+    if (!ep->options.report)
+        return BYOC_OK;
+    const char *path = byi_arena_printf(c->g.arena, "%s/graph-%u.json",
+                                        ep->options.report, ep->n_reports++);
+    put_nodes(c, &text);
+    enum byoc_status status = byi_file_create(path, &file, err);
+    if (status == BYOC_OK) {
+        fwrite(text.at, 1, text.n, file.stream);
+        status = byi_file_commit(&file, err);
+    }
+    byi_text_free(&text);
+    return status;
+}
+
+/* --- GetCapability -------------------------------------------------------- */
+
+/* Is `graph` a body of a node that byoc can run as a whole? */
+static enum byoc_status is_in_supported(struct byi_ep *ep,
+                                        const OrtGraph *graph,
+                                        struct byi_arena *arena, bool *answer,
+                                        struct byoc_error *err)
+{
+    const OrtApi *ort = ep->ort;
+    const OrtNode *parent = NULL;
+    const OrtGraph *outer = NULL;
+    struct byoc_error why;
+    *answer = false;
+    BYI_ORT(ort, Graph_GetParentNode(graph, &parent));
+    if (!parent)
+        return BYOC_OK;
+    BYI_ORT(ort, Node_GetGraph(parent, &outer));
+    if (!outer)
+        return BYOC_OK;
+    bool within = true, supported = true;
+    const char *reason = NULL;
+    struct byi_ep_model model;
+    struct byi_ep_claim c = {.ep = ep,
+                             .g.arena = arena,
+                             .supported = &supported,
+                             .reasons = &reason,
+                             .within = &within};
+    BYI_TRY(byi_ep_graph_read(ort, outer, &parent, 1, &c.g, err));
+    BYI_TRY(byi_ep_part(&c.g, &within, &model, err));
+    *answer = !c.g.nodes[0].refusal && !trim_ends(&c, &model) &&
+              byi_ep_import(ep, &model, &why) == BYOC_OK;
+    return BYOC_OK;
+}
+
+/* Nodes that no model may have: those that the ABI cannot describe, and those
+ * that another provider has claimed. */
+static enum byoc_status exclude_foreign(struct byi_ep_claim *c,
+                                        struct byoc_error *err)
+{
+    const OrtApi *ort = c->ep->ort;
+    for (uint32_t i = 0; i < c->g.n_nodes; i++) {
+        const char *provider = NULL;
+        BYI_ORT(ort, Node_GetEpName(c->g.nodes[i].node, &provider));
+        c->supported[i] = true;
+        if (provider && *provider)
+            exclude(c, i, "another provider has claimed it");
+        else if (c->g.nodes[i].refusal)
+            exclude(c, i, c->g.nodes[i].refusal);
+    }
+    return BYOC_OK;
+}
+
+static enum byoc_status claim_nodes(struct byi_ep_claim *c,
+                                    const OrtGraph *graph,
+                                    OrtEpGraphSupportInfo *info,
+                                    struct byoc_error *err)
+{
+    bool skip, again = true;
+    BYI_TRY(is_in_supported(c->ep, graph, c->g.arena, &skip, err));
+    if (skip)
+        return BYOC_OK;
+    BYI_TRY(byi_ep_graph_read(c->ep->ort, graph, NULL, 0, &c->g, err));
+    const uint32_t n = c->g.n_nodes;
+    if (n == 0)
+        return BYOC_OK;
+    c->supported = byi_arena_calloc(c->g.arena, n, sizeof *c->supported);
+    c->reasons = byi_arena_calloc(c->g.arena, n, sizeof *c->reasons);
+    c->group = byi_arena_calloc(c->g.arena, n, sizeof *c->group);
+    c->within = byi_arena_calloc(c->g.arena, n, sizeof *c->within);
+    BYI_TRY(exclude_foreign(c, err));
+    for (uint32_t round = 0; again && round < MAX_ROUNDS; round++)
+        BYI_TRY(build_groups(c, &again, err));
+    if (again) {
+        for (uint32_t i = 0; i < n; i++)
+            if (c->supported[i])
+                exclude(c, i, "too many groups of this graph do not compile");
+        c->n_groups = byi_ep_groups(&c->g, c->supported, c->group);
+    }
+    log_claim(c);
+    BYI_TRY(write_claim(c, err));
+    return hand_over(c, info, err);
+}
+
+static enum byoc_status claim_guarded(struct byi_ep *ep, const OrtGraph *graph,
+                                      OrtEpGraphSupportInfo *info,
+                                      struct byoc_error *err)
+{
+    BYI_BORDER(err);
+    struct byi_ep_claim c = {.ep = ep, .g.arena = byi_arena_new()};
+    const enum byoc_status status = claim_nodes(&c, graph, info, err);
+    byi_arena_free(&c.g.arena);
+    return status;
+}
+
+OrtStatus *ORT_API_CALL byi_ep_claim(OrtEp *base, const OrtGraph *graph,
+                                     OrtEpGraphSupportInfo *info)
+{
+    struct byi_ep *ep = (struct byi_ep *)base;
+    struct byoc_error err = {0};
+    const enum byoc_status status = claim_guarded(ep, graph, info, &err);
+    return byi_ep_fail(ep->ort, status, &err);
+}

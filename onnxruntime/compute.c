@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compute.c: runs a built model as a fused node. ONNX Runtime may run the same
+ * node on several threads at once: each run takes a state from a list, or makes
+ * one. Inputs are read where they are, and outputs written where ONNX Runtime
+ * wants them, if their sizes follow from those of the inputs. Others are copied
+ * once, as are strings.
+ */
+#include "onnxruntime/provider.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A dim of an output: a number, or that of an input. */
+struct byi_ep_dim {
+    int64_t fixed; /* -1: from the input */
+    uint32_t input, axis;
+};
+
+struct byi_ep_port {
+    size_t place; /* among the fused node's inputs or outputs */
+    const struct byoc_io *io;
+    DLDataType type;
+    struct byi_ep_dim *dims; /* of an output; NULL: known after the run */
+};
+
+/* Memory of one run at a time. */
+struct byi_ep_run {
+    struct byi_ep_run *next;
+    struct byoc_state *state;
+    struct byi_arena *strings;
+    DLTensor *in, *out;
+    OrtValue **values;             /* outputs that ONNX Runtime has allocated */
+    int64_t (*dims)[BYI_MAX_RANK]; /* of inputs, then outputs */
+};
+
+struct byi_ep_kernel {
+    OrtNodeComputeInfo base;
+    const OrtApi *ort;
+    struct byi_ep_built *built;
+    struct byi_arena *arena;
+    uint32_t n_in, n_out;
+    struct byi_ep_port *in, *out;
+    pthread_mutex_t lock;
+    struct byi_ep_run *idle; /* under the lock */
+};
+
+/* --- threads -------------------------------------------------------------- */
+
+/* The run that this thread computes; its session's threads run loops. */
+static _Thread_local const OrtKernelContext *current;
+
+struct byi_ep_loop {
+    void (*fn)(void *arg, uint32_t part);
+    void *arg;
+};
+
+static void run_part(void *loop, size_t part)
+{
+    const struct byi_ep_loop *l = loop;
+    l->fn(l->arg, (uint32_t)part);
+}
+
+void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
+                         void *arg)
+{
+    const OrtApi *ort = ctx;
+    struct byi_ep_loop loop = {fn, arg};
+    OrtStatus *status = NULL;
+    if (current && n > 1)
+        status = ort->KernelContext_ParallelFor(current, run_part, n, 0, &loop);
+    if (current && n > 1 && !status)
+        return;
+    if (status) /* it refused to begin */
+        ort->ReleaseStatus(status);
+    for (uint32_t i = 0; i < n; i++)
+        fn(arg, i);
+}
+
+/* --- states --------------------------------------------------------------- */
+
+static void free_run(struct byi_ep_run *run)
+{
+    if (!run)
+        return;
+    byoc_state_free(&run->state);
+    byi_arena_free(&run->strings);
+    free(run->in);
+    free(run->out);
+    free(run->values);
+    free(run->dims);
+    free(run);
+}
+
+static struct byi_ep_run *new_run(const struct byi_ep_kernel *k,
+                                  struct byoc_error *err)
+{
+    struct byi_ep_run *run = byi_alloc(1, sizeof *run);
+    if (run) {
+        run->in = byi_alloc(k->n_in + 1, sizeof *run->in);
+        run->out = byi_alloc(k->n_out + 1, sizeof *run->out);
+        run->values = byi_alloc(k->n_out + 1, sizeof *run->values);
+        run->dims = byi_alloc(k->n_in + k->n_out + 1, sizeof *run->dims);
+    }
+    if (!run || !run->in || !run->out || !run->values || !run->dims) {
+        byi_fail(err, BYOC_ENOMEM, "no memory for a run");
+        free_run(run);
+        return NULL;
+    }
+    if (byoc_state_new(k->built->model, &run->state, err) != BYOC_OK) {
+        free_run(run);
+        return NULL;
+    }
+    return run;
+}
+
+static struct byi_ep_run *take_run(struct byi_ep_kernel *k,
+                                   struct byoc_error *err)
+{
+    pthread_mutex_lock(&k->lock);
+    struct byi_ep_run *run = k->idle;
+    if (run)
+        k->idle = run->next;
+    pthread_mutex_unlock(&k->lock);
+    return run ? run : new_run(k, err);
+}
+
+static void give_run(struct byi_ep_kernel *k, struct byi_ep_run *run)
+{
+    pthread_mutex_lock(&k->lock);
+    run->next = k->idle;
+    k->idle = run;
+    pthread_mutex_unlock(&k->lock);
+}
+
+/* --- a run ---------------------------------------------------------------- */
+
+/* The dims of a value, at most BYI_MAX_RANK. */
+static enum byoc_status read_dims(const OrtApi *ort, const OrtValue *value,
+                                  const struct byoc_io *io, int64_t *dims,
+                                  int32_t *rank, struct byoc_error *err)
+{
+    OrtTensorTypeAndShapeInfo *info;
+    ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+    size_t n = 0;
+    BYI_ORT(ort, GetTensorTypeAndShape(value, &info));
+    OrtStatus *status = ort->GetDimensionsCount(info, &n);
+    if (!status)
+        status = ort->GetTensorElementType(info, &type);
+    if (!status && n <= BYI_MAX_RANK)
+        status = ort->GetDimensions(info, dims, n);
+    ort->ReleaseTensorTypeAndShapeInfo(info);
+    BYI_TRY(byi_ep_status(ort, status, err));
+    if (n > BYI_MAX_RANK)
+        return byi_fail(err, BYOC_ELIMIT,
+                        "input %s has rank %zu; expected at most %d", io->name,
+                        n, BYI_MAX_RANK);
+    if (byi_ep_dtype(type) != io->dtype)
+        return byi_fail(err, BYOC_ETYPE, "input %s is %s; expected %s",
+                        io->name, byoc_dtype_name(byi_ep_dtype(type)),
+                        byoc_dtype_name(io->dtype));
+    *rank = (int32_t)n;
+    return BYOC_OK;
+}
+
+static enum byoc_status bind_input(const struct byi_ep_kernel *k,
+                                   struct byi_ep_run *run, uint32_t i,
+                                   const OrtKernelContext *context,
+                                   struct byoc_error *err)
+{
+    const struct byi_ep_port *port = &k->in[i];
+    DLTensor *t = &run->in[i];
+    const OrtApi *ort = k->ort;
+    const OrtValue *value = NULL;
+    const void *data = NULL;
+    BYI_ORT(ort, KernelContext_GetInput(context, port->place, &value));
+    if (!value)
+        return byi_fail(err, BYOC_EINVAL, "input %s has no value",
+                        port->io->name);
+    *t = (DLTensor){
+        .device = {kDLCPU, 0}, .dtype = port->type, .shape = run->dims[i]};
+    BYI_TRY(read_dims(ort, value, port->io, run->dims[i], &t->ndim, err));
+    if (port->io->dtype != BYOC_STRING) {
+        BYI_ORT(ort, GetTensorData(value, &data));
+        t->data = (void *)data;
+        return BYOC_OK;
+    }
+    const int64_t n = byi_elements((uint32_t)t->ndim, run->dims[i]);
+    const char **at = byi_arena_calloc(run->strings, (size_t)n + 1, sizeof *at);
+    t->data = at;
+    return byi_ep_strings(ort, value, (size_t)n, run->strings, at, err);
+}
+
+/* Let ONNX Runtime allocate an output, if its dims are known by now. */
+static enum byoc_status bind_output(const struct byi_ep_kernel *k,
+                                    struct byi_ep_run *run, uint32_t i,
+                                    OrtKernelContext *context,
+                                    struct byoc_error *err)
+{
+    const struct byi_ep_port *port = &k->out[i];
+    int64_t *dims = run->dims[k->n_in + i];
+    const OrtApi *ort = k->ort;
+    DLTensor *t = &run->out[i];
+    *t = (DLTensor){.device = {kDLCPU, 0}};
+    run->values[i] = NULL;
+    if (!port->dims || port->io->dtype == BYOC_STRING)
+        return BYOC_OK;
+    for (uint32_t d = 0; d < port->io->rank; d++) {
+        const struct byi_ep_dim *dim = &port->dims[d];
+        dims[d] =
+            dim->fixed >= 0 ? dim->fixed : run->dims[dim->input][dim->axis];
+    }
+    BYI_ORT(ort, KernelContext_GetOutput(context, port->place, dims,
+                                         port->io->rank, &run->values[i]));
+    t->dtype = port->type;
+    t->ndim = (int32_t)port->io->rank;
+    t->shape = dims;
+    BYI_ORT(ort, GetTensorMutableData(run->values[i], &t->data));
+    return BYOC_OK;
+}
+
+/* Copy an output that the state has. */
+static enum byoc_status copy_output(const struct byi_ep_kernel *k,
+                                    const struct byi_ep_run *run, uint32_t i,
+                                    OrtKernelContext *context,
+                                    struct byoc_error *err)
+{
+    const struct byi_ep_port *port = &k->out[i];
+    const DLTensor *t = &run->out[i];
+    const OrtApi *ort = k->ort;
+    const int64_t n = byi_elements((uint32_t)t->ndim, t->shape);
+    OrtValue *value;
+    void *to = NULL;
+    BYI_ORT(ort, KernelContext_GetOutput(context, port->place, t->shape,
+                                         (size_t)t->ndim, &value));
+    if (port->io->dtype == BYOC_STRING) {
+        BYI_ORT(ort, FillStringTensor(value, t->data, (size_t)n));
+        return BYOC_OK;
+    }
+    BYI_ORT(ort, GetTensorMutableData(value, &to));
+    if (n > 0)
+        memcpy(to, (const char *)t->data + t->byte_offset,
+               (size_t)n * byoc_dtype_size(port->io->dtype));
+    return BYOC_OK;
+}
+
+static enum byoc_status run_kernel(struct byi_ep_kernel *k,
+                                   struct byi_ep_run *run,
+                                   OrtKernelContext *context,
+                                   struct byoc_error *err)
+{
+    BYI_BORDER(err);
+    if (!run->strings) {
+        struct byi_arena *strings = byi_arena_new();
+        byi_keep(strings);
+        run->strings = strings;
+    }
+    byi_arena_reset(run->strings);
+    for (uint32_t i = 0; i < k->n_in; i++)
+        BYI_TRY(bind_input(k, run, i, context, err));
+    for (uint32_t i = 0; i < k->n_out; i++)
+        BYI_TRY(bind_output(k, run, i, context, err));
+    const OrtKernelContext *outer = current;
+    current = context;
+    const enum byoc_status status =
+        byoc_run(run->state, run->in, k->n_in, run->out, k->n_out, err);
+    current = outer;
+    BYI_TRY(status);
+    for (uint32_t i = 0; i < k->n_out; i++)
+        if (!run->values[i])
+            BYI_TRY(copy_output(k, run, i, context, err));
+    return BYOC_OK;
+}
+
+static OrtStatus *ORT_API_CALL compute(OrtNodeComputeInfo *info, void *state,
+                                       OrtKernelContext *context)
+{
+    struct byi_ep_kernel *k = (struct byi_ep_kernel *)info;
+    struct byoc_error err = {0};
+    (void)state;
+    struct byi_ep_run *run = take_run(k, &err);
+    if (!run)
+        return byi_ep_fail(k->ort, err.status ? err.status : BYOC_ENOMEM, &err);
+    const enum byoc_status status = run_kernel(k, run, context, &err);
+    give_run(k, run);
+    return byi_ep_fail(k->ort, status, &err);
+}
+
+/* States belong to the kernel; ONNX Runtime's own is the kernel. */
+static OrtStatus *ORT_API_CALL create_state(OrtNodeComputeInfo *info,
+                                            OrtNodeComputeContext *context,
+                                            void **state)
+{
+    (void)context;
+    *state = info;
+    return NULL;
+}
+
+static void ORT_API_CALL release_state(OrtNodeComputeInfo *info, void *state)
+{
+    (void)info;
+    (void)state;
+}
+
+/* --- making one ----------------------------------------------------------- */
+
+static enum byoc_status find_place(const char *name, const char *const *names,
+                                   size_t n, size_t *place,
+                                   struct byoc_error *err)
+{
+    for (*place = 0; *place < n; ++*place)
+        if (strcmp(names[*place], name) == 0)
+            return BYOC_OK;
+    return byi_fail(err, BYOC_EINTERNAL,
+                    "the fused node has no value '%.200s' that its model has",
+                    name);
+}
+
+/* The input and axis that have a symbol; false: none has it. */
+static bool find_symbol(const struct byi_ep_kernel *k, const char *symbol,
+                        struct byi_ep_dim *dim)
+{
+    for (uint32_t i = 0; symbol && i < k->n_in; i++) {
+        const struct byoc_io *io = k->in[i].io;
+        for (uint32_t d = 0; d < io->rank; d++)
+            if (io->dims[d] < 0 && io->dim_names[d] &&
+                strcmp(io->dim_names[d], symbol) == 0) {
+                *dim = (struct byi_ep_dim){-1, i, d};
+                return true;
+            }
+    }
+    return false;
+}
+
+/* Where the dims of an output are known from; NULL: from the run. */
+static struct byi_ep_dim *find_dims(const struct byi_ep_kernel *k,
+                                    const struct byoc_io *io)
+{
+    struct byi_ep_dim *dims =
+        byi_arena_calloc(k->arena, io->rank + 1, sizeof *dims);
+    for (uint32_t d = 0; d < io->rank; d++) {
+        dims[d].fixed = io->dims[d];
+        if (io->dims[d] < 0 && !find_symbol(k, io->dim_names[d], &dims[d]))
+            return NULL;
+    }
+    return dims;
+}
+
+static enum byoc_status fill_kernel(struct byi_ep_kernel *k,
+                                    const char *const *inputs, size_t n_in,
+                                    const char *const *outputs, size_t n_out,
+                                    struct byoc_error *err)
+{
+    const struct byoc_model *model = k->built->model;
+    k->arena = byi_arena_new();
+    k->n_in = byoc_model_n_inputs(model);
+    k->n_out = byoc_model_n_outputs(model);
+    k->in = byi_arena_calloc(k->arena, k->n_in + 1, sizeof *k->in);
+    k->out = byi_arena_calloc(k->arena, k->n_out + 1, sizeof *k->out);
+    for (uint32_t i = 0; i < k->n_in; i++) {
+        struct byi_ep_port *port = &k->in[i];
+        port->io = byoc_model_input(model, i);
+        port->type = byoc_dtype_dlpack(port->io->dtype);
+        BYI_TRY(find_place(port->io->name, inputs, n_in, &port->place, err));
+    }
+    for (uint32_t i = 0; i < k->n_out; i++) {
+        struct byi_ep_port *port = &k->out[i];
+        port->io = byoc_model_output(model, i);
+        port->type = byoc_dtype_dlpack(port->io->dtype);
+        port->dims = find_dims(k, port->io);
+        BYI_TRY(find_place(port->io->name, outputs, n_out, &port->place, err));
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
+                                   struct byi_ep_built *built,
+                                   const char *const *inputs, size_t n_in,
+                                   const char *const *outputs, size_t n_out,
+                                   OrtNodeComputeInfo **kernel,
+                                   struct byoc_error *err)
+{
+    struct byi_ep_kernel *k = byi_alloc(1, sizeof *k);
+    if (!k) {
+        byi_ep_built_free(&built);
+        return byi_fail(err, BYOC_ENOMEM, "no memory for a kernel");
+    }
+    k->base = (OrtNodeComputeInfo){.ort_version_supported = ORT_API_VERSION,
+                                   .CreateState = create_state,
+                                   .Compute = compute,
+                                   .ReleaseState = release_state};
+    k->ort = ep->ort;
+    k->built = built;
+    pthread_mutex_init(&k->lock, NULL);
+    *kernel = &k->base;
+    return fill_kernel(k, inputs, n_in, outputs, n_out, err);
+}
+
+void byi_ep_kernel_free(OrtNodeComputeInfo *kernel)
+{
+    struct byi_ep_kernel *k = (struct byi_ep_kernel *)kernel;
+    if (!k)
+        return;
+    while (k->idle) {
+        struct byi_ep_run *run = k->idle;
+        k->idle = run->next;
+        free_run(run);
+    }
+    byi_ep_built_free(&k->built);
+    byi_arena_free(&k->arena);
+    pthread_mutex_destroy(&k->lock);
+    free(k);
+}

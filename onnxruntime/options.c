@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.c: the options of a provider. ONNX Runtime hands them over among the
+ * session's own entries, with a prefix that it makes of the provider's name.
+ */
+#include "onnxruntime/provider.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#define PREFIX "ep." BYI_EP_NAME "."
+enum { MAX_BACKENDS = 64, MAX_THREADS = 1024 };
+
+static enum byoc_status reject(struct byoc_error *err, const char *key,
+                               const char *value, const char *expected)
+{
+    return byi_fail(err, BYOC_EINVAL,
+                    "option %s of " BYI_EP_NAME ": found '%.200s'; expected %s",
+                    key, value, expected);
+}
+
+/* "dnnl,xnnpack"; "all": every backend that is found; "none": no backend. */
+static enum byoc_status read_backends(struct byi_ep_options *o,
+                                      struct byi_arena *arena, const char *key,
+                                      const char *value, struct byoc_error *err)
+{
+    const char **names =
+        byi_arena_calloc(arena, MAX_BACKENDS + 1, sizeof *names);
+    uint32_t n = 0;
+    if (strcmp(value, "all") == 0) {
+        o->backends = NULL;
+        return BYOC_OK;
+    }
+    o->backends = names;
+    if (strcmp(value, "none") == 0)
+        return BYOC_OK;
+    for (const char *at = value, *end; n < MAX_BACKENDS; at = end + 1) {
+        end = strchrnul(at, ',');
+        if (end == at)
+            break;
+        names[n++] = byi_arena_strn(arena, at, (size_t)(end - at));
+        if (*end == '\0')
+            return BYOC_OK;
+    }
+    return reject(err, key, value,
+                  "names of at most 64 backends, with a comma between, 'all' "
+                  "or 'none'");
+}
+
+static enum byoc_status read_threads(struct byi_ep_options *o,
+                                     struct byi_arena *arena, const char *key,
+                                     const char *value, struct byoc_error *err)
+{
+    char *end;
+    (void)arena;
+    errno = 0;
+    const unsigned long n = strtoul(value, &end, 10);
+    if (*value < '0' || *value > '9' || *end || errno || n > MAX_THREADS)
+        return reject(err, key, value,
+                      "a number from 0 (the CPUs of the process) to 1024");
+    o->threads = (uint32_t)n;
+    return BYOC_OK;
+}
+
+static enum byoc_status read_partition(struct byi_ep_options *o,
+                                       struct byi_arena *arena, const char *key,
+                                       const char *value,
+                                       struct byoc_error *err)
+{
+    static const char *const names[] = {
+        [BYOC_PARTITION_GREEDY] = "greedy",
+        [BYOC_PARTITION_ESTIMATED] = "estimated",
+        [BYOC_PARTITION_MEASURED] = "measured",
+    };
+    (void)arena;
+    for (size_t i = 0; i < BYI_COUNT(names); i++)
+        if (names[i] && strcmp(value, names[i]) == 0) {
+            o->partition_by = (enum byoc_partition)i;
+            return BYOC_OK;
+        }
+    return reject(err, key, value, "greedy, estimated or measured");
+}
+
+static enum byoc_status read_pool(struct byi_ep_options *o,
+                                  struct byi_arena *arena, const char *key,
+                                  const char *value, struct byoc_error *err)
+{
+    (void)arena;
+    o->pool = strcmp(value, "byoc") == 0 ? BYI_EP_POOL_OWN : BYI_EP_POOL_ORT;
+    if (o->pool == BYI_EP_POOL_OWN || strcmp(value, "onnxruntime") == 0)
+        return BYOC_OK;
+    return reject(err, key, value, "onnxruntime or byoc");
+}
+
+/* A folder, made if it is not there. "": none. */
+static enum byoc_status read_folder(struct byi_arena *arena, const char *key,
+                                    const char *value, const char **folder,
+                                    struct byoc_error *err)
+{
+    struct stat st;
+    *folder = NULL;
+    if (*value == '\0')
+        return BYOC_OK;
+    if (mkdir(value, 0777) != 0 && errno != EEXIST)
+        return byi_fail(err, BYOC_EIO,
+                        "option %s of " BYI_EP_NAME
+                        ": cannot make the folder '%.300s': %s",
+                        key, value, strerror(errno));
+    if (stat(value, &st) != 0 || !S_ISDIR(st.st_mode))
+        return byi_fail(err, BYOC_EIO,
+                        "option %s of " BYI_EP_NAME
+                        ": '%.300s' is not a folder; expected one, or a path "
+                        "where it can be made",
+                        key, value);
+    *folder = byi_arena_str(arena, value);
+    return BYOC_OK;
+}
+
+static enum byoc_status read_cache(struct byi_ep_options *o,
+                                   struct byi_arena *arena, const char *key,
+                                   const char *value, struct byoc_error *err)
+{
+    return read_folder(arena, key, value, &o->cache_dir, err);
+}
+
+static enum byoc_status read_report(struct byi_ep_options *o,
+                                    struct byi_arena *arena, const char *key,
+                                    const char *value, struct byoc_error *err)
+{
+    return read_folder(arena, key, value, &o->report, err);
+}
+
+static const struct byi_ep_option {
+    const char *key;
+    enum byoc_status (*read)(struct byi_ep_options *o, struct byi_arena *arena,
+                             const char *key, const char *value,
+                             struct byoc_error *err);
+} table[] = {
+    {"backends", read_backends},      {"threads", read_threads},
+    {"partition_by", read_partition}, {"cache_dir", read_cache},
+    {"report", read_report},          {"thread_pool", read_pool},
+};
+
+static enum byoc_status read_option(struct byi_ep_options *o,
+                                    struct byi_arena *arena, const char *key,
+                                    const char *value, struct byoc_error *err)
+{
+    const char *names[BYI_COUNT(table)];
+    for (size_t i = 0; i < BYI_COUNT(table); i++) {
+        if (strcmp(key, table[i].key) == 0)
+            return table[i].read(o, arena, table[i].key, value, err);
+        names[i] = table[i].key;
+    }
+    const char *near = byi_nearest(key, names, BYI_COUNT(table));
+    return byi_fail(
+        err, BYOC_EINVAL,
+        BYI_EP_NAME
+        " has no option '%.100s'; expected backends, "
+        "threads, partition_by, cache_dir, report or thread_pool%s%s",
+        key, near ? "; did you mean " : "", near ? near : "");
+}
+
+/* What an artifact depends on, apart from the model. */
+static const char *compile_text(const struct byi_ep_options *o,
+                                struct byi_arena *arena)
+{
+    const char *text = byi_arena_printf(
+        arena, "byoc %s, provider 1, partition %d, threads %u, backends",
+        byoc_version(), (int)o->partition_by,
+        o->partition_by == BYOC_PARTITION_MEASURED ? o->threads : 0);
+    if (!o->backends)
+        return byi_arena_printf(arena, "%s: all", text);
+    for (uint32_t i = 0; o->backends[i]; i++)
+        text = byi_arena_printf(arena, "%s %s", text, o->backends[i]);
+    return text;
+}
+
+enum byoc_status byi_ep_options_read(const OrtApi *ort,
+                                     const OrtSessionOptions *session,
+                                     struct byi_arena *arena,
+                                     struct byi_ep_options *options,
+                                     struct byoc_error *err)
+{
+    OrtKeyValuePairs *pairs;
+    const char *const *keys, *const *values;
+    enum byoc_status status = BYOC_OK;
+    size_t n;
+    BYI_ORT(ort, GetSessionOptionsConfigEntries(session, &pairs));
+    ort->GetKeyValuePairs(pairs, &keys, &values, &n);
+    for (size_t i = 0; i < n && status == BYOC_OK; i++)
+        if (strncasecmp(keys[i], PREFIX, sizeof PREFIX - 1) == 0)
+            status = read_option(options, arena, keys[i] + sizeof PREFIX - 1,
+                                 values[i], err);
+    ort->ReleaseKeyValuePairs(pairs);
+    BYI_TRY(status);
+    options->compile = compile_text(options, arena);
+    return BYOC_OK;
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* provider.c: the entry points of the library, the factory, and the provider of
+ * one session (OrtEp).
+ */
+#include "onnxruntime/provider.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void byi_ep_log(const struct byi_ep *ep, OrtLoggingLevel level, const char *fmt,
+                ...)
+{
+    char text[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    OrtStatus *status = ep->ort->Logger_LogMessage(
+        ep->logger, level, text, __FILE__, __LINE__, __func__);
+    if (status)
+        ep->ort->ReleaseStatus(status);
+}
+
+static const char *ORT_API_CALL name_of_ep(const OrtEp *ep)
+{
+    (void)ep;
+    return BYI_EP_NAME;
+}
+
+/* --- Compile -------------------------------------------------------------- */
+
+static enum byoc_status value_names(const OrtApi *ort,
+                                    const OrtValueInfo *const *values, size_t n,
+                                    struct byi_arena *arena,
+                                    const char *const **names,
+                                    struct byoc_error *err)
+{
+    const char **out = byi_arena_calloc(arena, n + 1, sizeof *out);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = "";
+        if (values[i])
+            BYI_ORT(ort, GetValueInfoName(values[i], &out[i]));
+    }
+    *names = out;
+    return BYOC_OK;
+}
+
+/* REPORT/NAME.json */
+static enum byoc_status write_ledger(const struct byi_ep *ep, const char *name,
+                                     const struct byi_ep_built *built,
+                                     struct byi_arena *arena,
+                                     struct byoc_error *err)
+{
+    struct byi_file file;
+    if (!ep->options.report || !built->ledger)
+        return BYOC_OK;
+    char *path =
+        byi_arena_printf(arena, "%s/%s.json", ep->options.report, name);
+    for (char *c = path + strlen(ep->options.report) + 1; *c; c++)
+        if (*c == '/')
+            *c = '_';
+    BYI_TRY(byi_file_create(path, &file, err));
+    fwrite(built->ledger, 1, strlen(built->ledger), file.stream);
+    return byi_file_commit(&file, err);
+}
+
+/* Take the model from the list that claiming left, or build it. */
+static enum byoc_status take_built(struct byi_ep *ep,
+                                   const struct byi_ep_model *model,
+                                   struct byi_ep_built **built,
+                                   struct byoc_error *err)
+{
+    char digest[65];
+    byi_ep_model_digest(model, ep->options.compile, false, digest);
+    for (struct byi_ep_built **at = &ep->built; *at; at = &(*at)->next)
+        if (strcmp((*at)->digest, digest) == 0) {
+            *built = *at;
+            *at = (*at)->next;
+            return BYOC_OK;
+        }
+    byi_ep_log(ep, ORT_LOGGING_LEVEL_INFO,
+               "byoc: a group differs from what was claimed; it is compiled "
+               "again");
+    return byi_ep_build(ep, model, built, err);
+}
+
+static enum byoc_status compile_graph(struct byi_ep *ep, const OrtGraph *graph,
+                                      const OrtNode *fused,
+                                      struct byi_arena *arena,
+                                      OrtNodeComputeInfo **kernel,
+                                      struct byoc_error *err)
+{
+    const OrtApi *ort = ep->ort;
+    struct byi_ep_graph g = {.arena = arena};
+    const char *const *inputs, *const *outputs, *name;
+    struct byi_ep_built *built = NULL;
+    struct byi_ep_model model;
+    size_t n_in, n_out;
+    BYI_TRY(byi_ep_graph_read(ort, graph, NULL, 0, &g, err));
+    bool *all = byi_arena_calloc(arena, g.n_nodes + 1, sizeof *all);
+    memset(all, true, g.n_nodes * sizeof *all);
+    BYI_TRY(byi_ep_part(&g, all, &model, err));
+    BYI_ORT(ort, Node_GetName(fused, &name));
+    BYI_ORT(ort, Node_GetNumInputs(fused, &n_in));
+    BYI_ORT(ort, Node_GetNumOutputs(fused, &n_out));
+    const OrtValueInfo **values =
+        byi_arena_calloc(arena, n_in + n_out + 1, sizeof *values);
+    BYI_ORT(ort, Node_GetInputs(fused, values, n_in));
+    BYI_ORT(ort, Node_GetOutputs(fused, values + n_in, n_out));
+    BYI_TRY(value_names(ort, values, n_in, arena, &inputs, err));
+    BYI_TRY(value_names(ort, values + n_in, n_out, arena, &outputs, err));
+    BYI_TRY(take_built(ep, &model, &built, err));
+    const enum byoc_status status = write_ledger(ep, name, built, arena, err);
+    if (status != BYOC_OK) {
+        byi_ep_built_free(&built);
+        return status;
+    }
+    return byi_ep_kernel_new(ep, built, inputs, n_in, outputs, n_out, kernel,
+                             err);
+}
+
+static enum byoc_status compile_guarded(struct byi_ep *ep,
+                                        const OrtGraph *graph,
+                                        const OrtNode *fused,
+                                        OrtNodeComputeInfo **kernel,
+                                        struct byoc_error *err)
+{
+    BYI_BORDER(err);
+    struct byi_arena *arena = byi_arena_new();
+    const enum byoc_status status =
+        compile_graph(ep, graph, fused, arena, kernel, err);
+    byi_arena_free(&arena);
+    return status;
+}
+
+static void free_built(struct byi_ep *ep)
+{
+    while (ep->built) {
+        struct byi_ep_built *built = ep->built;
+        ep->built = built->next;
+        byi_ep_built_free(&built);
+    }
+}
+
+static OrtStatus *ORT_API_CALL compile_graphs(OrtEp *base,
+                                              const OrtGraph **graphs,
+                                              const OrtNode **fused, size_t n,
+                                              OrtNodeComputeInfo **kernels,
+                                              OrtNode **ep_context_nodes)
+{
+    struct byi_ep *ep = (struct byi_ep *)base;
+    struct byoc_error err = {0};
+    enum byoc_status status = BYOC_OK;
+    (void)ep_context_nodes;
+    memset(kernels, 0, n * sizeof(OrtNodeComputeInfo *));
+    for (size_t i = 0; i < n && status == BYOC_OK; i++)
+        status = compile_guarded(ep, graphs[i], fused[i], &kernels[i], &err);
+    for (size_t i = 0; i < n && status != BYOC_OK; i++) {
+        byi_ep_kernel_free(kernels[i]);
+        kernels[i] = NULL;
+    }
+    return byi_ep_fail(ep->ort, status, &err);
+}
+
+static void ORT_API_CALL free_kernels(OrtEp *ep, OrtNodeComputeInfo **kernels,
+                                      size_t n)
+{
+    (void)ep;
+    for (size_t i = 0; i < n; i++)
+        byi_ep_kernel_free(kernels[i]);
+}
+
+/* --- a provider ----------------------------------------------------------- */
+
+/* Compile a model of one operator: so a wrong option fails here, where ONNX
+ * Runtime shows the message to its caller. */
+static enum byoc_status try_options(struct byi_ep *ep, struct byoc_error *err)
+{
+    static const char model[] = "def @main(%x: Tensor[(1), float32]) {\n"
+                                "  nn.relu(%x)\n}\n";
+    struct byoc_compile_params params = {.struct_size = sizeof params,
+                                         .backends = ep->options.backends};
+    struct byoc_compiled *compiled = NULL;
+    const enum byoc_status status = byoc_compile_memory(
+        model, sizeof model - 1, "options.ir", &params, &compiled, err);
+    byoc_compiled_free(&compiled);
+    return status;
+}
+
+static enum byoc_status fill_ep(struct byi_ep *ep,
+                                const OrtSessionOptions *session,
+                                struct byoc_error *err)
+{
+    BYI_BORDER(err);
+    ep->arena = byi_arena_new();
+    byi_keep(ep->arena);
+    BYI_TRY(
+        byi_ep_options_read(ep->ort, session, ep->arena, &ep->options, err));
+    return try_options(ep, err);
+}
+
+OrtStatus *byi_ep_new(const struct byi_ep_factory *factory,
+                      const OrtSessionOptions *session, const OrtLogger *logger,
+                      OrtEp **out)
+{
+    struct byoc_error err = {0};
+    struct byi_ep *ep = byi_alloc(1, sizeof *ep);
+    if (!ep)
+        return factory->ort->CreateStatus(ORT_FAIL, "byoc: no memory");
+    ep->base = (OrtEp){.ort_version_supported = ORT_API_VERSION,
+                       .GetName = name_of_ep,
+                       .GetCapability = byi_ep_claim,
+                       .Compile = compile_graphs,
+                       .ReleaseNodeComputeInfos = free_kernels};
+    ep->factory = factory;
+    ep->ort = factory->ort;
+    ep->api = factory->api;
+    ep->logger = logger;
+    const enum byoc_status status = fill_ep(ep, session, &err);
+    if (status != BYOC_OK) {
+        byi_ep_free(&ep->base);
+        return byi_ep_fail(factory->ort, status, &err);
+    }
+    *out = &ep->base;
+    return NULL;
+}
+
+void byi_ep_free(OrtEp *base)
+{
+    struct byi_ep *ep = (struct byi_ep *)base;
+    if (!ep)
+        return;
+    free_built(ep);
+    byi_arena_free(&ep->arena);
+    free(ep);
+}
+
+/* --- the factory ---------------------------------------------------------- */
+
+static const char *ORT_API_CALL name_of_factory(const OrtEpFactory *factory)
+{
+    (void)factory;
+    return BYI_EP_NAME;
+}
+
+static const char *ORT_API_CALL vendor(const OrtEpFactory *factory)
+{
+    (void)factory;
+    return "byoc";
+}
+
+static uint32_t ORT_API_CALL vendor_id(const OrtEpFactory *factory)
+{
+    (void)factory;
+    return 0; /* it has no PCI vendor */
+}
+
+static const char *ORT_API_CALL version(const OrtEpFactory *factory)
+{
+    (void)factory;
+    return byoc_version();
+}
+
+static OrtStatus *ORT_API_CALL list_devices(
+    OrtEpFactory *base, const OrtHardwareDevice *const *devices, size_t n,
+    OrtEpDevice **ep_devices, size_t max, size_t *n_ep_devices)
+{
+    const struct byi_ep_factory *factory = (struct byi_ep_factory *)base;
+    *n_ep_devices = 0;
+    for (size_t i = 0; i < n && *n_ep_devices < max; i++) {
+        if (factory->ort->HardwareDevice_Type(devices[i]) !=
+            OrtHardwareDeviceType_CPU)
+            continue;
+        OrtStatus *status = factory->api->CreateEpDevice(
+            base, devices[i], NULL, NULL, &ep_devices[*n_ep_devices]);
+        if (status)
+            return status;
+        ++*n_ep_devices;
+    }
+    return NULL;
+}
+
+static OrtStatus *ORT_API_CALL
+create_ep(OrtEpFactory *factory, const OrtHardwareDevice *const *devices,
+          const OrtKeyValuePairs *const *metadata, size_t n,
+          const OrtSessionOptions *session, const OrtLogger *logger, OrtEp **ep)
+{
+    (void)devices;
+    (void)metadata;
+    (void)n;
+    return byi_ep_new((struct byi_ep_factory *)factory, session, logger, ep);
+}
+
+static void ORT_API_CALL release_ep(OrtEpFactory *factory, OrtEp *ep)
+{
+    (void)factory;
+    byi_ep_free(ep);
+}
+
+/* Tensors are in ONNX Runtime's own CPU memory. */
+static OrtStatus *ORT_API_CALL create_allocator(OrtEpFactory *factory,
+                                                const OrtMemoryInfo *info,
+                                                const OrtKeyValuePairs *options,
+                                                OrtAllocator **allocator)
+{
+    (void)factory;
+    (void)info;
+    (void)options;
+    *allocator = NULL;
+    return NULL;
+}
+
+static void ORT_API_CALL release_allocator(OrtEpFactory *factory,
+                                           OrtAllocator *allocator)
+{
+    (void)factory;
+    (void)allocator;
+}
+
+static OrtStatus *ORT_API_CALL create_transfer(OrtEpFactory *factory,
+                                               OrtDataTransferImpl **transfer)
+{
+    (void)factory;
+    *transfer = NULL;
+    return NULL;
+}
+
+static bool ORT_API_CALL is_stream_aware(const OrtEpFactory *factory)
+{
+    (void)factory;
+    return false;
+}
+
+/* --- the library ---------------------------------------------------------- */
+
+__attribute__((visibility("default"))) OrtStatus *CreateEpFactories(
+    const char *registered_name, const OrtApiBase *base,
+    const OrtLogger *default_logger, OrtEpFactory **factories,
+    size_t max_factories, size_t *n_factories);
+__attribute__((visibility("default"))) OrtStatus *ReleaseEpFactory(
+    OrtEpFactory *factory);
+
+OrtStatus *CreateEpFactories(const char *registered_name,
+                             const OrtApiBase *base,
+                             const OrtLogger *default_logger,
+                             OrtEpFactory **factories, size_t max_factories,
+                             size_t *n_factories)
+{
+    enum { FIRST_VERSION = 1 }; /* every ONNX Runtime has that table */
+    const OrtApi *ort = base->GetApi(ORT_API_VERSION);
+    char text[200];
+    (void)registered_name;
+    (void)default_logger;
+    *n_factories = 0;
+    if (!ort) {
+        snprintf(text, sizeof text,
+                 "byoc: this is ONNX Runtime %s; " BYI_EP_NAME
+                 " needs version 1.%d or newer",
+                 base->GetVersionString(), ORT_API_VERSION);
+        return base->GetApi(FIRST_VERSION)->CreateStatus(ORT_EP_FAIL, text);
+    }
+    if (max_factories < 1)
+        return ort->CreateStatus(ORT_INVALID_ARGUMENT,
+                                 "byoc: no room for a factory");
+    struct byi_ep_factory *factory = byi_alloc(1, sizeof *factory);
+    if (!factory)
+        return ort->CreateStatus(ORT_FAIL, "byoc: no memory for a factory");
+    factory->base = (OrtEpFactory){.ort_version_supported = ORT_API_VERSION,
+                                   .GetName = name_of_factory,
+                                   .GetVendor = vendor,
+                                   .GetSupportedDevices = list_devices,
+                                   .CreateEp = create_ep,
+                                   .ReleaseEp = release_ep,
+                                   .GetVendorId = vendor_id,
+                                   .GetVersion = version,
+                                   .CreateAllocator = create_allocator,
+                                   .ReleaseAllocator = release_allocator,
+                                   .CreateDataTransfer = create_transfer,
+                                   .IsStreamAware = is_stream_aware};
+    factory->ort = ort;
+    factory->api = ort->GetEpApi();
+    factories[0] = &factory->base;
+    *n_factories = 1;
+    return NULL;
+}
+
+OrtStatus *ReleaseEpFactory(OrtEpFactory *factory)
+{
+    free(factory);
+    return NULL;
+}
