@@ -36,30 +36,62 @@ static void exclude(struct byi_ep_claim *c, uint32_t node, const char *why)
 
 /* --- the ends of groups --------------------------------------------------- */
 
+/* Does node `i` read value v, and, with `explicit_only`, not just in its
+ * bodies?
+ */
+static bool reads(const struct byi_ep_node *node, uint32_t v,
+                  bool explicit_only)
+{
+    for (uint32_t k = 0; k < (explicit_only ? node->n_explicit : node->n_in);
+         k++)
+        if (node->in[k] == v)
+            return true;
+    return false;
+}
+
+/* Exclude the group's nodes that read v; false: none does. */
+static bool exclude_readers(struct byi_ep_claim *c, uint32_t v, const char *why)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < c->g.n_nodes; i++)
+        if (c->within[i] && reads(&c->g.nodes[i], v, false)) {
+            exclude(c, i, why);
+            any = true;
+        }
+    return any;
+}
+
+/* Is v read by bodies of the group alone? */
+static bool is_captured(const struct byi_ep_claim *c, uint32_t v)
+{
+    for (uint32_t i = 0; i < c->g.n_nodes; i++)
+        if (c->within[i] && reads(&c->g.nodes[i], v, true))
+            return false;
+    return true;
+}
+
 /* Exclude nodes of the group that read or write, across its border, a value
  * that cannot cross. Returns whether there was one. */
 static bool trim_ends(struct byi_ep_claim *c, const struct byi_ep_model *model)
 {
-    static const char why[] =
+    static const char kind[] =
         "a value between it and ONNX Runtime is not a tensor, or has elements "
         "of fewer than 8 bits";
-    bool *bad = byi_arena_calloc(c->g.arena, c->g.names.n + 1, sizeof *bad);
+    static const char captured[] =
+        "its bodies read a value from outside, which ONNX Runtime before 1.30 "
+        "does not hand over";
     bool any = false;
-    for (uint32_t i = 0; i < model->n_in; i++)
-        bad[model->in[i]] = !c->g.values[model->in[i]].is_tensor;
-    for (uint32_t i = 0; i < model->n_out; i++)
-        bad[model->out[i]] = !c->g.values[model->out[i]].is_tensor;
-    for (uint32_t i = 0; i < c->g.n_nodes; i++) {
-        const struct byi_ep_node *node = &c->g.nodes[i];
-        bool touches = false;
-        for (uint32_t k = 0; c->within[i] && k < node->n_in; k++)
-            touches |= node->in[k] != UINT32_MAX && bad[node->in[k]];
-        for (uint32_t k = 0; c->within[i] && k < node->n_out; k++)
-            touches |= node->out[k] != UINT32_MAX && bad[node->out[k]];
-        if (touches)
-            exclude(c, i, why);
-        any |= touches;
+    for (uint32_t i = 0; i < model->n_in; i++) {
+        if (!c->g.values[model->in[i]].is_tensor)
+            any |= exclude_readers(c, model->in[i], kind);
+        else if (!c->ep->factory->bodies && is_captured(c, model->in[i]))
+            any |= exclude_readers(c, model->in[i], captured);
     }
+    for (uint32_t i = 0; i < model->n_out; i++)
+        if (!c->g.values[model->out[i]].is_tensor) {
+            exclude(c, (uint32_t)c->g.values[model->out[i]].producer, kind);
+            any = true;
+        }
     return any;
 }
 
@@ -284,22 +316,52 @@ static enum byoc_status write_claim(const struct byi_ep_claim *c,
 
 /* --- GetCapability -------------------------------------------------------- */
 
-/* Is `graph` a body of a node that byoc can run as a whole? */
-static enum byoc_status is_in_supported(struct byi_ep *ep,
-                                        const OrtGraph *graph,
-                                        struct byi_arena *arena, bool *answer,
-                                        struct byoc_error *err)
+/* Bodies in which ONNX Runtime can run fused nodes. Those of functions, such as
+ * SequenceMap, it inlines after this, and then refuses the fused nodes. */
+static bool may_have_fused(const char *op)
+{
+    return strcmp(op, "If") == 0 || strcmp(op, "Loop") == 0 ||
+           strcmp(op, "Scan") == 0;
+}
+
+/* Is `graph` a body, in an ONNX Runtime that cannot run fused nodes there? 1.23
+ * gives those of several graphs one name, with which they do not load. It does
+ * not tell either which node a body belongs to, but the main graph has the
+ * model's name. */
+static enum byoc_status is_any_body(const OrtApi *ort, const OrtGraph *graph,
+                                    bool *answer, struct byoc_error *err)
+{
+    OrtModelMetadata *metadata;
+    OrtAllocator *allocator;
+    char *main_name = NULL;
+    const char *name;
+    BYI_ORT(ort, Graph_GetName(graph, &name));
+    BYI_ORT(ort, GetAllocatorWithDefaultOptions(&allocator));
+    BYI_ORT(ort, Graph_GetModelMetadata(graph, &metadata));
+    OrtStatus *status =
+        ort->ModelMetadataGetGraphName(metadata, allocator, &main_name);
+    ort->ReleaseModelMetadata(metadata);
+    BYI_TRY(byi_ep_status(ort, status, err));
+    *answer = strcmp(name, main_name) != 0;
+    BYI_ORT(ort, AllocatorFree(allocator, main_name));
+    return BYOC_OK;
+}
+
+/* Must `graph` be left alone, as a body of a node that byoc can run as a whole,
+ * or of one in which nodes cannot be fused? The node's own graph cannot be
+ * asked for; the body tells the same opsets. */
+static enum byoc_status is_to_skip(struct byi_ep *ep, const OrtGraph *graph,
+                                   struct byi_arena *arena, bool *answer,
+                                   struct byoc_error *err)
 {
     const OrtApi *ort = ep->ort;
     const OrtNode *parent = NULL;
-    const OrtGraph *outer = NULL;
     struct byoc_error why;
+    if (!ep->factory->bodies)
+        return is_any_body(ort, graph, answer, err);
     *answer = false;
     BYI_ORT(ort, Graph_GetParentNode(graph, &parent));
     if (!parent)
-        return BYOC_OK;
-    BYI_ORT(ort, Node_GetGraph(parent, &outer));
-    if (!outer)
         return BYOC_OK;
     bool within = true, supported = true;
     const char *reason = NULL;
@@ -309,10 +371,11 @@ static enum byoc_status is_in_supported(struct byi_ep *ep,
                              .supported = &supported,
                              .reasons = &reason,
                              .within = &within};
-    BYI_TRY(byi_ep_graph_read(ort, outer, &parent, 1, &c.g, err));
+    BYI_TRY(byi_ep_graph_read(ort, graph, &parent, 1, &c.g, err));
     BYI_TRY(byi_ep_part(&c.g, &within, &model, err));
-    *answer = !c.g.nodes[0].refusal && !trim_ends(&c, &model) &&
-              byi_ep_import(ep, &model, &why) == BYOC_OK;
+    *answer = !may_have_fused(c.g.nodes[0].op) ||
+              (!c.g.nodes[0].refusal && !trim_ends(&c, &model) &&
+               byi_ep_import(ep, &model, &why) == BYOC_OK);
     return BYOC_OK;
 }
 
@@ -340,7 +403,7 @@ static enum byoc_status claim_nodes(struct byi_ep_claim *c,
                                     struct byoc_error *err)
 {
     bool skip, again = true;
-    BYI_TRY(is_in_supported(c->ep, graph, c->g.arena, &skip, err));
+    BYI_TRY(is_to_skip(c->ep, graph, c->g.arena, &skip, err));
     if (skip)
         return BYOC_OK;
     BYI_TRY(byi_ep_graph_read(c->ep->ort, graph, NULL, 0, &c->g, err));

@@ -264,6 +264,7 @@ static enum byoc_status read_node(struct byi_ep_graph *g, const OrtNode *from,
     BYI_ORT(ort, Node_GetDomain(from, &node->domain));
     BYI_TRY(find_ports(ort, from, g->arena, &ports, err));
     node->n_in = (uint32_t)(ports.n_in + ports.n_implicit);
+    node->n_explicit = (uint32_t)ports.n_in;
     node->n_out = (uint32_t)ports.n_out;
     uint32_t *in = byi_arena_calloc(g->arena, node->n_in + 1, sizeof *in);
     uint32_t *out = byi_arena_calloc(g->arena, node->n_out + 1, sizeof *out);

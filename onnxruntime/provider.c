@@ -333,6 +333,18 @@ static bool ORT_API_CALL is_stream_aware(const OrtEpFactory *factory)
 
 /* --- the library ---------------------------------------------------------- */
 
+/* ONNX Runtime's pull request 28608 and others, which 1.23.2 does not have, and
+ * 1.30.0 has; nothing between was tried. */
+enum { FIRST_WITH_BODIES = 30 };
+
+/* Is "1.30.0" at least 1.MINOR? */
+static bool is_at_least(const char *text, long minor)
+{
+    char *end;
+    const long major = strtol(text, &end, 10);
+    return major > 1 || (*end == '.' && strtol(end + 1, NULL, 10) >= minor);
+}
+
 __attribute__((visibility("default"))) OrtStatus *CreateEpFactories(
     const char *registered_name, const OrtApiBase *base,
     const OrtLogger *default_logger, OrtEpFactory **factories,
@@ -346,7 +358,7 @@ OrtStatus *CreateEpFactories(const char *registered_name,
                              OrtEpFactory **factories, size_t max_factories,
                              size_t *n_factories)
 {
-    enum { FIRST_VERSION = 1 }; /* every ONNX Runtime has that table */
+    enum { FIRST_TABLE = 1 }; /* every ONNX Runtime has that one */
     const OrtApi *ort = base->GetApi(ORT_API_VERSION);
     char text[200];
     (void)registered_name;
@@ -357,7 +369,7 @@ OrtStatus *CreateEpFactories(const char *registered_name,
                  "byoc: this is ONNX Runtime %s; " BYI_EP_NAME
                  " needs version 1.%d or newer",
                  base->GetVersionString(), ORT_API_VERSION);
-        return base->GetApi(FIRST_VERSION)->CreateStatus(ORT_EP_FAIL, text);
+        return base->GetApi(FIRST_TABLE)->CreateStatus(ORT_EP_FAIL, text);
     }
     if (max_factories < 1)
         return ort->CreateStatus(ORT_INVALID_ARGUMENT,
@@ -378,6 +390,7 @@ OrtStatus *CreateEpFactories(const char *registered_name,
                                    .CreateDataTransfer = create_transfer,
                                    .IsStreamAware = is_stream_aware};
     factory->ort = ort;
+    factory->bodies = is_at_least(base->GetVersionString(), FIRST_WITH_BODIES);
     factory->api = ort->GetEpApi();
     factories[0] = &factory->base;
     *n_factories = 1;

@@ -116,8 +116,9 @@ struct byi_ep_node {
     const OrtNode *node;
     const char *name, *op, *domain;
     const char *refusal; /* why it cannot be a node of a model, or NULL */
-    uint32_t n_in, n_out;
-    const uint32_t *in;  /* values: inputs, then those that its bodies read */
+    uint32_t n_in, n_out, n_explicit;
+    const uint32_t *in;  /* values: n_explicit inputs, then those that its
+                            bodies read */
     const uint32_t *out; /* values */
     const char *proto;   /* a NodeProto */
     size_t n_proto;
@@ -230,6 +231,8 @@ struct byi_ep_factory {
     OrtEpFactory base;
     const OrtApi *ort;
     const OrtEpApi *api;
+    bool bodies; /* this ONNX Runtime runs fused nodes in bodies of If, Loop and
+                    Scan, and hands over what bodies of fused nodes read */
 };
 
 /* A provider: what one session has. */

@@ -18,6 +18,8 @@ PLACE = "node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1
  ALLOCATOR, SEQUENCE_AT, SEQUENCE_SIZE, CREATE_SEQUENCE, RELEASE_STATUS, RELEASE_SESSION, RELEASE_VALUE, RELEASE_SHAPE) = (
      2, 3, 8, 9, 10, 22, 23, 24, 30, 31, 36, 37, 48, 49, 51, 52, 53, 54, 60,
      61, 62, 65, 67, 69, 78, 80, 81, 82, 93, 95, 96, 99)
+# of version 23: providers that are libraries
+REGISTER_PROVIDER, DEVICES, ADD_PROVIDER, PROVIDER_NAME = 301, 303, 304, 312
 
 # by ONNX's numbers of element types; bfloat16 as its bits
 DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16,
@@ -69,14 +71,18 @@ def _argument(a):
 
 class Runtime:
     """One environment; run() makes and drops a session each time, open() makes
-    one that stays. optimize: with all of its graph optimizations."""
+    one that stays. optimize: with all of its graph optimizations. provider:
+    libbyoc_onnxruntime.so, with its options."""
 
-    def __init__(self, path=None, threads=1, optimize=False):
+    def __init__(self, path=None, threads=1, optimize=False, provider=None,
+                 options=None):
         self.library = ctypes.CDLL(path or library())
         self.library.OrtGetApiBase.restype = ctypes.POINTER(_Base)
         base = self.library.OrtGetApiBase().contents
         self.version = base.version().decode()
-        self.api = base.get_api(1)
+        self.api = base.get_api(23 if provider else 1)
+        if not self.api:
+            raise OrtError("ONNX Runtime %s is older than 1.23" % self.version)
         self.env = self._make(CREATE_ENV, 4, b"byoc")
         self.options = self._make(OPTIONS)
         self._must(LOG_SEVERITY, self.options, 4)
@@ -84,6 +90,25 @@ class Runtime:
         self._must(INTRA_THREADS, self.options, threads)
         self.memory = self._make(MEMORY_INFO, 1, 0)
         self.allocator = self._make(ALLOCATOR)
+        if provider:
+            self._must(REGISTER_PROVIDER, self.env, b"byoc",
+                       os.fsencode(os.path.abspath(provider)))
+            self._add_provider(options or {})
+
+    def _add_provider(self, options):
+        devices, n = ctypes.POINTER(ctypes.c_void_p)(), ctypes.c_size_t()
+        self._must(DEVICES, self.env, ctypes.byref(devices), ctypes.byref(n))
+        name_of = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)(
+            self.api[PROVIDER_NAME])
+        ours = [d for d in devices[:n.value]
+                if name_of(d) == b"ByocExecutionProvider"]
+
+        def texts(values):
+            return (ctypes.c_char_p * max(1, len(values)))(
+                *[str(v).encode() for v in values])
+        self._must(ADD_PROVIDER, self.options, self.env,
+                   (ctypes.c_void_p * 1)(*ours[:1]), 1, texts(options),
+                   texts(options.values()), len(options))
 
     def _call(self, place, *args):
         values = [_argument(a) for a in args]

@@ -1,0 +1,728 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* provider.c: the execution provider in ONNX Runtime's hands.
+ *
+ *     provider LIBONNXRUNTIME.so LIBBYOC_ONNXRUNTIME.so [PART-OF-A-NAME]
+ *
+ * Every model runs in two sessions, one of which has the provider.
+ */
+#include "tests/onnxruntime/session.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <glob.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include <byoc/byoc.h>
+
+#include "npy/npy.h"
+
+#define FLOAT ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT
+#define INT64 ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64
+#define STRING ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING
+#define BOOL ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL
+
+static const char *provider_path;
+
+/* --- models --------------------------------------------------------------- */
+
+static struct build start(void)
+{
+    static const Onnx__OperatorSetIdProto id =
+        ONNX__OPERATOR_SET_ID_PROTO__INIT;
+    struct build b = begin(17);
+    Onnx__OperatorSetIdProto *set = byi_arena_copy(b.arena, &id, sizeof id);
+    set->domain = "com.microsoft";
+    set->has_version = 1;
+    set->version = 1;
+    b.model->opset_import =
+        list_add(b.arena, b.model->opset_import, &b.model->n_opset_import, set);
+    b.graph->name = "test";
+    return b;
+}
+
+static void typed_input(struct build *b, const char *name, int dtype,
+                        const char *dims)
+{
+    b->graph->input = list_add(b->arena, b->graph->input, &b->graph->n_input,
+                               value(b, name, dtype, dims));
+}
+
+static void typed_output(struct build *b, const char *name, int dtype,
+                         const char *dims)
+{
+    b->graph->output = list_add(b->arena, b->graph->output, &b->graph->n_output,
+                                value(b, name, dtype, dims));
+}
+
+/* byoc does not know this operator, ONNX Runtime does. */
+static void inverse(struct build *b, const char *in, const char *out)
+{
+    node(b, "Inverse", in, out)->domain = "com.microsoft";
+}
+
+static Onnx__GraphProto *enter(struct build *b, const char *name)
+{
+    static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
+    Onnx__GraphProto *outer = b->graph;
+    b->graph = byi_arena_copy(b->arena, &graph, sizeof graph);
+    b->graph->name = byi_arena_str(b->arena, name);
+    return outer;
+}
+
+static void leave(struct build *b, Onnx__GraphProto *outer, Onnx__NodeProto *n,
+                  const char *name)
+{
+    attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g =
+        b->graph;
+    b->graph = outer;
+}
+
+static const float square[] = {4, 1, 0, 2, 5, 1, 0, 3, 6};
+static const struct session_value square_x = {"x", FLOAT, 2, {3, 3}, square};
+
+/* x -> Relu -> Add(w) -> y: two nodes that byoc runs. */
+static struct build small_model(void)
+{
+    struct build b = start();
+    input(&b, "x", "3 3");
+    floats(&b, "w", 2, (int64_t[]){3, 3});
+    node(&b, "Softmax", "x", "a");
+    node(&b, "MatMul", "a w", "y");
+    typed_output(&b, "y", FLOAT, "3 3");
+    return b;
+}
+
+/* --- what is claimed ------------------------------------------------------ */
+
+static void all_nodes(void **state)
+{
+    struct build b = small_model();
+    (void)state;
+    expect_claimed(&b, &square_x, 1, 2, 2);
+}
+
+static void no_node(void **state)
+{
+    struct build b = start();
+    (void)state;
+    input(&b, "x", "3 3");
+    inverse(&b, "x", "y");
+    typed_output(&b, "y", FLOAT, "3 3");
+    expect_claimed(&b, &square_x, 1, 0, 1);
+}
+
+/* A node that byoc does not know, between others: two groups; the branch around
+ * it must not join them to one, from which a path leaves and comes back. */
+static void nodes_around(void **state)
+{
+    struct build b = start();
+    (void)state;
+    input(&b, "x", "3 3");
+    node(&b, "Softmax", "x", "a");
+    node(&b, "Exp", "a", "e");
+    inverse(&b, "x", "i");
+    inverse(&b, "a", "j");
+    node(&b, "Mul", "i j", "m");
+    node(&b, "Sub", "m e", "y");
+    typed_output(&b, "y", FLOAT, "3 3");
+    expect_claimed(&b, &square_x, 1, 4, 6);
+}
+
+/* A list cannot cross into or out of a fused node; inside of one it may be. */
+static void lists(void **state)
+{
+    struct build b = start();
+    (void)state;
+    input(&b, "x", "3 3");
+    int64_t one[] = {1};
+    ints(&b, "at", 1, one);
+    node(&b, "Softmax", "x", "a");
+    node(&b, "SequenceConstruct", "a x", "list");
+    node(&b, "SequenceInsert", "list a", "longer");
+    node(&b, "ConcatFromSequence", "longer", "rows")->n_attribute = 0;
+    attr_int(&b, b.graph->node[3], "axis", 0);
+    node(&b, "Exp", "rows", "y");
+    typed_output(&b, "y", FLOAT, NULL);
+    expect_claimed(&b, &square_x, 1, 5, 5);
+
+    b = start();
+    input(&b, "x", "3 3");
+    node(&b, "Softmax", "x", "a");
+    node(&b, "SequenceConstruct", "a x", "list");
+    b.graph->output = list_add(b.arena, b.graph->output, &b.graph->n_output,
+                               value(&b, "list", FLOAT, "3 3"));
+    static Onnx__TypeProto__Sequence sequence =
+        ONNX__TYPE_PROTO__SEQUENCE__INIT;
+    static Onnx__TypeProto type = ONNX__TYPE_PROTO__INIT;
+    sequence.elem_type = b.graph->output[0]->type;
+    type.value_case = ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE;
+    type.sequence_type = &sequence;
+    b.graph->output[0]->type = &type;
+    expect_claimed(&b, &square_x, 1, 1, 2);
+}
+
+/* --- sizes, strings, bodies ----------------------------------------------- */
+
+static void sizes_vary(void **state)
+{
+    static float data[64 * 5];
+    struct build b = start();
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(data); i++)
+        data[i] = (float)(i % 7) - 3;
+    input(&b, "x", "N 5");
+    floats(&b, "w", 2, (int64_t[]){5, 4});
+    node(&b, "MatMul", "x w", "y"); /* (N, 4): known before the run */
+    node(&b, "NonZero", "x", "z");  /* known after it               */
+    typed_output(&b, "y", FLOAT, "N 4");
+    typed_output(&b, "z", INT64, "2 M");
+    OrtSession *plain = session_of(&b, NULL);
+    OrtSession *byoc = session_of(&b, PLAIN);
+    static const int64_t sizes[] = {1, 7, 64, 0, 7};
+    for (size_t i = 0; i < BYI_COUNT(sizes); i++)
+        expect_same(plain, byoc,
+                    &(struct session_value){"x", FLOAT, 2, {sizes[i], 5}, data},
+                    1);
+    ort->ReleaseSession(plain);
+    ort->ReleaseSession(byoc);
+    end(&b);
+}
+
+static void strings(void **state)
+{
+    static const char *const left[] = {"", "a", "longer than short, \xc3\xa4"};
+    static const char *const right[] = {"x", "", "y"};
+    static const struct session_value in[] = {{"l", STRING, 1, {3}, left},
+                                              {"r", STRING, 1, {3}, right}};
+    struct build b = start();
+    (void)state;
+    b.model->opset_import[0]->version = 20;
+    b.model->ir_version = 9;
+    typed_input(&b, "l", STRING, "3");
+    typed_input(&b, "r", STRING, "3");
+    node(&b, "StringConcat", "l r", "y");
+    node(&b, "Equal", "l r", "e");
+    typed_output(&b, "y", STRING, "3");
+    typed_output(&b, "e", BOOL, "3");
+    expect_claimed(&b, in, 2, 2, 2);
+}
+
+/* Body of a Loop: s -> s w + x (from outside), and a row of it. */
+static void put_loop(struct build *b, bool with_inverse)
+{
+    static const int64_t three[] = {3}, scalar[] = {0};
+    Onnx__TensorProto *trips =
+        tensor(b, "trips", ONNX__TENSOR_PROTO__DATA_TYPE__INT64, 0, scalar);
+    raw(b, trips, three, sizeof three);
+    weight(b, trips);
+    floats(b, "w", 2, (int64_t[]){3, 3});
+    Onnx__NodeProto *loop = node(b, "Loop", "trips - x", "last rows");
+    Onnx__GraphProto *outer = enter(b, "body");
+    typed_input(b, "i", INT64, "");
+    typed_input(b, "go", BOOL, "");
+    input(b, "s", "3 3");
+    node(b, "Softmax", "s", "a");
+    node(b, "Mul", "a w", "p");
+    node(b, "Sub", "p x", "q");
+    if (with_inverse)
+        inverse(b, "q", "next");
+    else
+        node(b, "Neg", "q", "next");
+    node(b, "Identity", "go", "goes");
+    node(b, "Exp", "a", "row");
+    typed_output(b, "goes", BOOL, "");
+    typed_output(b, "next", FLOAT, "3 3");
+    typed_output(b, "row", FLOAT, "3 3");
+    leave(b, outer, loop, "body");
+    typed_output(b, "last", FLOAT, "3 3");
+    typed_output(b, "rows", FLOAT, NULL);
+}
+
+static void loops(void **state)
+{
+    struct build b = start();
+    (void)state;
+    input(&b, "x", "3 3");
+    put_loop(&b, false);
+    expect_claimed(&b, &square_x, 1, 1, 1);
+}
+
+/* The Loop stays with ONNX Runtime, but for what byoc can run of its body: all
+ * but Inverse, if ONNX Runtime can run fused nodes there. */
+static void loops_in_part(void **state)
+{
+    struct build b = start();
+    (void)state;
+    input(&b, "x", "3 3");
+    put_loop(&b, true);
+    node(&b, "Exp", "last", "y");
+    typed_output(&b, "y", FLOAT, "3 3");
+    if (sessions_have_bodies())
+        expect_claimed(&b, &square_x, 1, 5 + 1, 6 + 2);
+    else
+        expect_claimed(&b, &square_x, 1, 1, 2);
+}
+
+static void branches(void **state)
+{
+    static const bool choices[] = {true, false};
+    struct build b = start();
+    (void)state;
+    typed_input(&b, "c", BOOL, "");
+    input(&b, "x", "3 3");
+    floats(&b, "w", 2, (int64_t[]){3, 3});
+    Onnx__NodeProto *n = node(&b, "If", "c", "y");
+    Onnx__GraphProto *outer = enter(&b, "then");
+    node(&b, "MatMul", "x w", "t");
+    typed_output(&b, "t", FLOAT, "3 3");
+    leave(&b, outer, n, "then_branch");
+    outer = enter(&b, "else");
+    node(&b, "Sub", "x w", "s");
+    typed_output(&b, "s", FLOAT, "3 3");
+    leave(&b, outer, n, "else_branch");
+    typed_output(&b, "y", FLOAT, "3 3");
+    OrtSession *plain = session_of(&b, NULL);
+    OrtSession *byoc = session_of(&b, WITH("report", b.folder));
+    for (int i = 0; i < 2; i++)
+        expect_same(plain, byoc,
+                    (const struct session_value[]){
+                        {"c", BOOL, 0, {0}, &choices[i]}, square_x},
+                    2);
+    ort->ReleaseSession(plain);
+    ort->ReleaseSession(byoc);
+    const struct session_value in[] = {{"c", BOOL, 0, {0}, choices}, square_x};
+    expect_claimed(&b, in, 2, sessions_have_bodies(), 1);
+}
+
+/* --- the digits ----------------------------------------------------------- */
+
+struct digits {
+    struct byi_arena *arena;
+    const void *model;
+    size_t n;
+    struct byi_tensor images;
+    struct session_value in;
+};
+
+static void open_digits(struct digits *d)
+{
+    struct byoc_error err;
+    const char *folder = TEST_DIR "/../examples/digits";
+    char path[512];
+    d->arena = byi_arena_new();
+    snprintf(path, sizeof path, "%s/digits.onnx", folder);
+    assert_int_equal(byi_map_file(path, &d->model, &d->n, &err), BYOC_OK);
+    snprintf(path, sizeof path, "%s/batch0.input_0.npy", folder);
+    assert_int_equal(byi_npy_read(path, d->arena, &d->images, &err), BYOC_OK);
+    d->in = (struct session_value){
+        "image", FLOAT, d->images.rank, {0}, d->images.data};
+    memcpy(d->in.dims, d->images.dims, d->images.rank * sizeof *d->in.dims);
+}
+
+static void close_digits(struct digits *d)
+{
+    byi_unmap(d->model, d->n);
+    byi_arena_free(&d->arena);
+}
+
+static void make_folder(char folder[32])
+{
+    strcpy(folder, "provider_test_XXXXXX");
+    assert_non_null(mkdtemp(folder));
+}
+
+static void remove_folder(const char *folder)
+{
+    char command[320];
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
+/* The only file in a folder that matches. */
+static void only_file(const char *folder, const char *suffix, char path[300])
+{
+    char pattern[64];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/%s", folder, suffix);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    snprintf(path, 300, "%s", found.gl_pathv[0]);
+    globfree(&found);
+}
+
+/* The report has a ledger that byoc reads. */
+static void ledger(void **state)
+{
+    struct digits d;
+    char folder[32], path[300], *text = NULL;
+    const void *json;
+    size_t n;
+    struct byoc_error err;
+    (void)state;
+    open_digits(&d);
+    make_folder(folder);
+    OrtSession *plain = session_open(d.model, d.n, NULL);
+    OrtSession *byoc = session_open(d.model, d.n, WITH("report", folder));
+    expect_same(plain, byoc, &d.in, 1);
+    ort->ReleaseSession(plain);
+    ort->ReleaseSession(byoc);
+    only_file(folder, "Byoc*.json", path);
+    assert_int_equal(byi_map_file(path, &json, &n, &err), BYOC_OK);
+    char *copy = strndup(json, n);
+    assert_int_equal(byoc_ledger_text(copy, 0, &text, &err), BYOC_OK);
+    if (!strstr(text, "digits") && !strstr(text, "dnnl"))
+        fail_msg("%s", text);
+    byoc_string_free(text);
+    free(copy);
+    byi_unmap(json, n);
+    remove_folder(folder);
+    close_digits(&d);
+}
+
+/* Each value of each option gives the same results. */
+static void options(void **state)
+{
+    static const char *const values[][2] = {
+        {"backends", "none"},
+        {"backends", "dnnl"},
+        {"backends", "all"},
+        {"threads", "1"},
+        {"threads", "2"},
+        {"thread_pool", "byoc"},
+        {"thread_pool", "onnxruntime"},
+        {"partition_by", "greedy"},
+        {"partition_by", "estimated"},
+        {"cache_dir", ""},
+    };
+    struct digits d;
+    (void)state;
+    open_digits(&d);
+    OrtSession *plain = session_open(d.model, d.n, NULL);
+    for (size_t i = 0; i < BYI_COUNT(values); i++) {
+        OrtSession *byoc =
+            session_open(d.model, d.n, WITH(values[i][0], values[i][1]));
+        expect_same(plain, byoc, &d.in, 1);
+        ort->ReleaseSession(byoc);
+    }
+    ort->ReleaseSession(plain);
+    close_digits(&d);
+}
+
+static void wrong_options(void **state)
+{
+    static const char *const wrong[][3] = {
+        {"thread", "2", "did you mean threads"},
+        {"treads", "2", "has no option 'treads'"},
+        {"threads", "many", "a number from 0"},
+        {"threads", "-1", "a number from 0"},
+        {"threads", "1025", "a number from 0"},
+        {"threads", "", "a number from 0"},
+        {"backends", "nowhere", "nowhere"},
+        {"backends", "", "'all' or 'none'"},
+        {"backends", "dnnl,", "'all' or 'none'"},
+        {"partition_by", "luck", "greedy, estimated or measured"},
+        {"thread_pool", "mine", "onnxruntime or byoc"},
+        {"cache_dir", "/proc/none/cache", "cannot make the folder"},
+        {"report", "/dev/null", "not a folder"},
+    };
+    struct digits d;
+    char why[2048];
+    (void)state;
+    open_digits(&d);
+    for (size_t i = 0; i < BYI_COUNT(wrong); i++) {
+        assert_null(
+            session_try(d.model, d.n, WITH(wrong[i][0], wrong[i][1]), why));
+        if (!strstr(why, wrong[i][2]))
+            fail_msg("%s=%s: %s", wrong[i][0], wrong[i][1], why);
+    }
+    close_digits(&d);
+}
+
+/* --- the cache ------------------------------------------------------------ */
+
+static void run_cached(const struct digits *d, const char *folder,
+                       const char *backends)
+{
+    OrtSession *plain = session_open(d->model, d->n, NULL);
+    OrtSession *byoc = session_open(
+        d->model, d->n, WITH("cache_dir", folder, "backends", backends));
+    expect_same(plain, byoc, &d->in, 1);
+    ort->ReleaseSession(plain);
+    ort->ReleaseSession(byoc);
+}
+
+/* Change the file; it must be written anew, and the results stay. */
+static void expect_replaced(const struct digits *d, const char *folder,
+                            const char *path, off_t at, off_t length)
+{
+    struct stat before, after;
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseeko(file, at, SEEK_SET), 0);
+    for (int i = 0; i < 64 && length < 0; i++)
+        fputc(0xa5, file);
+    fclose(file);
+    if (length >= 0)
+        assert_int_equal(truncate(path, length), 0);
+    assert_int_equal(stat(path, &before), 0);
+    run_cached(d, folder, "all");
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_not_equal(before.st_ino, after.st_ino);
+}
+
+static void cache(void **state)
+{
+    struct digits d;
+    struct stat first, second;
+    char folder[32], path[300];
+    (void)state;
+    open_digits(&d);
+    make_folder(folder);
+    run_cached(&d, folder, "all");
+    only_file(folder, "*.so", path);
+    assert_int_equal(stat(path, &first), 0);
+    run_cached(&d, folder, "all");
+    only_file(folder, "*.so", path);
+    assert_int_equal(stat(path, &second), 0);
+    assert_int_equal(first.st_ino, second.st_ino);
+    assert_int_equal(first.st_mtim.tv_nsec, second.st_mtim.tv_nsec);
+
+    expect_replaced(&d, folder, path, first.st_size / 2, -1);
+    expect_replaced(&d, folder, path, 16, -1);
+    expect_replaced(&d, folder, path, 0, first.st_size / 3);
+    expect_replaced(&d, folder, path, 0, 0);
+    only_file(folder, "*.so", path);
+
+    run_cached(&d, folder, "none"); /* other options, another entry */
+    remove_folder(path);            /* rm -r of the first one */
+    only_file(folder, "*.so", path);
+    remove_folder(folder);
+    close_digits(&d);
+}
+
+/* --- failures of runs ----------------------------------------------------- */
+
+static void failing_run(void **state)
+{
+    static const int64_t good[] = {2}, bad[] = {9};
+    struct build b = start();
+    OrtValue *out;
+    (void)state;
+    input(&b, "x", "3 3");
+    typed_input(&b, "at", INT64, "1");
+    node(&b, "Gather", "x at", "g");
+    node(&b, "Exp", "g", "y");
+    typed_output(&b, "y", FLOAT, "1 3");
+    OrtSession *plain = session_of(&b, NULL);
+    OrtSession *byoc = session_of(&b, PLAIN);
+    struct session_value in[] = {square_x, {"at", INT64, 1, {1}, bad}};
+    for (int i = 0; i < 3; i++) {
+        char *why = session_try_run(byoc, in, 2, &out, 1);
+        assert_non_null(why);
+        assert_non_null(strstr(why, "byoc: "));
+        assert_non_null(strstr(why, "9"));
+        free(why);
+        in[1].data = good;
+        expect_same(plain, byoc, in, 2);
+        in[1].data = bad;
+    }
+    ort->ReleaseSession(plain);
+    ort->ReleaseSession(byoc);
+    end(&b);
+}
+
+static void wrong_library(void **state)
+{
+    OrtStatus *status = ort->RegisterExecutionProviderLibrary(
+        ort_env, "nothing", "/nowhere/libbyoc_onnxruntime.so");
+    (void)state;
+    assert_non_null(status);
+    ort->ReleaseStatus(status);
+}
+
+/* An ONNX Runtime that does not have the table of version 1.23. */
+static const OrtApi *older_api(uint32_t version)
+{
+    return version < 23 ? ort : NULL;
+}
+
+static const char *older_version(void)
+{
+    return "1.22.0";
+}
+
+static void older_runtime(void **state)
+{
+    static const OrtApiBase base = {older_api, older_version};
+    CreateEpApiFactoriesFn create;
+    OrtEpFactory *factory = NULL;
+    size_t n = 7;
+    (void)state;
+    void *library = dlopen(provider_path, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    void *symbol = dlsym(library, "CreateEpFactories");
+    memcpy(&create, &symbol, sizeof create);
+    OrtStatus *status = create("byoc", &base, NULL, &factory, 1, &n);
+    assert_non_null(status);
+    assert_non_null(strstr(ort->GetErrorMessage(status), "1.22.0"));
+    ort->ReleaseStatus(status);
+    assert_int_equal(n, 0);
+    assert_null(factory);
+    dlclose(library);
+}
+
+/* --- many ----------------------------------------------------------------- */
+
+enum { THREADS = 8, RUNS = 40 };
+
+struct caller {
+    pthread_t thread;
+    OrtSession *session;
+    unsigned seed;
+    int wrong;
+};
+
+/* Rows of x that this thread alone has; the result must be theirs. */
+static void *call(void *arg)
+{
+    struct caller *c = arg;
+    const int64_t n = 1 + c->seed % 5;
+    float x[8 * 3];
+    for (int run = 0; run < RUNS; run++) {
+        OrtValue *out = NULL;
+        void *data;
+        for (int i = 0; i < n * 3; i++)
+            x[i] = (float)((int)c->seed * 100 + run + i);
+        char *why = session_try_run(
+            c->session, &(struct session_value){"x", FLOAT, 2, {n, 3}, x}, 1,
+            &out, 1);
+        if (why) {
+            free(why);
+            c->wrong++;
+            continue;
+        }
+        must(ort->GetTensorMutableData(out, &data));
+        for (int i = 0; i < n * 3; i++)
+            c->wrong += ((float *)data)[i] != x[i] * 2 + (float)(i % 3);
+        ort->ReleaseValue(out);
+    }
+    return NULL;
+}
+
+static void many_threads(void **state)
+{
+    struct caller callers[THREADS];
+    struct build b = start();
+    (void)state;
+    input(&b, "x", "N 3");
+    floats(&b, "w", 1, (int64_t[]){3});
+    node(&b, "Add", "x x", "d");
+    node(&b, "Add", "d w", "y");
+    typed_output(&b, "y", FLOAT, "N 3");
+    OrtSession *session = session_of(&b, PLAIN);
+    for (unsigned i = 0; i < THREADS; i++) {
+        callers[i] = (struct caller){.session = session, .seed = i};
+        assert_int_equal(
+            pthread_create(&callers[i].thread, NULL, call, &callers[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(callers[i].thread, NULL);
+        assert_int_equal(callers[i].wrong, 0);
+    }
+    ort->ReleaseSession(session);
+    end(&b);
+}
+
+static int count_lines(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    int n = 0;
+    assert_non_null(file);
+    for (int c; (c = getc(file)) != EOF;)
+        n += c == '\n';
+    fclose(file);
+    return n;
+}
+
+static unsigned count_files(void)
+{
+    glob_t found;
+    assert_int_equal(glob("/proc/self/fd/*", 0, NULL, &found), 0);
+    const size_t n = found.gl_pathc;
+    globfree(&found);
+    return (unsigned)n;
+}
+
+/* Open and close a number of sessions; returns by how much the heap grew. */
+static size_t open_sessions(const void *model, size_t n, int times,
+                            const char *folder, OrtSession *plain)
+{
+    const size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < times; i++) {
+        const char *cache = i % 10 ? folder : "";
+        OrtSession *session =
+            session_open(model, n, folder ? WITH("cache_dir", cache) : NULL);
+        expect_same(plain, session, &square_x, 1);
+        ort->ReleaseSession(session);
+    }
+    const size_t after = mallinfo2().uordblks;
+    return after > before ? after - before : 0;
+}
+
+/* Sessions that come and go leave no mapping and no file behind, and no more
+ * memory than sessions without the provider do. */
+static void many_sessions(void **state)
+{
+    enum { WARM = 20, TIMES = 80, SLACK = 64 << 10 };
+    struct build b = small_model();
+    char folder[32];
+    (void)state;
+    make_folder(folder);
+    const size_t n = onnx__model_proto__get_packed_size(b.model);
+    uint8_t *model = byi_arena_alloc(b.arena, n);
+    onnx__model_proto__pack(b.model, model);
+    OrtSession *plain = session_open(model, n, NULL);
+    open_sessions(model, n, WARM, NULL, plain);
+    const size_t usual = open_sessions(model, n, TIMES, NULL, plain);
+    open_sessions(model, n, WARM, folder, plain);
+    const int maps = count_lines("/proc/self/maps");
+    const unsigned files = count_files();
+    const size_t grown = open_sessions(model, n, TIMES, folder, plain);
+    if (grown > usual + usual / 2 + SLACK)
+        fail_msg("the heap grew by %zu bytes, without the provider by %zu",
+                 grown, usual);
+    assert_true(count_lines("/proc/self/maps") <= maps + 4);
+    assert_int_equal(count_files(), files);
+    ort->ReleaseSession(plain);
+    remove_folder(folder);
+    end(&b);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_nodes),     cmocka_unit_test(no_node),
+        cmocka_unit_test(nodes_around),  cmocka_unit_test(lists),
+        cmocka_unit_test(sizes_vary),    cmocka_unit_test(strings),
+        cmocka_unit_test(loops),         cmocka_unit_test(loops_in_part),
+        cmocka_unit_test(branches),      cmocka_unit_test(ledger),
+        cmocka_unit_test(options),       cmocka_unit_test(wrong_options),
+        cmocka_unit_test(cache),         cmocka_unit_test(failing_run),
+        cmocka_unit_test(wrong_library), cmocka_unit_test(older_runtime),
+        cmocka_unit_test(many_threads),  cmocka_unit_test(many_sessions),
+    };
+    if (argc < 3) {
+        fprintf(stderr, "usage: %s LIBONNXRUNTIME LIBBYOC_ONNXRUNTIME [NAME]\n",
+                argv[0]);
+        return 2;
+    }
+    if (argc > 3)
+        cmocka_set_test_filter(argv[3]);
+    provider_path = argv[2];
+    sessions_begin(argv[1], argv[2]);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    sessions_end();
+    return failed;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.h: sessions of ONNX Runtime, with and without byoc's provider, for
+ * the tests of the provider. Failures end the test.
+ */
+#ifndef BYI_TESTS_SESSION_H
+#define BYI_TESTS_SESSION_H
+
+#include <onnxruntime_c_api.h>
+
+#include "tests/frontend_onnx/models.h"
+
+extern const OrtApi *ort;
+extern OrtEnv *ort_env;
+
+/* Load ONNX Runtime, and register the provider. */
+void sessions_begin(const char *library, const char *provider);
+void sessions_end(void);
+/* Can this ONNX Runtime run fused nodes in bodies of If, Loop and Scan? 1.23
+ * and its tables cannot. */
+bool sessions_have_bodies(void);
+/* A call that must succeed. */
+void must(OrtStatus *status);
+
+/* Options of the provider: pairs of key and value; NULL ends them. NULL instead
+ * of the list: no provider. */
+typedef const char *const *session_options;
+#define WITH(...)                                                              \
+    (const char *const[])                                                      \
+    {                                                                          \
+        __VA_ARGS__, NULL                                                      \
+    }
+#define PLAIN ((const char *const[]){NULL})
+
+/* A session; NULL when it fails, with the message in `why`. */
+OrtSession *session_try(const void *model, size_t n, session_options options,
+                        char why[2048]);
+OrtSession *session_open(const void *model, size_t n, session_options options);
+OrtSession *session_of(struct build *b, session_options options);
+
+/* An input or output. Strings: data is an array of pointers. */
+struct session_value {
+    const char *name;
+    ONNXTensorElementDataType type;
+    uint32_t rank;
+    int64_t dims[8];
+    const void *data;
+};
+
+/* Run; NULL, or the message of the failure, which the caller frees. */
+char *session_try_run(OrtSession *session, const struct session_value *in,
+                      size_t n_in, OrtValue **out, size_t n_out);
+/* Both sessions give the same: strings and integers equal, floats to 1e-4. */
+void expect_same(OrtSession *a, OrtSession *b, const struct session_value *in,
+                 size_t n_in);
+/* The model gives the same with and without the provider, of whose nodes it
+ * claims `claimed`. Ends `b`. */
+void expect_claimed(struct build *b, const struct session_value *in,
+                    size_t n_in, unsigned claimed, unsigned nodes);
+
+#endif
