@@ -45,38 +45,6 @@ struct byi_ep_kernel {
     struct byi_ep_run *idle; /* under the lock */
 };
 
-/* --- threads -------------------------------------------------------------- */
-
-/* The run that this thread computes; its session's threads run loops. */
-static _Thread_local const OrtKernelContext *current;
-
-struct byi_ep_loop {
-    void (*fn)(void *arg, uint32_t part);
-    void *arg;
-};
-
-static void run_part(void *loop, size_t part)
-{
-    const struct byi_ep_loop *l = loop;
-    l->fn(l->arg, (uint32_t)part);
-}
-
-void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
-                         void *arg)
-{
-    const OrtApi *ort = ctx;
-    struct byi_ep_loop loop = {fn, arg};
-    OrtStatus *status = NULL;
-    if (current && n > 1)
-        status = ort->KernelContext_ParallelFor(current, run_part, n, 0, &loop);
-    if (current && n > 1 && !status)
-        return;
-    if (status) /* it refused to begin */
-        ort->ReleaseStatus(status);
-    for (uint32_t i = 0; i < n; i++)
-        fn(arg, i);
-}
-
 /* --- states --------------------------------------------------------------- */
 
 static void free_run(struct byi_ep_run *run)
@@ -260,11 +228,10 @@ static enum byoc_status run_kernel(struct byi_ep_kernel *k,
         BYI_TRY(bind_input(k, run, i, context, err));
     for (uint32_t i = 0; i < k->n_out; i++)
         BYI_TRY(bind_output(k, run, i, context, err));
-    const OrtKernelContext *outer = current;
-    current = context;
+    const OrtKernelContext *outer = byi_ep_threads_enter(context);
     const enum byoc_status status =
         byoc_run(run->state, run->in, k->n_in, run->out, k->n_out, err);
-    current = outer;
+    byi_ep_threads_leave(outer);
     BYI_TRY(status);
     for (uint32_t i = 0; i < k->n_out; i++)
         if (!run->values[i])

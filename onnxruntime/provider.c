@@ -7,20 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void byi_ep_log(const struct byi_ep *ep, OrtLoggingLevel level, const char *fmt,
-                ...)
-{
-    char text[2048];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    OrtStatus *status = ep->ort->Logger_LogMessage(
-        ep->logger, level, text, __FILE__, __LINE__, __func__);
-    if (status)
-        ep->ort->ReleaseStatus(status);
-}
-
 static const char *ORT_API_CALL name_of_ep(const OrtEp *ep)
 {
     (void)ep;

@@ -46,6 +46,8 @@ enum byoc_status byi_ep_options_read(const OrtApi *ort,
                                      struct byi_ep_options *options,
                                      struct byoc_error *err);
 
+struct byi_ep;
+
 /* --- status.c ------------------------------------------------------------- */
 
 /* A status of ONNX Runtime as byoc's; releases it. */
@@ -54,6 +56,9 @@ enum byoc_status byi_ep_status(const OrtApi *ort, OrtStatus *status,
 /* The inverse; NULL for BYOC_OK. */
 OrtStatus *byi_ep_fail(const OrtApi *ort, enum byoc_status status,
                        const struct byoc_error *err);
+/* A line of the session's log. */
+void byi_ep_log(const struct byi_ep *ep, OrtLoggingLevel level, const char *fmt,
+                ...) BYI_PRINTF(3, 4);
 /* Return from the function if this call of ONNX Runtime fails. */
 #define BYI_ORT(ort, call) BYI_TRY(byi_ep_status((ort), (ort)->call, err))
 
@@ -179,8 +184,6 @@ uint32_t byi_ep_groups(const struct byi_ep_graph *graph, const bool *supported,
 /* --- build.c: a model compiled and loaded ----------------------------------
  */
 
-struct byi_ep;
-
 /* A loaded model with what it must outlive. On the heap. */
 struct byi_ep_built {
     struct byi_ep_built *next; /* in the provider's list */
@@ -201,6 +204,18 @@ enum byoc_status byi_ep_import(struct byi_ep *ep,
                                const struct byi_ep_model *model,
                                struct byoc_error *err);
 
+/* --- threads.c -------------------------------------------------------------
+ */
+
+/* For struct byoc_load_params: runs on the threads of the session that the
+ * calling thread computes for. `ctx`: the OrtApi. */
+void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
+                         void *arg);
+/* The calling thread computes for this run until it leaves; returns what to
+ * leave with. */
+const OrtKernelContext *byi_ep_threads_enter(const OrtKernelContext *context);
+void byi_ep_threads_leave(const OrtKernelContext *outer);
+
 /* --- compute.c -------------------------------------------------------------
  */
 
@@ -213,10 +228,6 @@ enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
                                    OrtNodeComputeInfo **kernel,
                                    struct byoc_error *err);
 void byi_ep_kernel_free(OrtNodeComputeInfo *kernel);
-/* For struct byoc_load_params: runs on the threads of the session that the
- * calling thread computes for. `ctx`: the OrtApi. */
-void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
-                         void *arg);
 
 /* --- claim.c ---------------------------------------------------------------
  */
@@ -252,7 +263,5 @@ OrtStatus *byi_ep_new(const struct byi_ep_factory *factory,
                       const OrtSessionOptions *session, const OrtLogger *logger,
                       OrtEp **ep);
 void byi_ep_free(OrtEp *ep);
-void byi_ep_log(const struct byi_ep *ep, OrtLoggingLevel level, const char *fmt,
-                ...) BYI_PRINTF(3, 4);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status.c: byoc's statuses as ONNX Runtime's, and the inverse. */
+/* status.c: byoc's statuses as ONNX Runtime's, the inverse, and its log. */
 #include "onnxruntime/provider.h"
 
 enum byoc_status byi_ep_status(const OrtApi *ort, OrtStatus *status,
@@ -47,4 +47,18 @@ OrtStatus *byi_ep_fail(const OrtApi *ort, enum byoc_status status,
              *err->text ? err->text : byoc_status_text(status));
     return ort->CreateStatus(
         (size_t)status < BYI_COUNT(codes) ? codes[status] : ORT_FAIL, text);
+}
+
+void byi_ep_log(const struct byi_ep *ep, OrtLoggingLevel level, const char *fmt,
+                ...)
+{
+    char text[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    OrtStatus *status = ep->ort->Logger_LogMessage(
+        ep->logger, level, text, __FILE__, __LINE__, __func__);
+    if (status)
+        ep->ort->ReleaseStatus(status);
 }

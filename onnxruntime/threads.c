@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* threads.c: the parallel parts of byoc's runs on the threads of the session.
+ */
+#include "onnxruntime/provider.h"
+
+/* The run that this thread computes; its session's threads run loops. */
+static _Thread_local const OrtKernelContext *current;
+
+const OrtKernelContext *byi_ep_threads_enter(const OrtKernelContext *context)
+{
+    const OrtKernelContext *outer = current;
+    current = context;
+    return outer;
+}
+
+void byi_ep_threads_leave(const OrtKernelContext *outer)
+{
+    current = outer;
+}
+
+struct byi_ep_loop {
+    void (*fn)(void *arg, uint32_t part);
+    void *arg;
+};
+
+static void run_part(void *loop, size_t part)
+{
+    const struct byi_ep_loop *l = loop;
+    l->fn(l->arg, (uint32_t)part);
+}
+
+void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
+                         void *arg)
+{
+    const OrtApi *ort = ctx;
+    struct byi_ep_loop loop = {fn, arg};
+    OrtStatus *status = NULL;
+    if (current && n > 1) {
+        status = ort->KernelContext_ParallelFor(current, run_part, n, 0, &loop);
+        if (!status)
+            return;
+        ort->ReleaseStatus(status); /* it refused to begin */
+    }
+    for (uint32_t i = 0; i < n; i++)
+        fn(arg, i);
+}
