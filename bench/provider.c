@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* provider.c: runs models in ONNX Runtime, in ONNX Runtime with byoc's
+ * execution provider, and in byoc, in turns in one process, so that other load
+ * disturbs all of them alike. For each model it prints how many nodes the
+ * provider claimed, the largest difference between its outputs and ONNX
+ * Runtime's, relative to the largest value, milliseconds (medians), and the
+ * ratio of the provider to byoc (the median over all rounds).
+ *
+ *     provider [--threads N] [--rounds N] [--option KEY=VALUE]...
+ *         LIBONNXRUNTIME LIBBYOC_ONNXRUNTIME MODEL.onnx...
+ *
+ * Inputs are NAME.input_K.npy beside NAME.onnx. A round runs each engine once
+ * to warm up, then for at least 40 ms.
+ */
+#include <dlfcn.h>
+#include <glob.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <byoc/byoc.h>
+#include <onnxruntime_c_api.h>
+
+#include "npy/npy.h"
+
+enum { MAX_IO = 16, MAX_OPTIONS = 16, MAX_ROUNDS = 101 };
+enum engine { PLAIN, PROVIDER, BYOC, ENGINES };
+
+static const OrtApi *ort;
+static OrtEnv *env;
+static const OrtEpDevice *device;
+static const char *keys[MAX_OPTIONS], *values[MAX_OPTIONS];
+static size_t n_options;
+static uint32_t threads = 2, rounds = 9;
+
+static void must(OrtStatus *status)
+{
+    if (!status)
+        return;
+    fprintf(stderr, "provider: %s\n", ort->GetErrorMessage(status));
+    exit(2);
+}
+
+static void check(enum byoc_status status, const struct byoc_error *err)
+{
+    if (status == BYOC_OK)
+        return;
+    fprintf(stderr, "provider: %s\n", err->text);
+    exit(2);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *list, size_t n)
+{
+    qsort(list, n, sizeof *list, by_value);
+    return list[n / 2];
+}
+
+/* --- one model ------------------------------------------------------------ */
+
+struct trial {
+    struct byi_arena *arena;
+    char folder[32];
+    OrtSession *sessions[BYOC];
+    struct byoc_model *model;
+    struct byoc_state *state;
+    size_t n_in, n_out;
+    struct byi_tensor in[MAX_IO];
+    char *in_names[MAX_IO], *out_names[MAX_IO];
+    OrtValue *given[MAX_IO], *got[BYOC][MAX_IO];
+    DLTensor views[MAX_IO], results[MAX_IO];
+};
+
+static OrtSession *open_session(const struct trial *t, const char *path,
+                                bool provider)
+{
+    OrtSessionOptions *options;
+    OrtSession *session;
+    must(ort->CreateSessionOptions(&options));
+    must(ort->SetIntraOpNumThreads(options, (int)threads));
+    if (provider) {
+        keys[n_options] = "report";
+        values[n_options] = t->folder;
+        must(ort->SessionOptionsAppendExecutionProvider_V2(
+            options, env, &device, 1, keys, values, n_options + 1));
+    }
+    must(ort->CreateSession(env, path, options, &session));
+    ort->ReleaseSessionOptions(options);
+    return session;
+}
+
+static void open_byoc(struct trial *t, const char *path)
+{
+    struct byoc_error err;
+    struct byoc_compiled *compiled = NULL;
+    const struct byoc_load_params params = {.struct_size = sizeof params,
+                                            .threads = threads};
+    const char *file = byi_arena_printf(t->arena, "%s/model.so", t->folder);
+    check(byoc_compile(path, NULL, &compiled, &err), &err);
+    check(byoc_compiled_write(compiled, file, &err), &err);
+    byoc_compiled_free(&compiled);
+    check(byoc_model_load(file, &params, &t->model, &err), &err);
+    check(byoc_state_new(t->model, &t->state, &err), &err);
+}
+
+static void read_inputs(struct trial *t, const char *path)
+{
+    OrtAllocator *allocator;
+    OrtMemoryInfo *memory;
+    OrtSession *session = t->sessions[PLAIN];
+    struct byoc_error err;
+    must(ort->GetAllocatorWithDefaultOptions(&allocator));
+    must(ort->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault,
+                                  &memory));
+    must(ort->SessionGetInputCount(session, &t->n_in));
+    must(ort->SessionGetOutputCount(session, &t->n_out));
+    if (t->n_in > MAX_IO || t->n_out > MAX_IO)
+        exit(2);
+    for (size_t i = 0; i < t->n_in; i++) {
+        const char *file = byi_arena_printf(t->arena, "%.*s.input_%zu.npy",
+                                            (int)(strlen(path) - 5), path, i);
+        struct byi_tensor *x = &t->in[i];
+        check(byi_npy_read(file, t->arena, x, &err), &err);
+        must(ort->SessionGetInputName(session, i, allocator, &t->in_names[i]));
+        must(ort->CreateTensorWithDataAsOrtValue(
+            memory, x->data, (size_t)byi_tensor_bytes(x), x->dims, x->rank,
+            (ONNXTensorElementDataType)x->dtype, &t->given[i]));
+    }
+    for (size_t i = 0; i < t->n_out; i++)
+        must(
+            ort->SessionGetOutputName(session, i, allocator, &t->out_names[i]));
+    ort->ReleaseMemoryInfo(memory);
+}
+
+/* Views in the order of byoc's model. */
+static void bind_inputs(struct trial *t)
+{
+    for (size_t i = 0; i < t->n_in; i++) {
+        struct byi_tensor *x = &t->in[i];
+        const uint32_t at = byoc_model_input_index(t->model, t->in_names[i]);
+        if (at >= t->n_in)
+            exit(2);
+        t->views[at] = (DLTensor){.data = x->data,
+                                  .device = {kDLCPU, 0},
+                                  .ndim = (int32_t)x->rank,
+                                  .dtype = byoc_dtype_dlpack(x->dtype),
+                                  .shape = x->dims};
+    }
+}
+
+static void run(struct trial *t, enum engine engine)
+{
+    struct byoc_error err;
+    if (engine == BYOC) {
+        check(byoc_run(t->state, t->views, (uint32_t)t->n_in, t->results,
+                       (uint32_t)t->n_out, &err),
+              &err);
+        return;
+    }
+    for (size_t i = 0; i < t->n_out; i++) {
+        ort->ReleaseValue(t->got[engine][i]);
+        t->got[engine][i] = NULL;
+    }
+    must(ort->Run(t->sessions[engine], NULL, (const char *const *)t->in_names,
+                  (const OrtValue *const *)t->given, t->n_in,
+                  (const char *const *)t->out_names, t->n_out, t->got[engine]));
+}
+
+/* Seconds of a run: the median of at least three, and of 40 ms; *least gets the
+ * fastest if it is faster. */
+static double time_engine(struct trial *t, enum engine engine, double *least)
+{
+    enum { MOST = 1000 };
+    static double list[MOST];
+    size_t n = 0;
+    double total = 0;
+    usleep(20000); /* threads of the engine before go to sleep */
+    run(t, engine);
+    while (n < MOST && (n < 3 || total < 0.04)) {
+        const double from = now();
+        run(t, engine);
+        list[n] = now() - from;
+        total += list[n++];
+    }
+    const double middle = median(list, n);
+    *least = fmin(*least, list[0]);
+    return middle;
+}
+
+/* --- what is printed ------------------------------------------------------ */
+
+static double difference(const struct trial *t)
+{
+    double most = 0;
+    for (size_t i = 0; i < t->n_out; i++) {
+        OrtTensorTypeAndShapeInfo *info[BYOC];
+        ONNXTensorElementDataType type;
+        void *data[BYOC];
+        size_t n[BYOC];
+        for (int k = 0; k < BYOC; k++) {
+            must(ort->GetTensorTypeAndShape(t->got[k][i], &info[k]));
+            must(ort->GetTensorShapeElementCount(info[k], &n[k]));
+            must(ort->GetTensorMutableData(t->got[k][i], &data[k]));
+        }
+        must(ort->GetTensorElementType(info[0], &type));
+        ort->ReleaseTensorTypeAndShapeInfo(info[0]);
+        ort->ReleaseTensorTypeAndShapeInfo(info[1]);
+        if (n[0] != n[1])
+            return INFINITY;
+        double largest = 1e-30, apart = 0;
+        for (size_t e = 0; e < n[0]; e++) {
+            double x[BYOC];
+            for (int k = 0; k < BYOC; k++)
+                x[k] = type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT
+                           ? (double)((float *)data[k])[e]
+                           : (double)((int64_t *)data[k])[e];
+            largest = fmax(largest, fabs(x[0]));
+            apart = fmax(apart, fabs(x[0] - x[1]));
+        }
+        most = fmax(most, apart / largest);
+    }
+    return most;
+}
+
+/* Occurrences of `word` in the reports graph-*.json. */
+static unsigned count_words(const struct trial *t, const char *word)
+{
+    unsigned n = 0;
+    glob_t found;
+    struct byoc_error err;
+    const void *data;
+    size_t bytes;
+    if (glob(byi_arena_printf(t->arena, "%s/graph-*.json", t->folder), 0, NULL,
+             &found) != 0)
+        return 0;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        check(byi_map_file(found.gl_pathv[i], &data, &bytes, &err), &err);
+        const char *text = byi_arena_strn(t->arena, data, bytes);
+        for (const char *at = text; (at = strstr(at, word)); at++)
+            n++;
+        byi_unmap(data, bytes);
+    }
+    globfree(&found);
+    return n;
+}
+
+static void close_trial(struct trial *t)
+{
+    for (size_t i = 0; i < t->n_in; i++)
+        ort->ReleaseValue(t->given[i]);
+    for (int k = 0; k < BYOC; k++) {
+        for (size_t i = 0; i < t->n_out; i++)
+            ort->ReleaseValue(t->got[k][i]);
+        ort->ReleaseSession(t->sessions[k]);
+    }
+    byoc_state_free(&t->state);
+    byoc_model_free(&t->model);
+    if (system(byi_arena_printf(t->arena, "rm -r '%s'", t->folder)) != 0)
+        exit(2);
+    byi_arena_free(&t->arena);
+}
+
+/* The provider's fastest run divided by byoc's. */
+static double try_model(const char *path)
+{
+    static double list[ENGINES][MAX_ROUNDS], ratios[MAX_ROUNDS];
+    struct trial t = {.arena = byi_arena_new()};
+    double least[ENGINES] = {INFINITY, INFINITY, INFINITY};
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    strcpy(t.folder, "/tmp/byoc-bench-XXXXXX");
+    if (!mkdtemp(t.folder))
+        exit(2);
+    t.sessions[PLAIN] = open_session(&t, path, false);
+    t.sessions[PROVIDER] = open_session(&t, path, true);
+    open_byoc(&t, path);
+    read_inputs(&t, path);
+    bind_inputs(&t);
+    for (uint32_t r = 0; r < rounds; r++) {
+        for (uint32_t k = 0; k < ENGINES; k++) {
+            const enum engine engine = (enum engine)((k + r) % ENGINES);
+            list[engine][r] = time_engine(&t, engine, &least[engine]);
+        }
+        ratios[r] = list[PROVIDER][r] / list[BYOC][r];
+    }
+    const double ratio = median(ratios, rounds);
+    printf(
+        "%-30.*s %4u/%-4u %8.1e %9.3f %9.3f %9.3f %7.3f %7.3f\n",
+        (int)strlen(name) - 5, name, count_words(&t, "\"group\""),
+        count_words(&t, "\"operator\""), difference(&t),
+        1e3 * median(list[PLAIN], rounds), 1e3 * median(list[PROVIDER], rounds),
+        1e3 * median(list[BYOC], rounds), ratio, least[PROVIDER] / least[BYOC]);
+    fflush(stdout);
+    close_trial(&t);
+    return least[PROVIDER] / least[BYOC];
+}
+
+static void open_runtime(const char *library, const char *provider)
+{
+    const OrtApiBase *(*base)(void);
+    const OrtEpDevice *const *devices;
+    size_t n;
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    void *symbol = handle ? dlsym(handle, "OrtGetApiBase") : NULL;
+    if (!symbol) {
+        fprintf(stderr, "provider: %s\n", dlerror());
+        exit(2);
+    }
+    memcpy(&base, &symbol, sizeof base);
+    ort = base()->GetApi(ORT_API_VERSION);
+    if (!ort)
+        exit(2);
+    must(ort->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "bench", &env));
+    must(ort->RegisterExecutionProviderLibrary(env, "byoc", provider));
+    must(ort->GetEpDevices(env, &devices, &n));
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(ort->EpDevice_EpVendor(devices[i]), "byoc") == 0)
+            device = devices[i];
+    printf("ONNX Runtime %s, %u threads\n%-30s %9s %8s %9s %9s %9s %7s %7s\n",
+           base()->GetVersionString(), threads, "model", "nodes", "apart",
+           "plain ms", "provider", "byoc", "ratio", "fastest");
+}
+
+static void read_option(char *pair)
+{
+    char *equal = strchr(pair, '=');
+    if (!equal || n_options == MAX_OPTIONS - 1) {
+        fprintf(stderr, "provider: %s; expected KEY=VALUE\n", pair);
+        exit(2);
+    }
+    *equal = '\0';
+    keys[n_options] = pair;
+    values[n_options++] = equal + 1;
+}
+
+int main(int argc, char **argv)
+{
+    double product = 1;
+    int at = 1, n = 0;
+    for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
+        if (strcmp(argv[at], "--option") == 0)
+            read_option(argv[at + 1]);
+        else if (strcmp(argv[at], "--threads") == 0)
+            threads = (uint32_t)strtoul(argv[at + 1], NULL, 10);
+        else if (strcmp(argv[at], "--rounds") == 0)
+            rounds = (uint32_t)strtoul(argv[at + 1], NULL, 10);
+    }
+    if (argc - at < 3 || rounds < 1 || rounds > MAX_ROUNDS || threads < 1) {
+        fprintf(stderr,
+                "usage: %s [--threads N] [--rounds N] [--option KEY=VALUE]... "
+                "LIBONNXRUNTIME LIBBYOC_ONNXRUNTIME MODEL.onnx...\n",
+                argv[0]);
+        return 2;
+    }
+    open_runtime(argv[at], argv[at + 1]);
+    for (at += 2; at < argc; at++, n++)
+        product *= try_model(argv[at]);
+    printf("geometric mean of the fastest: %.3f\n", pow(product, 1.0 / n));
+    ort->ReleaseEnv(env);
+    return 0;
+}
