@@ -56,6 +56,15 @@ static double next(const double *values, uint32_t n, uint32_t *at, double usual)
     return *at < n ? values[(*at)++] : usual;
 }
 
+/* ONNX's default for RNN is "Tanh" twice, for the most directions that there
+ * may be; ONNX Runtime writes it out also for one direction. */
+static bool is_written_default(const struct byi_import *o,
+                               const char *const *names, uint32_t n)
+{
+    return strcmp(o->row->type, "RNN") == 0 && n == 2 &&
+           strcmp(names[0], "Tanh") == 0 && strcmp(names[1], "Tanh") == 0;
+}
+
 static void read_activations(struct byi_import *o, struct activations *a)
 {
     uint32_t n_alpha, n_beta, at_alpha = 0, at_beta = 0;
@@ -63,6 +72,8 @@ static void read_activations(struct byi_import *o, struct activations *a)
     const double *alpha = byi_o_floats(o, "activation_alpha", &n_alpha);
     const double *beta = byi_o_floats(o, "activation_beta", &n_beta);
 
+    if (is_written_default(o, names, a->n))
+        a->n = 0;
     if (a->n > MOST_FUNCTIONS)
         byi_o_fail(o, BYOC_ETYPE, "found %u activations, expected at most %d",
                    a->n, MOST_FUNCTIONS);

@@ -143,6 +143,24 @@ static void too_many_activations(void **state)
     refuse(&b, BYOC_ETYPE, "7 activations, expected at most 6");
 }
 
+/* The default, which has an entry for each of two directions. */
+static void default_activations(void **state)
+{
+    struct build b = begin_with(7, 1);
+    (void)state;
+
+    Onnx__NodeProto *rnn = node(&b, "RNN", "x w r", "y");
+    attr_strings(&b, rnn, "activations", "Tanh Tanh");
+    output(&b, "y");
+    EXPECT(&b, "nn.rnn(%x, ");
+
+    b = begin_with(7, 1);
+    rnn = node(&b, "RNN", "x w r", "y");
+    attr_strings(&b, rnn, "activations", "Tanh Relu");
+    output(&b, "y");
+    refuse(&b, BYOC_ETYPE, "activations has 2 entries, expected none or 1");
+}
+
 static void attribute_of_another_operator(void **state)
 {
     struct build b = begin_with(7, 1);
@@ -165,6 +183,7 @@ int main(void)
         cmocka_unit_test(unknown_activation),
         cmocka_unit_test(too_few_activations),
         cmocka_unit_test(too_many_activations),
+        cmocka_unit_test(default_activations),
         cmocka_unit_test(attribute_of_another_operator),
     };
 
