@@ -80,13 +80,16 @@ enum byoc_status byi_ep_import(struct byi_ep *ep,
 
 /* --- artifacts ------------------------------------------------------------ */
 
+/* `foreign`: this process has not written it. Check all of it then, and refuse
+ * it if it was made for other backends than those that are there. */
 static enum byoc_status load_artifact(struct byi_ep *ep, const char *path,
-                                      bool verify, struct byi_ep_built *built,
+                                      bool foreign, struct byi_ep_built *built,
                                       struct byoc_error *err)
 {
     struct byoc_load_params params = load_params(ep);
     uint64_t bytes;
-    params.verify = verify;
+    params.verify = foreign;
+    params.require_backends = foreign;
     BYI_TRY(byoc_model_load(path, &params, &built->model, err));
     const char *ledger = byoc_model_ledger(built->model, &bytes);
     if (ledger)

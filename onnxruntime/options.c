@@ -162,6 +162,19 @@ static enum byoc_status read_option(struct byi_ep_options *o,
         key, near ? "; did you mean " : "", near ? near : "");
 }
 
+/* Entries of the session itself that the provider must know. */
+static enum byoc_status check_entry(const char *key, const char *value,
+                                    struct byoc_error *err)
+{
+    if (strcmp(key, "ep.context_enable") == 0 && strcmp(value, "1") == 0)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "ep.context_enable=1: " BYI_EP_NAME
+                        " writes no EPContext "
+                        "models: its artifacts are code, which no model should "
+                        "bring; use the option cache_dir");
+    return BYOC_OK;
+}
+
 /* What an artifact depends on, apart from the model. */
 static const char *compile_text(const struct byi_ep_options *o,
                                 struct byi_arena *arena)
@@ -189,10 +202,13 @@ enum byoc_status byi_ep_options_read(const OrtApi *ort,
     size_t n;
     BYI_ORT(ort, GetSessionOptionsConfigEntries(session, &pairs));
     ort->GetKeyValuePairs(pairs, &keys, &values, &n);
-    for (size_t i = 0; i < n && status == BYOC_OK; i++)
-        if (strncasecmp(keys[i], PREFIX, sizeof PREFIX - 1) == 0)
+    for (size_t i = 0; i < n && status == BYOC_OK; i++) {
+        status = check_entry(keys[i], values[i], err);
+        if (status == BYOC_OK &&
+            strncasecmp(keys[i], PREFIX, sizeof PREFIX - 1) == 0)
             status = read_option(options, arena, keys[i] + sizeof PREFIX - 1,
                                  values[i], err);
+    }
     ort->ReleaseKeyValuePairs(pairs);
     BYI_TRY(status);
     options->compile = compile_text(options, arena);

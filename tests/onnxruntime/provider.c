@@ -426,14 +426,17 @@ static void wrong_options(void **state)
         {"thread_pool", "mine", "onnxruntime or byoc"},
         {"cache_dir", "/proc/none/cache", "cannot make the folder"},
         {"report", "/dev/null", "not a folder"},
+        {"ep.context_enable", "1", "use the option cache_dir"},
     };
     struct digits d;
     char why[2048];
     (void)state;
     open_digits(&d);
     for (size_t i = 0; i < BYI_COUNT(wrong); i++) {
-        assert_null(
-            session_try(d.model, d.n, WITH(wrong[i][0], wrong[i][1]), why));
+        assert_null(session_try(d.model, d.n,
+                                WITH(wrong[i][0], wrong[i][1],
+                                     "ep.context_file_path", "nowhere.onnx"),
+                                why));
         if (!strstr(why, wrong[i][2]))
             fail_msg("%s=%s: %s", wrong[i][0], wrong[i][1], why);
     }
@@ -635,13 +638,15 @@ static void many_threads(void **state)
     end(&b);
 }
 
-static int count_lines(const char *path)
+/* Mappings of files; others come and go with the threads' heaps. */
+static unsigned count_mappings(void)
 {
-    FILE *file = fopen(path, "r");
-    int n = 0;
+    FILE *file = fopen("/proc/self/maps", "r");
+    char line[512];
+    unsigned n = 0;
     assert_non_null(file);
-    for (int c; (c = getc(file)) != EOF;)
-        n += c == '\n';
+    while (fgets(line, sizeof line, file))
+        n += strchr(line, '/') != NULL;
     fclose(file);
     return n;
 }
@@ -671,11 +676,32 @@ static size_t open_sessions(const void *model, size_t n, int times,
     return after > before ? after - before : 0;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Bytes by which the heap grows in a block of sessions: the median of several,
+ * since a leak shows in each, and what ONNX Runtime keeps for a while in few.
+ */
+enum { BLOCKS = 7, TIMES = 15 };
+static size_t usual_growth(const void *model, size_t n, const char *folder,
+                           OrtSession *plain)
+{
+    size_t grown[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        grown[i] = open_sessions(model, n, TIMES, folder, plain);
+    qsort(grown, BLOCKS, sizeof *grown, by_size);
+    return grown[BLOCKS / 2];
+}
+
 /* Sessions that come and go leave no mapping and no file behind, and no more
- * memory than sessions without the provider do. */
+ * memory than those of ONNX Runtime alone, of which 1.30 leaks 7 KB each,
+ * and 1.5 KB more with a provider. */
 static void many_sessions(void **state)
 {
-    enum { WARM = 20, TIMES = 80, SLACK = 64 << 10 };
+    enum { SLACK = 4096 * TIMES };
     struct build b = small_model();
     char folder[32];
     (void)state;
@@ -684,16 +710,15 @@ static void many_sessions(void **state)
     uint8_t *model = byi_arena_alloc(b.arena, n);
     onnx__model_proto__pack(b.model, model);
     OrtSession *plain = session_open(model, n, NULL);
-    open_sessions(model, n, WARM, NULL, plain);
-    const size_t usual = open_sessions(model, n, TIMES, NULL, plain);
-    open_sessions(model, n, WARM, folder, plain);
-    const int maps = count_lines("/proc/self/maps");
-    const unsigned files = count_files();
-    const size_t grown = open_sessions(model, n, TIMES, folder, plain);
-    if (grown > usual + usual / 2 + SLACK)
-        fail_msg("the heap grew by %zu bytes, without the provider by %zu",
-                 grown, usual);
-    assert_true(count_lines("/proc/self/maps") <= maps + 4);
+    const size_t usual = usual_growth(model, n, NULL, plain);
+    open_sessions(model, n, TIMES, folder, plain);
+    const unsigned mappings = count_mappings(), files = count_files();
+    const size_t grown = usual_growth(model, n, folder, plain);
+    if (grown > usual + SLACK)
+        fail_msg("the heap grows by %zu bytes in %d sessions, by %zu without "
+                 "the provider",
+                 grown, TIMES, usual);
+    assert_int_equal(count_mappings(), mappings);
     assert_int_equal(count_files(), files);
     ort->ReleaseSession(plain);
     remove_folder(folder);

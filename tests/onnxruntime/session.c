@@ -64,15 +64,20 @@ OrtSession *session_try(const void *model, size_t n, session_options options,
     const char *keys[16], *values[16];
     OrtSessionOptions *o;
     OrtSession *session = NULL;
+    const bool provider = options;
     size_t pairs = 0;
     must(ort->CreateSessionOptions(&o));
     must(ort->SetIntraOpNumThreads(o, 2));
     must(ort->SetSessionLogSeverityLevel(o, ORT_LOGGING_LEVEL_FATAL));
-    for (; options && options[2 * pairs]; pairs++) {
-        keys[pairs] = options[2 * pairs];
-        values[pairs] = options[2 * pairs + 1];
+    for (; options && options[0]; options += 2) {
+        if (strncmp(options[0], "ep.", 3) == 0) {
+            must(ort->AddSessionConfigEntry(o, options[0], options[1]));
+            continue;
+        }
+        keys[pairs] = options[0];
+        values[pairs++] = options[1];
     }
-    if (options)
+    if (provider)
         must(ort->SessionOptionsAppendExecutionProvider_V2(
             o, ort_env, &device, 1, keys, values, pairs));
     OrtStatus *status =

@@ -21,8 +21,9 @@ bool sessions_have_bodies(void);
 /* A call that must succeed. */
 void must(OrtStatus *status);
 
-/* Options of the provider: pairs of key and value; NULL ends them. NULL instead
- * of the list: no provider. */
+/* Options of the provider, or, when they start with "ep.", of the session:
+ * pairs of key and value; NULL ends them. NULL instead of the list: no
+ * provider. */
 typedef const char *const *session_options;
 #define WITH(...)                                                              \
     (const char *const[])                                                      \

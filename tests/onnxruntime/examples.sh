@@ -1,0 +1,67 @@
+#!/bin/sh
+# examples.sh PROVIDER INCLUDE LIBRARY PREFIX: the programs of
+# examples/onnxruntime find the digits' labels. INCLUDE has the headers of ONNX
+# Runtime, LIBRARY is one to run with; PREFIX is a folder that
+# scripts/fetch-onnxruntime filled; "" for either: without it.
+# SPDX-License-Identifier: Apache-2.0
+[ $# -eq 4 ] && [ -e "$1" ] || {
+    echo "usage: examples.sh PROVIDER INCLUDE LIBRARY PREFIX" >&2
+    exit 2
+}
+provider=$1 include=$2 library=$3 prefix=$4
+top=$(cd "$(dirname "$0")/../.." && pwd)
+digits=$top/examples/digits
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+
+# finds NAME COMMAND...: at least 62 of the 64 labels
+"${PYTHON3:-python3}" - "$digits/batch0.labels.npy" >"$tmp/labels" <<'END'
+import struct
+import sys
+
+data = open(sys.argv[1], "rb").read()
+head = 10 + struct.unpack_from("<H", data, 8)[0]
+wide = {"<i8": "q", "<i4": "i", "|u1": "B"}
+form = next(wide[w] for w in wide if w.encode() in data[:head])
+n = (len(data) - head) // struct.calcsize(form)
+print(*struct.unpack_from("<%d%s" % (n, form), data, head), sep="\n")
+END
+[ "$(wc -l <"$tmp/labels")" -eq 64 ] || { echo "no labels"; exit 1; }
+finds() {
+    name=$1
+    shift
+    "$@" "$provider" "$digits/digits.onnx" "$digits/batch0.input_0.npy" \
+        >"$tmp/found" 2>"$tmp/err" || {
+        echo "FAILED: $name: exit $?"
+        grep -v -e '^Schema error' -e '^$' "$tmp/err"
+        failed=1
+        return
+    }
+    right=$(paste "$tmp/labels" "$tmp/found" | awk '$1 == $2' | wc -l)
+    [ "$right" -ge 62 ] || { echo "FAILED: $name: $right of 64"; failed=1; }
+    echo "$name: $right of 64 digits"
+}
+
+# refuses NAME TEXT COMMAND...: it ends with 2 and says TEXT
+refuses() {
+    name=$1 text=$2
+    shift 2
+    "$@" >/dev/null 2>"$tmp/err"
+    [ $? -eq 2 ] && grep -q -e "$text" "$tmp/err" && return
+    echo "FAILED: $name:"
+    cat "$tmp/err"
+    failed=1
+}
+
+if [ -n "$library" ] && command -v c++ >/dev/null; then
+    c++ -std=c++17 -O1 -o "$tmp/digits" "$top/examples/onnxruntime/digits.cpp" \
+        -isystem "$include" "$library" -Wl,-rpath,"$(dirname "$library")" ||
+        exit 1
+    finds C++ "$tmp/digits"
+    refuses "C++ without a provider" 'nowhere.so' "$tmp/digits" \
+        /nowhere.so "$digits/digits.onnx" "$digits/batch0.input_0.npy"
+fi
+[ ! -x "$prefix/python3" ] ||
+    finds Python "$prefix/python3" "$top/examples/onnxruntime/digits.py"
+exit $failed
