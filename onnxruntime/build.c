@@ -143,16 +143,23 @@ static enum byoc_status load_cache_entry(struct byi_ep *ep, const char *path,
     return load_artifact(ep, path, false, built, err);
 }
 
-/* Load the compiled model. An artifact has fused kernels, for which a C
- * compiler is needed; without one, the model is loaded from memory. */
+/* Load the compiled model, through the cache if `path` is not NULL and can be
+ * written. An artifact has fused kernels, for which a C compiler is needed;
+ * without one, the model is loaded from memory. */
 static enum byoc_status load_compiled(struct byi_ep *ep, const char *path,
                                       struct byi_arena *scratch,
                                       struct byi_ep_built *built,
                                       struct byoc_error *err)
 {
-    const enum byoc_status status =
-        path ? load_cache_entry(ep, path, built, err)
-             : load_through_file(ep, scratch, built, err);
+    enum byoc_status status = BYOC_EIO;
+    if (path) {
+        status = load_cache_entry(ep, path, built, err);
+        if (status == BYOC_EIO)
+            byi_ep_log(ep, ORT_LOGGING_LEVEL_WARNING,
+                       "byoc: %s; the artifact is not kept", err->text);
+    }
+    if (status == BYOC_EIO)
+        status = load_through_file(ep, scratch, built, err);
     if (status == BYOC_OK) {
         byoc_compiled_free(&built->compiled);
         return BYOC_OK;
@@ -162,7 +169,7 @@ static enum byoc_status load_compiled(struct byi_ep *ep, const char *path,
     byi_ep_log(ep, ORT_LOGGING_LEVEL_WARNING,
                "byoc: %s; the model is loaded without an artifact, hence "
                "without fused kernels, and runs slower",
-               err ? err->text : "no artifact");
+               err->text);
     struct byoc_load_params params = load_params(ep);
     BYI_TRY(byoc_compiled_load(built->compiled, &params, &built->model, err));
     built->ledger = strdup(byoc_compiled_ledger(built->compiled));

@@ -395,6 +395,7 @@ static void options(void **state)
         {"partition_by", "greedy"},
         {"partition_by", "estimated"},
         {"cache_dir", ""},
+        {"cache_dir", "/proc/self"}, /* cannot be written */
     };
     struct digits d;
     (void)state;
@@ -407,6 +408,22 @@ static void options(void **state)
         ort->ReleaseSession(byoc);
     }
     ort->ReleaseSession(plain);
+    close_digits(&d);
+}
+
+/* Without a C compiler the model runs all the same. */
+static void no_compiler(void **state)
+{
+    struct digits d;
+    (void)state;
+    open_digits(&d);
+    OrtSession *plain = session_open(d.model, d.n, NULL);
+    assert_int_equal(setenv("CC", "/nowhere/cc", 1), 0);
+    OrtSession *byoc = session_open(d.model, d.n, PLAIN);
+    assert_int_equal(unsetenv("CC"), 0);
+    expect_same(plain, byoc, &d.in, 1);
+    ort->ReleaseSession(plain);
+    ort->ReleaseSession(byoc);
     close_digits(&d);
 }
 
@@ -733,10 +750,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(sizes_vary),    cmocka_unit_test(strings),
         cmocka_unit_test(loops),         cmocka_unit_test(loops_in_part),
         cmocka_unit_test(branches),      cmocka_unit_test(ledger),
-        cmocka_unit_test(options),       cmocka_unit_test(wrong_options),
-        cmocka_unit_test(cache),         cmocka_unit_test(failing_run),
-        cmocka_unit_test(wrong_library), cmocka_unit_test(older_runtime),
-        cmocka_unit_test(many_threads),  cmocka_unit_test(many_sessions),
+        cmocka_unit_test(options),       cmocka_unit_test(no_compiler),
+        cmocka_unit_test(wrong_options), cmocka_unit_test(cache),
+        cmocka_unit_test(failing_run),   cmocka_unit_test(wrong_library),
+        cmocka_unit_test(older_runtime), cmocka_unit_test(many_threads),
+        cmocka_unit_test(many_sessions),
     };
     if (argc < 3) {
         fprintf(stderr, "usage: %s LIBONNXRUNTIME LIBBYOC_ONNXRUNTIME [NAME]\n",
