@@ -14,6 +14,8 @@ const struct byi_verb byi_verb_backends = {
     .name = "backends",
     .usage = "[--plugin PATH[:PATH]] [--json] [--lint [MODEL...]]",
     .summary = "list the plug-ins, with a verdict on each",
+    .example = "byoc backends\n"
+               "byoc backends --lint\n",
     .does = BYI_COMPILES,
     .run = run,
 };

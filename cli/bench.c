@@ -18,6 +18,8 @@ const struct byi_verb byi_verb_bench = {
     .name = "bench",
     .usage = "MODEL.so|MODEL.onnx [OPTIONS]",
     .summary = "time loading and runs of a model",
+    .example = "byoc bench digits.so\n"
+               "byoc bench digits.so --threads 1 --profile\n",
     .does = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };

@@ -11,6 +11,9 @@ const struct byi_verb byi_verb_check = {
     .usage = "MODEL [OPTIONS]",
     .summary =
         "print which operators are offloaded, and why the others are not",
+    .example =
+        "byoc check digits.onnx\n"
+        "byoc check digits.onnx --html digits.html --report digits.json\n",
     .does = BYI_COMPILES,
     .run = run,
 };

@@ -24,7 +24,10 @@ enum { BYI_COMPILES = 1, BYI_LOADS = 2 };
 /* A verb: one file, one of these. */
 struct byi_verb {
     const char *name, *usage, *summary;
-    unsigned does;                     /* BYI_COMPILES, BYI_LOADS */
+    const char *first; /* "a|b": what the first argument may be; NULL: a file */
+    const char
+        *example;  /* commands, a line each, that run in examples/digits */
+    unsigned does; /* BYI_COMPILES, BYI_LOADS */
     int (*run)(int argc, char **argv); /* argv[0] is the verb */
 };
 
@@ -35,6 +38,7 @@ extern const struct byi_verb byi_verb_compare;   /* compare.c   */
 extern const struct byi_verb byi_verb_compile;   /* compile.c   */
 extern const struct byi_verb byi_verb_conform;   /* conform.c   */
 extern const struct byi_verb byi_verb_extract;   /* extract.c   */
+extern const struct byi_verb byi_verb_help;      /* help.c      */
 extern const struct byi_verb byi_verb_inspect;   /* inspect.c   */
 extern const struct byi_verb byi_verb_opt;       /* opt.c       */
 extern const struct byi_verb byi_verb_partition; /* partition.c */
@@ -42,6 +46,12 @@ extern const struct byi_verb byi_verb_quantize;  /* quantize.c  */
 extern const struct byi_verb byi_verb_report;    /* report.c    */
 extern const struct byi_verb byi_verb_run;       /* run.c       */
 extern const struct byi_verb byi_verb_verify;    /* verify.c    */
+
+/* --- help.c --------------------------------------------------------------- */
+
+/* The verb of that name; prints an error and returns NULL if there is none. */
+const struct byi_verb *byi_find_verb(const char *name);
+void byi_print_usage(FILE *to);
 
 /* --- terminal.c ----------------------------------------------------------- */
 
@@ -96,6 +106,15 @@ struct byi_option {
 int byi_options(const struct byi_verb *verb, const struct byi_option *options,
                 uint32_t n_options, int argc, char **argv, uint32_t least,
                 uint32_t most, const char **positional, uint32_t *n_positional);
+/* A function that prints a verb's options, a row of `options` each. */
+typedef void byi_print_options(const struct byi_verb *verb,
+                               const struct byi_option *options, uint32_t n);
+byi_print_options byi_print_help;
+/* What byi_options calls for --help: byi_print_help, until `byoc help` sets
+ * another one. Only byi_options sees a verb's options: their table is local to
+ * the verb's function `run`. */
+extern byi_print_options *byi_help_printer;
+extern const struct byi_verb *const *byi_verbs; /* ends in NULL; set by main */
 void byi_list_add(struct byi_list *list, const char *text);
 /* Whether the option of that name was given; -O is called "O". */
 bool byi_given(const char *name);

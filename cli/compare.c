@@ -16,6 +16,8 @@ const struct byi_verb byi_verb_compare = {
     .name = "compare",
     .usage = "MODEL.so|MODEL.onnx [--data DIR|PREFIX.] [OPTIONS]",
     .summary = "compare a model's outputs with files, or with native kernels",
+    .example = "byoc compare digits.so --data batch0.\n"
+               "byoc compare digits.onnx\n",
     .does = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };

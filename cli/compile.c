@@ -10,6 +10,7 @@ const struct byi_verb byi_verb_compile = {
     .name = "compile",
     .usage = "MODEL [-o MODEL.so] [OPTIONS]",
     .summary = "compile a model into a shared library",
+    .example = "byoc compile digits.onnx -o digits.so\n",
     .does = BYI_COMPILES,
     .run = run,
 };

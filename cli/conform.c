@@ -178,5 +178,6 @@ const struct byi_verb byi_verb_conform = {
     .name = "conform",
     .usage = "libBACKEND.so [OPTIONS]",
     .summary = "test a plug-in",
+    .example = "byoc conform libexample.so --no-onnx --cases 4\n",
     .run = run,
 };

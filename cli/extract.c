@@ -234,6 +234,7 @@ const struct byi_verb byi_verb_extract = {
     .name = "extract",
     .usage = "MODEL.onnx|MODEL.so --region N -o DIR [OPTIONS]",
     .summary = "write one region of a model as a program of its own",
+    .example = "byoc extract digits.so --region 0 -o region_0\n",
     .does = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };

@@ -16,6 +16,7 @@ const struct byi_verb byi_verb_inspect = {
     .name = "inspect",
     .usage = "MODEL.so [--json] [--all]",
     .summary = "print an artifact's signature, backends and ledger",
+    .example = "byoc inspect digits.so\n",
     .run = run,
 };
 

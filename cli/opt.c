@@ -12,6 +12,8 @@ const struct byi_verb byi_verb_opt = {
     .name = "opt",
     .usage = "FILE.ir|MODEL.onnx --passes=A,B,C [OPTIONS]",
     .summary = "run passes on a module and print it in the text form",
+    .example = "byoc opt --list-passes\n"
+               "byoc opt digits.onnx --passes=SimplifyInference,FoldConstant\n",
     .does = BYI_COMPILES,
     .run = run,
 };
@@ -57,8 +59,7 @@ static int run(int argc, char **argv)
     bool list = false;
     const struct byi_option options[] = {
         {"passes", 0, BYI_OPTION_TEXT, &passes, "A,B,[C,D]",
-         "run these passes in order; -O and --disable-pass apply to members of "
-         "a sequence in brackets"},
+         "run these in order; in brackets, -O and --disable-pass apply"},
         {"desired", 0, BYI_OPTION_TEXT, &desired, "OP=LAYOUT,...",
          "short for --pass-option ConvertLayout.desired=..."},
         {"list-passes", 0, BYI_OPTION_FLAG, &list, NULL, "list the passes"},

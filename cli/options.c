@@ -37,8 +37,8 @@ void byi_list_add(struct byi_list *list, const char *text)
     list->at[list->n] = NULL;
 }
 
-static void print_help(const struct byi_verb *verb,
-                       const struct byi_option *options, uint32_t n)
+void byi_print_help(const struct byi_verb *verb,
+                    const struct byi_option *options, uint32_t n)
 {
     printf("usage: byoc %s %s\n%s\n\n", verb->name, verb->usage, verb->summary);
     for (uint32_t i = 0; i < n; i++) {
@@ -50,7 +50,13 @@ static void print_help(const struct byi_verb *verb,
                  o->value ? o->value : "");
         printf("  %-34s %s\n", left, o->help);
     }
+    for (const char *at = verb->example; at && *at; at = strchr(at, '\n') + 1)
+        printf("%s%.*s", at == verb->example ? "\nexamples:\n  " : "  ",
+               (int)(strchr(at, '\n') + 1 - at), at);
 }
+
+byi_print_options *byi_help_printer = byi_print_help;
+const struct byi_verb *const *byi_verbs;
 
 static int unknown(const struct byi_verb *verb,
                    const struct byi_option *options, uint32_t n,
@@ -267,7 +273,7 @@ int byi_options(const struct byi_verb *verb, const struct byi_option *options,
             continue;
         }
         if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
-            print_help(verb, options, n_options);
+            byi_help_printer(verb, options, n_options);
             return BYI_EXIT_OK;
         }
         const struct byi_option *o = find(options, n_options, arg, &value);

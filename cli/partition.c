@@ -8,6 +8,7 @@ const struct byi_verb byi_verb_partition = {
     .name = "partition",
     .usage = "MODEL [OPTIONS]",
     .summary = "print the partitioned module in the text form",
+    .example = "byoc partition digits.onnx\n",
     .does = BYI_COMPILES,
     .run = run,
 };

@@ -12,8 +12,12 @@ static int run(int argc, char **argv);
 const struct byi_verb byi_verb_report = {
     .name = "report",
     .usage = "show LEDGER | diff OLD NEW [OPTIONS]",
-    .summary = "print a ledger, or compare two: files of --report, or "
-               "artifacts",
+    .summary = "print or compare ledgers: files of --report, or artifacts",
+    .first = "show|diff",
+    .example = "byoc check digits.onnx --report old.json\n"
+               "byoc check digits.onnx --report new.json --min-region-nodes 1\n"
+               "byoc report diff old.json new.json\n"
+               "byoc report show new.json --all\n",
     .run = run,
 };
 

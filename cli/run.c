@@ -13,6 +13,8 @@ const struct byi_verb byi_verb_run = {
     .name = "run",
     .usage = "MODEL.so|MODEL.onnx [OPTIONS]",
     .summary = "run a model once and write or summarise its outputs",
+    .example = "byoc run digits.so --data batch0. --output results\n"
+               "byoc run digits.onnx --native --seed 7\n",
     .does = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };

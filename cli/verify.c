@@ -12,6 +12,7 @@ const struct byi_verb byi_verb_verify = {
     .name = "verify",
     .usage = "MODEL.so",
     .summary = "check every hash of an artifact",
+    .example = "byoc verify digits.so\n",
     .run = run,
 };
 

@@ -275,6 +275,10 @@ bad 2 "unknown option '--none'" run good.so --none
 bad 2 "did you mean '--threads'" run good.so --thread 1
 bad 2 "expected MODEL" run
 bad 2 "one argument too many" run good.so good.so
+bad 2 "one argument too many" help run check
+bad 2 "found 'perl', expected text|man|bash|zsh|fish" help --format perl
+bad 2 "expected no verb" help run --format bash
+bad 2 "did you mean 'run'" help rin --format man
 bad 2 "found no value" run good.so --seed
 bad 2 "found 'x', expected a count" run good.so --seed x
 bad 2 "expected a level of 0 to 3" check relu.onnx -O7

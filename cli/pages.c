@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pages.c: manual pages, in the macros of man(7). */
+#include "help.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* A string as text of a page: characters that roff gives another shape or
+ * meaning are escaped. */
+static void put(const char *text, size_t n)
+{
+    static const struct {
+        char c;
+        const char *roff;
+    } escapes[] = {{'\\', "\\e"},  {'-', "\\-"},   {'^', "\\(ha"},
+                   {'~', "\\(ti"}, {'`', "\\(ga"}, {'\'', "\\(aq"},
+                   {'"', "\\(dq"}};
+    for (size_t i = 0; i < n; i++) {
+        const char *roff = NULL;
+        for (size_t k = 0; k < BYI_COUNT(escapes); k++)
+            if (escapes[k].c == text[i])
+                roff = escapes[k].roff;
+        if (text[i] == '.' && i == 0)
+            roff = "\\&.";
+        if (roff)
+            fputs(roff, stdout);
+        else
+            putchar(text[i]);
+    }
+}
+
+static void put_text(const char *text)
+{
+    put(text, strlen(text));
+}
+
+static void put_upper(const char *text)
+{
+    for (; *text; text++)
+        putchar(toupper((unsigned char)*text));
+}
+
+/* A sentence from a summary: a capital first, and a full stop last. */
+static void put_sentence(const char *text)
+{
+    putchar(toupper((unsigned char)*text));
+    put_text(text + 1);
+    puts(".");
+}
+
+/* The title, the name and the synopsis; `verb` NULL: of the command. */
+static void put_head(const struct byi_verb *verb, const char *summary,
+                     const char *usage)
+{
+    printf(".TH BYOC");
+    if (verb) {
+        printf("\\-");
+        put_upper(verb->name);
+    }
+    printf(" 1 \"%s\" \"byoc %s\" \"User Commands\"\n", BYI_DATE, BYI_VERSION);
+    printf(".SH NAME\nbyoc%s%s \\- ", verb ? "\\-" : "",
+           verb ? verb->name : "");
+    put_text(summary);
+    printf("\n.SH SYNOPSIS\n.B byoc%s%s\n", verb ? " " : "",
+           verb ? verb->name : "");
+    put_text(usage);
+    puts("");
+}
+
+static void put_option(const struct byi_option *o)
+{
+    printf(".TP\n");
+    if (o->brief)
+        printf("\\fB\\-%c\\fR%s", o->brief, *o->name ? ", " : "");
+    if (*o->name) {
+        printf("\\fB\\-\\-");
+        put_text(o->name);
+        printf("\\fR");
+    }
+    if (o->value) {
+        printf("%s\\fI", *o->name ? " " : "");
+        put_text(o->value);
+        printf("\\fR");
+    }
+    puts("");
+    put_sentence(o->help);
+}
+
+static void put_codes(void)
+{
+    puts(".SH EXIT STATUS\n"
+         ".TP\n.B 0\nSuccess.\n"
+         ".TP\n.B 1\nA negative verdict: a mismatch, or a gate that failed.\n"
+         ".TP\n.B 2\nWrong usage, or bad input.\n"
+         ".TP\n.B 3\nA backend failed.\n"
+         ".TP\n.B 4\nAn artifact of another version or machine.");
+}
+
+void byi_print_page(const struct byi_verb *verb,
+                    const struct byi_option *options, uint32_t n)
+{
+    static const struct byi_option help = {
+        .name = "help", .brief = 'h', .help = "print the options"};
+    put_head(verb, verb->summary, verb->usage);
+    puts(".SH DESCRIPTION");
+    put_sentence(verb->summary);
+    puts(".SH OPTIONS");
+    for (uint32_t i = 0; i < n; i++)
+        put_option(&options[i]);
+    put_option(&help);
+    put_codes();
+    if (verb->example)
+        puts(".SH EXAMPLES\n.nf");
+    for (const char *at = verb->example; at && *at; at = strchr(at, '\n') + 1) {
+        put(at, strcspn(at, "\n"));
+        puts("");
+    }
+    puts(verb->example ? ".fi\n.SH SEE ALSO\n.BR byoc (1)"
+                       : ".SH SEE ALSO\n.BR byoc (1)");
+}
+
+/* The variables of the environment that the command and the runtime read. */
+static const char *const variables[][2] = {
+    {"BYOC_PLUGIN_PATH", "plug-ins and folders of plug-ins, separated by "
+                         "colons, as for --plugin"},
+    {"BYOC_NUM_THREADS", "number of threads of a run, if the program does not "
+                         "set one"},
+    {"OMP_NUM_THREADS", "the same, if BYOC_NUM_THREADS is not set"},
+    {"BYOC_WAIT_POLICY", "how threads wait for work: brief, sleep or spin"},
+    {"BYOC_CACHE_SHAPES", "number of sizes that a model with symbolic dims is "
+                          "kept ready for"},
+    {"BYOC_CACHE_BYTES", "memory that these may use"},
+    {"BYOC_CACHE_DIR", "folder of measured times (default: ~/.cache/byoc)"},
+    {"BYOC_MAX_ISA", "widest instruction set: sse2, sse4.2, avx2, "
+                     "avx_vnni, avx512 or avx512_vnni"},
+    {"BYOC_DNNL_LAYOUT", "layout of activations in regions of oneDNN: plain or "
+                         "channels-last"},
+    {"CC", "C compiler of a compile (default: cc)"},
+    {"TMPDIR", "folder of temporary files (default: /tmp)"},
+    {"ONNX_TESTDATA", "folder of ONNX's own cases, for byoc conform"},
+};
+
+int byi_print_main_page(void)
+{
+    put_head(NULL,
+             "compile neural networks for backends' kernels, and run them",
+             "VERB [OPTIONS]");
+    puts(".SH DESCRIPTION\n"
+         "Compiles ONNX models.\n"
+         "Finds the parts of a model that the kernels of a backend, such as\n"
+         "oneDNN, run best, and passes them to that backend; native kernels\n"
+         "run the rest.\n"
+         "The result is a shared library that any C program can load and run.\n"
+         "For every operator, byoc reports where it runs and why.\n"
+         "Results go to standard output, everything else to standard error.\n"
+         ".SH VERBS");
+    for (uint32_t i = 0; byi_verbs[i]; i++) {
+        printf(".TP\n.BR byoc\\-%s (1)\n", byi_verbs[i]->name);
+        put_sentence(byi_verbs[i]->summary);
+    }
+    puts(".SH OPTIONS\n"
+         ".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nPrint the verbs.\n"
+         ".TP\n\\fB\\-\\-version\\fR\nPrint the version.");
+    put_codes();
+    puts(".SH ENVIRONMENT");
+    for (size_t i = 0; i < BYI_COUNT(variables); i++) {
+        printf(".TP\n.B %s\n", variables[i][0]);
+        put_sentence(variables[i][1]);
+    }
+    puts(".SH SEE ALSO");
+    for (uint32_t i = 0; byi_verbs[i]; i++)
+        printf(".BR byoc\\-%s (1)%s\n", byi_verbs[i]->name,
+               byi_verbs[i + 1] ? "," : "");
+    return BYI_EXIT_OK;
+}
