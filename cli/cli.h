@@ -395,6 +395,13 @@ enum byoc_status byi_open_model(const char *path,
                                 struct byoc_error *err);
 void byi_close_model(struct byi_open_model *open);
 
+/* --- list_ops.c ----------------------------------------------------------- */
+
+/* Print the operators of the IR and their attributes to stdout. JSON: an array
+ * with an object for each; without "max_operands" there may be any number, and
+ * without "results" the type rule gives the number. */
+void byi_list_ops(bool json);
+
 /* --- report.c ------------------------------------------------------------- */
 
 /* Selects what to print of a ledger. */

@@ -48,10 +48,10 @@ static void add_bash(const struct byi_verb *verb,
 {
     struct byi_arena *arena = byi_arena_new();
     static const char *const kinds[] = {
-        [BYI_VALUE_OTHER] = "other",
-        [BYI_VALUE_FILE] = "file",
-        [BYI_VALUE_FOLDER] = "folder",
-        [BYI_VALUE_WORDS] = "words",
+        [BYI_COMPLETE_OTHER] = "other",
+        [BYI_COMPLETE_FILE] = "file",
+        [BYI_COMPLETE_FOLDER] = "folder",
+        [BYI_COMPLETE_WORDS] = "words",
     };
     const char *first = byi_first_words(verb, arena);
     printf("    %s)\n        first='%s'\n        options='", verb->name,
@@ -64,7 +64,8 @@ static void add_bash(const struct byi_verb *verb,
     for (uint32_t i = 0; i < n; i++) {
         if (options[i].kind == BYI_OPTION_FLAG)
             continue;
-        const struct byi_value value = byi_value_of(&options[i], arena);
+        const struct byi_completion value =
+            byi_completion_of(&options[i], arena);
         printf("        ");
         put_names(&options[i], " | ");
         printf(") kind=%s words='%s' ;;\n", kinds[value.kind],
@@ -142,15 +143,15 @@ static void put_zsh_option(const struct byi_option *o, struct byi_arena *arena)
     put_zsh(o->help);
     printf("]");
     if (valued) {
-        const struct byi_value value = byi_value_of(o, arena);
+        const struct byi_completion value = byi_completion_of(o, arena);
         printf(":");
         put_zsh(o->value);
-        if (value.kind == BYI_VALUE_WORDS)
+        if (value.kind == BYI_COMPLETE_WORDS)
             printf(":(%s)", value.words);
         else
-            printf(":%s", value.kind == BYI_VALUE_FILE     ? "_files"
-                          : value.kind == BYI_VALUE_FOLDER ? "_path_files -/"
-                                                           : " ");
+            printf(":%s", value.kind == BYI_COMPLETE_FILE     ? "_files"
+                          : value.kind == BYI_COMPLETE_FOLDER ? "_path_files -/"
+                                                              : " ");
     }
     printf("' \\\n");
 }
@@ -213,12 +214,12 @@ static void add_fish(const struct byi_verb *verb,
         if (o->brief)
             printf(" -s %c", o->brief);
         if (o->kind != BYI_OPTION_FLAG) {
-            const struct byi_value value = byi_value_of(o, arena);
-            if (value.kind == BYI_VALUE_WORDS)
+            const struct byi_completion value = byi_completion_of(o, arena);
+            if (value.kind == BYI_COMPLETE_WORDS)
                 printf(" -x -a '%s'", value.words);
             else
-                printf(" %s", value.kind == BYI_VALUE_FILE ? "-r -F"
-                              : value.kind == BYI_VALUE_FOLDER
+                printf(" %s", value.kind == BYI_COMPLETE_FILE ? "-r -F"
+                              : value.kind == BYI_COMPLETE_FOLDER
                                   ? "-x -a '(__fish_complete_directories)'"
                                   : "-x");
         }

@@ -70,30 +70,30 @@ static const char *separated(struct byi_arena *arena, const char *words,
     return copy;
 }
 
-struct byi_value byi_value_of(const struct byi_option *o,
-                              struct byi_arena *arena)
+struct byi_completion byi_completion_of(const struct byi_option *o,
+                                        struct byi_arena *arena)
 {
     const char *value = o->value;
     switch (o->kind) {
     case BYI_OPTION_CHOICE:
-        return (struct byi_value){BYI_VALUE_WORDS,
-                                  separated(arena, value, ' ')};
+        return (struct byi_completion){BYI_COMPLETE_WORDS,
+                                       separated(arena, value, ' ')};
     case BYI_OPTION_LEVEL:
-        return (struct byi_value){BYI_VALUE_WORDS, "0 1 2 3"};
+        return (struct byi_completion){BYI_COMPLETE_WORDS, "0 1 2 3"};
     case BYI_OPTION_PATH:
     case BYI_OPTION_PATHS:
-        return (struct byi_value){BYI_VALUE_FILE, NULL};
+        return (struct byi_completion){BYI_COMPLETE_FILE, NULL};
     case BYI_OPTION_TEXT:
     case BYI_OPTION_LIST:
         if (strcmp(value, "DIR") == 0)
-            return (struct byi_value){BYI_VALUE_FOLDER, NULL};
+            return (struct byi_completion){BYI_COMPLETE_FOLDER, NULL};
         if (strstr(value, "FILE") || strstr(value, "DIR"))
-            return (struct byi_value){BYI_VALUE_FILE, NULL};
+            return (struct byi_completion){BYI_COMPLETE_FILE, NULL};
         break;
     default:
         break;
     }
-    return (struct byi_value){BYI_VALUE_OTHER, NULL};
+    return (struct byi_completion){BYI_COMPLETE_OTHER, NULL};
 }
 
 const char *byi_first_words(const struct byi_verb *verb,

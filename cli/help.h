@@ -11,19 +11,19 @@
 int byi_print_verb(const struct byi_verb *verb, byi_print_options *print);
 
 /* What completes an option's value. */
-enum byi_value_kind {
-    BYI_VALUE_OTHER, /* nothing that a shell knows */
-    BYI_VALUE_FILE,
-    BYI_VALUE_FOLDER,
-    BYI_VALUE_WORDS
+enum byi_completion_kind {
+    BYI_COMPLETE_OTHER, /* nothing that a shell knows */
+    BYI_COMPLETE_FILE,
+    BYI_COMPLETE_FOLDER,
+    BYI_COMPLETE_WORDS
 };
-struct byi_value {
-    enum byi_value_kind kind;
-    const char *words; /* of BYI_VALUE_WORDS: "a b c" */
+struct byi_completion {
+    enum byi_completion_kind kind;
+    const char *words; /* of BYI_COMPLETE_WORDS: "a b c" */
 };
 /* The option is no flag. Words are in the arena. */
-struct byi_value byi_value_of(const struct byi_option *o,
-                              struct byi_arena *arena);
+struct byi_completion byi_completion_of(const struct byi_option *o,
+                                        struct byi_arena *arena);
 /* The words that the first argument of a verb may be, "a b c"; of the command
  * if `verb` is NULL. NULL: a file. */
 const char *byi_first_words(const struct byi_verb *verb,

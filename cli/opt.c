@@ -13,6 +13,7 @@ const struct byi_verb byi_verb_opt = {
     .usage = "FILE.ir|MODEL.onnx --passes=A,B,C [OPTIONS]",
     .summary = "run passes on a module and print it in the text form",
     .example = "byoc opt --list-passes\n"
+               "byoc opt --list-ops --json\n"
                "byoc opt digits.onnx --passes=SimplifyInference,FoldConstant\n",
     .does = BYI_COMPILES,
     .run = run,
@@ -31,18 +32,28 @@ static void list_passes(void)
     }
 }
 
+/* What to list instead of running passes. */
+struct listing {
+    bool passes, ops, json;
+};
+
 /* Refuse options and files that have no effect together with others. */
-static enum byoc_status check_list(bool list, const char *passes,
-                                   const char *desired, uint32_t n_files,
-                                   struct byoc_error *err)
+static enum byoc_status check_list(const struct listing *list,
+                                   const char *passes, const char *desired,
+                                   uint32_t n_files, struct byoc_error *err)
 {
-    if (list && (passes || desired || n_files))
+    if ((list->passes || list->ops) && (passes || desired || n_files))
         return byi_fail(err, BYOC_EINVAL,
-                        "--list-passes runs none of them, so %s has no effect; "
+                        "--list-%s runs no pass, so %s has no effect; "
                         "leave it out",
+                        list->passes ? "passes" : "ops",
                         passes    ? "--passes"
                         : desired ? "--desired"
                                   : "a file");
+    if (list->json && (!list->ops || list->passes))
+        return byi_fail(
+            err, BYOC_EINVAL, "--json has an effect only with --list-ops; %s",
+            list->passes ? "leave out --list-passes" : "give both, or neither");
     if (desired && !(passes && strstr(passes, "ConvertLayout")))
         return byi_fail(
             err, BYOC_EINVAL,
@@ -51,18 +62,38 @@ static enum byoc_status check_list(bool list, const char *passes,
     return BYOC_OK;
 }
 
+/* Print the lists. Returns the exit code. */
+static int print_lists(const struct listing *list,
+                       const struct byi_list *plugins)
+{
+    struct byoc_error err;
+    for (uint32_t i = 0; i < plugins->n; i++)
+        if (byi_passes_load(plugins->at[i], &err) != BYOC_OK)
+            return byi_complain(&byi_verb_opt, &err);
+    if (list->passes)
+        list_passes();
+    if (list->ops)
+        byi_list_ops(list->json);
+    return BYI_EXIT_OK;
+}
+
 static int run(int argc, char **argv)
 {
     struct byi_model_options o = {.verb = &byi_verb_opt};
     const char *consts = NULL;
     const char *passes = NULL, *desired = NULL;
-    bool list = false;
+    struct listing list = {0};
     const struct byi_option options[] = {
         {"passes", 0, BYI_OPTION_TEXT, &passes, "A,B,[C,D]",
          "run these in order; in brackets, -O and --disable-pass apply"},
         {"desired", 0, BYI_OPTION_TEXT, &desired, "OP=LAYOUT,...",
          "short for --pass-option ConvertLayout.desired=..."},
-        {"list-passes", 0, BYI_OPTION_FLAG, &list, NULL, "list the passes"},
+        {"list-passes", 0, BYI_OPTION_FLAG, &list.passes, NULL,
+         "list the passes"},
+        {"list-ops", 0, BYI_OPTION_FLAG, &list.ops, NULL,
+         "list the operators of the IR, and their attributes"},
+        {"json", 0, BYI_OPTION_FLAG, &list.json, NULL,
+         "print the operators as JSON"},
         {"consts", 0, BYI_OPTION_TEXT, &consts, "FILE.consts",
          "write the large constants, to read FILE.ir back"},
         BYI_MODEL_OPTIONS(o),
@@ -74,15 +105,10 @@ static int run(int argc, char **argv)
     if (code >= 0)
         return code;
     struct byoc_error fault;
-    if (check_list(list, passes, desired, n, &fault) != BYOC_OK)
+    if (check_list(&list, passes, desired, n, &fault) != BYOC_OK)
         return byi_complain(&byi_verb_opt, &fault);
-    for (uint32_t i = 0; list && i < o.pass_plugins.n; i++)
-        if (byi_passes_load(o.pass_plugins.at[i], &fault) != BYOC_OK)
-            return byi_complain(&byi_verb_opt, &fault);
-    if (list) {
-        list_passes();
-        return BYI_EXIT_OK;
-    }
+    if (list.passes || list.ops)
+        return print_lists(&list, &o.pass_plugins);
     struct byoc_error err = {.status = BYOC_EINVAL,
                              .text = "a file to read is missing; `byoc opt "
                                      "--help` says more"};

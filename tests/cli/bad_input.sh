@@ -276,6 +276,10 @@ bad 2 "did you mean '--threads'" run good.so --thread 1
 bad 2 "expected MODEL" run
 bad 2 "one argument too many" run good.so good.so
 bad 2 "one argument too many" help run check
+bad 2 "a file has no effect" opt --list-ops good.ir
+bad 2 "--passes has no effect" opt --list-ops --passes FoldConstant
+bad 2 "only with --list-ops; give both" opt --json
+bad 2 "leave out --list-passes" opt --json --list-ops --list-passes
 bad 2 "found 'perl', expected text|man|bash|zsh|fish" help --format perl
 bad 2 "expected no verb" help run --format bash
 bad 2 "did you mean 'run'" help rin --format man

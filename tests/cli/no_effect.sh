@@ -110,8 +110,8 @@ refused "--report has no effect with --advise" check model.ir --advise --report 
 refused "--json has no effect with --lint" backends --lint --json
 refused "--max-tests has no effect without --reduce" extract model.ir -o no \
     --max-tests 1
-refused "--list-passes runs none" opt --list-passes model.ir
-refused "--list-passes runs none" opt --list-passes --passes=FoldConstant
+refused "--list-passes runs no pass" opt --list-passes model.ir
+refused "--list-passes runs no pass" opt --list-passes --passes=FoldConstant
 refused "--desired has no effect" opt model.ir --desired nn.conv2d=NHWC
 
 # sizes
