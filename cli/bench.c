@@ -4,7 +4,7 @@
  */
 #include "cli.h"
 
-#include "driver/feed.h"
+#include "load.h"
 
 #include <cjson/cJSON.h>
 
@@ -19,7 +19,8 @@ const struct byi_verb byi_verb_bench = {
     .usage = "MODEL.so|MODEL.onnx [OPTIONS]",
     .summary = "time loading and runs of a model",
     .example = "byoc bench digits.so\n"
-               "byoc bench digits.so --threads 1 --profile\n",
+               "byoc bench digits.so --threads 1 --profile\n"
+               "byoc bench digits.so --threads 1 --clients 2 --rate 500\n",
     .does = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };
@@ -27,19 +28,14 @@ const struct byi_verb byi_verb_bench = {
 struct result {
     double load, first; /* seconds */
     double *runs;       /* sorted  */
-    uint32_t n, warmup, threads;
+    double elapsed;     /* of all runs together */
+    double rate;        /* runs that shall begin in a second; 0: any number */
+    uint32_t n, clients, warmup, threads;
     const char *why;
     double peak_mb;
     struct byoc_cache_stats cache; /* all 0 if sizes do not vary */
     struct byi_profile *profile;   /* NULL: not requested */
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int by_time(const void *a, const void *b)
 {
@@ -74,8 +70,13 @@ static void print_text(const struct result *r)
     printf("first   %10.3f ms\n", 1e3 * r->first);
     printf("min     %10.3f ms\n", 1e3 * r->runs[0]);
     printf("median  %10.3f ms\n", 1e3 * median(r));
+    printf("mean    %10.3f ms\n", 1e3 * mean(r));
     printf("P95     %10.3f ms\n", 1e3 * percentile(r, 95));
     printf("P99     %10.3f ms\n", 1e3 * percentile(r, 99));
+    printf("rate    %10.1f runs/s", r->n / r->elapsed);
+    if (r->rate > 0)
+        printf(" of %.1f that were due", r->rate);
+    printf(r->clients > 1 ? ", by %u clients\n" : "\n", r->clients);
     printf("memory  %10.1f MB peak\n", r->peak_mb);
     if (r->cache.max_shapes)
         printf("shapes  %10u of %u, %.1f of %.1f MB; %llu hits, %llu misses, "
@@ -120,6 +121,10 @@ static void print_json(const struct result *r)
     cJSON_AddNumberToObject(root, "mean_ms", 1e3 * mean(r));
     cJSON_AddNumberToObject(root, "p95_ms", 1e3 * percentile(r, 95));
     cJSON_AddNumberToObject(root, "p99_ms", 1e3 * percentile(r, 99));
+    cJSON_AddNumberToObject(root, "runs_per_second", r->n / r->elapsed);
+    cJSON_AddNumberToObject(root, "clients", r->clients);
+    if (r->rate > 0)
+        cJSON_AddNumberToObject(root, "rate", r->rate);
     cJSON_AddNumberToObject(root, "peak_mb", r->peak_mb);
     cJSON_AddNumberToObject(root, "runs", r->n);
     cJSON_AddNumberToObject(root, "warmup", r->warmup);
@@ -140,9 +145,21 @@ static enum byoc_status time_run(struct byoc_state *state,
                                  struct byi_feed *out, double *seconds,
                                  struct byoc_error *err)
 {
-    double began = now();
+    double began = byi_clock();
     BYI_TRY(byi_feed_run(state, in, out, err));
-    *seconds = now() - began;
+    *seconds = byi_clock() - began;
+    return BYOC_OK;
+}
+
+/* The first run, and the others of the warm-up. */
+static enum byoc_status warm_up(struct byoc_state *state,
+                                const struct byi_feed *in, struct byi_feed *out,
+                                struct result *r, struct byoc_error *err)
+{
+    double unused;
+    BYI_TRY(time_run(state, in, out, &r->first, err));
+    for (uint32_t i = 1; i < r->warmup; i++)
+        BYI_TRY(time_run(state, in, out, &unused, err));
     return BYOC_OK;
 }
 
@@ -153,24 +170,40 @@ static enum byoc_status time_runs(struct byoc_state *state,
                                   double seconds, struct result *r,
                                   struct byoc_error *err)
 {
-    double unused, began;
-    BYI_TRY(time_run(state, in, out, &r->first, err));
-    for (uint32_t i = 1; i < r->warmup; i++)
-        BYI_TRY(time_run(state, in, out, &unused, err));
     BYI_VEC(double) runs = {0};
     enum byoc_status status = BYOC_OK;
     if (r->profile)
         status = byoc_state_profile(state, byi_profile_event, r->profile, err);
-    for (began = now(); status == BYOC_OK && runs.n < (1u << 24) &&
-                        (runs.n < least || now() - began < seconds);) {
+    const double began = byi_clock();
+    while (status == BYOC_OK && runs.n < (1u << 24) &&
+           (runs.n < least || byi_clock() - began < seconds)) {
         double one = 0;
         status = time_run(state, in, out, &one, err);
         BYI_PUSH(&runs, one);
     }
-    qsort(runs.at, runs.n, sizeof *runs.at, by_time);
+    r->elapsed = byi_clock() - began;
     r->runs = runs.at;
     r->n = runs.n;
     return status;
+}
+
+/* The same by several clients, or at a rate. */
+static enum byoc_status time_load(const struct byoc_model *model,
+                                  const struct byi_feed *in, uint32_t least,
+                                  double seconds, struct byi_arena *arena,
+                                  struct result *r, struct byoc_error *err)
+{
+    struct byi_bench_load load = {.model = model,
+                                  .in = in,
+                                  .clients = r->clients,
+                                  .least = least,
+                                  .rate = r->rate,
+                                  .seconds = seconds};
+    BYI_TRY(byi_load_run(&load, arena, err));
+    r->runs = load.latency;
+    r->n = load.n;
+    r->elapsed = load.elapsed;
+    return BYOC_OK;
 }
 
 static enum byoc_status bench(const struct byoc_model *model,
@@ -182,14 +215,19 @@ static enum byoc_status bench(const struct byoc_model *model,
     struct byi_feed in, out = byi_feed_outputs(model, arena);
     struct byoc_state *state = NULL;
     BYI_TRY(byi_feed_inputs(model, feed, arena, &in, err));
-    double began = now();
+    double began = byi_clock();
     BYI_TRY(byoc_state_new(model, &state, err));
-    r->load += now() - began;
+    r->load += byi_clock() - began;
     r->threads = byoc_model_threads(model, &r->why);
     if (r->profile)
         byi_profile_peak(r->profile, r->threads);
-    enum byoc_status status =
-        time_runs(state, &in, &out, least, seconds, r, err);
+    enum byoc_status status = warm_up(state, &in, &out, r, err);
+    if (status == BYOC_OK && (r->clients > 1 || r->rate > 0))
+        status = time_load(model, &in, least, seconds, arena, r, err);
+    else if (status == BYOC_OK)
+        status = time_runs(state, &in, &out, least, seconds, r, err);
+    if (status == BYOC_OK)
+        qsort(r->runs, r->n, sizeof *r->runs, by_time);
     if (r->profile)
         byi_profile_peak(r->profile, r->threads);
     struct rusage usage;
@@ -204,7 +242,7 @@ static int run(int argc, char **argv)
 {
     struct byi_model_options o = {.verb = &byi_verb_bench};
     struct byi_feed_params feed = {.seed = 1};
-    struct result r = {.warmup = 5};
+    struct result r = {.warmup = 5, .clients = 1};
     const char *path;
     uint32_t least = 10, n;
     double seconds = 1.5;
@@ -218,6 +256,10 @@ static int run(int argc, char **argv)
          "warm-up runs, the first run included (default: 5)"},
         {"seconds", 0, BYI_OPTION_NUMBER, &seconds, "S",
          "run for at least this long (default: 1.5)"},
+        {"clients", 0, BYI_OPTION_COUNT, &r.clients, "N",
+         "threads that run the model at once (default: 1)"},
+        {"rate", 0, BYI_OPTION_NUMBER, &r.rate, "R",
+         "R runs are due in a second; times count from when a run was due"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
         {"profile", 0, BYI_OPTION_FLAG, &profile, NULL,
          "print the time and work of each step of a run"},
@@ -229,11 +271,15 @@ static int run(int argc, char **argv)
         return code;
     least = least ? least : 1;
     struct byoc_error err;
+    if (r.clients == 0) {
+        byi_fail(&err, BYOC_EINVAL, "--clients is 0; expected 1 or more");
+        return byi_complain(&byi_verb_bench, &err);
+    }
     struct byi_open_model open;
-    double began = now();
+    double began = byi_clock();
     if (byi_open_model(path, &o, &open, &err) != BYOC_OK)
         return byi_complain(&byi_verb_bench, &err);
-    r.load = now() - began;
+    r.load = byi_clock() - began;
     feed.dims = open.dims;
     struct byi_arena *arena = byi_arena_new();
     code = open.gate;

@@ -221,6 +221,8 @@ static int check_pairs(const struct byi_verb *verb)
         {"explain", "advise", false},
         {"report", "advise", false},
         {"json", "lint", false},
+        {"profile", "clients", false},
+        {"profile", "rate", false},
         {"backend", "native", false},
         {"plugin", "native", false},
         {"exclude", "native", false},

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* load.c: runs of several clients at once. With a rate, run k is due at k /
+ * rate, whether or not the runs before it have ended, and its latency counts
+ * from then: a slow run delays those behind it, and that delay is part of what
+ * users see
+ * ("coordinated omission" is the error of leaving it out).
+ */
+#include "load.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+double byi_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void sleep_until(double when)
+{
+    const struct timespec t = {.tv_sec = (time_t)when,
+                               .tv_nsec =
+                                   (long)(1e9 * (when - (double)(time_t)when))};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
+        ;
+}
+
+struct crowd {
+    const struct byi_bench_load *load;
+    double began;
+    _Atomic uint64_t next; /* number of the next run */
+    _Atomic bool failed;
+};
+
+struct client {
+    struct crowd *crowd;
+    pthread_t thread;
+    struct byoc_state *state;
+    struct byi_feed out;
+    double *latency; /* from byi_realloc */
+    uint32_t n, room;
+    double ended;
+    enum byoc_status status;
+    struct byoc_error err;
+};
+
+/* Vectors would jump to a guard, and the client's thread has none. */
+static enum byoc_status note(struct client *c, double latency)
+{
+    if (c->n == c->room) {
+        const uint32_t room = c->room ? 2 * c->room : 1024;
+        double *longer = byi_realloc(c->latency, room, sizeof *longer);
+        if (!longer)
+            return byi_fail(&c->err, BYOC_ENOMEM, "no memory for %u times",
+                            room);
+        c->latency = longer;
+        c->room = room;
+    }
+    c->latency[c->n++] = latency;
+    return BYOC_OK;
+}
+
+static enum byoc_status run_all(struct client *c)
+{
+    const struct byi_bench_load *load = c->crowd->load;
+    while (!c->crowd->failed) {
+        const uint64_t k = c->crowd->next++;
+        const double now = byi_clock(), began = c->crowd->began;
+        const double due =
+            load->rate > 0 ? began + (double)k / load->rate : now;
+        const double over = due > now ? due : now;
+        if (k >= 1u << 24 ||
+            (k >= load->least && over - began >= load->seconds))
+            break;
+        if (due > now)
+            sleep_until(due);
+        BYI_TRY(byi_feed_run(c->state, load->in, &c->out, &c->err));
+        c->ended = byi_clock();
+        BYI_TRY(note(c, c->ended - due));
+    }
+    return BYOC_OK;
+}
+
+static void *client_main(void *arg)
+{
+    struct client *c = arg;
+    c->status = run_all(c);
+    if (c->status != BYOC_OK)
+        c->crowd->failed = true;
+    return NULL;
+}
+
+/* Start the clients and wait for them. */
+static enum byoc_status run_crowd(struct crowd *crowd, struct client *clients,
+                                  struct byoc_error *err)
+{
+    const uint32_t n = crowd->load->clients;
+    uint32_t started = 0;
+    enum byoc_status status = BYOC_OK;
+    crowd->began = byi_clock();
+    for (; started < n && status == BYOC_OK; started++)
+        if (pthread_create(&clients[started].thread, NULL, client_main,
+                           &clients[started])) {
+            status = byi_fail(err, BYOC_ELIMIT,
+                              "the system refuses thread %u of %u clients; "
+                              "try fewer",
+                              started + 1, n);
+            crowd->failed = true;
+            break;
+        }
+    for (uint32_t i = 0; i < started; i++) {
+        pthread_join(clients[i].thread, NULL);
+        if (clients[i].status != BYOC_OK && status == BYOC_OK) {
+            *err = clients[i].err;
+            status = clients[i].status;
+        }
+    }
+    return status;
+}
+
+/* The times of all clients, as one vector. */
+static void gather(struct byi_bench_load *load, const struct client *clients,
+                   double began)
+{
+    BYI_VEC(double) all = {0};
+    double ended = began;
+    for (uint32_t i = 0; i < load->clients; i++) {
+        ended = clients[i].ended > ended ? clients[i].ended : ended;
+        for (uint32_t k = 0; k < clients[i].n; k++)
+            BYI_PUSH(&all, clients[i].latency[k]);
+    }
+    load->latency = all.at;
+    load->n = all.n;
+    load->elapsed = ended - began;
+}
+
+enum byoc_status byi_load_run(struct byi_bench_load *load,
+                              struct byi_arena *arena, struct byoc_error *err)
+{
+    struct crowd crowd = {.load = load};
+    struct client *clients =
+        byi_arena_calloc(arena, load->clients, sizeof *clients);
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = 0; i < load->clients && status == BYOC_OK; i++) {
+        clients[i].crowd = &crowd;
+        clients[i].out = byi_feed_outputs(load->model, arena);
+        status = byoc_state_new(load->model, &clients[i].state, err);
+        if (status == BYOC_OK)
+            status =
+                byi_feed_run(clients[i].state, load->in, &clients[i].out, err);
+    }
+    if (status == BYOC_OK)
+        status = run_crowd(&crowd, clients, err);
+    if (status == BYOC_OK)
+        gather(load, clients, crowd.began);
+    for (uint32_t i = 0; i < load->clients; i++) {
+        byoc_state_free(&clients[i].state);
+        free(clients[i].latency);
+    }
+    return status;
+}
