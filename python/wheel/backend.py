@@ -59,8 +59,7 @@ def install(package: pathlib.Path) -> None:
         # for what oneDNN needs, which names no folder of its own
         "-DCMAKE_MODULE_LINKER_FLAGS=-Wl,--disable-new-dtags",
     )  # fmt: skip
-    targets = ("byoc_python", "byoc_cli", "byoc_backend_dnnl", "pages")
-    run("cmake", "--build", build, "--target", *targets)
+    run("cmake", "--build", build, "--target", "product")
     run("cmake", "--install", build, "--prefix", package, "--strip")
     for name in ("share", "include", "lib/cmake", "lib/pkgconfig"):
         shutil.rmtree(package / name)

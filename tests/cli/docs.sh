@@ -1,8 +1,8 @@
 #!/bin/sh
 # docs.sh BYOC: the tables of docs/ list exactly the passes, the rows of oneDNN's
-# table, the reasons and the rules that exist. The files that docs/glossary.md
-# and tests/partition/README.md name exist, and so do the targets of all links
-# between documents.
+# table, the reasons and the rules that exist, and debian/ the exported functions.
+# The files that docs/glossary.md and tests/partition/README.md name exist, and so
+# do the targets of all links between documents.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: docs.sh BYOC" >&2; exit 2; }
 top=$(dirname "$0")/../..
@@ -37,6 +37,14 @@ rules=$(sed -n 's/^RULE([A-Z_]*, "\([a-z.]*\)".*/\1/p' "$top/conform/rules.def" 
 compare docs/conform.md "$rules" \
     "$(sed -n '/^| Rule /,/^$/s/^| `\([a-z.]*\)` .*/\1/p' \
         "$top/docs/conform.md" | sort)"
+compare debian/libbyoc0.symbols \
+    "$(sed -n 's/^ *\(byoc_[a-z_]*\);$/\1/p' "$top/cmake/byoc.map.in" \
+        "$top/cmake/byoc_runtime.map.in" | sort)" \
+    "$(sed -n 's/^ \(byoc_[a-z_]*\)@BYOC_0.1 .*/\1/p' \
+        "$top/debian/libbyoc0.symbols" | sort)"
+compare debian/changelog \
+    "$(sed -n 's/^project(byoc VERSION \([0-9.]*\) .*/\1/p' "$top/CMakeLists.txt")" \
+    "$(sed -n '1s/^byoc (\([0-9.]*\)) .*/\1/p' "$top/debian/changelog")"
 
 cd "$top"
 named=$(sed -n '/^|/p' tests/partition/README.md | grep -o '`[a-z0-9_/.]*`' |
