@@ -207,6 +207,8 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
     if (byi_f32_product_of(conv->size) > BYI_F32_TAPS ||
         (conv->channels > BYI_F32_PIECE && !is_product(conv)))
         return false;
+    if (conv->narrow) /* oneDNN would run on a copy of all data */
+        return true;
     switch (conv->algorithm) {
     case BYI_F32_DIRECT:
         return direct_pays(conv);
@@ -367,6 +369,8 @@ static uint64_t zeros_bytes(const struct byi_f32_conv *conv)
 uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
+    if (conv->narrow)
+        return byi_f32_strips_scratch(conv, threads);
     switch (conv->algorithm) {
     case BYI_F32_DIRECT:
         return zeros_bytes(conv) + byi_f32_direct_scratch(conv, threads);
@@ -379,7 +383,7 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
 }
 
 /* Threads that pay: each should have some 2^18 multiplications to do. */
-static int team_of(const struct byi_f32_conv *conv, int threads)
+int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads)
 {
     const int64_t *of = conv->transposed ? conv->in : conv->out;
     const int64_t positions = conv->images * byi_f32_product_of(of);
@@ -392,10 +396,14 @@ static int team_of(const struct byi_f32_conv *conv, int threads)
 
 void byi_f32_conv_run(const struct byi_f32_conv_run *given)
 {
+    if (given->conv->narrow) {
+        byi_f32_strips_run(given);
+        return;
+    }
     struct byi_f32_conv_run team = *given;
     const struct byi_f32_conv_run *run = &team;
     const uint64_t zeros = zeros_bytes(given->conv);
-    team.threads = team_of(given->conv, given->threads);
+    team.threads = byi_f32_conv_team(given->conv, given->threads);
     team.zeros = zeros ? memset(given->scratch, 0, zeros) : shared_zeros;
     team.scratch = (char *)given->scratch + zeros;
     switch (run->conv->algorithm) {

@@ -51,6 +51,9 @@ struct byi_f32_conv {
      * `channel` of struct byi_f32_weights; 0 if they are not known. */
     int64_t weight_strides[2];
     bool bias;
+    /* of x, y, bias and operands; of weights that are not packed; of x alone,
+     * which strips.c sets */
+    enum byi_f32_type narrow, lent, reads;
     uint32_t n_posts;
     struct byi_f32_post posts[BYI_F32_POSTS];
     /* byi_f32_conv_plan() sets these, the first unless it is set */
@@ -66,8 +69,9 @@ struct byi_f32_conv {
     uint32_t next;
 };
 
-/* Arguments of a run. operands[i]: of the posts, by their `operand`. The
- * scratch is aligned as pointers are. */
+/* Arguments of a run. operands[i]: of the posts, by their `operand`. Pointers
+ * to float may point to narrow elements (see struct byi_f32_conv). The scratch
+ * is aligned as pointers are. */
 struct byi_f32_conv_run {
     const struct byi_f32_conv *conv;
     const float *x, *weights, *bias;
@@ -150,6 +154,13 @@ void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
                       struct byi_f32_tile *t, int rows, int64_t columns);
 /* Bytes of the pointers of a thread, for `pieces` of a row. */
 uint64_t byi_f32_pointers(int64_t pieces);
+
+/* conv.c. Threads, at most `threads`, that pay. */
+int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads);
+
+/* strips.c: if x and y are narrow */
+uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads);
+void byi_f32_strips_run(const struct byi_f32_conv_run *run);
 
 /* direct.c, depthwise.c, transposed.c, vector.c, winograd.c; offsets and sizes
  * of packed weights are in floats */

@@ -18,6 +18,9 @@
 #define BYI_SHUFFLE(ids, a, b, ...) __builtin_shuffle(a, b, (ids){__VA_ARGS__})
 #endif
 
+/* Element types beside float32, in the order of tables of kernels. */
+enum byi_f32_type { BYI_F32_WIDE, BYI_F32_F16, BYI_F32_BF16, BYI_F32_TYPES };
+
 enum {
     BYI_F32_PANEL = 16, /* columns of a panel                       */
     BYI_F32_ROWS = 14,  /* rows of a tile, at most                  */
@@ -44,6 +47,8 @@ struct byi_f32_tile {
     float low, high;      /* the sum is clamped; NaN stays NaN               */
     float *y;
     int64_t ldy;
+    bool slides; /* depthwise: lines of three taps, whose elements for the rows
+                    are adjacent */
     bool splits; /* the kernel may add the products of one or two rows in
                     another order, which is faster */
     /* Weights of a later tile, which the kernel prefetches: for every
@@ -78,8 +83,9 @@ enum byi_f32_binary {
 /* A part of the product of a vector by a matrix that lies as it is:
  * y[j] = bias[j] + sum of x[i] * weights[i * row + j * column], i < n. */
 struct byi_f32_vector {
-    const float *x, *weights, *bias; /* bias: NULL: none */
-    int64_t n, row, column;          /* row or column is 1 */
+    const float *x, *bias;  /* bias: NULL: none */
+    const void *weights;    /* of the kernel's type */
+    int64_t n, row, column; /* row or column is 1 */
     float *y;
     int64_t columns;
 };
@@ -133,11 +139,12 @@ struct byi_f32_kernels {
     int rows;   /* of a full tile                        */
     int panels; /* of a full tile: 1 or 2                */
     byi_f32_tile_fn *tile[2][BYI_F32_ROWS + 1]; /* [panels - 1][rows] */
-    /* [rows]: depthwise. A tile has all channels, `run` of them; the weights
-     * are [segments][channels], `next` elements from one segment to the next */
-    byi_f32_tile_fn *depthwise[BYI_F32_POSITIONS + 1];
-    /* [column == 1] */
-    void (*vector[2])(const struct byi_f32_vector *v);
+    /* [of x][rows]: depthwise. A tile has all channels, `run` of them; the
+     * weights are [segments][channels], `next` elements from one segment to the
+     * next. NULL for a type that is not converted in registers. */
+    byi_f32_tile_fn *depthwise[BYI_F32_TYPES][BYI_F32_POSITIONS + 1];
+    /* [of weights][column == 1] */
+    void (*vector[BYI_F32_TYPES][2])(const struct byi_f32_vector *v);
     /* F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3). Weights: G t G' of the taps t[3][3]
      * of a channel for a panel of outputs, in float64; element (i, j) goes to
      * to[(i * n + j) * point] and the rest of its panel */
@@ -150,6 +157,14 @@ struct byi_f32_kernels {
      * least `width`; `from` and `to` do not overlap */
     void (*transpose)(const float *from, int64_t stride, int64_t rows,
                       int64_t columns, float *to, int64_t pitch);
+    /* n elements of float16 or [bfloat16] to float32, and back, rounded to
+     * nearest even */
+    void (*widen[2])(const uint16_t *from, float *to, int64_t n);
+    void (*narrow[2])(const float *from, uint16_t *to, int64_t n);
+    /* y = the maximum, where NaN wins, or [1] the sum times `scale`, of n > 0
+     * vectors of `channels` elements */
+    void (*pool[2][2])(const uint16_t *const *taps, int64_t n, int64_t channels,
+                       float scale, uint16_t *y);
     const char *recurrent; /* the name of the next three  */
     int width;             /* hidden units of a group: floats of a vector */
     int sequences;         /* that a step computes, at most     */

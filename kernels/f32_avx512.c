@@ -2,7 +2,7 @@
 /* f32_avx512.c: the kernels for AVX-512. */
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw")
-#pragma GCC target("fma,prefer-vector-width=512")
+#pragma GCC target("f16c,fma,prefer-vector-width=512")
 #define TABLE byi_f32_avx512
 #define NAME "avx512"
 #define W 16

@@ -11,17 +11,19 @@ static void run_columns(const struct byi_f32_conv_run *run, int64_t begin,
                         int64_t end)
 {
     const struct byi_f32_conv *conv = run->conv;
+    const char *weights = (const char *)run->weights;
+    const int64_t size = conv->lent ? sizeof(uint16_t) : sizeof(float);
     for (int64_t j = begin; j < end; j += COLUMNS) {
         const struct byi_f32_vector v = {
             .x = run->x,
-            .weights = run->weights + j * conv->weight_strides[0],
+            .weights = weights + j * conv->weight_strides[0] * size,
             .bias = run->bias ? run->bias + j : NULL,
             .n = conv->channels,
             .row = conv->weight_strides[1],
             .column = conv->weight_strides[0],
             .y = run->y + j,
             .columns = byi_min(COLUMNS, end - j)};
-        conv->kernels->vector[conv->weight_strides[0] == 1](&v);
+        conv->kernels->vector[conv->lent][conv->weight_strides[0] == 1](&v);
         byi_f32_posts_run(run, 0, 0, 1, j, v.columns);
     }
 }

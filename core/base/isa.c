@@ -22,7 +22,13 @@ const char *byi_isa_name(enum byi_isa isa)
 }
 
 #if defined(__x86_64__)
-/* Not every compiler's __builtin_cpu_supports knows its name. */
+/* Not every compiler's __builtin_cpu_supports knows these names. */
+static bool has_f16c(void)
+{
+    uint32_t a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1);
+}
+
 static bool has_avx_vnni(void)
 {
     uint32_t a, b, c, d;
@@ -37,14 +43,15 @@ bool byi_isa_runs(enum byi_isa isa)
                         __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512vl") &&
                         __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("fma");
+                        __builtin_cpu_supports("fma") && has_f16c();
     switch (isa) {
     case BYI_ISA_SSE2:
         return true;
     case BYI_ISA_SSE42:
         return __builtin_cpu_supports("sse4.2");
     case BYI_ISA_AVX2:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        return __builtin_cpu_supports("avx2") &&
+               __builtin_cpu_supports("fma") && has_f16c();
     case BYI_ISA_AVX_VNNI:
         return byi_isa_runs(BYI_ISA_AVX2) && has_avx_vnni();
     case BYI_ISA_AVX512:

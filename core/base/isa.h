@@ -12,8 +12,8 @@
 #define BYI_ISAS(ISA)                                                          \
     ISA(SSE2, "sse2")                                                          \
     ISA(SSE42, "sse4.2")                                                       \
-    ISA(AVX2, "avx2")         /* and FMA        */                             \
-    ISA(AVX_VNNI, "avx_vnni") /* AVX2, FMA and AVX-VNNI */                     \
+    ISA(AVX2, "avx2")         /* FMA and F16C  */                              \
+    ISA(AVX_VNNI, "avx_vnni") /* AVX2 and AVX-VNNI */                          \
     ISA(AVX512, "avx512")     /* F, DQ, VL, BW  */                             \
     ISA(VNNI, "avx512_vnni")
 #elif defined(__aarch64__)

@@ -30,6 +30,36 @@ static float *numbers(int64_t n)
     return at;
 }
 
+/* --- float16 and bfloat16 -------------------------------------------------
+ */
+
+static uint16_t to_bits(enum byi_f32_type type, float x)
+{
+    return type == BYI_F32_F16 ? byi_f32_to_f16(x) : byi_f32_to_bf16(x);
+}
+
+static float from_bits(enum byi_f32_type type, uint16_t x)
+{
+    return type == BYI_F32_F16 ? byi_f16_to_f32(x) : byi_bf16_to_f32(x);
+}
+
+/* Round n floats to the type, which remain floats. */
+static void round_all(enum byi_f32_type type, float *at, int64_t n)
+{
+    for (int64_t i = 0; type && at && i < n; i++)
+        at[i] = from_bits(type, to_bits(type, at[i]));
+}
+
+/* The same numbers as elements of the type; exactly so many bytes, so that a
+ * sanitizer sees reads beyond them. */
+static uint16_t *all_bits(enum byi_f32_type type, const float *at, int64_t n)
+{
+    uint16_t *bits = malloc((size_t)n * sizeof *bits);
+    for (int64_t i = 0; i < n; i++)
+        bits[i] = to_bits(type, at[i]);
+    return bits;
+}
+
 /* A convolution with all its arguments. */
 struct conv_case {
     struct byi_f32_conv conv;
@@ -70,6 +100,12 @@ static void open_case(struct conv_case *c)
     c->packed = numbers((int64_t)byi_f32_conv_packed(conv) / 4);
     c->scratch =
         numbers((int64_t)byi_f32_conv_scratch(conv, c->threads) / 4 + 1);
+    round_all(conv->narrow, c->x, inputs);
+    round_all(conv->narrow, c->bias, conv->outputs);
+    round_all(conv->narrow, c->y, results);
+    for (uint32_t i = 0; i < conv->n_posts; i++)
+        round_all(conv->narrow, c->operands[i], results);
+    round_all(conv->lent, c->weights, conv->outputs * each * taps);
     c->from.at = c->weights;
     byi_f32_conv_pack(conv, &c->from, c->packed, c->threads);
 }
@@ -112,6 +148,41 @@ static void open_with(struct conv_case *c, int algorithm)
     open_case(c);
 }
 
+/* Run it on narrow copies of all arguments. */
+static void run_narrow(struct conv_case *c, struct byi_f32_conv_run *run)
+{
+    const struct byi_f32_conv *conv = &c->conv;
+    const enum byi_f32_type type = conv->narrow;
+    const int64_t results = positions_of(conv) * conv->outputs;
+    uint16_t *x =
+        all_bits(type, c->x,
+                 conv->images * byi_f32_product_of(conv->in) * conv->channels);
+    uint16_t *y = all_bits(type, c->y, results), *operands[BYI_F32_POSTS];
+    uint16_t *bias = c->bias ? all_bits(type, c->bias, conv->outputs) : NULL;
+    uint16_t *weights = NULL;
+    if (byi_f32_conv_reads_in_place(conv)) {
+        weights = all_bits(type, c->weights, conv->channels * conv->outputs);
+        run->weights = (const float *)(const void *)weights;
+    }
+    run->x = (const float *)(const void *)x;
+    run->y = (float *)(void *)y;
+    run->bias = (const float *)(const void *)bias;
+    for (uint32_t i = 0; i < conv->n_posts; i++) {
+        operands[i] = all_bits(type, c->operands[i], results);
+        run->operands[i] =
+            (const float *)(const void *)(c->sums && i == 0 ? y : operands[i]);
+    }
+    byi_f32_conv_run(run);
+    for (int64_t i = 0; i < results; i++)
+        c->y[i] = from_bits(type, y[i]);
+    for (uint32_t i = 0; i < conv->n_posts; i++)
+        free(operands[i]);
+    free(x);
+    free(y);
+    free(bias);
+    free(weights);
+}
+
 static void run_case(struct conv_case *c, int threads)
 {
     struct byi_f32_conv_run run = {
@@ -125,7 +196,10 @@ static void run_case(struct conv_case *c, int threads)
         .threads = threads};
     for (uint32_t i = 0; i < c->conv.n_posts; i++)
         run.operands[i] = c->sums && i == 0 ? c->y : c->operands[i];
-    byi_f32_conv_run(&run);
+    if (c->conv.narrow)
+        run_narrow(c, &run);
+    else
+        byi_f32_conv_run(&run);
 }
 
 /* The input under tap t of output position `row`, without channels; -1: none.
@@ -248,6 +322,10 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
             y = functions[kinds[i]].of(y, b);
             allowed += 1e-6 * (fabs(b) + 1);
         }
+        if (conv->narrow) /* half of the distance of two numbers */
+            allowed +=
+                fabs(y) * (conv->narrow == BYI_F32_F16 ? 0x1p-11 : 0x1p-8) +
+                0x1p-25;
         if (!(fabs(y - (double)c->y[at]) <= allowed))
             fail_msg("%s, %lld x %lld x %lld x %lld x %lld -> %lld, groups "
                      "%lld, window %lld x %lld x %lld, threads %d: element "
@@ -365,7 +443,10 @@ static void random_shapes(void)
             c.sums |= p == 0 && kinds[0] == 2 && draw(2);
             add_post(&c.conv, kinds[p], c.sums && p == 0 ? 0 : (int)draw(4));
         }
+        c.conv.narrow = (enum byi_f32_type)draw(BYI_F32_TYPES);
         byi_f32_conv_plan(&c.conv, false);
+        if (draw(2)) /* small strips and blocks */
+            c.conv.cache = 1 << (8 + draw(8));
         const enum byi_f32_algorithm algorithm =
             BYI_F32_DIRECT +
             (enum byi_f32_algorithm)draw(BYI_F32_ALGORITHMS - BYI_F32_DIRECT);
@@ -416,6 +497,7 @@ static void vectors(void)
             kinds[p] = (int)draw(BYI_COUNT(functions));
             add_post(&c.conv, kinds[p], (int)draw(4));
         }
+        c.conv.narrow = c.conv.lent = (enum byi_f32_type)draw(BYI_F32_TYPES);
         byi_f32_conv_plan(&c.conv, true);
         c.conv.algorithm = BYI_F32_VECTOR;
         open_case(&c);

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/strips.c: convolutions and products of float16 and bfloat16 data by
+ * the float32 kernels. The result is cut into strips of lines, or of images,
+ * whose data as float32 stay in the second cache:
+ *
+ *   x --widen--> float32 strip --kernel, epilogue--> float32 strip --narrow-->
+ * y
+ *
+ * so that a value is rounded once, after the epilogue, and memory holds narrow
+ * values only. Weights are packed as float32, since converting them for every
+ * tile costs more than reading them, unless a vector is multiplied by a matrix.
+ */
+#include "kernels/conv.h"
+
+#include <string.h>
+
+enum {
+    LINES = 4, /* a tile of Winograd's algorithm has at most */
+    FIRST_CACHE = 32 << 10
+};
+
+/* The strips of a convolution. */
+struct strips {
+    const struct byi_f32_conv *conv;
+    bool lines;        /* strips are of lines of an image, not of images */
+    int64_t all, high; /* units: in a piece of work, in a strip          */
+    int64_t each, n;   /* strips of an image; of all                     */
+    int64_t positions; /* of a unit of the result                        */
+    enum byi_f32_type reads; /* the kernel converts x itself               */
+    bool together; /* all threads share one strip after the other    */
+    int64_t wide;  /* positions of a line of x with its padding; 0: lines
+                      are not padded                                 */
+    /* bytes of a lane's parts: x, y, operands and bias, of the kernel */
+    uint64_t x, y, operands[BYI_F32_POSTS], bias, kernel, lane;
+};
+
+/* One strip. */
+struct strip {
+    struct byi_f32_conv conv;
+    int64_t x, row; /* its first element of x, its first position of y */
+};
+
+static uint64_t round_up(uint64_t bytes)
+{
+    return (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+}
+
+static uint64_t floats(int64_t n)
+{
+    return round_up((uint64_t)n * sizeof(float));
+}
+
+/* Can lines, which are along axis 1, be computed apart? */
+static bool has_lines(const struct byi_f32_conv *conv)
+{
+    return !conv->transposed && conv->in[0] == 1 && conv->out[0] == 1 &&
+           conv->size[0] == 1 && conv->pad[0] == 0 && conv->out[1] > 1;
+}
+
+/* Lines of x that `high` lines of y read, at most. */
+static int64_t lines_read(const struct byi_f32_conv *conv, int64_t high)
+{
+    return byi_min(conv->in[1], (high - 1) * conv->stride[1] +
+                                    (conv->size[1] - 1) * conv->dilation[1] +
+                                    1);
+}
+
+/* The kernels read the taps of a line as one if they are adjacent, which
+ * matters where channels are few: then lines are copied with their padding. */
+static int64_t padded_line(const struct byi_f32_conv *conv)
+{
+    const int64_t wide = (conv->out[2] - 1) * conv->stride[2] + conv->size[2];
+    if (conv->algorithm != BYI_F32_DIRECT || conv->parts != 1 ||
+        conv->size[2] == 1 || conv->dilation[2] != 1 || conv->pad[2] < 0 ||
+        conv->channels >= BYI_F32_PANEL || wide == conv->in[2])
+        return 0;
+    return byi_max(wide, conv->pad[2] + conv->in[2]);
+}
+
+static int64_t x_floats(const struct strips *s, int64_t high)
+{
+    const struct byi_f32_conv *conv = s->conv;
+    const int64_t wide = s->wide ? s->wide : conv->in[2];
+    if (s->reads)
+        return 0;
+    return s->lines ? lines_read(conv, high) * wide * conv->channels
+                    : high * byi_f32_product_of(conv->in) * conv->channels;
+}
+
+static int64_t y_floats(const struct strips *s, int64_t high)
+{
+    return high * s->positions * s->conv->outputs;
+}
+
+/* Elements of an operand from the first to the last that `rows` positions of
+ * the result read, if they begin at a multiple of `repeat` or end before it. */
+static int64_t operand_floats(const struct byi_f32_conv *conv,
+                              const struct byi_f32_post *post, int64_t rows)
+{
+    return (byi_ceil_div(rows, post->repeat) - 1) * post->row +
+           (post->column ? (conv->outputs - 1) * post->column : 0) + 1;
+}
+
+/* Bytes of a strip: a quarter of the second cache, or, if results are all that
+ * it holds, half of the first one. Every strip reads all weights: if they are
+ * larger than the data there is one strip. */
+static int64_t room_of(const struct strips *s)
+{
+    const int64_t data = (x_floats(s, s->all) + y_floats(s, s->all)) *
+                         (s->lines ? s->conv->images : 1);
+    if (s->reads)
+        return FIRST_CACHE / 2;
+    return (int64_t)byi_f32_conv_packed(s->conv) > data * 4
+               ? INT64_MAX / 2
+               : s->conv->cache / 4;
+}
+
+/* Units of a strip, at least one tile; with several threads, as many strips as
+ * threads. */
+static int64_t choose_high(const struct strips *s, int threads)
+{
+    const int64_t step = s->lines && !s->reads ? LINES : 1;
+    const int64_t room = room_of(s) / (int64_t)sizeof(float);
+    const int64_t extra = x_floats(s, 2) - x_floats(s, 1);
+    const int64_t unit = byi_max(extra + y_floats(s, 1), 1);
+    int64_t high = (room - x_floats(s, 1) + extra) / unit;
+    if (!s->together)
+        high = byi_min(high, byi_ceil_div(s->all, threads));
+    high = byi_max(high / step, 1) * step;
+    const int64_t n = byi_ceil_div(s->all, high);
+    high = byi_ceil_div(byi_ceil_div(s->all, n), step) * step;
+    return byi_min(high, s->all);
+}
+
+static struct strips cut(const struct byi_f32_conv *conv, int threads)
+{
+    struct strips s = {.conv = conv, .lines = has_lines(conv)};
+    const int team = byi_f32_conv_team(conv, threads);
+    s.positions = s.lines ? conv->out[2] : byi_f32_product_of(conv->out);
+    s.all = s.lines ? conv->out[1] : conv->images;
+    /* Threads that share a strip read parts of the weights each. */
+    s.together =
+        team > 1 && (byi_f32_conv_packed(conv) > (uint64_t)conv->cache / 2 ||
+                     s.all < team * (s.lines ? LINES : 1));
+    if (conv->algorithm == BYI_F32_DEPTHWISE &&
+        conv->kernels->depthwise[conv->narrow][1])
+        s.reads = conv->narrow;
+    s.wide = s.lines && !s.reads ? padded_line(conv) : 0;
+    s.high = choose_high(&s, team);
+    s.each = byi_ceil_div(s.all, s.high);
+    s.n = s.lines ? conv->images * s.each : s.each;
+    return s;
+}
+
+static struct strip strip_at(const struct strips *s, int64_t i)
+{
+    const struct byi_f32_conv *conv = s->conv;
+    struct strip strip = {.conv = *conv};
+    strip.conv.narrow = BYI_F32_WIDE;
+    strip.conv.reads = s->reads;
+    const int64_t first = i % s->each * s->high;
+    const int64_t high = byi_min(s->high, s->all - first);
+    if (!s->lines) {
+        strip.conv.images = high;
+        strip.x = first * byi_f32_product_of(conv->in) * conv->channels;
+        strip.row = first * s->positions;
+        return strip;
+    }
+    const int64_t image = i / s->each;
+    const int64_t at = first * conv->stride[1] - conv->pad[1];
+    const int64_t from = byi_min(byi_max(at, 0), conv->in[1]);
+    const int64_t end =
+        byi_min(byi_max(at + (high - 1) * conv->stride[1] +
+                            (conv->size[1] - 1) * conv->dilation[1] + 1,
+                        from),
+                conv->in[1]);
+    strip.conv.images = 1;
+    strip.conv.in[1] = end - from;
+    strip.conv.out[1] = high;
+    strip.conv.pad[1] = from - at;
+    if (s->wide) {
+        strip.conv.in[2] = s->wide;
+        strip.conv.pad[2] = 0;
+    }
+    strip.x = (image * conv->in[1] + from) * conv->in[2] * conv->channels;
+    strip.row = (image * conv->out[1] + first) * conv->out[2];
+    return strip;
+}
+
+/* The largest scratch of the kernel for any strip. */
+static uint64_t kernel_bytes(const struct strips *s, int threads)
+{
+    uint64_t most = 0;
+    const int64_t tries[] = {0, 1, s->each - 2, s->each - 1};
+    for (size_t t = 0; t < BYI_COUNT(tries); t++) {
+        if (tries[t] < 0 || tries[t] >= s->each)
+            continue;
+        const struct strip strip = strip_at(s, tries[t]);
+        const uint64_t bytes = byi_f32_conv_scratch(&strip.conv, threads);
+        most = bytes > most ? bytes : most;
+    }
+    return round_up(most);
+}
+
+static struct strips plan(const struct byi_f32_conv *conv, int threads)
+{
+    struct strips s = cut(conv, threads);
+    s.x = floats(x_floats(&s, s.high));
+    s.y = floats(y_floats(&s, s.high));
+    s.bias = floats(conv->outputs);
+    s.lane = s.x + s.y + s.bias;
+    for (uint32_t i = 0; i < conv->n_posts; i++) {
+        if (!conv->posts[i].unary)
+            s.operands[i] = floats(
+                operand_floats(conv, &conv->posts[i], s.high * s.positions));
+        s.lane += s.operands[i];
+    }
+    s.kernel = kernel_bytes(&s, s.together ? threads : 1);
+    s.lane += s.kernel;
+    return s;
+}
+
+uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads)
+{
+    uint64_t most = 0;
+    for (int n = 1; n <= threads; n++) { /* fewer may run */
+        const struct strips s = plan(conv, n);
+        const uint64_t bytes = s.lane * (uint64_t)(s.together ? 1 : n);
+        most = bytes > most ? bytes : most;
+    }
+    return most + BYI_ALIGN;
+}
+
+/* Convert n elements by several threads. */
+static void widen(const struct byi_f32_conv *conv, const uint16_t *from,
+                  float *to, int64_t n, int threads)
+{
+    enum { PIECE = 1 << 14 };
+    const int64_t pieces = byi_ceil_div(n, PIECE);
+#pragma omp parallel for num_threads(threads) if (threads > 1 && pieces > 2)   \
+    schedule(static)
+    for (int64_t i = 0; i < pieces; i++)
+        conv->kernels->widen[conv->narrow - 1](from + i * PIECE, to + i * PIECE,
+                                               byi_min(PIECE, n - i * PIECE));
+}
+
+static void narrow(const struct byi_f32_conv *conv, const float *from,
+                   uint16_t *to, int64_t n, int threads)
+{
+    enum { PIECE = 1 << 14 };
+    const int64_t pieces = byi_ceil_div(n, PIECE);
+#pragma omp parallel for num_threads(threads) if (threads > 1 && pieces > 2)   \
+    schedule(static)
+    for (int64_t i = 0; i < pieces; i++)
+        conv->kernels->narrow[conv->narrow - 1](
+            from + i * PIECE, to + i * PIECE, byi_min(PIECE, n - i * PIECE));
+}
+
+/* The lines of a strip, with their padding. */
+static void widen_lines(const struct strips *s, const struct strip *strip,
+                        const uint16_t *from, float *to, int threads)
+{
+    const struct byi_f32_conv *conv = s->conv;
+    const int64_t c = conv->channels, n = conv->in[2] * c;
+    const int64_t left = conv->pad[2] * c, all = s->wide * c;
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (int64_t i = 0; i < strip->conv.in[1]; i++) {
+        float *line = to + i * all;
+        memset(line, 0, (size_t)left * sizeof *line);
+        widen(conv, from + i * n, line + left, n, 1);
+        memset(line + left + n, 0, (size_t)(all - left - n) * sizeof *line);
+    }
+}
+
+/* Take `bytes` of the lane. */
+static float *take(char **lane, uint64_t bytes)
+{
+    float *at = (float *)(void *)*lane;
+    *lane += bytes;
+    return at;
+}
+
+static void run_strip(const struct strips *s,
+                      const struct byi_f32_conv_run *given, int64_t i,
+                      char *lane, int threads)
+{
+    const struct byi_f32_conv *conv = s->conv;
+    const struct strip strip = strip_at(s, i);
+    const int64_t inputs =
+        strip.conv.images * byi_f32_product_of(strip.conv.in) * conv->channels;
+    const int64_t rows = strip.conv.images * byi_f32_product_of(strip.conv.out);
+    struct byi_f32_conv_run run = *given;
+    float *x = take(&lane, s->x), *y = take(&lane, s->y);
+    float *bias = take(&lane, s->bias);
+    run.conv = &strip.conv;
+    run.x = x;
+    run.y = y;
+    run.threads = threads;
+    const uint16_t *from = (const uint16_t *)(const void *)given->x + strip.x;
+    if (s->reads)
+        run.x = (const float *)(const void *)from;
+    else if (s->wide)
+        widen_lines(s, &strip, from, x, threads);
+    else
+        widen(conv, from, x, inputs, threads);
+    if (given->bias) {
+        widen(conv, (const uint16_t *)(const void *)given->bias, bias,
+              conv->outputs, 1);
+        run.bias = bias;
+    }
+    for (uint32_t p = 0; p < conv->n_posts; p++) {
+        const struct byi_f32_post *post = &conv->posts[p];
+        if (post->unary)
+            continue;
+        float *operand = take(&lane, s->operands[p]);
+        widen(conv,
+              (const uint16_t *)(const void *)given->operands[post->operand] +
+                  strip.row / post->repeat * post->row,
+              operand, operand_floats(conv, post, rows), threads);
+        run.operands[post->operand] = operand;
+    }
+    run.scratch = lane;
+    byi_f32_conv_run(&run);
+    narrow(conv, y, (uint16_t *)(void *)given->y + strip.row * conv->outputs,
+           rows * conv->outputs, threads);
+}
+
+void byi_f32_strips_run(const struct byi_f32_conv_run *run)
+{
+    const int team = byi_f32_conv_team(run->conv, run->threads);
+    const struct strips s = plan(run->conv, team);
+    const uintptr_t at =
+        ((uintptr_t)run->scratch + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+    char *lanes = (char *)at;
+    if (s.together) {
+        for (int64_t i = 0; i < s.n; i++)
+            run_strip(&s, run, i, lanes, team);
+        return;
+    }
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t t = 0; t < team; t++)
+        for (int64_t i = s.n * t / team; i < s.n * (t + 1) / team; i++)
+            run_strip(&s, run, i, lanes + (uint64_t)t * s.lane, 1);
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* narrow_test.c: conversions of float16 and bfloat16 against core/base, bit by
+ * bit, and pools and copies of such elements against plain loops, under every
+ * instruction set that the machine has.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/moves.h"
+
+#include <cmocka.h>
+
+static uint64_t seed;
+
+static uint32_t draw(uint32_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 33) % n;
+}
+
+static void at_all_levels(void (*body)(void))
+{
+    static const char *const levels[] = {"sse2", "avx2", "avx512"};
+    const struct byi_f32_kernels *before = NULL;
+    for (size_t i = 0; i < BYI_COUNT(levels); i++) {
+        setenv("BYOC_MAX_ISA", levels[i], 1);
+        if (byi_f32_kernels() != before)
+            body();
+        before = byi_f32_kernels();
+    }
+    unsetenv("BYOC_MAX_ISA");
+}
+
+static float wide_of(bool bf16, uint16_t x)
+{
+    return bf16 ? byi_bf16_to_f32(x) : byi_f16_to_f32(x);
+}
+
+static uint16_t narrow_of(bool bf16, float x)
+{
+    return bf16 ? byi_f32_to_bf16(x) : byi_f32_to_f16(x);
+}
+
+/* --- conversions ------------------------------------------------------------
+ */
+
+enum { ALL = 1 << 16 };
+
+/* The instructions make a signalling NaN quiet. */
+static void check_wide(uint16_t from, float found, float expected)
+{
+    if (isnan(expected) ? !isnan(found) || signbit(found) != signbit(expected)
+                        : memcmp(&found, &expected, sizeof found) != 0)
+        fail_msg("%s: 0x%04x is %a, expected %a", byi_f32_kernels()->name, from,
+                 (double)found, (double)expected);
+}
+
+static void all_codes(void)
+{
+    const struct byi_f32_kernels *k = byi_f32_kernels();
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        uint16_t *codes = malloc(ALL * sizeof *codes);
+        uint16_t *back = malloc(ALL * sizeof *back);
+        float *wide = malloc(ALL * sizeof *wide);
+        for (int i = 0; i < ALL; i++)
+            codes[i] = (uint16_t)i;
+        k->widen[bf16](codes, wide, ALL);
+        k->narrow[bf16](wide, back, ALL);
+        for (int i = 0; i < ALL; i++) {
+            const float expected = wide_of(bf16, codes[i]);
+            check_wide(codes[i], wide[i], expected);
+            assert_int_equal(back[i], narrow_of(bf16, expected));
+        }
+        /* any length, and nothing beyond it */
+        for (int n = 0; n < 40; n++) {
+            float few[48];
+            for (int i = 0; i < 48; i++)
+                few[i] = -7;
+            k->widen[bf16](codes + 1000, few, n);
+            for (int i = 0; i < 48; i++)
+                assert_true(few[i] ==
+                            (i < n ? wide_of(bf16, (uint16_t)(1000 + i)) : -7));
+            memset(back, 0xab, 48 * sizeof *back);
+            k->narrow[bf16](wide + 1000, back, n);
+            for (int i = 0; i < 48; i++)
+                assert_int_equal(back[i], i < n ? 1000 + i : 0xabab);
+        }
+        free(codes);
+        free(back);
+        free(wide);
+    }
+}
+
+/* Every pattern's neighbourhood: halves between two numbers, and a bit more or
+ * less. */
+static void rounding(void)
+{
+    const struct byi_f32_kernels *k = byi_f32_kernels();
+    for (int bf16 = 0; bf16 < 2; bf16++)
+        for (uint32_t high = 0; high < ALL; high += 16) {
+            float x[64];
+            uint16_t y[64];
+            for (uint32_t i = 0; i < 64; i++) {
+                static const uint32_t low[] = {0x0000, 0x7fff, 0x8000, 0x8001};
+                const uint32_t bits = (high + i / 4) << 16 | low[i % 4];
+                const uint32_t finer =
+                    bf16 ? bits : (bits & ~0x3fffu) | (draw(4) << 11);
+                memcpy(&x[i], &finer, sizeof *x);
+            }
+            for (int i = 0; i < 64 && !bf16; i++) {
+                uint32_t bits;
+                memcpy(&bits, &x[i], sizeof bits);
+                bits += (i % 3 == 0) - (uint32_t)(i % 3 == 1);
+                memcpy(&x[i], &bits, sizeof bits);
+            }
+            k->narrow[bf16](x, y, 64);
+            for (int i = 0; i < 64; i++)
+                if (y[i] != narrow_of(bf16, x[i]))
+                    fail_msg("%s: %a is 0x%04x, expected 0x%04x", k->name,
+                             (double)x[i], y[i], narrow_of(bf16, x[i]));
+        }
+}
+
+static void test_conversions(void **state)
+{
+    (void)state;
+    seed = 1;
+    at_all_levels(all_codes);
+    at_all_levels(rounding);
+}
+
+/* --- copies ------------------------------------------------------------------
+ */
+
+static void test_copies(void **state)
+{
+    (void)state;
+    seed = 2;
+    for (int round = 0; round < 2000; round++) {
+        struct byi_f32_move m = {.rank = draw(5)};
+        uint32_t order[2][4] = {{0, 1, 2, 3}, {0, 1, 2, 3}};
+        int64_t gap = 1, all = 1;
+        for (uint32_t i = 0; i < m.rank; i++) {
+            m.dims[i] = 1 + draw(draw(3) ? 12 : 70);
+            all *= m.dims[i];
+        }
+        for (int side = 0; side < 2; side++)
+            for (uint32_t i = m.rank; i > 1; i--) {
+                const uint32_t j = draw(i), x = order[side][i - 1];
+                order[side][i - 1] = order[side][j];
+                order[side][j] = x;
+            }
+        int64_t from = 1, to = 1;
+        for (uint32_t i = m.rank; i-- > 0;) {
+            m.from[order[0][i]] = from;
+            m.to[order[1][i]] = to;
+            from *= m.dims[order[0][i]];
+            to *= m.dims[order[1][i]];
+            if (draw(6) == 0 && gap == 1)
+                from += gap = 1 + draw(5);
+        }
+        uint16_t *x = malloc((size_t)from * sizeof *x);
+        uint16_t *y = calloc((size_t)all, sizeof *y);
+        for (int64_t i = 0; i < from; i++)
+            x[i] = (uint16_t)(i * 40503);
+        struct byi_f32_move plan = m;
+        byi_f32_move_plan(&plan);
+        byi_f32_move_run(&plan, x, y, 1 + (int)draw(3));
+        for (int64_t i = 0; i < all; i++) {
+            int64_t rest = i, at_x = 0, at_y = 0;
+            for (uint32_t a = 0; a < m.rank; rest /= m.dims[a++]) {
+                at_x += rest % m.dims[a] * m.from[a];
+                at_y += rest % m.dims[a] * m.to[a];
+            }
+            assert_int_equal(y[at_y], x[at_x]);
+        }
+        free(x);
+        free(y);
+    }
+}
+
+/* --- pools -------------------------------------------------------------------
+ */
+
+static bool draw_pool(struct byi_f32_pool *p)
+{
+    *p = (struct byi_f32_pool){.kernels = byi_f32_kernels(),
+                               .type = BYI_F32_F16 + draw(2),
+                               .mean = draw(2),
+                               .padded = draw(2),
+                               .images = 1 + draw(2),
+                               .channels = 1 + draw(50)};
+    for (int i = 0; i < BYI_F32_AXES; i++) {
+        p->in[i] = 1 + draw(i ? 12 : 3);
+        p->size[i] = 1 + draw(3);
+        p->stride[i] = 1 + draw(3);
+        p->dilation[i] = 1 + draw(2);
+        p->pad[i] = p->dilation[i] > 1 ? 0 : draw((uint32_t)p->size[i]);
+        const int64_t reach = (p->size[i] - 1) * p->dilation[i] + 1;
+        if (p->in[i] + p->pad[i] < reach)
+            return false;
+        p->out[i] = (p->in[i] + p->pad[i] - reach) / p->stride[i] + 1;
+    }
+    return true;
+}
+
+/* Channel c of output `at`, rounded once. */
+static uint16_t pool_at(const struct byi_f32_pool *p, const uint16_t *x,
+                        int64_t at, int64_t c)
+{
+    const bool bf16 = p->type == BYI_F32_BF16;
+    const int64_t o[] = {at / p->out[2] / p->out[1] % p->out[0],
+                         at / p->out[2] % p->out[1], at % p->out[2]};
+    const int64_t image = at / byi_f32_product_of(p->out);
+    float y = 0;
+    int64_t n = 0;
+    for (int64_t t = 0; t < byi_f32_product_of(p->size); t++) {
+        const int64_t tap[] = {t / p->size[2] / p->size[1],
+                               t / p->size[2] % p->size[1], t % p->size[2]};
+        int64_t from = image;
+        bool inside = true;
+        for (int i = 0; i < BYI_F32_AXES; i++) {
+            const int64_t in = o[i] * p->stride[i] - p->pad[i] +
+                               tap[i] * p->dilation[i];
+            inside &= in >= 0 && in < p->in[i];
+            from = from * p->in[i] + in;
+        }
+        if (!inside)
+            continue;
+        const float v = wide_of(bf16, x[from * p->channels + c]);
+        if (p->mean)
+            y += v;
+        else if (n == 0 || v > y || isnan(v))
+            y = v;
+        n++;
+    }
+    if (p->mean)
+        y *= 1.0f / (float)(p->padded ? byi_f32_product_of(p->size) : n);
+    return narrow_of(bf16, y);
+}
+
+static void pools(void)
+{
+    for (int round = 0; round < 300; round++) {
+        struct byi_f32_pool p;
+        if (!draw_pool(&p))
+            continue;
+        const bool bf16 = p.type == BYI_F32_BF16;
+        const int64_t in = p.images * byi_f32_product_of(p.in) * p.channels;
+        const int64_t out = p.images * byi_f32_product_of(p.out);
+        uint16_t *x = malloc((size_t)in * sizeof *x);
+        uint16_t *y = malloc((size_t)(out * p.channels) * sizeof *y);
+        for (int64_t i = 0; i < in; i++)
+            x[i] = narrow_of(bf16, (float)draw(2001) / 100 - 10);
+        for (uint32_t i = draw(3); i > 0; i--)
+            x[draw((uint32_t)in)] =
+                narrow_of(bf16, draw(2) ? NAN : draw(2) ? INFINITY : 1e-7f);
+        const int threads = 1 + (int)draw(3);
+        void *scratch = malloc(byi_f32_pool_scratch(&p, threads));
+        byi_f32_pool_run(&p, x, y, scratch, threads);
+        for (int64_t i = 0; i < out * p.channels; i++) {
+            const uint16_t expected =
+                pool_at(&p, x, i / p.channels, i % p.channels);
+            if (isnan(wide_of(bf16, expected)))
+                assert_true(isnan(wide_of(bf16, y[i])));
+            else
+                assert_int_equal(y[i], expected);
+        }
+        free(x);
+        free(y);
+        free(scratch);
+    }
+}
+
+static void test_pools(void **state)
+{
+    (void)state;
+    seed = 3;
+    at_all_levels(pools);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_conversions),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_pools),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
