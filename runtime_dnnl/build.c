@@ -102,9 +102,11 @@ bool byi_dn_const_scalar(struct byi_build *b, uint32_t value, float *out)
     enum byoc_dtype dtype;
     int64_t n;
     const void *data = byi_dn_const_data(b, value, &dtype, &n);
-    if (!data || dtype != BYOC_F32 || n != 1)
+    if (!data || !byi_dn_is_float(dtype) || n != 1)
         return false;
-    memcpy(out, data, sizeof *out);
+    *out = (float)byi_tensor_float(
+        &(struct byi_tensor){.data = (void *)(uintptr_t)data, .dtype = dtype},
+        0);
     return true;
 }
 

@@ -190,8 +190,11 @@ static enum byoc_status read_step(struct byi_build *b, uint32_t at,
     const struct byoc_graph_step *step = byi_dn_step(b, at);
     const struct byi_chain_item like = {
         .step = at, .type = &b->graph->values[step->outs[0]]};
-    if (step->n_outs != 1 || like.type->dtype != BYOC_F32)
-        return byi_dn_refuse(b, "%s: the result is not float32", step->name);
+    if (step->n_outs != 1 || !byi_dn_is_float(like.type->dtype))
+        return byi_dn_refuse(b,
+                             "%s: found a result of type %s; expected "
+                             "float32, float16 or bfloat16",
+                             step->name, byoc_dtype_name(like.type->dtype));
     uint32_t previous = 0;
     BYI_TRY(find_previous(b, at, main, &previous));
     if (byi_dn_is(step, "copy") || read_unary(step, c, &like))
@@ -249,14 +252,14 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
         return BYOC_OK;
     struct byi_dnnl_value *value = byi_dn_operand(b, chain->at[0].operand);
     const struct byi_desc *desc = &value->views[0].desc;
-    if (desc->rank > dst->rank || desc->dtype != BYOC_F32)
+    if (desc->rank > dst->rank || desc->dtype != dst->dtype)
         return BYOC_OK;
     const struct byi_desc led = byi_dn_lead(desc, dst->rank);
     for (uint32_t i = 0; i < dst->rank; i++)
         if (led.dims[i] != (i == axis ? dst->dims[i] : 1))
             return BYOC_OK;
     BYI_TRY(byi_dn_want_plain(b, value, bias));
-    bias->desc = byi_dn_dense(BYOC_F32, 1, &dst->dims[axis], NULL);
+    bias->desc = byi_dn_dense(dst->dtype, 1, &dst->dims[axis], NULL);
     *next = 1;
     return BYOC_OK;
 }
@@ -299,7 +302,7 @@ static struct byi_dnnl_value *item_value(struct byi_build *b,
 static bool operand_layout(const struct byi_desc *operand,
                            const struct byi_desc *dst, struct byi_desc *want)
 {
-    if (operand->rank > dst->rank || operand->dtype != BYOC_F32)
+    if (operand->rank > dst->rank || operand->dtype != dst->dtype)
         return false;
     const struct byi_desc led = byi_dn_lead(operand, dst->rank);
     for (uint32_t i = 0; i < dst->rank; i++)
@@ -548,8 +551,8 @@ static enum byoc_status want_other(struct byi_build *b,
     struct byi_desc want;
     if (!operand_layout(&value->views[0].desc, &p->src.desc, &want))
         return byi_dn_refuse(b,
-                             "%s: both operands are broadcast, or one is not "
-                             "float32",
+                             "%s: both operands are broadcast, or their types "
+                             "differ",
                              byi_dn_step(b, item->step)->name);
     const struct byi_desc low = byi_dn_lead(&want, value->views[0].desc.rank);
     BYI_TRY(byi_dn_want(b, value, &low, &p->other));

@@ -43,9 +43,10 @@ struct byi_desc byi_dn_image_desc(const struct byi_build *b,
                                   const struct byi_image_axes *image,
                                   uint32_t rank, const int64_t *dims)
 {
+    const enum byoc_dtype dtype = byi_dn_result(b)->dtype;
     if (image->last || b->plain)
-        return byi_dn_dense(BYOC_F32, rank, dims, NULL);
-    return byi_dn_channels_last(BYOC_F32, rank, dims);
+        return byi_dn_dense(dtype, rank, dims, NULL);
+    return byi_dn_channels_last(dtype, rank, dims);
 }
 
 struct byi_desc byi_dn_image_seen(const struct byi_image_axes *image,
@@ -60,7 +61,7 @@ enum byoc_status byi_dn_want_image(struct byi_build *b,
                                    struct byi_dnnl_view *view)
 {
     const struct byi_desc *main = &value->views[0].desc;
-    if (main->dtype != BYOC_F32)
+    if (main->dtype != byi_dn_result(b)->dtype)
         return byi_dn_refuse(b, "%s: dtype %s is not supported by oneDNN here",
                              byi_dn_step0(b)->name,
                              byoc_dtype_name(main->dtype));

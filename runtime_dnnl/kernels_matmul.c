@@ -145,7 +145,7 @@ static struct byi_desc choose_dst(const struct byi_build *b,
                                   const struct byoc_graph_value *type)
 {
     const struct byi_desc plain =
-        byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
+        byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
     const uint32_t reader = b->reader[b->kernel->outs[0]];
     if (reader == BYI_NOBODY)
         return plain;
@@ -161,7 +161,7 @@ static struct byi_desc choose_dst(const struct byi_build *b,
         order[i] = (uint32_t)(axes[i] < 0 ? axes[i] + n : axes[i]);
     if (order[n - 1] != n - 1)
         return plain;
-    return byi_dn_dense(BYOC_F32, n, type->dims, order);
+    return byi_dn_dense(type->dtype, n, type->dims, order);
 }
 
 static bool is_constant(const struct byi_build *b,
@@ -181,8 +181,10 @@ static enum byoc_status open_sides(struct byi_build *b, struct matmul *m,
                      .transposed = tb};
     const struct byi_desc *da = &a.value->views[0].desc;
     const struct byi_desc *dw = &w.value->views[0].desc;
-    if (da->dtype != BYOC_F32 || dw->dtype != BYOC_F32)
-        return byi_dn_refuse(b, "%s: dtypes %s and %s, expected float32",
+    if (!byi_dn_is_float(da->dtype) || dw->dtype != da->dtype)
+        return byi_dn_refuse(b,
+                             "%s: found dtypes %s and %s; expected float32, "
+                             "float16 or bfloat16",
                              byi_dn_step0(b)->name, byoc_dtype_name(da->dtype),
                              byoc_dtype_name(dw->dtype));
     uint32_t rank = da->rank > dw->rank ? da->rank : dw->rank;
@@ -214,7 +216,7 @@ static struct byi_desc product_desc(const struct matmul *m)
                       : m->p.weights.dims[i];
     dims[n - 2] = m->p.src.dims[n - 2];
     dims[n - 1] = m->p.weights.dims[n - 1];
-    return byi_dn_dense(BYOC_F32, n, dims, NULL);
+    return byi_dn_dense(m->p.src.dtype, n, dims, NULL);
 }
 
 static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
@@ -235,7 +237,7 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
         byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0].desc.rank < 2 ||
         byi_dn_operand(b, byi_dn_arg0(b, 1))->views[0].desc.rank < 2;
     uint32_t next = 0;
-    core.dst = byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
+    core.dst = byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
     if (vector) { /* the result has no M or no N */
         core.elt_only = true;
         return byi_dn_emit_chain(b, &core, &chain, next);

@@ -198,7 +198,7 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
     if (n > MAX_CONCAT)
         return byi_dn_refuse(b, "concatenate: %u operands, expected at most %u",
                              n, MAX_CONCAT);
-    if (byi_dn_result(b)->dtype != BYOC_F32)
+    if (!byi_dn_is_float(byi_dn_result(b)->dtype))
         return byi_dn_refuse(b,
                              "concatenate: dtype %s is not supported by "
                              "oneDNN here",

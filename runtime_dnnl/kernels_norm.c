@@ -65,17 +65,17 @@ static enum byoc_status add_extra(struct byi_build *b, struct norm_kernel *p,
     x->arg = arg;
     BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, index), &x->view));
     if (byi_elements(x->view.desc.rank, x->view.desc.dims) != n ||
-        x->view.desc.dtype != BYOC_F32)
-        return byi_dn_refuse(b, "%s: operand '%s' is broadcast or not float32",
-                             byi_dn_step0(b)->name,
-                             b->kernel->operands[index].name);
+        x->view.desc.dtype != p->src.desc.dtype)
+        return byi_dn_refuse(
+            b, "%s: operand '%s' is broadcast or of another type",
+            byi_dn_step0(b)->name, b->kernel->operands[index].name);
     p->n_extra++;
     return BYOC_OK;
 }
 
 static enum byoc_status check_float(struct byi_build *b, enum byoc_dtype dtype)
 {
-    if (dtype == BYOC_F32)
+    if (byi_dn_is_float(dtype))
         return BYOC_OK;
     return byi_dn_refuse(b, "%s: dtype %s is not supported by oneDNN here",
                          byi_dn_step0(b)->name, byoc_dtype_name(dtype));
@@ -153,8 +153,8 @@ enum byoc_status byi_dn_build_softmax(struct byi_build *b)
     p.softmax = (struct byi_dnnl_softmax){
         .log = byi_dn_is(step, "nn.log_softmax"),
         .axis = 1,
-        .src =
-            flat_desc(BYOC_F32, byi_elements(main->rank, main->dims) / n, n)};
+        .src = flat_desc(main->dtype, byi_elements(main->rank, main->dims) / n,
+                         n)};
     const struct byi_core core = {.dst = p.src.desc,
                                   .elt_only = true,
                                   .no_posts = byi_dnnl_major() < 3,
@@ -181,7 +181,7 @@ enum byoc_status byi_dn_build_layer_norm(struct byi_build *b)
         .epsilon = (float)byoc_graph_float(step, "epsilon", 0),
         .scale = true,
         .shift = step->n_args > 2,
-        .src = flat_desc(BYOC_F32, byi_elements(d->rank, d->dims) / n, n)};
+        .src = flat_desc(d->dtype, byi_elements(d->rank, d->dims) / n, n)};
     const struct byi_core core = {.dst = *d,
                                   .folded = true,
                                   .no_posts = byi_dnnl_major() < 3 ||
@@ -345,8 +345,8 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
     }
     const struct byi_desc dst = byi_dn_dense_like(&p.src.desc, kept);
     const int64_t outer = byi_elements(dst.rank, dst.dims);
-    p.reduce.src = flat_desc(BYOC_F32, outer, n);
-    p.reduce.dst = flat_desc(BYOC_F32, outer, 1);
+    p.reduce.src = flat_desc(main->dtype, outer, n);
+    p.reduce.dst = flat_desc(main->dtype, outer, 1);
     struct byi_core core = {.elt_only = true};
     if (!byi_dn_reshape_desc(&dst, byi_dn_result(b)->rank,
                              byi_dn_result(b)->dims, &core.dst))

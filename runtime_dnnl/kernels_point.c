@@ -77,7 +77,7 @@ enum byoc_status byi_dn_build_point(struct byi_build *b)
             other = second;
         }
     }
-    if (main->views[0].desc.dtype != BYOC_F32)
+    if (!byi_dn_is_float(main->views[0].desc.dtype))
         return byi_dn_refuse(b, "%s: dtype %s is not supported by oneDNN here",
                              step->name,
                              byoc_dtype_name(main->views[0].desc.dtype));

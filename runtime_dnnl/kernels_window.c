@@ -456,7 +456,7 @@ enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average)
     const struct byi_desc dst = byi_dn_image_desc(b, &image, rank, dims);
     struct byi_core core = pool_core(&p, &image, &dst);
     if (type->rank != rank) {
-        core.dst = byi_dn_dense(BYOC_F32, type->rank, type->dims, NULL);
+        core.dst = byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
         core.elt_only = true;
     }
     struct byi_chain chain;

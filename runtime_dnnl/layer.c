@@ -95,11 +95,9 @@ static dnnl_data_type_t translate_dtype(enum byoc_dtype dtype)
 {
     switch (dtype) {
     case BYOC_F32:
-        return dnnl_f32;
-    case BYOC_BF16:
-        return dnnl_bf16;
+    case BYOC_BF16: /* as float32 copies: struct byi_narrowing */
     case BYOC_F16:
-        return dnnl_f16;
+        return dnnl_f32;
     case BYOC_I32:
         return dnnl_s32;
     case BYOC_I8:
@@ -287,7 +285,8 @@ enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
 {
     memset(pieces, 0, sizeof *pieces);
     pieces->n = n;
-    enum byoc_status status = BYOC_OK;
+    enum byoc_status status =
+        byi_narrowing_read(n, desc, posts, &pieces->narrow, err);
     for (uint32_t i = 0; i < n && status == BYOC_OK; i++)
         status = byi_md_make(desc[i], units, &pieces->md[i], err);
     if (status == BYOC_OK)
@@ -355,6 +354,8 @@ enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
     }
     p->pd = pd;
     p->slopes = pieces->slopes;
+    p->narrow = pieces->narrow;
+    p->copies = byi_narrow_bytes(p);
     p->impl = "unknown";
     dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0,
                               (void *)&p->impl);
@@ -475,26 +476,32 @@ static int translate_arg(int arg)
     return args[arg];
 }
 
-static BYI_MD_PTR query_arg(const struct byi_prim *prim, int arg)
+BYI_MD_PTR byi_prim_query(const struct byi_prim *prim, int arg)
 {
     return dnnl_primitive_desc_query_md(prim->pd, dnnl_query_exec_arg_md,
                                         translate_arg(arg));
+}
+
+/* Bytes of oneDNN's scratchpad, in whole cache lines. */
+static uint64_t scratchpad(const struct byi_prim *prim)
+{
+    BYI_MD_PTR md =
+        dnnl_primitive_desc_query_md(prim->pd, dnnl_query_scratchpad_md, 0);
+    return md ? byi_round_up(dnnl_memory_desc_get_size(md)) : 0;
 }
 
 uint64_t byi_prim_scratch(const struct byi_prim *prim)
 {
     if (prim->fast)
         return byi_dn_fast_scratch(prim->fast);
-    BYI_MD_PTR md =
-        dnnl_primitive_desc_query_md(prim->pd, dnnl_query_scratchpad_md, 0);
-    return md ? dnnl_memory_desc_get_size(md) : 0;
+    return prim->copies + scratchpad(prim);
 }
 
 uint64_t byi_prim_bytes(const struct byi_prim *prim, int arg)
 {
     if (prim->fast)
         return byi_dn_fast_packed(prim->fast, arg);
-    BYI_MD_PTR md = query_arg(prim, arg);
+    BYI_MD_PTR md = byi_prim_query(prim, arg);
     return md ? dnnl_memory_desc_get_size(md) : 0;
 }
 
@@ -504,9 +511,11 @@ bool byi_prim_wants(const struct byi_prim *prim, int arg,
     struct byi_md md;
     if (prim->fast)
         return byi_dn_fast_wants(prim->fast, arg, desc);
+    if (byi_dn_is_narrow(desc->dtype) && !byi_prim_is_narrow(prim, arg))
+        return false;
     if (byi_md_make(desc, BYI_UNITS_PLAIN, &md, NULL))
         return false;
-    BYI_MD_PTR want = query_arg(prim, arg);
+    BYI_MD_PTR want = byi_prim_query(prim, arg);
     const bool same = want && dnnl_memory_desc_equal(BYI_MD(&md), want);
     byi_md_drop(&md);
     return same;
@@ -518,8 +527,8 @@ bool byi_prim_same(const struct byi_prim *a, int arg_a,
     if (a->fast || b->fast)
         return a->fast && b->fast &&
                byi_dn_fast_same(a->fast, arg_a, b->fast, arg_b);
-    BYI_MD_PTR ma = query_arg(a, arg_a);
-    BYI_MD_PTR mb = query_arg(b, arg_b);
+    BYI_MD_PTR ma = byi_prim_query(a, arg_a);
+    BYI_MD_PTR mb = byi_prim_query(b, arg_b);
     return ma && mb && dnnl_memory_desc_equal(ma, mb);
 }
 
@@ -537,8 +546,9 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
     BYI_TRY(byi_pieces_make(&pieces, 1, &src, NULL, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
     const dnnl_status_t status = dnnl_reorder_primitive_desc_create(
-        &pd, BYI_MD(&pieces.md[0]), lib->engine, query_arg(prim, arg),
+        &pd, BYI_MD(&pieces.md[0]), lib->engine, byi_prim_query(prim, arg),
         lib->engine, pieces.attr);
+    pieces.narrow.wide = BYI_ARG_DST;
     return byi_prim_wrap(status, pd, &pieces, "reorder of weights", reorder,
                          err);
 }
@@ -552,7 +562,9 @@ struct byi_bound_call {
     void *scratch;
     dnnl_primitive_t prim;
     dnnl_stream_t stream;
-    uint32_t n; /* slots; the scratchpad comes after them */
+    uint32_t n;                     /* slots; the scratchpad comes after them */
+    struct byi_narrow_copy *copies; /* of the slots that are narrow */
+    uint32_t n_copies;
     uint32_t n_args;
     dnnl_exec_arg_t args[];
 };
@@ -583,8 +595,8 @@ static enum byoc_status add_argument(const struct byi_dnnl *lib,
                                      void *data, struct byoc_error *err)
 {
     if (arg < BYI_ARG_SLOPE || arg >= BYI_ARG_MULTI)
-        return add_memory(lib, call, query_arg(prim, arg), translate_arg(arg),
-                          data, err);
+        return add_memory(lib, call, byi_prim_query(prim, arg),
+                          translate_arg(arg), data, err);
     const struct byi_desc slopes = {.kind = BYI_DESC_STRIDED,
                                     .dtype = BYOC_F32,
                                     .rank = 1,
@@ -635,9 +647,16 @@ enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
     c->prim = prim->prim;
     c->n = n;
     enum byoc_status status = BYOC_OK;
-    for (uint32_t i = 0; i < n && status == BYOC_OK; i++)
-        status = add_argument(lib, c, prim, args[i], data[i], err);
-    if (status == BYOC_OK && byi_prim_scratch(prim))
+    char *copies = (char *)scratch + scratchpad(prim);
+    status = byi_narrow_copies(prim, n, args, data, copies, &c->copies,
+                               &c->n_copies, err);
+    for (uint32_t i = 0, k = 0; i < n && status == BYOC_OK; i++) {
+        void *at = data[i];
+        if (byi_prim_is_narrow(prim, args[i]))
+            at = c->copies[k++].copy;
+        status = add_argument(lib, c, prim, args[i], at, err);
+    }
+    if (status == BYOC_OK && scratchpad(prim))
         status = add_memory(
             lib, c,
             dnnl_primitive_desc_query_md(prim->pd, dnnl_query_scratchpad_md, 0),
@@ -656,6 +675,11 @@ void byi_bound_set(struct byi_bound_call *call, uint32_t slot, void *data)
         call->slots[slot].data = data;
         return;
     }
+    for (uint32_t i = 0; i < call->n_copies; i++)
+        if (call->copies[i].slot == slot) {
+            call->copies[i].data = data;
+            return;
+        }
     dnnl_memory_set_data_handle(call->args[slot].memory, data);
 }
 
@@ -666,6 +690,7 @@ enum byoc_status byi_bound_run(const struct byi_bound_call *call,
         byi_dn_fast_run(call->fast, call->n, call->slots, call->scratch);
         return BYOC_OK;
     }
+    byi_narrow_begin(call->copies, call->n_copies);
     const dnnl_status_t status = dnnl_primitive_execute(
         call->prim, call->stream, (int)call->n_args, call->args);
     if (status != dnnl_success)
@@ -673,6 +698,7 @@ enum byoc_status byi_bound_run(const struct byi_bound_call *call,
                         "oneDNN failed to run a primitive (status %d)",
                         (int)status);
     dnnl_stream_wait(call->stream);
+    byi_narrow_end(call->copies, call->n_copies);
     return BYOC_OK;
 }
 
@@ -686,6 +712,7 @@ void byi_bound_free(struct byi_bound_call **call)
     if (c->stream)
         dnnl_stream_destroy(c->stream);
     byi_release(c->slots);
+    byi_release(c->copies);
     byi_release(c);
     *call = NULL;
 }

@@ -34,6 +34,17 @@ int byi_dnnl_major(void);       /* of the headers: 2 or 3 */
 /* Does oneDNN support this element type for moves and casts? */
 bool byi_dnnl_has_dtype(enum byoc_dtype dtype);
 
+/* float16 and bfloat16: memory holds them, kernels compute in float32 */
+static inline bool byi_dn_is_narrow(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F16 || dtype == BYOC_BF16;
+}
+/* Does a region compute with this type? */
+static inline bool byi_dn_is_float(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F32 || byi_dn_is_narrow(dtype);
+}
+
 /* --- primitives ---------------------------------------------------------- */
 
 struct byi_prim;

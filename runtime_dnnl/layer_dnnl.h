@@ -19,6 +19,16 @@ struct byi_dnnl {
     dnnl_engine_t engine;
 };
 
+/* oneDNN has float16 and bfloat16 on few processors. Its primitives run on
+ * float32 copies of such arguments, which lie in the scratch memory. */
+struct byi_narrowing {
+    enum byoc_dtype dtype; /* of all arguments but `wide`; 0: none is narrow */
+    int wide;              /* enum byi_arg; -1: none                         */
+    bool adds;             /* reads dst                                      */
+    uint32_t binary;       /* bit i: post-op i has an operand                */
+    uint32_t sources;      /* of a concatenation                             */
+};
+
 struct byi_prim {
     struct byi_dn_fast *fast; /* not NULL: run by it, and pd is NULL */
     dnnl_primitive_desc_t pd;
@@ -28,6 +38,8 @@ struct byi_prim {
     const void *note;      /* the caller's */
     int64_t slopes;        /* number of prelu slopes among its post-ops, an
                               argument that oneDNN has no query for */
+    struct byi_narrowing narrow;
+    uint64_t copies; /* bytes of the float32 copies of narrow arguments */
 };
 
 /* A memory descriptor; `used` is false for an absent tensor. */
@@ -56,6 +68,7 @@ struct byi_pieces {
     uint32_t n;
     dnnl_primitive_attr_t attr;
     int64_t slopes; /* as in struct byi_prim */
+    struct byi_narrowing narrow;
 };
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  const struct byi_desc *const *desc,
@@ -66,6 +79,42 @@ void byi_pieces_drop(struct byi_pieces *pieces);
 
 /* BYOC_EUNSUPPORTED with the guard's reason, or BYOC_OK for NULL. */
 enum byoc_status byi_guard_status(const char *why, struct byoc_error *err);
+
+/* oneDNN's descriptor of an argument. */
+BYI_MD_PTR byi_prim_query(const struct byi_prim *prim, int arg);
+
+/* --- prim_narrow.c: narrow arguments -------------------------------------- */
+
+/* Weights whose layout is open are packed as float32; fails if other tensors
+ * are float32 and some are narrow. */
+enum byoc_status byi_narrowing_read(uint32_t n,
+                                    const struct byi_desc *const *desc,
+                                    const struct byi_posts *posts,
+                                    struct byi_narrowing *narrow,
+                                    struct byoc_error *err);
+bool byi_prim_is_narrow(const struct byi_prim *prim, int arg);
+uint64_t byi_round_up(uint64_t bytes); /* to whole cache lines */
+/* Bytes of the float32 copies of all narrow arguments. */
+uint64_t byi_narrow_bytes(const struct byi_prim *prim);
+
+/* The float32 copy of an argument. */
+struct byi_narrow_copy {
+    uint32_t slot;
+    void (*widen)(const uint16_t *from, float *to, int64_t n);
+    void (*narrow)(const float *from, uint16_t *to, int64_t n);
+    void *data; /* narrow */
+    float *copy;
+    int64_t n;
+    bool reads, writes;
+};
+/* The copies of the narrow ones among n slots; free them with byi_release. */
+enum byoc_status byi_narrow_copies(const struct byi_prim *prim, uint32_t n,
+                                   const int *args, void *const *data,
+                                   char *room, struct byi_narrow_copy **copies,
+                                   uint32_t *n_copies, struct byoc_error *err);
+/* Before and after the primitive. */
+void byi_narrow_begin(const struct byi_narrow_copy *copies, uint32_t n);
+void byi_narrow_end(const struct byi_narrow_copy *copies, uint32_t n);
 
 /* Declares `pd`, a primitive descriptor of `operation` made with `lib` and the
  * pieces `s`, and the status of its creation. `type` is the struct of 2.x.

@@ -24,22 +24,46 @@ enum { BYI_DN_REFUSALS(ID, COMMA) };
 
 static const char *const says[] = {BYI_DN_REFUSALS(SAY, COMMA)};
 
-/* Requires float32 results and, for operators that return a tuple, a float32
- * source. */
+/* Requires results and, for operators that return a tuple, a source of one of
+ * the types, which are `n`. */
+static const char *accept_types(const struct byoc_host *host,
+                                const struct byoc_match *m,
+                                const uint32_t *types, uint32_t n, int gives,
+                                int takes)
+{
+    uint32_t dtype, rank, at = n;
+    const int64_t *dims;
+    for (uint32_t i = 0; i < host->match_n_ops(m); i++) {
+        if (!host->match_op_type(m, i, &dtype, &rank, &dims))
+            continue;
+        for (at = 0; at < n && types[at] != dtype;)
+            at++;
+        if (at == n)
+            return host->match_say(m, says[gives], host->match_op(m, i),
+                                   host->match_show_op(m, i));
+    }
+    if (!host->match_type(m, "src", &dtype, &rank, &dims))
+        return NULL;
+    for (at = 0; at < n && types[at] != dtype;)
+        at++;
+    return at < n ? NULL
+                  : host->match_say(m, says[takes], host->match_op(m, 0),
+                                    host->match_show(m, "src"));
+}
+
 static const char *accept_float(const struct byoc_host *host,
                                 const struct byoc_match *m)
 {
-    uint32_t dtype, rank;
-    const int64_t *dims;
-    for (uint32_t i = 0; i < host->match_n_ops(m); i++)
-        if (host->match_op_type(m, i, &dtype, &rank, &dims) &&
-            dtype != BYOC_F32)
-            return host->match_say(m, says[GIVES], host->match_op(m, i),
-                                   host->match_show_op(m, i));
-    if (host->match_type(m, "src", &dtype, &rank, &dims) && dtype != BYOC_F32)
-        return host->match_say(m, says[TAKES], host->match_op(m, 0),
-                               host->match_show(m, "src"));
-    return NULL;
+    static const uint32_t types[] = {BYOC_F32, BYOC_F16, BYOC_BF16};
+    return accept_types(host, m, types, sizeof types / sizeof *types, GIVES,
+                        TAKES);
+}
+
+static const char *accept_float32(const struct byoc_host *host,
+                                  const struct byoc_match *m)
+{
+    static const uint32_t types[] = {BYOC_F32};
+    return accept_types(host, m, types, 1, TAKES_WIDE, TAKES_WIDE);
 }
 
 /* Post-ops run in place on the result, so its shape must not change. */

@@ -126,6 +126,9 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
         [BYI_POOL_AVG] = dnnl_pooling_avg_exclude_padding,
         [BYI_POOL_AVG_PAD] = dnnl_pooling_avg_include_padding,
     };
+    struct byi_dn_fast fast;
+    if (byi_dn_fast_pool(p, posts, &fast))
+        return byi_prim_wrap_fast(&fast, prim, err);
     BYI_TRY(byi_guard_status(byi_guard_pool(byi_dnnl_major(), p), err));
     BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
     const struct byi_desc *const descs[] = {&p->src, &p->dst};

@@ -27,9 +27,11 @@ bool byi_dn_is_dense_last(const struct byi_desc *desc, enum byoc_dtype dtype)
     return true;
 }
 
-static bool is_dense_last(const struct byi_desc *desc)
+static enum byi_f32_type type_of(enum byoc_dtype dtype)
 {
-    return byi_dn_is_dense_last(desc, BYOC_F32);
+    return dtype == BYOC_F16    ? BYI_F32_F16
+           : dtype == BYOC_BF16 ? BYI_F32_BF16
+                                : BYI_F32_WIDE;
 }
 
 /* --- epilogues --------------------------------------------------------------
@@ -85,7 +87,7 @@ static bool read_operand(const struct byi_desc *dst,
 {
     bool whole = true, image = true, vector = true, position = true;
     int64_t positions = 1;
-    if (desc->kind != BYI_DESC_STRIDED || desc->dtype != BYOC_F32 ||
+    if (desc->kind != BYI_DESC_STRIDED || desc->dtype != dst->dtype ||
         desc->rank != dst->rank)
         return false;
     for (uint32_t i = 0; i < dst->rank; i++) {
@@ -100,7 +102,7 @@ static bool read_operand(const struct byi_desc *dst,
     }
     to->repeat = 1;
     to->column = 1;
-    if (whole && is_dense_last(desc)) {
+    if (whole && byi_dn_is_dense_last(desc, dst->dtype)) {
         to->row = dst->dims[1];
         return true;
     }
@@ -113,7 +115,7 @@ static bool read_operand(const struct byi_desc *dst,
         return true;
     }
     to->row = 1;
-    return position && is_dense_last(desc);
+    return position && byi_dn_is_dense_last(desc, dst->dtype);
 }
 
 static bool read_posts(const struct byi_posts *posts,
@@ -290,6 +292,17 @@ static const struct byi_dn_fast_kind recurrent_kind = {
 /* --- descriptors -------------------------------------------------------------
  */
 
+/* Are all tensors of one type of floats, and data channels-last? */
+static bool agree(const struct byi_desc *src, const struct byi_desc *weights,
+                  const struct byi_desc *bias, const struct byi_desc *dst)
+{
+    const enum byoc_dtype dtype = src->dtype;
+    return byi_dn_is_float(dtype) && weights->dtype == dtype &&
+           byi_dn_is_dense_last(src, dtype) &&
+           byi_dn_is_dense_last(dst, dtype) &&
+           (bias->kind == BYI_DESC_ABSENT || bias->dtype == dtype);
+}
+
 static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
 {
     const struct byi_dnnl_window *w = &p->window;
@@ -298,10 +311,10 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
     conv->transposed = p->deconv;
     if (n > 2 || (p->deconv && depthwise) ||
         (depthwise && (p->weights.dims[1] != 1 || p->weights.dims[2] != 1)) ||
-        p->weights.kind != BYI_DESC_ANY || p->weights.dtype != BYOC_F32 ||
-        !is_dense_last(&p->src) || !is_dense_last(&p->dst) ||
-        (p->bias.kind != BYI_DESC_ABSENT && p->bias.dtype != BYOC_F32))
+        p->weights.kind != BYI_DESC_ANY ||
+        !agree(&p->src, &p->weights, &p->bias, &p->dst))
         return false;
+    conv->narrow = type_of(p->src.dtype);
     conv->images = p->src.dims[0];
     conv->channels = p->src.dims[1];
     conv->outputs = p->dst.dims[1];
@@ -324,18 +337,12 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
     return true;
 }
 
-static bool is_rows(const struct byi_desc *desc)
-{
-    return desc->rank == 2 && is_dense_last(desc);
-}
-
 static bool read_matmul(const struct byi_dnnl_matmul *p,
                         struct byi_f32_conv *conv)
 {
     if (p->weights.kind != BYI_DESC_ANY || p->weights.rank != 2 ||
-        p->weights.dtype != BYOC_F32 || !is_rows(&p->src) ||
-        !is_rows(&p->dst) ||
-        (p->bias.kind != BYI_DESC_ABSENT && p->bias.dtype != BYOC_F32))
+        p->src.rank != 2 || p->dst.rank != 2 ||
+        !agree(&p->src, &p->weights, &p->bias, &p->dst))
         return false;
     *conv = (struct byi_f32_conv){
         .images = p->src.dims[0],
@@ -348,7 +355,9 @@ static bool read_matmul(const struct byi_dnnl_matmul *p,
         .stride = {1, 1, 1},
         .dilation = {1, 1, 1},
         .weight_strides = {p->weights.strides[1], p->weights.strides[0]},
-        .bias = p->bias.kind != BYI_DESC_ABSENT};
+        .bias = p->bias.kind != BYI_DESC_ABSENT,
+        .narrow = type_of(p->src.dtype),
+        .lent = type_of(p->weights.dtype)};
     return true;
 }
 
@@ -429,8 +438,8 @@ bool byi_dn_fast_wants(const struct byi_dn_fast *fast, int arg,
 {
     return fast->kind == &conv_kind && arg == BYI_ARG_WEIGHTS &&
            byi_f32_conv_reads_in_place(&fast->conv) &&
-           desc->kind == BYI_DESC_STRIDED && desc->dtype == BYOC_F32 &&
-           desc->rank == 2 &&
+           desc->kind == BYI_DESC_STRIDED &&
+           type_of(desc->dtype) == fast->conv.lent && desc->rank == 2 &&
            desc->strides[1] == fast->conv.weight_strides[0] &&
            desc->strides[0] == fast->conv.weight_strides[1];
 }
@@ -440,9 +449,22 @@ const char *byi_dn_fast_impl(const struct byi_dn_fast *fast)
     return fast->packs ? "pack" : fast->kind->name(fast);
 }
 
+/* Elements from the first to the last one. */
+static int64_t span_of(const struct byi_desc *desc)
+{
+    int64_t last = 0;
+    for (uint32_t i = 0; i < desc->rank; i++)
+        last += (desc->dims[i] - 1) * desc->strides[i];
+    return last + 1;
+}
+
 uint64_t byi_dn_fast_scratch(const struct byi_dn_fast *fast)
 {
-    return fast->packs ? 0 : fast->kind->scratch(fast);
+    if (fast->packs) /* narrow weights as float32 */
+        return byi_dn_is_narrow(fast->src.dtype)
+                   ? (uint64_t)span_of(&fast->src) * sizeof(float)
+                   : 0;
+    return fast->kind->scratch(fast);
 }
 
 uint64_t byi_dn_fast_packed(const struct byi_dn_fast *fast, int arg)
@@ -472,8 +494,13 @@ void byi_dn_fast_run(const struct byi_dn_fast *fast, uint32_t n,
                      const struct byi_dn_fast_slot *slots, void *scratch)
 {
     if (fast->packs) {
-        fast->kind->pack(fast, fast->packs, &fast->src,
-                         byi_dn_fast_find(n, slots, BYI_ARG_SRC),
+        const void *src = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
+        if (byi_dn_is_narrow(fast->src.dtype)) {
+            byi_f32_kernels()->widen[fast->src.dtype == BYOC_BF16](
+                src, scratch, span_of(&fast->src));
+            src = scratch;
+        }
+        fast->kind->pack(fast, fast->packs, &fast->src, src,
                          byi_dn_fast_find(n, slots, BYI_ARG_DST));
         return;
     }

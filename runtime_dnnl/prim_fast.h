@@ -5,6 +5,7 @@
 
 #include "kernels/conv.h"
 #include "kernels/i8.h"
+#include "kernels/moves.h"
 #include "kernels/recurrent.h"
 #include "runtime_dnnl/build.h"
 
@@ -26,6 +27,8 @@ struct byi_dn_fast_kind {
                 int threads);
 };
 
+enum { BYI_DN_SOURCES = 2 * BYI_MAX_POSTS }; /* of a concatenation, at most */
+
 struct byi_dn_fast {
     const struct byi_dn_fast_kind *kind;
     union { /* by kind */
@@ -40,6 +43,12 @@ struct byi_dn_fast {
             float low, high;
         };
         struct byi_dnnl_qpoint point;
+        struct byi_f32_pool pool; /* prim_move.c */
+        struct byi_f32_move move;
+        struct {
+            uint32_t n_sources;
+            int64_t outer, length[BYI_DN_SOURCES]; /* rows, their elements */
+        };
     };
     int packs; /* enum byi_arg: packs these weights, laid out as src; */
     struct byi_desc src; /* 0: runs                                   */
@@ -66,6 +75,13 @@ bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
                         const struct byi_posts *posts,
                         struct byi_dn_fast *fast);
 bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast);
+/* prim_move.c: of float16 and bfloat16 data */
+bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
+                      const struct byi_posts *posts, struct byi_dn_fast *fast);
+bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
+                        struct byi_dn_fast *fast);
+bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
+                         struct byi_dn_fast *fast);
 /* The one that packs `src` for argument `arg` of `user`. */
 void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,
                       const struct byi_desc *src, struct byi_dn_fast *pack);

@@ -159,6 +159,9 @@ enum byoc_status byi_concat_new(const struct byi_dnnl *lib,
                                 struct byi_prim **prim, struct byoc_error *err)
 {
     struct byi_pieces s;
+    struct byi_dn_fast fast;
+    if (byi_dn_fast_concat(p, &fast))
+        return byi_prim_wrap_fast(&fast, prim, err);
     const struct byi_desc *const descs[] = {&p->dst};
     BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_PLAIN, err));
     struct byi_md *md = byi_alloc(p->n, sizeof *md);
@@ -194,6 +197,7 @@ enum byoc_status byi_concat_new(const struct byi_dnnl *lib,
         byi_pieces_drop(&s);
         return made;
     }
+    s.narrow.sources = p->n;
     return byi_prim_wrap(status, pd, &s, "concatenation", prim, err);
 }
 
@@ -231,6 +235,9 @@ enum byoc_status byi_reorder_new(const struct byi_dnnl *lib,
 {
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;
+    struct byi_dn_fast fast;
+    if (byi_dn_fast_reorder(p, &fast))
+        return byi_prim_wrap_fast(&fast, prim, err);
     BYI_TRY(check_sizes(&p->src, err));
     BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;

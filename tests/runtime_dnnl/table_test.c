@@ -39,10 +39,24 @@ static void note_ops(const struct byi_func *f)
     }
 }
 
-/* One program of which all must be one composite of the row. */
-static void check_taken(const char *params, const char *body)
+/* `body` with another type for float32. */
+static char *body_of(const char *body, const char *dtype)
 {
-    char *text = program_text(params, "float32", body);
+    struct byi_text text = {0};
+    for (const char *p; (p = strstr(body, "float32")); body = p + 7)
+        byi_text_addf(&text, "%.*s%s", (int)(p - body), body, dtype);
+    byi_text_addf(&text, "%s", body);
+    return text.at;
+}
+
+/* One program of which all must be one composite of the row; its floats have
+ * this type. */
+static void check_taken_as(const char *params, const char *dtype,
+                           const char *given)
+{
+    char *body = body_of(given, dtype);
+    char *text = program_text(params, dtype, body);
+    byi_text_free(&(struct byi_text){.at = body});
     struct byi_module *plain = parse(text), *m = parse(text);
     struct byi_arena *arena = byi_arena_new();
     struct byi_tensor in[MAX_IO], want[MAX_IO];
@@ -71,6 +85,11 @@ static void check_taken(const char *params, const char *body)
     byi_module_free(&m);
     byi_arena_free(&arena);
     byi_text_free(&(struct byi_text){.at = text});
+}
+
+static void check_taken(const char *params, const char *body)
+{
+    check_taken_as(params, "float32", body);
 }
 
 static const char *const sentences[] = {
@@ -281,12 +300,33 @@ static void check_type(const struct sample *sample)
     free(call);
 }
 
+/* The sample on float16 and bfloat16, and with a post-op. */
+static void check_narrow(const struct sample *sample, bool posts)
+{
+    static const char *const types[] = {"float16", "bfloat16"};
+    const double before = table_tolerance;
+    char body[2000];
+    /* literals are float32 */
+    if (strstr("dnnl.recurrent dnnl.quantize dnnl.dequantize", sample->row) ||
+        strstr(sample->call, "f)") || strstr(sample->call, "[0."))
+        return;
+    for (int i = 0; i < 2; i++) {
+        table_tolerance = i == 0 ? 0x1p-9 : 0x1p-6;
+        check_taken_as(sample->params, types[i], sample->call);
+        snprintf(body, sizeof body, "nn.relu(%s)", sample->call);
+        if (posts)
+            check_taken_as(sample->params, types[i], body);
+    }
+    table_tolerance = before;
+}
+
 static void check_sample(const struct sample *sample, bool first, bool posts)
 {
     const struct byi_tensor t = shape_of(sample);
     check_taken(sample->params, sample->call);
     if (first)
         check_type(sample);
+    check_narrow(sample, posts);
     if (!posts)
         return;
     check_forms(sample, &t);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime_dnnl/prim_move.c: pools, concatenations and copies of float16 and
+ * bfloat16 data, which byoc's own kernels run at the speed of memory.
+ */
+#include "core/base/openmp.h"
+#include "runtime_dnnl/prim_fast.h"
+
+#include <string.h>
+
+static uint64_t no_bytes(const struct byi_dn_fast *fast)
+{
+    (void)fast;
+    return 0;
+}
+
+static uint64_t no_packed(const struct byi_dn_fast *fast, int arg)
+{
+    (void)fast, (void)arg;
+    return 0;
+}
+
+/* --- pools ------------------------------------------------------------------
+ */
+
+static const char *pool_name(const struct byi_dn_fast *fast)
+{
+    (void)fast;
+    return "pool";
+}
+
+static uint64_t pool_scratch(const struct byi_dn_fast *fast)
+{
+    return byi_f32_pool_scratch(&fast->pool, fast->threads);
+}
+
+static void run_pool(const struct byi_dn_fast *fast, uint32_t n,
+                     const struct byi_dn_fast_slot *slots, void *scratch,
+                     int threads)
+{
+    byi_f32_pool_run(&fast->pool, byi_dn_fast_find(n, slots, BYI_ARG_SRC),
+                     byi_dn_fast_find(n, slots, BYI_ARG_DST), scratch, threads);
+}
+
+static const struct byi_dn_fast_kind pool_kind = {
+    .name = pool_name,
+    .scratch = pool_scratch,
+    .packed = no_packed,
+    .run = run_pool,
+};
+
+/* Does every window have an element of the data? */
+static bool is_full(const struct byi_f32_pool *pool)
+{
+    for (int i = 0; i < BYI_F32_AXES; i++) {
+        const int64_t reach = (pool->size[i] - 1) * pool->dilation[i];
+        const int64_t last =
+            (pool->out[i] - 1) * pool->stride[i] - pool->pad[i];
+        if (pool->pad[i] > reach || last >= pool->in[i] ||
+            (pool->dilation[i] > 1 && pool->pad[i] > 0))
+            return false;
+    }
+    return true;
+}
+
+bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
+                      const struct byi_posts *posts, struct byi_dn_fast *fast)
+{
+    const uint32_t n = p->window.n, skip = BYI_F32_AXES - n;
+    struct byi_f32_pool *pool = &fast->pool;
+    if (!byi_dn_is_narrow(p->src.dtype) || (posts && posts->n) ||
+        !byi_dn_is_dense_last(&p->src, p->src.dtype) ||
+        !byi_dn_is_dense_last(&p->dst, p->src.dtype))
+        return false;
+    *fast = (struct byi_dn_fast){.kind = &pool_kind};
+    *pool = (struct byi_f32_pool){
+        .kernels = byi_f32_kernels(),
+        .type = p->src.dtype == BYOC_BF16 ? BYI_F32_BF16 : BYI_F32_F16,
+        .mean = p->kind != BYI_POOL_MAX,
+        .padded = p->kind == BYI_POOL_AVG_PAD,
+        .images = p->src.dims[0],
+        .channels = p->src.dims[1]};
+    for (uint32_t i = 0; i < BYI_F32_AXES; i++) {
+        const bool has = i >= skip;
+        pool->in[i] = has ? p->src.dims[2 + i - skip] : 1;
+        pool->out[i] = has ? p->dst.dims[2 + i - skip] : 1;
+        pool->size[i] = has ? p->window.kernel[i - skip] : 1;
+        pool->stride[i] = has ? p->window.stride[i - skip] : 1;
+        pool->dilation[i] = has ? p->window.dilation[i - skip] : 1;
+        pool->pad[i] = has ? p->window.begin[i - skip] : 0;
+    }
+    fast->threads = omp_get_max_threads();
+    return is_full(pool);
+}
+
+/* --- concatenations ----------------------------------------------------------
+ */
+
+static const char *move_name(const struct byi_dn_fast *fast)
+{
+    (void)fast;
+    return "copy";
+}
+
+static void run_concat(const struct byi_dn_fast *fast, uint32_t n,
+                       const struct byi_dn_fast_slot *slots, void *scratch,
+                       int threads)
+{
+    const uint16_t *from[BYI_DN_SOURCES];
+    const int64_t outer = fast->outer;
+    int64_t all = 0;
+    for (uint32_t i = 0; i < fast->n_sources; i++) {
+        from[i] = byi_dn_fast_find(n, slots, BYI_ARG_MULTI + (int)i);
+        all += fast->length[i];
+    }
+    uint16_t *to = byi_dn_fast_find(n, slots, BYI_ARG_DST);
+    const int team =
+        outer * all < (int64_t)threads << 15 || outer < threads ? 1 : threads;
+    (void)scratch;
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t o = 0; o < outer; o++) {
+        uint16_t *at = to + o * all;
+        for (uint32_t i = 0; i < fast->n_sources; at += fast->length[i++])
+            memcpy(at, from[i] + o * fast->length[i],
+                   (size_t)fast->length[i] * sizeof *at);
+    }
+}
+
+static const struct byi_dn_fast_kind concat_kind = {
+    .name = move_name,
+    .scratch = no_bytes,
+    .packed = no_packed,
+    .run = run_concat,
+};
+
+bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
+                        struct byi_dn_fast *fast)
+{
+    *fast = (struct byi_dn_fast){.kind = &concat_kind, .n_sources = p->n};
+    if (!byi_dn_is_narrow(p->dst.dtype) || p->n > BYI_DN_SOURCES ||
+        p->dst.dims[p->axis] == 1 || !byi_dn_is_dense(&p->dst))
+        return false;
+    const int64_t inner = p->dst.strides[p->axis];
+    fast->outer =
+        byi_elements(p->dst.rank, p->dst.dims) / (p->dst.dims[p->axis] * inner);
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct byi_desc like = byi_dn_dense_like(&p->dst, p->src[i].dims);
+        if (!byi_dn_same_layout(&p->src[i], &like))
+            return false;
+        fast->length[i] = p->src[i].dims[p->axis] * inner;
+    }
+    fast->threads = omp_get_max_threads();
+    return true;
+}
+
+/* --- copies -----------------------------------------------------------------
+ */
+
+static void run_reorder(const struct byi_dn_fast *fast, uint32_t n,
+                        const struct byi_dn_fast_slot *slots, void *scratch,
+                        int threads)
+{
+    (void)scratch;
+    byi_f32_move_run(&fast->move, byi_dn_fast_find(n, slots, BYI_ARG_SRC),
+                     byi_dn_fast_find(n, slots, BYI_ARG_DST), threads);
+}
+
+static bool reorders_alike(const struct byi_dn_fast *a,
+                           const struct byi_dn_fast *b)
+{
+    const size_t bytes = a->move.rank * sizeof *a->move.dims;
+    return a->move.rank == b->move.rank &&
+           memcmp(a->move.dims, b->move.dims, bytes) == 0 &&
+           memcmp(a->move.from, b->move.from, bytes) == 0 &&
+           memcmp(a->move.to, b->move.to, bytes) == 0;
+}
+
+static const struct byi_dn_fast_kind reorder_kind = {
+    .name = move_name,
+    .scratch = no_bytes,
+    .packed = no_packed,
+    .packs_alike = reorders_alike,
+    .run = run_reorder,
+};
+
+bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
+                         struct byi_dn_fast *fast)
+{
+    *fast = (struct byi_dn_fast){.kind = &reorder_kind};
+    if (!byi_dn_is_narrow(p->src.dtype) || p->dst.dtype != p->src.dtype ||
+        p->src.rank > BYI_MOVE_RANK)
+        return false;
+    fast->move.rank = p->src.rank;
+    memcpy(fast->move.dims, p->src.dims, p->src.rank * sizeof *p->src.dims);
+    memcpy(fast->move.from, p->src.strides,
+           p->src.rank * sizeof *p->src.strides);
+    memcpy(fast->move.to, p->dst.strides, p->src.rank * sizeof *p->dst.strides);
+    byi_f32_move_plan(&fast->move);
+    fast->threads = omp_get_max_threads();
+    return true;
+}
