@@ -4,7 +4,10 @@
  * multiply-adds, which is measured before and after each layer. "Cold" is the
  * share when the weights come from memory, as in a network.
  *
- *     [BYOC_MAX_ISA=sse2|avx2] build/f32 [THREADS]
+ *     [BYOC_MAX_ISA=sse2|avx2] build/f32 [THREADS [float16|bfloat16]]
+ *
+ * With a type, data are of that type, and the time of the same layer on float32
+ * data, which runs in turn, is printed as well.
  */
 #include "kernels/conv.h"
 
@@ -14,6 +17,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static double now(void)
@@ -45,13 +49,28 @@ static const struct {
     {197, 1, 768, 2304, 1, 1}, {197, 1, 3072, 768, 1, 1},
     {1, 1, 512, 1000, 1, 1},   {1, 112, 32, 0, 3, 1},
     {1, 28, 240, 0, 5, 1},     {1, 14, 480, 0, 9, 1},
+    {1, 224, 3, 64, 7, 2},     {1, 112, 16, 96, 1, 1},
+    {1, 56, 144, 0, 3, 1},     {1, 14, 384, 0, 3, 1},
 };
+
+/* Of data. */
+static enum byi_f32_type type;
 
 static float *numbers(int64_t n)
 {
     float *at = aligned_alloc(64, (size_t)(n * 4 + 127) / 64 * 64);
     for (int64_t i = 0; at && i < n; i++)
         at[i] = (float)(i * 7919 % 2003) / 1001 - 1;
+    return at;
+}
+
+/* Round n floats at `at` to the type, in place. */
+static float *narrow(float *at, int64_t n)
+{
+    const struct byi_f32_kernels *kernels = byi_f32_kernels();
+    for (int64_t i = 0; type && i < n; i += 64)
+        kernels->narrow[type - 1](at + i, (uint16_t *)(void *)at + i,
+                                  n - i < 64 ? n - i : 64);
     return at;
 }
 
@@ -94,12 +113,15 @@ static void measure(size_t i, bool exact, int threads)
         .dilation = {1, 1, 1},
         .pad = {0, layers[i].size / 2, layers[i].size / 2},
     };
+    conv.narrow = type;
     byi_f32_conv_plan(&conv, exact);
     if (!exact && (conv.algorithm == BYI_F32_DIRECT ||
                    conv.algorithm == BYI_F32_DEPTHWISE))
         return;
     const int64_t taps = byi_f32_product_of(conv.size);
     const int64_t each = conv.channels / conv.groups;
+    const int64_t inputs =
+        conv.images * byi_f32_product_of(conv.in) * conv.channels;
     const int64_t results = conv.images * out * out * conv.outputs;
     float *weights = numbers(conv.outputs * each * taps);
     const struct byi_f32_weights from = {.at = weights,
@@ -110,29 +132,38 @@ static void measure(size_t i, bool exact, int threads)
     const int64_t set = (int64_t)(byi_f32_conv_packed(&conv) + 63) / 64 * 16;
     const int64_t sets = COLD / (4 * set) + 2; /* of weights */
     float *packed = numbers(set * sets);
-    struct byi_f32_conv_run run = {
-        .conv = &conv,
-        .x = numbers(conv.images * byi_f32_product_of(conv.in) * conv.channels),
-        .weights = packed,
-        .y = numbers(results),
-        .scratch = numbers((int64_t)byi_f32_conv_scratch(&conv, threads) / 4),
-        .threads = threads};
+    struct byi_f32_conv wide = conv;
+    wide.narrow = BYI_F32_WIDE;
+    const int64_t scratch = (int64_t)(byi_f32_conv_scratch(&conv, threads) +
+                                      byi_f32_conv_scratch(&wide, threads));
+    struct byi_f32_conv_run run = {.conv = &conv,
+                                   .x = narrow(numbers(inputs), inputs),
+                                   .weights = packed,
+                                   .y = numbers(results),
+                                   .scratch = numbers(scratch / 4 + 16),
+                                   .threads = threads};
     for (int64_t n = 0; n < sets; n++)
         byi_f32_conv_pack(&conv, &from, packed + n * set, 1);
     double peak = byoc_internal_peak_flops((uint32_t)threads);
     const double least = least_time(&run, 0, 1);
+    run.conv = &wide;
+    const double other = type ? least_time(&run, 0, 1) : 0;
+    run.conv = &conv;
     const double cold = least_time(&run, set, sets);
     const double after = byoc_internal_peak_flops((uint32_t)threads);
     peak = after > peak ? after : peak;
     const double work = 2.0 * (double)(results * each * taps);
     printf("%-20s %4lld x %3lld^2 %5lld -> %4lld  %lld x %lld /%lld %9.3f ms "
-           "%7.1f GFLOP/s %5.0f%%, cold %5.0f%%\n",
+           "%7.1f GFLOP/s %5.0f%%, cold %5.0f%%",
            byi_f32_conv_name(&conv), (long long)conv.images,
            (long long)conv.in[1], (long long)conv.channels,
            (long long)conv.outputs, (long long)conv.size[1],
            (long long)conv.size[2], (long long)conv.stride[1], 1e3 * least,
            1e-9 * work / least, 100 * work / least / peak,
            100 * work / cold / peak);
+    if (type)
+        printf(", float32 %9.3f ms, ratio %.2f", 1e3 * other, least / other);
+    printf("\n");
     free((void *)(uintptr_t)run.x);
     free(weights);
     free(packed);
@@ -144,9 +175,13 @@ int main(int argc, char **argv)
 {
     const int threads = argc > 1 ? atoi(argv[1]) : 1;
     struct byoc_error err;
-    if (threads < 1 || byi_isa_check(&err) != BYOC_OK)
-        return fprintf(stderr, "usage: f32 [THREADS]; BYOC_MAX_ISA limits the "
-                               "instruction set\n"),
+    type = argc < 3                           ? BYI_F32_WIDE
+           : strcmp(argv[2], "float16") == 0  ? BYI_F32_F16
+           : strcmp(argv[2], "bfloat16") == 0 ? BYI_F32_BF16
+                                              : BYI_F32_TYPES;
+    if (threads < 1 || type == BYI_F32_TYPES || byi_isa_check(&err) != BYOC_OK)
+        return fprintf(stderr, "usage: f32 [THREADS [float16|bfloat16]]; "
+                               "BYOC_MAX_ISA limits the instruction set\n"),
                2;
     struct byi_turn turn;
     const struct byi_ways ways = {.threads =
