@@ -90,6 +90,21 @@ struct byi_f32_vector {
     int64_t columns;
 };
 
+enum {
+    /* bytes in front of a block's codes: scales and zero points of a panel */
+    BYI_F32_CODES_HEAD = BYI_F32_PANEL * 5,
+    BYI_F32_CODES_PANELS = 4 /* of a part, at most */
+};
+
+/* A part of the product of a vector by panels of codes (kernels/codes.h). */
+struct byi_f32_codes_part {
+    const float *x, *sums; /* whole blocks, and the sum of each */
+    int64_t blocks, block;
+    const uint8_t *panel;
+    int64_t next; /* bytes from one panel to the next */
+    float *y;
+};
+
 /* A patch of Winograd's F(m x m, r x r): its elements outside of the image,
  * those not in rows [top, bottom) and columns [left, right), are zero. */
 struct byi_f32_patch {
@@ -145,6 +160,12 @@ struct byi_f32_kernels {
     byi_f32_tile_fn *depthwise[BYI_F32_TYPES][BYI_F32_POSITIONS + 1];
     /* [of weights][column == 1] */
     void (*vector[BYI_F32_TYPES][2])(const struct byi_f32_vector *v);
+    /* [8 bits][all codes_panels, else one] */
+    int codes_panels;
+    void (*codes_vector[2][2])(const struct byi_f32_codes_part *part);
+    /* to[depth][BYI_F32_PANEL] = rows [k, k + depth) of a panel */
+    void (*codes_expand[2])(const uint8_t *panel, int64_t block, int64_t k,
+                            int64_t depth, float *to);
     /* F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3). Weights: G t G' of the taps t[3][3]
      * of a channel for a panel of outputs, in float64; element (i, j) goes to
      * to[(i * n + j) * point] and the rest of its panel */

@@ -51,8 +51,8 @@ static struct product_tasks cut(const struct byi_f32_product *p, int threads)
             break;
     }
     /* packing must pay: distant rows are read by few or many tiles */
-    t.in_place =
-        p->b_cs == 1 && (p->k <= FEW_ROWS || p->m <= 2 * p->kernels->rows);
+    t.in_place = !p->pack && p->b_cs == 1 &&
+                 (p->k <= FEW_ROWS || p->m <= 2 * p->kernels->rows);
     /* rows a page apart fall into the same sets of the first cache */
     t.copies =
         p->a_cs != 1 || (p->a_rs % 512 == 0 && t.depth >= 256 && t.wide > unit);
@@ -64,6 +64,10 @@ static void pack_block(const struct product_tasks *t, const float *b, int64_t k,
                        int64_t depth, int64_t first, int64_t n, float *to)
 {
     const struct byi_f32_product *p = t->p;
+    if (p->pack) {
+        p->pack(p->ctx, k, depth, first, n, to);
+        return;
+    }
     b += k * p->b_rs + first * p->b_cs;
     for (int64_t j = 0; j < n;
          j += BYI_F32_PANEL, to += depth * BYI_F32_PANEL) {
@@ -140,7 +144,7 @@ static void run_task(const struct product_tasks *t, int64_t task, float *lane)
         depth = byi_min(t->depth, p->k - k);
         const struct columns with = {
             .packed = lane,
-            .b = at.b + k * p->b_rs + first,
+            .b = p->pack ? NULL : at.b + k * p->b_rs + first,
             .n = n,
             .depth = depth,
             .whole =

@@ -20,6 +20,11 @@ struct byi_f32_product {
     int64_t batches, m, n, k;
     int64_t a_rs, a_cs, b_rs, b_cs, ldc; /* distances of rows, of columns */
     struct byi_f32_matrices (*at)(const void *ctx, int64_t batch);
+    /* NULL, or writes columns [first, first + n) of rows [k, k + depth) of B as
+     * panels, with zeros behind the last column; k and first are multiples of
+     * 512 and of two panels. B is not read then. */
+    void (*pack)(const void *ctx, int64_t k, int64_t depth, int64_t first,
+                 int64_t n, float *to);
     const void *ctx;
 };
 

@@ -224,8 +224,8 @@ static uint16_t pool_at(const struct byi_f32_pool *p, const uint16_t *x,
         int64_t from = image;
         bool inside = true;
         for (int i = 0; i < BYI_F32_AXES; i++) {
-            const int64_t in = o[i] * p->stride[i] - p->pad[i] +
-                               tap[i] * p->dilation[i];
+            const int64_t in =
+                o[i] * p->stride[i] - p->pad[i] + tap[i] * p->dilation[i];
             inside &= in >= 0 && in < p->in[i];
             from = from * p->in[i] + in;
         }
@@ -257,8 +257,9 @@ static void pools(void)
         for (int64_t i = 0; i < in; i++)
             x[i] = narrow_of(bf16, (float)draw(2001) / 100 - 10);
         for (uint32_t i = draw(3); i > 0; i--)
-            x[draw((uint32_t)in)] =
-                narrow_of(bf16, draw(2) ? NAN : draw(2) ? INFINITY : 1e-7f);
+            x[draw((uint32_t)in)] = narrow_of(bf16, draw(2)   ? NAN
+                                                    : draw(2) ? INFINITY
+                                                              : 1e-7f);
         const int threads = 1 + (int)draw(3);
         void *scratch = malloc(byi_f32_pool_scratch(&p, threads));
         byi_f32_pool_run(&p, x, y, scratch, threads);
