@@ -385,6 +385,8 @@ uint64_t byi_dense_pack(const float *b, int64_t rs, int64_t cs, int64_t k,
 uint64_t byi_dense_scratch(int64_t k, int64_t n, uint32_t threads);
 uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to);
 uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to);
+/* --- qnn_blocks.c */
+uint64_t byi_dense_blocks_pack(const struct byi_call *call, void *to);
 uint64_t byi_recurrent_pack(const struct byi_call *call, void *to);
 uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to);
 uint64_t byi_sparse_pack(const struct byi_call *call, void *to);

@@ -5,6 +5,8 @@
 #include "layout.h"
 #include "rules.h"
 
+#include <string.h>
+
 enum { X, WEIGHTS, X_ZERO, WEIGHTS_ZERO, BIAS, SCALE, ZERO };
 
 static const unsigned bytes = BYI_BIT(BYOC_I8) | BYI_BIT(BYOC_U8);
@@ -95,4 +97,63 @@ enum byoc_status byi_rule_qnn_matmul(struct byi_infer *t,
     const int64_t columns =
         b->rank > 1 ? b->dims[b->rank - (turned ? 2 : 1)] : 1;
     return give(t, sums, columns, out);
+}
+
+/* The blocks of codes: 4 or 8 bits, whole words of 32 bits in each. */
+static enum byoc_status want_blocks(const struct byi_infer *t)
+{
+    const int64_t bits = byi_attr_int(t->attrs, "bits");
+    const int64_t size = byi_attr_int(t->attrs, "block_size");
+    const int64_t *dims = t->in[1]->dims;
+    if (bits != 4 && bits != 8)
+        return byi_rule_fail(t, "bits is %lld, expected 4 or 8",
+                             (long long)bits);
+    if (size < 1 || size > INT32_MAX || size * bits % 32)
+        return byi_rule_fail(t,
+                             "block_size is %lld, expected a positive multiple "
+                             "of %lld",
+                             (long long)size, (long long)(32 / bits));
+    if (dims[2] != size * bits / 8)
+        return byi_rule_fail(t, "codes have %lld bytes a block, expected %lld",
+                             (long long)dims[2], (long long)(size * bits / 8));
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_qnn_dense_blocks(struct byi_infer *t,
+                                           const struct byi_type **out)
+{
+    const unsigned floats =
+        BYI_BIT(BYOC_F32) | BYI_BIT(BYOC_F16) | BYI_BIT(BYOC_BF16);
+    const struct byi_type *x = t->in[0], *codes = t->in[1];
+    int64_t dims[BYI_MAX_RANK];
+    BYI_TRY(byi_want_dtype(t, 0, floats, "x"));
+    BYI_TRY(byi_want_min_rank(t, 0, 1, "x"));
+    BYI_TRY(byi_want_dtype(t, 1, BYI_BIT(BYOC_U8), "codes"));
+    BYI_TRY(byi_want_rank(t, 1, 3, "codes"));
+    BYI_TRY(byi_want_same_dtype(t, 2, 0, "scale"));
+    BYI_TRY(byi_want_dtype(t, 3, BYI_BIT(BYOC_U8), "zero point"));
+    BYI_TRY(want_blocks(t));
+    for (uint32_t i = 2; i < 4; i++) {
+        if (i == 3 && t->in[i]->rank == 0)
+            continue;
+        BYI_TRY(byi_want_rank(t, i, 2, i == 2 ? "scale" : "zero point"));
+        if (t->in[i]->dims[0] != codes->dims[0] ||
+            t->in[i]->dims[1] != codes->dims[1])
+            return byi_rule_fail(
+                t, "%s is (%lld, %lld), expected (%lld, %lld)",
+                i == 2 ? "scale" : "zero point", (long long)t->in[i]->dims[0],
+                (long long)t->in[i]->dims[1], (long long)codes->dims[0],
+                (long long)codes->dims[1]);
+    }
+    const int64_t k = x->dims[x->rank - 1];
+    const int64_t size = byi_attr_int(t->attrs, "block_size");
+    if (!BYI_IS_SYMBOL(k) && codes->dims[1] != byi_ceil_div(k, size))
+        return byi_rule_fail(t,
+                             "codes have %lld blocks, expected %lld for %lld "
+                             "columns of x",
+                             (long long)codes->dims[1],
+                             (long long)byi_ceil_div(k, size), (long long)k);
+    memcpy(dims, x->dims, x->rank * sizeof *dims);
+    dims[x->rank - 1] = codes->dims[0];
+    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
 }
