@@ -393,65 +393,117 @@ static byi_id shaped(struct byi_import *o, byi_id x, int64_t a, int64_t b,
     return byi_o_reshape(o, x, byi_o_vector(o, c ? 3 : 2, shape), false);
 }
 
-/* The zero point of each block, (n, blocks, 1) in float32: input 3, or half of
+/* The weights of a MatMulNBits. */
+struct few_bits {
+    int64_t k, n, bits, size, blocks;
+    enum byoc_dtype dtype; /* of x */
+};
+
+/* The zero point of each block, (n, blocks): input 3; or one for all, half of
  * the range. */
-static byi_id block_zeros(struct byi_import *o, int64_t n, int64_t blocks,
-                          int64_t bits)
+static byi_id block_zeros(struct byi_import *o, const struct few_bits *w)
 {
     const byi_id given = byi_o_in(o, 3);
-    const int64_t bytes = (blocks * bits + 7) / 8;
+    const int64_t bytes = (w->blocks * w->bits + 7) / 8;
 
     if (given == BYI_NO_ID)
-        return byi_o_scalar(o, BYOC_F32, bits == 4 ? 8 : 128);
+        return byi_o_scalar(o, BYOC_U8, w->bits == 4 ? 8 : 128);
     if (byi_o_dtype(o, given) != BYOC_U8)
-        return byi_o_cast(o, shaped(o, given, n, blocks, 1), BYOC_F32);
-    byi_id zeros = shaped(o, given, n, bytes, 0);
-    if (bits == 4)
-        zeros = columns(o, unpacked(o, zeros, n, bytes), blocks);
-    return byi_o_cast(o, shaped(o, zeros, n, blocks, 1), BYOC_F32);
+        return shaped(o, given, w->n, w->blocks, 0);
+    const byi_id zeros = shaped(o, given, w->n, bytes, 0);
+    return w->bits == 4 ? columns(o, unpacked(o, zeros, w->n, bytes), w->blocks)
+                        : zeros;
+}
+
+/* A value of each block as one of each of the k columns, in float32. */
+static byi_id of_columns(struct byi_import *o, const struct few_bits *w,
+                         byi_id blocks)
+{
+    const byi_id wide = byi_o_cast(o, blocks, BYOC_F32);
+    const byi_id groups = byi_o_in(o, 4);
+    const int64_t shape[] = {w->n, w->blocks, w->size};
+
+    if (groups != BYI_NO_ID)
+        return byi_o_emit(o, BYI_OP_TAKE, ARGS(wide, groups),
+                          ATTRS(AN_INT("axis", 1)));
+    const byi_id each = byi_o_emit(
+        o, BYI_OP_BROADCAST_TO,
+        ARGS(shaped(o, wide, w->n, w->blocks, 1), byi_o_vector(o, 3, shape)),
+        NO_ATTRS);
+    return columns(o, shaped(o, each, w->n, w->blocks * w->size, 0), w->k);
+}
+
+/* Weights in float32, for what qnn.dense_blocks does not have: groups in any
+ * order, zero points that are floats, blocks of other sizes. */
+static byi_id expanded_product(struct byi_import *o, const struct few_bits *w)
+{
+    const int64_t bytes = w->blocks * w->size * w->bits / 8;
+    byi_id codes = shaped(o, byi_o_in(o, 1), w->n, bytes, 0);
+
+    if (w->bits == 4)
+        codes = unpacked(o, codes, w->n, bytes);
+    codes = byi_o_cast(o, columns(o, codes, w->k), BYOC_F32);
+    byi_id zeros = block_zeros(o, w);
+    zeros = byi_o_rank(o, zeros) == 0 ? byi_o_cast(o, zeros, BYOC_F32)
+                                      : of_columns(o, w, zeros);
+    const byi_id scales =
+        of_columns(o, w, shaped(o, byi_o_in(o, 2), w->n, w->blocks, 0));
+    const byi_id weights =
+        byi_o_binary(o, BYI_OP_MULTIPLY,
+                     byi_o_binary(o, BYI_OP_SUBTRACT, codes, zeros), scales);
+    return byi_o_cast(
+        o,
+        byi_o_emit(o, BYI_OP_NN_MATMUL,
+                   ARGS(byi_o_cast(o, byi_o_in(o, 0), BYOC_F32), weights),
+                   ATTRS(A_BOOL("transpose_b", true))),
+        w->dtype);
+}
+
+static byi_id block_product(struct byi_import *o, const struct few_bits *w)
+{
+    const byi_id codes =
+        shaped(o, byi_o_in(o, 1), w->n, w->blocks, w->size * w->bits / 8);
+    const byi_id scales =
+        byi_o_cast(o, shaped(o, byi_o_in(o, 2), w->n, w->blocks, 0), w->dtype);
+
+    return byi_o_emit(
+        o, BYI_OP_QNN_DENSE_BLOCKS,
+        ARGS(byi_o_in(o, 0), codes, scales, block_zeros(o, w)),
+        ATTRS(AN_INT("bits", w->bits), AN_INT("block_size", w->size)));
 }
 
 /* MatMulNBits: x (..., K), weights (N, blocks, bytes), a scale and a zero point
  * for each block, g_idx, bias (N). */
 static void convert_matmul_bits(struct byi_import *o)
 {
-    const int64_t k = byi_o_int(o, "K", 0), n = byi_o_int(o, "N", 0);
-    const int64_t bits = byi_o_int(o, "bits", 4);
-    const int64_t size = byi_o_int(o, "block_size", 0);
-    const enum byoc_dtype dtype = byi_o_dtype(o, byi_o_in(o, 0));
+    struct few_bits w = {.k = byi_o_int(o, "K", 0),
+                         .n = byi_o_int(o, "N", 0),
+                         .bits = byi_o_int(o, "bits", 4),
+                         .size = byi_o_int(o, "block_size", 0),
+                         .dtype = byi_o_dtype(o, byi_o_in(o, 0))};
+    const byi_id zeros = byi_o_in(o, 3);
 
     byi_o_int(o, "accuracy_level", 0);
-    if (byi_o_in(o, 4) != BYI_NO_ID)
-        byi_o_refuse(o, "reordered groups (g_idx)");
-    if (bits != 4 && bits != 8)
-        byi_o_refuse(o, "weights of %lld bits", (long long)bits);
-    if (k < 1 || n < 1 || size < 2 || k > INT32_MAX || n > INT32_MAX ||
-        size > INT32_MAX || size % 2)
+    if (w.bits != 4 && w.bits != 8)
+        byi_o_refuse(o, "weights of %lld bits", (long long)w.bits);
+    if (w.k < 1 || w.n < 1 || w.size < 2 || w.k > INT32_MAX ||
+        w.n > INT32_MAX || w.size > INT32_MAX || w.size % 2)
         byi_o_fail(o, BYOC_EPARSE,
                    "K, N and block_size are %lld, %lld, %lld; expected "
                    "positive int32 numbers and an even block_size",
-                   (long long)k, (long long)n, (long long)size);
+                   (long long)w.k, (long long)w.n, (long long)w.size);
     if (!byi_o_ok(o))
         return;
-    const int64_t blocks = (k + size - 1) / size, bytes = size * bits / 8;
-    byi_id w = shaped(o, byi_o_in(o, 1), n, blocks * bytes, 0);
-    if (bits == 4)
-        w = unpacked(o, w, n, blocks * bytes);
-    w = byi_o_cast(o, shaped(o, w, n, blocks, size), BYOC_F32);
-    w = byi_o_binary(o, BYI_OP_SUBTRACT, w, block_zeros(o, n, blocks, bits));
-    const byi_id scales =
-        byi_o_cast(o, shaped(o, byi_o_in(o, 2), n, blocks, 1), BYOC_F32);
-    w = shaped(o, byi_o_binary(o, BYI_OP_MULTIPLY, w, scales), n, blocks * size,
-               0);
-    if (blocks * size != k)
-        w = columns(o, w, k);
-    byi_id y = byi_o_emit(o, BYI_OP_NN_MATMUL,
-                          ARGS(byi_o_cast(o, byi_o_in(o, 0), BYOC_F32), w),
-                          ATTRS(A_BOOL("transpose_b", true)));
+    w.blocks = (w.k + w.size - 1) / w.size;
+    const bool plain =
+        byi_o_in(o, 4) == BYI_NO_ID && w.size * w.bits % 32 == 0 &&
+        (zeros == BYI_NO_ID || byi_o_dtype(o, zeros) == BYOC_U8) &&
+        byi_dtype_is_float(w.dtype) && w.dtype != BYOC_F64;
+    byi_id y = plain ? block_product(o, &w) : expanded_product(o, &w);
     if (byi_o_in(o, 5) != BYI_NO_ID)
         y = byi_o_binary(o, BYI_OP_ADD, y,
-                         byi_o_cast(o, byi_o_in(o, 5), BYOC_F32));
-    o->out[0] = byi_o_cast(o, y, dtype);
+                         byi_o_cast(o, byi_o_in(o, 5), w.dtype));
+    o->out[0] = y;
 }
 
 /* clang-format off */

@@ -201,24 +201,33 @@ static void dynamic_product(struct draw *d)
 }
 
 /* x, weights of `bits` in blocks, a scale and a zero point for each block. */
+/* x, codes, scales; maybe zero points, a bias */
 static void few_bits(struct draw *d)
 {
-    const int64_t bits = draw_chance(d, 50) ? 4 : 8, block = 16;
-    const int64_t k = draw_int(d, 1, 60), n = draw_int(d, 1, 12);
+    const int64_t bits = draw_chance(d, 50) ? 4 : 8;
+    const int64_t block = 16 << draw_int(d, 0, 2);
+    const int64_t k = draw_int(d, 1, 200), n = draw_int(d, 1, 40);
     const int64_t blocks = (k + block - 1) / block;
     const int64_t w[] = {n, blocks, block * bits / 8};
     const int64_t scales = n * blocks, zeros = n * ((blocks * bits + 7) / 8);
+    const bool bias = draw_chance(d, 30);
     struct byi_tensor *t;
 
-    draw_operand(d, BYOC_F32, 2, (int64_t[]){draw_int(d, 1, 6), k}, ORDINARY);
+    draw_operand(d, d->dtype, 2, (int64_t[]){draw_int(d, 1, 6), k}, ORDINARY);
     t = draw_operand(d, BYOC_U8, 3, w, ORDINARY);
     for (int64_t i = 0; i < byi_elements(3, w); i++)
         byi_tensor_set(t, i, (double)draw_int(d, 0, 255));
-    draw_operand(d, BYOC_F32, 1, &scales, UNIT);
+    draw_operand(d, d->dtype, 1, &scales, UNIT);
     if (draw_chance(d, 50)) {
         t = draw_operand(d, BYOC_U8, 1, &zeros, ORDINARY);
         for (int64_t i = 0; i < zeros; i++)
             byi_tensor_set(t, i, (double)draw_int(d, 0, 255));
+    } else if (bias) {
+        draw_nothing(d);
+    }
+    if (bias) {
+        draw_nothing(d);
+        draw_operand(d, d->dtype, 1, &n, ORDINARY);
     }
     draw_attr_int(d, "K", k);
     draw_attr_int(d, "N", n);
@@ -648,7 +657,7 @@ static const struct op_case rows[] = {
     {"GroupQueryAttention", 1, "f", group_query, ORDINARY, 3, 1e-4, MS, false},
     {"GroupQueryAttention", 1, "h", group_query, UNIT, 3, 1e-4, MS, false},
     {"MatMulIntegerToFloat", 1, "8", integers_to_float, EXTREME, 1, 1e-4, MS, false},
-    {"MatMulNBits", 1, "-", few_bits, ORDINARY, 1, 1e-4, MS, false},
+    {"MatMulNBits", 1, "fh", few_bits, ORDINARY, 1, 1e-4, MS, false},
     {"MultiHeadAttention", 1, "f", multi_head, ORDINARY, 1, 1e-4, MS, false},
     {"MultiHeadAttention", 1, "h", multi_head, UNIT, 1, 1e-4, MS, false},
     {"NhwcMaxPool", 1, "8", nhwc_pool, EXTREME, 1, 0, MS, false},
