@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* codes.c: products with weights of 4 and 8 bits (kernels/codes.h), 4096 x
+ * 4096: one row as a share of the speed at which the same memory is read, 128
+ * rows as a share of the peak of multiply-adds. The weights come from memory:
+ * runs take turns with more sets of them than the caches hold.
+ *
+ *     [BYOC_MAX_ISA=sse2|avx2] build/codes
+ */
+#include "kernels/codes.h"
+
+#include "core/base/isa.h"
+#include "runtime/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SIZE = 4096, SETS = 8, ROWS = 128, ROUNDS = 40 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+typedef uint64_t eight __attribute__((vector_size(64), aligned(8), may_alias));
+
+/* Read n bytes; the result keeps the compiler from leaving it out. */
+static uint64_t read_all(const char *at, uint64_t n)
+{
+    eight sum[8] = {0};
+    for (uint64_t i = 0; i + sizeof sum <= n; i += sizeof sum)
+        for (int j = 0; j < 8; j++)
+            sum[j] ^= ((const eight *)(const void *)(at + i))[j];
+    for (int j = 1; j < 8; j++)
+        sum[0] ^= sum[j];
+    return sum[0][0] ^ sum[0][7];
+}
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static void measure(int bits, int64_t block, char *packed, float *x, float *y)
+{
+    const struct byi_f32_codes c = {.kernels = byi_f32_kernels(),
+                                    .bits = bits,
+                                    .n = SIZE,
+                                    .k = SIZE,
+                                    .block = block};
+    const uint64_t bytes = byi_f32_codes_packed(&c);
+    void *scratch = malloc(byi_f32_codes_scratch(&c, 1));
+    double one = 1e9, many = 1e9, reading = 1e9;
+    uint64_t kept = 0;
+    for (int i = 0; scratch && i < ROUNDS; i++) {
+        double from = now();
+        byi_f32_codes_run(&c, packed + bytes * (uint64_t)(i % SETS), 1, x, y,
+                          scratch, 1);
+        one = least(one, now() - from);
+        from = now();
+        kept ^= read_all(packed + bytes * (uint64_t)((i + 3) % SETS), bytes);
+        reading = least(reading, now() - from);
+    }
+    for (int i = 0; scratch && i < 3; i++) {
+        const double from = now();
+        byi_f32_codes_run(&c, packed, ROWS, x, y, scratch, 1);
+        many = least(many, now() - from);
+    }
+    const double peak = byoc_internal_peak_flops(1);
+    printf("%-6s %d bits, blocks of %3lld: %6.3f ms %5.1f GB/s, %3.0f%% of a "
+           "read (%llx); %d rows %7.2f ms, %3.0f%% of the peak\n",
+           c.kernels->name, bits, (long long)block, 1e3 * one,
+           1e-9 * (double)bytes / one, 100 * reading / one,
+           (unsigned long long)(kept & 0xf), ROWS, 1e3 * many,
+           100 * 2.0 * ROWS * SIZE * SIZE / many / peak);
+    free(scratch);
+}
+
+int main(void)
+{
+    const struct byi_f32_codes largest = {
+        .bits = 8, .n = SIZE, .k = SIZE, .block = 32};
+    const uint64_t bytes = byi_f32_codes_packed(&largest) * SETS;
+    char *packed = aligned_alloc(64, bytes);
+    float *x = malloc((size_t)ROWS * SIZE * sizeof *x);
+    float *y = malloc((size_t)ROWS * SIZE * sizeof *y);
+    const float scale = 0.01f; /* and as codes */
+    if (!packed || !x || !y)
+        return fprintf(stderr, "codes: out of memory\n"), 1;
+    for (uint64_t i = 0; i < bytes; i += sizeof scale)
+        memcpy(packed + i, &scale, sizeof scale);
+    for (int i = 0; i < ROWS * SIZE; i++)
+        x[i] = (float)(i % 7 - 3);
+    for (int bits = 4; bits <= 8; bits += 4)
+        for (int64_t block = 32; block <= 128; block *= 4)
+            measure(bits, block, packed, x, y);
+    free(packed);
+    free(x);
+    free(y);
+    return 0;
+}
