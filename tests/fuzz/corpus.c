@@ -46,7 +46,7 @@ void fuzz_corpus_clear(struct fuzz_job *job)
     struct fuzz_shared *s = job->shared;
     s->execs = s->taken = s->edges = 0;
     memset(s->seen, 0, sizeof s->seen);
-    s->corpus.n = s->n_seeds = s->n_tried = s->n_kept = 0;
+    s->corpus.n = s->n_seeds = s->n_tried = s->n_kept = s->n_read = 0;
     s->corpus.used = 0;
     s->corpus.room = FUZZ_POOL;
 }
@@ -113,23 +113,27 @@ bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
 /* --- a batch
  * ------------------------------------------------------------------ */
 
-static struct byi_text view(const struct fuzz_shared *s, uint32_t kept)
+static struct byi_text view(const struct fuzz_shared *s, uint32_t item)
 {
-    const struct fuzz_item *item = &s->corpus.items[s->kept[kept]];
-    return (struct byi_text){.at = (char *)(s->corpus_bytes + item->at),
-                             .n = item->n};
+    const struct fuzz_item *at = &s->corpus.items[item];
+    return (struct byi_text){.at = (char *)(s->corpus_bytes + at->at),
+                             .n = at->n};
 }
 
 /* Pick one of the kept inputs, the newest 16th in one of three cases. Mostly
- * the smallest of four: the time of an input grows with its size. */
+ * the smallest of four: the time of an input grows with its size. In half
+ * of the cases it is one that the reader accepted: the smallest inputs are those
+ * that it rejects early, and their mutants rarely reach the code behind that. */
 static uint32_t pick(const struct fuzz_shared *s, struct fuzz_rng *rng)
 {
-    const uint32_t n = s->n_kept;
+    const bool accepted = s->n_read && fuzz_below(rng, 2);
+    const uint32_t *list = accepted ? s->read : s->kept;
+    const uint32_t n = accepted ? s->n_read : s->n_kept;
     const uint32_t from = fuzz_below(rng, 3) == 0 ? n - 1 - n / 16 : 0;
     const uint32_t draws = fuzz_below(rng, 8) ? 4 : 1;
-    uint32_t best = from + (uint32_t)fuzz_below(rng, n - from);
+    uint32_t best = list[from + fuzz_below(rng, n - from)];
     for (uint32_t i = 1; i < draws; i++) {
-        const uint32_t other = from + (uint32_t)fuzz_below(rng, n - from);
+        const uint32_t other = list[from + fuzz_below(rng, n - from)];
         if (view(s, other).n < view(s, best).n)
             best = other;
     }
@@ -147,10 +151,14 @@ static bool seed_is_next(const struct fuzz_job *job, struct fuzz_rng *rng)
            fuzz_below(rng, 3) == 0;
 }
 
-static void keep(struct fuzz_shared *s, uint32_t item)
+/* Keep the input that ran last. */
+static void keep(struct fuzz_shared *s, uint32_t item, bool was_read)
 {
-    if (s->n_kept < FUZZ_MAX_ITEMS)
-        s->kept[s->n_kept++] = item;
+    if (s->n_kept == FUZZ_MAX_ITEMS)
+        return;
+    s->kept[s->n_kept++] = item;
+    if (was_read)
+        s->read[s->n_read++] = item;
 }
 
 /* A seed is kept when it reaches something new; always, if the build cannot
@@ -159,13 +167,14 @@ static void try_seed(struct fuzz_job *job)
 {
     struct fuzz_shared *s = job->shared;
     const uint32_t at = s->n_tried++;
+    const uint64_t taken = s->taken;
     const struct fuzz_item *item = &s->corpus.items[at];
     fuzz_pool_add(&s->journal, s->journal_bytes, s->corpus_bytes + item->at,
                   item->n, item->origin);
     if (fuzz_run_input(job, s->corpus_bytes + item->at, item->n,
                        item->origin) ||
         !fuzz_covered() || s->n_kept == 0)
-        keep(s, at);
+        keep(s, at, s->taken > taken);
 }
 
 static void try_mutant(struct fuzz_job *job, struct fuzz_rng *rng)
@@ -174,7 +183,8 @@ static void try_mutant(struct fuzz_job *job, struct fuzz_rng *rng)
     const uint32_t from = pick(s, rng);
     const struct byi_text parent = view(s, from);
     const struct byi_text other = view(s, pick(s, rng));
-    const uint32_t origin = s->corpus.items[s->kept[from]].origin;
+    const uint32_t origin = s->corpus.items[from].origin;
+    const uint64_t taken = s->taken;
     struct byi_text bytes = {0};
     byi_text_add(&bytes, parent.at, parent.n);
     job->reader->mutate(rng, &bytes, &other);
@@ -184,7 +194,7 @@ static void try_mutant(struct fuzz_job *job, struct fuzz_rng *rng)
     fuzz_pool_add(&s->journal, s->journal_bytes, bytes.at, n, origin);
     if (fuzz_run_input(job, bytes.at ? bytes.at : "", n, origin) &&
         fuzz_pool_add(&s->corpus, s->corpus_bytes, bytes.at, n, origin))
-        keep(s, s->corpus.n - 1);
+        keep(s, s->corpus.n - 1, s->taken > taken);
     byi_text_free(&bytes);
 }
 
