@@ -290,8 +290,10 @@ static const struct {
     const char *name;
     enum byi_reduce_kind kind;
 } reductions[] = {
-    {"sum", BYI_REDUCE_SUM}, {"mean", BYI_REDUCE_MEAN}, {"max", BYI_REDUCE_MAX},
-    {"min", BYI_REDUCE_MIN}, {"prod", BYI_REDUCE_PROD},
+    {"sum", BYI_REDUCE_SUM},
+    {"mean", BYI_REDUCE_MEAN},
+    {"max", BYI_REDUCE_MAX},
+    {"min", BYI_REDUCE_MIN},
 };
 
 /* Read the reduced axes; false if there are none. */
@@ -330,9 +332,17 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
     if (!read_axes(step, main->rank, gone))
         return byi_dn_refuse(b, "%s: reduces no axes", step->name);
     struct norm_kernel p = {.kind = REDUCE};
-    for (size_t i = 0; i < BYI_COUNT(reductions); i++)
-        if (byi_dn_is(step, reductions[i].name))
-            p.reduce.kind = reductions[i].kind;
+    size_t row = 0;
+    while (row < BYI_COUNT(reductions) &&
+           !byi_dn_is(step, reductions[row].name))
+        row++;
+    /* artifacts of byoc 0.1 have regions with "prod" */
+    if (row == BYI_COUNT(reductions))
+        return byi_dn_refuse(b,
+                             "%s: oneDNN computes it in float32; the native "
+                             "kernel computes it in float64",
+                             step->name);
+    p.reduce.kind = reductions[row].kind;
     if (is_spatial(gone, main->rank) &&
         (p.reduce.kind == BYI_REDUCE_MEAN || p.reduce.kind == BYI_REDUCE_MAX))
         return byi_dn_global_pool(b, p.reduce.kind == BYI_REDUCE_MEAN);

@@ -147,8 +147,7 @@ enum byi_reduce_kind {
     BYI_REDUCE_SUM,
     BYI_REDUCE_MEAN,
     BYI_REDUCE_MAX,
-    BYI_REDUCE_MIN,
-    BYI_REDUCE_PROD
+    BYI_REDUCE_MIN
 };
 struct byi_dnnl_reduce {
     enum byi_reduce_kind kind;

@@ -75,7 +75,6 @@ enum byoc_status byi_reduce_new(const struct byi_dnnl *lib,
         [BYI_REDUCE_MEAN] = dnnl_reduction_mean,
         [BYI_REDUCE_MAX] = dnnl_reduction_max,
         [BYI_REDUCE_MIN] = dnnl_reduction_min,
-        [BYI_REDUCE_PROD] = dnnl_reduction_mul,
     };
     BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
     const struct byi_desc *const descs[] = {&p->src, &p->dst};

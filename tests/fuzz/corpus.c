@@ -122,8 +122,9 @@ static struct byi_text view(const struct fuzz_shared *s, uint32_t item)
 
 /* Pick one of the kept inputs, the newest 16th in one of three cases. Mostly
  * the smallest of four: the time of an input grows with its size. In half
- * of the cases it is one that the reader accepted: the smallest inputs are those
- * that it rejects early, and their mutants rarely reach the code behind that. */
+ * of the cases it is one that the reader accepted: the smallest inputs are
+ * those that it rejects early, and their mutants rarely reach the code behind
+ * that. */
 static uint32_t pick(const struct fuzz_shared *s, struct fuzz_rng *rng)
 {
     const bool accepted = s->n_read && fuzz_below(rng, 2);
