@@ -44,7 +44,7 @@ struct fuzz_shared {
     /* the corpus: the seeds first, then what reached something new */
     struct fuzz_pool corpus;
     uint32_t n_seeds, n_tried; /* seeds, and those that have run         */
-    uint32_t n_kept, n_read; /* kept, and those of them that were read   */
+    uint32_t n_kept, n_read;   /* kept, and those of them that were read   */
     uint32_t kept[FUZZ_MAX_ITEMS];
     uint32_t read[FUZZ_MAX_ITEMS];
     struct fuzz_pool journal; /* inputs of this batch                   */
