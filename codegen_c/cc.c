@@ -220,7 +220,7 @@ enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
     snprintf(most, sizeof most, "%llu", (unsigned long long)(cc->bytes >> 10));
     byi_text_addf(&text, "%s %s", cc->command, options);
     words[split_words(text.at, words, MAX_WORDS)] = NULL;
-    run->end = byi_child_end(cc->seconds);
+    run->time = byi_child_time(cc->seconds);
     const int failed = words[0] && *cc->command
                            ? spawn_driver(cc, run, cc->bytes ? argv : words)
                            : EINVAL;
@@ -237,7 +237,7 @@ enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
     int status = 0;
     if (!run->pid)
         return before;
-    const bool ended = byi_child_wait(run->pid, true, run->end, &status);
+    const bool ended = byi_child_wait(run->pid, true, &run->time, &status);
     byi_temp_done(&run->listed);
     if (before != BYOC_OK ||
         (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0))

@@ -5,7 +5,7 @@
 #ifndef BYI_CC_H
 #define BYI_CC_H
 
-#include "core/base/base.h"
+#include "core/base/child.h"
 
 #include <sys/types.h>
 
@@ -23,7 +23,7 @@ struct byi_cc_run {
     const char *log; /* a file of the folder, receives standard error */
     pid_t pid;       /* also its process group */
     struct byi_temp *listed;
-    uint64_t end; /* its time limit */
+    struct byi_child_time time; /* its limit */
 };
 
 /* Make a folder whose name begins with `prefix`; cc NULL: $CC, then "cc".

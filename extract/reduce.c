@@ -78,10 +78,11 @@ static int run_test(const struct byi_reduce *r, const char *folder)
         execl("/bin/sh", "sh", "-c", r->test, (char *)NULL);
         _exit(125);
     }
-    if (child > 0)
-        ended = byi_child_wait(child, true,
-                               byi_child_end(r->seconds > 0 ? r->seconds : 60),
-                               &status);
+    if (child > 0) {
+        const struct byi_child_time time =
+            byi_child_time(r->seconds > 0 ? r->seconds : 60);
+        ended = byi_child_wait(child, true, &time, &status);
+    }
     byi_temp_done(&listed);
     if (!ended)
         return -1;

@@ -2,6 +2,7 @@
 /* child.c: runs functions in child processes. */
 #include "child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -102,17 +103,124 @@ const char *byi_step_text(void)
 
 /* --- waiting -------------------------------------------------------------- */
 
-/* Wait until the time `end`, or until a step has taken `step` nanoseconds. */
-static bool wait_until(pid_t child, bool group, uint64_t end,
+/* The time that a child had: the time that its threads ran, and the time in
+ * which all of them slept. While one is ready and waits for a processor no time
+ * passes, so that limits hold beside other load. All time counts where Linux
+ * does not tell what ran. */
+struct child_clock {
+    uint64_t sampled; /* when; `ran` is of then */
+    uint64_t ran;     /* what its threads ran in all */
+    uint64_t passed;  /* for the child */
+    bool known;       /* Linux tells what ran */
+};
+enum { SAMPLE_NS = 20000000, MAX_TREE = 64 };
+
+/* Of all threads of a child and of its descendants. */
+struct tree_time {
+    uint64_t ran;
+    bool ready; /* one runs or waits for a processor */
+};
+
+static void add_thread(const char *pid, const char *tid, struct tree_time *t)
+{
+    char path[96], state = 0;
+    unsigned long long ran;
+    snprintf(path, sizeof path, "/proc/%.16s/task/%.16s/schedstat", pid, tid);
+    FILE *f = fopen(path, "re");
+    if (f && fscanf(f, "%llu", &ran) == 1)
+        t->ran += ran;
+    if (f)
+        fclose(f);
+    snprintf(path, sizeof path, "/proc/%.16s/task/%.16s/stat", pid, tid);
+    f = fopen(path, "re");
+    /* the name between parentheses may hold spaces and parentheses */
+    for (int c = 0, before = 0; f && c != EOF && !state; before = c)
+        if ((c = getc(f)) == ' ' && before == ')')
+            state = (char)getc(f);
+    t->ready |= state == 'R';
+    if (f)
+        fclose(f);
+}
+
+/* Append the children that a thread has forked to the list of processes. */
+static uint32_t add_children(const char *pid, const char *tid, char (*list)[24],
+                             uint32_t n)
+{
+    char path[96];
+    snprintf(path, sizeof path, "/proc/%.16s/task/%.16s/children", pid, tid);
+    FILE *f = fopen(path, "re");
+    while (f && n < MAX_TREE && fscanf(f, "%16s", list[n]) == 1)
+        n++;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+static struct tree_time time_of_tree(pid_t root)
+{
+    char list[MAX_TREE][24], path[48];
+    struct tree_time t = {0};
+    uint32_t n = 1;
+    snprintf(list[0], sizeof list[0], "%d", (int)root);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct dirent *entry;
+        snprintf(path, sizeof path, "/proc/%.16s/task", list[i]);
+        DIR *tasks = opendir(path);
+        while (tasks && (entry = readdir(tasks)))
+            if (entry->d_name[0] != '.') {
+                add_thread(list[i], entry->d_name, &t);
+                n = add_children(list[i], entry->d_name, list, n);
+            }
+        if (tasks)
+            closedir(tasks);
+    }
+    return t;
+}
+
+static struct child_clock begin_clock(const struct byi_child_time *t)
+{
+    struct tree_time own = {0};
+    char pid[24];
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    add_thread(pid, pid, &own);
+    return (struct child_clock){.sampled = t->began, .known = own.ran > 0};
+}
+
+static void sample(struct child_clock *c, pid_t child, uint64_t now)
+{
+    const uint64_t wall = now - c->sampled;
+    if (wall < SAMPLE_NS)
+        return;
+    const struct tree_time t = time_of_tree(child);
+    /* a process that ended takes its time along; several threads run at once */
+    const uint64_t ran = t.ran > c->ran ? t.ran - c->ran : 0;
+    c->passed += c->known && t.ready && ran < wall ? ran : wall;
+    c->ran = t.ran;
+    c->sampled = now;
+}
+
+/* Wait until the child used `whole` nanoseconds, or `step` in one step. */
+static bool wait_until(pid_t child, bool group, const struct byi_child_time *t,
                        const struct child_word *w, uint64_t step, int *status)
 {
-    const bool polls = end != UINT64_MAX || step != UINT64_MAX;
+    const bool polls = t->limit != UINT64_MAX || step != UINT64_MAX;
+    struct child_clock clock = begin_clock(t);
+    uint64_t began = 0, before = 0; /* the step, and what had passed then */
     for (long ns = 100000;; ns = ns < 2000000 ? 2 * ns : ns) {
+        const uint64_t begins = w ? w->began : 0;
+        if (polls)
+            sample(&clock, child, byi_now_ns());
+        if (begins != began) {
+            began = begins;
+            before = clock.passed;
+        }
+        const bool late =
+            clock.passed > t->limit || (began && clock.passed - before > step);
+        /* last: this process may have waited for a processor as well */
         const pid_t got = waitpid(child, status, polls ? WNOHANG : 0);
         if (got == child || (got < 0 && errno != EINTR))
             return true;
-        const uint64_t now = byi_now_ns(), began = w ? w->began : 0;
-        if (now > end || (began && now > began && now - began > step))
+        if (late)
             break;
         nanosleep(&(const struct timespec){.tv_nsec = ns}, NULL);
     }
@@ -128,15 +236,15 @@ static uint64_t as_ns(double seconds)
                                         : UINT64_MAX;
 }
 
-uint64_t byi_child_end(double seconds)
+struct byi_child_time byi_child_time(double seconds)
 {
-    const uint64_t ns = as_ns(seconds);
-    return ns == UINT64_MAX ? ns : byi_now_ns() + ns;
+    return (struct byi_child_time){byi_now_ns(), as_ns(seconds)};
 }
 
-bool byi_child_wait(pid_t child, bool group, uint64_t end, int *status)
+bool byi_child_wait(pid_t child, bool group, const struct byi_child_time *time,
+                    int *status)
 {
-    return wait_until(child, group, end, NULL, UINT64_MAX, status);
+    return wait_until(child, group, time, NULL, UINT64_MAX, status);
 }
 
 /* --- running a function --------------------------------------------------- */
@@ -185,7 +293,8 @@ static void describe(struct byi_child *child, const struct child_word *w,
     char how[128];
     if (child->late)
         snprintf(how, sizeof how, "gave no answer within %g s",
-                 w->began ? limits->step_seconds : limits->seconds);
+                 w->began && limits->step_seconds > 0 ? limits->step_seconds
+                                                      : limits->seconds);
     else if (w->exhausted)
         snprintf(how, sizeof how, "ran out of memory");
     else if (WIFSIGNALED(status))
@@ -229,7 +338,8 @@ void byi_child_run(void (*run)(void *arg, struct byi_text *out), void *arg,
     }
     if (pid > 0) {
         child->started = true;
-        child->late = !wait_until(pid, false, byi_child_end(limits->seconds), w,
+        const struct byi_child_time time = byi_child_time(limits->seconds);
+        child->late = !wait_until(pid, false, &time, w,
                                   as_ns(limits->step_seconds), &child->status);
         child->returned = w->returned && !child->late && child->status == 0;
         child->exhausted = w->exhausted && !w->began;

@@ -15,15 +15,21 @@
 void *byi_shared_new(size_t bytes);
 void byi_shared_free(void *memory, size_t bytes);
 
-/* The time `seconds` from now, on the clock of byi_now_ns; 0 seconds: never. */
-uint64_t byi_child_end(double seconds);
-/* Wait for a child until `end`. `group`: the child leads a process group.
- * Returns false if it was still running then, and was killed. */
-bool byi_child_wait(pid_t child, bool group, uint64_t end, int *status);
+/* A limit on the time of a child, from now on; 0 seconds: none. Time in which
+ * the child is ready and waits for a processor does not count: a busy machine
+ * does not make a child hang. */
+struct byi_child_time {
+    uint64_t began, limit; /* nanoseconds, on the clock of byi_now_ns */
+};
+struct byi_child_time byi_child_time(double seconds);
+/* Wait for a child. `group`: it leads a process group. Returns false if it
+ * exceeded its time, and was killed. */
+bool byi_child_wait(pid_t child, bool group, const struct byi_child_time *time,
+                    int *status);
 
 /* --- running a function --------------------------------------------------- */
 
-/* A member that is 0 sets no limit. */
+/* A member that is 0 sets no limit. Times are as for byi_child_time. */
 struct byi_child_limits {
     double seconds;      /* for the whole child */
     double step_seconds; /* for each step */

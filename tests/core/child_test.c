@@ -7,10 +7,13 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/child.h"
@@ -183,7 +186,8 @@ static void waits_end(void **state)
         pid_t child = byi_temp_fork(group, &listed);
         if (child == 0)
             _exit(5);
-        assert_true(byi_child_wait(child, group, byi_child_end(0), &status));
+        const struct byi_child_time forever = byi_child_time(0);
+        assert_true(byi_child_wait(child, group, &forever, &status));
         assert_int_equal(WEXITSTATUS(status), 5);
         byi_temp_done(&listed);
         child = byi_temp_fork(group, &listed);
@@ -191,9 +195,77 @@ static void waits_end(void **state)
             sleep(100);
             _exit(0);
         }
-        assert_false(byi_child_wait(child, group, byi_child_end(0.1), &status));
+        const struct byi_child_time some = byi_child_time(0.1);
+        assert_false(byi_child_wait(child, group, &some, &status));
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         byi_temp_done(&listed);
+    }
+}
+
+/* --- limits beside other load --------------------------------------------- */
+
+enum { BUSY = 8 };
+
+static double used(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void compute(void *seconds, struct byi_text *out)
+{
+    if (out)
+        byi_step("me", "compute()");
+    while (used() < *(double *)seconds)
+        ;
+    byi_step_end();
+    if (out)
+        byi_text_addf(out, "done");
+}
+
+/* Busy processes on the one processor that this process may use. */
+static void start_load(pid_t busy[BUSY])
+{
+    double seconds = 10;
+    for (int i = 0; i < BUSY; i++) {
+        busy[i] = fork();
+        if (busy[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            compute(&seconds, NULL);
+            _exit(0);
+        }
+    }
+}
+
+/* A child that gets a ninth of a processor may take nine times as long. */
+static void load_does_not_count(void **state)
+{
+    (void)state;
+    cpu_set_t before, one;
+    pid_t busy[BUSY];
+    double seconds = 0.05;
+    const struct byi_child_limits whole = {.seconds = 0.15};
+    const struct byi_child_limits step = {.step_seconds = 0.15};
+    if (access("/proc/self/schedstat", R_OK) != 0 ||
+        sched_getaffinity(0, sizeof before, &before) != 0)
+        skip();
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    start_load(busy);
+    struct byi_child child[2];
+    byi_child_run(compute, &seconds, &whole, &child[0]);
+    byi_child_run(compute, &seconds, &step, &child[1]);
+    for (int i = 0; i < BUSY; i++) {
+        kill(busy[i], SIGKILL);
+        waitpid(busy[i], NULL, 0);
+    }
+    sched_setaffinity(0, sizeof before, &before);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(child[i].how, "");
+        assert_true(child[i].returned && !child[i].late);
+        byi_child_free(&child[i]);
     }
 }
 
@@ -205,6 +277,7 @@ int main(void)
         cmocka_unit_test(steps_share_their_space),
         cmocka_unit_test(parents_have_no_steps),
         cmocka_unit_test(waits_end),
+        cmocka_unit_test(load_does_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
