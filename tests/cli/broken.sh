@@ -84,8 +84,8 @@ plugin() {
     hangs=${6-}
     [ -z "$table" ] || echo "$name"
     conform "$2" "$3"
-    compile "${hangs:-120}" "$4"
-    compile 120 "$5" --isolate --isolate-seconds 3
+    compile "${hangs:-1200}" "$4"
+    compile 1200 "$5" --isolate --isolate-seconds 3
 }
 
 all='0: 2 of 2 operators offloaded*'

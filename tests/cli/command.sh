@@ -163,13 +163,21 @@ wait
 END
 chmod +x slow
 mkdir made
+# still_there: the processes of `pids` that have not ended; one that ended stays
+# a zombie until its parent asks
+still_there() {
+    for child in $(cat pids); do
+        state=$(sed 's/.*) //;s/ .*//' "/proc/$child/stat" 2>/dev/null)
+        case $state in "" | Z | X) ;; *) echo "$child$state" ;; esac
+    done
+}
 for name in INT TERM HUP; do
     : >pids
     PIDS=$dir/pids CC=$dir/slow "$byoc" compile "$digits/digits.onnx" -q \
         --native -o made/out.so >out 2>err &
     pid=$!
     n=0
-    while [ "$(wc -l <pids)" -lt 2 ] && [ $n -lt 300 ]; do
+    while [ "$(wc -l <pids)" -lt 2 ] && [ $n -lt 3000 ]; do
         sleep 0.1
         n=$((n + 1))
     done
@@ -182,11 +190,13 @@ for name in INT TERM HUP; do
     case $name in HUP) number=1 ;; TERM) number=15 ;; esac
     holds "SIG$name ends it by that signal: $code" test $code -eq $((128 + number))
     holds "SIG$name leaves no files: $(ls -A made)" test -z "$(ls -A made)"
-    left=
-    for child in $(cat pids); do
-        # one that ended stays a zombie until its parent asks
-        state=$(sed 's/.*) //;s/ .*//' "/proc/$child/stat" 2>/dev/null)
-        case $state in "" | Z | X) ;; *) left="$left $child$state" ;; esac
+    n=0
+    left=$(still_there)
+    # those that were killed may wait for a processor to end on
+    while [ -n "$left" ] && [ $n -lt 300 ]; do
+        sleep 0.1
+        n=$((n + 1))
+        left=$(still_there)
     done
     holds "SIG$name leaves no compilers:$left" test -z "$left"
     rm -f pids.*

@@ -34,7 +34,7 @@ expect() {
 # falls OP WORD [SECONDS]: where and how the process of falls.so ended
 falls() {
     model "$1" "$1"
-    timeout 100 "$byoc" compile "$dir/$1.ir" -o "$dir/$1.so" --isolate \
+    timeout 1200 "$byoc" compile "$dir/$1.ir" -o "$dir/$1.so" --isolate \
         --isolate-seconds "${3:-30}" --isolate-mib 128 --report "$dir/$1.json" \
         --plugin "only:$plugins/falls.so:$plugins/libbyoc_backend_ref.so" \
         --backend falls,ref >"$dir/out" 2>"$dir/err"
@@ -101,7 +101,7 @@ activation_alpha=[0.25] clip=inf[inf] none=; Tensor[(2, 1, 1), float32]; \
 # one that falls before it has said its name is left out by the name that was
 # asked for, or that its file has; without a process, listing says so
 for how in "--backend bad,ref:bad" ":bad_query"; do
-    timeout 100 "$byoc" compile "$dir/good.ir" -o "$dir/good.so" --isolate \
+    timeout 1200 "$byoc" compile "$dir/good.ir" -o "$dir/good.so" --isolate \
         --plugin "only:$plugins/bad_query.so:$plugins/libbyoc_backend_ref.so" \
         ${how%:*} --report "$dir/good.json" >"$dir/out" 2>"$dir/err" || {
         echo "bad_query: failed"

@@ -39,7 +39,7 @@ fail() {
 scribe() {
     verb=$1
     shift
-    timeout 100 "$byoc" "$verb" "$@" --plugin "only:$plugin" \
+    timeout 1200 "$byoc" "$verb" "$@" --plugin "only:$plugin" \
         >"$dir/out" 2>"$dir/err"
 }
 
@@ -178,7 +178,7 @@ says "no compiler" "cannot run the compiler driver"
 # --- what the kit says
 # conforms WORD...: DIR/c is what compile() answers; no word: nothing is wrong
 conforms() {
-    timeout 200 "$byoc" conform "$plugin" --only numerics/scribe.negative/0 \
+    timeout 1200 "$byoc" conform "$plugin" --only numerics/scribe.negative/0 \
         >"$dir/out" 2>"$dir/err"
     code=$?
     [ "$code" = "$(($# > 0))" ] || fail "conform: exit code $code"

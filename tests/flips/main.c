@@ -16,6 +16,7 @@
  *
  * Without --stride as many as --seconds allow, evenly spread.
  */
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@
 #include "runtime/internal.h"
 #include "runtime/plan.h"
 #include "tests/folder.h"
+#include "tests/watchdog.h"
 
 enum outcome { REFUSED, SAME, DIFFERENT, TOO_LONG, CRASHED, N_OUTCOMES };
 /* A changed constant may be the count of a loop: 2^40 calls are what such a
@@ -169,7 +171,7 @@ static enum outcome try_bytes(const struct subject *s, const char *bytes,
         const struct rlimit memory = {UINT64_C(8) << 30, UINT64_C(8) << 30};
         uint64_t results;
         setrlimit(RLIMIT_AS, &memory);
-        alarm(20);
+        watch_process(20);
         if (!load_and_run(s->damaged, &results))
             _exit(REFUSED);
         _exit(results == s->results ? SAME : DIFFERENT);
@@ -181,7 +183,8 @@ static enum outcome try_bytes(const struct subject *s, const char *bytes,
                    : CRASHED;
     fprintf(stderr, "%s: %s: byte %zu: signal %d\n", s->path, what, at,
             WTERMSIG(status));
-    return WTERMSIG(status) == SIGALRM ? TOO_LONG : CRASHED;
+    return WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGXCPU ? TOO_LONG
+                                                                      : CRASHED;
 }
 
 static void hex_of(const char *at, size_t n, char hex[65])

@@ -29,6 +29,7 @@
 
 #include "heap.h"
 #include "tests/folder.h"
+#include "tests/watchdog.h"
 
 enum { MAX_IO = 16, MAX_ELEMENTS = 1 << 16 };
 
@@ -471,7 +472,7 @@ static enum outcome fork_attempt(const struct phase *p, struct subject *s,
     const pid_t child = fork();
     int status;
     if (child == 0) {
-        alarm(60);
+        watch_process(30);
         enum outcome outcome = attempt(p, s, right, at, o->in_a_row);
         if (outcome > ENOMEM_SAID)
             fprintf(stderr, "%s: %s: allocation %llu: %s%s%s\n", s->path,

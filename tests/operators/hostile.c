@@ -11,6 +11,7 @@
 
 #include "compile/passes.h"
 #include "interp/interp.h"
+#include "tests/watchdog.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,7 +219,7 @@ static bool run_site(enum byoc_dtype dtype, struct hostile_site *site,
         FILE *file = fopen(path, "wb");
         if (!file || fwrite(bytes, 1, n, file) != n || fclose(file) != 0)
             _exit(2);
-        alarm(MAX_SECONDS);
+        watch_process(MAX_SECONDS);
         if (!survives(path, why, sizeof why)) {
             printf("%s: %s: %s\n", op_now->op, site->text, why);
             fflush(stdout);

@@ -3,6 +3,7 @@
  * passed; 1: one failed; 2: usage. A crash or a hang names its seed as well.
  */
 #include "programs.h"
+#include "tests/watchdog.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -92,7 +93,7 @@ static void check(struct run *run, const struct program *p)
 {
     if (run->o.dump)
         dump(run, p);
-    alarm(SECONDS);
+    watch_process(SECONDS);
     program_check(p, run->stages, run->n, &run->totals, say_failed, run);
 }
 
@@ -302,7 +303,8 @@ static int read_options(struct run *run, int argc, char **argv)
 int main(int argc, char **argv)
 {
     static struct run run;
-    static const int deadly[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGALRM};
+    static const int deadly[] = {SIGSEGV, SIGABRT, SIGBUS,
+                                 SIGFPE,  SIGALRM, SIGXCPU};
     int n = read_options(&run, argc, argv), code = 0;
     if (n < 0) {
         fputs(usage, stderr);

@@ -562,7 +562,7 @@ class Threads(unittest.TestCase):
             "x = numpy.load('batch0.input_0.npy')\n"
             "for _ in range(200): m.submit(None, {'image': x}, lambda *a: None)\n"
         )
-        subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", program], check=True, timeout=600)
 
 
 class Reports(unittest.TestCase):

@@ -19,6 +19,7 @@
 #include <byoc/byoc.h>
 
 #include "driver/compiled.h"
+#include "tests/watchdog.h"
 
 /* Two outputs that share their first step, and one that is an input. */
 static const char fork_of_two[] =
@@ -463,7 +464,7 @@ static void run_in_child(struct trial *t, struct byoc_state *queued)
     struct held h = {0};
     pthread_mutex_init(&h.lock, NULL);
     pthread_cond_init(&h.changed, NULL);
-    alarm(20); /* rather than hang */
+    watch_process(20); /* rather than hang */
     int right = byoc_run_request(t->state, &t->request, &err) == BYOC_OK &&
                 data_of(&t->out[0])[1] == 11;
     for (int i = 1; i <= 2; i++) {

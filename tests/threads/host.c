@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_IO = 16, RUNS = 20, STATES = 3, SECONDS = 60 };
+enum { MAX_IO = 16, RUNS = 20, STATES = 3, SECONDS = 600 };
 
 #define MUST(what, ...)                                                        \
     do {                                                                       \

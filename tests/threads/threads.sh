@@ -47,7 +47,7 @@ for so in dnnl native varying; do
         busy-*) ;;
         *-varying) continue ;;
         esac
-        timeout 180 "$host" $check "$runtime" "$dir/$so.so" 2>"$dir/err"
+        timeout 1300 "$host" $check "$runtime" "$dir/$so.so" 2>"$dir/err"
         status=$?
         if [ $status -eq 77 ]; then
             echo "$so: $check: skipped: $(tail -n 1 "$dir/err")"
@@ -58,7 +58,7 @@ for so in dnnl native varying; do
     done
     # whoever has an OpenMP library of its own may fork before it is used
     for check in affinity states policy; do
-        timeout 180 "$omp" $check "$runtime" "$dir/$so.so" 2>"$dir/err" || {
+        timeout 1300 "$omp" $check "$runtime" "$dir/$so.so" 2>"$dir/err" || {
             echo "$so, host with OpenMP: $check: status $?:" \
                 "$(tail -n 2 "$dir/err")"
             failed=1
