@@ -113,7 +113,7 @@ static void measure(size_t i, bool exact, int threads)
         .dilation = {1, 1, 1},
         .pad = {0, layers[i].size / 2, layers[i].size / 2},
     };
-    conv.narrow = type;
+    conv.type = type;
     byi_f32_conv_plan(&conv, exact);
     if (!exact && (conv.algorithm == BYI_F32_DIRECT ||
                    conv.algorithm == BYI_F32_DEPTHWISE))
@@ -133,7 +133,7 @@ static void measure(size_t i, bool exact, int threads)
     const int64_t sets = COLD / (4 * set) + 2; /* of weights */
     float *packed = numbers(set * sets);
     struct byi_f32_conv wide = conv;
-    wide.narrow = BYI_F32_WIDE;
+    wide.type = BYI_F32_WIDE;
     const int64_t scratch = (int64_t)(byi_f32_conv_scratch(&conv, threads) +
                                       byi_f32_conv_scratch(&wide, threads));
     struct byi_f32_conv_run run = {.conv = &conv,

@@ -207,7 +207,7 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
     if (byi_f32_product_of(conv->size) > BYI_F32_TAPS ||
         (conv->channels > BYI_F32_PIECE && !is_product(conv)))
         return false;
-    if (conv->narrow) /* oneDNN would run on a copy of all data */
+    if (conv->type) /* oneDNN would run on a copy of all data */
         return true;
     switch (conv->algorithm) {
     case BYI_F32_DIRECT:
@@ -369,7 +369,7 @@ static uint64_t zeros_bytes(const struct byi_f32_conv *conv)
 uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
-    if (conv->narrow)
+    if (conv->type)
         return byi_f32_strips_scratch(conv, threads);
     switch (conv->algorithm) {
     case BYI_F32_DIRECT:
@@ -396,7 +396,7 @@ int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads)
 
 void byi_f32_conv_run(const struct byi_f32_conv_run *given)
 {
-    if (given->conv->narrow) {
+    if (given->conv->type) {
         byi_f32_strips_run(given);
         return;
     }

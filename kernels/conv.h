@@ -51,9 +51,9 @@ struct byi_f32_conv {
      * `channel` of struct byi_f32_weights; 0 if they are not known. */
     int64_t weight_strides[2];
     bool bias;
-    /* of x, y, bias and operands; of weights that are not packed; of x alone,
-     * which strips.c sets */
-    enum byi_f32_type narrow, lent, reads;
+    enum byi_f32_type type;        /* of x, y, bias and operands */
+    enum byi_f32_type weight_type; /* of weights that are not packed */
+    enum byi_f32_type x_type;      /* of x alone; strips.c sets it */
     uint32_t n_posts;
     struct byi_f32_post posts[BYI_F32_POSTS];
     /* byi_f32_conv_plan() sets these, the first unless it is set */

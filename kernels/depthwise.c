@@ -41,7 +41,7 @@ static void run_tile(const struct byi_f32_conv_run *run, int64_t row, int64_t n,
         .y = run->y + row * conv->channels,
         .ldy = conv->channels,
     };
-    conv->kernels->depthwise[conv->reads][n](&t);
+    conv->kernels->depthwise[conv->x_type][n](&t);
     byi_f32_posts_run(run, conv->next, row, n, 0, conv->channels);
 }
 

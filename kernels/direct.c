@@ -133,7 +133,7 @@ static int64_t first_row(const struct direct *d, int64_t tile)
 static const float *element(const struct byi_f32_conv *conv, const float *from,
                             int64_t i)
 {
-    const int64_t size = conv->reads ? sizeof(uint16_t) : sizeof(float);
+    const int64_t size = conv->x_type ? sizeof(uint16_t) : sizeof(float);
     return (const float *)(const void *)((const char *)from + i * size);
 }
 

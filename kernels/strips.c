@@ -143,8 +143,8 @@ static struct strips cut(const struct byi_f32_conv *conv, int threads)
         team > 1 && (byi_f32_conv_packed(conv) > (uint64_t)conv->cache / 2 ||
                      s.all < team * (s.lines ? LINES : 1));
     if (conv->algorithm == BYI_F32_DEPTHWISE &&
-        conv->kernels->depthwise[conv->narrow][1])
-        s.reads = conv->narrow;
+        conv->kernels->depthwise[conv->type][1])
+        s.reads = conv->type;
     s.wide = s.lines && !s.reads ? padded_line(conv) : 0;
     s.high = choose_high(&s, team);
     s.each = byi_ceil_div(s.all, s.high);
@@ -156,8 +156,8 @@ static struct strip strip_at(const struct strips *s, int64_t i)
 {
     const struct byi_f32_conv *conv = s->conv;
     struct strip strip = {.conv = *conv};
-    strip.conv.narrow = BYI_F32_WIDE;
-    strip.conv.reads = s->reads;
+    strip.conv.type = BYI_F32_WIDE;
+    strip.conv.x_type = s->reads;
     const int64_t first = i % s->each * s->high;
     const int64_t high = byi_min(s->high, s->all - first);
     if (!s->lines) {
@@ -240,8 +240,8 @@ static void widen(const struct byi_f32_conv *conv, const uint16_t *from,
 #pragma omp parallel for num_threads(threads) if (threads > 1 && pieces > 2)   \
     schedule(static)
     for (int64_t i = 0; i < pieces; i++)
-        conv->kernels->widen[conv->narrow - 1](from + i * PIECE, to + i * PIECE,
-                                               byi_min(PIECE, n - i * PIECE));
+        conv->kernels->widen[conv->type - 1](from + i * PIECE, to + i * PIECE,
+                                             byi_min(PIECE, n - i * PIECE));
 }
 
 static void narrow(const struct byi_f32_conv *conv, const float *from,
@@ -252,8 +252,8 @@ static void narrow(const struct byi_f32_conv *conv, const float *from,
 #pragma omp parallel for num_threads(threads) if (threads > 1 && pieces > 2)   \
     schedule(static)
     for (int64_t i = 0; i < pieces; i++)
-        conv->kernels->narrow[conv->narrow - 1](
-            from + i * PIECE, to + i * PIECE, byi_min(PIECE, n - i * PIECE));
+        conv->kernels->narrow[conv->type - 1](from + i * PIECE, to + i * PIECE,
+                                              byi_min(PIECE, n - i * PIECE));
 }
 
 /* The lines of a strip, with their padding. */

@@ -12,7 +12,7 @@ static void run_columns(const struct byi_f32_conv_run *run, int64_t begin,
 {
     const struct byi_f32_conv *conv = run->conv;
     const char *weights = (const char *)run->weights;
-    const int64_t size = conv->lent ? sizeof(uint16_t) : sizeof(float);
+    const int64_t size = conv->weight_type ? sizeof(uint16_t) : sizeof(float);
     for (int64_t j = begin; j < end; j += COLUMNS) {
         const struct byi_f32_vector v = {
             .x = run->x,
@@ -23,7 +23,8 @@ static void run_columns(const struct byi_f32_conv_run *run, int64_t begin,
             .column = conv->weight_strides[0],
             .y = run->y + j,
             .columns = byi_min(COLUMNS, end - j)};
-        conv->kernels->vector[conv->lent][conv->weight_strides[0] == 1](&v);
+        conv->kernels->vector[conv->weight_type][conv->weight_strides[0] == 1](
+            &v);
         byi_f32_posts_run(run, 0, 0, 1, j, v.columns);
     }
 }

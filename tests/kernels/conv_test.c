@@ -100,12 +100,12 @@ static void open_case(struct conv_case *c)
     c->packed = numbers((int64_t)byi_f32_conv_packed(conv) / 4);
     c->scratch =
         numbers((int64_t)byi_f32_conv_scratch(conv, c->threads) / 4 + 1);
-    round_all(conv->narrow, c->x, inputs);
-    round_all(conv->narrow, c->bias, conv->outputs);
-    round_all(conv->narrow, c->y, results);
+    round_all(conv->type, c->x, inputs);
+    round_all(conv->type, c->bias, conv->outputs);
+    round_all(conv->type, c->y, results);
     for (uint32_t i = 0; i < conv->n_posts; i++)
-        round_all(conv->narrow, c->operands[i], results);
-    round_all(conv->lent, c->weights, conv->outputs * each * taps);
+        round_all(conv->type, c->operands[i], results);
+    round_all(conv->weight_type, c->weights, conv->outputs * each * taps);
     c->from.at = c->weights;
     byi_f32_conv_pack(conv, &c->from, c->packed, c->threads);
 }
@@ -152,7 +152,7 @@ static void open_with(struct conv_case *c, int algorithm)
 static void run_narrow(struct conv_case *c, struct byi_f32_conv_run *run)
 {
     const struct byi_f32_conv *conv = &c->conv;
-    const enum byi_f32_type type = conv->narrow;
+    const enum byi_f32_type type = conv->type;
     const int64_t results = positions_of(conv) * conv->outputs;
     uint16_t *x =
         all_bits(type, c->x,
@@ -196,7 +196,7 @@ static void run_case(struct conv_case *c, int threads)
         .threads = threads};
     for (uint32_t i = 0; i < c->conv.n_posts; i++)
         run.operands[i] = c->sums && i == 0 ? c->y : c->operands[i];
-    if (c->conv.narrow)
+    if (c->conv.type)
         run_narrow(c, &run);
     else
         byi_f32_conv_run(&run);
@@ -322,9 +322,9 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
             y = functions[kinds[i]].of(y, b);
             allowed += 1e-6 * (fabs(b) + 1);
         }
-        if (conv->narrow) /* half of the distance of two numbers */
+        if (conv->type) /* half of the distance of two numbers */
             allowed +=
-                fabs(y) * (conv->narrow == BYI_F32_F16 ? 0x1p-11 : 0x1p-8) +
+                fabs(y) * (conv->type == BYI_F32_F16 ? 0x1p-11 : 0x1p-8) +
                 0x1p-25;
         if (!(fabs(y - (double)c->y[at]) <= allowed))
             fail_msg("%s, %lld x %lld x %lld x %lld x %lld -> %lld, groups "
@@ -443,7 +443,7 @@ static void random_shapes(void)
             c.sums |= p == 0 && kinds[0] == 2 && draw(2);
             add_post(&c.conv, kinds[p], c.sums && p == 0 ? 0 : (int)draw(4));
         }
-        c.conv.narrow = (enum byi_f32_type)draw(BYI_F32_TYPES);
+        c.conv.type = (enum byi_f32_type)draw(BYI_F32_TYPES);
         byi_f32_conv_plan(&c.conv, false);
         if (draw(2)) /* small strips and blocks */
             c.conv.cache = 1 << (8 + draw(8));
@@ -497,7 +497,8 @@ static void vectors(void)
             kinds[p] = (int)draw(BYI_COUNT(functions));
             add_post(&c.conv, kinds[p], (int)draw(4));
         }
-        c.conv.narrow = c.conv.lent = (enum byi_f32_type)draw(BYI_F32_TYPES);
+        c.conv.type = c.conv.weight_type =
+            (enum byi_f32_type)draw(BYI_F32_TYPES);
         byi_f32_conv_plan(&c.conv, true);
         c.conv.algorithm = BYI_F32_VECTOR;
         open_case(&c);
