@@ -29,8 +29,7 @@ static double now(void)
 
 enum { COLD = 64 << 20 }; /* bytes of weights that fit no cache */
 
-/* --- layers -----------------------------------------------------------------
- */
+/* --- layers --------------------------------------------------------------- */
 
 static const struct {
     int64_t images, map, channels, outputs, size, stride; /* outputs 0:

@@ -153,8 +153,7 @@ static void try_plugin(void *ctx, const char *path)
     s->found->plugins.at[s->found->plugins.n++] = plugin;
 }
 
-/* --- backends that are only patterns ---------------------------------------
- */
+/* --- backends that are only patterns -------------------------------------- */
 
 /* Parse "a.conv=PATTERN" as a row; the backend's name is in *backend. */
 static enum byoc_status read_pattern(struct byi_arena *arena, const char *text,

@@ -70,8 +70,7 @@ void byi_f32_codes_pack(const struct byi_f32_codes *c,
                          b * block_bytes(c));
 }
 
-/* --- few rows --------------------------------------------------------------
- */
+/* --- few rows ------------------------------------------------------------- */
 
 /* A row of x, padded to whole blocks with zeros, then the sums of its blocks.
  */
@@ -129,8 +128,7 @@ static void run_row(const struct byi_f32_codes *c, const void *packed,
                    y);
 }
 
-/* --- many rows -------------------------------------------------------------
- */
+/* --- many rows ------------------------------------------------------------ */
 
 struct codes_product {
     const struct byi_f32_codes *codes;

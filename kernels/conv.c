@@ -41,8 +41,7 @@ static void ask_second_cache(void)
 #endif
 }
 
-/* --- planning --------------------------------------------------------------
- */
+/* --- planning ------------------------------------------------------------- */
 
 /* The posts that the kernels apply themselves. */
 static void split_epilogue(struct byi_f32_conv *conv)
@@ -144,8 +143,7 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
                                                    : choose_winograd(conv);
 }
 
-/* --- compared with oneDNN ---------------------------------------------------
- */
+/* --- compared with oneDNN ------------------------------------------------- */
 
 /* Convolutions of one tap: oneDNN's kernels for AVX2 are as fast; those for
  * AVX-512 wait for weights where these are read for few positions. */
@@ -241,8 +239,7 @@ const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
     return names[level][conv->algorithm];
 }
 
-/* --- weights ---------------------------------------------------------------
- */
+/* --- weights -------------------------------------------------------------- */
 
 /* Floats of the packed weights of a part. */
 static int64_t part_floats(const struct byi_f32_conv *conv)
@@ -353,8 +350,7 @@ bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
              memcmp(a->dilation, b->dilation, sizeof a->dilation) == 0));
 }
 
-/* --- running ---------------------------------------------------------------
- */
+/* --- running -------------------------------------------------------------- */
 
 static const float shared_zeros[BYI_F32_PIECE];
 

@@ -49,8 +49,7 @@ const char *byi_i8_conv_name(const struct byi_i8_conv *conv)
     return conv->kernels->names[conv->depthwise];
 }
 
-/* --- a run ------------------------------------------------------------------
- */
+/* --- a run ---------------------------------------------------------------- */
 
 /* A run, in parts that threads share. */
 struct i8_job {
@@ -203,8 +202,7 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     return j;
 }
 
-/* --- rows of x --------------------------------------------------------------
- */
+/* --- rows of x ------------------------------------------------------------ */
 
 /* The first tap of a row's window, per axis, and its image. */
 struct i8_place {
@@ -397,8 +395,7 @@ static void get_rows(const struct i8_job *j, int64_t group, int64_t row,
     }
 }
 
-/* --- tiles ------------------------------------------------------------------
- */
+/* --- tiles ---------------------------------------------------------------- */
 
 /* The first row of a tile: all tiles have about the same number of rows. */
 static int64_t first_row(const struct i8_job *j, int64_t tile)
@@ -481,8 +478,7 @@ static void run_part(const struct i8_job *j, int64_t begin, int64_t end,
     }
 }
 
-/* --- depthwise --------------------------------------------------------------
- */
+/* --- depthwise ------------------------------------------------------------ */
 
 /* Weave the input rows of output row `row` for channels [c, c + columns). */
 static void weave_row(const struct i8_job *j, const struct i8_place *at,

@@ -43,8 +43,7 @@ struct byi_i8_epilogue {
     int32_t zero;
 };
 
-/* --- kernels of one instruction set ----------------------------------------
- */
+/* --- kernels of one instruction set --------------------------------------- */
 
 /* A tile of a product: rows of x, each in `segments` pieces of `words` words,
  * by one or two panels of weights. */
@@ -176,8 +175,7 @@ const struct byi_i8_kernels *byi_i8_kernels(void);
 extern const struct byi_i8_kernels byi_i8_base, byi_i8_avx2, byi_i8_avx_vnni,
     byi_i8_avx512, byi_i8_vnni;
 
-/* --- convolutions and products ---------------------------------------------
- */
+/* --- convolutions and products -------------------------------------------- */
 
 /* x (images, in..., channels), y (images, out..., outputs), both dense. A
  * product of M x K by K x N has M images of one position, K channels and N

@@ -115,8 +115,7 @@ static bool fits_bytes(const struct i8_packing *p)
     return c.fits;
 }
 
-/* --- whole words of signed weights ----------------------------------------
- */
+/* --- whole words of signed weights ---------------------------------------- */
 
 enum { LINE = 64 }; /* elements of a line */
 
@@ -175,8 +174,7 @@ static void pack_panel(const struct i8_packing *p, int64_t o, int columns,
         }
 }
 
-/* --- all ------------------------------------------------------------------
- */
+/* --- all ------------------------------------------------------------------ */
 
 void byi_i8_conv_pack(const struct byi_i8_conv *conv,
                       const struct byi_i8_weights *weights, void *to)

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* --- planning --------------------------------------------------------------
- */
+/* --- planning ------------------------------------------------------------- */
 
 /* Join axis `at` + 1 with axis `at`, which is outside of it. */
 static void join(struct byi_f32_move *m, uint32_t at)
@@ -49,8 +48,7 @@ void byi_f32_move_plan(struct byi_f32_move *m)
             i++;
 }
 
-/* --- transposition ---------------------------------------------------------
- */
+/* --- transposition -------------------------------------------------------- */
 
 typedef uint16_t eight __attribute__((vector_size(16)));
 typedef uint16_t eight_any
@@ -93,8 +91,7 @@ static void transpose(const uint16_t *from, int64_t stride, int64_t rows,
             to[c * pitch + r] = from[r * stride + c];
 }
 
-/* --- running ---------------------------------------------------------------
- */
+/* --- running -------------------------------------------------------------- */
 
 /* The offset of outer index i, over axes [0, rank) but `skip`. */
 static void offsets(const struct byi_f32_move *m, uint32_t rank, uint32_t skip,

@@ -49,8 +49,7 @@ bool byi_f32_recurrent_pays(const struct byi_f32_recurrent *layer)
            (layer->batch > 1 || layer->kernels->width >= 8);
 }
 
-/* --- weights --------------------------------------------------------------
- */
+/* --- weights -------------------------------------------------------------- */
 
 uint64_t byi_f32_recurrent_packed(const struct byi_f32_recurrent *layer,
                                   bool recurrent)
@@ -99,8 +98,7 @@ bool byi_f32_recurrent_packs_alike(const struct byi_f32_recurrent *a,
            a->directions == b->directions && a->kernels == b->kernels;
 }
 
-/* --- running --------------------------------------------------------------
- */
+/* --- running -------------------------------------------------------------- */
 
 /* The parts of the scratch memory; each begins at a cache line. */
 struct recurrent_scratch {

@@ -62,8 +62,7 @@ void byi_ep_log(const struct byi_ep *ep, OrtLoggingLevel level, const char *fmt,
 /* Return from the function if this call of ONNX Runtime fails. */
 #define BYI_ORT(ort, call) BYI_TRY(byi_ep_status((ort), (ort)->call, err))
 
-/* --- proto.c: messages of onnx.proto ---------------------------------------
- */
+/* --- proto.c: messages of onnx.proto -------------------------------------- */
 
 /* Bytes that grow, in an arena. */
 struct byi_ep_bytes {
@@ -149,8 +148,7 @@ enum byoc_status byi_ep_graph_read(const OrtApi *ort, const OrtGraph *graph,
                                    struct byi_ep_graph *out,
                                    struct byoc_error *err);
 
-/* --- part.c: some of the nodes as a model ----------------------------------
- */
+/* --- part.c: some of the nodes as a model --------------------------------- */
 
 /* A model as spans of bytes, of which those of large constants belong to ONNX
  * Runtime. In the arena of its graph. */
@@ -181,8 +179,7 @@ void byi_ep_model_digest(const struct byi_ep_model *model, const char *salt,
 uint32_t byi_ep_groups(const struct byi_ep_graph *graph, const bool *supported,
                        int32_t *group);
 
-/* --- build.c: a model compiled and loaded ----------------------------------
- */
+/* --- build.c: a model compiled and loaded --------------------------------- */
 
 /* A loaded model with what it must outlive. On the heap. */
 struct byi_ep_built {
@@ -204,8 +201,7 @@ enum byoc_status byi_ep_import(struct byi_ep *ep,
                                const struct byi_ep_model *model,
                                struct byoc_error *err);
 
-/* --- threads.c -------------------------------------------------------------
- */
+/* --- threads.c ------------------------------------------------------------ */
 
 /* For struct byoc_load_params: runs on the threads of the session that the
  * calling thread computes for. `ctx`: the OrtApi. */
@@ -216,8 +212,7 @@ void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
 const OrtKernelContext *byi_ep_threads_enter(const OrtKernelContext *context);
 void byi_ep_threads_leave(const OrtKernelContext *outer);
 
-/* --- compute.c -------------------------------------------------------------
- */
+/* --- compute.c ------------------------------------------------------------ */
 
 /* Make what runs a built model, which it owns from now on, also on failure.
  * `inputs`, `outputs`: names of the fused node's, in its order. */
@@ -229,14 +224,12 @@ enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
                                    struct byoc_error *err);
 void byi_ep_kernel_free(OrtNodeComputeInfo *kernel);
 
-/* --- claim.c ---------------------------------------------------------------
- */
+/* --- claim.c -------------------------------------------------------------- */
 
 OrtStatus *ORT_API_CALL byi_ep_claim(OrtEp *ep, const OrtGraph *graph,
                                      OrtEpGraphSupportInfo *info);
 
-/* --- provider.c ------------------------------------------------------------
- */
+/* --- provider.c ----------------------------------------------------------- */
 
 struct byi_ep_factory {
     OrtEpFactory base;

@@ -47,8 +47,7 @@ const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
 void byi_limit_regions(struct byi_module *m, struct byi_pass_context *ctx,
                        struct byi_arena *scratch);
 
-/* --- backends.c: loaded backends as the compiler sees them -----------------
- */
+/* --- backends.c: loaded backends as the compiler sees them ---------------- */
 
 struct byi_backend {
     const char *name;

@@ -91,8 +91,7 @@ static bool read_layer(struct quant_model *m, Onnx__NodeProto *node,
     return layer->y != NULL;
 }
 
-/* --- the caller's exceptions -----------------------------------------------
- */
+/* --- the caller's exceptions ---------------------------------------------- */
 
 static bool lists(const char *const *list, const char *name)
 {

@@ -61,8 +61,7 @@ static const struct byi_tensor *tensor_of(const struct quantisation *q,
     return NULL;
 }
 
-/* --- ranges ----------------------------------------------------------------
- */
+/* --- ranges --------------------------------------------------------------- */
 
 static enum byoc_status check_float(const struct quant_value *v,
                                     const struct byi_tensor *t,
@@ -112,8 +111,7 @@ static enum byoc_status find_ranges(struct quantisation *q,
     return BYOC_OK;
 }
 
-/* --- comparison ------------------------------------------------------------
- */
+/* --- comparison ----------------------------------------------------------- */
 
 static void add_noise(const struct byi_tensor *a, const struct byi_tensor *b,
                       double *signal, double *noise)
@@ -225,8 +223,7 @@ static void report(const struct quantisation *q, uint64_t bytes,
         to->n_tensors += m->values[i].wanted;
 }
 
-/* --- all -------------------------------------------------------------------
- */
+/* --- all ------------------------------------------------------------------ */
 
 static enum byoc_status write_model(const char *to, const void *data, size_t n,
                                     struct byoc_error *err)

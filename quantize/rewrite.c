@@ -104,8 +104,7 @@ static char *add_linear(struct quant_rewrite *r, const char *type,
     return names[3];
 }
 
-/* --- activations -----------------------------------------------------------
- */
+/* --- activations ---------------------------------------------------------- */
 
 static const struct quant_value *range_root(const struct quant_value *v)
 {
@@ -234,8 +233,7 @@ static void quantise_layer(struct quant_rewrite *r, struct quant_layer *layer)
         layer->node->input[2] = bias;
 }
 
-/* --- the graph -------------------------------------------------------------
- */
+/* --- the graph ------------------------------------------------------------ */
 
 /* Is the name read by a node of the main graph, or given as an output? */
 static void mark_read(struct quant_model *m, bool *read)

@@ -402,8 +402,7 @@ void byi_cache_give(const struct byoc_model *model, struct byi_lease *lease)
     *lease = (struct byi_lease){0};
 }
 
-/* --- fork -------------------------------------------------------------------
- */
+/* --- fork ----------------------------------------------------------------- */
 
 static struct {
     pthread_mutex_t lock;

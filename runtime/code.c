@@ -106,8 +106,7 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* --- backends' units -------------------------------------------------------
- */
+/* --- backends' units ------------------------------------------------------ */
 
 static uint32_t count_units(const struct byi_plan_tables *plan)
 {

@@ -33,8 +33,7 @@ static double least_time(int rounds, uint32_t threads,
     return least;
 }
 
-/* --- multiply-adds ---------------------------------------------------------
- */
+/* --- multiply-adds -------------------------------------------------------- */
 
 enum { CHAINS = 12, STEPS = 20000 };
 
@@ -90,8 +89,7 @@ double byoc_internal_peak_flops(uint32_t threads)
            least_time(20, threads, multiply_add, NULL);
 }
 
-/* --- memory ----------------------------------------------------------------
- */
+/* --- memory --------------------------------------------------------------- */
 
 enum { LINE = 16, STREAMS = 4 }; /* floats; places that are read in turns */
 

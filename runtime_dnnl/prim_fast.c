@@ -34,8 +34,7 @@ static enum byi_f32_type type_of(enum byoc_dtype dtype)
                                 : BYI_F32_WIDE;
 }
 
-/* --- epilogues --------------------------------------------------------------
- */
+/* --- epilogues ------------------------------------------------------------ */
 
 /* The operator that computes an elementwise post-op; BYI_OP_NONE: none here. */
 static enum byi_op_id translate_elt(const struct byi_post *post,
@@ -289,8 +288,7 @@ static const struct byi_dn_fast_kind recurrent_kind = {
     .run = run_recurrent,
 };
 
-/* --- descriptors -------------------------------------------------------------
- */
+/* --- descriptors ---------------------------------------------------------- */
 
 /* Are all tensors of one type of floats, and data channels-last? */
 static bool agree(const struct byi_desc *src, const struct byi_desc *weights,

@@ -26,8 +26,7 @@ static int32_t flipped_zero(int64_t zero, enum byoc_dtype dtype)
     return (int32_t)zero + (dtype == BYOC_I8 ? 128 : 0);
 }
 
-/* --- convolutions and products ---------------------------------------------
- */
+/* --- convolutions and products -------------------------------------------- */
 
 static const char *qconv_name(const struct byi_dn_fast *fast)
 {
@@ -147,8 +146,7 @@ enum byoc_status byi_qconv_new(const struct byi_dnnl *lib,
     return byi_prim_wrap_fast(&fast, prim, err);
 }
 
-/* --- elementwise ------------------------------------------------------------
- */
+/* --- elementwise ---------------------------------------------------------- */
 
 static const char *qpoint_name(const struct byi_dn_fast *fast)
 {

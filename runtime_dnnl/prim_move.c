@@ -19,8 +19,7 @@ static uint64_t no_packed(const struct byi_dn_fast *fast, int arg)
     return 0;
 }
 
-/* --- pools ------------------------------------------------------------------
- */
+/* --- pools ---------------------------------------------------------------- */
 
 static const char *pool_name(const struct byi_dn_fast *fast)
 {
@@ -92,8 +91,7 @@ bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
     return is_full(pool);
 }
 
-/* --- concatenations ----------------------------------------------------------
- */
+/* --- concatenations ------------------------------------------------------- */
 
 static const char *move_name(const struct byi_dn_fast *fast)
 {
@@ -152,8 +150,7 @@ bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
     return true;
 }
 
-/* --- copies -----------------------------------------------------------------
- */
+/* --- copies --------------------------------------------------------------- */
 
 static void run_reorder(const struct byi_dn_fast *fast, uint32_t n,
                         const struct byi_dn_fast_slot *slots, void *scratch,

@@ -265,8 +265,7 @@ enum byoc_status byi_dn_int8_emit(struct byi_build *b, const struct byi_int8 *x,
     return byi_dn_emit_chain(b, core, &wide, 0);
 }
 
-/* --- byoc's own kernels -----------------------------------------------------
- */
+/* --- byoc's own kernels --------------------------------------------------- */
 
 /* oneDNN's kernels on AMX tiles multiply faster than vectors do. */
 static bool has_tiles(void)

@@ -91,8 +91,7 @@ bool byi_conv_has_products(const struct byi_conv *v)
            v->w.in_count != 0 && v->w.out_count != 0;
 }
 
-/* --- depthwise: planes -----------------------------------------------------
- */
+/* --- depthwise: planes ---------------------------------------------------- */
 
 static bool is_planes(const struct byi_conv *v)
 {
@@ -118,8 +117,7 @@ static void run_planes(const struct byi_conv *v, const struct byi_call *call)
     byi_sliding_run(&planes, call, call->scratch);
 }
 
-/* --- pointwise: a product of the weights by the image -----------------------
- */
+/* --- pointwise: a product of the weights by the image --------------------- */
 
 enum { LARGE = 128 }; /* positions: transposing fewer is faster */
 
@@ -159,8 +157,7 @@ static void run_product(const struct byi_conv *v, const struct byi_call *call)
     byi_f32_product_run(&product, (int)call->threads, call->scratch);
 }
 
-/* --- choosing the form -----------------------------------------------------
- */
+/* --- choosing the form ---------------------------------------------------- */
 
 static uint64_t conv_scratch_f32(const struct byi_call *call)
 {

@@ -36,8 +36,7 @@ enum byoc_status byi_conv_planes(const struct byi_call *call,
 /* Are x, y and the weights non-empty? */
 bool byi_conv_has_products(const struct byi_conv *v);
 
-/* --- conv_last.c: float32 on the kernels of kernels/conv.h -----------------
- */
+/* --- conv_last.c: float32 on the kernels of kernels/conv.h ---------------- */
 
 uint64_t byi_conv_last_scratch(const struct byi_call *call,
                                const struct byi_conv *v);

@@ -34,8 +34,7 @@ struct conv_last {
 static const char *const last_data[] = {"NC", "NWC", "NHWC", "NDHWC"};
 static const char *const plain_kernel[] = {"OI", "OIW", "OIHW", "OIDHW"};
 
-/* --- describing ------------------------------------------------------------
- */
+/* --- describing ----------------------------------------------------------- */
 
 static bool is_blocked(const struct byi_filter *at)
 {
@@ -189,8 +188,7 @@ uint64_t byi_conv_last_pack(const struct byi_call *call,
     return BYI_ALIGN + byi_f32_conv_packed(&p.conv);
 }
 
-/* --- copies ----------------------------------------------------------------
- */
+/* --- copies --------------------------------------------------------------- */
 
 /* Row i of the images at x, channels last and with its padding. */
 static void pad_row(const struct byi_conv *v, const struct conv_last *p,
@@ -285,8 +283,7 @@ static void convert_weights(const struct byi_call *call,
     p->weights.tap[0] = v->w.size[1] * v->w.size[2];
 }
 
-/* --- running ---------------------------------------------------------------
- */
+/* --- running -------------------------------------------------------------- */
 
 /* The parts of scratch. */
 struct conv_last_room {

@@ -402,8 +402,7 @@ static uint32_t best_of(const struct whole *wholes)
     return plain;
 }
 
-/* --- results ---------------------------------------------------------------
- */
+/* --- results -------------------------------------------------------------- */
 
 static double known_or_not(double us)
 {

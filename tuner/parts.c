@@ -334,8 +334,7 @@ enum byoc_status byi_parts_time(struct byi_parts *d, struct byoc_error *err)
     return status;
 }
 
-/* --- the interface ---------------------------------------------------------
- */
+/* --- the interface -------------------------------------------------------- */
 
 enum byoc_status byi_parts_open(struct byi_parts *d, const char *path,
                                 struct byi_text *note, struct byoc_error *err)

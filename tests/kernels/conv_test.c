@@ -30,8 +30,7 @@ static float *numbers(int64_t n)
     return at;
 }
 
-/* --- float16 and bfloat16 -------------------------------------------------
- */
+/* --- float16 and bfloat16 ------------------------------------------------- */
 
 static uint16_t to_bits(enum byi_f32_type type, float x)
 {
@@ -526,8 +525,7 @@ static void test_vectors(void **state)
     }
 }
 
-/* --- scratch ---------------------------------------------------------------
- */
+/* --- scratch -------------------------------------------------------------- */
 
 /* The scratch of two rows is enough for any number of rows. */
 static void scratch_of_rows(void)

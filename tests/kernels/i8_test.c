@@ -60,8 +60,7 @@ static int64_t size_of(const struct i8_case *c)
     return c->conv.result == BYI_I8_OCTETS ? 1 : 4;
 }
 
-/* --- the reference ----------------------------------------------------------
- */
+/* --- the reference -------------------------------------------------------- */
 
 static int32_t value(bool is_signed, uint8_t v)
 {
@@ -126,8 +125,7 @@ static void result_at(const struct i8_case *c, int64_t row, int64_t o,
     to[0] = (uint8_t)((int32_t)rintf(v) + c->run.zero);
 }
 
-/* --- cases ------------------------------------------------------------------
- */
+/* --- cases ---------------------------------------------------------------- */
 
 static void choose_axis(struct byi_i8_conv *v, int i, int64_t most)
 {
@@ -291,8 +289,7 @@ static void test_random(void **state)
     at_all_levels(run_random);
 }
 
-/* --- packing ----------------------------------------------------------------
- */
+/* --- packing -------------------------------------------------------------- */
 
 static struct byi_i8_conv product(int64_t k, int64_t n)
 {
@@ -349,8 +346,7 @@ static void test_packs_alike(void **state)
     assert_false(byi_i8_conv_packs_alike(&a, &b));
 }
 
-/* --- two tensors ------------------------------------------------------------
- */
+/* --- two tensors ---------------------------------------------------------- */
 
 static uint8_t point_of(const struct byi_i8_point *p, int64_t i)
 {

@@ -45,8 +45,7 @@ static uint16_t narrow_of(bool bf16, float x)
     return bf16 ? byi_f32_to_bf16(x) : byi_f32_to_f16(x);
 }
 
-/* --- conversions ------------------------------------------------------------
- */
+/* --- conversions ---------------------------------------------------------- */
 
 enum { ALL = 1 << 16 };
 
@@ -133,8 +132,7 @@ static void test_conversions(void **state)
     at_all_levels(rounding);
 }
 
-/* --- copies ------------------------------------------------------------------
- */
+/* --- copies --------------------------------------------------------------- */
 
 static void test_copies(void **state)
 {
@@ -183,8 +181,7 @@ static void test_copies(void **state)
     }
 }
 
-/* --- pools -------------------------------------------------------------------
- */
+/* --- pools ---------------------------------------------------------------- */
 
 static bool draw_pool(struct byi_f32_pool *p)
 {

@@ -21,8 +21,7 @@ struct byi_module *program_make(uint64_t seed, uint32_t size);
  * move tells how exactly they can be expected. */
 void program_jitter(struct byi_module *m, uint64_t seed);
 
-/* --- backends.c ------------------------------------------------------------
- */
+/* --- backends.c ----------------------------------------------------------- */
 
 /* Backends that take some operators, lent; NULL: their tables are wrong. */
 struct byi_backends *program_backends(void);
