@@ -32,8 +32,8 @@ enum { COLD = 64 << 20 }; /* bytes of weights that fit no cache */
 /* --- layers --------------------------------------------------------------- */
 
 static const struct {
-    int64_t images, map, channels, outputs, size, stride; /* outputs 0:
-                                                             depthwise */
+    /* outputs 0: depthwise */
+    int64_t images, map, channels, outputs, size, stride;
 } layers[] = {
     {1, 224, 64, 64, 3, 1},    {1, 112, 64, 64, 3, 1},
     {1, 56, 64, 64, 3, 1},     {1, 56, 256, 256, 3, 1},

@@ -25,9 +25,9 @@ enum { BYI_COMPILES = 1, BYI_LOADS = 2 };
 struct byi_verb {
     const char *name, *usage, *summary;
     const char *first; /* "a|b": what the first argument may be; NULL: a file */
-    const char
-        *example;  /* commands, a line each, that run in examples/digits */
-    unsigned does; /* BYI_COMPILES, BYI_LOADS */
+    /* commands, a line each, that run in examples/digits */
+    const char *example;
+    unsigned does;                     /* BYI_COMPILES, BYI_LOADS */
     int (*run)(int argc, char **argv); /* argv[0] is the verb */
 };
 

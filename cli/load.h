@@ -14,12 +14,14 @@ struct byi_bench_load {
     const struct byoc_model *model;
     const struct byi_feed *in; /* of every run */
     uint32_t clients, least;   /* threads; runs of all of them */
-    double rate; /* runs that are due in a second; 0: each client begins a run
-                    when its last one ends */
+    /* runs that are due in a second; 0: each client begins a run when its last
+     * one ends */
+    double rate;
     double seconds;
     /* results */
-    double *latency; /* of each run in seconds, from when it was due; the caller
-                        frees it with byi_vec_free */
+    /* of each run in seconds, from when it was due; the caller frees it with
+     * byi_vec_free */
+    double *latency;
     uint32_t n;
     double elapsed; /* seconds, of all runs together */
 };

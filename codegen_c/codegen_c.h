@@ -34,12 +34,13 @@ void byi_kernels_free(struct byi_kernels *kernels);
  * for each instruction set of the fused kernels. Zero-initialise, then set the
  * fields above the line. */
 struct byi_c_unit {
-    const char *symbol; /* the function it must define                       */
+    const char *symbol; /* the function it must define */
     struct byi_text source;
     /* ------------------------------------------------------------------- */
     struct byi_text objects[BYI_N_CODE_LEVELS];
-    struct byi_text library; /* the objects, linked: exports one function for
-                                each, named by byi_c_unit_name                */
+    /* the objects, linked: exports one function for each, named by
+     * byi_c_unit_name */
+    struct byi_text library;
 };
 /* Compile and link. Errors: BYOC_EUNSUPPORTED, with a sentence about the
  * source: it does not compile, defines other external symbols than `symbol`,

@@ -59,8 +59,9 @@ struct byi_gvalue {
     uint32_t n_args;
     uint32_t *args; /* values */
     uint64_t loops; /* bit k: it varies with loop k */
-    uint32_t nest;  /* 0: computed in the result's loops; else in those of
-                       reduction value nest - 1                          */
+    /* 0: computed in the result's loops; else in those of the reduction with
+     * value nest - 1 */
+    uint32_t nest;
     uint32_t level; /* depth in that nest where it is computed */
 };
 

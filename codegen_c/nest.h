@@ -18,8 +18,9 @@ struct byi_printer {
     int depth;
     const char **names;                     /* by value */
     uint32_t loops[BYI_MAX_LOOPS], n_loops; /* of the result */
-    uint32_t parallel; /* number of loops that are collapsed into the parallel
-                          one, from `first` on                           */
+    /* number of loops that are collapsed into the parallel one, from `first`
+     * on */
+    uint32_t parallel;
     uint32_t first;
     int64_t team;     /* threads worth using; 1: serial                 */
     uint32_t columns; /* 1 + the value reduced by columns; 0: none      */

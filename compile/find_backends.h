@@ -15,8 +15,8 @@ struct byi_sketch; /* a backend that is only patterns */
 /* A backend that is excluded because a process that called it crashed or hung.
  */
 struct byi_fallen {
-    const char
-        *who; /* its name, or the path of a plug-in that failed to open */
+    /* its name, or the path of a plug-in that failed to open */
+    const char *who;
     const char *why;
 };
 

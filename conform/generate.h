@@ -28,10 +28,12 @@ enum byi_mood {
 
 /* How the rows of a graph are connected. */
 enum byi_weave {
-    BYI_WEAVE_NET,  /* operands are sometimes results of previous rows;
-                       everything is an output */
-    BYI_WEAVE_CHAIN /* each row reads the result of the previous one; the last
-                       is the output, and sometimes another one, too */
+    /* operands are sometimes results of previous rows; everything is an
+     * output */
+    BYI_WEAVE_NET,
+    /* each row reads the result of the previous one; the last is the output,
+     * and sometimes another one, too */
+    BYI_WEAVE_CHAIN
 };
 
 /* Generate a graph: @main has a match of each row once, in order; their
@@ -66,10 +68,10 @@ enum { BYI_MAX_SLOTS = 16, BYI_MAX_GIVEN = 16, BYI_MAX_INTS = 16 };
 
 /* An operand of a call that is being generated. */
 struct byi_slot {
-    const struct byi_type *type; /* of a value that exists; NULL: to be created
-                                    as described below */
-    const struct byi_pat_type
-        *asked; /* the type that the pattern requires, or NULL */
+    /* of a value that exists; NULL: to be created as described below */
+    const struct byi_type *type;
+    /* the type that the pattern requires, or NULL */
+    const struct byi_pat_type *asked;
     enum byoc_dtype dtype;
     uint32_t rank;
     int64_t dims[BYI_MAX_RANK];

@@ -252,8 +252,9 @@ struct byi_shaking {
     bool mirrored;  /* each step in the opposite direction */
     bool zeros;     /* numbers within the bound of zero become 0 or -0 */
     bool partly;    /* by a random part of the bound, not by all of it */
-    bool undefined; /* out: the result may differ between implementations, for
-                       example NaN cast to an integer */
+    /* out: the result may differ between implementations, for example NaN cast
+     * to an integer */
+    bool undefined;
 };
 bool byi_shaking_up(struct byi_shaking *shaking);
 void byi_kit_shake(void *shaking, const struct byi_func *f,

@@ -16,8 +16,8 @@ enum { AROUND = 0xa5, MAX_ZONES = 4096 };
 
 struct byi_zone {
     char *base;
-    size_t room; /* accessible bytes from base; the page after them is not
-                    accessible */
+    /* accessible bytes from base; the page after them is not accessible */
+    size_t room;
     char *data;
     size_t bytes;
     enum byi_lent how;

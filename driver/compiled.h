@@ -27,8 +27,8 @@ struct byoc_compiled {
     struct byi_by_cost by_cost;
     char *cc;
     char *keep_c;
-    struct byoc_model
-        *tried; /* loaded with these, for the first caller that needs it */
+    /* loaded with these, for the first caller that needs it */
+    struct byoc_model *tried;
     uint32_t tried_threads;
     const char *tried_plugins;
 };

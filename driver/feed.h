@@ -60,9 +60,10 @@ struct byi_difference {
     int64_t worst;            /* the element with max_abs */
     int64_t n_bad;            /* elements outside the tolerance             */
     double found, expected;   /* there                                      */
-    double step;     /* of an 8-bit quantisation, of which all expected values
-                        are multiples; 0: none */
-    int64_t n_steps; /* elements that only `steps` allows                   */
+    /* of an 8-bit quantisation, of which all expected values are multiples; 0:
+     * none */
+    double step;
+    int64_t n_steps; /* elements that only `steps` allows */
 };
 
 /* An element matches if |found - expected| <= atol + rtol |expected| + stol

@@ -253,10 +253,11 @@ static enum byoc_status check_effects(const struct byoc_compiled *c,
     const struct {
         const char *option;
         const char *const *names;
-        bool
-            members; /* only members of sequences in `passes` can be disabled */
-        const char *stop_after; /* NULL: all; advice stops a compile early, and
-                                   later passes may be named */
+        /* only members of sequences in `passes` can be disabled */
+        bool members;
+        /* NULL: all; advice stops a compile early, and later passes may be
+         * named */
+        const char *stop_after;
     } lists[] = {
         {"disable-pass", p->disable, p->passes != NULL, NULL},
         {"require-pass", p->require, p->passes != NULL, NULL},

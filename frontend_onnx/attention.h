@@ -11,17 +11,19 @@
 
 struct byi_attention {
     int64_t heads, kv_heads; /* kv_heads: of keys and values, if grouped */
-    byi_id q, k, v;    /* (b, n, s or t, h), including past keys and values;
-                        * grouped: q is (b, n / g, g, s, h) */
+    /* (b, n, s or t, h), including past keys and values; grouped: q is (b, n /
+     * g, g, s, h) */
+    byi_id q, k, v;
     byi_id own;        /* keys without the past */
     byi_id bias, mask; /* BYI_NO_ID: none */
-    byi_id sink;       /* (n, 1, 1) or (n / g, g, 1, 1): the score of a key
-                        * without a value */
+    /* (n, 1, 1) or (n / g, g, 1, 1): the score of a key without a value */
+    byi_id sink;
     double filter, scale;
     double softcap; /* limits |score|, by tanh; 0: no limit */
     bool causal;
-    bool standard; /* ai.onnx's Attention: masked scores are -inf, and a query
-                    * without keys gives 0 */
+    /* ai.onnx's Attention: masked scores are -inf, and a query without keys
+     * gives 0 */
+    bool standard;
     enum byoc_dtype dtype; /* of the result */
 };
 

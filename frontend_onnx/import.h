@@ -91,12 +91,13 @@ enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
 
 struct byi_name {
     const char *text;
-    byi_id id;            /* BYI_NO_ID: an initialiser not read yet, or an
-                             omitted input */
-    uint32_t initializer; /* its index; UINT32_MAX: not an initialiser. In the
-                             table of functions: the function's index */
-    const char *producer; /* of an unsupported output: its node, for the
-                             message */
+    /* BYI_NO_ID: an initialiser not read yet, or an omitted input */
+    byi_id id;
+    /* its index; UINT32_MAX: not an initialiser. In the table of functions: the
+     * function's index */
+    uint32_t initializer;
+    /* of an unsupported output: its node, for the message */
+    const char *producer;
 };
 
 struct byi_names {
@@ -423,23 +424,24 @@ struct byi_slices {
     int64_t wanted_axis; /* as the node gives it */
     uint32_t axis;       /* as a non-negative index */
     bool backward;
-    bool list;                  /* slices are elements of a sequence */
-    bool stacked;               /* of an output: a sequence in the loop, as
-                                   rows have unknown dims; then stacked */
+    bool list; /* slices are elements of a sequence */
+    /* of an output: a sequence in the loop, as rows have unknown dims; then
+     * stacked */
+    bool stacked;
     bool each;                  /* of an input: every iteration reads all */
     const struct byi_type *row; /* of an output: one slice, once known */
 };
 
 struct byi_onnx_loop {
-    const Onnx__GraphProto *graph; /* inputs: iteration and condition (Loop),
-                                      states, slices; outputs: condition
-                                      (Loop), states, rows */
-    byi_id trips;                  /* int64 scalar; BYI_NO_ID: unbounded */
-    byi_id go;   /* bool scalar, the initial condition; BYI_NO_ID: true */
-    bool counts; /* Loop; else Scan */
+    /* inputs: iteration and condition (Loop), states, slices; outputs:
+     * condition (Loop), states, rows */
+    const Onnx__GraphProto *graph;
+    byi_id trips; /* int64 scalar; BYI_NO_ID: unbounded */
+    byi_id go;    /* bool scalar, the initial condition; BYI_NO_ID: true */
+    bool counts;  /* Loop; else Scan */
     uint32_t n_states, n_reads, n_rows;
-    uint32_t n_made;               /* rows in the function: 0 in the first
-                                      pass, which infers their types */
+    /* rows in the function: 0 in the first pass, which infers their types */
+    uint32_t n_made;
     const byi_id *states;          /* initial values */
     const struct byi_type **types; /* of the states, in every iteration */
     struct byi_slices *reads, *rows;

@@ -30,8 +30,8 @@ struct byi_trees {
 
 /* An ensemble, and the facts about its weights that post transforms need. */
 struct byi_ensemble {
-    byi_id
-        sums; /* (rows, n); if `partial`, -inf marks a target without votes */
+    /* (rows, n); if `partial`, -inf marks a target without votes */
+    byi_id sums;
     int64_t n;
     bool partial; /* a row may miss a target */
     bool used[2]; /* target 0, 1 has a weight */

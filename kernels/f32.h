@@ -25,8 +25,8 @@ enum {
     BYI_F32_PANEL = 16, /* columns of a panel                       */
     BYI_F32_ROWS = 14,  /* rows of a tile, at most                  */
     BYI_F32_COLUMNS = 2 * BYI_F32_PANEL, /* of a tile, at most      */
-    BYI_F32_STEP = 16,     /* see struct byi_f32_tile                   */
-    BYI_F32_POSITIONS = 4, /* of a depthwise tile, at most          */
+    BYI_F32_STEP = 16,                   /* see struct byi_f32_tile */
+    BYI_F32_POSITIONS = 4,               /* of a depthwise tile, at most */
     BYI_F32_SEQUENCES = 6, /* of a step of a recurrent layer, at most */
 };
 
@@ -35,9 +35,9 @@ enum {
  * convolution (Dukhan, "The Indirect Convolution Algorithm", arXiv 1907.02129),
  * or one piece for a matrix. */
 struct byi_f32_tile {
-    const float *const *x; /* [segments][BYI_F32_ROWS]                       */
+    const float *const *x; /* [segments][BYI_F32_ROWS] */
     int64_t segments, run;
-    int64_t first;        /* element of every piece to begin with          */
+    int64_t first;        /* element of every piece to begin with */
     const float *weights; /* the first panel                                 */
     int64_t next;         /* elements from one panel to the next             */
     int64_t ld;           /* and from one row of it to the next; 0: packed   */
@@ -47,10 +47,12 @@ struct byi_f32_tile {
     float low, high;      /* the sum is clamped; NaN stays NaN               */
     float *y;
     int64_t ldy;
-    bool slides; /* depthwise: lines of three taps, whose elements for the rows
-                    are adjacent */
-    bool splits; /* the kernel may add the products of one or two rows in
-                    another order, which is faster */
+    /* depthwise: lines of three taps, whose elements for the rows are
+     * adjacent */
+    bool slides;
+    /* the kernel may add the products of one or two rows in another order,
+     * which is faster */
+    bool splits;
     /* Weights of a later tile, which the kernel prefetches: for every
      * BYI_F32_STEP elements of a row of x, `fetch` rows of each panel. */
     const float *ahead;
@@ -120,7 +122,7 @@ struct byi_f32_patch {
 struct byi_f32_outputs {
     const float *m; /* element (i, j) of the product: m[(i * n + j) * point] */
     int64_t point;
-    int rows, cols; /* of the outputs that exist                             */
+    int rows, cols; /* of the outputs that exist */
     int columns;
     const float *bias; /* as in struct byi_f32_tile */
     const float *add;  /* laid out as y             */
@@ -142,9 +144,9 @@ struct byi_f32_step {
     const float *old;  /* GRU: h of this group                       */
     float *c;          /* LSTM: the cell state, in place             */
     int64_t ldc;
-    float *y; /* h after the step                                    */
+    float *y; /* h after the step */
     int64_t ldy;
-    int units; /* units that exist: old and y have no others         */
+    int units; /* units that exist: old and y have no others */
 };
 typedef void byi_f32_step_fn(const struct byi_f32_step *s);
 
@@ -186,9 +188,9 @@ struct byi_f32_kernels {
      * vectors of `channels` elements */
     void (*pool[2][2])(const uint16_t *const *taps, int64_t n, int64_t channels,
                        float scale, uint16_t *y);
-    const char *recurrent; /* the name of the next three  */
+    const char *recurrent; /* the name of the next three */
     int width;             /* hidden units of a group: floats of a vector */
-    int sequences;         /* that a step computes, at most     */
+    int sequences;         /* that a step computes, at most */
     byi_f32_step_fn *step[2][BYI_F32_SEQUENCES + 1]; /* LSTM, GRU */
     byi_f32_unary_fn *unary[BYI_N_OPS];              /* NULL: none */
     byi_f32_binary_fn *binary[BYI_F32_BINARIES];

@@ -28,7 +28,7 @@ enum {
     BYI_I8_ROWS = 14,                  /* rows of a tile, at most            */
     BYI_I8_COLUMNS = 2 * BYI_I8_PANEL, /* of a tile, at most */
     BYI_I8_STRIP = 64,                 /* channels of a strip, at most */
-    BYI_I8_AXES = 3                    /* spatial axes       */
+    BYI_I8_AXES = 3                    /* spatial axes */
 };
 
 enum byi_i8_form { BYI_I8_PAIRS, BYI_I8_BYTES, BYI_I8_FORMS };
@@ -48,12 +48,12 @@ struct byi_i8_epilogue {
 /* A tile of a product: rows of x, each in `segments` pieces of `words` words,
  * by one or two panels of weights. */
 struct byi_i8_tile {
-    const uint8_t *const *x; /* [segments][BYI_I8_ROWS]         */
+    const uint8_t *const *x; /* [segments][BYI_I8_ROWS] */
     int64_t segments, words;
-    const uint32_t *weights; /* the first panel                 */
+    const uint32_t *weights; /* the first panel */
     int64_t next;            /* words from one panel to the next */
-    const char *fetch;       /* memory that is read soon: as many bytes as the
-                                words of a panel                    */
+    /* memory that is read soon: as many bytes as the words of a panel */
+    const char *fetch;
     struct byi_i8_epilogue e;
     char *y;
     int64_t ldy; /* bytes between its rows */
@@ -106,7 +106,7 @@ struct byi_i8_strip {
     int64_t before, inside; /* columns of padding, and then of x   */
     int64_t n, stride;      /* 1 or 2                              */
     const struct byi_i8_strip_weights *w;
-    int32_t low, high, zero; /* low and high: of the results       */
+    int32_t low, high, zero; /* low and high: of the results */
     uint8_t flip;
     uint8_t *y;
     int64_t ldy; /* bytes between outputs */
@@ -139,9 +139,10 @@ struct byi_i8_point {
 };
 
 enum byi_i8_bytes {
-    BYI_I8_NEVER,   /* no products of bytes                              */
-    BYI_I8_BOUNDED, /* exact if for two neighbours in a word the absolute
-                       values of the weights sum to 128 at most           */
+    BYI_I8_NEVER, /* no products of bytes */
+    /* exact if for two neighbours in a word the absolute values of the weights
+     * sum to 128 at most */
+    BYI_I8_BOUNDED,
     BYI_I8_ALWAYS
 };
 
@@ -213,7 +214,7 @@ struct byi_i8_conv_run {
     float low, high;
     int32_t zero;
     void *y;
-    void *scratch; /* 64-byte aligned                              */
+    void *scratch; /* 64-byte aligned */
     int threads;   /* the scratch was sized for so many at least */
 };
 

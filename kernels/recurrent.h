@@ -14,8 +14,9 @@
 struct byi_f32_recurrent {
     bool gru;
     int64_t time, batch, input, hidden, directions;
-    bool reverse; /* the first direction runs from the last step on; the second
-                     one always does */
+    /* the first direction runs from the last step on; the second one always
+     * does */
+    bool reverse;
     /* byi_f32_recurrent_plan() sets these */
     const struct byi_f32_kernels *kernels;
     int64_t gates, groups;       /* groups of kernels->width hidden units */
@@ -25,7 +26,7 @@ struct byi_f32_recurrent {
 /* Arguments of a run. */
 struct byi_f32_recurrent_run {
     const struct byi_f32_recurrent *layer;
-    const float *x, *weights, *recurrent; /* both matrices packed  */
+    const float *x, *weights, *recurrent; /* both matrices packed */
     const float *bias;                    /* (directions, biases, hidden) */
     const float *h, *c;                   /* initial states; NULL: zero   */
     float *y, *y_h, *y_c;                 /* y_h, y_c: NULL if not wanted */

@@ -26,10 +26,10 @@ struct strips {
     int64_t all, high; /* units: in a piece of work, in a strip          */
     int64_t each, n;   /* strips of an image; of all                     */
     int64_t positions; /* of a unit of the result                        */
-    enum byi_f32_type reads; /* the kernel converts x itself               */
-    bool together; /* all threads share one strip after the other    */
-    int64_t wide;  /* positions of a line of x with its padding; 0: lines
-                      are not padded                                 */
+    enum byi_f32_type reads; /* the kernel converts x itself */
+    bool together;           /* all threads share one strip after the other */
+    /* positions of a line of x with its padding; 0: lines are not padded */
+    int64_t wide;
     /* bytes of a lane's parts: x, y, operands and bias, of the kernel */
     uint64_t x, y, operands[BYI_F32_POSTS], bias, kernel, lane;
 };

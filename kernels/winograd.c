@@ -28,8 +28,9 @@ struct winograd {
     int64_t block;      /* tiles whose V is kept at a time                 */
     int64_t ldv;        /* floats of a row of V                            */
     int64_t columns;    /* of a row of M                                   */
-    bool whole;         /* a thread computes whole blocks of tiles; else all
-                           threads share one block at a time               */
+    /* a thread computes whole blocks of tiles; else all threads share one block
+     * at a time */
+    bool whole;
 };
 
 /* --- weights -------------------------------------------------------------- */

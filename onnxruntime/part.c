@@ -170,8 +170,8 @@ void byi_ep_model_digest(const struct byi_ep_model *model, const char *salt,
 struct byi_ep_turns {
     const struct byi_ep_graph *g;
     uint32_t *waits; /* by node: for how many of its inputs */
-    uint32_t
-        *users; /* nodes that read a value, by `first`, one for each read */
+    /* nodes that read a value, by `first`, one for each read */
+    uint32_t *users;
     uint32_t *first; /* by value, and one more */
     BYI_VEC(uint32_t) ready[2];
 };

@@ -113,7 +113,7 @@ struct byi_ep_value {
     const OrtValue *constant; /* an initialiser that cannot change, or NULL */
     bool is_output;           /* of the graph                               */
     bool is_tensor;           /* that can cross between byoc and ONNX Runtime */
-    int32_t producer;         /* the node, or BYI_EP_NONE                   */
+    int32_t producer;         /* the node, or BYI_EP_NONE */
 };
 
 struct byi_ep_node {
@@ -121,8 +121,8 @@ struct byi_ep_node {
     const char *name, *op, *domain;
     const char *refusal; /* why it cannot be a node of a model, or NULL */
     uint32_t n_in, n_out, n_explicit;
-    const uint32_t *in;  /* values: n_explicit inputs, then those that its
-                            bodies read */
+    /* values: n_explicit inputs, then those that its bodies read */
+    const uint32_t *in;
     const uint32_t *out; /* values */
     const char *proto;   /* a NodeProto */
     size_t n_proto;
@@ -235,8 +235,9 @@ struct byi_ep_factory {
     OrtEpFactory base;
     const OrtApi *ort;
     const OrtEpApi *api;
-    bool bodies; /* this ONNX Runtime runs fused nodes in bodies of If, Loop and
-                    Scan, and hands over what bodies of fused nodes read */
+    /* this ONNX Runtime runs fused nodes in bodies of If, Loop and Scan, and
+     * hands over what bodies of fused nodes read */
+    bool bodies;
 };
 
 /* A provider: what one session has. */
@@ -248,8 +249,9 @@ struct byi_ep {
     const OrtLogger *logger; /* lives as long as the session */
     struct byi_arena *arena;
     struct byi_ep_options options;
-    struct byi_ep_built *built; /* models that nodes were claimed for, and that
-                                   Compile has not asked for yet */
+    /* models that nodes were claimed for, and that Compile has not asked for
+     * yet */
+    struct byi_ep_built *built;
     uint32_t n_reports;
 };
 OrtStatus *byi_ep_new(const struct byi_ep_factory *factory,

@@ -76,8 +76,8 @@ struct byi_backends {
     const char *const *exclude; /* node names or operators, NULL-ended */
     const char *const *only;    /* the same; empty or NULL: all */
     struct byi_probe_cache *cache;
-    struct byi_assignment *assignment; /* by cost; NULL: greedy, any backend may
-                                          take any node                     */
+    /* by cost; NULL: greedy, any backend may take any node */
+    struct byi_assignment *assignment;
     /* Decides the assignment when partitioning starts; NULL: greedy. */
     enum byoc_status (*decide)(void *decide_ctx, struct byi_module *m,
                                struct byi_pass_context *ctx,
@@ -138,9 +138,9 @@ struct byi_revert {
     uint32_t func;
     enum byi_reason reason;
     const char *detail;
-    const struct byi_fate *fate; /* by node of func; NULL: revert all. The calls
-                                    of a part and their fields must be convex:
-                                    no path leaves and returns              */
+    /* by node of func; NULL: revert all. The calls of a part and their fields
+     * must be convex: no path leaves and returns */
+    const struct byi_fate *fate;
 };
 /* Inline backends' functions at their calls, record it in the context's ledger,
  * and partition the callers again under the current limits. Strings are copied.

@@ -21,8 +21,8 @@ struct match_frame {
 struct goal {
     uint32_t pat;
     byi_id value;
-    uint32_t set; /* GROUP: the operands that `value` is made of, a bit each;
-                     0: all */
+    /* GROUP: the operands that `value` is made of, a bit each; 0: all */
+    uint32_t set;
     bool inverse; /* ... and `value` is subtracted or divided by */
     const struct match_frame *frame;
     const struct goal *next;

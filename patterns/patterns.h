@@ -38,9 +38,10 @@ enum byi_pat_kind {
     BYI_PAT_ALT,   /* (p | q)                                    */
     BYI_PAT_CHAIN, /* base [step]?  base [step]*  base [step]~   */
     BYI_PAT_HOLE,  /* ^: the value before the step */
-    BYI_PAT_TYPE,  /* p: float32                                 */
-    BYI_PAT_ONCE   /* the same value at every place: %name of a `with`, the base
-                      of a '~' step */
+    BYI_PAT_TYPE,  /* p: float32 */
+    /* the same value at every place: %name of a `with`, the base of a '~'
+     * step */
+    BYI_PAT_ONCE
 };
 
 /* A comparison with one of n values; NE: with none of them. */
@@ -78,16 +79,16 @@ struct byi_pat_type {
  * are shared, so equal parts of a pattern have the same index. */
 struct byi_pat {
     enum byi_pat_kind kind;
-    uint32_t name;  /* ANY, CONST, ONCE: index of the name; BYI_NO_NAME for an
-                       unnamed ONCE */
+    /* ANY, CONST, ONCE: index of the name; BYI_NO_NAME for an unnamed ONCE */
+    uint32_t name;
     uint32_t n_ops; /* OP, GROUP: the operators that match */
     const enum byi_op_id *ops;
-    uint32_t
-        n_args; /* OP, GROUP, TUPLE: operands; ALT: choices; CHAIN: base, step;
-                   GET, TYPE, ONCE: the operand; IF: condition, then, else */
+    /* OP, GROUP, TUPLE: operands; ALT: choices; CHAIN: base, step; GET, TYPE,
+     * ONCE: the operand; IF: condition, then, else */
+    uint32_t n_args;
     const uint32_t *args;
-    uint32_t inverse;  /* GROUP: a bit for each operand that is subtracted or
-                          divided by */
+    /* GROUP: a bit for each operand that is subtracted or divided by */
+    uint32_t inverse;
     uint32_t index;    /* GET: the field */
     bool has_rest;     /* OP: any further operands, bound to rest's   */
     uint32_t rest;     /* name: rest0, rest1, ...                     */
@@ -95,7 +96,7 @@ struct byi_pat {
     bool forks;        /* CHAIN: '~', along every path from the base */
     uint32_t n_tests;  /* OP: tests of attributes */
     const struct byi_pat_test *tests;
-    bool has_value; /* CONST: one element, `value`                 */
+    bool has_value; /* CONST: one element, `value` */
     double value;
     const struct byi_pat_type *type; /* TYPE */
 };
@@ -114,11 +115,11 @@ struct byi_pattern {
     const struct byi_pat *nodes;
     uint32_t n_names;
     const char *const *names;
-    const bool
-        *repeated; /* names that can have several values, which are numbered */
-    uint32_t nameless; /* the name of constants without one, or
-                          BYI_NO_NAME */
-    uint32_t n_defs;   /* the ONCE nodes that `with` defines, in order */
+    /* names that can have several values, which are numbered */
+    const bool *repeated;
+    /* the name of constants without one, or BYI_NO_NAME */
+    uint32_t nameless;
+    uint32_t n_defs; /* the ONCE nodes that `with` defines, in order */
     const uint32_t *defs;
     bool roots[BYI_N_ROOTS];
 };
@@ -181,7 +182,7 @@ struct byi_named {
 /* An opened branch of an `if`. Its nodes are values of the match, like those of
  * the function, from `first` on. */
 struct byi_branch {
-    uint32_t func; /* in the module                          */
+    uint32_t func; /* in the module */
     const struct byi_func *f;
     byi_id first; /* the value of node 0 of f */
     byi_id home;  /* the `if`, a value                      */

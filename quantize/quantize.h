@@ -19,13 +19,14 @@ enum byi_range_method {
 };
 
 struct byi_quantize_params {
-    const char *samples; /* folder: input_K, NAME.input_K or NAME/input_K, as
-                            .npy or .pb, or NAME.npz. Labels, optionally, in
-                            labels.npy beside them: input_0's classes */
+    /* folder: input_K, NAME.input_K or NAME/input_K, as .npy or .pb, or
+     * NAME.npz. Labels, optionally, in labels.npy beside them: input_0's
+     * classes */
+    const char *samples;
     enum byi_range_method method;
-    double percentile;            /* 50 to 100                       */
-    const char *const *keep;      /* nodes that stay float32, by name, or
-                                     NULL; NULL-terminated           */
+    double percentile; /* 50 to 100 */
+    /* nodes that stay float32, by name, or NULL; NULL-terminated */
+    const char *const *keep;
     const char *const *keep_type; /* the same by op_type             */
     uint32_t threads;             /* 0: all CPUs                     */
 };

@@ -49,9 +49,9 @@ struct byi_gbranch {
  * after it are the post_ops, in the model's order. Behind an `if` come the
  * steps of its branches; nothing outside of a branch reads them. */
 struct byi_gstep {
-    const struct byi_op *op;       /* of the table, or BYI_OP_NONE "tuple",
-                                      "if": of the condition and the results of
-                                      the two branches                      */
+    /* of the table, or BYI_OP_NONE "tuple", "if": of the condition and the
+     * results of the two branches */
+    const struct byi_op *op;
     const struct byi_attrs *attrs; /* complete */
     uint32_t n_args;
     const struct byi_garg *args;
@@ -64,7 +64,7 @@ struct byi_gnode {
     const char *name;                  /* input: its name                   */
     uint32_t data;                     /* const: index of the constant      */
     uint32_t n_out;                    /* 1 for input and const             */
-    const struct byi_type *const *out; /* tensor types                  */
+    const struct byi_type *const *out; /* tensor types */
     /* kernel */
     const char *pattern; /* "dnnl.conv"                       */
     bool exact;          /* no algorithm that rounds more     */
@@ -72,7 +72,7 @@ struct byi_gnode {
     const struct byi_goperand *operands;
     uint32_t n_steps;
     const struct byi_gstep *steps;
-    uint32_t last; /* the step that gives the outputs   */
+    uint32_t last; /* the step that gives the outputs */
     uint32_t n_sources;
     const char *const *sources;
 };

@@ -122,8 +122,8 @@ static enum byoc_status check_descriptor(struct file *f)
     if (s[WEIGHTS].addr % BYI_ALIGN != 0)
         return not_ours(f, "its weights are not aligned");
     for (uint32_t k = MANIFEST; k < N_NEEDED; k++)
-        f->sections[k].bytes--; /* linkers drop empty sections, so each has an
-                                   extra byte at its end */
+        /* linkers drop empty sections, so each has an extra byte at its end */
+        f->sections[k].bytes--;
     return BYOC_OK;
 }
 

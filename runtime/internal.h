@@ -38,9 +38,10 @@ struct byi_image {
     size_t blobs_bytes;
     const void *weights; /* BYI_ALIGN-aligned, or NULL */
     uint64_t weights_bytes;
-    bool weights_mapped;          /* from a file, which can be read again */
-    const struct byi_span *spans; /* if weights is NULL: its pieces, ascending
-                                     and disjoint, with zeros between them */
+    bool weights_mapped; /* from a file, which can be read again */
+    /* if weights is NULL: its pieces, ascending and disjoint, with zeros
+     * between them */
+    const struct byi_span *spans;
     uint32_t n_spans;
     /* The fused kernels: as C while the artifact is written, as code once it is
      * loaded. NULL: none; their twins run. */
@@ -170,8 +171,8 @@ struct byi_artifact {
     const void *map;
     size_t map_bytes;
     const struct byi_descriptor *descriptor; /* in the map */
-    int64_t
-        code; /* of .byoc.kernels, .byoc.units, .text, from the descriptor */
+    /* of .byoc.kernels, .byoc.units, .text, from the descriptor */
+    int64_t code;
     uint64_t code_bytes;
     int64_t units;
     uint64_t units_bytes;
@@ -302,10 +303,10 @@ struct byi_library;
 struct byi_plugin {
     struct byi_library *library;
     const char *path;
-    const struct byoc_backend
-        *backend;          /* a copy with all members of this version */
-    struct byoc_host host; /* ctx: this plug-in; match_*: NULL, for the
-                              compiler side to set                       */
+    /* a copy with all members of this version */
+    const struct byoc_backend *backend;
+    /* ctx: this plug-in; match_*: NULL, for the compiler side to set */
+    struct byoc_host host;
     uint32_t threads;
     struct byi_log log;
     struct byi_memory *memory; /* of its model, or NULL */

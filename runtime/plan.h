@@ -15,9 +15,9 @@
 enum {
     BYI_PLAN_MAX_BYTES = 1 << 30,
     BYI_PLAN_MAX_FUNCS = 1 << 20,
-    BYI_PLAN_MAX_ITEMS = 64 << 20, /* values or steps of a function     */
+    BYI_PLAN_MAX_ITEMS = 64 << 20, /* values or steps of a function */
     BYI_PLAN_MAX_ACTIVE = 1000000, /* nested calls */
-    BYI_PLAN_MAX_CALLS = 100000000 /* of one run                        */
+    BYI_PLAN_MAX_CALLS = 100000000 /* of one run */
 };
 
 enum byi_value_kind {
@@ -25,7 +25,7 @@ enum byi_value_kind {
     BYI_V_CONST,  /* index: of the constant */
     BYI_V_TEMP,   /* offset in the arena if the size is fixed */
     BYI_V_OUTPUT, /* index: of the output; computed in its memory */
-    BYI_V_ALIAS   /* root: the value whose memory it shares      */
+    BYI_V_ALIAS   /* root: the value whose memory it shares */
 };
 
 struct byi_value {
@@ -34,9 +34,9 @@ struct byi_value {
     uint32_t root; /* itself unless an alias */
     bool fixed;    /* no dim varies; false for a function */
     uint64_t offset;
-    const struct byi_type
-        *type; /* of a tensor, whose dims are numbers or the plan's symbols; of
-                  a sequence or optional; or BYI_FUNC without its signature */
+    /* of a tensor, whose dims are numbers or the plan's symbols; of a sequence
+     * or optional; or BYI_FUNC without its signature */
+    const struct byi_type *type;
 };
 
 static inline bool byi_value_is_func(const struct byi_value *v)
@@ -56,9 +56,9 @@ enum byi_step_kind {
     BYI_STEP_KERNEL, /* a fused kernel, from the artifact */
     BYI_STEP_CALL,
     BYI_STEP_IF,      /* operands: condition, operands of then, of else */
-    BYI_STEP_CLOSURE, /* operands: the callee's last inputs               */
+    BYI_STEP_CLOSURE, /* operands: the callee's last inputs */
     BYI_STEP_APPLY,   /* operands: a function value, its operands */
-    BYI_STEP_CHOOSE   /* operands: condition, two function values         */
+    BYI_STEP_CHOOSE   /* operands: condition, two function values */
 };
 
 struct byi_step {
@@ -67,19 +67,19 @@ struct byi_step {
     bool infer;      /* result types are inferred when it runs */
     bool tail;       /* a tail call: its results are the function's */
     bool exact;      /* its kernel uses no algorithm that rounds more */
-    bool self;       /* CLOSURE: of its own function, with its last inputs  */
-    uint32_t callee; /* region, kernel or function; IF: then             */
-    uint32_t other;  /* IF: else                                          */
+    bool self;       /* CLOSURE: of its own function, with its last inputs */
+    uint32_t callee; /* region, kernel or function; IF: then */
+    uint32_t other;  /* IF: else */
     const struct byi_op *op;
     const struct byi_attrs *attrs;
     const struct byi_kernel *kernel;
     const void *packed; /* its constants, by prepack.c; or NULL */
     uint32_t n_in, n_out, n_dead;
     const uint32_t *in, *out; /* values */
-    const uint32_t *dead; /* functions, and values of varying size, whose last
-                             reader this step is */
-    const char *name;     /* operator, or the region's symbol */
-    const char *sources;  /* the model's nodes, ", " between              */
+    /* functions, and values of varying size, whose last reader this step is */
+    const uint32_t *dead;
+    const char *name;    /* operator, or the region's symbol */
+    const char *sources; /* the model's nodes, ", " between */
 };
 
 struct byi_plan_func {
@@ -100,11 +100,11 @@ struct byi_plan_part {
     const char *backend, *symbol;
     const char *code;          /* the C function it became; NULL: none */
     uint64_t blob, blob_bytes; /* offset in the blobs */
-    uint32_t twin;             /* function           */
+    uint32_t twin;             /* function */
     uint32_t n_consts;
     const uint32_t *consts;
-    bool varies; /* a shape of its inputs or outputs is symbolic: the blob is
-                    its JSON */
+    /* a shape of its inputs or outputs is symbolic: the blob is its JSON */
+    bool varies;
 };
 
 struct byi_plan_kernel {
@@ -122,7 +122,7 @@ struct byi_plan_tables {
     struct byi_plan_part *parts;
     struct byi_plan_kernel *kernels;
     const char **symbols; /* dim -1 - i has the name symbols[i] */
-    uint32_t max_args;    /* operands and results of one step      */
+    uint32_t max_args;    /* operands and results of one step */
 };
 
 /* Read and check the plan of an image: every index, every type against its
@@ -169,25 +169,26 @@ struct byi_instance {
 
 struct byi_cache;
 struct byoc_model {
-    struct byi_artifact
-        artifact;           /* map NULL: the image belongs to the caller */
-    struct byi_image image; /* borrowed                     */
-    struct byi_memory_library library; /* of the artifact         */
+    /* map NULL: the image belongs to the caller */
+    struct byi_artifact artifact;
+    struct byi_image image;            /* borrowed */
+    struct byi_memory_library library; /* of the artifact */
     struct byi_memory *memory;
     struct byi_runners *runners;
     void *copied; /* copies of constants that were not aligned */
     void *packed; /* constants in the layout that kernels read fastest */
     struct byi_arena *arena;
     struct byi_plan_tables *plan;
-    struct byi_instance own; /* of this plan; regions with symbolic dims have
-                                their plug-in, but are not built */
-    uint32_t n_keys;         /* symbols of the inputs' shapes        */
+    /* of this plan; regions with symbolic dims have their plug-in, but are not
+     * built */
+    struct byi_instance own;
+    uint32_t n_keys; /* symbols of the inputs' shapes */
     uint32_t *keys;
     struct byi_cache *cache; /* NULL: no symbols, `own` runs */
     byi_fused_fn *kernels;   /* by the plan's kernel; NULL: its twin runs */
     const char *code_level;  /* the level they were compiled for, or NULL */
-    byi_unit_fn *functions;  /* by the plan's region with code; NULL: not for
-                                this machine                              */
+    /* by the plan's region with code; NULL: not for this machine */
+    byi_unit_fn *functions;
     struct byi_plugin *plugins;
     struct byoc_io *inputs, *outputs;
     const struct byoc_metadata *metadata;
@@ -286,11 +287,11 @@ struct byi_pool {
     struct byi_memory *memory; /* NULL: any */
     struct byi_block *at;
     uint32_t n, cap;
-    uint32_t
-        free[BYI_POOL_CLASSES]; /* 1 + block: free lists by log2 of bytes */
-    uint32_t empty;             /* 1 + slot: the list of slots without memory */
+    /* 1 + block: free lists by log2 of bytes */
+    uint32_t free[BYI_POOL_CLASSES];
+    uint32_t empty; /* 1 + slot: the list of slots without memory */
     uint64_t bytes, limit, run;
-    uint64_t used, idle; /* bytes of blocks: taken, free                  */
+    uint64_t used, idle; /* bytes of blocks: taken, free */
     uint64_t most_used;  /* at the same time, in recent runs */
 };
 
@@ -322,8 +323,8 @@ void byi_pool_free(struct byi_pool *pool);
 /* A captured value, or an element of a list. */
 struct byi_item {
     struct byi_tensor t;
-    uint32_t block; /* 1 + the pool's block that contains t; 0: its memory
-                       outlives the run */
+    /* 1 + the pool's block that contains t; 0: its memory outlives the run */
+    uint32_t block;
     struct byi_object *object; /* not NULL: not a tensor */
 };
 
@@ -372,11 +373,11 @@ struct byi_frame {
     uint64_t began;          /* time of the call, if there is a trace */
     uint64_t bytes;          /* total size of its memory */
     bool active, extra;      /* extra: a further one of its function */
-    struct byi_tensor *t;    /* by value                                   */
+    struct byi_tensor *t;    /* by value */
     uint32_t *block;         /* by value: 1 + its block of the pool */
     struct byi_object **obj; /* by value, for lists and functions */
-    struct byi_tensor
-        *dest; /* by output: its destination; data NULL: to be provided */
+    /* by output: its destination; data NULL: to be provided */
+    struct byi_tensor *dest;
     struct byoc_view **views; /* by step: a region's operands, results */
 };
 
@@ -460,36 +461,38 @@ struct byi_later {
     struct byoc_state *next; /* of the queue                             */
     bool busy;               /* until the run has ended                  */
     uint32_t callbacks;      /* calls of `done` that have not returned   */
-    uint32_t
-        process; /* the process in which the above holds: a count of forks */
+    /* the process in which the above holds: a count of forks */
+    uint32_t process;
 };
 
 struct byoc_state {
     const struct byoc_model *model;
     struct byi_later later;
-    uint32_t *in_at, *out_at; /* by input, by output: its binding, of a request;
-                                 UINT32_MAX: none                            */
+    /* by input, by output: its binding, of a request; UINT32_MAX: none */
+    uint32_t *in_at, *out_at;
     bool *needed; /* by step of main: an output of the request depends on it */
     size_t needed_room;
     bool choosing; /* this run skips steps that are not needed */
-    const struct byi_instance *in; /* what runs                              */
-    struct byi_work *work;     /* of it                                    */
-    struct byi_lease lease;    /* during a run, if sizes vary */
-    struct byi_tensor *inputs; /* by input */
+    const struct byi_instance *in; /* what runs */
+    struct byi_work *work;         /* of it */
+    struct byi_lease lease;        /* during a run, if sizes vary */
+    struct byi_tensor *inputs;     /* by input */
     struct byi_tensor *
-        results; /* by output: the caller's view as filled in by the last run
-                    that computed it, with its dims here; data NULL: none did */
+        /* by output: the caller's view as filled in by the last run that
+         * computed it, with its dims here; data NULL: none did */
+        results;
     struct byi_frame *top; /* the current activation */
     uint32_t depth;        /* number of activations */
     uint32_t max_depth;
-    uint64_t calls, max_calls; /* of one run                               */
+    uint64_t calls, max_calls; /* of one run */
     uint64_t draws;            /* of random numbers, over all runs */
-    void **out; /* by output of main: memory for callers that provide none; NULL
-                   if the size varies */
+    /* by output of main: memory for callers that provide none; NULL if the size
+     * varies */
+    void **out;
     int64_t *dims;                 /* by symbol: bound by the inputs; -1 open */
     struct byi_tensor *args;       /* of the current kernel */
     void **buffers;                /* of the current fused kernel */
-    const struct byi_type **types; /* of its operands, when inferring    */
+    const struct byi_type **types; /* of its operands, when inferring */
     struct byi_type *type_store;
     const struct byi_tensor **known;
     void *scratch;
@@ -633,9 +636,9 @@ void byi_cost_step(const struct byi_plan_tables *plan,
  * the twin. */
 struct byi_cost_region {
     const struct byi_plan_func *twin;
-    uint32_t
-        *taken; /* by step of the twin: the primitive that computes it, from
-                   1; 0: none yet. NULL: memory ran out, nothing is known */
+    /* by step of the twin: the primitive that computes it, from 1; 0: none yet.
+     * NULL: memory ran out, nothing is known */
+    uint32_t *taken;
     uint32_t n, begin; /* primitives; steps before `begin` are taken */
 };
 void byi_cost_begin(const struct byi_plan_tables *plan, uint32_t region,
@@ -651,8 +654,8 @@ void byi_cost_primitive(struct byi_cost_region *costs,
 /* An input or output, and a backend, from the manifest. */
 struct byi_fact_io {
     const char *name;
-    const struct byi_type *list; /* of a sequence or optional, for which the
-                                    rest is not set; or NULL */
+    /* of a sequence or optional, for which the rest is not set; or NULL */
+    const struct byi_type *list;
     enum byoc_dtype dtype;
     uint32_t rank;
     int64_t *dims; /* -1: varies */

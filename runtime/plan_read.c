@@ -568,8 +568,8 @@ static enum byoc_status read_const(struct plan_reader *r,
     if (text)
         BYI_TRY(read_strings(r, at, type, &data, (uint64_t)bytes));
     c->offset = (uint64_t)offset;
-    c->view.data = (void *)(uintptr_t)data; /* never written: consts are only
-                                               operands */
+    /* never written: consts are only operands */
+    c->view.data = (void *)(uintptr_t)data;
     c->view.dtype = type->dtype;
     c->view.rank = type->rank;
     for (uint32_t i = 0; i < type->rank; i++)

@@ -26,7 +26,7 @@ enum { PATH = 4096 };
 struct walk {
     const char *wanted;      /* only this backend's; NULL: all */
     bool named;              /* the caller's list */
-    struct byi_text *paths;  /* the candidates                             */
+    struct byi_text *paths;  /* the candidates */
     struct byi_text *places; /* the places that were searched, for messages */
     struct byoc_error *err;
 };
@@ -222,8 +222,8 @@ struct candidates {
         around; /* candidates from the list, from the library's folder */
     struct byi_text places;
     bool alone;
-    struct byoc_error
-        why; /* why the library's folder has none; status OK: it has some */
+    /* why the library's folder has none; status OK: it has some */
+    struct byoc_error why;
 };
 
 /* Collect the candidates: for one backend in two lists, for all in one. */

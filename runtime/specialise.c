@@ -31,8 +31,9 @@ struct maker {
     const int64_t *sizes; /* by symbol; -1: not one of the inputs' */
     bool last;            /* if memory runs out, use twins */
     bool twins;           /* no backend builds a region */
-    bool *open; /* by function: its symbols may have other sizes than the
-                   inputs' symbols of the same name */
+    /* by function: its symbols may have other sizes than the inputs' symbols of
+     * the same name */
+    bool *open;
     enum specialise_stage *stage;     /* by function */
     uint32_t *callers;                /* by function: steps that may call it */
     uint32_t *uses;                   /* by region: steps */

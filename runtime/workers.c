@@ -47,12 +47,12 @@ enum {
     WINDOW_NS = 3000000,  /* of wall time, over which lost time counts    */
     LOST_SHARE = 4,       /* a quarter lost makes a bad window            */
     CLOSE_NS = 50000000,  /* between two bad windows: other processes compete */
-    MIN_BUSY_NS = 100000000, /* threads sleep at once for this long          */
+    MIN_BUSY_NS = 100000000, /* threads sleep at once for this long */
     MAX_BUSY_NS = 1000000000,
     SHORT_TURN_NS = 50000,   /* too short to read the clock */
-    LONG_REGION_NS = 150000, /* worth waking a thread for                    */
-    CAP_NS = 1000000 /* limit of a region's time in the average: some are
-                        preempted */
+    LONG_REGION_NS = 150000, /* worth waking a thread for */
+    /* limit of a region's time in the average: some are preempted */
+    CAP_NS = 1000000
 };
 
 struct job {

@@ -15,8 +15,8 @@
 struct byi_pace {
     _Atomic uint64_t turn_ns;   /* the last turn                            */
     _Atomic uint64_t region_ns; /* a parallel region, on average            */
-    _Atomic uint64_t
-        probe_at; /* the time from which to use workers and measure again */
+    /* the time from which to use workers and measure again */
+    _Atomic uint64_t probe_at;
 };
 
 /* How to run a caller's parallel regions. */

@@ -212,10 +212,10 @@ struct byi_dnnl_value {
     uint32_t uses; /* reads not built yet; a region output counts as one */
     uint32_t n_views, cap_views;
     struct byi_dnnl_view *views;
-    struct byi_dnnl_value *integers; /* the value that this one was dequantised
-                                   from; itself if its views hold integers;
-                                   NULL: floats only */
-    struct byi_quant quant;          /* of the integers */
+    /* the value that this one was dequantised from; itself if its views hold
+     * integers; NULL: floats only */
+    struct byi_dnnl_value *integers;
+    struct byi_quant quant; /* of the integers */
 };
 
 /* A packed constant, shared by later readers that want the same layout. */
@@ -241,8 +241,9 @@ struct byi_build {
     bool plain; /* keep the model's layouts, for measuring */
     const struct byoc_graph_kernel *kernel; /* that is being built */
     struct byi_dnnl_value *values;          /* of each of the graph's */
-    uint32_t *reader;    /* of each value: the only kernel that reads it, or
-                            BYI_NOBODY; also for region outputs */
+    /* of each value: the only kernel that reads it, or BYI_NOBODY; also for
+     * region outputs */
+    uint32_t *reader;
     const char *sources; /* of the kernel; NULL: not copied yet */
     struct byoc_error *err;
     BYI_VEC(struct byi_pack_made) packs;
@@ -394,7 +395,7 @@ struct byi_chain_item {
     float alpha, beta;
     uint32_t operand;                    /* BIN, PRELU: a value      */
     struct byi_dnnl_value *own;          /* replaces it, or NULL     */
-    const struct byoc_graph_value *type; /* of the result   */
+    const struct byoc_graph_value *type; /* of the result */
 };
 struct byi_chain {
     uint32_t n;
@@ -412,13 +413,13 @@ struct byi_core {
      * post-ops, and dst. */
     enum byoc_status (*fill)(struct byi_build *b, void *params,
                              struct byi_emit *e);
-    struct byi_desc dst;   /* in the graph's dims               */
-    const uint32_t *order; /* the primitive's axis i is dst's order[i]; NULL:
-                              the same axes */
-    bool folded;           /* the primitive's dst is (elements/N, N) */
-    bool elt_only; /* axes differ from dst: only elementwise post-ops keep their
-                      meaning */
-    bool whole;    /* must take the whole epilogue, out of place */
+    struct byi_desc dst; /* in the graph's dims */
+    /* the primitive's axis i is dst's order[i]; NULL: the same axes */
+    const uint32_t *order;
+    bool folded; /* the primitive's dst is (elements/N, N) */
+    /* axes differ from dst: only elementwise post-ops keep their meaning */
+    bool elt_only;
+    bool whole; /* must take the whole epilogue, out of place */
     bool no_posts;
     struct byi_dnnl_view src; /* may be overwritten if in_place */
     bool in_place;
@@ -506,8 +507,9 @@ struct byi_exact {
     struct byi_quant quant;
     struct byi_chain chain;
     struct byi_dnnl_view weights, scale, bias; /* weights: desc not set */
-    bool narrow; /* the result is integers, with scale `out`, and the
-                    product's epilogue has the whole chain */
+    /* the result is integers, with scale `out`, and the product's epilogue has
+     * the whole chain */
+    bool narrow;
     struct byi_quant out;
     float low, high; /* of the result, in steps */
 };

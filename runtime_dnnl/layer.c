@@ -556,8 +556,8 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
 /* --- calls --------------------------------------------------------------- */
 
 struct byi_bound_call {
-    const struct byi_dn_fast *fast; /* not NULL: then only the next three and
-                                       n are used                           */
+    /* not NULL: then only the next three and n are used */
+    const struct byi_dn_fast *fast;
     struct byi_dn_fast_slot *slots;
     void *scratch;
     dnnl_primitive_t prim;

@@ -143,10 +143,10 @@ void byi_bound_free(struct byi_bound_call **call);
 /* How a primitive reads layouts that differ only in the strides of axes of size
  * 1. */
 enum byi_unit_axes {
-    BYI_UNITS_PLAIN,  /* as row-major if the layout can be read so        */
-    BYI_UNITS_WINDOWS /* as channels-last if it is stored so: selects the
-                         window implementations for one channel or
-                         pixel                                            */
+    BYI_UNITS_PLAIN, /* as row-major if the layout can be read so */
+    /* as channels-last if it is stored so: selects the window implementations
+     * for one channel or pixel */
+    BYI_UNITS_WINDOWS
 };
 /* The same memory in the canonical description for oneDNN. */
 struct byi_desc byi_desc_canonical(const struct byi_desc *desc,

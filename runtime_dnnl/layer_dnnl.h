@@ -36,8 +36,9 @@ struct byi_prim {
     atomic_uint users;     /* references but the first */
     const char *impl;      /* owned by pd */
     const void *note;      /* the caller's */
-    int64_t slopes;        /* number of prelu slopes among its post-ops, an
-                              argument that oneDNN has no query for */
+    /* number of prelu slopes among its post-ops, an argument that oneDNN has no
+     * query for */
+    int64_t slopes;
     struct byi_narrowing narrow;
     uint64_t copies; /* bytes of the float32 copies of narrow arguments */
 };

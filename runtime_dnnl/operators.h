@@ -66,8 +66,8 @@ struct byi_post {
     enum byi_post_kind kind;
     int alg; /* enum byi_elt or byi_bin */
     float alpha, beta;
-    struct byi_desc desc; /* BIN: the other operand; PRELU: the slopes, on at
-                             most one axis */
+    /* BIN: the other operand; PRELU: the slopes, on at most one axis */
+    struct byi_desc desc;
 };
 
 struct byi_posts {
@@ -358,7 +358,7 @@ struct byi_operators {
 
 /* The constant that a unit's only exported function returns. */
 struct byi_dnnl_unit {
-    uint32_t size; /* sizeof(struct byi_dnnl_unit)                */
+    uint32_t size; /* sizeof(struct byi_dnnl_unit) */
     uint32_t id;   /* hash of these declarations: byi_dn_unit_id */
     const char *name;
     uint32_t n_steps, n_made;

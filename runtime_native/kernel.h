@@ -229,12 +229,12 @@ struct byi_band {
     int64_t size;         /* of a plane: all in whole vectors;        */
     int64_t lead;         /* in front of the first row;               */
     int64_t room;         /* of the whole band                        */
-    int64_t wide, step;   /* outputs of a row; inputs from one output
-                             to the next                              */
+    /* outputs of a row; inputs from one output to the next */
+    int64_t wide, step;
     int64_t taps[BYI_WINDOW_TAPS]; /* offset of column c's tap */
     struct {
-        int64_t from, n; /* a phase begins with n elements of the row:
-                            from, from + stride ...                   */
+        /* a phase begins with n elements of the row: from, from + stride ... */
+        int64_t from, n;
     } data[2];
 };
 enum { BYI_WINDOW_KEPT = 25 }; /* taps of a side-by-side window, at most */

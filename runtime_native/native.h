@@ -42,9 +42,9 @@ struct byi_call {
     void *scratch;      /* of the size that the kernel's scratch() returned */
     const void *packed; /* result of byi_packing's pack(), or NULL          */
     bool exact; /* use no algorithm that rounds more than sums of products do */
-    uint32_t threads; /* at least 1: for omp num_threads()                */
-    struct byi_string_store *strings; /* for strings the kernel creates; NULL:
-                                         it must not create any             */
+    uint32_t threads; /* at least 1: for omp num_threads() */
+    /* for strings the kernel creates; NULL: it must not create any */
+    struct byi_string_store *strings;
     uint64_t draw; /* number of earlier draws of random numbers in this state */
 };
 

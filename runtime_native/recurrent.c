@@ -24,26 +24,27 @@ enum {
 struct recurrent_plan {
     struct byi_sequence s;
     const struct byi_f32_kernels *kernels;
-    int64_t rows;          /* gates hidden                           */
+    int64_t rows;          /* gates hidden */
     int64_t width, blocks; /* hidden elements of a block; their number */
     int64_t ahead;         /* steps per product of the input part      */
     bool packed, few, two_phases;
-    uint64_t bytes; /* of scratch, so far                     */
-    float *weights; /* [d][gate][block][hidden][width], or, with many
-                       sequences, each block as panels         */
+    uint64_t bytes; /* of scratch, so far */
+    /* [d][gate][block][hidden][width], or, with many sequences, each block as
+     * panels */
+    float *weights;
     int64_t recurrent_floats;
-    const float *x_weights; /* packed input weights by direction
-                               (byi_dense_pack), or NULL      */
-    int64_t *offsets;       /* [hidden]: of a panel's rows            */
-    float *input;           /* [d][n, t][rows]: see input_row         */
-    float *bias;            /* [d][rows + hidden]: both biases of
-                               every gate; with linear_before_reset
-                               the recurrent one of the last apart    */
-    float *h[2], *reset;    /* [d][n][hidden]                         */
-    float *z;               /* [d][n][hidden]                         */
-    float *lanes;           /* buffers of the threads                 */
+    /* packed input weights by direction (byi_dense_pack), or NULL */
+    const float *x_weights;
+    int64_t *offsets; /* [hidden]: of a panel's rows            */
+    float *input;     /* [d][n, t][rows]: see input_row         */
+    /* [d][rows + hidden]: both biases of every gate; with linear_before_reset
+     * the recurrent one of the last apart */
+    float *bias;
+    float *h[2], *reset; /* [d][n][hidden]                         */
+    float *z;            /* [d][n][hidden]                         */
+    float *lanes;        /* buffers of the threads                 */
     int64_t lane_floats, h_floats;
-    void *dense; /* scratch of the input product           */
+    void *dense; /* scratch of the input product */
 };
 
 static void *take(struct recurrent_plan *p, char *base, uint64_t bytes)

@@ -20,10 +20,11 @@ enum combine { SUM, AVERAGE, MIN, MAX };
 struct tree_forest {
     int64_t rows, features, trees, nodes, targets, weights;
     const int32_t *roots;
-    const int32_t (*splits)[2]; /* feature, false child; of a leaf: -1 - number
-                                   of weights, the first weight */
-    const uint8_t *modes;       /* NULL: all 0 */
-    const int32_t *to;          /* target of each weight */
+    /* feature, false child; of a leaf: -1 - number of weights, the first
+     * weight */
+    const int32_t (*splits)[2];
+    const uint8_t *modes; /* NULL: all 0 */
+    const int32_t *to;    /* target of each weight */
     enum combine combine;
     double absent;
 };

@@ -166,8 +166,8 @@ struct blocked_transpose {
     struct byi_view outer;           /* source strides            */
     int64_t out[2 * BYI_MAX_RANK];   /* destination strides       */
     int64_t rows, cols, in, row_out; /* of the two-axis transpose */
-    int64_t wide, high, per_outer;   /* columns of a block; rows of a
-                                        group; groups per outer step */
+    /* columns of a block; rows of a group; groups per outer step */
+    int64_t wide, high, per_outer;
 };
 
 static struct blocked_transpose plan_blocks(const struct byi_view *v,

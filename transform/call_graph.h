@@ -11,12 +11,13 @@
  * that are reachable from a named function. */
 struct byi_call_graph {
     uint32_t n;
-    uint32_t *order;     /* functions in the graph, callees first; components
-                            are contiguous */
-    bool *reached;       /* it is in the graph */
-    bool *recursive;     /* it refers to itself, directly or indirectly */
-    bool *closed;        /* it, or an enclosing function, is a backend's, a
-                            composite or a kernel: its body must not change */
+    /* functions in the graph, callees first; components are contiguous */
+    uint32_t *order;
+    bool *reached;   /* it is in the graph */
+    bool *recursive; /* it refers to itself, directly or indirectly */
+    /* it, or an enclosing function, is a backend's, a composite or a kernel:
+     * its body must not change */
+    bool *closed;
     uint32_t *n_fns;     /* number of FN nodes that refer to it */
     uint32_t *n_globals; /* number of GLOBAL nodes that refer to it */
     uint32_t *root;      /* the named function that contains it, or itself */

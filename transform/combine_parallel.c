@@ -44,9 +44,10 @@ struct combine_work {
     struct byi_uses uses;
     BYI_VEC(struct parallel_member) members;
     BYI_VEC(struct parallel_group) groups;
-    uint32_t *group_of; /* nodes that belong to a group: 1 + its index;
-                           NULL while there is no group to combine  */
-    uint32_t *slots;    /* of the hash table: 1 + a group's index      */
+    /* nodes that belong to a group: 1 + its index; NULL while there is no group
+     * to combine */
+    uint32_t *group_of;
+    uint32_t *slots; /* of the hash table: 1 + a group's index */
     uint32_t mask;
 };
 

@@ -27,8 +27,8 @@ struct sweeper {
     struct byi_module *m;
     struct byi_arena *scratch;
     struct byi_call_graph graph;
-    bool **unread; /* by function: of each parameter, NULL: not a literal that
-                      may lose some */
+    /* by function: of each parameter, NULL: not a literal that may lose some */
+    bool **unread;
 };
 
 /* --- parameters ----------------------------------------------------------- */

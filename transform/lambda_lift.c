@@ -49,13 +49,14 @@ struct lifter {
     bool *inner;       /* one other function holds it, once             */
     bool *lift;        /* ... and it becomes a global                   */
     const char **name; /* of that global */
-    value *def;        /* of a capture: its outer value; else itself        */
-    bool *wanted;      /* a literal that is read as a value             */
-    struct value_list
-        *captures;             /* values of enclosing functions that it reads */
-    struct value_list *around; /* enclosing functions that it calls: it needs
-                                  their captures, which are not known yet     */
-    uint32_t *seen, *seen_func; /* the function, plus one, that has it     */
+    value *def;        /* of a capture: its outer value; else itself */
+    bool *wanted;      /* a literal that is read as a value */
+    /* values of enclosing functions that it reads */
+    struct value_list *captures;
+    /* enclosing functions that it calls: it needs their captures, which are not
+     * known yet */
+    struct value_list *around;
+    uint32_t *seen, *seen_func; /* the function, plus one, that has it */
     byi_id *local;
     struct byi_func **fresh;
     uint32_t *order; /* functions, nested ones before their holder */

@@ -63,10 +63,12 @@ byi_rl_layout_id byi_rl_layout_inverse(struct byi_rl_layouts *layouts,
 enum byi_rl_change {
     BYI_RL_DROP_AXES,   /* not the blocked one */
     BYI_RL_INSERT_AXES, /* each is stored at its own position or the last */
-    BYI_RL_UNGROUP,     /* a layout of groups of axes, which begin at the axes
-                           of the mask, to a layout of the axes */
-    BYI_RL_MAKE_GROUPS  /* the reverse: groups in the order in which their first
-                           axes are stored, even if one is not contiguous */
+    /* a layout of groups of axes, which begin at the axes of the mask, to a
+     * layout of the axes */
+    BYI_RL_UNGROUP,
+    /* the reverse: groups in the order in which their first axes are stored,
+     * even if one is not contiguous */
+    BYI_RL_MAKE_GROUPS
 };
 /* `rank` is the larger layout's. */
 byi_rl_layout_id byi_rl_layout_change(struct byi_rl_layouts *layouts,
@@ -97,38 +99,43 @@ char *byi_rl_layout_name(const struct byi_rl_layout *layout, const char *plain,
 
 /* How an operator's state relates to its operands and result. */
 enum byi_relayout_rule {
-    BYI_RL_FIXED,  /* operands and result in the original layout  */
-    BYI_RL_SAME,   /* the state is the result's layout and that of all operands
-                      that have its axes                                     */
-    BYI_RL_DROP,   /* the state is the first operand's layout; the result lacks
-                      the axes of the mask                                   */
-    BYI_RL_INSERT, /* the state is the result's layout; the first operand lacks
-                      the axes of the mask                                   */
-    BYI_RL_GROUP,  /* a reshape: the state orders groups of axes, each of which
-                      becomes a group of the result's                        */
-    BYI_RL_UNROLL, /* a reshape to rows that nn.dense multiplies with constants:
-                      the state is the operand's layout; elements of the result
-                      are in its order, and so are those of the weights      */
-    BYI_RL_MATMUL  /* bit i of the state: operand i is transposed             */
+    BYI_RL_FIXED, /* operands and result in the original layout */
+    /* the state is the result's layout and that of all operands that have its
+     * axes */
+    BYI_RL_SAME,
+    /* the state is the first operand's layout; the result lacks the axes of the
+     * mask */
+    BYI_RL_DROP,
+    /* the state is the result's layout; the first operand lacks the axes of the
+     * mask */
+    BYI_RL_INSERT,
+    /* a reshape: the state orders groups of axes, each of which becomes a group
+     * of the result's */
+    BYI_RL_GROUP,
+    /* a reshape to rows that nn.dense multiplies with constants: the state is
+     * the operand's layout; elements of the result are in its order, and so are
+     * those of the weights */
+    BYI_RL_UNROLL,
+    BYI_RL_MATMUL /* bit i of the state: operand i is transposed */
 };
 
 enum { BYI_RL_RESULT = 16 }; /* the first bit of the result's groups */
 
 struct byi_site {
-    byi_id home; /* this is `home` in layout rel; itself if no transpose  */
-    byi_id root; /* the node whose state decides: home, or its tuple    */
+    byi_id home; /* this is `home` in layout rel; itself if no transpose */
+    byi_id root; /* the node whose state decides: home, or its tuple */
     byi_rl_layout_id rel;
     uint32_t state;
-    uint32_t mask; /* DROP, INSERT: axes of the larger side               */
+    uint32_t mask; /* DROP, INSERT: axes of the larger side */
     uint8_t rule;
     bool live, claimed, pinned;
     bool mixed; /* it has a reader other than nn.dense with constant weights */
-    byi_rl_layout_id
-        kernel_layout;  /* SENSITIVE, pinned: the layout weights need   */
+    /* SENSITIVE, pinned: the layout weights need */
+    byi_rl_layout_id kernel_layout;
     const char *kernel; /* ... and its name; NULL: unchanged          */
     uint64_t weight;    /* what one conversion of it costs            */
     /* while rebuilding */
-    byi_id base; /* the node in the fresh function             */
+    byi_id base; /* the node in the fresh function */
     byi_rl_layout_id base_layout;
 };
 

@@ -11,9 +11,10 @@
 #include <assert.h>
 
 enum {
-    NOWHERE = 0,   /* no reader yet; scopes count from 1 */
-    MAX_DEPTH = 64 /* an `if` is not moved deeper: the text format and other
-                      walks of nested functions have limits */
+    NOWHERE = 0, /* no reader yet; scopes count from 1 */
+    /* an `if` is not moved deeper: the text format and other walks of nested
+     * functions have limits */
+    MAX_DEPTH = 64
 };
 
 /* A value of the module: by the number of its node, base[func] + id. */
@@ -36,7 +37,7 @@ struct byi_scopes {
     struct byi_module *target; /* m, while it is rebuilt */
     struct byi_arena *scratch;
     struct byi_call_graph graph;
-    bool *branch; /* by function                                        */
+    bool *branch; /* by function */
     struct byi_numbers values;
     value *def;     /* by value: what a capture stands for, else itself   */
     uint32_t *at;   /* by value: the scope it belongs to                  */

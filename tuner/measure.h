@@ -15,8 +15,9 @@ struct byi_meter {
     uint32_t threads;
     const char *plugins, *cc;
     struct byi_arena *arena;
-    bool no_compiler; /* C could not be compiled: groups ran operator by
-                         operator, as models in memory do            */
+    /* C could not be compiled: groups ran operator by operator, as models in
+     * memory do */
+    bool no_compiler;
     struct byi_text why_none;
 };
 

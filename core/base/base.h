@@ -284,12 +284,13 @@ enum byi_type_kind {
     BYI_TENSOR,
     BYI_TUPLE,
     BYI_FUNC,
-    BYI_SEQ,        /* a list of values of one type, fields[0] */
-    BYI_OPTIONAL,   /* a value of type fields[0], or none      */
-    BYI_ANY_TENSOR, /* only as fields[0] of a list: tensors of dtype of any rank
-                     */
-    BYI_NO_TENSOR   /* only as fields[0] of a list: the list is empty, and only
-                       its dtype is known */
+    BYI_SEQ,      /* a list of values of one type, fields[0] */
+    BYI_OPTIONAL, /* a value of type fields[0], or none      */
+    /* only as fields[0] of a list: tensors of dtype of any rank */
+    BYI_ANY_TENSOR,
+    /* only as fields[0] of a list: the list is empty, and only its dtype is
+     * known */
+    BYI_NO_TENSOR
 };
 
 /* Immutable; lives in an arena; compare with byi_type_equal. */
@@ -300,7 +301,7 @@ struct byi_type {
     const int64_t *dims;   /* tensor             */
     uint32_t n_fields;     /* tuple: fields; function: params */
     const struct byi_type *const *fields;
-    const struct byi_type *result; /* function           */
+    const struct byi_type *result; /* function */
 };
 
 const struct byi_type *byi_type_tensor(struct byi_arena *arena,
@@ -449,7 +450,7 @@ size_t byi_utf8_partial(const char *text, size_t n);
 
 enum byi_printable {
     BYI_PRINTABLE_TEXT, /* escapes are \xHH for each byte; newlines are kept */
-    BYI_PRINTABLE_LINE, /* newlines and tabs are escaped as well          */
+    BYI_PRINTABLE_LINE, /* newlines and tabs are escaped as well */
     BYI_PRINTABLE_JSON  /* escapes are \uHHHH; newlines are kept */
 };
 /* Add n bytes for people to read: control characters, bytes that are not

@@ -45,8 +45,8 @@ struct byi_child {
     int status;     /* from waitpid, unless it was late */
     char step[256]; /* the text of the last step; "": none */
     char who[4096]; /* whose code the last step ran */
-    char how[400];  /* if it did not return: "died of signal 6 (Aborted) in
-                       probe()" */
+    /* if it did not return: "died of signal 6 (Aborted) in probe()" */
+    char how[400];
     const char *bytes;
     size_t n;
 };

@@ -22,9 +22,10 @@ struct byi_index_slot {
 /* Zeroed, it is empty. */
 struct byi_index {
     struct byi_index_slot *slots;
-    uint32_t cap, n;         /* cap is a power of two */
-    struct byi_arena *arena; /* of the slots; NULL: the heap, as a block of the
-                                current guard (byi_own) */
+    uint32_t cap, n; /* cap is a power of two */
+    /* of the slots; NULL: the heap, as a block of the current guard
+     * (byi_own) */
+    struct byi_arena *arena;
 };
 
 /* Add `position` under `hash`, even if the index has it already. If an

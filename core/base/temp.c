@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 struct byi_temp {
-    pid_t owner; /* a forked child inherits the list, but does not own its
-                    entries */
+    /* a forked child inherits the list, but does not own its entries */
+    pid_t owner;
     pid_t child; /* as for kill(); 0: a path                         */
     char path[]; /* a file, or a folder with all that is in it       */
 };

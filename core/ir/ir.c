@@ -21,8 +21,8 @@ struct byi_const_index {
     uint32_t next_symbol, next_suffix;
     BYI_VEC(struct byi_func *)
     all; /* all functions ever created, to be freed */
-    struct byi_arena
-        *heads; /* the functions, adjacent, for walks over very many */
+    /* the functions, adjacent, for walks over very many */
+    struct byi_arena *heads;
     BYI_VEC(struct byi_node) spare; /* memory of a function that was replaced */
     BYI_VEC(uint32_t) open;         /* byi_open_funcs, of the first n_asked */
     uint32_t n_asked;

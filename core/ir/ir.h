@@ -18,17 +18,19 @@ typedef uint32_t byi_id;
 enum byi_node_kind {
     BYI_PARAM,   /* index: of the parameter */
     BYI_CONST,   /* index: into the module's constants */
-    BYI_CALL_OP, /* op(args)                                                */
-    BYI_CALL,    /* args[0](args[1..]); args[0] is a FN, GLOBAL or any value
-                    of function type                                        */
-    BYI_GLOBAL,  /* index: a function of the module, as a value             */
-    BYI_FN,      /* index: a nested function, as a value; args: its captures,
-                    which are the last parameters of that function. In its own
-                    body: the function itself, args being those parameters  */
+    BYI_CALL_OP, /* op(args) */
+    /* args[0](args[1..]); args[0] is a FN, GLOBAL or any value of function
+     * type */
+    BYI_CALL,
+    BYI_GLOBAL, /* index: a function of the module, as a value */
+    /* index: a nested function, as a value; args: its captures, which are the
+     * last parameters of that function. In its own body: the function itself,
+     * args being those parameters */
+    BYI_FN,
     BYI_MAKE_TUPLE,
-    BYI_GET, /* index: field of the tuple args[0]                       */
-    BYI_IF   /* args: condition, then, else: functions without (own)
-                parameters                                              */
+    BYI_GET, /* index: field of the tuple args[0] */
+    /* args: condition, then, else: functions without (own) parameters */
+    BYI_IF
 };
 
 /* The provenance of a node: a set of model nodes, sorted, shared. */
@@ -43,15 +45,15 @@ struct byi_node {
     /* bit fields, since walks over large graphs are bound by memory reads */
     enum byi_node_kind kind : 4;
     enum byi_op_id op : 16; /* CALL_OP */
-    bool let : 1; /* written as let: evaluated at this place; does not affect
-                     its value */
-    uint32_t target : BYI_TARGET_BITS; /* annotation: 0 none, else 1 + index
-                                          in the module's targets           */
+    /* written as let: evaluated at this place; does not affect its value */
+    bool let : 1;
+    /* annotation: 0 none, else 1 + index in the module's targets */
+    uint32_t target : BYI_TARGET_BITS;
     uint32_t region; /* annotation: 0 none, else the region's number */
     uint32_t index;
     uint32_t n_args;
     const byi_id *args;            /* in the module: byi_args_new */
-    const struct byi_attrs *attrs; /* CALL_OP, else NULL    */
+    const struct byi_attrs *attrs; /* CALL_OP, else NULL */
     const struct byi_type *type;
     const struct byi_sources *sources; /* never NULL; may be empty */
 };
@@ -70,27 +72,28 @@ struct byi_func {
     struct {                       /* attributes of the function */
         const char *from_pattern;  /* PartitionedFromPattern, or NULL */
         const char *global_symbol; /* or NULL */
-        const char *operands;      /* Operands="weights,shape": names of the
-                                      constants in a composite's body, in order, or
-                                      NULL; its parameters have names of their own */
+        /* Operands="weights,shape": names of the constants in a composite's
+         * body, in order, or NULL; its parameters have names of their own */
+        const char *operands;
         /* adjacent, since byi_is_closed and passes read them for every function
          */
-        const char *compiler;  /* Compiler="dnnl", or NULL    */
+        const char *compiler;  /* Compiler="dnnl", or NULL */
         const char *composite; /* Composite="dnnl.conv", or NULL */
         bool primitive;        /* Primitive=1: fused by FuseOps */
         bool inlined;          /* Inline=1: by Inline, at each call */
-        bool exact;            /* Exact=1: a composite that must not
-                                  round more than its operators do  */
-        bool inner; /* a branch in a composite, closed like it; the text shows
-                       this by nesting */
+        /* Exact=1: a composite that must not round more than its operators
+         * do */
+        bool exact;
+        /* a branch in a composite, closed like it; the text shows this by
+         * nesting */
+        bool inner;
     } attr;
     bool refers;                        /* may contain GLOBALs and FNs */
     bool dead;                          /* removed from the module */
     BYI_VEC(const char *) result_names; /* outputs of the model, or empty */
-    const struct byi_type *type;        /* the declared type, until the
-                                           function has a result:
-                                           byi_func_type */
-    const struct byi_func *origin;      /* what byi_func_like was given */
+    /* the declared type, until the function has a result: byi_func_type */
+    const struct byi_type *type;
+    const struct byi_func *origin; /* what byi_func_like was given */
 };
 
 /* A constant: shared by content, never copied by a pass that does not change
@@ -113,7 +116,7 @@ struct byi_module {
     BYI_VEC(struct byi_func *) funcs; /* index = id; dead ones stay       */
     BYI_VEC(struct byi_const) consts;
     BYI_VEC(struct byi_source) sources;
-    BYI_VEC(const char *) symbols; /* names of symbolic dims           */
+    BYI_VEC(const char *) symbols; /* names of symbolic dims */
     BYI_VEC(const char *) targets; /* names of backends */
     uint64_t given,
         made; /* bytes of constants: from the model, and from byi_const_alloc */
@@ -152,7 +155,7 @@ const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n);
 const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func);
 /* Symbols and targets by name, created if new. byi_symbol returns a dim. */
 int64_t byi_symbol(struct byi_module *m, const char *name);
-int64_t byi_symbol_fresh(struct byi_module *m); /* "?0", "?1", ...    */
+int64_t byi_symbol_fresh(struct byi_module *m); /* "?0", "?1", ... */
 const char *byi_symbol_name(const struct byi_module *m, int64_t dim);
 /* *target is 1 + its index, as in nodes. Fails for more than BYI_MAX_TARGETS
  * targets. */
@@ -390,8 +393,8 @@ struct byi_pass_context {
     int opt_level;               /* 0..3 */
     const char *const *disabled; /* passes */
     const char *const *required;
-    const char *const *options; /* "FuseOps.max_depth=4"; for equal names, the
-                                   last one counts */
+    /* "FuseOps.max_depth=4"; for equal names, the last one counts */
+    const char *const *options;
     const struct byi_pass *const
         *known; /* all existing passes, for needs that are not in the list and
                    for options; ends in NULL; or NULL */
@@ -407,8 +410,8 @@ struct byi_pass_context {
     /* ... in a function of its own; NULL: no node. */
     bool (*generates_alone)(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
-    uint64_t fold_limit;           /* largest folded constant, bytes;
-                                      0: 64 MiB */
+    /* largest folded constant, bytes; 0: 64 MiB */
+    uint64_t fold_limit;
     const struct byi_sizes *sizes; /* of symbolic dims (samples.h), or NULL */
     /* data of higher layers for their own passes; ends at a NULL key */
     struct byi_context_entry entries[BYI_CONTEXT_ENTRIES];
@@ -425,9 +428,10 @@ struct byi_pass {
     const char *name; /* "FoldConstant" */
     const char *summary;
     int opt_level;
-    const char *const *needs;  /* passes that must have run, or NULL */
-    const char *const *breaks; /* passes whose work this one undoes: they run
-                                  again for passes that need them */
+    const char *const *needs; /* passes that must have run, or NULL */
+    /* passes whose work this one undoes: they run again for passes that need
+     * them */
+    const char *const *breaks;
     const struct byi_pass_option *options;  /* name NULL at the end, or NULL */
     const struct byi_pass *const *sequence; /* NULL at the end */
     enum byoc_status (*run_module)(struct byi_module *m,

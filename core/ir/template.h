@@ -40,9 +40,9 @@ struct byi_emitter {
 
 /* What a template is instantiated with. */
 struct byi_template_given {
-    const char *const *names; /* of the values, if the text is a result only;
-                                 NULL: it is a function literal, whose
-                                 parameters are the values in order */
+    /* of the values, if the text is a result only; NULL: it is a function
+     * literal, whose parameters are the values in order */
+    const char *const *names;
     uint32_t n_values, n_attrs;
     const byi_id *values;
     const struct byi_attr *attrs;

@@ -51,12 +51,13 @@ struct text_printer {
     const char **digests; /* by constant; NULL until needed */
     uint32_t *mentions;   /* by source: 1 + when it first appeared */
     uint32_t n_mentions;
-    uint32_t *known; /* by symbol: the top-level function, 1 + i,
-                        in whose text it has appeared */
+    /* by symbol: the top-level function, 1 + i, in whose text it has
+     * appeared */
+    uint32_t *known;
     uint32_t stamp;
     const struct byi_attrs **defaults; /* by operator */
-    const struct byi_func
-        *sought; /* the function of a value whose name is wanted, or NULL */
+    /* the function of a value whose name is wanted, or NULL */
+    const struct byi_func *sought;
     byi_id sought_id;
     struct byi_text *found;
 };

@@ -135,8 +135,8 @@ struct byi_op {
     enum byi_op_kind kind;
     enum byi_op_cost cost;
     enum byi_op_layout layout;
-    uint32_t types;   /* of operand 0, a bit for each dtype; 0: the rule
-                         checks them */
+    /* of operand 0, a bit for each dtype; 0: the rule checks them */
+    uint32_t types;
     uint32_t values;  /* operands whose value the rule reads, as bits */
     uint32_t traits;  /* enum byi_op_trait */
     uint16_t ulps[2]; /* error bound: for 32 and 64 bits, for 16 */
@@ -182,18 +182,19 @@ double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
 /* An activation function of a gate. */
 struct byi_gate_fn {
     const char *name;  /* its name in `activations` */
-    enum byi_op_id op; /* computes it; NONE: alpha x + beta              */
-    uint32_t n_params; /* how many of alpha and beta it has; tanh with both is
-                          alpha tanh(beta x) */
+    enum byi_op_id op; /* computes it; NONE: alpha x + beta */
+    /* how many of alpha and beta it has; tanh with both computes
+     * alpha tanh(beta x) */
+    uint32_t n_params;
     double alpha, beta;
 };
 
 enum { BYI_MAX_GATE_FNS = 3 };
 struct byi_recurrent {
     uint32_t gates;      /* 1, 3, 4: rows of weights per hidden unit */
-    uint32_t directions; /* 1 or 2                                 */
+    uint32_t directions; /* 1 or 2 */
     bool reverse[2];     /* of each direction: from the end to the beginning */
-    uint32_t n_fns;      /* 1, 2, 3: of each direction              */
+    uint32_t n_fns;      /* 1, 2, 3: of each direction */
     struct byi_gate_fn fn[2][BYI_MAX_GATE_FNS];
     bool usual; /* the functions are the defaults (an empty list) */
 };
@@ -219,11 +220,10 @@ struct byi_infer {
     uint32_t n_in;
     const struct byi_type *const
         *in; /* tensor types, except for operators on lists */
-    const struct byi_tensor *const *value; /* value[i]: NULL if unknown  */
-    int64_t (*fresh)(void *ctx);           /* a new symbol, as a dim; NULL:
-                                              always the first one, for callers
-                                              that only ask whether a dim is
-                                              unknown */
+    const struct byi_tensor *const *value; /* value[i]: NULL if unknown */
+    /* a new symbol, as a dim; NULL: always the first one, for callers that only
+     * ask whether a dim is unknown */
+    int64_t (*fresh)(void *ctx);
     void *fresh_ctx;
     struct byoc_error *err;
 };

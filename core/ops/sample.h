@@ -7,10 +7,8 @@
 
 #include "ops.h"
 
-enum {
-    BYI_SAMPLE_MOST = 16
-}; /* points that a position reads; lists of
-      byi_sampler_points have one more */
+/* Points that a position reads; lists of byi_sampler_points have one more. */
+enum { BYI_SAMPLE_MOST = 16 };
 
 enum byi_sample_padding {
     BYI_SAMPLE_ZEROS,

@@ -14,8 +14,9 @@ struct byi_taps {
     const int32_t *first;
     const float *weight; /* doubles where the tensor is float64 */
     int64_t at_j, at_t;
-    uint32_t fits; /* bit W: any W positions, from a multiple of W on, read no
-                      further than 2 W inputs from the first one's on */
+    /* bit W: any W positions, from a multiple of W on, read no further than 2 W
+     * inputs from the first one's on */
+    uint32_t fits;
 };
 
 /* x (planes, high.in, wide.in, inner) to y (planes, high.out, wide.out, inner):

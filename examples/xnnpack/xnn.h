@@ -48,8 +48,9 @@ struct tensor {
 struct window {
     uint32_t pad[4]; /* top, left, bottom, right */
     uint32_t size[2], stride[2], dilation[2];
-    uint32_t more[2]; /* rows and columns of a transposed convolution's output
-                         beyond what the others say */
+    /* rows and columns of a transposed convolution's output beyond what the
+     * others say */
+    uint32_t more[2];
     uint32_t groups;
     size_t in, out; /* channels of a group */
 };
@@ -68,7 +69,7 @@ struct op {
     float min, max;      /* what results are clamped to */
     float alpha;
     const float *weights, *bias; /* of the region; bias: NULL */
-    size_t stride[4];            /* of weights, in elements: O, H, W, I  */
+    size_t stride[4];            /* of weights, in elements: O, H, W, I */
     double work;                 /* multiplications, about */
     int transposed;              /* weights of a matrix product: (in, out) */
     const char *source;

@@ -90,9 +90,10 @@ enum byoc_fail_code {
     BYOC_FAIL_INCOMPATIBLE = 3, /* made for another version or machine       */
     BYOC_FAIL_RESOURCE = 4,     /* memory, threads, devices                  */
     BYOC_FAIL_INTERNAL = 5,     /* the backend has a bug                     */
-    BYOC_FAIL_STALE = 6,        /* of check_compat(): it runs, and would run
-                                   better if it was compiled again           */
-    BYOC_FAIL_CANCELLED = 7     /* of run(): *cancel was set                 */
+    /* of check_compat(): it runs, and would run better if it was compiled
+     * again */
+    BYOC_FAIL_STALE = 6,
+    BYOC_FAIL_CANCELLED = 7 /* of run(): *cancel was set */
 };
 struct byoc_fail; /* opaque, owned by the host */
 
@@ -121,8 +122,8 @@ struct byoc_view {
     uint32_t dtype; /* enum byoc_dtype */
     uint32_t rank;
     const int64_t *dims; /* may be NULL where rank is 0 */
-    void *data;          /* of inputs and constants: only to be read; may be
-                            NULL where bytes is 0                           */
+    /* of inputs and constants: only to be read; may be NULL where bytes is 0 */
+    void *data;
     uint64_t bytes;
 };
 
@@ -138,9 +139,10 @@ struct byoc_graph;
  * accept(). */
 struct byoc_host {
     uint32_t struct_size;
-    uint32_t abi; /* the version agreed on: the lower one of the host's and
-                     BYOC_BACKEND_ABI                                       */
-    void *ctx;    /* first argument of functions below                      */
+    /* the version agreed on: the lower one of the host's and
+     * BYOC_BACKEND_ABI */
+    uint32_t abi;
+    void *ctx; /* first argument of functions below */
 
     /* Memory, 64-byte aligned; NULL when exhausted. release(NULL) is fine;
      * memory is released through the host and ctx that acquired it. */
@@ -263,9 +265,9 @@ struct byoc_layout {
 struct byoc_region {
     uint32_t struct_size;
     uint32_t n_consts;
-    const char *json; /* the region, which need not end in NUL; given to
-                         load(): the blob that compile() made, at an
-                         address that is a multiple of 64                */
+    /* the region, which need not end in NUL; given to load(): the blob that
+     * compile() made, at an address that is a multiple of 64 */
+    const char *json;
     uint64_t json_bytes;
     const struct byoc_view *consts; /* constants, by the JSON's "data" index */
     /* compile(): the name of the function to define, if C is the answer.
@@ -288,10 +290,11 @@ enum byoc_graph_kind {
 
 /* A tensor, dense and row-major. */
 struct byoc_graph_value {
-    uint32_t kind;  /* enum byoc_graph_kind */
-    uint32_t index; /* INPUT: of byoc_run_args.inputs, CONST: of the region's
-                       consts, RESULT: of the graph's steps               */
-    uint32_t dtype; /* enum byoc_dtype                                    */
+    uint32_t kind; /* enum byoc_graph_kind */
+    /* INPUT: of byoc_run_args.inputs, CONST: of the region's consts, RESULT: of
+     * the graph's steps */
+    uint32_t index;
+    uint32_t dtype; /* enum byoc_dtype */
     uint32_t rank;
     const int64_t *dims;
     uint64_t count; /* elements */
@@ -341,8 +344,9 @@ struct byoc_graph_kernel {
     uint32_t n_outs;
     const struct byoc_graph_operand *operands;
     const uint32_t *outs;
-    uint32_t exact; /* not 0: use no algorithm that rounds more than the
-                       operators' definitions do                          */
+    /* not 0: use no algorithm that rounds more than the operators' definitions
+     * do */
+    uint32_t exact;
     uint32_t reserved;
     const char *source; /* the model's nodes, "a,b", as tracing wants them */
 };
@@ -413,12 +417,13 @@ struct byoc_run_args {
 struct byoc_backend {
     uint32_t struct_size; /* sizeof(struct byoc_backend) */
     uint32_t flags;       /* BYOC_BACKEND_* below */
-    const char *name;     /* 1 to 32 of a-z, 0-9 and _, a letter first: the
-                             prefix of its patterns, to the dot             */
-    const char *version;  /* of the kernel library, for people                */
-    const char *compat;   /* changes when artifacts must be compiled again:
-                             version of the library and of the blobs, and
-                             what of machine and threads they depend on      */
+    /* 1 to 32 of a-z, 0-9 and _, a letter first: the prefix of its patterns, to
+     * the dot */
+    const char *name;
+    const char *version; /* of the kernel library, for people */
+    /* changes when artifacts must be compiled again: version of the library and
+     * of the blobs, and what of machine and threads they depend on */
+    const char *compat;
     const struct byoc_pattern *patterns; /* may be NULL where there are 0 */
     uint32_t n_patterns;
     uint32_t reserved;
@@ -483,13 +488,13 @@ struct byoc_backend {
 
 /* Flags of a backend. */
 enum {
-    BYOC_BACKEND_USES_OPENMP = 1,   /* runs on the process's OpenMP threads  */
-    BYOC_BACKEND_COPIES_CONSTS = 2, /* run() hardly reads the constants: load()
-                                       made copies. The host lets their pages
-                                       go, which come back when they are read */
-    BYOC_BACKEND_WRITES_C = 4       /* compile() answers in C only: a host that
-                                       takes no C leaves this backend out. Since
-                                       1.1: ask for it, BYOC_BACKEND_NEEDS     */
+    BYOC_BACKEND_USES_OPENMP = 1, /* runs on the process's OpenMP threads */
+    /* run() hardly reads the constants: load() made copies. The host lets their
+     * pages go, which come back when they are read */
+    BYOC_BACKEND_COPIES_CONSTS = 2,
+    /* compile() answers in C only: a host that takes no C leaves this backend
+     * out. Since 1.1: ask for it, BYOC_BACKEND_NEEDS */
+    BYOC_BACKEND_WRITES_C = 4
 };
 
 /* The type of a plug-in's query function. Called with the host's services, any

@@ -27,7 +27,7 @@ extern "C" {
 /* How much to optimise: passes of that level and below run. */
 enum byoc_opt {
     BYOC_OPT_DEFAULT = 0, /* BYOC_O2 */
-    BYOC_O0 = 1,          /* only what running needs             */
+    BYOC_O0 = 1,          /* only what running needs */
     BYOC_O1 = 2,
     BYOC_O2 = 3,
     BYOC_O3 = 4 /* what may change results in the last bits */
@@ -43,112 +43,113 @@ enum byoc_codegen {
 
 /* How nodes that several backends can run are placed (docs/cost.md). */
 enum byoc_partition {
-    BYOC_PARTITION_DEFAULT = 0,   /* BYOC_PARTITION_GREEDY                  */
-    BYOC_PARTITION_GREEDY = 1,    /* backends get all they can run, in order
-                                     of preference                          */
-    BYOC_PARTITION_ESTIMATED = 2, /* the backend whose cost() is lowest     */
-    BYOC_PARTITION_MEASURED = 3   /* parts are timed on this machine,
-                                     natively and by each backend, and placed
-                                     so that the whole takes least          */
+    BYOC_PARTITION_DEFAULT = 0, /* BYOC_PARTITION_GREEDY */
+    /* backends get all they can run, in order of preference */
+    BYOC_PARTITION_GREEDY = 1,
+    BYOC_PARTITION_ESTIMATED = 2, /* the backend whose cost() is lowest */
+    /* parts are timed on this machine, natively and by each backend, and placed
+     * so that the whole takes least */
+    BYOC_PARTITION_MEASURED = 3
 };
 
 /* How to compile. A zero member means the default. Lists of strings end in
  * NULL; NULL is the empty list. struct_size is explained in byoc/runtime.h. */
 struct byoc_compile_params {
-    const char *const *backends; /* backends by name, in order of preference;
-                                    NULL: all that are found; a list without
-                                    entries: none, all native              */
-    const char *plugins;        /* where plug-ins are, as in byoc_load_params */
-    const char *const *dims;    /* "N=1": fix a symbolic dim (ONNX only)   */
-    const char *const *shapes;  /* "x=1x3x224x224": fix an input's shape
-                                   (ONNX only)                             */
-    const char *const *values;  /* "sr=16000": an input that becomes a constant,
-                                   all elements with that value (ONNX only) */
-    const char *const *exclude; /* nodes or operators that stay native, by
-                                   the model's name or the IR's            */
-    const char *const *only;    /* when not empty: what else stays native,
-                                   written the same way                    */
-    const char *const *patterns; /* "a.conv_relu=PATTERN" (docs/patterns.md):
-                                    rows of backends without a plug-in, to try
-                                    a table; regions of these run their native
-                                    twins. The backend is the name up to the
-                                    dot; they come before the plug-ins       */
-    const char *const *disable;  /* passes not to run, by name              */
-    const char *const *require;  /* passes to run whatever the level        */
+    /* backends by name, in order of preference; NULL: all that are found; a
+     * list without entries: none, all native */
+    const char *const *backends;
+    const char *plugins;     /* where plug-ins are, as in byoc_load_params */
+    const char *const *dims; /* "N=1": fix a symbolic dim (ONNX only) */
+    /* "x=1x3x224x224": fix an input's shape (ONNX only) */
+    const char *const *shapes;
+    /* "sr=16000": an input that becomes a constant, all elements with that
+     * value (ONNX only) */
+    const char *const *values;
+    /* nodes or operators that stay native, by the model's name or the IR's */
+    const char *const *exclude;
+    /* when not empty: what else stays native, written the same way */
+    const char *const *only;
+    /* "a.conv_relu=PATTERN" (docs/patterns.md): rows of backends without a
+     * plug-in, to try a table; regions of these run their native twins. The
+     * backend is the name up to the dot; they come before the plug-ins */
+    const char *const *patterns;
+    const char *const *disable; /* passes not to run, by name              */
+    const char *const *require; /* passes to run whatever the level        */
     enum byoc_opt opt_level;
-    int forbid_reference;      /* not 0: refuse backends' reference kernels */
-    uint32_t min_region_nodes; /* regions of fewer nodes of the model stay
-                                  native; 0: none                         */
-    uint32_t struct_size;      /* sizeof the struct. (0: the struct ends with
-                                  isolate_bytes, as it did before this
-                                  member)                                 */
-    double min_region_flops;   /* and those of fewer floating-point
-                                  operations                              */
-    uint32_t max_regions;      /* of more, those with the fewest operations
-                                  stay native; 0: any number              */
-    double require_offload;    /* gates, in percent: of the floating-point
-                                  operations, and of the operators that
-                                  run, that backends must run; 0: no gate.
-                                  See byoc_compiled_verdict               */
+    int forbid_reference; /* not 0: refuse backends' reference kernels */
+    /* regions of fewer nodes of the model stay native; 0: none */
+    uint32_t min_region_nodes;
+    /* sizeof the struct. (0: the struct ends with isolate_bytes, as it did
+     * before this member) */
+    uint32_t struct_size;
+    /* and those of fewer floating-point operations */
+    double min_region_flops;
+    /* of more, those with the fewest operations stay native; 0: any number */
+    uint32_t max_regions;
+    /* gates, in percent: of the floating-point operations, and of the
+     * operators that run, that backends must run; 0: no gate. See
+     * byoc_compiled_verdict */
+    double require_offload;
     double require_offload_nodes;
-    uint32_t threads;              /* probes are for this many; 0: as loading */
-    const char *const *passes;     /* these passes instead of a compile's, each
-                                      "A" or "A,B,[C,[D]]": brackets make a
-                                      sequence, whose members are gated by level
-                                      and `disable`; what stands outside runs. No
-                                      plan is made: only byoc_compiled_ir() and
-                                      the ledger are of use then              */
-    const char *const *add_passes; /* further passes of a compile, written the
-                                    same way: they run between cleaning up and
-                                    partitioning                            */
-    const char *const *pass_plugins; /* libraries with passes (byoc/pass.h), by
-                                    absolute path; never unloaded           */
-    const char *const *options; /* of passes: "FuseOps.max_depth=4"        */
-    const char *stop_after;     /* a pass's name: compile no further than its
-                                   first run; no plan, as with `passes`    */
-    const char *cc;             /* the C compiler; NULL: $CC, then "cc"    */
+    uint32_t threads; /* probes are for this many; 0: as loading */
+    /* these passes instead of a compile's, each "A" or "A,B,[C,[D]]": brackets
+     * make a sequence, whose members are gated by level and `disable`; what
+     * stands outside runs. No plan is made: only byoc_compiled_ir() and the
+     * ledger are of use then */
+    const char *const *passes;
+    /* further passes of a compile, written the same way: they run between
+     * cleaning up and partitioning */
+    const char *const *add_passes;
+    /* libraries with passes (byoc/pass.h), by absolute path; never unloaded */
+    const char *const *pass_plugins;
+    const char *const *options; /* of passes: "FuseOps.max_depth=4" */
+    /* a pass's name: compile no further than its first run; no plan, as with
+     * `passes` */
+    const char *stop_after;
+    const char *cc; /* the C compiler; NULL: $CC, then "cc" */
     enum byoc_codegen codegen;
-    uint32_t exact; /* not 0: use no algorithm that rounds more than
-                       the operator's definition does, such as Winograd's
-                       convolution                                         */
+    /* not 0: use no algorithm that rounds more than the operator's definition
+     * does, such as Winograd's convolution */
+    uint32_t exact;
     const struct byoc_instrument *instruments;
     uint32_t n_instruments;
-    const char *print_before; /* a pass's name, or "all"; NULL: none     */
+    const char *print_before; /* a pass's name, or "all"; NULL: none */
     const char *print_after;
     void (*print)(void *ctx, const char *when, const char *pass,
-                  const char *ir); /* when: "before", "after"               */
+                  const char *ir); /* when: "before", "after" */
     void *print_ctx;
-    const char *dump_passes; /* a folder: the IR after each pass goes to
-                                NNN-PASS.ir in it                       */
-    const char *keep_c;      /* a folder, made when it is not there: the
-                                artifact's fused kernels are left in it
-                                as C, in kernels.c, and backends' C, each
-                                file by its function; NULL: nowhere     */
-    const char *const *warm; /* sizes of symbolic dims, each text as
-                                "batch=1,2,8,sequence=16": all combinations
-                                are made ready when the artifact is loaded,
-                                and backends are asked for these; NULL: they
-                                are asked for 1, 2 and 64               */
-    int verify;              /* not 0: check the IR after every pass    */
-    const char *function;    /* the function of a text that the model
-                                starts with; NULL: main                */
+    /* a folder: the IR after each pass goes to NNN-PASS.ir in it */
+    const char *dump_passes;
+    /* a folder, made when it is not there: the artifact's fused kernels are
+     * left in it as C, in kernels.c, and backends' C, each file by its
+     * function; NULL: nowhere */
+    const char *keep_c;
+    /* sizes of symbolic dims, each text as "batch=1,2,8,sequence=16": all
+     * combinations are made ready when the artifact is loaded, and backends are
+     * asked for these; NULL: they are asked for 1, 2 and 64 */
+    const char *const *warm;
+    int verify; /* not 0: check the IR after every pass */
+    /* the function of a text that the model starts with; NULL: main */
+    const char *function;
     enum byoc_partition partition_by;
-    uint32_t keep_nan;      /* not 0: backends run no operator that may give a
-                               number for NaN, such as relu          */
-    const char *cost_table; /* where measured times are kept; NULL:
-                               costs.json in $BYOC_CACHE_DIR, else in
-                               byoc/ of $XDG_CACHE_HOME, of ~/.cache   */
-    double measure_seconds; /* for timing parts; what is not timed by then
-                               is taken as greedily; 0: 60             */
+    /* not 0: backends run no operator that may give a number for NaN, such as
+     * relu */
+    uint32_t keep_nan;
+    /* where measured times are kept; NULL: costs.json in $BYOC_CACHE_DIR, else
+     * in byoc/ of $XDG_CACHE_HOME, of ~/.cache */
+    const char *cost_table;
+    /* for timing parts; what is not timed by then is taken as greedily; 0:
+     * 60 */
+    double measure_seconds;
     void (*progress)(void *ctx, const char *what, uint32_t done,
-                     uint32_t of); /* called during long work; or NULL   */
+                     uint32_t of); /* called during long work; or NULL */
     void *progress_ctx;
-    int isolate; /* not 0: compile in a child process. If a plug-in crashes or
-                    hangs, the ledger and a warning say so, and the model is
-                    compiled again without it. Callbacks of these params are
-                    called in the child. Not together with
-                    BYOC_PARTITION_MEASURED   */
-    double isolate_seconds; /* for one call of a plug-in; 0: 10        */
+    /* not 0: compile in a child process. If a plug-in crashes or hangs, the
+     * ledger and a warning say so, and the model is compiled again without it.
+     * Callbacks of these params are called in the child. Not together with
+     * BYOC_PARTITION_MEASURED */
+    int isolate;
+    double isolate_seconds; /* for one call of a plug-in; 0: 10 */
     uint64_t isolate_bytes; /* of memory that plug-ins may add; 0: 4 GiB */
 };
 
@@ -279,19 +280,21 @@ BYOC_API enum byoc_status byoc_patterns_lint(
 
 /* How to try a plug-in. A zero member means the default. */
 struct byoc_conform_params {
-    const char *only;     /* a case, or a group of them; NULL: all        */
-    uint64_t seed;        /* of what is made; 0: 1                        */
-    uint32_t cases;       /* graphs for each pattern; 0: 28               */
-    uint32_t struct_size; /* sizeof the struct. (0: the struct ends with
-                             progress_ctx, as it did before this member) */
-    double seconds;       /* for one case; 0: 20                          */
-    int no_onnx;          /* not 0: without ONNX's own cases              */
-    const char *options; /* more options for the command that runs a failed case
-                            alone, as "--seconds 4"; or NULL */
+    const char *only; /* a case, or a group of them; NULL: all        */
+    uint64_t seed;    /* of what is made; 0: 1                        */
+    uint32_t cases;   /* graphs for each pattern; 0: 28               */
+    /* sizeof the struct. (0: the struct ends with progress_ctx, as it did
+     * before this member) */
+    uint32_t struct_size;
+    double seconds; /* for one case; 0: 20                          */
+    int no_onnx;    /* not 0: without ONNX's own cases              */
+    /* more options for the command that runs a failed case alone, as "--seconds
+     * 4"; or NULL */
+    const char *options;
     enum byoc_codegen codegen; /* not BYOC_CODEGEN_JSON */
     uint32_t reserved;         /* 0 */
     void (*progress)(void *ctx, const char *what, uint32_t done,
-                     uint32_t of); /* or NULL                          */
+                     uint32_t of); /* or NULL */
     void *progress_ctx;
 };
 

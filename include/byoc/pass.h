@@ -121,8 +121,8 @@ struct byoc_pass {
     int32_t opt_level;   /* 0..3: in a sequence it runs from this level on */
     const char *name;    /* "FoldPairs": letters, digits and '_'  */
     const char *summary; /* one line, lower-case                  */
-    const char *const *needs;      /* passes that must have run, ending in
-                                      NULL; NULL: none                      */
+    /* passes that must have run, ending in NULL; NULL: none */
+    const char *const *needs;
     const struct byoc_rule *rules; /* tried in order */
     uint32_t n_rules;
     uint32_t reserved;

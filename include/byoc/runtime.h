@@ -100,21 +100,22 @@ BYOC_API const char *byoc_version(void);
 
 /* How a thread waits for other threads of a run, and for the next run. */
 enum byoc_wait {
-    BYOC_WAIT_DEFAULT = 0, /* BYOC_WAIT_POLICY: "brief", "sleep" or "spin";
-                              not set: "brief"                              */
-    BYOC_WAIT_BRIEF = 1,   /* spin for a millisecond, then sleep; sleep at
-                              once while other processes compete            */
-    BYOC_WAIT_SLEEP = 2,   /* sleep at once: for machines with other work   */
-    BYOC_WAIT_SPIN = 3     /* spin for 10 milliseconds: for CPUs of one's own */
+    /* BYOC_WAIT_POLICY: "brief", "sleep" or "spin"; not set: "brief" */
+    BYOC_WAIT_DEFAULT = 0,
+    /* spin for a millisecond, then sleep; sleep at once while other processes
+     * compete */
+    BYOC_WAIT_BRIEF = 1,
+    BYOC_WAIT_SLEEP = 2, /* sleep at once: for machines with other work */
+    BYOC_WAIT_SPIN = 3   /* spin for 10 milliseconds: for CPUs of one's own */
 };
 
 /* How urgent a line of the log is. */
 enum byoc_severity {
-    BYOC_DEBUG = 1,   /* what backends report of their own accord           */
-    BYOC_INFO = 2,    /* what was decided: threads, plug-ins, sizes         */
-    BYOC_WARNING = 3, /* the model runs, but not as requested: a native twin
-                         replaces a region                              */
-    BYOC_ERROR = 4    /* a failure that no status can report                */
+    BYOC_DEBUG = 1, /* what backends report of their own accord           */
+    BYOC_INFO = 2,  /* what was decided: threads, plug-ins, sizes         */
+    /* the model runs, but not as requested: a native twin replaces a region */
+    BYOC_WARNING = 3,
+    BYOC_ERROR = 4 /* a failure that no status can report */
 };
 
 /* Options of loading. A zero member means the default. */
@@ -191,7 +192,7 @@ struct byoc_load_params {
 };
 
 struct byoc_model; /* a loaded model: immutable, shared by threads */
-struct byoc_state; /* memory of one run at a time: one per thread   */
+struct byoc_state; /* memory of one run at a time: one per thread */
 
 /* Load the artifact at `path` (made by `byoc compile`) into *model.
  * Maps the weights, loads the backends' plug-ins, builds their primitives and
@@ -245,11 +246,11 @@ struct byoc_io {
     uint32_t rank;
     const int64_t *dims;          /* rank numbers; -1 where the size varies */
     const char *const *dim_names; /* the symbol of a dim that varies, or NULL */
-    enum byoc_kind
-        kind; /* if not BYOC_TENSOR, the members above are BYOC_NONE, 0, NULL */
-    const struct byoc_io
-        *element; /* of a sequence or optional: its elements, with the name "";
-                     rank UINT32_MAX: any. Else NULL */
+    /* if not BYOC_TENSOR, the members above are BYOC_NONE, 0, NULL */
+    enum byoc_kind kind;
+    /* of a sequence or optional: its elements, with the name ""; rank
+     * UINT32_MAX: any. Else NULL */
+    const struct byoc_io *element;
 };
 
 BYOC_API uint32_t byoc_model_n_inputs(const struct byoc_model *model);
@@ -321,22 +322,25 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_model_warm(
 /* The cache of specialisations of a model whose inputs' sizes vary. All are 0
  * if they do not vary. */
 struct byoc_cache_stats {
-    uint64_t hits;     /* runs whose sizes were cached or being built     */
-    uint64_t misses;   /* runs whose sizes were not                       */
-    uint64_t builds;   /* sizes that were built                           */
-    uint64_t failures; /* sizes that the model does not accept, and builds that
-                          ran out of memory                          */
-    uint64_t refusals; /* regions that run their native twin because their
-                          backend refused the sizes of a build            */
-    uint64_t
-        evictions; /* specialisations that were dropped to respect the limits */
-    uint64_t bytes; /* held now: plans, memory of runs, and memory that backends
-                       acquired from the host for them                   */
-    uint64_t peak_bytes; /* the most after any run                          */
-    uint64_t
-        max_bytes; /* the limits; running specialisations may exceed them */
+    uint64_t hits;   /* runs whose sizes were cached or being built     */
+    uint64_t misses; /* runs whose sizes were not                       */
+    uint64_t builds; /* sizes that were built                           */
+    /* sizes that the model does not accept, and builds that ran out of
+     * memory */
+    uint64_t failures;
+    /* regions that run their native twin because their backend refused the
+     * sizes of a build */
+    uint64_t refusals;
+    /* specialisations that were dropped to respect the limits */
+    uint64_t evictions;
+    /* held now: plans, memory of runs, and memory that backends acquired from
+     * the host for them */
+    uint64_t bytes;
+    uint64_t peak_bytes; /* the most after any run */
+    /* the limits; running specialisations may exceed them */
+    uint64_t max_bytes;
     uint32_t max_shapes;
-    uint32_t shapes; /* sizes that are kept now                         */
+    uint32_t shapes; /* sizes that are kept now */
 };
 /* Threads: safe. */
 BYOC_API void byoc_model_cache(const struct byoc_model *model,
@@ -412,12 +416,13 @@ struct byoc_request {
     uint32_t n_inputs;
     uint32_t n_outputs;
     uint32_t reserved;                 /* 0 */
-    const struct byoc_binding *inputs; /* every input once, in any order    */
-    struct byoc_binding *outputs;      /* the outputs that are wanted, each at
-                                          most once, in any order: nodes that
-                                          only others need do not run        */
-    const char *tag; /* of the run, in its trace and profile, and from
-                        byoc_log_tag; NULL: none                       */
+    const struct byoc_binding *inputs; /* every input once, in any order */
+    /* the outputs that are wanted, each at most once, in any order: nodes that
+     * only others need do not run */
+    struct byoc_binding *outputs;
+    /* of the run, in its trace and profile, and from byoc_log_tag; NULL:
+     * none */
+    const char *tag;
 };
 
 /* Run once, with inputs and outputs by name.
@@ -476,16 +481,18 @@ BYOC_API const char *byoc_log_tag(void);
 
 /* An event of a run. Strings are never NULL and are lent. */
 struct byoc_event {
-    const char *kind;    /* "kernel", "fused", "region", "primitive", "copy",
-                            "view", "call", "if", "specialise", "run"          */
+    /* "kernel", "fused", "region", "primitive", "copy", "view", "call", "if",
+     * "specialise", "run" */
+    const char *kind;
     const char *name;    /* the operator, the region, the primitive           */
     const char *impl;    /* "native", a backend's name, an implementation's   */
     const char *sources; /* the model's nodes, ", " between                   */
     const char *tag;     /* of the run, or ""                                 */
     uint64_t begin_ns;   /* of CLOCK_MONOTONIC                                */
     uint64_t end_ns;
-    double flops; /* floating-point operations, two for a multiply-add; 0: none
-                     or unknown. Winograd's algorithm does fewer            */
+    /* floating-point operations, two for a multiply-add; 0: none or unknown.
+     * Winograd's algorithm does fewer */
+    double flops;
     double bytes; /* of operands and results; 0: unknown                    */
     double constant_bytes; /* of these, of constants, such as weights       */
 };

@@ -45,15 +45,15 @@ struct range {
 };
 
 struct subject {
-    const char *path;              /* of the model            */
-    char whole[300], damaged[300]; /* artifacts             */
-    char *bytes;                   /* of the whole one        */
+    const char *path;              /* of the model */
+    char whole[300], damaged[300]; /* artifacts */
+    char *bytes;                   /* of the whole one */
     size_t n;
     struct range readable[MAX_RANGES]; /* what `forged` changes */
     uint32_t n_readable;
     struct range weights;
-    char hashes[4][65]; /* as the manifest has them: plan, ledger, blobs,
-                           weights */
+    /* as the manifest has them: plan, ledger, blobs, weights */
+    char hashes[4][65];
     uint64_t results;
 };
 

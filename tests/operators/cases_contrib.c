@@ -351,8 +351,9 @@ struct grouped {
     int64_t all;     /* keys of the longest sequence          */
     int64_t last[3]; /* the last key of each sequence         */
     bool rotary;
-    bool padded; /* queries stand behind the end of theirs: what they find
-                  * is not specified, and with a window not the same */
+    /* queries stand behind the end of theirs: what they find is not specified,
+     * and with a window not the same */
+    bool padded;
 };
 
 /* A prompt, whose sequences may be shorter than it; or queries behind a past,

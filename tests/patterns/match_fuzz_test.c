@@ -39,8 +39,9 @@ enum fact_kind {
     BOUND, /* name `key`, in the repetition `depth`, is value `is`          */
     COUNT, /* name `key` with '...' is so many values                       */
     ONCE,  /* what stands once at pattern node `key` is value `is`          */
-    WAY    /* what stands once at pattern node `key`, value `depth`, does so
-              in the way of that number                                     */
+    /* what stands once at pattern node `key`, value `depth`, does so in the way
+     * of that number */
+    WAY
 };
 
 struct fact {

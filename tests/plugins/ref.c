@@ -24,8 +24,9 @@ struct buffer {
 };
 
 struct step {
-    char op; /* 'a' add, 'm' multiply, 'r' relu, 'c' copy;
-                '?' go on at `to` unless a holds, '>' go on at `to` */
+    /* 'a' add, 'm' multiply, 'r' relu, 'c' copy; '?' go on at `to` unless a
+     * holds, '>' go on at `to` */
+    char op;
     int a, b, out;
     int to;
 };
