@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call MODEL.so RUNS: nanoseconds of a call of byoc_run for a model with one
- * input, for bench/python-overhead. Outputs are the caller's. */
+/* call.c: prints the nanoseconds that one call of byoc_run takes, for
+ * bench/python-overhead.
+ *     call MODEL.so RUNS
+ * The model has one input and one output, whose memory the caller provides.
+ */
 #include <byoc/runtime.h>
 #include <stdio.h>
 #include <stdlib.h>

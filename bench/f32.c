@@ -6,8 +6,8 @@
  *
  *     [BYOC_MAX_ISA=sse2|avx2] build/f32 [THREADS [float16|bfloat16]]
  *
- * With a type, data are of that type, and the time of the same layer on float32
- * data, which runs in turn, is printed as well.
+ * With a type, inputs and results are of that type. The same layer then also
+ * runs on float32 data, for comparison.
  */
 #include "kernels/conv.h"
 
@@ -27,7 +27,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-enum { COLD = 64 << 20 }; /* bytes of weights that fit no cache */
+enum { COLD = 64 << 20 }; /* bytes of weights, more than caches hold */
 
 /* --- layers --------------------------------------------------------------- */
 
@@ -52,8 +52,7 @@ static const struct {
     {1, 56, 144, 0, 3, 1},     {1, 14, 384, 0, 3, 1},
 };
 
-/* Of data. */
-static enum byi_f32_type type;
+static enum byi_f32_type type; /* of inputs and results */
 
 static float *numbers(int64_t n)
 {
@@ -73,8 +72,8 @@ static float *narrow(float *at, int64_t n)
     return at;
 }
 
-/* The least time of a run, each with the next of `sets` packed weights, which
- * lie `each` elements apart. */
+/* The least time of several runs. Each run uses the next of `sets` copies of
+ * the packed weights, which are `each` elements apart. */
 static double least_time(struct byi_f32_conv_run *run, int64_t each,
                          int64_t sets)
 {
@@ -92,8 +91,8 @@ static double least_time(struct byi_f32_conv_run *run, int64_t each,
     return least;
 }
 
-/* Run the layer; `exact`: without Winograd's algorithm, otherwise only with it.
- */
+/* Time layer i and print a line. `exact`: without Winograd's algorithm; else
+ * the layer is left out unless that algorithm applies. */
 static void measure(size_t i, bool exact, int threads)
 {
     const int64_t out =

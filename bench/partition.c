@@ -2,8 +2,9 @@
 /* partition.c: checks that the four partition passes take time linear in the
  * size of the graph. Runs MergeComposite, AnnotateTarget, MergeRegions and
  * PartitionGraph, with a ledger as in a compile, on graphs of 1e3 to 1e6 nodes,
- * for one backend and for two. These consist of patterns only and leave some
- * operators native, which gives many regions. Columns as in passes.c.
+ * for one backend and for two. The backends consist of patterns only, which
+ * leave some operators native, so that there are many regions. The columns are
+ * those of passes.c.
  *     bench_partition [--shape NAME] [--max NODES]
  * On models, after the passes of a compile, for a backend's plug-in, without
  * and with its probe: milliseconds of each pass, medians of 11. bench_partition

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* help.c: `byoc help`: prints what the tables of verbs and options say, as
- * text, as manual pages, and as completions of shells. `--help` of each verb is
- * the first of these.
+/* help.c: `byoc help`: prints the tables of verbs and options as text, as
+ * manual pages, or as completions for shells. A verb's `--help` prints its
+ * table as text.
  */
 #include "help.h"
 
@@ -59,8 +59,7 @@ int byi_print_verb(const struct byi_verb *verb, byi_print_options *print)
     return code;
 }
 
-/* The words "a|b|c", separated by another character, in memory of the caller's
- * arena. */
+/* The words "a|b|c" with `separator` between them, in `arena`. */
 static const char *separated(struct byi_arena *arena, const char *words,
                              char separator)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/help.h: what prints the tables of verbs and options: `byoc help`. */
+/* cli/help.h: `byoc help`: prints the tables of verbs and options. */
 #ifndef BYI_CLI_HELP_H
 #define BYI_CLI_HELP_H
 
@@ -7,12 +7,13 @@
 
 /* --- help.c --------------------------------------------------------------- */
 
-/* Print a verb's options that way. Returns the exit code. */
+/* Run the verb with --help, with `print` as the printer of its options. Returns
+ * the exit code. */
 int byi_print_verb(const struct byi_verb *verb, byi_print_options *print);
 
-/* What completes an option's value. */
+/* How a shell completes the value of an option. */
 enum byi_completion_kind {
-    BYI_COMPLETE_OTHER, /* nothing that a shell knows */
+    BYI_COMPLETE_OTHER, /* not at all */
     BYI_COMPLETE_FILE,
     BYI_COMPLETE_FOLDER,
     BYI_COMPLETE_WORDS
@@ -21,11 +22,11 @@ struct byi_completion {
     enum byi_completion_kind kind;
     const char *words; /* of BYI_COMPLETE_WORDS: "a b c" */
 };
-/* The option is no flag. Words are in the arena. */
+/* The completion of an option that takes a value. Its words are in `arena`. */
 struct byi_completion byi_completion_of(const struct byi_option *o,
                                         struct byi_arena *arena);
-/* The words that the first argument of a verb may be, "a b c"; of the command
- * if `verb` is NULL. NULL: a file. */
+/* The words that are valid as a verb's first argument, "a b c"; if `verb` is
+ * NULL, the verbs themselves. Returns NULL if the argument is a file. */
 const char *byi_first_words(const struct byi_verb *verb,
                             struct byi_arena *arena);
 

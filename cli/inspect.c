@@ -70,13 +70,13 @@ static void print_metadata(const cJSON *manifest)
 static void print_kernels(const struct byi_image *image, const cJSON *manifest)
 {
     const cJSON *level, *kernel;
-    const cJSON *said = cJSON_GetObjectItemCaseSensitive(manifest, "kernels");
-    if (!said)
+    const cJSON *built = cJSON_GetObjectItemCaseSensitive(manifest, "kernels");
+    if (!built)
         return;
     cJSON *plan = cJSON_ParseWithLength(image->plan, image->plan_bytes);
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(plan, "kernels");
     printf("kernels   %d fused, for", cJSON_GetArraySize(list));
-    cJSON_ArrayForEach(level, cJSON_GetObjectItemCaseSensitive(said, "levels"))
+    cJSON_ArrayForEach(level, cJSON_GetObjectItemCaseSensitive(built, "levels"))
         printf(" %s", cJSON_IsString(level) ? level->valuestring : "");
     printf("\n");
     cJSON_ArrayForEach(kernel, list)

@@ -107,7 +107,8 @@ static int show(const struct request *q, const char *path)
     char *text = NULL;
     enum byoc_status status = read_ledger(path, &ledger, &err);
     if (status == BYOC_OK && q->view.json) {
-        status = byoc_ledger_text(ledger.at, false, &text, &err); /* a check */
+        /* only to check that it is a ledger: JSON is printed as it was read */
+        status = byoc_ledger_text(ledger.at, false, &text, &err);
         if (status != BYOC_OK)
             byi_prefix(&err, "%s", path);
     }

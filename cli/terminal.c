@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One of the two streams. A character may come in several parts. */
+/* One of the two streams. Several writes may make up one character. */
 struct terminal {
     int fd;
     bool json;
@@ -94,7 +94,7 @@ int byi_terminal_close(int code)
 {
     struct terminal *t = &terminals[0];
     const bool failed = fflush(stdout) != 0 || ferror(stdout) || t->fault;
-    if (t->n_part) /* the beginning of a character, and no end */
+    if (t->n_part) /* the output ended inside a character */
         (void)put(t, "?", 1);
     t->n_part = 0;
     if (!failed && !t->fault)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* claim.c: which nodes byoc runs (OrtEp's GetCapability). byoc itself is asked:
- * each group of nodes is compiled. When that fails, the first node is found
- * with which it fails, left to ONNX Runtime, and the rest grouped again.
+/* claim.c: decides which nodes byoc runs (OrtEp's GetCapability). It compiles
+ * each group of nodes. When a group does not compile, a binary search finds the
+ * node that makes it fail; that node stays with ONNX Runtime, and the others
+ * are grouped again.
  *
- *     all nodes supported -> groups -> each compiled? -> claimed
+ *     all nodes supported -> groups -> each compiles? -> claimed
  *             ^                            | no
- *             +--- one node less, and those of its operator that fail alone
+ *             +--- exclude the node, and nodes of its operator that fail alone
  *
- * ONNX Runtime asks for the bodies of If, Loop and Scan before it asks for the
- * node. Nodes of a body are claimed only if byoc cannot run the node as a
- * whole.
+ * ONNX Runtime asks about the bodies of an If, Loop or Scan before it asks
+ * about the node. Nodes of a body are claimed only if byoc cannot run the whole
+ * node.
  */
 #include "onnxruntime/provider.h"
 
@@ -25,7 +26,7 @@ struct byi_ep_claim {
     const char **reasons; /* by node, why it is not supported */
     int32_t *group;
     uint32_t n_groups;
-    bool *within; /* the nodes of the group in question */
+    bool *within; /* by node: it is in the current group */
 };
 
 static void exclude(struct byi_ep_claim *c, uint32_t node, const char *why)
@@ -34,11 +35,10 @@ static void exclude(struct byi_ep_claim *c, uint32_t node, const char *why)
     c->reasons[node] = byi_arena_str(c->g.arena, why);
 }
 
-/* --- the ends of groups --------------------------------------------------- */
+/* --- inputs and outputs of groups ----------------------------------------- */
 
-/* Does node `i` read value v, and, with `explicit_only`, not just in its
- * bodies?
- */
+/* Does the node read value v? `explicit_only`: as an input, not in its bodies
+ * only. */
 static bool reads(const struct byi_ep_node *node, uint32_t v,
                   bool explicit_only)
 {
@@ -49,7 +49,7 @@ static bool reads(const struct byi_ep_node *node, uint32_t v,
     return false;
 }
 
-/* Exclude the group's nodes that read v; false: none does. */
+/* Exclude the nodes of the group that read v. Returns whether there are any. */
 static bool exclude_readers(struct byi_ep_claim *c, uint32_t v, const char *why)
 {
     bool any = false;
@@ -61,7 +61,7 @@ static bool exclude_readers(struct byi_ep_claim *c, uint32_t v, const char *why)
     return any;
 }
 
-/* Is v read by bodies of the group alone? */
+/* Is v read in bodies of the group's nodes only, and never as an input? */
 static bool is_captured(const struct byi_ep_claim *c, uint32_t v)
 {
     for (uint32_t i = 0; i < c->g.n_nodes; i++)
@@ -70,8 +70,8 @@ static bool is_captured(const struct byi_ep_claim *c, uint32_t v)
     return true;
 }
 
-/* Exclude nodes of the group that read or write, across its border, a value
- * that cannot cross. Returns whether there was one. */
+/* Exclude the nodes of the group that read or write a value which byoc and ONNX
+ * Runtime cannot pass to each other. Returns whether there are any. */
 static bool trim_ends(struct byi_ep_claim *c, const struct byi_ep_model *model)
 {
     static const char kind[] =
@@ -95,7 +95,7 @@ static bool trim_ends(struct byi_ep_claim *c, const struct byi_ep_model *model)
     return any;
 }
 
-/* --- which node it is ----------------------------------------------------- */
+/* --- the node that makes a group fail ------------------------------------- */
 
 typedef enum byoc_status byi_ep_test(struct byi_ep_claim *c, const bool *within,
                                      struct byoc_error *err);
@@ -119,7 +119,7 @@ static enum byoc_status test_build(struct byi_ep_claim *c, const bool *within,
     return status;
 }
 
-/* Does the test fail for one node alone? */
+/* Does the import of a model of this node alone fail? */
 static bool fails_alone(struct byi_ep_claim *c, uint32_t node,
                         struct byoc_error *err)
 {
@@ -128,8 +128,9 @@ static bool fails_alone(struct byi_ep_claim *c, uint32_t node,
     return test_import(c, one, err) != BYOC_OK;
 }
 
-/* The group of c->within fails the test: find the first node with which its
- * nodes, in order, fail it. Sets *err to that failure. */
+/* The current group fails the test. Find, by binary search over its nodes in
+ * order, the end of a prefix that fails although the prefix before it passes.
+ * Sets *err to that failure. */
 static uint32_t find_culprit(struct byi_ep_claim *c, byi_ep_test *test,
                              struct byoc_error *err)
 {
@@ -155,8 +156,8 @@ static uint32_t find_culprit(struct byi_ep_claim *c, byi_ep_test *test,
     return nodes[fails - 1];
 }
 
-/* Exclude the node because of which the group of c->within fails, and others of
- * its operator that fail alone. */
+/* Exclude the node that makes the current group fail, and later nodes of the
+ * same operator that fail alone. */
 static void exclude_culprit(struct byi_ep_claim *c, struct byoc_error *err)
 {
     struct byoc_error found;
@@ -198,8 +199,8 @@ static uint32_t select_group(struct byi_ep_claim *c, uint32_t group)
     return n;
 }
 
-/* Build every group. *again: a node was excluded. Errors: those that are not of
- * a node, such as BYOC_ENOMEM. */
+/* Build the groups up to the first that fails, and then exclude a node of it
+ * and set *again. Errors: those that no node causes, such as BYOC_ENOMEM. */
 static enum byoc_status build_groups(struct byi_ep_claim *c, bool *again,
                                      struct byoc_error *err)
 {
@@ -316,18 +317,18 @@ static enum byoc_status write_claim(const struct byi_ep_claim *c,
 
 /* --- GetCapability -------------------------------------------------------- */
 
-/* Bodies in which ONNX Runtime can run fused nodes. Those of functions, such as
- * SequenceMap, it inlines after this, and then refuses the fused nodes. */
+/* Can ONNX Runtime run fused nodes in the bodies of this operator? It inlines
+ * the bodies of functions, such as SequenceMap, after nodes were claimed, and
+ * then refuses fused nodes in them. */
 static bool may_have_fused(const char *op)
 {
     return strcmp(op, "If") == 0 || strcmp(op, "Loop") == 0 ||
            strcmp(op, "Scan") == 0;
 }
 
-/* Is `graph` a body, in an ONNX Runtime that cannot run fused nodes there? 1.23
- * gives those of several graphs one name, with which they do not load. It does
- * not tell either which node a body belongs to, but the main graph has the
- * model's name. */
+/* Is `graph` a body? For ONNX Runtime 1.23, which gives fused nodes of several
+ * graphs the same name, so that the model does not load, and has no function
+ * that returns a body's node. Only the main graph has the model's name. */
 static enum byoc_status is_any_body(const OrtApi *ort, const OrtGraph *graph,
                                     bool *answer, struct byoc_error *err)
 {
@@ -347,9 +348,10 @@ static enum byoc_status is_any_body(const OrtApi *ort, const OrtGraph *graph,
     return BYOC_OK;
 }
 
-/* Must `graph` be left alone, as a body of a node that byoc can run as a whole,
- * or of one in which nodes cannot be fused? The node's own graph cannot be
- * asked for; the body tells the same opsets. */
+/* Is `graph` a body in which no node may be claimed, because byoc can run the
+ * whole node that it belongs to, or because ONNX Runtime cannot fuse nodes
+ * there? The opsets are read from the body, since the graph of its node is not
+ * accessible. */
 static enum byoc_status is_to_skip(struct byi_ep *ep, const OrtGraph *graph,
                                    struct byi_arena *arena, bool *answer,
                                    struct byoc_error *err)
@@ -379,8 +381,8 @@ static enum byoc_status is_to_skip(struct byi_ep *ep, const OrtGraph *graph,
     return BYOC_OK;
 }
 
-/* Nodes that no model may have: those that the ABI cannot describe, and those
- * that another provider has claimed. */
+/* Exclude the nodes that the ABI cannot describe, and those that another
+ * provider has claimed. */
 static enum byoc_status exclude_foreign(struct byi_ep_claim *c,
                                         struct byoc_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph.c: copies nodes out of ONNX Runtime's graph: each as a NodeProto, once,
- * so that the model of any subset is a concatenation; and the values between
- * them.
+/* graph.c: copies nodes and values out of a graph of ONNX Runtime. Each node is
+ * written as a NodeProto once, so that the model of any subset of the nodes is
+ * a concatenation of their bytes.
  */
 #include "onnxruntime/provider.h"
 
@@ -75,7 +75,7 @@ static enum byoc_status put_constants(const OrtApi *ort, const OrtGraph *graph,
     return BYOC_OK;
 }
 
-/* Its inputs or outputs. */
+/* Append the inputs and outputs of a graph as fields of its GraphProto. */
 static enum byoc_status put_ends(const OrtApi *ort, const OrtGraph *graph,
                                  struct byi_ep_bytes *out,
                                  struct byoc_error *err)
@@ -91,7 +91,7 @@ static enum byoc_status put_ends(const OrtApi *ort, const OrtGraph *graph,
     return put_values(ort, GRAPH_OUTPUT, values + n_in, n_out, out, err);
 }
 
-/* A GraphProto. */
+/* Append the fields of a GraphProto. */
 static enum byoc_status put_graph(const OrtApi *ort, const OrtGraph *graph,
                                   unsigned depth, struct byi_ep_bytes *out,
                                   const char **refusal, struct byoc_error *err)
@@ -142,10 +142,11 @@ static enum byoc_status put_bodies(const OrtApi *ort, const OrtNode *node,
 
 /* --- nodes ---------------------------------------------------------------- */
 
-/* What a node reads and writes. */
+/* The values that a node reads and writes. */
 struct byi_ep_ports {
     size_t n_in, n_implicit, n_out;
-    const OrtValueInfo **in, **out; /* in: n_in + n_implicit; NULL: left out */
+    /* in: n_in + n_implicit values; NULL: an omitted input or output */
+    const OrtValueInfo **in, **out;
 };
 
 static enum byoc_status find_ports(const OrtApi *ort, const OrtNode *node,
@@ -189,8 +190,9 @@ static enum byoc_status put_node(const OrtApi *ort, const OrtNode *node,
 
 /* --- values --------------------------------------------------------------- */
 
-/* Can a value of this type be an input or output of a fused node? byoc has a
- * byte for each element of 4 and 2 bits, ONNX Runtime packs them. */
+/* Can a value of this type be an input or output of a fused node? Tensors with
+ * elements of 4 and 2 bits cannot: byoc stores each in a byte, and ONNX Runtime
+ * packs them. */
 static enum byoc_status crosses(const OrtApi *ort, const OrtValueInfo *info,
                                 bool *answer, struct byoc_error *err)
 {
@@ -221,7 +223,8 @@ static enum byoc_status crosses(const OrtApi *ort, const OrtValueInfo *info,
     }
 }
 
-/* The number of a value; UINT32_MAX where a node leaves one out. */
+/* Set *number to that of the value, which is added when it is new; UINT32_MAX
+ * for an input or output that the node omits. */
 static enum byoc_status add_value(struct byi_ep_graph *g,
                                   const OrtValueInfo *info, uint32_t *number,
                                   struct byoc_error *err)
@@ -307,8 +310,8 @@ static enum byoc_status read_head(struct byi_ep_graph *g, const OrtGraph *graph,
     return BYOC_OK;
 }
 
-/* The graph's outputs. ONNX Runtime makes its view of a part of a graph a graph
- * with outputs of its own, which ValueInfo_IsGraphOutput does not know. */
+/* Mark the graph's outputs. The graph may be ONNX Runtime's view of a part of a
+ * graph; ValueInfo_IsGraphOutput does not tell the outputs of such a view. */
 static enum byoc_status mark_outputs(struct byi_ep_graph *g,
                                      const OrtGraph *graph,
                                      struct byoc_error *err)

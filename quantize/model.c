@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c: unpack an ONNX model into an arena, index its tensors, pack it. */
+/* model.c: unpacks an ONNX model into an arena, indexes its tensors, and packs
+ * it again.
+ */
 #include "quantize/model.h"
 
 #include <string.h>
@@ -104,7 +106,7 @@ static bool is_external(const Onnx__TensorProto *t)
            t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
 }
 
-/* Every name that the rest of this folder reads is there. */
+/* Check that the model has every name that the other files read. */
 static enum byoc_status check_names(const struct quant_model *m,
                                     struct byoc_error *err)
 {
@@ -185,9 +187,10 @@ const void *byi_quant_pack(const struct quant_model *m, size_t *n)
     return to;
 }
 
-/* --- parts ---------------------------------------------------------------- */
+/* --- constants and attributes --------------------------------------------- */
 
-/* Bytes that were unpacked into an arena are aligned. */
+/* raw_data can be read as floats: the arena aligns all bytes that protobuf-c
+ * unpacks into it. */
 const float *byi_quant_floats(const Onnx__TensorProto *t, int64_t *n)
 {
     if (t->n_dims > BYI_MAX_RANK || t->data_type != BYOC_F32 || is_external(t))

@@ -91,7 +91,8 @@ bool byi_dn_same_layout(const struct byi_desc *a, const struct byi_desc *b)
 }
 
 /* Drops axes of size 1, then matches runs of old axes with runs of new axes of
- * the same product; the old axes of a run must be contiguous in each other. */
+ * the same product. Each old axis of a run must be contiguous with the next
+ * one. */
 bool byi_dn_reshape_desc(const struct byi_desc *desc, uint32_t rank,
                          const int64_t *dims, struct byi_desc *out)
 {
@@ -130,8 +131,9 @@ bool byi_dn_reshape_desc(const struct byi_desc *desc, uint32_t rank,
     return i == n; /* any remaining new axes have size 1 */
 }
 
-/* The end of the run of axes from i on that a reshape to `dims` joins or keeps
- * as one; *j is where it continues in dims. 0: the dims do not match. */
+/* Find the shortest run of axes from i on that has as many elements as a run of
+ * `dims` from *j on. Returns its end and sets *j to the end of the run of dims;
+ * 0 if the dims do not match. */
 static uint32_t joined(const struct byi_desc *desc, uint32_t i, uint32_t rank,
                        const int64_t *dims, uint32_t *j)
 {

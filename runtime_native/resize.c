@@ -14,8 +14,8 @@ struct resize_call {
     uint64_t lists; /* bytes of the tap lists               */
     bool nearest;
     size_t work; /* bytes of an element of the buffers   */
-    char *buffers[2], *rooms;
-    uint64_t room; /* bytes of a thread's rows             */
+    char *buffers[2], *rows;
+    uint64_t row_bytes; /* of a thread's rows */
     uint64_t bytes;
 };
 
@@ -39,8 +39,8 @@ static int64_t largest_buffer(const struct byi_resample *r)
     return most;
 }
 
-/* Floats that a thread needs: as many rows as an axis has taps, or one. */
-static uint64_t largest_room(const struct byi_resample *r)
+/* Bytes that a thread needs: as many rows as an axis has taps, or one. */
+static uint64_t largest_rows(const struct byi_resample *r)
 {
     uint64_t most = 0;
     for (uint32_t i = 0; i + 1 < r->x->rank; i++) {
@@ -73,8 +73,8 @@ static struct resize_call plan(const struct byi_call *call)
     for (int i = 0; i < 2 && (!s.nearest || s.r.x->dtype == BYOC_F32); i++)
         s.buffers[i] = piece(call->scratch, &s.bytes,
                              (uint64_t)largest_buffer(&s.r) * s.work);
-    s.room = largest_room(&s.r);
-    s.rooms = piece(call->scratch, &s.bytes, s.room * call->threads);
+    s.row_bytes = largest_rows(&s.r);
+    s.rows = piece(call->scratch, &s.bytes, s.row_bytes * call->threads);
     return s;
 }
 
@@ -85,7 +85,7 @@ static uint64_t resize_scratch(const struct byi_call *call)
     return plan(&sized).bytes;
 }
 
-/* --- nearest, for other types than floats --------------------------------- */
+/* --- nearest, for every type but float32 ---------------------------------- */
 
 /* One row of the last axis from the row src; NULL: extrapolated throughout. */
 static void nearest_row(const struct byi_taps *a, const bool *outside,
@@ -161,7 +161,7 @@ static void step_float(const struct byi_call *call, const struct resize_call *s,
 #pragma omp parallel for num_threads((int)parts) if (parts > 1)
     for (int64_t i = 0; i < parts; i++)
         simd->resample(p, x, y, rows * i / parts, rows * (i + 1) / parts,
-                       (float *)(void *)(s->rooms + (uint64_t)i * s->room));
+                       (float *)(void *)(s->rows + (uint64_t)i * s->row_bytes));
 }
 
 /* One axis of float64: x (outer, in, inner) to y (outer, out, inner). */
@@ -183,7 +183,7 @@ static void axis_double(const struct byi_taps *a, int64_t outer, int64_t inner,
 }
 
 /* Resize every axis that changes; `from` is x, or the buffer with x converted.
- * Returns the result's place: `to`, or `from` if no axis changes. */
+ * Returns where the result is: `to`, or `from` if no axis changes. */
 static const void *run_steps(const struct byi_call *call,
                              const struct resize_call *s, const void *from,
                              void *to)

@@ -20,8 +20,8 @@ enum combine { SUM, AVERAGE, MIN, MAX };
 struct tree_forest {
     int64_t rows, features, trees, nodes, targets, weights;
     const int32_t *roots;
-    /* feature, false child; of a leaf: -1 - number of weights, the first
-     * weight */
+    /* of a node: feature, false child; of a leaf: -1 - number of weights, index
+     * of the first weight */
     const int32_t (*splits)[2];
     const uint8_t *modes; /* NULL: all 0 */
     const int32_t *to;    /* target of each weight */
@@ -53,7 +53,8 @@ static struct tree_forest read_forest(const struct byi_call *call)
     return f;
 }
 
-/* A leaf's first weight and their number; false if they are out of range. */
+/* The index of a leaf's first weight and the number of its weights; false if
+ * they are out of range. */
 static bool leaf_weights(const struct tree_forest *f, int32_t leaf,
                          int64_t *first, int64_t *n)
 {
@@ -92,8 +93,8 @@ static double finish(const struct tree_forest *f, double sum, bool met)
 }
 
 /* Does the walk go to the node's true child? NaN follows NAN_IS_TRUE. */
-#define TURN(T)                                                                \
-    static bool turn_##T(uint8_t mode, T v, T threshold)                       \
+#define TAKES_TRUE(T)                                                          \
+    static bool takes_true_##T(uint8_t mode, T v, T threshold)                 \
     {                                                                          \
         if (isnan(v))                                                          \
             return mode & NAN_IS_TRUE;                                         \
@@ -121,9 +122,9 @@ static double finish(const struct tree_forest *f, double sum, bool met)
                     other >= f->nodes || node + 1 >= f->nodes)                 \
                     return false;                                              \
                 const T v = x[i][feature];                                     \
-                const bool yes =                                               \
-                    f->modes ? turn_##T(f->modes[node], v, thresholds[node])   \
-                             : v <= thresholds[node];                          \
+                const bool yes = f->modes ? takes_true_##T(f->modes[node], v,  \
+                                                           thresholds[node])   \
+                                          : v <= thresholds[node];             \
                 at[i] = yes ? node + 1 : other;                                \
                 moved = true;                                                  \
             }                                                                  \
@@ -182,7 +183,7 @@ static double finish(const struct tree_forest *f, double sum, bool met)
         return true;                                                           \
     }
 
-#define FOREST(id, T) TURN(T) WALK(T) ADD(T) ROWS(T)
+#define FOREST(id, T) TAKES_TRUE(T) WALK(T) ADD(T) ROWS(T)
 BYI_EACH_FLOAT(FOREST)
 
 static enum byoc_status bad_forest(const struct byi_call *call,

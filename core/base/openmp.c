@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* openmp.c: the part of GCC's OpenMP interface (libgomp's ABI, GOMP_4.0 and
  * OMP_1.0) that byoc's own code and oneDNN use: parallel regions, static loops,
- * one dynamic loop a region, barriers.
+ * one dynamic loop per region, barriers.
  *
  *     GOMP_parallel(fn, data, n)
  *       -> host->parallel_for(n, run_lane, team)   workers, or a host's threads
@@ -40,9 +40,10 @@ struct team {
     void *data;
     const struct byi_omp_host *host;
     uint32_t n;
-    _Atomic uint32_t arrived, passed; /* lanes at the barrier; barriers */
-    _Atomic uint32_t done;            /* lanes */
-    _Atomic int64_t at;               /* the dynamic loop's next iteration */
+    _Atomic uint32_t arrived; /* lanes that wait at the barrier */
+    _Atomic uint32_t passed;  /* barriers that all lanes have passed */
+    _Atomic uint32_t done;    /* lanes that have ended */
+    _Atomic int64_t at;       /* the dynamic loop's next iteration */
     _Atomic uint64_t begun[MAX_LANES / WORD];
 };
 
@@ -108,7 +109,7 @@ void GOMP_parallel(void (*fn)(void *), void *data, unsigned n, unsigned flags)
 {
     const struct byi_omp_host *host = host_here();
     struct team team;
-    (void)flags; /* the binding of threads to CPUs: there is none */
+    (void)flags; /* request a binding of threads to CPUs, which hosts ignore */
     if (n == 0)
         n = host && !lane.team ? host->threads : 1;
     team.fn = fn;
@@ -195,7 +196,7 @@ void GOMP_barrier(void)
     }
 }
 
-/* --- what a thread may ask ------------------------------------------------ */
+/* --- queries -------------------------------------------------------------- */
 
 EXPORTED int omp_get_num_threads(void);
 int omp_get_num_threads(void)
