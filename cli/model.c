@@ -31,15 +31,6 @@ static void print_progress(void *ctx, const char *what, uint32_t done,
     byi_terminal_progress(line, done == of);
 }
 
-static enum byoc_status write_report(const char *path, const char *ledger,
-                                     struct byoc_error *err)
-{
-    struct byi_file file;
-    BYI_TRY(byi_file_create(path, &file, err));
-    fputs(ledger, file.stream);
-    return byi_file_commit(&file, err);
-}
-
 static struct byoc_compile_params params_of(const struct byi_model_options *o)
 {
     static const char *const none[] = {NULL};
@@ -169,7 +160,7 @@ enum byoc_status byi_compile_model(const char *path,
     const char *ledger = byoc_compiled_ledger(*compiled);
     enum byoc_status status = BYOC_OK;
     if (o->report)
-        status = write_report(o->report, ledger, err);
+        status = byi_file_write(o->report, ledger, strlen(ledger), err);
     const char *verdict = byoc_compiled_verdict(*compiled);
     if (status == BYOC_OK && verdict) {
         fprintf(stderr, "byoc: gate failed: %s\n", verdict);

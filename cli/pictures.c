@@ -27,7 +27,6 @@ static enum byoc_status write_picture(const char *path, const char *model,
                                       struct byoc_error *err)
 {
     struct byi_text text = {0};
-    struct byi_file file;
     if (!path)
         return BYOC_OK;
     if (byi_same_file(path, model))
@@ -37,11 +36,7 @@ static enum byoc_status write_picture(const char *path, const char *model,
                         path);
     enum byoc_status status = make(ledger, strlen(ledger), &text, err);
     if (status == BYOC_OK)
-        status = byi_file_create(path, &file, err);
-    if (status == BYOC_OK) {
-        fwrite(text.at, 1, text.n, file.stream);
-        status = byi_file_commit(&file, err);
-    }
+        status = byi_file_write(path, text.at, text.n, err);
     byi_text_free(&text);
     return status;
 }

@@ -22,12 +22,8 @@ static enum byoc_status write_text(const char *folder, const char *name,
                                    struct byoc_error *err)
 {
     char path[PATH + 40];
-    struct byi_file file;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    BYI_TRY(byi_file_create(path, &file, err));
-    if (text->n)
-        fwrite(text->at, 1, text->n, file.stream);
-    return byi_file_commit(&file, err);
+    return byi_file_write(path, text->at, text->n, err);
 }
 
 static enum byoc_status write_tensors(const char *folder, const char *what,

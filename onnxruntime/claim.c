@@ -300,17 +300,12 @@ static enum byoc_status write_claim(const struct byi_ep_claim *c,
 {
     struct byi_ep *ep = c->ep;
     struct byi_text text = {0};
-    struct byi_file file;
     if (!ep->options.report)
         return BYOC_OK;
     const char *path = byi_arena_printf(c->g.arena, "%s/graph-%u.json",
                                         ep->options.report, ep->n_reports++);
     put_nodes(c, &text);
-    enum byoc_status status = byi_file_create(path, &file, err);
-    if (status == BYOC_OK) {
-        fwrite(text.at, 1, text.n, file.stream);
-        status = byi_file_commit(&file, err);
-    }
+    const enum byoc_status status = byi_file_write(path, text.at, text.n, err);
     byi_text_free(&text);
     return status;
 }

@@ -37,7 +37,6 @@ static enum byoc_status write_ledger(const struct byi_ep *ep, const char *name,
                                      struct byi_arena *arena,
                                      struct byoc_error *err)
 {
-    struct byi_file file;
     if (!ep->options.report || !built->ledger)
         return BYOC_OK;
     char *path =
@@ -45,9 +44,7 @@ static enum byoc_status write_ledger(const struct byi_ep *ep, const char *name,
     for (char *c = path + strlen(ep->options.report) + 1; *c; c++)
         if (*c == '/')
             *c = '_';
-    BYI_TRY(byi_file_create(path, &file, err));
-    fwrite(built->ledger, 1, strlen(built->ledger), file.stream);
-    return byi_file_commit(&file, err);
+    return byi_file_write(path, built->ledger, strlen(built->ledger), err);
 }
 
 /* Take the model from the list that claiming left, or build it. */

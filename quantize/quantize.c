@@ -225,15 +225,6 @@ static void report(const struct quantisation *q, uint64_t bytes,
 
 /* --- all ------------------------------------------------------------------ */
 
-static enum byoc_status write_model(const char *to, const void *data, size_t n,
-                                    struct byoc_error *err)
-{
-    struct byi_file file;
-    BYI_TRY(byi_file_create(to, &file, err));
-    fwrite(data, 1, n, file.stream);
-    return byi_file_commit(&file, err);
-}
-
 static enum byoc_status quantise(struct quantisation *q, const char *path,
                                  const char *to, struct byi_arena *arena,
                                  struct byi_quantized *out,
@@ -254,7 +245,7 @@ static enum byoc_status quantise(struct quantisation *q, const char *path,
     BYI_TRY(
         byi_quant_open(m, q->names, q->n_results, threads, &q->narrow, err));
     BYI_TRY(compare_models(q, err));
-    BYI_TRY(write_model(to, data, bytes, err));
+    BYI_TRY(byi_file_write(to, data, bytes, err));
     report(q, bytes, arena, out);
     return BYOC_OK;
 }

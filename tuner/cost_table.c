@@ -188,7 +188,6 @@ static enum byoc_status write_file(const struct byi_cost_table *t,
                                    struct byoc_error *err)
 {
     struct byi_text text = {0};
-    struct byi_file file;
     const uint32_t first =
         t->list.n > MOST_ENTRIES ? t->list.n - MOST_ENTRIES : 0;
     byi_text_addf(&text,
@@ -197,11 +196,8 @@ static enum byoc_status write_file(const struct byi_cost_table *t,
     for (uint32_t i = first; i < t->list.n; i++)
         print_entry(&text, &t->list.at[i], i == first ? "" : ",");
     byi_text_addf(&text, "\n]}\n");
-    enum byoc_status status = byi_file_create(t->path, &file, err);
-    if (status == BYOC_OK) {
-        fwrite(text.at, 1, text.n, file.stream);
-        status = byi_file_commit(&file, err);
-    }
+    const enum byoc_status status =
+        byi_file_write(t->path, text.at, text.n, err);
     byi_text_free(&text);
     return status;
 }

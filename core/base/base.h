@@ -512,9 +512,9 @@ enum byoc_status byi_target_find(const char *path, struct byi_target *target,
 void byi_target_free(struct byi_target *target);
 
 /* A file that is written under another name, and renamed into place by
- * byi_file_commit or removed by byi_file_abort: nobody sees a half-written
- * file, and a renamed one is on the disk. Devices and FIFOs are written
- * directly. */
+ * byi_file_commit or removed by byi_file_abort: other programs never see a
+ * half-written file, and a renamed one has reached the disk. Devices and FIFOs
+ * are written directly. */
 struct byi_file {
     FILE *stream;
     struct byi_file_own *own;
@@ -523,8 +523,11 @@ enum byoc_status byi_file_create(const char *path, struct byi_file *file,
                                  struct byoc_error *err);
 enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err);
 void byi_file_abort(struct byi_file *file);
-/* The same for a file that was created next to the target: rename it, or copy
- * it if the target is a device or FIFO. */
+/* Create a file, write the n bytes and commit it. Errors: BYOC_EIO. */
+enum byoc_status byi_file_write(const char *path, const void *data, size_t n,
+                                struct byoc_error *err);
+/* Like byi_file_commit, for a file that was created next to the target: rename
+ * it, or copy it if the target is a device or FIFO. */
 enum byoc_status byi_file_place(const char *made,
                                 const struct byi_target *target,
                                 struct byoc_error *err);

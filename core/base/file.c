@@ -311,20 +311,24 @@ void byi_file_abort(struct byi_file *file)
     *file = (struct byi_file){.stream = NULL};
 }
 
+enum byoc_status byi_file_write(const char *path, const void *data, size_t n,
+                                struct byoc_error *err)
+{
+    struct byi_file file;
+    BYI_TRY(byi_file_create(path, &file, err));
+    if (n)
+        fwrite(data, 1, n, file.stream);
+    return byi_file_commit(&file, err);
+}
+
 static enum byoc_status copy_file(const char *made, const char *path,
                                   struct byoc_error *err)
 {
-    struct byi_file file;
     const void *data;
     size_t n;
 
     BYI_TRY(byi_map_file(made, &data, &n, err));
-    enum byoc_status status = byi_file_create(path, &file, err);
-    if (status == BYOC_OK) {
-        if (n)
-            fwrite(data, 1, n, file.stream);
-        status = byi_file_commit(&file, err);
-    }
+    const enum byoc_status status = byi_file_write(path, data, n, err);
     byi_unmap(data, n);
     return status;
 }
