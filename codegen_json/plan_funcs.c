@@ -48,8 +48,7 @@ uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant)
     if (b->placed[constant] == 0) {
         struct byi_placed p = {constant, b->plan->weights_bytes,
                                stored_bytes(&b->m->consts.at[constant])};
-        b->plan->weights_bytes +=
-            (p.bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+        b->plan->weights_bytes += byi_align_bytes(p.bytes);
         BYI_PUSH(&b->plan->consts, p);
         b->placed[constant] = b->plan->consts.n;
     }

@@ -40,14 +40,9 @@ struct strip {
     int64_t x, row; /* its first element of x, its first position of y */
 };
 
-static uint64_t round_up(uint64_t bytes)
-{
-    return (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
-}
-
 static uint64_t floats(int64_t n)
 {
-    return round_up((uint64_t)n * sizeof(float));
+    return byi_align_bytes((uint64_t)n * sizeof(float));
 }
 
 /* Can lines, which are along axis 1, be computed apart? */
@@ -199,7 +194,7 @@ static uint64_t kernel_bytes(const struct strips *s, int threads)
         const uint64_t bytes = byi_f32_conv_scratch(&strip.conv, threads);
         most = bytes > most ? bytes : most;
     }
-    return round_up(most);
+    return byi_align_bytes(most);
 }
 
 static struct strips plan(const struct byi_f32_conv *conv, int threads)
@@ -329,9 +324,7 @@ void byi_f32_strips_run(const struct byi_f32_conv_run *run)
 {
     const int team = byi_f32_conv_team(run->conv, run->threads);
     const struct strips s = plan(run->conv, team);
-    const uintptr_t at =
-        ((uintptr_t)run->scratch + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
-    char *lanes = (char *)at;
+    char *lanes = (char *)(uintptr_t)byi_align_bytes((uintptr_t)run->scratch);
     if (s.together) {
         for (int64_t i = 0; i < s.n; i++)
             run_strip(&s, run, i, lanes, team);

@@ -103,7 +103,7 @@ static uint64_t frame_bytes(const struct byi_instance *in, uint32_t func,
     struct layout l = {0};
     struct byi_frame unused;
     lay_out(in, f, &l, &unused);
-    *head = (l.end + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+    *head = byi_align_bytes(l.end);
     return *head + f->arena + BYI_ALIGN;
 }
 

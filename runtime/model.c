@@ -163,7 +163,7 @@ static enum byoc_status align_consts(struct byoc_model *model,
                 memcpy(to, t->data, bytes);
                 t->data = to;
             }
-            at += (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+            at += byi_align_bytes(bytes);
         }
         need = at;
         if (pass == 1 || need == 0)

@@ -76,11 +76,6 @@ static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
                     (unsigned long long)bytes);
 }
 
-static uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
-}
-
 /* List the constants that a step reads without packing and that should be moved
  * to aligned memory: vector loads across two cache lines take twice the time.
  */
@@ -98,7 +93,7 @@ static void list_moves(struct packer *p, const struct byi_plan_func *f,
         if ((uintptr_t)t->data % BYI_ALIGN == 0 || bytes < BYI_ALIGN)
             continue;
         p->moved[root->index] = 1 + p->bytes;
-        p->bytes += aligned(bytes);
+        p->bytes += byi_align_bytes(bytes);
     }
 }
 
@@ -132,7 +127,7 @@ static enum byoc_status list_steps(struct packer *p, uint32_t func,
             p->cap = cap;
         }
         p->list[p->n++] = (struct packed){&f->steps[k], f, p->bytes};
-        p->bytes += aligned(bytes);
+        p->bytes += byi_align_bytes(bytes);
     }
     return BYOC_OK;
 }

@@ -487,7 +487,7 @@ static uint64_t scratchpad(const struct byi_prim *prim)
 {
     BYI_MD_PTR md =
         dnnl_primitive_desc_query_md(prim->pd, dnnl_query_scratchpad_md, 0);
-    return md ? byi_round_up(dnnl_memory_desc_get_size(md)) : 0;
+    return md ? byi_align_bytes(dnnl_memory_desc_get_size(md)) : 0;
 }
 
 uint64_t byi_prim_scratch(const struct byi_prim *prim)

@@ -94,7 +94,6 @@ enum byoc_status byi_narrowing_read(uint32_t n,
                                     struct byi_narrowing *narrow,
                                     struct byoc_error *err);
 bool byi_prim_is_narrow(const struct byi_prim *prim, int arg);
-uint64_t byi_round_up(uint64_t bytes); /* to whole cache lines */
 /* Bytes of the float32 copies of all narrow arguments. */
 uint64_t byi_narrow_bytes(const struct byi_prim *prim);
 

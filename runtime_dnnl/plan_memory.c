@@ -10,8 +10,7 @@
 
 static uint64_t padded(const struct byi_buf *buf)
 {
-    return (buf->bytes + BYI_DNNL_SLACK + BYI_ALIGN - 1) / BYI_ALIGN *
-           BYI_ALIGN;
+    return byi_align_bytes(buf->bytes + BYI_DNNL_SLACK);
 }
 
 static int larger_first(const void *a, const void *b)

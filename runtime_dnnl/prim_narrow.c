@@ -43,11 +43,6 @@ bool byi_prim_is_narrow(const struct byi_prim *prim, int arg)
     return prim->narrow.dtype && arg != prim->narrow.wide;
 }
 
-uint64_t byi_round_up(uint64_t bytes)
-{
-    return (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
-}
-
 /* Floats of an argument, with the gaps between its elements. */
 static int64_t floats_of(const struct byi_prim *prim, int arg)
 {
@@ -60,7 +55,7 @@ static int64_t floats_of(const struct byi_prim *prim, int arg)
 static uint64_t copy_bytes(const struct byi_prim *prim, int arg)
 {
     return byi_prim_is_narrow(prim, arg)
-               ? byi_round_up((uint64_t)floats_of(prim, arg) * sizeof(float))
+               ? byi_align_bytes((uint64_t)floats_of(prim, arg) * sizeof(float))
                : 0;
 }
 

@@ -111,12 +111,6 @@ static inline bool byi_is_half(enum byoc_dtype dtype)
     return dtype == BYOC_F16 || dtype == BYOC_BF16;
 }
 
-/* Bytes rounded up to a whole number of cache lines. */
-static inline uint64_t byi_align_bytes(uint64_t bytes)
-{
-    return (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
-}
-
 /* Threads worth waking for `work` simple operations. Waking a team takes some
  * microseconds, in which one thread does tens of thousands of them. */
 static inline int byi_team(const struct byi_call *call, int64_t work)

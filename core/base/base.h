@@ -43,6 +43,12 @@ enum {
     BYI_MAX_ARGS = 4096 /* operands of one node                    */
 };
 
+/* Bytes rounded up to a multiple of BYI_ALIGN. */
+static inline uint64_t byi_align_bytes(uint64_t bytes)
+{
+    return (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+}
+
 /* --- base.c: status ---------------------------------------------------- */
 
 /* Record a failure in err (may be NULL) and return `status`. */

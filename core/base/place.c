@@ -190,8 +190,7 @@ uint64_t byi_place(struct byi_life *lives, uint32_t n)
 {
     struct byi_arena *scratch = byi_arena_new();
     for (uint32_t i = 0; i < n; i++)
-        lives[i].bytes =
-            (lives[i].bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+        lives[i].bytes = byi_align_bytes(lives[i].bytes);
     uint64_t end = place_in_order(lives, n, scratch);
     if (n > 0 && n <= MAX_BY_SIZE)
         end = place_by_size(lives, n, end, scratch);

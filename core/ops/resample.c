@@ -97,7 +97,7 @@ static int64_t most_taps(const struct filter *f)
 static void *piece(char *base, uint64_t *used, uint64_t bytes)
 {
     void *at = base ? base + *used : NULL;
-    *used += (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+    *used += byi_align_bytes(bytes);
     return at;
 }
 
