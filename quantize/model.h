@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quantize/model.h: what the files of this folder share: the unpacked model,
- * its tensors by name, samples and observed values.
+/* quantize/model.h: declarations that the files of this folder share: the
+ * unpacked model, its tensors by name, samples and observed values.
  */
 #ifndef BYI_QUANTIZE_MODEL_H
 #define BYI_QUANTIZE_MODEL_H
@@ -17,7 +17,7 @@
 /* A tensor of the graph. */
 struct quant_value {
     const char *name;
-    char *dequantised;                 /* what readers read instead     */
+    char *dequantised; /* name of the tensor that readers read instead */
     Onnx__NodeProto *producer;         /* NULL: an input or initialiser */
     const Onnx__TensorProto *constant; /* NULL: not constant            */
     const Onnx__NodeProto *reader;     /* the last one of the graph     */
@@ -90,19 +90,25 @@ enum byoc_status byi_quant_samples(const char *folder, struct byi_arena *arena,
 
 /* --- observe.c ------------------------------------------------------------ */
 
-/* A compiled model that also gives the tensors of `names` as outputs. */
+/* A compiled model with further tensors as outputs, which are observed. */
 struct quant_run {
     struct byoc_compiled *compiled;
     struct byoc_model *model;
     struct byoc_state *state;
-    uint32_t n, n_outputs;   /* names; outputs of the model itself */
+    uint32_t n_outputs;      /* outputs of the model itself */
     struct byi_arena *arena; /* of a run */
-    struct byi_tensor *outputs, *tensors; /* of the last run */
+    /* values of the last run: the model's outputs, the observed tensors */
+    struct byi_tensor *outputs, *tensors;
 };
+/* Compile the model with the n tensors of `names` as further outputs, and load
+ * it. The caller closes *run, also on failure. Errors: those of byoc_compile
+ * and byoc_compiled_load. */
 enum byoc_status byi_quant_open(const struct quant_model *m,
                                 const char *const *names, uint32_t n,
                                 uint32_t threads, struct quant_run *run,
                                 struct byoc_error *err);
+/* Run the model on a sample. Errors: those of reading files, BYOC_ETYPE, those
+ * of byoc_run. */
 enum byoc_status byi_quant_run(struct quant_run *run,
                                const struct quant_sample *sample,
                                struct byoc_error *err);
@@ -112,21 +118,25 @@ void byi_quant_close(struct quant_run *run);
 
 enum { QUANT_BINS = 2048 };
 
-/* What is known of a tensor's values. */
+/* The values of a tensor on all samples. */
 struct quant_histogram {
     double low, high; /* with 0 between them */
     double bins[QUANT_BINS];
 };
+/* Extend the range to the finite values of a float32 tensor. */
 void byi_quant_widen(struct quant_histogram *h, const struct byi_tensor *t);
+/* Count these values in the bins; the range must contain them. */
 void byi_quant_count(struct quant_histogram *h, const struct byi_tensor *t);
-/* The range that the method takes; for all but MINMAX the values must have been
- * counted. */
+/* The range that the method chooses. Methods other than MINMAX need counted
+ * values. */
 void byi_quant_range(const struct quant_histogram *h,
                      enum byi_range_method method, double percentile,
                      float *low, float *high);
 
 /* --- rewrite.c ------------------------------------------------------------ */
 
+/* Signal to noise in dB; INFINITY without noise. */
+double byi_quant_decibels(double signal, double noise);
 /* Set scales and zero points from the ranges, and insert the nodes. */
 void byi_quant_rewrite(struct quant_model *m);
 

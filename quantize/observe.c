@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* observe.c: compile a model with more of its tensors as outputs, and run it on
- * samples.
+/* observe.c: compiles a model with more of its tensors as outputs, and runs it
+ * on samples.
  */
 #include "quantize/model.h"
 
@@ -42,8 +42,7 @@ enum byoc_status byi_quant_open(const struct quant_model *m,
     const struct byoc_load_params load = {.struct_size = sizeof load};
     size_t bytes;
     const void *data = pack_observed(m, names, n, &bytes);
-    *run = (struct quant_run){.n = n,
-                              .n_outputs = (uint32_t)m->graph->n_output,
+    *run = (struct quant_run){.n_outputs = (uint32_t)m->graph->n_output,
                               .arena = byi_arena_new()};
     BYI_TRY(byoc_compile_memory(data, bytes, m->path, &params, &run->compiled,
                                 err));

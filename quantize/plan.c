@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.c: which tensors to quantise. Convolutions and products with constant
- * weights read quantised tensors; so do the operators between them that compute
- * on bytes, if their results are read quantised. Outputs of the model stay
- * float32.
+/* plan.c: decides which tensors to quantise: those that convolutions and
+ * products with constant weights read, and the operands of operators between
+ * them that can compute on bytes, if their result is quantised as well. Outputs
+ * of the model stay float32.
  */
 #include "quantize/model.h"
 
@@ -11,10 +11,10 @@
 
 enum quant_role {
     ROLE_NONE,
-    ROLE_LAYER, /* reads 8 bits, by weights                             */
-    ROLE_CLAMP, /* moves into the operator before it                    */
-    ROLE_BYTES, /* computes on bytes: every input is a tensor           */
-    ROLE_MOVE   /* gives values of its input 0, in the same steps       */
+    ROLE_LAYER, /* multiplies 8-bit data by 8-bit weights              */
+    ROLE_CLAMP, /* is fused into the operator before it                */
+    ROLE_BYTES, /* computes on bytes; all its inputs are data          */
+    ROLE_MOVE   /* moves elements of input 0, without computing        */
 };
 
 static const struct quant_op {
@@ -58,7 +58,7 @@ static float float_attribute(const Onnx__NodeProto *node, const char *name)
     return 1;
 }
 
-/* Read a node as a layer; false: its operands do not allow it. */
+/* Read a node as a layer. False: its operands cannot be quantised. */
 static bool read_layer(struct quant_model *m, Onnx__NodeProto *node,
                        struct quant_layer *layer)
 {
@@ -91,7 +91,7 @@ static bool read_layer(struct quant_model *m, Onnx__NodeProto *node,
     return layer->y != NULL;
 }
 
-/* --- the caller's exceptions ---------------------------------------------- */
+/* --- nodes that stay float32 ---------------------------------------------- */
 
 static bool lists(const char *const *list, const char *name)
 {
@@ -138,7 +138,7 @@ static enum byoc_status check_kept(const struct quant_model *m,
 
 /* --- tensors -------------------------------------------------------------- */
 
-/* Is the node's result, or the clamped one, read quantised? */
+/* Is the result of the node, or that of the clamps behind it, quantised? */
 static bool is_demanded(struct quant_model *m, const Onnx__NodeProto *node)
 {
     for (int hops = 0; hops < 3 && node->n_output > 0; hops++) {
@@ -220,7 +220,7 @@ enum byoc_status byi_quant_plan(struct quant_model *m,
         return byi_fail(err, BYOC_EINVAL,
                         "%s: found nothing to quantise; expected a Conv, Gemm "
                         "or MatMul with constant float32 weights that is not "
-                        "left alone",
+                        "kept in float32",
                         m->path);
     want_tensors(m, params);
     return BYOC_OK;

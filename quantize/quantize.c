@@ -48,7 +48,8 @@ static void list_observed(struct quantisation *q)
             observe(q, &m->values[i]);
 }
 
-/* A tensor of the last run; outputs of the model are among the outputs. */
+/* The value of `v` in the last run. An output of the model is not observed a
+ * second time. */
 static const struct byi_tensor *tensor_of(const struct quantisation *q,
                                           const struct quant_run *run,
                                           const struct quant_value *v)
@@ -70,11 +71,13 @@ static enum byoc_status check_float(const struct quant_value *v,
     if (t->dtype == BYOC_F32)
         return BYOC_OK;
     return byi_fail(err, BYOC_ETYPE,
-                    "tensor '%s' is %s; expected float32, which 8 bits replace",
+                    "tensor '%s' is %s; only float32 can be quantised; keep "
+                    "the nodes that read it in float32",
                     v->name, byoc_dtype_name(t->dtype));
 }
 
-/* Call `see` on every tensor that is quantised, with each sample. */
+/* Run all samples, and call `see` with each value of a tensor that needs a
+ * range of its own. */
 static enum byoc_status scan_samples(struct quantisation *q,
                                      void (*see)(struct quant_histogram *h,
                                                  const struct byi_tensor *t),
@@ -190,11 +193,6 @@ static enum byoc_status compare_models(struct quantisation *q,
     return BYOC_OK;
 }
 
-static double decibels(double signal, double noise)
-{
-    return noise > 0 ? 10 * log10(signal / noise) : INFINITY;
-}
-
 static void report(const struct quantisation *q, uint64_t bytes,
                    struct byi_arena *arena, struct byi_quantized *to)
 {
@@ -209,14 +207,15 @@ static void report(const struct quantisation *q, uint64_t bytes,
             .type = byi_arena_str(arena, layer->node->op_type),
             .kept = layer->kept,
             .weights = layer->kept ? INFINITY : layer->weights_ratio,
-            .result = decibels(q->signal[i], q->noise[i])};
+            .result = byi_quant_decibels(q->signal[i], q->noise[i])};
     }
     *to = (struct byi_quantized){
         .n_samples = q->samples.n,
         .n_layers = m->n_layers,
         .layers = layers,
         .bytes = {m->bytes, bytes},
-        .output = decibels(q->signal[m->n_layers], q->noise[m->n_layers]),
+        .output =
+            byi_quant_decibels(q->signal[m->n_layers], q->noise[m->n_layers]),
         .n_labels = q->n_labels,
         .right = {q->right[0], q->right[1]}};
     for (uint32_t i = 0; i < m->n_values; i++)

@@ -42,11 +42,11 @@ struct byi_quantized_layer {
 struct byi_quantized {
     uint32_t n_samples, n_layers, n_tensors; /* n_tensors: activations */
     const struct byi_quantized_layer *layers;
+    /* of arrays, [0] is the model before, [1] the quantised one */
     uint64_t bytes[2]; /* of the files */
     double output;     /* dB, of all outputs          */
     int64_t n_labels;  /* 0: no labels                */
     int64_t right[2];  /* inputs whose class is right */
-    /* index 0: before, 1: quantised */
 };
 
 /* Quantise the model at `path`, write it to `to`, run both on the samples and

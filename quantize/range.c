@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* range.c: histograms of values, and the range to quantise. Methods other than
- * the minimum and maximum shrink the range in steps towards 0 and take the one
- * that costs least: values outside are clipped, those inside round more finely.
+/* range.c: histograms of values, and the range to quantise. A smaller range
+ * clips more values and rounds the others more finely: MSE and ENTROPY shrink
+ * the range towards 0 in steps and choose the one of least cost.
  */
 #include "quantize/model.h"
 
@@ -57,8 +57,8 @@ static double middle(const struct quant_histogram *h, int bin)
     return h->low + (bin + 0.5) * bin_width(h);
 }
 
-/* The square error of 256 levels from low to high; a value inside is off by a
- * uniform part of a step. */
+/* The square error of 256 levels from low to high. The rounding error of a
+ * value in the range is assumed to be uniform in half a step to either side. */
 static double square_error(const struct quant_histogram *h, double low,
                            double high)
 {
@@ -72,8 +72,17 @@ static double square_error(const struct quant_histogram *h, double low,
     return sum;
 }
 
-/* Kullback-Leibler divergence between the values, clipped, and the same with
- * one number for each level: Migacz, "8-bit inference with TensorRT", 2017. */
+/* The level that the values of a bin are rounded to. */
+static int level_of(const struct quant_histogram *h, int bin, double low,
+                    double step)
+{
+    const int level = (int)((middle(h, bin) - low) / step + 0.5);
+    return level < 0 ? 0 : level < LEVELS ? level : LEVELS - 1;
+}
+
+/* Kullback-Leibler divergence of the quantised distribution, in which the bins
+ * of a level share its count, from that of the clipped values: Migacz, "8-bit
+ * inference with TensorRT", 2017. */
 static double divergence(const struct quant_histogram *h, double low,
                          double high)
 {
@@ -90,14 +99,12 @@ static double divergence(const struct quant_histogram *h, double low,
         above += i > last ? h->bins[i] : 0;
     }
     for (int i = first; i <= last; i++) {
-        const int level = (int)((middle(h, i) - low) / step + 0.5);
-        const int at = level < 0 ? 0 : level < LEVELS ? level : LEVELS - 1;
+        const int at = level_of(h, i, low, step);
         in_level[at] += h->bins[i];
         full[at] += h->bins[i] > 0;
     }
     for (int i = first; i <= last; i++) {
-        const int level = (int)((middle(h, i) - low) / step + 0.5);
-        const int at = level < 0 ? 0 : level < LEVELS ? level : LEVELS - 1;
+        const int at = level_of(h, i, low, step);
         const double p =
             (h->bins[i] + (i == first ? below : 0) + (i == last ? above : 0)) /
             sum;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rewrite.c: insert QuantizeLinear and DequantizeLinear, and replace weights by
- * 8-bit integers.
+/* rewrite.c: inserts QuantizeLinear and DequantizeLinear, and replaces weights
+ * by 8-bit integers.
  *
  *   x -> Conv(w, b) -> y     x -> Q -> DQ -> Conv(DQ(w8), DQ(b32)) -> y
  *
@@ -47,7 +47,8 @@ static void add_node(struct quant_rewrite *r, Onnx__NodeProto *node)
     r->nodes[r->n_nodes++] = node;
 }
 
-/* A constant; *data has room for its n elements. Returns its name. */
+/* Add a constant, whose elements are at `data` in r->arena. Returns its name.
+ */
 static char *add_tensor(struct quant_rewrite *r, const char *stem,
                         const char *suffix, enum byoc_dtype dtype, size_t rank,
                         const int64_t *dims, void *data)
@@ -70,8 +71,8 @@ static char *add_tensor(struct quant_rewrite *r, const char *stem,
     return t->name;
 }
 
-/* A node of one output, called like the node; returns the name. `axis` -1: one
- * scale. */
+/* Add a QuantizeLinear or DequantizeLinear. Returns the name of the node, which
+ * is also that of its output. `axis`: of the scales; -1: there is one. */
 static char *add_linear(struct quant_rewrite *r, const char *type,
                         const char *stem, char *x, char *scale, char *zero,
                         int64_t axis)
@@ -151,8 +152,7 @@ static void quantise_results(struct quant_rewrite *r,
 
 /* --- weights -------------------------------------------------------------- */
 
-/* Signal to noise in dB. */
-static double decibels(double signal, double noise)
+double byi_quant_decibels(double signal, double noise)
 {
     return noise > 0 ? 10 * log10(signal / noise) : INFINITY;
 }
@@ -186,7 +186,7 @@ static float *quantise_weights(struct quant_rewrite *r,
         signal += (double)w[i] * (double)w[i];
         noise += off * off;
     }
-    layer->weights_ratio = decibels(signal, noise);
+    layer->weights_ratio = byi_quant_decibels(signal, noise);
     const char *stem = layer->weights->name;
     char *bytes =
         add_tensor(r, stem, "quantized", BYOC_I8, t->n_dims, t->dims, q);
@@ -197,7 +197,8 @@ static float *quantise_weights(struct quant_rewrite *r,
     return scales;
 }
 
-/* The bias in units of the sums; NULL if it exceeds what sums can have. */
+/* Quantise the bias with the scales of the sums. Returns the name of the
+ * dequantised bias; NULL if it exceeds the range of the sums. */
 static char *quantise_bias(struct quant_rewrite *r,
                            const struct quant_layer *layer, const float *scales,
                            int64_t n)
@@ -235,7 +236,8 @@ static void quantise_layer(struct quant_rewrite *r, struct quant_layer *layer)
 
 /* --- the graph ------------------------------------------------------------ */
 
-/* Is the name read by a node of the main graph, or given as an output? */
+/* Set read[name] for the names that nodes of the main graph or its outputs
+ * refer to. */
 static void mark_read(struct quant_model *m, bool *read)
 {
     for (size_t i = 0; i < m->graph->n_node; i++)
@@ -247,8 +249,8 @@ static void mark_read(struct quant_model *m, bool *read)
             true;
 }
 
-/* Does a node have a graph, which may read any name? */
-static bool has_branches(const struct quant_model *m)
+/* Does a node have a body, which may read any name? */
+static bool has_bodies(const struct quant_model *m)
 {
     for (size_t i = 0; i < m->graph->n_node; i++)
         for (size_t k = 0; k < m->graph->node[i]->n_attribute; k++)
@@ -258,11 +260,11 @@ static bool has_branches(const struct quant_model *m)
     return false;
 }
 
-/* Leave out float32 weights that nothing reads, and add the new constants. */
+/* Drop initialisers that are no longer read, and add the new constants. */
 static void replace_initializers(struct quant_rewrite *r)
 {
     Onnx__GraphProto *g = r->m->graph;
-    const bool all = has_branches(r->m);
+    const bool all = has_bodies(r->m);
     bool *read = byi_arena_calloc(r->arena, r->m->names.n, sizeof *read);
     Onnx__TensorProto **list = byi_arena_calloc(
         r->arena, g->n_initializer + r->n_tensors, sizeof *list);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* samples.c: the samples in a folder, in the order of their names. */
+/* samples.c: lists the samples of a folder, in the order of their names. */
 #include "quantize/model.h"
 
 #include <dirent.h>
