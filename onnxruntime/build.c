@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build.c: compiles models with byoc and loads them; keeps artifacts in a
- * folder, named by a digest of everything that they depend on.
+/* build.c: compiles models with byoc and loads them. Keeps artifacts in the
+ * cache folder, each named by a digest of everything that it depends on.
  */
 #include "onnxruntime/provider.h"
 
@@ -33,7 +33,8 @@ static struct byoc_load_params load_params(struct byi_ep *ep)
     return params;
 }
 
-/* All bytes of the model in a row; NULL when there is no memory. */
+/* The bytes of the model in one block, which the caller frees; NULL when the
+ * allocation fails. */
 static char *join_spans(const struct byi_ep_model *model)
 {
     char *all = malloc(model->bytes), *at = all;
@@ -80,8 +81,8 @@ enum byoc_status byi_ep_import(struct byi_ep *ep,
 
 /* --- artifacts ------------------------------------------------------------ */
 
-/* `foreign`: this process has not written it. Check all of it then, and refuse
- * it if it was made for other backends than those that are there. */
+/* `foreign`: another process may have written the artifact. Then check all of
+ * it, and refuse it if a backend that it needs is missing. */
 static enum byoc_status load_artifact(struct byi_ep *ep, const char *path,
                                       bool foreign, struct byi_ep_built *built,
                                       struct byoc_error *err)
@@ -97,7 +98,7 @@ static enum byoc_status load_artifact(struct byi_ep *ep, const char *path,
     return BYOC_OK;
 }
 
-/* Load an entry of the cache, if there is one that can be used. */
+/* Load an artifact from the cache. False: the file is missing or unusable. */
 static bool load_cached(struct byi_ep *ep, const char *path,
                         struct byi_ep_built *built)
 {
@@ -112,8 +113,8 @@ static bool load_cached(struct byi_ep *ep, const char *path,
     return built->cached;
 }
 
-/* Write the artifact to a temporary folder, load it, and remove it: it stays
- * mapped. */
+/* Write the artifact to a temporary folder and load it. The file can be removed
+ * at once, since it stays mapped. */
 static enum byoc_status load_through_file(struct byi_ep *ep,
                                           struct byi_arena *scratch,
                                           struct byi_ep_built *built,
@@ -143,9 +144,10 @@ static enum byoc_status load_cache_entry(struct byi_ep *ep, const char *path,
     return load_artifact(ep, path, false, built, err);
 }
 
-/* Load the compiled model, through the cache if `path` is not NULL and can be
- * written. An artifact has fused kernels, for which a C compiler is needed;
- * without one, the model is loaded from memory. */
+/* Load the compiled model through an artifact: at `path` in the cache, or, if
+ * that is NULL or cannot be written, in a temporary folder. Only an artifact
+ * has fused kernels, and it takes a C compiler to make one; without a compiler
+ * the model is loaded from memory. */
 static enum byoc_status load_compiled(struct byi_ep *ep, const char *path,
                                       struct byi_arena *scratch,
                                       struct byi_ep_built *built,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compute.c: runs a built model as a fused node. ONNX Runtime may run the same
- * node on several threads at once: each run takes a state from a list, or makes
- * one. Inputs are read where they are, and outputs written where ONNX Runtime
- * wants them, if their sizes follow from those of the inputs. Others are copied
- * once, as are strings.
+ * node on several threads at once: each run takes a state from a list, or
+ * creates one. byoc reads inputs in place. It writes an output to memory that
+ * ONNX Runtime allocates if the sizes of the inputs determine the output's;
+ * other outputs and strings are copied once.
  */
 #include "onnxruntime/provider.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A dim of an output: a number, or that of an input. */
+/* A dim of an output: a number, or equal to a dim of an input. */
 struct byi_ep_dim {
     int64_t fixed; /* -1: from the input */
     uint32_t input, axis;
@@ -21,10 +21,10 @@ struct byi_ep_port {
     size_t place; /* among the fused node's inputs or outputs */
     const struct byoc_io *io;
     DLDataType type;
-    struct byi_ep_dim *dims; /* of an output; NULL: known after the run */
+    struct byi_ep_dim *dims; /* of an output; NULL: only the run tells them */
 };
 
-/* Memory of one run at a time. */
+/* What one run at a time needs. */
 struct byi_ep_run {
     struct byi_ep_run *next;
     struct byoc_state *state;
@@ -42,7 +42,7 @@ struct byi_ep_kernel {
     uint32_t n_in, n_out;
     struct byi_ep_port *in, *out;
     pthread_mutex_t lock;
-    struct byi_ep_run *idle; /* under the lock */
+    struct byi_ep_run *idle; /* guarded by `lock` */
 };
 
 /* --- states --------------------------------------------------------------- */
@@ -93,7 +93,7 @@ static struct byi_ep_run *take_run(struct byi_ep_kernel *k,
     return run ? run : new_run(k, err);
 }
 
-static void give_run(struct byi_ep_kernel *k, struct byi_ep_run *run)
+static void return_run(struct byi_ep_kernel *k, struct byi_ep_run *run)
 {
     pthread_mutex_lock(&k->lock);
     run->next = k->idle;
@@ -103,7 +103,8 @@ static void give_run(struct byi_ep_kernel *k, struct byi_ep_run *run)
 
 /* --- a run ---------------------------------------------------------------- */
 
-/* The dims of a value, at most BYI_MAX_RANK. */
+/* Read the dims of an input; dims[] has BYI_MAX_RANK entries. Errors:
+ * BYOC_ELIMIT, BYOC_ETYPE. */
 static enum byoc_status read_dims(const OrtApi *ort, const OrtValue *value,
                                   const struct byoc_io *io, int64_t *dims,
                                   int32_t *rank, struct byoc_error *err)
@@ -159,7 +160,7 @@ static enum byoc_status bind_input(const struct byi_ep_kernel *k,
     return byi_ep_strings(ort, value, (size_t)n, run->strings, at, err);
 }
 
-/* Let ONNX Runtime allocate an output, if its dims are known by now. */
+/* Let ONNX Runtime allocate an output, if its dims are known before the run. */
 static enum byoc_status bind_output(const struct byi_ep_kernel *k,
                                     struct byi_ep_run *run, uint32_t i,
                                     OrtKernelContext *context,
@@ -187,7 +188,7 @@ static enum byoc_status bind_output(const struct byi_ep_kernel *k,
     return BYOC_OK;
 }
 
-/* Copy an output that the state has. */
+/* Copy an output from the memory of the state to ONNX Runtime's. */
 static enum byoc_status copy_output(const struct byi_ep_kernel *k,
                                     const struct byi_ep_run *run, uint32_t i,
                                     OrtKernelContext *context,
@@ -249,11 +250,11 @@ static OrtStatus *ORT_API_CALL compute(OrtNodeComputeInfo *info, void *state,
     if (!run)
         return byi_ep_fail(k->ort, err.status ? err.status : BYOC_ENOMEM, &err);
     const enum byoc_status status = run_kernel(k, run, context, &err);
-    give_run(k, run);
+    return_run(k, run);
     return byi_ep_fail(k->ort, status, &err);
 }
 
-/* States belong to the kernel; ONNX Runtime's own is the kernel. */
+/* ONNX Runtime's state is the kernel itself, which owns byoc's states. */
 static OrtStatus *ORT_API_CALL create_state(OrtNodeComputeInfo *info,
                                             OrtNodeComputeContext *context,
                                             void **state)
@@ -269,7 +270,7 @@ static void ORT_API_CALL release_state(OrtNodeComputeInfo *info, void *state)
     (void)state;
 }
 
-/* --- making one ----------------------------------------------------------- */
+/* --- construction --------------------------------------------------------- */
 
 static enum byoc_status find_place(const char *name, const char *const *names,
                                    size_t n, size_t *place,
@@ -283,7 +284,7 @@ static enum byoc_status find_place(const char *name, const char *const *names,
                     name);
 }
 
-/* The input and axis that have a symbol; false: none has it. */
+/* Find an input with that symbolic dim. False: the symbol is no input's. */
 static bool find_symbol(const struct byi_ep_kernel *k, const char *symbol,
                         struct byi_ep_dim *dim)
 {
@@ -299,7 +300,8 @@ static bool find_symbol(const struct byi_ep_kernel *k, const char *symbol,
     return false;
 }
 
-/* Where the dims of an output are known from; NULL: from the run. */
+/* Describe the dims of an output by those of the inputs; NULL if only a run
+ * tells them. */
 static struct byi_ep_dim *find_dims(const struct byi_ep_kernel *k,
                                     const struct byoc_io *io)
 {

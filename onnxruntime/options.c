@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.c: the options of a provider. ONNX Runtime hands them over among the
- * session's own entries, with a prefix that it makes of the provider's name.
+/* options.c: reads the options of a provider. ONNX Runtime passes them as
+ * entries of the session's configuration, whose keys begin with
+ * "ep.byocexecutionprovider.".
  */
 #include "onnxruntime/provider.h"
 
@@ -45,8 +46,8 @@ static enum byoc_status read_backends(struct byi_ep_options *o,
             return BYOC_OK;
     }
     return reject(err, key, value,
-                  "names of at most 64 backends, with a comma between, 'all' "
-                  "or 'none'");
+                  "names of at most 64 backends, separated by commas, 'all' or "
+                  "'none'");
 }
 
 static enum byoc_status read_threads(struct byi_ep_options *o,
@@ -94,7 +95,7 @@ static enum byoc_status read_pool(struct byi_ep_options *o,
     return reject(err, key, value, "onnxruntime or byoc");
 }
 
-/* A folder, made if it is not there. "": none. */
+/* Read the path of a folder, which is created if it is missing. "": none. */
 static enum byoc_status read_folder(struct byi_arena *arena, const char *key,
                                     const char *value, const char **folder,
                                     struct byoc_error *err)
@@ -162,7 +163,7 @@ static enum byoc_status read_option(struct byi_ep_options *o,
         key, near ? "; did you mean " : "", near ? near : "");
 }
 
-/* Entries of the session itself that the provider must know. */
+/* Refuse entries of the session that ask the provider for what it cannot do. */
 static enum byoc_status check_entry(const char *key, const char *value,
                                     struct byoc_error *err)
 {
@@ -175,7 +176,7 @@ static enum byoc_status check_entry(const char *key, const char *value,
     return BYOC_OK;
 }
 
-/* What an artifact depends on, apart from the model. */
+/* Everything that an artifact depends on, apart from the model. */
 static const char *compile_text(const struct byi_ep_options *o,
                                 struct byi_arena *arena)
 {

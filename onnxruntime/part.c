@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* part.c: some of a graph's nodes as an ONNX model, whose inputs and outputs
- * are in the order in which the nodes first use and make them. So the same
- * nodes give the same bytes when they are claimed and when they are compiled.
+/* part.c: writes a subset of a graph's nodes as an ONNX model, and divides a
+ * graph into groups of supported nodes. Inputs and outputs of a model are in
+ * the order in which its nodes read and write them, so that the same nodes give
+ * the same bytes when they are claimed and when they are compiled.
  */
 #include "onnxruntime/provider.h"
 
@@ -32,7 +33,7 @@ static void add_span(struct byi_ep_model *model, struct byi_arena *arena,
 
 /* --- inputs and outputs --------------------------------------------------- */
 
-/* Which values a node outside of the part reads. */
+/* By value: a node outside of the part reads it. */
 static bool *find_needed(const struct byi_ep_graph *g, const bool *within)
 {
     bool *needed = byi_arena_calloc(g->arena, g->names.n + 1, sizeof *needed);
@@ -43,7 +44,8 @@ static bool *find_needed(const struct byi_ep_graph *g, const bool *within)
     return needed;
 }
 
-/* Set model->in, model->out, and `constants`; returns their number. */
+/* Set model->in, model->out and constants[]. Returns the number of constants.
+ */
 static uint32_t find_ends(const struct byi_ep_graph *g, const bool *within,
                           struct byi_ep_model *model, uint32_t *constants)
 {
@@ -163,20 +165,21 @@ void byi_ep_model_digest(const struct byi_ep_model *model, const char *salt,
 
 /* --- groups --------------------------------------------------------------- */
 
-/* Kahn's algorithm in turns: all nodes of one kind that are ready, supported or
- * not, until there are none, then those of the other kind. The supported nodes
- * of one turn are a group: what lies on a path between two of them was ready
- * before the turn ended, hence is in the group as well. */
-struct byi_ep_turns {
+/* Kahn's topological sort, in rounds of one kind of nodes. A round takes ready
+ * nodes of its kind, supported or unsupported, until none is left; the next one
+ * takes the other kind. The supported nodes of a round are a group: every node
+ * on a path between two of them was ready before the round ended, so it is in
+ * the group as well. */
+struct byi_ep_rounds {
     const struct byi_ep_graph *g;
-    uint32_t *waits; /* by node: for how many of its inputs */
-    /* nodes that read a value, by `first`, one for each read */
-    uint32_t *users;
-    uint32_t *first; /* by value, and one more */
+    uint32_t *waits; /* by node: number of inputs that are not computed yet */
+    /* nodes that read value v, one entry for each read, are
+     * users[first[v]] ... users[first[v + 1] - 1] */
+    uint32_t *users, *first;
     BYI_VEC(uint32_t) ready[2];
 };
 
-static void find_users(struct byi_ep_turns *t)
+static void find_users(struct byi_ep_rounds *t)
 {
     const struct byi_ep_graph *g = t->g;
     const uint32_t n = g->names.n;
@@ -202,7 +205,7 @@ static void find_users(struct byi_ep_turns *t)
         }
 }
 
-static void finish_node(struct byi_ep_turns *t, uint32_t i,
+static void finish_node(struct byi_ep_rounds *t, uint32_t i,
                         const bool *supported)
 {
     const struct byi_ep_node *node = &t->g->nodes[i];
@@ -219,7 +222,7 @@ static void finish_node(struct byi_ep_turns *t, uint32_t i,
 uint32_t byi_ep_groups(const struct byi_ep_graph *g, const bool *supported,
                        int32_t *group)
 {
-    struct byi_ep_turns t = {.g = g};
+    struct byi_ep_rounds t = {.g = g};
     uint32_t n = 0, at[2] = {0, 0};
     t.waits = byi_arena_calloc(g->arena, g->n_nodes + 1, sizeof *t.waits);
     find_users(&t);

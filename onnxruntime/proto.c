@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proto.c: writes messages of onnx.proto from what ONNX Runtime tells of a
- * graph. The numbers of fields are those of the ONNX standard.
+/* proto.c: writes messages of onnx.proto that describe types, tensors and
+ * attributes of ONNX Runtime. The numbers of fields are those of onnx.proto.
  */
 #include "onnxruntime/provider.h"
 
@@ -9,7 +9,7 @@
 
 enum { VARINT = 0, BYTES = 2, FIXED32 = 5 };
 
-/* AttributeProto: fields, and values of `type`. */
+/* Fields of an AttributeProto. */
 enum {
     ATTRIBUTE_NAME = 1,
     ATTRIBUTE_F = 2,
@@ -94,11 +94,11 @@ enum byoc_dtype byi_ep_dtype(ONNXTensorElementDataType type)
                                                       : BYOC_NONE;
 }
 
-/* TypeProto.Tensor */
-static enum byoc_status tensor_type(const OrtApi *ort,
-                                    const OrtTensorTypeAndShapeInfo *info,
-                                    struct byi_ep_bytes *out,
-                                    struct byoc_error *err)
+/* Append the fields of a TypeProto.Tensor. */
+static enum byoc_status put_tensor_type(const OrtApi *ort,
+                                        const OrtTensorTypeAndShapeInfo *info,
+                                        struct byi_ep_bytes *out,
+                                        struct byoc_error *err)
 {
     ONNXTensorElementDataType type;
     size_t rank;
@@ -122,7 +122,26 @@ static enum byoc_status tensor_type(const OrtApi *ort,
     return BYOC_OK;
 }
 
-/* TypeProto. A sequence or an optional wraps the type of its elements. */
+/* The type of the elements of a sequence or optional. The caller releases it.
+ */
+static enum byoc_status element_type(const OrtApi *ort, const OrtTypeInfo *info,
+                                     ONNXType kind, OrtTypeInfo **element,
+                                     struct byoc_error *err)
+{
+    const OrtSequenceTypeInfo *sequence;
+    const OrtOptionalTypeInfo *optional;
+    if (kind == ONNX_TYPE_SEQUENCE) {
+        BYI_ORT(ort, CastTypeInfoToSequenceTypeInfo(info, &sequence));
+        BYI_ORT(ort, GetSequenceElementType(sequence, element));
+    } else {
+        BYI_ORT(ort, CastTypeInfoToOptionalTypeInfo(info, &optional));
+        BYI_ORT(ort, GetOptionalContainedTypeInfo(optional, element));
+    }
+    return BYOC_OK;
+}
+
+/* Append the fields of a TypeProto. A sequence or an optional contains the type
+ * of its elements. */
 static enum byoc_status put_type(const OrtApi *ort, const OrtTypeInfo *info,
                                  struct byi_ep_bytes *out, unsigned depth,
                                  struct byoc_error *err)
@@ -135,35 +154,21 @@ static enum byoc_status put_type(const OrtApi *ort, const OrtTypeInfo *info,
     if (kind == ONNX_TYPE_TENSOR) {
         const OrtTensorTypeAndShapeInfo *tensor;
         BYI_ORT(ort, CastTypeInfoToTensorInfo(info, &tensor));
-        BYI_TRY(tensor_type(ort, tensor, &inner, err));
+        BYI_TRY(put_tensor_type(ort, tensor, &inner, err));
         put_message(out, TENSOR, &inner);
         return BYOC_OK;
     }
     if ((kind != ONNX_TYPE_SEQUENCE && kind != ONNX_TYPE_OPTIONAL) ||
         depth == MAX_DEPTH)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "a value of ONNX Runtime's type %d; expected a tensor, "
-                        "a sequence or an optional",
+                        "found a value of ONNX Runtime's type %d; expected a "
+                        "tensor, a sequence or an optional",
                         (int)kind);
-    if (kind == ONNX_TYPE_SEQUENCE) {
-        const OrtSequenceTypeInfo *sequence;
-        OrtTypeInfo *of;
-        BYI_ORT(ort, CastTypeInfoToSequenceTypeInfo(info, &sequence));
-        BYI_ORT(ort, GetSequenceElementType(sequence, &of));
-        const enum byoc_status status =
-            put_type(ort, of, &element, depth + 1, err);
-        ort->ReleaseTypeInfo(of);
-        BYI_TRY(status);
-    } else {
-        const OrtOptionalTypeInfo *optional;
-        OrtTypeInfo *of;
-        BYI_ORT(ort, CastTypeInfoToOptionalTypeInfo(info, &optional));
-        BYI_ORT(ort, GetOptionalContainedTypeInfo(optional, &of));
-        const enum byoc_status status =
-            put_type(ort, of, &element, depth + 1, err);
-        ort->ReleaseTypeInfo(of);
-        BYI_TRY(status);
-    }
+    OrtTypeInfo *of;
+    BYI_TRY(element_type(ort, info, kind, &of, err));
+    const enum byoc_status status = put_type(ort, of, &element, depth + 1, err);
+    ort->ReleaseTypeInfo(of);
+    BYI_TRY(status);
     put_message(&inner, 1, &element);
     put_message(out, kind == ONNX_TYPE_SEQUENCE ? SEQUENCE : OPTIONAL, &inner);
     return BYOC_OK;
@@ -220,7 +225,8 @@ static enum byoc_status put_strings(const OrtApi *ort, const OrtValue *value,
     return BYOC_OK;
 }
 
-/* Adds dims and data_type; *count and *type say what they are. */
+/* Append dims and data_type; sets *count to the number of elements, and
+ * *type. */
 static enum byoc_status put_shape(const OrtApi *ort,
                                   const OrtTensorTypeAndShapeInfo *info,
                                   struct byi_ep_bytes *out, size_t *count,
@@ -274,7 +280,7 @@ static enum byoc_status read_attribute(const OrtApi *ort, const OrtOpAttr *attr,
 {
     size_t need = 0;
     OrtStatus *status = ort->ReadOpAttr(attr, type, NULL, 0, &need);
-    if (status) /* says that there is no room; `need` says for how much */
+    if (status) /* "too small": `need` is the size that suffices */
         ort->ReleaseStatus(status);
     *data = byi_arena_calloc(arena, need + 1, 1);
     if (need > 0)
@@ -303,7 +309,7 @@ static void put_floats(struct byi_ep_bytes *out, unsigned field,
     }
 }
 
-/* One string after the other, each with its NUL. */
+/* `data` has one string after the other, each with its NUL. */
 static void put_texts(struct byi_ep_bytes *out, unsigned field,
                       const char *data, size_t n)
 {

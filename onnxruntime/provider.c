@@ -31,7 +31,7 @@ static enum byoc_status value_names(const OrtApi *ort,
     return BYOC_OK;
 }
 
-/* REPORT/NAME.json */
+/* Write the ledger of a fused node to REPORT/NAME.json. */
 static enum byoc_status write_ledger(const struct byi_ep *ep, const char *name,
                                      const struct byi_ep_built *built,
                                      struct byi_arena *arena,
@@ -47,7 +47,7 @@ static enum byoc_status write_ledger(const struct byi_ep *ep, const char *name,
     return byi_file_write(path, built->ledger, strlen(built->ledger), err);
 }
 
-/* Take the model from the list that claiming left, or build it. */
+/* Take the model that was built when its nodes were claimed, or build it. */
 static enum byoc_status take_built(struct byi_ep *ep,
                                    const struct byi_ep_model *model,
                                    struct byi_ep_built **built,
@@ -62,8 +62,8 @@ static enum byoc_status take_built(struct byi_ep *ep,
             return BYOC_OK;
         }
     byi_ep_log(ep, ORT_LOGGING_LEVEL_INFO,
-               "byoc: a group differs from what was claimed; it is compiled "
-               "again");
+               "byoc: a group differs from the one that was claimed; it is "
+               "compiled again");
     return byi_ep_build(ep, model, built, err);
 }
 
@@ -153,10 +153,10 @@ static void ORT_API_CALL free_kernels(OrtEp *ep, OrtNodeComputeInfo **kernels,
         byi_ep_kernel_free(kernels[i]);
 }
 
-/* --- a provider ----------------------------------------------------------- */
+/* --- the provider --------------------------------------------------------- */
 
-/* Compile a model of one operator: so a wrong option fails here, where ONNX
- * Runtime shows the message to its caller. */
+/* Compile a model of one operator with the options. A wrong option then fails
+ * here, where ONNX Runtime passes the message on to its caller. */
 static enum byoc_status try_options(struct byi_ep *ep, struct byoc_error *err)
 {
     static const char model[] = "def @main(%x: Tensor[(1), float32]) {\n"
@@ -235,7 +235,7 @@ static const char *ORT_API_CALL vendor(const OrtEpFactory *factory)
 static uint32_t ORT_API_CALL vendor_id(const OrtEpFactory *factory)
 {
     (void)factory;
-    return 0; /* it has no PCI vendor */
+    return 0; /* not the PCI id of a vendor */
 }
 
 static const char *ORT_API_CALL version(const OrtEpFactory *factory)
@@ -316,8 +316,9 @@ static bool ORT_API_CALL is_stream_aware(const OrtEpFactory *factory)
 
 /* --- the library ---------------------------------------------------------- */
 
-/* ONNX Runtime's pull request 28608 and others, which 1.23.2 does not have, and
- * 1.30.0 has; nothing between was tried. */
+/* The first minor version known to run fused nodes in bodies. 1.23.2 does not
+ * (the fix is pull request 28608 and others), and the versions between were not
+ * tested. */
 enum { FIRST_WITH_BODIES = 30 };
 
 /* Is "1.30.0" at least 1.MINOR? */
@@ -341,7 +342,7 @@ OrtStatus *CreateEpFactories(const char *registered_name,
                              OrtEpFactory **factories, size_t max_factories,
                              size_t *n_factories)
 {
-    enum { FIRST_TABLE = 1 }; /* every ONNX Runtime has that one */
+    enum { FIRST_TABLE = 1 }; /* of functions, which every ONNX Runtime has */
     const OrtApi *ort = base->GetApi(ORT_API_VERSION);
     char text[200];
     (void)registered_name;
@@ -356,7 +357,8 @@ OrtStatus *CreateEpFactories(const char *registered_name,
     }
     if (max_factories < 1)
         return ort->CreateStatus(ORT_INVALID_ARGUMENT,
-                                 "byoc: no room for a factory");
+                                 "byoc: the array has no entry for a factory; "
+                                 "expected at least one");
     struct byi_ep_factory *factory = byi_alloc(1, sizeof *factory);
     if (!factory)
         return ort->CreateStatus(ORT_FAIL, "byoc: no memory for a factory");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onnxruntime/provider.h: an execution provider for ONNX Runtime, on its
- * plug-in ABI (OrtEpFactory, OrtEp). It knows byoc by include/byoc alone.
+ * plug-in ABI (OrtEpFactory, OrtEp). Of byoc it uses include/byoc only.
  *
  *     OrtGraph -graph.c-> struct byi_ep_graph -part.c-> bytes of an ONNX model
  *         -build.c-> artifact, loaded -compute.c-> runs
@@ -50,13 +50,13 @@ struct byi_ep;
 
 /* --- status.c ------------------------------------------------------------- */
 
-/* A status of ONNX Runtime as byoc's; releases it. */
+/* Convert a status of ONNX Runtime to byoc's, and release it. */
 enum byoc_status byi_ep_status(const OrtApi *ort, OrtStatus *status,
                                struct byoc_error *err);
 /* The inverse; NULL for BYOC_OK. */
 OrtStatus *byi_ep_fail(const OrtApi *ort, enum byoc_status status,
                        const struct byoc_error *err);
-/* A line of the session's log. */
+/* Write a line to the session's log. */
 void byi_ep_log(const struct byi_ep *ep, OrtLoggingLevel level, const char *fmt,
                 ...) BYI_PRINTF(3, 4);
 /* Return from the function if this call of ONNX Runtime fails. */
@@ -77,20 +77,20 @@ void byi_ep_put_bytes(struct byi_ep_bytes *out, unsigned field,
                       const void *data, size_t n);
 void byi_ep_put_string(struct byi_ep_bytes *out, unsigned field,
                        const char *text);
-/* The tag of a field, and the length of the n bytes that follow. */
+/* Append the tag of a field, and the length of the n bytes that follow. */
 void byi_ep_put_head(struct byi_ep_bytes *out, unsigned field, size_t n);
-/* A ValueInfoProto. */
+/* Append a value as a field that is a ValueInfoProto. */
 enum byoc_status byi_ep_put_value(const OrtApi *ort, struct byi_ep_bytes *out,
                                   unsigned field, const OrtValueInfo *info,
                                   const char *name, struct byoc_error *err);
-/* A TensorProto without raw_data; *data and *bytes are what raw_data would be
- * (NULL, 0 for strings, which are in the message). */
+/* Append the fields of a TensorProto except raw_data, whose bytes are set in
+ * *data and *bytes (NULL, 0 for strings, which are in the message). */
 enum byoc_status byi_ep_tensor(const OrtApi *ort, const OrtValue *value,
                                const char *name, struct byi_ep_bytes *out,
                                const void **data, size_t *bytes,
                                struct byoc_error *err);
-/* Fields of a NodeProto: its attributes, without the bodies. *refusal is set if
- * one is of a kind that the ABI cannot read. */
+/* Append the attributes of a NodeProto, without its bodies. *refusal is set if
+ * the ABI cannot read one of them. */
 enum byoc_status byi_ep_put_attributes(const OrtApi *ort, const OrtNode *node,
                                        struct byi_ep_bytes *out,
                                        const char **refusal,
@@ -148,10 +148,10 @@ enum byoc_status byi_ep_graph_read(const OrtApi *ort, const OrtGraph *graph,
                                    struct byi_ep_graph *out,
                                    struct byoc_error *err);
 
-/* --- part.c: some of the nodes as a model --------------------------------- */
+/* --- part.c: subsets of the nodes as models ------------------------------- */
 
-/* A model as spans of bytes, of which those of large constants belong to ONNX
- * Runtime. In the arena of its graph. */
+/* A model as spans of bytes. The spans of large constants belong to ONNX
+ * Runtime (`foreign`); everything else is in the arena of the graph. */
 struct byi_ep_span {
     const void *data;
     size_t n;
@@ -168,8 +168,8 @@ struct byi_ep_model {
 enum byoc_status byi_ep_part(const struct byi_ep_graph *graph,
                              const bool *within, struct byi_ep_model *model,
                              struct byoc_error *err);
-/* A digest of the model: of all its bytes; or, much faster, of all but those of
- * large constants, of which the addresses are taken. */
+/* A digest of the model: of all its bytes if `whole`; else, which is much
+ * faster, with the addresses of large constants instead of their bytes. */
 void byi_ep_model_digest(const struct byi_ep_model *model, const char *salt,
                          bool whole, char hex[65]);
 
@@ -181,16 +181,16 @@ uint32_t byi_ep_groups(const struct byi_ep_graph *graph, const bool *supported,
 
 /* --- build.c: a model compiled and loaded --------------------------------- */
 
-/* A loaded model with what it must outlive. On the heap. */
+/* A loaded model, with the memory that it refers to. On the heap. */
 struct byi_ep_built {
     struct byi_ep_built *next; /* in the provider's list */
-    char digest[65];           /* not of the whole model */
+    char digest[65];           /* byi_ep_model_digest, not of the whole model */
     struct byoc_model *model;
     struct byoc_compiled *compiled; /* NULL: from an artifact */
     char *ledger;
     bool cached; /* came from cache_dir */
 };
-/* Compile and load, or take it from the cache folder. */
+/* Compile the model and load it, or load it from the cache folder. */
 enum byoc_status byi_ep_build(struct byi_ep *ep,
                               const struct byi_ep_model *model,
                               struct byi_ep_built **built,
@@ -207,15 +207,16 @@ enum byoc_status byi_ep_import(struct byi_ep *ep,
  * calling thread computes for. `ctx`: the OrtApi. */
 void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
                          void *arg);
-/* The calling thread computes for this run until it leaves; returns what to
- * leave with. */
+/* Between enter and leave, the calling thread computes for this run. enter
+ * returns the argument for leave. */
 const OrtKernelContext *byi_ep_threads_enter(const OrtKernelContext *context);
 void byi_ep_threads_leave(const OrtKernelContext *outer);
 
 /* --- compute.c ------------------------------------------------------------ */
 
-/* Make what runs a built model, which it owns from now on, also on failure.
- * `inputs`, `outputs`: names of the fused node's, in its order. */
+/* Create the object that runs a built model, and owns it from now on. On
+ * failure *kernel may be set, and the caller frees it. `inputs`, `outputs`: the
+ * names of the fused node's, in its order. */
 enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
                                    struct byi_ep_built *built,
                                    const char *const *inputs, size_t n_in,
@@ -240,7 +241,7 @@ struct byi_ep_factory {
     bool bodies;
 };
 
-/* A provider: what one session has. */
+/* The provider of one session. */
 struct byi_ep {
     OrtEp base;
     const struct byi_ep_factory *factory;
@@ -249,8 +250,7 @@ struct byi_ep {
     const OrtLogger *logger; /* lives as long as the session */
     struct byi_arena *arena;
     struct byi_ep_options options;
-    /* models that nodes were claimed for, and that Compile has not asked for
-     * yet */
+    /* models of claimed nodes that Compile has not taken yet */
     struct byi_ep_built *built;
     uint32_t n_reports;
 };

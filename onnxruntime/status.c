@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status.c: byoc's statuses as ONNX Runtime's, the inverse, and its log. */
+/* status.c: converts statuses between byoc and ONNX Runtime, and writes to the
+ * log of a session.
+ */
 #include "onnxruntime/provider.h"
 
 enum byoc_status byi_ep_status(const OrtApi *ort, OrtStatus *status,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads.c: the parallel parts of byoc's runs on the threads of the session.
- */
+/* threads.c: runs the parallel loops of byoc on the threads of the session. */
 #include "onnxruntime/provider.h"
 
-/* The run that this thread computes; its session's threads run loops. */
+/* The run that this thread computes, whose session provides the threads. */
 static _Thread_local const OrtKernelContext *current;
 
 const OrtKernelContext *byi_ep_threads_enter(const OrtKernelContext *context)
@@ -39,7 +38,7 @@ void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
         status = ort->KernelContext_ParallelFor(current, run_part, n, 0, &loop);
         if (!status)
             return;
-        ort->ReleaseStatus(status); /* it refused to begin */
+        ort->ReleaseStatus(status); /* no part has run */
     }
     for (uint32_t i = 0; i < n; i++)
         fn(arg, i);
