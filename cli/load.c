@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load.c: runs of several clients at once. With a rate, run k is due at k /
- * rate, whether or not the runs before it have ended, and its latency counts
- * from then: a slow run delays those behind it, and that delay is part of what
- * users see
- * ("coordinated omission" is the error of leaving it out).
+/* load.c: runs a model by several clients at once. With a rate, run k is due at
+ * k / rate, whether or not earlier runs have ended, and its latency counts from
+ * then. So the delay that a slow run causes to those behind it is measured, as
+ * users see it; to omit that delay is the error called "coordinated omission".
  */
 #include "load.h"
 
@@ -41,27 +40,30 @@ struct client {
     struct byoc_state *state;
     struct byi_feed out;
     double *latency; /* from byi_realloc */
-    uint32_t n, room;
+    uint32_t n, cap;
     double ended;
     enum byoc_status status;
     struct byoc_error err;
 };
 
-/* Vectors would jump to a guard, and the client's thread has none. */
-static enum byoc_status note(struct client *c, double latency)
+/* Append a latency. Not to a BYI_VEC, which jumps to the thread's guard when an
+ * allocation fails: the threads of clients have no guard. */
+static enum byoc_status add_latency(struct client *c, double latency)
 {
-    if (c->n == c->room) {
-        const uint32_t room = c->room ? 2 * c->room : 1024;
-        double *longer = byi_realloc(c->latency, room, sizeof *longer);
+    if (c->n == c->cap) {
+        const uint32_t cap = c->cap ? 2 * c->cap : 1024;
+        double *longer = byi_realloc(c->latency, cap, sizeof *longer);
         if (!longer)
             return byi_fail(&c->err, BYOC_ENOMEM, "no memory for %u times",
-                            room);
+                            cap);
         c->latency = longer;
-        c->room = room;
+        c->cap = cap;
     }
     c->latency[c->n++] = latency;
     return BYOC_OK;
 }
+
+enum { MOST_RUNS = 1 << 24 };
 
 static enum byoc_status run_all(struct client *c)
 {
@@ -71,15 +73,15 @@ static enum byoc_status run_all(struct client *c)
         const double now = byi_clock(), began = c->crowd->began;
         const double due =
             load->rate > 0 ? began + (double)k / load->rate : now;
-        const double over = due > now ? due : now;
-        if (k >= 1u << 24 ||
-            (k >= load->least && over - began >= load->seconds))
+        const double start = due > now ? due : now;
+        if (k >= MOST_RUNS ||
+            (k >= load->least && start - began >= load->seconds))
             break;
         if (due > now)
             sleep_until(due);
         BYI_TRY(byi_feed_run(c->state, load->in, &c->out, &c->err));
         c->ended = byi_clock();
-        BYI_TRY(note(c, c->ended - due));
+        BYI_TRY(add_latency(c, c->ended - due));
     }
     return BYOC_OK;
 }
@@ -105,8 +107,8 @@ static enum byoc_status run_crowd(struct crowd *crowd, struct client *clients,
         if (pthread_create(&clients[started].thread, NULL, client_main,
                            &clients[started])) {
             status = byi_fail(err, BYOC_ELIMIT,
-                              "the system refuses thread %u of %u clients; "
-                              "try fewer",
+                              "the system cannot create thread %u of %u "
+                              "clients; try fewer clients",
                               started + 1, n);
             crowd->failed = true;
             break;
@@ -121,7 +123,7 @@ static enum byoc_status run_crowd(struct crowd *crowd, struct client *clients,
     return status;
 }
 
-/* The times of all clients, as one vector. */
+/* Set the results: the latencies of all clients, in one vector. */
 static void gather(struct byi_bench_load *load, const struct client *clients,
                    double began)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/load.h: runs of several clients at once: `byoc bench --clients --rate`.
+/* cli/load.h: runs a model by several clients at once, for `byoc bench
+ * --clients N --rate R`.
  */
 #ifndef BYI_CLI_LOAD_H
 #define BYI_CLI_LOAD_H
@@ -13,23 +14,24 @@ double byi_clock(void); /* seconds, of CLOCK_MONOTONIC */
 struct byi_bench_load {
     const struct byoc_model *model;
     const struct byi_feed *in; /* of every run */
-    uint32_t clients, least;   /* threads; runs of all of them */
+    uint32_t clients;          /* threads */
+    uint32_t least;            /* runs of all clients together, at least */
     /* runs that are due in a second; 0: each client begins a run when its last
      * one ends */
     double rate;
     double seconds;
-    /* results */
-    /* of each run in seconds, from when it was due; the caller frees it with
-     * byi_vec_free */
+    /* Results: seconds of each of n runs, from when it was due to its end. The
+     * caller frees `latency` with byi_vec_free. */
     double *latency;
     uint32_t n;
     double elapsed; /* seconds, of all runs together */
 };
 
-/* Run until both the number of runs and the time are reached. At a rate that
- * the clients cannot keep up with, runs that are due and have not begun when
- * the time is over are left out. Each client has a state of its own, with one
- * run before the time begins. Results are set on success only. */
+/* Run until both the number of runs and the time are reached. If the clients
+ * cannot keep up with the rate, runs that have not begun when the time is over
+ * are dropped. Each client has a state of its own and runs it once before the
+ * clock starts. Results are set on success only. Errors: BYOC_ENOMEM,
+ * BYOC_ELIMIT (too many threads), those of byoc_run. */
 enum byoc_status byi_load_run(struct byi_bench_load *load,
                               struct byi_arena *arena, struct byoc_error *err);
 
