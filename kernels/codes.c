@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/codes.c: see kernels/codes.h. */
+/* kernels/codes.c: packs weights of 4 and 8 bits, and multiplies by them
+ * (kernels/codes.h): row by row, or as a product whose `pack` expands codes.
+ */
 #include "kernels/codes.h"
 
 #include <string.h>
@@ -42,7 +44,8 @@ static float scale_at(const struct byi_f32_codes_from *from, int64_t at)
     }
 }
 
-/* Block b of row j, whose lane of the panel is `lane`. */
+/* Pack block b of row j. `to` is that block of the row's panel: its head has
+ * the scales and the zero points of all lanes, and the words are behind it. */
 static void pack_row(const struct byi_f32_codes *c,
                      const struct byi_f32_codes_from *from, int64_t j,
                      int64_t b, uint8_t *to)
@@ -72,8 +75,8 @@ void byi_f32_codes_pack(const struct byi_f32_codes *c,
 
 /* --- few rows ------------------------------------------------------------- */
 
-/* A row of x, padded to whole blocks with zeros, then the sums of its blocks.
- */
+/* Floats of a padded row: a row of x, with zeros up to whole blocks, and behind
+ * it the sum of each block. */
 static int64_t row_floats(const struct byi_f32_codes *c)
 {
     return blocks_of(c) * (c->block + 1) + BYI_F32_PANEL;
@@ -92,13 +95,13 @@ static void pad_row(const struct byi_f32_codes *c, const float *x, float *to)
     }
 }
 
-/* Panels [begin, end) of a row. */
+/* Multiply a padded row by panels [begin, end) of w. */
 static void run_panels(const struct byi_f32_codes *c, const uint8_t *packed,
                        const float *x, int64_t begin, int64_t end, float *y)
 {
     const int most = c->kernels->codes_panels;
     for (int64_t p = begin, some; p < end; p += some) {
-        float room[BYI_F32_CODES_PANELS * BYI_F32_PANEL];
+        float results[BYI_F32_CODES_PANELS * BYI_F32_PANEL];
         some = end - p < most ? 1 : most;
         const int64_t n =
             byi_min(some * BYI_F32_PANEL, c->n - p * BYI_F32_PANEL);
@@ -109,23 +112,23 @@ static void run_panels(const struct byi_f32_codes *c, const uint8_t *packed,
             .block = c->block,
             .panel = packed + p * panel_bytes(c),
             .next = panel_bytes(c),
-            .y = room};
+            .y = results};
         c->kernels->codes_vector[c->bits == 8][some > 1](&part);
-        memcpy(y + p * BYI_F32_PANEL, room, (size_t)n * sizeof *y);
+        memcpy(y + p * BYI_F32_PANEL, results, (size_t)n * sizeof *y);
     }
 }
 
 static void run_row(const struct byi_f32_codes *c, const void *packed,
-                    const float *x, float *y, float *room, int threads)
+                    const float *x, float *y, float *padded, int threads)
 {
     const int64_t panels = panels_of(c);
     const int64_t pays = c->n * c->k >> 17;
     const int team = (int)byi_max(byi_min(threads, pays), 1);
-    pad_row(c, x, room);
+    pad_row(c, x, padded);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < team; i++)
-        run_panels(c, packed, room, panels * i / team, panels * (i + 1) / team,
-                   y);
+        run_panels(c, packed, padded, panels * i / team,
+                   panels * (i + 1) / team, y);
 }
 
 /* --- many rows ------------------------------------------------------------ */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/codes.h: products with weights of 4 or 8 bits:
  *   y (m, n) = x (m, k) w (n, k)^T,  w[j][i] = (code[j][i] - zero) scale,
- * where scale and zero point belong to a block of `block` codes of a row. The
- * codes are expanded in registers for few rows; for many a block of weights is
- * expanded to the cache, for the float32 kernels. All memory is the caller's;
- * nothing here allocates or fails.
+ * where scale and zero point belong to a block of `block` codes of a row. For
+ * few rows of x the codes are expanded in registers. For many rows panels of
+ * weights are expanded to the cache, and the float32 kernels read them. The
+ * caller provides all memory; nothing here allocates or fails.
  */
 #ifndef BYI_F32_CODES_H
 #define BYI_F32_CODES_H
@@ -20,8 +20,9 @@ struct byi_f32_codes {
     int64_t block; /* a multiple of 32 / bits */
 };
 
-/* A row j has blocks b: `codes` are [n][blocks][block bits / 8], the first code
- * in the lower bits; scales and zeros [n][blocks]. */
+/* The weights to pack. `codes` is [n][blocks][block * bits / 8], with the first
+ * of two codes in the lower bits of a byte; `scales` and `zeros` are
+ * [n][blocks]. */
 struct byi_f32_codes_from {
     const uint8_t *codes;
     const void *scales; /* of `type` */
@@ -30,13 +31,16 @@ struct byi_f32_codes_from {
     uint8_t zero;
 };
 
-/* Bytes of the packed weights, aligned to BYI_ALIGN: panels of BYI_F32_PANEL
- * rows of w, each [blocks] of scales, zero points and words of codes. */
+/* Bytes of the packed weights, which the caller aligns to BYI_ALIGN: panels of
+ * BYI_F32_PANEL rows of w, and in a panel, for each block, the scales, the zero
+ * points and the words of codes. */
 uint64_t byi_f32_codes_packed(const struct byi_f32_codes *codes);
+/* Pack the weights into `to`. */
 void byi_f32_codes_pack(const struct byi_f32_codes *codes,
                         const struct byi_f32_codes_from *from, void *to);
+/* Bytes of scratch that byi_f32_codes_run needs. */
 uint64_t byi_f32_codes_scratch(const struct byi_f32_codes *codes, int threads);
-/* Rows of x and y are dense; the result does not depend on the threads. */
+/* Compute y of m dense rows. The result does not depend on `threads`. */
 void byi_f32_codes_run(const struct byi_f32_codes *codes, const void *packed,
                        int64_t m, const float *x, float *y, void *scratch,
                        int threads);

@@ -1,43 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/strips.c: convolutions and products of float16 and bfloat16 data by
- * the float32 kernels. The result is cut into strips of lines, or of images,
- * whose data as float32 stay in the second cache:
+/* kernels/strips.c: runs convolutions and products of float16 and bfloat16 data
+ * on the float32 kernels. The result is cut into strips of lines or of images,
+ * whose float32 copies fit in the second-level cache:
  *
- *   x --widen--> float32 strip --kernel, epilogue--> float32 strip --narrow-->
- * y
+ *   x -widen-> strip of x -kernel, epilogue-> strip of y -narrow-> y
  *
- * so that a value is rounded once, after the epilogue, and memory holds narrow
- * values only. Weights are packed as float32, since converting them for every
- * tile costs more than reading them, unless a vector is multiplied by a matrix.
+ * A value is rounded once, after the epilogue. Weights are packed as float32,
+ * since converting them for every tile costs more than reading them, unless a
+ * vector is multiplied by a matrix.
  */
 #include "kernels/conv.h"
 
 #include <string.h>
 
 enum {
-    LINES = 4, /* a tile of Winograd's algorithm has at most */
-    FIRST_CACHE = 32 << 10
+    LINES = 4,              /* of a tile of Winograd's algorithm, at most */
+    PIECE = 1 << 14,        /* elements that a thread converts at a time */
+    FIRST_CACHE = 32 << 10, /* bytes of the first-level cache */
 };
 
 /* The strips of a convolution. */
 struct strips {
     const struct byi_f32_conv *conv;
-    bool lines;        /* strips are of lines of an image, not of images */
-    int64_t all, high; /* units: in a piece of work, in a strip          */
-    int64_t each, n;   /* strips of an image; of all                     */
-    int64_t positions; /* of a unit of the result                        */
-    enum byi_f32_type reads; /* the kernel converts x itself */
-    bool together;           /* all threads share one strip after the other */
+    bool lines;        /* a unit is a line of an image; else it is an image */
+    int64_t all, high; /* lines of an image, or all images; units of a strip */
+    int64_t each, n;   /* strips of `all` units; of the convolution */
+    int64_t positions; /* of the result in a unit */
+    enum byi_f32_type reads; /* not 0: the kernel converts x of this type */
+    bool together; /* all threads compute one strip, then the next one */
     /* positions of a line of x with its padding; 0: lines are not padded */
     int64_t wide;
-    /* bytes of a lane's parts: x, y, operands and bias, of the kernel */
+    /* bytes of a thread's scratch: the copies of x, y, operands and bias, the
+     * scratch of the kernel, and their sum */
     uint64_t x, y, operands[BYI_F32_POSTS], bias, kernel, lane;
 };
 
 /* One strip. */
 struct strip {
     struct byi_f32_conv conv;
-    int64_t x, row; /* its first element of x, its first position of y */
+    int64_t x;   /* index of its first element in x */
+    int64_t row; /* its first position in y */
 };
 
 static uint64_t floats(int64_t n)
@@ -45,7 +47,7 @@ static uint64_t floats(int64_t n)
     return byi_align_bytes((uint64_t)n * sizeof(float));
 }
 
-/* Can lines, which are along axis 1, be computed apart? */
+/* Can lines, which are along axis 1, be computed separately? */
 static bool has_lines(const struct byi_f32_conv *conv)
 {
     return !conv->transposed && conv->in[0] == 1 && conv->out[0] == 1 &&
@@ -60,8 +62,9 @@ static int64_t lines_read(const struct byi_f32_conv *conv, int64_t high)
                                     1);
 }
 
-/* The kernels read the taps of a line as one if they are adjacent, which
- * matters where channels are few: then lines are copied with their padding. */
+/* Positions of a line of x that is copied with its padding; 0: lines are not
+ * padded. A kernel reads adjacent taps of a line as one piece, which pays if
+ * there are few channels, and padding makes all taps adjacent. */
 static int64_t padded_line(const struct byi_f32_conv *conv)
 {
     const int64_t wide = (conv->out[2] - 1) * conv->stride[2] + conv->size[2];
@@ -87,8 +90,9 @@ static int64_t y_floats(const struct strips *s, int64_t high)
     return high * s->positions * s->conv->outputs;
 }
 
-/* Elements of an operand from the first to the last that `rows` positions of
- * the result read, if they begin at a multiple of `repeat` or end before it. */
+/* Elements of an operand, from the first to the last that `rows` positions of
+ * the result read. The positions begin at a multiple of `repeat`, or all repeat
+ * the same row of the operand. */
 static int64_t operand_floats(const struct byi_f32_conv *conv,
                               const struct byi_f32_post *post, int64_t rows)
 {
@@ -96,10 +100,10 @@ static int64_t operand_floats(const struct byi_f32_conv *conv,
            (post->column ? (conv->outputs - 1) * post->column : 0) + 1;
 }
 
-/* Bytes of a strip: a quarter of the second cache, or, if results are all that
- * it holds, half of the first one. Every strip reads all weights: if they are
- * larger than the data there is one strip. */
-static int64_t room_of(const struct strips *s)
+/* Bytes that a strip should have: a quarter of the second-level cache; half of
+ * the first-level cache if only the result is copied. Every strip reads all
+ * weights, so there is one strip if the weights are larger than the data. */
+static int64_t best_bytes(const struct strips *s)
 {
     const int64_t data = (x_floats(s, s->all) + y_floats(s, s->all)) *
                          (s->lines ? s->conv->images : 1);
@@ -110,15 +114,15 @@ static int64_t room_of(const struct strips *s)
                : s->conv->cache / 4;
 }
 
-/* Units of a strip, at least one tile; with several threads, as many strips as
- * threads. */
+/* Units of a strip: at least one tile, and few enough that every thread has a
+ * strip. */
 static int64_t choose_high(const struct strips *s, int threads)
 {
     const int64_t step = s->lines && !s->reads ? LINES : 1;
-    const int64_t room = room_of(s) / (int64_t)sizeof(float);
+    const int64_t most = best_bytes(s) / (int64_t)sizeof(float);
     const int64_t extra = x_floats(s, 2) - x_floats(s, 1);
     const int64_t unit = byi_max(extra + y_floats(s, 1), 1);
-    int64_t high = (room - x_floats(s, 1) + extra) / unit;
+    int64_t high = (most - x_floats(s, 1) + extra) / unit;
     if (!s->together)
         high = byi_min(high, byi_ceil_div(s->all, threads));
     high = byi_max(high / step, 1) * step;
@@ -218,7 +222,7 @@ static struct strips plan(const struct byi_f32_conv *conv, int threads)
 uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads)
 {
     uint64_t most = 0;
-    for (int n = 1; n <= threads; n++) { /* fewer may run */
+    for (int n = 1; n <= threads; n++) { /* a run may have fewer threads */
         const struct strips s = plan(conv, n);
         const uint64_t bytes = s.lane * (uint64_t)(s.together ? 1 : n);
         most = bytes > most ? bytes : most;
@@ -230,7 +234,6 @@ uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads)
 static void widen(const struct byi_f32_conv *conv, const uint16_t *from,
                   float *to, int64_t n, int threads)
 {
-    enum { PIECE = 1 << 14 };
     const int64_t pieces = byi_ceil_div(n, PIECE);
 #pragma omp parallel for num_threads(threads) if (threads > 1 && pieces > 2)   \
     schedule(static)
@@ -242,7 +245,6 @@ static void widen(const struct byi_f32_conv *conv, const uint16_t *from,
 static void narrow(const struct byi_f32_conv *conv, const float *from,
                    uint16_t *to, int64_t n, int threads)
 {
-    enum { PIECE = 1 << 14 };
     const int64_t pieces = byi_ceil_div(n, PIECE);
 #pragma omp parallel for num_threads(threads) if (threads > 1 && pieces > 2)   \
     schedule(static)
@@ -251,7 +253,7 @@ static void narrow(const struct byi_f32_conv *conv, const float *from,
                                               byi_min(PIECE, n - i * PIECE));
 }
 
-/* The lines of a strip, with their padding. */
+/* Convert the lines of a strip and pad them with zeros. */
 static void widen_lines(const struct strips *s, const struct strip *strip,
                         const uint16_t *from, float *to, int threads)
 {
@@ -268,7 +270,7 @@ static void widen_lines(const struct strips *s, const struct strip *strip,
 }
 
 /* Take `bytes` of the lane. */
-static float *take(char **lane, uint64_t bytes)
+static float *take_bytes(char **lane, uint64_t bytes)
 {
     float *at = (float *)(void *)*lane;
     *lane += bytes;
@@ -285,8 +287,8 @@ static void run_strip(const struct strips *s,
         strip.conv.images * byi_f32_product_of(strip.conv.in) * conv->channels;
     const int64_t rows = strip.conv.images * byi_f32_product_of(strip.conv.out);
     struct byi_f32_conv_run run = *given;
-    float *x = take(&lane, s->x), *y = take(&lane, s->y);
-    float *bias = take(&lane, s->bias);
+    float *x = take_bytes(&lane, s->x), *y = take_bytes(&lane, s->y);
+    float *bias = take_bytes(&lane, s->bias);
     run.conv = &strip.conv;
     run.x = x;
     run.y = y;
@@ -307,7 +309,7 @@ static void run_strip(const struct strips *s,
         const struct byi_f32_post *post = &conv->posts[p];
         if (post->unary)
             continue;
-        float *operand = take(&lane, s->operands[p]);
+        float *operand = take_bytes(&lane, s->operands[p]);
         widen(conv,
               (const uint16_t *)(const void *)given->operands[post->operand] +
                   strip.row / post->repeat * post->row,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_narrow.c: float16 and bfloat16 arguments of oneDNN's
- * float32 primitives. Each has a float32 copy in scratch memory, with the same
- * strides: data are converted before the primitive runs, results after it,
- * which rounds once. byoc's own kernels (prim_fast.c) need no copies.
+/* runtime_dnnl/prim_narrow.c: runs oneDNN's float32 primitives on float16 and
+ * bfloat16 arguments. Each argument has a float32 copy in scratch memory, with
+ * the same strides. Inputs are converted before the primitive runs, results
+ * after it, so that a result is rounded once. byoc's own kernels (prim_fast.c)
+ * need no copies.
  */
 #include "core/base/openmp.h"
 #include "runtime_dnnl/layer_dnnl.h"
@@ -43,7 +44,7 @@ bool byi_prim_is_narrow(const struct byi_prim *prim, int arg)
     return prim->narrow.dtype && arg != prim->narrow.wide;
 }
 
-/* Floats of an argument, with the gaps between its elements. */
+/* Number of floats of an argument, including gaps between its elements. */
 static int64_t floats_of(const struct byi_prim *prim, int arg)
 {
     if (arg >= BYI_ARG_SLOPE && arg < BYI_ARG_MULTI)
@@ -87,7 +88,10 @@ enum byoc_status byi_narrow_copies(const struct byi_prim *prim, uint32_t n,
         return BYOC_OK;
     *copies = byi_alloc(n, sizeof **copies);
     if (!*copies)
-        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+        return byi_fail(err, BYOC_ENOMEM,
+                        "no memory for the copies of %u "
+                        "arguments",
+                        n);
     for (uint32_t i = 0; i < n; i++) {
         if (!byi_prim_is_narrow(prim, args[i]))
             continue;

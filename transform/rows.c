@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows.c: matches rows with the matcher of patterns/ and emits replacements. */
+/* rows.c: applies rewriting rules that are rows: finds their patterns with the
+ * matcher of patterns/ and emits their replacements.
+ */
 #include "rows.h"
 
 #include "core/ir/template.h"
@@ -10,7 +12,7 @@ struct row_table {
     uint64_t steps;
 };
 
-/* One try: a row at a node, and the replacement. */
+/* The match of a row at a node, and the replacement when one was emitted. */
 struct row_try {
     struct byi_row_match match;
     const struct byi_row *row;
@@ -25,6 +27,8 @@ byi_id byi_row_value(const struct byi_row_match *r, const char *name)
     return BYI_NO_ID;
 }
 
+/* Do operands that are called "zero", "one", ..., perhaps with a number behind,
+ * have that value? */
 static bool has_named_values(const struct byi_row_match *r)
 {
     static const struct {
@@ -57,7 +61,8 @@ static byi_id call_of(void *rw, enum byi_op_id op, const byi_id *args,
     return byi_rw_call(rw, op, args, n, attrs, n_attrs);
 }
 
-static byi_id replacement(struct row_try *t)
+/* Emit the row's template; BYI_NO_ID if that fails. */
+static byi_id emit_template(const struct row_try *t)
 {
     const struct byi_match *match = t->match.match;
     struct byi_rewrite *rw = t->match.rw;
@@ -98,7 +103,7 @@ static bool try_match(const struct byi_match *match, void *ctx)
          !byi_rw_closed(rw, match->root, match->ops, match->n_ops - 1)) ||
         (t->row->when && !t->row->when(&t->match)))
         return false;
-    t->out = t->row->emit ? t->row->emit(&t->match) : replacement(t);
+    t->out = t->row->emit ? t->row->emit(&t->match) : emit_template(t);
     return t->out != BYI_NO_ID &&
            byi_type_equal(byi_rw_node(rw, match->root)->type,
                           byi_rw_node(rw, t->out)->type);

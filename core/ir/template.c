@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template.c: instantiates a template while it reads it. */
+/* template.c: parses a template and emits its nodes in one pass. */
 #include "template.h"
 
 #include <string.h>
@@ -22,10 +22,10 @@ struct template_reader {
     struct byoc_error *err;
     struct template_name names[MAX_NAMES];
     uint32_t n_names;
-    bool ended; /* an emission returned BYI_NO_ID */
+    bool ended; /* an emission failed: the rest is parsed and not emitted */
 };
 
-/* An operand: a value, or a number whose type the others tell. */
+/* An operand: a value, or a number, which gets the type of the others. */
 struct template_operand {
     byi_id value;
     bool is_number;
@@ -132,7 +132,7 @@ static enum byoc_status number(struct template_reader *r, struct byi_attr *attr)
     return BYOC_OK;
 }
 
-/* From the '[' on. */
+/* Parse a list, from its '[' on. */
 static enum byoc_status list(struct template_reader *r, struct byi_attr *attr)
 {
     int64_t *ints = byi_arena_calloc(r->scratch, MAX_LIST, sizeof *ints);
@@ -199,11 +199,12 @@ static bool is_typed(const struct template_reader *r,
     return dtype != BYOC_NONE && dtype != BYOC_BOOL;
 }
 
-/* Make values of the numbers, and leave out omitted operands at the end. */
-static enum byoc_status settle(struct template_reader *r,
-                               const struct byi_op *op,
-                               const struct template_operand *in, uint32_t *n,
-                               byi_id *args)
+/* Drop omitted operands at the end, and turn numbers into constants of the type
+ * of the first operand that is not bool. */
+static enum byoc_status settle_operands(struct template_reader *r,
+                                        const struct byi_op *op,
+                                        const struct template_operand *in,
+                                        uint32_t *n, byi_id *args)
 {
     enum byoc_dtype dtype = BYOC_NONE;
     while (*n > op->min_in && !in[*n - 1].is_number &&
@@ -220,7 +221,7 @@ static enum byoc_status settle(struct template_reader *r,
     return BYOC_OK;
 }
 
-/* From after the '(' of an operator on. */
+/* Parse a call, from behind its '(' on, and emit it. */
 static enum byoc_status call(struct template_reader *r, const struct byi_op *op,
                              struct template_operand *x)
 {
@@ -239,7 +240,7 @@ static enum byoc_status call(struct template_reader *r, const struct byi_op *op,
             break;
     }
     BYI_TRY(byi_lex_expect(&r->lex, ')', "',' or ')'", r->err));
-    BYI_TRY(settle(r, op, in, &n, args));
+    BYI_TRY(settle_operands(r, op, in, &n, args));
     *x = (struct template_operand){.value = BYI_NO_ID};
     if (!r->ended)
         x->value = r->to->call(r->to->ctx, op->id, args, n, attrs, n_attrs);
@@ -249,7 +250,7 @@ static enum byoc_status call(struct template_reader *r, const struct byi_op *op,
 
 /* --- expressions ---------------------------------------------------------- */
 
-/* A number, or a word that is not an operator. */
+/* Parse a number, or the name of an attribute that the caller gave. */
 static enum byoc_status scalar(struct template_reader *r,
                                struct template_operand *x)
 {
