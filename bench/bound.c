@@ -239,7 +239,7 @@ static enum byoc_status run_chain(struct bench *b, struct byoc_error *err)
     return BYOC_OK;
 }
 
-/* By turns, so that whatever else the machine does meets both. */
+/* The two alternate, so that other load slows both. */
 static enum byoc_status time_turns(struct bench *b, double seconds,
                                    struct byoc_error *err)
 {

@@ -151,8 +151,8 @@ static void drop(struct contender *c)
 
 /* --- measuring ------------------------------------------------------------ */
 
-/* The first run brings back into the caches what the other layouts drove out
- * of them. */
+/* The first run is not timed: it loads the caches, from which the other layouts
+ * have evicted the data. */
 static enum byoc_status take_turn(struct contender *c, struct byoc_error *err)
 {
     BYI_TRY(byi_bound_run(c->call, err));
@@ -163,7 +163,7 @@ static enum byoc_status take_turn(struct contender *c, struct byoc_error *err)
     return BYOC_OK;
 }
 
-/* By turns, so that whatever else the machine does meets all layouts. */
+/* The layouts alternate, so that other load slows all of them. */
 static enum byoc_status time_shape(struct contender *c,
                                    const struct byi_dnnl *lib,
                                    const struct shape *s,
@@ -179,7 +179,7 @@ static enum byoc_status time_shape(struct contender *c,
 
 /* --- reporting ------------------------------------------------------------ */
 
-/* What a free choice came to. */
+/* The name of the layout that oneDNN chose. */
 static const char *chosen(const struct byi_prim *prim, int arg,
                           int64_t channels, int64_t size)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* native.c: compares native kernels with oneDNN, one operator at a time, for
- * each instruction set. The two run in turns, limited to the same instruction
- * set. Operators that only move memory are compared with a copy of as many
- * bytes. native [--threads N] [--rounds N] [--isa NAME] [PREFIX...] PREFIX:
- * only cases whose name begins with it. Prints medians over the rounds of the
- * native time divided by the other; above 1 the other is faster. With one
- * thread this is CPU time, which other load disturbs least. oneDNN's
- * convolutions are channels-last, as in byoc's regions; native ones have ONNX's
- * layout.
+ * each instruction set. The two alternate, limited to the same instruction set.
+ * Operators that only move memory are compared with a copy of as many bytes.
+ *
+ *     native [--threads N] [--rounds N] [--isa NAME] [PREFIX...]
+ *
+ * PREFIX selects the cases whose name begins with it. Prints the native time
+ * divided by the other, as a median over the rounds; above 1 the other one is
+ * faster. With one thread this is CPU time, which other load disturbs least.
+ * oneDNN's convolutions are channels-last, as in byoc's regions; native ones
+ * have ONNX's layout.
  */
 #include "turns.h"
 
@@ -149,7 +151,8 @@ static void add_convs(void)
     }
 }
 
-/* 8 bits in and out, float32 between: what both make integers of. */
+/* A product between dequantize and quantize, which both sides compute with
+ * integers. */
 static char *quantize(const char *dims, const char *product,
                       const char *weights, const char *attrs)
 {
@@ -199,7 +202,7 @@ static void add_bytes(void)
              quantize("128, 768", "nn.dense", "768, 768", ""), NULL);
 }
 
-/* NAME, inputs, body; then how it is compared */
+/* A case as a text: its parameters and its body. */
 struct row {
     const char *name, *inputs, *body;
 };
@@ -283,7 +286,7 @@ static bool open_side(const char *text, bool native, struct bench_side *side)
     return passed;
 }
 
-/* As many bytes as the results have, read and written. */
+/* Memory for a copy of as many bytes as the results have. */
 struct copy {
     char *x, *y;
     size_t n;
@@ -325,7 +328,8 @@ static double run_other(struct bench_side *backend, const struct copy *copy)
     return copy ? run_copy(copy) : bench_run(backend);
 }
 
-/* The least of some runs in a row, since others disturb them. */
+/* Each round takes the least of several runs of one side, since a run may be
+ * disturbed. */
 static struct result measure(struct bench_side *native,
                              struct bench_side *backend,
                              const struct copy *copy)
@@ -370,7 +374,8 @@ static struct result run_case(const struct bench_case *c)
     return r;
 }
 
-/* In a process that is held to `isa`: results, in order, through a pipe. */
+/* Run the chosen cases in a child process that is limited to `isa`. It writes
+ * the results, in order, to a pipe. */
 static void run_cases(enum byi_isa isa, const bool *chosen,
                       struct result *results)
 {

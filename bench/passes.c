@@ -31,7 +31,7 @@ struct work {
     const struct byi_pass *const *passes; /* NULL: `run` */
     uint32_t n;
     bool plugin;
-    const char *first; /* a pass that makes what this one works on, or NULL */
+    const char *first; /* a pass to run before, not timed, or NULL */
     void (*prepare)(struct byi_module *m);
     enum byoc_status (*run)(struct byi_module *m, struct byoc_error *err);
 };
@@ -83,7 +83,7 @@ static enum byoc_status verify(struct byi_module *m, struct byoc_error *err)
 
 static const struct {
     const char *name, *first;
-} forms[] = {
+} prerequisites[] = {
     {"CheckBasicBlockNormalForm", "ToBasicBlockNormalForm"},
     {"ToGraphNormalForm", "ToANormalForm"},
     {"EliminateTransposes", "ConvertLayout"},
@@ -91,9 +91,9 @@ static const struct {
 
 static const char *find_first(const char *name)
 {
-    for (size_t i = 0; i < BYI_COUNT(forms); i++)
-        if (strcmp(forms[i].name, name) == 0)
-            return forms[i].first;
+    for (size_t i = 0; i < BYI_COUNT(prerequisites); i++)
+        if (strcmp(prerequisites[i].name, name) == 0)
+            return prerequisites[i].first;
     return NULL;
 }
 

@@ -43,7 +43,7 @@ void bench_close(struct bench_side *side);
 double bench_run(struct bench_side *side);
 
 /* The largest difference of float32 outputs, relative to the largest value;
- * NaN where only one of the two is. Both have run. */
+ * NaN if an element is NaN in only one of the two. Both must have run. */
 double bench_difference(const struct bench_side *a, const struct bench_side *b);
 
 #endif

@@ -60,9 +60,9 @@ static int run(int argc, char **argv)
     code = status == BYOC_OK ? gate : byi_complain(&byi_verb_compile, &err);
     if (status == BYOC_OK && !quiet) {
         const struct byi_ledger_view view = {.every = every};
-        const int odd = byi_print_ledger(&byi_verb_compile, path,
-                                         byoc_compiled_ledger(compiled), &view);
-        code = odd ? odd : code;
+        const int printed = byi_print_ledger(
+            &byi_verb_compile, path, byoc_compiled_ledger(compiled), &view);
+        code = printed != BYI_EXIT_OK ? printed : code;
         if (gate == BYI_EXIT_OK)
             printf("\nwrote %s\n", out);
     }

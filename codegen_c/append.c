@@ -24,7 +24,8 @@ struct linked {
     struct byoc_error *err;
 };
 
-static enum byoc_status odd(const struct linked *l, const char *what)
+/* Fail because of the linker's output. */
+static enum byoc_status reject(const struct linked *l, const char *what)
 {
     return byi_fail(l->err, BYOC_EIO,
                     "%s: the linker wrote a file with %s; try another one with "
@@ -64,7 +65,7 @@ static Elf64_Shdr section(const struct linked *l, uint32_t i)
 static enum byoc_status read_header(struct linked *l)
 {
     if (l->n < sizeof l->header)
-        return odd(l, "no header");
+        return reject(l, "no header");
     memcpy(&l->header, l->at, sizeof l->header);
     const Elf64_Ehdr *h = &l->header;
     if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -73,7 +74,7 @@ static enum byoc_status read_header(struct linked *l)
         h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shstrndx >= h->e_shnum ||
         !inside(l, h->e_phoff, h->e_phnum * sizeof(Elf64_Phdr)) ||
         !inside(l, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr)))
-        return odd(l, "a header that is not ELF64's");
+        return reject(l, "a header that is not ELF64's");
     return BYOC_OK;
 }
 
@@ -106,7 +107,7 @@ static enum byoc_status place_segment(struct linked *l, Elf64_Phdr *weights)
         end = p.p_vaddr + p.p_memsz > end ? p.p_vaddr + p.p_memsz : end;
     }
     if (note == l->header.e_phnum)
-        return odd(l, "no segment for its note");
+        return reject(l, "no segment for its note");
     uint64_t bytes = l->image->weights_bytes + 1;
     *weights = (Elf64_Phdr){
         .p_type = PT_LOAD,
@@ -128,7 +129,7 @@ static enum byoc_status move_section(struct linked *l,
     uint32_t i = find_section(l, ".byoc.weights");
     uint32_t k = find_section(l, ".byoc.model");
     if (i == l->header.e_shnum || k == l->header.e_shnum)
-        return odd(l, "a section missing");
+        return reject(l, "a section missing");
     Elf64_Shdr s = section(l, i), model = section(l, k);
     s.sh_offset = weights->p_offset;
     s.sh_addr = weights->p_vaddr;
@@ -136,7 +137,7 @@ static enum byoc_status move_section(struct linked *l,
     BYI_TRY(put(l, l->header.e_shoff + i * sizeof s, &s, sizeof s));
     struct byi_descriptor d;
     if (model.sh_size != sizeof d || !inside(l, model.sh_offset, sizeof d))
-        return odd(l, "a descriptor of another size");
+        return reject(l, "a descriptor of another size");
     memcpy(&d, l->at + model.sh_offset, sizeof d);
     d.weights = (int64_t)(weights->p_vaddr - model.sh_addr);
     d.weights_bytes = l->image->weights_bytes;

@@ -20,7 +20,8 @@ struct byi_kernels {
 /* Whether there is C for node `id`'s operator on these types, so that a group
  * may contain it. For struct byi_pass_context. */
 bool byi_kernels_take(const struct byi_func *f, byi_id id);
-/* Whether node `id` is worth a kernel on its own. For the same. */
+/* Whether node `id` is worth a kernel on its own. For struct byi_pass_context
+ * as well. */
 bool byi_kernels_take_alone(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
 /* Generate a kernel for each group (Primitive=1, without captures, called
@@ -66,8 +67,9 @@ enum byoc_status byi_object_check(const struct byi_text *object,
  * directly from memory. The write is atomic (a temporary file, then rename) and
  * reproducible: the same image gives the same bytes. docs/artifact.md lists the
  * sections.
- * Errors: BYOC_EIO (cannot write; no compiler; its message), BYOC_EPARSE (the
- * manifest does not match the other members). */
+ * Errors: BYOC_EIO (the file cannot be written, or the compiler is missing or
+ * fails, with its message), BYOC_EPARSE (the manifest does not match the other
+ * members). */
 enum byoc_status byi_artifact_write(const char *path,
                                     const struct byi_image *image,
                                     const char *cc, struct byoc_error *err);

@@ -211,7 +211,9 @@ enum byoc_status byi_onnx_open_memory(const void *data, uint64_t bytes,
     if (bytes)
         memcpy(copy, data, (size_t)bytes);
     BYI_TRY(open_bytes(path, copy, (size_t)bytes, file, err));
-    if (!strchr(path, '/')) /* the current folder is nobody's choice */
+    /* a path without a folder is a label: external data must not be read from
+     * the current folder */
+    if (!strchr(path, '/'))
         file->folder = NULL;
     return BYOC_OK;
 }

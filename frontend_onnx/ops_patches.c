@@ -2,7 +2,7 @@
 /* ops_patches.c: operators on the patches of an image under a sliding window,
  * as compositions:
  *
- * Col2Im      -> scatter_elements of the patches' elements, which adds up
+ * Col2Im      -> scatter_elements, which adds the elements of the patches
  * DeformConv  -> image.grid_sample at the moved taps, then nn.matmul
  */
 #include "frontend_onnx/import.h"
@@ -63,7 +63,7 @@ static byi_id at_axes(struct byi_import *o, byi_id x, uint32_t rank,
     return byi_o_expand(o, x, n, axes);
 }
 
-/* The vector n numbers, then dims start .. end - 1 of x. */
+/* A shape: the n numbers of `first`, then dims start .. end - 1 of x. */
 static byi_id shape_with(struct byi_import *o, uint32_t n, const int64_t *first,
                          byi_id x, int64_t start, int64_t end)
 {
@@ -83,8 +83,8 @@ struct patches {
     uint32_t n;
     byi_id image, block; /* int64 vectors: the lengths */
     int64_t strides[MAX_SPACE], dilations[MAX_SPACE], pads[2 * MAX_SPACE];
-    byi_id flat;   /* (block, places): the position in the flat image */
-    byi_id inside; /* the same of bools: not in the padding */
+    byi_id flat;   /* (block, places): position in the flat image */
+    byi_id inside; /* (block, places): whether it is not in the padding */
 };
 
 /* Multiply the flat positions by the axis' length and add its positions. */
@@ -176,9 +176,9 @@ struct deformed_conv {
     int64_t groups, parts, taps, inputs, outputs; /* inputs: of a group */
 };
 
-/* Positions (n parts, taps, height, width) on an axis of x, 0: of its height,
- * as image.grid_sample has them: from -1 to 1 over the axis. In float64, as
- * scaling rounds. */
+/* Positions of the moved taps, (n parts, taps, height, width), on an axis of x
+ * (0: height, 1: width). image.grid_sample expects -1 to 1 over the axis. They
+ * are float64, since float32 would round them too much. */
 static byi_id positions(struct byi_import *o, const struct deformed_conv *d,
                         byi_id offsets, uint32_t axis)
 {

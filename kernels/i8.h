@@ -100,7 +100,7 @@ struct byi_i8_strip_weights {
  * has 3 adjacent columns and up to 4 rows, of words of bytes. A column of x is
  * padding, or at rows[i] + column * steps[i]. */
 struct byi_i8_strip {
-    const uint8_t *rows[4]; /* the first column that is no padding */
+    const uint8_t *rows[4]; /* the first column that is not padding */
     int64_t steps[4];
     const uint8_t *zeros;   /* padding, for all channels           */
     int64_t before, inside; /* columns of padding, and then of x   */

@@ -284,7 +284,7 @@ static enum byoc_status find_place(const char *name, const char *const *names,
                     name);
 }
 
-/* Find an input with that symbolic dim. False: the symbol is no input's. */
+/* Find an input with that symbolic dim. False: no input has it. */
 static bool find_symbol(const struct byi_ep_kernel *k, const char *symbol,
                         struct byi_ep_dim *dim)
 {

@@ -58,7 +58,7 @@ struct byi_backend {
     enum byi_reason out_reason;
 };
 
-/* Which regions to keep. Zero members are no limits. */
+/* Which regions to keep. A member that is 0 sets no limit. */
 struct byi_limits {
     uint32_t min_nodes; /* of the model */
     double min_flops;

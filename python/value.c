@@ -44,7 +44,7 @@ static const char *read_string(PyObject *item, const char *name, Py_ssize_t i)
         PyBytes_AsStringAndSize(item, &at, &bytes);
     else
         pyb_raisef(BYOC_ETYPE,
-                   "input \"%s\": element %zd is no string, expected str or "
+                   "input \"%s\": element %zd is not a string, expected str or "
                    "bytes",
                    name, i);
     if (!at || strlen(at) == (size_t)bytes)

@@ -17,10 +17,10 @@ struct region_reader {
     struct byi_graph *graph;
     struct byi_gnode *nodes;
     uint32_t n_read;         /* nodes read so far */
-    struct byi_gstep *steps; /* of the kernel that is read            */
-    bool *visible;           /* of each: may be read where we are     */
+    struct byi_gstep *steps; /* of the current kernel */
+    bool *visible;           /* by step: the current step may read it */
     uint32_t n_steps;
-    uint32_t depth; /* ifs around                            */
+    uint32_t depth; /* number of `if`s around the current step */
     bool varying;   /* dims may be names */
     struct byi_name_table symbols;
     int64_t n_fresh; /* unknown dims of the type rules */
@@ -187,20 +187,21 @@ static enum byoc_status read_operands(struct region_reader *r,
     for (uint32_t i = 1; i < n; i++)
         if (compare_names(&names->sorted[i - 1], &names->sorted[i]) == 0)
             return byi_fail(r->err, BYOC_EPARSE,
-                            "%s: operand \"%.40s\" is there twice", json.path,
+                            "%s: operand \"%.40s\" is listed twice", json.path,
                             names->sorted[i]->name);
     return BYOC_OK;
 }
 
-/* A step in a branch is for that branch, an `if` for what is behind it. */
+/* A step in a branch may be read in that branch only, and an `if` only behind
+ * it. */
 static enum byoc_status check_visible(struct region_reader *r,
                                       const struct byi_json *json, int64_t step)
 {
     if (r->visible[step])
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
-                    "%s: step %u is in another branch, or the 'if' that this "
-                    "is in",
+                    "%s: step %u is in another branch, or is the 'if' around "
+                    "this step",
                     json->path, (uint32_t)step);
 }
 
@@ -221,7 +222,8 @@ static enum byoc_status read_field(struct region_reader *r,
     const struct byi_type *type = r->steps[index].type;
     if (type->kind != BYI_TUPLE)
         return byi_fail(r->err, BYOC_ETYPE,
-                        "%s: step %u gives no tuple, so it has no fields",
+                        "%s: the result of step %u is not a tuple, so it has "
+                        "no fields",
                         json->path, (uint32_t)index);
     byi_json_next(json, &item, 1);
     BYI_TRY(
@@ -265,15 +267,15 @@ static enum byoc_status read_arg(struct region_reader *r,
     return BYOC_OK;
 }
 
-/* No name is one of these. */
+/* A new symbol. Those of names count down from -1, these up from INT64_MIN. */
 static int64_t make_symbol(void *ctx)
 {
     struct region_reader *r = ctx;
     return INT64_MIN + r->n_fresh++;
 }
 
-/* What the rule could not know (it reads no constants here) fits anything, and
- * so does a name. */
+/* Does the inferred type match the stated one? A symbol on either side matches
+ * any size: the rule is called without the values of constants. */
 static bool fits_tensor(const struct byi_type *inferred,
                         const struct byi_type *type)
 {
@@ -479,8 +481,8 @@ static enum byoc_status read_branch(struct region_reader *r,
     return BYOC_OK;
 }
 
-/* "then" and "else": their results are operands of the `if`. It recurses as
- * deep as `if`s may stand in each other. */
+/* "then" and "else": their results are operands of the `if`. The depth of the
+ * recursion is at most BYI_GRAPH_MAX_IFS. */
 static enum byoc_status read_branches(struct region_reader *r,
                                       const struct byi_json *json,
                                       const struct byi_gnode *node,
@@ -511,8 +513,8 @@ static enum byoc_status read_branches(struct region_reader *r,
 
 static uint32_t count_steps(const cJSON *list);
 
-/* Of the branches of a step. It recurses as deep as the text nests, which has
- * a limit. */
+/* Count the steps in the branches of a step. The depth of the recursion is at
+ * most that of the JSON, which cJSON limits. */
 static uint32_t count_in_branches(const cJSON *step)
 {
     static const char *const keys[] = {"then", "else"};
@@ -653,7 +655,7 @@ static enum byoc_status read_node(void *ctx, uint32_t index,
     struct byi_gnode *node = &r->nodes[index];
     const char *op;
     (void)inner;
-    r->n_read = index; /* those before it */
+    r->n_read = index; /* nodes that this one may refer to */
     BYI_TRY(byi_json_string(object, "op", &op, r->err));
     for (size_t i = 0; i < BYI_COUNT(kinds); i++) {
         if (strcmp(kinds[i].name, op) != 0)
@@ -666,7 +668,7 @@ static enum byoc_status read_node(void *ctx, uint32_t index,
                     object->path, op);
 }
 
-/* Every input node is listed, once. */
+/* Read the list of inputs, which must name every input node once. */
 static enum byoc_status read_inputs(struct region_reader *r,
                                     const struct byi_json *root)
 {
@@ -682,7 +684,7 @@ static enum byoc_status read_inputs(struct region_reader *r,
             byi_json_as_int(&item, 0, (int64_t)r->n_read - 1, &node, r->err));
         if (r->nodes[node].kind != BYI_G_INPUT || seen[node])
             return byi_fail(r->err, BYOC_EPARSE,
-                            "%s: node %lld is no input, or listed twice",
+                            "%s: node %lld is not an input, or is listed twice",
                             item.path, (long long)node);
         seen[node] = true;
         inputs[i] = (uint32_t)node;

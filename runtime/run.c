@@ -118,7 +118,7 @@ static DLTensor *output_of(const struct ends *e, uint32_t i)
     return value ? &value->tensor : &e->out[i];
 }
 
-/* Input i is no tensor, or should be none. */
+/* Fail because input i is not a tensor, or the model expects another kind. */
 static enum byoc_status check_value(const struct byoc_state *s,
                                     const struct ends *e, uint32_t i,
                                     struct byoc_error *err)
@@ -127,7 +127,7 @@ static enum byoc_status check_value(const struct byoc_state *s,
     if (value_in(e, i))
         return byi_value_check(value_in(e, i), io, err);
     return byi_fail(err, BYOC_EINVAL,
-                    "input \"%s\" is no tensor; run the model with "
+                    "input \"%s\" is not a tensor; run the model with "
                     "byoc_run_values",
                     io->name);
 }
@@ -253,7 +253,7 @@ static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
         if (io->kind != BYOC_TENSOR) {
             if (!value_out(e, i))
                 return byi_fail(err, BYOC_EINVAL,
-                                "output \"%s\" is no tensor; run the model "
+                                "output \"%s\" is not a tensor; run the model "
                                 "with byoc_run_values",
                                 io->name);
             continue;
@@ -317,7 +317,7 @@ static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
     return BYOC_OK;
 }
 
-/* Inputs that are no tensors, now that there is a frame to have them. */
+/* Bind the sequences and optionals among the inputs, which a frame holds. */
 static enum byoc_status read_values(struct byoc_state *s, const struct ends *e,
                                     struct byoc_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* by_estimate.c: assigns a unit that several backends take to the one whose
- * cost() is lowest; runs nothing.
+/* by_estimate.c: assigns each candidate that several backends can run to the
+ * backend whose cost() is lowest. Runs no kernels.
  */
 #include "by_cost.h"
 
@@ -21,10 +21,11 @@ struct estimator {
     struct byi_units units;
 };
 
-/* The backend's estimate for its function of the module, in microseconds; NAN:
- * no estimate. */
-static double ask(struct estimator *e, const struct byi_backend *backend,
-                  const struct byi_module *m, uint32_t func)
+/* The backend's estimate for one of its functions in the module, in
+ * microseconds; NAN: no estimate. */
+static double estimate_function(struct estimator *e,
+                                const struct byi_backend *backend,
+                                const struct byi_module *m, uint32_t func)
 {
     struct byi_text json = {0};
     struct byoc_error err;
@@ -52,8 +53,8 @@ static double ask(struct estimator *e, const struct byi_backend *backend,
     return us;
 }
 
-/* Does the backend take everything? */
-static bool takes_all(const struct byi_module *m)
+/* Do backends run all operators of main? */
+static bool is_offloaded(const struct byi_module *m)
 {
     const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
     for (byi_id id = 0; id < f->nodes.n; id++) {
@@ -70,10 +71,10 @@ static bool takes_all(const struct byi_module *m)
     return true;
 }
 
-/* The backend's estimate for the unit as a model of its own; NAN: no estimate,
- * or it does not take the whole unit. */
-static double bid(struct estimator *e, const struct byi_unit *unit,
-                  struct byi_backend *backend)
+/* The backend's estimate for a candidate as a model of its own; NAN: it has no
+ * estimate, or cannot run the whole candidate. */
+static double estimate_unit(struct estimator *e, const struct byi_unit *unit,
+                            struct byi_backend *backend)
 {
     struct byi_backends only = {.n = 1,
                                 .at = backend,
@@ -88,42 +89,44 @@ static double bid(struct estimator *e, const struct byi_unit *unit,
     if (backend->api->cost &&
         byi_piece_add(e->work, &piece, alone, "main", &err) == BYOC_OK &&
         byi_meter_passes(&e->meter, alone, &only, &err) == BYOC_OK &&
-        takes_all(alone)) {
+        is_offloaded(alone)) {
         us = 0;
         for (uint32_t i = 0; i < alone->funcs.n; i++)
             if (!alone->funcs.at[i]->dead && alone->funcs.at[i]->attr.compiler)
-                us += ask(e, backend, alone, i);
+                us += estimate_function(e, backend, alone, i);
     }
     byi_module_free(&alone);
     return us;
 }
 
-/* Compare the estimates of the backends that take a unit. The first one gets
- * it, unless both it and another one have an estimate and the other's is lower.
- */
-static void auction(struct estimator *e, const struct byi_unit *unit,
-                    struct byi_assignment *a)
+/* Assign a candidate to the backend with the lowest estimate of those that can
+ * run it. If the first one has no estimate it keeps the candidate, since
+ * nothing can be compared with it. */
+static void assign_unit(struct estimator *e, const struct byi_unit *unit,
+                        struct byi_assignment *a)
 {
-    struct byi_text bids = {0};
+    struct byi_text estimates = {0};
     const char *winner = NULL;
     double least = (double)NAN;
     uint32_t n = 0;
     for (uint32_t v = 0; v < e->backends->n; v++) {
         if (!(unit->backends >> v & 1))
             continue;
-        const double us = bid(e, unit, &e->backends->at[v]);
-        byi_text_addf(&bids, "%s%s ", n++ ? ", " : "", e->backends->at[v].name);
-        byi_text_addf(&bids, isnan(us) ? "has no opinion" : "%.1f us", us);
+        const double us = estimate_unit(e, unit, &e->backends->at[v]);
+        byi_text_addf(&estimates, "%s%s ", n++ ? ", " : "",
+                      e->backends->at[v].name);
+        byi_text_addf(&estimates, isnan(us) ? "has no estimate" : "%.1f us",
+                      us);
         if (!winner || us < least) {
             winner = e->backends->at[v].name;
             least = us;
         }
     }
-    const char *why =
-        byi_arena_printf(e->by->arena, "estimated: %s", bids.n ? bids.at : "");
+    const char *why = byi_arena_printf(e->by->arena, "estimated: %s",
+                                       estimates.n ? estimates.at : "");
     for (uint32_t i = 0; n > 1 && i < unit->n; i++)
         byi_assign(a, unit->func, unit->at[i], winner, why);
-    byi_text_free(&bids);
+    byi_text_free(&estimates);
 }
 
 enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
@@ -152,7 +155,7 @@ enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
     if (status == BYOC_OK) {
         struct byi_assignment *a = byi_assignment_new(m, by->arena);
         for (uint32_t u = 0; u < e.units.list.n; u++)
-            auction(&e, &e.units.list.at[u], a);
+            assign_unit(&e, &e.units.list.at[u], a);
         backends->assignment = a;
     }
     byi_units_free(&e.units);

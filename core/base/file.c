@@ -107,7 +107,7 @@ static enum byoc_status find_existing(const char *path, const struct stat *st,
         return byi_fail(
             err, BYOC_EIO,
             "%s: cannot write: found %s; expected a file, or a path "
-            "where there is none",
+            "that does not exist",
             path, kind_of(st->st_mode));
     target->mode = st->st_mode & 0777;
     char *real = target->through ? NULL : realpath(path, NULL);

@@ -20,7 +20,7 @@ static enum byoc_status set_string(struct byi_parser *p,
     memcpy(&before, (const char *)f + offset, sizeof before);
     if (attr->kind != BYI_ATTR_STRING)
         return byi_lex_fail(&p->lex, tok, p->err,
-                            "%s is no string, expected one", attr->name);
+                            "%s is not a string; expected one", attr->name);
     if (before)
         return byi_lex_fail(&p->lex, tok, p->err, "%s is given twice",
                             attr->name);
@@ -54,7 +54,7 @@ static enum byoc_status set_attr(struct byi_parser *p,
     if (strcmp(attr->name, "Outputs") == 0) {
         if (attr->kind != BYI_ATTR_STRINGS || f->result_names.n)
             return byi_lex_fail(&p->lex, tok, p->err,
-                                "Outputs is no list of strings, or is given "
+                                "Outputs is not a list of strings, or is given "
                                 "twice");
         for (uint32_t i = 0; i < attr->n; i++)
             BYI_PUSH(&f->result_names, attr->strings[i]);

@@ -489,7 +489,7 @@ enum byoc_status byi_rule_arange(struct byi_infer *t,
         if (n < 0)
             return byi_rule_fail(
                 t,
-                "from %g to %g by %g is no finite sequence, expected a "
+                "from %g to %g by %g is not a finite sequence, expected a "
                 "delta that is not 0 and at most 2^40 elements",
                 byi_tensor_float(byi_known(t, 0), 0),
                 byi_tensor_float(byi_known(t, 1), 0),

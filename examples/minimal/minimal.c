@@ -54,8 +54,9 @@ static struct byoc_fail *load(const struct byoc_host *host,
         return fail;
     for (uint32_t i = 0; !fail && i < g->n_steps; i++)
         if (!is_known(g, &g->steps[i]))
-            fail = host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
-                              "a step is no float32 add, multiply or nn.relu");
+            fail =
+                host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
+                           "a step is not a float32 add, multiply or nn.relu");
     if (fail)
         byoc_graph_free(host, g);
     else

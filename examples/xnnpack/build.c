@@ -239,7 +239,7 @@ static int read_weights(struct build *b, struct job *j, const char *layout)
     size_t size[4] = {0}, step = 1;
     if (v->kind != BYOC_GRAPH_CONST || v->rank != 4 || strlen(layout) != 4)
         return no(b, BYOC_FAIL_UNSUPPORTED,
-                  "weights are no constant of four axes");
+                  "weights are not a constant of four axes");
     for (int d = 3; d >= 0; d--) {
         const char *at = strchr(axes, layout[d]);
         if (!at)
@@ -314,7 +314,8 @@ static int build_dense(struct build *b, struct job *j)
     j->op.kind = &kind_dense;
     if (v->kind != BYOC_GRAPH_CONST || v->rank != 2 || in->rank == 0 ||
         byoc_graph_int(j->step, "transpose_a", 0))
-        return no(b, BYOC_FAIL_UNSUPPORTED, "weights are no constant matrix");
+        return no(b, BYOC_FAIL_UNSUPPORTED,
+                  "weights are not a constant matrix");
     j->op.transposed = !dense && !byoc_graph_int(j->step, "transpose_b", 0);
     j->op.window.in = (size_t)v->dims[j->op.transposed ? 0 : 1];
     j->op.window.out = (size_t)v->dims[j->op.transposed ? 1 : 0];
@@ -636,7 +637,7 @@ static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
         const uint32_t last = s->n_args - 1, with = s->args[0] == j.out;
         if (!check_types(b, s) || last > 1 ||
             (s->args[0] != j.out && s->args[last] != j.out))
-            return no(b, BYOC_FAIL_UNSUPPORTED, "a post-op that is no chain");
+            return no(b, BYOC_FAIL_UNSUPPORTED, "the post-ops are not a chain");
         if (i == 1 && last == 1 && strcmp(s->name, "add") == 0)
             j.bias = value_of(b, s->args[with]);
         else if (last == 1 || !clamp(&j.op, s))

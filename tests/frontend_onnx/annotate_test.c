@@ -142,7 +142,7 @@ static void notes_are_there(void **state)
     end(&b);
 }
 
-/* What others wrote stays, in place; bytes that are no UTF-8 do not go in. */
+/* Metadata of other programs stays in place; invalid UTF-8 is not written. */
 static void others_notes_stay(void **state)
 {
     static const Onnx__StringStringEntryProto proto =

@@ -191,7 +191,7 @@ static void tensor_files(void **state)
     end(&b);
 }
 
-/* --- files that are no models --------------------------------------------- */
+/* --- files that are not models -------------------------------------------- */
 
 static void truncated(void **state)
 {

@@ -78,8 +78,8 @@ static void fixed_dims(void **state)
         (const char *const[]){"-> Tensor[(5, 9), float32]", "axis=1", NULL});
 }
 
-/* A dim that is no identifier has another name in the IR and in reports, which
- * fixes it as well. */
+/* A dim that is not an identifier has another name in the IR and in reports,
+ * which fixes it as well. */
 static void fixed_dim_by_symbol(void **state)
 {
     char symbol[32];

@@ -26,7 +26,7 @@ static void take(struct part *part, struct byi_text *bytes,
     part->n = (size_t)header->sh_size;
 }
 
-/* Where the sections of byoc are; false: it is no such file any more. */
+/* Find the sections of byoc. False: the mutated file is not an artifact. */
 static bool find_parts(struct byi_text *bytes, struct parts *p)
 {
     struct byi_elf elf = {.path = "mutant",

@@ -117,7 +117,7 @@ static void loss(struct draw *d)
         draw_operand(d, BYOC_I64, rank - 1, target, ORDINARY);
     for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
         byi_tensor_set(t, i, (double)draw_int(d, 0, classes - 1));
-    byi_tensor_set(t, 0, 0); /* one counts: a mean of nothing is no number */
+    byi_tensor_set(t, 0, 0); /* one counts: the mean of no elements is NaN */
     if (draw_chance(d, 50))
         draw_operand(d, d->dtype, 1, &classes, POSITIVE);
     if (classes > 1 && draw_chance(d, 40))

@@ -21,7 +21,7 @@ enum flavour {
 };
 
 /* A case under way. The node is the model's only one, but for those that make
- * its operands or take its results where they are no tensors. */
+ * its operands or take its results where they are not tensors. */
 struct draw {
     uint64_t seed;
     struct byi_arena *arena;

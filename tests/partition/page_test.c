@@ -230,7 +230,7 @@ static void names_in_dot(void **state)
     byi_text_free(&dot);
 }
 
-/* --- what is no ledger ---------------------------------------------------- */
+/* --- texts that are not ledgers ------------------------------------------- */
 
 static void refused(void **state)
 {

@@ -257,7 +257,7 @@ static void add_binary(struct maker *k, struct scope *s)
               NULL, 0, result_bound(op, a.bound, b.bound));
 }
 
-/* By a number that is no zero. */
+/* Divide by a number other than zero. */
 static void add_divide(struct maker *k, struct scope *s)
 {
     static const double divisors[] = {1, 2, 6, -3, 7, 1.41421356};

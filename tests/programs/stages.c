@@ -216,7 +216,8 @@ static enum byoc_status make_inputs(struct program_case *c,
         if (i == MAX_IN ||
             !byi_interp_random(f->nodes.at[f->params.at[i]].type,
                                c->p->seed + i, c->arena, &c->in[i]))
-            return byi_fail(err, BYOC_EINVAL, "parameter %u is no tensor", i);
+            return byi_fail(err, BYOC_EINVAL, "parameter %u is not a tensor",
+                            i);
     c->n_in = f->params.n;
     return BYOC_OK;
 }

@@ -53,7 +53,7 @@ class Values(unittest.TestCase):
             self.assertEqual(model(x).tolist(), want)
         raw = numpy.array([[c.encode() for c in row] for row in rows])
         self.assertEqual(model(raw).tolist(), want)
-        with self.assertRaisesRegex(byoc.MismatchError, "element 1 is no string"):
+        with self.assertRaisesRegex(byoc.MismatchError, "element 1 is not a string"):
             model([["a", 1, "b"], ["c", "d", "e"]])
         with self.assertRaisesRegex(byoc.InvalidError, "string 2 contains a NUL"):
             model([["a", "b", "c\0d"], ["c", "d", "e"]])

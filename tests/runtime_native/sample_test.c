@@ -40,7 +40,7 @@ static void test_sizes(void **state)
         }
 }
 
-/* Coordinates that are no numbers or far away, and pixels that are not. */
+/* Coordinates that are NaN or far away, and pixels that are NaN. */
 static void test_odd_numbers(void **state)
 {
     static const float odd[] = {NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 1, -1};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree_test.c: ensembles of trees against one walk a row and tree; then arrays
- * that are no trees.
+ * that are not trees.
  */
 #include "kernels.h"
 
@@ -63,7 +63,7 @@ static struct byi_tensor copy_reals(enum byoc_dtype dtype, int64_t n,
     return t;
 }
 
-/* Features that meet thresholds, and what is no number to meet one. */
+/* Features that equal thresholds, and NaN. */
 static struct byi_tensor features(enum byoc_dtype dtype, int64_t rows)
 {
     struct byi_tensor x = empty_tensor(dtype, 2, DIMS(rows, FEATURES));
