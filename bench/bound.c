@@ -203,7 +203,7 @@ static void *result_of(const struct primitive *p, uint64_t *bytes)
     return NULL;
 }
 
-/* What the last run of the model ran. */
+/* List the primitives that the last run of the model executed. */
 static enum byoc_status list_primitives(struct bench *b, struct byoc_error *err)
 {
     b->n_calls = b->record->n;

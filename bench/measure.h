@@ -11,8 +11,8 @@
 enum { BENCH_SIZES = 4, BENCH_MAX_STEPS = 8 };
 extern const uint32_t bench_sizes[BENCH_SIZES]; /* 1e3 to 1e6 nodes */
 
-/* What one process did: in up to BENCH_MAX_STEPS steps, one after the other.
- * Seconds are CPU time; bytes what was taken at the peak beside the module. */
+/* The measurements of one process, which runs up to BENCH_MAX_STEPS steps.
+ * Seconds are CPU time; bytes are the peak memory without the module. */
 struct bench_run {
     struct bench_step {
         double seconds;

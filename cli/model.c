@@ -79,7 +79,7 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
         .progress = isatty(STDERR_FILENO) ? print_progress : NULL};
 }
 
-/* For each model option, where it has an effect. */
+/* The options of models, and what each has an effect on. */
 static const struct {
     const char *name;
     unsigned at;

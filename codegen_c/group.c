@@ -662,7 +662,7 @@ static void sort_values(struct group_reader *r)
     g->result = to[g->result];
 }
 
-/* From `value` to the value that is computed. */
+/* Follow aliases from `value` to the value that is computed. */
 static uint32_t follow_aliases(const struct byi_group *g, uint32_t value)
 {
     while (g->values.at[value]->kind == BYI_G_ALIAS)

@@ -14,7 +14,7 @@ enum {
     BYI_SMALL_WORK = 1 << 15, /* elements of work for one thread        */
 };
 
-/* Of one tensor, so that 64-bit index arithmetic cannot overflow. */
+/* The most bytes of a tensor; 64-bit index arithmetic cannot overflow then. */
 #define BYI_MAX_C_BYTES (UINT64_C(1) << 44)
 
 /* base + sum of coef[k] times loop variable k. */

@@ -67,8 +67,8 @@ struct byi_stand_in {
     bool nameless; /* not requested by name yet */
 };
 
-/* Its name is from its file, libbyoc_backend_NAME.so, if that is a valid one.
- */
+/* A record of a plug-in that failed to open. The backend's name comes from the
+ * file's, libbyoc_backend_NAME.so, if that is a valid name. */
 static struct byi_plugin *stand_in(struct byi_arena *arena, const char *path)
 {
     static const char prefix[] = "libbyoc_backend_", suffix[] = ".so";

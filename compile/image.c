@@ -125,7 +125,8 @@ static void compile_region(const struct byi_module *m,
     end_lent(lent);
 }
 
-/* Without a plug-in the backend is only patterns. */
+/* Write the blob of a region. A backend without a plug-in consists of patterns
+ * only. */
 static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
                                      const struct byi_found *found,
                                      struct byi_arena *arena,

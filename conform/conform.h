@@ -30,7 +30,7 @@ struct byi_card {
 /* --- card.c --------------------------------------------------------------- */
 
 uint32_t byi_card_failed(const struct byi_card *card);
-/* As text for people; as JSON (docs/conform.md). */
+/* Print a scorecard as text, or as JSON (docs/conform.md). */
 void byi_card_text(const struct byi_card *card, struct byi_text *out);
 void byi_card_json(const struct byi_card *card, struct byi_text *out);
 

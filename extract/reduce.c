@@ -25,7 +25,7 @@ struct small {
     struct byi_tensor *in;
 };
 
-/* What to do differently when the program is written anew. */
+/* A change to make when the program is rewritten. */
 struct edit {
     byi_id result;        /* BYI_NO_ID: as it is                            */
     byi_id input;         /* this node becomes an input                     */
@@ -198,7 +198,7 @@ static byi_id source_of(const struct rewrite *w, byi_id id)
     return id == w->edit->gone ? w->edit->instead : id;
 }
 
-/* What the result needs. */
+/* Mark the nodes that the result depends on. */
 static void mark(struct rewrite *w, byi_id result)
 {
     w->used[result] = true;
@@ -321,7 +321,7 @@ static void say(const struct reducer *d, const char *what)
         d->r->say(d->r->say_ctx, line);
 }
 
-/* End at an earlier node: the earliest that will do. */
+/* End at an earlier node: the first one with which the program still fails. */
 static bool end_earlier(struct reducer *d)
 {
     const struct byi_func *f = main_of(&d->now);
@@ -338,7 +338,7 @@ static bool end_earlier(struct reducer *d)
     return false;
 }
 
-/* What a node is given becomes an input: the latest that will do. */
+/* Make the result of a node an input: the last node that can be one. */
 static bool begin_later(struct reducer *d)
 {
     const struct byi_func *f = main_of(&d->now);

@@ -19,13 +19,13 @@ enum byoc_status byi_interp_run(const struct byi_module *m, uint32_t func,
                                 uint32_t max_out, uint32_t *n_out,
                                 struct byoc_error *err);
 
-/* What may move the numbers of a call: its operands before (results is NULL),
- * which are copies then, and its results after. */
+/* Perturbs a call: called before it, with copies of its operands and NULL for
+ * the results, and after it, with its results. */
 typedef void (*byi_shake_fn)(void *ctx, const struct byi_func *f,
                              const struct byi_node *node,
                              struct byi_tensor *operands,
                              struct byi_tensor *results, uint32_t n_results);
-/* The same run, shaken. */
+/* The same run, with perturbed calls. */
 enum byoc_status byi_interp_shaken(const struct byi_module *m, uint32_t func,
                                    const struct byi_tensor *in, uint32_t n_in,
                                    struct byi_arena *arena, byi_shake_fn shake,

@@ -34,7 +34,8 @@ enum {
 enum byi_i8_form { BYI_I8_PAIRS, BYI_I8_BYTES, BYI_I8_FORMS };
 enum byi_i8_result { BYI_I8_SUMS, BYI_I8_FLOATS, BYI_I8_OCTETS };
 
-/* What becomes of sums. add and scale: one per column, whole panels. */
+/* How sums become results. add and scale have an entry per column, for whole
+ * panels. */
 struct byi_i8_epilogue {
     enum byi_i8_result result;
     const int32_t *add;
@@ -169,8 +170,8 @@ struct byi_i8_kernels {
                        float scale, float *y);
 };
 
-/* For this instruction set; for the widest that the CPU and BYOC_MAX_ISA allow.
- */
+/* The kernels of this instruction set; those of the widest one that the CPU and
+ * BYOC_MAX_ISA allow. */
 const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa);
 const struct byi_i8_kernels *byi_i8_kernels(void);
 extern const struct byi_i8_kernels byi_i8_base, byi_i8_avx2, byi_i8_avx_vnni,

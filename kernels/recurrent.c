@@ -60,7 +60,8 @@ uint64_t byi_f32_recurrent_packed(const struct byi_f32_recurrent *layer,
            sizeof(float);
 }
 
-/* Where column `column` of both directions begins; NULL: it is padding. */
+/* The first element of a column, counted over both directions; NULL if the
+ * column is padding. */
 static const float *find_column(const struct byi_f32_recurrent *layer,
                                 const float *from, const int64_t strides[4],
                                 int64_t column)

@@ -135,7 +135,7 @@ static struct place place_of(const struct output_phase *p, int64_t row)
     return at;
 }
 
-/* Its position in the result. */
+/* The position of a place of the phase in the result. */
 static int64_t position_of(const struct byi_f32_conv *conv,
                            const struct output_phase *p, const struct place *at)
 {

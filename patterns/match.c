@@ -59,8 +59,8 @@ struct solver {
     struct byi_match *match;
 };
 
-/* Of one search: at most, and once the steps of all are used up. Models take
- * 60 on average; a graph made for it takes any number. */
+/* Steps of one search: at most, and when the steps of all searches are used up.
+ * Searches in models take 60 on average; in a hostile graph, any number. */
 enum { MAX_STEPS = 100000, MIN_STEPS = 128 };
 
 static bool solve(struct solver *s, const struct goal *goal);

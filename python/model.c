@@ -94,7 +94,7 @@ static PyObject *model_open(PyObject *module, PyObject *args)
 
 /* --- freeing one ---------------------------------------------------------- */
 
-/* What a model leaves. */
+/* The parts of a model that are freed without holding the GIL. */
 struct model_rest {
     struct pyb_job *jobs;
     struct byoc_model *model;

@@ -57,8 +57,8 @@ void pyb_params_free(struct pyb_params *params);
 
 /* --- model.c -------------------------------------------------------------- */
 
-/* What one run at a time needs: a state, and arrays for its bindings. A model
- * keeps those that no run uses. */
+/* The memory of one run at a time: a state, and arrays for its bindings. A
+ * model keeps idle ones. */
 struct pyb_job;
 
 struct pyb_model {
@@ -80,7 +80,7 @@ void pyb_model_leave(struct pyb_model *m);
 
 /* --- value.c: objects as values of a run ---------------------------------- */
 
-/* What a run borrows until it ends: a buffer, an object, memory. */
+/* Something that a run borrows until it ends: a buffer, an object, memory. */
 struct pyb_hold {
     struct pyb_hold *next;
     Py_buffer buffer; /* .obj NULL: none */

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* What the host holds for a backend. `lent` comes first: its address is that of
- * the whole. */
+/* The host's record of a graph that it lends to a backend. `lent` is the first
+ * member, so that its address is that of the record. */
 struct lent_graph {
     struct byoc_graph lent;
     struct byi_graph *read;

@@ -14,8 +14,8 @@
 
 /* --- types ---------------------------------------------------------------- */
 
-/* Of value `v` of a function: in `frame` if there is one, which knows sizes
- * that vary. */
+/* The type of value `v` of a function. A frame, if given, knows the sizes that
+ * vary. */
 static struct byi_type type_of(const struct byi_plan_func *f,
                                const struct byi_frame *frame, uint32_t v)
 {

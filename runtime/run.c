@@ -72,8 +72,8 @@ static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
     return BYOC_OK;
 }
 
-/* What a run is given and gives: tensors, values of any kind, or values that a
- * request binds. */
+/* The inputs and outputs of a run: tensors, values of any kind, or values that
+ * a request binds. */
 struct ends {
     const DLTensor *in;
     DLTensor *out;
@@ -111,7 +111,7 @@ static const DLTensor *input_of(const struct ends *e, uint32_t i)
     return value ? &value->tensor : &e->in[i];
 }
 
-/* Of an output that is wanted. */
+/* The tensor of a requested output. */
 static DLTensor *output_of(const struct ends *e, uint32_t i)
 {
     struct byoc_value *value = value_out(e, i);

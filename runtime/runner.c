@@ -61,7 +61,7 @@ static void unlist_runners(struct byi_runners *r)
     pthread_mutex_unlock(&all.lock);
 }
 
-/* Without threads, and with an empty queue. */
+/* Initialise the runners, without threads and with an empty queue. */
 static void init_runners(struct byi_runners *r)
 {
     pthread_mutex_init(&r->lock, NULL);

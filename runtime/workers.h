@@ -32,7 +32,7 @@ struct byi_ways {
 /* How long a thread spins by default (docs/threads.md has the measurement). */
 #define BYI_SPIN_NS 1000000
 
-/* What the kernel has accounted to a thread. */
+/* The times that the kernel has accounted to a thread. */
 struct byi_usage {
     uint64_t wall_ns, cpu_ns;
     long sleeps; /* voluntary context switches */

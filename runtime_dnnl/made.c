@@ -235,7 +235,7 @@ enum byoc_status byi_dn_make_fill(struct byi_program *program,
 /* A bias may be off by this share of a result's step. */
 #define TOLERANCE (1.0 / 64)
 
-/* Where the parts of weights go. */
+/* The parts that weights are split into. */
 struct split_weights {
     int8_t *integers;
     float *scale;

@@ -316,7 +316,8 @@ struct byi_dnnl_step {
 struct byi_load; /* a region being loaded          */
 struct byi_exec; /* a region with memory, runnable */
 
-/* What a unit calls: `build` all but `run`, and `run` only that.
+/* The functions that a unit calls: `build` calls all but `run`, and `run` calls
+ * only that one.
  * Each function returns 0, or a value that its caller must return unchanged;
  * the loader or executor keeps the error. `posts` may be NULL. */
 #define BYI_OPERATOR(name)                                                     \

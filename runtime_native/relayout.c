@@ -80,7 +80,7 @@ static void add_axis(struct byi_view *v, int64_t dim, int64_t stride)
     v->strides[v->rank++] = stride;
 }
 
-/* Of an axis' two block sizes one divides the other, so that each axis of the
+/* One of the two block sizes of an axis divides the other, so each axis of the
  * result is one or two axes of the source. */
 static void relayout(const struct byi_call *call, const struct byi_tensor *t,
                      const struct byi_layout *from, const struct byi_layout *to,

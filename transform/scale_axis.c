@@ -92,7 +92,7 @@ static const struct {
     {BYI_OP_NN_MATMUL, false},
 };
 
-/* Where channels are in data and result; false for products of batches. */
+/* Find the channel axes of data and result. False for products of batches. */
 static bool find_axes(const struct byi_scaling *s, const struct byi_node *node,
                       struct byi_weights *w)
 {

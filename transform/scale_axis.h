@@ -106,7 +106,7 @@ struct byi_room byi_scale_weights_room(struct byi_scaling *s, byi_id id,
 /* The index of the float constant operand of an add, subtract, multiply or
  * divide that scales may change; -1: none. */
 int byi_scale_const_arg(struct byi_scaling *s, byi_id id);
-/* Its room: axes along which it can be scaled without growing much. */
+/* The axes along which this constant can be scaled without growing much. */
 struct byi_room byi_scale_const_room(struct byi_scaling *s, byi_id id);
 /* The scale of a multiplication or division by a constant, and the scaled
  * operand; NULL: another node. */

@@ -28,7 +28,8 @@ struct byi_cost_table {
  * version is not used: `note` says so, and saving replaces it. */
 void byi_cost_table_open(struct byi_cost_table *t, const char *path,
                          struct byi_text *note);
-/* In microseconds; INFINITY if it cannot run. False: never measured. */
+/* Read an entry, in microseconds; INFINITY if the part cannot run. False: it
+ * was never measured. */
 bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us);
 /* Set an entry. It is rounded to nanoseconds, as in the file, so that a later
  * compile decides from the same numbers. */

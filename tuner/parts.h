@@ -42,7 +42,7 @@ struct byi_parts {
     uint32_t done, of;
 };
 
-/* With the table at `path`, as byi_cost_table_open. */
+/* Open a list of parts with the cost table at `path` (byi_cost_table_open). */
 enum byoc_status byi_parts_open(struct byi_parts *parts, const char *path,
                                 struct byi_text *note, struct byoc_error *err);
 void byi_parts_close(struct byi_parts *parts);

@@ -115,7 +115,7 @@ struct child_clock {
 };
 enum { SAMPLE_NS = 20000000, MAX_TREE = 64 };
 
-/* Of all threads of a child and of its descendants. */
+/* CPU time of all threads of a child and of its descendants. */
 struct tree_time {
     uint64_t ran;
     bool ready; /* one runs or waits for a processor */

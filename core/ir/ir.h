@@ -211,7 +211,7 @@ enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
                             const struct byi_attrs *attrs,
                             const struct byi_sources *sources, byi_id *id,
                             struct byoc_error *err);
-/* With attributes to be completed (see byi_attrs_make). */
+/* The same with a list of attributes, which is completed by byi_attrs_make. */
 enum byoc_status byi_add_call(struct byi_module *m, struct byi_func *f,
                               enum byi_op_id op, const byi_id *args, uint32_t n,
                               const struct byi_attr *given, uint32_t n_given,

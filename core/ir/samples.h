@@ -36,7 +36,7 @@ const struct byi_type *byi_sample_type(const struct byi_samples *samples,
 /* The same for the last round with valid sizes; `samples` may be NULL. */
 const struct byi_type *byi_sample_usual(const struct byi_samples *samples,
                                         uint32_t func, byi_id id);
-/* Those sizes, as from byi_sample_text; "" if there are none. */
+/* The sizes of that round, as from byi_sample_text; "" if none is valid. */
 const char *byi_sample_sizes(const struct byi_samples *samples);
 /* Why no round has valid sizes; NULL: one has. */
 const char *byi_sample_fault(const struct byi_samples *samples);

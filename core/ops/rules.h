@@ -109,8 +109,7 @@ const struct byi_tensor *byi_known(const struct byi_infer *t, uint32_t i);
 bool byi_known_ints(const struct byi_infer *t, uint32_t i, uint32_t max,
                     int64_t *values, uint32_t *n);
 
-/* Of two dims that must be equal: can they be equal, and the more specific one.
- */
+/* Whether two dims can be equal; the more specific of two dims that can. */
 bool byi_dims_agree(int64_t a, int64_t b);
 int64_t byi_dim_unify(int64_t a, int64_t b);
 /* a + b and a b on dims; an unknown result is a fresh symbol. Numbers saturate

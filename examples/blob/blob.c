@@ -317,7 +317,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
     return host->fail(host->ctx, BYOC_FAIL_INVALID, text);
 }
 
-/* For each thread a block of each value. */
+/* Each thread has a block of each value. */
 static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
 {
     const struct loaded *l = compiled;

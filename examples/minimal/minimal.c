@@ -44,7 +44,7 @@ static int is_known(const struct byoc_graph *g, const struct byoc_graph_step *s)
     return known && s->n_outs == 1 && out->dtype == BYOC_F32;
 }
 
-/* What load() makes is the graph itself. */
+/* The object that load() returns is the graph itself. */
 static struct byoc_fail *load(const struct byoc_host *host,
                               const struct byoc_region *region, void **compiled)
 {
@@ -69,8 +69,8 @@ static void unload(const struct byoc_host *host, void *compiled)
     byoc_graph_free(host, compiled);
 }
 
-/* What one run writes to, beside its outputs: the results of the steps. The
- * host gives each run memory of its own. */
+/* The memory that a run writes to, beside its outputs: the results of the
+ * steps. The host gives each run memory of its own. */
 static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
 {
     const struct byoc_graph *g = compiled;

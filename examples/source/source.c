@@ -75,7 +75,7 @@ struct text {
     int exhausted;
 };
 
-/* As printf, at the end of the text. */
+/* Append to the text, as printf does. */
 static void add(struct text *t, const char *format, ...)
 {
     va_list list;
@@ -227,7 +227,7 @@ static void add_step(struct text *t, const struct nest *n, uint32_t depth,
     add(t, "; /* %s */\n", s->name);
 }
 
-/* What a pointer points to. */
+/* Declare a pointer to a value, with its type as a comment. */
 static void add_pointer(struct text *t, const char *what, uint32_t i,
                         const struct byoc_graph_value *v)
 {

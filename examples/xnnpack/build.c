@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known while a program is made. */
+/* The state while a program is built. */
 struct build {
     const struct byoc_host *host;
     const struct byoc_graph *g;
@@ -178,7 +178,7 @@ static uint32_t result(struct build *b, uint32_t v, enum form form)
                memory(b, (size_t)value->bytes);
 }
 
-/* In which form an operator reads `v` that takes either. */
+/* The layout in which an operator that supports both layouts reads `v`. */
 static enum form form_of(const struct build *b, uint32_t v)
 {
     return b->of[v][LAST] != NONE ? LAST : PLAIN;
@@ -651,8 +651,9 @@ static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
     return no(b, BYOC_FAIL_UNSUPPORTED, "an operator that is not known here");
 }
 
-/* What the region gives is written where the run wants it: by the operator
- * that makes it where nobody else reads it, else by a copy. */
+/* Outputs of the region must be in the memory that the run provides. The
+ * operator that computes an output writes it there if no other one reads it;
+ * else the output is copied. */
 static int build_outputs(struct build *b)
 {
     struct program *p = b->p;

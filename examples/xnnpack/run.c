@@ -19,7 +19,8 @@
 #include <string.h>
 #include <time.h>
 
-/* What one thread does faster than two would meet. */
+/* Work below this amount is faster on one thread: it takes less time than
+ * waking a second one. */
 enum { ALONE = 1 << 17 };
 
 /* Operators, one for each of a program's; NULL where that is a move. */
@@ -173,8 +174,8 @@ static void nothing(void *unused, size_t i)
     (void)unused, (void)i;
 }
 
-/* Its threads wait for more work in a loop at first, which takes processors
- * from whoever runs next: send them to sleep. */
+/* The threads of a pool first wait for more work in a loop, and so occupy CPUs
+ * that the next step needs. Send them to sleep. */
 static void pool_give(struct pool *p)
 {
     pthreadpool_parallelize_1d(p->at, nothing, NULL, p->threads,
@@ -280,7 +281,7 @@ static enum xnn_status bind(const struct loaded *l, struct state *s, uint32_t i,
     return status;
 }
 
-/* Where a tensor lies that no run decides. */
+/* The address of a tensor that is the same for all runs; else NULL. */
 static void *fixed(const struct program *p, const struct state *s, uint32_t t)
 {
     if (t == NONE)

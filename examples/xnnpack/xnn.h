@@ -99,7 +99,8 @@ extern const struct kind kind_convolution, kind_deconvolution, kind_dense,
     kind_max_pool, kind_average_pool, kind_global_average_pool, kind_join;
 extern const struct kind kind_to_last, kind_from_last, kind_copy;
 
-/* Of an operator of the IR on rows, or on two operands; NULL: none. */
+/* The kind for an operator of the IR that works on rows or on two operands;
+ * NULL for other operators. */
 const struct kind *kind_of(const char *name);
 
 /* (n, c, h, w) of `in` as (n, h, w, c). */
@@ -139,7 +140,7 @@ struct byoc_fail *xnn_state_new(const struct byoc_host *host, void *compiled,
 void xnn_state_free(const struct byoc_host *host, void *compiled, void *state);
 struct byoc_fail *xnn_run(const struct byoc_host *host, void *compiled,
                           void *state, const struct byoc_run_args *args);
-/* What the first kernel of a loaded region runs as. */
+/* The name of the XNNPACK operator that runs a loaded region's first kernel. */
 const char *xnn_name(const void *compiled);
 
 #endif

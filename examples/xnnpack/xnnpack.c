@@ -56,8 +56,8 @@ static struct byoc_fail *layout(const struct byoc_host *host,
     return NULL;
 }
 
-/* Without quiesce: XNNPACK's libcpuinfo has no end, so that the library stays
- * mapped. */
+/* `quiesce` is not set, so that the library stays mapped: XNNPACK's libcpuinfo
+ * cannot be deinitialised. */
 static const struct byoc_backend backend = {
     .struct_size = sizeof backend,
     .name = "xnnpack",

@@ -328,7 +328,7 @@ struct byoc_graph_step {
     const struct byoc_graph_attr *attrs;
 };
 
-/* What the row's pattern calls %name. */
+/* An operand that the row's pattern calls %name. */
 struct byoc_graph_operand {
     const char *name;
     uint32_t value;
@@ -367,8 +367,8 @@ struct byoc_graph {
     uint64_t bytes;          /* see byoc_graph_data()            */
 };
 
-/* What compile() gives. The host zeroes it and sets struct_size first; `data`
- * is acquired from the host, which releases it. */
+/* The result of compile(). The host zeroes it and sets struct_size first;
+ * `data` is acquired from the host, which releases it. */
 struct byoc_blob {
     uint32_t struct_size;
     uint32_t kind; /* BYOC_BLOB_DATA or BYOC_BLOB_C */
@@ -475,8 +475,9 @@ struct byoc_backend {
                                    void **state);
     void (*state_free)(const struct byoc_host *host, void *compiled,
                        void *state);
-    /* Run. `compiled` is shared by threads and must not change; a state, NULL
-     * where there is none, belongs to one run at a time. Any thread. */
+    /* Run. Threads share `compiled`, which must not change. A state belongs to
+     * one run at a time; it is NULL if the backend has no states. Any thread.
+     */
     struct byoc_fail *(*run)(const struct byoc_host *host, void *compiled,
                              void *state, const struct byoc_run_args *args);
     /* Optional; NULL: the library stays mapped until the process ends. Called

@@ -238,18 +238,18 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_text(const char *ledger_json,
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_explain(
     const char *ledger_json, const char *node, char **text,
     struct byoc_error *err);
-/* What would let more of the model at `path` go to its backends: sizes that may
- * be fixed, inputs that may be constants, another layout, limits of `params`
- * that may be dropped. Each change is tried by compiling again up to
- * partitioning, and listed with the share that is offloaded then, the best
- * first. As text, or as JSON when json is not 0 (docs/ledger.md); free with
+/* List changes that let backends run more of the model at `path`: fix a size,
+ * make an input a constant, use another layout, drop a limit of `params`. Each
+ * change is tried by compiling again up to partitioning, and listed with the
+ * share that is offloaded then, the best first. As text, or as JSON when json
+ * is not 0 (docs/ledger.md); free with
  * byoc_string_free. Errors: of byoc_compile for the model as it is; BYOC_EINVAL
  * for `passes` and `stop_after`. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_advise(
     const char *path, const struct byoc_compile_params *params, int json,
     char **text, struct byoc_error *err);
-/* What changed from one ledger to another (docs/ledger.md), as text, or as JSON
- * when json is not 0. *worse is 1 when the share of the floating-point
+/* List the changes from one ledger to another (docs/ledger.md), as text, or as
+ * JSON when json is not 0. *worse is 1 when the share of the floating-point
  * operations that is offloaded, or that of the operators that run in both,
  * shrank by more than `tolerance` percent points, else 0. Errors as above; the
  * message says which ledger. */

@@ -65,9 +65,9 @@ static inline void byoc_graph_free(const struct byoc_host *host,
 /* --- asking
  * ------------------------------------------------------------------- */
 
-/* Where value `v` lies in a run. `memory`: graph->bytes bytes from acquire(),
- * the state: the results of steps lie there, each 64-byte aligned with 64 bytes
- * behind it that may be read. Only those may be written. */
+/* The address of value `v` in a run. `memory` is the state: graph->bytes bytes
+ * from acquire(). It holds the results of steps, each 64-byte aligned, with 64
+ * bytes behind it that may be read. Only results of steps may be written. */
 static inline void *byoc_graph_data(const struct byoc_graph *g, uint32_t v,
                                     void *memory,
                                     const struct byoc_run_args *args)
@@ -158,7 +158,8 @@ static inline const char *byoc_graph_string(const struct byoc_graph_step *s,
 /* Layouts, as attributes name them: a capital letter for each axis, "NHWC", and
  * a number with a small letter for a block of one, "NCHW16c". */
 
-/* Where the axis of that letter is; -1: nowhere, or the layout has blocks. */
+/* The index of the axis of that letter; -1 if the layout lacks it, or has
+ * blocks. */
 static inline int byoc_graph_axis(const char *layout, char letter)
 {
     int i, at = -1;

@@ -34,7 +34,8 @@
 extern "C" {
 #endif
 
-/* Where parts are written: size bytes at `at`; set used to 0. */
+/* The buffer that patterns are written to: `size` bytes at `at`. Set `used` to
+ * 0 first. */
 struct byoc_pat {
     char *at;
     size_t size, used;

@@ -232,7 +232,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load_fd(
  * runners execute its code. */
 BYOC_API void byoc_model_free(struct byoc_model **model);
 
-/* What a value is. */
+/* The kind of a value. */
 enum byoc_kind {
     BYOC_TENSOR = 0,
     BYOC_SEQUENCE = 1, /* any number of values of one type */
