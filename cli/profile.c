@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile.c: the tables of `byoc bench --profile`: the time of each step of a
- * run, the median over all runs, and its work beside what the machine can do.
+/* profile.c: prints the tables of `byoc bench --profile`: the time of each step
+ * of a run as a median over all runs, and its work relative to the peak of the
+ * machine.
  */
 #include "cli.h"
 

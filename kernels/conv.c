@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/conv.c: choose the algorithm of a convolution, pack its weights, run
- * it. The choice depends on shapes and the instruction set alone.
+/* kernels/conv.c: chooses the algorithm of a convolution, packs its weights and
+ * runs it. The choice depends on shapes and the instruction set only.
  */
 #include "kernels/conv.h"
 
@@ -26,8 +26,8 @@ const struct byi_f32_kernels *byi_f32_kernels(void)
     return byi_f32_kernels_of(byi_isa_widest());
 }
 
-/* Bytes of a core's second cache; asking takes microseconds on some machines.
- */
+/* Bytes of a core's second-level cache, read once: sysconf takes microseconds
+ * on some machines. */
 static int64_t second_cache;
 static pthread_once_t second_cache_once = PTHREAD_ONCE_INIT;
 
@@ -43,7 +43,8 @@ static void ask_second_cache(void)
 
 /* --- planning ------------------------------------------------------------- */
 
-/* The posts that the kernels apply themselves. */
+/* Find the posts at the start that the kernels apply to the sums: an addition
+ * and a clamp. conv->next is the first of the others. */
 static void split_epilogue(struct byi_f32_conv *conv)
 {
     const struct byi_f32_post *post = conv->posts;
@@ -113,8 +114,8 @@ static bool is_product(const struct byi_f32_conv *conv)
            byi_f32_product_of(conv->out) == 1 && conv->groups == 1;
 }
 
-/* A copy of a matrix that does not fit in the cache is not read faster than the
- * matrix. (A sum with y would have to be done before.) */
+/* Is it a vector times a matrix that is better read in place? Packing does not
+ * speed up a matrix that exceeds the cache. The kernel cannot add to y. */
 static bool is_vector(const struct byi_f32_conv *conv)
 {
     return is_product(conv) && conv->images == 1 && !conv->adds &&

@@ -38,11 +38,11 @@ struct inline_frame {
     enum inline_frame_kind kind;
     uint32_t func, fresh; /* from; NESTED: the new function */
     struct byi_func *to;
-    byi_id *map;           /* nodes of `func` to those of `to` */
-    byi_id at;             /* the next node                    */
-    byi_id place;          /* the call or literal of the frame below */
-    bool keep;             /* the only copy: sizes keep their names  */
-    uint32_t nodes_before; /* CALLEE: to take it back */
+    byi_id *map;  /* nodes of `func` to those of `to` */
+    byi_id at;    /* the next node                    */
+    byi_id place; /* the call or literal of the frame below */
+    bool keep;    /* the only copy, in which symbols keep their names */
+    uint32_t nodes_before; /* CALLEE: of `to`, to undo the inlining */
 };
 
 struct inliner {
@@ -61,7 +61,7 @@ static struct inline_frame *top(struct inliner *s)
     return &s->frames.at[s->frames.n - 1];
 }
 
-/* --- which calls ---------------------------------------------------------- */
+/* --- the calls to inline -------------------------------------------------- */
 
 static bool is_function(const struct byi_node *node)
 {
@@ -86,8 +86,8 @@ static void count_reads(struct inliner *s, const struct byi_func *f)
         s->reads[f->nodes.at[f->result].index]++;
 }
 
-static bool wants(const struct inliner *s, const struct byi_func *f,
-                  const struct byi_node *call)
+static bool is_inlined(const struct inliner *s, const struct byi_func *f,
+                       const struct byi_node *call)
 {
     if (call->kind != BYI_CALL)
         return false;
@@ -316,7 +316,7 @@ static enum byoc_status step(struct inliner *s, struct byoc_error *err)
         return byi_fail(err, BYOC_ETYPE,
                         "a literal cannot capture a symbolic dim");
     if (frame->kind == BODY) {
-        if (!wants(s, from, node) || renames_sizes(s, from, node))
+        if (!is_inlined(s, from, node) || renames_sizes(s, from, node))
             return copy_node(s, err);
         open_callee(s, frame->at);
         return BYOC_OK;
@@ -369,7 +369,7 @@ static enum byoc_status rebuild(struct inliner *s, uint32_t func,
 static bool has_work(const struct inliner *s, const struct byi_func *f)
 {
     for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
-        if (wants(s, f, &f->nodes.at[id]))
+        if (is_inlined(s, f, &f->nodes.at[id]))
             return true;
     return false;
 }

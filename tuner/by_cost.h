@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tuner/by_cost.h: --partition-by=measured: times the nodes that backends could
- * take, assigns them, and compares the result with native execution and greedy
- * partitioning. --partition-by=estimated: asks backends for their times.
+/* tuner/by_cost.h: --partition-by=measured: times the nodes that backends can
+ * run, places them, and compares the result with native execution and greedy
+ * partitioning. --partition-by=estimated: asks backends for estimates.
  */
 #ifndef BYI_BY_COST_H
 #define BYI_BY_COST_H
@@ -29,10 +29,10 @@ enum byoc_status byi_by_cost(void *by_cost, struct byi_module *m,
                              struct byi_pass_context *ctx,
                              struct byoc_error *err);
 
-/* by_estimate.c: the same for --partition-by=estimated. If several backends
- * take a unit, the first one gets it, unless both its cost() and that of
- * another one answer and the other's time is shorter. Errors: BYOC_ELIMIT
- * (backends). */
+/* by_estimate.c: the same for --partition-by=estimated. A candidate that
+ * several backends can run is assigned to the one with the lowest cost(); if
+ * the first of them has no estimate, to the first. Errors: BYOC_ELIMIT (too
+ * many backends). */
 enum byoc_status byi_by_estimate(void *by_cost, struct byi_module *m,
                                  struct byi_pass_context *ctx,
                                  struct byoc_error *err);
