@@ -2,8 +2,8 @@
 /* fusion.c: compares fused with unfused native code: chains of elementwise
  * operators with broadcasting, with and without a reduction at the end, and
  * whole models. Compiles each with and without FuseOps, and runs the two in
- * turns. Also prints the bandwidth of a fused chain, and that of plain loops of
- * as many threads that read and write as much.
+ * turns. Also prints the bandwidth of a fused chain, and that of plain loops
+ * that read and write as many bytes with as many threads.
  *     fusion [--threads N] [--keep-c DIR] [MODEL...]
  */
 #include "turns.h"
@@ -20,7 +20,7 @@ enum { ROUNDS = 31 };
 
 static uint32_t n_threads;
 
-/* --- what the machine gives ---------------------------------------------- */
+/* --- the bandwidth of the machine ----------------------------------------- */
 
 typedef uint64_t wide __attribute__((vector_size(64), aligned(4), may_alias));
 enum { PIECE = 32 << 10 };
@@ -42,7 +42,8 @@ read_piece(const char *x)
     return all;
 }
 
-/* Waking threads for what a cache holds would only cost. */
+/* Data that fit in a cache are read by one thread: waking others takes longer.
+ */
 static uint32_t team_for(size_t n)
 {
     return n > 1 << 18 ? n_threads : 1;
@@ -57,7 +58,7 @@ static uint64_t read_all(const char *x, size_t n)
     return all;
 }
 
-/* glibc's copy passes the caches by where a piece is large. */
+/* Large pieces, for which glibc's memcpy uses non-temporal stores. */
 static void copy_all(char *y, const char *x, size_t n)
 {
     const uint32_t team = team_for(n);
@@ -85,7 +86,7 @@ struct result {
     double fused, unfused, plain, ratio, share, difference;
 };
 
-/* `plain` moves the bytes that a fused run must move; NULL: not known. */
+/* `plain` reads and writes as many bytes as a fused run; NULL: unknown. */
 static struct result measure(const char *path, const char *keep_c,
                              void (*plain)(void *), void *ctx)
 {

@@ -32,9 +32,9 @@ struct bench_clock {
 struct bench_clock bench_begin(uint64_t nodes);
 void bench_end(const struct bench_clock *clock, struct bench_step *step);
 
-/* Run `work` on a graph of `size` nodes of `shape` in processes of their own,
- * so that small graphs find no warm memory either; of each of the n steps the
- * median. */
+/* Run `work` on a graph of `size` nodes of `shape` several times, each in a new
+ * process, so that small graphs start with cold memory as well. Returns the
+ * median of each of the n steps. */
 typedef void (*bench_work)(const void *what, uint32_t shape, uint32_t size,
                            struct bench_run *run);
 struct bench_run bench_measure(bench_work work, const void *what,

@@ -21,7 +21,7 @@ enum {
 /* What a verb does with a model; an option that affects neither is refused. */
 enum { BYI_COMPILES = 1, BYI_LOADS = 2 };
 
-/* A verb: one file, one of these. */
+/* A verb. Each is defined in a file of its own. */
 struct byi_verb {
     const char *name, *usage, *summary;
     const char *first; /* "a|b": what the first argument may be; NULL: a file */
@@ -129,8 +129,8 @@ int byi_complain(const struct byi_verb *verb, const struct byoc_error *err);
 bool byi_is_artifact(const char *path);
 /* Refuse a file that is not a model, and name the verb that accepts it. */
 enum byoc_status byi_expect_model(const char *path, struct byoc_error *err);
-/* After opening `path` as an artifact gave `status`: if it is another kind of
- * file, name that in err. Returns the status. */
+/* Improve the message of a failed attempt to open `path` as an artifact: if it
+ * is another kind of file, err says which. Returns `status`. */
 enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
                                       struct byoc_error *err);
 
@@ -227,8 +227,12 @@ struct byi_model_options {
          &(o).keep_nan,                                                          \
          NULL,                                                                   \
          "keep operators native that may lose NaN elsewhere"},                   \
-        {"exact",    0,    BYI_OPTION_FLAG,                                      \
-         &(o).exact, NULL, "use no algorithm that rounds more"},                 \
+        {"exact",                                                                \
+         0,                                                                      \
+         BYI_OPTION_FLAG,                                                        \
+         &(o).exact,                                                             \
+         NULL,                                                                   \
+         "use no algorithm that rounds more than the operators' definitions"},   \
         {"min-region-nodes",                                                     \
          0,                                                                      \
          BYI_OPTION_COUNT,                                                       \

@@ -215,7 +215,8 @@ static int run(int argc, char **argv)
                 : shrink ? "--reduce without --test"
                          : "--test without --reduce",
                 !folder ? "-o DIR, the folder to make"
-                        : "both: what is made smaller is what fails");
+                        : "both: --reduce keeps changes with which --test "
+                          "still fails");
         return BYI_EXIT_USAGE;
     }
     feed.inputs = inputs.at;

@@ -54,9 +54,9 @@ struct byi_plugin *byi_found_plugin(const struct byi_found *found,
 /* Why a backend, or the plug-in at a path, was excluded; NULL if it was not. */
 static const char *fell_before(const struct byi_found *found, const char *who)
 {
-    for (uint32_t i = 0; i < found->n_fallen; i++)
-        if (strcmp(who, found->fallen[i].who) == 0)
-            return found->fallen[i].why;
+    for (uint32_t i = 0; i < found->n_crashed; i++)
+        if (strcmp(who, found->crashed[i].who) == 0)
+            return found->crashed[i].why;
     return NULL;
 }
 

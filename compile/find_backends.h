@@ -14,7 +14,7 @@ struct byi_sketch; /* a backend that is only patterns */
 
 /* A backend that is excluded because a process that called it crashed or hung.
  */
-struct byi_fallen {
+struct byi_crashed_backend {
     /* its name, or the path of a plug-in that failed to open */
     const char *who;
     const char *why;
@@ -30,7 +30,8 @@ struct byi_answer {
     uint64_t bytes;
 };
 
-/* Zero-initialise. Ends before `arena`. */
+/* The backends of a compile. Zero-initialise. byi_found_free must be called
+ * before `arena` is freed. */
 struct byi_found {
     struct byi_backends backends;
     struct byi_sizes sizes; /* of symbolic dims, from the user */
@@ -39,10 +40,11 @@ struct byi_found {
     BYI_VEC(struct byi_sketch *) sketches;
     struct byoc_host sketch_host;
     enum byoc_codegen codegen;
-    struct byi_codes *codes;         /* the C that they generate */
-    bool isolated;                   /* in a process of their own */
-    const struct byi_fallen *fallen; /* excluded by earlier attempts */
-    uint32_t n_fallen;
+    struct byi_codes *codes; /* the C that they generate */
+    bool isolated;           /* in a process of their own */
+    const struct byi_crashed_backend
+        *crashed; /* excluded by earlier attempts */
+    uint32_t n_crashed;
     const struct byi_answer *answers; /* used instead of calls; NULL: none */
     uint32_t n_answers;
     struct byi_arena *arena;

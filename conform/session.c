@@ -314,8 +314,7 @@ void byi_state_close(struct byi_kit *kit, struct byi_session *s, void *state)
     byi_step(NULL, "the kit");
 }
 
-/* --- what is expected
- * ----------------------------------------------------------------- */
+/* --- what is expected ----------------------------------------------------- */
 
 /* shaking: perturbs the results of every operator; or NULL. */
 static void run_native(struct byi_kit *kit, const struct byi_sample *sample,

@@ -54,8 +54,8 @@ struct byoc_compiled *byi_compiled_new(
  * caller, also on failure. */
 enum byoc_status byi_compile_here(const struct byi_given *given,
                                   const struct byoc_compile_params *params,
-                                  const struct byi_fallen *fallen,
-                                  uint32_t n_fallen, struct byoc_compiled **c,
+                                  const struct byi_crashed_backend *crashed,
+                                  uint32_t n_crashed, struct byoc_compiled **c,
                                   struct byoc_error *err);
 /* isolated.c: the same in a child process; once more without a backend whose
  * call it did not survive. Errors: those, and BYOC_EBACKEND. */

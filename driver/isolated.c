@@ -18,7 +18,7 @@ struct isolated_compile {
     const struct byi_given *given;
     const struct byoc_compile_params *params;
     struct byi_arena *arena; /* for the strings */
-    BYI_VEC(struct byi_fallen) fallen;
+    BYI_VEC(struct byi_crashed_backend) crashed;
     int consts; /* the file */
     struct byi_child child;
 };
@@ -100,8 +100,8 @@ static void compile_in_child(void *arg, struct byi_text *out)
     struct byoc_error err = {0};
     dup2(STDERR_FILENO,
          STDOUT_FILENO); /* plug-ins must not print to the output */
-    err.status = byi_compile_here(job->given, job->params, job->fallen.at,
-                                  job->fallen.n, &c, &err);
+    err.status = byi_compile_here(job->given, job->params, job->crashed.at,
+                                  job->crashed.n, &c, &err);
     put(out, &err, sizeof err);
     if (err.status != BYOC_OK)
         return;
@@ -308,14 +308,14 @@ static bool note_fallen(struct isolated_compile *job)
 {
     const struct byi_child *child = &job->child;
     bool known = !*child->who;
-    for (uint32_t i = 0; i < job->fallen.n; i++)
-        known = known || strcmp(job->fallen.at[i].who, child->who) == 0;
+    for (uint32_t i = 0; i < job->crashed.n; i++)
+        known = known || strcmp(job->crashed.at[i].who, child->who) == 0;
     if (known)
         return false;
-    const struct byi_fallen one = {
+    const struct byi_crashed_backend one = {
         byi_arena_str(job->arena, child->who),
         byi_arena_printf(job->arena, "its process %s", child->how)};
-    BYI_PUSH(&job->fallen, one);
+    BYI_PUSH(&job->crashed, one);
     return true;
 }
 
@@ -360,7 +360,7 @@ enum byoc_status byi_compile_isolated(const struct byi_given *given,
     enum byoc_status status = run_child(job, err);
     if (status == BYOC_OK)
         status = read_result(job, c, err);
-    byi_vec_free(job->fallen.at);
+    byi_vec_free(job->crashed.at);
     byi_arena_free(&job->arena);
     end_isolated(job);
     return status;

@@ -695,13 +695,13 @@ struct byoc_compiled *byi_compiled_new(const struct byoc_compile_params *params)
 
 enum byoc_status byi_compile_here(const struct byi_given *given,
                                   const struct byoc_compile_params *params,
-                                  const struct byi_fallen *fallen,
-                                  uint32_t n_fallen, struct byoc_compiled **c,
+                                  const struct byi_crashed_backend *crashed,
+                                  uint32_t n_crashed, struct byoc_compiled **c,
                                   struct byoc_error *err)
 {
     *c = byi_compiled_new(params);
-    (*c)->found.fallen = fallen;
-    (*c)->found.n_fallen = n_fallen;
+    (*c)->found.crashed = crashed;
+    (*c)->found.n_crashed = n_crashed;
     BYI_TRY(compile(*c, given, params, err));
     byi_found_warnings(&(*c)->found, &(*c)->warnings);
     if ((*c)->by_cost.notes.n)

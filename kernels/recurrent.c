@@ -41,8 +41,8 @@ void byi_f32_recurrent_plan(struct byi_f32_recurrent *layer)
     byi_f32_conv_plan(&layer->product, true);
 }
 
-/* Sequences beyond a tile would read the weights again. One alone without wide
- * vectors takes the time of oneDNN's. */
+/* Is it faster than oneDNN? More sequences than a tile holds would read the
+ * weights again. One sequence without wide vectors takes as long as oneDNN. */
 bool byi_f32_recurrent_pays(const struct byi_f32_recurrent *layer)
 {
     return layer->batch <= layer->kernels->sequences &&

@@ -281,8 +281,7 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
     return why;
 }
 
-/* --- taking a match
- * ------------------------------------------------------------ */
+/* --- taking a match ------------------------------------------------------- */
 
 static const struct byi_sources *join_sources(const struct merger *g,
                                               const struct byi_match *match)
@@ -411,7 +410,7 @@ static enum byoc_status probe_samples(struct merger *g,
     }
     probed->reference = reference;
     if (!asked)
-        probed->refused = "no sizes that were tried suit all of it";
+        probed->refused = "none of the tried sizes determines all its shapes";
     return BYOC_OK;
 }
 
@@ -539,8 +538,8 @@ static void note_unmatched(struct merger *g)
     }
 }
 
-/* Record that a backend is excluded from the compile. */
-static void note_out(const struct merger *g)
+/* Record for each operator that the backend is excluded from the compile. */
+static void note_excluded(const struct merger *g)
 {
     for (byi_id id = 0; id < g->f->nodes.n && g->ledger; id++) {
         const struct byi_node *node = &g->f->nodes.at[id];
@@ -571,7 +570,7 @@ static enum byoc_status find_groups(const struct byi_backend *backend,
     for (uint32_t i = 0; i < n; i++)
         start(list[i]);
     for (uint32_t i = 0; i < n && backend->out; i++)
-        note_out(list[i]);
+        note_excluded(list[i]);
     if (backend->out)
         return BYOC_OK;
     for (uint32_t row = 0; row < backend->table->n; row++)
@@ -584,8 +583,7 @@ static enum byoc_status find_groups(const struct byi_backend *backend,
     return BYOC_OK;
 }
 
-/* --- rebuilding the function
- * ----------------------------------------------------- */
+/* --- rebuilding the function ---------------------------------------------- */
 
 static bool is_root(const struct merger *g, byi_id id)
 {

@@ -92,8 +92,7 @@ static enum byoc_status check_marks(struct partitioner *p)
     return BYOC_OK;
 }
 
-/* --- the regions' functions
- * ----------------------------------------------------- */
+/* --- the regions' functions ----------------------------------------------- */
 
 static const char *region_name(struct partitioner *p, uint32_t target)
 {
@@ -255,8 +254,7 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
     return status;
 }
 
-/* --- the rest of the function
- * ------------------------------------------------------ */
+/* --- the rest of the function --------------------------------------------- */
 
 /* A branch leaves its composite and becomes an ordinary function, as do those
  * inside it. Recursion is as deep as patterns nest. */
@@ -365,8 +363,8 @@ static enum byoc_status emit_region(struct partitioner *p, uint32_t number)
     return BYOC_OK;
 }
 
-/* --- order: units (host nodes and whole regions) as soon as they can stand
- * ------ */
+/* --- order: units (host nodes and whole regions) as soon as they can stand ---
+ */
 
 /* Keys of units: (first old id << 32) | region number. Most units are ready at
  * once and are listed in order; the others go through the heap. */

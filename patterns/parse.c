@@ -549,8 +549,7 @@ static enum byoc_status parse_defs(struct parser *p)
     return BYOC_OK;
 }
 
-/* --- a table
- * ------------------------------------------------------------------ */
+/* --- a table -------------------------------------------------------------- */
 
 uint32_t byi_root_of(const struct byi_node *node)
 {

@@ -420,8 +420,7 @@ bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast)
     return byi_f32_recurrent_pays(&fast->recurrent);
 }
 
-/* --- interface
- * ---------------------------------------------------------------- */
+/* --- interface ------------------------------------------------------------ */
 
 void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,
                       const struct byi_desc *src, struct byi_dn_fast *pack)

@@ -191,8 +191,7 @@ static void sweep_functions(struct sweeper *s)
     }
 }
 
-/* --- functions
- * ---------------------------------------------------------------- */
+/* --- functions ------------------------------------------------------------ */
 
 /* Mark function `index` as needed and look into it later. */
 static void need(bool *needed, uint32_t *pending, uint32_t *n, uint32_t index)

@@ -29,14 +29,14 @@ struct fuser {
     struct byi_func *fresh;
     struct byi_arena *scratch;
     struct byoc_error *err;
-    const uint32_t *groups; /* by node                                      */
-    uint32_t *home;  /* by node: 1 + its group, 0: in none that is made */
-    uint32_t *last;  /* by group: its last node                      */
+    const uint32_t *groups; /* by node */
+    uint32_t *home;  /* by node: 1 + its group; 0: not in a new function */
+    uint32_t *last;  /* by group: its last node */
     uint32_t *first; /* by group: its nodes are at[first[g]..first[g + 1]) */
     byi_id *at;
-    byi_id *inner; /* by node: what it is in the body that is built      */
-    uint32_t *in;  /* by node: 1 + the group for which inner says so     */
-    byi_id *map;   /* by node: what it is in the fresh function          */
+    byi_id *inner; /* by node: its copy in the body of group in[node] - 1 */
+    uint32_t *in;
+    byi_id *map; /* by node: its copy in the fresh function */
 };
 
 /* --- choosing groups ----------------------------------------------------- */

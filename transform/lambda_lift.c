@@ -164,8 +164,7 @@ static void walk(struct lifter *s, uint32_t root, uint32_t *next,
     }
 }
 
-/* --- captures
- * ----------------------------------------------------------------- */
+/* --- captures ------------------------------------------------------------- */
 
 static void read_value(struct lifter *s, uint32_t func, value v)
 {
@@ -285,8 +284,7 @@ static bool add_around(struct lifter *s)
     return true;
 }
 
-/* --- building
- * -------------------------------------------------------------------- */
+/* --- building ------------------------------------------------------------- */
 
 static byi_id push(struct byi_func *f, const struct byi_node *like,
                    const byi_id *args, uint32_t n_args)
@@ -470,8 +468,7 @@ static void build(struct lifter *s, uint32_t func)
         f->name = byi_arena_str(s->m->arena, s->name[func]);
 }
 
-/* --- the pass
- * ------------------------------------------------------------------------ */
+/* --- the pass ------------------------------------------------------------- */
 
 static void set_up_functions(struct lifter *s)
 {

@@ -137,8 +137,7 @@ static const char *check_bias(const struct byoc_host *host,
                                  (long long)channels);
 }
 
-/* --- rows
- * --------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------- */
 
 const char *accept_convolution(const struct byoc_host *host,
                                const struct byoc_match *m)

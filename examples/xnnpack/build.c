@@ -42,8 +42,7 @@ int image_of(struct image *image, const char *layout, const int64_t *dims)
     return 1;
 }
 
-/* --- tensors and operators
- * ---------------------------------------------------- */
+/* --- tensors and operators ------------------------------------------------ */
 
 static uint32_t tensor_new(struct build *b, struct tensor t)
 {
@@ -184,8 +183,7 @@ static enum form form_of(const struct build *b, uint32_t v)
     return b->of[v][LAST] != NONE ? LAST : PLAIN;
 }
 
-/* --- kernels
- * -------------------------------------------------------------------- */
+/* --- kernels -------------------------------------------------------------- */
 
 /* A kernel that is made into operators: its first step, and what the others
  * add to that. */
@@ -558,8 +556,7 @@ static int build_view(struct build *b, struct job *j)
     return x != NONE;
 }
 
-/* --- regions
- * ------------------------------------------------------------------- */
+/* --- regions -------------------------------------------------------------- */
 
 /* clang-format off */
 static const struct {
@@ -679,8 +676,7 @@ static int build_outputs(struct build *b)
     return 1;
 }
 
-/* --- memory
- * ---------------------------------------------------------------------- */
+/* --- memory --------------------------------------------------------------- */
 
 static uint64_t room_of(const struct tensor *t)
 {

@@ -232,8 +232,7 @@ static enum xnn_status setup_join(const struct op *op, xnn_operator_t made,
 
 const struct kind kind_join = {"copy_nc_x32", create_join, setup_join, NULL};
 
-/* --- two operands
- * -------------------------------------------------------------- */
+/* --- two operands --------------------------------------------------------- */
 
 #define BINARY(id, ...)                                                        \
     static enum xnn_status create_##id(const struct op *op,                    \
@@ -295,8 +294,7 @@ const struct kind *kind_of(const char *name)
     return NULL;
 }
 
-/* --- moves
- * --------------------------------------------------------------------- */
+/* --- moves ---------------------------------------------------------------- */
 
 /* (rows, columns) to (columns, rows), in tiles that stay in the first cache. */
 static void turn(size_t rows, size_t columns, const float *in, float *out)

@@ -254,8 +254,7 @@ const char *xnn_name(const void *compiled)
     return "view";
 }
 
-/* --- states
- * -------------------------------------------------------------------- */
+/* --- states --------------------------------------------------------------- */
 
 static int is_fixed(const struct program *p, uint32_t t)
 {
@@ -361,8 +360,7 @@ struct byoc_fail *xnn_state_new(const struct byoc_host *host, void *compiled,
     return fail;
 }
 
-/* --- runs
- * ----------------------------------------------------------------------- */
+/* --- runs ----------------------------------------------------------------- */
 
 /* XNNPACK reads up to XNN_EXTRA_BYTES past what it is given. Where that is in
  * the same page it does no harm; else it gets a copy. NULL: out of memory. */

@@ -35,8 +35,7 @@ extern "C" {
 
 #define BYOC_GRAPH_RANK 12 /* dimensions of a value, at most */
 
-/* --- reading
- * ------------------------------------------------------------------ */
+/* --- reading -------------------------------------------------------------- */
 
 /* Read the region of load(), probe(), layout() or compile().
  * graph  NULL on failure; byoc_graph_free() ends it
@@ -62,8 +61,7 @@ static inline void byoc_graph_free(const struct byoc_host *host,
         host->graph_close(g);
 }
 
-/* --- asking
- * ------------------------------------------------------------------- */
+/* --- asking --------------------------------------------------------------- */
 
 /* The address of value `v` in a run. `memory` is the state: graph->bytes bytes
  * from acquire(). It holds the results of steps, each 64-byte aligned, with 64
@@ -92,8 +90,7 @@ static inline const struct byoc_graph_value *byoc_graph_operand(
     return NULL;
 }
 
-/* --- attributes
- * --------------------------------------------------------------- */
+/* --- attributes ----------------------------------------------------------- */
 
 /* NULL: the step has no attribute of that name. */
 static inline const struct byoc_graph_attr *byoc_graph_attr(

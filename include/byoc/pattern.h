@@ -120,8 +120,7 @@ static inline const char *byoc_pat_over(struct byoc_pat *t, const char *p)
     return byoc_pat_text(t, "/ %s", p);
 }
 
-/* --- operators, alternatives, tuples
- * ------------------------------------------ */
+/* --- operators, alternatives, tuples -------------------------------------- */
 
 /* ops(p, q, ...) with n operands; ops is one operator, or several:
  * "add|multiply" */
@@ -172,8 +171,7 @@ static inline const char *byoc_pat_field(struct byoc_pat *t, const char *p,
     return byoc_pat_text(t, "%s.%u", p, index);
 }
 
-/* --- what p must be
- * ------------------------------------------------------------ */
+/* --- what p must be ------------------------------------------------------- */
 
 /* p{test}, after what byoc_pat_op gave; "{a=1}" and one more is "{a=1, b=2}".
  * The test is text: "axis=-1|3", "mode=\"a\"|\"b\"". */
@@ -227,8 +225,7 @@ static inline const char *byoc_pat_type(struct byoc_pat *t, const char *p,
     return byoc_pat_text(t, "%s: %s", p, type);
 }
 
-/* --- steps and names
- * ------------------------------------------------------------- */
+/* --- steps and names ------------------------------------------------------ */
 
 /* p [step]mark: step holds "^", mark is "", "?", "*", "~" or "{1, 4}" */
 static inline const char *byoc_pat_step(struct byoc_pat *t, const char *p,

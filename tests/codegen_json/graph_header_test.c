@@ -42,8 +42,7 @@ static const char good[] =
     "{'dtype':'float32','shape':[1,4,4,4]}],'source':[]}],"
     "'inputs':[0],'outputs':[[3,0],[3,1],[0,0]]}";
 
-/* --- a host
- * ------------------------------------------------------------------- */
+/* --- a host --------------------------------------------------------------- */
 
 struct byoc_fail {
     uint32_t code;
@@ -122,8 +121,7 @@ static struct byoc_fail *read_with(const char *from, const char *to,
     return read_bytes(text, (size_t)n, g);
 }
 
-/* --- tests
- * -------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------- */
 
 static void gives_what_is_written(void **unused)
 {

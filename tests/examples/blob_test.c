@@ -67,8 +67,7 @@ static const struct byoc_host host = {.struct_size = sizeof host,
                                       .graph_open = byi_graph_open,
                                       .graph_close = byi_graph_close};
 
-/* --- a region: relu(x * 0.5 + y), and x itself
- * ---------------------------------- */
+/* --- a region: relu(x * 0.5 + y), and x itself ---------------------------- */
 
 enum { COUNT = 600, BYTES = COUNT * sizeof(float) };
 
@@ -173,8 +172,7 @@ static void free_buffers(struct buffers *b)
     }
 }
 
-/* --- tests
- * --------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------- */
 
 static void computes_what_the_region_says(void **unused)
 {

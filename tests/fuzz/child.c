@@ -58,8 +58,7 @@ int64_t fuzz_milliseconds(clockid_t clock)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* --- the child
- * ---------------------------------------------------------------- */
+/* --- the child ------------------------------------------------------------ */
 
 static size_t allocated;
 
@@ -132,8 +131,7 @@ static _Noreturn void child(struct fuzz_job *job, const char *log,
     _exit(0);
 }
 
-/* --- the parent
- * --------------------------------------------------------------- */
+/* --- the parent ----------------------------------------------------------- */
 
 /* Whether it sleeps: it neither waits for a processor nor was stopped. */
 static bool sleeps(pid_t pid)
@@ -176,8 +174,7 @@ static bool wait_for(pid_t pid, const struct fuzz_shared *s, int *status)
     return asked != 0;
 }
 
-/* --- the key of a defect
- * -------------------------------------------------------- */
+/* --- the key of a defect -------------------------------------------------- */
 
 /* Digits, quoted parts and paths differ between inputs: leave them out. */
 static void add_plain(char *key, size_t room, const char *text)

@@ -63,8 +63,7 @@ bool fuzz_corpus_read(struct fuzz_job *job, const char *path)
     return good;
 }
 
-/* --- one input
- * ---------------------------------------------------------------- */
+/* --- one input ------------------------------------------------------------ */
 
 static uint64_t content(const char *bytes, uint32_t n)
 {
@@ -110,8 +109,7 @@ bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
     return fresh;
 }
 
-/* --- a batch
- * ------------------------------------------------------------------ */
+/* --- a batch -------------------------------------------------------------- */
 
 static struct byi_text view(const struct fuzz_shared *s, uint32_t item)
 {

@@ -224,8 +224,7 @@ static void find_leak(struct fuzz_job *job, struct findings *f)
         job->leaks = false;
 }
 
-/* --- one reader
- * ---------------------------------------------------------------- */
+/* --- one reader ----------------------------------------------------------- */
 
 static void write_corpus(const struct fuzz_job *job)
 {
@@ -300,8 +299,7 @@ static bool fuzz_reader(struct fuzz_job *job)
     return good;
 }
 
-/* --- files as they are
- * ----------------------------------------------------------- */
+/* --- files as they are ---------------------------------------------------- */
 
 static void run_variants(struct fuzz_job *job, void *ctx)
 {

@@ -106,8 +106,7 @@ struct fuzz_verdict fuzz_probe(struct fuzz_job *job, const char *bytes,
 /* The sanitizer's lines about the last child that was bad, on stdout. */
 void fuzz_print_log(const struct fuzz_job *job);
 
-/* --- minimise.c
- * ---------------------------------------------------------------- */
+/* --- minimise.c ----------------------------------------------------------- */
 
 /* Make `input` smaller for as long as a child says the same of it; `bytes` is
  * changed in place. Deterministic. */

@@ -98,8 +98,7 @@ static bool make(const char *folder, const char *name, const char *model)
     return good && take_apart(folder, name, path);
 }
 
-/* --- a model whose weights are in a file beside it
- * ----------------------------- */
+/* --- a model whose weights are in a file beside it ------------------------ */
 
 static bool make_external(const char *folder)
 {
@@ -161,8 +160,7 @@ static bool make_external(const char *folder)
            part(folder, "external", "onnx", (const char *)packed, bytes);
 }
 
-/* --- texts
- * ----------------------------------------------------------------------- */
+/* --- texts ---------------------------------------------------------------- */
 
 static bool text(const char *folder, const char *name, const char *suffix,
                  const struct byi_text *t)

@@ -49,8 +49,7 @@ static uint32_t draw(uint32_t n)
     return (uint32_t)(rng >> 33) % n;
 }
 
-/* --- a random function of values with 4 floats
- * ---------------------------------- */
+/* --- a random function of values with 4 floats ---------------------------- */
 
 struct maker {
     struct byi_text text;
@@ -115,8 +114,7 @@ static void make_function(struct maker *k)
     byi_text_addf(&k->text, ")\n}\n");
 }
 
-/* --- one or two backends with random tables
- * ----------------------------------------- */
+/* --- one or two backends with random tables ------------------------------- */
 
 struct tables {
     struct byi_arena *arena;
@@ -155,8 +153,7 @@ static void make_tables(struct tables *t)
     t->backends.limits.min_nodes = draw(4) ? 0 : 2;
 }
 
-/* --- before and after
- * ----------------------------------------------------------------- */
+/* --- before and after ----------------------------------------------------- */
 
 static uint32_t run_main(const struct byi_module *m, struct byi_arena *arena,
                          struct byi_tensor out[MAX_IO])

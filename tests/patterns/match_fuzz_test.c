@@ -883,8 +883,7 @@ static void make_row(const struct byi_module *m, const struct byi_func *f,
     }
 }
 
-/* --- both, side by side
- * -------------------------------------------------------- */
+/* --- both, side by side --------------------------------------------------- */
 
 struct totals {
     uint32_t rows, refused, skipped, tried, matched, ways;

@@ -23,8 +23,7 @@ static enum byoc_status compile(const char *pattern,
     return byi_patterns_compile(&row, 1, table, err);
 }
 
-/* --- the parser
- * --------------------------------------------------------------- */
+/* --- the parser ----------------------------------------------------------- */
 
 static const struct {
     const char *pattern, *message;
@@ -271,8 +270,7 @@ static void indexes_roots(void **state)
     byi_patterns_free(&table);
 }
 
-/* --- the matcher
- * ---------------------------------------------------------------- */
+/* --- the matcher ---------------------------------------------------------- */
 
 /* Every way seen, as text: "operators | name=value ..."; `refuse` of them are
  * refused before one is taken. */
@@ -681,8 +679,7 @@ static void answers_predicates(void **state)
     byi_patterns_free(&table);
 }
 
-/* --- random rows
- * ------------------------------------------------------------------ */
+/* --- random rows ---------------------------------------------------------- */
 
 static uint64_t rng;
 

@@ -262,8 +262,7 @@ static int read_graph(struct compiled *c, const cJSON *root,
     return ok;
 }
 
-/* --- the backend
- * -------------------------------------------------------------- */
+/* --- the backend ---------------------------------------------------------- */
 
 static void unload(const struct byoc_host *host, void *compiled)
 {
@@ -425,8 +424,7 @@ static void quiesce(const struct byoc_host *host)
     (void)host; /* no threads, no globals */
 }
 
-/* --- what it takes
- * -------------------------------------------------------------- */
+/* --- what it takes -------------------------------------------------------- */
 
 static const char *accept(const struct byoc_host *host,
                           const struct byoc_match *m)
