@@ -254,7 +254,7 @@ void byi_kit_try_process(struct byi_kit *kit, const struct byi_kit_case *c)
     look_at(&after);
     const char *what = changed(&before, &after);
     if (what)
-        byi_kit_failed(kit, BYI_RULE_PROCESS, "%s is not what it was before it",
+        byi_kit_failed(kit, BYI_RULE_PROCESS, "%s differs from before the call",
                        what);
 }
 

@@ -526,7 +526,7 @@ enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
             status = keep(&g, last);
     }
     if (status == BYOC_OK && g.zero)
-        status = misfit(&g, "nothing that has this shape");
+        status = misfit(&g, "a graph in which no dim is 0");
     if (status == BYOC_OK)
         g.f->result = n > 1 ? result_of(&g, last) : last;
     byi_arena_free(&g.arena);

@@ -101,8 +101,8 @@ static enum byoc_status parse_name(struct parser *p, uint32_t *name)
                             text);
     if (p->defined[*name])
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "%%%s is defined before this; define what it is "
-                            "used in first",
+                            "%%%s is already defined; definitions that use it "
+                            "must come before its own",
                             text);
     byi_lex_next(&p->lex);
     return BYOC_OK;
@@ -353,8 +353,8 @@ static enum byoc_status parse_primary(struct parser *p, uint32_t *out)
     if (byi_lex_accept(&p->lex, '^')) {
         if (!p->in_step)
             return byi_lex_fail(&p->lex, &at, p->err,
-                                "'^' stands for what is before a step; there "
-                                "is no step here");
+                                "'^' stands for the value before a step; "
+                                "expected it in a step");
         return add(p, (struct byi_pat){.kind = BYI_PAT_HOLE}, out);
     }
     return parse_op(p, out);

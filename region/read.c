@@ -123,7 +123,7 @@ static enum byoc_status read_ref(struct region_reader *r,
     item.at = node;
     if (r->n_read == 0)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: refers to a node, but none comes before",
+                        "%s: the first node cannot refer to another one",
                         json->path);
     BYI_TRY(byi_json_as_int(&item, 0, r->n_read - 1, &value, r->err));
     ref->node = (uint32_t)value;

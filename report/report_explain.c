@@ -71,7 +71,7 @@ static const char *why_removed(const struct byi_report *r, uint32_t at)
         is_read = true;
         if (byi_report_offloaded(&r->nodes[i]) ||
             byi_report_native(&r->nodes[i]))
-            return "it does nothing, or those around it took over what it does";
+            return "it does nothing, or other nodes do its work as well";
     }
     return is_read ? "nothing that runs reads its result"
                    : "nothing reads its result, or it does nothing";

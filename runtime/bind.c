@@ -46,8 +46,8 @@ static enum byoc_status bind_input(struct binder *b, uint32_t i,
     if (!byi_type_static(have) || !fits(have, want))
         return byi_fail(
             b->err, BYOC_ETYPE,
-            "%s: input %u is %s %s, which is not what it was "
-            "compiled for",
+            "%s: input %u is %s %s, for which the region was "
+            "not compiled",
             b->g->symbol, i, byoc_dtype_name(have->dtype),
             byi_dims_text(found, sizeof found, have->rank, have->dims));
     for (uint32_t d = 0; d < want->rank; d++) {

@@ -35,8 +35,8 @@ static enum byoc_status shape_fault(const struct byi_step *step,
 {
     char found[128];
     return byi_fail(err, BYOC_ETYPE,
-                    "call of @%s (%s): %s %u is %s %s, which is not what it "
-                    "was compiled for",
+                    "call of @%s (%s): %s %u is %s %s, for which the function "
+                    "was not compiled",
                     callee->name, step->sources, what, i,
                     byoc_dtype_name(t->dtype),
                     byi_dims_text(found, sizeof found, t->rank, t->dims));

@@ -149,8 +149,9 @@ void byi_cost_table_open(struct byi_cost_table *t, const char *path,
     t->arena = byi_arena_new();
     t->path = path ? byi_arena_str(t->arena, path) : default_path(t->arena);
     if (!t->path) {
-        byi_text_addf(note, "what is measured is not kept: give --cost-table, "
-                            "or set BYOC_CACHE_DIR\n");
+        byi_text_addf(note, "measured times are not kept: found no folder for "
+                            "the cost table; give --cost-table, or set "
+                            "BYOC_CACHE_DIR\n");
         return;
     }
     if (access(t->path, F_OK) != 0)
