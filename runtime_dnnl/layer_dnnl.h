@@ -81,6 +81,10 @@ void byi_pieces_drop(struct byi_pieces *pieces);
 /* BYOC_EUNSUPPORTED with the guard's reason, or BYOC_OK for NULL. */
 enum byoc_status byi_guard_status(const char *why, struct byoc_error *err);
 
+/* --- layer_args.c --------------------------------------------------------- */
+
+/* oneDNN's number of an argument, BYI_ARG_*. */
+int byi_prim_arg(int arg);
 /* oneDNN's descriptor of an argument. */
 BYI_MD_PTR byi_prim_query(const struct byi_prim *prim, int arg);
 
