@@ -32,7 +32,7 @@ static const struct byi_pass *const passes[N_PASSES] = {
 
 /* --- backends ------------------------------------------------------------- */
 
-/* The host keeps tanh and batch norm. */
+/* tanh and batch norm stay native. */
 static const struct byoc_pattern first_rows[] = {
     {"first.add_relu", "nn.relu(add(%a, %b))", NULL},
     {"first.mul_relu", "nn.relu(multiply(%a, %b))", NULL},
