@@ -232,7 +232,7 @@ struct byi_model_options {
          BYI_OPTION_FLAG,                                                        \
          &(o).exact,                                                             \
          NULL,                                                                   \
-         "use no algorithm that rounds more than the operators' definitions"},   \
+         "use no algorithm that rounds more than plain sums of products"},       \
         {"min-region-nodes",                                                     \
          0,                                                                      \
          BYI_OPTION_COUNT,                                                       \
