@@ -327,6 +327,10 @@ enum byoc_status byi_verify(const struct byi_module *m, struct byoc_error *err);
  * one. */
 bool byi_type_fits(const struct byi_type *type, const struct byi_type *inferred,
                    int64_t minted);
+/* Whether the inference creates symbols for the type of a correct node. They
+ * may have names of other sizes: the runtime checks that these are equal. */
+bool byi_sizes_depend_on_data(const struct byi_module *m,
+                              const struct byi_func *f, byi_id id);
 
 /* --- pass.c ------------------------------------------------------------- */
 

@@ -86,24 +86,29 @@ static bool is_noted(const struct byi_node *node)
 
 /* --- symbols: a type is declared where it brings a new one -------------- */
 
-/* Mark the symbols of a type as known; true if one was new. */
-static bool learn_type(struct text_printer *p, const struct byi_type *type)
+struct text_symbols {
+    bool any, new;
+};
+
+/* Mark the symbols of a type as known. */
+static struct text_symbols learn_type(struct text_printer *p,
+                                      const struct byi_type *type)
 {
     BYI_VEC(const struct byi_type *) work = {0};
-    bool news = false;
+    struct text_symbols found = {0};
 
     if (p->m->symbols.n == 0)
-        return false;
+        return found;
     BYI_PUSH(&work, type);
     while (work.n > 0) {
         type = work.at[--work.n];
         for (uint32_t i = 0; type->kind == BYI_TENSOR && i < type->rank; i++) {
             int64_t s = -1 - type->dims[i];
-            if (s < 0 || s >= (int64_t)p->m->symbols.n ||
-                p->known[s] == p->stamp)
+            if (s < 0 || s >= (int64_t)p->m->symbols.n)
                 continue;
+            found.any = true;
+            found.new |= p->known[s] != p->stamp;
             p->known[s] = p->stamp;
-            news = true;
         }
         for (uint32_t i = 0; type->kind != BYI_TENSOR && i < type->n_fields;
              i++)
@@ -112,15 +117,19 @@ static bool learn_type(struct text_printer *p, const struct byi_type *type)
             BYI_PUSH(&work, type->result);
     }
     byi_vec_free(work.at);
-    return news;
+    return found;
 }
 
 /* Only these nodes can introduce symbols. */
-static bool brings_symbols(struct text_printer *p, const struct byi_node *node)
+static bool brings_symbols(struct text_printer *p, const struct byi_func *f,
+                           byi_id id)
 {
-    return (node->kind == BYI_CALL_OP || node->kind == BYI_IF ||
-            node->kind == BYI_CALL) &&
-           learn_type(p, node->type);
+    const struct byi_node *node = &f->nodes.at[id];
+    struct text_symbols found = {0};
+    if (node->kind == BYI_CALL_OP || node->kind == BYI_IF ||
+        node->kind == BYI_CALL)
+        found = learn_type(p, node->type);
+    return found.new || (found.any && byi_sizes_depend_on_data(p->m, f, id));
 }
 
 /* --- values where they are read ----------------------------------------- */
@@ -647,7 +656,7 @@ static void add_statement(struct text_printer *p, byi_id id)
     bool last = id == l->last && id == f->result && l->uses[id] == 1;
     bool named = f->nodes.at[id].kind == BYI_FN &&
                  has_self(p, func_of(p, &f->nodes.at[id]));
-    bool news = brings_symbols(p, &f->nodes.at[id]);
+    bool news = brings_symbols(p, f, id);
 
     indent(p, p->levels.n);
     l->tail = last && !named && !f->nodes.at[id].let && !(news && is_branch(l));

@@ -438,6 +438,23 @@ static enum byoc_status check_node(struct verifier *c)
     return kinds[node->kind].check(c, node);
 }
 
+bool byi_sizes_depend_on_data(const struct byi_module *m,
+                              const struct byi_func *f, byi_id id)
+{
+    struct byoc_error err;
+    struct verifier c = {.m = m,
+                         .f = f,
+                         .id = id,
+                         .next_symbol = -1 - (int64_t)m->symbols.n,
+                         .arena = byi_arena_new(),
+                         .err = &err};
+    const int64_t first = c.next_symbol;
+
+    const bool made = check_node(&c) == BYOC_OK && c.next_symbol != first;
+    byi_arena_free(&c.arena);
+    return made;
+}
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
