@@ -6,6 +6,8 @@ nothing but the build's own tools.
     byoc/bin, lib    the command, the libraries, oneDNN's plug-in
     byoc/lib/*.so    and the distribution's libraries that they need
     byoc/licenses    with their copyrights
+
+CMake also gets the options in the environment variable CMAKE_ARGS.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import hashlib
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sysconfig
@@ -54,10 +57,12 @@ def install(package: pathlib.Path) -> None:
     build = TOP / "build" / "wheel"
     run(
         "cmake", "-S", TOP, "-B", build, "-G", "Ninja", "-DBYOC_TESTS=OFF",
-        "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_INSTALL_LIBDIR=lib",
+        # compiled like the preset release
+        "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_INSTALL_LIBDIR=lib",
         "-DCMAKE_INSTALL_PREFIX=/byoc", "-DBYOC_PYTHON_DIR=..",
         # for what oneDNN needs, which names no folder of its own
         "-DCMAKE_MODULE_LINKER_FLAGS=-Wl,--disable-new-dtags",
+        *shlex.split(os.environ.get("CMAKE_ARGS", "")),
     )  # fmt: skip
     run("cmake", "--build", build, "--target", "product")
     run("cmake", "--install", build, "--prefix", package, "--strip")
