@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/conv.h"
+#include "tests/share.h"
 
 #include <cmocka.h>
 
@@ -432,7 +433,7 @@ static bool fits(const struct byi_f32_conv *conv,
 static void random_shapes(void)
 {
     uint32_t ran[BYI_F32_ALGORITHMS] = {0};
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < test_share_of(1000); i++) {
         struct conv_case c = {.threads = 1 + (int)draw(3)};
         int kinds[3];
         choose_shape(&c.conv);
@@ -458,7 +459,8 @@ static void random_shapes(void)
         close_case(&c);
     }
     for (int i = BYI_F32_DIRECT; i < BYI_F32_ALGORITHMS; i++)
-        assert_true(i == BYI_F32_VECTOR || ran[i] > 20);
+        assert_true(i == BYI_F32_VECTOR ||
+                    ran[i] > (uint32_t)test_share_of(20));
 }
 
 static void test_random(void **state)
@@ -486,7 +488,7 @@ static struct byi_f32_conv vector_by_matrix(int64_t channels, int64_t outputs,
 
 static void vectors(void)
 {
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < test_share_of(200); i++) {
         struct conv_case c = {.threads = 1 + (int)draw(3)};
         int kinds[3];
         c.conv = vector_by_matrix(1 + draw(700), 1 + draw(2500), draw(2));
@@ -563,11 +565,11 @@ static void layers(void)
 {
     static const struct {
         int64_t map, channels, outputs;
-    } shapes[] = {{112, 64, 64},  {56, 64, 64},   {56, 128, 32},
-                  {35, 96, 96},   {28, 128, 128}, {28, 256, 256},
-                  {14, 256, 256}, {14, 512, 512}, {7, 512, 512},
+    } shapes[] = {{35, 96, 96},   {14, 512, 512}, {7, 512, 512},
+                  {112, 64, 64},  {56, 64, 64},   {56, 128, 32},
+                  {28, 128, 128}, {28, 256, 256}, {14, 256, 256},
                   {17, 192, 224}};
-    for (size_t i = 0; i < BYI_COUNT(shapes); i++)
+    for (int i = 0; i < test_share_of((int)BYI_COUNT(shapes)); i++)
         for (int a = BYI_F32_WINOGRAD_2; a <= BYI_F32_WINOGRAD_4; a++) {
             struct conv_case c = {.threads = 1};
             c.conv = three_by_three(1, shapes[i].map, shapes[i].channels,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/product.h"
+#include "tests/share.h"
 
 #include <cmocka.h>
 
@@ -111,14 +112,14 @@ static void test_products(void **state)
 {
     (void)state;
     for (enum byi_isa isa = 0; isa < BYI_N_ISAS; isa++)
-        for (int i = 0; byi_isa_runs(isa) && i < 300; i++)
+        for (int i = 0; byi_isa_runs(isa) && i < test_share_of(300); i++)
             try_product(byi_f32_kernels_of(isa));
 }
 
 static void test_transpose(void **state)
 {
     (void)state;
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < test_share_of(3000); i++) {
         const enum byi_isa isa = (enum byi_isa)draw(BYI_N_ISAS);
         const int64_t rows = draw(40), columns = draw(60);
         const int64_t stride = columns + draw(3), pitch = rows + draw(3);

@@ -36,7 +36,7 @@ add() {
 cmake -S . -B build -DBYOC_TESTS=OFF -DCMAKE_BUILD_TYPE=Debug \
     -DCMAKE_C_FLAGS_DEBUG= >"$dir/log" 2>&1 || fail "$(cat "$dir/log")"
 build() {
-    cmake --build build -j2 --target byoc_cli >"$dir/log" 2>&1
+    cmake --build build -j1 --target byoc_cli >"$dir/log" 2>&1
 }
 
 # x - p0 tanh(x)

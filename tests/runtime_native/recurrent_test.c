@@ -2,6 +2,7 @@
 /* recurrent_test.c: nn.rnn, nn.gru and nn.lstm: the plain form against numbers
  * worked out by hand, and every path of the fast form against the plain one. */
 #include "kernels.h"
+#include "tests/share.h"
 
 static const enum byi_op_id ops[] = {BYI_OP_NN_RNN, BYI_OP_NN_GRU,
                                      BYI_OP_NN_LSTM};
@@ -112,7 +113,7 @@ static void check_case(const struct shape *s, const struct setting *c)
 static void test_random(void **state_)
 {
     (void)state_;
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0; round < test_share_of(400); round++) {
         const struct setting c = {
             .op = round % 3,
             .direction = (int)random_in(0, 2),

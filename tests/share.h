@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/share.h: how many of its random or sampled cases a test tries.
+ *
+ * Sanitizers report the first access that is wrong, and any case of a kind may
+ * be the first: they need every kind of case, not every number. A plain build
+ * tries all cases; a build with sanitizers, which takes many times as long, one
+ * of four. BYOC_TEST_SHARE=N in the environment asks for one of N, in each
+ * build; 1: all.
+ */
+#ifndef BYI_TESTS_SHARE_H
+#define BYI_TESTS_SHARE_H
+
+#include <stdlib.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { TEST_SHARE = 4 };
+#else
+enum { TEST_SHARE = 1 };
+#endif
+
+/* One of so many cases is tried; at least 1. */
+static inline int test_share(void)
+{
+    const char *text = getenv("BYOC_TEST_SHARE");
+    const int share = text ? atoi(text) : TEST_SHARE;
+    return share > 0 ? share : 1;
+}
+
+/* How many of n cases, rounded up. */
+static inline int test_share_of(int n)
+{
+    return (n + test_share() - 1) / test_share();
+}
+
+#endif
