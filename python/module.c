@@ -114,7 +114,7 @@ PyMODINIT_FUNC PyInit__byoc(void)
         .m_methods = functions};
     PyObject *module = PyModule_Create(&definition);
     if (module && !pyb_tensor_register(module) && !pyb_model_register(module) &&
-        !pyb_run_register(module))
+        !pyb_run_register(module) && !pyb_backend_register(module))
         return module;
     Py_XDECREF(module);
     return NULL;

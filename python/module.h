@@ -108,4 +108,8 @@ PyObject *pyb_model_run(PyObject *model, PyObject *args, PyObject *named);
 /* Whether this thread is in a callback of byoc_run_async. */
 bool pyb_in_callback(void);
 
+/* --- backend.c: backends in Python ---------------------------------------- */
+
+int pyb_backend_register(PyObject *module);
+
 #endif

@@ -10,6 +10,7 @@ docs/python.md is the guide.
 """
 
 from ._byoc import Run, Tensor, version as _version
+from ._backend import Kernel, Operand, PythonBackend, Step
 from ._errors import (
     BackendError,
     CancelledError,

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import re
 import sys
+import textwrap
 
 import models
 
@@ -18,7 +19,14 @@ except ImportError:
 
 import byoc
 
-MODULES = ["byoc", "byoc._errors", "byoc._ledger", "byoc._model", "byoc._session"]
+MODULES = [
+    "byoc",
+    "byoc._backend",
+    "byoc._errors",
+    "byoc._ledger",
+    "byoc._model",
+    "byoc._session",
+]
 OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 
@@ -38,6 +46,11 @@ def main():
     ]
     for program in programs:
         exec(compile(inspect.cleandoc(program), str(page), "exec"), {})
+    example = (models.top / "examples/python/toy.py").read_text()
+    example = example[example.index("import byoc") :]
+    if textwrap.indent(example, "    ", bool) not in page.read_text():
+        print("docs/python.md shows another program than examples/python/toy.py")
+        failed += 1
     for name in byoc.__all__:
         if not inspect.getdoc(getattr(byoc, name)):
             print(f"byoc.{name} has no documentation string")

@@ -58,6 +58,26 @@ def main():
     relu.write("relu.so")
     ledger = relu.ledger
 
+    backend = byoc.PythonBackend(
+        "try", {"try.relu": "nn.relu(%x)"}, lambda kernel, x: run_relu(x)
+    )
+    plugin = backend.write("try.so")
+    python = models.compile(models.RELU, plugins=plugin, backends=["try"])
+
+    def python_fails():
+        nonlocal run_relu
+        run_relu, right = (lambda x: 1 / 0), run_relu
+        refused(byoc.BackendError, python, x)
+        run_relu = lambda x: x[:1]  # noqa: E731
+        refused(byoc.BackendError, python, x)
+        run_relu = right
+
+    def run_relu(x):
+        return numpy.maximum(x, 0)
+
+    def python_compile():
+        models.compile(models.RELU, plugins=plugin, backends=["try"])(x)
+
     def tensor():
         tensor = half(numpy_bf16)
         tensor.__dlpack__()
@@ -106,6 +126,9 @@ def main():
         "wrong option": lambda: refused(TypeError, byoc.load, "relu.so", threads="x"),
         "compile": lambda: models.compile(models.RELU, backends=[])(x),
         "compile error": lambda: refused(ValueError, models.compile, "def"),
+        "Python backend": lambda: python(x),
+        "Python backend fails": python_fails,
+        "Python backend, compile": python_compile,
     }
     try:
         import torch
@@ -119,7 +142,7 @@ def main():
     objects = [None, True, False, x, feeds, words, byoc.Model, byoc.Error, "x"]
     failed = 0
     for name, call in calls.items():
-        times = 20 if name in ("load", "compile") else 200
+        times = 20 if name.endswith(("load", "compile")) else 200
         rounds = []
         for _ in range(5):  # in the first ones, caches fill
             bytes_before, counts = used(), [sys.getrefcount(o) for o in objects]

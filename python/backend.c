@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* backend.c: struct byoc_backend for a backend in Python. byoc/_backend.py
+ * keeps the definitions by name; a region finds its definition by the name of
+ * its rows, since the functions of a backend are not told which backend they
+ * are of.
+ *
+ *     load()   the region's graph as Python's tuples -> _backend.load()
+ *              -> a callable for each kernel
+ *     run()    operands as arrays -> callable -> arrays -> the graph's memory
+ *
+ * Elements are copied on both sides, so that arrays outlive the run.
+ */
+#include "module.h"
+
+#include <byoc/graph.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What load() makes. */
+struct py_region {
+    struct byoc_graph *graph;
+    PyObject *calls; /* a list: kernel i is calls[i](operands) -> arrays */
+};
+
+/* Call a function of byoc/_backend.py. Its name is interned, since Python's
+ * cache of attributes keeps each string that is looked up. */
+static PyObject *call_package(const char *function, PyObject *arg)
+{
+    PyObject *module = PyImport_ImportModule("byoc._backend");
+    PyObject *name = module ? PyUnicode_InternFromString(function) : NULL;
+    PyObject *callable = name ? PyObject_GetAttr(module, name) : NULL;
+    PyObject *result =
+        callable ? PyObject_CallFunctionObjArgs(callable, arg, NULL) : NULL;
+    Py_XDECREF(callable);
+    Py_XDECREF(name);
+    Py_XDECREF(module);
+    return result;
+}
+
+/* --- exceptions ----------------------------------------------------------- */
+
+/* The exception as a failure: its text and code are of _backend.describe(). */
+static struct byoc_fail *fail_of_exception(const struct byoc_host *host)
+{
+    PyObject *type, *value, *trace;
+    struct byoc_fail *fail;
+    const char *text = NULL;
+    unsigned int code = BYOC_FAIL_INTERNAL;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (value && trace)
+        PyException_SetTraceback(value, trace);
+    PyObject *said = value ? call_package("describe", value) : NULL;
+    if (!said || !PyArg_ParseTuple(said, "Is", &code, &text)) {
+        PyErr_Clear();
+        code = BYOC_FAIL_INTERNAL;
+        text = "a Python exception, which cannot be described";
+    }
+    fail = host->fail(host->ctx, code, text);
+    Py_XDECREF(said);
+    Py_XDECREF(trace);
+    Py_XDECREF(value);
+    Py_XDECREF(type);
+    return fail;
+}
+
+/* --- the graph as tuples -------------------------------------------------- */
+
+/* Append, and drop the reference; item NULL: an exception is set. */
+static int append(PyObject *list, PyObject *item)
+{
+    const int failed = !item || PyList_Append(list, item);
+    Py_XDECREF(item);
+    return failed ? -1 : 0;
+}
+
+/* (dtype, shape, whether it is constant) */
+static PyObject *put_value(const struct byoc_graph_value *v)
+{
+    PyObject *shape = PyTuple_New((Py_ssize_t)v->rank);
+    for (uint32_t d = 0; shape && d < v->rank; d++) {
+        PyObject *size = PyLong_FromLongLong(v->dims[d]);
+        if (!size || PyTuple_SetItem(shape, (Py_ssize_t)d, size))
+            Py_CLEAR(shape);
+    }
+    if (!shape)
+        return NULL;
+    return Py_BuildValue("(sNN)", byoc_dtype_name((enum byoc_dtype)v->dtype),
+                         shape, PyBool_FromLong(v->kind == BYOC_GRAPH_CONST));
+}
+
+/* A tuple of numbers or strings. */
+static PyObject *put_attr(const struct byoc_graph_attr *a)
+{
+    PyObject *tuple = PyTuple_New((Py_ssize_t)a->n);
+    for (uint32_t i = 0; tuple && i < a->n; i++) {
+        PyObject *item = a->ints     ? PyLong_FromLongLong(a->ints[i])
+                         : a->floats ? PyFloat_FromDouble(a->floats[i])
+                                     : PyUnicode_FromString(a->strings[i]);
+        if (!item || PyTuple_SetItem(tuple, (Py_ssize_t)i, item))
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+/* (operator, {attribute: tuple}) */
+static PyObject *put_step(const struct byoc_graph_step *s)
+{
+    PyObject *attrs = PyDict_New();
+    for (uint32_t i = 0; attrs && i < s->n_attrs; i++) {
+        PyObject *item = put_attr(&s->attrs[i]);
+        if (!item || PyDict_SetItemString(attrs, s->attrs[i].name, item))
+            Py_CLEAR(attrs);
+        Py_XDECREF(item);
+    }
+    return attrs ? Py_BuildValue("(sN)", s->name, attrs) : NULL;
+}
+
+/* (row, steps, {operand: value}, outputs, exact) */
+static PyObject *put_kernel(const struct byoc_graph *g,
+                            const struct byoc_graph_kernel *k)
+{
+    PyObject *steps = PyList_New(0), *operands = PyDict_New();
+    PyObject *outs = PyList_New(0);
+    int bad = !steps || !operands || !outs;
+    for (uint32_t i = 0; !bad && i < k->n_steps; i++)
+        bad = append(steps, put_step(&g->steps[k->first + i]));
+    for (uint32_t i = 0; !bad && i < k->n_operands; i++) {
+        PyObject *value = put_value(&g->values[k->operands[i].value]);
+        bad = !value ||
+              PyDict_SetItemString(operands, k->operands[i].name, value);
+        Py_XDECREF(value);
+    }
+    for (uint32_t i = 0; !bad && i < k->n_outs; i++)
+        bad = append(outs, put_value(&g->values[k->outs[i]]));
+    if (!bad)
+        return Py_BuildValue("(sNNNN)", k->pattern, steps, operands, outs,
+                             PyBool_FromLong(k->exact != 0));
+    Py_XDECREF(steps);
+    Py_XDECREF(operands);
+    Py_XDECREF(outs);
+    return NULL;
+}
+
+/* --- load ----------------------------------------------------------------- */
+
+static PyObject *make_calls(const struct byoc_graph *g)
+{
+    PyObject *kernels = PyList_New(0), *calls = NULL;
+    int bad = !kernels;
+    for (uint32_t i = 0; !bad && i < g->n_kernels; i++)
+        bad = append(kernels, put_kernel(g, &g->kernels[i]));
+    if (!bad)
+        calls = call_package("load", kernels);
+    Py_XDECREF(kernels);
+    return calls;
+}
+
+/* Strings and bfloat16 have no format in the buffer protocol. */
+static struct byoc_fail *check_dtypes(const struct byoc_host *host,
+                                      const struct byoc_graph *g)
+{
+    char text[120];
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        const enum byoc_dtype dtype = (enum byoc_dtype)g->values[i].dtype;
+        if (dtype != BYOC_STRING && dtype != BYOC_BF16)
+            continue;
+        snprintf(text, sizeof text,
+                 "found %s, which Python's arrays lack; expected another "
+                 "element type",
+                 byoc_dtype_name(dtype));
+        return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED, text);
+    }
+    return NULL;
+}
+
+static void region_free(const struct byoc_host *host, struct py_region *region)
+{
+    if (!region)
+        return;
+    if (Py_IsInitialized()) {
+        PyGILState_STATE gil = PyGILState_Ensure();
+        Py_XDECREF(region->calls);
+        PyGILState_Release(gil);
+    }
+    byoc_graph_free(host, region->graph);
+    free(region);
+}
+
+static struct byoc_fail *region_new(const struct byoc_host *host,
+                                    const struct byoc_region *text,
+                                    struct py_region **made)
+{
+    struct py_region *region = calloc(1, sizeof *region);
+    struct byoc_fail *fail;
+    *made = NULL;
+    if (!region)
+        return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
+    fail = byoc_graph_read(host, text, &region->graph);
+    if (!fail)
+        fail = check_dtypes(host, region->graph);
+    if (!fail) {
+        PyGILState_STATE gil = PyGILState_Ensure();
+        region->calls = make_calls(region->graph);
+        if (!region->calls)
+            fail = fail_of_exception(host);
+        PyGILState_Release(gil);
+    }
+    if (fail)
+        region_free(host, region);
+    else
+        *made = region;
+    return fail;
+}
+
+static struct byoc_fail *probe(const struct byoc_host *host,
+                               const struct byoc_region *graph,
+                               struct byoc_probe *result)
+{
+    struct py_region *region;
+    struct byoc_fail *fail = region_new(host, graph, &region);
+    snprintf(result->impl, sizeof result->impl, "python");
+    region_free(host, region);
+    return fail;
+}
+
+static struct byoc_fail *load(const struct byoc_host *host,
+                              const struct byoc_region *text, void **compiled)
+{
+    struct py_region *region;
+    struct byoc_fail *fail = region_new(host, text, &region);
+    *compiled = region;
+    return fail;
+}
+
+static void unload(const struct byoc_host *host, void *compiled)
+{
+    region_free(host, compiled);
+}
+
+static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
+{
+    (void)host;
+    return ((const struct py_region *)compiled)->graph->bytes;
+}
+
+/* --- run ------------------------------------------------------------------ */
+
+/* {name: array} of copies. */
+static PyObject *read_operands(const struct byoc_graph *g,
+                               const struct byoc_graph_kernel *k, void *state,
+                               const struct byoc_run_args *args)
+{
+    PyObject *operands = PyDict_New();
+    for (uint32_t i = 0; operands && i < k->n_operands; i++) {
+        const struct byoc_graph_value *v = &g->values[k->operands[i].value];
+        void *data;
+        PyObject *array =
+            pyb_array_new((enum byoc_dtype)v->dtype, v->rank, v->dims, &data);
+        if (array && v->bytes)
+            memcpy(data, byoc_graph_data(g, k->operands[i].value, state, args),
+                   v->bytes);
+        if (!array ||
+            PyDict_SetItemString(operands, k->operands[i].name, array))
+            Py_CLEAR(operands);
+        Py_XDECREF(array);
+    }
+    return operands;
+}
+
+static bool same_shape(const Py_buffer *b, const struct byoc_graph_value *v)
+{
+    bool same = b->ndim == (int)v->rank;
+    for (uint32_t d = 0; same && d < v->rank; d++)
+        same = b->shape[d] == v->dims[d];
+    return same;
+}
+
+/* Raise an error that compares a result with what the graph says. */
+static int complain(const Py_buffer *b, const char *row, uint32_t i,
+                    const struct byoc_graph_value *v)
+{
+    const enum byoc_dtype dtype = pyb_dtype_of_buffer(b);
+    PyObject *wanted = put_value(v), *shape = PyTuple_New(b->ndim);
+    for (int d = 0; shape && d < b->ndim; d++)
+        PyTuple_SetItem(shape, d, PyLong_FromSsize_t(b->shape[d]));
+    if (wanted && shape)
+        PyErr_Format(PyExc_TypeError,
+                     "run() of %s: result %u is %s of shape %R, expected %s of "
+                     "shape %R",
+                     row, (unsigned)i,
+                     dtype == BYOC_NONE ? b->format : byoc_dtype_name(dtype),
+                     shape, byoc_dtype_name((enum byoc_dtype)v->dtype),
+                     PyTuple_GetItem(wanted, 1));
+    Py_XDECREF(wanted);
+    Py_XDECREF(shape);
+    return -1;
+}
+
+/* Copy a result, of any strides, to its place in the graph's memory. */
+static int write_result(const struct byoc_graph_value *v, const char *row,
+                        uint32_t i, PyObject *array, void *to)
+{
+    Py_buffer b;
+    int bad = 0;
+    if (!array || PyObject_GetBuffer(array, &b, PyBUF_STRIDES | PyBUF_FORMAT))
+        return -1;
+    if (pyb_dtype_of_buffer(&b) != (enum byoc_dtype)v->dtype ||
+        !same_shape(&b, v))
+        bad = complain(&b, row, i, v);
+    else if (v->bytes)
+        bad = PyBuffer_ToContiguous(to, &b, b.len, 'C');
+    PyBuffer_Release(&b);
+    return bad;
+}
+
+static int run_kernel(const struct py_region *region, uint32_t at, void *state,
+                      const struct byoc_run_args *args)
+{
+    const struct byoc_graph *g = region->graph;
+    const struct byoc_graph_kernel *k = &g->kernels[at];
+    PyObject *operands = read_operands(g, k, state, args), *results = NULL;
+    int bad = !operands;
+    if (!bad)
+        results = PyObject_CallFunctionObjArgs(
+            PyList_GetItem(region->calls, (Py_ssize_t)at), operands, NULL);
+    bad = bad || !results;
+    for (uint32_t i = 0; !bad && i < k->n_outs; i++)
+        bad = write_result(&g->values[k->outs[i]], k->pattern, i,
+                           PyList_GetItem(results, (Py_ssize_t)i),
+                           byoc_graph_data(g, k->outs[i], state, args));
+    Py_XDECREF(results);
+    Py_XDECREF(operands);
+    return bad ? -1 : 0;
+}
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
+                             void *state, const struct byoc_run_args *args)
+{
+    const struct py_region *region = compiled;
+    const struct byoc_graph *g = region->graph;
+    struct byoc_fail *fail = NULL;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    for (uint32_t i = 0; !fail && i < g->n_kernels; i++) {
+        const uint64_t begin = args->trace ? now() : 0;
+        if (args->cancel && *args->cancel)
+            fail = host->fail(host->ctx, BYOC_FAIL_CANCELLED,
+                              "the run was cancelled");
+        else if (run_kernel(region, i, state, args))
+            fail = fail_of_exception(host);
+        else if (args->trace)
+            args->trace(args->trace_ctx, g->kernels[i].pattern, "python",
+                        g->kernels[i].source, begin, now());
+    }
+    PyGILState_Release(gil);
+    for (uint32_t i = 0; !fail && i < g->n_outputs; i++)
+        if (args->outputs[i].bytes)
+            memcpy(args->outputs[i].data,
+                   byoc_graph_data(g, g->outputs[i], state, args),
+                   args->outputs[i].bytes);
+    return fail;
+}
+
+/* --- making one ----------------------------------------------------------- */
+
+/* A copy that lives until the process ends, as backends do. NULL: an exception
+ * is set. */
+static const char *keep(PyObject *text)
+{
+    const char *at = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    char *copy = at ? strdup(at) : NULL;
+    if (at && !copy)
+        PyErr_NoMemory();
+    return copy;
+}
+
+/* backend_new(name, version, [(row, pattern), ...]): a capsule of a struct
+ * byoc_backend, which lives until the process ends. */
+static PyObject *backend_new(PyObject *module, PyObject *args)
+{
+    PyObject *name, *version, *rows;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOO", &name, &version, &rows))
+        return NULL;
+    const Py_ssize_t n = PyList_Size(rows);
+    struct byoc_backend *b = calloc(1, sizeof *b);
+    struct byoc_pattern *table = calloc((size_t)(n > 0 ? n : 1), sizeof *table);
+    bool bad = n < 0 || !b || !table;
+    for (Py_ssize_t i = 0; !bad && i < n; i++) {
+        PyObject *row = PyList_GetItem(rows, i);
+        table[i].name = keep(PyTuple_GetItem(row, 0));
+        table[i].pattern = keep(PyTuple_GetItem(row, 1));
+        bad = !table[i].name || !table[i].pattern;
+    }
+    if (!bad) {
+        *b = (struct byoc_backend){.struct_size = sizeof *b,
+                                   .name = keep(name),
+                                   .version = keep(version),
+                                   .patterns = table,
+                                   .n_patterns = (uint32_t)n,
+                                   .probe = probe,
+                                   .load = load,
+                                   .unload = unload,
+                                   .state_bytes = state_bytes,
+                                   .run = run};
+        b->compat = b->version;
+        bad = !b->name || !b->version;
+    }
+    if (!bad)
+        return PyCapsule_New(b, "byoc_backend", NULL);
+    if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    free(table); /* the texts stay: a definition that failed is rare */
+    free(b);
+    return NULL;
+}
+
+int pyb_backend_register(PyObject *module)
+{
+    static PyMethodDef functions[] = {
+        {"backend_new", backend_new, METH_VARARGS, NULL}, {0}};
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backends in Python: slow, for trying patterns and kernels."""
+
+from __future__ import annotations
+
+import functools
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import sysconfig
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from . import _byoc
+from ._errors import CancelledError, InvalidError, Status, UnsupportedError
+
+_here = os.path.dirname(os.path.abspath(__file__))
+
+
+class Operand(NamedTuple):
+    """An operand or a result of a kernel."""
+
+    dtype: str  # "float32" and so on
+    shape: tuple[int, ...]
+    constant: bool
+
+
+class Step(NamedTuple):
+    """An operator of a kernel; every attribute is a tuple."""
+
+    op: str  # "nn.conv2d"
+    attrs: dict[str, tuple[Any, ...]]
+
+
+class Kernel(NamedTuple):
+    """A match of one row, with its shapes: what a backend runs at once."""
+
+    row: str  # the row's name
+    steps: list[Step]  # in topological order
+    operands: dict[str, Operand]  # by the names of the pattern
+    outputs: list[Operand]
+    exact: bool  # round no more than the operators' definitions do
+
+
+class PythonBackend:
+    """A backend whose kernels are Python, for trying patterns.
+
+    name      of the backend, the part of each row's name before the dot
+    patterns  {row: pattern}, the most specific first (docs/patterns.md)
+    run       run(kernel, **operands) returns the kernel's output as an array,
+              or a list of several
+    accept    accept(kernel) returns None to take a match, or a sentence that
+              says why not; None takes all
+    version   of the backend; artifacts of another version do not load
+
+    Operands are arrays of NumPy (byoc.Tensor without it) that own their memory.
+    Results are arrays of the dtype and shape of kernel.outputs. Calls come from
+    any thread, one at a time, holding the GIL.
+
+    >>> import byoc, numpy
+    >>> backend = byoc.PythonBackend(
+    ...     "toy",
+    ...     {"toy.relu": "nn.relu(%x: float32)"},
+    ...     run=lambda kernel, x: numpy.maximum(x, 0),
+    ... )
+    >>> model = byoc.compile(
+    ...     "digits.onnx", plugins=backend.write("libbyoc_backend_toy.so"),
+    ...     backends=["toy"])
+    >>> {node.pattern for node in model.ledger.nodes if node.op == "Relu"}
+    {'toy.relu'}
+    """
+
+    def __init__(
+        self,
+        name: str,
+        patterns: Mapping[str, str],
+        run: Callable[..., Any],
+        *,
+        accept: Callable[[Kernel], str | None] | None = None,
+        version: str = "1",
+    ) -> None:
+        for row in patterns:
+            if row.partition(".")[0] != name:
+                raise InvalidError(
+                    f"patterns: found a row called {row!r}, expected a name that "
+                    f"begins with {name + '.'!r}"
+                )
+        for what, call in (("run", run), ("accept", accept or run)):
+            if not callable(call):
+                raise TypeError(f"{what}: found {call!r}, expected a callable")
+        self.name = name
+        self.patterns = dict(patterns)
+        self.run = run
+        self.accept = accept
+        self.version = version
+        frame = sys._getframe(1)
+        self._source = os.path.abspath(frame.f_code.co_filename)
+        if not os.path.isfile(self._source):
+            self._source = ""  # typed in
+        rows = list(self.patterns.items())
+        self._capsule = _byoc.backend_new(name, version, rows)
+        _definitions[name] = self
+
+    def __repr__(self) -> str:
+        return f"<byoc.PythonBackend {self.name}: {len(self.patterns)} patterns>"
+
+    def write(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Write the plug-in, and return its path.
+
+        path  None: libbyoc_backend_NAME.so beside the Python file. Every
+              program that loads plug-ins takes it: `byoc conform`, byoc.compile.
+
+        The plug-in runs the Python file of this definition again, as a module
+        that is not __main__, in programs that have not defined the backend.
+        """
+        if path is None:
+            folder = os.path.dirname(self._source) or os.getcwd()
+            path = os.path.join(folder, f"libbyoc_backend_{self.name}.so")
+        path = os.path.abspath(path)
+        lines = [self.name, self._source, _library(), os.path.dirname(_here)]
+        _copy_template(path, lines)
+        return path
+
+    def _check(self, kernel: Kernel) -> None:
+        if kernel.row not in self.patterns:
+            raise InvalidError(
+                f"{self.name} has no row {kernel.row}; compile the model again"
+            )
+        refusal = self.accept(kernel) if self.accept else None
+        if refusal is not None and not isinstance(refusal, str):
+            raise TypeError(
+                f"accept() of {kernel.row} returned {refusal!r}, expected None or "
+                "a sentence that says why not"
+            )
+        if refusal is not None:
+            raise UnsupportedError(refusal or "accept() gave no reason")
+
+    def _call(self, kernel: Kernel, operands: dict[str, Any]) -> list[Any]:
+        answer = self.run(kernel, **operands)
+        results = list(answer) if isinstance(answer, (list, tuple)) else [answer]
+        if len(results) != len(kernel.outputs):
+            raise TypeError(
+                f"run() of {kernel.row} returned {len(results)} arrays, expected "
+                f"{len(kernel.outputs)}"
+            )
+        numpy = sys.modules.get("numpy")
+        return [numpy.asarray(r) for r in results] if numpy else results
+
+
+_definitions: dict[str, PythonBackend] = {}
+
+# --- what the extension and the plug-in call ----------------------------------
+
+
+def find(name: str, source: str) -> Any:
+    """The capsule of a backend; runs its file if this process lacks it."""
+    if name not in _definitions:
+        if not source:
+            raise ImportError(
+                f"{name} was typed into a Python that has ended; write its "
+                "definition to a file"
+            )
+        try:
+            _execute(source, f"byoc_backend_{name}")
+        except Exception as error:
+            raise ImportError(f"{source}: {describe(error)[1]}") from error
+    if name not in _definitions:
+        raise ImportError(f"{source}: found no byoc.PythonBackend called {name}")
+    return _definitions[name]._capsule
+
+
+def _execute(source: str, name: str) -> None:
+    """Run a file as a module, which may import its neighbours."""
+    folder = os.path.dirname(source)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    loader = importlib.machinery.SourceFileLoader(name, source)
+    spec = importlib.util.spec_from_loader(name, loader)
+    assert spec
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+
+
+def load(raw: list[tuple[Any, ...]]) -> list[Callable[[dict[str, Any]], list[Any]]]:
+    """Check the kernels of a region; a callable for each."""
+    calls = []
+    for row, steps, operands, outputs, exact in raw:
+        kernel = Kernel(
+            row,
+            [Step(*step) for step in steps],
+            {name: Operand(*value) for name, value in operands.items()},
+            [Operand(*value) for value in outputs],
+            exact,
+        )
+        definition = _definitions.get(row.partition(".")[0])
+        if definition is None:
+            raise InvalidError(f"found a kernel {row}, which no backend has")
+        definition._check(kernel)
+        calls.append(functools.partial(definition._call, kernel))
+    return calls
+
+
+# enum byoc_fail_code of byoc/backend.h
+_UNSUPPORTED, _INVALID, _RESOURCE, _INTERNAL, _CANCELLED = 1, 2, 4, 5, 7
+_codes = [
+    (UnsupportedError, _UNSUPPORTED),
+    (InvalidError, _INVALID),
+    (CancelledError, _CANCELLED),
+    (NotImplementedError, _UNSUPPORTED),
+    (MemoryError, _RESOURCE),
+]
+
+
+def describe(error: BaseException) -> tuple[int, str]:
+    """The code and sentence of a failure: what was raised, and where."""
+    code = next((code for kind, code in _codes if isinstance(error, kind)), _INTERNAL)
+    text = str(error)
+    if isinstance(getattr(error, "status", None), Status):
+        return code, text
+    text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if os.path.dirname(frame.filename) != _here
+    ]
+    if frames:
+        where = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"
+        text = f"{where}: {text}"
+    return code, text.replace("\0", "")
+
+
+# --- the file -----------------------------------------------------------------
+
+_HEAD = b"byoc-python-plugin:"
+_ROOM = 4096
+
+
+def _library() -> str:
+    """The library of this Python, which programs without one open."""
+    name = sysconfig.get_config_var("INSTSONAME") or ""
+    folders = [sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("LIBPL")]
+    multiarch = sysconfig.get_config_var("MULTIARCH")
+    if multiarch and folders[0]:
+        folders.insert(1, os.path.join(folders[0], multiarch))
+    if not name.startswith("libpython") or name.endswith(".a"):
+        name = f"libpython{sys.version_info[0]}.{sys.version_info[1]}.so.1.0"
+    for folder in folders:
+        path = os.path.join(folder or "", name)
+        if os.path.isfile(path):
+            return path
+    return name  # the loader searches
+
+
+def _copy_template(path: str, lines: Sequence[str]) -> None:
+    with open(os.path.join(_here, "_plugin_template.so"), "rb") as file:
+        image = file.read()
+    text = _HEAD + "\n".join(lines).encode()
+    at = image.find(_HEAD + bytes(64))
+    if len(text) >= _ROOM or any("\n" in line for line in lines):
+        raise InvalidError(f"{path}: its paths are too long, or have newlines")
+    image = image[:at] + text.ljust(_ROOM, b"\0") + image[at + _ROOM :]
+    # renamed into place: a process may have mapped the file that is there
+    folder = os.path.dirname(path)
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".byoc-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(image)
+        os.chmod(temporary, 0o755)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plugin.c: the plug-in of a backend in Python, as a template: byoc/_backend.py
+ * copies the library and writes into `place` where the backend is. Being asked,
+ * it finds Python in the process, or starts one, and has byoc._backend.find()
+ * give the struct byoc_backend, which backend.c makes.
+ *
+ * It links nothing: python3 has Python in its program, and `byoc` has none
+ * until the library of Python is opened.
+ */
+#include <Python.h>
+
+#include <byoc/graph.h>
+
+#include <dlfcn.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The lines of `place`, each up to its newline; the head finds them in the
+ * file. volatile: the compiler must not read what stands here now. */
+#define PLACE_HEAD "byoc-python-plugin:"
+static const volatile char place[4096] = PLACE_HEAD;
+enum place_line { NAME, SOURCE, LIBRARY, PACKAGE, N_LINES };
+
+static char lines[N_LINES][sizeof place];
+
+static void read_place(void)
+{
+    size_t at = sizeof PLACE_HEAD - 1;
+    for (int line = 0; line < N_LINES; line++) {
+        size_t n = 0;
+        while (at < sizeof place - 1 && place[at] && place[at] != '\n')
+            lines[line][n++] = place[at++];
+        lines[line][n] = '\0';
+        at += at < sizeof place - 1;
+    }
+}
+
+/* --- Python, by address --------------------------------------------------- */
+
+#define FUNCTIONS(each)                                                        \
+    each(Py_IsInitialized) each(Py_InitializeEx) each(PyEval_SaveThread)       \
+        each(PyGILState_Ensure) each(PyGILState_Release) each(PySys_GetObject) \
+            each(PyUnicode_FromString) each(PySequence_Contains)               \
+                each(PyList_Append) each(PyImport_ImportModule)                \
+                    each(PyObject_CallMethod) each(PyCapsule_GetPointer)       \
+                        each(PyErr_Fetch) each(PyErr_Clear) each(PyObject_Str) \
+                            each(PyUnicode_AsUTF8AndSize) each(Py_DecRef)
+
+static struct {
+#define MEMBER(name) __typeof__(&name) name;
+    FUNCTIONS(MEMBER)
+} py;
+
+/* NULL, or the function that is missing. */
+static const char *find_functions(void *library)
+{
+#define FIND(name)                                                             \
+    {                                                                          \
+        void *at = dlsym(library, #name);                                      \
+        if (!at)                                                               \
+            return #name;                                                      \
+        memcpy(&py.name, &at, sizeof at);                                      \
+    }
+    FUNCTIONS(FIND)
+    return NULL;
+}
+
+/* Starting Python sets the locale of LC_CTYPE, which is the host's. */
+static void start_python(void)
+{
+    const char *now = setlocale(LC_ALL, NULL);
+    char *before = now ? strdup(now) : NULL;
+    py.Py_InitializeEx(0);
+    py.PyEval_SaveThread();
+    if (before)
+        setlocale(LC_ALL, before);
+    free(before);
+}
+
+/* Returns 0, or writes why not. */
+static int reach_python(char *why, uint32_t why_bytes)
+{
+    const char *missing;
+    void *library = RTLD_DEFAULT;
+    if (!dlsym(RTLD_DEFAULT, "Py_IsInitialized")) {
+        /* global, since the extensions of Python's own library link nothing */
+        library = dlopen(lines[LIBRARY], RTLD_NOW | RTLD_GLOBAL);
+        if (!library) {
+            snprintf(why, why_bytes,
+                     "this backend is in Python, and this process has none: "
+                     "%s; install the library of Python (libpython3)",
+                     dlerror());
+            return -1;
+        }
+    }
+    missing = find_functions(library);
+    if (missing) {
+        snprintf(why, why_bytes,
+                 "found a Python without %s; expected 3.11 or "
+                 "newer",
+                 missing);
+        return -1;
+    }
+    if (!py.Py_IsInitialized())
+        start_python();
+    return 0;
+}
+
+/* --- asking it ------------------------------------------------------------ */
+
+static void say_exception(char *why, uint32_t why_bytes)
+{
+    PyObject *type, *value, *trace, *text;
+    const char *said;
+    py.PyErr_Fetch(&type, &value, &trace);
+    text = value ? py.PyObject_Str(value) : NULL;
+    said = text ? py.PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    snprintf(why, why_bytes, "%s",
+             said && *said ? said : "a Python exception without a text");
+    py.PyErr_Clear();
+    py.Py_DecRef(text);
+    py.Py_DecRef(trace);
+    py.Py_DecRef(value);
+    py.Py_DecRef(type);
+}
+
+/* A Python that this plug-in started does not know where byoc is. */
+static void add_package(void)
+{
+    PyObject *path = py.PySys_GetObject("path"); /* borrowed */
+    PyObject *folder = py.PyUnicode_FromString(lines[PACKAGE]);
+    if (path && folder && py.PySequence_Contains(path, folder) == 0)
+        py.PyList_Append(path, folder);
+    py.PyErr_Clear();
+    py.Py_DecRef(folder);
+}
+
+static const struct byoc_backend *query(const struct byoc_host *host, char *why,
+                                        uint32_t why_bytes)
+{
+    static const struct byoc_backend *backend;
+    (void)host;
+    if (backend)
+        return backend;
+    read_place();
+    if (!lines[NAME][0]) {
+        snprintf(why, why_bytes,
+                 "the template of backends in Python, expected a copy that "
+                 "byoc.PythonBackend.write() made");
+        return NULL;
+    }
+    if (reach_python(why, why_bytes))
+        return NULL;
+    PyGILState_STATE gil = py.PyGILState_Ensure();
+    add_package();
+    PyObject *module = py.PyImport_ImportModule("byoc._backend");
+    PyObject *capsule = module
+                            ? py.PyObject_CallMethod(module, "find", "ss",
+                                                     lines[NAME], lines[SOURCE])
+                            : NULL;
+    if (capsule)
+        backend = py.PyCapsule_GetPointer(capsule, "byoc_backend");
+    if (!backend)
+        say_exception(why, why_bytes);
+    py.Py_DecRef(capsule); /* the definition keeps it */
+    py.Py_DecRef(module);
+    py.PyGILState_Release(gil);
+    return backend;
+}
+BYOC_BACKEND_DEFINE(query)
