@@ -221,6 +221,7 @@ static enum byoc_status bench(const struct byoc_model *model,
     r->threads = byoc_model_threads(model, &r->why);
     if (r->profile)
         byi_profile_peak(r->profile, r->threads);
+    byi_progress_step("timing runs", 0, 0);
     enum byoc_status status = warm_up(state, &in, &out, r, err);
     if (status == BYOC_OK && (r->clients > 1 || r->rate > 0))
         status = time_load(model, &in, least, seconds, arena, r, err);

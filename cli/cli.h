@@ -59,10 +59,19 @@ void byi_print_usage(FILE *to);
 void byi_terminal_open(void);
 /* The output is JSON: use JSON's escapes. */
 void byi_terminal_json(void);
-/* Show a line on stderr in place of the previous one; `last`: keep it. */
-void byi_terminal_progress(const char *line, bool last);
 /* The exit code: `code`, or, after a message, that of a failed write. */
 int byi_terminal_close(int code);
+
+/* --- progress.c ----------------------------------------------------------- */
+
+/* From two seconds on, stderr says what the verb does and for how long, unless
+ * BYOC_PROGRESS is 0. Ends at byi_progress_end(). */
+void byi_progress_begin(const char *verb);
+/* What it does now, `done` of `of` (0: not counted). Any thread. */
+void byi_progress_step(const char *what, uint32_t done, uint32_t of);
+/* Erase the line on the terminal: something else is written now. */
+void byi_progress_clear(void);
+void byi_progress_end(void);
 
 /* --- interrupt.c ---------------------------------------------------------- */
 

@@ -25,7 +25,8 @@ static int run(int argc, char **argv)
          "file name of the artifact (default: beside the model)"},
         {"all", 'a', BYI_OPTION_FLAG, &every, NULL,
          "report every node, not only the native ones"},
-        {"quiet", 'q', BYI_OPTION_FLAG, &quiet, NULL, "print no report"},
+        {"quiet", 'q', BYI_OPTION_FLAG, &quiet, NULL,
+         "print no report and no progress"},
         {"keep-c", 0, BYI_OPTION_TEXT, &o.keep_c, "DIR",
          "keep the generated C: fused kernels in kernels.c, each region in a "
          "file"},
@@ -37,6 +38,8 @@ static int run(int argc, char **argv)
                                  argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
+    if (quiet)
+        byi_progress_end();
     struct byi_text beside = {0};
     if (!out) {
         const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');

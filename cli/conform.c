@@ -9,14 +9,7 @@ static void show_progress(void *ctx, const char *what, uint32_t done,
                           uint32_t of)
 {
     (void)ctx;
-    char line[96];
-    snprintf(line, sizeof line, "%u of %u: %-50.50s", done + 1, of, what);
-    byi_terminal_progress(line, false);
-    if (done + 1 == of) {
-        snprintf(line, sizeof line, "%70s", "");
-        byi_terminal_progress(line, false);
-        byi_terminal_progress("", false);
-    }
+    byi_progress_step(what, done + 1, of);
 }
 
 #define UNDER "BYOC_UNDER_VALGRIND"
@@ -159,7 +152,7 @@ static int run(int argc, char **argv)
     params.no_onnx = no_onnx;
     if (getenv(UNDER)) /* valgrind is as much slower */
         params.seconds = 20 * (params.seconds > 0 ? params.seconds : 20);
-    params.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    params.progress = show_progress;
     struct byoc_error err;
     char *text = NULL, *real = realpath(path, NULL);
     int failed = 0;

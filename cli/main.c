@@ -22,13 +22,16 @@ static int run_verb(const struct byi_verb *verb, int argc, char **argv)
 {
     struct byi_guard guard;
     if (byi_guard_enter(&guard)) {
+        byi_progress_end();
         fprintf(stderr,
                 "byoc %s: out of memory: %zu bytes could not be "
                 "allocated\n",
                 verb->name, guard.bytes);
         return BYI_EXIT_USAGE;
     }
+    byi_progress_begin(verb->name);
     const int code = verb->run(argc, argv);
+    byi_progress_end();
     byi_guard_leave(&guard);
     return code;
 }

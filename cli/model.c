@@ -26,14 +26,30 @@ static void print_progress(void *ctx, const char *what, uint32_t done,
                            uint32_t of)
 {
     (void)ctx;
-    char line[160];
-    snprintf(line, sizeof line, "byoc: %s %u of %u", what, done, of);
-    byi_terminal_progress(line, done == of);
+    byi_progress_step(what, done, of);
+}
+
+/* The passes, as progress. */
+static enum byoc_status enter_pass(void *ctx, const char *pass,
+                                   const struct byoc_module *module,
+                                   struct byoc_error *err)
+{
+    (void)ctx, (void)module, (void)err;
+    byi_progress_step(pass, 0, 0);
+    return BYOC_OK;
+}
+
+static void leave_passes(void *ctx)
+{
+    (void)ctx;
+    byi_progress_step("generating code", 0, 0);
 }
 
 static struct byoc_compile_params params_of(const struct byi_model_options *o)
 {
     static const char *const none[] = {NULL};
+    static const struct byoc_instrument passes = {.before = enter_pass,
+                                                  .exit = leave_passes};
     return (struct byoc_compile_params){
         .struct_size = sizeof(struct byoc_compile_params),
         .backends = o->native ? none : o->backends.at,
@@ -76,7 +92,9 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
         .isolate = o->isolate,
         .isolate_seconds = o->isolate_seconds,
         .isolate_bytes = (uint64_t)o->isolate_mib << 20,
-        .progress = isatty(STDERR_FILENO) ? print_progress : NULL};
+        .instruments = &passes,
+        .n_instruments = 1,
+        .progress = print_progress};
 }
 
 /* The options of models, and what each has an effect on. */
@@ -216,6 +234,7 @@ enum byoc_status byi_open_model(const char *path,
     } else {
         BYI_TRY(byi_compile_model(path, o, &open->compiled, &open->gate, err));
         status = byoc_compiled_load(open->compiled, &load, &open->model, err);
+        byi_progress_step("", 0, 0);
     }
     if (status != BYOC_OK) {
         byi_close_model(open);

@@ -53,6 +53,7 @@ static ssize_t write_escaped(void *cookie, const char *bytes, size_t n)
     t->n_part = rest;
     byi_printable_add(&out, all.at, all.n - rest,
                       t->json ? BYI_PRINTABLE_JSON : BYI_PRINTABLE_TEXT);
+    byi_progress_clear();
     const bool ok = put(t, out.at, out.n);
     byi_text_free(&all);
     byi_text_free(&out);
@@ -77,17 +78,6 @@ void byi_terminal_open(void)
 void byi_terminal_json(void)
 {
     terminals[0].json = true;
-}
-
-void byi_terminal_progress(const char *line, bool last)
-{
-    struct byi_text text = {0};
-    byi_text_addf(&text, "\r");
-    byi_printable_add(&text, line, strlen(line), BYI_PRINTABLE_LINE);
-    if (last)
-        byi_text_addf(&text, "\n");
-    (void)put(&terminals[1], text.at, text.n);
-    byi_text_free(&text);
 }
 
 int byi_terminal_close(int code)

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Test the progress of long commands: progress.py BYOC
+
+Lines where stderr is no terminal, one line that is replaced on a terminal, and
+neither with --quiet, with BYOC_PROGRESS=0, or in the first two seconds.
+"""
+import os
+import pty
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+BYOC = os.path.abspath(sys.argv[1])
+DIGITS = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "../../examples/digits/digits.onnx")
+ENV = {k: v for k, v in os.environ.items() if k != "BYOC_PROGRESS"}
+LINE = r"^byoc {}: (.*, )?\d+ s$"
+failed = 0
+
+
+def check(good, what, said=""):
+    global failed
+    if not good:
+        failed += 1
+        print("FAILED:", what, said, sep="\n")
+
+
+def run(*args, **env):
+    """Stdout, stderr, and the seconds that it took."""
+    began = time.monotonic()
+    done = subprocess.run([BYOC, *args], env={**ENV, **env}, text=True,
+                          capture_output=True)
+    check(done.returncode == 0, f"{args} exits with {done.returncode}", done.stderr)
+    return done.stdout, done.stderr, time.monotonic() - began
+
+
+def lines(verb, stderr):
+    return re.findall(LINE.format(verb), stderr, re.M)
+
+
+def on_terminal(*args):
+    """All that a terminal gets."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execve(BYOC, [BYOC, *args], {**ENV, "TERM": "xterm"})
+    said = b""
+    while True:
+        try:
+            part = os.read(fd, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        said += part
+    check(os.waitpid(pid, 0)[1] == 0, f"{args} on a terminal", said)
+    return said.decode()
+
+
+def main():
+    bench = ["bench", DIGITS, "--seconds"]
+    out, err, _ = run(*bench, "5")
+    found = lines("bench", err)
+    check(2 <= len(found) <= 8, "bench of 5 s: 2 to 8 lines", err)
+    check(len(err.splitlines()) == len(found), "nothing else on stderr", err)
+    check("byoc bench" not in out, "stdout has the result alone", out)
+    check(run(*bench, "3", BYOC_PROGRESS="0")[1] == "", "BYOC_PROGRESS=0")
+    _, err, seconds = run("backends")
+    check(seconds >= 2 or err == "", "nothing in the first two seconds", err)
+
+    # a compiler that takes three seconds
+    with tempfile.TemporaryDirectory() as folder:
+        slow = os.path.join(folder, "cc")
+        with open(slow, "w") as file:
+            file.write('#!/bin/sh\nsleep 3\nexec cc "$@"\n')
+        os.chmod(slow, 0o755)
+        compile = ["compile", DIGITS, "-o", os.path.join(folder, "m.so"), "--native"]
+        _, err, seconds = run(*compile, CC=slow)
+        check(seconds >= 3, "the slow compiler runs")
+        check(any(lines("compile", err)), "the line names the step", err)
+        _, err, seconds = run(*compile, "--quiet", CC=slow)
+        check(seconds >= 3 and err == "", "--quiet", err)
+
+    said = on_terminal(*bench, "4")
+    shown = re.findall(r"\r\x1b\[Kbyoc bench: [^\r\n]*\d+ s", said)
+    check(len(shown) >= 5, "a line that is replaced", repr(said))
+    end = said.rindex("\x1b[K") + 3
+    check("byoc bench" not in said[end:] and "median" in said[end:],
+          "the line is erased before the result", repr(said))
+    return 1 if failed else 0
+
+
+sys.exit(main())
