@@ -24,21 +24,6 @@ struct py_region {
     PyObject *calls; /* a list: kernel i is calls[i](operands) -> arrays */
 };
 
-/* Call a function of byoc/_backend.py. Its name is interned, since Python's
- * cache of attributes keeps each string that is looked up. */
-static PyObject *call_package(const char *function, PyObject *arg)
-{
-    PyObject *module = PyImport_ImportModule("byoc._backend");
-    PyObject *name = module ? PyUnicode_InternFromString(function) : NULL;
-    PyObject *callable = name ? PyObject_GetAttr(module, name) : NULL;
-    PyObject *result =
-        callable ? PyObject_CallFunctionObjArgs(callable, arg, NULL) : NULL;
-    Py_XDECREF(callable);
-    Py_XDECREF(name);
-    Py_XDECREF(module);
-    return result;
-}
-
 /* --- exceptions ----------------------------------------------------------- */
 
 /* The exception as a failure: its text and code are of _backend.describe(). */
@@ -52,7 +37,8 @@ static struct byoc_fail *fail_of_exception(const struct byoc_host *host)
     PyErr_NormalizeException(&type, &value, &trace);
     if (value && trace)
         PyException_SetTraceback(value, trace);
-    PyObject *said = value ? call_package("describe", value) : NULL;
+    PyObject *said =
+        value ? pyb_call("byoc._backend", "describe", "(O)", value) : NULL;
     if (!said || !PyArg_ParseTuple(said, "Is", &code, &text)) {
         PyErr_Clear();
         code = BYOC_FAIL_INTERNAL;
@@ -153,7 +139,7 @@ static PyObject *make_calls(const struct byoc_graph *g)
     for (uint32_t i = 0; !bad && i < g->n_kernels; i++)
         bad = append(kernels, put_kernel(g, &g->kernels[i]));
     if (!bad)
-        calls = call_package("load", kernels);
+        calls = pyb_call("byoc._backend", "load", "(O)", kernels);
     Py_XDECREF(kernels);
     return calls;
 }

@@ -6,24 +6,44 @@
 #include <stdio.h>
 #include <string.h>
 
+/* --- the package ---------------------------------------------------------- */
+
+/* The name is interned: Python's cache of attributes keeps each string that it
+ * looks up, which would look like a leak for the first thousands. */
+PyObject *pyb_call(const char *module, const char *function, const char *format,
+                   ...)
+{
+    PyObject *package = PyImport_ImportModule(module), *result = NULL;
+    PyObject *name = package ? PyUnicode_InternFromString(function) : NULL;
+    PyObject *callable = name ? PyObject_GetAttr(package, name) : NULL;
+    va_list args;
+    va_start(args, format);
+    PyObject *tuple = callable ? Py_VaBuildValue(format, args) : NULL;
+    va_end(args);
+    if (tuple)
+        result = PyObject_CallObject(callable, tuple);
+    Py_XDECREF(tuple);
+    Py_XDECREF(callable);
+    Py_XDECREF(name);
+    Py_XDECREF(package);
+    return result;
+}
+
 /* --- exceptions ----------------------------------------------------------- */
 
 /* The classes are Python's (byoc/_errors.py). */
 void *pyb_raise(enum byoc_status status, const char *text)
 {
-    PyObject *module = PyImport_ImportModule("byoc._errors");
     PyObject *message =
-        module ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace")
-               : NULL;
+        PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
     PyObject *error = NULL;
     if (message)
         error =
-            PyObject_CallMethod(module, "error_of", "iO", (int)status, message);
+            pyb_call("byoc._errors", "error_of", "(iO)", (int)status, message);
     if (error)
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error);
     Py_XDECREF(message);
-    Py_XDECREF(module);
     return NULL;
 }
 

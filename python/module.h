@@ -22,6 +22,10 @@ enum { PYB_MAX_RANK = 12 }; /* of a tensor of byoc */
 
 /* --- module.c ------------------------------------------------------------- */
 
+/* Call a function of a module of the package; `format` makes its arguments, a
+ * tuple, as for Py_BuildValue. */
+PyObject *pyb_call(const char *module, const char *function, const char *format,
+                   ...);
 /* Raise byoc's exception for a status. Return NULL. */
 void *pyb_raise(enum byoc_status status, const char *text);
 void *pyb_raisef(enum byoc_status status, const char *format, ...)
