@@ -153,8 +153,8 @@ struct byi_model_options {
     const char *plugins, *print_before, *print_after, *stop_after, *report;
     const char *dump_passes, *keep_c, *function;
     const char *cost_table;
-    int partition_by, codegen; /* of the enums of byoc.h */
-    const char *const *passes; /* NULL: the whole pipeline */
+    int partition_by, codegen, weights; /* of the enums of byoc.h */
+    const char *const *passes;          /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes, max_regions;
     int opt_level;
     bool native, forbid_ref, keep_nan, exact, require_backends, time_passes,
@@ -278,6 +278,12 @@ struct byi_model_options {
          "auto|c|json",                                                          \
          "backends to ask for C: those that generate nothing else, all, "        \
          "none"},                                                                \
+        {"weights",                                                              \
+         0,                                                                      \
+         BYI_OPTION_CHOICE,                                                      \
+         &(o).weights,                                                           \
+         "fp16|bf16|int8|int4",                                                  \
+         "narrow large float32 weights, and report the error it costs"},         \
         {"isolate",                                                              \
          0,                                                                      \
          BYI_OPTION_FLAG,                                                        \

@@ -34,8 +34,10 @@ enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
  * weights section. */
 struct byi_placed {
     uint32_t constant;
-    uint64_t offset; /* multiple of BYI_ALIGN */
-    uint64_t bytes;  /* as stored: strings are packed */
+    uint64_t offset;        /* multiple of BYI_ALIGN */
+    uint64_t bytes;         /* as stored: strings are packed */
+    enum byoc_dtype stored; /* of float32 elements that are stored as float16 or
+                               bfloat16; else BYOC_NONE */
 };
 
 /* The facts about a region for the plan: the size of its blob, the constants
@@ -63,12 +65,15 @@ struct byi_plan_code {
 /* What a plan needs beside the module. regions[i] belongs to the i-th live
  * function with Compiler set, in module order; their blobs follow one another
  * without gaps. Calls of groups with a kernel in `code` (NULL: none) are steps,
- * other groups are inlined. `exact`: as in struct byoc_compile_params. */
+ * other groups are inlined. `exact`: as in struct byoc_compile_params. `store`:
+ * BYOC_F16 or BYOC_BF16, as which float32 constants of 1024 elements and
+ * more are stored if it has all their values; else BYOC_NONE. */
 struct byi_plan_params {
     const struct byi_plan_region *regions;
     uint32_t n_regions;
     const struct byi_plan_code *code;
     bool exact;
+    enum byoc_dtype store;
 };
 
 /* The plan of a partitioned module: main and the functions that it calls, each
@@ -85,8 +90,8 @@ enum byoc_status byi_plan_write(const struct byi_module *m,
                                 const struct byi_plan_params *params,
                                 struct byi_plan *plan, struct byoc_error *err);
 void byi_plan_free(struct byi_plan *plan);
-/* The constants of the plan in the module's memory: the weights of an image,
- * not copied. In `arena`. */
+/* The constants of the plan in the module's memory: the weights of an image.
+ * Only strings and narrow ones are copied. In `arena`. */
 const struct byi_span *byi_plan_spans(const struct byi_module *m,
                                       const struct byi_plan *plan,
                                       struct byi_arena *arena);

@@ -79,6 +79,7 @@ struct byi_planner {
     struct byi_plan *plan;
     const struct byi_plan_code *code; /* NULL: nothing is fused */
     bool exact;
+    enum byoc_dtype store;
     uint32_t *placed;     /* by module constant: 1 + index in the plan */
     uint32_t *const_at;   /* by module constant: value, if of this function */
     uint32_t *const_seen; /* by module constant: 1 + the last function */

@@ -43,11 +43,45 @@ static uint64_t stored_bytes(const struct byi_const *c)
     return bytes;
 }
 
+static uint16_t narrow_bits(float x, enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F16 ? byi_f32_to_f16(x) : byi_f32_to_bf16(x);
+}
+
+static float float_at(const struct byi_const *c, uint64_t i)
+{
+    float x; /* constants of a mapped model may be unaligned */
+    memcpy(&x, (const char *)c->data + i * sizeof x, sizeof x);
+    return x;
+}
+
+/* `store`, if it has every value of the large float32 constant; else BYOC_NONE.
+ */
+static enum byoc_dtype find_stored(const struct byi_const *c,
+                                   enum byoc_dtype store)
+{
+    enum { LEAST = 1024 };
+    const uint64_t n = c->bytes / sizeof(float);
+    if (store == BYOC_NONE || c->type->dtype != BYOC_F32 || n < LEAST)
+        return BYOC_NONE;
+    for (uint64_t i = 0; i < n; i++) {
+        const float x = float_at(c, i);
+        const uint16_t bits = narrow_bits(x, store);
+        const float back =
+            store == BYOC_F16 ? byi_f16_to_f32(bits) : byi_bf16_to_f32(bits);
+        if (memcmp(&x, &back, sizeof x) != 0)
+            return BYOC_NONE;
+    }
+    return store;
+}
+
 uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant)
 {
     if (b->placed[constant] == 0) {
+        const struct byi_const *c = &b->m->consts.at[constant];
+        const enum byoc_dtype stored = find_stored(c, b->store);
         struct byi_placed p = {constant, b->plan->weights_bytes,
-                               stored_bytes(&b->m->consts.at[constant])};
+                               stored ? c->bytes / 2 : stored_bytes(c), stored};
         b->plan->weights_bytes += byi_align_bytes(p.bytes);
         BYI_PUSH(&b->plan->consts, p);
         b->placed[constant] = b->plan->consts.n;
@@ -293,7 +327,8 @@ enum byoc_status byi_plan_write(const struct byi_module *m,
                             .err = err,
                             .plan = plan,
                             .code = params->code,
-                            .exact = params->exact};
+                            .exact = params->exact,
+                            .store = params->store};
     b.placed = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
     b.const_at = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
     b.const_seen = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
@@ -318,6 +353,16 @@ void byi_plan_free(struct byi_plan *plan)
     *plan = (struct byi_plan){0};
 }
 
+static const void *narrow_copy(const struct byi_const *c, enum byoc_dtype dtype,
+                               struct byi_arena *arena)
+{
+    const uint64_t n = c->bytes / sizeof(float);
+    uint16_t *to = byi_arena_alloc(arena, n * sizeof *to);
+    for (uint64_t i = 0; i < n; i++)
+        to[i] = narrow_bits(float_at(c, i), dtype);
+    return to;
+}
+
 const struct byi_span *byi_plan_spans(const struct byi_module *m,
                                       const struct byi_plan *plan,
                                       struct byi_arena *arena)
@@ -331,6 +376,8 @@ const struct byi_span *byi_plan_spans(const struct byi_module *m,
             .bytes = plan->consts.at[i].bytes,
             .offset = plan->consts.at[i].offset,
         };
+        if (plan->consts.at[i].stored)
+            spans[i].data = narrow_copy(c, plan->consts.at[i].stored, arena);
         if (c->type->dtype != BYOC_STRING)
             continue;
         struct byi_text packed = {0};

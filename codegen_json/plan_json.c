@@ -170,6 +170,9 @@ void byi_plan_print_consts(const struct byi_module *m,
                       i ? "," : "", (unsigned long long)p->offset,
                       (unsigned long long)p->bytes);
         print_type(m, c->type, json);
+        if (p->stored)
+            byi_text_addf(json, ", \"stored\": \"%s\"",
+                          byoc_dtype_name(p->stored));
         byi_text_put(json, "}");
     }
     byi_text_put(json, "]");

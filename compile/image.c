@@ -280,8 +280,8 @@ enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
 enum byoc_status byi_built_plan(const struct byi_module *m,
                                 const struct byi_built *built,
                                 const struct byi_kernels *kernels,
-                                struct byi_arena *arena, struct byi_plan *plan,
-                                struct byoc_error *err)
+                                enum byoc_dtype store, struct byi_arena *arena,
+                                struct byi_plan *plan, struct byoc_error *err)
 {
     const uint32_t n = built->regions.n;
     struct byi_plan_region *regions =
@@ -299,7 +299,8 @@ enum byoc_status byi_built_plan(const struct byi_module *m,
     const struct byi_plan_params params = {.regions = regions,
                                            .n_regions = n,
                                            .code = code.n ? &code : NULL,
-                                           .exact = built->exact};
+                                           .exact = built->exact,
+                                           .store = store};
     return byi_plan_write(m, &params, plan, err);
 }
 
@@ -397,7 +398,8 @@ enum byoc_status byi_build(const struct byi_module *m,
     byi_built_free(built);
     built->exact = found->backends.exact;
     BYI_TRY(write_regions(m, found, arena, built, err));
-    BYI_TRY(byi_built_plan(m, built, kernels, arena, &built->plan, err));
+    BYI_TRY(
+        byi_built_plan(m, built, kernels, BYOC_NONE, arena, &built->plan, err));
     built->spans = byi_plan_spans(m, &built->plan, arena);
     list_code(built, arena);
     if (!found->answers)

@@ -66,12 +66,12 @@ enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
 /* The image for the runtime, without ledger and code. Borrows from `built`. */
 struct byi_image byi_built_image(const struct byi_built *built);
 /* The plan for an artifact, in which fused groups have code and regions are
- * built; free it with byi_plan_free. */
+ * built; free it with byi_plan_free. `store`: see struct byi_plan_params. */
 enum byoc_status byi_built_plan(const struct byi_module *m,
                                 const struct byi_built *built,
                                 const struct byi_kernels *kernels,
-                                struct byi_arena *arena, struct byi_plan *plan,
-                                struct byoc_error *err);
+                                enum byoc_dtype store, struct byi_arena *arena,
+                                struct byi_plan *plan, struct byoc_error *err);
 /* The manifest of `image`, with the backends that have regions, in the order of
  * the module's targets. `hashes`: include hashes, as in an artifact. */
 enum byoc_status byi_built_manifest(const struct byi_module *m,

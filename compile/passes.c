@@ -65,6 +65,7 @@ static const struct byi_pass *const box[] = {
     &byi_pass_convert_layout,
     &byi_pass_exact_math,
     &byi_pass_fake_quantization_to_integer,
+    &byi_pass_narrow_weights,
     &byi_pass_sparse_weights,
     &byi_pass_inverse_dct,
     &byi_pass_tabulate,
@@ -91,6 +92,7 @@ static const struct byi_pass *const box[] = {
 
 static const struct byi_pass *const pipeline[] = {
     &canonicalize,
+    &byi_pass_narrow_weights, /* before a backend takes float32 weights */
     &byi_pass_sparse_weights, /* before a backend multiplies zeros */
     &byi_pass_inverse_dct,    /* ... and these are mostly zero              */
     &byi_pass_tabulate,       /* before a backend computes a look-up */

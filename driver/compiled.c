@@ -73,7 +73,8 @@ static enum byoc_status write_artifact(const struct byoc_compiled *c,
                                        const char *path, struct byoc_error *err)
 {
     BYI_TRY(keep_source(c, kernels, err));
-    BYI_TRY(byi_built_plan(c->m, &c->built, kernels, c->arena, plan, err));
+    BYI_TRY(byi_built_plan(c->m, &c->built, kernels, c->store, c->arena, plan,
+                           err));
     struct byi_image image = byi_compiled_image(c);
     image.plan = plan->json.at;
     image.plan_bytes = plan->json.n;
@@ -226,6 +227,7 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
     byi_text_free(&c->warnings);
     byi_timing_free(&c->timing);
     byi_vec_free(c->list.passes.at);
+    byi_vec_free(c->narrowing.all.at);
     byi_found_free(&c->found);
     byi_ledger_free(&c->ledger);
     byi_module_free(&c->m);

@@ -10,6 +10,7 @@
 #include "compile/image.h"
 #include "compile/passes.h"
 #include "report/ledger.h"
+#include "transform/narrow_weights.h"
 #include "tuner/by_cost.h"
 
 struct byoc_compiled {
@@ -25,8 +26,12 @@ struct byoc_compiled {
     struct byi_coverage coverage;
     uint32_t n_added; /* how many passes of the list the caller has added */
     struct byi_by_cost by_cost;
+    struct byi_narrow_list narrowing;
     char *cc;
     char *keep_c;
+    /* as which the artifact stores float32 constants that it holds exactly;
+     * BYOC_NONE: as they are */
+    enum byoc_dtype store;
     /* loaded with these, for the first caller that needs it */
     struct byoc_model *tried;
     uint32_t tried_threads;

@@ -55,9 +55,17 @@ static const char *const *list_options(struct byoc_compiled *c,
 {
     static const char *const own[] = {"FuseOps.anchors=false",
                                       "FuseOps.generated=true"};
+    static const char *const weights[] = {
+        [BYOC_WEIGHTS_FP16] = "NarrowWeights.to=fp16",
+        [BYOC_WEIGHTS_BF16] = "NarrowWeights.to=bf16",
+        [BYOC_WEIGHTS_INT8] = "NarrowWeights.to=int8",
+        [BYOC_WEIGHTS_INT4] = "NarrowWeights.to=int4",
+    };
     BYI_VEC(const char *) list = {0};
     for (size_t i = 0; i < BYI_COUNT(own) && !params->passes; i++)
         BYI_PUSH(&list, own[i]);
+    if (params->weights && !params->passes)
+        BYI_PUSH(&list, weights[params->weights]);
     for (uint32_t i = 0; params->options && params->options[i]; i++)
         BYI_PUSH(&list, params->options[i]);
     BYI_PUSH(&list, NULL);
@@ -142,7 +150,8 @@ static enum byoc_status with_context(struct byoc_compiled *c,
         .generates_alone = byi_kernels_take_alone,
         .sizes = &c->found.sizes,
         .entries = {byi_ledger_entry(c->ledger),
-                    byi_backends_entry(&c->found.backends)}};
+                    byi_backends_entry(&c->found.backends),
+                    byi_narrow_list_entry(&c->narrowing)}};
     const enum byoc_status status = work(c, what, &ctx, err);
     byi_vec_free(in.list.at);
     return status;
@@ -616,12 +625,29 @@ static enum byoc_status open_ledger(struct byoc_compiled *c, const char *path,
     return BYOC_OK;
 }
 
+/* What NarrowWeights did. */
+static void record_weights(struct byoc_compiled *c)
+{
+    for (uint32_t i = 0; i < c->narrowing.all.n; i++) {
+        const struct byi_narrowed_weight *w = &c->narrowing.all.at[i];
+        const struct byi_ledger_weight weight = {.to = w->to,
+                                                 .sources = w->sources,
+                                                 .bytes = w->bytes,
+                                                 .narrow = w->narrow,
+                                                 .largest = w->largest,
+                                                 .rms = w->rms,
+                                                 .kept = w->kept};
+        byi_ledger_weight(c->ledger, &weight);
+    }
+}
+
 static void close_ledger(struct byoc_compiled *c,
                          const struct byoc_compile_params *params)
 {
     const struct byi_pass_context ctx = {.eval = eval,
                                          .sizes = &c->found.sizes};
     byi_ledger_close(c->ledger, c->m, byi_samples_new(c->m, &ctx, c->arena));
+    record_weights(c);
     byi_gates_check(c->ledger, params);
     byi_ledger_json(c->ledger, &c->ledger_json);
     c->verdict = byi_gates_verdict(&c->ledger_json, c->arena);
@@ -644,6 +670,7 @@ enum byoc_status byi_compile_params_read(
         {"opt_level", params->opt_level, BYOC_O3},
         {"codegen", params->codegen, BYOC_CODEGEN_JSON},
         {"partition_by", params->partition_by, BYOC_PARTITION_MEASURED},
+        {"weights", params->weights, BYOC_WEIGHTS_INT4},
     };
     for (size_t i = 0; i < BYI_COUNT(enums); i++)
         BYI_TRY(
@@ -660,6 +687,10 @@ static enum byoc_status compile(struct byoc_compiled *c,
 {
     for (const char *const *p = params->pass_plugins; p && *p; p++)
         BYI_TRY(byi_passes_load(*p, err));
+    if (params->weights && params->passes)
+        return byi_fail(err, BYOC_EINVAL,
+                        "weights: has no effect on a list of passes; give the "
+                        "pass NarrowWeights and its option 'to'");
     BYI_TRY(check_names(params, err));
     BYI_TRY(check_percent("require-offload", params->require_offload, err));
     BYI_TRY(check_percent("require-offload-nodes",
@@ -690,6 +721,9 @@ struct byoc_compiled *byi_compiled_new(const struct byoc_compile_params *params)
     c->ledger = byi_ledger_new();
     c->cc = params->cc ? byi_arena_str(arena, params->cc) : NULL;
     c->keep_c = params->keep_c ? byi_arena_str(arena, params->keep_c) : NULL;
+    c->store = params->weights == BYOC_WEIGHTS_FP16   ? BYOC_F16
+               : params->weights == BYOC_WEIGHTS_BF16 ? BYOC_BF16
+                                                      : BYOC_NONE;
     return c;
 }
 

@@ -65,6 +65,7 @@ void byi_ledger_free(struct byi_ledger **ledger)
     byi_vec_free(l->entries.at);
     byi_vec_free(l->regions.at);
     byi_vec_free(l->gates.at);
+    byi_vec_free(l->weights.at);
     struct byi_arena *arena = l->arena;
     *ledger = NULL;
     byi_arena_free(&arena);
@@ -498,6 +499,12 @@ void byi_ledger_measured(struct byi_ledger *ledger,
                          const struct byi_measured *measured)
 {
     ledger->measured = *measured;
+}
+
+void byi_ledger_weight(struct byi_ledger *ledger,
+                       const struct byi_ledger_weight *weight)
+{
+    BYI_PUSH(&ledger->weights, *weight);
 }
 
 void byi_ledger_gate(struct byi_ledger *ledger, const struct byi_gate *gate)

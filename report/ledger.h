@@ -105,6 +105,19 @@ void byi_ledger_measured(struct byi_ledger *ledger,
 double byi_func_flops(const struct byi_module *m,
                       const struct byi_samples *samples, uint32_t func);
 
+/* A large weight whose narrowing was asked for. Errors are of the narrowed
+ * weights w': max |w - w'| / max |w|, and sqrt(sum (w - w')^2 / sum w^2). */
+struct byi_ledger_weight {
+    const char *to; /* "int8" */
+    const struct byi_sources *sources;
+    uint64_t bytes, narrow; /* in float32; narrowed */
+    double largest, rms;
+    const char *kept; /* why it stays float32; NULL: it was narrowed */
+};
+/* Strings and sources live as long as the ledger. */
+void byi_ledger_weight(struct byi_ledger *ledger,
+                       const struct byi_ledger_weight *weight);
+
 /* --- afterwards ----------------------------------------------------------- */
 
 /* Read from the final module where every model node ended up. Call once. */

@@ -177,6 +177,27 @@ static void put_gates(const struct byi_ledger *l, struct byi_text *out)
     put(out, "]");
 }
 
+static void put_weights(const struct byi_ledger *l, struct byi_text *out)
+{
+    if (!l->weights.n)
+        return;
+    open_list(out, "weights");
+    for (uint32_t i = 0; i < l->weights.n; i++) {
+        const struct byi_ledger_weight *w = &l->weights.at[i];
+        open_item(out, i == 0, "to", w->to);
+        number(out, "bytes", (double)w->bytes);
+        if (!w->kept) {
+            number(out, "narrow", (double)w->narrow);
+            number(out, "largest", w->largest);
+            number(out, "rms", w->rms);
+        }
+        string(out, "kept", w->kept);
+        numbers(out, "nodes", w->sources->at, w->sources->n);
+        put(out, "}");
+    }
+    put(out, "]");
+}
+
 static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
 {
     const struct byi_region_entry *r = &l->regions.at[i];
@@ -270,6 +291,7 @@ void byi_ledger_json(struct byi_ledger *l, struct byi_text *out)
     put_summary(&l->coverage, out);
     put_measured(&l->measured, out);
     put_gates(l, out);
+    put_weights(l, out);
     open_list(out, "regions");
     for (uint32_t i = 0; i < l->regions.n; i++)
         put_region(l, out, i);

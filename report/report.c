@@ -180,6 +180,61 @@ static void print_regions(const struct byi_report *r, bool kept,
     byi_vec_free(list.at);
 }
 
+/* --- weights -------------------------------------------------------------- */
+
+static int compare_weights(const void *a, const void *b)
+{
+    const struct byi_report_weight *x = *(void *const *)a;
+    const struct byi_report_weight *y = *(void *const *)b;
+    if (!*x->kept != !*y->kept)
+        return *x->kept ? -1 : 1;
+    if (x->rms != y->rms)
+        return x->rms > y->rms ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static void print_weight(const struct byi_report *r,
+                         const struct byi_report_weight *w,
+                         struct byi_text *out)
+{
+    byi_text_addf(out, "  %8.2f MB ", w->bytes / 1e6);
+    if (*w->kept)
+        byi_text_addf(out, "stays float32: %s", w->kept);
+    else
+        byi_text_addf(out, "to %8.2f MB, error %.3g%% rms, %.3g%% at most",
+                      w->narrow / 1e6, 100 * w->rms, 100 * w->largest);
+    byi_text_addf(out, "  %s\n", w->n_nodes ? r->nodes[w->nodes[0]].name : "");
+}
+
+/* Totals, then the weights that stay float32 and those with the largest error.
+ */
+static void print_weights(const struct byi_report *r, bool all,
+                          struct byi_text *out)
+{
+    BYI_VEC(const struct byi_report_weight *) list = {0};
+    double before = 0, after = 0;
+    uint32_t narrowed = 0;
+    if (!r->n_weights)
+        return;
+    for (uint32_t i = 0; i < r->n_weights; i++) {
+        const struct byi_report_weight *w = &r->weights[i];
+        BYI_PUSH(&list, w);
+        before += w->bytes;
+        after += *w->kept ? w->bytes : w->narrow;
+        narrowed += !*w->kept;
+    }
+    qsort(list.at, list.n, sizeof(struct byi_report_weight *), compare_weights);
+    byi_text_addf(
+        out, "\nweights to %s: %u of %u large ones, %.2f MB to %.2f MB\n",
+        r->weights[0].to, narrowed, list.n, before / 1e6, after / 1e6);
+    const uint32_t shown = all || list.n < MAX_SHOWN ? list.n : MAX_SHOWN;
+    for (uint32_t i = 0; i < shown; i++)
+        print_weight(r, list.at[i], out);
+    if (shown < list.n)
+        byi_text_addf(out, "  and %u more\n", list.n - shown);
+    byi_vec_free(list.at);
+}
+
 /* --- groups of nodes ------------------------------------------------------ */
 
 /* Nodes that are alike, in one line. */
@@ -329,6 +384,7 @@ void byi_report_text(const struct byi_report *r, bool every_node,
     print_regions(r, true, out);
     print_regions(r, false, out);
     print_implementations(r, out);
+    print_weights(r, every_node, out);
     if (!every_node) {
         print_native(r, out);
         return;

@@ -33,6 +33,14 @@ struct byi_report_backend {
     double flops;
 };
 
+/* A large weight that was narrowed, or was to be. */
+struct byi_report_weight {
+    const char *to, *kept; /* kept: why it stays float32, or "" */
+    double bytes, narrow, largest, rms;
+    uint32_t n_nodes;
+    const uint32_t *nodes;
+};
+
 struct byi_report {
     struct byi_arena *arena;
     struct cJSON *root; /* owns the strings */
@@ -40,10 +48,11 @@ struct byi_report {
     uint32_t threads;
     struct byi_coverage coverage;
     struct byi_measured measured; /* chosen NULL: not measured */
-    uint32_t n_backends, n_gates, n_regions, n_nodes;
+    uint32_t n_backends, n_gates, n_regions, n_nodes, n_weights;
     struct byi_report_backend *backends; /* native comes last */
     struct byi_gate *gates;
     struct byi_report_region *regions;
+    struct byi_report_weight *weights;
     struct byi_report_node *nodes;
 };
 

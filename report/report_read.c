@@ -175,6 +175,22 @@ static enum byoc_status read_gate(struct byi_report *r,
                : odd(&passed, "true or false", err);
 }
 
+static enum byoc_status read_weight(struct byi_report *r,
+                                    const struct byi_json *item, uint32_t i,
+                                    struct byoc_error *err)
+{
+    struct byi_report_weight *w = &r->weights[i];
+    BYI_TRY(get_text(item, "to", true, &w->to, err));
+    BYI_TRY(get_text(item, "kept", false, &w->kept, err));
+    BYI_TRY(get_number(item, "bytes", &w->bytes, err));
+    if (!*w->kept) {
+        BYI_TRY(get_number(item, "narrow", &w->narrow, err));
+        BYI_TRY(get_number(item, "largest", &w->largest, err));
+        BYI_TRY(get_number(item, "rms", &w->rms, err));
+    }
+    return get_indices(r, item, "nodes", &w->nodes, &w->n_nodes, err);
+}
+
 /* Read a list of the ledger into an array at *at, of items of `size` bytes. */
 static enum byoc_status read_list(
     struct byi_report *r, const char *key, void **at, size_t size, uint32_t *n,
@@ -250,7 +266,7 @@ static enum byoc_status check_format(const struct byi_json *root,
 static enum byoc_status read_all(struct byi_report *r, struct byoc_error *err)
 {
     const struct byi_json root = byi_json_root(r->root);
-    struct byi_json nodes;
+    struct byi_json nodes, weights;
     BYI_TRY(check_format(&root, err));
     BYI_TRY(get_text(&root, "model", true, &r->model, err));
     BYI_TRY(get_text(&root, "cpu", true, &r->cpu, err));
@@ -265,6 +281,10 @@ static enum byoc_status read_all(struct byi_report *r, struct byoc_error *err)
                            err)); /* regions and inputs are checked by it */
     BYI_TRY(read_list(r, "nodes", (void **)&r->nodes, sizeof *r->nodes,
                       &r->n_nodes, read_node, err));
+    BYI_TRY(byi_json_opt(&root, "weights", &weights, err));
+    if (weights.at) /* absent unless they were to be narrowed */
+        BYI_TRY(read_list(r, "weights", (void **)&r->weights,
+                          sizeof *r->weights, &r->n_weights, read_weight, err));
     return read_list(r, "regions", (void **)&r->regions, sizeof *r->regions,
                      &r->n_regions, read_region, err);
 }

@@ -143,8 +143,20 @@ static void find_keys(struct byoc_model *model)
 
 /* --- constants ---------------------------------------------------------- */
 
+static void widen_const(void *arg, uint32_t i)
+{
+    const struct byi_plan_const *c =
+        &((const struct byi_plan_tables *)arg)->consts[i];
+    const int64_t n = byi_elements(c->view.rank, c->view.dims);
+    float *to = c->view.data;
+    for (int64_t k = 0; c->narrow && k < n; k++)
+        to[k] = c->stored == BYOC_F16 ? byi_f16_to_f32(c->narrow[k])
+                                      : byi_bf16_to_f32(c->narrow[k]);
+}
+
 /* Constants of an image may be unaligned, as in a model file, but kernels need
- * them aligned to their elements: copy those that are not. */
+ * them aligned to their elements: copy those that are not, and widen those that
+ * are stored narrow. */
 static enum byoc_status align_consts(struct byoc_model *model,
                                      struct byoc_error *err)
 {
@@ -156,12 +168,12 @@ static enum byoc_status align_consts(struct byoc_model *model,
             struct byi_tensor *t = &plan->consts[i].view;
             uint64_t bytes = byi_tensor_bytes(t);
             uint64_t align = byi_dtype_bytes(t->dtype);
-            if ((uintptr_t)t->data % align == 0)
+            const bool narrow = plan->consts[i].narrow != NULL;
+            if (!narrow && (uintptr_t)t->data % align == 0)
                 continue;
             if (pass == 1) {
                 void *to = (char *)model->copied + at;
-                memcpy(to, t->data, bytes);
-                t->data = to;
+                t->data = narrow ? to : memcpy(to, t->data, bytes);
             }
             at += byi_align_bytes(bytes);
         }
@@ -174,6 +186,7 @@ static enum byoc_status align_consts(struct byoc_model *model,
                             "no memory for %llu bytes of constants",
                             (unsigned long long)need);
     }
+    byi_parallel_for(plan->n_consts, widen_const, plan);
     return BYOC_OK;
 }
 

@@ -93,7 +93,10 @@ struct byi_plan_func {
 
 struct byi_plan_const {
     uint64_t offset;
-    struct byi_tensor view; /* data: mapped */
+    struct byi_tensor view; /* data: mapped; NULL until loading widens it */
+    const uint16_t *narrow; /* of float32 that is stored as `stored`: float16 or
+                               bfloat16; else NULL */
+    enum byoc_dtype stored;
 };
 
 struct byi_plan_part {

@@ -538,11 +538,35 @@ static enum byoc_status read_strings(struct plan_reader *r,
     return BYOC_OK;
 }
 
+/* The type as which a float32 constant is stored; BYOC_NONE: its own. */
+static enum byoc_status read_stored(struct plan_reader *r,
+                                    const struct byi_json *at,
+                                    const struct byi_type *type,
+                                    enum byoc_dtype *stored)
+{
+    struct byi_json item;
+    const char *name;
+    *stored = BYOC_NONE;
+    BYI_TRY(byi_json_opt(at, "stored", &item, r->err));
+    if (!item.at)
+        return BYOC_OK;
+    BYI_TRY(byi_json_string(at, "stored", &name, r->err));
+    *stored = byi_dtype_of_name(name, strlen(name));
+    if ((*stored == BYOC_F16 || *stored == BYOC_BF16) &&
+        type->dtype == BYOC_F32)
+        return BYOC_OK;
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "%s.stored: found \"%.40s\" of %s, expected float16 or "
+                    "bfloat16 of float32",
+                    at->path, name, byoc_dtype_name(type->dtype));
+}
+
 static enum byoc_status read_const(struct plan_reader *r,
                                    const struct byi_json *at,
                                    struct byi_plan_const *c)
 {
-    static const char *const keys[] = {"offset", "bytes", "dtype", "shape"};
+    static const char *const keys[] = {"offset", "bytes", "dtype", "shape",
+                                       "stored"};
     static const char empty[BYI_ALIGN] __attribute__((aligned(BYI_ALIGN)));
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
     const struct byi_type *type;
@@ -550,9 +574,11 @@ static enum byoc_status read_const(struct plan_reader *r,
     BYI_TRY(read_type(r, at, &type));
     BYI_TRY(byi_json_int(at, "offset", 0, INT64_C(1) << 50, &offset, r->err));
     BYI_TRY(byi_json_int(at, "bytes", 0, INT64_C(1) << 50, &bytes, r->err));
+    BYI_TRY(read_stored(r, at, type, &c->stored));
     const bool text = type->dtype == BYOC_STRING;
+    const int64_t share = c->stored ? 2 : 1; /* of float32's bytes */
     if (!byi_type_static(type) || offset % BYI_ALIGN != 0 ||
-        (!text && byi_type_bytes(type) != (uint64_t)bytes))
+        (!text && byi_type_bytes(type) != (uint64_t)(bytes * share)))
         return byi_fail(r->err, BYOC_EPARSE,
                         "%s: %lld bytes at %lld do not fit its type, or "
                         "the offset is not a multiple of %d",
@@ -568,8 +594,9 @@ static enum byoc_status read_const(struct plan_reader *r,
     if (text)
         BYI_TRY(read_strings(r, at, type, &data, (uint64_t)bytes));
     c->offset = (uint64_t)offset;
+    c->narrow = c->stored ? data : NULL;
     /* never written: consts are only operands */
-    c->view.data = (void *)(uintptr_t)data;
+    c->view.data = c->stored ? NULL : (void *)(uintptr_t)data;
     c->view.dtype = type->dtype;
     c->view.rank = type->rank;
     for (uint32_t i = 0; i < type->rank; i++)

@@ -52,6 +52,16 @@ enum byoc_partition {
     BYOC_PARTITION_MEASURED = 3
 };
 
+/* Whether large float32 weights of products and convolutions are narrowed
+ * (docs/weights.md). */
+enum byoc_weights {
+    BYOC_WEIGHTS_DEFAULT = 0, /* as the model has them                      */
+    BYOC_WEIGHTS_FP16 = 1,    /* rounded to float16                         */
+    BYOC_WEIGHTS_BF16 = 2,    /* rounded to bfloat16                        */
+    BYOC_WEIGHTS_INT8 = 3,    /* products: 8 bits, a scale for each block   */
+    BYOC_WEIGHTS_INT4 = 4     /* products: 4 bits, likewise                 */
+};
+
 /* How to compile. A zero member means the default. Lists of strings end in
  * NULL; NULL is the empty list. struct_size is explained in byoc/runtime.h. */
 struct byoc_compile_params {
@@ -151,6 +161,10 @@ struct byoc_compile_params {
     int isolate;
     double isolate_seconds; /* for one call of a plug-in; 0: 10 */
     uint64_t isolate_bytes; /* of memory that plug-ins may add; 0: 4 GiB */
+    /* the ledger has the error that it costs. A weight that the type cannot
+     * hold, or with too few elements to repay it, stays float32. Not together
+     * with `passes` */
+    enum byoc_weights weights;
 };
 
 struct byoc_compiled; /* a partitioned model with its plan, not yet a file */

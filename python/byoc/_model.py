@@ -255,6 +255,7 @@ _CHOICES = {
     "opt_level": ["", *_OPT],
     "codegen": ["", "auto", "c", "json"],
     "partition_by": ["", "greedy", "estimated", "measured"],
+    "weights": ["", "fp16", "bf16", "int8", "int4"],
     "wait": ["", "brief", "sleep", "spin"],
 }
 _LISTS = {
@@ -339,6 +340,7 @@ def compile(  # noqa: A001
     isolate: bool | None = None,
     isolate_seconds: float | None = None,
     isolate_bytes: int | None = None,
+    weights: str | None = None,
     progress: Callable[[str, int, int], object] | None = None,
     native_only: bool | None = None,
     require_backends: bool | None = None,

@@ -58,6 +58,7 @@ value() {
     pass-option) echo FoldConstant.none=1 ;;
     partition-by) echo greedy ;;
     codegen) echo json ;;
+    weights) echo int8 ;;
     *) echo x ;;
     esac
 }

@@ -152,6 +152,12 @@ static void test_plan_lies(void **state)
         {"\"blob\": [0, ", 0, "\"blob\": [1, ", BYOC_EPARSE, "blob"},
         {"\"blob\": [0, ", 0, "\"blob\": [0, 4, ", BYOC_ELIMIT, "blob"},
         {"\"bytes\": 16", 0, "\"bytes\": 32", BYOC_EPARSE, "consts[0]"},
+        {"\"bytes\": 16", 0, "\"stored\": \"float16\", \"bytes\": 16",
+         BYOC_EPARSE, "consts[0]"},
+        {"\"bytes\": 16", 0, "\"stored\": \"int8\", \"bytes\": 4", BYOC_EPARSE,
+         "consts[0].stored"},
+        {"\"bytes\": 16", 0, "\"stored\": 2, \"bytes\": 8", BYOC_EPARSE,
+         "consts[0].stored"},
         {"\"outputs\": [", 0, "\"outputs\": [0, ", BYOC_EPARSE, "output"},
         {"{\"format\"", 0, "[{\"format\"", BYOC_EPARSE, "plan"},
     };

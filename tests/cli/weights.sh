@@ -1,0 +1,98 @@
+#!/bin/sh
+# weights.sh BYOC: --weights narrows large weights: the artifact is smaller and
+# computes what the model in memory does; the report has the error; weights that
+# cannot be narrowed stay, and the report says why.
+# SPDX-License-Identifier: Apache-2.0
+[ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: weights.sh BYOC" >&2; exit 2; }
+byoc=$1
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+# complain TEXT [FILE]
+complain() {
+    echo "$1"
+    [ -z "$2" ] || sed 's/^/    /' "$2"
+    bad=1
+}
+
+# a convolution, a product that the next one makes too large for float16
+cat >"$work/m.ir" <<'END'
+def @main(%x: Tensor[(2, 64, 4, 4), float32]) {
+  %0 = random[(64, 64, 3, 3), float32, seed=1];
+  %1 = nn.conv2d(%x, %0, padding=[1, 1, 1, 1]);
+  %2 = nn.relu(%1);
+  %3 = nn.flatten(%2);
+  %4 = random[(200, 1024), float32, seed=2];
+  %5 = nn.dense(%3, %4);
+  %6 = random[(128, 200), float32, seed=3];
+  %7 = multiply(%6, 1e+06f);
+  nn.dense(%5, %7)
+}
+END
+
+# compile NAME OPTION...
+compile() {
+    name=$1
+    shift
+    "$byoc" compile "$work/m.ir" "$@" --report "$work/$name.json" \
+        -o "$work/$name.so" >"$work/$name.txt" 2>&1 ||
+        { complain "compile $name failed" "$work/$name.txt"; exit 1; }
+    size=$(wc -c <"$work/$name.so")
+}
+
+# expect NAME TEXT: the report of the compile has it
+expect() {
+    grep -q -- "$2" "$work/$1.txt" ||
+        complain "$1: expected '$2' in the report:" "$work/$1.txt"
+}
+
+compile none
+whole=$size
+! grep -q '"weights"' "$work/none.json" || complain "weights narrowed unasked"
+
+for weights in fp16 bf16 int8 int4; do
+    compile $weights --weights=$weights
+    # in bytes of float32: 147,456 of the convolution, 819,200 and 102,400
+    case $weights in
+    fp16) most=$((whole - 475000)) ;;
+    bf16) most=$((whole - 526000)) ;;
+    int8) most=$((whole - 650000)) ;;
+    int4) most=$((whole - 750000)) ;;
+    esac
+    [ "$size" -le $most ] ||
+        complain "$weights: $size bytes, expected at most $most of $whole"
+    for way in "" --native; do
+        # shellcheck disable=SC2086
+        "$byoc" run "$work/m.ir" --weights=$weights $way -o "$work/a" \
+            >"$work/out" 2>&1 &&
+            "$byoc" compile "$work/m.ir" --weights=$weights $way -q \
+                -o "$work/way.so" >"$work/out" 2>&1 &&
+            "$byoc" run "$work/way.so" -o "$work/b" >"$work/out" 2>&1 ||
+            complain "$weights $way: cannot run" "$work/out"
+        cmp "$work/a/output_0.npy" "$work/b/output_0.npy" ||
+            complain "$weights $way: the artifact differs from the model"
+    done
+    "$byoc" verify "$work/$weights.so" >"$work/out" 2>&1 ||
+        complain "$weights: verify failed" "$work/out"
+    "$byoc" report show "$work/$weights.so" >"$work/shown" || bad=1
+    grep -q "^weights to $weights: " "$work/shown" ||
+        complain "$weights: report show has no weights" "$work/shown"
+done
+expect fp16 'weights to fp16: 2 of 3 large ones'
+expect fp16 'stays float32: its value .* is beyond the range of float16'
+expect bf16 'weights to bf16: 3 of 3 large ones'
+expect int8 'weights to int8: 2 of 3 large ones'
+expect int8 'stays float32: blocks of codes are for products'
+expect int4 'error [0-9.]*% rms, [0-9.]*% at most'
+
+# refused
+for words in "--weights=int7" "--weights=fp16 --pass-option=NarrowWeights.block=3"; do
+    # shellcheck disable=SC2086
+    ! "$byoc" compile "$work/m.ir" $words -o "$work/no.so" >"$work/out" 2>&1 ||
+        complain "'$words' was accepted"
+    grep -q 'expected' "$work/out" || complain "'$words': message" "$work/out"
+done
+! "$byoc" opt "$work/m.ir" --passes=FoldConstant --weights=fp16 >"$work/out" 2>&1 ||
+    complain "a list of passes was accepted with --weights"
+exit $bad

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NarrowWeights: narrow large float32 weights, as the user asks.
+ * requires: types, constant weights       breaks: nothing
+ *
+ *   to=int8, int4: blocks along the sum, each with a scale
+ *     nn.dense(%x, const[w])      ==>   qnn.dense_blocks(%x, const[codes],
+ *     nn.matmul(%x, const[w])             const[scales], const[zero points])
+ *   to=fp16, bf16: weights rounded to that type's values
+ *     nn.conv2d(%x, const[w])     ==>   nn.conv2d(%x, const[w'])
+ *     and products, transposed convolutions
+ *
+ * The rounded weights stay float32 constants, so that every backend and kernel
+ * takes them; the artifact stores such constants as 16 bits (struct
+ * byi_plan_params). A weight that the type cannot hold stays as it is. A
+ * compile runs this before the partition.
+ */
+#include "narrow_weights.h"
+#include "transform.h"
+#include "rewrite.h"
+
+#include <math.h>
+
+const struct byi_context_key byi_narrow_list_key = {"narrowing"};
+
+enum narrow_form { FORM_NONE, FORM_FP16, FORM_BF16, FORM_INT8, FORM_INT4 };
+
+static const char *const forms[] = {"none", "fp16", "bf16", "int8", "int4"};
+
+struct narrowing_state {
+    struct byi_narrow_list *list;
+    enum narrow_form form;
+    int64_t least, block;
+};
+
+/* A weight matrix: w (n, k) is at[n ns + k ks]. */
+struct wide_matrix {
+    const void *at;
+    int64_t n, k, ns, ks;
+};
+
+static float weight_at(const struct wide_matrix *w, int64_t n, int64_t k)
+{
+    return byi_float_at(w->at, n * w->ns + k * w->ks);
+}
+
+/* --- errors --------------------------------------------------------------- */
+
+struct error_sums {
+    double most, most_off, squares, off;
+};
+
+static void add_error(struct error_sums *s, float wide, float narrow)
+{
+    const double off = (double)wide - (double)narrow;
+    s->most = fmax(s->most, fabs((double)wide));
+    s->most_off = fmax(s->most_off, fabs(off));
+    s->squares += (double)wide * (double)wide;
+    s->off += off * off;
+}
+
+static void put_error(const struct error_sums *s,
+                      struct byi_narrowed_weight *weight)
+{
+    weight->largest = s->most > 0 ? s->most_off / s->most : 0;
+    weight->rms = s->squares > 0 ? sqrt(s->off / s->squares) : 0;
+}
+
+/* --- 16 bits -------------------------------------------------------------- */
+
+static float round_weight(float w, enum narrow_form form)
+{
+    return form == FORM_FP16 ? byi_f16_to_f32(byi_f32_to_f16(w))
+                             : byi_bf16_to_f32(byi_f32_to_bf16(w));
+}
+
+static bool rounds(enum narrow_form form)
+{
+    return form == FORM_FP16 || form == FORM_BF16;
+}
+
+/* Why a type cannot hold the weights, or NULL. */
+static const char *find_obstacle(struct byi_module *m, const void *at,
+                                 int64_t n, enum narrow_form form)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float w = byi_float_at(at, i);
+        if (!isfinite(w))
+            return "it has a value that is infinite or not a number";
+        if (rounds(form) && !isfinite(round_weight(w, form)))
+            return byi_arena_printf(
+                m->arena, "its value %g is beyond the range of %s", (double)w,
+                form == FORM_FP16 ? "float16" : "bfloat16");
+    }
+    return NULL;
+}
+
+/* The rounded weights as a constant; false: no memory for it. */
+static bool round_weights(struct byi_rewrite *rw, const struct byi_tensor *view,
+                          enum narrow_form form,
+                          struct byi_narrowed_weight *weight)
+{
+    const int64_t n = byi_elements(view->rank, view->dims);
+    struct error_sums sums = {0};
+    struct byi_tensor t;
+    if (!byi_rw_alloc(rw, weight->type, &t))
+        return false;
+    float *to = t.data;
+    for (int64_t i = 0; i < n; i++) {
+        const float w = byi_float_at(view->data, i);
+        to[i] = round_weight(w, form);
+        add_error(&sums, w, to[i]);
+    }
+    put_error(&sums, weight);
+    weight->made = byi_const_add(rw->m, weight->type, to, true);
+    weight->narrow = weight->bytes / 2;
+    return true;
+}
+
+/* --- blocks of codes ------------------------------------------------------ */
+
+/* A block of codes: w' = (code - zero) scale. */
+struct code_block {
+    float scale;
+    int zero, least, most;
+};
+
+/* 8 bits are symmetric around 128, 4 bits use the range of the block's values,
+ * in which 0 is exact. */
+static struct code_block find_scale(const struct wide_matrix *w, int64_t n,
+                                    int64_t from, int64_t to, int bits)
+{
+    double low = 0, high = 0;
+    for (int64_t k = from; k < to; k++) {
+        const double x = (double)weight_at(w, n, k);
+        low = fmin(low, x);
+        high = fmax(high, x);
+    }
+    if (bits == 8)
+        return (struct code_block){(float)(fmax(-low, high) / 127), 128, 1,
+                                   255};
+    struct code_block b = {(float)((high - low) / 15), 0, 0, 15};
+    if (b.scale > 0)
+        b.zero = (int)fmin(rint(-low / (double)b.scale), 15);
+    return b;
+}
+
+static int code_of(const struct code_block *b, float w)
+{
+    if (!(b->scale > 0))
+        return b->zero;
+    const double code = rint((double)w / (double)b->scale) + b->zero;
+    return (int)fmin(fmax(code, b->least), b->most);
+}
+
+/* The operands of a qnn.dense_blocks, in memory. */
+struct code_operands {
+    const struct byi_type *types[3];
+    struct byi_tensor codes, scales, zeros;
+    int64_t blocks, block;
+    int bits;
+};
+
+static void encode_block(const struct wide_matrix *w,
+                         const struct code_operands *c, int64_t n, int64_t b,
+                         struct error_sums *sums)
+{
+    const int64_t at = n * c->blocks + b, from = b * c->block;
+    const int64_t to = byi_min(from + c->block, w->k);
+    const struct code_block block = find_scale(w, n, from, to, c->bits);
+    uint8_t *codes = (uint8_t *)c->codes.data + at * (c->block * c->bits / 8);
+    ((float *)c->scales.data)[at] = block.scale;
+    if (c->bits == 4)
+        ((uint8_t *)c->zeros.data)[at] = (uint8_t)block.zero;
+    for (int64_t k = from; k < from + c->block; k++) {
+        const float wide = k < to ? weight_at(w, n, k) : 0;
+        const int code = code_of(&block, wide);
+        const int64_t i = k - from;
+        if (c->bits == 8)
+            codes[i] = (uint8_t)code;
+        else
+            codes[i / 2] = (uint8_t)(i % 2 ? codes[i / 2] | code << 4 : code);
+        if (k < to)
+            add_error(sums, wide, (float)(code - block.zero) * block.scale);
+    }
+}
+
+static bool alloc_operands(struct byi_rewrite *rw, struct code_operands *c,
+                           int64_t n)
+{
+    struct byi_arena *arena = rw->m->arena;
+    const int64_t codes[] = {n, c->blocks, c->block * c->bits / 8};
+    const uint32_t zeros = c->bits == 4 ? 2 : 0;
+    c->types[0] = byi_type_tensor(arena, BYOC_U8, 3, codes);
+    c->types[1] = byi_type_tensor(arena, BYOC_F32, 2, codes);
+    c->types[2] = byi_type_tensor(arena, BYOC_U8, zeros, codes);
+    return byi_rw_alloc(rw, c->types[0], &c->codes) &&
+           byi_rw_alloc(rw, c->types[1], &c->scales) &&
+           byi_rw_alloc(rw, c->types[2], &c->zeros);
+}
+
+/* The product with codes, BYI_NO_ID: no memory for them. */
+static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
+                             const struct wide_matrix *w,
+                             struct byi_narrowed_weight *weight)
+{
+    const struct narrowing_state *s = rw->state;
+    struct code_operands c = {.bits = s->form == FORM_INT8 ? 8 : 4,
+                              .block = s->block,
+                              .blocks = byi_ceil_div(w->k, s->block)};
+    struct error_sums sums = {0};
+    if (!alloc_operands(rw, &c, w->n))
+        return BYI_NO_ID;
+    if (c.bits == 8)
+        *(uint8_t *)c.zeros.data = 128;
+    for (int64_t b = 0; b < c.blocks; b++) /* lines of w stay in the cache */
+        for (int64_t n = 0; n < w->n; n++)
+            encode_block(w, &c, n, b, &sums);
+    put_error(&sums, weight);
+    weight->narrow = byi_tensor_bytes(&c.codes) + byi_tensor_bytes(&c.scales) +
+                     byi_tensor_bytes(&c.zeros);
+    const byi_id args[] = {x, byi_rw_const(rw, c.types[0], &c.codes),
+                           byi_rw_const(rw, c.types[1], &c.scales),
+                           byi_rw_const(rw, c.types[2], &c.zeros)};
+    const struct byi_attr attrs[] = {
+        {.name = "bits", .kind = BYI_ATTR_INT, .i = c.bits},
+        {.name = "block_size", .kind = BYI_ATTR_INT, .i = c.block}};
+    return byi_rw_call(rw, BYI_OP_QNN_DENSE_BLOCKS, args, 4, attrs, 2);
+}
+
+/* The weights of a product as a matrix; false: they do not form one. */
+static bool read_matrix(const struct byi_node *node,
+                        const struct byi_tensor *view, struct wide_matrix *w)
+{
+    const bool dense = node->op == BYI_OP_NN_DENSE;
+    if ((!dense && node->op != BYI_OP_NN_MATMUL) || view->rank != 2)
+        return false;
+    if (!dense && byi_attr_int(node->attrs, "transpose_a"))
+        return false;
+    const bool turned = dense || byi_attr_int(node->attrs, "transpose_b");
+    *w = (struct wide_matrix){view->data, view->dims[!turned],
+                              view->dims[turned], turned ? view->dims[1] : 1,
+                              turned ? 1 : view->dims[1]};
+    return true;
+}
+
+/* --- the pass ------------------------------------------------------------- */
+
+static struct byi_narrowed_weight *find_weight(struct byi_narrow_list *list,
+                                               uint32_t constant)
+{
+    for (uint32_t i = 0; i < list->all.n; i++)
+        if (list->all.at[i].constant == constant ||
+            list->all.at[i].made == constant)
+            return &list->all.at[i];
+    return NULL;
+}
+
+/* The same node with constant `made` as its weights. */
+static byi_id with_weights(struct byi_rewrite *rw, byi_id at, uint32_t made)
+{
+    byi_id args[8];
+    const struct byi_node *node = byi_rw_node(rw, at);
+    const uint32_t n = node->n_args;
+    if (n > BYI_COUNT(args))
+        return BYI_NO_ID;
+    memcpy(args, node->args, n * sizeof *args);
+    args[1] = byi_add_const(rw->m, rw->f, made, NULL);
+    return byi_rw_again(rw, at, args);
+}
+
+static byi_id narrow_weights(struct byi_rewrite *rw, byi_id at,
+                             const struct byi_tensor *view,
+                             struct byi_narrowed_weight *weight)
+{
+    const struct narrowing_state *s = rw->state;
+    const bool codes = !rounds(s->form);
+    const struct byi_node *node = byi_rw_node(rw, at);
+    struct wide_matrix w = {0};
+    byi_id id = BYI_NO_ID;
+    weight->kept = find_obstacle(rw->m, view->data,
+                                 byi_elements(view->rank, view->dims), s->form);
+    if (!weight->kept && codes && !read_matrix(node, view, &w))
+        weight->kept = "blocks of codes are for products with a matrix; fp16 "
+                       "and bf16 narrow it";
+    if (weight->kept)
+        return BYI_NO_ID;
+    if (codes)
+        id = encode_product(rw, node->args[0], &w, weight);
+    else if (round_weights(rw, view, s->form, weight))
+        id = with_weights(rw, at, weight->made);
+    if (id == BYI_NO_ID)
+        weight->kept = "there is no memory for another constant";
+    return id;
+}
+
+static byi_id narrow_node(struct byi_rewrite *rw, byi_id at)
+{
+    const struct narrowing_state *s = rw->state;
+    const struct byi_node *node = byi_rw_node(rw, at);
+    struct byi_tensor view;
+    if (node->type->kind != BYI_TENSOR || node->type->dtype != BYOC_F32 ||
+        !byi_rw_view(rw, node->args[1], &view) || view.dtype != BYOC_F32 ||
+        byi_elements(view.rank, view.dims) < s->least)
+        return BYI_NO_ID;
+    const struct byi_node *constant = byi_rw_node(rw, node->args[1]);
+    struct byi_narrowed_weight weight = {.to = forms[s->form],
+                                         .sources = node->sources,
+                                         .type = constant->type,
+                                         .bytes = byi_tensor_bytes(&view),
+                                         .constant = constant->index,
+                                         .made = constant->index};
+    const struct byi_narrowed_weight *seen =
+        find_weight(s->list, constant->index);
+    if (seen &&
+        (seen->kept || (rounds(s->form) && seen->made == constant->index)))
+        return BYI_NO_ID;
+    if (seen && rounds(s->form))
+        return with_weights(rw, at, seen->made);
+    const byi_id id = narrow_weights(rw, at, &view, &weight);
+    if (!seen)
+        BYI_PUSH(&s->list->all, weight);
+    return id;
+}
+
+static const struct byi_rule rules[] = {
+    {BYI_OP_NN_DENSE, narrow_node},
+    {BYI_OP_NN_MATMUL, narrow_node},
+    {BYI_OP_NN_CONV1D, narrow_node},
+    {BYI_OP_NN_CONV2D, narrow_node},
+    {BYI_OP_NN_CONV3D, narrow_node},
+    {BYI_OP_NN_CONV1D_TRANSPOSE, narrow_node},
+    {BYI_OP_NN_CONV2D_TRANSPOSE, narrow_node},
+    {BYI_OP_NN_CONV3D_TRANSPOSE, narrow_node},
+};
+
+static enum byoc_status read_options(const struct byi_pass_context *ctx,
+                                     struct narrowing_state *s,
+                                     struct byoc_error *err)
+{
+    const char *to = byi_option_string(ctx, "NarrowWeights.to");
+    uint32_t form = 0;
+    s->least = byi_option_int(ctx, "NarrowWeights.least");
+    s->block = byi_option_int(ctx, "NarrowWeights.block");
+    while (form < BYI_COUNT(forms) && strcmp(forms[form], to) != 0)
+        form++;
+    if (form == BYI_COUNT(forms))
+        return byi_fail(err, BYOC_EINVAL,
+                        "to is '%.40s', expected none, fp16, bf16, int8 or "
+                        "int4",
+                        to);
+    if (s->least < 1)
+        return byi_fail(err, BYOC_EINVAL,
+                        "least is %lld, expected a positive number",
+                        (long long)s->least);
+    if (s->block < 8 || s->block > 4096 || s->block % 8)
+        return byi_fail(err, BYOC_EINVAL,
+                        "block is %lld, expected a multiple of 8 from 8 to "
+                        "4096",
+                        (long long)s->block);
+    s->form = (enum narrow_form)form;
+    return BYOC_OK;
+}
+
+static enum byoc_status run(struct byi_module *m, uint32_t func,
+                            struct byi_pass_context *ctx,
+                            struct byi_arena *scratch, struct byoc_error *err)
+{
+    struct byi_narrow_list own = {0};
+    struct narrowing_state s = {.list = byi_narrow_list_of(ctx)};
+    BYI_TRY(read_options(ctx, &s, err));
+    if (s.form == FORM_NONE)
+        return BYOC_OK;
+    s.list = s.list ? s.list : &own;
+    const enum byoc_status status =
+        byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, &s, err);
+    byi_vec_free(own.all.at);
+    return status;
+}
+
+static const struct byi_pass_option options[] = {
+    {"to", BYI_ATTR_STRING, "none", "none, fp16, bf16, int8 or int4"},
+    {"least", BYI_ATTR_INT, "16384",
+     "elements of a weight; smaller ones stay as they are"},
+    {"block", BYI_ATTR_INT, "32", "weights that share a scale, of int8, int4"},
+    {0},
+};
+
+const struct byi_pass byi_pass_narrow_weights = {
+    .name = "NarrowWeights",
+    .summary = "narrow large float32 weights, as the user asks",
+    .options = options,
+    .run_func = run,
+};
