@@ -16,6 +16,7 @@ static const struct byi_pass canonicalize = {
     .name = "Canonicalize",
     .summary = "bring operators to canonical forms: the first passes of a compile",
     .sequence = (const struct byi_pass *const[]){
+        &byi_pass_fold_code_blocks,   /* before their weights are computed */
         &byi_pass_fold_constant,      /* shapes and weights from exporters */
         &byi_pass_canonicalize_ops,   /* constants right, relu, clip, means */
         &byi_pass_simplify_expr,      /* remove operators without effect */
@@ -65,6 +66,7 @@ static const struct byi_pass *const box[] = {
     &byi_pass_convert_layout,
     &byi_pass_exact_math,
     &byi_pass_fake_quantization_to_integer,
+    &byi_pass_fold_code_blocks,
     &byi_pass_narrow_weights,
     &byi_pass_sparse_weights,
     &byi_pass_inverse_dct,

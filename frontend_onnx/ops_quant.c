@@ -506,10 +506,96 @@ static void convert_matmul_bits(struct byi_import *o)
     o->out[0] = y;
 }
 
+static bool is_static(struct byi_import *o, byi_id x)
+{
+    bool known = true;
+
+    for (uint32_t i = 0; i < byi_o_rank(o, x); i++)
+        known = known && !BYI_IS_SYMBOL(byi_o_dim(o, x, i));
+    return known;
+}
+
+/* The codes of a GatherBlockQuantized or its zero points,
+ * one in each element. uint8 with 4 bits packs two along the last axis. */
+static byi_id block_codes(struct byi_import *o, byi_id x, int64_t bits,
+                          int64_t last)
+{
+    int64_t dims[BYI_MAX_RANK], rows = 1;
+    const uint32_t rank = byi_o_rank(o, x);
+
+    if (bits == 8 || byi_o_dtype(o, x) != BYOC_U8)
+        return x;
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = byi_o_dim(o, x, i);
+    for (uint32_t i = 0; i + 1 < rank; i++)
+        rows *= dims[i];
+    const int64_t bytes = dims[rank - 1];
+    dims[rank - 1] = last;
+    return byi_o_reshape(o, columns(o, unpacked(o, x, rows, bytes), last),
+                         byi_o_vector(o, rank, dims), false);
+}
+
+/* GatherBlockQuantized(codes, indices, scales, zero points): slices of codes,
+ * scales and zero points; then they are dequantised. */
+static void convert_gather_blocks(struct byi_import *o)
+{
+    const byi_id codes = byi_o_in(o, 0), rows = byi_o_in(o, 1);
+    const byi_id scales = byi_o_in(o, 2), given = byi_o_in(o, 3);
+    const int64_t bits = byi_o_int(o, "bits", 4);
+    const int64_t block = byi_o_int(o, "block_size", 128);
+    const int64_t rank = byi_o_rank(o, codes);
+    int64_t axis = byi_o_int(o, "gather_axis", 0);
+    int64_t along = byi_o_int(o, "quantize_axis", 1);
+    const bool bytes = byi_o_dtype(o, codes) == BYOC_U8;
+
+    axis += axis < 0 ? rank : 0;
+    along += along < 0 ? rank : 0;
+    if (bits != 4 && bits != 8)
+        byi_o_refuse(o, "codes of %lld bits", (long long)bits);
+    if (rank < 1 || axis < 0 || axis >= rank || along < 0 || along >= rank ||
+        axis == along || (bytes && bits == 4 && along != rank - 1) || block < 1)
+        byi_o_fail(o, BYOC_EPARSE,
+                   "gather_axis, quantize_axis and block_size are %lld, %lld, "
+                   "%lld; expected two axes of codes of rank %lld, the last "
+                   "one for packed codes, and a positive size",
+                   (long long)axis, (long long)along, (long long)block,
+                   (long long)rank);
+    if (byi_o_ok(o) && (byi_o_rank(o, scales) != rank ||
+                        (given != BYI_NO_ID && byi_o_rank(o, given) != rank)))
+        byi_o_fail(o, BYOC_ETYPE,
+                   "scales and zero points have other ranks than codes, "
+                   "expected %lld",
+                   (long long)rank);
+    if (!is_static(o, codes) || !is_static(o, scales) ||
+        (given != BYI_NO_ID && !is_static(o, given)))
+        byi_o_refuse(o, "codes or scales of unknown size");
+    if (!byi_o_ok(o))
+        return;
+    const int64_t last =
+        byi_o_dim(o, codes, (uint32_t)rank - 1) * (bytes && bits == 4 ? 2 : 1);
+    const byi_id zeros =
+        given != BYI_NO_ID
+            ? block_codes(o, given, bits,
+                          byi_o_dim(o, scales, (uint32_t)rank - 1))
+            : byi_o_emit(o, BYI_OP_FULL, ARGS(byi_o_shape_of(o, scales)),
+                         ATTRS(A_FLOAT("value", bytes ? 1 << (bits - 1) : 0),
+                               A_DTYPE("dtype", byi_o_dtype(o, codes))));
+    byi_id parts[] = {block_codes(o, codes, bits, last), scales, zeros};
+    for (int i = 0; i < 3; i++)
+        parts[i] = byi_o_emit(o, BYI_OP_TAKE, ARGS(parts[i], rows),
+                              ATTRS(AN_INT("axis", axis)));
+    along += along > axis ? (int64_t)byi_o_rank(o, rows) - 1 : 0;
+    o->out[0] =
+        byi_o_emit(o, BYI_OP_DEQUANTIZE, 3, parts, 2,
+                   (const struct byi_attr[]){AN_INT("axis", along),
+                                             AN_INT("block_size", block)});
+}
+
 /* clang-format off */
 static const struct byi_onnx_op microsoft[] = {
     {"DequantizeLinear", 1, 2, 3, convert_dequantize, BYI_OP_NONE},
     {"DynamicQuantizeMatMul", 1, 3, 5, convert_dynamic_matmul, BYI_OP_NONE},
+    {"GatherBlockQuantized", 1, 3, 4, convert_gather_blocks, BYI_OP_NONE},
     {"MatMulIntegerToFloat", 1, 4, 7, convert_matmul_to_float, BYI_OP_NONE},
     {"MatMulNBits", 1, 3, 6, convert_matmul_bits, BYI_OP_NONE},
     {"QGemm", 1, 6, 9, convert_qgemm, BYI_OP_NONE},

@@ -15,8 +15,8 @@
  * compile runs this before the partition.
  */
 #include "narrow_weights.h"
+#include "code_blocks.h"
 #include "transform.h"
-#include "rewrite.h"
 
 #include <math.h>
 
@@ -152,50 +152,23 @@ static int code_of(const struct code_block *b, float w)
     return (int)fmin(fmax(code, b->least), b->most);
 }
 
-/* The operands of a qnn.dense_blocks, in memory. */
-struct code_operands {
-    const struct byi_type *types[3];
-    struct byi_tensor codes, scales, zeros;
-    int64_t blocks, block;
-    int bits;
-};
-
 static void encode_block(const struct wide_matrix *w,
-                         const struct code_operands *c, int64_t n, int64_t b,
+                         const struct byi_code_blocks *c, int64_t n, int64_t b,
                          struct error_sums *sums)
 {
     const int64_t at = n * c->blocks + b, from = b * c->block;
     const int64_t to = byi_min(from + c->block, w->k);
     const struct code_block block = find_scale(w, n, from, to, c->bits);
-    uint8_t *codes = (uint8_t *)c->codes.data + at * (c->block * c->bits / 8);
     ((float *)c->scales.data)[at] = block.scale;
-    if (c->bits == 4)
+    if (!c->one_zero)
         ((uint8_t *)c->zeros.data)[at] = (uint8_t)block.zero;
     for (int64_t k = from; k < from + c->block; k++) {
         const float wide = k < to ? weight_at(w, n, k) : 0;
         const int code = code_of(&block, wide);
-        const int64_t i = k - from;
-        if (c->bits == 8)
-            codes[i] = (uint8_t)code;
-        else
-            codes[i / 2] = (uint8_t)(i % 2 ? codes[i / 2] | code << 4 : code);
+        byi_code_blocks_set(c, at, k - from, code);
         if (k < to)
             add_error(sums, wide, (float)(code - block.zero) * block.scale);
     }
-}
-
-static bool alloc_operands(struct byi_rewrite *rw, struct code_operands *c,
-                           int64_t n)
-{
-    struct byi_arena *arena = rw->m->arena;
-    const int64_t codes[] = {n, c->blocks, c->block * c->bits / 8};
-    const uint32_t zeros = c->bits == 4 ? 2 : 0;
-    c->types[0] = byi_type_tensor(arena, BYOC_U8, 3, codes);
-    c->types[1] = byi_type_tensor(arena, BYOC_F32, 2, codes);
-    c->types[2] = byi_type_tensor(arena, BYOC_U8, zeros, codes);
-    return byi_rw_alloc(rw, c->types[0], &c->codes) &&
-           byi_rw_alloc(rw, c->types[1], &c->scales) &&
-           byi_rw_alloc(rw, c->types[2], &c->zeros);
 }
 
 /* The product with codes, BYI_NO_ID: no memory for them. */
@@ -204,13 +177,17 @@ static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
                              struct byi_narrowed_weight *weight)
 {
     const struct narrowing_state *s = rw->state;
-    struct code_operands c = {.bits = s->form == FORM_INT8 ? 8 : 4,
-                              .block = s->block,
-                              .blocks = byi_ceil_div(w->k, s->block)};
+    const bool bytes = s->form == FORM_INT8;
+    struct byi_code_blocks c = {.n = w->n,
+                                .blocks = byi_ceil_div(w->k, s->block),
+                                .block = s->block,
+                                .bits = bytes ? 8 : 4,
+                                .one_zero = bytes,
+                                .dtype = BYOC_F32};
     struct error_sums sums = {0};
-    if (!alloc_operands(rw, &c, w->n))
+    if (!byi_code_blocks_alloc(rw, &c))
         return BYI_NO_ID;
-    if (c.bits == 8)
+    if (bytes)
         *(uint8_t *)c.zeros.data = 128;
     for (int64_t b = 0; b < c.blocks; b++) /* lines of w stay in the cache */
         for (int64_t n = 0; n < w->n; n++)
@@ -218,13 +195,7 @@ static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
     put_error(&sums, weight);
     weight->narrow = byi_tensor_bytes(&c.codes) + byi_tensor_bytes(&c.scales) +
                      byi_tensor_bytes(&c.zeros);
-    const byi_id args[] = {x, byi_rw_const(rw, c.types[0], &c.codes),
-                           byi_rw_const(rw, c.types[1], &c.scales),
-                           byi_rw_const(rw, c.types[2], &c.zeros)};
-    const struct byi_attr attrs[] = {
-        {.name = "bits", .kind = BYI_ATTR_INT, .i = c.bits},
-        {.name = "block_size", .kind = BYI_ATTR_INT, .i = c.block}};
-    return byi_rw_call(rw, BYI_OP_QNN_DENSE_BLOCKS, args, 4, attrs, 2);
+    return byi_code_blocks_product(rw, &c, x);
 }
 
 /* The weights of a product as a matrix; false: they do not form one. */

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transform/code_blocks.h: constants of a qnn.dense_blocks, for the passes that
+ * make one.
+ */
+#ifndef BYI_CODE_BLOCKS_H
+#define BYI_CODE_BLOCKS_H
+
+#include "rewrite.h"
+
+/* Codes (n, blocks, block bits / 8), float scales (n, blocks) and zero points:
+ * (n, blocks), or one. */
+struct byi_code_blocks {
+    int64_t n, blocks, block;
+    int bits; /* 4 or 8 */
+    bool one_zero;
+    enum byoc_dtype dtype; /* of the scales */
+    struct byi_tensor codes, scales, zeros;
+    const struct byi_type *types[3];
+};
+
+/* Memory for the constants; false: there is none. */
+static inline bool byi_code_blocks_alloc(struct byi_rewrite *rw,
+                                         struct byi_code_blocks *b)
+{
+    struct byi_arena *arena = rw->m->arena;
+    const int64_t dims[] = {b->n, b->blocks, b->block * b->bits / 8};
+    b->types[0] = byi_type_tensor(arena, BYOC_U8, 3, dims);
+    b->types[1] = byi_type_tensor(arena, b->dtype, 2, dims);
+    b->types[2] = byi_type_tensor(arena, BYOC_U8, b->one_zero ? 0 : 2, dims);
+    return byi_rw_alloc(rw, b->types[0], &b->codes) &&
+           byi_rw_alloc(rw, b->types[1], &b->scales) &&
+           byi_rw_alloc(rw, b->types[2], &b->zeros);
+}
+
+/* Set code i of a block, whose number is `at`; in ascending order. */
+static inline void byi_code_blocks_set(const struct byi_code_blocks *b,
+                                       int64_t at, int64_t i, int code)
+{
+    uint8_t *codes = (uint8_t *)b->codes.data + at * (b->block * b->bits / 8);
+    if (b->bits == 8)
+        codes[i] = (uint8_t)code;
+    else /* the first code is in the lower bits */
+        codes[i / 2] = (uint8_t)(i % 2 ? codes[i / 2] | code << 4 : code);
+}
+
+/* The product of x with the weights. */
+static inline byi_id byi_code_blocks_product(struct byi_rewrite *rw,
+                                             const struct byi_code_blocks *b,
+                                             byi_id x)
+{
+    const byi_id args[] = {x, byi_rw_const(rw, b->types[0], &b->codes),
+                           byi_rw_const(rw, b->types[1], &b->scales),
+                           byi_rw_const(rw, b->types[2], &b->zeros)};
+    const struct byi_attr attrs[] = {
+        {.name = "bits", .kind = BYI_ATTR_INT, .i = b->bits},
+        {.name = "block_size", .kind = BYI_ATTR_INT, .i = b->block}};
+    return byi_rw_call(rw, BYI_OP_QNN_DENSE_BLOCKS, args, 4, attrs, 2);
+}
+
+#endif
