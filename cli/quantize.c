@@ -17,18 +17,49 @@ const struct byi_verb byi_verb_quantize = {
     .run = run,
 };
 
+static bool has_ranks(const struct byi_quantized *q)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < q->n_layers; i++)
+        any = any || q->layers[i].alone >= 0;
+    return any;
+}
+
 static void print_layers(const struct byi_quantized *q)
 {
-    printf("%10s %10s  %-8s %s\n", "weights dB", "result dB", "operator",
-           "node");
+    const bool ranks = has_ranks(q);
+    printf("%s%10s %10s  %-8s %s\n", ranks ? "  alone % " : "", "weights dB",
+           "result dB", "operator", "node");
     for (uint32_t i = 0; i < q->n_layers; i++) {
         const struct byi_quantized_layer *l = &q->layers[i];
+        if (ranks && l->alone >= 0)
+            printf("%9.3g ", l->alone);
+        else if (ranks)
+            printf("%10s", "");
         if (l->kept)
             printf("%10s", "float32");
         else
             printf("%10.1f", l->weights);
         printf(" %10.1f  %-8s %s\n", l->result, l->type, l->name);
     }
+}
+
+/* What the search for --max-loss found. */
+static void print_proposal(const struct byi_quantized *q)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < q->n_layers; i++)
+        n += q->layers[i].proposed;
+    if (q->all < 0)
+        return;
+    printf("loss: %.3g%% of the %s with all layers quantised, %.3g%% with the "
+           "proposal, after %u trial%s\n",
+           q->all, q->n_labels ? "accuracy" : "outputs", q->loss, q->n_trials,
+           q->n_trials == 1 ? "" : "s");
+    printf("proposal: %u of %u layers stay float32\n", n, q->n_layers);
+    for (uint32_t i = 0; i < q->n_layers; i++)
+        if (q->layers[i].proposed)
+            printf("  --keep %s\n", q->layers[i].name);
 }
 
 static void print_report(const struct byi_quantized *q, const char *path,
@@ -41,6 +72,7 @@ static void print_report(const struct byi_quantized *q, const char *path,
     printf("\n%u of %u layers and %u tensors quantised, on %u %s\n", narrow,
            q->n_layers, q->n_tensors, q->n_samples,
            q->n_samples == 1 ? "sample" : "samples");
+    print_proposal(q);
     printf("outputs: %.1f dB signal to noise\n", q->output);
     if (q->n_labels)
         printf("accuracy: %.2f%% before, %.2f%% after, of %lld labels\n",
@@ -71,6 +103,10 @@ static enum byoc_status check_arguments(
         return byi_fail(err, BYOC_EINVAL,
                         "percentile %g: expected a number from 50 to 100",
                         params->percentile);
+    if (params->limited && !(params->max_loss >= 0 && params->max_loss <= 100))
+        return byi_fail(err, BYOC_EINVAL,
+                        "max-loss %g: expected a percentage from 0 to 100",
+                        params->max_loss);
     if (byi_given("percentile") && params->method != BYI_RANGE_PERCENTILE)
         return byi_fail(err, BYOC_EINVAL,
                         "percentile %g: has an effect with --method percentile "
@@ -101,6 +137,8 @@ static int run(int argc, char **argv)
          "leave a node in float32, by its name"},
         {"keep-type", 0, BYI_OPTION_LIST, &keep_type, "OP",
          "leave all nodes of an operator in float32, such as Gemm"},
+        {"max-loss", 0, BYI_OPTION_NUMBER, &params.max_loss, "P%",
+         "leave the layers in float32 that keep the loss within P percent"},
         {"threads", 0, BYI_OPTION_COUNT, &params.threads, "N",
          "threads of the runs (default: all CPUs of this process)"},
     };
@@ -109,6 +147,7 @@ static int run(int argc, char **argv)
     if (code >= 0)
         return code;
     params.method = (enum byi_range_method)(method - 1);
+    params.limited = byi_given("max-loss");
     params.keep = keep.at;
     params.keep_type = keep_type.at;
     struct byi_arena *arena = byi_arena_new();

@@ -68,11 +68,11 @@ int64_t byi_quant_attribute(const Onnx__NodeProto *node, const char *name,
 
 /* --- plan.c --------------------------------------------------------------- */
 
-/* Fill in m->layers, and `wanted` of the tensors that they read. Errors:
- * BYOC_EINVAL. */
+/* Fill in m->layers, and `wanted` of the tensors that they read. `kept`: by
+ * layer, further ones that stay float32; or NULL. Errors: BYOC_EINVAL. */
 enum byoc_status byi_quant_plan(struct quant_model *m,
                                 const struct byi_quantize_params *params,
-                                struct byoc_error *err);
+                                const bool *kept, struct byoc_error *err);
 
 /* --- samples.c ------------------------------------------------------------ */
 

@@ -200,7 +200,7 @@ static void want_tensors(struct quant_model *m,
 
 enum byoc_status byi_quant_plan(struct quant_model *m,
                                 const struct byi_quantize_params *params,
-                                struct byoc_error *err)
+                                const bool *kept, struct byoc_error *err)
 {
     const Onnx__GraphProto *g = m->graph;
     uint32_t left = 0;
@@ -212,7 +212,8 @@ enum byoc_status byi_quant_plan(struct quant_model *m,
         if (role_of(g->node[i]) != ROLE_LAYER ||
             !read_layer(m, g->node[i], layer))
             continue;
-        layer->kept = is_kept(g->node[i], params);
+        layer->kept =
+            is_kept(g->node[i], params) || (kept && kept[m->n_layers]);
         left += !layer->kept;
         m->n_layers++;
     }

@@ -8,18 +8,32 @@
 #include "npy/npy.h"
 #include "quantize/model.h"
 
+/* The 8-bit model of a choice of layers. */
+struct quant_trial {
+    struct quant_model m;
+    struct quant_run run;
+    const void *data; /* the file */
+    size_t bytes;
+};
+
 struct quantisation {
     const struct byi_quantize_params *params;
-    struct quant_model m;
+    const char *path;
+    struct quant_model m; /* as it is read; never rewritten */
     struct quant_samples samples;
     /* the observed tensors: results of layers, then those that need a range */
     struct quant_value **observed;
     const char **names;
     uint32_t n_results, n_observed;
     struct quant_histogram *histograms; /* by place */
-    struct quant_run plain, narrow;     /* before, and quantised */
+    struct quant_run plain;
+    struct quant_trial narrow;
     double *signal, *noise; /* by result; then of the model's outputs */
     int64_t n_labels, right[2];
+    /* of the search; by layer */
+    bool *kept;
+    double *alone, all;
+    uint32_t n_trials;
 };
 
 /* --- observed tensors ----------------------------------------------------- */
@@ -154,7 +168,7 @@ static enum byoc_status compare_labels(struct quantisation *q, const char *file,
 {
     struct byi_tensor labels;
     const struct byi_tensor *scores = &q->plain.outputs[0];
-    BYI_TRY(byi_npy_read(file, q->narrow.arena, &labels, err));
+    BYI_TRY(byi_npy_read(file, q->narrow.run.arena, &labels, err));
     const int64_t n = byi_elements(labels.rank, labels.dims);
     const int64_t all = byi_elements(scores->rank, scores->dims);
     if (!byi_dtype_is_int(labels.dtype) || n <= 0 || all <= n || all % n)
@@ -164,39 +178,156 @@ static enum byoc_status compare_labels(struct quantisation *q, const char *file,
                         file, (long long)n, byoc_dtype_name(labels.dtype));
     q->n_labels += n;
     q->right[0] += count_right(scores, &labels);
-    q->right[1] += count_right(&q->narrow.outputs[0], &labels);
+    q->right[1] += count_right(&q->narrow.run.outputs[0], &labels);
     return BYOC_OK;
 }
 
-/* Run both models on all samples. */
+/* Run both models on all samples. The narrow one need not have the layers'
+ * results among its tensors. */
 static enum byoc_status compare_models(struct quantisation *q,
                                        struct byoc_error *err)
 {
     const struct quant_model *m = &q->m;
+    const struct quant_run *narrow = &q->narrow.run;
     const uint32_t n = m->n_layers;
-    q->signal = byi_arena_calloc(m->arena, n + 1, sizeof *q->signal);
-    q->noise = byi_arena_calloc(m->arena, n + 1, sizeof *q->noise);
+    memset(q->signal, 0, (n + 1) * sizeof *q->signal);
+    memset(q->noise, 0, (n + 1) * sizeof *q->noise);
+    q->n_labels = q->right[0] = q->right[1] = 0;
     for (uint32_t s = 0; s < q->samples.n; s++) {
         const struct quant_sample *sample = &q->samples.at[s];
         BYI_TRY(byi_quant_run(&q->plain, sample, err));
-        BYI_TRY(byi_quant_run(&q->narrow, sample, err));
-        for (uint32_t i = 0; i < n; i++)
+        BYI_TRY(byi_quant_run(&q->narrow.run, sample, err));
+        for (uint32_t i = 0; i < n && narrow->n > 0; i++)
             add_noise(tensor_of(q, &q->plain, m->layers[i].y),
-                      tensor_of(q, &q->narrow, m->layers[i].y), &q->signal[i],
+                      tensor_of(q, narrow, m->layers[i].y), &q->signal[i],
                       &q->noise[i]);
         for (uint32_t i = 0; i < q->plain.n_outputs; i++)
-            add_noise(&q->plain.outputs[i], &q->narrow.outputs[i],
-                      &q->signal[n], &q->noise[n]);
+            add_noise(&q->plain.outputs[i], &narrow->outputs[i], &q->signal[n],
+                      &q->noise[n]);
         if (sample->labels)
             BYI_TRY(compare_labels(q, sample->labels, err));
     }
     return BYOC_OK;
 }
 
-static void report(const struct quantisation *q, uint64_t bytes,
-                   struct byi_arena *arena, struct byi_quantized *to)
+/* The outputs' relative error, in percent. */
+static double output_error(const struct quantisation *q)
+{
+    const uint32_t n = q->m.n_layers;
+    return q->noise[n] > 0 ? 100 * sqrt(q->noise[n] / q->signal[n]) : 0;
+}
+
+static double find_loss(const struct quantisation *q)
+{
+    if (q->n_labels)
+        return 100 * (double)(q->right[0] - q->right[1]) / (double)q->n_labels;
+    return output_error(q);
+}
+
+/* --- choices of layers ---------------------------------------------------- */
+
+static void close_trial(struct quant_trial *trial)
+{
+    byi_quant_close(&trial->run);
+    if (trial->m.arena)
+        byi_arena_free(&trial->m.arena);
+    *trial = (struct quant_trial){0};
+}
+
+/* Quantise all layers but those that stay, with the ranges that were found for
+ * all. `results`: observe the layers' results. */
+static enum byoc_status open_trial(struct quantisation *q, const bool *kept,
+                                   bool results, struct byoc_error *err)
+{
+    struct quant_trial *t = &q->narrow;
+    close_trial(t);
+    t->m.arena = byi_arena_new();
+    BYI_TRY(byi_quant_read(q->path, t->m.arena, &t->m, err));
+    BYI_TRY(byi_quant_plan(&t->m, q->params, kept, err));
+    for (uint32_t i = 0; i < t->m.n_values; i++) {
+        t->m.values[i].low = q->m.values[i].low;
+        t->m.values[i].high = q->m.values[i].high;
+    }
+    byi_quant_rewrite(&t->m);
+    t->data = byi_quant_pack(&t->m, &t->bytes);
+    return byi_quant_open(&t->m, q->names, results ? q->n_results : 0,
+                          q->params->threads, &t->run, err);
+}
+
+static enum byoc_status try_layers(struct quantisation *q, const bool *kept,
+                                   double *loss, struct byoc_error *err)
+{
+    q->n_trials++;
+    BYI_TRY(open_trial(q, kept, false, err));
+    BYI_TRY(compare_models(q, err));
+    *loss = find_loss(q);
+    return BYOC_OK;
+}
+
+/* The layers by the error that each causes alone, largest first. */
+static enum byoc_status rank_layers(struct quantisation *q, uint32_t *order,
+                                    uint32_t *n, struct byoc_error *err)
 {
     const struct quant_model *m = &q->m;
+    bool *kept = byi_arena_calloc(m->arena, m->n_layers, sizeof *kept);
+    double loss;
+    for (uint32_t i = 0; i < m->n_layers; i++) {
+        if (m->layers[i].kept)
+            continue;
+        memset(kept, true, m->n_layers * sizeof *kept);
+        kept[i] = false;
+        BYI_TRY(try_layers(q, kept, &loss, err));
+        q->alone[i] = output_error(q);
+        uint32_t at = (*n)++;
+        for (; at > 0 && q->alone[order[at - 1]] < q->alone[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    return BYOC_OK;
+}
+
+/* Set q->kept to the fewest layers, of those that cause the largest errors, so
+ * that the loss is within the limit: by bisection of their number. */
+static enum byoc_status search_layers(struct quantisation *q,
+                                      struct byoc_error *err)
+{
+    const double most = q->params->max_loss;
+    const uint32_t n_layers = q->m.n_layers;
+    uint32_t *order = byi_arena_calloc(q->m.arena, n_layers, sizeof *order);
+    bool *kept = byi_arena_calloc(q->m.arena, n_layers, sizeof *kept);
+    uint32_t n = 0;
+    double loss;
+    BYI_TRY(try_layers(q, NULL, &q->all, err));
+    if (q->all <= most)
+        return BYOC_OK;
+    BYI_TRY(rank_layers(q, order, &n, err));
+    uint32_t low = 1, high = n; /* n: there is nothing left to quantise */
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        memset(kept, false, n_layers * sizeof *kept);
+        for (uint32_t i = 0; i < middle; i++)
+            kept[order[i]] = true;
+        BYI_TRY(try_layers(q, kept, &loss, err));
+        if (loss <= most) {
+            high = middle;
+            memcpy(q->kept, kept, n_layers * sizeof *kept);
+        } else {
+            low = middle + 1;
+        }
+    }
+    if (high < n)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL,
+                    "%s: the loss is %.3g%% with all layers quantised, and no "
+                    "choice of layers brings it to %g%%; expected a larger "
+                    "limit, or another method of finding ranges",
+                    q->path, q->all, most);
+}
+
+static void report(const struct quantisation *q, struct byi_arena *arena,
+                   struct byi_quantized *to)
+{
+    const struct quant_model *m = &q->narrow.m;
     struct byi_quantized_layer *layers =
         byi_arena_calloc(arena, m->n_layers, sizeof *layers);
     for (uint32_t i = 0; i < m->n_layers; i++) {
@@ -207,45 +338,59 @@ static void report(const struct quantisation *q, uint64_t bytes,
             .type = byi_arena_str(arena, layer->node->op_type),
             .kept = layer->kept,
             .weights = layer->kept ? INFINITY : layer->weights_ratio,
-            .result = byi_quant_decibels(q->signal[i], q->noise[i])};
+            .result = byi_quant_decibels(q->signal[i], q->noise[i]),
+            .proposed = q->kept[i],
+            .alone = q->alone[i]};
     }
     *to = (struct byi_quantized){
         .n_samples = q->samples.n,
         .n_layers = m->n_layers,
         .layers = layers,
-        .bytes = {m->bytes, bytes},
+        .bytes = {q->m.bytes, q->narrow.bytes},
         .output =
             byi_quant_decibels(q->signal[m->n_layers], q->noise[m->n_layers]),
         .n_labels = q->n_labels,
-        .right = {q->right[0], q->right[1]}};
+        .right = {q->right[0], q->right[1]},
+        .loss = find_loss(q),
+        .all = q->all,
+        .n_trials = q->n_trials};
     for (uint32_t i = 0; i < m->n_values; i++)
         to->n_tensors += m->values[i].wanted;
 }
 
 /* --- all ------------------------------------------------------------------ */
 
-static enum byoc_status quantise(struct quantisation *q, const char *path,
-                                 const char *to, struct byi_arena *arena,
+static void alloc_layers(struct quantisation *q)
+{
+    const uint32_t n = q->m.n_layers;
+    q->signal = byi_arena_calloc(q->m.arena, n + 1, sizeof *q->signal);
+    q->noise = byi_arena_calloc(q->m.arena, n + 1, sizeof *q->noise);
+    q->kept = byi_arena_calloc(q->m.arena, n, sizeof *q->kept);
+    q->alone = byi_arena_calloc(q->m.arena, n, sizeof *q->alone);
+    for (uint32_t i = 0; i < n; i++)
+        q->alone[i] = -1;
+}
+
+static enum byoc_status quantise(struct quantisation *q, const char *to,
+                                 struct byi_arena *arena,
                                  struct byi_quantized *out,
                                  struct byoc_error *err)
 {
     struct quant_model *m = &q->m;
-    const uint32_t threads = q->params->threads;
-    size_t bytes;
     BYI_TRY(byi_quant_samples(q->params->samples, m->arena, &q->samples, err));
-    BYI_TRY(byi_quant_read(path, m->arena, m, err));
-    BYI_TRY(byi_quant_plan(m, q->params, err));
+    BYI_TRY(byi_quant_read(q->path, m->arena, m, err));
+    BYI_TRY(byi_quant_plan(m, q->params, NULL, err));
     list_observed(q);
-    BYI_TRY(
-        byi_quant_open(m, q->names, q->n_observed, threads, &q->plain, err));
+    alloc_layers(q);
+    BYI_TRY(byi_quant_open(m, q->names, q->n_observed, q->params->threads,
+                           &q->plain, err));
     BYI_TRY(find_ranges(q, err));
-    byi_quant_rewrite(m);
-    const void *data = byi_quant_pack(m, &bytes);
-    BYI_TRY(
-        byi_quant_open(m, q->names, q->n_results, threads, &q->narrow, err));
+    if (q->params->limited)
+        BYI_TRY(search_layers(q, err));
+    BYI_TRY(open_trial(q, q->kept, true, err));
     BYI_TRY(compare_models(q, err));
-    BYI_TRY(byi_file_write(to, data, bytes, err));
-    report(q, bytes, arena, out);
+    BYI_TRY(byi_file_write(to, q->narrow.data, q->narrow.bytes, err));
+    report(q, arena, out);
     return BYOC_OK;
 }
 
@@ -255,10 +400,11 @@ enum byoc_status byi_quantize(const char *path,
                               struct byi_quantized *out, struct byoc_error *err)
 {
     struct byi_arena *own = byi_arena_new();
-    struct quantisation q = {.params = params, .m.arena = own};
-    const enum byoc_status status = quantise(&q, path, to, arena, out, err);
+    struct quantisation q = {
+        .params = params, .path = path, .m.arena = own, .all = -1};
+    const enum byoc_status status = quantise(&q, to, arena, out, err);
     byi_quant_close(&q.plain);
-    byi_quant_close(&q.narrow);
+    close_trial(&q.narrow);
     byi_arena_free(&own);
     return status;
 }

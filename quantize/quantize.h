@@ -29,6 +29,9 @@ struct byi_quantize_params {
     const char *const *keep;
     const char *const *keep_type; /* the same by op_type             */
     uint32_t threads;             /* 0: all CPUs                     */
+    /* leave the layers in float32 that keep the loss within max_loss */
+    bool limited;
+    double max_loss; /* percent, see byi_quantized.loss; at least 0 */
 };
 
 /* A convolution or product. The ratios are of signal to noise, in dB: of its
@@ -37,6 +40,9 @@ struct byi_quantized_layer {
     const char *name, *type;
     bool kept; /* float32 */
     double weights, result;
+    bool proposed; /* kept by the search for max_loss */
+    double alone;  /* the outputs' relative error in percent if this layer alone
+                      is quantised; negative: not measured */
 };
 
 struct byi_quantized {
@@ -47,12 +53,19 @@ struct byi_quantized {
     double output;     /* dB, of all outputs          */
     int64_t n_labels;  /* 0: no labels                */
     int64_t right[2];  /* inputs whose class is right */
+    /* percent: with labels of the accuracy, in points; else the outputs'
+     * relative error, sqrt(noise / signal) */
+    double loss;
+    /* the same if the search had kept no layer; negative: no search */
+    double all;
+    uint32_t n_trials; /* models that the search compiled */
 };
 
 /* Quantise the model at `path`, write it to `to`, run both on the samples and
  * report; *report is in `arena`. The same model and samples give the same file.
  * Errors: those of reading and compiling; BYOC_EINVAL (an unknown node, no
- * sample, nothing to quantise, `to` is the model); BYOC_EUNSUPPORTED (opset
+ * sample, nothing to quantise, `to` is the model, no choice of layers keeps the
+ * loss within max_loss); BYOC_EUNSUPPORTED (opset
  * below 13, external weights); BYOC_ETYPE (a sample has another shape);
  * BYOC_EIO.
  */

@@ -52,6 +52,32 @@ quantize --calibrate "$work/many" -o "$work/o.onnx"
 grep -q 'on 2 samples$' "$work/report" || fail "folders: not 2 samples"
 grep -q 'of 64 labels$' "$work/report" || fail "folders: not 64 labels"
 
+# --max-loss: the loss of the proposal is within the limit, and --keep with its
+# layers gives the same file
+loss() { sed -n 's/^loss: .* \([0-9.e-]*\)% with the proposal.*/\1/p' \
+    "$work/report"; }
+proposed() { sed -n 's/^  --keep //p' "$work/report"; }
+quantize --calibrate "$work/one" --max-loss 50 -o "$work/o.onnx"
+[ -z "$(proposed)" ] || fail "--max-loss 50: proposes $(proposed)"
+quantize --calibrate "$work/one" --max-loss 0.2% -o "$work/o.onnx"
+keep=$(proposed | sed 's/^/--keep /')
+least '--max-loss 0.2, limit' 0.2 "$(loss)"
+least '--max-loss 0.2, layers kept' "$(proposed | wc -l)" 1
+least '--max-loss 0.2, layers quantised' 4 "$(proposed | wc -l)"
+[ "$(grep -c '^ *[0-9.e-]* *float32 ' "$work/report")" = \
+    "$(proposed | wc -l)" ] || fail "--max-loss: the table has other layers"
+# shellcheck disable=SC2086
+quantize --calibrate "$work/one" $keep -o "$work/k.onnx"
+cmp "$work/o.onnx" "$work/k.onnx" || fail "--max-loss and $keep: other files"
+grep -q '^loss' "$work/report" && fail "a proposal without --max-loss"
+quantize --calibrate "$digits" --method percentile --percentile 60 \
+    --max-loss 1 -o "$work/o.onnx"
+grep -q '^loss: [0-9]*\.*[0-9]*% of the accuracy' "$work/report" ||
+    fail "--max-loss with labels: not of the accuracy"
+least '--max-loss 1, limit' 1 "$(loss)"
+least '--max-loss 1, accuracy' "$(number '% after')" 98.1
+least '--max-loss 1, layers kept' "$(proposed | wc -l)" 1
+
 # refuse MESSAGE ARGUMENTS: exit code 2, the message, no file
 refuse() {
     message=$1
@@ -88,6 +114,10 @@ to="-o $work/none.onnx"
         --method percentile --percentile 20 $to
     refuse 'has an effect with' "$model" --calibrate "$digits" \
         --percentile 99 $to
+    refuse 'no choice of layers' "$model" --calibrate "$work/one" \
+        --max-loss 0.0001 $to
+    refuse 'from 0 to 100' "$model" --calibrate "$digits" --max-loss 101 $to
+    refuse 'a number' "$model" --calibrate "$digits" --max-loss little $to
     refuse 'cannot create' "$model" --calibrate "$digits" \
         -o "$work/nowhere/q.onnx"
     refuse 'the output is the model' "$model" --calibrate "$digits" -o "$model"
