@@ -516,12 +516,25 @@ static void vectors(void)
     }
 }
 
+/* Packed panels of float32 are read faster than the matrix, if it is not so
+ * large that packing it takes too long; narrow weights would double. */
+static void sizes_in_place(void)
+{
+    struct byi_f32_conv classifier = vector_by_matrix(1280, 1000, false);
+    byi_f32_conv_plan(&classifier, true);
+    assert_false(byi_f32_conv_reads_in_place(&classifier));
+    classifier.type = classifier.weight_type = BYI_F32_F16;
+    byi_f32_conv_plan(&classifier, true);
+    assert_true(byi_f32_conv_reads_in_place(&classifier));
+}
+
 /* Large matrices are not packed, whichever way they lie. */
 static void test_vectors(void **state)
 {
     (void)state;
     seed = 2;
     at_all_levels(vectors);
+    at_all_levels(sizes_in_place);
     for (int turned = 0; turned < 2; turned++) {
         struct byi_f32_conv large = vector_by_matrix(25088, 4096, turned);
         struct byi_f32_conv small = vector_by_matrix(64, 10, turned);
