@@ -59,6 +59,8 @@ struct byi_program {
     BYI_VEC(struct byi_made_const) made;
     BYI_VEC(struct byi_recipe) recipes; /* BYI_TO_WRITE: of the constants */
     uint64_t temp_bytes;                /* plan_memory.c */
+    struct byi_made_block *block;       /* made_memory.c */
+    uint64_t taken;                     /* there: bytes outside of blocks */
     uint64_t scratch_bytes;             /* maximum over the primitives */
 };
 
@@ -127,6 +129,12 @@ enum byoc_status byi_dn_make_gate_weights(struct byi_program *program,
 enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
                                          const struct byi_gates *p,
                                          struct byoc_error *err);
+/* made_memory.c: memory of the host for a constant, aligned to BYI_ALIGN. NULL
+ * if there is none. Any thread may give it back, also after the program. */
+void *byi_dn_made_take(struct byi_program *program, uint64_t bytes);
+void byi_dn_made_give(const struct byoc_host *host, void *data);
+/* The program takes no more. */
+void byi_dn_made_end(struct byi_program *program);
 /* Free a constant that no step reads. */
 void byi_dn_drop(struct byi_program *program, uint32_t made);
 

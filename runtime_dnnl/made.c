@@ -15,7 +15,7 @@ static enum byoc_status fill_made(struct byi_program *p,
                                   struct byi_made_const *made,
                                   struct byoc_error *err)
 {
-    made->data = p->host->acquire(p->host->ctx, made->bytes + BYI_DNNL_SLACK);
+    made->data = byi_dn_made_take(p, made->bytes + BYI_DNNL_SLACK);
     if (made->data)
         return BYOC_OK;
     return byi_fail(err, BYOC_ENOMEM,
@@ -47,7 +47,7 @@ void byi_dn_drop(struct byi_program *program, uint32_t made)
         if (i != made && m->data && program->made.at[i].data == m->data)
             return; /* another constant borrows it */
     if (!m->lent)
-        program->host->release(program->host->ctx, m->data);
+        byi_dn_made_give(program->host, m->data);
     m->data = NULL;
 }
 

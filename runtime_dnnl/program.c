@@ -40,7 +40,8 @@ void byi_dn_program_free(struct byi_program **program)
         if (p->made.at[i].shared)
             byi_dn_share_end(p->made.at[i].shared);
         else if (!p->made.at[i].lent)
-            p->host->release(p->host->ctx, p->made.at[i].data);
+            byi_dn_made_give(p->host, p->made.at[i].data);
+    byi_dn_made_end(p);
     byi_vec_free(p->prims.at);
     byi_vec_free(p->steps.at);
     byi_vec_free(p->made.at);

@@ -15,7 +15,7 @@ struct byi_shared {
     const struct byoc_host *host;
     const void *src;          /* the constant                */
     struct byi_prim *reorder; /* identifies both layouts     */
-    void *data;               /* memory of the host          */
+    void *data;               /* of byi_dn_made_take()        */
     uint32_t users;           /* reference count             */
 };
 
@@ -94,7 +94,7 @@ struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
     }
     pthread_mutex_unlock(&all.lock);
     if (s != fresh) {
-        host->release(host->ctx, data);
+        byi_dn_made_give(host, data);
         byi_release(fresh);
     }
     return s;
@@ -117,7 +117,7 @@ void byi_dn_share_end(struct byi_shared *shared)
     pthread_mutex_unlock(&all.lock);
     if (!last)
         return;
-    shared->host->release(shared->host->ctx, shared->data);
+    byi_dn_made_give(shared->host, shared->data);
     byi_prim_free(&shared->reorder);
     byi_release(shared);
 }

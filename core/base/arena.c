@@ -14,9 +14,10 @@
 enum { FIRST_BLOCK = 4096, LAST_BLOCK = 8 << 20, ARENA_ALIGN = 16 };
 enum { LINE = 160 }; /* bytes; most formatted texts are shorter */
 enum {
-    PAGE = 1 << 16,
-    MANY_PAGES = 4 << 20
-}; /* bytes; a multiple of every page size */
+    PAGE = 1 << 16, /* bytes; a multiple of every page size */
+    LARGE_PAGE = 2 << 20,
+    MANY_PAGES = LARGE_PAGE
+};
 
 struct block {
     struct block *next;
@@ -306,7 +307,9 @@ void *byi_acquire(uint64_t bytes)
     if (bytes == 0)
         bytes = 1;
     bytes = (bytes + BYI_ALIGN - 1) & ~(uint64_t)(BYI_ALIGN - 1);
-    void *at = aligned_alloc(BYI_ALIGN, (size_t)bytes);
+    /* large pages begin at multiples of their size */
+    void *at = aligned_alloc(bytes >= MANY_PAGES ? LARGE_PAGE : BYI_ALIGN,
+                             (size_t)bytes);
     if (at)
         prefer_huge_pages(at, (size_t)bytes);
     return at;

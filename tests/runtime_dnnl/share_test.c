@@ -19,6 +19,8 @@
 
 #include <cmocka.h>
 
+#include "runtime_dnnl/build.h"
+
 const struct byoc_backend *byoc_backend_query_v1(const struct byoc_host *host,
                                                  char *why, uint32_t why_bytes);
 
@@ -33,6 +35,7 @@ enum {
 
 struct counts {
     _Atomic int64_t held;
+    _Atomic int acquired;
     _Atomic int fail_at; /* so many acquisitions from now on; -1: none fails */
 };
 
@@ -46,6 +49,7 @@ static void *acquire(void *ctx, uint64_t bytes)
         return NULL;
     memcpy(at, &bytes, sizeof bytes);
     counts->held += (int64_t)bytes;
+    counts->acquired++;
     return at + BYI_ALIGN;
 }
 
@@ -279,6 +283,69 @@ static void test_no_memory(void **state)
     assert_int_equal(counts.held, 0);
 }
 
+/* --- memory of constants -------------------------------------------------- */
+
+enum { PIECE = 300 * 1000, PIECES = 100 };
+
+/* The first constants have memory of their own, many more share large blocks,
+ * which live as long as the last constant. */
+static void test_blocks(void **state)
+{
+    (void)state;
+    struct counts counts;
+    const struct byoc_host host = host_of(&counts);
+    struct byi_program p = {.host = &host};
+    char *at[PIECES];
+    for (int i = 0; i < PIECES; i++) {
+        at[i] = byi_dn_made_take(&p, PIECE);
+        assert_non_null(at[i]);
+        assert_true((uintptr_t)at[i] % BYI_ALIGN == 0);
+        memset(at[i], i, PIECE);
+        if (i < 3)
+            assert_int_equal(counts.acquired, i + 1);
+    }
+    assert_in_range(counts.acquired, 4 + 3, 4 + 5); /* 30 MB */
+    void *large = byi_dn_made_take(&p, 5 << 20);
+    const int acquired = counts.acquired;
+    void *other = byi_dn_made_take(&p, 5 << 20);
+    assert_non_null(other);
+    assert_int_equal(counts.acquired, acquired + 1); /* its own */
+    byi_dn_made_give(&host, large);
+    byi_dn_made_end(&p);
+    for (int i = 0; i < PIECES; i++) {
+        for (int k = 0; k < PIECE; k += 4096)
+            assert_int_equal(at[i][k], i);
+        byi_dn_made_give(&host, at[i]);
+    }
+    assert_in_range(counts.held, 5 << 20, 6 << 20);
+    byi_dn_made_give(&host, other);
+    assert_int_equal(counts.held, 0);
+}
+
+static void test_no_block(void **state)
+{
+    (void)state;
+    struct counts counts;
+    const struct byoc_host host = host_of(&counts);
+    struct byi_program p = {.host = &host};
+    void *at[5];
+    counts.fail_at = 0;
+    assert_null(byi_dn_made_take(&p, PIECE));
+    assert_null(byi_dn_made_take(&p, UINT64_MAX));
+    for (int i = 0; i < 5; i++) { /* without a block a constant has its own */
+        counts.fail_at = i == 4 ? 0 : -1;
+        at[i] = byi_dn_made_take(&p, PIECE);
+        assert_non_null(at[i]);
+    }
+    assert_int_equal(counts.acquired, 5);
+    assert_true(counts.held < 5 * (PIECE + 1000));
+    byi_dn_made_give(&host, NULL);
+    byi_dn_made_end(&p);
+    for (int i = 0; i < 5; i++)
+        byi_dn_made_give(&host, at[i]);
+    assert_int_equal(counts.held, 0);
+}
+
 /* --- threads -------------------------------------------------------------- */
 
 struct worker {
@@ -328,6 +395,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),   cmocka_unit_test(test_reused),
         cmocka_unit_test(test_others),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_blocks),  cmocka_unit_test(test_no_block),
         cmocka_unit_test(test_threads),
     };
     struct counts counts;
