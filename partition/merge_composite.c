@@ -233,6 +233,30 @@ static const char *assigned_away(const struct merger *g,
                              in ? op - in->first : op, g->backend->name);
 }
 
+/* Whether node `id` of the entry is a result that is an input, whose length
+ * varies, and more rows. Runs may do that in place (byoc_model_in_place). */
+static bool extends_input(const struct merger *g, const struct byi_match *match,
+                          byi_id id)
+{
+    const struct byi_node *node = byi_match_node(match, id);
+    if (byi_match_branch(match, id) || g->func != byi_entry(g->m) ||
+        node->kind != BYI_CALL_OP || node->op != BYI_OP_CONCATENATE ||
+        node->n_args != 2)
+        return false;
+    const struct byi_node *input = &g->f->nodes.at[node->args[0]];
+    const int64_t axis = byi_attr_int(node->attrs, "axis");
+    if (input->kind != BYI_PARAM || input->type->kind != BYI_TENSOR ||
+        !BYI_IS_SYMBOL(
+            input->type->dims[axis < 0 ? axis + input->type->rank : axis]))
+        return false;
+    const struct byi_node *result = &g->f->nodes.at[g->f->result];
+    bool is = g->f->result == id;
+    for (uint32_t i = 0; result->kind == BYI_MAKE_TUPLE && i < result->n_args;
+         i++)
+        is = is || result->args[i] == id;
+    return is;
+}
+
 /* Reasons to refuse without asking the backend; NULL if there are none. */
 static const char *refuse(const struct merger *g, const struct byi_match *match,
                           enum byi_reason *reason)
@@ -258,6 +282,8 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
         if (has_nested(node))
             return "a result is a tuple in a tuple; a composite gives tensors";
         *reason = BYI_REASON_DYNAMIC;
+        if (extends_input(g, match, match->ops[i]))
+            return "it adds rows to an input, natively in the input's memory";
         if (!is_sampled(g, match, match->ops[i]))
             return say_dynamic(g, "a result");
     }

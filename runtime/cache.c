@@ -183,9 +183,14 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
     size_t at = 0;
     buf[0] = '\0';
     for (uint32_t k = 0; k < model->n_keys && at < n; k++)
-        at += (size_t)snprintf(buf + at, n - at, "%s%s=%lld", k ? ", " : "",
-                               model->plan->symbols[model->keys[k]],
-                               (long long)sizes[model->keys[k]]);
+        at += (size_t)(model->open[model->keys[k]]
+                           ? snprintf(buf + at, n - at, "%s%s open",
+                                      k ? ", " : "",
+                                      model->plan->symbols[model->keys[k]])
+                           : snprintf(buf + at, n - at, "%s%s=%lld",
+                                      k ? ", " : "",
+                                      model->plan->symbols[model->keys[k]],
+                                      (long long)sizes[model->keys[k]]));
     return buf;
 }
 
@@ -567,7 +572,10 @@ static enum byoc_status read_dims(const struct byoc_model *model,
         return byi_fail(err, BYOC_ENOMEM, "no memory for %u sizes", n_symbols);
     for (uint32_t i = 0; i < n_symbols; i++)
         (*sizes)[i] = -1;
-    return bind_dims(model, dims, n, *sizes, err);
+    BYI_TRY(bind_dims(model, dims, n, *sizes, err));
+    for (uint32_t i = 0; i < n_symbols; i++)
+        (*sizes)[i] = model->open[i] ? -1 : (*sizes)[i];
+    return BYOC_OK;
 }
 
 /* The faults of an instance's regions, in `arena`. Called without the lock,

@@ -92,6 +92,8 @@ static enum byoc_status pass(struct byoc_state *s, struct byi_frame *fr,
     if (tail && !block && !stays)
         return move_input(s, to, i, &fr->t[v], err);
     set_input(s, to, i, &fr->t[v], block);
+    to->planes[callee->inputs[i]] = fr->planes[v];
+    to->strided = to->strided || fr->planes[v].pitch;
     return BYOC_OK;
 }
 

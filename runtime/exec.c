@@ -225,6 +225,12 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
     if (step->view)
         return step->infer ? BYOC_OK
                            : byi_frame_provide(s, fr, step->out[0], err);
+    if (fr->strided) {
+        bool done;
+        BYI_TRY(byi_planes_run(s, fr, step, &done, err));
+        if (done)
+            return BYOC_OK;
+    }
     struct byi_call call = byi_exec_call(s->args, fr, step, s->model->threads);
     if (step->infer && step->kernel->scratch)
         BYI_TRY(byi_exec_need(s, step->kernel->scratch(&call), err));
@@ -399,7 +405,10 @@ static enum byoc_status copy_results(struct byoc_state *s,
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         const struct byi_tensor *t = &fr->t[f->outputs[i]];
         const struct byi_tensor *dest = &fr->dest[i];
-        if (!dest->data || t->data == dest->data)
+        const uint32_t root = f->values[f->outputs[i]].root;
+        if (f->values[root].kind != BYI_V_OUTPUT && fr->strided)
+            BYI_TRY(byi_planes_pack(s, fr, f->outputs[i], err));
+        if (!dest->data || t->data == dest->data || fr->planes[root].placed)
             continue;
         BYI_TRY(byi_exec_fits(f, i, t, dest, err));
         uint64_t begin = s->trace ? byi_trace_now() : 0;
@@ -431,6 +440,23 @@ static void end_step(struct byoc_state *s, const struct byi_plan_func *f,
         byi_frame_drop(s, fr, step->dead[i]);
 }
 
+/* Whether the step takes operands in planes: an operator, which may make them
+ * dense, or a function that is called. */
+static bool reads_planes(const struct byi_frame *fr,
+                         const struct byi_step *step)
+{
+    switch (step->kind) {
+    case BYI_STEP_OP:
+        return !byi_op_has(step->op->id, BYI_TRAIT_LIST);
+    case BYI_STEP_REGION:
+        return !fr->views[fr->at];
+    case BYI_STEP_CALL:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Run one step of the top activation, or enter the function that it calls. */
 static enum byoc_status run_step(struct byoc_state *s,
                                  const struct byi_plan_func *f,
@@ -438,6 +464,8 @@ static enum byoc_status run_step(struct byoc_state *s,
 {
     const struct byi_step *step = &f->steps[fr->at];
     uint64_t begin = s->trace ? byi_trace_now() : 0;
+    if (fr->strided && !reads_planes(fr, step))
+        BYI_TRY(byi_planes_pack_all(s, fr, step, err));
     BYI_TRY(step_kinds[step->kind].run(s, fr, step, err));
     if (s->top == fr) {
         if (s->trace)

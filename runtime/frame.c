@@ -43,6 +43,8 @@ static void lay_out(const struct byi_instance *in,
     fr->block = put(l, f->n_values, sizeof *fr->block);
     fr->obj = put(l, f->n_values, sizeof(void *));
     fr->dest = put(l, f->n_outputs, sizeof *fr->dest);
+    fr->planes = put(l, f->n_values, sizeof *fr->planes);
+    fr->dest_planes = put(l, f->n_outputs, sizeof *fr->dest_planes);
     fr->views = put(l, f->n_steps, sizeof(void *));
     for (uint32_t s = 0; s < f->n_steps; s++) {
         const struct byi_step *step = &f->steps[s];
@@ -157,12 +159,21 @@ enum byoc_status byi_frame_take(struct byoc_state *s, uint32_t func,
     } else if (fr->active) {
         BYI_TRY(make_extra(s, func, &fr, err));
     }
-    fr->active = true;
+    byi_frame_begin(s, fr);
     fr->at = 0;
     fr->up = NULL;
     fr->next = NULL;
     *frame = fr;
     return BYOC_OK;
+}
+
+void byi_frame_begin(const struct byoc_state *s, struct byi_frame *fr)
+{
+    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+    if (fr->strided)
+        memset(fr->planes, 0, f->n_values * sizeof *fr->planes);
+    fr->strided = false;
+    fr->active = true;
 }
 
 void byi_frame_drop(struct byoc_state *s, struct byi_frame *fr, uint32_t v)
@@ -215,7 +226,8 @@ enum byoc_status byi_frame_provide(struct byoc_state *s, struct byi_frame *fr,
     const struct byi_value *value = &f->values[v];
     if (value->kind == BYI_V_ALIAS) {
         fr->t[v].data = fr->t[value->root].data;
-        return BYOC_OK;
+        return fr->planes[value->root].pitch ? byi_planes_alias(s, fr, v, err)
+                                             : BYOC_OK;
     }
     if (value->fixed)
         return BYOC_OK;
@@ -224,6 +236,7 @@ enum byoc_status byi_frame_provide(struct byoc_state *s, struct byi_frame *fr,
         if (dest->data && byi_dims_equal(dest->rank, dest->dims, fr->t[v].rank,
                                          fr->t[v].dims)) {
             fr->t[v].data = dest->data;
+            fr->planes[v] = fr->dest_planes[value->index];
             return BYOC_OK;
         }
     }

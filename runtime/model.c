@@ -308,6 +308,7 @@ static enum byoc_status fill_model(void *arg, struct byoc_error *err)
     model->own.plan = model->plan;
     BYI_TRY(set_signature(model, &facts, err));
     find_keys(model);
+    byi_append_find(model);
     BYI_TRY(align_consts(model, err));
     BYI_TRY(byi_code_bind(model, image, err));
     if (image->weights_mapped) {

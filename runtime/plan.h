@@ -187,6 +187,13 @@ struct byoc_model {
     struct byi_instance own;
     uint32_t n_keys; /* symbols of the inputs' shapes */
     uint32_t *keys;
+    uint32_t *grows;    /* by input: the axis along which an output is longer;
+                           its rank: an output has its shape, with rows
+                           replaced; UINT32_MAX: neither */
+    uint32_t *in_place; /* by output: the input whose memory it may have;
+                           UINT32_MAX: none */
+    bool *open; /* by symbol: specialisations leave it open, since it is the
+                   length of an input that grows */
     struct byi_cache *cache; /* NULL: no symbols, `own` runs */
     byi_fused_fn *kernels;   /* by the plan's kernel; NULL: its twin runs */
     const char *code_level;  /* the level they were compiled for, or NULL */
@@ -271,6 +278,48 @@ enum byoc_status byi_code_bind(struct byoc_model *model,
                                struct byoc_error *err);
 
 struct byi_frame;
+
+/* --- append.c: outputs in the memory of an input ---------------------------
+ */
+
+/* Where the rows of a tensor are that has room to grow along axis `axes`: in
+ * planes, one for each position of the axes before it. */
+struct byi_row_planes {
+    uint32_t axes;
+    bool placed;    /* an output: it is complete in its destination, and the
+                       frame has a dense copy */
+    uint64_t pitch; /* bytes from plane to plane; 0: dense */
+};
+
+/* Set the model's grows, in_place and open. */
+void byi_append_find(struct byoc_model *model);
+/* The planes of a caller's view that grows along `axis`, also of a dense one;
+ * false: its strides are others. */
+bool byi_planes_read(const DLTensor *view, uint32_t axis,
+                     struct byi_row_planes *planes);
+/* Bytes from a tensor's first to its last one. */
+uint64_t byi_planes_extent(const struct byi_tensor *t,
+                           const struct byi_row_planes *planes);
+bool byi_planes_dense(const struct byi_tensor *t,
+                      const struct byi_row_planes *planes);
+/* Make value `v` dense, by a copy: all operands of a step. */
+enum byoc_status byi_planes_pack(struct byoc_state *state,
+                                 struct byi_frame *frame, uint32_t v,
+                                 struct byoc_error *err);
+enum byoc_status byi_planes_pack_all(struct byoc_state *state,
+                                     struct byi_frame *frame,
+                                     const struct byi_step *step,
+                                     struct byoc_error *err);
+/* Set the memory of alias `v`, whose dims are set, of a value in planes. */
+enum byoc_status byi_planes_alias(struct byoc_state *state,
+                                  struct byi_frame *frame, uint32_t v,
+                                  struct byoc_error *err);
+/* Run a step of an operator where it can read and write planes, or make its
+ * operands dense: *done is false. Results have dims and memory. */
+enum byoc_status byi_planes_run(struct byoc_state *state,
+                                struct byi_frame *frame,
+                                const struct byi_step *step, bool *done,
+                                struct byoc_error *err);
 
 /* --- pool.c: memory of values whose size varies -------------------------- */
 
@@ -369,18 +418,21 @@ enum byoc_status byi_list_run(struct byoc_state *state, struct byi_frame *frame,
  * run. */
 struct byi_frame {
     uint32_t func;
-    uint32_t at;             /* the current step */
-    struct byi_frame *up;    /* the caller's; NULL: none */
-    struct byi_frame *next;  /* in the list of spare frames */
-    struct byi_object *self; /* the closure that was applied, or NULL */
-    uint64_t began;          /* time of the call, if there is a trace */
-    uint64_t bytes;          /* total size of its memory */
-    bool active, extra;      /* extra: a further one of its function */
-    struct byi_tensor *t;    /* by value */
-    uint32_t *block;         /* by value: 1 + its block of the pool */
-    struct byi_object **obj; /* by value, for lists and functions */
+    uint32_t at;                   /* the current step */
+    struct byi_frame *up;          /* the caller's; NULL: none */
+    struct byi_frame *next;        /* in the list of spare frames */
+    struct byi_object *self;       /* the closure that was applied, or NULL */
+    uint64_t began;                /* time of the call, if there is a trace */
+    uint64_t bytes;                /* total size of its memory */
+    bool active, extra;            /* extra: a further one of its function */
+    struct byi_tensor *t;          /* by value */
+    uint32_t *block;               /* by value: 1 + its block of the pool */
+    bool strided;                  /* values may be in planes, or in place */
+    struct byi_row_planes *planes; /* by value */
+    struct byi_object **obj;       /* by value, for lists and functions */
     /* by output: its destination; data NULL: to be provided */
     struct byi_tensor *dest;
+    struct byi_row_planes *dest_planes; /* by output */
     struct byoc_view **views; /* by step: a region's operands, results */
 };
 
@@ -391,6 +443,8 @@ enum byoc_status byi_frame_take(struct byoc_state *state, uint32_t func,
                                 struct byi_frame **frame,
                                 struct byoc_error *err);
 void byi_frame_give(struct byoc_state *state, struct byi_frame *frame);
+/* Mark it active, with all values dense. */
+void byi_frame_begin(const struct byoc_state *state, struct byi_frame *frame);
 /* Drop value `v` of an activation. */
 void byi_frame_drop(struct byoc_state *state, struct byi_frame *frame,
                     uint32_t v);
@@ -480,6 +534,7 @@ struct byoc_state {
     struct byi_work *work;         /* of it */
     struct byi_lease lease;        /* during a run, if sizes vary */
     struct byi_tensor *inputs;     /* by input */
+    struct byi_row_planes *planes; /* by input: as the caller's strides say */
     struct byi_tensor *
         /* by output: the caller's view as filled in by the last run that
          * computed it, with its dims here; data NULL: none did */
@@ -578,9 +633,11 @@ enum byoc_status byi_value_write(struct byoc_state *state,
                                  const struct byoc_io *io,
                                  struct byoc_value *value,
                                  struct byoc_error *err);
-/* Check a caller's tensor. */
+/* Check a caller's tensor. It may be in planes if it grows along `axis`, which
+ * is less than its rank; *planes gets them, unless it is NULL. */
 enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                 const struct byoc_io *io, struct byi_tensor *t,
+                                uint32_t axis, struct byi_row_planes *planes,
                                 struct byoc_error *err);
 /* Copy the strings of a tensor into the state. */
 enum byoc_status byi_own_strings(struct byoc_state *state,

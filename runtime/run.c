@@ -146,10 +146,31 @@ static enum byoc_status bind_inputs(struct byoc_state *s, const struct ends *e,
             BYI_TRY(check_value(s, e, i, err));
             continue;
         }
-        BYI_TRY(byi_check_view(input_of(e, i), "input", io, t, err));
+        BYI_TRY(byi_check_view(input_of(e, i), "input", io, t,
+                               s->model->grows[i], &s->planes[i], err));
         BYI_TRY(check_strings(&s->model->inputs[i], t, err));
         BYI_TRY(bind_symbols(s, i, t, err));
     }
+    return BYOC_OK;
+}
+
+/* Note the planes of input i in its frame. Only specialisations that leave its
+ * length open read planes. */
+static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
+                                    struct byoc_error *err)
+{
+    struct byi_frame *fr = s->work->frames[0];
+    const uint32_t v = s->model->plan->funcs[0].inputs[i];
+    if (byi_planes_dense(&s->inputs[i], &s->planes[i]))
+        return BYOC_OK;
+    if (s->in->plan->funcs[0].values[v].fixed)
+        return byi_fail(err, BYOC_EINVAL,
+                        "input \"%s\" is not dense and row-major, which needs "
+                        "a symbolic size of axis %u and a model that is loaded "
+                        "without require_backends; copy it first",
+                        s->model->inputs[i].name, s->model->grows[i]);
+    fr->planes[v] = s->planes[i];
+    fr->strided = true;
     return BYOC_OK;
 }
 
@@ -160,6 +181,8 @@ static enum byoc_status enter(struct byoc_state *s, struct byoc_error *err)
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
     if (s->model->cache) {
         uint64_t begin = s->trace ? byi_trace_now() : 0;
+        for (uint32_t i = 0; i < s->model->plan->n_symbols; i++)
+            s->dims[i] = s->model->open[i] ? -1 : s->dims[i];
         BYI_TRY(byi_cache_take(s->model, s->dims, false, &s->lease, err));
         if (s->trace && s->lease.made)
             byi_trace_event(
@@ -171,12 +194,14 @@ static enum byoc_status enter(struct byoc_state *s, struct byoc_error *err)
         s->in = s->lease.in;
         s->work = s->lease.work;
     }
+    byi_frame_begin(s, s->work->frames[0]);
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         struct byi_tensor *t = &s->work->frames[0]->t[f->inputs[i]];
         if (s->model->inputs[i].kind != BYOC_TENSOR)
             continue;
         t->data = s->inputs[i].data;
         memcpy(t->dims, s->inputs[i].dims, sizeof t->dims);
+        BYI_TRY(bind_planes(s, i, err));
     }
     return BYOC_OK;
 }
@@ -192,10 +217,37 @@ static void leave(struct byoc_state *s)
     s->work = NULL;
 }
 
-static bool overlaps(const struct byi_tensor *a, const struct byi_tensor *b)
+static bool overlaps(const struct byi_tensor *a, const struct byi_row_planes *p,
+                     const struct byi_tensor *b, const struct byi_row_planes *q)
 {
     const char *x = a->data, *y = b->data;
-    return x < y + byi_tensor_bytes(b) && y < x + byi_tensor_bytes(a);
+    return x < y + byi_planes_extent(b, q) && y < x + byi_planes_extent(a, p);
+}
+
+/* Output `out` overlaps input `in`: is each row of the input where the output
+ * has it? */
+static enum byoc_status check_in_place(const struct byoc_state *s, uint32_t out,
+                                       uint32_t in, struct byoc_error *err)
+{
+    struct byi_frame *fr = s->work->frames[0];
+    const char *output = s->model->outputs[out].name;
+    const char *input = s->model->inputs[in].name;
+    if (s->model->in_place[out] != in)
+        return byi_fail(err, BYOC_EINVAL,
+                        "output \"%s\" overlaps input \"%s\" in memory, but is "
+                        "not that input with more or other rows, or the input "
+                        "is still read then; give it memory of its own",
+                        output, input);
+    fr->strided = true;
+    if (fr->dest[out].data == s->inputs[in].data &&
+        fr->dest_planes[out].pitch == s->planes[in].pitch)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL,
+                    "output \"%s\" overlaps input \"%s\" in memory, but its "
+                    "rows begin elsewhere; give both the same data and the "
+                    "same strides, with room for the output's rows, or memory "
+                    "of their own",
+                    output, input);
 }
 
 /* Results are written while operands are still read. */
@@ -205,13 +257,13 @@ static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
     const struct byi_frame *fr = s->work->frames[0];
     for (uint32_t i = 0; i < f->n_inputs; i++)
-        if (overlaps(&fr->dest[out], &fr->t[f->inputs[i]]))
-            return byi_fail(err, BYOC_EINVAL,
-                            "output \"%s\" overlaps input \"%s\" in memory",
-                            s->model->outputs[out].name,
-                            s->model->inputs[i].name);
+        if (s->model->inputs[i].kind == BYOC_TENSOR &&
+            overlaps(&fr->dest[out], &fr->dest_planes[out], &s->inputs[i],
+                     &s->planes[i]))
+            BYI_TRY(check_in_place(s, out, i, err));
     for (uint32_t i = 0; i < out; i++)
-        if (fr->dest[i].data && overlaps(&fr->dest[out], &fr->dest[i]))
+        if (fr->dest[i].data && overlaps(&fr->dest[out], &fr->dest_planes[out],
+                                         &fr->dest[i], &fr->dest_planes[i]))
             return byi_fail(err, BYOC_EINVAL,
                             "output \"%s\" overlaps output \"%s\" in memory",
                             s->model->outputs[out].name,
@@ -236,6 +288,29 @@ static enum byoc_status take_output(struct byoc_state *s, uint32_t i,
     return BYOC_OK;
 }
 
+/* Bind output i to the caller's memory. */
+static enum byoc_status bind_given(struct byoc_state *s, const DLTensor *view,
+                                   uint32_t i, struct byoc_error *err)
+{
+    struct byi_frame *fr = s->work->frames[0];
+    const uint32_t input = s->model->in_place[i];
+    struct byi_row_planes *planes = &fr->dest_planes[i];
+    BYI_TRY(byi_check_view(view, "output", &s->model->outputs[i], &fr->dest[i],
+                           input == UINT32_MAX ? UINT32_MAX
+                                               : s->model->grows[input],
+                           planes, err));
+    if (byi_planes_dense(&fr->dest[i], planes))
+        return BYOC_OK;
+    fr->strided = true;
+    if (!s->in->plan->funcs[0].values[s->in->plan->funcs[0].outputs[i]].fixed)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL,
+                    "output \"%s\" is not dense and row-major, which needs a "
+                    "symbolic size of the axis that grows and a model that is "
+                    "loaded without require_backends",
+                    s->model->outputs[i].name);
+}
+
 static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
                                      struct byoc_error *err)
 {
@@ -244,6 +319,7 @@ static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         const struct byoc_io *io = &s->model->outputs[i];
         fr->dest[i].data = NULL;
+        fr->dest_planes[i] = (struct byi_row_planes){0};
         if (!is_wanted(e, i)) { /* but it may be computed for another one */
             const struct byi_value *v = &f->values[f->outputs[i]];
             if (v->kind == BYI_V_OUTPUT && v->fixed)
@@ -259,8 +335,7 @@ static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
             continue;
         }
         if (output_of(e, i)->data) {
-            BYI_TRY(byi_check_view(output_of(e, i), "output", io, &fr->dest[i],
-                                   err));
+            BYI_TRY(bind_given(s, output_of(e, i), i, err));
             if (f->values[f->outputs[i]].fixed)
                 BYI_TRY(byi_exec_fits(f, i, &fr->t[f->outputs[i]], &fr->dest[i],
                                       err));

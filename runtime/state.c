@@ -53,11 +53,12 @@ static enum byoc_status init_state(struct byoc_state *s, struct byoc_error *err)
     s->out = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->out);
     s->dims = byi_alloc(plan->n_symbols + 1u, sizeof *s->dims);
     s->inputs = byi_alloc(plan->funcs[0].n_inputs + 1u, sizeof *s->inputs);
+    s->planes = byi_alloc(plan->funcs[0].n_inputs + 1u, sizeof *s->planes);
     s->results = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->results);
     s->in_at = byi_alloc(plan->funcs[0].n_inputs + 1u, sizeof *s->in_at);
     s->out_at = byi_alloc(plan->funcs[0].n_outputs + 1u, sizeof *s->out_at);
-    if (!s->out || !s->dims || !s->inputs || !s->results || !s->in_at ||
-        !s->out_at)
+    if (!s->out || !s->dims || !s->inputs || !s->planes || !s->results ||
+        !s->in_at || !s->out_at)
         return no_memory(err, plan->n_symbols);
     BYI_TRY(init_args(s, err));
     if (s->model->cache)
@@ -103,6 +104,7 @@ void byoc_state_free(struct byoc_state **state)
     byi_pool_free(&s->pool);
     byi_store_reset(&s->strings);
     byi_memory_give(s->model->memory, s->scratch);
+    free(s->planes);
     free(s->args);
     free(s->buffers);
     free(s->types);

@@ -58,10 +58,35 @@ static enum byoc_status shape_fault(const DLTensor *view, const char *what,
         legend);
 }
 
+static enum byoc_status check_layout(const DLTensor *view, const char *what,
+                                     const struct byoc_io *io, uint32_t axis,
+                                     struct byi_row_planes *planes,
+                                     struct byoc_error *err)
+{
+    if (planes)
+        *planes = (struct byi_row_planes){0};
+    if (planes && axis < (uint32_t)view->ndim) {
+        if (byi_planes_read(view, axis, planes))
+            return BYOC_OK;
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s \"%s\" grows along axis %u: its strides must be "
+                        "dense and row-major, but for the axes before that "
+                        "one, which may leave room for more rows, and need "
+                        "room for the %lld rows that it has",
+                        what, io->name, axis, (long long)view->shape[axis]);
+    }
+    return is_dense(view) ? BYOC_OK
+                          : byi_fail(err, BYOC_EINVAL,
+                                     "%s \"%s\" is not dense and row-major; "
+                                     "copy it first",
+                                     what, io->name);
+}
+
 /* Check dtype, rank, fixed dims, layout and alignment of an input, or of an
  * output with memory. *t gets data and dims. */
 enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                 const struct byoc_io *io, struct byi_tensor *t,
+                                uint32_t axis, struct byi_row_planes *planes,
                                 struct byoc_error *err)
 {
     DLDataType want = byoc_dtype_dlpack(io->dtype);
@@ -93,10 +118,7 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
     if (byi_tensor_bytes(t) > (UINT64_C(1) << 44))
         return byi_fail(err, BYOC_ELIMIT, "%s \"%s\" has more than 16 TiB",
                         what, io->name);
-    if (!is_dense(view))
-        return byi_fail(err, BYOC_EINVAL,
-                        "%s \"%s\" is not dense and row-major; copy it first",
-                        what, io->name);
+    BYI_TRY(check_layout(view, what, io, axis, planes, err));
     t->data = view->data ? (char *)view->data + view->byte_offset : NULL;
     if (!t->data && byi_tensor_bytes(t) > 0)
         return byi_fail(err, BYOC_EINVAL, "%s \"%s\" has no data", what,
@@ -159,7 +181,7 @@ static enum byoc_status read_tensor(const struct byoc_value *value,
     struct byoc_io named = *io;
     named.name = name;
     BYI_TRY(byi_check_view(&value->tensor, "element of input", &named, &item->t,
-                           err));
+                           UINT32_MAX, NULL, err));
     const char *const *at = item->t.data;
     const int64_t n = byi_elements(item->t.rank, item->t.dims);
     for (int64_t i = 0; io->dtype == BYOC_STRING && i < n; i++)

@@ -266,8 +266,9 @@ static enum byoc_status begin_scatter(const struct byi_call *call,
     *r = reduction_of(call);
     if (*r != NONE && !reducers[x->dtype])
         return byi_bad_dtype(call, x->dtype, "a numeric type", err);
-    byi_copy_bytes(call, call->out->data, x->data,
-                   (size_t)byi_count(x) * byi_cell(x->dtype));
+    if (call->out->data != x->data) /* in place, the rest is there */
+        byi_copy_bytes(call, call->out->data, x->data,
+                       (size_t)byi_count(x) * byi_cell(x->dtype));
     return BYOC_OK;
 }
 

@@ -266,6 +266,16 @@ BYOC_API uint32_t byoc_model_input_index(const struct byoc_model *model,
 BYOC_API uint32_t byoc_model_output_index(const struct byoc_model *model,
                                           const char *name);
 
+/* The input whose memory output `index` may have in a run (see byoc_run);
+ * UINT32_MAX: none. *axis, unless NULL, gets the axis along which the output is
+ * that input and then more rows, as a decoder's present keys are its past keys
+ * and new ones; if it is the input's rank, the output has the input's shape,
+ * with other values in some places. An input that something still reads after
+ * such values are written has no such output. Runs do not specialise anew for
+ * another symbolic size of that axis. Threads: safe. */
+BYOC_API uint32_t byoc_model_in_place(const struct byoc_model *model,
+                                      uint32_t index, uint32_t *axis);
+
 /* One entry of a model file's metadata. */
 struct byoc_metadata {
     const char *key;
@@ -371,6 +381,19 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  *          point into the state and stay valid until its next run or its end.
  *          String elements always point into the state, even in outputs that
  *          the caller allocated.
+ * in place An output may have the memory of the input that byoc_model_in_place
+ *          says; then the run writes only the rows that differ. If the output
+ *          is longer along an axis, both views may have strides that leave room
+ *          for more rows: dense, except that the step of the axes before that
+ *          axis counts `capacity` rows, not those there are. In place, data and
+ *          strides of both are the same. A buffer of (heads, capacity, size)
+ *          elements grows from (heads, n, size) to (heads, n + 1, size), both
+ *          with the strides capacity * size, size, 1. The caller vouches for
+ *          the memory of `capacity` rows; the run never looks behind the
+ *          output's rows. If data or strides differ, the memory must not
+ *          overlap, and the rows are copied. After a failed run, rows behind
+ *          the input's may have any value; of an output with the input's shape
+ *          any row may.
  *
  * Errors: BYOC_EINVAL (counts, NULL data, strides, overlap, values that no
  * operator takes), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND,

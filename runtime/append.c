@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* append.c: outputs that may have the memory of an input: a concatenation of
+ * the input and more rows, or a scatter into the input. A decoder's keys and
+ * values are of this kind: each run adds the rows of its tokens.
+ *
+ * The rows of a tensor that grows along an axis are in planes, one for each
+ * position of the axes before it. `pitch` is the distance of two planes in
+ * bytes; a buffer with room to grow has a pitch that is larger than a plane:
+ *
+ *   rows, capacity 4    a a a . | b b b . | c c c .     pitch = 4 rows
+ *
+ * Kernels read dense tensors. A product whose batch axes are the planes runs
+ * once for each plane; for every other step the tensor is copied first.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+/* --- which outputs -------------------------------------------------------- */
+
+static bool is_input(const struct byi_plan_func *f, uint32_t v)
+{
+    return f->values[v].kind == BYI_V_INPUT &&
+           f->values[v].type->kind == BYI_TENSOR &&
+           f->values[v].type->dtype != BYOC_STRING;
+}
+
+/* Whether input value v is read after step s, or by a function that may run
+ * then, or is a result of main. */
+static bool is_read_after(const struct byi_plan_func *f, uint32_t v, uint32_t s)
+{
+    bool read = false;
+    for (uint32_t i = 0; i < f->n_outputs; i++)
+        read = read || f->values[f->outputs[i]].root == v;
+    for (uint32_t k = 0; k < f->n_steps; k++) {
+        const struct byi_step *step = &f->steps[k];
+        const bool late = k > s || step->kind == BYI_STEP_CLOSURE;
+        for (uint32_t i = 0; i < step->n_in; i++)
+            read = read || (f->values[step->in[i]].root == v &&
+                            (late || (k == s && i > 0)));
+    }
+    return read;
+}
+
+/* The axis along which step s extends its first operand; the rank: it writes
+ * rows of it; UINT32_MAX: neither, or not in place. */
+static uint32_t axis_of(const struct byi_plan_func *f, uint32_t s)
+{
+    const struct byi_step *step = &f->steps[s];
+    if (step->kind != BYI_STEP_OP || step->n_out != 1 ||
+        !is_input(f, step->in[0]) ||
+        f->values[step->out[0]].kind != BYI_V_OUTPUT)
+        return UINT32_MAX;
+    const uint32_t rank = f->values[step->out[0]].type->rank;
+    if (step->op->id == BYI_OP_CONCATENATE && step->n_in == 2) {
+        const int64_t axis = byi_attr_int(step->attrs, "axis");
+        return (uint32_t)(axis < 0 ? axis + rank : axis);
+    }
+    const bool scatters = step->op->id == BYI_OP_SCATTER_ELEMENTS ||
+                          step->op->id == BYI_OP_SCATTER_ND;
+    return scatters && !is_read_after(f, step->in[0], s) ? rank : UINT32_MAX;
+}
+
+/* An input that grows along several axes in several outputs may only grow along
+ * the first one in place. */
+static void pair(struct byoc_model *model, uint32_t input, uint32_t output,
+                 uint32_t axis)
+{
+    const struct byi_plan_func *f = &model->plan->funcs[0];
+    const struct byi_type *type = f->values[f->inputs[input]].type;
+    uint32_t *grows = &model->grows[input];
+    if (*grows != UINT32_MAX && *grows != axis)
+        return;
+    *grows = axis;
+    model->in_place[output] = input;
+    if (axis < type->rank && BYI_IS_SYMBOL(type->dims[axis]) &&
+        !model->require_backends)
+        model->open[-1 - type->dims[axis]] = true;
+}
+
+void byi_append_find(struct byoc_model *model)
+{
+    const struct byi_plan_func *f = &model->plan->funcs[0];
+    const uint32_t n = f->n_inputs + f->n_outputs + 1;
+    model->grows = byi_arena_calloc(model->arena, n, sizeof *model->grows);
+    model->in_place = model->grows + f->n_inputs;
+    memset(model->grows, 0xff, n * sizeof *model->grows);
+    model->open = byi_arena_calloc(model->arena, model->plan->n_symbols + 1u,
+                                   sizeof *model->open);
+    for (uint32_t s = 0; s < f->n_steps; s++) {
+        const uint32_t axis = axis_of(f, s);
+        if (axis == UINT32_MAX)
+            continue;
+        const struct byi_value *from = &f->values[f->steps[s].in[0]];
+        const struct byi_value *to = &f->values[f->steps[s].out[0]];
+        if (f->outputs[to->index] == f->steps[s].out[0])
+            pair(model, from->index, to->index, axis);
+    }
+}
+
+uint32_t byoc_model_in_place(const struct byoc_model *model, uint32_t output,
+                             uint32_t *axis)
+{
+    const struct byi_plan_func *f = &model->plan->funcs[0];
+    const uint32_t input =
+        output < f->n_outputs ? model->in_place[output] : UINT32_MAX;
+    if (axis)
+        *axis = input == UINT32_MAX ? UINT32_MAX : model->grows[input];
+    return input;
+}
+
+/* --- callers' views ------------------------------------------------------- */
+
+static uint64_t product_of(const int64_t *dims, uint32_t n)
+{
+    return (uint64_t)byi_elements(n, dims);
+}
+
+/* Bytes of one plane of a tensor. */
+static uint64_t plane_bytes(const struct byi_tensor *t, uint32_t axes)
+{
+    return product_of(t->dims + axes, t->rank - axes) *
+           byi_dtype_bytes(t->dtype);
+}
+
+bool byi_planes_read(const DLTensor *view, uint32_t axis,
+                     struct byi_row_planes *planes)
+{
+    const int64_t most = INT64_C(1) << 44; /* from the first to the last */
+    const uint64_t size = view->dtype.bits / 8u;
+    int64_t step = 1;
+    *planes = (struct byi_row_planes){.axes = axis};
+    for (uint32_t d = (uint32_t)view->ndim; d-- > 0;) {
+        const int64_t stride = view->strides ? view->strides[d] : step;
+        if (d < axis && !planes->pitch && view->shape[d] > 1) {
+            if (stride < step || stride > most)
+                return false;
+            planes->pitch = (uint64_t)stride * size;
+            step = stride;
+        } else if (view->shape[d] > 1 && stride != step) {
+            return false;
+        }
+        if (view->shape[d] > 0 && step > most / view->shape[d])
+            return false;
+        step *= view->shape[d];
+    }
+    return true;
+}
+
+uint64_t byi_planes_extent(const struct byi_tensor *t,
+                           const struct byi_row_planes *planes)
+{
+    const uint64_t bytes = byi_tensor_bytes(t);
+    if (!planes->pitch || bytes == 0)
+        return bytes;
+    const uint64_t n = product_of(t->dims, planes->axes);
+    return (n - 1) * planes->pitch + plane_bytes(t, planes->axes);
+}
+
+bool byi_planes_dense(const struct byi_tensor *t,
+                      const struct byi_row_planes *planes)
+{
+    return !planes->pitch || byi_tensor_bytes(t) == 0 ||
+           planes->pitch == plane_bytes(t, planes->axes);
+}
+
+/* --- copies --------------------------------------------------------------- */
+
+/* The distance of t's planes, of its first `axes` axes. */
+static uint64_t pitch_of(const struct byi_tensor *t, uint32_t axes,
+                         const struct byi_row_planes *planes)
+{
+    return planes->pitch ? planes->pitch : plane_bytes(t, axes);
+}
+
+enum byoc_status byi_planes_pack(struct byoc_state *s, struct byi_frame *fr,
+                                 uint32_t v, struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+    const uint32_t root = f->values[v].root;
+    struct byi_row_planes *planes = &fr->planes[root];
+    struct byi_tensor *t = &fr->t[root];
+    if (planes->pitch) {
+        const uint64_t bytes = plane_bytes(t, planes->axes);
+        const uint64_t n = product_of(t->dims, planes->axes);
+        const char *from = t->data;
+        BYI_TRY(byi_frame_block(s, fr, root, err));
+        for (uint64_t i = 0; i < n; i++)
+            memcpy((char *)t->data + i * bytes, from + i * planes->pitch,
+                   bytes);
+        *planes = (struct byi_row_planes){.placed = true};
+    }
+    if (fr->planes[v].pitch) {
+        fr->planes[v] = (struct byi_row_planes){0};
+        fr->t[v].data = t->data;
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_planes_alias(struct byoc_state *s, struct byi_frame *fr,
+                                  uint32_t v, struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+    const uint32_t root = f->values[v].root;
+    const struct byi_tensor *t = &fr->t[v], *from = &fr->t[root];
+    const uint32_t axes = fr->planes[root].axes;
+    const bool same =
+        t->rank >= axes && byi_dims_equal(axes, t->dims, axes, from->dims);
+    fr->planes[v] = (struct byi_row_planes){0};
+    if (same)
+        fr->planes[v] = fr->planes[root];
+    else
+        BYI_TRY(byi_planes_pack(s, fr, root, err));
+    fr->t[v].data = from->data;
+    return BYOC_OK;
+}
+
+/* --- steps ---------------------------------------------------------------- */
+
+/* Write the rows of the second operand behind those of the first, which are
+ * copied unless they are there. */
+static void append(const struct byi_frame *fr, const struct byi_step *step,
+                   uint32_t axis)
+{
+    const struct byi_tensor *all = &fr->t[step->out[0]];
+    const uint64_t n = product_of(all->dims, axis);
+    const uint64_t pitch = pitch_of(all, axis, &fr->planes[step->out[0]]);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct byi_tensor *t = &fr->t[step->in[i]];
+        const uint64_t bytes = plane_bytes(t, axis);
+        const uint64_t own = pitch_of(t, axis, &fr->planes[step->in[i]]);
+        char *to = (char *)all->data + at;
+        for (uint64_t k = 0; k < n && to != t->data && bytes > 0; k++)
+            memcpy(to + k * pitch, (const char *)t->data + k * own, bytes);
+        at += bytes;
+    }
+}
+
+/* Whether the step's result is its first operand and more rows, with the same
+ * planes. */
+static bool extends(const struct byi_plan_func *f, const struct byi_frame *fr,
+                    const struct byi_step *step, uint32_t *axis)
+{
+    if (step->op->id != BYI_OP_CONCATENATE || step->n_in != 2)
+        return false;
+    const int64_t given = byi_attr_int(step->attrs, "axis");
+    *axis = (uint32_t)(given < 0 ? given + fr->t[step->out[0]].rank : given);
+    const struct byi_row_planes *first = &fr->planes[step->in[0]];
+    const struct byi_row_planes *all = &fr->planes[step->out[0]];
+    return f->values[step->out[0]].kind == BYI_V_OUTPUT &&
+           (!first->pitch || first->axes == *axis) &&
+           (!all->pitch || all->axes == *axis);
+}
+
+/* Whether operand 1 alone is in planes, which are the batches of a product. */
+static bool is_batched(const struct byi_frame *fr, const struct byi_step *step)
+{
+    if (step->op->id != BYI_OP_NN_MATMUL)
+        return false;
+    const uint32_t axes = fr->planes[step->in[1]].axes;
+    const struct byi_tensor *c = &fr->t[step->out[0]];
+    bool is = fr->planes[step->in[1]].pitch && !fr->planes[step->in[0]].pitch &&
+              c->rank >= axes + 2;
+    for (uint32_t i = 0; is && i < 2; i++) {
+        const struct byi_tensor *t = &fr->t[step->in[i]];
+        is = t->rank == c->rank && byi_dims_equal(axes, t->dims, axes, c->dims);
+    }
+    return is;
+}
+
+/* A product for each plane. */
+static enum byoc_status run_batches(struct byoc_state *s, struct byi_frame *fr,
+                                    const struct byi_step *step,
+                                    struct byoc_error *err)
+{
+    const struct byi_row_planes *planes = &fr->planes[step->in[1]];
+    const uint32_t axes = planes->axes;
+    const uint64_t n = product_of(fr->t[step->out[0]].dims, axes);
+    struct byi_call call = byi_exec_call(s->args, fr, step, s->model->threads);
+    uint64_t pitch[3];
+    call.packed = NULL;
+    for (uint32_t i = 0; i < 3; i++) { /* both operands, and the result */
+        struct byi_tensor *t = &s->args[i];
+        pitch[i] = i == 1 ? planes->pitch : plane_bytes(t, axes);
+        t->rank -= axes;
+        memmove(t->dims, t->dims + axes, t->rank * sizeof t->dims[0]);
+    }
+    if (step->kernel->scratch)
+        BYI_TRY(byi_exec_need(s, step->kernel->scratch(&call), err));
+    call.scratch = s->scratch;
+    call.strings = &s->strings;
+    enum byoc_status status = BYOC_OK;
+    for (uint64_t k = 0; k < n && status == BYOC_OK; k++) {
+        status = step->kernel->run(&call, err);
+        for (uint32_t i = 0; i < 3; i++)
+            s->args[i].data = (char *)s->args[i].data + pitch[i];
+    }
+    return status;
+}
+
+enum byoc_status byi_planes_run(struct byoc_state *s, struct byi_frame *fr,
+                                const struct byi_step *step, bool *done,
+                                struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+    uint32_t axis;
+    *done = true;
+    if (extends(f, fr, step, &axis)) {
+        BYI_TRY(byi_planes_pack(s, fr, step->in[1], err));
+        append(fr, step, axis);
+        return BYOC_OK;
+    }
+    if (is_batched(fr, step))
+        return run_batches(s, fr, step, err);
+    *done = false;
+    return byi_planes_pack_all(s, fr, step, err);
+}
+
+enum byoc_status byi_planes_pack_all(struct byoc_state *s, struct byi_frame *fr,
+                                     const struct byi_step *step,
+                                     struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < step->n_in; i++)
+        if (fr->planes[step->in[i]].pitch)
+            BYI_TRY(byi_planes_pack(s, fr, step->in[i], err));
+    return BYOC_OK;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* append_test.c: outputs in the memory of an input: keys that grow in a buffer
+ * with room, with the results of dense memory and one specialisation for all
+ * lengths, and bindings that must be refused.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/plan.h"
+#include "tests/fixture.h"
+
+enum { HEADS = 3, SIZE = 4, ROOM = 80, STEPS = 64 };
+
+struct model {
+    struct fixture x;
+    struct byoc_model *model;
+    struct byoc_state *state;
+};
+
+static void open_with(struct model *m, const char *ir,
+                      const struct byoc_load_params *params)
+{
+    struct byoc_error err;
+    if (fixture_open(&m->x, ir, &err) != BYOC_OK ||
+        byoc_internal_model_open(&m->x.image, params, &m->model, &err) !=
+            BYOC_OK ||
+        byoc_state_new(m->model, &m->state, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+}
+
+static void close_model(struct model *m)
+{
+    byoc_state_free(&m->state);
+    byoc_model_free(&m->model);
+    fixture_close(&m->x);
+}
+
+/* A product reads the present rows in planes; tanh makes them dense, as does
+ * the sum of a view; main also returns the past. */
+static const char grows[] =
+    "def @main(%past: Tensor[(1, 3, past, 4), float32], %new: Tensor[(1, 3, "
+    "1, 4), float32]) {\n"
+    "  %0 = concatenate(%past, %new, axis=2);\n"
+    "  %1 = nn.matmul(%new, %0, transpose_b=true);\n"
+    "  %2 = nn.softmax(%1);\n"
+    "  %3 = nn.matmul(%2, %0);\n"
+    "  %4 = tanh(%0);\n"
+    "  %5 = expand_dims(%0, axis=[2]);\n"
+    "  %6 = sum(%5, axis=[3]);\n"
+    "  (%0, %3, %4, %6, %past)\n"
+    "}\n";
+
+struct view {
+    DLTensor t;
+    int64_t shape[4], strides[4];
+};
+
+/* n rows of each head; room 0: dense. */
+static struct view rows_of(float *data, int64_t n, int64_t room)
+{
+    struct view v = {.shape = {1, HEADS, n, SIZE},
+                     .strides = {HEADS * room * SIZE, room * SIZE, SIZE, 1}};
+    v.t = (DLTensor){.data = data,
+                     .device = {kDLCPU, 0},
+                     .ndim = 4,
+                     .dtype = byoc_dtype_dlpack(BYOC_F32)};
+    return v;
+}
+
+static enum byoc_status run(struct model *m, struct view past, struct view made,
+                            float *new, DLTensor *out, struct byoc_error *err)
+{
+    struct view one = rows_of(new, 1, 0);
+    past.t.shape = past.shape;
+    past.t.strides = past.strides[1] ? past.strides : NULL;
+    made.t.shape = made.shape;
+    made.t.strides = made.strides[1] ? made.strides : NULL;
+    one.t.shape = one.shape;
+    const DLTensor in[] = {past.t, one.t};
+    memset(out, 0, 5 * sizeof *out);
+    out[0] = made.t;
+    return byoc_run(m->state, in, 2, out, 5, err);
+}
+
+static void check_equal(const DLTensor *a, const DLTensor *b)
+{
+    int64_t n = 1;
+    assert_int_equal(a->ndim, b->ndim);
+    for (int d = 0; d < a->ndim; d++) {
+        assert_int_equal(a->shape[d], b->shape[d]);
+        n *= a->shape[d];
+    }
+    const float *x = a->data, *y = b->data;
+    for (int64_t i = 0; i < n; i++)
+        if (!(x[i] - y[i] < 1e-5f && y[i] - x[i] < 1e-5f))
+            fail_msg("element %d: %g, expected %g", (int)i, (double)x[i],
+                     (double)y[i]);
+}
+
+static void fill(float *x, int n, int seed)
+{
+    for (int i = 0; i < n; i++)
+        x[i] = (float)((i * 7 + seed * 13) % 23 - 11) / 8;
+}
+
+/* STEPS rows, one at a time: in place, and from dense memory to other memory.
+ */
+static void test_growing(void **state)
+{
+    (void)state;
+    static float buffer[HEADS * ROOM * SIZE], dense[2][HEADS * ROOM * SIZE];
+    struct model m, twin;
+    struct byoc_error err;
+    struct byoc_cache_stats stats;
+    uint32_t axis;
+    open_with(&m, grows, NULL);
+    open_with(&twin, grows, NULL);
+    assert_int_equal(byoc_model_in_place(m.model, 0, &axis), 0);
+    assert_int_equal(axis, 2);
+    for (uint32_t i = 1; i < 6; i++)
+        assert_int_equal(byoc_model_in_place(m.model, i, &axis), UINT32_MAX);
+    for (int64_t n = 0; n < STEPS; n++) {
+        float new[HEADS * SIZE];
+        DLTensor in_place[5], copied[5];
+        fill(new, HEADS * SIZE, (int)n);
+        if (run(&m, rows_of(buffer, n, ROOM), rows_of(buffer, n + 1, ROOM), new,
+                in_place, &err) != BYOC_OK ||
+            run(&twin, rows_of(dense[n % 2], n, 0),
+                rows_of(dense[(n + 1) % 2], n + 1, 0), new, copied,
+                &err) != BYOC_OK)
+            fail_msg("%d rows: %s", (int)n, err.text);
+        for (int64_t h = 0; h < HEADS; h++)
+            assert_memory_equal(buffer + h * ROOM * SIZE,
+                                dense[(n + 1) % 2] + h * (n + 1) * SIZE,
+                                (size_t)((n + 1) * SIZE) * sizeof(float));
+        for (int i = 1; i < 5; i++)
+            check_equal(&in_place[i], &copied[i]);
+    }
+    byoc_model_cache(m.model, &stats);
+    assert_int_equal(stats.builds, 1);
+    for (int64_t h = 0; h < HEADS; h++) /* nothing behind the rows */
+        for (int64_t i = STEPS * SIZE; i < ROOM * SIZE; i++)
+            assert_true(buffer[h * ROOM * SIZE + i] == 0);
+    close_model(&m);
+    close_model(&twin);
+}
+
+/* Planes on one side only: the rows are copied. */
+static void test_copies(void **state)
+{
+    (void)state;
+    static float a[HEADS * ROOM * SIZE], b[HEADS * ROOM * SIZE];
+    float new[HEADS * SIZE], dense[HEADS * 6 * SIZE];
+    struct model m;
+    struct byoc_error err;
+    DLTensor out[5], again[5];
+    open_with(&m, grows, NULL);
+    fill(a, HEADS * ROOM * SIZE, 1);
+    fill(new, HEADS * SIZE, 2);
+    struct view none = rows_of(NULL, 6, 0);
+    assert_int_equal(
+        run(&m, rows_of(a, 5, ROOM), rows_of(dense, 6, 0), new, out, &err),
+        BYOC_OK);
+    assert_int_equal(
+        run(&m, rows_of(a, 5, ROOM), rows_of(b, 6, ROOM / 2), new, again, &err),
+        BYOC_OK);
+    for (int64_t h = 0; h < HEADS; h++) {
+        assert_memory_equal(dense + h * 6 * SIZE, a + h * ROOM * SIZE,
+                            5 * SIZE * sizeof(float));
+        assert_memory_equal(dense + h * 6 * SIZE, b + h * ROOM / 2 * SIZE,
+                            6 * SIZE * sizeof(float));
+    }
+    assert_int_equal(run(&m, rows_of(a, 5, ROOM), none, new, out, &err),
+                     BYOC_OK);
+    assert_memory_equal(out[0].data, dense, sizeof dense);
+    close_model(&m);
+}
+
+static void refuse(struct model *m, struct view past, struct view made,
+                   const char *why)
+{
+    float new[HEADS * SIZE] = {0};
+    struct byoc_error err = {0};
+    DLTensor out[5];
+    assert_int_not_equal(run(m, past, made, new, out, &err), BYOC_OK);
+    if (!strstr(err.text, why))
+        fail_msg("%s\nexpected: %s", err.text, why);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static float a[HEADS * ROOM * SIZE];
+    struct model m;
+    open_with(&m, grows, NULL);
+    struct view wrong = rows_of(a, 6, ROOM);
+    refuse(&m, rows_of(a, 5, ROOM), rows_of(a, 6, ROOM / 2),
+           "rows begin elsewhere");
+    refuse(&m, rows_of(a, 5, ROOM), rows_of(a + SIZE, 6, ROOM),
+           "rows begin elsewhere");
+    refuse(&m, rows_of(a, 5, 0), rows_of(a, 6, 0), "rows begin elsewhere");
+    refuse(&m, rows_of(a, 5, 5), rows_of(a, 6, 5), "need room for the 6 rows");
+    refuse(&m, rows_of(a, 5, ROOM), rows_of(a, 7, ROOM), "has shape");
+    wrong.strides[3] = 2;
+    refuse(&m, rows_of(a, 5, ROOM), wrong, "strides must be dense");
+    close_model(&m);
+    open_with(&m, grows, &(struct byoc_load_params){.require_backends = 1});
+    refuse(&m, rows_of(a, 5, ROOM), rows_of(a, 6, ROOM),
+           "without require_backends");
+    close_model(&m);
+}
+
+/* Rows are replaced in a cache of a fixed size, unless it is read later. */
+static void test_scatter(void **state)
+{
+    (void)state;
+    static const char safe[] =
+        "def @main(%x: Tensor[(4, 2), float32], %at: Tensor[(1, 2), int64], "
+        "%row: Tensor[(1, 2), float32]) {\n"
+        "  %0 = sum(%x, axis=[0]);\n"
+        "  %1 = scatter_elements(%x, %at, %row, axis=0);\n"
+        "  (%1, %0)\n"
+        "}\n";
+    static const char unsafe[] =
+        "def @main(%x: Tensor[(4, 2), float32], %at: Tensor[(1, 2), int64], "
+        "%row: Tensor[(1, 2), float32]) {\n"
+        "  %0 = scatter_elements(%x, %at, %row, axis=0);\n"
+        "  %1 = multiply(%0, %x);\n"
+        "  (%0, %1)\n"
+        "}\n";
+    for (int i = 0; i < 2; i++) {
+        struct model m;
+        struct byoc_error err = {0};
+        float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, row[] = {-1, -2};
+        int64_t at[] = {2, 2}, all[] = {4, 2}, one[] = {1, 2};
+        uint32_t axis;
+        open_with(&m, i ? unsafe : safe, NULL);
+        DLTensor in[] = {{.data = x, .shape = all},
+                         {.data = at, .shape = one},
+                         {.data = row, .shape = one}};
+        for (int k = 0; k < 3; k++) {
+            in[k].device = (DLDevice){kDLCPU, 0};
+            in[k].ndim = 2;
+            in[k].dtype = byoc_dtype_dlpack(k == 1 ? BYOC_I64 : BYOC_F32);
+        }
+        DLTensor out[] = {in[0], {0}};
+        const enum byoc_status status = byoc_run(m.state, in, 3, out, 2, &err);
+        const uint32_t input = byoc_model_in_place(m.model, 0, &axis);
+        if (i == 0) {
+            assert_int_equal(status, BYOC_OK);
+            assert_int_equal(input, 0);
+            assert_int_equal(axis, 2);
+            assert_true(x[4] == -1 && x[5] == -2 && x[0] == 1 && x[7] == 8);
+            assert_true(((float *)out[1].data)[0] == 16);
+        } else {
+            assert_int_equal(status, BYOC_EINVAL);
+            assert_int_equal(input, UINT32_MAX);
+            assert_non_null(strstr(err.text, "still read"));
+            assert_true(x[4] == 5);
+        }
+        close_model(&m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_growing),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_scatter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
