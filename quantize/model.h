@@ -95,7 +95,7 @@ struct quant_run {
     struct byoc_compiled *compiled;
     struct byoc_model *model;
     struct byoc_state *state;
-    uint32_t n_outputs;      /* outputs of the model itself */
+    uint32_t n, n_outputs;   /* observed tensors; outputs of the model itself */
     struct byi_arena *arena; /* of a run */
     /* values of the last run: the model's outputs, the observed tensors */
     struct byi_tensor *outputs, *tensors;

@@ -42,7 +42,8 @@ enum byoc_status byi_quant_open(const struct quant_model *m,
     const struct byoc_load_params load = {.struct_size = sizeof load};
     size_t bytes;
     const void *data = pack_observed(m, names, n, &bytes);
-    *run = (struct quant_run){.n_outputs = (uint32_t)m->graph->n_output,
+    *run = (struct quant_run){.n = n,
+                              .n_outputs = (uint32_t)m->graph->n_output,
                               .arena = byi_arena_new()};
     BYI_TRY(byoc_compile_memory(data, bytes, m->path, &params, &run->compiled,
                                 err));
