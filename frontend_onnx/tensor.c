@@ -76,12 +76,18 @@ static enum byoc_status wrong_count(const Onnx__TensorProto *proto,
                     byi_dims_text(text, sizeof text, t->rank, t->dims));
 }
 
-/* Bytes of raw data: types of fewer than 8 bits are packed. */
-static uint64_t stored_bytes(const struct byi_tensor *t)
+/* Types of fewer than 8 bits: a byte of the file has several elements. */
+static bool is_packed(const struct byi_tensor *t)
 {
     const uint32_t bits = byi_narrow_bits(t->dtype);
 
-    return bits != 0 && bits < 8
+    return bits != 0 && bits < 8;
+}
+
+/* Bytes of raw data. */
+static uint64_t stored_bytes(const struct byi_tensor *t)
+{
+    return is_packed(t)
                ? byi_packed_bytes(t->dtype,
                                   (uint64_t)byi_elements(t->rank, t->dims))
                : byi_tensor_bytes(t);
@@ -106,7 +112,7 @@ static enum byoc_status decode_raw(struct byi_onnx_file *file,
             return byi_fail(err, BYOC_EPARSE,
                             "tensor '%s': element %zu is %u, expected a bool",
                             name_of(proto), i, raw.at[i]);
-    if (bytes != byi_tensor_bytes(t)) {
+    if (is_packed(t)) {
         t->data = aligned(file->arena, byi_tensor_bytes(t));
         byi_unpack(t->dtype, raw.at, byi_tensor_bytes(t), t->data);
         return BYOC_OK;
@@ -171,7 +177,7 @@ static enum byoc_status decode_int32(struct byi_onnx_file *file,
     return BYOC_OK;
 }
 
-/* Types of fewer than 8 bits: an entry is a byte of packed elements. */
+/* An entry is a byte of packed elements. */
 static enum byoc_status decode_packed(struct byi_onnx_file *file,
                                       const Onnx__TensorProto *proto,
                                       struct byi_tensor *t, uint64_t n,

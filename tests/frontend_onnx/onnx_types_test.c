@@ -93,6 +93,35 @@ static void strings_between_samples(void **state)
            "image.grid_sample: x has type string, expected a floating-point");
 }
 
+enum { ONNX_UINT4 = 21, ONNX_INT4 = 22 }; /* older onnx.proto lack them */
+
+/* An initializer of n elements, cast to int32. */
+static void cast_packed(struct build *b, const char *name, int dtype, int64_t n,
+                        const char *data)
+{
+    char result[32];
+    Onnx__TensorProto *t = tensor(b, name, dtype, 1, &n);
+    raw(b, t, data, (size_t)(n + 1) / 2);
+    weight(b, t);
+    snprintf(result, sizeof result, "%s32", name);
+    attr_int(b, node(b, "Cast", name, result), "to",
+             ONNX__TENSOR_PROTO__DATA_TYPE__INT32);
+    output(b, result);
+}
+
+/* One element fills a byte only in part, as three do. */
+static void packed_elements(void **state)
+{
+    struct build b = begin(21);
+    (void)state;
+
+    cast_packed(&b, "a", ONNX_INT4, 1, "\x0d");
+    cast_packed(&b, "b", ONNX_UINT4, 1, "\xff");
+    cast_packed(&b, "c", ONNX_INT4, 3, "\xd2\xf8");
+    EXPECT(&b, "Tensor[(1), int4] {-3}", "Tensor[(1), uint4] {15}",
+           "Tensor[(3), int4] {2, -3, -8}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +131,7 @@ int main(void)
         cmocka_unit_test(statistics_of_elements),
         cmocka_unit_test(strings_have_no_signs),
         cmocka_unit_test(strings_between_samples),
+        cmocka_unit_test(packed_elements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
