@@ -130,8 +130,7 @@ static const char *const variables[][2] = {
     {"BYOC_CACHE_SHAPES", "number of sizes that a model with symbolic dims is "
                           "kept ready for"},
     {"BYOC_CACHE_BYTES", "memory that these may use"},
-    {"BYOC_PROGRESS", "0: the command prints no progress to stderr, where it "
-                      "says from two seconds on what it does"},
+    {"BYOC_PROGRESS", "0: print no progress of commands that take over 2 s"},
     {"BYOC_CACHE_DIR", "folder of measured times (default: ~/.cache/byoc)"},
     {"BYOC_MAX_ISA", "widest instruction set: sse2, sse4.2, avx2, "
                      "avx_vnni, avx512 or avx512_vnni"},

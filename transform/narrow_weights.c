@@ -177,7 +177,7 @@ static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
                              struct byi_narrowed_weight *weight)
 {
     const struct narrowing_state *s = rw->state;
-    const bool bytes = s->form == FORM_INT8;
+    const bool bytes = s->form != FORM_INT4;
     struct byi_code_blocks c = {.n = w->n,
                                 .blocks = byi_ceil_div(w->k, s->block),
                                 .block = s->block,

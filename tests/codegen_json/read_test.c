@@ -119,7 +119,7 @@ static void test_bad(void **state)
     refuse("\"args\":[0]", "\"args\":[1]", "post_ops[0].args[0]");
     refuse("\"args\":[0]", "\"args\":[[0]]", "post_ops[0].args[0]");
     refuse("\"args\":[0]", "\"args\":[[1,0]]", "post_ops[0].args[0][0]");
-    refuse("\"args\":[0]", "\"args\":[[0,0]]", "gives no tuple");
+    refuse("\"args\":[0]", "\"args\":[[0,0]]", "is not a tuple");
     refuse("[\"src\",\"weights\"]", "[\"src\",[0,0]]", "nodes[2].args[1]");
     refuse("\"out\":[" F32("[1,4,4,4]"), "\"out\":[" F32("[1,4,4,5]"), "out");
     refuse("\"inputs\":[0]", "\"inputs\":[]", "inputs");
