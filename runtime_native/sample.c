@@ -302,8 +302,11 @@ static double max_of_bin(const struct byi_tensor *x, int64_t plane,
     const int64_t at = plane * x->dims[2] * x->dims[3];
     double most = -INFINITY;
     for (int64_t i = row[0]; i < row[1]; i++)
-        for (int64_t j = col[0]; j < col[1]; j++)
-            most = fmax(most, byi_get_real(x, at + i * x->dims[3] + j));
+        for (int64_t j = col[0]; j < col[1]; j++) {
+            const double value = byi_get_real(x, at + i * x->dims[3] + j);
+            if (value > most || isnan(value))
+                most = value;
+        }
     return row[0] < row[1] && col[0] < col[1] ? most : 0;
 }
 
