@@ -229,22 +229,7 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
 
 const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
 {
-    /* Parentheses tell clang-tidy that the strings are joined on purpose. */
-#define NAMES(isa)                                                             \
-    {                                                                          \
-        [BYI_F32_DIRECT] = ("direct:" isa),                                    \
-        [BYI_F32_WINOGRAD_2] = ("winograd_2x2:" isa),                          \
-        [BYI_F32_WINOGRAD_4] = ("winograd_4x4:" isa),                          \
-        [BYI_F32_DEPTHWISE] = ("depthwise:" isa),                              \
-        [BYI_F32_TRANSPOSED] = ("transposed:" isa),                            \
-        [BYI_F32_VECTOR] = ("vector:" isa)                                     \
-    }
-    static const char *const names[][BYI_F32_ALGORITHMS] = {
-        NAMES("base"), NAMES("avx2"), NAMES("avx512")};
-    const int level = conv->kernels->rows == 14  ? 2
-                      : conv->kernels->rows == 6 ? 1
-                                                 : 0;
-    return names[level][conv->algorithm];
+    return conv->kernels->names[conv->algorithm];
 }
 
 /* --- weights -------------------------------------------------------------- */

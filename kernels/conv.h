@@ -10,16 +10,6 @@
 
 #include "kernels/f32.h"
 
-enum byi_f32_algorithm {
-    BYI_F32_DIRECT,     /* indirect convolution, or a product */
-    BYI_F32_WINOGRAD_2, /* F(2 x 2, 3 x 3)                    */
-    BYI_F32_WINOGRAD_4, /* F(4 x 4, 3 x 3)                    */
-    BYI_F32_DEPTHWISE,
-    BYI_F32_TRANSPOSED, /* of a transposed convolution */
-    BYI_F32_VECTOR,     /* by a matrix that is not packed */
-    BYI_F32_ALGORITHMS
-};
-
 enum {
     BYI_F32_POSTS = 8,   /* operations of an epilogue, at most */
     BYI_F32_AXES = 3,    /* spatial axes; those in front may be 1 */

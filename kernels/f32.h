@@ -150,9 +150,20 @@ struct byi_f32_step {
 };
 typedef void byi_f32_step_fn(const struct byi_f32_step *s);
 
+enum byi_f32_algorithm {
+    BYI_F32_DIRECT,     /* indirect convolution, or a product */
+    BYI_F32_WINOGRAD_2, /* F(2 x 2, 3 x 3)                    */
+    BYI_F32_WINOGRAD_4, /* F(4 x 4, 3 x 3)                    */
+    BYI_F32_DEPTHWISE,
+    BYI_F32_TRANSPOSED, /* of a transposed convolution */
+    BYI_F32_VECTOR,     /* by a matrix that is not packed */
+    BYI_F32_ALGORITHMS
+};
+
 /* The functions of one instruction set. */
 struct byi_f32_kernels {
     const char *name;
+    const char *names[BYI_F32_ALGORITHMS]; /* in reports: "direct:avx2" */
     int rows;   /* of a full tile                        */
     int panels; /* of a full tile: 1 or 2                */
     byi_f32_tile_fn *tile[2][BYI_F32_ROWS + 1]; /* [panels - 1][rows] */
