@@ -59,13 +59,11 @@ static bool evaluate(struct byi_import *o, const struct byi_op *op,
     out.dtype = type->dtype;
     out.rank = type->rank;
     memcpy(out.dims, type->dims, type->rank * sizeof *type->dims);
-    out.data = byi_acquire(byi_type_bytes(type) + 1);
-    const bool done = out.data && o->params->eval(op, attrs, n, values, 1, &out,
-                                                  NULL) == BYOC_OK;
-    if (done)
-        *folded = byi_o_const_of(o, &out, false, o->sources);
-    byi_release(out.data);
-    return done;
+    out.data = byi_arena_data(o->scratch, byi_type_bytes(type));
+    if (o->params->eval(op, attrs, n, values, 1, &out, NULL) != BYOC_OK)
+        return false;
+    *folded = byi_o_const_of(o, &out, false, o->sources);
+    return true;
 }
 
 bool byi_o_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,

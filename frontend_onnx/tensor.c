@@ -24,13 +24,6 @@ static const char *name_of(const Onnx__TensorProto *proto)
     return proto->name && *proto->name ? proto->name : "(unnamed)";
 }
 
-static void *aligned(struct byi_arena *arena, uint64_t bytes)
-{
-    uint8_t *at = byi_arena_alloc(arena, (size_t)bytes + BYI_ALIGN);
-
-    return at + (-(uintptr_t)at & (BYI_ALIGN - 1));
-}
-
 static enum byoc_status decode_header(const Onnx__TensorProto *proto,
                                       struct byi_tensor *t,
                                       struct byoc_error *err)
@@ -113,7 +106,7 @@ static enum byoc_status decode_raw(struct byi_onnx_file *file,
                             "tensor '%s': element %zu is %u, expected a bool",
                             name_of(proto), i, raw.at[i]);
     if (is_packed(t)) {
-        t->data = aligned(file->arena, byi_tensor_bytes(t));
+        t->data = byi_arena_data(file->arena, byi_tensor_bytes(t));
         byi_unpack(t->dtype, raw.at, byi_tensor_bytes(t), t->data);
         return BYOC_OK;
     }
@@ -122,7 +115,7 @@ static enum byoc_status decode_raw(struct byi_onnx_file *file,
         t->data = (void *)(uintptr_t)raw.at; /* consts are never written to */
         return BYOC_OK;
     }
-    t->data = aligned(file->arena, bytes);
+    t->data = byi_arena_data(file->arena, bytes);
     if (bytes)
         memcpy(t->data, raw.at, (size_t)bytes);
     return BYOC_OK;
@@ -163,7 +156,7 @@ static enum byoc_status decode_int32(struct byi_onnx_file *file,
     if (proto->n_int32_data != n)
         return wrong_count(proto, t, "entries in int32_data",
                            proto->n_int32_data, n, err);
-    t->data = aligned(file->arena, byi_tensor_bytes(t));
+    t->data = byi_arena_data(file->arena, byi_tensor_bytes(t));
     for (uint64_t i = 0; i < n; i++) {
         const int32_t value = proto->int32_data[i];
         if (value < int32_ranges[row].min || value > int32_ranges[row].max)
@@ -191,7 +184,7 @@ static enum byoc_status decode_packed(struct byi_onnx_file *file,
     uint8_t *packed = byi_arena_alloc(file->arena, bytes);
     for (uint64_t i = 0; i < bytes; i++)
         packed[i] = (uint8_t)proto->int32_data[i];
-    t->data = aligned(file->arena, n);
+    t->data = byi_arena_data(file->arena, n);
     byi_unpack(t->dtype, packed, n, t->data);
     return BYOC_OK;
 }
@@ -204,7 +197,7 @@ static enum byoc_status decode_uint64(struct byi_onnx_file *file,
     if (proto->n_uint64_data != n)
         return wrong_count(proto, t, "entries in uint64_data",
                            proto->n_uint64_data, n, err);
-    t->data = aligned(file->arena, byi_tensor_bytes(t));
+    t->data = byi_arena_data(file->arena, byi_tensor_bytes(t));
     for (uint64_t i = 0; i < n; i++) {
         const uint64_t value = proto->uint64_data[i];
         if (t->dtype == BYOC_U32 && value > UINT32_MAX)
@@ -229,7 +222,7 @@ static enum byoc_status decode_strings(struct byi_onnx_file *file,
     if (proto->n_string_data != n)
         return wrong_count(proto, t, "entries in string_data",
                            proto->n_string_data, n, err);
-    const char **strings = aligned(file->arena, n * sizeof *strings);
+    const char **strings = byi_arena_data(file->arena, n * sizeof *strings);
     for (uint64_t i = 0; i < n; i++)
         if (proto->string_data[i].len > 0 && /* an empty one has no data */
             memchr(proto->string_data[i].data, '\0', proto->string_data[i].len))
@@ -268,7 +261,7 @@ static enum byoc_status decode_plain(struct byi_onnx_file *file,
     }
     if (found != expected)
         return wrong_count(proto, t, field, found, expected, err);
-    t->data = aligned(file->arena, byi_tensor_bytes(t));
+    t->data = byi_arena_data(file->arena, byi_tensor_bytes(t));
     memcpy(t->data, from, (size_t)byi_tensor_bytes(t));
     return BYOC_OK;
 }

@@ -232,6 +232,14 @@ void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size)
     return byi_arena_alloc(arena, bytes);
 }
 
+void *byi_arena_data(struct byi_arena *arena, uint64_t bytes)
+{
+    if (bytes > SIZE_MAX - BYI_ALIGN)
+        exhausted(SIZE_MAX);
+    char *at = byi_arena_alloc(arena, (size_t)bytes + BYI_ALIGN);
+    return at + (-(uintptr_t)at & (BYI_ALIGN - 1));
+}
+
 void *byi_arena_copy(struct byi_arena *arena, const void *src, size_t bytes)
 {
     void *copy = byi_arena_alloc(arena, bytes);

@@ -126,6 +126,8 @@ void byi_arena_reset(struct byi_arena *arena);
 size_t byi_arena_bytes(const struct byi_arena *arena);
 void *byi_arena_alloc(struct byi_arena *arena, size_t bytes);
 void *byi_arena_calloc(struct byi_arena *arena, size_t n, size_t size);
+/* 64-byte aligned, for the elements of tensors. */
+void *byi_arena_data(struct byi_arena *arena, uint64_t bytes);
 void *byi_arena_copy(struct byi_arena *arena, const void *src, size_t bytes);
 /* A copy of an array of *cap elements with twice the capacity, or 32 if *cap is
  * 0; the new elements are zero. */

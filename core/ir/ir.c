@@ -553,9 +553,7 @@ static bool same_data(const struct byi_const *c, const void *data)
 static const void *copy_data(struct byi_module *m, const struct byi_type *type,
                              const void *data, uint64_t bytes)
 {
-    uintptr_t at =
-        (uintptr_t)byi_arena_alloc(m->arena, (size_t)bytes + BYI_ALIGN);
-    void *copy = (void *)((at + BYI_ALIGN - 1) & ~(uintptr_t)(BYI_ALIGN - 1));
+    void *copy = byi_arena_data(m->arena, bytes);
     const char **strings = copy;
 
     if (bytes)

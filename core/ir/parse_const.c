@@ -398,12 +398,9 @@ static enum byoc_status parse_random(struct byi_parser *p, uint32_t *constant)
         return byi_parse_limit(p, &tok, "bytes of random constants",
                                BYI_TEXT_MAX_RANDOM);
     p->random_bytes += byi_type_bytes(type);
-    data = byi_acquire(byi_type_bytes(type) + 1);
-    if (!data)
-        return byi_fail(p->err, BYOC_ENOMEM, "out of memory");
+    data = byi_arena_data(p->m->arena, byi_type_bytes(type));
     fill_random(data, type, seed);
-    *constant = byi_const_given(p->m, type, data, false);
-    byi_release(data);
+    *constant = byi_const_given(p->m, type, data, true);
     return BYOC_OK;
 }
 
