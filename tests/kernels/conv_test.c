@@ -409,13 +409,15 @@ static void choose_shape(struct byi_f32_conv *conv)
     }
 }
 
-/* Few shapes have many channels, taps and positions at once; each of them would
- * take longer than all others together. */
+/* Few shapes have many channels and positions at once; each of them would take
+ * longer than all others together. Those with many taps are few, and stay. */
 static bool is_large(const struct byi_f32_conv *conv)
 {
-    return positions_of(conv) * conv->outputs * conv->channels / conv->groups *
-               byi_f32_product_of(conv->size) >
-           50000000;
+    const int64_t taps = byi_f32_product_of(conv->size);
+    return taps <= BYI_F32_TAPS && positions_of(conv) * conv->outputs *
+                                           conv->channels / conv->groups *
+                                           taps >
+                                       50000000;
 }
 
 static bool fits(const struct byi_f32_conv *conv,
@@ -441,7 +443,7 @@ static bool fits(const struct byi_f32_conv *conv,
 
 static void random_shapes(void)
 {
-    uint32_t ran[BYI_F32_ALGORITHMS] = {0};
+    uint32_t ran[BYI_F32_ALGORITHMS] = {0}, many_taps = 0;
     for (int i = 0; i < 1000; i++) {
         struct conv_case c = {.threads = 1 + (int)draw(3)};
         int kinds[3];
@@ -463,12 +465,14 @@ static void random_shapes(void)
             continue;
         c.conv.algorithm = algorithm;
         ran[algorithm]++;
+        many_taps += byi_f32_product_of(c.conv.size) > BYI_F32_TAPS;
         open_case(&c);
         check_case(&c, kinds, algorithm == BYI_F32_WINOGRAD_4 ? 4e-6 : 1e-6);
         close_case(&c);
     }
     for (int i = BYI_F32_DIRECT; i < BYI_F32_ALGORITHMS; i++)
         assert_true(i == BYI_F32_VECTOR || ran[i] > 20);
+    assert_true(many_taps > 0);
 }
 
 static void test_random(void **state)
