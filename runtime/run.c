@@ -178,7 +178,6 @@ static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
 static enum byoc_status enter(struct byoc_state *s, struct byoc_error *err)
 {
     char text[256];
-    const struct byi_plan_func *f = &s->model->plan->funcs[0];
     if (s->model->cache) {
         uint64_t begin = s->trace ? byi_trace_now() : 0;
         for (uint32_t i = 0; i < s->model->plan->n_symbols; i++)
@@ -195,6 +194,13 @@ static enum byoc_status enter(struct byoc_state *s, struct byoc_error *err)
         s->work = s->lease.work;
     }
     byi_frame_begin(s, s->work->frames[0]);
+    return BYOC_OK;
+}
+
+static enum byoc_status place_inputs(struct byoc_state *s,
+                                     struct byoc_error *err)
+{
+    const struct byi_plan_func *f = &s->model->plan->funcs[0];
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         struct byi_tensor *t = &s->work->frames[0]->t[f->inputs[i]];
         if (s->model->inputs[i].kind != BYOC_TENSOR)
@@ -412,6 +418,7 @@ static enum byoc_status run_bound(struct byoc_state *s, const struct ends *e,
 {
     if (s->choosing)
         BYI_TRY(byi_request_choose(s, err));
+    BYI_TRY(place_inputs(s, err));
     BYI_TRY(read_values(s, e, err));
     BYI_TRY(bind_outputs(s, e, err));
     BYI_TRY(byi_exec_need(s, s->work->scratch, err));

@@ -24,7 +24,11 @@ const struct byi_context_key byi_narrow_list_key = {"narrowing"};
 
 enum narrow_form { FORM_NONE, FORM_FP16, FORM_BF16, FORM_INT8, FORM_INT4 };
 
-static const char *const forms[] = {"none", "fp16", "bf16", "int8", "int4"};
+static const char *const forms[] = {[FORM_NONE] = "none",
+                                    [FORM_FP16] = "fp16",
+                                    [FORM_BF16] = "bf16",
+                                    [FORM_INT8] = "int8",
+                                    [FORM_INT4] = "int4"};
 
 struct narrowing_state {
     struct byi_narrow_list *list;
@@ -177,7 +181,7 @@ static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
                              struct byi_narrowed_weight *weight)
 {
     const struct narrowing_state *s = rw->state;
-    const bool bytes = s->form != FORM_INT4;
+    const bool bytes = s->form == FORM_INT8;
     struct byi_code_blocks c = {.n = w->n,
                                 .blocks = byi_ceil_div(w->k, s->block),
                                 .block = s->block,

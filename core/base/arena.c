@@ -316,10 +316,11 @@ void *byi_acquire(uint64_t bytes)
         bytes = 1;
     bytes = (bytes + BYI_ALIGN - 1) & ~(uint64_t)(BYI_ALIGN - 1);
     /* large pages begin at multiples of their size */
-    void *at = aligned_alloc(bytes >= MANY_PAGES ? LARGE_PAGE : BYI_ALIGN,
-                             (size_t)bytes);
-    if (at)
-        prefer_huge_pages(at, (size_t)bytes);
+    void *at;
+    if (posix_memalign(&at, bytes >= MANY_PAGES ? LARGE_PAGE : BYI_ALIGN,
+                       (size_t)bytes) != 0)
+        return NULL;
+    prefer_huge_pages(at, (size_t)bytes);
     return at;
 }
 
