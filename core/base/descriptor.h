@@ -60,6 +60,8 @@ struct byi_unit_table {
     LEVEL(AVX512, "avx512",                                                    \
           "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma "                  \
           "-mprefer-vector-width=512")
+#elif defined(__aarch64__)
+#define BYI_CODE_LEVELS(LEVEL) LEVEL(BASE, "neon", "")
 #else
 #define BYI_CODE_LEVELS(LEVEL) LEVEL(BASE, "base", "")
 #endif
