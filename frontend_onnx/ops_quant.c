@@ -506,12 +506,14 @@ static void convert_matmul_bits(struct byi_import *o)
     o->out[0] = y;
 }
 
+/* Whether all sizes are known, and can be doubled. */
 static bool is_static(struct byi_import *o, byi_id x)
 {
     bool known = true;
 
     for (uint32_t i = 0; i < byi_o_rank(o, x); i++)
-        known = known && !BYI_IS_SYMBOL(byi_o_dim(o, x, i));
+        known = known && !BYI_IS_SYMBOL(byi_o_dim(o, x, i)) &&
+                byi_o_dim(o, x, i) <= INT64_MAX / 2;
     return known;
 }
 
@@ -568,7 +570,7 @@ static void convert_gather_blocks(struct byi_import *o)
                    (long long)rank);
     if (!is_static(o, codes) || !is_static(o, scales) ||
         (given != BYI_NO_ID && !is_static(o, given)))
-        byi_o_refuse(o, "codes or scales of unknown size");
+        byi_o_refuse(o, "codes or scales of an unknown or too large size");
     if (!byi_o_ok(o))
         return;
     const int64_t last =

@@ -310,17 +310,17 @@ void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg)
 
 void *byi_acquire(uint64_t bytes)
 {
-    if (bytes > SIZE_MAX - BYI_ALIGN)
+    if (bytes > SIZE_MAX - LARGE_PAGE)
         return NULL;
     if (bytes == 0)
         bytes = 1;
-    bytes = (bytes + BYI_ALIGN - 1) & ~(uint64_t)(BYI_ALIGN - 1);
-    /* large pages begin at multiples of their size */
-    void *at;
-    if (posix_memalign(&at, bytes >= MANY_PAGES ? LARGE_PAGE : BYI_ALIGN,
-                       (size_t)bytes) != 0)
-        return NULL;
-    prefer_huge_pages(at, (size_t)bytes);
+    /* large pages begin at multiples of their size; aligned_alloc wants a
+     * multiple of the alignment */
+    const uint64_t align = bytes >= MANY_PAGES ? LARGE_PAGE : BYI_ALIGN;
+    bytes = (bytes + align - 1) & ~(align - 1);
+    void *at = aligned_alloc((size_t)align, (size_t)bytes);
+    if (at)
+        prefer_huge_pages(at, (size_t)bytes);
     return at;
 }
 
