@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Score a folder of inputs on a Dask cluster; print the batches, in order.
+
+    dask-scheduler
+    dask-worker SCHEDULER:8786          # on each machine
+    python3 dask_score.py SCHEDULER:8786 model.so INPUTS OUTPUTS
+
+Workers need byoc, NumPy and this folder on PYTHONPATH, and see INPUTS and OUTPUTS
+under the same paths. Each machine gets one copy of the artifact, which all of its
+workers map. Dask gives the batches of a killed worker to others."""
+
+import pathlib
+import sys
+
+import scoring
+from distributed import Client
+
+
+def main(scheduler, artifact, folder, out):
+    folder, out = pathlib.Path(folder).resolve(), pathlib.Path(out).resolve()
+    artifact = pathlib.Path(artifact).read_bytes()
+    with Client(scheduler) as client:
+        client.wait_for_workers(1)
+        workers = client.scheduler_info()["workers"]
+        one_each = {worker["host"]: name for name, worker in workers.items()}
+        (path,) = set(
+            client.run(scoring.place, artifact, workers=[*one_each.values()]).values()
+        )
+        runs = [
+            client.submit(scoring.score, path, folder, out, name, pure=False)
+            for name in scoring.missing(folder, out)
+        ]
+        for run in runs:
+            print(run.result())
+            run.release()
+    scoring.sweep(out)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 5:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Score a folder of inputs, piece by piece: what dask_score.py and mpi_score.py
+share. A batch is one run of the model: its files NAME.input_0.npy, NAME.input_1.npy
+and so on are the model's inputs, in order, and give NAME.output_0.npy and so on.
+A batch is scored if its first output exists: files appear whole, the first one
+last. A run that was killed is therefore repeated from where it was."""
+
+import hashlib
+import os
+import pathlib
+import tempfile
+import threading
+
+import byoc
+import numpy
+
+_loading = threading.Lock()
+_models = {}
+
+
+def batches(folder):
+    """The names of all batches, in order."""
+    names = {path.name.split(".input_")[0] for path in folder.glob("*.input_*.npy")}
+    if not names:
+        raise SystemExit(f"{folder}: found no file NAME.input_0.npy; expected one")
+    return sorted(names)
+
+
+def missing(folder, out):
+    """The batches that have no outputs yet, in order."""
+    out.mkdir(exist_ok=True)
+    return [n for n in batches(folder) if not (out / f"{n}.output_0.npy").exists()]
+
+
+def place(artifact):
+    """Write the bytes of an artifact to this machine, unless they are there already;
+    return the path. The name is the hash: a machine may have several artifacts."""
+    name = f"byoc-{hashlib.sha256(artifact).hexdigest()[:16]}.so"
+    path = pathlib.Path(tempfile.gettempdir(), name)
+    if not path.exists():
+        part = path.with_suffix(f".{os.getpid()}")
+        part.write_bytes(artifact)
+        part.rename(path)
+    return str(path)
+
+
+def _model(path):
+    """The model, loaded once in each process. One thread for each run: the workers
+    are the parallelism. Their processes share the pages of the mapped artifact."""
+    with _loading:
+        if path not in _models:
+            _models[path] = byoc.load(path, threads=1)
+        return _models[path]
+
+
+def score(path, folder, out, name):
+    """Score one batch; return what to print of it."""
+    model = _model(path)
+    feeds = {
+        value.name: numpy.load(folder / f"{name}.input_{i}.npy", mmap_mode="r")
+        for i, value in enumerate(model.inputs)
+    }
+    outputs = model.run(None, feeds)
+    for i, value in reversed(list(enumerate(outputs))):
+        part = out / f".{name}.{os.getpid()}.{threading.get_ident()}"
+        with open(part, "wb") as file:
+            numpy.save(file, value)
+        part.rename(out / f"{name}.output_{i}.npy")
+    return f"{name} {' '.join(str(value.shape) for value in outputs)}"
+
+
+def sweep(out):
+    """Remove what killed workers left of files that they had begun."""
+    for part in out.glob(".*.*.*"):
+        part.unlink()

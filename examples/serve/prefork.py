@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pre-forking server: a WSGI application for gunicorn.
+
+    MODEL=model.so gunicorn --preload --workers 4 prefork
+
+Gunicorn loads the model once, then forks: the workers share the mapped file and the
+weights that were packed. Each makes threads of its own in its first run. To replace
+the model, rename the new file to MODEL and send gunicorn's process SIGUSR2, then
+SIGTERM: a second gunicorn starts, and the first ends when its requests have."""
+
+import os
+
+from service import Service
+
+service = Service(os.environ["MODEL"], threads=1)
+
+
+def application(environ, start_response):
+    model, name = service.current
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    try:
+        outputs = model.run(None, service.feeds(model, body))
+        status, answer = "200 OK", service.answer(outputs)
+    except Exception as error:
+        status, answer = service.refusal(error)
+    start_response(status, [("Content-Length", str(len(answer))),
+                            ("X-Model", name)])  # fmt: skip
+    return [answer]
