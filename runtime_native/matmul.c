@@ -64,20 +64,17 @@ struct byi_product byi_product_read(const struct byi_call *call)
 
 void byi_product_fold(struct byi_product *p)
 {
-    if (p->a_cs != 1)
-        return;
     int64_t stride = p->m * p->k;
-    for (uint32_t i = p->rank; i-- > 0;) {
-        if (p->dims[i] == 1)
-            continue;
-        if (p->b_batch[i] != 0 || p->a_batch[i] != stride)
+    while (p->rank > 0 && p->a_cs == 1 && (p->a_rs == p->k || p->m == 1)) {
+        const uint32_t i = p->rank - 1;
+        if (p->dims[i] != 1 && (p->b_batch[i] != 0 || p->a_batch[i] != stride))
             return;
+        p->a_rs = p->k; /* a single row may have been transposed */
+        p->m *= p->dims[i];
+        p->batches = p->dims[i] ? p->batches / p->dims[i] : 0;
         stride *= p->dims[i];
+        p->rank--;
     }
-    p->m *= p->batches;
-    p->a_rs = p->k; /* a single row may have been transposed */
-    p->batches = 1;
-    p->rank = 0;
 }
 
 int64_t byi_product_offset(const struct byi_product *p, const int64_t *strides,

@@ -17,7 +17,7 @@ struct byi_product {
 };
 
 struct byi_product byi_product_read(const struct byi_call *call);
-/* If all batches share B and A is row-major, fold the batches into rows. */
+/* If A is row-major, fold the last batch axes that share B into rows. */
 void byi_product_fold(struct byi_product *p);
 /* Offset of `batch` in the operand that has these strides, in elements. */
 int64_t byi_product_offset(const struct byi_product *p, const int64_t *strides,

@@ -29,6 +29,13 @@ byi_id byi_concat_slices(struct byi_rewrite *rw, byi_id at);
 byi_id byi_merge_slices(struct byi_rewrite *rw, byi_id at);
 byi_id byi_slice_concat(struct byi_rewrite *rw, byi_id at);
 
+/* --- simplify_product.c -------------------------------------------------- */
+
+/* nn.matmul by a transpose */
+byi_id byi_transpose_in_product(struct byi_rewrite *rw, byi_id at);
+/* nn.matmul by heads that are repeated */
+byi_id byi_product_of_repeated(struct byi_rewrite *rw, byi_id at);
+
 /* --- canonicalize_ops.c -------------------------------------------------- */
 
 /* clip or nn.relu of clip or nn.relu */

@@ -272,6 +272,8 @@ static const struct byi_rule rules[] = {
     {BYI_OP_STRIDED_SLICE, byi_merge_slices},   /* of a slice               */
     {BYI_OP_STRIDED_SLICE, byi_slice_concat},   /* of a concatenation       */
     {BYI_OP_TAKE, take_dim},                    /* of shape_of              */
+    {BYI_OP_NN_MATMUL, byi_transpose_in_product}, /* by a transpose         */
+    {BYI_OP_NN_MATMUL, byi_product_of_repeated},  /* by heads in copies     */
     {BYI_OP_NONE, split_one},                   /* into one                 */
 };
 /* clang-format on */

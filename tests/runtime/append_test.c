@@ -267,12 +267,61 @@ static void test_scatter(void **state)
     }
 }
 
+/* Four query heads share two heads of keys, which are read where they are. */
+static void test_shared_heads(void **state)
+{
+    (void)state;
+    static const char ir[] =
+        "def @main(%past: Tensor[(1, 2, past, 4), float32], %new: Tensor[(1, "
+        "2, 1, 4), float32], %q: Tensor[(1, 4, 1, 4), float32]) {\n"
+        "  %0 = concatenate(%past, %new, axis=2);\n"
+        "  %1 = expand_dims(%q, axis=[2]);\n"
+        "  %2 = reshape(%1, [0, 2, 2, 0, 0]);\n"
+        "  %3 = expand_dims(%0, axis=[2]);\n"
+        "  %4 = nn.matmul(%2, %3, transpose_b=true);\n"
+        "  (%0, %4)\n"
+        "}\n";
+    enum { N = 5, CAPACITY = 9 };
+    float cache[2 * CAPACITY * SIZE], new[2 * SIZE], q[4 * SIZE];
+    struct model m;
+    struct byoc_error err;
+    open_with(&m, ir, NULL);
+    fill(cache, 2 * CAPACITY * SIZE, 3);
+    fill(new, 2 * SIZE, 4);
+    fill(q, 4 * SIZE, 5);
+    struct view past = rows_of(cache, N, CAPACITY);
+    struct view made = rows_of(cache, N + 1, CAPACITY);
+    struct view one = rows_of(new, 1, 1), query = rows_of(q, 1, 1);
+    past.shape[1] = made.shape[1] = one.shape[1] = 2;
+    query.shape[1] = 4;
+    DLTensor in[] = {past.t, one.t, query.t}, out[] = {made.t, {0}};
+    in[0].shape = past.shape;
+    in[0].strides = past.strides;
+    in[1].shape = one.shape;
+    in[2].shape = query.shape;
+    out[0].shape = made.shape;
+    out[0].strides = made.strides;
+    past.strides[0] = made.strides[0] = 2 * CAPACITY * SIZE;
+    if (byoc_run(m.state, in, 3, out, 2, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(out[1].shape[4], N + 1);
+    for (int h = 0; h < 4; h++)
+        for (int t = 0; t <= N; t++) {
+            const float *key = cache + (h / 2 * CAPACITY + t) * SIZE;
+            float sum = 0;
+            for (int i = 0; i < SIZE; i++)
+                sum += q[h * SIZE + i] * key[i];
+            assert_float_equal(((float *)out[1].data)[h * (N + 1) + t], sum,
+                               1e-6);
+        }
+    close_model(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_growing),
-        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_shared_heads), cmocka_unit_test(test_growing),
+        cmocka_unit_test(test_copies),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_scatter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
