@@ -39,7 +39,8 @@ void byi_i8_conv_plan(struct byi_i8_conv *conv)
 {
     if (!conv->kernels)
         conv->kernels = byi_i8_kernels();
-    conv->depthwise = conv->groups > 1 && conv->groups == conv->channels &&
+    conv->depthwise = conv->result != BYI_I8_ADDED && conv->groups > 1 &&
+                      conv->groups == conv->channels &&
                       conv->groups == conv->outputs && conv->size[0] == 1 &&
                       i8_taps_of(conv) <= TAPS;
 }
@@ -153,7 +154,8 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
                                   .scale = scale,
                                   .low = run->low,
                                   .high = run->high,
-                                  .zero = run->zero};
+                                  .zero = run->zero,
+                                  .other = run->other};
 }
 
 static struct i8_job open_job(const struct byi_i8_conv_run *run)
@@ -174,7 +176,7 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
         .wide = conv->kernels->panels * BYI_I8_PANEL,
         .n = conv->outputs / conv->groups,
         .channels = conv->channels / conv->groups,
-        .size = conv->result == BYI_I8_OCTETS ? 1 : 4,
+        .size = conv->result >= BYI_I8_OCTETS ? 1 : 4,
         .flip = conv->x_signed ? 0x80 : 0,
         .end = (const uint8_t *)run->x + conv->images * image,
         .image = image,
@@ -408,11 +410,19 @@ static void run_partial(const struct i8_job *j, struct byi_i8_tile *t, int rows,
                         int64_t columns)
 {
     char results[BYI_I8_ROWS * BYI_I8_COLUMNS * 4];
+    uint8_t other[BYI_I8_ROWS * BYI_I8_COLUMNS] = {0};
     const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
     char *y = t->y;
     const int64_t ldy = t->ldy;
     t->y = results;
     t->ldy = panels * BYI_I8_PANEL * j->size;
+    if (j->conv->result == BYI_I8_ADDED) {
+        for (int r = 0; r < rows; r++)
+            memcpy(other + r * t->ldy, t->e.other.at + r * ldy,
+                   (size_t)columns);
+        t->e.other.at = other;
+        t->e.other.ld = t->ldy;
+    }
     j->conv->kernels->tile[j->form][panels - 1][rows](t);
     for (int r = 0; r < rows; r++)
         memcpy(y + r * ldy, results + r * t->ldy, (size_t)(columns * j->size));
@@ -442,8 +452,13 @@ static void run_block(const struct i8_job *j, const uint8_t *const *rows,
         t.fetch = fetch + (i - begin < panels ? i - begin : 0) * t.next * 4;
         const int n = (int)(first_row(j, i + 1) - row);
         t.x = rows;
-        t.y = (char *)j->run->y + row * ldy + (group * j->n + column) * j->size;
+        const int64_t at = row * ldy + (group * j->n + column) * j->size;
+        t.y = (char *)j->run->y + at;
         t.ldy = ldy;
+        if (conv->result == BYI_I8_ADDED) {
+            t.e.other.at = j->e.other.at + at;
+            t.e.other.ld = ldy;
+        }
         if (columns % BYI_I8_PANEL)
             run_partial(j, &t, n, columns);
         else

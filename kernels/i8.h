@@ -6,7 +6,10 @@
  *   sum  = sum over k of (x - x zero) (weights - weights zero) + bias, 32 bits
  *   SUMS    sum
  *   FLOATS  (float) sum * scale
- *   OCTETS  round(clamp((float) sum * scale, low, high)) + zero, half to even
+ *   OCTETS  q + zero, where q = round(clamp((float) sum * scale, low, high)),
+ *           half to even
+ *   ADDED   round(clamp((q scale' + (b - b zero) b scale) / scale'', low'',
+ *           high'')) + zero'', where b is another tensor of bytes
  *
  * Kernels multiply words of 32 bits, which hold consecutive elements of a sum:
  * BYTES, 4 unsigned bytes by 4 signed ones, or PAIRS, 2 numbers of 16 bits.
@@ -32,7 +35,18 @@ enum {
 };
 
 enum byi_i8_form { BYI_I8_PAIRS, BYI_I8_BYTES, BYI_I8_FORMS };
-enum byi_i8_result { BYI_I8_SUMS, BYI_I8_FLOATS, BYI_I8_OCTETS };
+enum byi_i8_result { BYI_I8_SUMS, BYI_I8_FLOATS, BYI_I8_OCTETS, BYI_I8_ADDED };
+
+/* The other tensor of ADDED, and how the sum becomes bytes. */
+struct byi_i8_other {
+    const uint8_t *at; /* laid out as y */
+    int64_t ld;        /* bytes between its rows */
+    uint8_t flip;      /* 0x80 for signed bytes  */
+    int32_t b_zero;    /* of the flipped bytes   */
+    float own_scale, b_scale, scale;
+    float low, high; /* of the quotient */
+    int32_t zero;
+};
 
 /* How sums become results. add and scale have an entry per column, for whole
  * panels. */
@@ -42,6 +56,7 @@ struct byi_i8_epilogue {
     const float *scale;
     float low, high;
     int32_t zero;
+    struct byi_i8_other other; /* ADDED */
 };
 
 /* --- kernels of one instruction set --------------------------------------- */
@@ -214,6 +229,7 @@ struct byi_i8_conv_run {
     int64_t bias_step, scale_step;
     float low, high;
     int32_t zero;
+    struct byi_i8_other other; /* ADDED; without `ld` */
     void *y;
     void *scratch; /* 64-byte aligned */
     int threads;   /* the scratch was sized for so many at least */

@@ -224,6 +224,9 @@ struct byi_dnnl_value {
      * integers; NULL: floats only */
     struct byi_dnnl_value *integers;
     struct byi_quant quant; /* of the integers */
+    /* the integers are the result of a convolution or product on integers that
+     * may take a sum; or NULL */
+    const struct byi_qconv_step *qconv;
 };
 
 /* A packed constant, shared by later readers that want the same layout. */
@@ -233,6 +236,8 @@ struct byi_pack_made {
     int arg;
     uint32_t buf;
 };
+
+struct byi_qconv_step; /* quant.c */
 
 struct byi_known;  /* known.c */
 struct byi_fusion; /* chain.c */

@@ -205,16 +205,6 @@ struct byi_dnnl_rnn {
     struct byi_desc dst, dst_h, dst_c;
 };
 
-/* A convolution or product of 8-bit integers, which byoc's own kernels compute
- * exactly (kernels/i8.h): src u8 or s8 with a zero point, dims (N, C,
- * spatial...); weights s8 (O, I/G, k...); bias (O) int32 and scale (O) float32;
- * dst float32, sum scale, or u8 or s8: round(clamp(sum scale)) + zero. */
-struct byi_dnnl_qconv {
-    struct byi_dnnl_window window; /* n is 0 for a product */
-    struct byi_desc src, weights, dst;
-    int64_t src_zero, zero;
-    float low, high; /* before the zero point is added */
-};
 /* Elementwise on 8-bit integers that stand for (q - zero) scale, exactly:
  * dst is round(clamp(value / scale)) + zero. */
 enum byi_qpoint_kind {
@@ -229,6 +219,19 @@ struct byi_dnnl_qpoint {
     int64_t src_zero, src1_zero, zero;
     float src_scale, src1_scale, scale;
     float low, high; /* of value / scale */
+};
+/* A convolution or product of 8-bit integers, which byoc's own kernels compute
+ * exactly (kernels/i8.h): src u8 or s8 with a zero point, dims (N, C,
+ * spatial...); weights s8 (O, I/G, k...); bias (O) int32 and scale (O) float32;
+ * dst float32, sum scale, or u8 or s8: round(clamp(sum scale)) + zero; or, if
+ * `more` is a sum, that of these bytes, its src without a zero point, and src1.
+ */
+struct byi_dnnl_qconv {
+    struct byi_dnnl_window window; /* n is 0 for a product */
+    struct byi_desc src, weights, dst;
+    int64_t src_zero, zero;
+    float low, high;             /* before the zero point is added */
+    struct byi_dnnl_qpoint more; /* BYI_QPOINT_ADD, or all zero: none */
 };
 
 /* --- memory -------------------------------------------------------------- */

@@ -41,6 +41,7 @@ struct byi_dn_fast {
             struct byi_i8_conv i8;
             int64_t src_zero, zero;
             float low, high;
+            struct byi_i8_other other;
         };
         struct byi_dnnl_qpoint point;
         struct byi_f32_pool pool; /* prim_move.c */

@@ -68,7 +68,7 @@ static void run_qconv(const struct byi_dn_fast *fast, uint32_t n,
                       const struct byi_dn_fast_slot *slots, void *scratch,
                       int threads)
 {
-    const struct byi_i8_conv_run run = {
+    struct byi_i8_conv_run run = {
         .conv = &fast->i8,
         .x = byi_dn_fast_find(n, slots, BYI_ARG_SRC),
         .packed = byi_dn_fast_find(n, slots, BYI_ARG_WEIGHTS),
@@ -80,9 +80,11 @@ static void run_qconv(const struct byi_dn_fast *fast, uint32_t n,
         .low = fast->low,
         .high = fast->high,
         .zero = (int32_t)fast->zero,
+        .other = fast->other,
         .y = byi_dn_fast_find(n, slots, BYI_ARG_DST),
         .scratch = scratch,
         .threads = threads};
+    run.other.at = byi_dn_fast_find(n, slots, BYI_ARG_SRC1);
     byi_i8_conv_run(&run);
 }
 
@@ -94,6 +96,24 @@ static const struct byi_dn_fast_kind qconv_kind = {
     .packs_alike = qconvs_pack_alike,
     .run = run_qconv,
 };
+
+static bool has_sum(const struct byi_dnnl_qconv *p)
+{
+    return p->more.kind == BYI_QPOINT_ADD;
+}
+
+static struct byi_i8_other read_other(const struct byi_dnnl_qpoint *p)
+{
+    return (struct byi_i8_other){.flip = flip_of(p->src1.dtype),
+                                 .b_zero =
+                                     flipped_zero(p->src1_zero, p->src1.dtype),
+                                 .own_scale = p->src_scale,
+                                 .b_scale = p->src1_scale,
+                                 .scale = p->scale,
+                                 .low = p->low,
+                                 .high = p->high,
+                                 .zero = (int32_t)p->zero};
+}
 
 static bool read_qconv(const struct byi_dnnl_qconv *p, struct byi_i8_conv *conv)
 {
@@ -113,8 +133,9 @@ static bool read_qconv(const struct byi_dnnl_qconv *p, struct byi_i8_conv *conv)
                                  .x_signed = p->src.dtype == BYOC_I8,
                                  .w_signed = true,
                                  .centred = true,
-                                 .result = is_bytes(&p->dst) ? BYI_I8_OCTETS
-                                                             : BYI_I8_FLOATS};
+                                 .result = has_sum(p)          ? BYI_I8_ADDED
+                                           : is_bytes(&p->dst) ? BYI_I8_OCTETS
+                                                               : BYI_I8_FLOATS};
     for (uint32_t i = 0; i < BYI_I8_AXES; i++) {
         const bool has = i >= skip;
         conv->in[i] = has ? p->src.dims[2 + i - skip] : 1;
@@ -142,6 +163,7 @@ enum byoc_status byi_qconv_new(const struct byi_dnnl *lib,
     fast.zero = p->zero;
     fast.low = p->low;
     fast.high = p->high;
+    fast.other = read_other(&p->more);
     fast.threads = omp_get_max_threads();
     return byi_prim_wrap_fast(&fast, prim, err);
 }

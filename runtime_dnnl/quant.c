@@ -133,6 +133,7 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
     if (!read_quant(b, byi_dn_step0(b), byi_dn_result(b)->dtype, &q))
         return refuse_quant(b);
     if (value->integers && same_quant(&value->quant, &q)) {
+        b->values[b->kernel->outs[0]].qconv = value->integers->qconv;
         for (uint32_t i = 0; i < value->integers->n_views; i++)
             byi_dn_define(b, 0, &value->integers->views[i]);
         return BYOC_OK;
@@ -344,6 +345,14 @@ enum byoc_status byi_dn_exact_open(struct byi_build *b,
     return BYOC_OK;
 }
 
+/* A convolution or product that was emitted. */
+struct byi_qconv_step {
+    struct byi_dnnl_qconv p;
+    struct byi_quant out;
+    uint32_t draft;
+    struct byi_desc dst; /* in the graph's dims */
+};
+
 /* The kernel's result is integers. */
 static void mark_integers(struct byi_build *b, const struct byi_quant *q)
 {
@@ -383,6 +392,82 @@ enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
         return byi_dn_emit_items(b, &x->chain, 0, y);
     byi_dn_define(b, 0, &y);
     mark_integers(b, &x->out);
+    if (p->src.dims[1] == p->weights.dims[1]) {
+        struct byi_qconv_step *step = byi_arena_alloc(b->arena, sizeof *step);
+        *step = (struct byi_qconv_step){
+            .p = *p, .out = x->out, .draft = b->drafts.n - 1, .dst = y.desc};
+        b->values[b->kernel->outs[0]].qconv = step;
+    }
+    return BYOC_OK;
+}
+
+/* --- elementwise ---------------------------------------------------------- */
+
+/* Is the buffer written before step `draft`? */
+static bool is_written_before(const struct byi_build *b, uint32_t buf,
+                              uint32_t draft)
+{
+    enum { FAR = 64 }; /* steps between a product and its sum, at most */
+    if (b->drafts.n - draft > FAR)
+        return false;
+    for (uint32_t i = draft; i < b->drafts.n; i++)
+        for (uint32_t k = 0; k < b->drafts.at[i].n; k++)
+            if (b->drafts.at[i].uses[k].arg == BYI_ARG_DST &&
+                b->drafts.at[i].uses[k].buf == buf)
+                return false;
+    return true;
+}
+
+/* Let the product that made operand `which` of the sum `p` add the other
+ * operand, if the sum is its only reader. */
+static enum byoc_status add_in_product(struct byi_build *b,
+                                       const struct byi_dnnl_qpoint *p,
+                                       uint32_t which)
+{
+    const struct byi_dnnl_value *real =
+                                    byi_dn_operand(b, byi_dn_arg0(b, which)),
+                                *own = real->integers;
+    const struct byi_dnnl_value *other =
+        byi_dn_operand(b, byi_dn_arg0(b, 1 - which))->integers;
+    if (!own->qconv || !same_quant(&real->quant, &own->qconv->out) ||
+        b->reader[real - b->values] == BYI_NOBODY ||
+        b->reader[own - b->values] == BYI_NOBODY)
+        return BYOC_EUNSUPPORTED;
+    struct byi_draft_step *d = &b->drafts.at[own->qconv->draft];
+    struct byi_dnnl_qconv conv = own->qconv->p;
+    struct byi_desc like = own->qconv->dst;
+    like.dtype = other->views[0].desc.dtype;
+    const struct byi_dnnl_view *found = byi_dn_find(other, &like);
+    if (!found || !is_written_before(b, found->buf, own->qconv->draft))
+        return BYOC_EUNSUPPORTED;
+    conv.more = *p;
+    conv.more.src_zero = 0;
+    if (which == 1) {
+        conv.more.src = p->src1;
+        conv.more.src1 = p->src;
+        conv.more.src1_zero = p->src_zero;
+        conv.more.src_scale = p->src1_scale;
+        conv.more.src1_scale = p->src_scale;
+    }
+    struct byi_emit e = {.n = 0};
+    struct byi_dnnl_view y = {.desc = like};
+    y.desc.dtype = conv.dst.dtype = p->dst.dtype;
+    BYI_TRY(byi_dn_qconv_new(b, &conv, NULL, &e.prim));
+    for (uint32_t i = 0; i < d->n; i++)
+        if (d->uses[i].arg != BYI_ARG_DST)
+            e.uses[e.n++] = d->uses[i];
+    y.buf = byi_dn_temp(b, byi_dn_desc_bytes(&y.desc));
+    byi_dn_use(&e, BYI_ARG_SRC1, found);
+    byi_dn_use(&e, BYI_ARG_DST, &y);
+    byi_dn_abandon(b, &d->prim);
+    d->prim = e.prim;
+    d->n = e.n;
+    d->uses = byi_arena_copy(b->arena, e.uses, e.n * sizeof e.uses[0]);
+    d->name = byi_arena_printf(b->program->arena, "%s+%s", d->name,
+                               byi_dn_joined_name(b));
+    d->sources = byi_arena_printf(b->program->arena, "%s,%s", d->sources,
+                                  b->kernel->source);
+    byi_dn_define(b, 0, &y);
     return BYOC_OK;
 }
 
@@ -426,7 +511,16 @@ enum byoc_status byi_dn_exact_point(struct byi_build *b)
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
     if (!read_clamps(&chain, 0, out.scale, &p.low, &p.high))
         return BYOC_EUNSUPPORTED;
-    BYI_TRY(emit_qpoint(b, &p, &src[0], &src[1], out.dtype));
-    mark_integers(b, &out);
-    return BYOC_OK;
+    p.src = src[0].desc;
+    p.src1 = src[1].desc;
+    p.dst = src[0].desc;
+    p.dst.dtype = out.dtype;
+    enum byoc_status status = BYOC_EUNSUPPORTED;
+    for (uint32_t i = 2; i-- > 0 && !multiplies && status == BYOC_EUNSUPPORTED;)
+        status = add_in_product(b, &p, i);
+    if (status == BYOC_EUNSUPPORTED)
+        status = emit_qpoint(b, &p, &src[0], &src[1], out.dtype);
+    if (status == BYOC_OK)
+        mark_integers(b, &out);
+    return status;
 }

@@ -142,7 +142,18 @@ static const struct param_member qconv[] = {
     MEMBER(byi_dnnl_qconv, src_zero, I64),
     MEMBER(byi_dnnl_qconv, zero, I64),
     MEMBER(byi_dnnl_qconv, low, FLOAT),
-    MEMBER(byi_dnnl_qconv, high, FLOAT)};
+    MEMBER(byi_dnnl_qconv, high, FLOAT),
+    ENUM(byi_dnnl_qconv, more.kind, qpoint_kinds),
+    MEMBER(byi_dnnl_qconv, more.src, DESC),
+    MEMBER(byi_dnnl_qconv, more.src1, DESC),
+    MEMBER(byi_dnnl_qconv, more.dst, DESC),
+    MEMBER(byi_dnnl_qconv, more.src1_zero, I64),
+    MEMBER(byi_dnnl_qconv, more.zero, I64),
+    MEMBER(byi_dnnl_qconv, more.src_scale, FLOAT),
+    MEMBER(byi_dnnl_qconv, more.src1_scale, FLOAT),
+    MEMBER(byi_dnnl_qconv, more.scale, FLOAT),
+    MEMBER(byi_dnnl_qconv, more.low, FLOAT),
+    MEMBER(byi_dnnl_qconv, more.high, FLOAT)};
 static const struct param_member qpoint[] = {
     ENUM(byi_dnnl_qpoint, kind, qpoint_kinds),
     MEMBER(byi_dnnl_qpoint, src, DESC),

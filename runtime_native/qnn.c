@@ -25,15 +25,16 @@ static void read_range(const struct byi_call *call, struct byi_i8_conv_run *run)
 {
     const struct byi_tensor *zero = &call->in[BYI_QNN_ZERO];
     const bool is_signed = zero->dtype == BYOC_I8;
+    const int64_t first = is_signed ? INT8_MIN : 0;
+    const int64_t last = is_signed ? INT8_MAX : UINT8_MAX;
     const int64_t least = byi_attr_int(call->attrs, "a_min");
     const int64_t most = byi_attr_int(call->attrs, "a_max");
     if (!zero->data)
         return;
     run->zero =
         is_signed ? *(const int8_t *)zero->data : *(const uint8_t *)zero->data;
-    run->low = (float)(byi_max(least, is_signed ? INT8_MIN : 0) - run->zero);
-    run->high =
-        (float)(byi_min(most, is_signed ? INT8_MAX : UINT8_MAX) - run->zero);
+    run->low = (float)(byi_min(byi_max(least, first), last) - run->zero);
+    run->high = (float)(byi_max(byi_min(most, last), first) - run->zero);
 }
 
 void byi_qnn_read(const struct byi_call *call, struct byi_i8_conv *conv,

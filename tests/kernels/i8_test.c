@@ -57,7 +57,7 @@ static int64_t volume(const int64_t dims[BYI_I8_AXES])
 
 static int64_t size_of(const struct i8_case *c)
 {
-    return c->conv.result == BYI_I8_OCTETS ? 1 : 4;
+    return c->conv.result >= BYI_I8_OCTETS ? 1 : 4;
 }
 
 /* --- the reference -------------------------------------------------------- */
@@ -107,15 +107,15 @@ static int32_t sum_at(const struct i8_case *c, int64_t row, int64_t o)
 }
 
 /* The bytes of result (row, o). */
-static void result_at(const struct i8_case *c, int64_t row, int64_t o,
+static void result_at(const struct i8_case *c, int64_t row, int64_t column,
                       uint8_t to[4])
 {
-    const int32_t sum = sum_at(c, row, o);
+    const int32_t sum = sum_at(c, row, column);
     if (c->conv.result == BYI_I8_SUMS) {
         memcpy(to, &sum, sizeof sum);
         return;
     }
-    float v = (float)sum * c->run.scale[o * c->run.scale_step];
+    float v = (float)sum * c->run.scale[column * c->run.scale_step];
     if (c->conv.result == BYI_I8_FLOATS) {
         memcpy(to, &v, sizeof v);
         return;
@@ -123,6 +123,18 @@ static void result_at(const struct i8_case *c, int64_t row, int64_t o,
     v = v > c->run.low ? v : c->run.low;
     v = v < c->run.high ? v : c->run.high;
     to[0] = (uint8_t)((int32_t)rintf(v) + c->run.zero);
+    if (c->conv.result != BYI_I8_ADDED)
+        return;
+    const struct byi_i8_other *o = &c->run.other;
+    const int32_t b =
+        (o->at[row * c->conv.outputs + column] ^ o->flip) - o->b_zero;
+    const volatile float own = rintf(v) * o->own_scale,
+                         other = (float)b * o->b_scale;
+    const volatile float both = own + other;
+    v = both / o->scale;
+    v = v > o->low ? v : o->low;
+    v = v < o->high ? v : o->high;
+    to[0] = (uint8_t)((int32_t)rintf(v) + o->zero);
 }
 
 /* --- cases ---------------------------------------------------------------- */
@@ -159,7 +171,7 @@ static void choose_shape(struct byi_i8_conv *v)
     v->x_signed = draw(2);
     v->w_signed = draw(2);
     v->centred = v->w_signed && draw(2);
-    v->result = (enum byi_i8_result)draw(3);
+    v->result = (enum byi_i8_result)draw(4);
 }
 
 /* Weights of any size, or so small that products of bytes are exact. */
@@ -183,6 +195,22 @@ static void choose_weights(struct i8_case *c)
                                v->size[1] * v->size[2] * inside,
                                v->size[2] * inside, inside};
     memcpy(c->weights.strides, strides, sizeof strides);
+}
+
+static struct byi_i8_other choose_other(int64_t results)
+{
+    const int32_t zero = (int32_t)draw(256) - (draw(2) ? 128 : 0);
+    const int32_t least = draw(2) ? -128 : 0;
+    return (struct byi_i8_other){
+        .at = octets(results),
+        .flip = (uint8_t)(draw(2) ? 0x80 : 0),
+        .b_zero = (int32_t)draw(256),
+        .own_scale = (float)(1 + draw(100)) / 777,
+        .b_scale = (float)(1 + draw(100)) / 999,
+        .scale = (float)(1 + draw(100)) / 555,
+        .low = (float)(least + (int)draw(20) - zero),
+        .high = (float)(least + 255 - (int)draw(20) - zero),
+        .zero = zero};
 }
 
 static void open_case(struct i8_case *c)
@@ -215,6 +243,7 @@ static void open_case(struct i8_case *c)
         .zero = zero,
         .low = (float)((is_signed ? -128 : 0) + (int)draw(20) - zero),
         .high = (float)((is_signed ? 127 : 255) - (int)draw(20) - zero),
+        .other = choose_other(c->results),
         .scratch = room(byi_i8_conv_scratch(v, threads)),
         .threads = threads};
     c->y = room((uint64_t)(c->results * size_of(c) + GUARD));
@@ -229,6 +258,7 @@ static void close_case(struct i8_case *c)
     free((void *)(uintptr_t)c->run.packed);
     free((void *)(uintptr_t)c->run.bias);
     free((void *)(uintptr_t)c->run.scale);
+    free((void *)(uintptr_t)c->run.other.at);
     free(c->run.scratch);
     free(c->y);
 }

@@ -211,6 +211,48 @@ static void test_residual(void **state)
     region_close(&g);
 }
 
+/* Two products of one input whose sum is quantised: the second adds the first,
+ * unless its bytes are an output, too, or are dequantised in another way. */
+static void check_sum(enum byoc_dtype dtype, bool read, int shift)
+{
+    const struct scheme s = {dtype, dtype, 0, false, true};
+    const int64_t xd[] = {1, 32, 8, 8}, wd[] = {37, 32, 1, 1};
+    const int zero = (dtype == BYOC_U8 ? 117 : -5) + shift;
+    struct region g;
+    struct region_report r;
+    uint32_t q[3], y[2];
+    region_open(&g);
+    const uint32_t x = data(&g, &s, xd, 4);
+    for (int i = 0; i < 2; i++) {
+        const uint32_t w = weights(&g, &s, wd, 4);
+        region_kernel(&g, "nn.conv2d", "{}", IDS(x, w));
+        q[i] = quantise(&g, dtype, region_end(&g));
+        region_kernel(
+            &g, "qnn.dequantize", "{}",
+            IDS(q[i], number(&g, 0.02f), zero_point(&g, dtype, zero)));
+        y[i] = region_end(&g);
+    }
+    region_kernel(&g, "add", "{}", IDS(y[0], y[1]));
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    q[2] = quantise(&g, dtype, region_end(&g));
+    const uint32_t outs[] = {q[2], q[1]};
+    const char *why = region_check(&g, read ? 2 : 1, outs, one_step(dtype), &r);
+    if (why)
+        fail_msg("%s\n%s", why, r.trace);
+    if (strstr(r.trace, "nn.conv2d:i8:"))
+        assert_int_equal(strstr(r.trace, "i8_point") != NULL, read || shift);
+    region_close(&g);
+}
+
+static void test_sum(void **state)
+{
+    (void)state;
+    check_sum(BYOC_U8, false, 0);
+    check_sum(BYOC_I8, false, 0);
+    check_sum(BYOC_U8, true, 0);
+    check_sum(BYOC_I8, false, 6);
+}
+
 static int64_t draw(struct region *g, int64_t n)
 {
     return (int64_t)(fabs(random_unit(g)) * (double)n) % n;
@@ -264,9 +306,8 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_convs),
-        cmocka_unit_test(test_dense),
-        cmocka_unit_test(test_residual),
+        cmocka_unit_test(test_convs),    cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_residual), cmocka_unit_test(test_sum),
         cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, units_at_end);
