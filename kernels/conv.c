@@ -126,7 +126,8 @@ enum { PACKED_FOR_VECTOR = 32 << 20 };
 static bool is_vector(const struct byi_f32_conv *conv)
 {
     const int64_t most = conv->weight_type ? conv->cache : PACKED_FOR_VECTOR;
-    return is_product(conv) && conv->images == 1 && !conv->adds &&
+    return is_product(conv) && !conv->gathers && conv->images == 1 &&
+           !conv->adds &&
            (conv->weight_strides[0] == 1 || conv->weight_strides[1] == 1) &&
            conv->channels * conv->outputs * (int64_t)sizeof(float) > most;
 }
@@ -215,6 +216,8 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
         return false;
     if (conv->type) /* oneDNN would run on a copy of all data */
         return true;
+    if (conv->gathers)
+        return conv->algorithm == BYI_F32_DIRECT && conv->parts == 1;
     switch (conv->algorithm) {
     case BYI_F32_DIRECT:
         return direct_pays(conv);

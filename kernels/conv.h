@@ -41,6 +41,13 @@ struct byi_f32_conv {
      * `channel` of struct byi_f32_weights; 0 if they are not known. */
     int64_t weight_strides[2];
     bool bias;
+    /* Rows are gathered from the run's sources, for a product or a convolution
+     * of one tap that reads every position once. Element c of a row is
+     * multiplied by scale[c], `scale_image` elements further for each image,
+     * then shift[c] is added, if the run has them; then ReLU, if it
+     * `rectifies`. */
+    bool gathers, rectifies;
+    int64_t scale_image;
     enum byi_f32_type type;        /* of x, y, bias and operands */
     enum byi_f32_type weight_type; /* of weights that are not packed */
     enum byi_f32_type x_type;      /* of x alone; strips.c sets it */
@@ -59,6 +66,13 @@ struct byi_f32_conv {
     uint32_t next;
 };
 
+/* A tensor of `channels` for each position, which follow those of the source
+ * before. */
+struct byi_f32_source {
+    const float *x;
+    int64_t channels;
+};
+
 /* Arguments of a run. operands[i]: of the posts, by their `operand`. Pointers
  * to float may point to narrow elements (see struct byi_f32_conv). The scratch
  * is aligned as pointers are. */
@@ -66,6 +80,9 @@ struct byi_f32_conv_run {
     const struct byi_f32_conv *conv;
     const float *x, *weights, *bias;
     const float *operands[BYI_F32_POSTS];
+    const struct byi_f32_source *sources; /* in place of x, if it gathers */
+    uint32_t n_sources;
+    const float *scale, *shift;
     float *y;
     void *scratch;
     int threads;        /* the scratch was sized for so many at least */

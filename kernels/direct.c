@@ -45,6 +45,8 @@ struct direct {
  * first cache, which has fewer ways than a tile has rows. */
 static bool copies_rows(const struct byi_f32_conv *conv)
 {
+    if (conv->gathers)
+        return true;
     return byi_f32_product_of(conv->size) == 1 && conv->parts == 1 &&
            conv->run >= 512 &&
            conv->channels * (int64_t)sizeof(float) % 2048 == 0 &&
@@ -246,6 +248,30 @@ static void copy_rows(const struct direct *d, const float **rows, int64_t n,
     }
 }
 
+/* Gather n rows from `row` on. */
+static void gather_rows(const struct byi_f32_conv_run *run, int64_t row,
+                        int64_t n, const float **rows, float *to)
+{
+    const struct byi_f32_conv *conv = run->conv;
+    const int64_t positions = byi_f32_product_of(conv->out);
+    for (int64_t r = 0; r < n; r++, to += copied_row(conv)) {
+        const float *scale = run->scale, *shift = run->shift;
+        const struct byi_f32_source *from = run->sources;
+        float *at = to;
+        rows[r] = to;
+        if (scale)
+            scale += (row + r) / positions * conv->scale_image;
+        for (uint32_t i = 0; i < run->n_sources; i++, from++) {
+            conv->kernels->adapt(from->x + (row + r) * from->channels,
+                                 from->channels, scale, shift, conv->rectifies,
+                                 at);
+            at += from->channels;
+            scale = scale ? scale + from->channels : NULL;
+            shift = shift ? shift + from->channels : NULL;
+        }
+    }
+}
+
 /* A tile whose last panel has columns that y does not. */
 static void run_partial(const struct byi_f32_kernels *kernels,
                         struct byi_f32_tile *t, int rows, int64_t columns)
@@ -351,11 +377,15 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
             const int64_t row = first_row(d, i);
             const int64_t n = first_row(d, i + 1) - row;
             const float **to = rows + (i - begin) * d->segments * BYI_F32_ROWS;
+            float *copy =
+                copies + (i - begin) * BYI_F32_ROWS * copied_row(d->conv);
+            if (d->conv->gathers) {
+                gather_rows(d->run, row, n, to, copy);
+                continue;
+            }
             byi_f32_rows_find(d->run, d->taps, row, n, to);
             if (d->copies)
-                copy_rows(d, to, n,
-                          copies +
-                              (i - begin) * BYI_F32_ROWS * copied_row(d->conv));
+                copy_rows(d, to, n, copy);
         }
         for (int64_t at = first; at < last; at++)
             run_block(d, rows, begin, next, at / d->blocks, at % d->blocks,

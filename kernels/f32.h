@@ -195,6 +195,10 @@ struct byi_f32_kernels {
      * nearest even */
     void (*widen[2])(const uint16_t *from, float *to, int64_t n);
     void (*narrow[2])(const float *from, uint16_t *to, int64_t n);
+    /* to = n elements of x, times `scale`, plus `shift`, which may be NULL;
+     * then ReLU if `rectify` */
+    void (*adapt)(const float *x, int64_t n, const float *scale,
+                  const float *shift, bool rectify, float *to);
     /* y = the maximum, where NaN wins, or [1] the sum times `scale`, of n > 0
      * vectors of `channels` elements */
     void (*pool[2][2])(const uint16_t *const *taps, int64_t n, int64_t channels,

@@ -67,6 +67,9 @@ struct conv_case {
     float *x, *weights, *bias, *operands[BYI_F32_POSTS], *y, *packed, *scratch;
     bool sums; /* the first post adds to y */
     int threads;
+    /* if conv.gathers: x is what the kernel should compute from these */
+    struct byi_f32_source sources[3];
+    float *scale, *shift;
 };
 
 static int64_t positions_of(const struct byi_f32_conv *conv)
@@ -194,6 +197,13 @@ static void run_case(struct conv_case *c, int threads)
         .y = c->y,
         .scratch = c->scratch,
         .threads = threads};
+    if (c->conv.gathers) {
+        run.x = NULL;
+        run.sources = c->sources;
+        run.n_sources = BYI_COUNT(c->sources);
+        run.scale = c->scale;
+        run.shift = c->shift;
+    }
     for (uint32_t i = 0; i < c->conv.n_posts; i++)
         run.operands[i] = c->sums && i == 0 ? c->y : c->operands[i];
     if (c->conv.type)
@@ -626,6 +636,62 @@ static void test_layers(void **state)
     at_all_levels(layers);
 }
 
+/* --- gathered rows -------------------------------------------------------- */
+
+/* Data of which a third each is in a source of its own, which the kernel
+ * scales, shifts and rectifies. `how`: a bit for each of the three. */
+static void open_gathered(struct conv_case *c, int64_t outputs, int how)
+{
+    static const int64_t channels[] = {24, 5, 67};
+    c->conv = three_by_three(2, 9, 96, outputs);
+    c->conv.size[1] = c->conv.size[2] = 1;
+    c->conv.pad[1] = c->conv.pad[2] = 0;
+    c->conv.gathers = true;
+    c->conv.rectifies = how & 4;
+    c->conv.scale_image = outputs % 2 ? 96 : 0;
+    add_post(&c->conv, 0, 0);
+    byi_f32_conv_plan(&c->conv, false);
+    assert_true(byi_f32_conv_pays(&c->conv));
+    open_case(c);
+    c->scale = how & 1 ? numbers(2 * 96) : NULL;
+    c->shift = how & 2 ? numbers(96) : NULL;
+    for (int64_t i = 0, first = 0; i < 3; first += channels[i++]) {
+        float *x = numbers(positions_of(&c->conv) * channels[i]);
+        c->sources[i] = (struct byi_f32_source){x, channels[i]};
+        for (int64_t r = 0; r < positions_of(&c->conv); r++)
+            for (int64_t k = 0; k < channels[i]; k++) {
+                const int64_t at = first + k;
+                float v = x[r * channels[i] + k];
+                if (c->scale)
+                    v *= c->scale[r / 81 * c->conv.scale_image + at];
+                if (c->shift)
+                    v += c->shift[at];
+                c->x[r * 96 + at] = c->conv.rectifies && v < 0 ? 0 : v;
+            }
+    }
+}
+
+static void gathered(void)
+{
+    for (int how = 0; how < 8; how++)
+        for (int64_t outputs = 16; outputs < 450; outputs = 3 * outputs + 1) {
+            struct conv_case c = {.threads = 1 + how % 3};
+            open_gathered(&c, outputs, how);
+            check_case(&c, (const int[]){0}, 1e-6);
+            for (int i = 0; i < 3; i++)
+                free((void *)(uintptr_t)c.sources[i].x);
+            free(c.scale);
+            free(c.shift);
+            close_case(&c);
+        }
+}
+
+static void test_gathered(void **state)
+{
+    (void)state;
+    at_all_levels(gathered);
+}
+
 /* --- threads, NaN --------------------------------------------------------- */
 
 /* The results do not depend on the number of threads. */
@@ -685,9 +751,10 @@ static void test_nan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),  cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_scratch), cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_threads), cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_random),   cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_scratch),  cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_threads),  cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_gathered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
