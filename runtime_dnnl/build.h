@@ -227,6 +227,16 @@ struct byi_dnnl_value {
     /* the integers are the result of a convolution or product on integers that
      * may take a sum; or NULL */
     const struct byi_qconv_step *qconv;
+    /* its only reader computes it; it has no views */
+    const struct byi_gathered *gathered;
+};
+
+/* gather.c. A value that its reader, a convolution of one tap, computes from
+ * these as it reads them. */
+struct byi_gathered {
+    struct byi_dnnl_gather p;
+    struct byi_dnnl_view views[BYI_MAX_GATHERED], scale, shift;
+    const char *name, *sources; /* of the kernel that gives the value */
 };
 
 /* A packed constant, shared by later readers that want the same layout. */
@@ -436,6 +446,7 @@ struct byi_core {
     bool no_posts;
     struct byi_dnnl_view src; /* may be overwritten if in_place */
     bool in_place;
+    const struct byi_gathered *gathered; /* what the data are computed from */
 };
 
 /* image.c: data with a channel axis, first or last in the graph's dims; a
@@ -477,6 +488,15 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
                                    const struct byi_chain *chain,
                                    const struct byi_desc *dst, uint32_t axis,
                                    struct byi_dnnl_view *bias, uint32_t *next);
+/* If the kernel's result, the concatenation of `n` values and then the whole
+ * chain, can be computed by its reader, note this in the result and return
+ * true. Else the kernel must be built. */
+bool byi_dn_gather(struct byi_build *b, uint32_t n, const uint32_t *values,
+                   const struct byi_chain *chain, enum byoc_status *status);
+/* The arguments of the reader's primitive. */
+void byi_dn_gather_use(struct byi_emit *e, const struct byi_gathered *g);
+/* The reader has been built. */
+void byi_dn_gather_end(struct byi_build *b, const struct byi_gathered *g);
 /* Emit `core` with as many items from *next on as oneDNN fuses, and the others
  * as primitives of their own; defines output 0. */
 enum byoc_status byi_dn_emit_chain(struct byi_build *b, struct byi_core *core,

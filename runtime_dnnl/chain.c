@@ -477,6 +477,9 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
     byi_dn_use(&e, BYI_ARG_DST, view);
     *next += f->posts.n;
     e.name = fused_name(b, core, chain, from, *next);
+    if (core->gathered)
+        e.name =
+            byi_arena_printf(b->arena, "%s+%s", core->gathered->name, e.name);
     return byi_dn_emit(b, &e);
 }
 

@@ -211,6 +211,9 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
     struct byi_emit e = {.name = step->name};
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    enum byoc_status status = BYOC_OK;
+    if (axis == 1 && byi_dn_gather(b, n, step->args, &chain, &status))
+        return status;
     for (uint32_t i = 0; i < n; i++) {
         struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
         struct byi_dnnl_view view;

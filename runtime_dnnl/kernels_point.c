@@ -84,6 +84,10 @@ enum byoc_status byi_dn_build_point(struct byi_build *b)
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 0, which, &chain));
     struct byi_dnnl_view view;
+    enum byoc_status status = BYOC_OK;
+    const uint32_t from = byi_dn_arg0(b, which);
+    if (!other && byi_dn_gather(b, 1, &from, &chain, &status))
+        return status;
     BYI_TRY(choose_view(b, main, other, &view));
     if (step->n_args == 2 && !other && !is_usual(&view.desc))
         BYI_TRY(byi_dn_want_plain(b, main, &view));

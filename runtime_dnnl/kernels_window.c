@@ -64,6 +64,7 @@ static bool is_deconv(const struct byoc_graph_step *step)
 struct conv_kernel {
     struct byi_dnnl_conv p;
     struct byi_dnnl_view src, weights, bias;
+    const struct byi_gathered *gathered; /* in place of src, or NULL */
 };
 
 static enum byoc_status make_conv(struct byi_build *b, void *params,
@@ -78,7 +79,10 @@ static enum byoc_status fill_conv(struct byi_build *b, void *params,
                                   struct byi_emit *e)
 {
     const struct conv_kernel *c = params;
-    byi_dn_use(e, BYI_ARG_SRC, &c->src);
+    if (c->gathered)
+        byi_dn_gather_use(e, c->gathered);
+    else
+        byi_dn_use(e, BYI_ARG_SRC, &c->src);
     BYI_TRY(byi_dn_want_packed(b, &c->weights, e->prim, BYI_ARG_WEIGHTS,
                                &e->uses[e->n]));
     e->n++;
@@ -233,6 +237,27 @@ static enum byoc_status check_depthwise(struct byi_build *b,
                              : "several outputs for each channel");
 }
 
+/* The data, or what they are computed from. */
+static enum byoc_status want_conv_data(struct byi_build *b,
+                                       struct byi_image_axes *image,
+                                       struct conv_kernel *c)
+{
+    const uint32_t value = byi_dn_arg0(b, 0);
+    const struct byoc_graph_value *type = &b->graph->values[value];
+    c->gathered = byi_dn_operand(b, value)->gathered;
+    if (!c->gathered)
+        return want_data(b, "data_layout", image, &c->src);
+    c->p.gather = c->gathered->p;
+    BYI_TRY(byi_dn_image_read(b, "data_layout", type->rank, image));
+    const struct byi_desc desc =
+        byi_dn_image_desc(b, image, type->rank, type->dims);
+    c->src.desc = byi_dn_image_seen(image, &desc);
+    b->sources =
+        byi_arena_printf(b->program->arena, "%s%s%s", c->gathered->sources,
+                         *c->gathered->sources ? "," : "", b->kernel->source);
+    return BYOC_OK;
+}
+
 enum byoc_status byi_dn_build_conv(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
@@ -240,7 +265,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     struct byi_image_axes image;
     c.p.deconv = is_deconv(step);
     c.p.exact = b->kernel->exact;
-    BYI_TRY(want_data(b, "data_layout", &image, &c.src));
+    BYI_TRY(want_conv_data(b, &image, &c));
     const uint32_t rank = c.src.desc.rank;
     BYI_TRY(want_weights(b, c.p.deconv, rank, &c.weights));
     const struct byi_desc *w = &c.weights.desc;
@@ -256,7 +281,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
         close_window(&c.p.window, c.p.src.dims + 2, c.p.dst.dims + 2);
     const int64_t groups = byoc_graph_int(step, "groups", 0);
     BYI_TRY(check_depthwise(b, &c.p, w, groups));
-    if (!c.p.deconv && byi_dn_is_plain(w)) {
+    if (!c.p.deconv && !c.gathered && byi_dn_is_plain(w)) {
         enum byoc_status status = try_exact(b, &c, &image, &dst);
         if (status == BYOC_EUNSUPPORTED)
             status = try_int8(b, &c, &image, &dst, groups);
@@ -266,7 +291,8 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     c.weights.desc = weights_desc(w, c.p.deconv, groups);
     c.p.weights = c.weights.desc;
     c.p.weights.kind = BYI_DESC_ANY;
-    BYI_TRY(secure_source(b, &c));
+    if (!c.gathered)
+        BYI_TRY(secure_source(b, &c));
 
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
@@ -278,8 +304,12 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
                             .make = make_conv,
                             .fill = fill_conv,
                             .dst = dst,
-                            .order = image.order};
-    return byi_dn_emit_chain(b, &core, &chain, next);
+                            .order = image.order,
+                            .gathered = c.gathered};
+    BYI_TRY(byi_dn_emit_chain(b, &core, &chain, next));
+    if (c.gathered)
+        byi_dn_gather_end(b, c.gathered);
+    return BYOC_OK;
 }
 
 /* --- preferred layouts ---------------------------------------------------- */

@@ -95,7 +95,7 @@ enum byi_arg {
     BYI_ARG_DST_C,
     BYI_ARG_POST = 0x100,  /* + index of a post-op: its other operand */
     BYI_ARG_SLOPE = 0x200, /* + index of a post-op: its slopes        */
-    BYI_ARG_MULTI = 0x1000 /* + index of a source of a concatenation  */
+    BYI_ARG_MULTI = 0x1000 /* + index of a source that is concatenated */
 };
 
 /* A window over the spatial axes of convolution, deconvolution or pooling. The
@@ -109,6 +109,16 @@ struct byi_dnnl_window {
     int64_t end[BYI_MAX_RANK]; /* exact; negative values crop */
 };
 
+/* Data that a primitive gathers as it reads them: the channels of n sources
+ * follow one another, and are multiplied by SCALE, (N or 1, C, 1...), then
+ * SHIFT, (1, C, 1...), is added, unless they are absent; then ReLU. */
+enum { BYI_MAX_GATHERED = 32 };
+struct byi_dnnl_gather {
+    uint32_t n; /* 0: the data are the argument SRC, else MULTI + index */
+    int64_t channels[BYI_MAX_GATHERED];
+    struct byi_desc scale, shift;
+    bool relu;
+};
 /* dims (N, C, spatial...); weights (O, I, k...) or (G, O/G, I/G, k...), for
  * deconvolution too; bias (O) or absent */
 struct byi_dnnl_conv {
@@ -116,6 +126,7 @@ struct byi_dnnl_conv {
     bool exact; /* no algorithm that rounds more than a sum of products */
     struct byi_dnnl_window window;
     struct byi_desc src, weights, bias, dst;
+    struct byi_dnnl_gather gather; /* byoc's own kernels, windows of one tap */
 };
 /* (..., M, K) x (..., K, N), all of the same rank; bias (1, ..., N) or absent
  */

@@ -75,6 +75,10 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
     struct byi_dn_fast fast;
     if (byi_dn_fast_conv(p, posts, &fast))
         return byi_prim_wrap_fast(&fast, prim, err);
+    if (p->gather.n)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "convolution: found data to be gathered, which oneDNN "
+                        "lacks");
     BYI_TRY(byi_guard_status(byi_guard_conv(byi_dnnl_major(), p, posts), err));
     const struct byi_desc *const descs[N_CONV] = {
         [CONV_SRC] = &p->src,

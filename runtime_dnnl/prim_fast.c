@@ -212,6 +212,17 @@ static void run_conv(const struct byi_dn_fast *fast, uint32_t n,
         .y = byi_dn_fast_find(n, slots, BYI_ARG_DST),
         .scratch = scratch,
         .threads = threads};
+    struct byi_f32_source sources[BYI_MAX_GATHERED];
+    for (uint32_t i = 0; i < fast->n_gathered; i++)
+        sources[i] = (struct byi_f32_source){
+            byi_dn_fast_find(n, slots, BYI_ARG_MULTI + (int)i),
+            fast->gathered[i]};
+    if (fast->n_gathered) {
+        run.sources = sources;
+        run.n_sources = fast->n_gathered;
+        run.scale = byi_dn_fast_find(n, slots, BYI_ARG_SCALE);
+        run.shift = byi_dn_fast_find(n, slots, BYI_ARG_SHIFT);
+    }
     for (uint32_t i = 0; i < fast->conv.n_posts; i++)
         run.operands[i] =
             fast->sums && i == 0
@@ -301,6 +312,27 @@ static bool agree(const struct byi_desc *src, const struct byi_desc *weights,
            (bias->kind == BYI_DESC_ABSENT || bias->dtype == dtype);
 }
 
+/* False unless the convolution reads every position once. */
+static bool read_gather(const struct byi_dnnl_conv *p, struct byi_dn_fast *fast)
+{
+    const struct byi_dnnl_gather *g = &p->gather;
+    struct byi_f32_conv *conv = &fast->conv;
+    if (g->n > BYI_MAX_GATHERED || conv->type || conv->groups != 1 ||
+        byi_f32_product_of(conv->size) != 1 ||
+        memcmp(conv->in, conv->out, sizeof conv->in) != 0)
+        return false;
+    for (int i = 0; i < BYI_F32_AXES; i++)
+        if (conv->stride[i] != 1 || conv->pad[i] != 0)
+            return false;
+    fast->n_gathered = g->n;
+    memcpy(fast->gathered, g->channels, sizeof fast->gathered);
+    conv->gathers = true;
+    conv->rectifies = g->relu;
+    if (g->scale.kind != BYI_DESC_ABSENT && g->scale.dims[0] > 1)
+        conv->scale_image = conv->channels;
+    return true;
+}
+
 static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
 {
     const struct byi_dnnl_window *w = &p->window;
@@ -374,7 +406,9 @@ bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
                       const struct byi_posts *posts, struct byi_dn_fast *fast)
 {
     *fast = (struct byi_dn_fast){.kind = &conv_kind};
-    return read_conv(p, &fast->conv) && plan(posts, &p->dst, p->exact, fast);
+    return read_conv(p, &fast->conv) &&
+           (p->gather.n == 0 || read_gather(p, fast)) &&
+           plan(posts, &p->dst, p->exact, fast);
 }
 
 bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,

@@ -36,6 +36,8 @@ struct byi_dn_fast {
         struct {
             struct byi_f32_conv conv;
             bool sums; /* the first post-op adds to the destination       */
+            uint32_t n_gathered;
+            int64_t gathered[BYI_MAX_GATHERED]; /* channels of the sources */
         };
         struct { /* prim_i8.c */
             struct byi_i8_conv i8;

@@ -25,6 +25,7 @@ enum step_kind {
     MEMBER_DESC,
     MEMBER_DESCS, /* .n of them     */
     MEMBER_WINDOW,
+    MEMBER_GATHER,
     MEMBER_PLACE,
     MEMBER_ORDER /* uint8_t[4]     */
 };
@@ -80,10 +81,14 @@ static const char *const args[] = {
 #member, offsetof(struct type, member), MEMBER_NAME, names             \
     }
 static const struct param_member conv[] = {
-    MEMBER(byi_dnnl_conv, deconv, BOOL),   MEMBER(byi_dnnl_conv, exact, BOOL),
-    MEMBER(byi_dnnl_conv, window, WINDOW), MEMBER(byi_dnnl_conv, src, DESC),
-    MEMBER(byi_dnnl_conv, weights, DESC),  MEMBER(byi_dnnl_conv, bias, DESC),
-    MEMBER(byi_dnnl_conv, dst, DESC)};
+    MEMBER(byi_dnnl_conv, deconv, BOOL),
+    MEMBER(byi_dnnl_conv, exact, BOOL),
+    MEMBER(byi_dnnl_conv, window, WINDOW),
+    MEMBER(byi_dnnl_conv, src, DESC),
+    MEMBER(byi_dnnl_conv, weights, DESC),
+    MEMBER(byi_dnnl_conv, bias, DESC),
+    MEMBER(byi_dnnl_conv, dst, DESC),
+    MEMBER(byi_dnnl_conv, gather, GATHER)};
 static const struct param_member matmul[] = {
     MEMBER(byi_dnnl_matmul, src, DESC), MEMBER(byi_dnnl_matmul, weights, DESC),
     MEMBER(byi_dnnl_matmul, bias, DESC), MEMBER(byi_dnnl_matmul, dst, DESC)};
@@ -324,6 +329,23 @@ static void add_window(struct byi_text *t, const struct byi_dnnl_window *w)
     byi_text_addf(t, "}");
 }
 
+static void add_gather(struct byi_text *t, const struct byi_dnnl_gather *g)
+{
+    const struct {
+        const char *name;
+        const struct byi_desc *at;
+    } operands[] = {{"scale", &g->scale}, {"shift", &g->shift}};
+    byi_text_addf(t, "{.n = %u,\n                   .channels = ", g->n);
+    add_numbers(t, g->n, g->channels);
+    for (size_t i = 0; i < BYI_COUNT(operands); i++)
+        if (operands[i].at->kind != BYI_DESC_ABSENT) {
+            byi_text_addf(t, ",\n                   .%s = ", operands[i].name);
+            add_desc(t, operands[i].at);
+        }
+    byi_text_addf(t, "%s}",
+                  g->relu ? ",\n                   .relu = true" : "");
+}
+
 static void add_place(const struct unit_writer *w, const struct byi_place *at)
 {
     byi_text_addf(w->text, "{%s, %u, %llu}", buf_kinds[at->kind],
@@ -357,6 +379,8 @@ static bool is_zero(const struct param_member *m, const char *at)
         return *(const float *)at == 0 && !signbit(*(const float *)at);
     case MEMBER_DESC:
         return ((const struct byi_desc *)at)->kind == BYI_DESC_ABSENT;
+    case MEMBER_GATHER:
+        return ((const struct byi_dnnl_gather *)at)->n == 0;
     default:
         return false;
     }
@@ -391,6 +415,9 @@ static void add_value(const struct unit_writer *w, const struct param_member *m,
         return;
     case MEMBER_WINDOW:
         add_window(t, (const struct byi_dnnl_window *)at);
+        return;
+    case MEMBER_GATHER:
+        add_gather(t, (const struct byi_dnnl_gather *)at);
         return;
     case MEMBER_PLACE:
         add_place(w, (const struct byi_place *)at);

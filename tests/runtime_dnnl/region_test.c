@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
+#include "kernels/f32.h"
 #include "region.inc"
 #include "runtime_dnnl/layer.h"
 
@@ -481,6 +482,103 @@ static void test_concat_split(void **state)
     region_close(&g);
 }
 
+/* Does a 1 x 1 convolution gather its data here? */
+static bool gathers(void)
+{
+    return byi_f32_kernels()->rows >= 6;
+}
+
+static void expect_steps(struct region *g, uint32_t out, uint32_t steps,
+                         uint32_t saved, const char *name)
+{
+    struct region_report r;
+    expect(g, out, tolerance, &r);
+    assert_int_equal(r.n_steps - r.n_reorders, steps - (gathers() ? saved : 0));
+    if (gathers() && name)
+        assert_non_null(strstr(r.trace, name));
+}
+
+/* what precedes a 1 x 1 convolution needs no step of its own: a concatenation,
+ * BatchNorm and ReLU ... */
+static void test_gathered_concat(void **state)
+{
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_input(&g, 2, 24, 5, 7, -1);
+    uint32_t w = region_const(&g, 20, 24, 3, 3, -1);
+    uint32_t v = region_const(&g, 40, 44, 1, 1, -1);
+    region_kernel(&g, "nn.conv2d", PAD1, IDS(x, w));
+    uint32_t a = region_end(&g);
+    region_kernel(&g, "concatenate", "{\"axis\":1}", IDS(x, a));
+    region_post(&g, "multiply", "{}", region_const(&g, 44, 1, 1, -1), false);
+    region_post(&g, "add", "{}", region_const(&g, 1, 44, 1, 1, -1), true);
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    region_kernel(&g, "nn.conv2d", "{}", IDS(region_end(&g), v));
+    region_post(&g, "add", "{}", region_const(&g, 40, 1, 1, -1), false);
+    /* writes over its operand, unless that is still to be read */
+    uint32_t y = region_end(&g);
+    region_kernel(&g, "nn.relu", "{}", IDS(a));
+    uint32_t b = region_end(&g);
+    region_kernel(&g, "nn.conv2d", PAD1,
+                  IDS(b, region_const(&g, 40, 20, 3, 3, -1)));
+    region_post(&g, "add", "{}", y, false);
+    expect_steps(&g, region_end(&g), 6, 2,
+                 "concatenate+multiply+add+nn.relu+nn.conv2d+add:direct");
+    region_close(&g);
+}
+
+/* ... or the scale of squeeze-and-excitation, of each image its own */
+static void test_gathered_scale(void **state)
+{
+    (void)state;
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_input(&g, 2, 16, 6, 6, -1);
+    uint32_t w = region_const(&g, 16, 16, 3, 3, -1);
+    uint32_t v = region_const(&g, 16, 16, 1, 1, -1);
+    region_kernel(&g, "nn.conv2d", PAD1, IDS(x, w));
+    uint32_t a = region_end(&g);
+    region_kernel(&g, "nn.global_avg_pool2d", "{}", IDS(a));
+    region_post(&g, "sigmoid", "{}", NONE, false);
+    uint32_t s = region_end(&g);
+    region_kernel(&g, "multiply", "{}", IDS(s, a));
+    region_kernel(&g, "nn.conv2d", "{}", IDS(region_end(&g), v));
+    region_post(&g, "add", "{}", x, false);
+    expect_steps(&g, region_end(&g), 4, 1, "multiply+nn.conv2d+add:direct");
+    region_close(&g);
+}
+
+/* stored, since more than a 1 x 1 convolution reads it, or not every position
+ */
+static void test_not_gathered(void **state)
+{
+    static const struct {
+        const char *attrs;
+        int64_t taps;
+        bool twice;
+    } cases[] = {
+        {"{\"strides\":[2,2]}", 1, false}, {"{}", 3, false}, {"{}", 1, true}};
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct region g;
+        region_open(&g);
+        uint32_t x = region_input(&g, 1, 16, 6, 6, -1);
+        uint32_t v = region_const(&g, 24, 16, cases[i].taps, cases[i].taps, -1);
+        region_kernel(&g, "multiply", "{}",
+                      IDS(x, region_const(&g, 16, 1, 1, -1)));
+        uint32_t y = region_end(&g);
+        region_kernel(&g, "nn.conv2d", cases[i].attrs, IDS(y, v));
+        uint32_t z = region_end(&g);
+        if (cases[i].twice) {
+            region_kernel(&g, "concatenate", "{\"axis\":1}", IDS(y, z));
+            z = region_end(&g);
+        }
+        expect_steps(&g, z, 2 + cases[i].twice, 0, NULL);
+        region_close(&g);
+    }
+}
+
 /* global pooling, flattening and the classifier need no conversion */
 static void test_classifier(void **state)
 {
@@ -782,6 +880,9 @@ int main(void)
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_norms),
         cmocka_unit_test(test_concat_split),
+        cmocka_unit_test(test_gathered_concat),
+        cmocka_unit_test(test_gathered_scale),
+        cmocka_unit_test(test_not_gathered),
         cmocka_unit_test(test_classifier),
         cmocka_unit_test(test_binary_forms),
         cmocka_unit_test(test_binary_permuted),

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime_dnnl/gather.c: values that are not stored. A concatenation of
+ * channels, a multiplication by a scale per channel (squeeze-and-excitation, a
+ * BatchNorm that cannot be folded), a shift and ReLU in front of a convolution
+ * of one tap are computed by it for a few positions at a time, whose rows stay
+ * in the first cache:
+ *
+ *     a   b   scale  shift
+ *      \ /     |      |
+ *     concatenate * + relu      no step, no memory
+ *              |
+ *          nn.conv2d 1x1        reads a, b, scale and shift
+ */
+#include "runtime_dnnl/build.h"
+
+#include <string.h>
+
+#include "kernels/f32.h"
+
+/* Rows are gathered for tiles, which SSE2's kernels are too small for; longer
+ * ones do not stay in the first cache. */
+enum { LEAST_ROWS = 6, MOST_CHANNELS = 4096, MOST_STEPS = 16 };
+
+static bool all_are(const struct byoc_graph_step *step, const char *name,
+                    int64_t value)
+{
+    uint32_t n;
+    const int64_t *list = byoc_graph_list(step, name, &n);
+    for (uint32_t i = 0; i < n; i++)
+        if (list[i] != value)
+            return false;
+    return true;
+}
+
+/* Is the kernel's result read by a convolution of one tap only, at every
+ * position once? */
+static bool is_read_by_point(const struct byi_build *b)
+{
+    const uint32_t value = b->kernel->outs[0], at = b->reader[value];
+    const struct byoc_graph_value *type = &b->graph->values[value];
+    if (b->kernel->n_outs != 1 || at == BYI_NOBODY || b->plain ||
+        type->rank != 4 || type->dtype != BYOC_F32)
+        return false;
+    const struct byoc_graph_kernel *reader = &b->graph->kernels[at];
+    const struct byoc_graph_step *step = &b->graph->steps[reader->first];
+    if (reader->n_steps > MOST_STEPS || !byi_dn_is(step, "nn.conv2d") ||
+        step->args[0] != value ||
+        strcmp(byoc_graph_string(step, "data_layout", ""), "NCHW") != 0 ||
+        byoc_graph_int(step, "groups", 0) != 1 ||
+        !all_are(step, "strides", 1) || !all_are(step, "padding", 0))
+        return false;
+    const struct byoc_graph_value *weights = &b->graph->values[step->args[1]];
+    const int64_t outputs = b->graph->values[step->outs[0]].dims[1];
+    return (int64_t)weights->count == outputs * type->dims[1] &&
+           type->dims[1] <= MOST_CHANNELS && type->dims[2] * type->dims[3] > 1;
+}
+
+/* Is the item this operation with (images, C, 1, 1) or (1, C, 1, 1)? */
+static bool is_per_channel(struct byi_build *b,
+                           const struct byi_chain_item *item, enum byi_bin alg,
+                           int64_t images)
+{
+    const int64_t channels = item->type->dims[1];
+    if (item->kind != BYI_ITEM_BIN || item->alg != (int)alg)
+        return false;
+    const struct byi_desc *desc =
+        &byi_dn_operand(b, item->operand)->views[0].desc;
+    if (desc->rank > 4 || desc->dtype != BYOC_F32)
+        return false;
+    const struct byi_desc led = byi_dn_lead(desc, 4);
+    return (led.dims[0] == 1 || led.dims[0] == images) &&
+           led.dims[1] == channels && led.dims[2] == 1 && led.dims[3] == 1;
+}
+
+/* The items of the chain: a scale, a shift and ReLU, of which any may lack. */
+struct affine {
+    const struct byi_chain_item *scale, *shift;
+    bool relu;
+};
+
+static bool read_affine(struct byi_build *b, const struct byi_chain *chain,
+                        struct affine *a)
+{
+    const int64_t images = byi_dn_result(b)->dims[0];
+    uint32_t i = 0;
+    *a = (struct affine){0};
+    if (i < chain->n && is_per_channel(b, &chain->at[i], BYI_BIN_MUL, images))
+        a->scale = &chain->at[i++];
+    if (i < chain->n && is_per_channel(b, &chain->at[i], BYI_BIN_ADD, 1))
+        a->shift = &chain->at[i++];
+    a->relu = i < chain->n && chain->at[i].kind == BYI_ITEM_ELT &&
+              chain->at[i].alg == BYI_ELT_RELU && chain->at[i].alpha == 0;
+    return i + a->relu == chain->n;
+}
+
+/* A dense view of the operand of an item, which must stay until it is read. */
+static enum byoc_status keep_operand(struct byi_build *b,
+                                     const struct byi_chain_item *item,
+                                     struct byi_dnnl_view *view)
+{
+    struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
+    BYI_TRY(byi_dn_want_plain(b, value, view));
+    view->desc = byi_dn_lead(&view->desc, 4);
+    b->bufs.at[view->buf].uses++;
+    return BYOC_OK;
+}
+
+static enum byoc_status keep_all(struct byi_build *b, uint32_t n,
+                                 const uint32_t *values, const struct affine *a,
+                                 struct byi_gathered *g)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct byi_dnnl_value *value = byi_dn_operand(b, values[i]);
+        const struct byi_desc *desc = &value->views[0].desc;
+        const struct byi_desc want =
+            byi_dn_channels_last(desc->dtype, desc->rank, desc->dims);
+        g->p.channels[i] = desc->dims[1];
+        BYI_TRY(byi_dn_want(b, value, &want, &g->views[i]));
+        b->bufs.at[g->views[i].buf].uses++;
+    }
+    if (a->scale)
+        BYI_TRY(keep_operand(b, a->scale, &g->scale));
+    if (a->shift)
+        BYI_TRY(keep_operand(b, a->shift, &g->shift));
+    g->p.n = n;
+    g->p.scale = g->scale.desc;
+    g->p.shift = g->shift.desc;
+    g->p.relu = a->relu;
+    return BYOC_OK;
+}
+
+bool byi_dn_gather(struct byi_build *b, uint32_t n, const uint32_t *values,
+                   const struct byi_chain *chain, enum byoc_status *status)
+{
+    struct affine a;
+    if (n > BYI_MAX_GATHERED || !is_read_by_point(b) ||
+        !read_affine(b, chain, &a) || byi_f32_kernels()->rows < LEAST_ROWS)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (byi_dn_operand(b, values[i])->views[0].desc.dtype != BYOC_F32)
+            return false;
+    struct byi_gathered *g = byi_arena_calloc(b->arena, 1, sizeof *g);
+    g->name = byi_dn_joined_name(b);
+    g->sources = b->kernel->source;
+    *status = keep_all(b, n, values, &a, g);
+    b->values[b->kernel->outs[0]].gathered = g;
+    return true;
+}
+
+void byi_dn_gather_use(struct byi_emit *e, const struct byi_gathered *g)
+{
+    for (uint32_t i = 0; i < g->p.n; i++)
+        byi_dn_use(e, BYI_ARG_MULTI + (int)i, &g->views[i]);
+    if (g->p.scale.kind != BYI_DESC_ABSENT)
+        byi_dn_use(e, BYI_ARG_SCALE, &g->scale);
+    if (g->p.shift.kind != BYI_DESC_ABSENT)
+        byi_dn_use(e, BYI_ARG_SHIFT, &g->shift);
+}
+
+void byi_dn_gather_end(struct byi_build *b, const struct byi_gathered *g)
+{
+    for (uint32_t i = 0; i < g->p.n; i++)
+        b->bufs.at[g->views[i].buf].uses--;
+    if (g->p.scale.kind != BYI_DESC_ABSENT)
+        b->bufs.at[g->scale.buf].uses--;
+    if (g->p.shift.kind != BYI_DESC_ABSENT)
+        b->bufs.at[g->shift.buf].uses--;
+}
