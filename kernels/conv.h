@@ -149,6 +149,14 @@ static inline bool byi_f32_is_depthwise(const struct byi_f32_conv *conv)
            conv->groups == conv->outputs;
 }
 
+/* The element `i` of x from `from` on. */
+static inline const float *byi_f32_element(const struct byi_f32_conv *conv,
+                                           const float *from, int64_t i)
+{
+    const int64_t size = conv->x_type ? sizeof(uint16_t) : sizeof(float);
+    return (const float *)(const void *)((const char *)from + i * size);
+}
+
 /* direct.c */
 /* Pointers to the pieces of rows [row, row + n) of a run: to[piece *
  * BYI_F32_ROWS + i] is of row `row` + i. A window has taps[] of them: its size,

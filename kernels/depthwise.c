@@ -1,68 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/depthwise.c: depthwise convolution. A tile is a few positions by all
- * channels, whose taps are gathered through pointers as in direct.c.
+/* kernels/depthwise.c: depthwise convolution, part of a line of the result by
+ * part, with all channels.
  */
 #include "kernels/conv.h"
 
-/* Positions whose taps are found at a time: whole tiles. */
-enum { GROUP = BYI_F32_ROWS / BYI_F32_POSITIONS * BYI_F32_POSITIONS };
+/* Floats of a part that stays in the first cache for its epilogue, and the
+ * positions that the kernel computes together. */
+enum { PART = 2048, TOGETHER = 4 };
 
-/* Are the taps of n positions from column `at` on adjacent, all inside of a
- * line? */
-static bool slides(const struct byi_f32_conv *conv, int64_t at, int64_t n)
+/* The lines of x and of the weights under the line of the result that position
+ * `row` is in: those inside of the image. Returns their number. */
+static int64_t find_lines(const struct byi_f32_conv_run *run, int64_t row,
+                          const float **x, const float **weights)
 {
-    const int64_t from = at - conv->pad[2];
-    return conv->size[2] == 3 && conv->stride[2] == 1 &&
-           conv->dilation[2] == 1 && at + n <= conv->out[2] && from >= 0 &&
-           from + n + 2 <= conv->in[2] &&
-           (n + 2) * conv->channels <= BYI_F32_PIECE; /* of padding */
+    const struct byi_f32_conv *conv = run->conv;
+    const int64_t *in = conv->in, *size = conv->size, *out = conv->out;
+    const int64_t line = in[2] * conv->channels;
+    const int64_t at[2] = {
+        row / out[2] / out[1] % out[0] * conv->stride[0] - conv->pad[0],
+        row / out[2] % out[1] * conv->stride[1] - conv->pad[1]};
+    const int64_t image = row / byi_f32_product_of(out) * in[0];
+    int64_t n = 0;
+    for (int64_t i = 0; i < size[0]; i++)
+        for (int64_t j = 0; j < size[1]; j++) {
+            const int64_t d = at[0] + i * conv->dilation[0];
+            const int64_t h = at[1] + j * conv->dilation[1];
+            if (d < 0 || d >= in[0] || h < 0 || h >= in[1])
+                continue;
+            x[n] =
+                byi_f32_element(conv, run->x, ((image + d) * in[1] + h) * line);
+            weights[n++] =
+                run->weights + (i * size[1] + j) * size[2] * conv->channels;
+        }
+    return n;
 }
 
-/* n positions from `row` on, which is in column `at`. */
-static void run_tile(const struct byi_f32_conv_run *run, int64_t row, int64_t n,
-                     int64_t at, const float *const *x)
+/* Positions [row, row + n), of one line. */
+static void run_part(const struct byi_f32_conv_run *run, int64_t row, int64_t n,
+                     struct byi_f32_line *line)
 {
     const struct byi_f32_conv *conv = run->conv;
     /* the bias needs no padding: the kernel loads no more than exist */
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(run, row, 0, BYI_F32_PANEL, NULL);
-    const struct byi_f32_tile t = {
-        .x = x,
-        .segments = byi_f32_product_of(conv->size),
-        .run = conv->channels,
-        .weights = run->weights,
-        .next = conv->channels,
-        .bias = e.bias,
-        .add = e.add,
-        .ldadd = conv->channels,
-        .low = e.low,
-        .high = e.high,
-        .slides = slides(conv, at, n),
-        .y = run->y + row * conv->channels,
-        .ldy = conv->channels,
-    };
-    conv->kernels->depthwise[conv->x_type][n](&t);
+    line->column = row % conv->out[2] * conv->stride[2] - conv->pad[2];
+    line->n = n;
+    line->bias = e.bias;
+    line->add = e.add;
+    line->low = e.low;
+    line->high = e.high;
+    line->y = run->y + row * conv->channels;
+    conv->kernels->depthwise[conv->x_type](line);
     byi_f32_posts_run(run, conv->next, row, n, 0, conv->channels);
 }
 
 /* Rows [begin, end) of the result. */
 static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
-                     int64_t end, const float **rows)
+                     int64_t end, const float **pointers)
 {
     const struct byi_f32_conv *conv = run->conv;
-    int64_t at = begin % conv->out[2];
+    const float **weights = pointers + conv->size[0] * conv->size[1];
+    const int64_t most =
+        byi_max(PART / conv->channels / TOGETHER, 1) * TOGETHER;
+    struct byi_f32_line line = {.x = pointers,
+                                .weights = weights,
+                                .channels = conv->channels,
+                                .columns = conv->in[2],
+                                .taps = conv->size[2],
+                                .stride = conv->stride[2],
+                                .dilation = conv->dilation[2]};
     for (int64_t row = begin, n; row < end; row += n) {
-        n = byi_min(GROUP, end - row);
-        byi_f32_rows_find(run, conv->size, row, n, rows);
-        for (int64_t i = 0, some; i < n; i += some) {
-            /* the rest of a line may be narrower than a tile */
-            const int64_t rest = conv->out[2] - at;
-            some = byi_min(BYI_F32_POSITIONS, n - i);
-            if (some > rest && conv->size[2] == 3)
-                some = rest;
-            run_tile(run, row + i, some, at, rows + i);
-            at = (at + some) % conv->out[2];
-        }
+        const int64_t at = row % conv->out[2];
+        if (row == begin || at == 0)
+            line.lines = find_lines(run, row, pointers, weights);
+        n = byi_min(conv->out[2] - at, end - row);
+        if (n >= most + TOGETHER)
+            n = most;
+        run_part(run, row, n, &line);
     }
 }
 
@@ -70,11 +84,15 @@ void byi_f32_depthwise_run(const struct byi_f32_conv_run *run)
 {
     const struct byi_f32_conv *conv = run->conv;
     const int64_t n = run->threads;
+    const int64_t last = conv->out[2];
     const uint64_t lane = byi_f32_pointers(byi_f32_product_of(conv->size));
     const int64_t rows = conv->images * byi_f32_product_of(conv->out);
+    /* whole lines, if there are enough of them */
+    const int64_t unit = rows / last >= 3 * n ? last : 1;
 #pragma omp parallel for num_threads(run->threads) if (run->threads > 1)       \
     schedule(static)
     for (int64_t i = 0; i < n; i++)
-        run_rows(run, rows * i / n, rows * (i + 1) / n,
+        run_rows(run, rows / unit * i / n * unit,
+                 rows / unit * (i + 1) / n * unit,
                  (void *)((char *)run->scratch + (uint64_t)i * lane));
 }

@@ -131,14 +131,6 @@ static int64_t first_row(const struct direct *d, int64_t tile)
     return d->rows / d->tiles * tile + byi_min(tile, more);
 }
 
-/* The element `i` of x from `from` on. */
-static const float *element(const struct byi_f32_conv *conv, const float *from,
-                            int64_t i)
-{
-    const int64_t size = conv->x_type ? sizeof(uint16_t) : sizeof(float);
-    return (const float *)(const void *)((const char *)from + i * size);
-}
-
 /* The pieces of a window whose first tap is at `at`; some are outside. */
 static void find_border(const struct byi_f32_conv_run *run, const float *image,
                         const int64_t taps[BYI_F32_AXES],
@@ -153,12 +145,12 @@ static void find_border(const struct byi_f32_conv_run *run, const float *image,
                 d >= 0 && d < conv->in[0] && h >= 0 && h < conv->in[1];
             for (int64_t k = 0; k < taps[2]; k++, piece += BYI_F32_ROWS) {
                 const int64_t w = at[2] + k * conv->dilation[2];
-                *piece =
-                    has && w >= 0 && w < conv->in[2]
-                        ? element(conv, image,
-                                  ((d * conv->in[1] + h) * conv->in[2] + w) *
-                                      conv->channels)
-                        : run->zeros;
+                *piece = has && w >= 0 && w < conv->in[2]
+                             ? byi_f32_element(
+                                   conv, image,
+                                   ((d * conv->in[1] + h) * conv->in[2] + w) *
+                                       conv->channels)
+                             : run->zeros;
             }
         }
     }
@@ -172,15 +164,15 @@ static void find_inside(const struct byi_f32_conv *conv, const float *image,
     const int64_t column = conv->dilation[2] * conv->channels;
     for (int64_t i = 0; i < taps[0]; i++)
         for (int64_t j = 0; j < taps[1]; j++) {
-            const float *line =
-                element(conv, image,
-                        (((at[0] + i * conv->dilation[0]) * conv->in[1] +
-                          at[1] + j * conv->dilation[1]) *
-                             conv->in[2] +
-                         at[2]) *
-                            conv->channels);
+            const float *line = byi_f32_element(
+                conv, image,
+                (((at[0] + i * conv->dilation[0]) * conv->in[1] + at[1] +
+                  j * conv->dilation[1]) *
+                     conv->in[2] +
+                 at[2]) *
+                    conv->channels);
             for (int64_t k = 0; k < taps[2]; k++, piece += BYI_F32_ROWS)
-                *piece = element(conv, line, k * column);
+                *piece = byi_f32_element(conv, line, k * column);
         }
 }
 
@@ -214,7 +206,7 @@ void byi_f32_rows_find(const struct byi_f32_conv_run *run,
     const int64_t *out = conv->out;
     const int64_t image = byi_f32_product_of(conv->in) * conv->channels;
     const float *x =
-        element(conv, run->x, row / byi_f32_product_of(out) * image);
+        byi_f32_element(conv, run->x, row / byi_f32_product_of(out) * image);
     int64_t at[BYI_F32_AXES] = {row / out[2] / out[1] % out[0],
                                 row / out[2] % out[1], row % out[2]};
     const int64_t step = conv->stride[2] * conv->channels;
@@ -224,7 +216,7 @@ void byi_f32_rows_find(const struct byi_f32_conv_run *run,
         if (left-- > 0)
             for (int64_t t = 0; t < pieces; t++)
                 to[t * BYI_F32_ROWS + r] =
-                    element(conv, to[t * BYI_F32_ROWS + r - 1], step);
+                    byi_f32_element(conv, to[t * BYI_F32_ROWS + r - 1], step);
         else
             left = find_row(run, x, taps, at, to + r);
         int axis = BYI_F32_AXES - 1;
@@ -233,7 +225,7 @@ void byi_f32_rows_find(const struct byi_f32_conv_run *run,
         if (axis < BYI_F32_AXES - 1)
             left = 0;
         if (axis < 0)
-            x = element(conv, x, image);
+            x = byi_f32_element(conv, x, image);
     }
 }
 

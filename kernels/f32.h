@@ -26,7 +26,6 @@ enum {
     BYI_F32_ROWS = 14,  /* rows of a tile, at most                  */
     BYI_F32_COLUMNS = 2 * BYI_F32_PANEL, /* of a tile, at most      */
     BYI_F32_STEP = 16,                   /* see struct byi_f32_tile */
-    BYI_F32_POSITIONS = 4,               /* of a depthwise tile, at most */
     BYI_F32_SEQUENCES = 6, /* of a step of a recurrent layer, at most */
 };
 
@@ -47,9 +46,6 @@ struct byi_f32_tile {
     float low, high;      /* the sum is clamped; NaN stays NaN               */
     float *y;
     int64_t ldy;
-    /* depthwise: lines of three taps, whose elements for the rows are
-     * adjacent */
-    bool slides;
     /* the kernel may add the products of one or two rows in another order,
      * which is faster */
     bool splits;
@@ -59,6 +55,20 @@ struct byi_f32_tile {
     int64_t fetch;
 };
 typedef void byi_f32_tile_fn(const struct byi_f32_tile *t);
+
+/* Positions of a line of a depthwise convolution, with all channels. Under them
+ * are lines of x and of the weights, [taps][channels]; tap k of position p is
+ * column `column` + p `stride` + k `dilation` of x, or outside, not in [0,
+ * columns). */
+struct byi_f32_line {
+    const float *const *x, *const *weights; /* [lines] */
+    int64_t lines, channels;
+    int64_t column, columns, taps, stride, dilation;
+    int64_t n;               /* positions                  */
+    const float *bias, *add; /* as in struct byi_f32_tile; */
+    float low, high;         /* `add` and y are dense      */
+    float *y;
+};
 
 /* A part of a matrix: `rows` rows of n elements, `ld` elements apart. */
 struct byi_f32_part {
@@ -167,10 +177,8 @@ struct byi_f32_kernels {
     int rows;   /* of a full tile                        */
     int panels; /* of a full tile: 1 or 2                */
     byi_f32_tile_fn *tile[2][BYI_F32_ROWS + 1]; /* [panels - 1][rows] */
-    /* [of x][rows]: depthwise. A tile has all channels, `run` of them; the
-     * weights are [segments][channels], `next` elements from one segment to the
-     * next. NULL for a type that is not converted in registers. */
-    byi_f32_tile_fn *depthwise[BYI_F32_TYPES][BYI_F32_POSITIONS + 1];
+    /* [of x]; NULL for a type that is not converted in registers */
+    void (*depthwise[BYI_F32_TYPES])(const struct byi_f32_line *t);
     /* [of weights][column == 1] */
     void (*vector[BYI_F32_TYPES][2])(const struct byi_f32_vector *v);
     /* [8 bits][all codes_panels, else one] */

@@ -142,7 +142,7 @@ static struct strips cut(const struct byi_f32_conv *conv, int threads)
         team > 1 && (byi_f32_conv_packed(conv) > (uint64_t)conv->cache / 2 ||
                      s.all < team * (s.lines ? LINES : 1));
     if (conv->algorithm == BYI_F32_DEPTHWISE &&
-        conv->kernels->depthwise[conv->type][1])
+        conv->kernels->depthwise[conv->type])
         s.reads = conv->type;
     s.wide = s.lines && !s.reads ? padded_line(conv) : 0;
     s.high = choose_high(&s, team);

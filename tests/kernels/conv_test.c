@@ -694,25 +694,45 @@ static void test_gathered(void **state)
 
 /* --- threads, NaN --------------------------------------------------------- */
 
+/* Run the case, which is open, with 1 to 4 threads; close it. */
+static void compare_threads(struct conv_case *c)
+{
+    const size_t bytes =
+        (size_t)(positions_of(&c->conv) * c->conv.outputs) * sizeof(float);
+    float *first = malloc(bytes);
+    for (int n = 1; n <= 4; n++) {
+        run_case(c, n);
+        if (n == 1)
+            memcpy(first, c->y, bytes);
+        assert_memory_equal(first, c->y, bytes);
+    }
+    free(first);
+    close_case(c);
+}
+
 /* The results do not depend on the number of threads. */
 static void threads(void)
 {
+    for (int i = 0; i < 8; i++) {
+        struct conv_case c = {.threads = 4};
+        c.conv = three_by_three(3, 29 - i, 1040, 1040);
+        c.conv.groups = 1040;
+        c.conv.stride[2] = 1 + i % 2;
+        c.conv.size[2] = i & 2 ? 5 : 3;
+        c.conv.in[1] = c.conv.out[1] = 1 + i;
+        c.conv.out[2] =
+            (c.conv.in[2] + 2 - c.conv.size[2]) / c.conv.stride[2] + 1;
+        byi_f32_conv_plan(&c.conv, false);
+        assert_int_equal(c.conv.algorithm, BYI_F32_DEPTHWISE);
+        open_case(&c);
+        compare_threads(&c);
+    }
     for (int a = BYI_F32_DIRECT; a <= BYI_F32_WINOGRAD_4; a++) {
         struct conv_case c = {.threads = 4};
         c.conv = three_by_three(2, 29, 40, 72);
         c.conv.in[2] = c.conv.out[2] = 31;
         open_with(&c, a);
-        const size_t bytes =
-            (size_t)(positions_of(&c.conv) * c.conv.outputs) * sizeof(float);
-        float *first = malloc(bytes);
-        for (int n = 1; n <= 4; n++) {
-            run_case(&c, n);
-            if (n == 1)
-                memcpy(first, c.y, bytes);
-            assert_memory_equal(first, c.y, bytes);
-        }
-        free(first);
-        close_case(&c);
+        compare_threads(&c);
     }
 }
 
