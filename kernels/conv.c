@@ -154,13 +154,29 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
 
 /* --- compared with oneDNN ------------------------------------------------- */
 
+/* Does the epilogue compute the logistic function? oneDNN's for AVX-512 takes
+ * twice as long. */
+static bool is_logistic(const struct byi_f32_conv *conv)
+{
+    byi_f32_unary_fn *const *unary = conv->kernels->unary;
+    if (conv->kernels->rows <= 6)
+        return false;
+    for (uint32_t i = conv->next; i < conv->n_posts; i++)
+        if (conv->posts[i].unary &&
+            (conv->posts[i].unary == unary[BYI_OP_NN_SILU] ||
+             conv->posts[i].unary == unary[BYI_OP_SIGMOID]))
+            return true;
+    return false;
+}
+
 /* Convolutions of one tap: oneDNN's kernels for AVX2 are as fast; those for
  * AVX-512 wait for weights where these are read for few positions. */
 static bool pointwise_pays(const struct byi_f32_conv *conv)
 {
     const int64_t positions = byi_f32_product_of(conv->out);
     return conv->kernels->rows > 6 &&
-           (positions <= 64 || (positions <= 256 && conv->channels >= 256));
+           (positions <= 64 || is_logistic(conv) ||
+            (positions <= 256 && conv->channels >= 256));
 }
 
 /* Products: oneDNN's kernels are as fast where there are few channels, except
@@ -187,8 +203,8 @@ static bool direct_pays(const struct byi_f32_conv *conv)
     return conv->kernels->rows == 6 || conv->channels >= 64;
 }
 
-/* oneDNN's depthwise kernels are fast for two axes and small windows that are
- * not dilated, or have at most nine taps. Elsewhere it falls back to slow
+/* oneDNN's depthwise kernels are as fast for two axes and small windows that
+ * are not dilated, or have at most nine taps. Elsewhere it falls back to slow
  * general kernels. */
 static bool depthwise_pays(const struct byi_f32_conv *conv)
 {
@@ -196,7 +212,8 @@ static bool depthwise_pays(const struct byi_f32_conv *conv)
     const bool line = conv->in[1] == 1 && conv->size[1] == 1;
     const bool dilated = conv->dilation[1] > 1 || conv->dilation[2] > 1;
     return conv->channels >= BYI_F32_PANEL &&
-           (line || conv->size[2] > 7 || (dilated && taps > 9));
+           (line || conv->size[2] > 7 || (dilated && taps > 9) ||
+            is_logistic(conv));
 }
 
 /* oneDNN computes a transposed convolution as the gradient of a convolution,

@@ -117,6 +117,16 @@ static bool read_operand(const struct byi_desc *dst,
     return position && byi_dn_is_dense_last(desc, dst->dtype);
 }
 
+/* Is it clip(alpha x + beta, 0, 1), which the chain has as two post-ops for
+ * versions of oneDNN without hard_sigmoid? */
+static bool is_hard_sigmoid(const struct byi_post *post, uint32_t n)
+{
+    return n > 1 && post[0].kind == BYI_POST_ELT &&
+           post[0].alg == BYI_ELT_LINEAR && post[1].kind == BYI_POST_ELT &&
+           post[1].alg == BYI_ELT_CLIP && post[1].alpha == 0 &&
+           post[1].beta == 1;
+}
+
 static bool read_posts(const struct byi_posts *posts,
                        const struct byi_desc *dst, struct byi_dn_fast *fast)
 {
@@ -126,12 +136,13 @@ static bool read_posts(const struct byi_posts *posts,
         [BYI_BIN_MAX] = BYI_F32_MAX, [BYI_BIN_MIN] = BYI_F32_MIN};
     const struct byi_f32_kernels *kernels = byi_f32_kernels();
     struct byi_f32_conv *conv = &fast->conv;
-    conv->n_posts = posts ? posts->n : 0;
-    if (conv->n_posts > BYI_F32_POSTS)
+    const uint32_t n = posts ? posts->n : 0;
+    if (n > BYI_F32_POSTS)
         return false;
-    for (uint32_t i = 0; i < conv->n_posts; i++) {
+    conv->n_posts = 0;
+    for (uint32_t i = 0; i < n; i++) {
         const struct byi_post *post = &posts->at[i];
-        struct byi_f32_post *to = &conv->posts[i];
+        struct byi_f32_post *to = &conv->posts[conv->n_posts++];
         to->operand = i;
         switch (post->kind) {
         case BYI_POST_SUM: /* dst is read before it is written */
@@ -143,6 +154,13 @@ static bool read_posts(const struct byi_posts *posts,
             to->column = to->repeat = 1;
             break;
         case BYI_POST_ELT:
+            if (is_hard_sigmoid(post, n - i)) {
+                to->p0 = post->alpha;
+                to->p1 = post->beta;
+                to->unary = kernels->unary[BYI_OP_NN_HARD_SIGMOID];
+                i++;
+                break;
+            }
             to->unary = kernels->unary[translate_elt(post, to)];
             if (!to->unary)
                 return false;
@@ -223,11 +241,13 @@ static void run_conv(const struct byi_dn_fast *fast, uint32_t n,
         run.scale = byi_dn_fast_find(n, slots, BYI_ARG_SCALE);
         run.shift = byi_dn_fast_find(n, slots, BYI_ARG_SHIFT);
     }
-    for (uint32_t i = 0; i < fast->conv.n_posts; i++)
-        run.operands[i] =
-            fast->sums && i == 0
+    for (uint32_t i = 0; i < fast->conv.n_posts; i++) {
+        const uint32_t at = fast->conv.posts[i].operand;
+        run.operands[at] =
+            fast->sums && at == 0
                 ? run.y
-                : byi_dn_fast_find(n, slots, BYI_ARG_POST + (int)i);
+                : byi_dn_fast_find(n, slots, BYI_ARG_POST + (int)at);
+    }
     byi_f32_conv_run(&run);
 }
 
