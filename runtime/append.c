@@ -10,7 +10,8 @@
  *   rows, capacity 4    a a a . | b b b . | c c c .     pitch = 4 rows
  *
  * Kernels read dense tensors. A product whose batch axes are the planes runs
- * once for each plane; for every other step the tensor is copied first.
+ * once for each plane, and shape_of and size_of read none; for every other step
+ * the tensor is copied first.
  */
 #include "plan.h"
 
@@ -314,6 +315,8 @@ enum byoc_status byi_planes_run(struct byoc_state *s, struct byi_frame *fr,
     if (is_batched(fr, step))
         return run_batches(s, fr, step, err);
     *done = false;
+    if (step->op->id == BYI_OP_SHAPE_OF || step->op->id == BYI_OP_SIZE_OF)
+        return BYOC_OK; /* they read no elements */
     return byi_planes_pack_all(s, fr, step, err);
 }
 
