@@ -226,6 +226,25 @@ static PyObject *model_values(PyObject *self, PyObject *outputs)
     return list;
 }
 
+/* (output, input, axis) of each output that may have an input's memory. */
+static PyObject *model_in_place(PyObject *self, PyObject *unused)
+{
+    const struct byoc_model *model = opened(self);
+    PyObject *list = model ? PyList_New(0) : NULL;
+    (void)unused;
+    for (uint32_t i = 0; list && i < model_of(self)->n_outputs; i++) {
+        uint32_t axis;
+        const uint32_t input = byoc_model_in_place(model, i, &axis);
+        if (input == UINT32_MAX)
+            continue;
+        PyObject *row = Py_BuildValue("(III)", i, input, axis);
+        if (!row || PyList_Append(list, row))
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
 static PyObject *model_metadata(PyObject *self, PyObject *unused)
 {
     const struct byoc_model *model = opened(self);
@@ -364,6 +383,7 @@ int pyb_model_register(PyObject *module)
          METH_VARARGS | METH_KEYWORDS, NULL},
         {"close", model_close, METH_NOARGS, NULL},
         {"_values", model_values, METH_O, NULL},
+        {"_in_place", model_in_place, METH_NOARGS, NULL},
         {"_metadata", model_metadata, METH_NOARGS, NULL},
         {"_stats", model_stats, METH_NOARGS, NULL},
         {"_text", model_text, METH_O, NULL},

@@ -99,6 +99,26 @@ static int read_strings(struct pyb_hold *hold, const char *name,
 
 /* --- arrays --------------------------------------------------------------- */
 
+/* Strides in elements, for an array that is not dense: rows of a larger one,
+ * which a cache may be. An array without elements keeps those it was given.
+ * NULL, without an error: dense, or strides that no DLPack tensor has. */
+static int64_t *read_strides(struct pyb_hold *hold)
+{
+    const Py_buffer *b = &hold->buffer;
+    if (b->ndim < 1 || (PyBuffer_IsContiguous(b, 'C') && b->len > 0))
+        return NULL;
+    for (int d = 0; d < b->ndim; d++)
+        if (b->strides[d] < 0 || b->strides[d] % b->itemsize)
+            return NULL;
+    int64_t *strides = calloc((unsigned)b->ndim, sizeof *strides);
+    hold->memory = strides;
+    if (!strides)
+        return (void *)PyErr_NoMemory();
+    for (int d = 0; d < b->ndim; d++)
+        strides[d] = b->strides[d] / b->itemsize;
+    return strides;
+}
+
 static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
                        const char *what, const char *name, PyObject *object,
                        DLTensor *to)
@@ -118,7 +138,10 @@ static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
     else if ((dtype == BYOC_BOOL) != (io->dtype == BYOC_BOOL))
         pyb_raisef(BYOC_ETYPE, "%s \"%s\": found %s, expected %s", what, name,
                    byoc_dtype_name(dtype), byoc_dtype_name(io->dtype));
-    else if (!PyBuffer_IsContiguous(b, 'C'))
+    if (PyErr_Occurred())
+        return -1;
+    int64_t *strides = read_strides(hold);
+    if (!strides && !PyErr_Occurred() && !PyBuffer_IsContiguous(b, 'C'))
         pyb_raisef(BYOC_EINVAL,
                    "%s \"%s\" is not dense and row-major; copy it first, as "
                    "numpy.ascontiguousarray() does",
@@ -129,7 +152,8 @@ static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
                      .device = {kDLCPU, 0},
                      .ndim = b->ndim,
                      .dtype = byoc_dtype_dlpack(dtype),
-                     .shape = (int64_t *)b->shape};
+                     .shape = (int64_t *)b->shape,
+                     .strides = strides};
     return 0;
 }
 

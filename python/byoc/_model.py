@@ -91,7 +91,8 @@ class Model(_byoc.Model):
     True
 
     Inputs are arrays with the buffer protocol or __dlpack__(): NumPy's,
-    PyTorch's on the CPU, mmap, memoryview. They are dense, and read in place.
+    PyTorch's on the CPU, mmap, memoryview. They are dense, but for those of
+    in_place, and read in place.
     Outputs are NumPy's arrays, which own their memory and outlive the model;
     byoc.Tensor without NumPy, and for bfloat16.
 
@@ -140,6 +141,31 @@ class Model(_byoc.Model):
     def outputs(self) -> list[Value]:
         """The outputs, in the model's order."""
         return [_value(raw) for raw in self._values(True)]
+
+    @property
+    def in_place(self) -> dict[str, tuple[str, int]]:
+        """The outputs that may have the memory of an input: its name, and the
+        axis along which the output is that input and more rows. Rows of one
+        array that leave room for more are given as both:
+
+        >>> import byoc, numpy
+        >>> model = byoc.compile("text.onnx")
+        >>> model.in_place["present.0.key"]
+        ('past.0.key', 2)
+        >>> past = {v.name: numpy.zeros((1, 4, 100, 12), "f4") for v in model.inputs[1:]}
+        >>> feeds = {name: a[:, :, :0] for name, a in past.items()}
+        >>> out = {y: past[x][:, :, :3] for y, (x, axis) in model.in_place.items()}
+        >>> ids = numpy.array([list(b"The")])
+        >>> model.run(None, {"ids": ids, **feeds}, out=out)[0].shape
+        (1, 3, 128)
+        >>> bool(past["past.0.key"][:, :, :3].any(axis=-1).all())
+        True
+        """
+        given, made = self.inputs, self.outputs
+        return {
+            made[output].name: (given[x].name, axis)
+            for output, x, axis in self._in_place()
+        }
 
     @property
     def metadata(self) -> dict[str, str]:

@@ -61,4 +61,17 @@ says 1 '' "$2/describe" --backends only:/nowhere
 says 0 ' [1-9][0-9]* parts ran here, 0 bytes left' "$2/budget" "$tmp/model.so" 0
 says 0 '^\[info\] threads' "$2/budget" "$tmp/model.so" 0
 says 2 'memory' "$2/budget" "$tmp/model.so" 10000
+# The same text at once and as a longer text's beginning; the caches' rows count.
+"$1" compile "$top/examples/generate/text.onnx" -o "$tmp/text.so" >/dev/null ||
+    exit 1
+says 0 '^The backend' "$2/generate" "$tmp/text.so" "The backend" 80 0
+mv "$tmp/out" "$tmp/text"
+text=$(head -c 51 "$tmp/text")
+says 0 '^The backend' "$2/generate" "$tmp/text.so" "$text" 40 0
+cmp "$tmp/text" "$tmp/out" || failed=1
+[ "$(wc -c <"$tmp/text")" = 92 ] || { echo "FAILED: no 92 bytes"; failed=1; }
+says 0 '^byoc' "$2/generate" "$tmp/text.so" byoc 20
+says 2 'usage: generate' "$2/generate" "$tmp/text.so"
+says 2 'usage: generate' "$2/generate" "$tmp/text.so" ''
+says 2 'expected ids and caches' "$2/generate" "$tmp/two.so" a
 exit $failed

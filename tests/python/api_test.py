@@ -158,6 +158,44 @@ class Values(unittest.TestCase):
         self.assertEqual((a.sum(), b.sum()), (6, 12))
 
 
+class Caches(unittest.TestCase):
+    """Rows of an array with room for more, as inputs and outputs."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.model = byoc.compile("text.onnx")
+
+    def test_text(self):
+        """The likeliest bytes with caches are those without."""
+        sys.path.append(str(models.top / "examples" / "python"))
+        import generate
+
+        text = list(b"The backend")
+        found = list(generate.stream(self.model, bytes(text), 24, 0))
+        empty = {v.name: ones(1, 4, 0, 12) for v in self.model.inputs[1:]}
+        for byte in found:
+            logits = self.model(ids=numpy.array([text]), **empty)[0]
+            self.assertEqual(int(logits[0, -1].argmax()), byte)
+            text.append(byte)
+        self.assertEqual(len(text), 35)
+
+    def test_wrong(self):
+        rows = {v.name: ones(1, 4, 18, 12) for v in self.model.inputs[1:]}
+        past = {name: a[:, :, :5] for name, a in rows.items()}
+        keys = rows["past.0.key"]
+        for present, text in (
+            (keys[:, :, 1:7], "rows begin elsewhere"),
+            (keys[:, :, :7], r"memory given for it has \(1, 4, 7, 12\)"),
+            (keys[:, :, :18:3], "dense"),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(byoc.Error, text):
+                self.model.run(
+                    ["present.0.key"],
+                    {"ids": ones(1, 1, dtype="int64"), **past},
+                    out={"present.0.key": present},
+                )
+
+
 class Names(unittest.TestCase):
     def setUp(self):
         self.model = models.compile(models.TWO)

@@ -10,13 +10,14 @@ import tempfile
 
 top = pathlib.Path(__file__).resolve().parents[2]
 digits = top / "examples" / "digits"
+text = top / "examples" / "generate" / "text.onnx"
 
 
 def folder():
-    """Work in a new folder with the files of examples/digits; gone at the end."""
+    """Work in a new folder with the models of examples/; gone at the end."""
     path = tempfile.mkdtemp(prefix="byoc-python-")
     atexit.register(shutil.rmtree, path)
-    for file in digits.iterdir():
+    for file in [*digits.iterdir(), text]:
         shutil.copy(file, path)
     os.chdir(path)
 

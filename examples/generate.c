@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Let a decoder of bytes continue a text, which goes to stdout byte by byte.
+ * The caches are in buffers of this program, bound as inputs and outputs: a run
+ * appends the rows of its bytes, and copies none.
+ *     byoc compile examples/generate/text.onnx -o text.so
+ *     ./generate text.so "The backend" 200 0.7
+ * cc generate.c $(pkg-config --cflags --libs byoc-runtime) -lm
+ */
+#include <byoc/runtime.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 64, RANK = 8 };
+
+/* One tensor that grows: an input, and the output that has its memory. */
+struct cache {
+    uint32_t axis;
+    int64_t past[RANK], present[RANK], strides[RANK];
+};
+
+static struct byoc_error err;
+
+static _Noreturn void fail(const char *text)
+{
+    fprintf(stderr, "generate: %s\n", text);
+    exit(2);
+}
+
+/* Allocate a cache for `capacity` rows, and bind it. */
+static void open_cache(const struct byoc_model *model, uint32_t output,
+                       int64_t capacity, struct cache *c, DLTensor *in,
+                       DLTensor *out)
+{
+    const uint32_t input = byoc_model_in_place(model, output, &c->axis);
+    if (input == UINT32_MAX)
+        fail("an output behind the first does not extend an input");
+    const struct byoc_io *io = byoc_model_input(model, input);
+    int64_t n = 1;
+    for (uint32_t d = io->rank; d-- > 0; n *= c->present[d]) {
+        if (d >= RANK || (io->dims[d] < 0 && d != c->axis))
+            fail("a cache's size varies; compile with --dim");
+        c->past[d] = d == c->axis ? 0 : io->dims[d];
+        c->present[d] = d == c->axis ? capacity : io->dims[d];
+        c->strides[d] = n;
+    }
+    in[input] = (DLTensor){.data = calloc((size_t)n, sizeof(float)),
+                           .device = {kDLCPU, 0},
+                           .ndim = (int)io->rank,
+                           .dtype = byoc_dtype_dlpack(io->dtype),
+                           .shape = c->past,
+                           .strides = c->strides};
+    out[output] = in[input];
+    out[output].shape = c->present;
+    if (io->dtype != BYOC_F32 || !in[input].data)
+        fail("a cache has other elements than float32, or no memory");
+}
+
+/* The index of the largest logit, or with a temperature one at random. */
+static int64_t choose(const float *logits, int64_t n, double temperature)
+{
+    static unsigned seed = 7;
+    int64_t best = 0;
+    double sum = 0;
+    for (int64_t i = 1; i < n; i++)
+        best = logits[i] > logits[best] ? i : best;
+    if (temperature <= 0)
+        return best;
+    for (int64_t i = 0; i < n; i++)
+        sum += exp((logits[i] - logits[best]) / temperature);
+    seed = seed * 1103515245u + 12345u;
+    double left = sum * (seed >> 8) / (1 << 24);
+    for (int64_t i = 0; i < n; i++) {
+        left -= exp((logits[i] - logits[best]) / temperature);
+        if (left < 0)
+            return i;
+    }
+    return best;
+}
+
+int main(int argc, char **argv)
+{
+    struct byoc_model *model = NULL;
+    struct byoc_state *state = NULL;
+    if (argc < 3 || !argv[2][0])
+        fail("usage: generate MODEL.so TEXT [BYTES [TEMPERATURE]]");
+    if (byoc_model_load(argv[1], NULL, &model, &err) ||
+        byoc_state_new(model, &state, &err))
+        fail(err.text);
+    const uint32_t n = byoc_model_n_inputs(model);
+    const int64_t bytes = argc > 3 ? atol(argv[3]) : 200;
+    const double temperature = argc > 4 ? atof(argv[4]) : 0.7;
+    if (n > MOST || byoc_model_n_outputs(model) != n)
+        fail("expected ids and caches, in and out");
+    int64_t made = (int64_t)strlen(argv[2]), shape[] = {1, made};
+    int64_t *ids = calloc((size_t)made, sizeof *ids);
+    struct cache caches[MOST];
+    DLTensor in[MOST] = {{.data = ids,
+                          .device = {kDLCPU, 0},
+                          .ndim = 2,
+                          .dtype = byoc_dtype_dlpack(BYOC_I64),
+                          .shape = shape}};
+    DLTensor out[MOST] = {{0}}; /* the first: in the state's memory */
+    for (uint32_t i = 1; i < n; i++)
+        open_cache(model, i, made + bytes, &caches[i], in, out);
+    for (int64_t i = 0; ids && i < made; i++)
+        ids[i] = argv[2][i] & 127;
+    fputs(argv[2], stdout);
+    for (int64_t step = 0; ids && step < bytes; step++) {
+        for (uint32_t i = 1; i < n; i++)
+            caches[i].present[caches[i].axis] = made;
+        if (byoc_run(state, in, n, out, n, &err))
+            fail(err.text);
+        const int64_t words = out[0].shape[2];
+        const float *last = (float *)out[0].data + (shape[1] - 1) * words;
+        ids[0] = choose(last, words, temperature);
+        putchar((int)ids[0]);
+        fflush(stdout);
+        for (uint32_t i = 1; i < n; i++)
+            caches[i].past[caches[i].axis] = made;
+        shape[1] = 1;
+        made++;
+    }
+    putchar('\n');
+    for (uint32_t i = 0; i < n; i++)
+        free(in[i].data);
+    byoc_state_free(&state);
+    byoc_model_free(&model);
+}
