@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -37,13 +38,17 @@ static _Noreturn void remove_later(const char *path, const int ends[2])
 
 const char *make_test_folder(const char *base)
 {
-    static char path[256];
+    static char path[TEST_PATH - 16]; /* room for names of inner folders */
+    static bool made;
     int ends[2];
+    if (made)
+        return path;
     const char *set = getenv("TMPDIR");
     if (!base)
         base = set && *set ? set : "/tmp";
-    snprintf(path, sizeof path, "%s/byoc-test-XXXXXX", base);
-    if (pipe2(ends, O_CLOEXEC) != 0 || !mkdtemp(path))
+    const int n = snprintf(path, sizeof path, "%s/byoc-test-XXXXXX", base);
+    if (n < 0 || (size_t)n >= sizeof path || pipe2(ends, O_CLOEXEC) != 0 ||
+        !mkdtemp(path))
         return NULL;
     const pid_t child = fork();
     if (child == 0)
@@ -51,5 +56,15 @@ const char *make_test_folder(const char *base)
     close(ends[0]);
     if (child > 0)
         waitpid(child, NULL, 0);
-    return child > 0 ? path : NULL;
+    made = child > 0;
+    return made ? path : NULL;
+}
+
+char *make_inner_folder(char path[TEST_PATH])
+{
+    const char *folder = make_test_folder(NULL);
+    if (!folder)
+        return NULL;
+    snprintf(path, TEST_PATH, "%s/XXXXXX", folder);
+    return mkdtemp(path);
 }

@@ -20,6 +20,7 @@
 #include "core/ops/rules.h"
 #include "interp/interp.h"
 #include "tests/fixture.h"
+#include "tests/folder.h"
 
 enum { MAX_INPUTS = 512, MAX_OUTPUTS = 1024 };
 
@@ -111,14 +112,14 @@ struct setup {
     struct byi_kernels kernels;
     struct byi_plan plan;
     struct byi_text manifest;
-    char folder[64], path[96];
+    char folder[TEST_PATH], path[TEST_PATH + 16];
 };
 
 static void set_up(struct setup *s, char *text)
 {
     struct byoc_error err;
-    *s = (struct setup){.folder = "kernels-XXXXXX"};
-    assert_non_null(mkdtemp(s->folder));
+    *s = (struct setup){0};
+    assert_non_null(make_inner_folder(s->folder));
     snprintf(s->path, sizeof s->path, "%s/model.so", s->folder);
     if (fixture_open(&s->x, text, &err) != BYOC_OK)
         fail_msg("%s in\n%s", err.text, text);

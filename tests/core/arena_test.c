@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/base.h"
+#include "tests/folder.h"
 
 #include <cmocka.h>
 
@@ -461,14 +462,14 @@ static void test_types(void **state)
 
 static void test_files(void **state)
 {
-    char folder[] = "byoc-test-XXXXXX", path[64];
+    char folder[TEST_PATH], path[TEST_PATH + 8];
     struct byi_file file;
     struct byoc_error err = {0};
     const void *data = NULL;
     size_t n = 0;
 
     (void)state;
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(make_inner_folder(folder));
     snprintf(path, sizeof path, "%s/x", folder);
     assert_int_equal(byi_map_file(path, &data, &n, &err), BYOC_EIO);
     assert_int_equal(byi_map_file(folder, &data, &n, &err), BYOC_EIO);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/ir/ir.h"
+#include "tests/folder.h"
 
 #include <cmocka.h>
 
@@ -299,10 +300,10 @@ static void check_file(const char *folder, const char *name, const char *text)
 
 static void test_dump(void **state)
 {
-    char folder[] = "/tmp/byoc-dump-XXXXXX", inside[40];
+    char folder[TEST_PATH], inside[TEST_PATH + 8];
 
     (void)state;
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(make_inner_folder(folder));
     snprintf(inside, sizeof inside, "%s/made", folder);
     struct byi_dump dump = {.folder = inside};
     assert_int_equal(run_in_box(&pair, byi_dump_instrument(&dump)), BYOC_OK);

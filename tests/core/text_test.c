@@ -3,6 +3,7 @@
  * position and cause, and no text breaks the parser.
  */
 #include "core/ir/ir.h"
+#include "tests/folder.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,13 +129,21 @@ static void same_module(const struct byi_module *a, const struct byi_module *b)
     }
 }
 
+static FILE *open_side(char path[TEST_PATH + 8])
+{
+    snprintf(path, TEST_PATH + 8, "%s/side", make_test_folder(NULL));
+    FILE *side = fopen(path, "w+b");
+    assert_non_null(side);
+    return side;
+}
+
 /* print(parse(text)) is a fixed point, and reads back as the same module. */
 static void round_trip(const char *text)
 {
-    char path[] = "/tmp/byoc-text-XXXXXX";
+    char path[TEST_PATH + 8];
+    FILE *side = open_side(path);
     struct byi_module *a = parse(text), *b = NULL;
     struct byoc_error err;
-    FILE *side = fdopen(mkstemp(path), "wb");
     char *once = print(a, side), *twice = NULL;
 
     fclose(side);
@@ -143,7 +152,6 @@ static void round_trip(const char *text)
     twice = print(b, NULL);
     assert_string_equal(once, twice);
     same_module(a, b);
-    unlink(path);
     byi_vec_free(once);
     byi_vec_free(twice);
     byi_module_free(&a);
@@ -485,8 +493,8 @@ static enum byoc_status parse_side(const char *text, const char *path,
 
 static void test_side_file(void **state)
 {
-    char path[] = "/tmp/byoc-side-XXXXXX";
-    FILE *side = fdopen(mkstemp(path), "w+b");
+    char path[TEST_PATH + 8];
+    FILE *side = open_side(path);
     struct byi_module *m =
         parse("def @main() { (random[(40), float32, seed=1], "
               "random[(20), int64, seed=2], random[(4, 10), float32, "
@@ -525,7 +533,6 @@ static void test_side_file(void **state)
         fputc(byte, side);
     }
     fclose(side);
-    unlink(path);
     byi_vec_free(text);
 }
 

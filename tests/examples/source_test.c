@@ -18,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/folder.h"
+
 #define PLUGIN PLUGIN_DIR "/source.so"
 
 enum { N = 2 * 3 * 40 * 50 };
@@ -32,13 +34,13 @@ static const char model[] =
     "  nn.relu(%3) #[\"last\": \"Relu\"]\n"
     "}\n";
 
-static char folder[] = "/tmp/byoc-source-XXXXXX";
-static char text[64], artifact[64];
+static char text[TEST_PATH + 8], artifact[TEST_PATH + 8];
 
 static int make_files(void **state)
 {
     (void)state;
-    assert_non_null(mkdtemp(folder));
+    const char *folder = make_test_folder(NULL);
+    assert_non_null(folder);
     snprintf(text, sizeof text, "%s/m.ir", folder);
     snprintf(artifact, sizeof artifact, "%s/m.so", folder);
     FILE *f = fopen(text, "w");
@@ -46,14 +48,6 @@ static int make_files(void **state)
     fputs(model, f);
     fclose(f);
     return 0;
-}
-
-static int remove_files(void **state)
-{
-    (void)state;
-    unlink(text);
-    unlink(artifact);
-    return rmdir(folder);
 }
 
 static struct byoc_compiled *compile(enum byoc_codegen codegen)
@@ -252,5 +246,5 @@ int main(void)
         cmocka_unit_test(test_again_and_again), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_without),
     };
-    return cmocka_run_group_tests(tests, make_files, remove_files);
+    return cmocka_run_group_tests(tests, make_files, NULL);
 }

@@ -18,6 +18,7 @@
 
 #include "frontend_onnx/onnx.h"
 #include "onnx.pb-c.h"
+#include "tests/folder.h"
 
 /* --- building models ------------------------------------------------------ */
 
@@ -25,7 +26,7 @@ struct build {
     struct byi_arena *arena;
     Onnx__ModelProto *model;
     Onnx__GraphProto *graph;
-    char folder[64], path[96];
+    char folder[TEST_PATH], path[TEST_PATH + 32];
 };
 
 static inline void *list_add(struct byi_arena *arena, void *list, size_t *n,
@@ -57,18 +58,13 @@ static inline struct build begin(int64_t opset)
     b.model->has_ir_version = 1;
     b.model->ir_version = 8;
     b.model->graph = b.graph;
-    strcpy(b.folder, "onnx_test_XXXXXX"); /* where the test runs */
-    assert_non_null(mkdtemp(b.folder));
+    assert_non_null(make_inner_folder(b.folder));
     snprintf(b.path, sizeof b.path, "%s/model.onnx", b.folder);
     return b;
 }
 
 static inline void end(struct build *b)
 {
-    char command[128];
-
-    snprintf(command, sizeof command, "rm -r '%s'", b->folder);
-    assert_int_equal(system(command), 0);
     byi_arena_free(&b->arena);
 }
 

@@ -17,6 +17,7 @@
 #include <byoc/byoc.h>
 
 #include "npy/npy.h"
+#include "tests/folder.h"
 
 #define FLOAT ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT
 #define INT64 ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64
@@ -327,19 +328,6 @@ static void close_digits(struct digits *d)
     byi_arena_free(&d->arena);
 }
 
-static void make_folder(char folder[32])
-{
-    strcpy(folder, "provider_test_XXXXXX");
-    assert_non_null(mkdtemp(folder));
-}
-
-static void remove_folder(const char *folder)
-{
-    char command[320];
-    snprintf(command, sizeof command, "rm -r '%s'", folder);
-    assert_int_equal(system(command), 0);
-}
-
 /* The only file in a folder that matches. */
 static void only_file(const char *folder, const char *suffix, char path[300])
 {
@@ -356,13 +344,13 @@ static void only_file(const char *folder, const char *suffix, char path[300])
 static void ledger(void **state)
 {
     struct digits d;
-    char folder[32], path[300], *text = NULL;
+    char folder[TEST_PATH], path[300], *text = NULL;
     const void *json;
     size_t n;
     struct byoc_error err;
     (void)state;
     open_digits(&d);
-    make_folder(folder);
+    assert_non_null(make_inner_folder(folder));
     OrtSession *plain = session_open(d.model, d.n, NULL);
     OrtSession *byoc = session_open(d.model, d.n, WITH("report", folder));
     expect_same(plain, byoc, &d.in, 1);
@@ -377,7 +365,6 @@ static void ledger(void **state)
     byoc_string_free(text);
     free(copy);
     byi_unmap(json, n);
-    remove_folder(folder);
     close_digits(&d);
 }
 
@@ -496,10 +483,10 @@ static void cache(void **state)
 {
     struct digits d;
     struct stat first, second;
-    char folder[32], path[300];
+    char folder[TEST_PATH], path[300];
     (void)state;
     open_digits(&d);
-    make_folder(folder);
+    assert_non_null(make_inner_folder(folder));
     run_cached(&d, folder, "all");
     only_file(folder, "*.so", path);
     assert_int_equal(stat(path, &first), 0);
@@ -516,9 +503,8 @@ static void cache(void **state)
     only_file(folder, "*.so", path);
 
     run_cached(&d, folder, "none"); /* other options, another entry */
-    remove_folder(path);            /* rm -r of the first one */
+    assert_int_equal(unlink(path), 0);
     only_file(folder, "*.so", path);
-    remove_folder(folder);
     close_digits(&d);
 }
 
@@ -720,9 +706,9 @@ static void many_sessions(void **state)
 {
     enum { SLACK = 4096 * TIMES };
     struct build b = small_model();
-    char folder[32];
+    char folder[TEST_PATH];
     (void)state;
-    make_folder(folder);
+    assert_non_null(make_inner_folder(folder));
     const size_t n = onnx__model_proto__get_packed_size(b.model);
     uint8_t *model = byi_arena_alloc(b.arena, n);
     onnx__model_proto__pack(b.model, model);
@@ -738,7 +724,6 @@ static void many_sessions(void **state)
     assert_int_equal(count_mappings(), mappings);
     assert_int_equal(count_files(), files);
     ort->ReleaseSession(plain);
-    remove_folder(folder);
     end(&b);
 }
 

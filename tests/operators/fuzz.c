@@ -19,6 +19,7 @@
 
 #include "interp/interp.h"
 #include "runtime_native/kernel.h"
+#include "tests/folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -313,25 +314,20 @@ static struct byi_tensor rounded(const struct byi_tensor *t,
     return half;
 }
 
-/* The model as a file; its path, to be unlinked and freed. */
-static char *save(struct draw *d, const uint8_t **bytes, size_t *n)
+/* The model as a file; its path, the same one for each. */
+static const char *save(struct draw *d, const uint8_t **bytes, size_t *n)
 {
-    char *path = strdup(P_tmpdir "/byoc-fuzz-XXXXXX");
-    const int fd = path ? mkstemp(path) : -1;
+    static char path[TEST_PATH + 8];
+    snprintf(path, sizeof path, "%s/m.onnx", make_test_folder(NULL));
+    unlink(path); /* truncating a file makes ext4 write it to the disk */
+    FILE *f = fopen(path, "wb");
 
     *bytes = draw_pack(d, n);
-    if (fd < 0 || write(fd, *bytes, *n) != (ssize_t)*n) {
+    if (!f || fwrite(*bytes, 1, *n, f) != *n || fclose(f) != 0) {
         perror(path);
         exit(2);
     }
-    close(fd);
     return path;
-}
-
-static void drop(char *path)
-{
-    unlink(path);
-    free(path);
 }
 
 static struct byi_module *import(const char *path, struct byoc_error *err)
@@ -442,12 +438,11 @@ static bool check_wide(const struct options *o, const struct draw *narrow,
     if (narrow->dtype != BYOC_F16 && narrow->dtype != BYOC_BF16)
         return true;
     draw_case(&d, o->seed + (uint64_t)i, narrow->dtype, true);
-    char *path = save(&d, &bytes, &n);
+    const char *path = save(&d, &bytes, &n);
     struct byi_module *m = import(path, &err);
     n_given = operands(&d, given);
     bool same = m && run_once(m, path, &d, given, n_given, wide, &n_wide,
                               &err) == BYOC_OK;
-    drop(path);
     if (!same)
         snprintf(why, room, "%.900s (in float32)", err.text);
     tally->wide++;
@@ -508,7 +503,7 @@ static void run_case(const struct options *o, enum byoc_dtype dtype, long i,
     size_t n = 0;
 
     draw_case(&d, o->seed + (uint64_t)i, dtype, false);
-    char *path = save(&d, &bytes, &n);
+    const char *path = save(&d, &bytes, &n);
     struct byi_module *m = import(path, &err);
     const uint32_t n_given = operands(&d, given);
     if (!m) {
@@ -527,7 +522,6 @@ static void run_case(const struct options *o, enum byoc_dtype dtype, long i,
         if (tally->differ <= 3 || o->verbose)
             print_case(&d, i, why);
     }
-    drop(path);
     byi_module_free(&m);
     draw_end(&d);
 }

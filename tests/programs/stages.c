@@ -19,6 +19,7 @@
 #include "interp/interp.h"
 #include "partition/partition.h"
 #include "tests/fixture.h"
+#include "tests/folder.h"
 
 enum { MAX_IN = 8, SAMPLE = 16, SPREAD = 16, FEW_COPIES = 2, MANY_COPIES = 16 };
 
@@ -502,7 +503,7 @@ static enum byoc_status compile_and_run(struct program_case *c,
         .plugins = BUILD_DIR "/libbyoc_backend_dnnl.so", .verify = 1};
     const struct byoc_load_params load = {.plugins = params.plugins,
                                           .threads = 1};
-    char path[3][64];
+    char path[3][TEST_PATH + 16];
     static const char *const ends[] = {"ir", "consts", "so"};
     struct byoc_compiled *compiled = NULL;
     struct byoc_model *model = NULL;
@@ -536,11 +537,11 @@ static enum byoc_status check_artifact(struct program_case *c,
                                        const struct program_stage *stage,
                                        struct byoc_error *err)
 {
-    char folder[] = "/tmp/byoc-program-XXXXXX";
+    char folder[TEST_PATH];
     (void)stage;
     BYI_TRY(program_build(c->p, &c->m, err));
-    if (!mkdtemp(folder))
-        return byi_fail(err, BYOC_EIO, "cannot make %s", folder);
+    if (!make_inner_folder(folder))
+        return byi_fail(err, BYOC_EIO, "cannot make a folder");
     const enum byoc_status status = compile_and_run(c, folder, err);
     rmdir(folder);
     return status;

@@ -18,6 +18,7 @@
 
 #include "interp/interp.h"
 #include "tests/compare.h"
+#include "tests/folder.h"
 
 enum { MAX_IO = 16 };
 
@@ -111,14 +112,13 @@ static void run_compiled(struct program *p, int level, bool file)
     run_model(p, model, how);
     byoc_model_free(&model);
     if (file) {
-        char path[] = "/tmp/byoc-run-XXXXXX.so";
-        close(mkstemps(path, 3));
+        char path[TEST_PATH + 8];
+        snprintf(path, sizeof path, "%s/m.so", make_test_folder(NULL));
         if (byoc_compiled_write(c, path, &err) ||
             byoc_model_load(path, &load, &model, &err))
             fail_msg("%s: %s", p->path, err.text);
         run_model(p, model, "from an artifact");
         byoc_model_free(&model);
-        unlink(path);
     }
     byoc_compiled_free(&c);
 }

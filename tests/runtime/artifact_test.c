@@ -16,6 +16,7 @@
 
 #include "codegen_c/codegen_c.h"
 #include "tests/fixture.h"
+#include "tests/folder.h"
 
 static const char ir[] =
     "def @main(%x: Tensor[(2, 4), float32]) {\n"
@@ -27,7 +28,7 @@ static const char ir[] =
     "}\n";
 
 struct folder {
-    char path[64], model[80], other[80];
+    char path[TEST_PATH], model[TEST_PATH + 16], other[TEST_PATH + 16];
     struct fixture x;
 };
 
@@ -35,8 +36,7 @@ static int make_folder(void **state)
 {
     struct folder *f = calloc(1, sizeof *f);
     struct byoc_error err;
-    strcpy(f->path, "artifact-XXXXXX");
-    if (!f || !mkdtemp(f->path))
+    if (!f || !make_inner_folder(f->path))
         return -1;
     snprintf(f->model, sizeof f->model, "%s/model.so", f->path);
     snprintf(f->other, sizeof f->other, "%s/other.so", f->path);

@@ -13,6 +13,7 @@
 
 #include "runtime/plan.h"
 #include "tests/fixture.h"
+#include "tests/folder.h"
 
 static struct byoc_model *open_model(struct fixture *x, const char *ir)
 {
@@ -785,9 +786,8 @@ static void test_trace(void **state)
     struct byoc_error err;
     struct byoc_model *model = open_model(&x, chain);
     struct byoc_state *s = NULL;
-    char path[] = "trace-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
+    char path[TEST_PATH + 16];
+    snprintf(path, sizeof path, "%s/trace", make_test_folder(NULL));
     assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
     assert_int_equal(byoc_state_trace(s, path, &err), BYOC_OK);
     assert_int_equal(fixture_run(&x, s, 1, true, &err), BYOC_OK);

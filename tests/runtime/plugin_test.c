@@ -2,6 +2,7 @@
 /* plugin_test.c: plug-ins that fail, each in its own way and with its own
  * message, and one that works, whose regions are compared with the interpreter.
  */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 
 #include "runtime/plan.h"
 #include "tests/fixture.h"
+#include "tests/folder.h"
 
 #define REF PLUGIN_DIR "/libbyoc_backend_ref.so"
 
@@ -55,18 +57,25 @@ static void test_failures(void **state)
     fails(PLUGIN_DIR "/bad_prefix.so", BYOC_EBACKEND, "dnnl.relu");
 }
 
+/* Make a file of this name; its descriptor. */
+static int make_file(const char *name, char path[TEST_PATH + 8])
+{
+    snprintf(path, TEST_PATH + 8, "%s/%s", make_test_folder(NULL), name);
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    return fd;
+}
+
 /* A file that everybody may write is not loaded. */
 static void test_world_writable(void **state)
 {
     (void)state;
-    char path[] = PLUGIN_DIR "/open-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
+    char path[TEST_PATH + 8];
+    const int fd = make_file("open", path);
     assert_int_equal(write(fd, "\177ELF", 4), 4);
     assert_int_equal(fchmod(fd, 0666), 0);
     close(fd);
     fails(path, BYOC_EINVAL, "chmod");
-    unlink(path);
 }
 
 /* A library for another processor, and one whose descriptor was cut off. */
@@ -76,9 +85,8 @@ static void test_other_machine(void **state)
     struct byoc_error err;
     const void *at;
     size_t n;
-    char path[] = PLUGIN_DIR "/machine-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
+    char path[TEST_PATH + 8];
+    const int fd = make_file("machine", path);
     assert_int_equal(byi_map_file(REF, &at, &n, &err), BYOC_OK);
     char *copy = malloc(n);
     memcpy(copy, at, n);
@@ -96,7 +104,6 @@ static void test_other_machine(void **state)
     fails(path, BYOC_EPARSE, "truncated");
     free(copy);
     close(fd);
-    unlink(path);
 }
 
 /* Two of a kind are noticed and named. */
@@ -425,10 +432,8 @@ static void test_trace(void **state)
     struct byoc_state *s = NULL;
     struct byoc_model *model =
         open_model(&x, two_regions, &(struct byoc_load_params){.plugins = REF});
-    char path[] = PLUGIN_DIR "/trace-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
+    char path[TEST_PATH + 8];
+    close(make_file("trace", path));
     assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
     assert_int_equal(byoc_state_trace(s, path, &err), BYOC_OK);
     assert_int_equal(fixture_run(&x, s, 1, true, &err), BYOC_OK);
@@ -441,7 +446,6 @@ static void test_trace(void **state)
     assert_non_null(memmem(text, n, "ref:plain", 9));
     byi_json_free(&json);
     byi_unmap(text, n);
-    unlink(path);
     byoc_model_free(&model);
     fixture_close(&x);
 }

@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "runtime/internal.h"
+#include "tests/folder.h"
 
-static char root[] = "cgroup-XXXXXX";
-static char self[64];
+static char root[TEST_PATH], self[TEST_PATH + 8];
 
 static void write_file(const char *name, const char *text)
 {
@@ -167,7 +167,7 @@ static void test_this_process(void **state)
 static int make_tree(void **state)
 {
     (void)state;
-    if (!mkdtemp(root))
+    if (!make_inner_folder(root))
         return -1;
     snprintf(self, sizeof self, "%s/self", root);
     make_dir("a");
@@ -176,31 +176,6 @@ static int make_tree(void **state)
     make_dir("memory");
     make_dir("memory/x");
     return 0;
-}
-
-static int remove_tree(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"self",
-                                        "a/b/memory.max",
-                                        "a/memory.max",
-                                        "memory/x/memory.limit_in_bytes",
-                                        "memory/memory.limit_in_bytes",
-                                        "memory/x",
-                                        "memory",
-                                        "a/b/cpu.max",
-                                        "a/cpu.max",
-                                        "cpu/cpu.cfs_quota_us",
-                                        "cpu/cpu.cfs_period_us",
-                                        "a/b",
-                                        "a",
-                                        "cpu"};
-    char path[256];
-    for (size_t i = 0; i < BYI_COUNT(names); i++) {
-        snprintf(path, sizeof path, "%s/%s", root, names[i]);
-        remove(path);
-    }
-    return rmdir(root);
 }
 
 int main(void)
@@ -213,5 +188,5 @@ int main(void)
         cmocka_unit_test(test_cgroup_v1),
         cmocka_unit_test(test_this_process),
     };
-    return cmocka_run_group_tests(tests, make_tree, remove_tree);
+    return cmocka_run_group_tests(tests, make_tree, NULL);
 }

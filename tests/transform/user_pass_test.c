@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "compile/passes.h"
+#include "tests/folder.h"
 
 static struct byoc_error err;
 
@@ -26,20 +27,17 @@ static char *opt(const char *text, const char *passes,
                                                .backends = &list[1],
                                                .pass_plugins = plugins,
                                                .verify = 1};
-    char path[] = "/tmp/byoc-user-pass-XXXXXX.ir", *result = NULL;
+    char path[TEST_PATH + 8], *result = NULL;
     struct byoc_compiled *c = NULL;
     struct byi_file file;
-    const int fd = mkstemps(path, 3);
 
-    assert_true(fd >= 0);
-    close(fd);
+    snprintf(path, sizeof path, "%s/m.ir", make_test_folder(NULL));
     assert_int_equal(byi_file_create(path, &file, &err), BYOC_OK);
     fputs(text, file.stream);
     assert_int_equal(byi_file_commit(&file, &err), BYOC_OK);
     if (byoc_compile(path, &params, &c, &err) == BYOC_OK)
         result = strdup(byoc_compiled_ir(c));
     byoc_compiled_free(&c);
-    unlink(path);
     return result;
 }
 
