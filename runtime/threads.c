@@ -109,11 +109,13 @@ enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
                                   struct byoc_error *err)
 {
     const uint32_t cpus = facts->affinity ? facts->affinity : 1;
-    const uint32_t quota = cgroup_quota(facts->cgroup_self, facts->cgroup_root);
-    const uint32_t most = quota && quota < cpus ? quota : cpus;
-    uint32_t asked = 0;
+    uint32_t asked = 0, quota = 0;
     const char *who = "";
     BYI_TRY(asked_for(facts, &asked, &who, err));
+    if (asked != 1) /* no limit is below 1, and reading it takes a tenth of a
+                       small model's load */
+        quota = cgroup_quota(facts->cgroup_self, facts->cgroup_root);
+    const uint32_t most = quota && quota < cpus ? quota : cpus;
     *threads = asked && asked < most ? asked : most;
     char limit[100];
     if (most < cpus)
