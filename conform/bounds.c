@@ -178,6 +178,16 @@ static bool has_nan(const struct byi_tensor *t)
     return false;
 }
 
+/* Whether the cube of LRN's divisor, before its power, overflows float32.
+ * Implementations compute the power 3/4 as two square roots of the cube; with an
+ * infinite one results are zero. */
+static bool cube_overflows(const struct byi_node *node, double most)
+{
+    const double divisor = byi_attr_float(node->attrs, "bias") +
+                           byi_attr_float(node->attrs, "alpha") * most * most;
+    return divisor * divisor * divisor > (double)FLT_MAX;
+}
+
 /* Whether it squares numbers whose squares overflow float32: then results
  * depend on the type in which squares are computed. */
 static bool overflows(const struct byi_node *node, const struct byi_tensor *in)
@@ -187,12 +197,12 @@ static bool overflows(const struct byi_node *node, const struct byi_tensor *in)
         BYI_OP_NN_GROUP_NORM, BYI_OP_MVN,           BYI_OP_L2,
         BYI_OP_LP_NORMALIZE,
     };
-    const double most = (double)FLT_MAX;
+    const int64_t n = byi_elements(in->rank, in->dims);
     for (size_t i = 0; i < BYI_COUNT(squaring); i++)
         if (squaring[i] == node->op) {
-            const int64_t n = byi_elements(in->rank, in->dims);
             const double x = largest(in, n);
-            return x * x * (double)n > most;
+            return x * x * (double)n > (double)FLT_MAX ||
+                   (node->op == BYI_OP_NN_LRN && cube_overflows(node, x));
         }
     return false;
 }

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bounds_test.c: for which operands conform says that the results of an
+ * operator differ between implementations, so that it does not compare them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "conform/kit.h"
+#include "interp/interp.h"
+
+static const struct {
+    const char *call;
+    double x; /* all elements of the operand */
+    bool undefined;
+} cases[] = {
+    {"nn.lrn(%x, size=3)", 1e5, false},
+    {"nn.lrn(%x, size=3)", 1e8, false},  /* 1 + 1e-4 x^2 is 1e12 */
+    {"nn.lrn(%x, size=3)", 1e9, true},   /* 1e14: its cube overflows */
+    {"nn.lrn(%x, size=3, alpha=1e-8)", 1e9, false},
+    {"nn.lrn(%x, size=3, alpha=1e-30)", 1e19, true}, /* the sum overflows */
+    {"nn.instance_norm(%x, %w, %w)", 1e17, false},
+    {"nn.instance_norm(%x, %w, %w)", 1e19, true},
+    {"nn.relu(%x)", 1e30, false},
+};
+
+static void run_case(size_t i)
+{
+    struct byi_module *m = NULL;
+    struct byi_arena *arena = byi_arena_new();
+    struct byoc_error err;
+    struct byi_shaking shaking = {.state = 1};
+    struct byi_tensor in[2], out;
+    uint32_t n_out;
+    char text[300];
+    const int n = snprintf(text, sizeof text,
+                           "def @main(%%x: Tensor[(1, 3, 2, 2), float32], "
+                           "%%w: Tensor[(3), float32]) {\n  %s\n}\n",
+                           cases[i].call);
+    if (byi_parse_module(text, (size_t)n, "case", NULL, &m, &err) != BYOC_OK)
+        fail_msg("%s: %s", cases[i].call, err.text);
+    const struct byi_func *f = m->funcs.at[0];
+    for (uint32_t k = 0; k < 2; k++) {
+        assert_true(byi_interp_random(f->nodes.at[f->params.at[k]].type, 1,
+                                      arena, &in[k]));
+        byi_domain_fill(&in[k], (struct byi_domain){cases[i].x, cases[i].x}, 1);
+    }
+    if (byi_interp_shaken(m, 0, in, 2, arena, byi_kit_shake, &shaking, &out, 1,
+                          &n_out, &err) != BYOC_OK)
+        fail_msg("%s: %s", cases[i].call, err.text);
+    if (shaking.undefined != cases[i].undefined)
+        fail_msg("%s of %g: undefined is %d", cases[i].call, cases[i].x,
+                 shaking.undefined);
+    byi_arena_free(&arena);
+    byi_module_free(&m);
+}
+
+static void test_undefined(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++)
+        run_case(i);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_undefined)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
