@@ -34,6 +34,22 @@
 #include "tests/folder.h"
 #include "tests/watchdog.h"
 
+/* CPU time and memory of the children that took most of them. */
+static struct {
+    double ms;
+    long mb;
+} peak;
+
+static void note_usage(const struct rusage *u)
+{
+    const double ms = (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1e3 +
+                      (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) / 1e3;
+    if (ms > peak.ms)
+        peak.ms = ms;
+    if (u->ru_maxrss / 1024 > peak.mb)
+        peak.mb = u->ru_maxrss / 1024;
+}
+
 enum outcome { REFUSED, SAME, DIFFERENT, TOO_LONG, CRASHED, N_OUTCOMES };
 /* A changed constant may be the count of a loop: 2^40 calls are what such a
  * program asks for, and end at this limit here, at 10^8 elsewhere. */
@@ -159,6 +175,7 @@ static enum outcome try_bytes(const struct subject *s, const char *bytes,
                               size_t n, const char *what, size_t at)
 {
     struct byi_artifact a;
+    struct rusage usage = {0};
     int status;
     if (!write_bytes(s->damaged, bytes, n))
         exit(2);
@@ -176,7 +193,8 @@ static enum outcome try_bytes(const struct subject *s, const char *bytes,
             _exit(REFUSED);
         _exit(results == s->results ? SAME : DIFFERENT);
     }
-    waitpid(child, &status, 0);
+    wait4(child, &status, 0, &usage);
+    note_usage(&usage);
     if (WIFEXITED(status))
         return WEXITSTATUS(status) < N_OUTCOMES
                    ? (enum outcome)WEXITSTATUS(status)
@@ -282,6 +300,7 @@ static bool try_way(const struct subject *s, enum way way,
         step++;
     const uint64_t most = o->stride ? (n + step - 1) / step : n;
     const double end = now() + o->seconds / N_WAYS / n_models;
+    memset(&peak, 0, sizeof peak);
     uint64_t found[N_OUTCOMES] = {0}, tried = 0;
     char *bytes = malloc(s->n);
     for (; tried < most && (o->stride || now() < end); tried++)
@@ -292,7 +311,7 @@ static bool try_way(const struct subject *s, enum way way,
            (unsigned long long)tried);
     for (uint32_t i = 0; i < N_OUTCOMES; i++)
         printf(" %8llu", (unsigned long long)found[i]);
-    printf("\n");
+    printf(" %8.0f %8ld\n", peak.ms, peak.mb);
     return found[CRASHED] == 0 && found[TOO_LONG] == 0;
 }
 
@@ -387,9 +406,9 @@ int main(int argc, char **argv)
     const char *folder = make_test_folder(NULL);
     if (!folder)
         return 2;
-    printf("%-14s %-9s %8s %8s %8s %8s %8s %8s %8s\n", "artifact", "damage",
-           "bytes", "tried", "refused", "same", "differ", "too long",
-           "crashed");
+    printf("%-14s %-9s %8s %8s %8s %8s %8s %8s %8s %8s %8s\n", "artifact",
+           "damage", "bytes", "tried", "refused", "same", "differ", "too long",
+           "crashed", "most ms", "most MB");
     for (int i = first; i < argc; i++)
         fine = try_model(argv[i], folder, &o, (uint32_t)(argc - first)) && fine;
     return !fine;
