@@ -150,10 +150,14 @@ static enum byoc_status add_folder(const struct walk *w, const char *folder,
 
 static enum byoc_status add_entry(const struct walk *w, const char *path)
 {
-    struct stat st;
+    struct stat st = {.st_mode = 0};
     uint32_t n = 0;
-    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
+    const bool found = stat(path, &st) == 0;
+    if (!S_ISDIR(st.st_mode)) {
         byi_text_addf(w->places, "%s%s", w->places->n ? ", " : "", path);
+        /* as in PATH: a folder that is gone does not hide those after it */
+        if (!found && !w->named && w->wanted)
+            return BYOC_OK;
         if (!w->named)
             BYI_TRY(check_safe(path, "file", w->err));
         byi_text_addf(w->paths, "%s\n", path); /* opening gives the error */
