@@ -179,8 +179,8 @@ static bool has_nan(const struct byi_tensor *t)
 }
 
 /* Whether the cube of LRN's divisor, before its power, overflows float32.
- * Implementations compute the power 3/4 as two square roots of the cube; with an
- * infinite one results are zero. */
+ * Implementations compute the power 3/4 as two square roots of the cube; with
+ * an infinite one results are zero. */
 static bool cube_overflows(const struct byi_node *node, double most)
 {
     const double divisor = byi_attr_float(node->attrs, "bias") +
@@ -207,6 +207,20 @@ static bool overflows(const struct byi_node *node, const struct byi_tensor *in)
     return false;
 }
 
+/* Whether it is gelu of an infinity, to which a sum or an exponential grew: as
+ * a product of x with a polynomial and exp(-x^2) it may be infinity times zero
+ * (oneDNN 3.12). */
+static bool is_infinite_gelu(const struct byi_node *node,
+                             const struct byi_tensor *in)
+{
+    if (node->op != BYI_OP_NN_GELU)
+        return false;
+    for (int64_t i = byi_elements(in->rank, in->dims); i-- > 0;)
+        if (isinf(byi_tensor_float(in, i)))
+            return true;
+    return false;
+}
+
 /* Perturb results by the operator's bound. An operator that subtracts a mean,
  * which may be far larger than the rest, amplifies the errors of its operands
  * as well. */
@@ -217,7 +231,8 @@ void byi_kit_shake(void *ctx, const struct byi_func *f,
     struct byi_shaking *s = ctx;
     if (!results && node->n_args && normalised(f, node) > 0)
         shake(&operands[0], epsilon_at(f, node) * sqrt(normalised(f, node)), s);
-    if (!results && node->n_args && overflows(node, &operands[0]))
+    if (!results && node->n_args &&
+        (overflows(node, &operands[0]) || is_infinite_gelu(node, &operands[0])))
         s->undefined = true;
     for (uint32_t i = 0; i < n_results; i++) {
         if (!byi_dtype_is_float(results[i].dtype) && has_nan(&operands[0]))

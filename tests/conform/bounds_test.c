@@ -19,13 +19,17 @@ static const struct {
     bool undefined;
 } cases[] = {
     {"nn.lrn(%x, size=3)", 1e5, false},
-    {"nn.lrn(%x, size=3)", 1e8, false},  /* 1 + 1e-4 x^2 is 1e12 */
-    {"nn.lrn(%x, size=3)", 1e9, true},   /* 1e14: its cube overflows */
+    {"nn.lrn(%x, size=3)", 1e8, false}, /* 1 + 1e-4 x^2 is 1e12 */
+    {"nn.lrn(%x, size=3)", 1e9, true},  /* 1e14: its cube overflows */
     {"nn.lrn(%x, size=3, alpha=1e-8)", 1e9, false},
     {"nn.lrn(%x, size=3, alpha=1e-30)", 1e19, true}, /* the sum overflows */
     {"nn.instance_norm(%x, %w, %w)", 1e17, false},
     {"nn.instance_norm(%x, %w, %w)", 1e19, true},
     {"nn.relu(%x)", 1e30, false},
+    {"nn.gelu(%x)", 1e30, false},
+    {"nn.gelu(exp(%x))", 88, false},
+    {"nn.gelu(exp(%x))", 1000, true},
+    {"nn.relu(exp(%x))", 1000, false},
 };
 
 static void run_case(size_t i)
