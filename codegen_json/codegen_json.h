@@ -100,6 +100,7 @@ const struct byi_span *byi_plan_spans(const struct byi_module *m,
 
 struct byi_manifest_backend {
     const char *name, *version, *compat;
+    bool operators; /* the model calls operators of it */
 };
 struct byi_manifest {
     const char *name; /* of the model, for people */

@@ -107,7 +107,7 @@ static void print_backends(struct manifest_writer *w,
         byi_json_quote(w->json, v->version);
         byi_text_addf(w->json, ", \"compat\": ");
         byi_json_quote(w->json, v->compat);
-        byi_text_addf(w->json, "}");
+        byi_text_addf(w->json, v->operators ? ", \"operators\": true}" : "}");
     }
     byi_text_addf(w->json, "],\n");
 }

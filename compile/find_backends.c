@@ -7,6 +7,7 @@
 #include "core/base/guard.h"
 
 #include "core/base/child.h"
+#include "core/ops/custom.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -49,6 +50,22 @@ struct byi_plugin *byi_found_plugin(const struct byi_found *found,
         if (strcmp(found->plugins.at[i]->backend->name, name) == 0)
             return found->plugins.at[i];
     return NULL;
+}
+
+const struct byoc_operator *byi_found_operator(const struct byi_found *found,
+                                               const char *domain,
+                                               const char *type,
+                                               int64_t version,
+                                               const char **plugin)
+{
+    const struct byoc_operator *op = NULL;
+    for (uint32_t i = 0; i < found->plugins.n && !op; i++) {
+        const struct byi_plugin *p = found->plugins.at[i];
+        if (p->library)
+            op = byoc_internal_custom_row(p, domain, type, version);
+        *plugin = p->backend->name;
+    }
+    return op;
 }
 
 /* Why a backend, or the plug-in at a path, was excluded; NULL if it was not. */
@@ -238,7 +255,8 @@ static enum byoc_status load_backends(struct byi_found *found,
     BYI_VEC(const struct byoc_backend *) backends = {0};
     BYI_VEC(const struct byoc_host *) hosts = {0};
     enum byoc_status status = BYOC_OK;
-    if (!params->backends || params->backends[0])
+    /* without backends, plug-ins that are given may have operators */
+    if (!params->backends || params->backends[0] || params->plugins)
         status = each_plugin(params->plugins, &s.places, try_plugin, &s, err);
     if (status == BYOC_OK && s.exhausted.status != BYOC_OK)
         status = byi_fail(err, s.exhausted.status, "%s", s.exhausted.text);
@@ -326,6 +344,7 @@ enum byoc_status byi_find_backends(struct byi_found *found,
                                    const struct byoc_compile_params *params,
                                    struct byoc_error *err)
 {
+    byi_custom_use(byoc_internal_custom_calls());
     found->arena = arena;
     found->isolated = params->isolate != 0;
     found->codes = byi_arena_alloc(arena, sizeof *found->codes);

@@ -69,6 +69,13 @@ bool byi_found_writes_c(const struct byi_found *found,
                         const struct byoc_backend *backend);
 /* Add a line for each backend that was excluded because it crashed. */
 void byi_found_warnings(const struct byi_found *found, struct byi_text *lines);
+/* The operator of a domain at a version of it, and its plug-in: the first one
+ * that has it. */
+const struct byoc_operator *byi_found_operator(const struct byi_found *found,
+                                               const char *domain,
+                                               const char *type,
+                                               int64_t version,
+                                               const char **plugin);
 /* The loaded plug-in of that name, or NULL. */
 struct byi_plugin *byi_found_plugin(const struct byi_found *found,
                                     const char *name);

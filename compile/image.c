@@ -304,6 +304,35 @@ enum byoc_status byi_built_plan(const struct byi_module *m,
     return byi_plan_write(m, &params, plan, err);
 }
 
+/* Add the plug-ins whose operators the module calls. */
+static uint32_t list_operators(const struct byi_module *m,
+                               const struct byi_found *found,
+                               struct byi_arena *arena,
+                               struct byi_manifest_backend *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        const struct byi_func *f = m->funcs.at[i];
+        for (byi_id id = 0; !f->dead && id < f->nodes.n; id++) {
+            const struct byi_node *node = &f->nodes.at[id];
+            if (node->kind != BYI_CALL_OP || node->op != BYI_OP_CUSTOM)
+                continue;
+            const char *op = byi_attr_string(node->attrs, "op");
+            const char *name = byi_arena_strn(arena, op, strcspn(op, "."));
+            const struct byi_plugin *plugin = byi_found_plugin(found, name);
+            uint32_t at = 0;
+            while (at < n && strcmp(list[at].name, name) != 0)
+                at++;
+            if (at == n && n < found->plugins.n + m->targets.n)
+                list[n++] = (struct byi_manifest_backend){
+                    .name = name,
+                    .version = plugin ? plugin->backend->version : "",
+                    .compat = plugin ? plugin->backend->compat : ""};
+            list[at].operators = true;
+        }
+    }
+    return n;
+}
+
 enum byoc_status byi_built_manifest(const struct byi_module *m,
                                     const struct byi_found *found,
                                     const struct byi_image *image, bool hashes,
@@ -311,8 +340,8 @@ enum byoc_status byi_built_manifest(const struct byi_module *m,
                                     struct byi_text *text,
                                     struct byoc_error *err)
 {
-    struct byi_manifest_backend *backends =
-        byi_arena_calloc(arena, m->targets.n, sizeof *backends);
+    struct byi_manifest_backend *backends = byi_arena_calloc(
+        arena, m->targets.n + found->plugins.n + 1u, sizeof *backends);
     uint32_t n = 0;
     for (uint32_t t = 0; t < m->targets.n; t++) {
         const struct byi_plugin *plugin =
@@ -330,6 +359,7 @@ enum byoc_status byi_built_manifest(const struct byi_module *m,
             .version = plugin ? plugin->backend->version : "",
             .compat = plugin ? plugin->backend->compat : ""};
     }
+    n = list_operators(m, found, arena, backends, n);
     const struct byi_manifest what = {.name = byi_entry_name(m),
                                       .backends = backends,
                                       .n_backends = n,

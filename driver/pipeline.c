@@ -379,7 +379,17 @@ static void name_operators(struct byi_module *m)
     }
 }
 
-static enum byoc_status read_model(const struct byi_given *given,
+static bool find_operator(void *ctx, const char *domain, const char *type,
+                          int64_t opset, struct byi_onnx_custom *custom)
+{
+    const struct byi_found *found = ctx;
+    custom->op =
+        byi_found_operator(found, domain, type, opset, &custom->plugin);
+    return custom->op != NULL;
+}
+
+static enum byoc_status read_model(struct byoc_compiled *c,
+                                   const struct byi_given *given,
                                    const struct byoc_compile_params *params,
                                    struct byi_module **m,
                                    struct byoc_error *err)
@@ -389,7 +399,9 @@ static enum byoc_status read_model(const struct byi_given *given,
                                          .values = params->values,
                                          .eval = eval,
                                          .data = given->data,
-                                         .bytes = given->bytes};
+                                         .bytes = given->bytes,
+                                         .find = find_operator,
+                                         .find_ctx = &c->found};
     if (ends_in(given->path, ".ir")) {
         if ((params->dims && *params->dims) ||
             (params->shapes && *params->shapes) ||
@@ -403,15 +415,16 @@ static enum byoc_status read_model(const struct byi_given *given,
     return byi_onnx_import(given->path, &onnx, m, err);
 }
 
-static enum byoc_status import(const struct byi_given *given,
+static enum byoc_status import(struct byoc_compiled *c,
+                               const struct byi_given *given,
                                const struct byoc_compile_params *params,
-                               struct byi_module **m, struct byoc_error *err)
+                               struct byoc_error *err)
 {
-    BYI_TRY(read_model(given, params, m, err));
+    BYI_TRY(read_model(c, given, params, &c->m, err));
     enum byoc_status status = byi_entry_set(
-        *m, params->function ? params->function : "main", given->path, err);
+        c->m, params->function ? params->function : "main", given->path, err);
     if (status != BYOC_OK)
-        byi_module_free(m);
+        byi_module_free(&c->m);
     return status;
 }
 
@@ -697,12 +710,12 @@ static enum byoc_status compile(struct byoc_compiled *c,
                           params->require_offload_nodes, err));
     BYI_TRY(list_passes(c, params, err));
     BYI_TRY(check_effects(c, params, err));
-    BYI_TRY(import(given, params, &c->m, err));
+    BYI_TRY(byi_find_backends(&c->found, c->arena, params, err));
+    BYI_TRY(import(c, given, params, err));
     if (!params->passes && !params->stop_after)
         name_operators(c->m);
     BYI_TRY(check_named(c->m, "exclude", params->exclude, err));
     BYI_TRY(check_named(c->m, "only", params->only, err));
-    BYI_TRY(byi_find_backends(&c->found, c->arena, params, err));
     BYI_TRY(byi_find_warm(&c->found, c->m, params->warm, c->arena, err));
     BYI_TRY(set_partition_by(c, params, err));
     BYI_TRY(open_ledger(c, given->path, params, err));

@@ -283,10 +283,11 @@ static enum byoc_status convert_node(struct byi_import *o, size_t index,
             bind_outputs(o);
         return o->status;
     }
-    if (!o->row && byi_o_ok(o))
-        byi_o_refuse(o, is_training(node) ? "it is a training operator; "
-                                            "export the model for inference"
-                                          : NULL);
+    if (!o->row && byi_o_ok(o) && !byi_o_find_custom(o))
+        byi_o_refuse(o, is_training(node)
+                            ? "it is a training operator; export the model "
+                              "for inference"
+                            : "give a library that has it with --plugin");
     if (byi_o_ok(o) && arity_ok(o))
         read_operands(o);
     if (byi_o_ok(o))

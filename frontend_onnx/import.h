@@ -168,6 +168,7 @@ struct byi_import {
     /* the node being converted */
     const Onnx__NodeProto *node;
     const struct byi_onnx_op *row;
+    struct byi_onnx_custom custom; /* the operator, if a plug-in has it */
     const char *name;
     int64_t opset;
     uint64_t seen; /* bit i: the converter read attribute i */
@@ -580,6 +581,12 @@ byi_id byi_o_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis);
  * name is empty (ops_element.c). */
 byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
                         const double *numbers, uint32_t n);
+
+/* --- ops_custom.c: operators of plug-ins ---------------------------------- */
+
+/* Find the node's operator among those of plug-ins: sets o->custom and o->row.
+ * False: no plug-in has it. */
+bool byi_o_find_custom(struct byi_import *o);
 
 /* --- ops_ml.c: shared by the operators of ai.onnx.ml ---------------------- */
 

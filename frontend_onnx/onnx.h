@@ -5,6 +5,14 @@
 
 #include "core/ir/ir.h"
 
+struct byoc_operator; /* byoc/custom.h */
+
+/* An operator of the plug-in called `plugin`. */
+struct byi_onnx_custom {
+    const struct byoc_operator *op;
+    const char *plugin;
+};
+
 /* How to import. Zero-initialise. */
 struct byi_onnx_params {
     /* "N=1" and "x=1x3x224x224": fix symbolic dims, or whole input shapes. */
@@ -20,6 +28,11 @@ struct byi_onnx_params {
      * has; the path still says its name and folder. Copied. */
     const void *data;
     uint64_t bytes;
+    /* Find an operator that the importer does not know; false: no plug-in has
+     * it. NULL: there are no plug-ins. */
+    bool (*find)(void *ctx, const char *domain, const char *type, int64_t opset,
+                 struct byi_onnx_custom *custom);
+    void *find_ctx;
 };
 
 /* Read the model at `path` into a module with one function @main: parameters

@@ -186,6 +186,27 @@ static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
     return status;
 }
 
+enum byoc_status byi_operators_open(struct byoc_model *model,
+                                    const struct byoc_load_params *params,
+                                    const struct byi_facts *facts,
+                                    struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < facts->n_backends; i++) {
+        struct byi_plugin *plugin = NULL;
+        if (!facts->backends[i].operators)
+            continue;
+        if (open_backend(model, params, facts, facts->backends[i].name, &plugin,
+                         err) != BYOC_OK)
+            return byi_prefix(err,
+                              "the model calls operators of the plug-in '%s'",
+                              facts->backends[i].name);
+        plugin->next = model->plugins;
+        model->plugins = plugin;
+        byi_model_say_plugin(model, plugin);
+    }
+    return BYOC_OK;
+}
+
 /* Load the regions of one backend: from `first` on, those with the same name.
  */
 static enum byoc_status load_backend(struct byoc_model *model,

@@ -297,7 +297,8 @@ void *byi_memory_take(struct byi_memory *memory, uint64_t bytes);
 /* Free it; returns its size in bytes. NULL is fine. */
 uint64_t byi_memory_give(struct byi_memory *memory, void *at);
 
-/* --- plugin.c ------------------------------------------------------------- */
+/* --- host.c, plugin.c
+ * ------------------------------------------------------------- */
 
 struct byi_library;
 struct byi_plugin {
@@ -313,6 +314,9 @@ struct byi_plugin {
     _Atomic uint64_t held;     /* bytes that it acquired and has not released */
     struct byi_plugin *next;
 };
+/* Fill plugin->host with the services of this process; its ctx is the plug-in.
+ */
+void byi_plugin_init_host(struct byi_plugin *plugin, uint32_t abi);
 /* Load one plug-in by absolute path; RTLD_NOW | RTLD_LOCAL; checks version,
  * sizes, required members, name. Each failure has its own message. threads 0:
  * as in loading a model. Threads: safe. */
@@ -353,11 +357,33 @@ BYOC_API struct byoc_fail *byoc_internal_plugin_load(
 struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
                                  void *compiled, void *state,
                                  const struct byoc_run_args *args);
+/* Whether the calling thread now runs a backend's kernels; returns what was. */
+bool byi_plugin_runs(bool now);
 /* Call the backend's state_new() and state_free() for `compiled`. */
 struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
                                        void *compiled, void **state);
 void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
                            void *state);
+
+/* --- custom.c ------------------------------------------------------------- */
+
+struct byoc_operator;    /* byoc/custom.h */
+struct byi_customs;      /* the operators of a plug-in */
+struct byi_custom_calls; /* core/ops/custom.h */
+/* Check and add the operators of a plug-in; NULL if it has none. */
+enum byoc_status byi_customs_open(const struct byi_plugin *plugin,
+                                  struct byi_customs **customs,
+                                  struct byoc_error *err);
+void byi_customs_close(struct byi_customs *customs);
+void byi_customs_lock(void);
+void byi_customs_unlock(void);
+/* The plug-in's newest operator of this domain and name that version `version`
+ * of the domain has; NULL if there is none. Lives as long as the plug-in. */
+BYOC_API const struct byoc_operator *byoc_internal_custom_row(
+    const struct byi_plugin *plugin, const char *domain, const char *name,
+    int64_t version);
+/* For byi_custom_use in other libraries of byoc. */
+BYOC_API const struct byi_custom_calls *byoc_internal_custom_calls(void);
 
 /* --- plugin_abi.c --------------------------------------------------------- */
 

@@ -82,7 +82,8 @@ static enum byoc_status read_backends(struct manifest_reader *r,
                                       const struct byi_json *root,
                                       struct byi_facts *facts)
 {
-    static const char *const keys[] = {"name", "version", "compat"};
+    static const char *const keys[] = {"name", "version", "compat",
+                                       "operators"};
     struct byi_json array, item = {0};
     BYI_TRY(byi_json_array(root, "backends", MAX_BACKENDS, &array,
                            &facts->n_backends, r->err));
@@ -94,6 +95,9 @@ static enum byoc_status read_backends(struct manifest_reader *r,
         BYI_TRY(get_string(r, &item, "name", &v->name));
         BYI_TRY(get_string(r, &item, "version", &v->version));
         BYI_TRY(get_string(r, &item, "compat", &v->compat));
+        struct byi_json operators;
+        BYI_TRY(byi_json_opt(&item, "operators", &operators, r->err));
+        v->operators = operators.at && cJSON_IsTrue(operators.at);
     }
     return BYOC_OK;
 }

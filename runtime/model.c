@@ -303,6 +303,7 @@ static enum byoc_status fill_model(void *arg, struct byoc_error *err)
     struct byi_facts facts;
     BYI_TRY(byi_manifest_read(image->manifest, image->manifest_bytes,
                               model->arena, &facts, err));
+    BYI_TRY(byi_operators_open(model, params, &facts, err));
     BYI_TRY(byi_plan_read(image, &model->plan, err));
     model->own.model = model;
     model->own.plan = model->plan;

@@ -221,6 +221,11 @@ void byi_model_say_plugin(const struct byoc_model *model,
 /* Open the plug-ins of a plan's regions and have them build those. Errors:
  * BYOC_ENOMEM, BYOC_EBACKEND (require_backends). */
 struct byi_facts;
+/* Open the plug-ins whose operators the model calls, which must be there. */
+enum byoc_status byi_operators_open(struct byoc_model *model,
+                                    const struct byoc_load_params *params,
+                                    const struct byi_facts *facts,
+                                    struct byoc_error *err);
 enum byoc_status byi_backends_load(struct byoc_model *model,
                                    const struct byoc_load_params *params,
                                    const struct byi_facts *facts,
@@ -723,6 +728,7 @@ struct byi_fact_io {
 };
 struct byi_fact_backend {
     const char *name, *version, *compat;
+    bool operators; /* the plan calls operators of it */
 };
 struct byi_facts {
     const char *name, *symbol, *byoc, *isa;

@@ -6,12 +6,8 @@
  */
 #include "internal.h"
 
-#include "region/graph.h"
-#include "workers.h"
-
 #include <assert.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +18,7 @@ struct byi_library {
     void *handle;
     uint32_t abi; /* the version agreed on */
     uint32_t users;
+    struct byi_customs *customs; /* its operators, or NULL */
     struct byi_library *next;
 };
 
@@ -30,152 +27,7 @@ static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static struct byi_library *libraries; /* under lock */
 static bool forks; /* the forking thread locked it for the fork */
 
-/* --- host services ------------------------------------------------------ */
-
-struct byoc_fail {
-    uint32_t code; /* enum byoc_fail_code */
-    char text[];   /* NUL-terminated */
-};
-
-/* Used if there is no memory for a failure. */
-static struct {
-    uint32_t code;
-    char text[sizeof "out of memory"];
-} const exhausted = {BYOC_FAIL_RESOURCE, "out of memory"};
-
-static void *host_acquire(void *ctx, uint64_t bytes)
-{
-    struct byi_plugin *plugin = ctx;
-    void *at = byi_memory_take(plugin->memory, bytes);
-    if (at)
-        atomic_fetch_add_explicit(&plugin->held, bytes, memory_order_relaxed);
-    return at;
-}
-
-static void host_release(void *ctx, void *memory)
-{
-    struct byi_plugin *plugin = ctx;
-    atomic_fetch_sub_explicit(&plugin->held,
-                              byi_memory_give(plugin->memory, memory),
-                              memory_order_relaxed);
-}
-
-uint64_t byi_plugin_held(const struct byi_plugin *plugin)
-{
-    return atomic_load_explicit(&plugin->held, memory_order_relaxed);
-}
-
-static struct byoc_fail *host_fail(void *ctx, uint32_t code, const char *text)
-{
-    (void)ctx;
-    const char *said = text ? text : "(no reason given)";
-    size_t n = strlen(said);
-    n = n < 4096 ? n : 4096;
-    struct byoc_fail *fail = byi_alloc(1, sizeof *fail + n + 1);
-    if (!fail)
-        return (struct byoc_fail *)(uintptr_t)&exhausted;
-    fail->code = code;
-    memcpy(fail->text, said, n);
-    return fail;
-}
-
-static const char *fail_text(const struct byoc_fail *fail)
-{
-    return fail->text;
-}
-
-static uint32_t fail_code(const struct byoc_fail *fail)
-{
-    return fail->code;
-}
-
-static void fail_free(struct byoc_fail *fail)
-{
-    if ((const void *)fail != (const void *)&exhausted)
-        free(fail);
-}
-
-static void host_log(void *ctx, const char *line)
-{
-    const struct byi_plugin *plugin = ctx;
-    byi_log_line(&plugin->log, BYOC_DEBUG, line);
-}
-
-/* Whether the calling thread is in a backend's run(), which uses the threads of
- * its turn; other calls may use all threads of the model. */
-static _Thread_local bool runs;
-
-static uint32_t host_threads(void *ctx)
-{
-    const struct byi_plugin *plugin = ctx;
-    const uint32_t granted = runs ? byi_workers_of_turn() : 0;
-    return granted ? granted : plugin->threads;
-}
-
-struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
-                                 void *compiled, void *state,
-                                 const struct byoc_run_args *args)
-{
-    const bool before = runs;
-    runs = true;
-    struct byoc_fail *fail =
-        plugin->backend->run(&plugin->host, compiled, state, args);
-    runs = before;
-    return fail;
-}
-
-static void host_parallel_for(void *ctx, uint32_t n,
-                              void (*fn)(void *, uint32_t), void *arg)
-{
-    (void)ctx;
-    byi_parallel_for(n, fn, arg);
-}
-
-/* Fill plugin->host with the services of this process; its ctx is the plug-in.
- */
-static void init_host(struct byi_plugin *plugin, uint32_t abi)
-{
-    plugin->host = (struct byoc_host){
-        .struct_size = sizeof plugin->host,
-        .abi = abi,
-        .ctx = plugin,
-        .acquire = host_acquire,
-        .release = host_release,
-        .fail = host_fail,
-        .fail_text = fail_text,
-        .fail_code = fail_code,
-        .fail_free = fail_free,
-        .log = host_log,
-        .threads = host_threads,
-        .parallel_for = host_parallel_for,
-        .graph_open = byi_graph_open,
-        .graph_close = byi_graph_close,
-    };
-}
-
-enum byoc_status byi_plugin_status(struct byoc_fail *fail,
-                                   const struct byi_plugin *plugin,
-                                   const char *where, struct byoc_error *err)
-{
-    if (!fail)
-        return BYOC_OK;
-    static const enum byoc_status status_of[] = {
-        [BYOC_FAIL_UNSUPPORTED] = BYOC_EUNSUPPORTED,
-        [BYOC_FAIL_INVALID] = BYOC_EBACKEND,
-        [BYOC_FAIL_INCOMPATIBLE] = BYOC_EINCOMPATIBLE,
-        [BYOC_FAIL_RESOURCE] = BYOC_ENOMEM,
-        [BYOC_FAIL_INTERNAL] = BYOC_EBACKEND,
-        [BYOC_FAIL_STALE] = BYOC_EINCOMPATIBLE,
-        [BYOC_FAIL_CANCELLED] = BYOC_ECANCELLED,
-    };
-    enum byoc_status status = BYOC_EBACKEND;
-    if (fail->code > 0 && fail->code < BYI_COUNT(status_of))
-        status = status_of[fail->code];
-    byi_fail(err, status, "%s: %s: %s", plugin->backend->name, where,
-             fail->text);
-    fail_free(fail);
-    return status;
-}
+/* --- calls ---------------------------------------------------------------- */
 
 struct byoc_fail *byoc_internal_plugin_load(const struct byi_plugin *plugin,
                                             const struct byoc_region *region,
@@ -187,8 +39,8 @@ struct byoc_fail *byoc_internal_plugin_load(const struct byi_plugin *plugin,
         return b->load(&plugin->host, region, compiled);
     char *copy = byi_acquire(region->json_bytes);
     if (!copy)
-        return host_fail(plugin->host.ctx, BYOC_FAIL_RESOURCE,
-                         "no memory for its blob");
+        return plugin->host.fail(plugin->host.ctx, BYOC_FAIL_RESOURCE,
+                                 "no memory for its blob");
     lent.json = memcpy(copy, region->json, region->json_bytes);
     struct byoc_fail *fail = b->load(&plugin->host, &lent, compiled);
     byi_release(copy);
@@ -206,10 +58,10 @@ struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
     const uint64_t bytes = b->state_bytes ? b->state_bytes(host, compiled) : 0;
     if (!bytes)
         return NULL;
-    *state = host_acquire(host->ctx, bytes);
+    *state = host->acquire(host->ctx, bytes);
     if (!*state)
-        return host_fail(host->ctx, BYOC_FAIL_RESOURCE,
-                         "no memory for its state");
+        return host->fail(host->ctx, BYOC_FAIL_RESOURCE,
+                          "no memory for its state");
     memset(*state, 0, bytes);
     return NULL;
 }
@@ -221,7 +73,7 @@ void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
     if (b->state_free)
         b->state_free(&plugin->host, compiled, state);
     else
-        host_release(plugin->host.ctx, state);
+        plugin->host.release(plugin->host.ctx, state);
 }
 
 /* --- what a plug-in must be --------------------------------------------- */
@@ -333,13 +185,15 @@ static enum byoc_status query(struct byi_library *lib, struct byoc_error *err)
     if (!theirs)
         return byi_fail(err, BYOC_EBACKEND, "%s: refused to start: %s",
                         lib->path, why[0] ? why : "(no reason given)");
-    return take_backend(lib, theirs, err);
+    BYI_TRY(take_backend(lib, theirs, err));
+    return byi_customs_open(&lib->self, &lib->customs, err);
 }
 
 /* --- libraries, under lock ---------------------------------------------- */
 
 static void free_library(struct byi_library *lib)
 {
+    byi_customs_close(lib->customs);
     byi_library_close(lib->handle);
     free(lib->path);
     free(lib);
@@ -365,7 +219,7 @@ static enum byoc_status open_library(const char *path, struct byi_library **out,
     if (status == BYOC_OK)
         status = byi_library_open(path, path, &lib->handle, err);
     if (status == BYOC_OK) {
-        init_host(&lib->self, lib->abi);
+        byi_plugin_init_host(&lib->self, lib->abi);
         status = query(lib, err);
     }
     if (status != BYOC_OK) {
@@ -416,12 +270,14 @@ static void leave_library(struct byi_library *lib)
 static void before_fork(void)
 {
     forks = pthread_mutex_lock(&lock) == 0;
+    byi_customs_lock();
     byi_loader_lock();
 }
 
 static void after_fork(void)
 {
     byi_loader_unlock();
+    byi_customs_unlock();
     if (forks)
         pthread_mutex_unlock(&lock);
 }
@@ -429,6 +285,7 @@ static void after_fork(void)
 static void in_child(void)
 {
     byi_loader_in_child();
+    byi_customs_unlock();
     lock = unlocked;
 }
 
@@ -460,7 +317,7 @@ enum byoc_status byoc_internal_plugin_open(const char *path, uint32_t threads,
     p->path = p->library->path;
     p->backend = &p->library->backend;
     p->threads = threads;
-    init_host(p, p->library->abi);
+    byi_plugin_init_host(p, p->library->abi);
     *plugin = p;
     return BYOC_OK;
 }

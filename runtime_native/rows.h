@@ -47,6 +47,7 @@ static inline const struct byi_kernel *byi_kernel_in(
     FAMILY(qnn_conv)                                                           \
     FAMILY(qnn_matmul)                                                         \
     FAMILY(coupling)                                                           \
+    FAMILY(custom)                                                             \
     FAMILY(einsum)                                                             \
     FAMILY(det)                                                                \
     FAMILY(dft)                                                                \

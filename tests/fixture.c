@@ -41,7 +41,9 @@ static uint32_t list_backends(const struct fixture *x,
         if (!fresh)
             continue;
         backends[n++] = (struct byi_manifest_backend){
-            name, "1", byi_arena_printf(x->arena, "%s-1", name)};
+            .name = name,
+            .version = "1",
+            .compat = byi_arena_printf(x->arena, "%s-1", name)};
     }
     return n;
 }

@@ -544,6 +544,7 @@ static const struct row vision_rows[] = {
 };
 
 static const struct row list_rows[] = {
+    {"custom", "{\"op\": \"ops.Mix@1\"}", "f32[2]", "!no open plug-in has this operator"},
     {"sequence.make", "{}", "", "seq(f32[-])"},
     {"sequence.make", "{\"dtype\": \"int64\"}", "", "seq(i64[-])"},
     {"sequence.make", "{}", "i64[2,3] i64[2,3]", "seq(i64[2,3])"},

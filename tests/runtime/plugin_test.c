@@ -66,6 +66,26 @@ static int make_file(const char *name, char path[TEST_PATH + 8])
     return fd;
 }
 
+/* Libraries whose operator breaks a rule of byoc/custom.h. */
+static void test_operators(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *word;
+    } all[] = {{"size", "struct_size"},      {"name", "no domain or no name"},
+               {"run", "no shape() or"},     {"make", "make() and drop()"},
+               {"inputs", "0 to 64"},        {"results", "1 to 16"},
+               {"kind", "unknown kind"},     {"twin", "two attributes"},
+               {"json", "fallbacks of"},     {"type", "fallbacks of"},
+               {"table", "no table of them"}};
+    for (size_t i = 0; i < BYI_COUNT(all); i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/bad_operator_%s.so", PLUGIN_DIR,
+                 all[i].file);
+        fails(path, BYOC_EBACKEND, all[i].word);
+    }
+}
+
 /* A file that everybody may write is not loaded. */
 static void test_world_writable(void **state)
 {
@@ -454,6 +474,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_operators),
         cmocka_unit_test(test_world_writable),
         cmocka_unit_test(test_open_twice),
         cmocka_unit_test(test_host),

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* custom.h: operators that plug-ins add (byoc/custom.h). In the IR a call of
+ * one is `custom`, whose attributes name the operator and hold its attributes
+ * as JSON. The type rule and the kernel call the plug-in through the runtime,
+ * which knows the open plug-ins: each library of byoc has a pointer to these
+ * calls.
+ */
+#ifndef BYI_CUSTOM_H
+#define BYI_CUSTOM_H
+
+#include <byoc/custom.h>
+
+#include "ops.h"
+
+enum { BYI_CUSTOM_INPUTS = 64, BYI_CUSTOM_RESULTS = 16 };
+
+/* An operator with certain attributes. Lives until its plug-in is closed. */
+struct byi_custom;
+
+/* Implemented by runtime/custom.c. */
+struct byi_custom_calls {
+    /* name: "imaging.ImageDecoder", plug-in and operator. Errors:
+     * BYOC_EBACKEND if no open plug-in has it. */
+    enum byoc_status (*find)(const char *name, const char *attributes,
+                             const struct byi_custom **op,
+                             struct byoc_error *err);
+    const struct byoc_operator *(*operator_of)(const struct byi_custom *op);
+    /* Call shape() or run(), with the attributes filled in; make() is called
+     * before, once the values of all tensors are known. */
+    enum byoc_status (*call)(const struct byi_custom *op, bool run,
+                             struct byoc_operator_call *call,
+                             struct byoc_error *err);
+};
+
+/* Set the calls of this library, before anything else here. */
+void byi_custom_use(const struct byi_custom_calls *calls);
+
+/* The inputs, tensors and results of one call, which points to them. */
+struct byi_custom_call {
+    struct byoc_operator_call call;
+    struct byoc_view inputs[BYI_CUSTOM_INPUTS];
+    struct byoc_view tensors[BYI_CUSTOM_INPUTS];
+    struct byoc_result results[BYI_CUSTOM_RESULTS];
+    const struct byi_custom *op;
+};
+
+/* Start a call of `custom` with these operands: find the operator, and put each
+ * operand in its place. */
+enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
+                                  const struct byoc_view *operands,
+                                  struct byi_custom_call *call,
+                                  struct byoc_error *err);
+enum byoc_status byi_custom_end(struct byi_custom_call *call, bool run,
+                                struct byoc_error *err);
+
+/* The attributes as a table: every one required. `op` may be of any plug-in. */
+const struct byi_op *byi_custom_row(struct byi_arena *arena,
+                                    const struct byoc_operator *op);
+/* The text of all attributes of a call that gives some of them. Errors:
+ * BYOC_EPARSE (a required one is missing), BYOC_EBACKEND (the fallback of one
+ * is not JSON of its kind). */
+enum byoc_status byi_custom_attributes(struct byi_arena *arena,
+                                       const struct byoc_operator *op,
+                                       const struct byi_attr *given, uint32_t n,
+                                       const char **text,
+                                       struct byoc_error *err);
+/* Whether attribute i is a tensor of the call. */
+static inline bool byi_custom_is_tensor(const struct byoc_operator *op,
+                                        uint32_t i)
+{
+    return op->attrs[i].kind == BYOC_ATTR_BYTES ||
+           op->attrs[i].kind == BYOC_ATTR_TENSOR;
+}
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* imaging.c: a library of one operator, ONNX's ImageDecoder, on libjpeg-turbo,
+ * libpng and others (docs/custom.md).
+ */
+#include <byoc/custom.h>
+
+#include "imaging.h"
+
+#include <string.h>
+
+enum { MAX_SIDE = 1 << 15, MAX_PIXELS = 1 << 27 };
+
+static const struct format *const formats[] = {
+    &format_jpeg, &format_png, &format_bmp, &format_pnm,
+#ifdef HAVE_TIFF
+    &format_tiff,
+#endif
+#ifdef HAVE_WEBP
+    &format_webp,
+#endif
+#ifdef HAVE_JP2
+    &format_jp2,
+#endif
+};
+
+static const struct format *find(struct encoded file, int64_t *width,
+                                 int64_t *height)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i]->size(file, width, height) && *width > 0 &&
+            *height > 0 && *width <= MAX_SIDE && *height <= MAX_SIDE &&
+            *width * *height <= MAX_PIXELS)
+            return formats[i];
+    return NULL;
+}
+
+static bool is(const struct byoc_operator_call *call, const char *pixel_format)
+{
+    return strcmp(call->attrs[0].strings[0], pixel_format) == 0;
+}
+
+/* (height, width, channels); a file that cannot be read has no pixels. */
+static struct byoc_fail *decoder_shape(const struct byoc_host *host,
+                                       const struct byoc_operator_call *call)
+{
+    const struct byoc_view *file = &call->inputs[0];
+    struct byoc_result *image = &call->results[0];
+    if (file->dtype != BYOC_U8 || file->rank != 1)
+        return host->fail(host->ctx, BYOC_FAIL_INVALID,
+                          "its input is no vector of uint8");
+    if (!is(call, "RGB") && !is(call, "BGR") && !is(call, "Grayscale"))
+        return host->fail(host->ctx, BYOC_FAIL_INVALID,
+                          "pixel_format is none of RGB, BGR and Grayscale");
+    image->dtype = BYOC_U8;
+    image->rank = 3;
+    image->dims[0] = image->dims[1] = BYOC_SIZE_UNKNOWN;
+    image->dims[2] = is(call, "Grayscale") ? 1 : 3;
+    if (!file->data)
+        return NULL;
+    const struct encoded bytes = {file->data, file->bytes};
+    if (!find(bytes, &image->dims[1], &image->dims[0]))
+        image->dims[0] = image->dims[1] = 0;
+    return NULL;
+}
+
+static void swap_channels(uint8_t *rgb, int64_t pixels)
+{
+    for (int64_t i = 0; i < pixels; i++) {
+        const uint8_t r = rgb[3 * i];
+        rgb[3 * i] = rgb[3 * i + 2];
+        rgb[3 * i + 2] = r;
+    }
+}
+
+/* The luma of ITU-R 601-2, in 16 bits after the point, as PIL computes it. */
+static void to_gray(const uint8_t *rgb, uint8_t *gray, int64_t pixels)
+{
+    for (int64_t i = 0; i < pixels; i++)
+        gray[i] = (uint8_t)((rgb[3 * i] * 19595u + rgb[3 * i + 1] * 38470u +
+                             rgb[3 * i + 2] * 7471u + 0x8000u) >>
+                            16);
+}
+
+static struct byoc_fail *decoder_run(const struct byoc_host *host,
+                                     const struct byoc_operator_call *call)
+{
+    const struct encoded bytes = {call->inputs[0].data, call->inputs[0].bytes};
+    struct byoc_result *image = &call->results[0];
+    const int64_t pixels = image->dims[0] * image->dims[1];
+    int64_t width, height;
+    const struct format *format = pixels ? find(bytes, &width, &height) : NULL;
+    if (!format)
+        return NULL;
+    const bool gray = is(call, "Grayscale");
+    uint8_t *rgb =
+        gray ? host->acquire(host->ctx, 3 * (uint64_t)pixels) : image->data;
+    if (!rgb)
+        return host->fail(host->ctx, BYOC_FAIL_RESOURCE,
+                          "no memory for the pixels");
+    if (!format->read(bytes, width, height, rgb))
+        image->dims[0] = image->dims[1] = 0;
+    else if (gray)
+        to_gray(rgb, image->data, pixels);
+    else if (is(call, "BGR"))
+        swap_channels(rgb, pixels);
+    if (gray)
+        host->release(host->ctx, rgb);
+    return NULL;
+}
+
+static const struct byoc_attr_row decoder_attrs[] = {
+    {"pixel_format", BYOC_ATTR_STRING, 0, "\"RGB\""},
+};
+
+static const struct byoc_operator decoder = {
+    .struct_size = sizeof decoder,
+    .since = 20,
+    .domain = "ai.onnx",
+    .name = "ImageDecoder",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .min_results = 1,
+    .max_results = 1,
+    .n_attrs = 1,
+    .attrs = decoder_attrs,
+    .shape = decoder_shape,
+    .run = decoder_run,
+};
+
+static const struct byoc_operator *const operators[] = {&decoder};
+
+BYOC_OPERATORS_DEFINE("imaging", "1.0", operators)

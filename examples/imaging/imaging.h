@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* imaging.h: the formats of imaging.c. */
+#ifndef IMAGING_H
+#define IMAGING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A file in memory. */
+struct encoded {
+    const uint8_t *at;
+    size_t n;
+};
+
+/* A format. Both functions return false for what they cannot read; a false of
+ * size() lets the next format try. Any thread. */
+struct format {
+    bool (*size)(struct encoded file, int64_t *width, int64_t *height);
+    /* to rgb (height, width, 3) */
+    bool (*read)(struct encoded file, int64_t width, int64_t height,
+                 uint8_t *rgb);
+};
+
+extern const struct format format_jpeg, format_png; /* jpeg.c, png.c */
+extern const struct format format_bmp, format_pnm;  /* plain.c */
+extern const struct format format_tiff, format_webp, format_jp2;
+
+#endif

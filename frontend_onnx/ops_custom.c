@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops_custom.c: operators of plug-ins (byoc/custom.h). */
+#include "core/ops/custom.h"
+#include "frontend_onnx/import.h"
+
+#include <string.h>
+
+/* The bytes of a string attribute as a vector of uint8. */
+static bool bytes_attr(struct byi_import *o, const char *name,
+                       struct byi_tensor *t)
+{
+    const Onnx__AttributeProto *a =
+        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+
+    if (!a)
+        return false;
+    *t = (struct byi_tensor){.data = a->s.len ? a->s.data : (void *)t,
+                             .dtype = BYOC_U8,
+                             .rank = 1,
+                             .dims = {(int64_t)a->s.len}};
+    return true;
+}
+
+static const char *digest(struct byi_import *o, const struct byi_tensor *t)
+{
+    struct byi_sha256 sha;
+    char text[65];
+
+    if (t->dtype == BYOC_STRING) {
+        byi_o_refuse(o, "a tensor attribute has strings");
+        return "";
+    }
+    byi_sha256_init(&sha);
+    byi_sha256_add(&sha, t->data, (size_t)byi_tensor_bytes(t));
+    byi_sha256_hex(&sha, text);
+    return byi_arena_str(o->scratch, text);
+}
+
+/* The tensor of attribute i, and its digest as the value of `a`. */
+static byi_id read_tensor(struct byi_import *o, const struct byoc_operator *op,
+                          uint32_t i, struct byi_attr *a)
+{
+    struct byi_tensor t = {0};
+    const bool found = op->attrs[i].kind == BYOC_ATTR_BYTES
+                           ? bytes_attr(o, a->name, &t)
+                           : byi_o_tensor(o, a->name, &t);
+
+    if (!found)
+        return BYI_NO_ID;
+    a->s = digest(o, &t);
+    return byi_o_const(o, &t, false);
+}
+
+/* Read attribute i of the node, which has it, and its tensor if it is one. */
+static void read_attr(struct byi_import *o, const struct byoc_operator *op,
+                      uint32_t i, struct byi_attr *a, byi_id *tensor)
+{
+    const struct byi_attr_def *def = &byi_custom_row(o->scratch, op)->attrs[i];
+
+    *a = (struct byi_attr){.name = def->name, .kind = def->kind};
+    if (byi_custom_is_tensor(op, i))
+        *tensor = read_tensor(o, op, i, a);
+    else if (a->kind == BYI_ATTR_INT)
+        a->i = byi_o_int(o, a->name, 0);
+    else if (a->kind == BYI_ATTR_FLOAT)
+        a->f = byi_o_float(o, a->name, 0);
+    else if (a->kind == BYI_ATTR_INTS)
+        a->ints = byi_o_ints(o, a->name, &a->n);
+    else if (a->kind == BYI_ATTR_FLOATS)
+        a->floats = byi_o_floats(o, a->name, &a->n);
+    else if (a->kind == BYI_ATTR_STRINGS)
+        a->strings = byi_o_strings(o, a->name, &a->n);
+    else
+        a->s = byi_o_string(o, a->name, "");
+}
+
+/* ImageDecoder(x, pixel_format="BGR") ->
+ * custom(%x, op="imaging.ImageDecoder@20",
+ *        attributes="{\"pixel_format\": \"BGR\"}") */
+static void convert_custom(struct byi_import *o)
+{
+    const struct byoc_operator *op = o->custom.op;
+    struct byi_attr *given =
+        byi_arena_calloc(o->scratch, op->n_attrs + 1u, sizeof *given);
+    const uint32_t most = o->n_in + op->n_attrs;
+    byi_id *args = byi_arena_calloc(o->scratch, most + 1u, sizeof *args);
+    int64_t *places = byi_arena_calloc(o->scratch, most + 1u, sizeof *places);
+    uint32_t n = 0, n_given = 0, tensors = 0;
+    const char *text = "{}";
+
+    for (uint32_t i = 0; i < o->n_in; i++)
+        if (o->in[i] != BYI_NO_ID) {
+            places[n] = i;
+            args[n++] = o->in[i];
+        }
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        byi_id tensor = BYI_NO_ID;
+        tensors += byi_custom_is_tensor(op, i);
+        if (byi_o_has(o, op->attrs[i].name))
+            read_attr(o, op, i, &given[n_given++], &tensor);
+        if (tensor != BYI_NO_ID) {
+            places[n] = -(int64_t)tensors;
+            args[n++] = tensor;
+        }
+    }
+    if (byi_o_ok(o) &&
+        byi_custom_attributes(o->scratch, op, given, n_given, &text, &o->err))
+        o->status = byi_prefix(&o->err, "node %.200s (%.100s)", o->name,
+                               o->node->op_type);
+    const byi_id all = byi_o_emit(
+        o, BYI_OP_CUSTOM, n, args,
+        ATTRS(A_STRING("op",
+                       byi_arena_printf(o->scratch, "%s.%s@%u",
+                                        o->custom.plugin, op->name, op->since)),
+              A_STRING("attributes", text), SOME_INTS("operands", n, places),
+              AN_INT("results", o->n_out)));
+    for (uint32_t i = 0; i < o->n_out; i++)
+        o->out[i] = o->n_out == 1 ? all : byi_o_get(o, all, i);
+}
+
+bool byi_o_find_custom(struct byi_import *o)
+{
+    const char *domain = byi_onnx_domain(o->node->domain);
+    const struct byi_onnx_params *p = o->params;
+
+    if (!p->find ||
+        !p->find(p->find_ctx, domain, byi_text_or(o->node->op_type, ""),
+                 o->opset, &o->custom))
+        return false;
+    struct byi_onnx_op *row = byi_arena_alloc(o->scratch, sizeof *row);
+    *row = (struct byi_onnx_op){
+        .type = o->custom.op->name,
+        .min_in = (uint16_t)o->custom.op->min_inputs,
+        .max_in = (uint16_t)o->custom.op->max_inputs,
+        .convert = convert_custom,
+    };
+    o->row = row;
+    return true;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* byoc/custom.h: operators of your own.
+ *
+ * A library gives byoc operators that ONNX models have and byoc does not: each
+ * with its attributes, a shape function and a kernel (docs/custom.md). The
+ * library is a plug-in, as those of byoc/backend.h are, with the same rules and
+ * the same checks. One that has nothing but operators ends in
+ *
+ *     static const struct byoc_operator *const operators[] = {&decode,
+ * &encode}; BYOC_OPERATORS_DEFINE("imaging", "1.0", operators)
+ *
+ * A backend adds operators to its table: struct byoc_operators is an extension
+ * that byoc_backend.ext leads to. Patterns match such an operator as
+ * custom(%x, ...) with its attribute op="imaging.ImageDecoder".
+ *
+ * How it grows: by members at the end of structs that begin with struct_size.
+ */
+#ifndef BYOC_CUSTOM_H
+#define BYOC_CUSTOM_H
+
+#include <byoc/backend.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { BYOC_RESULT_RANK = 12 }; /* axes of a result, at most */
+
+/* A size that only run() finds out: see byoc_operator.shape. */
+#define BYOC_SIZE_UNKNOWN INT64_MIN
+
+enum byoc_attr_kind {
+    BYOC_ATTR_INT = 1, /* also booleans */
+    BYOC_ATTR_FLOAT = 2,
+    BYOC_ATTR_STRING = 3, /* UTF-8 without NUL */
+    BYOC_ATTR_INTS = 4,
+    BYOC_ATTR_FLOATS = 5,
+    BYOC_ATTR_STRINGS = 6,
+    BYOC_ATTR_BYTES = 7, /* an ONNX string of any bytes */
+    BYOC_ATTR_TENSOR = 8
+};
+
+/* An attribute. BYTES and TENSOR come as tensors, see byoc_operator_call. */
+struct byoc_attr_row {
+    const char *name;
+    uint32_t kind; /* enum byoc_attr_kind */
+    uint32_t reserved;
+    /* as JSON: "8", "\"RGB\"", "[1, 2]"; NULL: the attribute is required. Of
+     * BYTES and TENSOR "" is the only fallback: no tensor. */
+    const char *fallback;
+};
+
+/* A result. shape() sets dtype, rank and dims; run() writes the data, dense and
+ * row-major, and may lower dims where shape() gave an upper bound. Elements of
+ * type string are pointers, each from text() or a constant. */
+struct byoc_result {
+    uint32_t dtype; /* enum byoc_dtype */
+    uint32_t rank;
+    int64_t dims[BYOC_RESULT_RANK];
+    void *data;
+    uint64_t bytes;
+};
+
+/* A call of an operator. All of it is lent for the duration of the call. */
+struct byoc_operator_call {
+    uint32_t struct_size;
+    uint32_t n_attrs;
+    uint32_t n_inputs;
+    uint32_t n_tensors;
+    uint32_t n_results;
+    uint32_t reserved;
+    /* in the order of the operator's rows, with fallbacks; BYTES and TENSOR are
+     * strings here: a digest, or "" */
+    const struct byoc_graph_attr *attrs;
+    /* As many as the node has; dtype BYOC_NONE: omitted. In shape() data is
+     * NULL where the values are not known yet, and a size below 0 varies: equal
+     * numbers are equal sizes. Strings are const char *. */
+    const struct byoc_view *inputs;
+    /* of the BYTES and TENSOR rows, in order; dtype BYOC_NONE: none */
+    const struct byoc_view *tensors;
+    struct byoc_result *results;
+    void *made; /* of make() */
+    /* Memory for a string of n bytes and NUL, which lives as long as the
+     * result; NULL when exhausted. */
+    char *(*text)(const struct byoc_operator_call *call, uint64_t n);
+    void *ctx; /* the host's */
+};
+
+/* An operator. Members are not NULL unless they are called optional. */
+struct byoc_operator {
+    uint32_t struct_size;
+    uint32_t since;     /* the first version of its domain that has it */
+    const char *domain; /* "ai.onnx", "com.example" */
+    const char *name;   /* op_type */
+    uint32_t min_inputs, max_inputs;   /* at most 64 */
+    uint32_t min_results, max_results; /* 1 to 16 */
+    uint32_t n_attrs;
+    uint32_t reserved;
+    const struct byoc_attr_row *attrs; /* may be NULL where n_attrs is 0 */
+    /* Optional, both or none. Make *made, once for each set of attributes,
+     * before the first run(): read tables and models. Only attrs and tensors of
+     * the call are set. Any thread. */
+    struct byoc_fail *(*make)(const struct byoc_host *host,
+                              const struct byoc_operator_call *call,
+                              void **made);
+    void (*drop)(const struct byoc_host *host, void *made);
+    /* Set types and sizes of the results. Called when a model is compiled, with
+     * the values of constants, and before each run with all values if a size
+     * was unknown or varies. BYOC_SIZE_UNKNOWN is for values that are not
+     * there yet; when all are there, give the size or an upper bound. `made` is
+     * NULL in compiles that do not know the tensors. Pure, any thread. */
+    struct byoc_fail *(*shape)(const struct byoc_host *host,
+                               const struct byoc_operator_call *call);
+    /* Compute the results. Pure: equal calls give equal results. Any thread. */
+    struct byoc_fail *(*run)(const struct byoc_host *host,
+                             const struct byoc_operator_call *call);
+};
+
+/* The extension: the operators of a plug-in. */
+enum { BYOC_EXT_OPERATORS = 1 };
+struct byoc_operators {
+    struct byoc_ext head; /* type BYOC_EXT_OPERATORS */
+    uint32_t n;
+    uint32_t reserved;
+    const struct byoc_operator *const *at;
+};
+
+/* --- a plug-in with operators alone -------------------------------------- */
+
+static inline struct byoc_fail *byoc_operators_load(
+    const struct byoc_host *host, const struct byoc_region *region,
+    void **compiled)
+{
+    (void)region;
+    (void)compiled;
+    return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
+                      "this library has operators and no patterns");
+}
+
+static inline void byoc_operators_unload(const struct byoc_host *host,
+                                         void *compiled)
+{
+    (void)host;
+    (void)compiled;
+}
+
+static inline struct byoc_fail *byoc_operators_run(
+    const struct byoc_host *host, void *compiled, void *state,
+    const struct byoc_run_args *args)
+{
+    (void)state;
+    (void)args;
+    return byoc_operators_load(host, NULL, &compiled);
+}
+
+/* Export the operators of an array of pointers. name: as byoc_backend.name;
+ * version: of the library; artifacts need the same one. Once, at the end of one
+ * file. */
+#define BYOC_OPERATORS_DEFINE(name_, version_, array_)                         \
+    static const struct byoc_operators byoc_operators_of_plugin = {            \
+        {BYOC_EXT_OPERATORS, (uint32_t)sizeof(struct byoc_operators), NULL},   \
+        (uint32_t)(sizeof(array_) / sizeof *(array_)),                         \
+        0,                                                                     \
+        array_};                                                               \
+    static const struct byoc_backend *byoc_operators_query(                    \
+        const struct byoc_host *host, char *why, uint32_t why_bytes)           \
+    {                                                                          \
+        static struct byoc_backend self;                                       \
+        (void)host;                                                            \
+        (void)why;                                                             \
+        (void)why_bytes;                                                       \
+        self.struct_size = (uint32_t)sizeof self;                              \
+        self.name = name_;                                                     \
+        self.version = version_;                                               \
+        self.compat = name_ " " version_;                                      \
+        self.load = byoc_operators_load;                                       \
+        self.unload = byoc_operators_unload;                                   \
+        self.run = byoc_operators_run;                                         \
+        self.ext = &byoc_operators_of_plugin.head;                             \
+        return &self;                                                          \
+    }                                                                          \
+    BYOC_BACKEND_DEFINE(byoc_operators_query)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* custom.c: the operators of the open plug-ins (byoc/custom.h). A set of
+ * attributes of an operator is read once, and its make() called once; then it
+ * serves every call until the plug-in is closed.
+ */
+#include "internal.h"
+
+#include "core/base/guard.h"
+#include "core/ops/custom.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct byi_custom {
+    const struct byoc_operator *op;
+    const struct byi_plugin *plugin;
+    char *attributes; /* the text, with which others compare */
+    struct byoc_graph_attr *attrs;
+    struct byi_arena *arena; /* of attrs */
+    void *made;
+    bool ready; /* make() was called */
+    struct byi_custom *next;
+};
+
+struct byi_customs {
+    const struct byi_plugin *plugin;
+    struct byoc_operator *ops; /* copies with all members of this version */
+    uint32_t n;
+    struct byi_custom *known;
+    struct byi_customs *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct byi_customs *all; /* under lock, like all that it leads to */
+
+void byi_customs_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void byi_customs_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* --- what an operator must be -------------------------------------------- */
+
+static const char *check_attrs(const struct byoc_operator *op)
+{
+    if (op->n_attrs > BYI_CUSTOM_INPUTS || (op->n_attrs && !op->attrs))
+        return "more than 64 attributes, or no table of them";
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        const struct byoc_attr_row *row = &op->attrs[i];
+        if (!row->name || !*row->name)
+            return "an attribute without name";
+        if (row->kind < BYOC_ATTR_INT || row->kind > BYOC_ATTR_TENSOR)
+            return "an attribute of unknown kind";
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(row->name, op->attrs[k].name) == 0)
+                return "two attributes of one name";
+    }
+    return NULL;
+}
+
+/* What is wrong with an operator; NULL: nothing. */
+static const char *check_operator(const struct byoc_operator *op)
+{
+    if (!op->domain || !*op->domain || !op->name || !*op->name)
+        return "no domain or no name";
+    if (strlen(op->name) > 100 || strlen(op->domain) > 100)
+        return "a name or domain of more than 100 bytes";
+    if (!op->shape || !op->run)
+        return "no shape() or no run()";
+    if (!op->make != !op->drop)
+        return "one of make() and drop(), expected both or none";
+    if (op->min_inputs > op->max_inputs || op->max_inputs > BYI_CUSTOM_INPUTS)
+        return "a number of inputs that is not within 0 to 64";
+    if (op->min_results < 1 || op->min_results > op->max_results ||
+        op->max_results > BYI_CUSTOM_RESULTS)
+        return "a number of results that is not within 1 to 16";
+    return check_attrs(op);
+}
+
+/* Read the fallbacks, so that a bad one is found now. */
+static enum byoc_status check_fallbacks(const struct byoc_operator *op,
+                                        struct byoc_error *err)
+{
+    BYI_BORDER(err);
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_attr *given =
+        byi_arena_calloc(arena, op->n_attrs + 1u, sizeof *given);
+    const struct byi_op *row = byi_custom_row(arena, op);
+    const char *text;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < op->n_attrs; i++)
+        if (!op->attrs[i].fallback) { /* any value will do */
+            given[n] = (struct byi_attr){.name = row->attrs[i].name,
+                                         .kind = row->attrs[i].kind};
+            if (given[n].kind == BYI_ATTR_STRING)
+                given[n].s = "";
+            n++;
+        }
+    const enum byoc_status status =
+        byi_custom_attributes(arena, op, given, n, &text, err);
+    byi_arena_free(&arena);
+    return status;
+}
+
+static enum byoc_status take_operator(const struct byi_plugin *plugin,
+                                      const struct byoc_operator *theirs,
+                                      struct byoc_operator *op,
+                                      struct byoc_error *err)
+{
+    enum { LEAST = (int)BYI_UP_TO(struct byoc_operator, run) };
+    const char *wrong = theirs ? NULL : "no operator";
+    if (theirs && theirs->struct_size < LEAST)
+        wrong = "a struct_size that is too small";
+    if (!wrong) {
+        memcpy(op, theirs,
+               theirs->struct_size < sizeof *op ? theirs->struct_size
+                                                : sizeof *op);
+        wrong = check_operator(op);
+    }
+    if (wrong)
+        return byi_fail(err, BYOC_EBACKEND, "%s: operator %.100s: found %s",
+                        plugin->path,
+                        theirs && theirs->name ? theirs->name : "", wrong);
+    if (check_fallbacks(op, err) != BYOC_OK)
+        return byi_prefix(err, "%s", plugin->path);
+    return BYOC_OK;
+}
+
+/* --- plug-ins ------------------------------------------------------------ */
+
+static void free_custom(struct byi_custom *c)
+{
+    if (c->ready && c->op->drop)
+        c->op->drop(&c->plugin->host, c->made);
+    byi_arena_free(&c->arena);
+    free(c->attributes);
+    free(c);
+}
+
+enum byoc_status byi_customs_open(const struct byi_plugin *plugin,
+                                  struct byi_customs **customs,
+                                  struct byoc_error *err)
+{
+    enum { MAX_OPERATORS = 4096 };
+    const struct byoc_ext *ext =
+        byoc_ext_find(plugin->backend->ext, BYOC_EXT_OPERATORS,
+                      sizeof(struct byoc_operators));
+    const struct byoc_operators *theirs = (const void *)ext;
+    *customs = NULL;
+    if (!theirs || !theirs->n)
+        return BYOC_OK;
+    if (theirs->n > MAX_OPERATORS || !theirs->at)
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: %u operators, expected at most %d and a table",
+                        plugin->path, theirs->n, MAX_OPERATORS);
+    struct byi_customs *c = byi_alloc(1, sizeof *c);
+    if (c)
+        c->ops = byi_alloc(theirs->n, sizeof *c->ops);
+    enum byoc_status status = BYOC_OK;
+    if (!c || !c->ops)
+        status = byi_fail(err, BYOC_ENOMEM, "no memory for operators");
+    for (uint32_t i = 0; i < theirs->n && status == BYOC_OK; i++)
+        status = take_operator(plugin, theirs->at[i], &c->ops[i], err);
+    if (status != BYOC_OK) {
+        if (c)
+            free(c->ops);
+        free(c);
+        return status;
+    }
+    c->plugin = plugin;
+    c->n = theirs->n;
+    byi_customs_lock();
+    c->next = all;
+    all = c;
+    byi_customs_unlock();
+    *customs = c;
+    return BYOC_OK;
+}
+
+void byi_customs_close(struct byi_customs *customs)
+{
+    if (!customs)
+        return;
+    byi_customs_lock();
+    struct byi_customs **at = &all;
+    while (*at != customs)
+        at = &(*at)->next;
+    *at = customs->next;
+    byi_customs_unlock();
+    while (customs->known) {
+        struct byi_custom *c = customs->known;
+        customs->known = c->next;
+        free_custom(c);
+    }
+    free(customs->ops);
+    free(customs);
+}
+
+const struct byoc_operator *byoc_internal_custom_row(
+    const struct byi_plugin *plugin, const char *domain, const char *name,
+    int64_t version)
+{
+    const struct byoc_operator *best = NULL;
+    byi_customs_lock();
+    for (const struct byi_customs *c = all; c; c = c->next)
+        for (uint32_t i = 0;
+             i < c->n && strcmp(c->plugin->path, plugin->path) == 0; i++) {
+            const struct byoc_operator *op = &c->ops[i];
+            if (strcmp(op->domain, domain) == 0 &&
+                strcmp(op->name, name) == 0 && (int64_t)op->since <= version &&
+                (!best || op->since > best->since))
+                best = op;
+        }
+    byi_customs_unlock();
+    return best;
+}
+
+/* --- operators with attributes ------------------------------------------- */
+
+/* The plug-in and operator called "imaging.ImageDecoder@20", under lock. The
+ * number is the operator's `since`. */
+static struct byi_customs *find_operator(const char *name,
+                                         const struct byoc_operator **op)
+{
+    const size_t prefix = strcspn(name, ".");
+    const char *version = strrchr(name, '@');
+    for (struct byi_customs *c = all; c && version && name[prefix]; c = c->next)
+        for (uint32_t i = 0; i < c->n; i++) {
+            const char *of = c->plugin->backend->name, *is = c->ops[i].name;
+            const size_t n = strlen(is);
+            if (strlen(of) != prefix || strncmp(of, name, prefix) != 0 ||
+                strncmp(name + prefix + 1, is, n) != 0 ||
+                name + prefix + 1 + n != version ||
+                (uint32_t)strtoul(version + 1, NULL, 10) != c->ops[i].since)
+                continue;
+            *op = &c->ops[i];
+            return c;
+        }
+    return NULL;
+}
+
+static struct byi_custom *find_known(const struct byi_customs *c,
+                                     const struct byoc_operator *op,
+                                     const char *attributes)
+{
+    struct byi_custom *known = c->known;
+    while (known && (known->op != op || strcmp(known->attributes, attributes)))
+        known = known->next;
+    return known;
+}
+
+/* As the plug-in sees them. */
+static struct byoc_graph_attr *plain_attrs(struct byi_arena *arena,
+                                           const struct byi_attrs *attrs)
+{
+    struct byoc_graph_attr *list =
+        byi_arena_calloc(arena, attrs->n + 1u, sizeof *list);
+    for (uint32_t i = 0; i < attrs->n; i++) {
+        const struct byi_attr *a = &attrs->at[i];
+        struct byoc_graph_attr *to = &list[i];
+        to->name = byi_arena_str(arena, a->name);
+        to->n = a->n;
+        if (a->kind == BYI_ATTR_INTS)
+            to->ints = a->ints;
+        else if (a->kind == BYI_ATTR_FLOATS)
+            to->floats = a->floats;
+        else if (a->kind == BYI_ATTR_STRINGS)
+            to->strings = a->strings;
+        else
+            to->n = 1;
+        if (a->kind == BYI_ATTR_INT)
+            to->ints = byi_arena_copy(arena, &a->i, sizeof a->i);
+        else if (a->kind == BYI_ATTR_FLOAT)
+            to->floats = byi_arena_copy(arena, &a->f, sizeof a->f);
+        else if (a->kind == BYI_ATTR_STRING)
+            to->strings = byi_arena_copy(arena, &a->s, sizeof a->s);
+    }
+    return list;
+}
+
+static enum byoc_status read_attributes(struct byi_custom *c,
+                                        const char *attributes,
+                                        struct byoc_error *err)
+{
+    enum { MAX_TEXT = 64 << 20 };
+    const struct byi_attrs *attrs;
+    struct cJSON *json = NULL;
+    BYI_BORDER(err);
+    struct byi_arena *arena = byi_arena_new();
+    enum byoc_status status =
+        byi_json_parse(attributes, strlen(attributes), MAX_TEXT, &json, err);
+    if (status == BYOC_OK) {
+        const struct byi_json root = byi_json_root(json);
+        status = byi_json_attrs(&root, arena, byi_custom_row(arena, c->op),
+                                &attrs, err);
+    }
+    byi_json_free(&json);
+    if (status != BYOC_OK) {
+        byi_arena_free(&arena);
+        return byi_prefix(err, "%s", c->op->name);
+    }
+    c->attrs = plain_attrs(arena, attrs);
+    byi_keep(arena);
+    c->arena = arena;
+    return BYOC_OK;
+}
+
+static enum byoc_status new_custom(const struct byi_plugin *plugin,
+                                   const struct byoc_operator *op,
+                                   const char *attributes,
+                                   struct byi_custom **out,
+                                   struct byoc_error *err)
+{
+    struct byi_custom *c = byi_alloc(1, sizeof *c);
+    if (c)
+        c->attributes = strdup(attributes);
+    if (!c || !c->attributes) {
+        free(c);
+        return byi_fail(err, BYOC_ENOMEM, "no memory for attributes");
+    }
+    c->op = op;
+    c->plugin = plugin;
+    const enum byoc_status status = read_attributes(c, attributes, err);
+    if (status != BYOC_OK) {
+        free(c->attributes);
+        free(c);
+        return status;
+    }
+    *out = c;
+    return BYOC_OK;
+}
+
+static enum byoc_status find(const char *name, const char *attributes,
+                             const struct byi_custom **out,
+                             struct byoc_error *err)
+{
+    const struct byoc_operator *op = NULL;
+    byi_customs_lock();
+    struct byi_customs *of = find_operator(name, &op);
+    struct byi_custom *c = of ? find_known(of, op, attributes) : NULL;
+    byi_customs_unlock();
+    if (!of)
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: no open plug-in has this operator; give the "
+                        "library of '%.*s' with --plugin, or in plugins",
+                        name, (int)strcspn(name, "."), name);
+    if (!c) {
+        struct byi_custom *fresh = NULL;
+        BYI_TRY(new_custom(of->plugin, op, attributes, &fresh, err));
+        byi_customs_lock();
+        c = find_known(of, op, attributes);
+        if (!c) {
+            fresh->next = of->known;
+            of->known = c = fresh;
+            fresh = NULL;
+        }
+        byi_customs_unlock();
+        if (fresh)
+            free_custom(fresh);
+    }
+    *out = c;
+    return BYOC_OK;
+}
+
+static const struct byoc_operator *operator_of(const struct byi_custom *c)
+{
+    return c->op;
+}
+
+/* --- calls --------------------------------------------------------------- */
+
+static bool tensors_known(const struct byoc_operator_call *call)
+{
+    for (uint32_t i = 0; i < call->n_tensors; i++)
+        if (call->tensors[i].dtype != BYOC_NONE && !call->tensors[i].data &&
+            call->tensors[i].bytes)
+            return false;
+    return true;
+}
+
+/* Call make(), unless it was called. Two threads may both do it: the first
+ * result counts. */
+static enum byoc_status make(struct byi_custom *c,
+                             const struct byoc_operator_call *call,
+                             struct byoc_error *err)
+{
+    struct byoc_operator_call only = *call;
+    void *made = NULL;
+    byi_customs_lock();
+    const bool ready = c->ready;
+    byi_customs_unlock();
+    if (ready || !c->op->make)
+        return BYOC_OK;
+    only.n_inputs = only.n_results = 0;
+    BYI_TRY(byi_plugin_status(c->op->make(&c->plugin->host, &only, &made),
+                              c->plugin, c->op->name, err));
+    byi_customs_lock();
+    const bool first = !c->ready;
+    if (first) {
+        c->made = made;
+        c->ready = true;
+    }
+    byi_customs_unlock();
+    if (!first)
+        c->op->drop(&c->plugin->host, made);
+    return BYOC_OK;
+}
+
+static enum byoc_status call_operator(const struct byi_custom *op, bool run,
+                                      struct byoc_operator_call *call,
+                                      struct byoc_error *err)
+{
+    struct byi_custom *c = (struct byi_custom *)(uintptr_t)op;
+    const struct byoc_host *host = &c->plugin->host;
+    call->n_attrs = c->op->n_attrs;
+    call->attrs = c->attrs;
+    if (tensors_known(call)) {
+        BYI_TRY(make(c, call, err));
+        call->made = c->made;
+    }
+    const bool before = byi_plugin_runs(run);
+    struct byoc_fail *fail =
+        run ? c->op->run(host, call) : c->op->shape(host, call);
+    byi_plugin_runs(before);
+    return byi_plugin_status(fail, c->plugin, c->op->name, err);
+}
+
+static const struct byi_custom_calls calls = {
+    .find = find,
+    .operator_of = operator_of,
+    .call = call_operator,
+};
+
+const struct byi_custom_calls *byoc_internal_custom_calls(void)
+{
+    return &calls;
+}
+
+static __attribute__((constructor)) void use_calls(void)
+{
+    byi_custom_use(&calls);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host.c: the services that plug-ins get (struct byoc_host), and the failures
+ * that they give back.
+ */
+#include "internal.h"
+
+#include "region/graph.h"
+#include "workers.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct byoc_fail {
+    uint32_t code; /* enum byoc_fail_code */
+    char text[];   /* NUL-terminated */
+};
+
+/* Used if there is no memory for a failure. */
+static struct {
+    uint32_t code;
+    char text[sizeof "out of memory"];
+} const exhausted = {BYOC_FAIL_RESOURCE, "out of memory"};
+
+static void *host_acquire(void *ctx, uint64_t bytes)
+{
+    struct byi_plugin *plugin = ctx;
+    void *at = byi_memory_take(plugin->memory, bytes);
+    if (at)
+        atomic_fetch_add_explicit(&plugin->held, bytes, memory_order_relaxed);
+    return at;
+}
+
+static void host_release(void *ctx, void *memory)
+{
+    struct byi_plugin *plugin = ctx;
+    atomic_fetch_sub_explicit(&plugin->held,
+                              byi_memory_give(plugin->memory, memory),
+                              memory_order_relaxed);
+}
+
+uint64_t byi_plugin_held(const struct byi_plugin *plugin)
+{
+    return atomic_load_explicit(&plugin->held, memory_order_relaxed);
+}
+
+static struct byoc_fail *host_fail(void *ctx, uint32_t code, const char *text)
+{
+    (void)ctx;
+    const char *said = text ? text : "(no reason given)";
+    size_t n = strlen(said);
+    n = n < 4096 ? n : 4096;
+    struct byoc_fail *fail = byi_alloc(1, sizeof *fail + n + 1);
+    if (!fail)
+        return (struct byoc_fail *)(uintptr_t)&exhausted;
+    fail->code = code;
+    memcpy(fail->text, said, n);
+    return fail;
+}
+
+static const char *fail_text(const struct byoc_fail *fail)
+{
+    return fail->text;
+}
+
+static uint32_t fail_code(const struct byoc_fail *fail)
+{
+    return fail->code;
+}
+
+static void fail_free(struct byoc_fail *fail)
+{
+    if ((const void *)fail != (const void *)&exhausted)
+        free(fail);
+}
+
+static void host_log(void *ctx, const char *line)
+{
+    const struct byi_plugin *plugin = ctx;
+    byi_log_line(&plugin->log, BYOC_DEBUG, line);
+}
+
+/* Whether the calling thread is in a backend's run(), which uses the threads of
+ * its turn; other calls may use all threads of the model. */
+static _Thread_local bool runs;
+
+static uint32_t host_threads(void *ctx)
+{
+    const struct byi_plugin *plugin = ctx;
+    const uint32_t granted = runs ? byi_workers_of_turn() : 0;
+    return granted ? granted : plugin->threads;
+}
+
+bool byi_plugin_runs(bool now)
+{
+    const bool before = runs;
+    runs = now;
+    return before;
+}
+
+struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
+                                 void *compiled, void *state,
+                                 const struct byoc_run_args *args)
+{
+    const bool before = byi_plugin_runs(true);
+    struct byoc_fail *fail =
+        plugin->backend->run(&plugin->host, compiled, state, args);
+    byi_plugin_runs(before);
+    return fail;
+}
+
+static void host_parallel_for(void *ctx, uint32_t n,
+                              void (*fn)(void *, uint32_t), void *arg)
+{
+    (void)ctx;
+    byi_parallel_for(n, fn, arg);
+}
+
+void byi_plugin_init_host(struct byi_plugin *plugin, uint32_t abi)
+{
+    plugin->host = (struct byoc_host){
+        .struct_size = sizeof plugin->host,
+        .abi = abi,
+        .ctx = plugin,
+        .acquire = host_acquire,
+        .release = host_release,
+        .fail = host_fail,
+        .fail_text = fail_text,
+        .fail_code = fail_code,
+        .fail_free = fail_free,
+        .log = host_log,
+        .threads = host_threads,
+        .parallel_for = host_parallel_for,
+        .graph_open = byi_graph_open,
+        .graph_close = byi_graph_close,
+    };
+}
+
+enum byoc_status byi_plugin_status(struct byoc_fail *fail,
+                                   const struct byi_plugin *plugin,
+                                   const char *where, struct byoc_error *err)
+{
+    if (!fail)
+        return BYOC_OK;
+    static const enum byoc_status status_of[] = {
+        [BYOC_FAIL_UNSUPPORTED] = BYOC_EUNSUPPORTED,
+        [BYOC_FAIL_INVALID] = BYOC_EBACKEND,
+        [BYOC_FAIL_INCOMPATIBLE] = BYOC_EINCOMPATIBLE,
+        [BYOC_FAIL_RESOURCE] = BYOC_ENOMEM,
+        [BYOC_FAIL_INTERNAL] = BYOC_EBACKEND,
+        [BYOC_FAIL_STALE] = BYOC_EINCOMPATIBLE,
+        [BYOC_FAIL_CANCELLED] = BYOC_ECANCELLED,
+    };
+    enum byoc_status status = BYOC_EBACKEND;
+    if (fail->code > 0 && fail->code < BYI_COUNT(status_of))
+        status = status_of[fail->code];
+    byi_fail(err, status, "%s: %s: %s", plugin->backend->name, where,
+             fail->text);
+    fail_free(fail);
+    return status;
+}

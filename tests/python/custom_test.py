@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of plug-ins (byoc/custom.h): imported from ONNX, compiled, written,
+loaded and run, and what goes wrong. Arguments: the plug-in of
+tests/plugins/ops.c, and that of examples/imaging or "none"."""
+
+import os
+import struct
+import sys
+import unittest
+import zlib
+
+import models
+
+try:
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError:
+    models.skip("NumPy or onnx is not installed")
+
+import byoc
+
+OPS, IMAGING = (os.path.abspath(path) for path in sys.argv[1:3])
+del sys.argv[1:3]
+models.folder()
+
+
+def model_of(op, inputs, outputs=1, domain="com.example", version=1, **attrs):
+    """One node. inputs: (element type, shape), or None: omitted."""
+    names = ["x%d" % i if x else "" for i, x in enumerate(inputs)]
+    values = [
+        helper.make_tensor_value_info(name, *x)
+        for name, x in zip(names, inputs) if x
+    ]
+    made = ["y%d" % i for i in range(outputs)]
+    node = helper.make_node(op, names, made, name="it", domain=domain, **attrs)
+    results = [helper.make_tensor_value_info(name, 1, None) for name in made]
+    for result in results:
+        result.type.Clear()
+    graph = helper.make_graph([node], "g", values, results)
+    model = helper.make_model(graph, opset_imports=[
+        helper.make_opsetid("", 20),
+        helper.make_opsetid(domain or "com.example", 20 if not domain else version)])
+    return model.SerializeToString()
+
+
+def compiled(*args, plugins=OPS, **attrs):
+    return byoc.compile(model_of(*args, **attrs), plugins=plugins, backends=[])
+
+
+def run(model, *inputs):
+    """The outputs as a list."""
+    found = model(*inputs)
+    return [found] if isinstance(found, np.ndarray) else list(found)
+
+
+F32 = TensorProto.FLOAT
+X = np.array([1, -2, 3], np.float32)
+
+
+class Operators(unittest.TestCase):
+    def test_fallbacks(self):
+        model = compiled("Mix", [(F32, ["n"])], factor=2.0)
+        # 3 + len("ab") + 1 + 2 + 0.5 + 2 words
+        for n in (1, 3):
+            np.testing.assert_array_equal(run(model, X[:n])[0], 2 * X[:n] + 10.5)
+
+    def test_attributes(self):
+        table = numpy_helper.from_array(np.array([0.25, 0.5], np.float32))
+        model = compiled(
+            "Mix", [(F32, [3])], factor=1.0, add=10, word="", ints=[5],
+            floats=[1.5, 2.5], words=["x"], blob=b"\x01\x00\x02", table=table)
+        np.testing.assert_array_equal(
+            run(model, X)[0], X + 10 + 5 + 4 + 1 + 3 + 0.75)
+
+    def test_two_tensors(self):
+        """Equal attributes but for the bytes: each has its own make()."""
+        for blob, sum in ((b"\x01", 1), (b"\x09", 9)):
+            model = compiled("Mix", [(F32, [3])], factor=1.0, blob=blob)
+            np.testing.assert_array_equal(run(model, X)[0], X + 10.5 + sum)
+
+    def test_omitted_input(self):
+        model = compiled("Mix", [(F32, [3]), None, (F32, [1])], factor=1.0)
+        np.testing.assert_array_equal(
+            run(model, X, np.array([7], np.float32))[0], X + 10.5 + 7)
+
+    def test_sizes_of_the_run(self):
+        model = compiled("Positives", [(F32, ["n"])], outputs=2)
+        for x in (X, -abs(X), X[:1]):
+            values, places = model(x)
+            np.testing.assert_array_equal(values, x[x > 0])
+            np.testing.assert_array_equal(places, np.flatnonzero(x > 0))
+
+    def test_versions_and_strings(self):
+        words = np.array(["ab", "", "\u00e9"], object)
+        for version, times in ((1, 2), (2, 3), (9, 3)):
+            model = compiled(
+                "Twice", [(TensorProto.STRING, [3])], version=version)
+            self.assertEqual(list(run(model, words)[0]), [w * times for w in words])
+
+    def test_artifact(self):
+        model = compiled("Mix", [(F32, [3])], factor=2.0)
+        model.write("mix.so")
+        np.testing.assert_array_equal(
+            run(byoc.load("mix.so", plugins=OPS), X)[0], 2 * X + 10.5)
+        with self.assertRaisesRegex(
+                byoc.Error, "the model calls operators of the plug-in 'ops': "):
+            byoc.load("mix.so", plugins="only")
+
+
+class Errors(unittest.TestCase):
+    def refused(self, expected, *args, **attrs):
+        with self.assertRaisesRegex(byoc.Error, expected):
+            compiled(*args, **attrs)
+
+    def test_unknown(self):
+        self.refused(
+            r"node it: operator Mix \(domain com.example, opset 1\) is not "
+            "supported: give a library that has it with --plugin",
+            "Mix", [(F32, [3])], factor=1.0, plugins="only")
+        self.refused("operator Mix .* is not supported", "Mix", [(F32, [3])],
+                     domain="com.other", factor=1.0)
+
+    def test_node(self):
+        self.refused("attribute 'factor' is missing", "Mix", [(F32, [3])])
+        self.refused("attribute 'factor' is not a float", "Mix", [(F32, [3])],
+                     factor="x")
+        self.refused("attribute 'other' is unknown", "Mix", [(F32, [3])],
+                     factor=1.0, other=2)
+        self.refused("found 4 inputs, expected 1 to 3", "Mix", [(F32, [3])] * 4,
+                     factor=1.0)
+        self.refused("found 3 results, expected 1 to 2", "Positives",
+                     [(F32, [3])], outputs=3)
+        self.refused("x is not float32", "Mix", [(TensorProto.DOUBLE, [3])],
+                     factor=1.0)
+
+    def test_shape(self):
+        for where, expected in (
+                ("shape", "it was told to fail"),
+                ("size", "the size -77777, which no input has"),
+                ("rank", "and rank 99"), ("dtype", "element type 0")):
+            self.refused(expected, "Fail", [(F32, [3])], where=where)
+
+    def test_run(self):
+        for where, expected in (("run", "it was told to fail"),
+                                ("grow", "size 4, above the bound 3")):
+            model = compiled("Fail", [(F32, [3])], where=where)
+            with self.assertRaisesRegex(byoc.Error, expected):
+                model(X)
+
+
+def png(pixels):
+    """8-bit RGB, as the PNG specification has it."""
+    def chunk(kind, data):
+        body = kind + data
+        return (struct.pack(">I", len(data)) + body +
+                struct.pack(">I", zlib.crc32(body)))
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    head = struct.pack(">IIBBBBB", pixels.shape[1], pixels.shape[0], 8, 2, 0, 0, 0)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) +
+            chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+@unittest.skipIf(IMAGING.endswith("none"), "no image libraries")
+class Imaging(unittest.TestCase):
+    def decoder(self, **attrs):
+        return byoc.compile(
+            model_of("ImageDecoder", [(TensorProto.UINT8, ["bytes"])], domain="",
+                     **attrs), plugins=IMAGING)
+
+    def test_png(self):
+        pixels = np.random.RandomState(1).randint(0, 256, (5, 7, 3), np.uint8)
+        file = np.frombuffer(png(pixels), np.uint8)
+        np.testing.assert_array_equal(run(self.decoder(), file)[0], pixels)
+        np.testing.assert_array_equal(
+            run(self.decoder(pixel_format="BGR"), file)[0], pixels[:, :, ::-1])
+        gray = run(self.decoder(pixel_format="Grayscale"), file)[0]
+        self.assertEqual(gray.shape, (5, 7, 1))
+        wanted = pixels @ np.array([0.299, 0.587, 0.114])
+        self.assertLessEqual(abs(gray[:, :, 0] - wanted).max(), 0.51)
+
+    def test_damaged(self):
+        """What cannot be read has no pixels: every prefix, and every byte."""
+        pixels = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+        whole, model = png(pixels), self.decoder()
+        for n in range(len(whole) - 12):
+            found = run(model, np.frombuffer(whole[:n], np.uint8))[0]
+            self.assertIn(found.shape, ((0, 0, 3), (2, 2, 3)))
+        for i in range(len(whole)):
+            damaged = bytearray(whole)
+            damaged[i] ^= 0x55
+            model(np.frombuffer(bytes(damaged), np.uint8))
+        for file in (b"P6 2 2 255 ", b"P6 99999999 99999999 255 ", b"BM" * 40,
+                     b"\xff\xd8\xff\xe0" * 9, b"RIFF" * 9, b"II*\0" * 9):
+            found = run(model, np.frombuffer(file, np.uint8))[0]
+            self.assertEqual(found.shape, (0, 0, 3))
+
+    def test_pixel_format(self):
+        with self.assertRaisesRegex(byoc.Error, "none of RGB, BGR and Grayscale"):
+            self.decoder(pixel_format="CMYK")
+
+
+unittest.main()
