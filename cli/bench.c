@@ -20,6 +20,7 @@ const struct byi_verb byi_verb_bench = {
     .summary = "time loading and runs of a model",
     .example = "byoc bench digits.so\n"
                "byoc bench digits.so --threads 1 --profile\n"
+               "byoc bench digits.so --html times.html --svg times.svg\n"
                "byoc bench digits.so --threads 1 --clients 2 --rate 500\n",
     .does = BYI_COMPILES | BYI_LOADS,
     .run = run,
@@ -214,6 +215,8 @@ static enum byoc_status bench(const struct byoc_model *model,
 {
     struct byi_feed in, out = byi_feed_outputs(model, arena);
     struct byoc_state *state = NULL;
+    if (r->clients == 0)
+        return byi_fail(err, BYOC_EINVAL, "--clients is 0; expected 1 or more");
     BYI_TRY(byi_feed_inputs(model, feed, arena, &in, err));
     double began = byi_clock();
     BYI_TRY(byoc_state_new(model, &state, err));
@@ -239,6 +242,28 @@ static enum byoc_status bench(const struct byoc_model *model,
     return status;
 }
 
+/* Write the profile as a page, with the model's ledger, and as a chart. */
+static enum byoc_status draw(const struct byi_open_model *open,
+                             const char *path, struct byi_pictures pictures,
+                             struct byi_profile *profile,
+                             struct byoc_error *err)
+{
+    struct byi_text ledger = {0};
+    const char *json = NULL;
+    if (open->compiled)
+        json = byoc_compiled_ledger(open->compiled);
+    else if (pictures.html)
+        BYI_TRY(byi_read_ledger(path, &ledger, err));
+    cJSON *root = cJSON_CreateObject();
+    byi_profile_json(profile, root);
+    pictures.profile = cJSON_GetObjectItem(root, "profile");
+    enum byoc_status status =
+        byi_write_pictures(&pictures, path, json ? json : ledger.at, err);
+    cJSON_Delete(root);
+    byi_text_free(&ledger);
+    return status;
+}
+
 static int run(int argc, char **argv)
 {
     struct byi_model_options o = {.verb = &byi_verb_bench};
@@ -248,6 +273,7 @@ static int run(int argc, char **argv)
     uint32_t least = 10, n;
     double seconds = 1.5;
     bool json = false, profile = false;
+    struct byi_pictures pictures = {0};
     const struct byi_option options[] = {
         {"data", 0, BYI_OPTION_TEXT, &feed.data, "DIR|PREFIX.",
          "read inputs from input_K.npy or .pb there (default: random)"},
@@ -264,6 +290,10 @@ static int run(int argc, char **argv)
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
         {"profile", 0, BYI_OPTION_FLAG, &profile, NULL,
          "print the time and work of each step of a run"},
+        {"html", 0, BYI_OPTION_TEXT, &pictures.html, "FILE",
+         "--profile, and write a page that shows the times in the graph"},
+        {"svg", 0, BYI_OPTION_TEXT, &pictures.svg, "FILE",
+         "--profile, and write a chart of operators and steps"},
         BYI_MODEL_OPTIONS(o),
     };
     int code = byi_options(&byi_verb_bench, options, BYI_COUNT(options), argc,
@@ -272,10 +302,6 @@ static int run(int argc, char **argv)
         return code;
     least = least ? least : 1;
     struct byoc_error err;
-    if (r.clients == 0) {
-        byi_fail(&err, BYOC_EINVAL, "--clients is 0; expected 1 or more");
-        return byi_complain(&byi_verb_bench, &err);
-    }
     struct byi_open_model open;
     double began = byi_clock();
     if (byi_open_model(path, &o, &open, &err) != BYOC_OK)
@@ -284,8 +310,10 @@ static int run(int argc, char **argv)
     feed.dims = open.dims;
     struct byi_arena *arena = byi_arena_new();
     code = open.gate;
-    r.profile = profile ? byi_profile_new(arena) : NULL;
-    if (bench(open.model, &feed, least, seconds, arena, &r, &err) != BYOC_OK)
+    const bool draws = pictures.html || pictures.svg;
+    r.profile = profile || draws ? byi_profile_new(arena) : NULL;
+    if (bench(open.model, &feed, least, seconds, arena, &r, &err) != BYOC_OK ||
+        (draws && draw(&open, path, pictures, r.profile, &err) != BYOC_OK))
         code = byi_complain(&byi_verb_bench, &err);
     else
         (json ? print_json : print_text)(&r);

@@ -363,14 +363,20 @@ struct byi_model_options {
 
 /* --- pictures.c ----------------------------------------------------------- */
 
+struct cJSON;
+
 /* The files to which a ledger is written for people; NULL: none. */
 struct byi_pictures {
-    const char *html, *dot, *onnx;
+    const char *html, *dot, *onnx, *svg;
+    const char *against;         /* a file with an older ledger, for html */
+    const struct cJSON *profile; /* byi_profile_json's, for html and svg */
 };
 
 #define BYI_PICTURE_OPTIONS(p)                                                  \
     {"html",    0,      BYI_OPTION_TEXT,                                        \
      &(p).html, "FILE", "write a page that shows the graph and the placement"}, \
+        {"against",    0,     BYI_OPTION_TEXT,                                  \
+         &(p).against, "OLD", "compare with the ledger in OLD on that page"},   \
     {                                                                           \
         "dot", 0, BYI_OPTION_TEXT, &(p).dot, "FILE",                            \
             "write the graph for Graphviz, with a cluster for each region"      \
@@ -428,6 +434,9 @@ struct byi_ledger_view {
     bool json, every;
     struct byi_list explain; /* nodes; empty: the report */
 };
+/* Append the ledger's JSON of a file or of an artifact. */
+enum byoc_status byi_read_ledger(const char *path, struct byi_text *ledger,
+                                 struct byoc_error *err);
 /* Print it to stdout. Returns the exit code. `path` is for the message if the
  * ledger cannot be read or lacks a node. */
 int byi_print_ledger(const struct byi_verb *verb, const char *path,
@@ -435,7 +444,6 @@ int byi_print_ledger(const struct byi_verb *verb, const char *path,
 
 /* --- profile.c: the table of `bench --profile` --------------------------- */
 
-struct cJSON;
 struct byi_profile;
 struct byi_profile *byi_profile_new(struct byi_arena *arena);
 /* Measure the machine's peak, before the runs and after them. */
@@ -446,5 +454,12 @@ void byi_profile_print(struct byi_profile *profile);
 /* Add the member "profile". */
 void byi_profile_json(struct byi_profile *profile, struct cJSON *root);
 void byi_profile_free(struct byi_profile *profile); /* or NULL */
+
+/* --- chart.c -------------------------------------------------------------- */
+
+/* A profile, as byi_profile_json makes it, as SVG: the run, below it its
+ * operators, below each its steps, each as wide as the time it takes. */
+void byi_profile_svg(const struct cJSON *profile, const char *title,
+                     struct byi_text *out);
 
 #endif

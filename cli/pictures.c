@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pictures.c: writes a ledger as a page, as a graph for Graphviz, or as
- * metadata of the model.
+ * metadata of the model; and a profile as a chart.
  */
 #include "cli.h"
 
@@ -8,12 +8,10 @@
 #include "report/page.h"
 #include "report/report.h"
 
+#include <cjson/cJSON.h>
+
 #include <string.h>
 #include <sys/stat.h>
-
-typedef enum byoc_status picture_fn(const char *json, size_t n,
-                                    struct byi_text *out,
-                                    struct byoc_error *err);
 
 bool byi_same_file(const char *a, const char *b)
 {
@@ -22,23 +20,62 @@ bool byi_same_file(const char *a, const char *b)
            x.st_ino == y.st_ino;
 }
 
-static enum byoc_status write_picture(const char *path, const char *model,
-                                      picture_fn *make, const char *ledger,
-                                      struct byoc_error *err)
+/* Refuse to write over `input`, which is called `what`; NULL: none. */
+static enum byoc_status check_output(const char *path, const char *input,
+                                     const char *what, struct byoc_error *err)
+{
+    return input && byi_same_file(path, input)
+               ? byi_fail(err, BYOC_EINVAL,
+                          "%s: the output is %s itself; expected another file",
+                          path, what)
+               : BYOC_OK;
+}
+
+/* Write `text` if it was made, and free it. */
+static enum byoc_status write_text(enum byoc_status status, const char *path,
+                                   struct byi_text *text,
+                                   struct byoc_error *err)
+{
+    if (status == BYOC_OK)
+        status = byi_file_write(path, text->at, text->n, err);
+    byi_text_free(text);
+    return status;
+}
+
+static enum byoc_status write_dot(const char *path, const char *ledger,
+                                  struct byoc_error *err)
 {
     struct byi_text text = {0};
-    if (!path)
-        return BYOC_OK;
-    if (byi_same_file(path, model))
-        return byi_fail(err, BYOC_EINVAL,
-                        "%s: the output is the model itself; expected another "
-                        "file",
-                        path);
-    enum byoc_status status = make(ledger, strlen(ledger), &text, err);
+    return write_text(byi_ledger_dot(ledger, strlen(ledger), &text, err), path,
+                      &text, err);
+}
+
+static enum byoc_status write_page(const struct byi_pictures *pictures,
+                                   const char *ledger, struct byoc_error *err)
+{
+    struct byi_text text = {0}, old = {0};
+    enum byoc_status status =
+        pictures->against ? byi_read_ledger(pictures->against, &old, err)
+                          : BYOC_OK;
+    char *profile =
+        pictures->profile ? cJSON_PrintUnformatted(pictures->profile) : NULL;
+    const struct byi_page more = {.against = pictures->against ? old.at : NULL,
+                                  .profile = profile};
     if (status == BYOC_OK)
-        status = byi_file_write(path, text.at, text.n, err);
-    byi_text_free(&text);
+        status = byi_ledger_page(ledger, strlen(ledger), &more, &text, err);
+    status = write_text(status, pictures->html, &text, err);
+    cJSON_free(profile);
+    byi_text_free(&old);
     return status;
+}
+
+static enum byoc_status write_chart(const struct byi_pictures *pictures,
+                                    const char *model, struct byoc_error *err)
+{
+    struct byi_text text = {0};
+    const char *slash = strrchr(model, '/');
+    byi_profile_svg(pictures->profile, slash ? slash + 1 : model, &text);
+    return write_text(BYOC_OK, pictures->svg, &text, err);
 }
 
 /* --- the model with notes ------------------------------------------------- */
@@ -98,8 +135,20 @@ enum byoc_status byi_write_pictures(const struct byi_pictures *pictures,
                                     const char *model, const char *ledger,
                                     struct byoc_error *err)
 {
-    BYI_TRY(write_picture(pictures->html, model, byi_ledger_page, ledger, err));
-    BYI_TRY(write_picture(pictures->dot, model, byi_ledger_dot, ledger, err));
+    const char *const outputs[] = {pictures->html, pictures->dot,
+                                   pictures->svg};
+    for (size_t i = 0; i < BYI_COUNT(outputs); i++)
+        if (outputs[i]) {
+            BYI_TRY(check_output(outputs[i], model, "the model", err));
+            BYI_TRY(check_output(outputs[i], pictures->against,
+                                 "the older ledger", err));
+        }
+    if (pictures->html)
+        BYI_TRY(write_page(pictures, ledger, err));
+    if (pictures->dot)
+        BYI_TRY(write_dot(pictures->dot, ledger, err));
+    if (pictures->svg)
+        BYI_TRY(write_chart(pictures, model, err));
     if (pictures->onnx)
         BYI_TRY(dump_onnx(pictures->onnx, model, ledger, err));
     return BYOC_OK;

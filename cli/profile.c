@@ -132,6 +132,8 @@ static int most_time_first(const void *a, const void *b)
 static void add_up(struct byi_profile *p)
 {
     double constants = 0;
+    if (p->sums.n)
+        return;
     for (uint32_t i = 0; i < p->rows.n; i++) {
         struct profile_row *row = &p->rows.at[i];
         struct profile_row *sum = sum_of(p, row->name);

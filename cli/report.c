@@ -24,6 +24,7 @@ const struct byi_verb byi_verb_report = {
 struct request {
     struct byi_ledger_view view;
     double tolerance;
+    struct byi_pictures pictures; /* of a comparison */
 };
 
 static enum byoc_status explain(const char *ledger,
@@ -79,9 +80,8 @@ static enum byoc_status read_artifact(const char *path, struct byi_text *ledger,
                             path);
 }
 
-/* Read a ledger's JSON from a file or from an artifact. */
-static enum byoc_status read_ledger(const char *path, struct byi_text *ledger,
-                                    struct byoc_error *err)
+enum byoc_status byi_read_ledger(const char *path, struct byi_text *ledger,
+                                 struct byoc_error *err)
 {
     enum { MAX_BYTES = 1 << 30 };
     const void *data;
@@ -105,7 +105,7 @@ static int show(const struct request *q, const char *path)
     struct byi_text ledger = {0};
     struct byoc_error err;
     char *text = NULL;
-    enum byoc_status status = read_ledger(path, &ledger, &err);
+    enum byoc_status status = byi_read_ledger(path, &ledger, &err);
     if (status == BYOC_OK && q->view.json) {
         /* only to check that it is a ledger: JSON is printed as it was read */
         status = byoc_ledger_text(ledger.at, false, &text, &err);
@@ -126,12 +126,19 @@ static enum byoc_status diff(const struct request *q, const char *old_path,
                              struct byoc_error *err)
 {
     struct byi_text old = {0}, new = {0};
-    enum byoc_status status = read_ledger(old_path, &old, err);
+    enum byoc_status status = byi_read_ledger(old_path, &old, err);
     if (status == BYOC_OK)
-        status = read_ledger(new_path, &new, err);
+        status = byi_read_ledger(new_path, &new, err);
     if (status == BYOC_OK)
         status = byoc_ledger_diff(old.at, new.at, q->tolerance, q->view.json,
                                   worse, text, err);
+    if (status == BYOC_OK && q->pictures.html) {
+        struct byi_pictures pictures = q->pictures;
+        pictures.against = old_path;
+        status = byi_write_pictures(&pictures, new_path, new.at, err);
+        if (status != BYOC_OK)
+            byoc_string_free(*text);
+    }
     byi_text_free(&old);
     byi_text_free(&new);
     return status;
@@ -154,7 +161,9 @@ static int compare(const struct request *q, const char *old_path,
 static const char *misplaced(const struct request *q, bool is_diff)
 {
     if (!is_diff)
-        return q->tolerance > 0 ? "--tolerance" : NULL;
+        return q->tolerance > 0   ? "--tolerance"
+               : q->pictures.html ? "--html"
+                                  : NULL;
     return q->view.explain.n ? "--explain" : q->view.every ? "--all" : NULL;
 }
 
@@ -169,6 +178,8 @@ static int run(int argc, char **argv)
          "show: print everything about one node"},
         {"tolerance", 0, BYI_OPTION_NUMBER, &q.tolerance, "POINTS",
          "diff: exit with 1 only if a share shrinks by more (default: 0)"},
+        {"html", 0, BYI_OPTION_TEXT, &q.pictures.html, "FILE",
+         "diff: write a page with both graphs side by side"},
     };
     const char *args[3];
     uint32_t n;

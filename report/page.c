@@ -33,17 +33,44 @@ static void add_reasons(struct byi_text *out)
     }
 }
 
+static enum byoc_status check(const char *json, size_t n,
+                              struct byoc_error *err)
+{
+    struct byi_report report;
+    BYI_TRY(byi_report_read(json, n, &report, err));
+    byi_report_free(&report);
+    return BYOC_OK;
+}
+
+/* A member of the page's data; json NULL: none. */
+static void add_member(struct byi_text *out, const char *name, const char *json)
+{
+    if (!json)
+        return;
+    byi_text_addf(out, ", \"%s\": ", name);
+    add_json(out, json, strlen(json));
+}
+
 enum byoc_status byi_ledger_page(const char *json, size_t n,
+                                 const struct byi_page *more,
                                  struct byi_text *out, struct byoc_error *err)
 {
-    struct byi_report checked;
-    BYI_TRY(byi_report_read(json, n, &checked, err));
-    byi_report_free(&checked);
+    BYI_TRY(check(json, n, err));
+    if (more && more->against) {
+        const enum byoc_status status =
+            check(more->against, strlen(more->against), err);
+        if (status != BYOC_OK)
+            return byi_prefix(err, "the older ledger");
+    }
     byi_text_add(out, byi_page_head, strlen(byi_page_head));
     byi_text_addf(out, "{\"byoc\": \"%s\", \"reasons\": {", BYI_VERSION);
     add_reasons(out);
     byi_text_addf(out, "}, \"ledger\": ");
     add_json(out, json, n);
+    if (more) {
+        add_member(out, "against", more->against);
+        add_member(out, "profile", more->profile);
+    }
     byi_text_addf(out, "}\n");
     byi_text_add(out, byi_page_tail, strlen(byi_page_tail));
     return BYOC_OK;

@@ -13,13 +13,13 @@ const PAINT = {
         backends: ['#0072b2', '#009e73', '#b0609a', '#8a7a00', '#4d4dcc'],
         native: '#d55e00', quiet: '#9aa3ab', paper: '#f7f8f9',
         box: '#ffffff', text: '#1b2026', soft: '#5c6670', wire: '#aeb7bf',
-        mark: '#111418',
+        mark: '#111418', good: '#00704f', bad: '#b23a00', heat: '#c2185b',
     },
     dark: {
         backends: ['#56b4e9', '#2fc79a', '#dd92c4', '#e3cf4a', '#9b9bff'],
         native: '#ff8a3d', quiet: '#69737c', paper: '#14171a',
         box: '#1e2327', text: '#e8ebed', soft: '#9ba6af', wire: '#4a545c',
-        mark: '#ffffff',
+        mark: '#ffffff', good: '#2fc79a', bad: '#ff8a3d', heat: '#ff6d9e',
     },
 };
 
@@ -81,6 +81,7 @@ function trace(pen, points, from) {
 class Drawing {
     constructor(canvas) {
         this.canvas = canvas;
+        this.aside = canvas.id !== 'graph'; // drawn for comparison: no strip
         this.pen = canvas.getContext('2d');
         this.view = { x: 0, y: 0, scale: 1 };
         this.strip = document.createElement('canvas');
@@ -115,7 +116,7 @@ class Drawing {
     // Does the graph reach so far out of sight that the strip helps?
     hasStrip() {
         const { w, h } = this.size(), { parts } = this.scene;
-        return w > 480 && parts.height * this.view.scale > 1.6 * h;
+        return !this.aside && w > 480 && parts.height * this.view.scale > 1.6 * h;
     }
 
     draw() {
@@ -248,6 +249,9 @@ class Drawing {
             this.drawStripe(box, colour, radius);
         if (view.scale >= 0.32)
             (region ? this.writeRegion : this.writeNode).call(this, box);
+        if (view.scale >= 0.2)
+            this.drawHeat(box);
+        this.drawChange(box, radius);
         if (hits && region)
             this.writeHits(box, hits);
         pen.globalAlpha = 1;
@@ -270,6 +274,32 @@ class Drawing {
         }
     }
 
+    // The measured time, as a bar on the lower edge: full for the slowest node.
+    drawHeat(box) {
+        const { pen, scene } = this, { paint, graph } = scene;
+        const most = box.item.kind === 'region' ? graph.us : graph.most;
+        if (!(box.item.us > 0) || !(most > 0))
+            return;
+        pen.fillStyle = paint.heat;
+        pen.fillRect(box.x + 8, box.y + box.h - 4,
+            (box.w - 16) * Math.min(1, box.item.us / most), 3);
+    }
+
+    // A frame around what changed against the older ledger.
+    drawChange(box, radius) {
+        const { pen, scene, view } = this, { paint } = scene;
+        const nodes = box.item.members || [box.item];
+        const changes = nodes.map((n) => n.change || n.after?.change)
+            .filter(Boolean);
+        if (!changes.length)
+            return;
+        this.outline(box, radius, 1.5);
+        pen.lineWidth = Math.max(3, 2 / view.scale);
+        pen.strokeStyle = changes.includes('lost') ? paint.bad
+            : changes.includes('gained') ? paint.good : paint.soft;
+        pen.stroke();
+    }
+
     drawStripe(box, colour, radius) {
         const { pen } = this;
         if (box.item.quiet)
@@ -284,7 +314,7 @@ class Drawing {
 
     writeNode(box) {
         const { pen, scene } = this, { item } = box, { paint } = scene;
-        const us = item.region ? item.backend_us : item.native_us;
+        const us = timeOf(item);
         let room = box.w - 24;
         pen.textBaseline = 'middle';
         if (us > 0) {

@@ -6,9 +6,20 @@
 
 const BOX = { node: [184, 40], region: [232, 70], head: 34, pad: 18 };
 
+// All that is in the page: the graph of the ledger, what it is compared with,
+// and the times of a profile.
+function readPage({ byoc, reasons, ledger, against, profile }) {
+    const graph = Object.assign(readLedger(ledger), { byoc, reasons });
+    if (profile)
+        addTimes(graph, profile);
+    if (against)
+        pair(graph, Object.assign(readLedger(against), { reasons }));
+    return graph;
+}
+
 // The ledger with what the page asks of it again and again: of each node its
 // readers and region, of each region its members.
-function readLedger({ byoc, reasons, ledger }) {
+function readLedger(ledger) {
     const nodes = ledger.nodes.map((node, index) => ({
         ...node, index, kind: 'node', readers: [],
         inputs: (node.inputs || []).filter((i) => ledger.nodes[i]),
@@ -41,7 +52,7 @@ function readLedger({ byoc, reasons, ledger }) {
         region.shade = shades[region.backend] % 3;
         region.flops = region.members.reduce((sum, n) => sum + n.flops, 0);
     }
-    return { ...ledger, byoc, reasons, nodes, returned,
+    return { ...ledger, nodes, returned,
         regions: [...regions.values()],
         names: ledger.backends.map((v) => v.name).filter((n) =>
             n !== 'native') };

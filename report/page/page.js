@@ -3,17 +3,18 @@
 'use strict';
 
 const $ = (id) => document.getElementById(id);
-const graph = readLedger(JSON.parse($('ledger').textContent));
-for (const region of graph.regions) {
+const graph = readPage(JSON.parse($('ledger').textContent));
+for (const region of [...graph.regions, ...graph.old?.regions || []]) {
+    const us = region.us || region.said?.backend_us;
     region.line = several(region.members.length, 'node') + ' \u00b7 ' +
-        sayFlops(region.flops) + (region.said?.backend_us > 0
-        ? ' \u00b7 ' + sayTime(region.said.backend_us) : '');
+        sayFlops(region.flops) + (us > 0 ? ' \u00b7 ' + sayTime(us) : '');
     region.what = tally(region.members, (n) => n.title, 4);
 }
 
 const state = {
     w: 0, h: 0, open: new Set(), selected: null, quiet: false, query: '',
-    filters: { where: null, reason: null, given: null }, matches: null,
+    filters: { where: null, reason: null, given: null, change: null },
+    matches: null,
     at: -1, theme: null,
 };
 const drawing = new Drawing($('graph'));
@@ -21,6 +22,7 @@ const panel = new Panel($('panel'), graph, {
     select: (item) => select(item, true),
     filter, toggle, quiet: showQuiet,
 });
+const before = graph.old && new Before($('before'), graph.old);
 let parts, waiting = false;
 
 // --- drawing ---------------------------------------------------------------
@@ -60,18 +62,21 @@ function redraw() {
     requestAnimationFrame(() => {
         waiting = false;
         drawing.draw();
+        before?.draw(drawing, state);
     });
 }
 
 function lay() {
     const start = performance.now();
     parts = arrange(graph, state.open, state.quiet);
+    before?.lay(state);
     state.laid = performance.now() - start;
 }
 
 // Bring page and address in line with the state.
 function update() {
     drawing.show(scene());
+    before?.show(drawing.scene);
     panel.show(state, drawing.scene.paint);
     showHits();
     const open = graph.regions.some((r) => state.open.has(r.name));
@@ -251,17 +256,18 @@ function filter(name, value) {
 // The nodes that search and filters leave, in the model's order.
 function match() {
     const words = state.query.toLowerCase().split(/\s+/).filter(Boolean);
-    const { where, reason, given } = state.filters;
+    const { where, reason, given, change } = state.filters;
     state.at = -1;
     state.matches = null;
-    if (words.length || where || reason || given) {
+    if (words.length || where || reason || given || change) {
         const group = panel.groups.find((g) => g.key === reason);
         const inGroup = group && new Set(group.nodes);
         const back = graph.returned.find((r) => r.key === given);
         const inBack = back && new Set(back.nodes);
         state.matches = new Set(graph.nodes.filter((n) =>
             (!where || n.where === where) && (!group || inGroup.has(n)) &&
-            (!back || inBack.has(n.index)) && words.every((word) =>
+            (!back || inBack.has(n.index)) &&
+            (!change || n.change === change) && words.every((word) =>
                 n.text.includes(word))));
         seekMatch();
     }
@@ -308,7 +314,7 @@ function step(by) {
 
 function clear() {
     state.query = $('find').value = '';
-    state.filters = { where: null, reason: null, given: null };
+    state.filters = { where: null, reason: null, given: null, change: null };
     match();
 }
 
@@ -403,7 +409,7 @@ function onKey(e) {
 
 // One finger or the mouse pans, two fingers pinch, a press without movement
 // clicks.
-function watchPointer(canvas) {
+function watchPointer(canvas, press) {
     const down = new Map();
     let moved = 0, onStrip = false;
     const place = (e) => {
@@ -423,13 +429,15 @@ function watchPointer(canvas) {
         canvas.setPointerCapture(e.pointerId);
         down.set(e.pointerId, place(e));
         moved = 0;
-        onStrip = down.size === 1 && toStrip(place(e));
+        onStrip = canvas === drawing.canvas && down.size === 1 &&
+            toStrip(place(e));
     });
     canvas.addEventListener('pointermove', (e) => {
         const before = down.get(e.pointerId), at = place(e), { view } = drawing;
         if (!before) {
-            const strip = drawing.stripTo(at.x, at.y) !== null;
-            canvas.style.cursor = strip || drawing.hit(at.x, at.y) ? 'pointer'
+            const on = canvas === drawing.canvas ? drawing : before.drawing;
+            const strip = on.stripTo(at.x, at.y) !== null;
+            canvas.style.cursor = strip || on.hit(at.x, at.y) ? 'pointer'
                 : 'grab';
             return;
         }
@@ -459,8 +467,7 @@ function watchPointer(canvas) {
         if (!down.delete(e.pointerId) || !single || onStrip || moved > 4 ||
             e.type === 'pointercancel')
             return;
-        const at = place(e), box = drawing.hit(at.x, at.y);
-        press(box, at);
+        press(place(e));
     };
     canvas.addEventListener('pointerup', up);
     canvas.addEventListener('pointercancel', up);
@@ -484,7 +491,8 @@ function watchPointer(canvas) {
 }
 
 // A folded region unfolds, an open one folds by its head.
-function press(box, at) {
+function press(at) {
+    const box = drawing.hit(at.x, at.y);
     if (!box) {
         select(null);
         return;
@@ -494,6 +502,17 @@ function press(box, at) {
         toggle(box.item);
     else
         select(box.item, false);
+}
+
+// In the older graph.
+function pressBefore(at) {
+    const item = before.press(at.x, at.y, state);
+    if (item) {
+        select(item, true);
+        return;
+    }
+    lay();
+    update();
 }
 
 function watch() {
@@ -517,7 +536,9 @@ function watch() {
     document.addEventListener('keydown', onKey);
     $('graph').addEventListener('keydown', onGraphKey);
     new ResizeObserver(resize).observe($('graph'));
-    watchPointer($('graph'));
+    watchPointer($('graph'), press);
+    if (before)
+        watchPointer($('before'), pressBefore);
 }
 
 // --- the address: what is shown, so that it can be sent ---------------------
@@ -590,7 +611,9 @@ function showHead() {
             sayFlops(summary.flops)),
         figure(sayCount(summary.regions), 'region' +
             (summary.regions === 1 ? '' : 's')));
-    if (kept.length)
+    if (graph.profile)
+        $('sum').append(figure(sayTime(graph.us), 'a run'));
+    else if (kept.length)
         $('sum').append(figure(sayTime(sum('backend_us')), 'in regions, ' +
             sayTime(sum('native_us')) + ' native'));
 }
@@ -601,15 +624,24 @@ for (const node of graph.nodes)
     node.text = (node.name + ' ' + node.op + ' ' + (node.region || ''))
         .toLowerCase();
 const wanted = recall();
+// a model that is one region would be one box
+if (!location.hash && graph.regions.length === 1 &&
+    graph.nodes.every((n) => n.home || n.quiet))
+    state.open.add(graph.regions[0].name);
+$('before').parentElement.classList.toggle('two', Boolean(before));
+for (const side of document.querySelectorAll('.side'))
+    side.hidden = !before;
 lay();
 showHead();
 watch();
 drawing.show(scene());
+before?.show(drawing.scene);
 fitStart();
 match();
 if (wanted)
     select(wanted, true);
 drawing.draw();
+before?.draw(drawing, state);
 state.timing = (parts.boxes.length === 1 ? '1 box' :
     sayCount(parts.boxes.length) + ' boxes') + ' laid out in ' +
     state.laid.toFixed(0) + ' ms, opened in ' +

@@ -108,8 +108,62 @@ class Panel {
     // --- the whole model ---------------------------------------------------
 
     overview(state) {
-        return [this.legend(state), this.gates(), this.reasons(state),
+        return [this.changes(state), this.times(), this.legend(state),
+            this.gates(), this.reasons(state),
             this.given(state), this.regions(), this.foot(state)];
+    }
+
+    // Both ledgers in figures, side by side, and what changed.
+    changes(state) {
+        const { graph } = this, { old } = graph;
+        if (!old)
+            return null;
+        const count = (g, key) => sayCount(g.summary[key]);
+        const facts = [
+            ['Model', (g) => g.model || ''],
+            ['Operators', (g) => count(g, 'operators')],
+            ['Offloaded', (g) => count(g, 'offloaded')],
+            ['Share of the work', (g) => sayShare(g.summary.flops_offloaded,
+                g.summary.flops)],
+            ['Regions', (g) => count(g, 'regions')],
+            ['Native', (g) => count(g, 'native')],
+        ].map(([name, say]) => make('tr', null, make('th', null, name),
+            make('td', null, say(old)), make('td', null, say(graph))));
+        const rows = [...CHANGES, ['new', 'only in the newer']]
+            .map(([change, text]) => [change, text, graph.nodes.filter((n) =>
+                n.change === change).length]).filter(([, , n]) => n)
+            .map(([change, text, n]) => this.row('change', change, state, [
+                make('span', { class: 'number' }, sayCount(n)),
+                make('span', { class: 'body' }, make('b', { class: { lost:
+                    'bad', gained: 'good' }[change] || false }, text))]));
+        return make('section', { class: 'reasons' },
+            make('table', { class: 'pairs' }, make('tr', null,
+                make('th', null, ''), make('th', null, 'before'),
+                make('th', null, 'after')), facts),
+            make('h2', { class: 'next' }, 'Nodes that changed'),
+            rows.length ? make('ul', null, rows)
+                : make('p', { class: 'soft' }, 'None.'),
+            graph.gone.length ? make('p', { class: 'soft' },
+                several(graph.gone.length, 'node') + ' only in the older: ' +
+                tally(graph.gone, (n) => n.title, 6)) : null);
+    }
+
+    // The steps of the profile, those with the most time first.
+    times() {
+        const { graph } = this, { steps, us } = graph;
+        if (!steps)
+            return null;
+        const sorted = [...steps].sort((a, b) => b.median_us - a.median_us);
+        return make('section', { class: 'times' }, make('h2', null, 'Time of a ' +
+            'run', make('span', null, 'median of ' +
+            sayCount(graph.profile.runs))),
+        this.links(sorted, (s) => [make('b', null, s.first?.title ||
+            s.operators), make('small', null, make('bdi', null,
+            s.implementation)), make('span', { class: 'number' },
+            sayTime(s.median_us)), make('i', { class: 'bar', style: '--part:' +
+            (100 * s.median_us / sorted[0].median_us).toFixed(1) + '%',
+        title: sayShare(s.median_us, us) + ' of the run' })], 15,
+        (s) => s.first));
     }
 
     row(name, value, state, cells) {
@@ -214,11 +268,11 @@ class Panel {
     }
 
     // A list of buttons that select; long ones end in "and 80 more".
-    links(items, say, most = 40) {
+    links(items, say, most = 40, of = (item) => item) {
         const list = make('ul', { class: 'links' });
         const add = (some) => list.append(...some.map((item) =>
             make('li', null, make('button', { type: 'button',
-                onclick: () => this.act.select(item) }, say(item)))));
+                onclick: () => this.act.select(of(item)) }, say(item)))));
         add(items.slice(0, most));
         if (items.length > most) {
             const more = make('li', null, make('button', { type: 'button',
@@ -282,6 +336,8 @@ class Panel {
             [region.backend, said.backend_us > 0
                 ? sayTime(said.backend_us) + speed : ''],
             ['Native', said.native_us > 0 ? sayTime(said.native_us) : ''],
+            ['Measured', region.us > 0 ? sayTime(region.us) + ' \u00b7 ' +
+                sayShare(region.us, this.graph.us) + ' of a run' : ''],
             ['Patterns', tally(region.members, (n) => n.pattern || '?', 99)],
         ]),
         this.nodeLinks('Nodes', region.members)];
@@ -312,11 +368,26 @@ class Panel {
                     ? sayTime(node.backend_us) : ''],
                 ['Native', node.native_us > 0 ? sayTime(node.native_us)
                     : ''],
+                ['Measured', this.measured(node)],
+                ['Before', node.before && node.before.where +
+                    (node.before.region ? ', ' + node.before.region : ''),
+                node.change && !node.before?.region && node.before?.reason
+                    ? make('p', null, reasonOf(node.before,
+                        graph.reasons).detail) : ''],
             ]),
             this.tried(node),
             this.nodeLinks('Reads', node.inputs.map((i) => graph.nodes[i])),
             this.nodeLinks('Read by', node.readers.map((i) =>
                 graph.nodes[i]))];
+    }
+
+    // "82 us, with 2 other nodes: dense+add", a line for each step.
+    measured(node) {
+        return node.steps?.map((s) => make('p', null,
+            sayTime(s.median_us) + ' \u00b7 ' +
+            sayShare(s.median_us, this.graph.us) + ' of a run' +
+            (s.members.length > 1 ? ', with ' +
+                several(s.members.length - 1, 'other node') : '')));
     }
 
     tried(node) {

@@ -89,6 +89,45 @@ done
 same "the page of an artifact" "$(cksum <so.html)" "$(cksum <page.html)"
 same "the graph of an artifact" "$(cksum <so.dot)" "$(cksum <graph.dot)"
 
+# two ledgers, and times: what of them is in the page and in the chart
+"$byoc" check "$digits" --exclude MaxPool --report new.json >out
+"$byoc" check "$digits" --report old.json >out
+"$byoc" report diff old.json new.json --html diff.html >out
+same "report diff --html: exit code" $? 1
+"$byoc" check "$digits" --exclude MaxPool --html check.html --against old.json >out
+same "check --against and report diff write the same" "$(cksum <diff.html)" \
+    "$(cksum <check.html)"
+same "both ledgers in the page" "$(grep -o '"format": "byoc-ledger"' diff.html |
+    wc -l)" 2
+"$byoc" bench digits.so --html times.html --svg times.svg --seconds 0 >out
+same "bench --html: exit code" $? 0
+same "a profile in the page" "$(count '"median_us":' times.html)" 1
+same "steps in the chart" "$(grep -c -E 'class="(backend|native)"' times.svg)" \
+    "$("$byoc" bench digits.so --profile --json --seconds 0 |
+        grep -c '"operators": "')"
+
+# refused DESCRIPTION WORDS OPTION...: exit code 2, and these words
+refused() {
+    what=$1 words=$2
+    shift 2
+    "$byoc" "$@" >out 2>err
+    same "$what: exit code" $? 2
+    grep -q -e "$words" err || fail "$what: $(cat err)"
+}
+refused "an older ledger without a page" "no effect without --html" \
+    check "$digits" --against old.json
+echo "{" >none.json
+refused "an older ledger that is none" "the older ledger: .*malformed" \
+    check "$digits" --html page.html --against none.json
+refused "a page over the older ledger" "the output is the older ledger itself" \
+    check "$digits" --html old.json --against old.json
+refused "a chart over the model" "the output is the model itself" \
+    bench digits.so --svg digits.so --seconds 0
+refused "a page of one ledger" "found --html, expected it with .report diff" \
+    report show old.json --html page.html
+refused "a chart of many clients" "--svg has no effect with --clients" \
+    bench digits.so --svg chart.svg --clients 2
+
 # text is no ONNX
 ir=$tests/partition/$(ls "$tests/partition" | grep -m1 '\.ir$')
 "$byoc" check "$ir" --dump-onnx dumped.onnx >out 2>err

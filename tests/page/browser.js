@@ -303,6 +303,8 @@ async function clickItem(browser, item) {
 
 async function opens(browser, file, name) {
     await browser.open(file);
+    if (await browser.ask('state.open.size && (toggleAll(), true)'))
+        await browser.shoot(name + '-opened');
     same(name + ': fetches', browser.asked, []);
     same(name + ': as it opens', await browser.ask(SOUND), 'sound');
     const { offloaded, operators } = await browser.ask('graph.summary');
@@ -328,6 +330,8 @@ async function opens(browser, file, name) {
 
 async function isUsed(browser, file) {
     await browser.open(file);
+    same('one region opens', await browser.ask('state.open.size'), 1);
+    await browser.ask('toggleAll()');
     const folded = await browser.ask('parts.boxes.length');
     await clickItem(browser, 'graph.regions[0]');
     check('a click unfolds', await browser.ask('parts.boxes.length') > folded);
@@ -415,13 +419,120 @@ async function standsHostile(browser, file) {
     await browser.ask('filter("given", "back0")');
     same('given back: its nodes', await browser.ask(
         '[...state.matches].map((n) => n.index)'), [1]);
+    await isNarrow(browser, 'narrow');
+    same('hostile: complaints', browser.complaints(), []);
+}
+
+// The page that is open, on a narrow screen, and then wide again.
+async function isNarrow(browser, name) {
     await browser.size(420, 800);
     await browser.ask('new Promise((yes) => setTimeout(yes, 100))');
-    await browser.shoot('narrow');
-    check('narrow: nothing is cut off', await browser.ask(
+    await browser.shoot(name);
+    check(name + ': nothing is cut off', await browser.ask(
         'document.documentElement.scrollWidth <= 420'));
     await browser.size(1400, 860);
-    same('hostile: complaints', browser.complaints(), []);
+    await browser.ask('new Promise((yes) => setTimeout(yes, 100))');
+}
+
+// A selected node comes into view, from wherever the view was.
+async function comesIntoView(browser, name) {
+    for (const expression of ['graph.nodes.filter((n) => !n.quiet).pop()',
+        'graph.nodes.find((n) => !n.quiet)']) {
+        await browser.ask(`select(${expression}, true)`);
+        check(name + ': a selected node is in view', await browser.ask(
+            '(() => { const b = parts.at.get(state.selected), v = ' +
+            'drawing.view, s = drawing.size(); return b.x >= v.x && b.y >= v.y ' +
+            '&& b.x + b.w <= v.x + s.w / v.scale && b.y + b.h <= v.y + s.h / ' +
+            'v.scale; })()'));
+    }
+}
+
+// Times of runs: of each step in the panel, at the nodes, and as a chart.
+async function showsTimes(browser) {
+    const page = inWork('times.html'), chart = inWork('times.svg');
+    execFileSync(byoc, ['bench', path.join(root,
+        'examples/digits/digits.onnx'), '--html', page, '--svg', chart,
+    '--seconds', '0.1'], { stdio: ['ignore', 'ignore', 'inherit'] });
+    await opens(browser, page, 'times');
+    const { sum, us, nodes, bars } = await browser.ask('({ us: graph.us, sum: ' +
+        'graph.steps.reduce((t, s) => t + s.median_us, 0), nodes: graph.nodes' +
+        '.reduce((t, n) => t + (n.us || 0), 0), bars: document' +
+        '.querySelectorAll(".times .bar").length })');
+    check('times: the sum is that of the nodes', us > 0 && us === sum &&
+        Math.abs(nodes - us) < 1e-6 * us, [us, sum, nodes]);
+    same('times: a bar for each step', bars, await browser.ask(
+        'Math.min(15, graph.steps.length)'));
+    await browser.ask('document.querySelector(".times button").click()');
+    same('times: a step leads to its node', await browser.ask('state.selected' +
+        ' === [...graph.steps].sort((a, b) => b.median_us - a.median_us)[0]' +
+        '.first'), true);
+    check('times: the panel says so', (await browser.ask('document' +
+        '.querySelector("aside").innerText')).includes('% of a run'));
+    await comesIntoView(browser, 'times');
+    await browser.ask('select(null); fitStart()');
+    await browser.shoot('times-unfolded');
+    await isNarrow(browser, 'times-narrow');
+    same('times: complaints', browser.complaints(), []);
+    await browser.send('Page.navigate', { url: pathToFileURL(chart).href });
+    await new Promise((yes) => setTimeout(yes, 300));
+    const steps = await browser.ask('document.querySelectorAll("g rect").length');
+    check('chart: a bar for the run, each operator, each step', steps >= 3 &&
+        steps === 1 + await browser.ask('document.querySelectorAll(' +
+        '"rect.operator").length + document.querySelectorAll("rect.backend, ' +
+        'rect.native").length'), steps);
+    const right = await browser.ask('Math.max(...[...document' +
+        '.querySelectorAll("g rect")].map((r) => +r.getAttribute("x") + ' +
+        '+r.getAttribute("width")))');
+    check('chart: within the picture', right <= 1211, right);
+    await browser.shoot('times-chart');
+}
+
+// Two compiles of a model, side by side: one of them natively but for Conv.
+async function compares(browser) {
+    const model = path.join(root, 'examples/digits/digits.onnx');
+    const old = inWork('old.json'), page = inWork('compare.html');
+    const options = { stdio: ['ignore', 'ignore', 'inherit'] };
+    execFileSync(byoc, ['check', model, '--report', old, '--exclude',
+        'Softmax'], options);
+    execFileSync(byoc, ['check', model, '--html', page, '--against', old,
+        '--exclude', 'MaxPool'], options);
+    await opens(browser, page, 'compare');
+    same('compare: what changed', await browser.ask('graph.nodes.filter((n) => ' +
+        'n.change).map((n) => [n.op, n.change])'),
+    [['MaxPool', 'lost'], ['Softmax', 'gained']]);
+    same('compare: both have names for their regions', await browser.ask(
+        '[...graph.regions, ...graph.old.regions].every((r) => r.line && r.what)'),
+    true);
+    same('compare: the same again', await browser.ask('[graph.fresh.length, ' +
+        'graph.gone.length]'), [0, 0]);
+    const text = await browser.ask('document.querySelector("aside").innerText');
+    for (const words of ['before', 'after', 'lost: a backend ran it',
+        'gained: was native'])
+        check('compare: the panel says ' + words, text.includes(words), text);
+    await browser.ask('filter("change", "lost")');
+    same('compare: a filter', await browser.ask(
+        '[...state.matches].map((n) => n.op)'), ['MaxPool']);
+    await browser.ask('clear(); select(graph.nodes.find((n) => n.change === ' +
+        '"lost"), true); drawing.draw(); before.draw(drawing, state)');
+    const apart = await browser.ask('(() => { const at = (d, p, n) => { const ' +
+        'b = p.at.get(n) || p.at.get(n.home); return (b.y - d.view.y) * ' +
+        'd.view.scale; }; return at(drawing, parts, state.selected) - ' +
+        'at(before.drawing, before.parts, state.selected.before); })()');
+    check('compare: the same node side by side', Math.abs(apart) < 1, apart);
+    await comesIntoView(browser, 'compare');
+    await browser.ask('state.open.size || toggleAll()');
+    await browser.shoot('compare-selected');
+    await isNarrow(browser, 'compare-narrow');
+    await browser.ask('select(null)');
+    const { x, y } = await browser.ask('(() => { const b = before.parts.boxes' +
+        '.find((b) => b.item.op === "Mul"), v = before.drawing.view, r = ' +
+        'document.getElementById("before").getBoundingClientRect(); return ' +
+        '{ x: r.left + (b.x + b.w / 2 - v.x) * v.scale, y: r.top + (b.y + ' +
+        'b.h / 2 - v.y) * v.scale }; })()');
+    await browser.click(x, y);
+    same('compare: a click in the older graph selects', await browser.ask(
+        'state.selected?.op'), 'Mul');
+    same('compare: complaints', browser.complaints(), []);
 }
 
 // How long a large page takes: a figure to read, since it depends on what else
@@ -455,6 +566,8 @@ async function main() {
     await browser.ask('select(null); document.getElementById("graph").focus()');
     await browser.key('ArrowDown');
     same('nothing to select', await browser.ask('state.selected'), null);
+    await showsTimes(browser);
+    await compares(browser);
     const large = pageWith(largeLedger(5000), digits, 'large.html');
     await howQuick(browser, large, 5000);
     await opens(browser, large, 'large');

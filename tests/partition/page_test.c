@@ -103,7 +103,7 @@ static void check_name(const char *name, const char *expected)
     struct byi_text ledger = {0}, page = {0};
     struct byoc_error err;
     ledger_of(&ledger, name, name);
-    if (byi_ledger_page(ledger.at, ledger.n, &page, &err) != BYOC_OK)
+    if (byi_ledger_page(ledger.at, ledger.n, NULL, &page, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     cJSON *json = json_of(&page);
     assert_string_equal(
@@ -250,13 +250,19 @@ static void refused(void **state)
     };
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(rows); i++)
-        for (int dot = 0; dot < 2; dot++) {
-            struct byi_text out = {0};
+        for (int way = 0; way < 3; way++) {
+            struct byi_text out = {0}, good = {0};
             struct byoc_error err;
+            const char *json = rows[i].json;
+            const struct byi_page more = {.against = json};
+            ledger_of(&good, "a", "b");
             assert_int_equal(
-                (dot ? byi_ledger_dot : byi_ledger_page)(
-                    rows[i].json, strlen(rows[i].json), &out, &err),
+                way == 0 ? byi_ledger_page(json, strlen(json), NULL, &out, &err)
+                : way == 1
+                    ? byi_ledger_dot(json, strlen(json), &out, &err)
+                    : byi_ledger_page(good.at, good.n, &more, &out, &err),
                 rows[i].status);
+            byi_text_free(&good);
             if (!strstr(err.text, rows[i].words))
                 fail_msg("found '%s', expected '%s'", err.text, rows[i].words);
             assert_int_equal(out.n, 0);

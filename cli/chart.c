@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chart.c: a profile as an SVG: bars in three rows, each as wide as the time it
+ * takes, those with the most time first.
+ *
+ *     | run                                   |
+ *     | conv2d                  | dense | add |   operators
+ *     | step     | step | step  | step  | ... |   their steps
+ */
+#include "cli.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH = 1200, BAR = 34, LETTER = 7, MARGIN = 10, TOP = 34 };
+
+struct bar {
+    double us;
+    const cJSON *step;
+};
+
+static int most_time_first(const void *a, const void *b)
+{
+    const struct bar *x = a, *y = b;
+    return (x->us < y->us) - (x->us > y->us);
+}
+
+static double us_of(const cJSON *item)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItem(item, "median_us"));
+}
+
+static const char *text_of(const cJSON *item, const char *name)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(item, name));
+    return text ? text : "";
+}
+
+/* At most n bytes of `from` as text of an element. Names may have any bytes. */
+static void add_escaped(struct byi_text *out, const char *from, size_t n)
+{
+    for (; *from && n; from++, n--) {
+        const unsigned char c = (unsigned char)*from;
+        if (strchr("<>&\"'", c))
+            byi_text_addf(out, "&#%d;", c);
+        else if (c >= 0x20 && c < 0x7f)
+            byi_text_addf(out, "%c", c);
+        else
+            byi_text_addf(out, "?");
+    }
+}
+
+/* A bar with two lines of text, as far as there is room, and a tooltip. */
+static void add_bar(struct byi_text *out, double x, int row, double width,
+                    const char *colour, double us, double share,
+                    const char *const lines[2])
+{
+    const int y = TOP + row * (BAR + 2);
+    const size_t room = width < 3 * LETTER ? 0 : (size_t)(width / LETTER) - 1;
+    byi_text_addf(out,
+                  "<g><rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" "
+                  "class=\"%s\"/><title>",
+                  MARGIN + x, y, width > 1.5 ? width - 1 : width, BAR, colour);
+    for (int i = 0; i < 2; i++) {
+        add_escaped(out, lines[i], (size_t)-1);
+        byi_text_addf(out, *lines[i] ? "\n" : "");
+    }
+    byi_text_addf(out, "%.1f us, %.1f%%</title>", us, 100 * share);
+    for (int i = 0; i < 2 && room; i++) {
+        byi_text_addf(out, "<text x=\"%.2f\" y=\"%d\">", MARGIN + x + 5,
+                      y + 14 + 14 * i);
+        add_escaped(out, lines[i], room);
+        byi_text_addf(out, "</text>");
+    }
+    byi_text_addf(out, "</g>\n");
+}
+
+static bool is_of(const cJSON *step, const char *operator)
+{
+    const char *name = text_of(step, "operators");
+    const size_t n = strcspn(name, "+");
+    return strlen(operator) == n && memcmp(name, operator, n) == 0;
+}
+
+/* The steps of one operator, from x on. */
+static void add_steps(struct byi_text *out, const cJSON *steps,
+                      const char *operator, double x, double all)
+{
+    const cJSON *step;
+    struct bar *bars =
+        calloc((size_t)cJSON_GetArraySize(steps) + 1, sizeof *bars);
+    size_t n = 0;
+    cJSON_ArrayForEach(step, steps)
+    {
+        if (bars && is_of(step, operator))
+            bars[n++] = (struct bar){us_of(step), step};
+    }
+    if (bars)
+        qsort(bars, n, sizeof *bars, most_time_first);
+    for (size_t i = 0; i < n; i++) {
+        const double share = bars[i].us / all, width = share * WIDTH;
+        const char *impl = text_of(bars[i].step, "implementation");
+        const char *const lines[] = {text_of(bars[i].step, "nodes"), impl};
+        add_bar(out, x, 2, width,
+                strncmp(impl, "native", 6) == 0 ? "native" : "backend",
+                bars[i].us, share, lines);
+        x += width;
+    }
+    free(bars);
+}
+
+static const char head[] =
+    "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+    "viewBox=\"0 0 %d %d\" font-family=\"monospace\" font-size=\"11\">\n"
+    "<style>.page{fill:#fff}.run{fill:#d8dee4}.operator{fill:#b7d3e9}"
+    ".backend{fill:#8cbfe6}.native{fill:#f0a671}</style>\n"
+    "<rect class=\"page\" width=\"%d\" height=\"%d\"/>\n"
+    "<text x=\"%d\" y=\"22\" font-size=\"14\">";
+
+void byi_profile_svg(const cJSON *profile, const char *title,
+                     struct byi_text *out)
+{
+    const cJSON *steps = cJSON_GetObjectItem(profile, "steps"), *sum;
+    const cJSON *sums = cJSON_GetObjectItem(profile, "operators");
+    const int width = WIDTH + 2 * MARGIN, height = TOP + 3 * (BAR + 2) + MARGIN;
+    double all = 0, x = 0;
+    cJSON_ArrayForEach(sum, sums) all += us_of(sum);
+    byi_text_addf(out, head, width, height, width, height, width, height,
+                  MARGIN);
+    add_escaped(out, title, 100);
+    byi_text_addf(out, ": where the time of a run goes</text>\n");
+    char line[100];
+    snprintf(line, sizeof line, "%d steps, medians of %.0f runs",
+             cJSON_GetArraySize(steps),
+             cJSON_GetNumberValue(cJSON_GetObjectItem(profile, "runs")));
+    char run[100];
+    snprintf(run, sizeof run, "a run: %.1f us", all);
+    if (all > 0)
+        add_bar(out, 0, 0, WIDTH, "run", all, 1,
+                (const char *const[]){run, line});
+    cJSON_ArrayForEach(sum, sums)
+    {
+        const double us = us_of(sum), share = us / all;
+        const char *operator= text_of(sum, "operator");
+        snprintf(line, sizeof line, "%.1f us, %.1f%%", us, 100 * share);
+        if (!(all > 0))
+            continue;
+        add_bar(out, x, 1, share * WIDTH, "operator", us, share,
+                (const char *const[]){operator, line});
+        add_steps(out, steps, operator, x, all);
+        x += share * WIDTH;
+    }
+    byi_text_addf(out, "</svg>\n");
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// compare.js: an older ledger beside the graph: which of its nodes are the same,
+// what changed for them, and where the older graph must lie so that the same
+// nodes are side by side.
+'use strict';
+
+// What a node's change is called, best news last.
+const CHANGES = [
+    ['lost', 'lost: a backend ran it', (a, b) => a.region && !b.region],
+    ['gained', 'gained: was native', (a, b) => !a.region && b.region],
+    ['moved', 'on another backend', (a, b) => a.where !== b.where && a.region &&
+        b.region],
+    ['other', 'otherwise', (a, b) => a.where !== b.where],
+];
+
+// Nodes of one name are the same; those without names by operator and order.
+function keysOf(graph) {
+    const counts = new Map();
+    return new Map(graph.nodes.map((node) => {
+        const key = node.name || node.op + '\n';
+        const n = counts.get(key) || 0;
+        counts.set(key, n + 1);
+        return [key + '\n' + n, node];
+    }));
+}
+
+function pair(graph, old) {
+    const before = keysOf(old);
+    for (const [key, node] of keysOf(graph)) {
+        const same = before.get(key);
+        if (!same)
+            continue;
+        node.before = same;
+        same.after = node;
+        node.change = CHANGES.find(([, , is]) => is(same, node))?.[0];
+    }
+    graph.old = old;
+    graph.fresh = graph.nodes.filter((n) => !n.before);
+    graph.gone = old.nodes.filter((n) => !n.after);
+    for (const node of graph.fresh)
+        node.change = 'new';
+    // one colour for a backend on both sides
+    graph.names = old.names = [...new Set([...graph.names, ...old.names])];
+}
+
+// The older graph, drawn on a canvas of its own. It is open where the new one
+// is, and the view follows the new one's.
+class Before {
+    constructor(canvas, graph) {
+        Object.assign(this, { canvas, graph, drawing: new Drawing(canvas),
+            own: new Map() });
+    }
+
+    isOpen(region, open) {
+        return this.own.get(region.name) ?? region.members.some((n) =>
+            n.after?.home && open.has(n.after.home.name));
+    }
+
+    lay(state) {
+        const open = new Set(this.graph.regions.filter((r) =>
+            this.isOpen(r, state.open)).map((r) => r.name));
+        this.parts = arrange(this.graph, open, state.quiet);
+    }
+
+    // The drawing's scene: what is selected and matched there, is here.
+    show({ paint, selected, matches }) {
+        const mine = (item) => item?.before ||
+            this.regionOf(item?.members?.find((n) => n.before));
+        this.drawing.show({ graph: this.graph, parts: this.parts, paint,
+            selected: mine(selected) || null, path: null,
+            matches: matches && new Set([...matches].map((n) => n.before)
+                .filter(Boolean)) });
+    }
+
+    regionOf(node) {
+        return node?.before.home;
+    }
+
+    // Put the box that is nearest to the middle, or selected, where its
+    // counterpart is.
+    follow(main, { selected }) {
+        const { view } = main, size = main.size();
+        const mx = view.x + size.w / 2 / view.scale;
+        const my = view.y + size.h / 2 / view.scale;
+        let best = null, least = Infinity;
+        for (const box of main.scene.parts.boxes) {
+            const node = box.item.kind === 'node' ? box.item
+                : box.open ? null : box.item.members.find((n) => n.before);
+            const mine = node?.before && (this.parts.at.get(node.before) ||
+                this.parts.at.get(node.before.home));
+            const far = box.item === selected ? -1
+                : Math.hypot(box.x + box.w / 2 - mx, box.y + box.h / 2 - my);
+            if (mine && far < least)
+                [best, least] = [[box, mine], far];
+        }
+        const mine = this.drawing.view, { w, h } = this.drawing.size();
+        mine.scale = view.scale;
+        if (best) {
+            const [box, at] = best;
+            mine.x = at.x + at.w / 2 - (box.x + box.w / 2 - view.x) * w /
+                size.w;
+            mine.y = at.y - (box.y - view.y) * h / size.h;
+        } else {
+            mine.x = this.parts.width / 2 - w / 2 / mine.scale;
+            mine.y = -32 / mine.scale;
+        }
+    }
+
+    draw(main, state) {
+        this.follow(main, state);
+        this.drawing.draw();
+    }
+
+    // A press: of a node selects its counterpart, of a region unfolds it here.
+    press(px, py, state) {
+        const box = this.drawing.hit(px, py);
+        if (box?.item.kind === 'region') {
+            this.own.set(box.item.name, !this.isOpen(box.item, state.open));
+            return null;
+        }
+        return box?.item.after || null;
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// times.js: the times of a profile (`byoc bench --html`): for each node those of
+// the step that computes it, for a region the sum.
+'use strict';
+
+// A step computes one node or several: `steps` of the node and the region. Its
+// time is written at the node with the most work.
+function addTimes(graph, profile) {
+    const named = new Map(graph.nodes.map((n) => [n.name || '#' + n.index, n]));
+    let all = 0;
+    graph.steps = profile.steps.map((step) => {
+        const nodes = step.nodes.split(',').map((name) =>
+            named.get(name.trim())).filter(Boolean);
+        const first = nodes.reduce((best, n) => (!best || n.flops > best.flops
+            ? n : best), null);
+        all += step.median_us;
+        for (const node of nodes)
+            (node.steps ||= []).push(step);
+        if (first)
+            first.us = (first.us || 0) + step.median_us;
+        const home = first?.home;
+        if (home)
+            home.us = (home.us || 0) + step.median_us;
+        return Object.assign(step, { members: nodes, first });
+    });
+    graph.profile = profile;
+    graph.us = all;
+    graph.most = Math.max(...graph.nodes.map((n) => n.us || 0));
+}
+
+// The time of a node: measured in a run, or by partitioning by cost.
+const timeOf = (node) => node.us || (node.steps ? 0
+    : node.region ? node.backend_us : node.native_us);
