@@ -1,11 +1,14 @@
 #!/bin/sh
 # docs.sh BYOC: the tables of docs/ list exactly the passes, the rows of oneDNN's
 # table, the reasons and the rules that exist, and debian/ the exported functions.
-# The files that docs/glossary.md and tests/partition/README.md name exist, and so
-# do the targets of all links between documents.
+# docs/README.md lists every page. The files that docs/glossary.md, docs/tour.md and
+# tests/partition/README.md name exist, and so do the passes and options that the
+# pages for those who come from elsewhere name, and the targets of all links between
+# documents.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: docs.sh BYOC" >&2; exit 2; }
 top=$(dirname "$0")/../..
+byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 
 # compare PAGE EXPECTED FOUND: two lists, one name on each line
 compare() {
@@ -73,6 +76,39 @@ for name in $named; do
         echo "docs/glossary.md names $name, which does not exist"
         exit 1
     }
+done
+
+# the index: every page but itself
+compare docs/README.md "$(ls docs/*.md | sed 's,docs/,,' | grep -v README)" \
+    "$(grep -o '](\([a-z-]*\.md\)' docs/README.md | cut -c3- | sort -u)"
+
+# docs/tour.md: paths, by their slash
+for name in $(grep -o '`[a-z_0-9]*/[a-z_0-9./-]*`' docs/tour.md | tr -d '`' | sort -u); do
+    [ -e "$name" ] || [ -e "include/$name" ] || {
+        echo "docs/tour.md names $name, which does not exist"
+        exit 1
+    }
+done
+
+# what the new reader is told to type: passes, options of any verb
+passes=$("$byoc" opt --list-passes)
+verbs=$(grep -o '&byi_verb_[a-z]*' cli/main.c | sed 's/.*_//')
+help=$(for verb in $verbs; do "$byoc" "$verb" --help; done)
+for page in docs/from-*.md docs/serving.md docs/tour.md; do
+    for name in $(grep -o '`[A-Z][A-Za-z]*` | \[passes' "$page" |
+        grep -o '`.*`' | tr -d '`'); do
+        echo "$passes" | grep -q "^$name " || {
+            echo "$page names the pass $name, which does not exist"
+            exit 1
+        }
+    done
+    for name in $(grep -o '`byoc [a-z]* [^`|]*`\|`--[^`]*`' "$page" |
+        grep -o -e '--[a-z][a-z-]*' | sort -u); do
+        echo "$help" | grep -q -e "$name\b" || {
+            echo "$page names $name, which no verb has"
+            exit 1
+        }
+    done
 done
 
 # links: [text](target) relative to the page, and `docs/NAME.md` in the text
