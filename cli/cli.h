@@ -152,7 +152,7 @@ struct byi_model_options {
     struct byi_list require, add_passes, pass_plugins, pass_options;
     const char *plugins, *print_before, *print_after, *stop_after, *report;
     const char *dump_passes, *keep_c, *function;
-    const char *cost_table;
+    const char *cost_table, *target;
     int partition_by, codegen, weights; /* of the enums of byoc.h */
     const char *const *passes;          /* NULL: the whole pipeline */
     uint32_t threads, min_region_nodes, max_regions;

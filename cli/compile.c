@@ -30,6 +30,9 @@ static int run(int argc, char **argv)
         {"keep-c", 0, BYI_OPTION_TEXT, &o.keep_c, "DIR",
          "keep the generated C: fused kernels in kernels.c, each region in a "
          "file"},
+        {"target", 0, BYI_OPTION_TEXT, &o.target, "ARCH",
+         "compile for another kind of machine, with ARCH-linux-gnu-gcc; all "
+         "native: x86_64, aarch64, riscv64"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;

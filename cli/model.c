@@ -89,6 +89,7 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
         .cost_table = o->cost_table,
         .codegen = (enum byoc_codegen)o->codegen,
         .weights = (enum byoc_weights)o->weights,
+        .target = o->target,
         .measure_seconds = o->measure_seconds,
         .isolate = o->isolate,
         .isolate_seconds = o->isolate_seconds,

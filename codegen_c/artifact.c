@@ -15,24 +15,16 @@
 #include <sys/stat.h>
 
 #include "core/base/descriptor.h"
+#include "core/base/machine.h"
 
 /* Sections in the descriptor's order. */
 static const char *const parts[] = {"manifest", "plan", "ledger", "blobs",
                                     "weights"};
-/* The fused kernels' objects: one for each instruction set. */
-static const struct {
-    const char *object, *log, *options;
-} levels[] = {
-#define LEVEL(id, name, options)                                               \
-    {"kernels_" name ".o", "kernels_" name ".log", options},
-    BYI_CODE_LEVELS(LEVEL)
-#undef LEVEL
-};
-
 struct artifact_job {
     const char *path;
     struct byi_target target;
     const struct byi_image *image;
+    const struct byi_machine *machine; /* that it is for */
     struct byi_cc cc;
     char symbol[64];
     struct byoc_error *err;
@@ -102,12 +94,12 @@ static enum byoc_status write_source(const struct artifact_job *j)
     if (j->image->source) {
         fprintf(f,
                 "    .section .byoc.kernels, \"a\", %%progbits\n"
-                "    .balign 8\n.Lkernels:\n    .long %u\n    .long %d\n",
-                j->image->n_kernels, BYI_N_CODE_LEVELS);
-        for (int i = 0; i < BYI_N_CODE_LEVELS; i++)
+                "    .balign 8\n.Lkernels:\n    .long %u\n    .long %u\n",
+                j->image->n_kernels, j->machine->n_levels);
+        for (uint32_t i = 0; i < j->machine->n_levels; i++)
             fprintf(f,
-                    "    .hidden byoc_kernels_%d\n"
-                    "    .quad byoc_kernels_%d - .Lkernels\n",
+                    "    .hidden byoc_kernels_%u\n"
+                    "    .quad byoc_kernels_%u - .Lkernels\n",
                     i, i);
         fprintf(f, "    .hidden byoc_kernels_begin\n"
                    "    .quad byoc_kernels_begin - .Lkernels\n");
@@ -163,22 +155,27 @@ static enum byoc_status write_members(const struct artifact_job *j)
  * where the source requests it. */
 static enum byoc_status compile_kernels(const struct artifact_job *j)
 {
-    struct byi_cc_run runs[BYI_N_CODE_LEVELS] = {{0}};
+    struct byi_cc_run runs[BYI_MAX_CODE_LEVELS] = {{0}};
+    char logs[BYI_MAX_CODE_LEVELS][40];
+    const uint32_t n = j->machine->n_levels;
     enum byoc_status status = BYOC_OK;
-    for (int i = 0; i < BYI_N_CODE_LEVELS && status == BYOC_OK; i++) {
+    for (uint32_t i = 0; i < n && status == BYOC_OK; i++) {
+        const struct byi_machine_level *level = &j->machine->levels[i];
         struct byi_text options = {0};
         byi_text_addf(&options,
                       "-std=gnu11 -Wall -Wextra -O3 -fPIC -fopenmp "
                       "-fvisibility=hidden -fno-math-errno "
                       "-fno-trapping-math -ffp-contract=off "
                       "-fno-asynchronous-unwind-tables %s "
-                      "-DBYOC_KERNELS=byoc_kernels_%d -c kernels.c -o %s",
-                      levels[i].options, i, levels[i].object);
-        runs[i].log = levels[i].log;
+                      "-DBYOC_KERNELS=byoc_kernels_%u -c kernels.c "
+                      "-o kernels_%s.o",
+                      level->options, i, level->name);
+        snprintf(logs[i], sizeof logs[i], "kernels_%s.log", level->name);
+        runs[i].log = logs[i];
         status = byi_cc_start(&j->cc, options.at, &runs[i], j->err);
         byi_text_free(&options);
     }
-    for (int i = 0; i < BYI_N_CODE_LEVELS; i++)
+    for (uint32_t i = 0; i < n; i++)
         status = byi_cc_finish(&j->cc, &runs[i], status, j->err);
     return status;
 }
@@ -193,8 +190,8 @@ static enum byoc_status link_model(const struct artifact_job *j)
                   image->source || image->n_sources
                       ? "-nostartfiles -Wl,-z,defs"
                       : "-nostdlib");
-    for (int i = 0; image->source && i < BYI_N_CODE_LEVELS; i++)
-        byi_text_addf(&options, " %s", levels[i].object);
+    for (uint32_t i = 0; image->source && i < j->machine->n_levels; i++)
+        byi_text_addf(&options, " kernels_%s.o", j->machine->levels[i].name);
     if (image->n_sources)
         byi_text_addf(&options, " @units -Wl,--as-needed -lm");
     struct byi_cc_run run = {.log = "cc.log"};
@@ -210,7 +207,8 @@ static enum byoc_status add_sum(const struct artifact_job *j,
                                 const char *linked)
 {
     struct byi_artifact a;
-    BYI_TRY(byoc_internal_artifact_unsummed(linked, &a, j->err));
+    BYI_TRY(
+        byoc_internal_artifact_unsummed(linked, j->machine->elf, &a, j->err));
     const char *at = a.map;
     const char *weights = a.image.weights ? a.image.weights : at + a.map_bytes;
     const char *after = weights + a.image.weights_bytes;
@@ -292,7 +290,13 @@ enum byoc_status byi_artifact_write(const char *path,
                                     const struct byi_image *image,
                                     const char *cc, struct byoc_error *err)
 {
-    struct artifact_job j = {.path = path, .image = image, .err = err};
+    const struct byi_machine *host = byi_machine_host();
+    struct artifact_job j = {.path = path,
+                             .image = image,
+                             .machine = image->machine ? image->machine : host,
+                             .err = err};
+    if (!cc && j.machine != host)
+        cc = j.machine->cc; /* $CC compiles for the host */
     BYI_TRY(read_symbol(&j));
     BYI_TRY(byi_target_find(path, &j.target, err));
     enum byoc_status status = make_folder(&j, cc);

@@ -63,13 +63,12 @@ enum byoc_status byi_object_check(const struct byi_text *object,
 /* --- artifact.c ----------------------------------------------------------- */
 
 /* Write `image` as the shared library `path`: assembler source with one section
- * per member, linked by `cc` (NULL: $CC, then "cc"), with the weights appended
- * directly from memory. The write is atomic (a temporary file, then rename) and
- * reproducible: the same image gives the same bytes. docs/artifact.md lists the
- * sections.
- * Errors: BYOC_EIO (the file cannot be written, or the compiler is missing or
- * fails, with its message), BYOC_EPARSE (the manifest does not match the other
- * members). */
+ * per member, linked by `cc` (NULL: $CC, then "cc"; for another machine its
+ * cross compiler), with the weights appended directly from memory. The write is
+ * atomic (a temporary file, then rename) and reproducible: the same image gives
+ * the same bytes. docs/artifact.md lists the sections. Errors: BYOC_EIO (the
+ * file cannot be written, or the compiler is missing or fails, with its
+ * message), BYOC_EPARSE (the manifest does not match the other members). */
 enum byoc_status byi_artifact_write(const char *path,
                                     const struct byi_image *image,
                                     const char *cc, struct byoc_error *err);

@@ -7,16 +7,7 @@
 #include <string.h>
 
 #include "core/base/descriptor.h"
-
-#if defined(__x86_64__)
-static const char isa[] = "x86_64";
-#elif defined(__aarch64__)
-static const char isa[] = "aarch64";
-#elif defined(__riscv) && __riscv_xlen == 64
-static const char isa[] = "riscv64";
-#else
-static const char isa[] = "unknown";
-#endif
+#include "core/base/machine.h"
 
 struct manifest_writer {
     const struct byi_module *m;
@@ -167,19 +158,16 @@ static void print_hashes(struct manifest_writer *w,
 
 /* Print the sources of the fused kernels, and their instruction sets. */
 static void print_kernels(struct manifest_writer *w,
-                          const struct byi_image *image)
+                          const struct byi_image *image,
+                          const struct byi_machine *machine)
 {
-    static const char *const levels[] = {
-#define LEVEL(id, name, options) name,
-        BYI_CODE_LEVELS(LEVEL)
-#undef LEVEL
-    };
     char source[65];
     hash_text(image->source, image->source_bytes, source);
     byi_text_addf(w->json, "\"kernels\": {\"count\": %u, \"levels\": [",
                   image->n_kernels);
-    for (size_t i = 0; i < BYI_COUNT(levels); i++)
-        byi_text_addf(w->json, "%s\"%s\"", i ? ", " : "", levels[i]);
+    for (uint32_t i = 0; i < machine->n_levels; i++)
+        byi_text_addf(w->json, "%s\"%s\"", i ? ", " : "",
+                      machine->levels[i].name);
     byi_text_addf(w->json, "], \"source\": \"%s\"},\n", source);
 }
 
@@ -195,13 +183,15 @@ enum byoc_status byi_manifest_write(const struct byi_module *m,
                         "the module has no function @%s to describe",
                         byi_entry_name(m));
     const struct byi_func *f = m->funcs.at[entry];
+    const struct byi_machine *machine =
+        image->machine ? image->machine : byi_machine_host();
     struct manifest_writer w = {.m = m, .json = json};
     size_t start = json->n;
     byi_text_addf(json, "{\"format\": \"byoc-model\", \"version\": %d,\n",
                   BYI_ARTIFACT_VERSION);
     byi_text_addf(json, "\"byoc\": \"%s\", \"name\": ", byoc_version());
     byi_json_quote(json, what->name);
-    byi_text_addf(json, ", \"isa\": \"%s\",\n", isa);
+    byi_text_addf(json, ", \"isa\": \"%s\",\n", machine->name);
     print_inputs(&w, f);
     print_outputs(&w, f);
     print_backends(&w, what);
@@ -210,7 +200,7 @@ enum byoc_status byi_manifest_write(const struct byi_module *m,
     if (m->n_metadata)
         print_metadata(&w);
     if (image->source)
-        print_kernels(&w, image);
+        print_kernels(&w, image, machine);
     if (what->hashes)
         print_hashes(&w, image);
     char hex[65];

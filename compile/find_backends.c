@@ -322,6 +322,13 @@ static void note_out(struct byi_found *found)
                       "it answers in C only, and --codegen json takes none");
         leave_out(backend, BYI_REASON_BACKEND_FAILED,
                   fell_before(found, backend->name));
+        if (plugin && found->machine != byi_machine_host())
+            leave_out(backend, BYI_REASON_OTHER_MACHINE,
+                      byi_arena_printf(found->arena,
+                                       "this plug-in runs on %s, the model "
+                                       "is compiled for %s",
+                                       byi_machine_host()->name,
+                                       found->machine->name));
         if (plugin && !plugin->library)
             leave_out(backend, BYI_REASON_BACKEND_FAILED,
                       byi_arena_printf(found->arena, "%s: %s", plugin->path,
@@ -333,7 +340,8 @@ void byi_found_warnings(const struct byi_found *found, struct byi_text *lines)
 {
     for (uint32_t v = 0; v < found->backends.n; v++) {
         const struct byi_backend *backend = &found->backends.at[v];
-        if (backend->out && backend->out_reason == BYI_REASON_BACKEND_FAILED)
+        if (backend->out && (backend->out_reason == BYI_REASON_BACKEND_FAILED ||
+                             backend->out_reason == BYI_REASON_OTHER_MACHINE))
             byi_text_addf(lines, "%s was left out: %s\n", backend->name,
                           backend->out);
     }
@@ -352,6 +360,7 @@ enum byoc_status byi_find_backends(struct byi_found *found,
     if (params->cc)
         found->codes->cc = byi_arena_str(arena, params->cc);
     found->codegen = params->codegen;
+    BYI_TRY(byi_machine_find(params->target, &found->machine, err));
     BYI_TRY(sketch_backends(found, params->patterns, err));
     BYI_TRY(load_backends(found, params, err));
     note_out(found);

@@ -7,6 +7,8 @@
 
 #include "code.h"
 
+#include "core/base/machine.h"
+
 #include "partition/partition.h"
 #include "runtime/internal.h"
 
@@ -33,6 +35,7 @@ struct byi_answer {
 /* The backends of a compile. Zero-initialise. byi_found_free must be called
  * before `arena` is freed. */
 struct byi_found {
+    const struct byi_machine *machine; /* that the artifact is for */
     struct byi_backends backends;
     struct byi_sizes sizes; /* of symbolic dims, from the user */
     struct byi_warm warm;   /* sizes for which to prepare specialisations */

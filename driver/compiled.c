@@ -15,6 +15,7 @@
 struct byi_image byi_compiled_image(const struct byoc_compiled *c)
 {
     struct byi_image image = byi_built_image(&c->built);
+    image.machine = c->found.machine;
     image.ledger = c->ledger_json.at;
     image.ledger_bytes = c->ledger_json.n;
     return image;

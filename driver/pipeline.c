@@ -624,11 +624,13 @@ static enum byoc_status open_ledger(struct byoc_compiled *c, const char *path,
     const char *name = strrchr(path, '/');
     struct byi_ledger_backend *backends =
         byi_arena_calloc(c->arena, v->n, sizeof *backends);
-    struct byi_ledger_facts facts = {.model = name ? name + 1 : path,
-                                     .cpu = byoc_internal_cpu(),
-                                     .native = byoc_version(),
-                                     .n_backends = v->n,
-                                     .backends = backends};
+    struct byi_ledger_facts facts = {
+        .model = name ? name + 1 : path,
+        .cpu = c->found.machine == byi_machine_host() ? byoc_internal_cpu()
+                                                      : c->found.machine->name,
+        .native = byoc_version(),
+        .n_backends = v->n,
+        .backends = backends};
     for (uint32_t i = 0; i < v->n; i++)
         backends[i] = (struct byi_ledger_backend){
             .name = v->at[i].name, .version = v->at[i].api->version};

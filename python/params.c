@@ -31,7 +31,7 @@ static const struct row compile_rows[] = {
     ROW(verify, INT), ROW(function, TEXT), ROW(partition_by, INT),
     ROW(keep_nan, U32), ROW(cost_table, TEXT), ROW(measure_seconds, DOUBLE),
     ROW(isolate, INT), ROW(isolate_seconds, DOUBLE), ROW(isolate_bytes, U64),
-    ROW(weights, INT),
+    ROW(weights, INT), ROW(target, TEXT),
     {0},
 };
 #undef PARAMS

@@ -30,9 +30,11 @@ const char *byi_reason_text(enum byi_reason reason)
 /* The stages of an attempt, in order. Reasons that are not listed, such as
  * limits and user options, apply to nodes that passed all stages. */
 static const enum byi_reason stages[] = {
-    BYI_REASON_NO_BACKEND, BYI_REASON_BACKEND_FAILED, BYI_REASON_WRITES_C,
-    BYI_REASON_NO_PATTERN, BYI_REASON_PATTERN_SHAPE,  BYI_REASON_NOT_CLOSED,
-    BYI_REASON_DYNAMIC,    BYI_REASON_PREDICATE,      BYI_REASON_PROBE,
+    BYI_REASON_NO_BACKEND, BYI_REASON_BACKEND_FAILED,
+    BYI_REASON_WRITES_C,   BYI_REASON_OTHER_MACHINE,
+    BYI_REASON_NO_PATTERN, BYI_REASON_PATTERN_SHAPE,
+    BYI_REASON_NOT_CLOSED, BYI_REASON_DYNAMIC,
+    BYI_REASON_PREDICATE,  BYI_REASON_PROBE,
     BYI_REASON_REFERENCE,
 };
 

@@ -258,14 +258,16 @@ static enum byoc_status read_artifact(struct file *f, struct byi_artifact *a)
 }
 
 static enum byoc_status open_file(const char *path, const char *name,
-                                  bool unsummed, struct byi_artifact *a,
+                                  bool unsummed, uint16_t machine,
+                                  struct byi_artifact *a,
                                   struct byoc_error *err)
 {
     struct byoc_error local;
-    struct file f = {
-        .elf = {.path = name, .what = "an artifact of byoc compile"},
-        .unsummed = unsummed,
-        .err = err ? err : &local};
+    struct file f = {.elf = {.path = name,
+                             .what = "an artifact of byoc compile",
+                             .machine = machine},
+                     .unsummed = unsummed,
+                     .err = err ? err : &local};
     size_t n;
     const void *data;
     *a = (struct byi_artifact){0};
@@ -284,21 +286,22 @@ enum byoc_status byoc_internal_artifact_open(const char *path,
                                              struct byi_artifact *a,
                                              struct byoc_error *err)
 {
-    return open_file(path, path, false, a, err);
+    return open_file(path, path, false, 0, a, err);
 }
 
 enum byoc_status byi_artifact_open(const char *path, const char *name,
                                    struct byi_artifact *a,
                                    struct byoc_error *err)
 {
-    return open_file(path, name, false, a, err);
+    return open_file(path, name, false, 0, a, err);
 }
 
 enum byoc_status byoc_internal_artifact_unsummed(const char *path,
+                                                 uint16_t machine,
                                                  struct byi_artifact *a,
                                                  struct byoc_error *err)
 {
-    return open_file(path, path, true, a, err);
+    return open_file(path, path, true, machine, a, err);
 }
 
 void byoc_internal_artifact_close(struct byi_artifact *a)

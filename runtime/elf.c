@@ -4,24 +4,14 @@
 
 #include <string.h>
 
+#include "core/base/machine.h"
+
 enum { MAX_SECTIONS = 1024 };
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 enum { OUR_ORDER = ELFDATA2LSB };
 #else
 enum { OUR_ORDER = ELFDATA2MSB };
-#endif
-
-#if defined(__x86_64__)
-enum { OUR_MACHINE = EM_X86_64 };
-#elif defined(__aarch64__)
-enum { OUR_MACHINE = EM_AARCH64 };
-#elif defined(__riscv)
-enum { OUR_MACHINE = EM_RISCV };
-#elif defined(__powerpc64__)
-enum { OUR_MACHINE = EM_PPC64 };
-#else
-enum { OUR_MACHINE = EM_S390 };
 #endif
 
 static enum byoc_status not_ours(const struct byi_elf *elf, const char *why,
@@ -55,11 +45,13 @@ enum byoc_status byi_elf_open(struct byi_elf *elf, struct byoc_error *err)
         h->e_ident[EI_DATA] != OUR_ORDER || h->e_type != ET_DYN)
         return not_ours(
             elf, "it is not a 64-bit shared library of this machine", err);
-    if (h->e_machine != OUR_MACHINE)
+    const uint16_t machine =
+        elf->machine ? elf->machine : byi_machine_host()->elf;
+    if (machine != EM_NONE && h->e_machine != machine)
         return byi_fail(err, BYOC_EINCOMPATIBLE,
-                        "%s: made for another processor (ELF machine %u, this "
-                        "is %d); build or compile it for this one",
-                        elf->path, h->e_machine, OUR_MACHINE);
+                        "%s: made for another processor (ELF machine %u, "
+                        "expected %u); build or compile it for this one",
+                        elf->path, h->e_machine, machine);
     if (h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shnum == 0 ||
         h->e_shnum > MAX_SECTIONS || h->e_shstrndx >= h->e_shnum)
         return not_ours(elf, "its section table is damaged", err);

@@ -15,6 +15,7 @@ struct byi_elf {
     const char *path, *what;
     const char *at;
     uint64_t n;
+    uint16_t machine; /* expected; 0: this one */
     Elf64_Ehdr header;
     Elf64_Shdr names;
 };

@@ -7,6 +7,7 @@
 #include <byoc/backend.h>
 
 #include "core/base/base.h"
+#include "core/base/machine.h"
 
 #include <stdatomic.h>
 
@@ -28,6 +29,7 @@ struct byi_span {
 /* The input of the runtime: texts and weights, in memory or in the sections of
  * an artifact (docs/artifact.md). Borrowed. */
 struct byi_image {
+    const struct byi_machine *machine; /* of its code; NULL: this one */
     const char *manifest;
     size_t manifest_bytes;
     const char *plan;

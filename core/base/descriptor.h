@@ -53,23 +53,28 @@ struct byi_unit_table {
 
 /* LEVEL(id, name, compiler options), lowest first: some of the instruction sets
  * of core/base/isa.h. */
-#if defined(__x86_64__)
-#define BYI_CODE_LEVELS(LEVEL)                                                 \
+#define BYI_CODE_LEVELS_X86_64(LEVEL)                                          \
     LEVEL(SSE42, "sse4.2", "-msse4.2")                                         \
     LEVEL(AVX2, "avx2", "-mavx2 -mfma")                                        \
     LEVEL(AVX512, "avx512",                                                    \
           "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma "                  \
           "-mprefer-vector-width=512")
+#define BYI_CODE_LEVELS_AARCH64(LEVEL) LEVEL(BASE, "neon", "")
+#define BYI_CODE_LEVELS_OTHER(LEVEL) LEVEL(BASE, "base", "")
+#if defined(__x86_64__)
+#define BYI_CODE_LEVELS BYI_CODE_LEVELS_X86_64
 #elif defined(__aarch64__)
-#define BYI_CODE_LEVELS(LEVEL) LEVEL(BASE, "neon", "")
+#define BYI_CODE_LEVELS BYI_CODE_LEVELS_AARCH64
 #else
-#define BYI_CODE_LEVELS(LEVEL) LEVEL(BASE, "base", "")
+#define BYI_CODE_LEVELS BYI_CODE_LEVELS_OTHER
 #endif
+enum { BYI_MAX_CODE_LEVELS = 3 };
 /* runtime/artifact.c: like byoc_internal_artifact_open, for a file that is
- * being written and has no checksum yet. */
+ * being written and has no checksum yet. `machine` is its e_machine. */
 struct byi_artifact;
 BYOC_API enum byoc_status byoc_internal_artifact_unsummed(
-    const char *path, struct byi_artifact *a, struct byoc_error *err);
+    const char *path, uint16_t machine, struct byi_artifact *a,
+    struct byoc_error *err);
 
 enum byi_code_level {
 #define LEVEL(id, name, options) BYI_CODE_##id,

@@ -165,6 +165,11 @@ struct byoc_compile_params {
      * hold, or with too few elements to repay it, stays float32. Not together
      * with `passes` */
     enum byoc_weights weights;
+    /* "x86_64", "aarch64", "riscv64": the kind of machine that the artifact
+     * is for; NULL: this one. For another one, `cc` is a cross compiler, by
+     * default ARCH-linux-gnu-gcc, and $CC is not used. Backends are asked where
+     * they run, so that all operators are native; the ledger says so */
+    const char *target;
 };
 
 struct byoc_compiled; /* a partitioned model with its plan, not yet a file */

@@ -367,6 +367,7 @@ def compile(  # noqa: A001
     isolate_seconds: float | None = None,
     isolate_bytes: int | None = None,
     weights: str | None = None,
+    target: str | None = None,
     progress: Callable[[str, int, int], object] | None = None,
     native_only: bool | None = None,
     require_backends: bool | None = None,
