@@ -99,17 +99,6 @@ static bool args_cover(struct cover *c, struct pattern_place a,
     return true;
 }
 
-static bool same_type(struct pattern_place a, struct pattern_place b)
-{
-    struct byi_text x = {0}, y = {0};
-    byi_pat_type_print(node_at(a)->type, &x);
-    byi_pat_type_print(node_at(b)->type, &y);
-    const bool same = strcmp(x.at, y.at) == 0;
-    byi_text_free(&x);
-    byi_text_free(&y);
-    return same;
-}
-
 /* Whether a matches everything that the single place b matches. */
 static bool fits_one(struct cover *c, struct pattern_place a,
                      struct pattern_place b)
@@ -132,7 +121,8 @@ static bool fits_one(struct cover *c, struct pattern_place a,
         return y->kind == BYI_PAT_GET && x->index == y->index &&
                covers(c, child(a, 0), child(b, 0));
     case BYI_PAT_TYPE:
-        return y->kind == BYI_PAT_TYPE && same_type(a, b) &&
+        return y->kind == BYI_PAT_TYPE &&
+               byi_pat_type_equal(node_at(a)->type, node_at(b)->type) &&
                covers(c, child(a, 0), child(b, 0));
     case BYI_PAT_ALT:
         for (uint32_t i = 0; i < x->n_args; i++)

@@ -14,7 +14,6 @@ struct parser {
     struct byoc_error *err;
     struct byi_pattern *p; /* the pattern being built; owns the arrays below */
     struct byi_pat nodes[BYI_PATTERN_MAX_NODES];
-    const char *keys[BYI_PATTERN_MAX_NODES]; /* each node as text */
     const char *names[BYI_PATTERN_MAX_NODES];
     bool repeated[BYI_PATTERN_MAX_NODES];
     bool defined[BYI_PATTERN_MAX_NODES];  /* names that `with` has defined   */
@@ -40,24 +39,78 @@ static enum byoc_status check_room(struct parser *p)
                         BYI_PATTERN_MAX_NODES);
 }
 
+static bool same_dim(const struct byi_pat_dim *a, const struct byi_pat_dim *b)
+{
+    return a->any ? b->any
+                  : !b->any && a->cmp == b->cmp && a->value == b->value;
+}
+
+bool byi_pat_type_equal(const struct byi_pat_type *a,
+                        const struct byi_pat_type *b)
+{
+    if (a->n_dtypes != b->n_dtypes || a->has_dims != b->has_dims ||
+        a->has_rest != b->has_rest || a->n_dims != b->n_dims ||
+        a->rest != b->rest || !same_dim(&a->rank, &b->rank) ||
+        !same_dim(&a->size, &b->size))
+        return false;
+    for (uint32_t i = 0; i < a->n_dtypes; i++)
+        if (a->dtypes[i] != b->dtypes[i])
+            return false;
+    for (uint32_t i = 0; i < a->n_dims; i++)
+        if (!same_dim(&a->dims[i], &b->dims[i]))
+            return false;
+    return true;
+}
+
+static bool same_test(const struct byi_pat_test *a,
+                      const struct byi_pat_test *b)
+{
+    if (strcmp(a->name, b->name) != 0 || a->cmp != b->cmp || a->n != b->n)
+        return false;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (!byi_attr_value_equal(&a->values[i], &b->values[i]))
+            return false;
+    return true;
+}
+
+static bool same_lists(const struct byi_pat *a, const struct byi_pat *b)
+{
+    if (a->n_ops != b->n_ops || a->n_args != b->n_args ||
+        a->n_tests != b->n_tests)
+        return false;
+    for (uint32_t i = 0; i < a->n_ops; i++)
+        if (a->ops[i] != b->ops[i])
+            return false;
+    for (uint32_t i = 0; i < a->n_args; i++)
+        if (a->args[i] != b->args[i])
+            return false;
+    for (uint32_t i = 0; i < a->n_tests; i++)
+        if (!same_test(&a->tests[i], &b->tests[i]))
+            return false;
+    return true;
+}
+
+/* Operands are compared by their index, which equal operands share. */
+static bool same_pat(const struct byi_pat *a, const struct byi_pat *b)
+{
+    return a->kind == b->kind && a->name == b->name &&
+           a->inverse == b->inverse && a->index == b->index &&
+           a->has_rest == b->has_rest && a->rest == b->rest &&
+           a->min == b->min && a->max == b->max && a->forks == b->forks &&
+           a->has_value == b->has_value && a->value == b->value &&
+           same_lists(a, b) &&
+           (!a->type || byi_pat_type_equal(a->type, b->type));
+}
+
 /* Add a node, or find an equal one. */
 static enum byoc_status add(struct parser *p, struct byi_pat pat, uint32_t *out)
 {
-    struct byi_text key = {0};
     BYI_TRY(check_room(p));
-    *out = p->p->n_nodes;
-    p->nodes[*out] = pat;
-    byi_text_addf(&key, "%d", (int)pat.kind);
-    byi_pat_print(p->p, *out, &key);
-    uint32_t same = 0;
-    while (same < *out && strcmp(p->keys[same], key.at) != 0)
-        same++;
-    if (same == *out) {
-        p->keys[same] = byi_arena_str(p->arena, key.at);
-        p->p->n_nodes++;
-    }
-    *out = same;
-    byi_text_free(&key);
+    *out = 0;
+    while (*out < p->p->n_nodes && !same_pat(&p->nodes[*out], &pat))
+        ++*out;
+    if (*out == p->p->n_nodes)
+        p->nodes[p->p->n_nodes++] = pat;
     return BYOC_OK;
 }
 

@@ -141,16 +141,14 @@ enum byoc_status byi_patterns_compile(const struct byoc_pattern *rows,
                                       struct byi_pattern_table **table,
                                       struct byoc_error *err);
 void byi_patterns_free(struct byi_pattern_table **table);
+bool byi_pat_type_equal(const struct byi_pat_type *a,
+                        const struct byi_pat_type *b);
 
 /* --- print.c ------------------------------------------------------------ */
 
 /* Print the row as text that compiles to the same nodes. Equal nodes give the
  * same text. */
 void byi_pattern_print(const struct byi_pattern *p, struct byi_text *out);
-/* Print one node; also the parser's key to find equal nodes. */
-void byi_pat_print(const struct byi_pattern *p, uint32_t at,
-                   struct byi_text *out);
-void byi_pat_type_print(const struct byi_pat_type *type, struct byi_text *out);
 
 /* --- lint.c --------------------------------------------------------------- */
 

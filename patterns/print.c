@@ -12,6 +12,9 @@ const char *const byi_cmp_text[BYI_N_CMPS] = {
     [BYI_LE] = "<=", [BYI_GT] = ">",  [BYI_GE] = ">=",
 };
 
+static void print_pat(const struct byi_pattern *p, uint32_t at,
+                      struct byi_text *out);
+
 static void add(struct byi_text *out, const char *text)
 {
     byi_text_add(out, text, strlen(text));
@@ -24,7 +27,7 @@ static void add_list(const struct byi_pattern *p, const struct byi_pat *pat,
         add(out, i ? between : "");
         if (i < BYI_PATTERN_MAX_ARGS && pat->inverse >> i & 1)
             add(out, pat->ops[0] == BYI_OP_MULTIPLY ? "/ " : "- ");
-        byi_pat_print(p, pat->args[i], out);
+        print_pat(p, pat->args[i], out);
     }
 }
 
@@ -113,7 +116,7 @@ static void add_dtypes(const struct byi_pat_type *type, struct byi_text *out)
     add(out, type->n_dtypes ? "" : "_");
 }
 
-void byi_pat_type_print(const struct byi_pat_type *type, struct byi_text *out)
+static void print_type(const struct byi_pat_type *type, struct byi_text *out)
 {
     const bool only_dtypes =
         !type->has_dims && type->rank.any && type->size.any && type->n_dtypes;
@@ -134,12 +137,12 @@ static void add_chain(const struct byi_pattern *p, const struct byi_pat *pat,
                       struct byi_text *out)
 {
     const struct byi_pat *step = &p->nodes[pat->args[1]];
-    byi_pat_print(p, pat->args[0], out);
+    print_pat(p, pat->args[0], out);
     add(out, " [");
     if (step->kind == BYI_PAT_ALT)
         add_list(p, step, " | ", out);
     else
-        byi_pat_print(p, pat->args[1], out);
+        print_pat(p, pat->args[1], out);
     add(out, "]");
     if (pat->forks)
         add(out, "~");
@@ -168,8 +171,8 @@ static void add_const(const struct byi_pattern *p, const struct byi_pat *pat,
     byi_text_attr(out, &value);
 }
 
-void byi_pat_print(const struct byi_pattern *p, uint32_t at,
-                   struct byi_text *out)
+static void print_pat(const struct byi_pattern *p, uint32_t at,
+                      struct byi_text *out)
 {
     const struct byi_pat *pat = &p->nodes[at];
     switch (pat->kind) {
@@ -189,16 +192,16 @@ void byi_pat_print(const struct byi_pattern *p, uint32_t at,
         add(out, pat->n_args == 1 ? ",)" : ")");
         return;
     case BYI_PAT_GET:
-        byi_pat_print(p, pat->args[0], out);
+        print_pat(p, pat->args[0], out);
         byi_text_addf(out, ".%u", pat->index);
         return;
     case BYI_PAT_IF:
         add(out, "if (");
-        byi_pat_print(p, pat->args[0], out);
+        print_pat(p, pat->args[0], out);
         add(out, ") { ");
-        byi_pat_print(p, pat->args[1], out);
+        print_pat(p, pat->args[1], out);
         add(out, " } else { ");
-        byi_pat_print(p, pat->args[2], out);
+        print_pat(p, pat->args[2], out);
         add(out, " }");
         return;
     case BYI_PAT_ALT:
@@ -213,13 +216,13 @@ void byi_pat_print(const struct byi_pattern *p, uint32_t at,
         add(out, "^");
         return;
     case BYI_PAT_TYPE:
-        byi_pat_print(p, pat->args[0], out);
+        print_pat(p, pat->args[0], out);
         add(out, ": ");
-        byi_pat_type_print(pat->type, out);
+        print_type(pat->type, out);
         return;
     case BYI_PAT_ONCE:
         if (pat->name == BYI_NO_NAME)
-            byi_pat_print(p, pat->args[0], out);
+            print_pat(p, pat->args[0], out);
         else
             byi_text_addf(out, "%%%s", p->names[pat->name]);
         return;
@@ -229,11 +232,11 @@ void byi_pat_print(const struct byi_pattern *p, uint32_t at,
 
 void byi_pattern_print(const struct byi_pattern *p, struct byi_text *out)
 {
-    byi_pat_print(p, p->root, out);
+    print_pat(p, p->root, out);
     for (uint32_t i = 0; i < p->n_defs; i++) {
         const struct byi_pat *def = &p->nodes[p->defs[i]];
         byi_text_addf(out, "%s%%%s = ", i ? ", " : " with ",
                       p->names[def->name]);
-        byi_pat_print(p, def->args[0], out);
+        print_pat(p, def->args[0], out);
     }
 }

@@ -102,9 +102,13 @@ static bool bytes_equal(const void *a, const void *b, size_t n)
 /* Floats are compared by their bits: NaN equals itself, 0 is not -0. */
 bool byi_attr_equal(const struct byi_attr *a, const struct byi_attr *b)
 {
-    if (a == b)
-        return true;
-    if (a->kind != b->kind || strcmp(a->name, b->name) != 0)
+    return a == b ||
+           (strcmp(a->name, b->name) == 0 && byi_attr_value_equal(a, b));
+}
+
+bool byi_attr_value_equal(const struct byi_attr *a, const struct byi_attr *b)
+{
+    if (a->kind != b->kind)
         return false;
     switch (a->kind) {
     case BYI_ATTR_INT:
