@@ -38,6 +38,11 @@ byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
     return byi_o_ok(o) ? id : BYI_NO_ID;
 }
 
+byi_id byi_o_unary(struct byi_import *o, enum byi_op_id op, byi_id a)
+{
+    return byi_o_emit(o, op, ARGS(a), NO_ATTRS);
+}
+
 byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a, byi_id b)
 {
     return byi_o_emit(o, op, ARGS(a, b), NO_ATTRS);
@@ -122,7 +127,7 @@ byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
 
 byi_id byi_o_shape_of(struct byi_import *o, byi_id id)
 {
-    return byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(id), NO_ATTRS);
+    return byi_o_unary(o, BYI_OP_SHAPE_OF, id);
 }
 
 byi_id byi_o_as_scalar(struct byi_import *o, byi_id id)

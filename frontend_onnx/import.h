@@ -266,7 +266,8 @@ byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
                   const byi_id *args, uint32_t n_attrs,
                   const struct byi_attr *attrs);
 byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index);
-/* A call with two operands and no attributes. */
+/* A call with one operand, or two, and no attributes. */
+byi_id byi_o_unary(struct byi_import *o, enum byi_op_id op, byi_id a);
 byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a,
                     byi_id b);
 /* The same, with a scalar b of a's type. */

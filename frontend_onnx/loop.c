@@ -347,7 +347,7 @@ static byi_id as_state(struct byi_import *in, const struct byi_type *type,
     if (!byi_o_ok(in) || type->kind != BYI_OPTIONAL ||
         in->f->nodes.at[value].type->kind == BYI_OPTIONAL)
         return value;
-    return byi_o_emit(in, BYI_OP_OPT_MAKE, ARGS(value), NO_ATTRS);
+    return byi_o_unary(in, BYI_OP_OPT_MAKE, value);
 }
 
 /* The tail call of the next iteration. */

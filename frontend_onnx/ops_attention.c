@@ -343,7 +343,7 @@ static byi_id attention_heads(struct byi_import *o,
     if (!stages)
         stages = own;
     const byi_id total = all_masks(o, a), x = scores(o, a, k, total, stages);
-    stages[3] = byi_o_emit(o, BYI_OP_NN_SOFTMAX, ARGS(x), NO_ATTRS);
+    stages[3] = byi_o_unary(o, BYI_OP_NN_SOFTMAX, x);
     byi_id y = byi_o_binary(o, BYI_OP_NN_MATMUL, stages[3], v);
     if (a->standard && (a->mask != BYI_NO_ID || a->bias != BYI_NO_ID)) {
         y = unmasked(o, y, total);

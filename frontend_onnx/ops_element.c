@@ -241,10 +241,9 @@ static void dropout_training(struct byi_import *o, byi_id training,
     const byi_id part = byi_o_cast(o, byi_o_as_scalar(o, ratio), BYOC_F32);
     const byi_id is = byi_o_as_scalar(o, training);
     const byi_id drawn = byi_o_random_uniform(o, byi_o_shape_of(o, x));
-    const byi_id stays =
-        byi_o_binary(o, BYI_OP_LOGICAL_OR,
-                     byi_o_emit(o, BYI_OP_LOGICAL_NOT, ARGS(is), NO_ATTRS),
-                     byi_o_binary(o, BYI_OP_GREATER_EQUAL, drawn, part));
+    const byi_id stays = byi_o_binary(
+        o, BYI_OP_LOGICAL_OR, byi_o_unary(o, BYI_OP_LOGICAL_NOT, is),
+        byi_o_binary(o, BYI_OP_GREATER_EQUAL, drawn, part));
     const byi_id scale = byi_o_binary(
         o, BYI_OP_DIVIDE, one, byi_o_binary(o, BYI_OP_SUBTRACT, one, part));
     const byi_id factor = byi_o_cast(
@@ -308,7 +307,7 @@ static void convert_swish(struct byi_import *o)
     const double alpha = byi_o_float(o, "alpha", quick ? 1.702 : 1.0);
 
     if (alpha == 1.0) {
-        o->out[0] = byi_o_emit(o, BYI_OP_NN_SILU, ARGS(x), NO_ATTRS);
+        o->out[0] = byi_o_unary(o, BYI_OP_NN_SILU, x);
         return;
     }
     const byi_id gate =

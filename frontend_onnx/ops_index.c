@@ -62,7 +62,7 @@ static void convert_nonzero(struct byi_import *o)
 
     if (byi_o_dtype(o, x) == BYOC_STRING)
         x = byi_o_binary(o, BYI_OP_NOT_EQUAL, x, byi_o_const(o, &empty, false));
-    o->out[0] = byi_o_emit(o, BYI_OP_NONZERO, ARGS(x), NO_ATTRS);
+    o->out[0] = byi_o_unary(o, BYI_OP_NONZERO, x);
 }
 
 static void convert_trilu(struct byi_import *o)

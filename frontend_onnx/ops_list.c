@@ -90,7 +90,7 @@ static void convert_has(struct byi_import *o)
     if (kind_of(o, x) != BYI_OPTIONAL) /* an omitted input is an empty one */
         o->out[0] = byi_o_scalar(o, BYOC_BOOL, x != BYI_NO_ID);
     else
-        o->out[0] = byi_o_emit(o, BYI_OP_OPT_HAS, ARGS(x), NO_ATTRS);
+        o->out[0] = byi_o_unary(o, BYI_OP_OPT_HAS, x);
 }
 
 static void convert_get(struct byi_import *o)
@@ -100,7 +100,7 @@ static void convert_get(struct byi_import *o)
     if (kind_of(o, x) != BYI_OPTIONAL)
         o->out[0] = x;
     else
-        o->out[0] = byi_o_emit(o, BYI_OP_OPT_GET, ARGS(x), NO_ATTRS);
+        o->out[0] = byi_o_unary(o, BYI_OP_OPT_GET, x);
 }
 
 /* --- SequenceMap ---------------------------------------------------------- */

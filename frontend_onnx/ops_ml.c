@@ -104,11 +104,6 @@ byi_id byi_ml_complement(struct byi_import *o, byi_id p)
 
 /* --- post transforms ------------------------------------------------------ */
 
-static byi_id unary(struct byi_import *o, enum byi_op_id op, byi_id x)
-{
-    return byi_o_emit(o, op, ARGS(x), NO_ATTRS);
-}
-
 /* Softmax over the non-zero scores. As in ONNX Runtime, a score within 1e-7 of
  * 0 becomes score * exp(-max) / sum. */
 static const char softmax_zero[] =
@@ -140,9 +135,9 @@ byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name)
     if (strcmp(name, "NONE") == 0)
         return scores;
     if (strcmp(name, "LOGISTIC") == 0)
-        return unary(o, BYI_OP_SIGMOID, scores);
+        return byi_o_unary(o, BYI_OP_SIGMOID, scores);
     if (strcmp(name, "SOFTMAX") == 0)
-        return unary(o, BYI_OP_NN_SOFTMAX, scores);
+        return byi_o_unary(o, BYI_OP_NN_SOFTMAX, scores);
     if (strcmp(name, "SOFTMAX_ZERO") == 0)
         return byi_o_text(o, softmax_zero, ARGS(scores), NO_ATTRS);
     if (strcmp(name, "PROBIT") == 0)
@@ -223,7 +218,7 @@ static void convert_imputer(struct byi_import *o)
                    byoc_dtype_name(dtype));
     byi_id found;
     if (!whole && isnan(old_float))
-        found = unary(o, BYI_OP_ISNAN, x);
+        found = byi_o_unary(o, BYI_OP_ISNAN, x);
     else
         found = byi_o_binary(
             o, BYI_OP_EQUAL, x,

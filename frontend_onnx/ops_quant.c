@@ -244,7 +244,7 @@ static void convert_qlinear_unary(struct byi_import *o)
             byi_o_emit(o, op->id, ARGS(x),
                        ATTRS(A_FLOAT("alpha", byi_o_float(o, "alpha", 0.01))));
     else
-        o->out[0] = byi_o_emit(o, op->id, ARGS(x), NO_ATTRS);
+        o->out[0] = byi_o_unary(o, op->id, x);
     o->out[0] = quantized(o, o->out[0], 3, 0);
 }
 

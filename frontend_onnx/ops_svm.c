@@ -48,11 +48,6 @@ static byi_id with_number(struct byi_import *o, enum byi_op_id op, byi_id a,
     return byi_o_binary(o, op, a, byi_o_scalar(o, BYOC_F64, b));
 }
 
-static byi_id unary(struct byi_import *o, enum byi_op_id op, byi_id a)
-{
-    return byi_o_emit(o, op, ARGS(a), NO_ATTRS);
-}
-
 /* --- kernels -------------------------------------------------------------- */
 
 /* |x - s|^2 = x^2 - 2 x s + s^2 (rows, vectors), never below 0. */
@@ -90,7 +85,7 @@ static byi_id kernel_values(struct byi_import *o, byi_id x, byi_id vectors)
     if (strcmp(kind, "POLY") == 0)
         return with_number(o, BYI_OP_POWER, line, params[2]);
     if (strcmp(kind, "SIGMOID") == 0)
-        return unary(o, BYI_OP_TANH, line);
+        return byi_o_unary(o, BYI_OP_TANH, line);
     byi_o_refuse(o, "kernel_type '%s'", kind);
     return BYI_NO_ID;
 }
@@ -263,7 +258,7 @@ static byi_id two_scores(struct byi_import *o, byi_id score,
                          const char *transform)
 {
     if (strcmp(transform, "NONE") == 0)
-        return byi_ml_pair(o, unary(o, BYI_OP_NEGATIVE, score), score);
+        return byi_ml_pair(o, byi_o_unary(o, BYI_OP_NEGATIVE, score), score);
     if (strcmp(transform, "PROBIT") == 0)
         byi_o_refuse(o, "PROBIT of one score for two classes");
     if (strcmp(transform, "LOGISTIC") == 0)

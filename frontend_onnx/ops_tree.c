@@ -504,7 +504,7 @@ static void classify_binary(struct byi_import *o, const struct byi_ensemble *e,
     if (logistic || !e->negative)
         first = byi_ml_complement(o, p);
     else
-        first = byi_o_emit(o, BYI_OP_NEGATIVE, ARGS(p), NO_ATTRS);
+        first = byi_o_unary(o, BYI_OP_NEGATIVE, p);
     o->out[1] = byi_ml_pair(o, first, p);
 }
 

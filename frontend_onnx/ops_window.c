@@ -235,10 +235,9 @@ static void convert_causal_conv(struct byi_import *o)
                  byi_o_emit(o, BYI_OP_NN_CONV1D, ARGS(all, weights),
                             ATTRS(AN_INT("groups", groups))),
                  byi_o_in(o, 2), 1);
-    o->out[0] =
-        smooth ? byi_o_binary(o, BYI_OP_MULTIPLY, y,
-                              byi_o_emit(o, BYI_OP_SIGMOID, ARGS(y), NO_ATTRS))
-               : y;
+    o->out[0] = smooth ? byi_o_binary(o, BYI_OP_MULTIPLY, y,
+                                      byi_o_unary(o, BYI_OP_SIGMOID, y))
+                       : y;
     o->out[1] = byi_o_emit(
         o, BYI_OP_STRIDED_SLICE,
         ARGS(all, byi_o_vector(o, 1, k > 1 ? last : (const int64_t[]){0}),
@@ -399,7 +398,7 @@ static void convert_max_unpool(struct byi_import *o)
 
     read_pool(o, byi_o_in(o, 0), &w, BYI_MAX_RANK - 2);
     const byi_id shape = unpooled_shape(o, x, &w);
-    const byi_id size = byi_o_emit(o, BYI_OP_PROD, ARGS(shape), NO_ATTRS);
+    const byi_id size = byi_o_unary(o, BYI_OP_PROD, shape);
     const byi_id zeros =
         byi_o_emit(o, BYI_OP_FULL, ARGS(size), ATTRS(A_DTYPE("dtype", dtype)));
     const byi_id flat = byi_o_vector(o, 1, &all);
@@ -518,7 +517,7 @@ static byi_id global(struct byi_import *o, enum byi_op_id op, byi_id x)
 {
     const uint32_t n = spatial(o, x, 3);
 
-    return byi_o_emit(o, (enum byi_op_id)(op + n - 1), ARGS(x), NO_ATTRS);
+    return byi_o_unary(o, (enum byi_op_id)(op + n - 1), x);
 }
 
 byi_id byi_o_global_avg_pool(struct byi_import *o, byi_id x)
