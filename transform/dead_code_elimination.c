@@ -107,16 +107,6 @@ static void drop_params(struct sweeper *s, uint32_t func, const bool *drop)
 
 /* --- literals in their functions ------------------------------------------ */
 
-static bool names_no_size(const struct byi_type *type)
-{
-    if (type->kind != BYI_TENSOR)
-        return false;
-    for (uint32_t i = 0; i < type->rank; i++)
-        if (BYI_IS_SYMBOL(type->dims[i]))
-            return false;
-    return true;
-}
-
 /* called[id]: every use of literal id of f is a direct call. */
 static bool *find_called(const struct sweeper *s, const struct byi_func *f)
 {
@@ -141,7 +131,7 @@ static bool trim_literal(struct sweeper *s, struct byi_node *fn, bool called)
     bool any = false;
     for (uint32_t i = 0; i < g->params.n; i++) {
         const struct byi_type *type = g->nodes.at[g->params.at[i]].type;
-        drop[i] = drop[i] && (i >= own || (called && names_no_size(type) &&
+        drop[i] = drop[i] && (i >= own || (called && byi_type_static(type) &&
                                            !s->graph.recursive[fn->index]));
         any = any || drop[i];
     }
