@@ -41,7 +41,7 @@ static byi_id call(struct graph *g, enum byi_op_id op, const byi_id *args,
     return id;
 }
 
-/* A constant that no other is equal to. */
+/* A constant whose value no other constant has. */
 static byi_id constant(struct graph *g, uint32_t rank, const int64_t *dims)
 {
     float data[16];

@@ -228,7 +228,7 @@ static int run(int argc, char **argv)
     if (code >= 0)
         return code;
     if (!lint && (n || o.patterns.n)) {
-        fprintf(stderr, "byoc backends: %s: only with --lint\n",
+        fprintf(stderr, "byoc backends: %s: has an effect with --lint only\n",
                 n ? models[0] : "--pattern");
         return BYI_EXIT_USAGE;
     }

@@ -67,7 +67,8 @@ int byi_terminal_close(int code);
 /* From two seconds on, stderr says what the verb does and for how long, unless
  * BYOC_PROGRESS is 0. Ends at byi_progress_end(). */
 void byi_progress_begin(const char *verb);
-/* What it does now, `done` of `of` (0: not counted). Any thread. */
+/* Set the step that is shown, and its progress: `done` of `of`, 0 if it is not
+ * counted. Any thread may call it. */
 void byi_progress_step(const char *what, uint32_t done, uint32_t of);
 /* Erase the line on the terminal: something else is written now. */
 void byi_progress_clear(void);

@@ -150,7 +150,7 @@ static int run(int argc, char **argv)
     params.options = again.n ? again.at + 1 : NULL;
     params.seed = seed;
     params.no_onnx = no_onnx;
-    if (getenv(UNDER)) /* valgrind is as much slower */
+    if (getenv(UNDER)) /* valgrind slows programs down so much */
         params.seconds = 20 * (params.seconds > 0 ? params.seconds : 20);
     params.progress = show_progress;
     struct byoc_error err;

@@ -47,7 +47,7 @@ static const struct input_kind library = {
     NULL, 0, 0, "a shared library that byoc did not make",
     "`byoc compile MODEL -o MODEL.so` makes an artifact"};
 static const struct input_kind onnx = {
-    NULL, 0, 0, "no shared library, but perhaps a model",
+    NULL, 0, 0, "a file that is not a shared library",
     "`byoc compile FILE -o MODEL.so` makes an artifact of a model"};
 
 static bool is_elf(const char *data, size_t n)

@@ -155,7 +155,8 @@ static int set_value(const struct byi_verb *verb, const struct byi_option *o,
     case BYI_OPTION_COUNT: {
         unsigned long long n = strtoull(value, &end, 10);
         if (errno || *end || *value < '0' || *value > '9' || n > INT32_MAX)
-            return bad_value(verb, o, value, "a count");
+            return bad_value(verb, o, value,
+                             "a whole number from 0 to 2147483647");
         *(uint32_t *)o->to = (uint32_t)n;
         return -1;
     }

@@ -55,8 +55,10 @@ enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
     if (byi_temp_folder(cc->folder, &own->listed))
         return BYOC_OK;
     const enum byoc_status status =
-        byi_fail(err, BYOC_EIO, "cannot make a folder %s: %s", cc->folder,
-                 strerror(errno));
+        byi_fail(err, BYOC_EIO,
+                 "cannot make the temporary folder %s: %s; choose another "
+                 "place that can be written",
+                 cc->folder, strerror(errno));
     byi_vec_free(own);
     cc->folder = NULL;
     return status;

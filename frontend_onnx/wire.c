@@ -93,10 +93,10 @@ enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
         const size_t offset = (size_t)(w.at - data);
         if (!byi_wire_read(&w, &f))
             return byi_fail(err, BYOC_EPARSE,
-                            "%s: not a complete %s: found an invalid field at "
-                            "byte %zu of %zu; if the file was truncated, copy "
-                            "or export it again",
-                            path, type->short_name, offset, n);
+                            "%s: found an invalid field at byte %zu of %zu, "
+                            "expected a complete %s; if the file was "
+                            "truncated, copy or export it again",
+                            path, offset, n, type->short_name);
         if (see)
             see(ctx, stack[depth - 1].type, &f);
         const ProtobufCFieldDescriptor *known = NULL;

@@ -248,7 +248,10 @@ static enum byoc_status parse_npz(const uint8_t *bytes, size_t n,
 {
     const uint8_t *end = n >= 22 ? find_end(bytes, n) : NULL;
     if (!end)
-        return byi_fail(err, BYOC_EPARSE, "%s: not an .npz archive", path);
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found no directory of a zip archive; expected a "
+                        "file that numpy.savez writes",
+                        path);
     uint64_t at = little(end + 16, 4), count = little(end + 10, 2);
     for (uint64_t i = 0; i < count && at + 46 <= n; i++) {
         const uint8_t *entry = bytes + at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c: a run of a state: callers' DLPack views are checked against the
- * model's signature, bound, and given back.
+/* run.c: runs a state: checks the caller's DLPack views against the model's
+ * signature, binds them, and fills in those of the outputs.
  */
 #include "plan.h"
 
@@ -35,7 +35,7 @@ static uint32_t axis_of(const struct byi_type *type, int64_t symbol)
     return UINT32_MAX;
 }
 
-/* `input` gives a symbol another size than an input before it, or itself. */
+/* Fail because `input` has another size for a symbol than an earlier axis. */
 static enum byoc_status conflict(const struct byoc_state *s, uint32_t input,
                                  uint32_t axis, int64_t size,
                                  struct byoc_error *err)
@@ -54,7 +54,7 @@ static enum byoc_status conflict(const struct byoc_state *s, uint32_t input,
                     s->model->inputs[i].name);
 }
 
-/* A symbol has one value in a run. */
+/* Set the symbols of an input's dims; each has one value in a run. */
 static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
                                      const struct byi_tensor *t,
                                      struct byoc_error *err)
@@ -77,13 +77,13 @@ static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
 struct ends {
     const DLTensor *in;
     DLTensor *out;
-    const struct byoc_value *values_in; /* NULL: those */
+    const struct byoc_value *values_in; /* NULL: tensors are given */
     struct byoc_value *values_out;
-    const struct byoc_request *request; /* not NULL: that, by in_at, out_at */
-    const uint32_t *in_at, *out_at;
+    const struct byoc_request *request; /* NULL: all, in the model's order */
+    const uint32_t *in_at, *out_at;     /* places in the request */
 };
 
-/* NULL: tensors are given. */
+/* Input i as a value; NULL: tensors are given. */
 static const struct byoc_value *value_in(const struct ends *e, uint32_t i)
 {
     if (e->request)
@@ -96,7 +96,7 @@ static bool is_wanted(const struct ends *e, uint32_t i)
     return !e->request || e->out_at[i] != UINT32_MAX;
 }
 
-/* NULL: tensors are wanted, or the output is not. */
+/* Output i as a value; NULL: as a tensor, or the caller does not want it. */
 static struct byoc_value *value_out(const struct ends *e, uint32_t i)
 {
     if (e->request)
@@ -174,7 +174,7 @@ static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
     return BYOC_OK;
 }
 
-/* Have an instance for the sizes of the inputs, and memory to run it in. */
+/* Prepare an instance for the sizes of the inputs, and memory to run it in. */
 static enum byoc_status enter(struct byoc_state *s, struct byoc_error *err)
 {
     char text[256];
@@ -239,11 +239,12 @@ static enum byoc_status check_in_place(const struct byoc_state *s, uint32_t out,
     const char *output = s->model->outputs[out].name;
     const char *input = s->model->inputs[in].name;
     if (s->model->in_place[out] != in)
-        return byi_fail(err, BYOC_EINVAL,
-                        "output \"%s\" overlaps input \"%s\" in memory, but is "
-                        "not that input with more or other rows, or the input "
-                        "is still read then; give it memory of its own",
-                        output, input);
+        return byi_fail(
+            err, BYOC_EINVAL,
+            "output \"%s\" overlaps input \"%s\" in memory; expected "
+            "memory of its own, since the model does not update "
+            "this input in place",
+            output, input);
     fr->strided = true;
     if (fr->dest[out].data == s->inputs[in].data &&
         fr->dest_planes[out].pitch == s->planes[in].pitch)
@@ -256,7 +257,7 @@ static enum byoc_status check_in_place(const struct byoc_state *s, uint32_t out,
                     output, input);
 }
 
-/* Results are written while operands are still read. */
+/* Outputs may not overlap: a step writes one while later steps read others. */
 static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
                                       struct byoc_error *err)
 {
@@ -277,7 +278,7 @@ static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
     return BYOC_OK;
 }
 
-/* Memory for output i, whose size is known, of a caller who brings none. */
+/* Allocate output i, whose size is known, if the caller gave no memory. */
 static enum byoc_status take_output(struct byoc_state *s, uint32_t i,
                                     struct byoc_error *err)
 {
@@ -440,8 +441,8 @@ static enum byoc_status run_inputs(struct byoc_state *s, const struct ends *e,
     return status;
 }
 
-/* Whether the view of output i is as a run left it. A request may have given
- * the view of one output to another. */
+/* Whether `data`, of the view for output i, was set by an earlier run. A
+ * request may use the view of one output for another. */
 static bool is_result(const struct byoc_state *s, const struct ends *e,
                       uint32_t i, const void *data)
 {
@@ -452,10 +453,10 @@ static bool is_result(const struct byoc_state *s, const struct ends *e,
     return is;
 }
 
-/* Views as runs before left them are the state's memory, which this run may use
- * for anything: they are as views without data. Those of outputs that this
- * request does not want may come back in a later one: their memory stays, so
- * that nothing else gets their address. */
+/* Views that an earlier run filled in point into the state's memory, which this
+ * run may reuse, so they count as views without data. A later request may bring
+ * back the views of outputs that this one does not want: their memory stays
+ * reserved, so that no other value gets the same address. */
 static void forget_results(struct byoc_state *s, const struct ends *e)
 {
     const uint32_t n = s->model->plan->funcs[0].n_outputs;
@@ -472,7 +473,7 @@ static void forget_results(struct byoc_state *s, const struct ends *e)
     }
 }
 
-/* Everything but what a request names. */
+/* Run with the inputs and outputs of `e`. */
 static enum byoc_status run_ends(struct byoc_state *state, const struct ends *e,
                                  struct byoc_error *err)
 {

@@ -164,7 +164,7 @@ bad 2 "expected one of these" run good.so --input image=good.so
 bad 2 "found int64, expected float32" run good.so --input "image=$labels"
 bad 2 "input 0 ('image') is missing" run good.so --data folder.onnx
 bad 2 "cannot open" run good.so --npz none.npz
-bad 2 "not an .npz" run good.so --npz text.so
+bad 2 "a zip archive" run good.so --npz text.so
 
 # outputs
 bad 2 "cannot" compile "$digits/digits.onnx" -o none/out.so
@@ -287,7 +287,7 @@ bad 2 "found 'perl', expected text|man|bash|zsh|fish" help --format perl
 bad 2 "expected no verb" help run --format bash
 bad 2 "did you mean 'run'" help rin --format man
 bad 2 "found no value" run good.so --seed
-bad 2 "found 'x', expected a count" run good.so --seed x
+bad 2 "found 'x', expected a whole number" run good.so --seed x
 bad 2 "expected a level of 0 to 3" check relu.onnx -O7
 bad 2 "no pass is called 'None'" opt text.ir --passes=None
 bad 2 "no pass is called 'None'" check relu.onnx --disable-pass None

@@ -212,7 +212,7 @@ static void refused(void **state)
     b.graph->n_node = N_NODES;
     save(&b);
     assert_int_equal(truncate(b.path, (off_t)n - 3), 0);
-    expect_refused(&b, to, N_NODES, notes, BYOC_EPARSE, "not a complete");
+    expect_refused(&b, to, N_NODES, notes, BYOC_EPARSE, "expected a complete");
     assert_int_not_equal(access(to, F_OK), 0); /* nothing was left behind */
     end(&b);
 }
