@@ -4,7 +4,7 @@
  * Sanitizers report the first access that is wrong, and any case of a kind may
  * be the first: they need every kind of case, not every number. A plain build
  * tries all cases; a build with sanitizers, which takes many times as long, one
- * of four. BYOC_TEST_SHARE=N in the environment asks for one of N, in each
+ * of eight. BYOC_TEST_SHARE=N in the environment asks for one of N, in each
  * build; 1: all.
  */
 #ifndef BYI_TESTS_SHARE_H
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { TEST_SHARE = 4 };
+enum { TEST_SHARE = 8 };
 #else
 enum { TEST_SHARE = 1 };
 #endif
