@@ -245,8 +245,8 @@ ends 2 "an artifact, which is compiled already" compile good.so -o no.so
 ends 2 "a backend's plug-in" check "$plugins/libbyoc_backend_ref.so"
 ends 2 "a backend's plug-in" run "$plugins/libbyoc_backend_ref.so"
 ends 2 "did not make" run "$plugins/tanh_gelu.so"
-ends 2 "perhaps a model" verify "$digits/digits.onnx"
-ends 2 "perhaps a model" inspect "$digits/digits.onnx"
+ends 2 "not a shared library" verify "$digits/digits.onnx"
+ends 2 "not a shared library" inspect "$digits/digits.onnx"
 ends 2 "a page" check page.onnx
 ends 2 "a tensor of ONNX's" check tensor.pb
 ends 2 "a tensor of numpy's" run "$digits/batch0.input_0.npy"
