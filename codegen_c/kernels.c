@@ -100,7 +100,8 @@ bool byi_kernels_take_alone(const struct byi_module *m,
 static bool is_group(const struct byi_module *m, const struct byi_func *f)
 {
     uint32_t work = 0;
-    if (f->dead || !f->attr.primitive || f->attr.compiler || f->n_captures)
+    if (f->dead || !f->attr.primitive || f->attr.compiler || f->n_captures ||
+        byi_epilogue_head(f) != BYI_NO_ID)
         return false;
     for (byi_id id = 0; id < f->nodes.n; id++)
         work += f->nodes.at[id].kind == BYI_CALL_OP &&

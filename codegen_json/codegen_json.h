@@ -50,6 +50,10 @@ struct byi_plan_region {
     const char *code;
 };
 
+/* The node of a fused group whose kernel applies the others as its epilogue
+ * (core/ops/epilogue.h); BYI_NO_ID: it is another group. */
+byi_id byi_epilogue_head(const struct byi_func *group);
+
 /* The fused groups that have code: a kernel each. of[f], by module function, is
  * 1 + the kernel of the group f, 0 if it has none. */
 struct byi_plan_fused {

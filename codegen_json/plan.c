@@ -7,6 +7,7 @@
  */
 #include "plan.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { MAX_STEPS = 16 << 20 /* of one function */ };
@@ -98,6 +99,18 @@ static enum byoc_status push_leaves(struct byi_planner *b,
     return BYOC_OK;
 }
 
+/* The value of a constant of the module in this function. */
+static uint32_t const_value(struct byi_planner *b, uint32_t constant)
+{
+    if (b->const_seen[constant] != b->out_index + 1) {
+        b->const_seen[constant] = b->out_index + 1;
+        b->const_at[constant] =
+            add_value(b, BYI_P_CONST, b->m->consts.at[constant].type,
+                      byi_plan_const(b, constant));
+    }
+    return b->const_at[constant];
+}
+
 /* A constant becomes a value at its first reader: its place among the nodes has
  * no meaning (docs/text.md), and must not affect the plan. */
 static void visit_const(struct byi_planner *b, const struct byi_pwalk *w,
@@ -107,15 +120,10 @@ static void visit_const(struct byi_planner *b, const struct byi_pwalk *w,
     struct plan_run *run = &w->of[id];
     if (node->kind != BYI_CONST || run->n)
         return;
-    const struct byi_type *type = b->m->consts.at[node->index].type;
-    if (b->const_seen[node->index] != b->out_index + 1) {
-        b->const_seen[node->index] = b->out_index + 1;
-        b->const_at[node->index] =
-            add_value(b, BYI_P_CONST, type, byi_plan_const(b, node->index));
-    }
+    const uint32_t value = const_value(b, node->index);
     run->first = b->out.flat.n;
     run->n = 1;
-    BYI_PUSH(&b->out.flat, b->const_at[node->index]);
+    BYI_PUSH(&b->out.flat, value);
 }
 
 static enum byoc_status add_step(struct byi_planner *b,
@@ -391,6 +399,47 @@ static enum byoc_status visit_apply(struct byi_planner *b,
     return add_step(b, BYI_P_APPLY, node, 0, in, *run);
 }
 
+/* Append the value that node `id` of a group has in the caller. */
+static void push_member(struct byi_planner *b, const struct byi_pwalk *w,
+                        const struct byi_node *call,
+                        const struct byi_func *group, byi_id id)
+{
+    const struct byi_node *node = &group->nodes.at[id];
+    if (node->kind == BYI_CONST) {
+        const uint32_t value = const_value(b, node->index);
+        BYI_PUSH(&b->out.flat, value);
+        return;
+    }
+    assert(node->kind == BYI_PARAM);
+    copy_run(b, &w->of[call->args[1 + node->index]]);
+}
+
+/* A group that is an operator and its epilogue: one step with the operands of
+ * both. */
+static enum byoc_status visit_epilogue(struct byi_planner *b,
+                                       const struct byi_pwalk *w,
+                                       const struct byi_node *call,
+                                       const struct byi_func *group,
+                                       struct plan_run *run)
+{
+    const byi_id head = byi_epilogue_head(group);
+    const struct byi_node *node = &group->nodes.at[head];
+    struct plan_run in = {.first = b->out.flat.n};
+    byi_id operand;
+    for (uint32_t i = 0; i < node->n_args; i++)
+        push_member(b, w, call, group, node->args[i]);
+    for (byi_id id = head; id != group->result;) {
+        id = byi_epilogue_next(group, id, &operand);
+        if (operand != BYI_NO_ID)
+            push_member(b, w, call, group, operand);
+    }
+    in.n = b->out.flat.n - in.first;
+    BYI_TRY(push_leaves(b, call->type, BYI_P_TEMP, node_name(b, call), run));
+    BYI_TRY(add_step(b, BYI_P_OP, call, 0, in, *run));
+    b->out.steps.at[b->out.steps.n - 1].group = group;
+    return BYOC_OK;
+}
+
 static enum byoc_status visit_call(struct byi_planner *b, uint32_t at,
                                    byi_id id, struct plan_run *run)
 {
@@ -401,6 +450,8 @@ static enum byoc_status visit_call(struct byi_planner *b, uint32_t at,
         return visit_apply(b, w, node, run);
     const struct byi_func *body = b->m->funcs.at[c->func];
     bool fused = b->code && b->code->of[c->func];
+    if (byi_epilogue_head(body) != BYI_NO_ID)
+        return visit_epilogue(b, w, node, body, run);
     if (!body->name && !b->captures[c->func].recursive && !fused &&
         b->inlined + body->nodes.n <= b->may_inline) {
         enter_literal(b, at, id, c);

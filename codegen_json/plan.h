@@ -39,6 +39,8 @@ enum byi_pstep_kind {
 struct byi_pstep {
     enum byi_pstep_kind kind;
     const struct byi_node *node;
+    const struct byi_func
+        *group;      /* OP: an operator with an epilogue, or NULL */
     uint32_t callee; /* region, kernel or function; IF: then    */
     uint32_t other;  /* IF: the else branch                     */
     uint32_t in, n_in, out, n_out;
@@ -105,6 +107,11 @@ uint32_t byi_plan_func(struct byi_planner *b, uint32_t func);
 uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant);
 /* The number of tensors and functions in a type. */
 uint32_t byi_plan_leaves(const struct byi_type *type);
+
+/* epilogue.c: the operator behind node `from` of a group and, unless it is
+ * unary, its other operand; BYI_NO_ID: it is not in an epilogue. */
+byi_id byi_epilogue_next(const struct byi_func *group, byi_id from,
+                         byi_id *operand);
 
 /* memory.c: offsets for fixed temporaries, and f->arena. */
 void byi_plan_memory(struct byi_pfunc *f);

@@ -101,10 +101,38 @@ static const struct {
     [BYI_P_APPLY] = {"apply", COUNT},    [BYI_P_CHOOSE] = {"choose", COUNT},
 };
 
+static void print_attrs(const struct byi_node *node, struct byi_text *json)
+{
+    if (node->attrs->n == 0)
+        return;
+    struct byi_arena *arena = byi_arena_new();
+    byi_text_put(json, ", \"attrs\": ");
+    byi_json_print(byi_json_of_attrs(arena, node->attrs), json);
+    byi_arena_free(&arena);
+}
+
+static void print_epilogue(const struct byi_func *group, struct byi_text *json)
+{
+    const byi_id head = byi_epilogue_head(group);
+    byi_id operand;
+    byi_text_put(json, ", \"epilogue\": [");
+    for (byi_id id = head; id != group->result;) {
+        byi_text_put(json, id == head ? "" : ", ");
+        id = byi_epilogue_next(group, id, &operand);
+        const struct byi_node *node = &group->nodes.at[id];
+        byi_text_addf(json, "{\"op\": \"%s\"", byi_op(node->op)->name);
+        print_attrs(node, json);
+        byi_text_put(json, "}");
+    }
+    byi_text_put(json, "]");
+}
+
 static void print_step(const struct byi_module *m, const struct byi_pfunc *f,
                        const struct byi_pstep *step, struct byi_text *json)
 {
-    const struct byi_node *node = step->node;
+    const struct byi_node *node =
+        step->group ? &step->group->nodes.at[byi_epilogue_head(step->group)]
+                    : step->node;
     byi_text_addf(json, "{\"%s\": ", step_names[step->kind].key);
     switch (step_names[step->kind].value) {
     case NAME:
@@ -123,12 +151,11 @@ static void print_step(const struct byi_module *m, const struct byi_pfunc *f,
     print_list("in", f->flat.at + step->in, step->n_in, json);
     byi_text_put(json, ", ");
     print_list("out", f->flat.at + step->out, step->n_out, json);
-    if (step->kind == BYI_P_OP && node->attrs->n > 0) {
-        struct byi_arena *arena = byi_arena_new();
-        byi_text_put(json, ", \"attrs\": ");
-        byi_json_print(byi_json_of_attrs(arena, node->attrs), json);
-        byi_arena_free(&arena);
-    }
+    if (step->kind == BYI_P_OP)
+        print_attrs(node, json);
+    if (step->group)
+        print_epilogue(step->group, json);
+    node = step->node;
     byi_text_put(json, ", \"source\": [");
     for (uint32_t i = 0; i < node->sources->n; i++) {
         byi_text_put(json, i ? ", " : "");

@@ -54,6 +54,7 @@ static const char *const *list_options(struct byoc_compiled *c,
                                        const struct byoc_compile_params *params)
 {
     static const char *const own[] = {"FuseOps.anchors=false",
+                                      "FuseOps.epilogues=true",
                                       "FuseOps.generated=true"};
     static const char *const weights[] = {
         [BYOC_WEIGHTS_FP16] = "NarrowWeights.to=fp16",

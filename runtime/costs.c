@@ -64,8 +64,12 @@ static double flops_of(const struct byi_plan_func *f,
         types[i] = type_of(f, frame, step->in[i]);
         in[i] = &types[i];
     }
+    const struct byi_type *out = &types[MOST];
     types[MOST] = type_of(f, frame, step->out[0]);
-    return byi_op_flops(step->op, step->attrs, in, &types[MOST]);
+    double flops = byi_op_flops(step->op, step->attrs, in, out);
+    if (step->n_epilogue)
+        flops += step->n_epilogue * (double)byi_elements(out->rank, out->dims);
+    return flops;
 }
 
 /* --- steps ---------------------------------------------------------------- */

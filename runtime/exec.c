@@ -135,7 +135,7 @@ static enum byoc_status infer_step(struct byoc_state *s,
     struct byi_infer infer = {.arena = s->infer,
                               .op = step->op,
                               .attrs = step->attrs,
-                              .n_in = step->n_in,
+                              .n_in = step->n_own,
                               .in = s->types,
                               .value = s->known,
                               .err = err};
@@ -209,6 +209,8 @@ struct byi_call byi_exec_call(struct byi_tensor *args,
                              .in = args,
                              .out = out,
                              .packed = step->packed,
+                             .n_epilogue = step->n_epilogue,
+                             .epilogue = step->epilogue,
                              .exact = step->exact,
                              .threads = threads};
 }
@@ -359,6 +361,12 @@ static void trace_step(struct byoc_state *s, const struct byi_frame *fr,
                                .sources = step->sources,
                                .begin_ns = begin,
                                .end_ns = byi_trace_now()};
+    if (step->kind == BYI_STEP_OP && step->kernel) {
+        const struct byi_call call =
+            byi_exec_call(s->args, fr, step, s->model->threads);
+        const char *algorithm = byi_algorithm_of(&call);
+        event.impl = algorithm ? algorithm : event.impl;
+    }
     if (step->kind == BYI_STEP_REGION && fr->views[fr->at])
         event.impl = s->in->plan->parts[step->callee].backend;
     if (step->kind == BYI_STEP_KERNEL && s->model->kernels[step->callee])

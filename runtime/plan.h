@@ -75,6 +75,9 @@ struct byi_step {
     const struct byi_kernel *kernel;
     const void *packed; /* its constants, by prepack.c; or NULL */
     uint32_t n_in, n_out, n_dead;
+    /* OP: its epilogue, whose operands follow the operator's own n_own */
+    uint32_t n_own, n_epilogue;
+    const struct byi_epilogue_op *epilogue;
     const uint32_t *in, *out; /* values */
     /* functions, and values of varying size, whose last reader this step is */
     const uint32_t *dead;

@@ -202,7 +202,7 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
     struct byi_infer t = {.arena = c->scratch,
                           .op = step->op,
                           .attrs = step->attrs,
-                          .n_in = step->n_in,
+                          .n_in = step->n_own,
                           .in = types,
                           .value = known,
                           .fresh = fresh_symbol,
@@ -223,7 +223,7 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
          i < step->n_in && !byi_op_has(step->op->id, BYI_TRAIT_LIST); i++)
         if (!c->f->values[step->in[i]].fixed)
             step->infer = true; /* a rule may have relied on equal symbols */
-    if (byi_op_reads_unknown(step->op->id, step->n_in, known))
+    if (byi_op_reads_unknown(step->op->id, step->n_own, known))
         step->infer = true;
     return BYOC_OK;
 }
@@ -240,15 +240,55 @@ static enum byoc_status check_tensors(struct checker *c,
     return BYOC_OK;
 }
 
+/* The operands of an epilogue are the step's last ones. */
+static enum byoc_status check_epilogue(struct checker *c,
+                                       const struct byi_step *step)
+{
+    const struct byi_value *values = c->f->values;
+    const struct byi_type *out = values[step->out[0]].type;
+    uint32_t at = step->n_own;
+    if (step->n_own != 2 ||
+        !byi_epilogue_follows(step->op->id, step->attrs,
+                              values[step->in[1]].type, out))
+        return fault(c, "%s cannot have an epilogue", step->name);
+    for (uint32_t i = 0; i < step->n_epilogue; i++) {
+        const struct byi_op *op = step->epilogue[i].op;
+        const struct byi_type *operand =
+            byi_epilogue_is_binary(op->id) ? values[step->in[at++]].type : NULL;
+        if (!byi_epilogue_takes(op->id, out, operand))
+            return fault(c, "epilogue[%u]: %s cannot follow %s", i, op->name,
+                         step->name);
+    }
+    return BYOC_OK;
+}
+
+/* Set the number of the operator's own operands. */
+static enum byoc_status divide_operands(struct checker *c,
+                                        struct byi_step *step)
+{
+    step->n_own = step->n_in;
+    for (uint32_t i = 0; i < step->n_epilogue; i++) {
+        if (!byi_epilogue_is_binary(step->epilogue[i].op->id))
+            continue;
+        if (step->n_own == 0)
+            return fault(c, "%u operands are fewer than its epilogue reads",
+                         step->n_in);
+        step->n_own--;
+    }
+    return BYOC_OK;
+}
+
 static enum byoc_status check_op(struct checker *c, struct byi_step *step)
 {
+    BYI_TRY(divide_operands(c, step));
     if (!byi_op_has(step->op->id, BYI_TRAIT_LIST))
         BYI_TRY(check_tensors(c, step));
     struct byi_tensor *t =
         byi_arena_calloc(c->scratch, step->n_in + 1u, sizeof *t);
     for (uint32_t i = 0; i < step->n_in; i++)
         tensor_of(c, step->in[i], &t[i]);
-    return infer_op(c, step, t);
+    BYI_TRY(infer_op(c, step, t));
+    return step->n_epilogue ? check_epilogue(c, step) : BYOC_OK;
 }
 
 static enum byoc_status check_count(struct checker *c, uint32_t found,

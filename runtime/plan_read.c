@@ -346,6 +346,42 @@ static enum byoc_status read_op(struct plan_reader *r,
                           r->err);
 }
 
+/* "epilogue": [{"op": "add"}, {"op": "clip", "attrs": {...}}] */
+static enum byoc_status read_epilogue(struct plan_reader *r,
+                                      const struct byi_json *at,
+                                      struct byi_step *step)
+{
+    static const char *const keys[] = {"op", "attrs"};
+    struct byi_arena *arena = r->plan->arena;
+    struct byi_json list, item = {0}, attrs;
+    const char *name;
+    BYI_TRY(byi_json_opt(at, "epilogue", &list, r->err));
+    if (!list.at)
+        return BYOC_OK;
+    BYI_TRY(byi_json_array(at, "epilogue", BYI_EPILOGUE_OPS, &list,
+                           &step->n_epilogue, r->err));
+    struct byi_epilogue_op *ops =
+        byi_arena_calloc(arena, step->n_epilogue + 1u, sizeof *ops);
+    step->epilogue = ops;
+    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
+        BYI_TRY(byi_json_only(&item, keys, BYI_COUNT(keys), r->err));
+        BYI_TRY(byi_json_string(&item, "op", &name, r->err));
+        ops[i].op = byi_op_of_name(name, strlen(name));
+        if (!ops[i].op)
+            return byi_fail(r->err, BYOC_EPARSE,
+                            "%s.op: no operator is called \"%.60s\"", item.path,
+                            name);
+        BYI_TRY(byi_json_opt(&item, "attrs", &attrs, r->err));
+        BYI_TRY(attrs.at ? byi_json_attrs(&attrs, arena, ops[i].op,
+                                          &ops[i].attrs, r->err)
+                         : byi_attrs_make(arena, ops[i].op, NULL, 0,
+                                          &ops[i].attrs, r->err));
+        step->name =
+            byi_arena_printf(arena, "%s+%s", step->name, ops[i].op->name);
+    }
+    return BYOC_OK;
+}
+
 static enum byoc_status read_region(struct plan_reader *r,
                                     const struct byi_json *at,
                                     struct byi_step *step)
@@ -422,9 +458,9 @@ static enum byoc_status read_step(void *ctx, uint32_t index,
                                   const struct byi_json *at,
                                   const struct byi_json_items inner[2])
 {
-    static const char *const keys[] = {"op", "region",  "kernel", "call",
-                                       "if", "closure", "apply",  "choose",
-                                       "in", "out",     "attrs",  "source"};
+    static const char *const keys[] = {
+        "op",     "region", "kernel", "call",  "if",     "closure", "apply",
+        "choose", "in",     "out",    "attrs", "source", "epilogue"};
     struct plan_reader *r = ctx;
     struct byi_plan_func *f = r->func;
     struct byi_step *step = &f->steps[index];
@@ -450,6 +486,7 @@ static enum byoc_status read_step(void *ctx, uint32_t index,
                       &step->n_in));
     BYI_TRY(read_list(r, at, "out", BYI_PLAN_MAX_ITEMS, f->n_values, &step->out,
                       &step->n_out));
+    BYI_TRY(read_epilogue(r, at, step));
     return read_sources(r, at, &step->sources);
 }
 

@@ -43,7 +43,7 @@ static struct byi_tensor tensor_of(const struct byi_plan_tables *plan,
 static uint64_t pack_step(const struct packer *p, const struct byi_plan_func *f,
                           const struct byi_step *step, void *to)
 {
-    enum { MOST = 8 };
+    enum { MOST = 16 };
     struct byi_tensor in[MOST], out[MOST];
     if (step->kind != BYI_STEP_OP || step->view || step->n_in > MOST ||
         step->n_out > MOST)
@@ -64,6 +64,8 @@ static uint64_t pack_step(const struct packer *p, const struct byi_plan_func *f,
                                   .n_out = step->n_out,
                                   .in = in,
                                   .out = out,
+                                  .n_epilogue = step->n_epilogue,
+                                  .epilogue = step->epilogue,
                                   .exact = step->exact,
                                   .threads = p->threads};
     return packing->pack(&call, to);

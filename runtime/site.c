@@ -69,7 +69,7 @@ static void infer(struct site *s, const struct byi_step *step)
     struct byi_infer rule = {.arena = s->arena,
                              .op = step->op,
                              .attrs = step->attrs,
-                             .n_in = step->n_in,
+                             .n_in = step->n_own,
                              .in = in,
                              .value = known,
                              .err = &unused};
@@ -79,7 +79,8 @@ static void infer(struct site *s, const struct byi_step *step)
         return;
     for (uint32_t i = 0; i < step->n_out; i++)
         s->type[step->out[i]] = out->kind == BYI_TUPLE ? out->fields[i] : out;
-    compute(s, step, known);
+    if (step->n_epilogue == 0)
+        compute(s, step, known);
 }
 
 void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,

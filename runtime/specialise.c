@@ -144,7 +144,7 @@ static enum byoc_status infer_results(struct maker *m, struct byi_plan_func *f,
     struct byi_infer infer = {.arena = m->scratch,
                               .op = step->op,
                               .attrs = step->attrs,
-                              .n_in = step->n_in,
+                              .n_in = step->n_own,
                               .in = types,
                               .value = values,
                               .err = m->err};
@@ -159,7 +159,7 @@ static enum byoc_status infer_results(struct maker *m, struct byi_plan_func *f,
     for (uint32_t i = 0; i < step->n_out; i++)
         BYI_TRY(
             set_type(m, f, step, step->out[i], tuple ? out->fields[i] : out));
-    step->infer = byi_op_reads_unknown(step->op->id, step->n_in, values);
+    step->infer = byi_op_reads_unknown(step->op->id, step->n_own, values);
     return BYOC_OK;
 }
 
@@ -211,6 +211,8 @@ static bool settle(struct maker *m, struct byi_plan_func *f,
 static bool compute(struct maker *m, struct byi_plan_func *f,
                     const struct byi_step *step)
 {
+    if (step->n_epilogue)
+        return false;
     struct byi_tensor *in =
         byi_arena_calloc(m->scratch, step->n_in, sizeof *in);
     struct byi_tensor *out =

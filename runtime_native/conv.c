@@ -2,13 +2,11 @@
 /* conv.c: nn.conv1d, nn.conv2d, nn.conv3d.
  *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
  * or in other layouts. float32 runs on the kernels of kernels/conv.h, which are
- * channels last (conv_last.c). With channels first, large pointwise
- * convolutions are products of the weights by the images instead, and depthwise
- * ones slide over planes (window.c), so that nothing is transposed.
+ * channels last (conv_last.c).
  */
 #include "conv.h"
 
-#include "kernels/product.h"
+#include "epilogue.h"
 
 /* --- plain: one output at a time ---------------------------------------- */
 
@@ -91,73 +89,7 @@ bool byi_conv_has_products(const struct byi_conv *v)
            v->w.in_count != 0 && v->w.out_count != 0;
 }
 
-/* --- depthwise: planes ---------------------------------------------------- */
-
-static bool is_planes(const struct byi_conv *v)
-{
-    const struct byi_filter *at = &v->at;
-    return v->groups > 1 && v->c == 1 && v->o <= 4 && v->in.block == 1 &&
-           !v->in.last && at->at_o.block == 1 && at->at_i.block == 1 &&
-           at->tap == 1 && at->at_o.outer == v->w.taps &&
-           byi_sliding_fits(&v->w);
-}
-
-static void run_planes(const struct byi_conv *v, const struct byi_call *call)
-{
-    const struct byi_sliding planes = {
-        .kind = BYI_WINDOW_PRODUCT,
-        .w = &v->w,
-        .n = v->n,
-        .groups = v->groups,
-        .repeat = v->o,
-        .x = v->x,
-        .weights = v->weights,
-        .y = v->y,
-    };
-    byi_sliding_run(&planes, call, call->scratch);
-}
-
-/* --- pointwise: a product of the weights by the image --------------------- */
-
-enum { LARGE = 128 }; /* positions: transposing fewer is faster */
-
-static bool is_product(const struct byi_conv *v)
-{
-    return v->in.block == 1 && !v->in.last && v->at.at_o.block == 1 &&
-           v->at.at_i.block == 1 && byi_conv_is_pointwise(&v->w) &&
-           v->w.out_count >= LARGE;
-}
-
-static struct byi_f32_matrices matrices_of(const void *ctx, int64_t batch)
-{
-    const struct byi_conv *v = ctx;
-    return (struct byi_f32_matrices){
-        .a = (const float *)v->weights +
-             batch % v->groups * v->o * v->at.at_o.outer,
-        .b = (const float *)v->x + batch * v->c * v->w.in_count,
-        .c = (float *)v->y + batch * v->o * v->w.out_count};
-}
-
-static void run_product(const struct byi_conv *v, const struct byi_call *call)
-{
-    const struct byi_f32_product product = {
-        .kernels = byi_f32_kernels_of(byi_simd_isa()),
-        .batches = v->n * v->groups,
-        .m = v->o,
-        .n = v->w.out_count,
-        .k = v->c,
-        .a_rs = v->at.at_o.outer,
-        .a_cs = v->at.at_i.outer,
-        .b_rs = v->w.in_count,
-        .b_cs = 1,
-        .ldc = v->w.out_count,
-        .at = matrices_of,
-        .ctx = v,
-    };
-    byi_f32_product_run(&product, (int)call->threads, call->scratch);
-}
-
-/* --- choosing the form ---------------------------------------------------- */
+/* --- float32 -------------------------------------------------------------- */
 
 static uint64_t conv_scratch_f32(const struct byi_call *call)
 {
@@ -166,11 +98,18 @@ static uint64_t conv_scratch_f32(const struct byi_call *call)
     const struct byi_conv v = byi_conv_read(call);
     if (!byi_conv_has_products(&v))
         return 0;
-    if (is_planes(&v))
-        return byi_sliding_scratch(&v.w, call->threads);
-    if (is_product(&v))
-        return byi_f32_product_scratch((int)call->threads);
     return byi_conv_last_scratch(call, &v);
+}
+
+/* Zeros, and the epilogue on them. */
+static enum byoc_status conv_without_products(const struct byi_call *call,
+                                              const struct byi_conv *v,
+                                              struct byoc_error *err)
+{
+    BYI_TRY(byi_epilogue_check(call, err));
+    BYI_TRY(byi_conv_plain(call, err));
+    byi_epilogue_apply(call, v->groups * v->o);
+    return BYOC_OK;
 }
 
 static enum byoc_status conv_run_f32(const struct byi_call *call,
@@ -180,24 +119,26 @@ static enum byoc_status conv_run_f32(const struct byi_call *call,
         return byi_conv_plain(call, err);
     const struct byi_conv v = byi_conv_read(call);
     if (!byi_conv_has_products(&v))
-        return byi_conv_plain(call, err);
-    if (is_planes(&v))
-        run_planes(&v, call);
-    else if (is_product(&v))
-        run_product(&v, call);
-    else
-        byi_conv_last_run(call, &v);
-    return BYOC_OK;
+        return conv_without_products(call, &v, err);
+    return byi_conv_last_run(call, &v, err);
 }
 
 BYI_FLOAT_KERNEL(conv, conv_run_f32, conv_scratch_f32)
+
+const char *byi_conv_algorithm(const struct byi_call *call)
+{
+    if (call->in->dtype != BYOC_F32)
+        return NULL;
+    const struct byi_conv v = byi_conv_read(call);
+    return byi_conv_has_products(&v) ? byi_conv_last_algorithm(call, &v) : NULL;
+}
 
 uint64_t byi_conv_pack(const struct byi_call *call, void *to)
 {
     if (call->in->dtype != BYOC_F32)
         return 0;
     const struct byi_conv v = byi_conv_read(call);
-    if (!byi_conv_has_products(&v) || is_planes(&v) || is_product(&v))
+    if (!byi_conv_has_products(&v))
         return 0;
     return byi_conv_last_pack(call, &v, to);
 }

@@ -40,7 +40,12 @@ bool byi_conv_has_products(const struct byi_conv *v);
 
 uint64_t byi_conv_last_scratch(const struct byi_call *call,
                                const struct byi_conv *v);
-void byi_conv_last_run(const struct byi_call *call, const struct byi_conv *v);
+/* Errors: those of byi_epilogue_check(). */
+enum byoc_status byi_conv_last_run(const struct byi_call *call,
+                                   const struct byi_conv *v,
+                                   struct byoc_error *err);
+const char *byi_conv_last_algorithm(const struct byi_call *call,
+                                    const struct byi_conv *v);
 /* See byi_packing. Dims of x and y may be unknown. */
 uint64_t byi_conv_last_pack(const struct byi_call *call,
                             const struct byi_conv *v, void *to);

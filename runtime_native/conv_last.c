@@ -7,7 +7,7 @@
  */
 #include "conv.h"
 
-#include "kernels/conv.h"
+#include "epilogue.h"
 
 enum {
     AXES = BYI_F32_AXES,
@@ -24,6 +24,7 @@ struct packed_head {
 struct conv_last {
     struct byi_f32_conv conv; /* of the images of one chunk */
     struct byi_f32_weights weights;
+    struct byi_epilogue_data epilogue;
     bool first, blocked;  /* the layout of the images       */
     bool pads;            /* rows of x with their padding   */
     int64_t chunks, most; /* chunks of images; images of the largest */
@@ -139,6 +140,7 @@ static struct conv_last describe(const struct byi_call *call,
     describe_weights(call, v, &p);
     memcpy(p.conv.in, in, sizeof p.conv.in);
     memcpy(p.conv.out, v->transposed ? v->w.in : v->w.out, sizeof p.conv.out);
+    byi_epilogue_read(call, &p.conv, &p.epilogue);
     byi_f32_conv_plan(&p.conv, exact);
     describe_images(call, v, &p);
     if (!call->packed)
@@ -161,6 +163,13 @@ uint64_t byi_conv_last_scratch(const struct byi_call *call,
     const struct conv_last exact = describe(call, v, true);
     const uint64_t a = bytes_of(&planned), b = bytes_of(&exact);
     return a > b ? a : b;
+}
+
+const char *byi_conv_last_algorithm(const struct byi_call *call,
+                                    const struct byi_conv *v)
+{
+    const struct conv_last p = describe(call, v, call->exact);
+    return byi_f32_conv_name(&p.conv);
 }
 
 uint64_t byi_conv_last_pack(const struct byi_call *call,
@@ -316,6 +325,7 @@ static void run_chunks(const struct byi_call *call, const struct byi_conv *v,
         p->conv.images = n;
         run->x = p->x ? (const float *)(const void *)room->x : x + first * in;
         run->y = p->y ? (float *)(void *)room->y : y + first * out;
+        byi_epilogue_move(&p->conv, &p->epilogue, first * v->out.count, run);
         if (p->x)
             copy_images(call, v, p, x + first * in, n,
                         (float *)(void *)room->x);
@@ -325,9 +335,11 @@ static void run_chunks(const struct byi_call *call, const struct byi_conv *v,
     }
 }
 
-void byi_conv_last_run(const struct byi_call *call,
-                       const struct byi_conv *given)
+enum byoc_status byi_conv_last_run(const struct byi_call *call,
+                                   const struct byi_conv *given,
+                                   struct byoc_error *err)
 {
+    BYI_TRY(byi_epilogue_check(call, err));
     struct byi_conv v = *given;
     struct conv_last p = describe(call, &v, call->exact);
     const struct conv_last_room room = divide(&p, call->scratch);
@@ -353,4 +365,5 @@ void byi_conv_last_run(const struct byi_call *call,
     run_chunks(call, &v, &p, &run, &room);
     if (p.blocked)
         convert_result(call, &v, v.y);
+    return BYOC_OK;
 }

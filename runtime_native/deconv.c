@@ -5,6 +5,8 @@
  */
 #include "conv.h"
 
+#include "epilogue.h"
+
 enum { PHASES = 4096 }; /* of outputs: see kernels/transposed.c */
 
 /* The window slides over the result: w.in is the result's size, w.out the
@@ -102,9 +104,11 @@ static enum byoc_status deconv_run_f32(const struct byi_call *call,
     if (call->in->dtype != BYOC_F32)
         return byi_deconv_plain(call, err);
     const struct byi_conv v = describe(call);
-    if (is_plain(&v))
-        return byi_deconv_plain(call, err);
-    byi_conv_last_run(call, &v);
+    if (!is_plain(&v))
+        return byi_conv_last_run(call, &v, err);
+    BYI_TRY(byi_epilogue_check(call, err));
+    BYI_TRY(byi_deconv_plain(call, err));
+    byi_epilogue_apply(call, v.groups * v.o);
     return BYOC_OK;
 }
 
@@ -117,6 +121,14 @@ uint64_t byi_deconv_pack(const struct byi_call *call, void *to)
 }
 
 BYI_FLOAT_KERNEL(deconv, deconv_run_f32, deconv_scratch_f32)
+
+const char *byi_deconv_algorithm(const struct byi_call *call)
+{
+    if (call->in->dtype != BYOC_F32)
+        return NULL;
+    const struct byi_conv v = describe(call);
+    return is_plain(&v) ? NULL : byi_conv_last_algorithm(call, &v);
+}
 
 static const struct byi_kernel_row rows[] = {
     {BYI_OP_NN_CONV1D_TRANSPOSE, {deconv_run, deconv_scratch}},

@@ -371,6 +371,10 @@ static inline int64_t byi_sequence_state(const struct byi_sequence *s,
 uint64_t byi_conv_pack(const struct byi_call *call, void *to);
 uint64_t byi_deconv_pack(const struct byi_call *call, void *to);
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to);
+/* For byi_algorithm_of(). */
+const char *byi_conv_algorithm(const struct byi_call *call);
+const char *byi_deconv_algorithm(const struct byi_call *call);
+const char *byi_matmul_algorithm(const struct byi_call *call);
 /* Pack the weights of nn.dense (k, n), rows rs and columns cs apart, to `to`,
  * unless that is NULL; returns the bytes. */
 uint64_t byi_dense_pack(const float *b, int64_t rs, int64_t cs, int64_t k,

@@ -5,6 +5,8 @@
  */
 #include "matmul.h"
 
+#include "epilogue.h"
+
 #include "kernels/product.h"
 
 /* Strides of operand `t` along the result's batch axes; 0 where broadcast. */
@@ -119,31 +121,47 @@ static void run_product(const struct byi_product *p,
     byi_f32_product_run(&product, (int)call->threads, call->scratch);
 }
 
-/* --- float32, B packed: a convolution of m images of one position --------- */
+/* --- float32, one matrix B: a convolution of m images of one position ----- */
 
-static struct byi_f32_conv packed_product(int64_t m, int64_t n, int64_t k)
+/* `call`: NULL, or it has the epilogue. Then p->b may be read as it is. */
+static struct byi_f32_conv conv_of(const struct byi_product *p,
+                                   const struct byi_call *call,
+                                   struct byi_epilogue_data *data)
 {
     struct byi_f32_conv conv = {.kernels = byi_f32_kernels_of(byi_simd_isa()),
-                                .images = m,
-                                .channels = k,
-                                .outputs = n,
+                                .images = p->m,
+                                .channels = p->k,
+                                .outputs = p->n,
                                 .groups = 1};
     for (int i = 0; i < BYI_F32_AXES; i++)
         conv.in[i] = conv.out[i] = conv.size[i] = conv.stride[i] =
             conv.dilation[i] = 1;
+    if (call) {
+        conv.weight_strides[0] = p->b_cs;
+        conv.weight_strides[1] = p->b_rs;
+        byi_epilogue_read(call, &conv, data);
+    }
     byi_f32_conv_plan(&conv, true);
     return conv;
 }
 
-static void run_packed(const struct byi_product *p, const struct byi_call *call)
+/* Multiply by B packed, or as it is; false: it must be packed first. */
+static bool run_conv(const struct byi_product *p, const struct byi_call *call)
 {
-    const struct byi_f32_conv conv = packed_product(p->m, p->n, p->k);
-    byi_f32_conv_run(&(struct byi_f32_conv_run){.conv = &conv,
-                                                .x = p->a,
-                                                .weights = call->packed,
-                                                .y = p->c,
-                                                .scratch = call->scratch,
-                                                .threads = (int)call->threads});
+    struct byi_epilogue_data data;
+    struct byi_f32_conv conv = conv_of(p, call, &data);
+    const bool in_place = byi_f32_conv_reads_in_place(&conv);
+    if (!in_place && !call->packed)
+        return false;
+    struct byi_f32_conv_run run = {.conv = &conv,
+                                   .x = p->a,
+                                   .weights = in_place ? p->b : call->packed,
+                                   .y = p->c,
+                                   .scratch = call->scratch,
+                                   .threads = (int)call->threads};
+    byi_epilogue_move(&conv, &data, 0, &run);
+    byi_f32_conv_run(&run);
+    return true;
 }
 
 /* --- float32, few rows: B is read once, unpacked ------------------------- */
@@ -151,50 +169,35 @@ static void run_packed(const struct byi_product *p, const struct byi_call *call)
 enum {
     FEW_DOTS = 8, /* rows, if B's columns are contiguous */
     FEW_ROWS = 4, /* rows, if B's rows are contiguous    */
-    CHUNK = 512
+    CHUNK = 512   /* columns */
 };
 
-/* Columns [j0, j0 + n) of all rows; B's columns are contiguous. */
-static void thin_dots(const struct byi_product *p, int64_t batch, int64_t j0,
-                      int64_t n)
-{
-    const struct byi_f32_matrices at = matrices_of(p, batch);
-    for (int64_t j = j0; j < j0 + n; j++)
-        for (int64_t i = 0; i < p->m; i++)
-            at.c[i * p->n + j] =
-                byi_simd()->dot(at.a + i * p->a_rs, at.b + j * p->b_cs, p->k);
-}
-
-/* Columns [j0, j0 + n) of all rows; B's rows are contiguous. */
-static void thin_rows(const struct byi_product *p, int64_t batch, int64_t j0,
-                      int64_t n)
-{
-    const struct byi_f32_matrices at = matrices_of(p, batch);
-    float *c = at.c + j0;
-    for (int64_t i = 0; i < p->m; i++)
-        memset(c + i * p->n, 0, (size_t)n * sizeof(float));
-    for (int64_t k = 0; k < p->k; k++)
-        for (int64_t i = 0; i < p->m; i++)
-            byi_simd()->axpy(at.a[i * p->a_rs + k * p->a_cs],
-                             at.b + k * p->b_rs + j0, c + i * p->n, n);
-}
-
-/* With few rows, most of a blocked product's tile would be empty. Dot products
- * of a long k stay accurate, since they accumulate in double. */
+/* With few rows, most of a blocked product's tile would be empty. */
 static bool run_thin(const struct byi_product *p, const struct byi_call *call)
 {
-    const bool dots = p->m <= FEW_DOTS && p->b_rs == 1 && p->a_cs == 1;
-    const bool rows = p->m <= FEW_ROWS && p->b_cs == 1 && p->k <= 4096;
-    if (p->n == 0 || (!dots && !rows))
+    const bool dots = p->m <= FEW_DOTS && p->b_rs == 1;
+    const bool rows = p->m <= FEW_ROWS && p->b_cs == 1;
+    if (p->n == 0 || p->a_cs != 1 || (!dots && !rows))
         return false;
     const int64_t chunk = dots ? 16 : CHUNK;
     const int64_t parts = byi_ceil_div(p->n, chunk);
     const int team = byi_team(call, p->batches * p->m * p->n * p->k);
+    const struct byi_f32_kernels *kernels = byi_f32_kernels_of(byi_simd_isa());
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < p->batches * parts; task++) {
-        const int64_t j0 = task % parts * chunk;
-        (dots ? thin_dots : thin_rows)(p, task / parts, j0,
-                                       byi_min(chunk, p->n - j0));
+        const struct byi_f32_matrices at = matrices_of(p, task / parts);
+        const int64_t j = task % parts * chunk;
+        for (int64_t i = 0; i < p->m; i++) {
+            const struct byi_f32_vector v = {.x = at.a + i * p->a_rs,
+                                             .weights = at.b + j * p->b_cs,
+                                             .n = p->k,
+                                             .row = p->b_rs,
+                                             .column = p->b_cs,
+                                             .y = at.c + i * p->n + j,
+                                             .columns =
+                                                 byi_min(chunk, p->n - j)};
+            kernels->vector[BYI_F32_WIDE][!dots](&v);
+        }
     }
     return true;
 }
@@ -256,7 +259,8 @@ static bool is_one_product(const struct byi_product *p)
 
 uint64_t byi_dense_scratch(int64_t k, int64_t n, uint32_t threads)
 {
-    const struct byi_f32_conv conv = packed_product(2, n, k);
+    const struct byi_product p = {.m = 2, .n = n, .k = k};
+    const struct byi_f32_conv conv = conv_of(&p, NULL, NULL);
     const uint64_t packed = byi_f32_conv_scratch(&conv, (int)threads);
     const uint64_t bytes = byi_f32_product_scratch((int)threads);
     return packed > bytes ? packed : bytes;
@@ -275,19 +279,22 @@ static enum byoc_status product_run(const struct byi_call *call,
 {
     if (call->in->dtype != BYOC_F32)
         return byi_matmul_plain(call, err);
+    BYI_TRY(byi_epilogue_check(call, err));
     struct byi_product p = byi_product_read(call);
     byi_product_fold(&p);
-    if (call->packed && is_one_product(&p))
-        run_packed(&p, call);
-    else if (!run_thin(&p, call))
+    if (is_one_product(&p) && run_conv(&p, call))
+        return BYOC_OK;
+    if (!run_thin(&p, call))
         run_product(&p, call);
+    byi_epilogue_apply(call, p.n);
     return BYOC_OK;
 }
 
 uint64_t byi_dense_pack(const float *b, int64_t rs, int64_t cs, int64_t k,
                         int64_t n, float *to)
 {
-    const struct byi_f32_conv conv = packed_product(1, n, k);
+    const struct byi_product p = {.m = 2, .n = n, .k = k};
+    const struct byi_f32_conv conv = conv_of(&p, NULL, NULL);
     if (to)
         byi_f32_conv_pack(
             &conv,
@@ -296,7 +303,15 @@ uint64_t byi_dense_pack(const float *b, int64_t rs, int64_t cs, int64_t k,
     return byi_f32_conv_packed(&conv);
 }
 
-/* Packs B if all batches share it. */
+static bool is_known(const struct byi_tensor *t)
+{
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dims[i] < 0)
+            return false;
+    return true;
+}
+
+/* Packs B if all batches share it, unless it is large and read for one row. */
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to)
 {
     const struct byi_tensor *a = &call->in[0], *b = &call->in[1];
@@ -306,10 +321,27 @@ uint64_t byi_matmul_pack(const struct byi_call *call, void *to)
     struct byi_product p = {.b = b->data};
     set_matrices(b, false, b, dense || byi_attr_int(call->attrs, "transpose_b"),
                  &p);
-    return byi_dense_pack(b->data, p.b_rs, p.b_cs, byi_count(b) / p.n, p.n, to);
+    p.k = byi_count(b) / p.n;
+    p.m = is_known(a) ? byi_count(a) / p.k : 2;
+    struct byi_epilogue_data data;
+    const struct byi_f32_conv conv = conv_of(&p, call, &data);
+    if (byi_f32_conv_reads_in_place(&conv))
+        return 0;
+    return byi_dense_pack(b->data, p.b_rs, p.b_cs, p.k, p.n, to);
 }
 
 BYI_FLOAT_KERNEL(matmul, product_run, product_scratch)
+
+const char *byi_matmul_algorithm(const struct byi_call *call)
+{
+    if (call->in->dtype != BYOC_F32)
+        return NULL;
+    struct byi_epilogue_data data;
+    struct byi_product p = byi_product_read(call);
+    byi_product_fold(&p);
+    const struct byi_f32_conv conv = conv_of(&p, call, &data);
+    return byi_f32_conv_name(&conv);
+}
 
 static const struct byi_kernel_row rows[] = {
     {BYI_OP_NN_DENSE, {matmul_run, matmul_scratch}},

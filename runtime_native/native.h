@@ -5,6 +5,7 @@
 #ifndef BYI_NATIVE_H
 #define BYI_NATIVE_H
 
+#include "core/ops/epilogue.h"
 #include "core/ops/ops.h"
 
 /* The calling thread's number in its parallel region; 0 outside of one. */
@@ -41,6 +42,9 @@ struct byi_call {
     struct byi_tensor *out;
     void *scratch;      /* of the size that the kernel's scratch() returned */
     const void *packed; /* result of byi_packing's pack(), or NULL          */
+    /* Operators to apply to the result; their operands are the last of in[]. */
+    uint32_t n_epilogue;
+    const struct byi_epilogue_op *epilogue;
     bool exact; /* use no algorithm that rounds more than sums of products do */
     uint32_t threads; /* at least 1: for omp num_threads() */
     /* for strings the kernel creates; NULL: it must not create any */
@@ -87,6 +91,9 @@ struct byi_kernel_row {
 const struct byi_kernel *byi_kernel_of(enum byi_op_id op);
 /* table.c. NULL if the operator packs no operands. */
 const struct byi_packing *byi_packing_of(enum byi_op_id op);
+/* table.c. The algorithm of the call's kernel, for profiles:
+ * "winograd_4x4:avx2"; NULL: it has no name. */
+const char *byi_algorithm_of(const struct byi_call *call);
 /* Run with scratch from the heap: for constant folding, tests and tools. */
 BYOC_API enum byoc_status byoc_internal_kernel_eval(
     const struct byi_op *op, const struct byi_attrs *attrs, uint32_t n_in,

@@ -48,6 +48,25 @@ const struct byi_packing *byi_packing_of(enum byi_op_id op)
     return NULL;
 }
 
+const char *byi_algorithm_of(const struct byi_call *call)
+{
+    switch (call->op->cost) {
+    case BYI_COST_CONV:
+        return call->op->layout == BYI_LAYOUT_SENSITIVE
+                   ? byi_conv_algorithm(call)
+                   : NULL;
+    case BYI_COST_DECONV:
+        return byi_deconv_algorithm(call);
+    case BYI_COST_MATMUL:
+        return call->op->id == BYI_OP_NN_DENSE ||
+                       call->op->id == BYI_OP_NN_MATMUL
+                   ? byi_matmul_algorithm(call)
+                   : NULL;
+    default:
+        return NULL;
+    }
+}
+
 /* Kernels read whole elements, but constants of a mapped model file may be
  * unaligned. Such operands are copied to `to`, behind the other scratch. */
 static bool is_aligned(const struct byi_tensor *t)

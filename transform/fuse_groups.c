@@ -14,6 +14,8 @@
 
 #include "dominators.h"
 
+#include "core/ops/epilogue.h"
+
 #include <string.h>
 
 /* Kinds of nodes and edges: those of operators, with tuples in between. */
@@ -283,6 +285,55 @@ static void visit(struct grouper *g, enum phase phase, byi_id id)
         try_fuse(g, id, to, BYI_INJECTIVE, BYI_INJECTIVE);
 }
 
+/* --- epilogues ------------------------------------------------------------ */
+
+/* The only reader of node `id`, if it can be in the epilogue of its group and
+ * is in no other. */
+static byi_id next_in_epilogue(struct grouper *g, byi_id id)
+{
+    const struct byi_node *node = &g->f->nodes.at[id];
+    const uint32_t first = g->uses->first[id];
+    if (g->uses->first[id + 1] != first + 1 || id == g->f->result)
+        return BYI_NO_ID;
+    const byi_id next = g->uses->at[first];
+    const struct byi_node *reader = &g->f->nodes.at[next];
+    const bool commutes = reader->kind == BYI_CALL_OP &&
+                          byi_op_has(reader->op, BYI_TRAIT_COMMUTES);
+    if (reader->kind != BYI_CALL_OP || reader->target || reader->region ||
+        reader->n_args == 0 || reader->n_args > 2 ||
+        (reader->args[0] != id && !commutes) ||
+        g->groups[find(g, next)].size > 1 ||
+        !byi_type_equal(reader->type, node->type))
+        return BYI_NO_ID;
+    const struct byi_type *operand =
+        reader->n_args == 2
+            ? g->f->nodes.at[reader->args[reader->args[0] == id]].type
+            : NULL;
+    return byi_epilogue_takes(reader->op, node->type, operand) ? next
+                                                               : BYI_NO_ID;
+}
+
+/* Group node `id` with its epilogue, and keep others out. */
+static void join_epilogue(struct grouper *g, byi_id id)
+{
+    const struct byi_node *node = &g->f->nodes.at[id];
+    if (node->kind != BYI_CALL_OP || node->target || node->region ||
+        node->n_args != 2 ||
+        !byi_epilogue_follows(node->op, node->attrs,
+                              g->f->nodes.at[node->args[1]].type, node->type))
+        return;
+    byi_id last = id, next;
+    for (uint32_t n = 1; n <= BYI_EPILOGUE_OPS && n < g->limits->max_depth &&
+                         (next = next_in_epilogue(g, last)) != BYI_NO_ID;
+         n++) {
+        join(g, find(g, last), find(g, next));
+        g->kind[next] = KIND_OPAQUE;
+        last = next;
+    }
+    g->kind[id] = KIND_OPAQUE;
+    g->groups[find(g, id)].kind = KIND_OPAQUE;
+}
+
 static void start(struct grouper *g, struct byi_arena *scratch)
 {
     const uint32_t n = g->f->nodes.n;
@@ -298,6 +349,8 @@ static void start(struct grouper *g, struct byi_arena *scratch)
                                             .reads = g->f->nodes.at[id].n_args,
                                             .kind = g->kind[id]};
     }
+    for (byi_id id = 0; id < n && g->limits->epilogues; id++)
+        join_epilogue(g, id);
     g->tree =
         byi_post_dominators(g->f, g->uses, edge_kind, g, KIND_OPAQUE, scratch);
 }

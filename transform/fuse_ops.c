@@ -284,6 +284,7 @@ static enum byoc_status read_limits(const struct byi_pass_context *ctx,
         .max_args =
             args == 0 || args > BYI_MAX_ARGS ? BYI_MAX_ARGS : (uint32_t)args,
         .anchors = byi_option_bool(ctx, "FuseOps.anchors"),
+        .epilogues = byi_option_bool(ctx, "FuseOps.epilogues"),
         .takes =
             byi_option_bool(ctx, "FuseOps.generated") ? ctx->generates : NULL};
     return BYOC_OK;
@@ -324,6 +325,8 @@ static const struct byi_pass_option options[] = {
      "parameters and results of a group; 0: no limit"},
     {"anchors", BYI_ATTR_BOOL, "true",
      "fuse epilogues into convolutions, pooling and similar operators"},
+    {"epilogues", BYI_ATTR_BOOL, "false",
+     "first fuse native convolutions and products with their epilogues"},
     {"generated", BYI_ATTR_BOOL, "false",
      "fuse only operators that C is generated for"},
     {"singles", BYI_ATTR_BOOL, "false",

@@ -119,6 +119,40 @@ static void test_dynamic(void **state)
           "}\n");
 }
 
+/* Groups that are one step: a product, whose rows vary, and a convolution with
+ * their epilogues. */
+static void test_epilogues(void **state)
+{
+    (void)state;
+    check(
+        "def @main(%x: Tensor[(N, 4), float32], %r: Tensor[(N, 3), float32],\n"
+        "          %y: Tensor[(1, 6, 5, 2), float32]) {\n"
+        "  %w = Tensor[(4, 3), float32] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0,\n"
+        "    8.0, 9.0, 1.0, 2.0, 3.0};\n"
+        "  %b = Tensor[(3), float32] {1.0, -2.0, 3.0};\n"
+        "  %f = fn (%p0: Tensor[(N, 4), float32], %p1: Tensor[(4, 3),\n"
+        "           float32], %p2: Tensor[(3), float32], %p3: Tensor[(N, 3),\n"
+        "           float32], Primitive=1) {\n"
+        "    %0 = nn.matmul(%p0, %p1);\n"
+        "    %1 = add(%0, %p2);\n"
+        "    %2 = multiply(%1, Tensor[(1), float32] {0.5});\n"
+        "    %3 = tanh(%2);\n"
+        "    subtract(%3, %p3)\n"
+        "  };\n"
+        "  %0 = %f(%x, %w, %b, %r);\n"
+        "  %v = Tensor[(1, 1, 2, 3), float32] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0};\n"
+        "  %g = fn (%p0: Tensor[(1, 6, 5, 2), float32], %p1: Tensor[(1, 1, 2,\n"
+        "           3), float32], %p2: Tensor[(3), float32], Primitive=1) {\n"
+        "    %0 = nn.conv2d(%p0, %p1, data_layout=\"NHWC\",\n"
+        "                   kernel_layout=\"HWIO\");\n"
+        "    %1 = add(%p2, %0);\n"
+        "    nn.relu(%1)\n"
+        "  };\n"
+        "  %1 = %g(%y, %v, %b);\n"
+        "  (%0, %1)\n"
+        "}\n");
+}
+
 static DLTensor string_view(const char **at, int64_t *dims)
 {
     return (DLTensor){.data = at,
@@ -815,6 +849,7 @@ int main(void)
         cmocka_unit_test(test_tuples),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_dynamic),
+        cmocka_unit_test(test_epilogues),
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_lists_refused),

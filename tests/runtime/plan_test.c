@@ -165,6 +165,75 @@ static void test_plan_lies(void **state)
         check(&lies[i], false);
 }
 
+/* Any prefix, and any byte changed: an error or a model, never a crash. */
+static void test_mangled(void **state)
+{
+    (void)state;
+    struct byoc_error err;
+    size_t n = x.plan.json.n;
+    char *text = malloc(n + 1);
+    for (size_t i = 0; i < n; i += 11) {
+        memcpy(text, x.plan.json.at, n + 1);
+        text[i] = '\0';
+        assert_int_equal(open_with(text, x.manifest.at, &err), BYOC_EPARSE);
+    }
+    static const char with[] = "0129-\"[]{},: x";
+    for (size_t i = 0; i < n; i += 3) {
+        memcpy(text, x.plan.json.at, n + 1);
+        text[i] = with[i % (sizeof with - 1)];
+        (void)!open_with(text, x.manifest.at, &err);
+    }
+    free(text);
+}
+
+/* A step with an epilogue, of a group as FuseOps makes it. */
+static const char epilogue_ir[] =
+    "def @main(%x: Tensor[(2, 4), float32], %w: Tensor[(3, 4), float32],"
+    " %b: Tensor[(3), float32], %r: Tensor[(2, 3), float32]) {\n"
+    "  %f = fn (%x: Tensor[(2, 4), float32], %w: Tensor[(3, 4), float32],"
+    " %b: Tensor[(3), float32], %r: Tensor[(2, 3), float32], Primitive=1) {\n"
+    "    %0 = nn.dense(%x, %w);\n"
+    "    %1 = add(%0, %b);\n"
+    "    %2 = clip(%1, a_min=0.0, a_max=6.0);\n"
+    "    multiply(%r, %2)\n"
+    "  };\n"
+    "  %f(%x, %w, %b, %r)\n"
+    "}\n";
+
+static void test_epilogue_lies(void **state)
+{
+    static const struct lie lies[] = {
+        {"\"epilogue\"", 0, "\"epilog\"", BYOC_EPARSE, "epilog"},
+        {"[{\"op\": \"add\"}, ", 0, "[", BYOC_ETYPE, "steps[0]"},
+        {"[{\"op\": \"add\"}, ", 0,
+         "[{\"op\": \"add\"}, {\"op\": \"add\"}, {\"op\": \"add\"}, "
+         "{\"op\": \"add\"}, {\"op\": \"add\"}, ",
+         BYOC_EPARSE, "fewer"},
+        {"[{\"op\": \"add\"}", 0, "[{\"op\": \"plus\"}", BYOC_EPARSE,
+         "no operator"},
+        {"[{\"op\": \"add\"}", 0, "[{\"op\": \"maximum\"}", BYOC_ETYPE,
+         "steps[0]"},
+        {"[{\"op\": \"add\"}", 0, "[{\"op\": \"sum\"}", BYOC_ETYPE, "steps[0]"},
+        {"{\"op\": \"multiply\"}]", 0, "{\"op\": \"multiply\"}, 7]",
+         BYOC_EPARSE, "epilogue"},
+        {"\"a_min\"", 0, "\"a_least\"", BYOC_EPARSE, "a_least"},
+        {"\"in\": [0, 1, 2, 3]", 0, "\"in\": [0, 1, 3, 2]", BYOC_OK, ""},
+        {"\"in\": [0, 1, 2, 3]", 0, "\"in\": [0, 1, 0, 3]", BYOC_EPARSE,
+         "epilogue[0]: add cannot follow nn.dense"},
+    };
+    struct byoc_error err;
+    fixture_close(&x);
+    if (fixture_open(&x, epilogue_ir, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    test_good(state);
+    assert_null(strstr(x.plan.json.at, "\"call\""));
+    for (size_t i = 0; i < BYI_COUNT(lies); i++)
+        check(&lies[i], false);
+    test_mangled(state);
+    fixture_close(&x);
+    assert_int_equal(open_fixture(NULL), 0);
+}
+
 /* A view's step taken away: its value is never written. */
 static void test_missing_step(void **state)
 {
@@ -190,27 +259,6 @@ static void test_manifest_lies(void **state)
         check(&lies[i], true);
 }
 
-/* Any prefix, and any byte changed: an error or a model, never a crash. */
-static void test_mangled(void **state)
-{
-    (void)state;
-    struct byoc_error err;
-    size_t n = x.plan.json.n;
-    char *text = malloc(n + 1);
-    for (size_t i = 0; i < n; i += 11) {
-        memcpy(text, x.plan.json.at, n + 1);
-        text[i] = '\0';
-        assert_int_equal(open_with(text, x.manifest.at, &err), BYOC_EPARSE);
-    }
-    static const char with[] = "0129-\"[]{},: x";
-    for (size_t i = 0; i < n; i += 3) {
-        memcpy(text, x.plan.json.at, n + 1);
-        text[i] = with[i % (sizeof with - 1)];
-        (void)!open_with(text, x.manifest.at, &err);
-    }
-    free(text);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_missing_step),
         cmocka_unit_test(test_manifest_lies),
         cmocka_unit_test(test_mangled),
+        cmocka_unit_test(test_epilogue_lies),
     };
     return cmocka_run_group_tests(tests, open_fixture, close_fixture);
 }

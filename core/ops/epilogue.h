@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* epilogue.h: the elementwise operators behind a convolution or a product that
+ * its native kernel applies to its result in place. The compiler decides by
+ * these rules, and the runtime checks plans by them.
+ */
+#ifndef BYI_EPILOGUE_H
+#define BYI_EPILOGUE_H
+
+#include "ops.h"
+
+enum { BYI_EPILOGUE_OPS = 8 /* of an epilogue, at most */ };
+
+/* One operator. It reads the result so far and, if it is binary, one operand
+ * more of the call: those of an epilogue follow the call's own in order. */
+struct byi_epilogue_op {
+    const struct byi_op *op;
+    const struct byi_attrs *attrs;
+};
+
+/* Does the kernel of this call take an epilogue? A float32 convolution with
+ * channels last, or product by one matrix, whose type is `weights`. */
+bool byi_epilogue_follows(enum byi_op_id op, const struct byi_attrs *attrs,
+                          const struct byi_type *weights,
+                          const struct byi_type *out);
+/* May `op` be in the epilogue of a call with this result? `operand`: the type
+ * of its other operand, the result's or one that is broadcast to it: a number
+ * or one for each position of the last axis; NULL: it is unary. */
+bool byi_epilogue_takes(enum byi_op_id op, const struct byi_type *out,
+                        const struct byi_type *operand);
+/* Does it read an operand besides the result? */
+bool byi_epilogue_is_binary(enum byi_op_id op);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* epilogue.c: see epilogue.h. */
+#include "epilogue.h"
+
+static const enum byi_f32_binary binaries[BYI_N_OPS] = {
+    [BYI_OP_ADD] = BYI_F32_ADD,
+    [BYI_OP_SUBTRACT] = BYI_F32_SUB,
+    [BYI_OP_MULTIPLY] = BYI_F32_MUL,
+    [BYI_OP_DIVIDE] = BYI_F32_DIV,
+};
+
+/* The number of binary operators, whose operands are the call's last. */
+static uint32_t count_operands(const struct byi_call *call)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < call->n_epilogue; i++)
+        n += byi_epilogue_is_binary(call->epilogue[i].op->id);
+    return n;
+}
+
+static float attr_of(const struct byi_attrs *attrs, uint32_t i)
+{
+    return i < attrs->n ? (float)byi_attr_number(&attrs->at[i]) : 0;
+}
+
+/* How an operand is read: with the result's strides, as a row, or one number.
+ */
+static struct byi_f32_post post_of(const struct byi_f32_kernels *kernels,
+                                   const struct byi_epilogue_op *op,
+                                   const struct byi_tensor *operand,
+                                   int64_t outputs)
+{
+    if (!operand)
+        return (struct byi_f32_post){.unary = kernels->unary[op->op->id],
+                                     .p0 = attr_of(op->attrs, 0),
+                                     .p1 = attr_of(op->attrs, 1)};
+    const int64_t n = byi_count(operand);
+    return (struct byi_f32_post){.binary =
+                                     kernels->binary[binaries[op->op->id]],
+                                 .row = n == 1 || n == outputs ? 0 : outputs,
+                                 .column = n != 1,
+                                 .repeat = 1};
+}
+
+/* Append the epilogue as posts; with `bias`, the bias is apart. */
+static void read_posts(const struct byi_call *call, bool bias,
+                       struct byi_f32_conv *conv,
+                       struct byi_epilogue_data *data)
+{
+    uint32_t at = call->n_in - count_operands(call);
+    for (uint32_t i = 0; i < call->n_epilogue; i++) {
+        const struct byi_epilogue_op *op = &call->epilogue[i];
+        const struct byi_tensor *operand =
+            byi_epilogue_is_binary(op->op->id) ? &call->in[at++] : NULL;
+        if (bias && i == 0 && op->op->id == BYI_OP_ADD &&
+            byi_count(operand) == conv->outputs) {
+            conv->bias = true;
+            data->bias = operand->data;
+            continue;
+        }
+        struct byi_f32_post *post = &conv->posts[conv->n_posts];
+        *post = post_of(conv->kernels, op, operand, conv->outputs);
+        post->operand = conv->n_posts;
+        data->operands[conv->n_posts++] = operand ? operand->data : NULL;
+    }
+}
+
+void byi_epilogue_read(const struct byi_call *call, struct byi_f32_conv *conv,
+                       struct byi_epilogue_data *data)
+{
+    _Static_assert((int)BYI_EPILOGUE_OPS <= (int)BYI_F32_POSTS, "no room");
+    *data = (struct byi_epilogue_data){0};
+    read_posts(call, true, conv, data);
+}
+
+enum byoc_status byi_epilogue_check(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    if (call->n_epilogue == 0)
+        return BYOC_OK;
+    const struct byi_tensor *out = call->out;
+    const int64_t last = out->dims[out->rank - 1];
+    char found[128], want[128];
+    for (uint32_t i = call->n_in - count_operands(call); i < call->n_in; i++) {
+        const struct byi_tensor *t = &call->in[i];
+        const int64_t n = byi_count(t);
+        const bool row =
+            n == 1 || (n == last && t->rank && t->dims[t->rank - 1] == last);
+        if (row || byi_dims_equal(t->rank, t->dims, out->rank, out->dims))
+            continue;
+        return byi_fail(err, BYOC_ETYPE,
+                        "%s: operand %u has shape %s, expected that of the "
+                        "result, %s; check the inputs' shapes",
+                        call->op->name, i,
+                        byi_dims_text(found, sizeof found, t->rank, t->dims),
+                        byi_dims_text(want, sizeof want, out->rank, out->dims));
+    }
+    return BYOC_OK;
+}
+
+void byi_epilogue_move(const struct byi_f32_conv *conv,
+                       const struct byi_epilogue_data *data, int64_t row,
+                       struct byi_f32_conv_run *run)
+{
+    run->bias = data->bias;
+    for (uint32_t i = 0; i < conv->n_posts; i++)
+        run->operands[i] = data->operands[i]
+                               ? data->operands[i] + row * conv->posts[i].row
+                               : NULL;
+}
+
+void byi_epilogue_apply(const struct byi_call *call, int64_t columns)
+{
+    struct byi_f32_conv conv = {.kernels = byi_f32_kernels_of(byi_simd_isa()),
+                                .outputs = columns};
+    struct byi_epilogue_data data = {0};
+    struct byi_f32_conv_run run = {.conv = &conv, .y = call->out->data};
+    const int64_t rows = columns ? byi_count(call->out) / columns : 0;
+    if (call->n_epilogue == 0 || rows == 0)
+        return;
+    read_posts(call, false, &conv, &data);
+    byi_epilogue_move(&conv, &data, 0, &run);
+    const int team = byi_team(call, rows * columns * call->n_epilogue);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int i = 0; i < team; i++) {
+        const int64_t begin = rows * i / team, end = rows * (i + 1) / team;
+        byi_f32_posts_run(&run, 0, begin, end - begin, 0, columns);
+    }
+}

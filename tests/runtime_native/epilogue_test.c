@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* epilogue_test.c: convolutions and products with epilogues against the same
+ * operators one by one: every instruction set, packed and not, one and several
+ * threads, sizes that take each algorithm.
+ */
+#include "kernels.h"
+
+#include "core/ops/epilogue.h"
+
+enum { MOST = 4 };
+
+/* One operator of an epilogue; `operand`: of its other operand. */
+struct follower {
+    enum byi_op_id op;
+    enum { NONE, NUMBER, ROW, WHOLE } operand;
+    double p0, p1;
+};
+
+static const struct follower chains[][MOST] = {
+    {{BYI_OP_ADD, ROW, 0, 0}, {BYI_OP_NN_RELU, NONE, 0, 0}},
+    {{BYI_OP_ADD, ROW, 0, 0},
+     {BYI_OP_ADD, WHOLE, 0, 0},
+     {BYI_OP_NN_RELU, NONE, 0, 0}},
+    {{BYI_OP_ADD, WHOLE, 0, 0}, {BYI_OP_CLIP, NONE, -1, 2}},
+    {{BYI_OP_MULTIPLY, NUMBER, 0, 0},
+     {BYI_OP_ADD, ROW, 0, 0},
+     {BYI_OP_NN_SILU, NONE, 0, 0},
+     {BYI_OP_ADD, WHOLE, 0, 0}},
+    {{BYI_OP_ADD, NUMBER, 0, 0},
+     {BYI_OP_SUBTRACT, WHOLE, 0, 0},
+     {BYI_OP_DIVIDE, ROW, 0, 0},
+     {BYI_OP_TANH, NONE, 0, 0}},
+};
+
+/* A call in front of the chains. */
+struct front {
+    const char *name;
+    enum byi_op_id op;
+    int64_t x[5], w[5];
+    uint32_t ranks[2], n;
+    struct byi_attr attrs[4];
+};
+
+#define AROUND INTS("padding", 4, ((const int64_t[]){1, 1, 1, 1}))
+#define LAST(data, kernel)                                                     \
+    STRING("data_layout", data), STRING("kernel_layout", kernel)
+
+static const struct front fronts[] = {
+    {"direct",
+     BYI_OP_NN_CONV2D,
+     {2, 9, 7, 5},
+     {3, 2, 5, 19},
+     {4, 4},
+     3,
+     {LAST("NHWC", "HWIO"), AROUND}},
+    {"winograd",
+     BYI_OP_NN_CONV2D,
+     {1, 13, 12, 20},
+     {3, 3, 20, 34},
+     {4, 4},
+     3,
+     {LAST("NHWC", "HWIO"), AROUND}},
+    {"padded rows",
+     BYI_OP_NN_CONV2D,
+     {3, 30, 31, 3},
+     {3, 3, 3, 18},
+     {4, 4},
+     3,
+     {LAST("NHWC", "HWIO"), AROUND}},
+    {"depthwise",
+     BYI_OP_NN_CONV2D,
+     {1, 8, 9, 21},
+     {3, 3, 1, 21},
+     {4, 4},
+     4,
+     {LAST("NHWC", "HWIO"), AROUND, INT("groups", 21)}},
+    {"grouped",
+     BYI_OP_NN_CONV2D,
+     {1, 8, 9, 12},
+     {3, 3, 4, 18},
+     {4, 4},
+     4,
+     {LAST("NHWC", "HWIO"), AROUND, INT("groups", 3)}},
+    {"transposed",
+     BYI_OP_NN_CONV1D_TRANSPOSE,
+     {2, 11, 6},
+     {3, 6, 17},
+     {3, 3},
+     2,
+     {LAST("NWC", "WIO")}},
+    {"no channels",
+     BYI_OP_NN_CONV2D,
+     {1, 5, 5, 0},
+     {3, 3, 0, 6},
+     {4, 4},
+     3,
+     {LAST("NHWC", "HWIO"), AROUND}},
+    {"vector", BYI_OP_NN_DENSE, {1, 70}, {33, 70}, {2, 2}, 0, {{0}}},
+    {"few rows", BYI_OP_NN_MATMUL, {3, 70}, {70, 33}, {2, 2}, 0, {{0}}},
+    {"few rows, transposed",
+     BYI_OP_NN_DENSE,
+     {5, 70},
+     {33, 70},
+     {2, 2},
+     0,
+     {{0}}},
+    {"rows", BYI_OP_NN_MATMUL, {2, 37, 40}, {40, 50}, {3, 2}, 0, {{0}}},
+    {"transposed rows",
+     BYI_OP_NN_MATMUL,
+     {40, 37},
+     {40, 50},
+     {2, 2},
+     1,
+     {BOOL("transpose_a", true)}},
+};
+
+static uint32_t length_of(const struct follower *chain)
+{
+    uint32_t n = 0;
+    while (n < MOST && chain[n].op != BYI_OP_NONE)
+        n++;
+    return n;
+}
+
+/* The result of the first call, and the operator's operands behind it. */
+static struct byi_tensor operand_of(const struct follower *f,
+                                    const struct byi_tensor *out)
+{
+    const int64_t last = out->dims[out->rank - 1];
+    struct byi_tensor t = f->operand == WHOLE
+                              ? tensor(BYOC_F32, out->rank, out->dims)
+                          : f->operand == ROW ? TENSOR(BYOC_F32, last)
+                                              : TENSOR(BYOC_F32, 1);
+    for (int64_t i = 0; i < byi_count(&t); i++) /* no quotient is huge */
+        if (fabs(byi_tensor_float(&t, i)) < 0.25)
+            byi_tensor_set(&t, i, 0.5);
+    return t;
+}
+
+/* y = op(y, operand), by the operator's own kernel. */
+static void apply(const struct byi_epilogue_op *op, struct byi_tensor *y,
+                  const struct byi_tensor *operand)
+{
+    struct byi_tensor in[2] = {*y},
+                      out = empty_tensor(y->dtype, y->rank, y->dims);
+    if (operand)
+        in[1] = *operand;
+    assert_int_equal(byoc_internal_kernel_eval(op->op, op->attrs,
+                                               operand ? 2 : 1, in, 1, &out, 1,
+                                               &err),
+                     BYOC_OK);
+    release(y);
+    *y = out;
+}
+
+static const struct byi_attrs *attrs_of(const struct follower *f)
+{
+    const struct byi_attr clip[] = {FLOAT("a_min", f->p0),
+                                    FLOAT("a_max", f->p1)};
+    const struct byi_attrs *attrs;
+    assert_int_equal(byi_attrs_make(arena, byi_op(f->op), clip,
+                                    f->op == BYI_OP_CLIP ? 2 : 0, &attrs, &err),
+                     BYOC_OK);
+    return attrs;
+}
+
+/* Run `call`, packed and not; a result must not depend on the threads. */
+static void expect_both(struct byi_call *call, const struct byi_tensor *want,
+                        const char *what)
+{
+    const struct byi_packing *packing = byi_packing_of(call->op->id);
+    const size_t size = (size_t)byi_count(want) * sizeof(float);
+    for (int packed = 0; packed < 2; packed++) {
+        float *first = malloc(size + 1);
+        const uint64_t bytes = packed ? packing->pack(call, NULL) : 0;
+        void *at = bytes ? byi_acquire(bytes) : NULL;
+        if (at)
+            assert_int_equal(packing->pack(call, at), bytes);
+        call->packed = at;
+        for (uint32_t threads = 1; threads <= 3; threads += 2) {
+            memset(call->out->data, 0x33, size);
+            call->threads = threads;
+            run_kernel(byi_kernel_of(call->op->id), call);
+            assert_near(call->out, want, 2e-3, what);
+            if (threads == 1)
+                memcpy(first, call->out->data, size);
+            else
+                assert_memory_equal(first, call->out->data, size);
+        }
+        free(first);
+        if (at)
+            byi_release(at);
+        call->packed = NULL;
+    }
+}
+
+static void check_chain(const struct front *front, const struct follower *chain)
+{
+    struct byi_tensor operands[2] = {
+        tensor(BYOC_F32, front->ranks[0], front->x),
+        tensor(BYOC_F32, front->ranks[1], front->w)};
+    struct eval e = prepare(front->op, front->attrs, front->n, operands, 2);
+    struct byi_epilogue_op ops[MOST];
+    struct byi_tensor in[2 + MOST] = {operands[0], operands[1]};
+    const uint32_t n = length_of(chain);
+    uint32_t n_in = 2;
+    assert_true(e.typed);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    struct byi_tensor want = empty_tensor(BYOC_F32, e.out->rank, e.out->dims);
+    memcpy(want.data, e.out->data, byi_tensor_bytes(&want));
+    const struct byi_type *out =
+        byi_type_tensor(arena, BYOC_F32, want.rank, want.dims);
+    for (uint32_t i = 0; i < n; i++) {
+        ops[i] =
+            (struct byi_epilogue_op){byi_op(chain[i].op), attrs_of(&chain[i])};
+        if (chain[i].operand != NONE)
+            in[n_in++] = operand_of(&chain[i], &want);
+        const struct byi_tensor *t =
+            chain[i].operand != NONE ? &in[n_in - 1] : NULL;
+        assert_true(byi_epilogue_takes(
+            chain[i].op, out,
+            t ? byi_type_tensor(arena, t->dtype, t->rank, t->dims) : NULL));
+        apply(&ops[i], &want, t);
+    }
+    struct byi_call call = {.op = e.op,
+                            .attrs = e.attrs,
+                            .n_in = n_in,
+                            .n_out = 1,
+                            .in = in,
+                            .out = e.out,
+                            .n_epilogue = n,
+                            .epilogue = ops};
+    for (int isa = 0; isa < BYI_N_ISAS; isa++)
+        if (use(isa))
+            expect_both(&call, &want, front->name);
+    for (uint32_t i = 2; i < n_in; i++)
+        release(&in[i]);
+    release(&want);
+    finish(&e);
+}
+
+static void test_chains(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(fronts); i++)
+        for (size_t k = 0; k < BYI_COUNT(chains); k++)
+            check_chain(&fronts[i], chains[k]);
+}
+
+/* A shape that only the run knows to be another one is an error. */
+static void test_wrong_shape(void **state)
+{
+    (void)state;
+    struct byi_tensor in[3] = {TENSOR(BYOC_F32, 4, 6), TENSOR(BYOC_F32, 5, 6),
+                               TENSOR(BYOC_F32, 3, 5)};
+    struct eval e = prepare(BYI_OP_NN_DENSE, NULL, 0, in, 2);
+    const struct byi_epilogue_op add = {byi_op(BYI_OP_ADD), NULL};
+    struct byi_call call = {.op = e.op,
+                            .attrs = e.attrs,
+                            .n_in = 3,
+                            .n_out = 1,
+                            .in = in,
+                            .out = e.out,
+                            .n_epilogue = 1,
+                            .epilogue = &add,
+                            .threads = 1};
+    const struct byi_kernel *kernel = byi_kernel_of(BYI_OP_NN_DENSE);
+    call.scratch = byi_acquire(kernel->scratch(&call));
+    assert_int_equal(kernel->run(&call, &err), BYOC_ETYPE);
+    assert_non_null(strstr(err.text, "operand 2 has shape"));
+    byi_release(call.scratch);
+    release(&in[2]);
+    finish(&e);
+}
+
+/* What cannot be in an epilogue. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    const struct byi_type *out =
+        byi_type_tensor(arena, BYOC_F32, 3, DIMS(2, 3, 4));
+    const struct byi_type *weights =
+        byi_type_tensor(arena, BYOC_F32, 2, DIMS(4, 4));
+    const struct byi_type *narrow =
+        byi_type_tensor(arena, BYOC_F16, 1, DIMS(4));
+    const struct byi_type *column =
+        byi_type_tensor(arena, BYOC_F32, 2, DIMS(3, 1));
+    assert_true(byi_epilogue_takes(BYI_OP_ADD, out, out));
+    assert_false(byi_epilogue_takes(BYI_OP_ADD, out, NULL));
+    assert_false(byi_epilogue_takes(BYI_OP_ADD, out, narrow));
+    assert_false(byi_epilogue_takes(BYI_OP_ADD, out, column));
+    assert_false(byi_epilogue_takes(BYI_OP_POWER, out, out));
+    assert_false(byi_epilogue_takes(BYI_OP_NN_SOFTMAX, out, NULL));
+    assert_true(byi_epilogue_follows(BYI_OP_NN_DENSE, NULL, weights, out));
+    assert_false(byi_epilogue_follows(BYI_OP_NN_MATMUL, NULL, out, out));
+    assert_false(byi_epilogue_follows(BYI_OP_NN_DENSE, NULL, narrow, out));
+    assert_false(byi_epilogue_follows(BYI_OP_ADD, NULL, weights, out));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_wrong_shape),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
