@@ -100,6 +100,7 @@ static const struct byi_pass *const pipeline[] = {
     &byi_pass_tabulate,       /* before a backend computes a look-up */
     &partition,
     &byi_pass_fake_quantization_to_integer, /* products that no backend runs */
+    &byi_pass_convert_layout, /* native convolutions are channels last */
     &byi_pass_fuse_ops, /* native operators, for codegen_c */
     NULL,
 };

@@ -154,6 +154,8 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 {
     const struct byi_func *f = m->funcs.at[func];
     struct byi_relayout rl;
+    if (f->attr.compiler || f->attr.composite || f->attr.primitive)
+        return BYOC_OK; /* of backends, or fused already */
     struct layout_preference *of_op =
         byi_arena_calloc(scratch, BYI_N_OPS, sizeof *of_op);
     BYI_TRY(read_preferences(byi_option_string(ctx, "ConvertLayout.desired"),
@@ -182,7 +184,7 @@ static const struct byi_pass_option options[] = {
 const struct byi_pass byi_pass_convert_layout = {
     .name = "ConvertLayout",
     .summary = "convert the network to other layouts",
-    .opt_level = 3,
+    .opt_level = 2,
     .options = options,
     .run_func = run,
 };
