@@ -186,24 +186,18 @@ void byi_window_taps(const struct byi_window *w, int axis, int64_t at,
 void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
                         int64_t *first, int64_t *last);
 
-/* How the elements under a window combine: sum of products with weights,
- * maximum (NaN wins), sum. */
-enum byi_window_kind {
-    BYI_WINDOW_PRODUCT,
-    BYI_WINDOW_MAX,
-    BYI_WINDOW_SUM,
-    BYI_WINDOW_KINDS
-};
+/* How the elements under a window combine: maximum (NaN wins), sum. */
+enum byi_window_kind { BYI_WINDOW_MAX, BYI_WINDOW_SUM, BYI_WINDOW_KINDS };
 enum { BYI_WINDOW_TAPS = 16 }; /* columns of a window, at most */
 
-/* A window over every plane of x (n, groups, in[1], in[2]), giving y (n, groups
- * repeat, out[1], out[2]). Products have weights (groups repeat, size[1],
- * size[2]); sums are multiplied by shares (out[1], out[2]) unless NULL. */
+/* A window over every plane of x (planes, in[1], in[2]), giving y (planes,
+ * out[1], out[2]). Sums are multiplied by shares (out[1], out[2]) unless NULL.
+ */
 struct byi_sliding {
     enum byi_window_kind kind;
     const struct byi_window *w;
-    int64_t n, groups, repeat;
-    const float *x, *weights, *shares;
+    int64_t planes;
+    const float *x, *shares;
     float *y;
 };
 /* Planes are processed in bands: the inputs of some rows of outputs are copied
@@ -212,13 +206,11 @@ struct byi_sliding {
  *   Rows: a row is copied as `stride` phases (columns 0, stride, 2 stride ...,
  *     then 1, stride + 1, ...): adjacent outputs read adjacent elements.
  *   Side by side, for small planes: each lane of a vector holds one plane, and
- *     each column is a vector. Bare planes have no border: their code knows
- *     which taps are outside. */
+ *     each column is a vector. */
 struct byi_band {
     const struct byi_window *w;
-    bool side, bare;
+    bool side;
     int64_t high, planes; /* rows of outputs and planes of a band     */
-    int64_t tile;         /* rows of outputs that share loaded inputs */
     int64_t phase, pitch; /* floats of a phase of a row, of a row,    */
     int64_t size;         /* of a plane: all in whole vectors;        */
     int64_t lead;         /* in front of the first row;               */
@@ -231,7 +223,6 @@ struct byi_band {
         int64_t from, n;
     } data[2];
 };
-enum { BYI_WINDOW_KEPT = 25 }; /* taps of a side-by-side window, at most */
 /* Do these loops take the window? It must have two axes and little padding. */
 bool byi_sliding_fits(const struct byi_window *w);
 uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads);
@@ -452,10 +443,9 @@ struct byi_simd {
     void (*lay)(const struct byi_band *band, const float *x, int64_t h,
                 int64_t rows, int64_t n, float outside, float *room);
     /* `rows` rows of outputs y (n, out[1], out[2]) from the band of n planes
-     * in room, with weights (n, size[1], size[2]). */
+     * in room. */
     void (*window[BYI_WINDOW_KINDS])(const struct byi_band *band, float *room,
-                                     const float *weights, float *y,
-                                     int64_t rows, int64_t n);
+                                     float *y, int64_t rows, int64_t n);
     /* y[i] += x[i stride] */
     void (*slide_add)(const float *x, int64_t stride, float *y, int64_t n);
     /* y[i] = max(y[i], x[i stride]); NaN wins */

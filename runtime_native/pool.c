@@ -383,9 +383,7 @@ static void run_planes(const struct byi_call *call, const struct pooling *v)
     const struct byi_sliding planes = {
         .kind = v->kind == MEAN ? BYI_WINDOW_SUM : BYI_WINDOW_MAX,
         .w = &v->w,
-        .n = 1,
-        .groups = v->planes,
-        .repeat = 1,
+        .planes = v->planes,
         .x = v->x,
         .shares = shares,
         .y = v->y,

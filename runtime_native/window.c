@@ -65,6 +65,8 @@ void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
 
 enum {
     TOGETHER = 16, /* planes of a task                                       */
+    TILE = 4,      /* rows of outputs that share loaded inputs               */
+    FEW_TAPS = 25, /* of a side-by-side window, at most                      */
     ROOM = 4096,   /* floats of a band that fit the L1 cache                 */
     SIDE = 6144,   /* the same side by side, outputs included                */
     APART = 10240  /* the same where rows would have to be split into phases */
@@ -127,14 +129,13 @@ static struct byi_band rows_of(const struct byi_window *w)
     const int64_t above = seen_by(w, 1, 1);
     struct byi_band b = {
         .w = w,
-        .tile = w->out[1] % 7 ? 4 : 7, /* most networks reduce 224 to 7 */
         .wide = w->out[2],
         .step = 1,
     };
     lay_out_rows(w, &b);
     b.high = (ROOM / b.pitch - above) / w->stride[1] + 1;
-    if (b.high > b.tile)
-        b.high -= b.high % b.tile;
+    if (b.high > TILE)
+        b.high -= b.high % TILE;
     b.high = byi_max(1, byi_min(b.high, w->out[1]));
     b.size = seen_by(w, 1, b.high) * b.pitch;
     b.planes = byi_max(1, byi_min(TOGETHER, ROOM / b.size));
@@ -154,45 +155,19 @@ static struct byi_band side_of(const struct byi_window *w)
         .w = w,
         .high = w->out[1],
         .planes = lanes,
-        .tile = w->out[1] % 7 ? 4 : 7,
         .pitch = columns * lanes,
         .size = rows * columns * lanes,
         .wide = w->out[2] * lanes,
         .step = w->stride[2],
     };
-    b.room = b.size + (w->out_count + w->taps) * lanes;
+    b.room = b.size + w->out_count * lanes;
     b.side = b.room <= (w->stride[2] > 1 ? APART : SIDE) &&
-             w->taps <= BYI_WINDOW_KEPT && w->in[2] >= 4 &&
-             w->out_count >= lanes && w->taps >= 4;
+             w->taps <= FEW_TAPS && w->in[2] >= 4 && w->out_count >= lanes &&
+             w->taps >= 4;
     if (!b.side)
         b.room = 0;
     for (int64_t c = 0; c < w->size[2]; c++)
         b.taps[c] = c * w->dilation[2] * lanes;
-    return b;
-}
-
-/* 3 by 3 taps on planes of 7 by 7, which one tile of rows covers. */
-static bool is_bare(const struct byi_window *w)
-{
-    for (int axis = 1; axis < 3; axis++)
-        if (w->size[axis] != 3 || w->stride[axis] != 1 ||
-            w->dilation[axis] != 1 || w->pad[axis] != 1 || w->end[axis] != 1 ||
-            w->in[axis] != 7)
-            return false;
-    return true;
-}
-
-static struct byi_band bare_of(const struct byi_window *w)
-{
-    struct byi_band b = side_of(w);
-    const int64_t lanes = byi_simd()->lanes;
-    b.bare = b.side && is_bare(w);
-    if (!b.bare)
-        return b;
-    b.pitch = w->in[2] * lanes;
-    b.size = w->in_count * lanes;
-    for (int64_t c = 0; c < w->size[2]; c++)
-        b.taps[c] = (c - w->pad[2]) * lanes;
     return b;
 }
 
@@ -202,18 +177,16 @@ uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads)
     return byi_align_bytes((uint64_t)room * sizeof(float)) * threads;
 }
 
-/* One band: n planes, each with its own inputs and weights. */
+/* One band of n planes. */
 static void run_band(const struct byi_sliding *v, const struct byi_band *b,
-                     const float *x, const float *weights, float *y, int64_t n,
-                     float *room)
+                     const float *x, float *y, int64_t n, float *room)
 {
     const struct byi_window *w = v->w;
     const float outside = v->kind == BYI_WINDOW_MAX ? -INFINITY : 0;
     for (int64_t h = 0; h < w->out[1]; h += b->high) {
         const int64_t rows = byi_min(b->high, w->out[1] - h);
         byi_simd()->lay(b, x, h, rows, n, outside, room);
-        byi_simd()->window[v->kind](b, room, weights, y + h * w->out[2], rows,
-                                    n);
+        byi_simd()->window[v->kind](b, room, y + h * w->out[2], rows, n);
     }
 }
 
@@ -222,55 +195,41 @@ struct band_forms {
     struct byi_band rows, side;
 };
 
-static void run_together(const struct byi_sliding *v,
-                         const struct band_forms *ways, const float *x,
-                         const float *weights, float *y, int64_t n, float *room)
+/* n planes from `first` on. */
+static void run_task(const struct byi_sliding *v, const struct band_forms *ways,
+                     int64_t first, int64_t n, float *room)
 {
     const struct byi_window *w = v->w;
+    const float *x = v->x + first * w->in_count;
+    float *y = v->y + first * w->out_count;
     for (int64_t p = 0, next; p < n; p = next) {
         const bool side = ways->side.side && ways->side.planes <= n - p;
         const struct byi_band *b = side ? &ways->side : &ways->rows;
         next = byi_min(p + b->planes, n);
-        run_band(v, b, x + p * w->in_count,
-                 weights ? weights + p * w->taps : NULL, y + p * w->out_count,
-                 next - p, room);
+        run_band(v, b, x + p * w->in_count, y + p * w->out_count, next - p,
+                 room);
     }
-}
-
-static void run_task(const struct byi_sliding *v, const struct band_forms *ways,
-                     int64_t image, int64_t c, int64_t n, float *room)
-{
-    const struct byi_simd *simd = byi_simd();
-    const int64_t channels = v->groups * v->repeat, out = v->w->out_count;
-    const int64_t from = image * v->groups + c / v->repeat;
-    float *y = v->y + (image * channels + c) * out;
-    run_together(v, ways, v->x + from * v->w->in_count,
-                 v->weights ? v->weights + c * v->w->taps : NULL, y, n, room);
-    for (int64_t p = 0; p < n && v->shares; p++, y += out)
-        simd->binary[BYI_OP_MULTIPLY](y, 1, v->shares, 1, y, out);
+    for (int64_t p = 0; p < n && v->shares; p++, y += w->out_count)
+        byi_simd()->binary[BYI_OP_MULTIPLY](y, 1, v->shares, 1, y,
+                                            w->out_count);
 }
 
 void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
                      void *scratch)
 {
-    const int64_t channels = v->groups * v->repeat;
-    const int64_t step = v->repeat == 1 ? TOGETHER : 1;
-    const int64_t tasks = byi_ceil_div(channels, step);
-    const struct band_forms ways = {rows_of(v->w), v->kind == BYI_WINDOW_PRODUCT
-                                                       ? bare_of(v->w)
-                                                       : side_of(v->w)};
+    const int64_t tasks = byi_ceil_div(v->planes, TOGETHER);
+    const struct band_forms ways = {rows_of(v->w), side_of(v->w)};
     const uint64_t room = byi_sliding_scratch(v->w, 1);
-    const int team = byi_team_of_products(
-        call, v->n * channels * v->w->out_count * v->w->taps);
+    const int team =
+        byi_team_of_products(call, v->planes * v->w->out_count * v->w->taps);
 #pragma omp parallel num_threads(team) if (team > 1)
     {
         const uint64_t lane = (uint64_t)byi_lane();
         float *mine = (void *)((char *)scratch + lane * room);
 #pragma omp for schedule(static) nowait
-        for (int64_t i = 0; i < v->n * tasks; i++) {
-            const int64_t c = i % tasks * step;
-            run_task(v, &ways, i / tasks, c, byi_min(step, channels - c), mine);
-        }
+        for (int64_t i = 0; i < tasks; i++)
+            run_task(v, &ways, i * TOGETHER,
+                     byi_min(TOGETHER, v->planes - i * TOGETHER), mine);
     }
 }
 
