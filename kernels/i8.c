@@ -43,6 +43,7 @@ void byi_i8_conv_plan(struct byi_i8_conv *conv)
                       conv->groups == conv->channels &&
                       conv->groups == conv->outputs && conv->size[0] == 1 &&
                       i8_taps_of(conv) <= TAPS;
+    conv->winograd = i8_suits_winograd(conv);
 }
 
 const char *byi_i8_conv_name(const struct byi_i8_conv *conv)
@@ -121,10 +122,11 @@ static int64_t lane_bytes(const struct byi_i8_conv *conv, enum byi_i8_form form)
 
 uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads)
 {
-    const int64_t pairs = lane_bytes(conv, BYI_I8_PAIRS);
-    const int64_t bytes = lane_bytes(conv, BYI_I8_BYTES);
-    return (uint64_t)(shared_bytes(conv) +
-                      (pairs > bytes ? pairs : bytes) * threads);
+    int64_t lane =
+        byi_max(lane_bytes(conv, BYI_I8_PAIRS), lane_bytes(conv, BYI_I8_BYTES));
+    if (conv->winograd)
+        lane = byi_max(lane, i8_winograd_lane(conv));
+    return (uint64_t)(shared_bytes(conv) + lane * threads);
 }
 
 /* The constants of the epilogue, per column. */
@@ -200,7 +202,8 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     memset(zeros, run->x_zero, (size_t)zeros_bytes(conv));
     j.zeros = zeros;
     j.lanes = scratch + shared_bytes(conv);
-    j.lane = lane_bytes(conv, j.form);
+    j.lane = head->form == I8_WINOGRAD ? i8_winograd_lane(conv)
+                                       : lane_bytes(conv, j.form);
     return j;
 }
 
@@ -655,6 +658,10 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
     const int n = team_of(run->conv, run->threads);
     const int64_t rows = j->rows / j->conv->out[2];
     const int64_t blocks = j->blocks * j->conv->groups;
+    if (((const struct i8_head *)run->packed)->form == I8_WINOGRAD) {
+        i8_winograd_run(run, j->panels, &j->e, j->lanes, j->lane, n);
+        return;
+    }
     const bool by_rows = j->tiles >= 2 * n || j->tiles >= blocks;
 #pragma omp parallel for num_threads(n) if (n > 1) schedule(static)
     for (int64_t i = 0; i < n; i++) {

@@ -154,6 +154,29 @@ struct byi_i8_point {
     bool multiplies;
 };
 
+/* A tile of 6 x 6 inputs of kernels/i8_winograd.c, of which rows [top, bottom)
+ * and columns [left, right) exist; the others are the zero point. */
+struct byi_i8_window {
+    const uint8_t *x;   /* its first row and column */
+    int64_t line, step; /* bytes between rows, columns */
+    int64_t top, bottom, left, right;
+    int64_t channels; /* a multiple of 32 */
+    int32_t zero;     /* of the flipped bytes */
+    uint8_t flip;
+    int16_t *v;
+    int64_t point; /* elements between the results' points */
+};
+
+/* Up to 4 x 4 outputs of a panel there, from products of 32 bits. */
+struct byi_i8_outputs {
+    const uint32_t *m;
+    int64_t point; /* elements between the points */
+    struct byi_i8_epilogue e;
+    char *y;
+    int64_t line, ldy; /* bytes between rows, columns */
+    int64_t high, wide;
+};
+
 enum byi_i8_bytes {
     BYI_I8_NEVER, /* no products of bytes */
     /* exact if for two neighbours in a word the absolute values of the weights
@@ -171,6 +194,8 @@ struct byi_i8_kernels {
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
     void (*weave[BYI_I8_FORMS])(const struct byi_i8_weave *w);
     void (*strip)(const struct byi_i8_strip *s); /* NULL: taps and weave */
+    void (*winograd_inputs)(const struct byi_i8_window *w);
+    void (*winograd_outputs)(const struct byi_i8_outputs *o);
     /* Copy bytes to elements of rows: bytes, or 16 bits each. */
     void (*copy[BYI_I8_FORMS])(const struct byi_i8_lines *l);
     void (*point)(const struct byi_i8_point *p);
@@ -208,6 +233,7 @@ struct byi_i8_conv {
     /* byi_i8_conv_plan() sets these, the first unless it is set */
     const struct byi_i8_kernels *kernels;
     bool depthwise;
+    bool winograd; /* if the weights are small enough */
 };
 
 /* Weights: the element for output o, channel c of its group and tap (i, j, k)

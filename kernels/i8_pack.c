@@ -16,18 +16,21 @@ static enum byi_i8_form largest_form(const struct byi_i8_conv *conv)
 uint64_t byi_i8_conv_packed(const struct byi_i8_conv *conv)
 {
     const int64_t words = i8_words_of(conv, largest_form(conv));
+    const int64_t direct = i8_all_outputs(conv) * words * 4;
     return (uint64_t)((int64_t)sizeof(struct i8_head) +
                       i8_align(i8_all_outputs(conv) * 4) +
-                      i8_all_outputs(conv) * words * 4);
+                      (conv->winograd
+                           ? byi_max(direct, i8_winograd_weights(conv))
+                           : direct));
 }
 
 bool byi_i8_conv_packs_alike(const struct byi_i8_conv *a,
                              const struct byi_i8_conv *b)
 {
     return a->kernels == b->kernels && a->depthwise == b->depthwise &&
-           a->centred == b->centred && a->w_signed == b->w_signed &&
-           a->channels == b->channels && a->outputs == b->outputs &&
-           a->groups == b->groups &&
+           a->winograd == b->winograd && a->centred == b->centred &&
+           a->w_signed == b->w_signed && a->channels == b->channels &&
+           a->outputs == b->outputs && a->groups == b->groups &&
            memcmp(a->size, b->size, sizeof a->size) == 0;
 }
 
@@ -194,6 +197,12 @@ void byi_i8_conv_pack(const struct byi_i8_conv *conv,
     uint32_t *panels = (uint32_t *)(void *)((char *)totals +
                                             i8_align(i8_all_outputs(conv) * 4));
     memset(to, 0, (size_t)byi_i8_conv_packed(conv));
+    if (conv->winograd && i8_winograd_pack(conv, weights, panels)) {
+        head->form = I8_WINOGRAD;
+        return;
+    }
+    if (conv->winograd)
+        memset(to, 0, (size_t)byi_i8_conv_packed(conv));
     head->form = p.form;
     const bool whole = conv->centred && !conv->depthwise && p.channels % 4 == 0;
     for (int64_t i = 0; whole && i < i8_all_outputs(conv); i += BYI_I8_PANEL)

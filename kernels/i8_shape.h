@@ -6,6 +6,7 @@
  *   int32 totals[groups][padded outputs]       sums of a column's weights
  *   words [groups][panels][words][16]          or, depthwise,
  *         [blocks of channels][rows of words][columns of the window][16]
+ *         or those of i8_winograd.c
  */
 #ifndef BYI_I8_SHAPE_H
 #define BYI_I8_SHAPE_H
@@ -13,8 +14,10 @@
 #include "core/base/base.h"
 #include "kernels/i8.h"
 
+enum { I8_WINOGRAD = BYI_I8_FORMS };
+
 struct i8_head {
-    int64_t form; /* enum byi_i8_form: of the words */
+    int64_t form; /* enum byi_i8_form: of the words; or I8_WINOGRAD */
     int64_t room[7];
 };
 
@@ -69,5 +72,17 @@ static inline int64_t i8_words_of(const struct byi_i8_conv *conv,
     return byi_ceil_div(i8_taps_of(conv) * (conv->channels / conv->groups),
                         i8_each(form));
 }
+
+/* i8_winograd.c */
+bool i8_suits_winograd(const struct byi_i8_conv *conv);
+/* Bytes of the packed words; of a thread's scratch. */
+int64_t i8_winograd_weights(const struct byi_i8_conv *conv);
+int64_t i8_winograd_lane(const struct byi_i8_conv *conv);
+/* Pack to zeroed memory. False if the sums might exceed their range. */
+bool i8_winograd_pack(const struct byi_i8_conv *conv,
+                      const struct byi_i8_weights *weights, uint32_t *to);
+void i8_winograd_run(const struct byi_i8_conv_run *run, const uint32_t *weights,
+                     const struct byi_i8_epilogue *e, char *lanes, int64_t lane,
+                     int threads);
 
 #endif

@@ -313,6 +313,48 @@ static void run_random(void)
     }
 }
 
+/* Shapes of Winograd's algorithm: whole and partial tiles, weights of any size.
+ */
+static void run_winograd(void)
+{
+    seed = 43;
+    for (int i = 0; i < 24; i++) {
+        struct i8_case c;
+        struct byi_i8_conv *v = &c.conv;
+        choose_shape(v);
+        v->images = 1 + draw(2);
+        v->groups = 1;
+        v->channels = 32 * (1 + draw(2));
+        v->outputs = 32 * (1 + draw(2));
+        v->w_signed = v->centred = true;
+        for (int k = 0; k < BYI_I8_AXES; k++) {
+            v->stride[k] = v->dilation[k] = 1;
+            v->size[k] = k ? 3 : 1;
+            v->pad[k] = k ? draw(3) : 0;
+            v->in[k] = k ? 20 + draw(9) : 1;
+            v->out[k] = k ? v->in[k] + v->pad[k] - 2 + draw(2) : 1;
+        }
+        open_case(&c);
+        const int64_t least = v->kernels->bytes == BYI_I8_ALWAYS ? 20 : 7;
+        assert_int_equal(v->winograd, v->out[1] >= least && v->out[2] >= least);
+        if (draw(3) == 0) { /* the largest sums */
+            memset((void *)(uintptr_t)c.weights.at, draw(2) ? 127 : -128,
+                   (size_t)(v->channels * v->outputs * 9));
+            memset((void *)(uintptr_t)c.run.x, draw(2) ? 255 : 0,
+                   (size_t)(v->images * volume(v->in) * v->channels));
+            byi_i8_conv_pack(v, &c.weights, (void *)(uintptr_t)c.run.packed);
+        }
+        check_case(&c);
+        close_case(&c);
+    }
+}
+
+static void test_winograd(void **state)
+{
+    (void)state;
+    at_all_levels(run_winograd);
+}
+
 static void test_random(void **state)
 {
     (void)state;
@@ -430,9 +472,8 @@ static void test_points(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_packs_alike),
+        cmocka_unit_test(test_random),   cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_extremes), cmocka_unit_test(test_packs_alike),
         cmocka_unit_test(test_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/i8_winograd.c: 3 x 3 convolutions of stride 1 on bytes by Winograd's
+ * algorithm (Lavin and Gray, arXiv 1509.09308) with tiles of 4 x 4 outputs, in
+ * integers and exact:
+ *
+ *     sum = A' K [ sum over channels of (G g G') * (B' d B) ] K A / 576
+ *
+ * G is that of real numbers times 24 over K, so that it has no fractions. The
+ * bracket is 36 products of tiles by channels by outputs on numbers of 16 bits.
+ * All is computed modulo 2^32. 576 = 9 * 64: 9 has an inverse there, and 64
+ * times the sum is in range if the weights of an output are not too large,
+ * which packing checks.
+ *
+ *     V[point][tile][channel]                transformed inputs, 16 bits
+ *     U[panel][point][pair of channels][16]  transformed weights
+ *     M[point][tile][columns of a block]     32 bits
+ */
+#include "kernels/i8_shape.h"
+
+#include <string.h>
+
+enum { POINTS = 36, INPUTS = 6, OUTPUTS = 4 };
+
+/* Only whole panels and vectors; where fewer multiplications pay for the
+ * transforms and larger weights. */
+bool i8_suits_winograd(const struct byi_i8_conv *conv)
+{
+    const int64_t least = conv->kernels->bytes == BYI_I8_ALWAYS ? 20 : 7;
+    for (int i = 0; i < BYI_I8_AXES; i++)
+        if (conv->size[i] != (i ? 3 : 1) || conv->stride[i] != 1 ||
+            conv->dilation[i] != 1 || (i == 0 && conv->pad[i] != 0))
+            return false;
+    return conv->groups == 1 && conv->centred &&
+           conv->channels % BYI_I8_COLUMNS == 0 &&
+           conv->outputs % BYI_I8_COLUMNS == 0 && conv->in[0] == conv->out[0] &&
+           conv->out[1] >= least && conv->out[2] >= least;
+}
+
+/* Bytes of the transformed weights. */
+int64_t i8_winograd_weights(const struct byi_i8_conv *conv)
+{
+    return POINTS * conv->channels * conv->outputs * (int64_t)sizeof(int16_t);
+}
+
+/* --- packing -------------------------------------------------------------- */
+
+/* Transform the 9 weights of one channel of one output. Adds their absolute
+ * values to *size. */
+static void transform_weights(const struct byi_i8_weights *w, int64_t o,
+                              int64_t c, int32_t u[POINTS], int32_t *size)
+{
+    static const int8_t g[INPUTS][3] = {{1, 0, 0}, {-1, -1, -1}, {-1, 1, -1},
+                                        {1, 2, 4}, {1, -2, 4},   {0, 0, 1}};
+    int32_t half[INPUTS][3] = {0};
+    const uint8_t *at = w->at + o * w->strides[0] + c * w->strides[1];
+    for (int h = 0; h < 3; h++)
+        for (int x = 0; x < 3; x++) {
+            const int32_t v = (int8_t)at[h * w->strides[3] + x * w->strides[4]];
+            *size += v < 0 ? -v : v;
+            for (int i = 0; i < INPUTS; i++)
+                half[i][x] += g[i][h] * v;
+        }
+    for (int i = 0; i < INPUTS; i++)
+        for (int k = 0; k < INPUTS; k++)
+            u[i * INPUTS + k] = g[k][0] * half[i][0] + g[k][1] * half[i][1] +
+                                g[k][2] * half[i][2];
+}
+
+bool i8_winograd_pack(const struct byi_i8_conv *conv,
+                      const struct byi_i8_weights *weights, uint32_t *to)
+{
+    enum { MOST = (1 << 25) / 255 }; /* sum of an output's weights */
+    const int64_t words = conv->channels / 2;
+    for (int64_t o = 0; o < conv->outputs; o++) {
+        uint32_t *column = to +
+                           o / BYI_I8_PANEL * POINTS * words * BYI_I8_PANEL +
+                           o % BYI_I8_PANEL;
+        int32_t size = 0;
+        for (int64_t c = 0; c < words; c++) {
+            int32_t a[POINTS], b[POINTS];
+            transform_weights(weights, o, 2 * c, a, &size);
+            transform_weights(weights, o, 2 * c + 1, b, &size);
+            for (int p = 0; p < POINTS; p++)
+                column[(p * words + c) * BYI_I8_PANEL] =
+                    ((uint32_t)a[p] & 0xffff) | (uint32_t)b[p] << 16;
+        }
+        if (size >= MOST)
+            return false;
+    }
+    return true;
+}
+
+/* --- a run ---------------------------------------------------------------- */
+
+/* Tiles whose V is kept at a time: whole tiles of rows, about a quarter of a
+ * megabyte. */
+static int64_t tiles_at_once(const struct byi_i8_conv *conv)
+{
+    const int64_t rows = conv->kernels->rows;
+    const int64_t n = (1 << 18) / (POINTS * 2 * conv->channels) / rows * rows;
+    return byi_min(byi_max(n, rows), 4 * rows);
+}
+
+/* Elements between rows of V: not a multiple of a page. */
+static int64_t row_elements(const struct byi_i8_conv *conv)
+{
+    return conv->channels + BYI_I8_COLUMNS;
+}
+
+static int64_t v_bytes(const struct byi_i8_conv *conv)
+{
+    return i8_align(POINTS * tiles_at_once(conv) * row_elements(conv) * 2);
+}
+
+int64_t i8_winograd_lane(const struct byi_i8_conv *conv)
+{
+    return v_bytes(conv) + POINTS * tiles_at_once(conv) * BYI_I8_COLUMNS * 4;
+}
+
+struct winograd_job {
+    const struct byi_i8_conv_run *run;
+    const struct byi_i8_conv *conv;
+    const uint32_t *weights;
+    const struct byi_i8_epilogue *e;
+    int64_t high, wide; /* tiles of an image */
+    int64_t ldv;        /* elements of a row of V */
+    int64_t point;      /* rows of V of a point */
+    int64_t size;       /* bytes of a result */
+};
+
+/* The first output of a tile, and its image (of axis 0, too). */
+struct tile_place {
+    int64_t image, y, x;
+};
+
+static struct tile_place place_of(const struct winograd_job *j, int64_t tile)
+{
+    return (struct tile_place){tile / (j->high * j->wide),
+                               tile / j->wide % j->high * OUTPUTS,
+                               tile % j->wide * OUTPUTS};
+}
+
+static void fill_v(const struct winograd_job *j, int64_t begin, int64_t end,
+                   int16_t *v)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t line = conv->in[2] * conv->channels;
+    const uint8_t flip = conv->x_signed ? 0x80 : 0;
+    for (int64_t i = begin; i < end; i++, v += j->ldv) {
+        const struct tile_place at = place_of(j, i);
+        const int64_t y = at.y - conv->pad[1], x = at.x - conv->pad[2];
+        const struct byi_i8_window w = {
+            .x = (const uint8_t *)j->run->x + at.image * conv->in[1] * line +
+                 y * line + x * conv->channels,
+            .line = line,
+            .step = conv->channels,
+            .top = byi_max(-y, 0),
+            .bottom = byi_min(conv->in[1] - y, INPUTS),
+            .left = byi_max(-x, 0),
+            .right = byi_min(conv->in[2] - x, INPUTS),
+            .channels = conv->channels,
+            .zero = j->run->x_zero ^ flip,
+            .flip = flip,
+            .v = v,
+            .point = j->point * j->ldv};
+        conv->kernels->winograd_inputs(&w);
+    }
+}
+
+/* Products of n rows of V by a block of columns, for all points. */
+static void multiply(const struct winograd_job *j, const int16_t *v, int64_t n,
+                     int64_t block, uint32_t *m)
+{
+    static const int32_t zeros[BYI_I8_COLUMNS];
+    static const float scales[BYI_I8_COLUMNS]; /* of no effect */
+    const struct byi_i8_kernels *k = j->conv->kernels;
+    const int64_t words = j->conv->channels / 2;
+    const int64_t panel = POINTS * words * BYI_I8_PANEL;
+    const int64_t tiles = byi_ceil_div(n, k->rows);
+    for (int64_t p = 0; p < POINTS; p++)
+        for (int64_t i = 0; i < tiles; i++) {
+            const int64_t row = n * i / tiles, end = n * (i + 1) / tiles;
+            const uint8_t *x[BYI_I8_ROWS];
+            for (int64_t r = row; r < end; r++)
+                x[r - row] = (const uint8_t *)(v + (p * j->point + r) * j->ldv);
+            struct byi_i8_tile t = {
+                .x = x,
+                .segments = 1,
+                .words = words,
+                .weights = j->weights + block * k->panels * panel +
+                           p * words * BYI_I8_PANEL,
+                .next = panel,
+                .e = {.result = BYI_I8_SUMS, .add = zeros, .scale = scales},
+                .y = (char *)(m + (p * j->point + row) * BYI_I8_COLUMNS),
+                .ldy = BYI_I8_COLUMNS * 4};
+            t.fetch = (const char *)(t.weights + words * BYI_I8_PANEL);
+            k->tile[BYI_I8_PAIRS][k->panels - 1][end - row](&t);
+        }
+}
+
+static void finish_tile(const struct winograd_job *j, int64_t tile,
+                        int64_t block, const uint32_t *m)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const struct tile_place at = place_of(j, tile);
+    const int64_t panels = conv->kernels->panels;
+    struct byi_i8_outputs o = {.point = j->point * BYI_I8_COLUMNS,
+                               .ldy = conv->outputs * j->size,
+                               .line = conv->out[2] * conv->outputs * j->size,
+                               .high = byi_min(conv->out[1] - at.y, OUTPUTS),
+                               .wide = byi_min(conv->out[2] - at.x, OUTPUTS)};
+    for (int64_t p = 0; p < panels; p++) {
+        const int64_t column = (block * panels + p) * BYI_I8_PANEL;
+        const int64_t to =
+            ((at.image * conv->out[1] + at.y) * conv->out[2] + at.x) * o.ldy +
+            column * j->size;
+        o.m = m + p * BYI_I8_PANEL;
+        o.y = (char *)j->run->y + to;
+        o.e = *j->e;
+        o.e.add += column;
+        o.e.scale += column;
+        if (conv->result == BYI_I8_ADDED)
+            o.e.other.at += to;
+        conv->kernels->winograd_outputs(&o);
+    }
+}
+
+void i8_winograd_run(const struct byi_i8_conv_run *run, const uint32_t *weights,
+                     const struct byi_i8_epilogue *e, char *lanes, int64_t lane,
+                     int threads)
+{
+    const struct byi_i8_conv *conv = run->conv;
+    const struct winograd_job job = {
+        .run = run,
+        .conv = conv,
+        .weights = weights,
+        .e = e,
+        .high = byi_ceil_div(conv->out[1], OUTPUTS),
+        .wide = byi_ceil_div(conv->out[2], OUTPUTS),
+        .ldv = row_elements(conv),
+        .point = tiles_at_once(conv),
+        .size = conv->result >= BYI_I8_OCTETS ? 1 : 4};
+    const struct winograd_job *j = &job;
+    const int64_t tiles = conv->images * conv->out[0] * job.high * job.wide;
+    const int64_t columns = conv->kernels->panels * BYI_I8_PANEL;
+    const int64_t each = byi_ceil_div(
+        tiles, byi_ceil_div(byi_ceil_div(tiles, job.point), threads) * threads);
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (int64_t t = 0; t < threads; t++) {
+        int16_t *v = (int16_t *)(void *)(lanes + t * lane);
+        uint32_t *m = (uint32_t *)(void *)((char *)v + v_bytes(conv));
+        const int64_t last = tiles * (t + 1) / threads;
+        for (int64_t begin = tiles * t / threads; begin < last; begin += each) {
+            const int64_t n = byi_min(each, last - begin);
+            fill_v(j, begin, begin + n, v);
+            for (int64_t b = 0; b < conv->outputs / columns; b++) {
+                multiply(j, v, n, b, m);
+                for (int64_t i = 0; i < n; i++)
+                    finish_tile(j, begin + i, b, m + i * BYI_I8_COLUMNS);
+            }
+        }
+    }
+}
