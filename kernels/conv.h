@@ -158,12 +158,6 @@ static inline const float *byi_f32_element(const struct byi_f32_conv *conv,
 }
 
 /* direct.c */
-/* Pointers to the pieces of rows [row, row + n) of a run: to[piece *
- * BYI_F32_ROWS + i] is of row `row` + i. A window has taps[] of them: its size,
- * or one piece for all taps of the last axis. */
-void byi_f32_rows_find(const struct byi_f32_conv_run *run,
-                       const int64_t taps[BYI_F32_AXES], int64_t row, int64_t n,
-                       const float **to);
 /* Run a tile of which y has `columns`, of the last panel maybe a part only. */
 void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
                       struct byi_f32_tile *t, int rows, int64_t columns);

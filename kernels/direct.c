@@ -198,9 +198,12 @@ static int64_t find_row(const struct byi_f32_conv_run *run, const float *image,
     return rest / conv->stride[2];
 }
 
-void byi_f32_rows_find(const struct byi_f32_conv_run *run,
-                       const int64_t taps[BYI_F32_AXES], int64_t row, int64_t n,
-                       const float **to)
+/* Pointers to the pieces of rows [row, row + n) of a run: to[piece *
+ * BYI_F32_ROWS + i] is of row `row` + i. A window has taps[] of them: its size,
+ * or one piece for all taps of the last axis. */
+static void find_rows(const struct byi_f32_conv_run *run,
+                      const int64_t taps[BYI_F32_AXES], int64_t row, int64_t n,
+                      const float **to)
 {
     const struct byi_f32_conv *conv = run->conv;
     const int64_t *out = conv->out;
@@ -375,7 +378,7 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
                 gather_rows(d->run, row, n, to, copy);
                 continue;
             }
-            byi_f32_rows_find(d->run, d->taps, row, n, to);
+            find_rows(d->run, d->taps, row, n, to);
             if (d->copies)
                 copy_rows(d, to, n, copy);
         }
