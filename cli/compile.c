@@ -31,8 +31,7 @@ static int run(int argc, char **argv)
          "keep the generated C: fused kernels in kernels.c, each region in a "
          "file"},
         {"target", 0, BYI_OPTION_TEXT, &o.target, "ARCH",
-         "compile for another kind of machine, with ARCH-linux-gnu-gcc; all "
-         "native: x86_64, aarch64, riscv64"},
+         "compile for aarch64, x86_64 or riscv64, all native"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;
