@@ -230,7 +230,6 @@ static int check_pairs(const struct byi_verb *verb)
         {"svg", "clients", false},
         {"svg", "rate", false},
         {"backend", "native", false},
-        {"plugin", "native", false},
         {"exclude", "native", false},
         {"only", "native", false},
         {"forbid-ref", "native", false},

@@ -261,7 +261,7 @@ static enum byoc_status load_backends(struct byi_found *found,
     if (status == BYOC_OK && s.exhausted.status != BYOC_OK)
         status = byi_fail(err, s.exhausted.status, "%s", s.exhausted.text);
     if (status == BYOC_OK && params->plugins && *params->plugins &&
-        s.failures.n && !params->backends)
+        s.failures.n && (!params->backends || !params->backends[0]))
         status = byi_fail(err, BYOC_EBACKEND, "%s; try `byoc backends`",
                           s.failures.at);
     for (uint32_t i = 0; i < found->sketches.n; i++) {

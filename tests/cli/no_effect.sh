@@ -96,8 +96,7 @@ for pair in isolate-seconds=1:isolate isolate-mib=1:isolate \
     refused "has no effect without --${pair#*:}" check model.ir "--${pair%:*}"
 done
 for option in backend=dnnl exclude=x only=x forbid-ref keep-nan min-region-nodes=1 \
-    min-region-flops=1 max-regions=1 partition-by=greedy codegen=json isolate \
-    plugin=/x; do
+    min-region-flops=1 max-regions=1 partition-by=greedy codegen=json isolate; do
     refused "has no effect with --native" check model.ir --native "--$option"
 done
 taken partition model.ir --native --pattern 'a.relu=nn.relu(%a)' --max-regions 1
