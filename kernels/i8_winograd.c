@@ -25,7 +25,7 @@ enum { POINTS = 36, INPUTS = 6, OUTPUTS = 4 };
  * transforms and larger weights. */
 bool i8_suits_winograd(const struct byi_i8_conv *conv)
 {
-    const int64_t least = conv->kernels->bytes == BYI_I8_ALWAYS ? 20 : 7;
+    const int64_t least = conv->kernels->bytes == BYI_I8_ALWAYS ? 20 : 12;
     for (int i = 0; i < BYI_I8_AXES; i++)
         if (conv->size[i] != (i ? 3 : 1) || conv->stride[i] != 1 ||
             conv->dilation[i] != 1 || (i == 0 && conv->pad[i] != 0))
