@@ -32,6 +32,15 @@ static bool all_are(const struct byoc_graph_step *step, const char *name,
     return true;
 }
 
+/* Are byoc's own kernels as fast as oneDNN's for so many outputs? Those for
+ * AVX2 lose the rest of a panel. */
+static bool fill_panels(int64_t outputs)
+{
+    const int rows = byi_f32_kernels()->rows;
+    return rows > LEAST_ROWS ||
+           (rows == LEAST_ROWS && outputs % BYI_F32_PANEL == 0);
+}
+
 /* Is the kernel's result read by a convolution of one tap only, at every
  * position once? */
 static bool is_read_by_point(const struct byi_build *b)
@@ -51,7 +60,8 @@ static bool is_read_by_point(const struct byi_build *b)
         return false;
     const struct byoc_graph_value *weights = &b->graph->values[step->args[1]];
     const int64_t outputs = b->graph->values[step->outs[0]].dims[1];
-    return (int64_t)weights->count == outputs * type->dims[1] &&
+    return fill_panels(outputs) &&
+           (int64_t)weights->count == outputs * type->dims[1] &&
            type->dims[1] <= MOST_CHANNELS && type->dims[2] * type->dims[3] > 1;
 }
 
@@ -134,7 +144,7 @@ bool byi_dn_gather(struct byi_build *b, uint32_t n, const uint32_t *values,
 {
     struct affine a;
     if (n > BYI_MAX_GATHERED || !is_read_by_point(b) ||
-        !read_affine(b, chain, &a) || byi_f32_kernels()->rows < LEAST_ROWS)
+        !read_affine(b, chain, &a))
         return false;
     for (uint32_t i = 0; i < n; i++)
         if (byi_dn_operand(b, values[i])->views[0].desc.dtype != BYOC_F32)

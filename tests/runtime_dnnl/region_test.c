@@ -507,7 +507,7 @@ static void test_gathered_concat(void **state)
     region_open(&g);
     uint32_t x = region_input(&g, 2, 24, 5, 7, -1);
     uint32_t w = region_const(&g, 20, 24, 3, 3, -1);
-    uint32_t v = region_const(&g, 40, 44, 1, 1, -1);
+    uint32_t v = region_const(&g, 48, 44, 1, 1, -1);
     region_kernel(&g, "nn.conv2d", PAD1, IDS(x, w));
     uint32_t a = region_end(&g);
     region_kernel(&g, "concatenate", "{\"axis\":1}", IDS(x, a));
@@ -515,13 +515,13 @@ static void test_gathered_concat(void **state)
     region_post(&g, "add", "{}", region_const(&g, 1, 44, 1, 1, -1), true);
     region_post(&g, "nn.relu", "{}", NONE, false);
     region_kernel(&g, "nn.conv2d", "{}", IDS(region_end(&g), v));
-    region_post(&g, "add", "{}", region_const(&g, 40, 1, 1, -1), false);
+    region_post(&g, "add", "{}", region_const(&g, 48, 1, 1, -1), false);
     /* writes over its operand, unless that is still to be read */
     uint32_t y = region_end(&g);
     region_kernel(&g, "nn.relu", "{}", IDS(a));
     uint32_t b = region_end(&g);
     region_kernel(&g, "nn.conv2d", PAD1,
-                  IDS(b, region_const(&g, 40, 20, 3, 3, -1)));
+                  IDS(b, region_const(&g, 48, 20, 3, 3, -1)));
     region_post(&g, "add", "{}", y, false);
     expect_steps(&g, region_end(&g), 6, 2,
                  "concatenate+multiply+add+nn.relu+nn.conv2d+add:direct");
