@@ -3,12 +3,14 @@
  * compiled against the headers in tests/abi/host-0.1, and linked with libraries
  * without versions (stubs.c). It must run with the current libraries, or get an
  * error from them.
- *     host RELU.ir FOLDER
+ *     host RELU.ir
  */
 #include <byoc/byoc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/folder.h"
 
 static struct byoc_error err;
 static char path[4096], lines[4096];
@@ -79,8 +81,9 @@ int main(int argc, char **argv)
         .threads = 1, .log = keep_line, .log_ctx = lines, .cache_shapes = 3};
     struct byoc_model *model = NULL;
     struct byoc_cache_stats stats;
-    check(argc == 3, "usage: host RELU.ir FOLDER");
-    snprintf(path, sizeof path, "%s/abi_host.so", argv[2]);
+    const char *folder = make_test_folder(NULL);
+    check(argc == 2 && folder, "usage: host RELU.ir");
+    snprintf(path, sizeof path, "%s/abi_host.so", folder);
     compile(argv[1]);
     check(!byoc_model_load(path, &params, &model, &err), "load");
     check(byoc_model_threads(model, NULL) == 1, "threads");
