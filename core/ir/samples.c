@@ -23,6 +23,7 @@ struct byi_samples {
     struct shapes **of; /* by round, by function of the module */
     const char **fault; /* by round: why the model rejects it           */
     bool *key;          /* by symbol: does an input of the entry have it? */
+    uint32_t n_symbols; /* of the module when `key` was made              */
     uint32_t n_funcs;
     uint32_t inside; /* depth of function literals, which may never run */
 };
@@ -40,13 +41,20 @@ static const struct byi_size_list *list_of(const struct byi_sizes *sizes,
     return NULL;
 }
 
+/* Does an input of the entry have symbol `i`? No input has symbols that passes
+ * and type rules have added since. */
+static bool is_key(const struct byi_samples *s, uint32_t i)
+{
+    return i < s->n_symbols && s->key[i];
+}
+
 /* The size of a symbol; -1 if no input of the model has it, so that no run
  * binds it. */
 static int64_t size_of(const struct byi_samples *s, uint32_t round, int64_t dim)
 {
     const char *name = byi_symbol_name(s->m, dim);
     const struct byi_size_list *list = list_of(s->ctx->sizes, name);
-    if (!s->key[-1 - dim])
+    if (!is_key(s, (uint32_t)(-1 - dim)))
         return -1;
     const int64_t *at = list ? list->at : usual;
     const uint32_t n = list ? list->n : BYI_COUNT(usual);
@@ -339,6 +347,7 @@ struct byi_samples *byi_samples_new(const struct byi_module *m,
                               .ctx = ctx,
                               .arena = arena,
                               .n_rounds = count_rounds(ctx->sizes),
+                              .n_symbols = m->symbols.n,
                               .n_funcs = m->funcs.n,
                               .key = key};
     s->of = byi_arena_calloc(arena, s->n_rounds, sizeof *s->of);
@@ -405,9 +414,9 @@ uint32_t byi_sample_dims(const struct byi_samples *s,
     if (!round)
         return 0;
     struct byoc_dim *list =
-        byi_arena_calloc(s->arena, s->m->symbols.n, sizeof *list);
-    for (uint32_t i = 0; i < s->m->symbols.n; i++)
-        if (s->key[i])
+        byi_arena_calloc(s->arena, s->n_symbols, sizeof *list);
+    for (uint32_t i = 0; i < s->n_symbols; i++)
+        if (is_key(s, i))
             list[n++] = (struct byoc_dim){
                 .name = s->m->symbols.at[i],
                 .size = size_of(s, round - 1, -1 - (int64_t)i)};
@@ -418,8 +427,8 @@ uint32_t byi_sample_dims(const struct byi_samples *s,
 const char *byi_sample_text(const struct byi_samples *s, uint32_t round)
 {
     struct byi_text text = {0};
-    for (uint32_t i = 0; i < s->m->symbols.n; i++)
-        if (s->key[i])
+    for (uint32_t i = 0; i < s->n_symbols; i++)
+        if (is_key(s, i))
             byi_text_addf(&text, "%s%s=%lld", text.n ? ", " : "",
                           s->m->symbols.at[i],
                           (long long)size_of(s, round, -1 - (int64_t)i));
