@@ -347,12 +347,18 @@ void byi_found_warnings(const struct byi_found *found, struct byi_text *lines)
     }
 }
 
+/* This library's copy of the operators' table calls plug-ins through the
+ * runtime. Set once, since compiles may go on at once. */
+static __attribute__((constructor)) void use_custom_calls(void)
+{
+    byi_custom_use(byoc_internal_custom_calls());
+}
+
 enum byoc_status byi_find_backends(struct byi_found *found,
                                    struct byi_arena *arena,
                                    const struct byoc_compile_params *params,
                                    struct byoc_error *err)
 {
-    byi_custom_use(byoc_internal_custom_calls());
     found->arena = arena;
     found->isolated = params->isolate != 0;
     found->codes = byi_arena_alloc(arena, sizeof *found->codes);
