@@ -237,7 +237,7 @@ static enum byoc_status check_depthwise(struct byi_build *b,
                              : "several outputs for each channel");
 }
 
-/* The data, or what they are computed from. */
+/* Bind the data, or the tensors that the data is computed from. */
 static enum byoc_status want_conv_data(struct byi_build *b,
                                        struct byi_image_axes *image,
                                        struct conv_kernel *c)

@@ -13,8 +13,8 @@ struct encoded {
     size_t n;
 };
 
-/* A format. Both functions return false for what they cannot read; a false of
- * size() lets the next format try. Any thread. */
+/* A format. Both functions return false if they cannot read the file; when
+ * size() does, the next format is tried. Any thread may call them. */
 struct format {
     bool (*size)(struct encoded file, int64_t *width, int64_t *height);
     /* to rgb (height, width, 3) */
