@@ -6,8 +6,8 @@
  * library is a plug-in, as those of byoc/backend.h are, with the same rules and
  * the same checks. One that has nothing but operators ends in
  *
- *     static const struct byoc_operator *const operators[] = {&decode,
- * &encode}; BYOC_OPERATORS_DEFINE("imaging", "1.0", operators)
+ *     static const struct byoc_operator *const all[] = {&decode, &encode};
+ *     BYOC_OPERATORS_DEFINE("imaging", "1.0", all)
  *
  * A backend adds operators to its table: struct byoc_operators is an extension
  * that byoc_backend.ext leads to. Patterns match such an operator as
