@@ -16,7 +16,7 @@ struct byoc_fail {
     char text[];   /* NUL-terminated */
 };
 
-/* Used if there is no memory for a failure. */
+/* Returned when allocating a failure fails. */
 static struct {
     uint32_t code;
     char text[sizeof "out of memory"];
