@@ -96,9 +96,13 @@ static bool only_scalars(const cJSON *list)
 
 static void indent(struct json_printer *p)
 {
+    static const char spaces[] = "                                ";
+    size_t n = 2 * ((size_t)p->depth + p->levels.n);
+
     put(p, "\n");
-    for (uint32_t i = 0; i < p->depth + p->levels.n; i++)
-        put(p, "  ");
+    for (; n > sizeof spaces - 1; n -= sizeof spaces - 1)
+        put(p, spaces);
+    byi_text_add(p->out, spaces, n);
 }
 
 static void open_level(struct json_printer *p, const cJSON *item)

@@ -69,6 +69,8 @@ static void test_parse_takes(void **state)
     byi_json_free(&root);
     assert_int_equal(parse(" {\"a\": \"[[\\\"{\"} \n", &root), BYOC_OK);
     byi_json_free(&root);
+    assert_int_equal(parse("[\"\\\\\", \"\\\\\\\"\", [\"\"]]", &root), BYOC_OK);
+    byi_json_free(&root);
     /* no NUL after the text: the sanitizer detects reads */
     for (size_t n = 0; n < 18; n++) {
         char *text = malloc(n ? n : 1);
@@ -76,6 +78,28 @@ static void test_parse_takes(void **state)
         assert_int_equal(byi_json_parse(text, n, 99, &root, NULL), BYOC_EPARSE);
         free(text);
     }
+}
+
+/* A string of nothing but escaped quotes, or of backslashes without an end: its
+ * time is linear. */
+static void test_parse_escapes(void **state)
+{
+    enum { PAIRS = 400000 };
+    struct cJSON *root = NULL;
+    char *text = malloc(2 * PAIRS + 3);
+
+    (void)state;
+    assert_non_null(text);
+    for (size_t i = 0; i <= 2 * PAIRS; i++)
+        text[i] = i % 2 ? '\\' : '"';
+    memcpy(text + 2 * PAIRS + 1, "\"", 2);
+    assert_int_equal(parse(text, &root), BYOC_OK);
+    assert_int_equal(strlen(root->valuestring), PAIRS);
+    byi_json_free(&root);
+    memset(text + 1, '\\', 2 * PAIRS);
+    text[2 * PAIRS + 1] = '\0';
+    assert_int_equal(parse(text, &root), BYOC_EPARSE);
+    free(text);
 }
 
 static const char *const document =
@@ -291,6 +315,12 @@ static void test_long_paths(void **state)
     }
     assert_string_equal(at.path + 156, "...");
     byi_json_free(&tree);
+    assert_int_equal(parse("[1]", &tree), BYOC_OK);
+    const struct byi_json list = byi_json_root(tree);
+    at.at = NULL;
+    assert_true(byi_json_next(&list, &at, UINT32_MAX));
+    assert_string_equal(at.path, "[4294967295]");
+    byi_json_free(&tree);
 }
 
 static void test_attrs_both_ways(void **state)
@@ -444,6 +474,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse_refuses),
         cmocka_unit_test(test_parse_takes),
+        cmocka_unit_test(test_parse_escapes),
         cmocka_unit_test(test_items),
         cmocka_unit_test(test_items_refused),
         cmocka_unit_test(test_members),
