@@ -214,17 +214,46 @@ enum byoc_status byi_parse_resolve(struct byi_parser *p,
     return BYOC_OK;
 }
 
+/* An alias such as %a = %outer captures a value that nothing may read. The
+ * printed function would not mention it, so drop such captures: from the lists
+ * here, and mark their nodes for move_captures. */
+static void drop_unread_captures(struct byi_pscope *s)
+{
+    struct byi_func *f = s->f;
+    bool *read = byi_own(f->nodes.n, sizeof *read, NULL);
+    uint32_t n = s->n_own;
+
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        for (uint32_t i = 0; i < f->nodes.at[id].n_args; i++)
+            read[f->nodes.at[id].args[i]] = true;
+    read[f->result] = true;
+    for (uint32_t i = s->n_own; i < f->params.n; i++) {
+        const byi_id param = f->params.at[i];
+        f->nodes.at[param].index = read[param] ? n : BYI_NO_ID;
+        if (!read[param])
+            continue;
+        s->captures.at[n - s->n_own] = s->captures.at[i - s->n_own];
+        n++;
+    }
+    s->captures.n = n - s->n_own;
+    f->params.n = f->param_names.n = n;
+    byi_vec_free(read);
+}
+
 /* Captures were added in the order of their uses; move them after the
  * function's own parameters, so that parameters come first in every function.
- * *self is the new place of the function's literal of itself. */
-static void move_captures(struct byi_func *f, uint32_t own, byi_id *self)
+ * s->self is the new place of the function's literal of itself. */
+static void move_captures(struct byi_pscope *s)
 {
+    struct byi_func *f = s->f;
     uint32_t n = f->nodes.n, rest = f->params.n;
     struct byi_node *nodes = byi_own(n, sizeof *nodes, NULL);
     byi_id *to = byi_own(n, sizeof *to, NULL);
 
     for (byi_id id = 0; id < n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind == BYI_PARAM && node->index == BYI_NO_ID)
+            continue;
         to[id] = node->kind == BYI_PARAM ? node->index : rest++;
         nodes[to[id]] = *node;
         for (uint32_t i = 0; i < node->n_args; i++) {
@@ -232,12 +261,13 @@ static void move_captures(struct byi_func *f, uint32_t own, byi_id *self)
             *arg = to[*arg];
         }
     }
-    for (uint32_t i = own; i < f->params.n; i++)
+    for (uint32_t i = s->n_own; i < f->params.n; i++)
         f->params.at[i] = i;
     f->result = to[f->result];
-    if (*self != BYI_NO_ID)
-        *self = to[*self];
-    memcpy(f->nodes.at, nodes, n * sizeof *nodes);
+    if (s->self != BYI_NO_ID)
+        s->self = to[s->self];
+    f->nodes.n = rest;
+    memcpy(f->nodes.at, nodes, rest * sizeof *nodes);
     byi_vec_free(nodes);
     byi_vec_free(to);
 }
@@ -262,9 +292,11 @@ void byi_parse_leave(struct byi_parser *p, byi_id **captures, uint32_t *n)
         const struct byi_pbinding *b = &p->bindings.at[--p->bindings.n];
         p->names.at[b->name].binding = b->before;
     }
+    if (s->captures.n) {
+        drop_unread_captures(s);
+        move_captures(s);
+    }
     s->f->n_captures = s->captures.n;
-    if (s->captures.n)
-        move_captures(s->f, s->n_own, &s->self);
     if (s->captures.n && s->self != BYI_NO_ID)
         capture_again(p->m, s->f, s->self);
     *captures = s->captures.at;
