@@ -82,38 +82,49 @@ static int fails(const void *from)
     return 1;
 }
 
-/* Blocks that count, by address; open addressing. What spared libraries keep,
- * such as tables that they make on first use, does not. */
-enum { N_SLOTS = 1 << 21 };
-static void *slots[N_SLOTS];
-static char gone[1]; /* stands where a block was */
+/* Blocks that count, by address: linear probing, and a removal closes its gap
+ * (Knuth, 6.4, algorithm R). Small, since each forked process copies the pages
+ * that it writes to. What spared libraries keep, such as tables that they make
+ * on first use, does not count. */
+enum { SLOT_BITS = 17, N_SLOTS = 1 << SLOT_BITS };
+static const void *slots[N_SLOTS];
 
 static uint32_t slot_of(const void *memory)
 {
     return (uint32_t)(((uintptr_t)memory >> 4) * UINT64_C(0x9e3779b97f4a7c15) >>
-                      43);
+                      (64 - SLOT_BITS));
+}
+
+static uint32_t find(const void *memory)
+{
+    uint32_t i = slot_of(memory);
+    while (slots[i] && slots[i] != memory)
+        i = (i + 1) % N_SLOTS;
+    return i;
 }
 
 static void *count(void *memory, const void *from)
 {
-    uint32_t i = slot_of(memory);
     if (!memory || is_spared(from))
         return memory;
-    while (slots[i] && slots[i] != gone)
-        i = (i + 1) % N_SLOTS;
-    slots[i] = memory;
+    if (heap.blocks >= N_SLOTS / 8 * 7)
+        abort(); /* more blocks than the table is made for */
+    slots[find(memory)] = memory;
     heap.blocks++;
     return memory;
 }
 
 static int discount(const void *memory)
 {
-    uint32_t i = slot_of(memory);
-    while (slots[i] && slots[i] != memory)
-        i = (i + 1) % N_SLOTS;
-    if (!memory || !slots[i])
+    uint32_t gap = find(memory);
+    if (!memory || !slots[gap])
         return 0;
-    slots[i] = gone;
+    for (uint32_t i = (gap + 1) % N_SLOTS; slots[i]; i = (i + 1) % N_SLOTS)
+        if ((i - slot_of(slots[i])) % N_SLOTS >= (i - gap) % N_SLOTS) {
+            slots[gap] = slots[i];
+            gap = i;
+        }
+    slots[gap] = NULL;
     heap.blocks--;
     return 1;
 }

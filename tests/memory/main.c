@@ -14,6 +14,7 @@
  * --at         this allocation only, in this process: for a debugger
  */
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@
 #include "tests/folder.h"
 #include "tests/watchdog.h"
 
-enum { MAX_IO = 16, MAX_ELEMENTS = 1 << 16 };
+enum { MAX_IO = 16, MAX_ELEMENTS = 1 << 16, KEPT_MEMORY = 16 << 20 };
 
 /* What a process found, as its exit code. */
 enum outcome {
@@ -596,6 +597,9 @@ int main(int argc, char **argv)
     bool fine = true;
     setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0", 1);
     setenv("DNNL_PRIMITIVE_CACHE_CAPACITY", "0", 1);
+    /* thousands of processes need the same pages again */
+    mallopt(M_TRIM_THRESHOLD, KEPT_MEMORY);
+    mallopt(M_MMAP_THRESHOLD, KEPT_MEMORY);
     for (; first < argc && strncmp(argv[first], "--", 2) == 0; first++) {
         const char *name = argv[first] + 2;
         if (strcmp(name, "all") == 0) {
