@@ -58,7 +58,8 @@ def install(package: pathlib.Path) -> None:
     run(
         "cmake", "-S", TOP, "-B", build, "-G", "Ninja", "-DBYOC_TESTS=OFF",
         # compiled like the preset release
-        "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_INSTALL_LIBDIR=lib",
+        "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+        "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG", "-DCMAKE_INSTALL_LIBDIR=lib",
         "-DCMAKE_INSTALL_PREFIX=/byoc", "-DBYOC_PYTHON_DIR=..",
         # for what oneDNN needs, which names no folder of its own
         "-DCMAKE_MODULE_LINKER_FLAGS=-Wl,--disable-new-dtags",
