@@ -67,6 +67,7 @@ struct i8_job {
     int64_t segments;       /* pieces of a row                           */
     bool pointwise;         /* row i of x is row i of y */
     bool in_place;          /* rows are read from x                      */
+    bool strips;            /* the kernels for strips run it             */
     int64_t ld;             /* bytes of a gathered row                   */
     int64_t most;           /* tiles gathered, or found, at once         */
     struct byi_i8_epilogue e;
@@ -129,6 +130,36 @@ uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads)
     return (uint64_t)(shared_bytes(conv) + lane * threads);
 }
 
+/* Do the kernels for strips run it? */
+static bool has_strips(const struct byi_i8_conv *conv, enum byi_i8_form form)
+{
+    return conv->depthwise && conv->kernels->strip[0] && form == BYI_I8_BYTES &&
+           conv->result == BYI_I8_OCTETS && conv->size[2] == 3 &&
+           conv->size[1] <= 4 && conv->dilation[2] == 1 && conv->stride[2] <= 2;
+}
+
+/* Are the results of all sums from 0 on exact, and those below the lowest byte,
+ * if sums are lifted? */
+static bool can_lift(const struct byi_i8_conv_run *run, enum byi_i8_form form,
+                     const int32_t *add, const float *scale)
+{
+    const struct byi_i8_conv *conv = run->conv;
+    const int64_t weight = form == BYI_I8_BYTES ? 127 : 255;
+    const int64_t most = i8_words_of(conv, form) * i8_each(form) * 255 * weight;
+    const int64_t room = (1 << 23) - 1 - most;
+    const int32_t low = (int32_t)rintf(run->low) + run->zero;
+    if (!conv->kernels->lifts || conv->result != BYI_I8_OCTETS ||
+        (form != BYI_I8_BYTES && form != BYI_I8_PAIRS) ||
+        (conv->depthwise && !has_strips(conv, form)) || run->low < 0 ||
+        run->zero != low || (low != 0 && low != -128) ||
+        (int32_t)rintf(run->high) != 255)
+        return false;
+    for (int64_t i = 0; i < i8_all_outputs(conv); i++)
+        if (add[i] > room || add[i] < -room || !(scale[i] >= 0) || scale[i] > 1)
+            return false;
+    return true;
+}
+
 /* The constants of the epilogue, per column. */
 static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
                           struct byi_i8_epilogue *e)
@@ -141,6 +172,8 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
     const int64_t wide =
         conv->depthwise ? conv->channels : conv->outputs / conv->groups;
     const uint32_t zero = run->x_zero ^ (conv->x_signed ? 0x80u : 0);
+    const enum byi_i8_form form =
+        (enum byi_i8_form)((const struct i8_head *)run->packed)->form;
     int32_t *add = (int32_t *)(void *)scratch;
     float *scale = (float *)(void *)(scratch + i8_align(all * 4));
     for (int64_t i = 0; i < all; i++) {
@@ -157,7 +190,10 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
                                   .low = run->low,
                                   .high = run->high,
                                   .zero = run->zero,
-                                  .other = run->other};
+                                  .other = run->other,
+                                  .lifted = can_lift(run, form, add, scale)};
+    for (int64_t i = 0; e->lifted && i < all; i++)
+        add[i] += BYI_I8_LIFT;
 }
 
 static struct i8_job open_job(const struct byi_i8_conv_run *run)
@@ -198,6 +234,7 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
         j.most = TAPS / j.segments;
     }
     fill_epilogue(run, scratch, &j.e);
+    j.strips = has_strips(conv, j.form);
     uint8_t *zeros = (uint8_t *)scratch + 2 * i8_align(all * 4);
     memset(zeros, run->x_zero, (size_t)zeros_bytes(conv));
     j.zeros = zeros;
@@ -532,79 +569,75 @@ static void weave_row(const struct i8_job *j, const struct i8_place *at,
     }
 }
 
-/* Does the kernel for strips run it? */
-static bool has_strips(const struct i8_job *j)
-{
-    const struct byi_i8_conv *conv = j->conv;
-    return conv->kernels->strip && j->form == BYI_I8_BYTES &&
-           conv->result == BYI_I8_OCTETS && conv->size[2] == 3 &&
-           conv->size[1] <= 4 && conv->dilation[2] == 1 && conv->stride[2] <= 2;
-}
-
-/* The constants of `columns` channels from c on. */
+/* The constants of `columns` channels from c on, for strips of 16 `lanes`. The
+ * words of the second row are a row below, one byte up. */
 static void fill_strip(const struct i8_job *j, int64_t c, int columns,
-                       struct byi_i8_strip_weights *w)
+                       int lanes, struct byi_i8_strip_weights *w)
 {
     memset(w, 0, sizeof *w);
     for (int i = 0; i < columns; i++) {
-        const int to = i % 16 / 4 * 16 + i / 16 * 4 + i % 4;
+        const int to = (i % 16 / 4 * lanes + i / 16) * 4 + i % 4;
         const uint32_t *from =
             j->panels + (c + i) / BYI_I8_PANEL * j->words * BYI_I8_PANEL +
             (c + i) % BYI_I8_PANEL;
-        for (int t = 0; t < 3; t++)
-            w->weights[t][to] = from[t * BYI_I8_PANEL];
+        for (int t = 0; t < 3; t++) {
+            w->weights[0][t][to] = from[t * BYI_I8_PANEL];
+            w->weights[1][t][to] = from[t * BYI_I8_PANEL] << 8;
+        }
         w->add[to] = j->e.add[c + i];
         w->scale[to] = j->e.scale[c + i];
     }
 }
 
-/* Output rows [begin, end) of all images, channels [c, c + columns). */
+/* Output row `row` of all images, or two, channels [c, c + columns). */
+static void run_strip(const struct i8_job *j, int64_t row, int rows, int64_t c,
+                      int columns, const struct byi_i8_strip_weights *w)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t width = conv->out[2];
+    const struct i8_place at = place_of(j, row * width);
+    const int64_t first = byi_max(at.first[2], 0);
+    struct byi_i8_strip s = {.zeros = j->zeros,
+                             .before = byi_max(-at.first[2], 0),
+                             .inside = conv->in[2] - first,
+                             .n = width,
+                             .stride = conv->stride[2],
+                             .w = w,
+                             .lifted = j->e.lifted,
+                             .low = (int32_t)rintf(j->e.low) + j->e.zero,
+                             .high = (int32_t)rintf(j->e.high) + j->e.zero,
+                             .zero = j->e.zero,
+                             .flip = j->flip,
+                             .y = (uint8_t *)j->run->y +
+                                  row * width * conv->outputs + c,
+                             .ldy = conv->outputs,
+                             .next = rows == 2 ? width * conv->outputs : 0,
+                             .columns = columns};
+    for (int64_t i = 0; i < 4; i++) {
+        const uint8_t *line =
+            i < conv->size[1] + rows - 1 ? line_at(conv, &at, 0, i) : NULL;
+        s.rows[i] = line ? line + first * conv->channels + c : j->zeros;
+        s.steps[i] = line ? conv->channels : 0;
+    }
+    conv->kernels->strip[columns > BYI_I8_STRIP / 2](&s);
+}
+
+/* Output rows [begin, end) of all images, channels [c, c + columns): two rows
+ * of an image at a time where their windows are 4 rows high together. */
 static void run_strips(const struct i8_job *j, int64_t begin, int64_t end,
                        int64_t c, int columns)
 {
     const struct byi_i8_conv *conv = j->conv;
-    const int64_t width = conv->out[2];
+    const bool pairs = conv->size[1] <= 3 && conv->stride[1] == 1 &&
+                       conv->stride[2] == 1 && conv->dilation[1] == 1;
     struct byi_i8_strip_weights w;
-    fill_strip(j, c, columns, &w);
-    for (int64_t row = begin; row < end; row++) {
-        const struct i8_place at = place_of(j, row * width);
-        const int64_t first = byi_max(at.first[2], 0);
-        struct byi_i8_strip s = {.zeros = j->zeros,
-                                 .before = byi_max(-at.first[2], 0),
-                                 .inside = conv->in[2] - first,
-                                 .n = width,
-                                 .stride = conv->stride[2],
-                                 .w = &w,
-                                 .low = (int32_t)rintf(j->e.low) + j->e.zero,
-                                 .high = (int32_t)rintf(j->e.high) + j->e.zero,
-                                 .zero = j->e.zero,
-                                 .flip = j->flip,
-                                 .y = (uint8_t *)j->run->y +
-                                      row * width * conv->outputs + c,
-                                 .ldy = conv->outputs,
-                                 .columns = columns};
-        for (int64_t i = 0; i < 4; i++) {
-            const uint8_t *line =
-                i < conv->size[1] ? line_at(conv, &at, 0, i) : NULL;
-            s.rows[i] = line ? line + first * conv->channels + c : j->zeros;
-            s.steps[i] = line ? conv->channels : 0;
-        }
-        conv->kernels->strip(&s);
+    fill_strip(j, c, columns, columns > BYI_I8_STRIP / 2 ? 4 : 2, &w);
+    for (int64_t row = begin, rows; row < end; row += rows) {
+        const bool last =
+            row + 1 == end || row % conv->out[1] + 1 == conv->out[1];
+        rows = pairs && !last ? 2 : 1;
+        run_strip(j, row, (int)rows, c, columns, &w);
     }
-}
-
-/* Run strips as far as they pay; returns the first channel behind them. */
-static int64_t run_all_strips(const struct i8_job *j, int64_t begin,
-                              int64_t end)
-{
-    const int64_t channels = j->conv->channels;
-    int64_t c = 0;
-    while (has_strips(j) && channels - c > BYI_I8_PANEL) {
-        const int64_t columns = byi_min(BYI_I8_STRIP, channels - c);
-        run_strips(j, begin, end, c, (int)columns);
-        c += columns;
-    }
-    return c;
 }
 
 /* Output rows [begin, end) of all images. */
@@ -614,15 +647,17 @@ static void run_rows(const struct i8_job *j, int64_t begin, int64_t end,
     const struct byi_i8_conv *conv = j->conv;
     const int64_t width = conv->out[2], ldy = conv->outputs * j->size;
     uint32_t *woven = (uint32_t *)(void *)lane;
-    const int64_t done = run_all_strips(j, begin, end);
     int64_t offsets[TAPS];
+    for (int64_t c = 0; j->strips && c < conv->channels; c += BYI_I8_STRIP)
+        run_strips(j, begin, end, c,
+                   (int)byi_min(BYI_I8_STRIP, conv->channels - c));
     for (int64_t t = 0; t < j->words; t++)
         offsets[t] = (t / conv->size[2] * woven_positions(conv) +
                       t % conv->size[2] * conv->dilation[2]) *
                      BYI_I8_PANEL;
-    for (int64_t row = begin; row < end && done < conv->channels; row++) {
+    for (int64_t row = begin; row < end && !j->strips; row++) {
         const struct i8_place at = place_of(j, row * width);
-        for (int64_t c = done; c < conv->channels; c += BYI_I8_PANEL) {
+        for (int64_t c = 0; c < conv->channels; c += BYI_I8_PANEL) {
             struct byi_i8_taps t = {
                 .x = woven,
                 .step = conv->stride[2] * BYI_I8_PANEL,

@@ -57,7 +57,17 @@ struct byi_i8_epilogue {
     float low, high;
     int32_t zero;
     struct byi_i8_other other; /* ADDED */
+    /* OCTETS: `add` contains BYI_I8_LIFT. No sum exceeds 2^23, and the bytes
+     * are the quotients of the whole range of their type, so that those of
+     * negative sums are the lowest byte. */
+    bool lifted;
 };
+
+/* The bits of 2^23: those of the float 2^23 + n for n from 0 to 2^23, plus n.
+ * So one fused multiplication and addition scales a sum that starts there:
+ * (2^23 + sum) scale - 2^23 scale has the rounding of sum scale. For a negative
+ * sum it is negative, too. */
+enum { BYI_I8_LIFT = 0x4b000000 };
 
 /* --- kernels of one instruction set --------------------------------------- */
 
@@ -104,17 +114,19 @@ struct byi_i8_taps {
     int columns; /* channels that exist in y    */
 };
 
-/* Constants of a strip, in its order of channels: entry 16 j + 4 L + i is of
- * channel 16 L + 4 j + i. */
+/* Constants of a strip of 16 `lanes` channels, in its order of them: entry
+ * (j lanes + L) 4 + i is of channel 16 L + 4 j + i. */
 struct byi_i8_strip_weights {
-    _Alignas(64) uint32_t weights[3][BYI_I8_STRIP]; /* by column */
+    /* by output row, which is a row below, and column */
+    _Alignas(64) uint32_t weights[2][3][BYI_I8_STRIP];
     _Alignas(64) int32_t add[BYI_I8_STRIP];
     _Alignas(64) float scale[BYI_I8_STRIP];
 };
 
 /* A row of n bytes of up to 64 channels of a depthwise convolution whose window
- * has 3 adjacent columns and up to 4 rows, of words of bytes. A column of x is
- * padding, or at rows[i] + column * steps[i]. */
+ * has 3 adjacent columns and up to 4 rows, of words of bytes; or two rows, with
+ * stride 1 and windows of up to 3 rows. A column of x is padding, or at
+ * rows[i] + column * steps[i]. */
 struct byi_i8_strip {
     const uint8_t *rows[4]; /* the first column that is not padding */
     int64_t steps[4];
@@ -122,11 +134,13 @@ struct byi_i8_strip {
     int64_t before, inside; /* columns of padding, and then of x   */
     int64_t n, stride;      /* 1 or 2                              */
     const struct byi_i8_strip_weights *w;
+    bool lifted;             /* as in the epilogue           */
     int32_t low, high, zero; /* low and high: of the results */
     uint8_t flip;
     uint8_t *y;
-    int64_t ldy; /* bytes between outputs */
-    int columns; /* channels: at least 1 */
+    int64_t ldy;  /* bytes between outputs                 */
+    int64_t next; /* bytes to the second row; 0: there is none */
+    int columns;  /* channels: at least 1                  */
 };
 
 /* A row of words from rows of bytes: word i of 16 bytes at i * step of each of
@@ -193,7 +207,9 @@ struct byi_i8_kernels {
     byi_i8_tile_fn *tile[BYI_I8_FORMS][2][BYI_I8_ROWS + 1]; /* [panels - 1] */
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
     void (*weave[BYI_I8_FORMS])(const struct byi_i8_weave *w);
-    void (*strip)(const struct byi_i8_strip *s); /* NULL: taps and weave */
+    /* up to 32 channels; up to 64; NULL: taps and weave */
+    void (*strip[2])(const struct byi_i8_strip *s);
+    bool lifts; /* supports `lifted` */
     void (*winograd_inputs)(const struct byi_i8_window *w);
     void (*winograd_outputs)(const struct byi_i8_outputs *o);
     /* Copy bytes to elements of rows: bytes, or 16 bits each. */

@@ -8,6 +8,10 @@
 #define W 16
 #define MR 14
 #define PANELS 2
+#define LANES 2
 #include "i8_strip.inc"
+#define LANES 4
+#include "i8_strip.inc"
+#define STRIPS strip32_run, strip64_run
 #include "i8.inc"
 #endif

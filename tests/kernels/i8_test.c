@@ -213,6 +213,22 @@ static struct byi_i8_other choose_other(int64_t results)
         .zero = zero};
 }
 
+/* Results as behind a ReLU: all bytes of the type from 0 on. Kernels scale sums
+ * another way then, unless a bias or a scale is too large. */
+static void make_rectified(struct byi_i8_conv_run *run, int32_t *bias,
+                           float *scale)
+{
+    static const int32_t biases[] = {1 << 23, -(1 << 30), (1 << 30), 8380000};
+    static const float scales[] = {0, -1, 1e-3f, 1e30f, 1};
+    run->low = 0;
+    run->high = 255 - (float)draw(3) / 4;
+    run->zero = draw(2) ? -128 : 0;
+    if (draw(3) == 0)
+        bias[0] = biases[draw(4)];
+    if (draw(3) == 0)
+        scale[0] = scales[draw(5)];
+}
+
 static void open_case(struct i8_case *c)
 {
     struct byi_i8_conv *v = &c->conv;
@@ -246,6 +262,8 @@ static void open_case(struct i8_case *c)
         .other = choose_other(c->results),
         .scratch = room(byi_i8_conv_scratch(v, threads)),
         .threads = threads};
+    if (draw(2))
+        make_rectified(&c->run, bias, scale);
     c->y = room((uint64_t)(c->results * size_of(c) + GUARD));
     c->run.y = c->y;
 }
@@ -347,6 +365,42 @@ static void run_winograd(void)
         check_case(&c);
         close_case(&c);
     }
+}
+
+/* Depthwise shapes of the kernels for strips: any number of channels, one or
+ * two rows at a time. */
+static void run_strips(void)
+{
+    seed = 44;
+    for (int i = 0; i < 60; i++) {
+        struct i8_case c;
+        struct byi_i8_conv *v = &c.conv;
+        choose_shape(v);
+        v->groups = v->channels = v->outputs = 2 + draw(150);
+        v->w_signed = v->centred = true;
+        v->result = BYI_I8_OCTETS;
+        const int64_t stride = 1 + draw(2);
+        for (int k = 0; k < BYI_I8_AXES; k++) {
+            v->dilation[k] = 1;
+            v->stride[k] = k ? stride : 1;
+            v->size[k] = k ? 3 : 1;
+            v->pad[k] = k ? draw(3) : 0;
+            v->in[k] = k ? 3 + draw(9) : 1;
+            v->out[k] =
+                (v->in[k] + 2 * v->pad[k] - v->size[k]) / v->stride[k] + 1;
+        }
+        v->size[1] = 1 + draw(4);
+        v->out[1] = (v->in[1] + 4 - v->size[1]) / stride + 1;
+        open_case(&c);
+        check_case(&c);
+        close_case(&c);
+    }
+}
+
+static void test_strips(void **state)
+{
+    (void)state;
+    at_all_levels(run_strips);
 }
 
 static void test_winograd(void **state)
@@ -472,9 +526,9 @@ static void test_points(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),   cmocka_unit_test(test_winograd),
-        cmocka_unit_test(test_extremes), cmocka_unit_test(test_packs_alike),
-        cmocka_unit_test(test_points),
+        cmocka_unit_test(test_random),      cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_strips),      cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_packs_alike), cmocka_unit_test(test_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
