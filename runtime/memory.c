@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { DROP_EVERY = 8 << 20 };
+enum { DROP_EVERY = 2 << 20 };
 
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params)
 {

@@ -130,8 +130,9 @@ enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
                                          const struct byi_gates *p,
                                          struct byoc_error *err);
 /* made_memory.c: memory of the host for a constant, aligned to BYI_ALIGN. NULL
- * if there is none. Any thread may give it back, also after the program. */
-void *byi_dn_made_take(struct byi_program *program, uint64_t bytes);
+ * if there is none. Any thread may give it back, also after the program. Brief
+ * memory is given back soon, so it is in no block with others. */
+void *byi_dn_made_take(struct byi_program *program, uint64_t bytes, bool brief);
 void byi_dn_made_give(const struct byoc_host *host, void *data);
 /* The program takes no more. */
 void byi_dn_made_end(struct byi_program *program);

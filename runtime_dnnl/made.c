@@ -12,10 +12,10 @@
 /* --- their memory --------------------------------------------------------- */
 
 static enum byoc_status fill_made(struct byi_program *p,
-                                  struct byi_made_const *made,
+                                  struct byi_made_const *made, bool brief,
                                   struct byoc_error *err)
 {
-    made->data = byi_dn_made_take(p, made->bytes + BYI_DNNL_SLACK);
+    made->data = byi_dn_made_take(p, made->bytes + BYI_DNNL_SLACK, brief);
     if (made->data)
         return BYOC_OK;
     return byi_fail(err, BYOC_ENOMEM,
@@ -33,7 +33,7 @@ static enum byoc_status add_made(struct byi_program *p, uint64_t bytes,
     BYI_PUSH(&p->made, none);
     struct byi_made_const *made = &p->made.at[p->made.n - 1];
     if (filled)
-        BYI_TRY(fill_made(p, made, err));
+        BYI_TRY(fill_made(p, made, false, err));
     *data = made->data;
     return BYOC_OK;
 }
@@ -151,7 +151,7 @@ static enum byoc_status reorder_now(struct byi_program *p,
         made->data = byi_dn_shared_data(made->shared);
         return BYOC_OK;
     }
-    BYI_TRY(fill_made(p, made, err));
+    BYI_TRY(fill_made(p, made, false, err));
     data = made->data;
     BYI_TRY(run_now(p, *reorder, src, data, err));
     if (named)
@@ -330,8 +330,12 @@ enum byoc_status byi_dn_make_integers(struct byi_program *program,
     if (p->n_bias)
         BYI_TRY(read_place(program, &p->bias,
                            (uint64_t)p->n_bias * sizeof(float), &bias, err));
-    enum byoc_status status = BYOC_OK;
-    for (uint32_t i = 0; i < 3 && status == BYOC_OK; i++)
+    /* the integers are packed next, and dropped */
+    BYI_TRY(add_made(program, bytes[0], false, &data[0], err));
+    enum byoc_status status =
+        fill_made(program, &program->made.at[first], p->exact, err);
+    data[0] = program->made.at[first].data;
+    for (uint32_t i = 1; i < 3 && status == BYOC_OK; i++)
         status = add_made(program, bytes[i], true, &data[i], err);
     if (status == BYOC_OK)
         status = split_into(p, w, bias, data, err);

@@ -55,13 +55,13 @@ static struct byi_made_block *find_room(struct byi_program *p, uint64_t bytes)
     return p->block = fresh;
 }
 
-void *byi_dn_made_take(struct byi_program *p, uint64_t bytes)
+void *byi_dn_made_take(struct byi_program *p, uint64_t bytes, bool brief)
 {
     const uint64_t all = HEAD + (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
     struct byi_made_block *block = NULL;
     if (all < bytes)
         return NULL;
-    if (all < LARGE && p->taken >= FEW)
+    if (all < LARGE && p->taken >= FEW && !brief)
         block = find_room(p, all);
     /* a limit of memory may have no room for a block, but for the constant */
     char *at = block ? (char *)block + block->used
@@ -71,7 +71,7 @@ void *byi_dn_made_take(struct byi_program *p, uint64_t bytes)
     if (block) {
         block->used += all;
         atomic_fetch_add(&block->users, 1);
-    } else {
+    } else if (!brief) {
         p->taken += all;
     }
     ((struct made_head *)(void *)at)->block = block;

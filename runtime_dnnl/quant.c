@@ -383,6 +383,7 @@ enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
         byi_dn_abandon(b, &e.prim);
         return status;
     }
+    byi_dn_drop(b->program, b->bufs.at[x->weights.buf].index);
     byi_dn_use(&e, BYI_ARG_BIAS, &x->bias);
     byi_dn_use(&e, BYI_ARG_SCALE, &x->scale);
     y.buf = byi_dn_temp(b, byi_dn_desc_bytes(&y.desc));
