@@ -4,6 +4,7 @@
 
 #include "descriptor.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -22,17 +23,34 @@ const char *byi_isa_name(enum byi_isa isa)
 }
 
 #if defined(__x86_64__)
-/* Not every compiler's __builtin_cpu_supports knows these names. */
+/* Features whose names not every compiler's __builtin_cpu_supports knows. */
+enum { HAS_F16C = 1, HAS_AVX_VNNI = 2, IS_READ = 4 };
+
+/* Read once: a hypervisor takes microseconds to answer cpuid. */
+static unsigned read_features(void)
+{
+    static atomic_uint known;
+    unsigned features = atomic_load_explicit(&known, memory_order_relaxed);
+    uint32_t a, b, c, d;
+    if (features)
+        return features;
+    features = IS_READ;
+    if (__get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1))
+        features |= HAS_F16C;
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1))
+        features |= HAS_AVX_VNNI;
+    atomic_store_explicit(&known, features, memory_order_relaxed);
+    return features;
+}
+
 static bool has_f16c(void)
 {
-    uint32_t a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1);
+    return read_features() & HAS_F16C;
 }
 
 static bool has_avx_vnni(void)
 {
-    uint32_t a, b, c, d;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+    return read_features() & HAS_AVX_VNNI;
 }
 #endif
 
