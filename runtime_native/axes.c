@@ -40,3 +40,12 @@ int64_t byi_box_offset(const struct byi_box *box, int64_t flat)
     }
     return offset;
 }
+
+struct byi_box_rows byi_box_rows(const struct byi_box *box)
+{
+    if (box->count == 0 || box->rank == 0)
+        return (struct byi_box_rows){box->count, 1, 0};
+    const int64_t n = box->dims[box->rank - 1];
+    return (struct byi_box_rows){box->count / n, n,
+                                 box->strides[box->rank - 1]};
+}

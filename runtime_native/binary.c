@@ -445,6 +445,15 @@ struct element128 {
     uint64_t half[2];
 };
 
+/* Both are read before one is chosen, so that the loop has no branch. */
+#define WHERE_LOOP(c, a, b)                                                    \
+    _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                        \
+    {                                                                          \
+        const bool where = (c) != 0;                                           \
+        const __typeof__(*y) yes = a, no = b;                                  \
+        y[i] = where ? yes : no;                                               \
+    }
+
 #define WHERE(bits, type)                                                      \
     static void where_##bits(const struct binary_job *job,                     \
                              const char *const *at, char *vy, int64_t n)       \
@@ -455,8 +464,14 @@ struct element128 {
         type *y = (type *)(void *)vy;                                          \
         const int64_t sc = job->s.step[0], sa = job->s.step[1];                \
         const int64_t sb = job->s.step[2];                                     \
-        for (int64_t i = 0; i < n; i++)                                        \
-            y[i] = c[i * sc] ? a[i * sa] : b[i * sb];                          \
+        if (sc == 1 && sa == 1 && sb == 1)                                     \
+            WHERE_LOOP(c[i], a[i], b[i])                                       \
+        else if (sc == 1 && sa == 1)                                           \
+            WHERE_LOOP(c[i], a[i], b[0])                                       \
+        else if (sc == 1 && sb == 1)                                           \
+            WHERE_LOOP(c[i], a[0], b[i])                                       \
+        else                                                                   \
+            WHERE_LOOP(c[i * sc], a[i * sa], b[i * sb])                        \
     }
 WHERE(8, uint8_t)
 WHERE(16, uint16_t)

@@ -5,28 +5,18 @@
  */
 #include "kernel.h"
 
+#include "kernels/f32.h"
+
 enum { MOST = 8 }; /* operands or results of a float kernel, at most */
 
 void byi_widen(enum byoc_dtype dtype, const void *src, float *dst, int64_t n)
 {
-    const uint16_t *bits = src;
-    if (dtype == BYOC_F16)
-        for (int64_t i = 0; i < n; i++)
-            dst[i] = byi_f16_to_f32(bits[i]);
-    else
-        for (int64_t i = 0; i < n; i++)
-            dst[i] = byi_bf16_to_f32(bits[i]);
+    byi_f32_kernels_of(byi_simd_isa())->widen[dtype == BYOC_BF16](src, dst, n);
 }
 
 void byi_narrow(enum byoc_dtype dtype, const float *src, void *dst, int64_t n)
 {
-    uint16_t *bits = dst;
-    if (dtype == BYOC_F16)
-        for (int64_t i = 0; i < n; i++)
-            bits[i] = byi_f32_to_f16(src[i]);
-    else
-        for (int64_t i = 0; i < n; i++)
-            bits[i] = byi_f32_to_bf16(src[i]);
+    byi_f32_kernels_of(byi_simd_isa())->narrow[dtype == BYOC_BF16](src, dst, n);
 }
 
 /* A call on float32 copies. */

@@ -63,13 +63,50 @@ static int64_t row_offset(const struct elements *e, int64_t r)
     return byi_seek(e->idx->rank - 1, e->idx->dims, e->strides, r, at);
 }
 
-/* Offset in the other tensor of element i of row r, which begins at base. */
-static int64_t element_at(const struct elements *e, int64_t base, int64_t r,
-                          int64_t i)
+/* Offsets in the other tensor of `n` elements of a row from i on, which begins
+ * at base. */
+#define OFFSETS(id, T)                                                         \
+    static void offsets_##id(const struct elements *e, int64_t base,           \
+                             int64_t row, int64_t i, int64_t n, int64_t *to)   \
+    {                                                                          \
+        const T *at = (const T *)e->idx->data + row * e->row + i;              \
+        const int64_t step = e->strides[e->idx->rank - 1];                     \
+        for (int64_t k = 0; k < n; k++)                                        \
+            to[k] = base +                                                     \
+                    ((int64_t)at[k] + (at[k] < 0 ? e->size : 0)) *             \
+                        e->axis_stride +                                       \
+                    (i + k) * step;                                            \
+    }
+OFFSETS(I32, int32_t)
+OFFSETS(I64, int64_t)
+
+static void offsets_of(const struct elements *e, int64_t base, int64_t row,
+                       int64_t i, int64_t n, int64_t *to)
 {
-    const int64_t index = byi_index_at(e->idx, r * e->row + i);
-    return base + byi_wrap(index, e->size) * e->axis_stride +
-           i * e->strides[e->idx->rank - 1];
+    (e->idx->dtype == BYOC_I64 ? offsets_I64 : offsets_I32)(e, base, row, i, n,
+                                                            to);
+}
+
+enum { ELEMENTS = 256 }; /* whose offsets are computed together */
+
+/* dst[k] = src[at[k]] for n elements */
+static void gather_cells(char *dst, const char *src, const int64_t *at,
+                         int64_t n, size_t size)
+{
+#define CELLS(bytes)                                                           \
+    case bytes:                                                                \
+        for (int64_t k = 0; k < n; k++)                                        \
+            memcpy(dst + k * bytes, src + at[k] * bytes, bytes);               \
+        break;
+    switch (size) {
+        CELLS(1)
+        CELLS(2)
+        CELLS(4)
+        CELLS(8)
+    default:
+        for (int64_t k = 0; k < n; k++)
+            memcpy(dst + k * (int64_t)size, src + at[k] * (int64_t)size, size);
+    }
 }
 
 /* y[.., i, ..] = x[.., indices[.., i, ..], ..] along axis */
@@ -78,20 +115,22 @@ static enum byoc_status gather_run(const struct byi_call *call,
 {
     const struct byi_tensor *x = call->in;
     const struct elements e = walk_elements(call);
-    const int64_t size = (int64_t)byi_cell(x->dtype);
+    const size_t size = byi_cell(x->dtype);
     if (byi_count(e.idx) == 0)
         return BYOC_OK;
     BYI_TRY(byi_check_indices(call, e.idx, e.size, err));
     const int team = byi_team(call, e.n_rows * e.row);
-    const char *src = x->data;
-    char *dst = call->out->data;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t r = 0; r < e.n_rows; r++) {
         const int64_t base = row_offset(&e, r);
-        for (int64_t i = 0; i < e.row; i++)
-            byi_copy_cell(dst + (r * e.row + i) * size,
-                          src + element_at(&e, base, r, i) * size,
-                          (size_t)size);
+        int64_t at[ELEMENTS];
+        for (int64_t i = 0; i < e.row; i += ELEMENTS) {
+            const int64_t n = byi_min(ELEMENTS, e.row - i);
+            offsets_of(&e, base, r, i, n, at);
+            gather_cells((char *)call->out->data +
+                             (r * e.row + i) * (int64_t)size,
+                         x->data, at, n, size);
+        }
     }
     return BYOC_OK;
 }
@@ -197,16 +236,18 @@ static enum reduction reduction_of(const struct byi_call *call)
         break;                                                                 \
     }
 
+/* at: where the elements go; NULL: one after the other. */
 #define REDUCE(id, T, wide)                                                    \
-    static void reduce_##id(char *dst, const char *src, int64_t n,             \
-                            enum reduction r)                                  \
+    static void reduce_##id(char *dst, const int64_t *at, const char *src,     \
+                            int64_t n, enum reduction r)                       \
     {                                                                          \
         for (int64_t i = 0; i < n; i++) {                                      \
+            char *to = dst + (at ? at[i] : i) * (int64_t)sizeof(T);            \
             T a, b;                                                            \
-            memcpy(&a, dst + i * (int64_t)sizeof a, sizeof a);                 \
+            memcpy(&a, to, sizeof a);                                          \
             memcpy(&b, src + i * (int64_t)sizeof b, sizeof b);                 \
             COMBINE(T, wide)                                                   \
-            memcpy(dst + i * (int64_t)sizeof a, &a, sizeof a);                 \
+            memcpy(to, &a, sizeof a);                                          \
         }                                                                      \
     }
 REDUCE(U8, uint8_t, uint64_t)
@@ -221,23 +262,25 @@ REDUCE(F32, float, float)
 REDUCE(F64, double, double)
 
 #define REDUCE_HALF(id, widen, narrow)                                         \
-    static void reduce_##id(char *dst, const char *src, int64_t n,             \
-                            enum reduction r)                                  \
+    static void reduce_##id(char *dst, const int64_t *at, const char *src,     \
+                            int64_t n, enum reduction r)                       \
     {                                                                          \
         for (int64_t i = 0; i < n; i++) {                                      \
+            char *to = dst + (at ? at[i] : i) * 2;                             \
             uint16_t bits[2];                                                  \
-            memcpy(&bits[0], dst + i * 2, 2);                                  \
+            memcpy(&bits[0], to, 2);                                           \
             memcpy(&bits[1], src + i * 2, 2);                                  \
             float a = widen(bits[0]), b = widen(bits[1]);                      \
             COMBINE(float, float)                                              \
             bits[0] = narrow(a);                                               \
-            memcpy(dst + i * 2, &bits[0], 2);                                  \
+            memcpy(to, &bits[0], 2);                                           \
         }                                                                      \
     }
 REDUCE_HALF(F16, byi_f16_to_f32, byi_f32_to_f16)
 REDUCE_HALF(BF16, byi_bf16_to_f32, byi_f32_to_bf16)
 
-typedef void (*reduce_fn)(char *, const char *, int64_t, enum reduction);
+typedef void (*reduce_fn)(char *, const int64_t *, const char *, int64_t,
+                          enum reduction);
 
 static const reduce_fn reducers[BYI_DTYPES] = {
 #define ENTRY(id, T) [BYOC_##id] = reduce_##id,
@@ -255,7 +298,23 @@ static void put(const struct byi_tensor *y, enum reduction r, int64_t to,
     if (r == NONE)
         byi_copy_cells(dst, src, n, (size_t)size);
     else
-        reducers[y->dtype](dst, src, n, r);
+        reducers[y->dtype](dst, NULL, src, n, r);
+}
+
+/* The same for single elements, to the places `at`. */
+static void put_cells(const struct byi_tensor *y, enum reduction r,
+                      const int64_t *at, const struct byi_tensor *u,
+                      int64_t from, int64_t n)
+{
+    const int64_t size = (int64_t)byi_cell(y->dtype);
+    const char *src = (const char *)u->data + from * size;
+    if (r != NONE) {
+        reducers[y->dtype](y->data, at, src, n, r);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        byi_copy_cell((char *)y->data + at[i] * size, src + i * size,
+                      (size_t)size);
 }
 
 /* y = x; updates follow in order, so that the last one of a place wins */
@@ -284,9 +343,12 @@ static enum byoc_status scatter_run(const struct byi_call *call,
         return BYOC_OK;
     for (int64_t i = 0; i < e.n_rows; i++) {
         const int64_t base = row_offset(&e, i);
-        for (int64_t k = 0; k < e.row; k++)
-            put(call->out, r, element_at(&e, base, i, k), &call->in[2],
-                i * e.row + k, 1);
+        int64_t at[ELEMENTS];
+        for (int64_t k = 0; k < e.row; k += ELEMENTS) {
+            const int64_t n = byi_min(ELEMENTS, e.row - k);
+            offsets_of(&e, base, i, k, n, at);
+            put_cells(call->out, r, at, &call->in[2], i * e.row + k, n);
+        }
     }
     return BYOC_OK;
 }

@@ -307,6 +307,28 @@ void byi_axes_split(const struct byi_tensor *t, const bool *reduced,
                     struct byi_axes *axes);
 /* The offset of position `flat` of a box. */
 int64_t byi_box_offset(const struct byi_box *box, int64_t flat);
+/* Rows of a box: its last axis, with this length and stride. */
+struct byi_box_rows {
+    int64_t rows, n, stride;
+};
+struct byi_box_rows byi_box_rows(const struct byi_box *box);
+/* Runs `body` with `at` set to the offset of each element in turn. */
+#define BYI_FOR_BOX(box, at, body)                                             \
+    do {                                                                       \
+        const struct byi_box_rows rows_ = byi_box_rows(box);                   \
+        for (int64_t row_ = 0; row_ < rows_.rows; row_++) {                    \
+            int64_t at = byi_box_offset(box, row_ * rows_.n);                  \
+            for (int64_t i_ = 0; i_ < rows_.n; i_++, at += rows_.stride) {     \
+                body                                                           \
+            }                                                                  \
+        }                                                                      \
+    } while (0)
+
+/* --- reduce.c ------------------------------------------------------------- */
+
+/* The first or last place of the largest or smallest of n > 0 numbers; NaN
+ * wins. */
+int64_t byi_extreme_place(const float *x, int64_t n, bool largest, bool last);
 
 /* --- sequence.c --------------------------------------------------------- */
 
@@ -415,6 +437,9 @@ enum byoc_status byi_recurrent_plain(const struct byi_call *call,
 
 enum { BYI_SLACK = 64, BYI_SPARSE_ROWS = 4 };
 
+/* What sums add for an element: it, its size, its square, e^(it - shift). */
+enum byi_sum { BYI_ADD, BYI_ADD_ABS, BYI_ADD_SQUARE, BYI_ADD_EXP, BYI_SUMS };
+
 /* float32 loops, compiled once per instruction set. Entries by operator are
  * NULL if the operator has no such loop. */
 struct byi_simd {
@@ -430,6 +455,14 @@ struct byi_simd {
     double (*sum_squares)(const float *x, int64_t n, float shift);
     float (*max)(const float *x, int64_t n); /* NaN wins; n > 0 */
     float (*min)(const float *x, int64_t n);
+    double (*sum_abs)(const float *x, int64_t n);
+    /* y[i] += the term of x[i], with shift[i] for BYI_ADD_EXP */
+    void (*accumulate[BYI_SUMS])(const float *x, const float *shift, float *y,
+                                 int64_t n);
+    /* place[i] = k where x[i] is best[i] or NaN, and it was negative unless
+     * `again` */
+    void (*mark)(const float *x, const float *best, int32_t k, bool again,
+                 int32_t *place, int64_t n);
     /* y[i] = e^(x[i] - shift); returns the sum of y */
     double (*exp_sum)(const float *x, float *y, int64_t n, float shift);
     float (*dot)(const float *a, const float *b, int64_t n);
@@ -450,6 +483,7 @@ struct byi_simd {
     void (*slide_add)(const float *x, int64_t stride, float *y, int64_t n);
     /* y[i] = max(y[i], x[i stride]); NaN wins */
     void (*slide_max)(const float *x, int64_t stride, float *y, int64_t n);
+    void (*slide_min)(const float *x, int64_t stride, float *y, int64_t n);
     void (*affine)(const float *x, float *y, int64_t n, float mul, float add);
     /* y[i] *= by */
     void (*scale)(float *y, int64_t n, float by);

@@ -293,15 +293,14 @@ BYI_FLOAT_KERNEL(lrn, lrn_run_f32, NULL)
         const type *x = (const type *)call->in->data + base;                   \
         type *y = (type *)call->out->data + base;                              \
         double sum = 0;                                                        \
-        for (int64_t i = 0; i < reduced->count; i++) {                         \
-            const double v = (double)x[byi_box_offset(reduced, i)];            \
+        BYI_FOR_BOX(reduced, at, {                                             \
+            const double v = (double)x[at];                                    \
             sum += p == 1 ? fabs(v) : v * v;                                   \
-        }                                                                      \
+        });                                                                    \
         const double norm = p == 1 ? sum : sqrt(sum);                          \
-        for (int64_t i = 0; i < reduced->count; i++) {                         \
-            const int64_t at = byi_box_offset(reduced, i);                     \
+        BYI_FOR_BOX(reduced, at, {                                             \
             y[at] = (type)(norm == 0 ? 0 : (double)x[at] / norm);              \
-        }                                                                      \
+        });                                                                    \
     }                                                                          \
     static void mvn_##id(const struct byi_call *call,                          \
                          const struct byi_box *reduced, int64_t base,          \
@@ -311,22 +310,37 @@ BYI_FLOAT_KERNEL(lrn, lrn_run_f32, NULL)
         type *y = (type *)call->out->data + base;                              \
         double sum = 0, squares = 0;                                           \
         (void)unused;                                                          \
-        for (int64_t i = 0; i < reduced->count; i++)                           \
-            sum += (double)x[byi_box_offset(reduced, i)];                      \
+        BYI_FOR_BOX(reduced, at, { sum += (double)x[at]; });                   \
         const double mean = sum / (double)reduced->count;                      \
-        for (int64_t i = 0; i < reduced->count; i++) {                         \
-            const double v = (double)x[byi_box_offset(reduced, i)] - mean;     \
+        BYI_FOR_BOX(reduced, at, {                                             \
+            const double v = (double)x[at] - mean;                             \
             squares += v * v;                                                  \
-        }                                                                      \
+        });                                                                    \
         /* the ONNX function adds 1e-9 to the standard deviation */            \
         const double scale =                                                   \
             1 / (sqrt(squares / (double)reduced->count) + 1e-9);               \
-        for (int64_t i = 0; i < reduced->count; i++) {                         \
-            const int64_t at = byi_box_offset(reduced, i);                     \
-            y[at] = (type)(((double)x[at] - mean) * scale);                    \
-        }                                                                      \
+        BYI_FOR_BOX(reduced, at,                                               \
+                    { y[at] = (type)(((double)x[at] - mean) * scale); });      \
     }
 BYI_EACH_FLOAT(SLICES)
+
+/* A norm whose slices are rows. */
+static void unit_row(const struct byi_call *call, const struct byi_box *reduced,
+                     int64_t base, int64_t p)
+{
+    const struct byi_simd *simd = byi_simd();
+    const float *x = (const float *)call->in->data + base;
+    float *y = (float *)call->out->data + base;
+    const int64_t n = reduced->count;
+    const double norm =
+        p == 1 ? simd->sum_abs(x, n) : sqrt(simd->sum_squares(x, n, 0.0f));
+    const float by = (float)norm;
+    if (isnormal(by) || norm == 0)
+        for (int64_t i = 0; i < n; i++)
+            y[i] = norm == 0 ? 0 : x[i] / by;
+    else
+        unit_F32(call, reduced, base, p);
+}
 
 typedef void (*slice_fn)(const struct byi_call *call,
                          const struct byi_box *reduced, int64_t base,
@@ -351,7 +365,13 @@ static enum byoc_status unit_run_f32(const struct byi_call *call,
     bool reduced[BYI_MAX_RANK] = {false};
     reduced[byi_axis(byi_attr_int(call->attrs, "axis"), call->in->rank)] = true;
     BYI_TRY(check_float(call, err));
-    run_slices(call, reduced, call->in->dtype == BYOC_F32 ? unit_F32 : unit_F64,
+    const uint32_t axis =
+        byi_axis(byi_attr_int(call->attrs, "axis"), call->in->rank);
+    const bool rows = byi_span(call->in, axis + 1, call->in->rank) == 1;
+    run_slices(call, reduced,
+               call->in->dtype == BYOC_F64 ? unit_F64
+               : rows                      ? unit_row
+                                           : unit_F32,
                byi_attr_int(call->attrs, "p"));
     return BYOC_OK;
 }

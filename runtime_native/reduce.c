@@ -6,7 +6,18 @@
 #include "kernel.h"
 
 /* How an element updates the accumulator. */
-enum fold { ADD, LARGEST, LEAST, TIMES, ADD_ABS, ADD_SQUARE, ADD_EXP, FOLDS };
+enum fold {
+    ADD = BYI_ADD,
+    ADD_ABS = BYI_ADD_ABS,
+    ADD_SQUARE = BYI_ADD_SQUARE,
+    ADD_EXP = BYI_ADD_EXP,
+    LARGEST,
+    LEAST,
+    TIMES,
+    FOLDS
+};
+
+enum { COLUMNS = 512 }; /* results computed together */
 
 static enum fold fold_of(enum byi_op_id op)
 {
@@ -46,10 +57,10 @@ typedef void (*one_fn)(const struct axes_reduction *r, int64_t out);
 
 /* Runs body with v set to each reduced element in turn. */
 #define FOR_REDUCED(r, type, base, v, body)                                    \
-    for (int64_t i_ = 0; i_ < (r)->axes.reduced.count; i_++) {                 \
-        const type v = (base)[byi_box_offset(&(r)->axes.reduced, i_)];         \
+    BYI_FOR_BOX(&(r)->axes.reduced, at_, {                                     \
+        const type v = (base)[at_];                                            \
         body                                                                   \
-    }
+    });
 
 #define FOLD(name, id, type, wide, init, step)                                 \
     static wide name##_##id(const struct axes_reduction *r, const type *x,     \
@@ -180,56 +191,107 @@ static float extreme(enum fold fold, float a, float b)
     return fold == LARGEST ? (a > b ? a : b) : (a < b ? a : b);
 }
 
-static float rows_extreme(const struct axes_reduction *r, const float *x,
-                          int64_t rows, int64_t n)
+static float rows_extreme(const struct axes_reduction *r, enum fold fold,
+                          const float *x, int64_t rows, int64_t n)
 {
     const struct byi_simd *simd = byi_simd();
-    float best = extreme_identity(r->fold);
+    float best = extreme_identity(fold);
     for (int64_t row = 0; row < rows; row++) {
         const float *at = x + byi_box_offset(&r->axes.reduced, row * n);
-        best =
-            extreme(r->fold, best,
-                    r->fold == LARGEST ? simd->max(at, n) : simd->min(at, n));
+        best = extreme(fold, best,
+                       fold == LARGEST ? simd->max(at, n) : simd->min(at, n));
     }
     return best;
 }
 
-static void reduce_rows(const struct axes_reduction *r, int64_t out)
+/* Sums and products of a row of n elements. */
+static double row_sum(const struct axes_reduction *r, const float *x, int64_t n,
+                      float shift)
 {
     const struct byi_simd *simd = byi_simd();
+    switch (r->fold) {
+    case ADD:
+        return simd->sum(x, n);
+    case ADD_SQUARE:
+        return simd->sum_squares(x, n, 0.0f);
+    case ADD_ABS:
+        return simd->sum_abs(x, n);
+    default: {
+        float room[COLUMNS];
+        double sum = 0;
+        for (int64_t i = 0; i < n; i += COLUMNS)
+            sum += simd->exp_sum(x + i, room, byi_min(COLUMNS, n - i), shift);
+        return sum;
+    }
+    }
+}
+
+static void reduce_rows(const struct axes_reduction *r, int64_t out)
+{
     const struct byi_box *reduced = &r->axes.reduced;
     const float *x = (const float *)r->x + byi_box_offset(&r->axes.kept, out);
     const int64_t n = reduced->dims[reduced->rank - 1];
     const int64_t rows = reduced->count / n;
     float *y = (float *)r->y + out;
     if (r->fold == LARGEST || r->fold == LEAST) {
-        *y = rows_extreme(r, x, rows, n);
+        *y = rows_extreme(r, r->fold, x, rows, n);
         return;
     }
+    const double shift =
+        r->fold == ADD_EXP
+            ? shift_of((double)rows_extreme(r, LARGEST, x, rows, n))
+            : 0;
     double acc = 0;
-    for (int64_t row = 0; row < rows; row++) {
-        const float *at = x + byi_box_offset(reduced, row * n);
+    for (int64_t row = 0; row < rows; row++)
         acc +=
-            r->fold == ADD ? simd->sum(at, n) : simd->sum_squares(at, n, 0.0f);
-    }
-    *y = (float)finish(r->op, acc, 0, reduced->count);
+            row_sum(r, x + byi_box_offset(reduced, row * n), n, (float)shift);
+    *y = (float)finish(r->op, acc, shift, reduced->count);
 }
 
 /* --- float32, innermost axis kept ---------------------------------------- */
 
-enum { COLUMNS = 256 };
+/* Rows of sums in float before they are added to those in double. */
+enum { SUMMED_ROWS = 32 };
 
-static void column_step(enum fold fold, const float *x, double *acc, int64_t n)
+/* acc of n columns = the sums, products or extremes of all reduced rows. */
+static void column_sums(const struct axes_reduction *r, const float *x,
+                        const float *shift, double *acc, int64_t n)
 {
-    if (fold == ADD)
+    const struct byi_simd *simd = byi_simd();
+    const int64_t rows = r->axes.reduced.count;
+    float part[COLUMNS];
+    memset(acc, 0, (size_t)n * sizeof *acc);
+    for (int64_t at = 0; at < rows; at += SUMMED_ROWS) {
+        memset(part, 0, (size_t)n * sizeof *part);
+        for (int64_t i = at; i < byi_min(at + SUMMED_ROWS, rows); i++)
+            simd->accumulate[r->fold](x + byi_box_offset(&r->axes.reduced, i),
+                                      shift, part, n);
         for (int64_t i = 0; i < n; i++)
-            acc[i] += (double)x[i];
-    else if (fold == ADD_SQUARE)
+            acc[i] += (double)part[i];
+    }
+}
+
+static void column_products(const struct axes_reduction *r, const float *x,
+                            double *acc, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        acc[i] = 1;
+    for (int64_t k = 0; k < r->axes.reduced.count; k++) {
+        const float *row = x + byi_box_offset(&r->axes.reduced, k);
         for (int64_t i = 0; i < n; i++)
-            acc[i] += (double)x[i] * (double)x[i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            acc[i] = (double)extreme(fold, (float)acc[i], x[i]);
+            acc[i] *= (double)row[i];
+    }
+}
+
+static void column_extremes(const struct axes_reduction *r, enum fold fold,
+                            const float *x, float *best, int64_t n)
+{
+    const struct byi_simd *simd = byi_simd();
+    for (int64_t i = 0; i < n; i++)
+        best[i] = extreme_identity(fold);
+    for (int64_t i = 0; i < r->axes.reduced.count; i++)
+        (fold == LARGEST ? simd->slide_max : simd->slide_min)(
+            x + byi_box_offset(&r->axes.reduced, i), 1, best, n);
 }
 
 /* n adjacent results from `out` on. */
@@ -238,14 +300,24 @@ static void reduce_columns(const struct axes_reduction *r, int64_t out,
 {
     const float *x = (const float *)r->x + byi_box_offset(&r->axes.kept, out);
     float *y = (float *)r->y + out;
-    const bool sum = r->fold == ADD || r->fold == ADD_SQUARE;
+    float shift[COLUMNS] = {0};
     double acc[COLUMNS];
+    if (r->fold == LARGEST || r->fold == LEAST) {
+        column_extremes(r, r->fold, x, y, n);
+        return;
+    }
+    if (r->fold == ADD_EXP) {
+        column_extremes(r, LARGEST, x, shift, n);
+        for (int64_t i = 0; i < n; i++)
+            shift[i] = (float)shift_of((double)shift[i]);
+    }
+    if (r->fold == TIMES)
+        column_products(r, x, acc, n);
+    else
+        column_sums(r, x, shift, acc, n);
     for (int64_t i = 0; i < n; i++)
-        acc[i] = sum ? 0 : (double)extreme_identity(r->fold);
-    for (int64_t i = 0; i < r->axes.reduced.count; i++)
-        column_step(r->fold, x + byi_box_offset(&r->axes.reduced, i), acc, n);
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (float)finish(r->op, acc[i], 0, r->axes.reduced.count);
+        y[i] = (float)finish(r->op, acc[i], (double)shift[i],
+                             r->axes.reduced.count);
 }
 
 static void run_columns(const struct byi_call *call,
@@ -253,14 +325,16 @@ static void run_columns(const struct byi_call *call,
 {
     const struct byi_box *kept = &r->axes.kept;
     const int64_t inner = kept->dims[kept->rank - 1];
-    const int64_t parts = byi_ceil_div(inner, COLUMNS);
-    const int64_t tasks = kept->count / inner * parts;
     const int team = byi_team(call, kept->count * r->axes.reduced.count);
+    const int64_t wide =
+        byi_min(COLUMNS, byi_ceil_div(byi_ceil_div(inner, team), 64) * 64);
+    const int64_t parts = byi_ceil_div(inner, wide);
+    const int64_t tasks = kept->count / inner * parts;
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < tasks; task++) {
-        const int64_t from = task % parts * COLUMNS;
+        const int64_t from = task % parts * wide;
         reduce_columns(r, task / parts * inner + from,
-                       byi_min(COLUMNS, inner - from));
+                       byi_min(wide, inner - from));
     }
 }
 
@@ -332,13 +406,14 @@ static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
         return byi_bad_dtype(call, call->in->dtype,
                              "a float or an integer type", err);
     fast = fast && call->in->dtype == BYOC_F32 && r.axes.reduced.count > 0 &&
-           r.axes.kept.count > 0 && r.fold != TIMES && r.fold != ADD_ABS &&
-           r.fold != ADD_EXP;
+           r.axes.kept.count > 0;
     if (fast && in_columns(&r))
         run_columns(call, &r);
     else
         run_each(call, &r,
-                 fast && in_rows(&r) ? reduce_rows : plain[call->in->dtype]);
+                 fast && r.fold != TIMES && in_rows(&r)
+                     ? reduce_rows
+                     : plain[call->in->dtype]);
     return BYOC_OK;
 }
 
@@ -392,6 +467,54 @@ PLACE(F64, double, NAN_OF)
 #define PLACE_INT(id, type) PLACE(id, type, NEVER)
 BYI_EACH_INT(PLACE_INT)
 
+int64_t byi_extreme_place(const float *x, int64_t n, bool largest, bool last)
+{
+    const struct byi_simd *simd = byi_simd();
+    const float best = largest ? simd->max(x, n) : simd->min(x, n);
+    const bool odd = best != best;
+    int64_t at = last ? n - 1 : 0;
+    while (odd ? x[at] == x[at] : x[at] != best)
+        at += last ? -1 : 1;
+    return at;
+}
+
+static void place_row(const struct arg_search *p, int64_t out)
+{
+    p->y[out] = byi_extreme_place((const float *)p->x + out * p->n, p->n,
+                                  p->largest, p->last);
+}
+
+/* Results [from, from + n) of one outer index, which starts at x and y. */
+static void place_columns(const struct arg_search *p, const float *x,
+                          int64_t *y, int64_t n)
+{
+    float best[COLUMNS];
+    int32_t place[COLUMNS];
+    memcpy(best, x, (size_t)n * sizeof *best);
+    for (int64_t k = 1; k < p->n; k++)
+        (p->largest ? byi_simd()->slide_max
+                    : byi_simd()->slide_min)(x + k * p->inner, 1, best, n);
+    for (int64_t i = 0; i < n; i++)
+        place[i] = -1;
+    for (int64_t k = 0; k < p->n; k++)
+        byi_simd()->mark(x + k * p->inner, best, (int32_t)k, p->last, place, n);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = place[i];
+}
+
+static void run_arg_columns(const struct arg_search *p, int64_t results,
+                            int team)
+{
+    const int64_t parts = byi_ceil_div(p->inner, COLUMNS);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t task = 0; task < results / p->inner * parts; task++) {
+        const int64_t outer = task / parts, from = task % parts * COLUMNS;
+        place_columns(p, (const float *)p->x + outer * p->n * p->inner + from,
+                      p->y + outer * p->inner + from,
+                      byi_min(COLUMNS, p->inner - from));
+    }
+}
+
 static enum byoc_status arg_run_f32(const struct byi_call *call,
                                     struct byoc_error *err)
 {
@@ -415,9 +538,15 @@ static enum byoc_status arg_run_f32(const struct byi_call *call,
     };
     const int64_t results = byi_count(call->out);
     const int team = byi_team(call, results * p.n);
+    if (x->dtype == BYOC_F32 && p.inner > 1 && p.n <= INT32_MAX) {
+        run_arg_columns(&p, results, team);
+        return BYOC_OK;
+    }
+    void (*const one)(const struct arg_search *, int64_t) =
+        x->dtype == BYOC_F32 && p.inner == 1 ? place_row : place[x->dtype];
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t out = 0; out < results; out++)
-        place[x->dtype](&p, out);
+        one(&p, out);
     return BYOC_OK;
 }
 

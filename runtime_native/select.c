@@ -98,13 +98,35 @@ static void sift(struct topk_candidate *heap, int64_t n, int64_t at)
     heap[at] = moved;
 }
 
+enum { SKIPPED = 64 }; /* numbers that are compared with the bound at once */
+
+/* The first of i, i + SKIPPED ... whose numbers up to the next one may be
+ * better than number `worst`; n or more: none. NaN is the largest number. */
+static int64_t skip_floats(const char *data, int64_t i, int64_t n, bool largest,
+                           int64_t worst)
+{
+    const struct byi_simd *simd = byi_simd();
+    const float *x = (const float *)(const void *)data;
+    const float bound = x[worst];
+    for (; i < n; i += SKIPPED) {
+        const int64_t some = byi_min(SKIPPED, n - i);
+        if (largest ? !(simd->max(x + i, some) <= bound)
+                    : !(simd->min(x + i, some) >= bound))
+            break;
+    }
+    return i;
+}
+
 /* Select the first k of n candidates, in order, into `heap`. */
 static void choose(const struct key_format *kind, const char *data, int64_t n,
-                   int64_t stride, bool largest, struct topk_candidate *heap,
-                   int64_t k)
+                   bool largest, struct topk_candidate *heap, int64_t k)
 {
     for (int64_t i = 0; i < n; i++) {
-        const uint64_t key = key_at(kind, data, i * stride);
+        if (i >= k && i % SKIPPED == 0 && kind->size == 4 && kind->is_float)
+            i = skip_floats(data, i, n, largest, heap[0].index);
+        if (i >= n)
+            break;
+        const uint64_t key = key_at(kind, data, i);
         const struct topk_candidate c = {largest ? key : ~key, i};
         if (i < k) {
             heap[i] = c;
@@ -123,54 +145,102 @@ static void choose(const struct key_format *kind, const char *data, int64_t n,
     }
 }
 
-static uint64_t topk_scratch(const struct byi_call *call)
+/* Lines along an axis of x (outer, n, inner), y (outer, k, inner). Lines whose
+ * elements are apart are copied first, TOPK_LINES at once. */
+struct topk {
+    const struct byi_call *call;
+    struct key_format kind;
+    bool largest;
+    int64_t n, k, inner;
+};
+
+enum { TOPK_LINES = 16 };
+
+static struct topk read_topk(const struct byi_call *call)
 {
-    const struct byi_tensor *y = call->out;
-    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), y->rank);
-    return byi_align_bytes((uint64_t)y->dims[axis] *
-                           sizeof(struct topk_candidate)) *
-           call->threads;
+    const struct byi_tensor *x = call->in, *y = call->out;
+    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
+    return (struct topk){
+        .call = call,
+        .kind = key_kind(x->dtype),
+        .largest = byi_attr_int(call->attrs, "largest") != 0,
+        .n = x->dims[axis],
+        .k = y->dims[axis],
+        .inner = byi_span(x, axis + 1, x->rank),
+    };
 }
 
-/* One line along the axis of x (outer, n, inner), y (outer, k, inner) */
-static void topk_line(const struct byi_call *call, int64_t n, int64_t k,
-                      int64_t inner, int64_t line, struct topk_candidate *heap)
+static uint64_t heap_bytes(const struct topk *t)
 {
-    const struct key_format kind = key_kind(call->in->dtype);
-    const int64_t size = (int64_t)kind.size;
-    const int64_t o = line / inner, i = line % inner;
-    const char *src = (const char *)call->in->data + (o * n * inner + i) * size;
-    const bool largest = byi_attr_int(call->attrs, "largest") != 0;
-    int64_t *index = call->out[1].data;
-    choose(&kind, src, n, inner, largest, heap, k);
-    for (int64_t j = 0; j < k; j++) {
-        const int64_t to = (o * k + j) * inner + i;
-        byi_copy_cell((char *)call->out->data + to * size,
-                      src + heap[j].index * inner * size, kind.size);
+    return byi_align_bytes((uint64_t)t->k * sizeof(struct topk_candidate));
+}
+
+/* Scratch of a thread. */
+static uint64_t topk_bytes(const struct topk *t)
+{
+    const uint64_t lines = t->inner > 1 ? TOPK_LINES : 0;
+    return heap_bytes(t) +
+           byi_align_bytes(lines * (uint64_t)t->n * t->kind.size);
+}
+
+static uint64_t topk_scratch(const struct byi_call *call)
+{
+    const struct topk t = read_topk(call);
+    return topk_bytes(&t) * call->threads;
+}
+
+/* One line, whose elements are at src, to results that are `inner` apart. */
+static void topk_line(const struct topk *t, const char *src, int64_t to,
+                      struct topk_candidate *heap)
+{
+    const int64_t size = (int64_t)t->kind.size;
+    int64_t *index = t->call->out[1].data;
+    char *values = t->call->out->data;
+    choose(&t->kind, src, t->n, t->largest, heap, t->k);
+    for (int64_t j = 0; j < t->k; j++, to += t->inner) {
+        byi_copy_cell(values + to * size, src + heap[j].index * size,
+                      t->kind.size);
         index[to] = heap[j].index;
     }
+}
+
+/* Lines [from, from + lines) of one outer index. */
+static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
+                       int64_t lines, char *scratch)
+{
+    const int64_t size = (int64_t)t->kind.size;
+    struct topk_candidate *heap = (void *)scratch;
+    char *room = scratch + heap_bytes(t);
+    const char *src = (const char *)t->call->in->data +
+                      (outer * t->n * t->inner + from) * size;
+    for (int64_t i = 0; t->inner > 1 && i < t->n; i++)
+        for (int64_t l = 0; l < lines; l++)
+            byi_copy_cell(room + (l * t->n + i) * size,
+                          src + (i * t->inner + l) * size, t->kind.size);
+    for (int64_t l = 0; l < lines; l++)
+        topk_line(t, t->inner > 1 ? room + l * t->n * size : src,
+                  outer * t->k * t->inner + from + l, heap);
 }
 
 static enum byoc_status topk_run(const struct byi_call *call,
                                  struct byoc_error *err)
 {
     (void)err;
-    const struct byi_tensor *x = call->in, *y = call->out;
-    const uint32_t axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
-    const int64_t n = x->dims[axis], k = y->dims[axis];
-    const int64_t inner = byi_span(x, axis + 1, x->rank);
-    const int64_t lines = byi_span(x, 0, axis) * inner;
-    const uint64_t part =
-        byi_align_bytes((uint64_t)k * sizeof(struct topk_candidate));
-    if (k == 0 || lines == 0)
+    const struct topk t = read_topk(call);
+    const int64_t parts = byi_ceil_div(t.inner, TOPK_LINES);
+    if (t.k == 0 || t.inner == 0 || t.n == 0)
         return BYOC_OK;
-    const int64_t parts = byi_min(lines, byi_team(call, 8 * lines * n));
-#pragma omp parallel for num_threads((int)parts) if (parts > 1)
-    for (int64_t p = 0; p < parts; p++) {
-        struct topk_candidate *heap =
-            (void *)((char *)call->scratch + (uint64_t)p * part);
-        for (int64_t l = lines * p / parts; l < lines * (p + 1) / parts; l++)
-            topk_line(call, n, k, inner, l, heap);
+    const int64_t tasks = byi_count(call->in) / (t.n * t.inner) * parts;
+    const int64_t team =
+        byi_min(tasks, byi_team(call, 8 * byi_count(call->in)));
+#pragma omp parallel for num_threads((int)team) if (team > 1)
+    for (int64_t p = 0; p < team; p++) {
+        char *scratch = (char *)call->scratch + (uint64_t)p * topk_bytes(&t);
+        for (int64_t i = tasks * p / team; i < tasks * (p + 1) / team; i++) {
+            const int64_t from = i % parts * TOPK_LINES;
+            topk_lines(&t, i / parts, from, byi_min(TOPK_LINES, t.inner - from),
+                       scratch);
+        }
     }
     return BYOC_OK;
 }
@@ -219,7 +289,7 @@ static enum byoc_status nonzero_run(const struct byi_call *call,
     int64_t *y = call->out->data, at[BYI_MAX_RANK] = {0}, none = 0;
     const int64_t zeros[BYI_MAX_RANK] = {0};
     BYI_TRY(lower_dim(call, 1, count, err));
-    for (int64_t i = 0, c = 0; i < n; i++) {
+    for (int64_t i = 0, c = 0; c < count && i < n; i++) {
         if (is_set(x, i)) {
             for (uint32_t k = 0; k < x->rank; k++)
                 y[k * count + c] = at[k];
@@ -315,6 +385,56 @@ static void sift_slice(const struct unique_slices *s, int64_t *heap, int64_t n,
     heap[at] = moved;
 }
 
+/* --- unique elements: a radix sort of their keys, which is stable */
+
+struct keyed {
+    uint64_t key;
+    int64_t index;
+};
+
+enum { DIGITS = 256 };
+
+static bool has_keys(const struct unique_slices *s)
+{
+    return s->outer * s->inner == 1 && !s->strings;
+}
+
+/* Sort by byte `digit` of the keys, from `from` to `to`. False, and nothing is
+ * done, if all bytes are the same. */
+static bool sort_digit(const struct keyed *from, struct keyed *to, int64_t n,
+                       int digit)
+{
+    int64_t count[DIGITS] = {0}, at = 0;
+    for (int64_t i = 0; i < n; i++)
+        count[from[i].key >> 8 * digit & 255]++;
+    if (count[from[0].key >> 8 * digit & 255] == n)
+        return false;
+    for (int i = 0; i < DIGITS; i++) {
+        const int64_t first = at;
+        at += count[i];
+        count[i] = first;
+    }
+    for (int64_t i = 0; i < n; i++)
+        to[count[from[i].key >> 8 * digit & 255]++] = from[i];
+    return true;
+}
+
+static void sort_elements(const struct unique_slices *s, struct keyed *room,
+                          int64_t *order)
+{
+    struct keyed *from = room, *to = room + s->n;
+    for (int64_t i = 0; i < s->n; i++)
+        from[i] = (struct keyed){key_at(&s->kind, s->x, i), i};
+    for (int digit = 0; s->n > 0 && digit < (int)s->kind.size; digit++)
+        if (sort_digit(from, to, s->n, digit)) {
+            struct keyed *sorted = to;
+            to = from;
+            from = sorted;
+        }
+    for (int64_t i = 0; i < s->n; i++)
+        order[i] = from[i].index;
+}
+
 static void sort_slices(const struct unique_slices *s, int64_t *order)
 {
     for (int64_t i = 0; i < s->n; i++)
@@ -330,12 +450,16 @@ static void sort_slices(const struct unique_slices *s, int64_t *order)
 }
 
 /* first[i]: the first slice equal to slice i; place[first[i]]: its position in
- * the result. Returns the number of distinct slices. */
+ * the result. Room for the keys of elements follows `place`. Returns the number
+ * of distinct slices. */
 static int64_t number_slices(const struct unique_slices *s, bool sorted,
                              int64_t *order, int64_t *first, int64_t *place)
 {
     int64_t count = 0;
-    sort_slices(s, order);
+    if (has_keys(s))
+        sort_elements(s, (struct keyed *)(void *)(place + s->n), order);
+    else
+        sort_slices(s, order);
     for (int64_t i = 0; i < s->n; i++) {
         const int64_t at = order[i];
         const bool same = i > 0 && !compare_slices(s, order[i - 1], at);
@@ -357,7 +481,8 @@ static bool is_flat(const struct byi_call *call)
 
 static uint64_t unique_scratch(const struct byi_call *call)
 {
-    return 3 * (uint64_t)call->out[2].dims[0] * sizeof(int64_t);
+    return (uint64_t)call->out[2].dims[0] *
+           (3 * sizeof(int64_t) + 2 * sizeof(struct keyed));
 }
 
 static enum byoc_status unique_run(const struct byi_call *call,
@@ -401,27 +526,32 @@ static enum byoc_status unique_run(const struct byi_call *call,
 
 /* --- cumsum ------------------------------------------------------------- */
 
-struct cumsum_line {
-    int64_t n, stride;
+enum { CUMSUM_LINES = 64 }; /* adjacent lines that are summed together */
+
+struct cumsum_lines {
+    int64_t n, stride, lines;
     bool exclusive, product;
 };
 
-/* One line of n elements, `stride` apart (negative: from the end). Integers
- * wrap, so they are computed unsigned. */
+/* Lines of n elements, `stride` apart (negative: from the end). Integers wrap,
+ * so they are computed unsigned. */
 #define CUMSUM(id, T, bits_t, sum_t, get, set)                                 \
-    static void cumsum_##id(const struct cumsum_line *r, const char *x,        \
-                            char *y)                                           \
+    static void cumsum_##id(const struct cumsum_lines *r, const char *vx,      \
+                            char *vy)                                          \
     {                                                                          \
-        sum_t sum = r->product ? 1 : 0;                                        \
+        sum_t sum[CUMSUM_LINES];                                               \
+        for (int64_t l = 0; l < r->lines; l++)                                 \
+            sum[l] = r->product ? 1 : 0;                                       \
         for (int64_t i = 0; i < r->n; i++) {                                   \
-            const int64_t at = i * r->stride * (int64_t)sizeof(bits_t);        \
-            bits_t in, out;                                                    \
-            memcpy(&in, x + at, sizeof in);                                    \
-            const sum_t v = (sum_t)get(in);                                    \
-            const sum_t next = r->product ? sum * v : sum + v;                 \
-            out = (bits_t)set(r->exclusive ? sum : next);                      \
-            memcpy(y + at, &out, sizeof out);                                  \
-            sum = next;                                                        \
+            const bits_t *x =                                                  \
+                (const bits_t *)(const void *)vx + i * r->stride;              \
+            bits_t *y = (bits_t *)(void *)vy + i * r->stride;                  \
+            for (int64_t l = 0; l < r->lines; l++) {                           \
+                const sum_t v = (sum_t)get(x[l]);                              \
+                const sum_t next = r->product ? sum[l] * v : sum[l] + v;       \
+                y[l] = (bits_t)set(r->exclusive ? sum[l] : next);              \
+                sum[l] = next;                                                 \
+            }                                                                  \
         }                                                                      \
     }
 #define CUMSUM_INT(id, T) CUMSUM(id, T, T, uint64_t, ITSELF, ITSELF)
@@ -431,7 +561,7 @@ BYI_EACH_FLOAT(CUMSUM_FLOAT)
 CUMSUM(F16, float, uint16_t, float, byi_f16_to_f32, byi_f32_to_f16)
 CUMSUM(BF16, float, uint16_t, float, byi_bf16_to_f32, byi_f32_to_bf16)
 
-typedef void (*cumsum_fn)(const struct cumsum_line *, const char *, char *);
+typedef void (*cumsum_fn)(const struct cumsum_lines *, const char *, char *);
 
 static enum byoc_status cumsum_run(const struct byi_call *call,
                                    struct byoc_error *err)
@@ -451,7 +581,7 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     const int64_t lines = byi_span(x, 0, axis) * inner;
     const int64_t size = (int64_t)byi_cell(x->dtype);
     const bool back = byi_attr_int(call->attrs, "reverse") != 0;
-    const struct cumsum_line r = {
+    const struct cumsum_lines all = {
         .n = n,
         .stride = back ? -inner : inner,
         .exclusive = byi_attr_int(call->attrs, "exclusive") != 0,
@@ -459,13 +589,17 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     };
     if (!sums[x->dtype])
         return byi_bad_dtype(call, x->dtype, "a numeric type", err);
-    if (n == 0)
+    if (n == 0 || lines == 0)
         return BYOC_OK;
     const int team = byi_team(call, lines * n);
+    const int64_t parts = byi_ceil_div(inner, CUMSUM_LINES);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t l = 0; l < lines; l++) {
+    for (int64_t task = 0; task < lines / inner * parts; task++) {
+        const int64_t line = task % parts * CUMSUM_LINES;
         const int64_t at =
-            (l / inner * n + (back ? n - 1 : 0)) * inner + l % inner;
+            (task / parts * n + (back ? n - 1 : 0)) * inner + line;
+        struct cumsum_lines r = all;
+        r.lines = byi_min(CUMSUM_LINES, inner - line);
         sums[x->dtype](&r, (const char *)x->data + at * size,
                        (char *)call->out->data + at * size);
     }

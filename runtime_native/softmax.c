@@ -70,6 +70,15 @@ static void fast_row(const struct softmax_slices *s, int64_t row)
     simd->scale(y, s->n, (float)(1 / sum));
 }
 
+static void hard_row(const struct softmax_slices *s, int64_t row)
+{
+    float *y = (float *)s->y + row * s->n;
+    const int64_t place =
+        byi_extreme_place((const float *)s->x + row * s->n, s->n, true, false);
+    memset(y, 0, (size_t)s->n * sizeof *y);
+    y[place] = 1;
+}
+
 /* --- float32, inner > 1: COLUMNS columns at a time ----------------------- */
 
 static void exp_columns(const float *x, const float *top, float *y, int64_t n)
@@ -139,7 +148,8 @@ static enum byoc_status run_softmax(const struct byi_call *call, bool fast,
     const int team = byi_team(call, count * 4);
     if (count == 0)
         return BYOC_OK;
-    fast = fast && x->dtype == BYOC_F32 && s.op != BYI_OP_NN_HARDMAX;
+    const bool hard = s.op == BYI_OP_NN_HARDMAX;
+    fast = fast && x->dtype == BYOC_F32 && !(hard && s.inner > 1);
     if (fast && s.inner > 1) {
         run_columns(&s, team);
         return BYOC_OK;
@@ -147,7 +157,7 @@ static enum byoc_status run_softmax(const struct byi_call *call, bool fast,
     void (*run)(const struct softmax_slices *, int64_t) =
         x->dtype == BYOC_F64 ? plain_F64 : plain_F32;
     if (fast)
-        run = fast_row;
+        run = hard ? hard_row : fast_row;
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t slice = 0; slice < s.outer * s.inner; slice++)
         run(&s, slice);

@@ -95,6 +95,45 @@ static void square_words(char *dst, int64_t out, const char *src, int64_t in,
                       cols, rows, (void *)dst, out);
 }
 
+typedef uint16_t halves8
+    __attribute__((vector_size(16), aligned(2), may_alias));
+
+/* dst[r out + c] = src[r + c in] for r, c < 8: three steps, each of which
+ * interleaves the rows of the upper half with those of the lower one. */
+static void square8_halves(uint16_t *dst, int64_t out, const uint16_t *src,
+                           int64_t in)
+{
+    halves8 row[8], pair[8];
+    for (int c = 0; c < 8; c++)
+        row[c] = *(const halves8 *)(src + c * in);
+    for (int step = 0; step < 3; step++) {
+        for (int i = 0; i < 4; i++) {
+            const halves8 low = {0, 8, 1, 9, 2, 10, 3, 11};
+            const halves8 high = {4, 12, 5, 13, 6, 14, 7, 15};
+            pair[2 * i] = __builtin_shuffle(row[i], row[i + 4], low);
+            pair[2 * i + 1] = __builtin_shuffle(row[i], row[i + 4], high);
+        }
+        memcpy(row, pair, sizeof row);
+    }
+    for (int r = 0; r < 8; r++)
+        *(halves8 *)(dst + r * out) = row[r];
+}
+
+/* The same for elements of two bytes, in blocks of 8 by 8. */
+static void square_halves(char *dst, int64_t out, const char *src, int64_t in,
+                          int64_t rows, int64_t cols)
+{
+    const int64_t whole_rows = rows & -8, whole_cols = cols & -8;
+    for (int64_t r = 0; r < whole_rows; r += 8)
+        for (int64_t c = 0; c < whole_cols; c += 8)
+            square8_halves((void *)(dst + (r * out + c) * 2), out,
+                           (const void *)(src + (r + c * in) * 2), in);
+    square_2(dst + whole_cols * 2, out, src + whole_cols * in * 2, in,
+             whole_rows, cols - whole_cols);
+    square_2(dst + whole_rows * out * 2, out, src + whole_rows * 2, in,
+             rows - whole_rows, cols);
+}
+
 typedef void (*row_fn)(char *, const char *, int64_t, int64_t);
 typedef void (*square_fn)(char *, int64_t, const char *, int64_t, int64_t,
                           int64_t);
@@ -119,6 +158,8 @@ static square_fn square_of(size_t size)
     };
     if (size == 4)
         return square_words;
+    if (size == 2)
+        return square_halves;
     assert(size < BYI_COUNT(squares) && squares[size]);
     return squares[size];
 }
@@ -286,11 +327,26 @@ void byi_fill(void *dst, const void *value, int64_t n, size_t size)
         row_of(size)(dst, value, n, 0);
 }
 
+/* Is any of n indices outside -size .. size - 1? */
+#define ANY_OUTSIDE(id, T)                                                     \
+    static bool any_outside_##id(const T *at, int64_t n, int64_t size)         \
+    {                                                                          \
+        bool any = false;                                                      \
+        for (int64_t i = 0; i < n; i++)                                        \
+            any |= ((int64_t)at[i] < -size) | ((int64_t)at[i] >= size);        \
+        return any;                                                            \
+    }
+ANY_OUTSIDE(I32, int32_t)
+ANY_OUTSIDE(I64, int64_t)
+
 enum byoc_status byi_check_indices(const struct byi_call *call,
                                    const struct byi_tensor *indices,
                                    int64_t size, struct byoc_error *err)
 {
     const int64_t n = byi_count(indices);
+    if (!(indices->dtype == BYOC_I64 ? any_outside_I64(indices->data, n, size)
+                                     : any_outside_I32(indices->data, n, size)))
+        return BYOC_OK;
     for (int64_t i = 0; i < n; i++) {
         const int64_t index = byi_index_at(indices, i);
         if (index < -size || index >= size)
