@@ -281,6 +281,7 @@ static enum byoc_status convert_node(struct byi_import *o, size_t index,
             byi_function_expand(o, function, source);
         if (byi_o_ok(o))
             bind_outputs(o);
+        byi_o_describe(o, source);
         return o->status;
     }
     if (!o->row && byi_o_ok(o) && !byi_o_find_custom(o))
@@ -296,6 +297,7 @@ static enum byoc_status convert_node(struct byi_import *o, size_t index,
         check_attributes(o);
     if (byi_o_ok(o))
         bind_outputs(o);
+    byi_o_describe(o, source);
     return o->status;
 }
 
@@ -303,7 +305,7 @@ enum byoc_status byi_onnx_nodes(struct byi_import *o)
 {
     const Onnx__GraphProto *graph = o->scope->graph;
 
-    const size_t *order = byi_o_order(o, graph);
+    const size_t *order = byi_o_order(o->scratch, graph);
 
     for (size_t i = 0; i < graph->n_node; i++) {
         const size_t at = order ? order[i] : i;

@@ -187,9 +187,10 @@ const char *byi_onnx_domain(const char *text);
 enum byoc_status byi_onnx_add_inputs(struct byi_import *o);
 /* Fill scope->names with the initialisers of its graph. */
 enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope);
-/* order.c: the order in which to convert the graph's nodes, as indices; NULL:
- * that of the file. */
-const size_t *byi_o_order(struct byi_import *o, const Onnx__GraphProto *graph);
+/* order.c: the order in which to convert the graph's nodes, as indices in the
+ * arena; NULL: that of the file. */
+const size_t *byi_o_order(struct byi_arena *arena,
+                          const Onnx__GraphProto *graph);
 /* Convert the nodes of o->scope's graph. */
 enum byoc_status byi_onnx_nodes(struct byi_import *o);
 /* Look up the value `text` in o->scope; the error message names `reader`, or
@@ -258,6 +259,12 @@ bool byi_o_is_const(const struct byi_import *o, uint32_t i);
 const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
                                 const char *what, uint32_t *n);
 int64_t byi_o_const_int(struct byi_import *o, uint32_t i, const char *what);
+
+/* --- describe.c ---------------------------------------------------------- */
+
+/* Record the node's attributes and the types of its outputs, once they are
+ * known, in its source. */
+void byi_o_describe(struct byi_import *o, uint32_t source);
 
 /* --- emit.c ------------------------------------------------------------- */
 

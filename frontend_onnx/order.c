@@ -90,10 +90,10 @@ static void visit(struct node_order *order, size_t root, size_t *next,
     }
 }
 
-const size_t *byi_o_order(struct byi_import *o, const Onnx__GraphProto *graph)
+const size_t *byi_o_order(struct byi_arena *arena,
+                          const Onnx__GraphProto *graph)
 {
     const size_t n = graph->n_node;
-    struct byi_arena *arena = o->scratch;
     struct node_order order = {.producers = byi_names_new(arena)};
 
     order.first = byi_arena_calloc(arena, n + 1, sizeof *order.first);

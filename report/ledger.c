@@ -88,7 +88,7 @@ static struct byi_kept_text *keep_text(struct byi_ledger *l, const char *text)
     return &t->all.at[t->all.n - 1];
 }
 
-static const char *keep(struct byi_ledger *l, const char *text)
+const char *byi_ledger_keep(struct byi_ledger *l, const char *text)
 {
     return text ? keep_text(l, text)->text : NULL;
 }
@@ -108,24 +108,21 @@ void byi_ledger_facts(struct byi_ledger *l,
         byi_arena_calloc(l->arena, facts->n_backends, sizeof *backends);
     for (uint32_t i = 0; i < facts->n_backends; i++)
         backends[i] = (struct byi_ledger_backend){
-            .name = keep(l, facts->backends[i].name),
-            .version = keep(l, facts->backends[i].version)};
-    l->facts = (struct byi_ledger_facts){.model = keep(l, facts->model),
-                                         .cpu = keep(l, facts->cpu),
-                                         .native = keep(l, facts->native),
-                                         .threads = facts->threads,
-                                         .n_backends = facts->n_backends,
-                                         .backends = backends};
-}
-
-void byi_ledger_open(struct byi_ledger *ledger, const struct byi_module *m)
-{
-    ledger->reads = byi_sources_reads(m, ledger->arena);
+            .name = byi_ledger_keep(l, facts->backends[i].name),
+            .version = byi_ledger_keep(l, facts->backends[i].version)};
+    l->facts =
+        (struct byi_ledger_facts){.model = byi_ledger_keep(l, facts->model),
+                                  .cpu = byi_ledger_keep(l, facts->cpu),
+                                  .native = byi_ledger_keep(l, facts->native),
+                                  .threads = facts->threads,
+                                  .n_backends = facts->n_backends,
+                                  .backends = backends};
 }
 
 /* --- noting --------------------------------------------------------------- */
 
-static struct byi_ledger_entry *entry_of(struct byi_ledger *l, uint32_t source)
+struct byi_ledger_entry *byi_ledger_entry_of(struct byi_ledger *l,
+                                             uint32_t source)
 {
     const struct byi_ledger_entry none = {.where = BYI_REASON_REMOVED};
     while (l->entries.n <= source)
@@ -154,30 +151,31 @@ void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
                      enum byi_reason reason, const char *backend,
                      const char *pattern, const char *detail)
 {
-    const struct byi_attempt attempt = {.reason = reason,
-                                        .backend = keep(ledger, backend),
-                                        .pattern = keep(ledger, pattern),
-                                        .detail = keep(ledger, detail)};
+    const struct byi_attempt attempt = {
+        .reason = reason,
+        .backend = byi_ledger_keep(ledger, backend),
+        .pattern = byi_ledger_keep(ledger, pattern),
+        .detail = byi_ledger_keep(ledger, detail)};
     for (uint32_t i = 0; i < s->n; i++)
-        add_attempt(ledger, entry_of(ledger, s->at[i]), &attempt);
+        add_attempt(ledger, byi_ledger_entry_of(ledger, s->at[i]), &attempt);
 }
 
 void byi_ledger_impl(struct byi_ledger *ledger, const struct byi_sources *s,
                      const char *impl)
 {
-    impl = keep(ledger, impl);
+    impl = byi_ledger_keep(ledger, impl);
     for (uint32_t i = 0; i < s->n; i++)
-        entry_of(ledger, s->at[i])->impl = impl;
+        byi_ledger_entry_of(ledger, s->at[i])->impl = impl;
 }
 
 void byi_ledger_region(struct byi_ledger *ledger,
                        const struct byi_ledger_region *r)
 {
     const struct byi_region_entry entry = {
-        .name = keep(ledger, r->name),
-        .backend = keep(ledger, r->backend),
+        .name = byi_ledger_keep(ledger, r->name),
+        .backend = byi_ledger_keep(ledger, r->backend),
         .reason = r->reason,
-        .detail = keep(ledger, r->detail),
+        .detail = byi_ledger_keep(ledger, r->detail),
         .n_nodes = r->sources->n,
         .nodes = byi_arena_copy(ledger->arena, r->sources->at,
                                 r->sources->n * sizeof *r->sources->at),
@@ -244,7 +242,7 @@ void byi_ledger_node_times(struct byi_ledger *ledger,
                            double native_us)
 {
     for (uint32_t i = 0; i < s->n; i++)
-        entry_of(ledger, s->at[i])->times = (struct byi_times){
+        byi_ledger_entry_of(ledger, s->at[i])->times = (struct byi_times){
             .backend = backend_us / s->n, .native = native_us / s->n};
 }
 
@@ -294,7 +292,7 @@ static void settle(struct byi_ledger *l, const struct byi_sources *s,
     const struct node_place folded = {.where = BYI_REASON_FOLDED};
     const uint32_t operators = count_operators(l, s);
     for (uint32_t i = 0; i < s->n; i++) {
-        struct byi_ledger_entry *e = entry_of(l, s->at[i]);
+        struct byi_ledger_entry *e = byi_ledger_entry_of(l, s->at[i]);
         const bool aside = operators > 0 && is_constant(l, s->at[i]);
         const struct node_place *to = aside ? &folded : place;
         e->flops += aside ? 0 : flops / (operators ? operators : s->n);
@@ -429,11 +427,12 @@ static void read_composites(const struct module_reader *r,
 
 static uint32_t add_region(struct byi_ledger *l, const struct byi_func *f)
 {
-    const struct byi_region_entry entry = {.name = keep(l, f->name),
-                                           .backend = keep(l, f->attr.compiler),
-                                           .kept = true,
-                                           .n_inputs = f->params.n,
-                                           .n_outputs = count_outputs(f)};
+    const struct byi_region_entry entry = {
+        .name = byi_ledger_keep(l, f->name),
+        .backend = byi_ledger_keep(l, f->attr.compiler),
+        .kept = true,
+        .n_inputs = f->params.n,
+        .n_outputs = count_outputs(f)};
     BYI_PUSH(&l->regions, entry);
     l->coverage.regions++;
     return l->regions.n;
@@ -471,7 +470,8 @@ void byi_ledger_close(struct byi_ledger *l, const struct byi_module *m,
     const struct module_reader r = {l, m, samples};
     const struct node_place native = {.where = BYI_REASON_NATIVE};
     l->coverage = (struct byi_coverage){
-        .nodes = m->sources.n, .sizes = keep(l, byi_sample_sizes(samples))};
+        .nodes = m->sources.n,
+        .sizes = byi_ledger_keep(l, byi_sample_sizes(samples))};
     l->sources = byi_arena_copy(l->arena, m->sources.at,
                                 m->sources.n * sizeof *m->sources.at);
     for (uint32_t i = 0; i < m->funcs.n; i++) {
@@ -483,7 +483,7 @@ void byi_ledger_close(struct byi_ledger *l, const struct byi_module *m,
         read_composites(&r, f, region);
     }
     for (uint32_t i = 0; i < m->sources.n; i++)
-        count(l, entry_of(l, i));
+        count(l, byi_ledger_entry_of(l, i));
     list_nodes(l);
 }
 

@@ -46,8 +46,8 @@ struct byi_ledger_facts {
 };
 void byi_ledger_facts(struct byi_ledger *ledger,
                       const struct byi_ledger_facts *facts);
-/* Record which model nodes each model node reads, from the module as imported,
- * before any pass. */
+/* Record what each model node reads, its attributes and the types of its
+ * outputs, from the module as imported, before any pass. */
 void byi_ledger_open(struct byi_ledger *ledger, const struct byi_module *m);
 
 /* --- while passes decide -------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report/ledger_book.h: the representation of a ledger, for the files that
- * implement it: ledger.c records, ledger_reads.c finds readers, ledger_json.c
- * writes.
+ * implement it: ledger_open.c and ledger.c record, ledger_reads.c finds
+ * readers, ledger_json.c writes.
  */
 #ifndef BYI_LEDGER_BOOK_H
 #define BYI_LEDGER_BOOK_H
@@ -27,6 +27,9 @@ struct byi_ledger_entry {
     uint32_t first, last; /* attempts: 1 + index in the pool; 0: none */
     const char *impl;
     struct byi_times times;
+    const char *attributes; /* or NULL */
+    const char *const *outputs;
+    uint32_t n_outputs;
     /* after closing */
     enum byi_reason where; /* OFFLOADED, NATIVE, FOLDED, REMOVED */
     const char *pattern;
@@ -80,6 +83,10 @@ struct byi_ledger {
 /* The times of the region of that name, added if new. */
 struct byi_times *byi_ledger_times_of(struct byi_ledger *ledger,
                                       const char *region);
+/* The entry of a source, added if new. The string, interned; NULL for NULL. */
+struct byi_ledger_entry *byi_ledger_entry_of(struct byi_ledger *ledger,
+                                             uint32_t source);
+const char *byi_ledger_keep(struct byi_ledger *ledger, const char *text);
 /* ledger_reads.c: for each source of m the sources that it reads; in `arena`.
  */
 struct byi_rows byi_sources_reads(const struct byi_module *m,

@@ -44,6 +44,21 @@ static void string(struct byi_text *out, const char *key, const char *text)
     byi_json_quote(out, text);
 }
 
+/* Nothing for an empty list. */
+static void strings(struct byi_text *out, const char *key,
+                    const char *const *at, uint32_t n)
+{
+    if (!n)
+        return;
+    put_key(out, key);
+    put(out, "[");
+    for (uint32_t i = 0; i < n; i++) {
+        put(out, i ? ", " : "");
+        byi_json_quote(out, at[i]);
+    }
+    put(out, "]");
+}
+
 static void numbers(struct byi_text *out, const char *key, const uint32_t *at,
                     uint32_t n)
 {
@@ -266,6 +281,8 @@ static void put_node(const struct byi_ledger *l, struct byi_text *out,
     open_item(out, i == 0, "name", l->sources[i].name);
     put_key(out, "op");
     byi_json_quote(out, l->sources[i].op);
+    string(out, "attributes", e->attributes);
+    strings(out, "outputs", e->outputs, e->n_outputs);
     string(out, "where", where_of(l, e));
     string(out, "reason", byi_reason_code(reason_of(l, e)));
     if (e->region) {

@@ -14,6 +14,9 @@ struct byi_report_try {
 };
 struct byi_report_node {
     const char *name, *op, *where, *reason, *region, *pattern, *impl;
+    const char *attributes;
+    const char *const *outputs; /* types in the text form; "": unknown */
+    uint32_t n_outputs;
     const char *detail; /* of the attempt that set its reason */
     double flops, backend_us, native_us;
     uint32_t n_inputs, n_tried;

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_NODES = 1 << 23, MAX_TRIED = 1 << 16 };
+enum { MAX_NODES = 1 << 23, MAX_TRIED = 1 << 16, MAX_OUTPUTS = 1 << 16 };
 
 static enum byoc_status odd(const struct byi_json *item, const char *expected,
                             struct byoc_error *err)
@@ -104,6 +104,27 @@ static enum byoc_status read_tried(struct byi_report *r,
     return BYOC_OK;
 }
 
+static enum byoc_status read_outputs(struct byi_report *r,
+                                     const struct byi_json *object,
+                                     struct byi_report_node *node,
+                                     struct byoc_error *err)
+{
+    struct byi_json list, item = {0};
+    BYI_TRY(byi_json_opt(object, "outputs", &list, err));
+    if (!list.at)
+        return BYOC_OK;
+    BYI_TRY(byi_json_array(object, "outputs", MAX_OUTPUTS, &list,
+                           &node->n_outputs, err));
+    const char **at = byi_arena_calloc(r->arena, node->n_outputs, sizeof *at);
+    node->outputs = at;
+    for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
+        if (!cJSON_IsString(item.at))
+            return odd(&item, "a type as a string", err);
+        at[i] = item.at->valuestring;
+    }
+    return BYOC_OK;
+}
+
 static enum byoc_status read_node(struct byi_report *r,
                                   const struct byi_json *item, uint32_t i,
                                   struct byoc_error *err)
@@ -111,6 +132,8 @@ static enum byoc_status read_node(struct byi_report *r,
     struct byi_report_node *node = &r->nodes[i];
     BYI_TRY(get_text(item, "name", true, &node->name, err));
     BYI_TRY(get_text(item, "op", true, &node->op, err));
+    BYI_TRY(get_text(item, "attributes", false, &node->attributes, err));
+    BYI_TRY(read_outputs(r, item, node, err));
     BYI_TRY(get_text(item, "where", true, &node->where, err));
     BYI_TRY(get_text(item, "reason", true, &node->reason, err));
     BYI_TRY(get_text(item, "region", false, &node->region, err));

@@ -332,6 +332,22 @@ class Drawing {
         pen.fillStyle = paint.soft;
         pen.fillText(fit(pen, item.label, box.w - 24, true), box.x + 13,
             box.y + 29);
+        if (item.sets)
+            pen.fillText(fit(pen, item.sets, box.w - 24), box.x + 13,
+                box.y + 29 + BOX.line);
+        this.writeType(box);
+    }
+
+    // The type of the first result, beside the wire that leaves the box. Most
+    // are float32, which is left out.
+    writeType(box) {
+        const { pen, scene, view } = this, { types } = box.item;
+        if (!types[0] || view.scale < 0.5)
+            return;
+        pen.font = '10px ' + FONT;
+        pen.fillStyle = scene.paint.soft;
+        pen.fillText(fit(pen, types[0].replace(/^float32 /, ''), box.w / 2 + 6),
+            box.x + box.w / 2 + 5, box.y + box.h + 9);
     }
 
     writeRegion(box) {

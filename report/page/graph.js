@@ -4,7 +4,11 @@
 // model run through it.
 'use strict';
 
-const BOX = { node: [184, 40], region: [232, 70], head: 34, pad: 18 };
+const BOX = { node: [184, 40], line: 14, region: [232, 70], head: 34, pad: 18 };
+
+// A node with attributes has a line more.
+const sizeOf = (node) => [BOX.node[0],
+    BOX.node[1] + (node.sets ? BOX.line : 0)];
 
 // All that is in the page: the graph of the ledger, what it is compared with,
 // and the times of a profile.
@@ -25,6 +29,9 @@ function readLedger(ledger) {
         inputs: (node.inputs || []).filter((i) => ledger.nodes[i]),
         tried: node.tried || [], quiet: isQuiet(node.where),
         title: node.op || '?', label: node.name || '#' + index,
+        sets: sayAttributes(node.attributes || '').split(DOT)
+            .filter((a) => !USUAL.test(a)).join(DOT),
+        types: (node.outputs || []).map(sayType),
     }));
     for (const node of nodes)
         for (const i of node.inputs)
@@ -56,6 +63,24 @@ function readLedger(ledger) {
         regions: [...regions.values()],
         names: ledger.backends.map((v) => v.name).filter((n) =>
             n !== 'native') };
+}
+
+// Between attributes; those that say nothing in a box.
+const DOT = ' \u00b7 ';
+const USUAL = /^(dilations|strides) 1(\u00d71)*$|^pads 0(\u00d70)*$|^(group|alpha|beta) 1$|^\w+_mode 0$/;
+
+// Types and attributes of the text form, shorter: "float32 1\u00d764\u00d7batch",
+// "kernel_shape 3\u00d73 \u00b7 group 2".
+function sayType(text) {
+    return text.replace(/Tensor\[\(([^()]*)\), (\w+)\]/g, (_, dims, dtype) =>
+        dtype + (dims ? ' ' + dims.replaceAll(', ', '\u00d7') : ''));
+}
+
+function sayAttributes(text) {
+    return text.replace(/=\[([-\d.e]+(?:, [-\d.e]+)*)\]/g, (_, list) =>
+        ' ' + list.replaceAll(', ', '\u00d7')).replace(/(^|, )(\w+)=/g, '$1$2 ')
+        .replace(/, (?=[a-z_]+ )/gi, DOT)
+        .replace(/\bpads (\d+)(\u00d7\1)+(?!\d)/, 'pads $1');
 }
 
 // Nodes that do nothing when the model runs.
@@ -135,7 +160,7 @@ function openRegion(graph, region, { reads, readers }, boxOf) {
     for (const node of region.members)
         inside.add(node.index);
     for (const node of region.members)
-        plan.add(node, ...BOX.node);
+        plan.add(node, ...sizeOf(node));
     for (const node of region.members) {
         const me = plan.numbers.get(node);
         for (const i of reads[node.index]) {
@@ -186,7 +211,7 @@ function arrange(graph, open, showQuiet) {
         else if (region)
             plan.add(region, ...BOX.region);
         else if (showQuiet || !node.quiet)
-            plan.add(node, ...BOX.node);
+            plan.add(node, ...sizeOf(node));
     }
     const edges = [];
     for (const node of graph.nodes) {

@@ -309,7 +309,8 @@ class Panel {
                 sayCount(nodes.length))),
             this.links(nodes, (n) => [this.swatch(n.where),
                 make('b', null, n.title), make('small', null,
-                    make('bdi', null, n.label))]))
+                    make('bdi', null, n.label)), n.types[0] ? make('small',
+                    { class: 'type' }, n.types[0]) : '']))
             : null;
     }
 
@@ -355,6 +356,10 @@ class Panel {
             make('p', { class: 'name' }, node.name),
             this.facts([
                 ['Where', node.where],
+                ['Result' + (node.types.length > 1 ? 's' : ''),
+                    node.types.filter(Boolean).map((type) =>
+                        make('p', null, type))],
+                ['Attributes', node.attributes],
                 ['Reason', make('code', null, code),
                     text ? make('p', null, text) : ''],
                 ['Found', node.where === 'native' && detail !== text

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// browser.js CHROMIUM BYOC WORK [SHOTS]: the page of a ledger, used in a
+// browser.js CHROMIUM BYOC WORK [SHOTS [MODEL...]]: the page of a ledger, used in a
 // browser without a window: opened, unfolded, searched, walked through with
 // the keyboard; large, and with hostile names. Pages go to the folder WORK,
-// pictures to the folder SHOTS. Talks to the browser through its debugging
+// pictures to the folder SHOTS; with --docs instead, those that the documents
+// show, to docs/pictures. Talks to the browser through its debugging
 // pipe, so that nothing needs to be installed for it.
 'use strict';
 
@@ -11,8 +12,13 @@ const fs = require('fs');
 const path = require('path');
 const { pathToFileURL } = require('url');
 
-const [chromium, byoc, work, shots] = process.argv.slice(2);
+const [chromium, byoc, work, given] = process.argv.slice(2);
 const root = path.join(__dirname, '../..');
+// the pictures of the documents, by their names here
+const PICTURES = { selected: 'page', 'times-unfolded': 'times', 'times-chart':
+    'chart', 'compare-selected': 'compare', 'compare-narrow': 'narrow' };
+const forDocs = given === '--docs';
+const shots = forDocs ? path.join(root, 'docs/pictures') : given;
 let passed = 0, failed = 0;
 
 function check(what, ok, found) {
@@ -149,13 +155,14 @@ class Browser {
     }
 
     async shoot(name) {
-        if (!shots)
+        if (!shots || (forDocs && !PICTURES[name]))
             return;
         await this.ask('new Promise((yes) => requestAnimationFrame(() => ' +
             'requestAnimationFrame(yes)))');
-        const { data } = await this.send('Page.captureScreenshot');
-        fs.writeFileSync(path.join(shots, name + '.png'),
-            Buffer.from(data, 'base64'));
+        const { data } = await this.send('Page.captureScreenshot',
+            forDocs ? { format: 'webp', quality: 80 } : {});
+        fs.writeFileSync(path.join(shots, forDocs ? PICTURES[name] + '.webp'
+            : name + '.png'), Buffer.from(data, 'base64'));
     }
 
     async stop() {
@@ -344,6 +351,15 @@ async function isUsed(browser, file) {
     const node = await browser.ask('({...state.selected, home: 0})');
     for (const key of ['name', 'op', 'where', 'reason', 'region', 'pattern'])
         check('the panel has the ' + key, text.includes(node[key]), node[key]);
+    for (const words of ['float32 64\u00d732\u00d78\u00d78', 'kernel_shape=[3, 3]'])
+        check('the panel has ' + words, text.includes(words), text);
+    same('a box has attributes', await browser.ask('state.selected.sets'),
+        'kernel_shape 3\u00d73 \u00b7 pads 1');
+    same('short types and attributes', await browser.ask('[sayType("Tensor[()' +
+        ', int64]"), sayType("Seq[Tensor[(N, 3), float32]]"), sayType(""), ' +
+        'sayAttributes("a=[1, 2], b=\\"x\\", pads=[0, 1]")]'),
+    ['int64', 'Seq[float32 N\u00d73]', '', 'a 1\u00d72 \u00b7 b "x" ' +
+        '\u00b7 pads 0\u00d71']);
     await browser.shoot('selected');
     await clickItem(browser, 'graph.regions[0]');
     same('a click on the head folds', await browser.ask('parts.boxes.length'),
@@ -520,7 +536,8 @@ async function compares(browser) {
         'at(before.drawing, before.parts, state.selected.before); })()');
     check('compare: the same node side by side', Math.abs(apart) < 1, apart);
     await comesIntoView(browser, 'compare');
-    await browser.ask('state.open.size || toggleAll()');
+    await browser.ask('state.open.size || toggleAll(); select(graph.nodes.find(' +
+        '(n) => n.change === "lost"), true)');
     await browser.shoot('compare-selected');
     await isNarrow(browser, 'compare-narrow');
     await browser.ask('select(null)');
