@@ -47,6 +47,8 @@ static int run(int argc, char **argv)
         BYI_PICTURE_OPTIONS(pictures),
         {"dump-onnx", 0, BYI_OPTION_TEXT, &pictures.onnx, "FILE",
          "write the ONNX model with each node's placement in its metadata"},
+        {"dump-regions", 0, BYI_OPTION_TEXT, &pictures.regions, "FILE",
+         "write the ONNX model with each region as a function"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;
@@ -57,11 +59,12 @@ static int run(int argc, char **argv)
         return code;
     struct byoc_compiled *compiled = NULL;
     struct byoc_error err;
-    if (advise && (pictures.html || pictures.dot || pictures.onnx)) {
+    if (advise &&
+        (pictures.html || pictures.dot || pictures.onnx || pictures.regions)) {
         (void)byi_fail(&err, BYOC_EINVAL,
                        "--advise compiles many times, a picture shows one "
-                       "compile; "
-                       "expected --advise or --html, --dot, --dump-onnx");
+                       "compile; expected --advise or --html, --dot, "
+                       "--dump-onnx, --dump-regions");
         return byi_complain(&byi_verb_check, &err);
     }
     if (advise)

@@ -368,7 +368,7 @@ struct cJSON;
 
 /* The files to which a ledger is written for people; NULL: none. */
 struct byi_pictures {
-    const char *html, *dot, *onnx, *svg;
+    const char *html, *dot, *onnx, *regions, *svg;
     const char *against;         /* a file with an older ledger, for html */
     const struct cJSON *profile; /* byi_profile_json's, for html and svg */
 };

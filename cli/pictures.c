@@ -107,16 +107,24 @@ static const char *summary_of(const struct byi_report *r)
         byi_report_flops_share(r));
 }
 
+/* Only ONNX can be written as ONNX. */
+static enum byoc_status check_onnx(const char *option, const char *model,
+                                   struct byoc_error *err)
+{
+    const size_t n = strlen(model);
+    return n > 3 && strcmp(model + n - 3, ".ir") == 0
+               ? byi_fail(err, BYOC_EINVAL,
+                          "%s: %s is text, and only an ONNX model can be "
+                          "written as one; --dot and --html show any model",
+                          option, model)
+               : BYOC_OK;
+}
+
 static enum byoc_status dump_onnx(const char *path, const char *model,
                                   const char *ledger, struct byoc_error *err)
 {
-    const size_t n = strlen(model);
     struct byi_report r;
-    if (n > 3 && strcmp(model + n - 3, ".ir") == 0)
-        return byi_fail(err, BYOC_EINVAL,
-                        "--dump-onnx: %s is text, and only an ONNX model can "
-                        "be written as one; --dot and --html show any model",
-                        model);
+    BYI_TRY(check_onnx("--dump-onnx", model, err));
     BYI_TRY(byi_report_read(ledger, strlen(ledger), &r, err));
     struct byi_onnx_notes *notes =
         byi_arena_calloc(r.arena, r.n_nodes, sizeof *notes);
@@ -127,6 +135,34 @@ static enum byoc_status dump_onnx(const char *path, const char *model,
     const struct byi_onnx_notes whole = {.n = BYI_COUNT(about), .at = about};
     enum byoc_status status =
         byi_onnx_annotate(model, path, r.n_nodes, notes, &whole, err);
+    byi_report_free(&r);
+    return status;
+}
+
+/* --- the model with regions as functions ---------------------------------- */
+
+static enum byoc_status dump_regions(const char *path, const char *model,
+                                     const char *ledger, struct byoc_error *err)
+{
+    struct byi_report r;
+    BYI_TRY(check_onnx("--dump-regions", model, err));
+    BYI_TRY(byi_report_read(ledger, strlen(ledger), &r, err));
+    struct byi_onnx_place *places =
+        byi_arena_calloc(r.arena, r.n_nodes, sizeof *places);
+    for (uint32_t i = 0; i < r.n_nodes; i++) {
+        const struct byi_report_node *node = &r.nodes[i];
+        const bool offloaded = byi_report_offloaded(node);
+        places[i] = (struct byi_onnx_place){
+            .name = node->name,
+            .op = node->op,
+            .region = offloaded ? node->region : "",
+            .backend = offloaded ? node->where : "",
+            .idle = !offloaded && !byi_report_native(node),
+            .n_outputs = node->n_outputs,
+            .outputs = node->outputs};
+    }
+    enum byoc_status status =
+        byi_onnx_regions(model, path, r.n_nodes, places, err);
     byi_report_free(&r);
     return status;
 }
@@ -151,5 +187,7 @@ enum byoc_status byi_write_pictures(const struct byi_pictures *pictures,
         BYI_TRY(write_chart(pictures, model, err));
     if (pictures->onnx)
         BYI_TRY(dump_onnx(pictures->onnx, model, ledger, err));
+    if (pictures->regions)
+        BYI_TRY(dump_regions(pictures->regions, model, ledger, err));
     return BYOC_OK;
 }

@@ -267,27 +267,27 @@ static bool stat_folder(const char *path, struct stat *st)
 
 /* External weights are resolved relative to the model's folder, so the copy
  * must stay in it. */
-static enum byoc_status check_place(const struct annotation *a,
-                                    const uint8_t *data, size_t n,
-                                    struct byoc_error *err)
+enum byoc_status byi_onnx_check_copy(const char *from, const char *to,
+                                     const uint8_t *data, size_t n,
+                                     struct byoc_error *err)
 {
     bool external = false;
     struct stat old, new;
 
-    BYI_TRY(byi_wire_walk(data, n, &onnx__model_proto__descriptor, a->from,
+    BYI_TRY(byi_wire_walk(data, n, &onnx__model_proto__descriptor, from,
                           see_external, &external, err));
-    if (stat(a->from, &old) == 0 && stat(a->to, &new) == 0 &&
+    if (stat(from, &old) == 0 && stat(to, &new) == 0 &&
         old.st_dev == new.st_dev && old.st_ino == new.st_ino)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: the output is the model itself; give another file",
-                        a->to);
-    if (external && stat_folder(a->from, &old) && stat_folder(a->to, &new) &&
+                        to);
+    if (external && stat_folder(from, &old) && stat_folder(to, &new) &&
         (old.st_dev != new.st_dev || old.st_ino != new.st_ino))
         return byi_fail(err, BYOC_EINVAL,
                         "%s: %s has external weights, which a copy in another "
                         "folder would not find; write the copy to the model's "
                         "folder",
-                        a->to, a->from);
+                        to, from);
     return BYOC_OK;
 }
 
@@ -321,7 +321,7 @@ enum byoc_status byi_onnx_annotate(const char *from, const char *to,
     size_t n = 0;
 
     BYI_TRY(byi_map_file(from, &data, &n, err));
-    enum byoc_status status = check_place(&a, data, n, err);
+    enum byoc_status status = byi_onnx_check_copy(from, to, data, n, err);
     if (status == BYOC_OK)
         status = annotate_model(&a, data, n, err);
     if (status == BYOC_OK)

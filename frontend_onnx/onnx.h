@@ -86,4 +86,28 @@ enum byoc_status byi_onnx_annotate(const char *from, const char *to,
                                    const struct byi_onnx_notes *model,
                                    struct byoc_error *err);
 
+/* --- view.c --------------------------------------------------------------- */
+
+/* Where a node is: the node with source i of an import, or of a function's
+ * call. No field is NULL. */
+struct byi_onnx_place {
+    const char *name, *op;        /* the op_type must match the file */
+    const char *region, *backend; /* "": in no region */
+    bool idle;                    /* folded or removed */
+    uint32_t n_outputs;
+    const char *const *outputs; /* types in the text form, or "" */
+};
+
+/* Copy the model at `from` to `to` with each region as a model-local function
+ * of the domain "byoc.BACKEND", so that viewers show a region as one node. A
+ * region is several functions if it has nodes in several graphs, or if a path
+ * leaves it and comes back. Idle nodes that only one region reads go into its
+ * function, and so does the call of a function of the model whose nodes are all
+ * in one region. Names stay; values get the types of the places where the file
+ * has none. Errors: as of byi_onnx_annotate. */
+enum byoc_status byi_onnx_regions(const char *from, const char *to,
+                                  uint32_t n_places,
+                                  const struct byi_onnx_place *places,
+                                  struct byoc_error *err);
+
 #endif

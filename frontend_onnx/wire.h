@@ -61,6 +61,13 @@ enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
                                            const struct byi_field *f),
                                void *ctx, struct byoc_error *err);
 
+/* annotate.c: check the message of the model at `from`, and that a copy of it
+ * may be written to `to`: another file, in the same folder if weights are
+ * external. Errors: BYOC_EPARSE, BYOC_EINVAL. */
+enum byoc_status byi_onnx_check_copy(const char *from, const char *to,
+                                     const uint8_t *data, size_t n,
+                                     struct byoc_error *err);
+
 /* Append the tag and length of a field of n bytes; a field and its bytes; a
  * copy of a field. */
 void byi_wire_head(struct byi_text *out, unsigned number, size_t n);

@@ -3,13 +3,21 @@
 
 #include <string.h>
 
+uint32_t byi_name_find(const struct byi_name_table *names, const char *name)
+{
+    BYI_INDEX_EACH (&names->index, byi_hash(0, name, strlen(name)), i)
+        if (strcmp(names->at[i], name) == 0)
+            return i;
+    return UINT32_MAX;
+}
+
 uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
                          const char *name)
 {
     const uint64_t hash = byi_hash(0, name, strlen(name));
-    BYI_INDEX_EACH (&names->index, hash, i)
-        if (strcmp(names->at[i], name) == 0)
-            return i;
+    const uint32_t known = byi_name_find(names, name);
+    if (known != UINT32_MAX)
+        return known;
     if (names->n == names->cap)
         names->at =
             byi_arena_grow(arena, names->at, &names->cap, sizeof *names->at);

@@ -16,4 +16,7 @@ struct byi_name_table {
 uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
                          const char *name);
 
+/* The number of `name`; UINT32_MAX if the table does not have it. */
+uint32_t byi_name_find(const struct byi_name_table *names, const char *name);
+
 #endif

@@ -1,0 +1,697 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view.c: copies a model with the regions of a partition as model-local
+ * functions.
+ *
+ *     Conv -> Relu -> NonZero -> Conv      dnnl_0 -> NonZero -> dnnl_1
+ *
+ * The file is unpacked without its large weights; whatever changes is copied,
+ * and the copy, packed, has the weights again. FunctionProto.value_info is new
+ * in ONNX 1.16; older readers skip the unknown field.
+ */
+#include "frontend_onnx/view.h"
+#include "core/base/names.h"
+#include "frontend_onnx/import.h"
+#include "frontend_onnx/wire.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FUNCTIONS_SINCE = 8,       /* the IR version that has functions */
+    FIELD_FUNCTION_VALUES = 12 /* FunctionProto.value_info */
+};
+
+/* What is known of a name in the graph that is being copied. */
+struct view_value {
+    uint32_t depth;    /* of the graph that defines it, from 1; 0: none */
+    uint32_t producer; /* in its graph: 1 + the node; 0: an input, a constant */
+    bool result;       /* of its graph */
+    Onnx__ValueInfoProto *info; /* or NULL */
+};
+
+struct view {
+    const char *from;
+    struct byi_arena *arena;
+    struct byi_onnx_place *places;
+    uint32_t n_places, n_nodes, next; /* n_nodes: without those of functions */
+    struct byi_name_table names, functions;
+    BYI_VEC(struct view_value) values; /* by name */
+    BYI_VEC(Onnx__FunctionProto *) made;
+    uint32_t depth;
+    struct byoc_error *err;
+};
+
+/* The reads of the nodes of one graph: of node i values at[first[i]] .. */
+struct view_graph {
+    Onnx__GraphProto *graph;
+    uint32_t n;
+    struct byi_onnx_place **places;
+    uint32_t *first, *region;
+    BYI_VEC(uint32_t) reads;
+    BYI_VEC(struct byi_view_edge) edges;
+};
+
+static struct view_value *value_of(struct view *v, const char *name)
+{
+    const uint32_t i = byi_name_number(&v->names, v->arena, name);
+    while (v->values.n <= i)
+        BYI_PUSH(&v->values, (struct view_value){0});
+    return &v->values.at[i];
+}
+
+/* --- types ---------------------------------------------------------------- */
+
+static Onnx__TensorShapeProto__Dimension *read_dim(struct view *v,
+                                                   const char *text, size_t n)
+{
+    Onnx__TensorShapeProto__Dimension *dim =
+        byi_arena_alloc(v->arena, sizeof *dim);
+    onnx__tensor_shape_proto__dimension__init(dim);
+    if (*text >= '0' && *text <= '9') {
+        dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        dim->dim_value = strtoll(text, NULL, 10);
+    } else if (*text != '?' && *text != '"') {
+        dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+        dim->dim_param = byi_arena_strn(v->arena, text, n);
+    }
+    return dim;
+}
+
+/* "1, 3, N" up to `end`. */
+static Onnx__TensorShapeProto *read_shape(struct view *v, const char *text,
+                                          const char *end)
+{
+    Onnx__TensorShapeProto *shape = byi_arena_alloc(v->arena, sizeof *shape);
+    onnx__tensor_shape_proto__init(shape);
+    shape->dim = byi_arena_calloc(v->arena, BYI_MAX_RANK, sizeof(*shape->dim));
+    while (text < end && shape->n_dim < BYI_MAX_RANK) {
+        const char *comma = memchr(text, ',', (size_t)(end - text));
+        const char *stop = comma ? comma : end;
+        shape->dim[shape->n_dim++] = read_dim(v, text, (size_t)(stop - text));
+        text = comma ? comma + 2 : end;
+    }
+    return shape;
+}
+
+/* The type of a tensor in the text form, as a value of that name; NULL for
+ * others. */
+static Onnx__ValueInfoProto *read_type(struct view *v, char *name,
+                                       const char *text)
+{
+    static const char head[] = "Tensor[(";
+    const size_t n = strlen(head);
+    const char *end = strncmp(text, head, n) == 0 ? strchr(text, ')') : NULL;
+    const char *close =
+        end && strncmp(end, "), ", 3) == 0 ? strchr(end, ']') : NULL;
+    if (!close || close[1])
+        return NULL;
+    const enum byoc_dtype dtype =
+        byi_dtype_of_name(end + 3, (size_t)(close - end - 3));
+    Onnx__TypeProto__Tensor *tensor = byi_arena_alloc(v->arena, sizeof *tensor);
+    Onnx__TypeProto *type = byi_arena_alloc(v->arena, sizeof *type);
+    Onnx__ValueInfoProto *info = byi_arena_alloc(v->arena, sizeof *info);
+    onnx__type_proto__tensor__init(tensor);
+    onnx__type_proto__init(type);
+    onnx__value_info_proto__init(info);
+    tensor->has_elem_type = true;
+    tensor->elem_type = (int32_t)dtype;
+    tensor->shape = read_shape(v, text + n, end);
+    type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    type->tensor_type = tensor;
+    info->name = name;
+    info->type = type;
+    return dtype == BYOC_NONE ? NULL : info;
+}
+
+/* --- names of a graph ----------------------------------------------------- */
+
+static void define(struct view *v, const char *name, uint32_t producer)
+{
+    struct view_value *value = *name ? value_of(v, name) : NULL;
+    if (!value || (value->depth && value->depth != v->depth))
+        return;
+    value->depth = v->depth;
+    value->producer = producer;
+}
+
+static void define_names(struct view *v, const Onnx__GraphProto *g)
+{
+    for (size_t i = 0; i < g->n_input; i++)
+        define(v, byi_text_or(g->input[i]->name, ""), 0);
+    for (size_t i = 0; i < g->n_initializer; i++)
+        define(v, byi_text_or(g->initializer[i]->name, ""), 0);
+    for (size_t i = 0; i < g->n_node; i++)
+        for (size_t k = 0; k < g->node[i]->n_output; k++)
+            define(v, g->node[i]->output[k], (uint32_t)i + 1);
+    for (size_t i = 0; i < g->n_value_info; i++)
+        value_of(v, byi_text_or(g->value_info[i]->name, ""))->info =
+            g->value_info[i];
+    for (size_t i = 0; i < g->n_output; i++) {
+        struct view_value *value =
+            value_of(v, byi_text_or(g->output[i]->name, ""));
+        value->result = value->result || value->depth == v->depth;
+    }
+}
+
+/* Names are unique in a graph and those inside, but another branch may have the
+ * same. */
+static void forget_names(struct view *v)
+{
+    for (uint32_t i = 0; i < v->values.n; i++)
+        if (v->values.at[i].depth == v->depth)
+            v->values.at[i] = (struct view_value){0};
+}
+
+static void add_read(struct view *v, struct view_graph *g, uint32_t node,
+                     const char *name)
+{
+    if (!*name)
+        return;
+    const struct view_value *value = value_of(v, name);
+    const uint32_t number = (uint32_t)(value - v->values.at);
+    for (uint32_t i = g->first[node]; i < g->reads.n; i++)
+        if (g->reads.at[i] == number)
+            return;
+    if (value->depth)
+        BYI_PUSH(&g->reads, number);
+    if (value->depth == v->depth && value->producer)
+        BYI_PUSH(&g->edges,
+                 ((struct byi_view_edge){value->producer - 1, node}));
+}
+
+/* Add the values that the node or a graph inside reads; names that a graph
+ * inside defines are unknown here. */
+static void add_reads(struct view *v, struct view_graph *g, uint32_t node,
+                      const Onnx__NodeProto *proto)
+{
+    for (size_t i = 0; i < proto->n_input; i++)
+        add_read(v, g, node, proto->input[i]);
+    for (size_t a = 0; a < proto->n_attribute; a++) {
+        const Onnx__GraphProto *inner = proto->attribute[a]->g;
+        for (size_t i = 0; inner && i < inner->n_node; i++)
+            add_reads(v, g, node, inner->node[i]);
+        for (size_t i = 0; inner && i < inner->n_output; i++)
+            add_read(v, g, node, byi_text_or(inner->output[i]->name, ""));
+    }
+}
+
+/* --- regions of a graph --------------------------------------------------- */
+
+/* Number the regions of the graph's nodes from 1. Returns how many. */
+static uint32_t number_regions(struct view *v, struct view_graph *g)
+{
+    struct byi_name_table regions = {0};
+    byi_name_number(&regions, v->arena, "");
+    for (uint32_t i = 0; i < g->n; i++)
+        g->region[i] =
+            byi_name_number(&regions, v->arena, g->places[i]->region);
+    return regions.n - 1;
+}
+
+/* Put idle nodes whose readers are all in one region into it; readers first. */
+static void join_idle(struct view *v, struct view_graph *g)
+{
+    enum { NO_READER = UINT32_MAX };
+    uint32_t *of = byi_arena_calloc(v->arena, g->n, sizeof *of);
+    for (uint32_t i = 0; i < g->n; i++)
+        of[i] = NO_READER;
+    for (uint32_t i = g->n, e = g->edges.n; i-- > 0;) {
+        for (size_t k = 0; k < g->graph->node[i]->n_output; k++)
+            if (value_of(v, g->graph->node[i]->output[k])->result)
+                of[i] = 0;
+        if (g->places[i]->idle && of[i] != NO_READER)
+            g->region[i] = of[i];
+        for (; e > 0 && g->edges.at[e - 1].to == i; e--) {
+            uint32_t *readers = &of[g->edges.at[e - 1].from];
+            *readers = *readers == NO_READER || *readers == g->region[i]
+                           ? g->region[i]
+                           : 0;
+        }
+    }
+}
+
+/* --- parts as functions --------------------------------------------------- */
+
+static Onnx__OperatorSetIdProto *opset(struct view *v, char *domain)
+{
+    Onnx__OperatorSetIdProto *set = byi_arena_alloc(v->arena, sizeof *set);
+    onnx__operator_set_id_proto__init(set);
+    set->domain = domain;
+    set->has_version = true;
+    set->version = 1;
+    return set;
+}
+
+/* A name for a function that no other has in its domain. */
+static char *function_name(struct view *v, const char *domain,
+                           const char *region)
+{
+    char *name = byi_arena_str(v->arena, region);
+    for (uint32_t i = 2;; i++) {
+        const uint32_t n = v->functions.n;
+        const char *key = byi_arena_printf(v->arena, "%s\n%s", domain, name);
+        if (byi_name_number(&v->functions, v->arena, key) == n)
+            return name;
+        name = byi_arena_printf(v->arena, "%s_%u", region, i);
+    }
+}
+
+/* Add a field that this program's onnx.proto does not know: a type. */
+static void add_value_info(struct view *v, Onnx__FunctionProto *f,
+                           const Onnx__ValueInfoProto *info)
+{
+    const size_t n = onnx__value_info_proto__get_packed_size(info);
+    struct byi_text head = {0};
+    byi_wire_head(&head, FIELD_FUNCTION_VALUES, n);
+    const size_t before = head.n - 1; /* without the tag, of one byte */
+    uint8_t *data = byi_arena_alloc(v->arena, before + n);
+    memcpy(data, head.at + 1, before);
+    onnx__value_info_proto__pack(info, data + before);
+    byi_text_free(&head);
+    f->base.unknown_fields[f->base.n_unknown_fields++] =
+        (ProtobufCMessageUnknownField){.tag = FIELD_FUNCTION_VALUES,
+                                       .wire_type =
+                                           PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+                                       .len = before + n,
+                                       .data = data};
+}
+
+/* Mark the values that another part reads, and the graph's results. */
+static bool *mark_outside(struct view *v, const struct view_graph *g,
+                          const uint32_t *part_of)
+{
+    bool *outside = byi_arena_calloc(v->arena, v->values.n, sizeof *outside);
+    for (uint32_t i = 0; i < v->values.n; i++)
+        outside[i] =
+            v->values.at[i].depth == v->depth && v->values.at[i].result;
+    for (uint32_t i = 0; i < g->n; i++)
+        for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
+            const struct view_value *value = &v->values.at[g->reads.at[k]];
+            if (value->depth == v->depth && value->producer &&
+                part_of[value->producer - 1] != part_of[i])
+                outside[g->reads.at[k]] = true;
+        }
+    return outside;
+}
+
+/* The values that the part reads and does not make. */
+static void list_inputs(struct view *v, const struct view_graph *g,
+                        const struct byi_view_part *part,
+                        const uint32_t *part_of, Onnx__FunctionProto *f)
+{
+    const uint32_t me = part_of[part->nodes[0]];
+    struct byi_name_table seen = {0};
+    uint32_t room = 0;
+    for (uint32_t i = 0; i < part->n; i++)
+        room += g->first[part->nodes[i] + 1] - g->first[part->nodes[i]];
+    f->input = byi_arena_calloc(v->arena, room, sizeof(*f->input));
+    for (uint32_t i = 0; i < part->n; i++) {
+        const uint32_t node = part->nodes[i];
+        for (uint32_t k = g->first[node]; k < g->first[node + 1]; k++) {
+            const char *name = v->names.at[g->reads.at[k]];
+            const struct view_value *value = &v->values.at[g->reads.at[k]];
+            const bool own = value->depth == v->depth && value->producer &&
+                             part_of[value->producer - 1] == me;
+            if (!own && byi_name_number(&seen, v->arena, name) == f->n_input)
+                f->input[f->n_input++] = byi_arena_str(v->arena, name);
+        }
+    }
+}
+
+/* The part's nodes, its results that are read outside, and the types of the
+ * others as an unknown field. */
+static void list_nodes(struct view *v, const struct view_graph *g,
+                       const struct byi_view_part *part, const bool *outside,
+                       Onnx__FunctionProto *f)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < part->n; i++)
+        n += g->graph->node[part->nodes[i]]->n_output;
+    f->node = byi_arena_calloc(v->arena, part->n, sizeof(*f->node));
+    f->output = byi_arena_calloc(v->arena, n, sizeof(*f->output));
+    f->base.unknown_fields =
+        byi_arena_calloc(v->arena, n, sizeof(*f->base.unknown_fields));
+    for (uint32_t i = 0; i < part->n; i++) {
+        Onnx__NodeProto *node = g->graph->node[part->nodes[i]];
+        f->node[f->n_node++] = node;
+        for (size_t k = 0; k < node->n_output; k++) {
+            const struct view_value *value = value_of(v, node->output[k]);
+            if (outside[value - v->values.at])
+                f->output[f->n_output++] = node->output[k];
+            else if (value->info)
+                add_value_info(v, f, value->info);
+        }
+    }
+}
+
+static Onnx__NodeProto *make_call(struct view *v, const Onnx__FunctionProto *f)
+{
+    Onnx__NodeProto *call = byi_arena_alloc(v->arena, sizeof *call);
+    onnx__node_proto__init(call);
+    call->name = f->name;
+    call->op_type = f->name;
+    call->domain = f->domain;
+    call->doc_string = f->doc_string;
+    call->n_input = f->n_input;
+    call->input = f->input;
+    call->n_output = f->n_output;
+    call->output = f->output;
+    return call;
+}
+
+/* The function of a part, and its call; NULL if nothing reads its results. */
+static Onnx__NodeProto *make_function(struct view *v,
+                                      const struct view_graph *g,
+                                      const struct byi_view_part *part,
+                                      const uint32_t *part_of,
+                                      const bool *outside)
+{
+    const struct byi_onnx_place *place = NULL;
+    for (uint32_t i = 0; i < part->n && !place; i++)
+        if (*g->places[part->nodes[i]]->region)
+            place = g->places[part->nodes[i]];
+    Onnx__FunctionProto *f = byi_arena_alloc(v->arena, sizeof *f);
+    onnx__function_proto__init(f);
+    list_inputs(v, g, part, part_of, f);
+    list_nodes(v, g, part, outside, f);
+    if (!f->n_output || !place)
+        return NULL;
+    f->domain = byi_arena_printf(v->arena, "byoc.%s", place->backend);
+    f->name = function_name(v, f->domain, place->region);
+    f->doc_string = byi_arena_printf(
+        v->arena, "Region %s of backend %s: %u node%s", place->region,
+        place->backend, part->n, part->n == 1 ? "" : "s");
+    BYI_PUSH(&v->made, f);
+    return make_call(v, f);
+}
+
+/* Replace the graph's nodes by the parts, and its types by those of the values
+ * that are left. */
+static void build_graph(struct view *v, struct view_graph *g,
+                        const struct byi_view_part *parts, uint32_t n_parts)
+{
+    Onnx__GraphProto *graph = g->graph;
+    uint32_t *part_of = byi_arena_calloc(v->arena, g->n, sizeof *part_of);
+    Onnx__NodeProto **nodes = byi_arena_calloc(v->arena, g->n, sizeof *nodes);
+    size_t n = 0, n_values = 0;
+    for (uint32_t i = 0; i < n_parts; i++)
+        for (uint32_t k = 0; k < parts[i].n; k++)
+            part_of[parts[i].nodes[k]] = i;
+    const bool *outside = mark_outside(v, g, part_of);
+    Onnx__ValueInfoProto **values =
+        byi_arena_calloc(v->arena, v->values.n, sizeof *values);
+    for (uint32_t i = 0; i < n_parts; i++) {
+        const struct byi_view_part *part = &parts[i];
+        Onnx__NodeProto *call =
+            part->region ? make_function(v, g, part, part_of, outside) : NULL;
+        if (call)
+            nodes[n++] = call;
+        for (uint32_t k = 0; !call && k < part->n; k++)
+            nodes[n++] = graph->node[part->nodes[k]];
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < nodes[i]->n_output; k++) {
+            const struct view_value *value = value_of(v, nodes[i]->output[k]);
+            if (value->info && !value->result)
+                values[n_values++] = value->info;
+        }
+    graph->node = nodes;
+    graph->n_node = n;
+    graph->value_info = values;
+    graph->n_value_info = n_values;
+}
+
+/* --- graphs --------------------------------------------------------------- */
+
+static enum byoc_status copy_graph(struct view *v, const Onnx__GraphProto *from,
+                                   Onnx__GraphProto **to);
+
+static enum byoc_status copy_node(struct view *v, const Onnx__NodeProto *from,
+                                  struct byi_onnx_place **place,
+                                  Onnx__NodeProto **to)
+{
+    const char *op = byi_text_or(from->op_type, "(none)");
+    const char *wanted =
+        v->next < v->n_nodes ? v->places[v->next].op : "no further node";
+    if (v->next >= v->n_nodes || strcmp(op, wanted) != 0)
+        return byi_fail(v->err, BYOC_EINVAL,
+                        "%s: node %u is %.60s; expected %.60s, as in the "
+                        "ledger; the file has changed since the import",
+                        v->from, v->next, op, wanted);
+    Onnx__NodeProto *node = byi_arena_copy(v->arena, from, sizeof *from);
+    *place = &v->places[v->next++];
+    node->attribute = byi_arena_copy(v->arena, from->attribute,
+                                     from->n_attribute * sizeof(void *));
+    for (size_t i = 0; i < node->n_attribute; i++) {
+        if (!node->attribute[i]->g)
+            continue;
+        node->attribute[i] = byi_arena_copy(v->arena, node->attribute[i],
+                                            sizeof(**node->attribute));
+        BYI_TRY(copy_graph(v, node->attribute[i]->g, &node->attribute[i]->g));
+    }
+    *to = node;
+    return BYOC_OK;
+}
+
+/* Copy the nodes in topological order; places as in the file. */
+static enum byoc_status copy_nodes(struct view *v, struct view_graph *g,
+                                   const Onnx__GraphProto *from)
+{
+    const size_t *order = byi_o_order(v->arena, from);
+    Onnx__NodeProto **nodes = byi_arena_calloc(v->arena, g->n, sizeof *nodes);
+    struct byi_onnx_place **places =
+        byi_arena_calloc(v->arena, g->n, sizeof *places);
+    for (uint32_t i = 0; i < g->n; i++)
+        BYI_TRY(copy_node(v, from->node[i], &places[i], &nodes[i]));
+    g->graph->node = byi_arena_calloc(v->arena, g->n, sizeof *nodes);
+    for (uint32_t i = 0; i < g->n; i++) {
+        const size_t at = order ? order[i] : i;
+        g->graph->node[i] = nodes[at];
+        g->places[i] = places[at];
+    }
+    return BYOC_OK;
+}
+
+/* Give values without a type that of the place. */
+static void add_types(struct view *v, const struct view_graph *g)
+{
+    for (uint32_t i = 0; i < g->n; i++) {
+        const Onnx__NodeProto *node = g->graph->node[i];
+        const struct byi_onnx_place *place = g->places[i];
+        for (size_t k = 0; k < node->n_output && k < place->n_outputs; k++) {
+            struct view_value *value =
+                *node->output[k] ? value_of(v, node->output[k]) : NULL;
+            if (value && !value->info && !value->result)
+                value->info = read_type(v, node->output[k], place->outputs[k]);
+        }
+    }
+}
+
+static void cut_graph(struct view *v, struct view_graph *g)
+{
+    uint32_t n_parts;
+    for (uint32_t i = 0; i < g->n; i++) {
+        add_reads(v, g, i, g->graph->node[i]);
+        g->first[i + 1] = g->reads.n;
+    }
+    add_types(v, g);
+    const uint32_t n_regions = number_regions(v, g);
+    join_idle(v, g);
+    const struct byi_view_part *parts =
+        byi_view_parts(v->arena, g->n, g->region, n_regions, g->edges.n,
+                       g->edges.at, &n_parts);
+    build_graph(v, g, parts, n_parts);
+}
+
+/* Recurses once per nested graph; byi_wire_walk bounds the nesting. */
+static enum byoc_status copy_graph(struct view *v, const Onnx__GraphProto *from,
+                                   Onnx__GraphProto **to)
+{
+    const uint32_t n = (uint32_t)from->n_node;
+    struct view_graph g = {
+        .graph = byi_arena_copy(v->arena, from, sizeof *from),
+        .n = n,
+        .places = byi_arena_calloc(v->arena, n, sizeof(*g.places)),
+        .first = byi_arena_calloc(v->arena, (size_t)n + 1, sizeof *g.first),
+        .region = byi_arena_calloc(v->arena, n, sizeof *g.region)};
+    *to = g.graph;
+    v->depth++;
+    define_names(v, from);
+    BYI_TRY(copy_nodes(v, &g, from));
+    define_names(v, g.graph); /* the nodes' order may be another */
+    cut_graph(v, &g);
+    forget_names(v);
+    v->depth--;
+    byi_vec_free(g.reads.at);
+    byi_vec_free(g.edges.at);
+    return BYOC_OK;
+}
+
+/* --- the model ------------------------------------------------------------ */
+
+static uint32_t count_nodes(const Onnx__GraphProto *graph)
+{
+    size_t n = graph->n_node;
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t a = 0; a < graph->node[i]->n_attribute; a++)
+            if (graph->node[i]->attribute[a]->g)
+                n += count_nodes(graph->node[i]->attribute[a]->g);
+    return (uint32_t)n;
+}
+
+/* The place of a call, of which `inner` is a node, gets its region; a call with
+ * nodes in several places has none. `met`: nodes that run, so far. */
+static void adopt(struct byi_onnx_place *call,
+                  const struct byi_onnx_place *inner, uint32_t *met)
+{
+    if (inner->idle)
+        return;
+    if (!*met)
+        call->region = inner->region, call->backend = inner->backend;
+    else if (strcmp(call->region, inner->region) != 0 ||
+             strcmp(call->backend, inner->backend) != 0)
+        call->region = call->backend = "";
+    call->idle = false;
+    ++*met;
+}
+
+/* Nodes of functions, "CALL/NODE", come after all nodes of the graph. */
+static void adopt_calls(struct view *v)
+{
+    struct byi_name_table calls = {0};
+    uint32_t *met = byi_arena_calloc(v->arena, v->n_nodes, sizeof *met);
+    for (uint32_t i = 0; i < v->n_nodes; i++)
+        byi_name_number(&calls, v->arena, v->places[i].name);
+    for (uint32_t i = v->n_nodes; i < v->n_places; i++) {
+        const char *name = v->places[i].name, *slash = name;
+        while ((slash = strchr(slash, '/'))) {
+            const uint32_t call =
+                byi_name_find(&calls, byi_arena_strn(v->arena, name,
+                                                     (size_t)(slash++ - name)));
+            if (call < v->n_nodes)
+                adopt(&v->places[call], &v->places[i], &met[call]);
+        }
+    }
+}
+
+/* The graph's large weights, which byi_onnx_open left out. */
+static void add_weights(struct view *v, const struct byi_onnx_file *file,
+                        Onnx__GraphProto *graph)
+{
+    const size_t n = graph->n_initializer;
+    graph->initializer = byi_arena_copy(v->arena, graph->initializer,
+                                        n * sizeof(*graph->initializer));
+    for (size_t i = 0; i < n; i++) {
+        if (!file->raw.at[i].at)
+            continue;
+        Onnx__TensorProto *t = byi_arena_copy(v->arena, graph->initializer[i],
+                                              sizeof(**graph->initializer));
+        t->has_raw_data = true;
+        t->raw_data.data = (uint8_t *)(uintptr_t)file->raw.at[i].at;
+        t->raw_data.len = file->raw.at[i].n;
+        graph->initializer[i] = t;
+    }
+}
+
+/* Add the functions, and their domains to every list of opsets. */
+static void add_functions(struct view *v, Onnx__ModelProto *model)
+{
+    const size_t n = model->n_opset_import;
+    struct byi_name_table domains = {0};
+    Onnx__FunctionProto **all =
+        byi_arena_calloc(v->arena, model->n_functions + v->made.n, sizeof *all);
+    Onnx__OperatorSetIdProto **sets =
+        byi_arena_calloc(v->arena, n + v->made.n + 1, sizeof *sets);
+    memcpy(sets, model->opset_import, n * sizeof *sets);
+    memcpy(all, model->functions, model->n_functions * sizeof *all);
+    model->opset_import = sets;
+    model->functions = all;
+    if (!n) /* before IR version 3 there was one opset */
+        sets[model->n_opset_import++] = opset(v, NULL);
+    for (size_t i = 0; i < n; i++)
+        byi_name_number(&domains, v->arena, byi_text_or(sets[i]->domain, ""));
+    for (uint32_t i = 0; i < v->made.n; i++) {
+        const uint32_t known = domains.n;
+        char *domain = v->made.at[i]->domain;
+        if (byi_name_number(&domains, v->arena, domain) == known)
+            sets[model->n_opset_import++] = opset(v, domain);
+        all[model->n_functions++] = v->made.at[i];
+    }
+    for (uint32_t i = 0; i < v->made.n; i++) {
+        v->made.at[i]->n_opset_import = model->n_opset_import;
+        v->made.at[i]->opset_import = sets;
+    }
+    if (v->made.n && model->ir_version < FUNCTIONS_SINCE)
+        model->ir_version = FUNCTIONS_SINCE;
+}
+
+static enum byoc_status write_model(struct view *v, const char *to,
+                                    const Onnx__ModelProto *model)
+{
+    const size_t n = onnx__model_proto__get_packed_size(model);
+    if (n > INT_MAX)
+        return byi_fail(v->err, BYOC_ELIMIT,
+                        "%s: would be %zu bytes; ONNX files are limited to "
+                        "2 GiB; export the model with external weights",
+                        to, n);
+    uint8_t *data = byi_arena_alloc(v->arena, n);
+    onnx__model_proto__pack(model, data);
+    return byi_file_write(to, data, n, v->err);
+}
+
+static enum byoc_status copy_model(struct view *v, const char *to,
+                                   const struct byi_onnx_file *file)
+{
+    Onnx__ModelProto model = *file->model;
+    v->n_nodes = count_nodes(model.graph);
+    if (v->n_nodes > v->n_places ||
+        (!model.n_functions && v->n_nodes != v->n_places))
+        return byi_fail(v->err, BYOC_EINVAL,
+                        "%s: found %u nodes; expected %u, as in the ledger; "
+                        "the file has changed since the import",
+                        v->from, v->n_nodes, v->n_places);
+    for (size_t i = 0; i < model.n_functions; i++)
+        byi_name_number(
+            &v->functions, v->arena,
+            byi_arena_printf(v->arena, "%s\n%s",
+                             byi_text_or(model.functions[i]->domain, ""),
+                             byi_text_or(model.functions[i]->name, "")));
+    adopt_calls(v);
+    BYI_TRY(copy_graph(v, model.graph, &model.graph));
+    add_weights(v, file, model.graph);
+    add_functions(v, &model);
+    return write_model(v, to, &model);
+}
+
+enum byoc_status byi_onnx_regions(const char *from, const char *to,
+                                  uint32_t n_places,
+                                  const struct byi_onnx_place *places,
+                                  struct byoc_error *err)
+{
+    struct byi_arena *arena = byi_arena_new();
+    struct byi_onnx_file file = {.arena = arena};
+    struct view v = {
+        .from = from,
+        .arena = arena,
+        .places = byi_arena_copy(arena, places, n_places * sizeof *places),
+        .n_places = n_places,
+        .err = err};
+    const void *data = NULL;
+    size_t n = 0;
+
+    enum byoc_status status = byi_map_file(from, &data, &n, err);
+    if (status == BYOC_OK) {
+        status = byi_onnx_check_copy(from, to, data, n, err);
+        byi_unmap(data, n);
+    }
+    if (status == BYOC_OK)
+        status = byi_onnx_open(from, arena, &file, err);
+    if (status == BYOC_OK)
+        status = copy_model(&v, to, &file);
+    byi_onnx_close(&file);
+    byi_vec_free(v.values.at);
+    byi_vec_free(v.made.at);
+    byi_arena_free(&arena);
+    return status;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* frontend_onnx/view.h: cuts a graph into parts, each a region of the partition
+ * or one node, so that each part can become one node.
+ *
+ *     nodes      0:A  1:B  2:native  3:A       edges 0>1, 1>3, 0>2, 2>3
+ *     regions    A, A, -, A                    a path leaves A and comes back
+ *     parts      {0, 1} {2} {3}
+ */
+#ifndef BYI_VIEW_H
+#define BYI_VIEW_H
+
+#include "core/base/base.h"
+
+/* An edge: node `to` reads a value of node `from`, which comes before it. */
+struct byi_view_edge {
+    uint32_t from, to;
+};
+
+struct byi_view_part {
+    uint32_t region; /* of its nodes; 0: none, and it is one node */
+    uint32_t n;
+    const uint32_t *nodes; /* ascending */
+};
+
+/* Cut n nodes with these regions (1 to n_regions; 0: none) into parts, in an
+ * order in which each reads only parts before it. A region is one part unless a
+ * path leaves it and comes back; then it is as few as the order allows. In the
+ * arena. */
+const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
+                                           const uint32_t *region,
+                                           uint32_t n_regions, uint32_t n_edges,
+                                           const struct byi_view_edge *edges,
+                                           uint32_t *n_parts);
+
+#endif

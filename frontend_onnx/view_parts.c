@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view_parts.c: Kahn's topological sort of nodes and regions together. A region
+ * is taken when none of its nodes reads a node outside that is still to come.
+ * If only regions are left that wait for each other, the nodes of one of them
+ * that wait for nothing become a part, and the others a later one.
+ */
+#include "frontend_onnx/view.h"
+
+#include <assert.h>
+
+struct part_cutter {
+    struct byi_arena *arena;
+    uint32_t n, n_regions;
+    const uint32_t *region;
+    const struct byi_view_edge *edges; /* sorted by from */
+    uint32_t *first;                   /* of each node: its edges */
+    uint32_t *waits; /* of each node: edges from outside its region */
+    uint32_t *regions_wait, *left; /* of each region: the sum; its nodes */
+    const uint32_t **members;      /* of each region, ascending */
+    uint32_t *n_members;
+    bool *taken;
+    uint32_t *queue, head, tail; /* nodes, and n + regions */
+    struct byi_view_part *parts;
+    uint32_t n_parts, n_taken;
+};
+
+static bool is_inner(const struct part_cutter *c, const struct byi_view_edge *e)
+{
+    return c->region[e->from] && c->region[e->from] == c->region[e->to];
+}
+
+static void sort_edges(struct part_cutter *c, uint32_t n_edges,
+                       const struct byi_view_edge *edges)
+{
+    struct byi_view_edge *sorted =
+        byi_arena_calloc(c->arena, n_edges, sizeof *sorted);
+    uint32_t *next = byi_arena_calloc(c->arena, c->n + 1, sizeof *next);
+    c->first = byi_arena_calloc(c->arena, c->n + 1, sizeof *c->first);
+    for (uint32_t i = 0; i < n_edges; i++)
+        c->first[edges[i].from + 1]++;
+    for (uint32_t i = 0; i < c->n; i++)
+        next[i + 1] = c->first[i + 1] += c->first[i];
+    for (uint32_t i = 0; i < n_edges; i++)
+        sorted[next[edges[i].from]++] = edges[i];
+    c->edges = sorted;
+}
+
+static void list_members(struct part_cutter *c)
+{
+    uint32_t **at = byi_arena_calloc(c->arena, c->n_regions + 1, sizeof *at);
+    for (uint32_t i = 0; i < c->n; i++)
+        c->n_members[c->region[i]]++;
+    for (uint32_t r = 0; r <= c->n_regions; r++) {
+        c->members[r] = at[r] =
+            byi_arena_calloc(c->arena, c->n_members[r], sizeof **at);
+        c->left[r] = c->n_members[r];
+    }
+    for (uint32_t i = 0; i < c->n; i++)
+        *at[c->region[i]]++ = i;
+}
+
+/* Queue the node, or its region, if it waits for nothing more. */
+static void offer(struct part_cutter *c, uint32_t node)
+{
+    const uint32_t r = c->region[node];
+    if (!r && !c->waits[node])
+        c->queue[c->tail++] = node;
+    else if (r && !c->regions_wait[r])
+        c->queue[c->tail++] = c->n + r;
+}
+
+static void count_waits(struct part_cutter *c)
+{
+    for (uint32_t i = 0; i < c->first[c->n]; i++) {
+        const struct byi_view_edge *e = &c->edges[i];
+        c->waits[e->to] += !is_inner(c, e);
+        c->regions_wait[c->region[e->to]] += !is_inner(c, e);
+    }
+    for (uint32_t i = 0; i < c->n; i++) {
+        const uint32_t r = c->region[i];
+        if (!r || c->members[r][0] == i)
+            offer(c, i);
+    }
+}
+
+static void take(struct part_cutter *c, uint32_t region, uint32_t n,
+                 const uint32_t *nodes)
+{
+    c->parts[c->n_parts++] =
+        (struct byi_view_part){.region = region, .n = n, .nodes = nodes};
+    c->left[region] -= n;
+    c->n_taken += n;
+    for (uint32_t i = 0; i < n; i++)
+        c->taken[nodes[i]] = true;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = c->first[nodes[i]]; k < c->first[nodes[i] + 1]; k++) {
+            const struct byi_view_edge *e = &c->edges[k];
+            if (is_inner(c, e))
+                continue;
+            c->waits[e->to]--;
+            c->regions_wait[c->region[e->to]]--;
+            offer(c, e->to);
+        }
+}
+
+/* Take what is left of a region. */
+static void take_region(struct part_cutter *c, uint32_t region)
+{
+    uint32_t *nodes =
+        byi_arena_calloc(c->arena, c->left[region], sizeof *nodes);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n_members[region]; i++)
+        if (!c->taken[c->members[region][i]])
+            nodes[n++] = c->members[region][i];
+    if (n)
+        take(c, region, n, nodes);
+}
+
+/* The nodes of a region that are left and wait for no node outside, not even
+ * through other nodes of the region. */
+static uint32_t free_nodes(const struct part_cutter *c, uint32_t region,
+                           bool *held, uint32_t *nodes)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n_members[region]; i++)
+        held[c->members[region][i]] = false;
+    for (uint32_t i = 0; i < c->n_members[region]; i++) {
+        const uint32_t node = c->members[region][i];
+        if (c->taken[node])
+            continue;
+        held[node] = held[node] || c->waits[node];
+        for (uint32_t k = c->first[node]; held[node] && k < c->first[node + 1];
+             k++)
+            if (is_inner(c, &c->edges[k]))
+                held[c->edges[k].to] = true;
+        if (!held[node])
+            nodes[n++] = node;
+    }
+    return n;
+}
+
+/* Only regions that wait for each other are left: take the largest part that
+ * waits for nothing. The first node that is left always does. */
+static void split(struct part_cutter *c, bool *held)
+{
+    uint32_t *best = NULL, n_best = 0, region = 0;
+    for (uint32_t r = 1; r <= c->n_regions; r++) {
+        if (c->left[r] <= n_best)
+            continue;
+        uint32_t *nodes = byi_arena_calloc(c->arena, c->left[r], sizeof *nodes);
+        const uint32_t n = free_nodes(c, r, held, nodes);
+        if (n > n_best)
+            best = nodes, n_best = n, region = r;
+    }
+    assert(n_best);
+    take(c, region, n_best, best);
+}
+
+const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
+                                           const uint32_t *region,
+                                           uint32_t n_regions, uint32_t n_edges,
+                                           const struct byi_view_edge *edges,
+                                           uint32_t *n_parts)
+{
+    const size_t all = (size_t)n_regions + 1;
+    struct part_cutter c = {
+        .arena = arena,
+        .n = n,
+        .n_regions = n_regions,
+        .region = region,
+        .waits = byi_arena_calloc(arena, n, sizeof *c.waits),
+        .regions_wait = byi_arena_calloc(arena, all, sizeof *c.regions_wait),
+        .left = byi_arena_calloc(arena, all, sizeof *c.left),
+        .members = byi_arena_calloc(arena, all, sizeof *c.members),
+        .n_members = byi_arena_calloc(arena, all, sizeof *c.n_members),
+        .taken = byi_arena_calloc(arena, n, sizeof *c.taken),
+        /* a node is offered once for each edge, and at the start */
+        .queue = byi_arena_calloc(arena, (size_t)n + n_edges, sizeof *c.queue),
+        .parts = byi_arena_calloc(arena, n, sizeof *c.parts),
+    };
+    bool *held = byi_arena_calloc(arena, n, sizeof *held);
+    uint32_t *nodes = byi_arena_calloc(arena, n, sizeof *nodes);
+    sort_edges(&c, n_edges, edges);
+    list_members(&c);
+    count_waits(&c);
+    while (c.n_taken < n) {
+        if (c.head == c.tail)
+            split(&c, held);
+        while (c.head < c.tail) {
+            const uint32_t next = c.queue[c.head++];
+            if (next >= n)
+                take_region(&c, next - n);
+            else {
+                nodes[next] = next;
+                take(&c, 0, 1, &nodes[next]);
+            }
+        }
+    }
+    *n_parts = c.n_parts;
+    return c.parts;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view_test.c: cuts graphs into parts: each node once, in an order in which
+ * each part reads only parts before it, and a region in two only if it must be.
+ * tests/cli/regions.py tests the models that are made of parts.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "frontend_onnx/view.h"
+
+enum { MAX_NODES = 12, MAX_EDGES = MAX_NODES * MAX_NODES };
+
+struct cut {
+    struct byi_arena *arena;
+    uint32_t n, n_regions, n_edges, n_parts;
+    uint32_t region[MAX_NODES], part_of[MAX_NODES];
+    struct byi_view_edge edges[MAX_EDGES];
+    const struct byi_view_part *parts;
+};
+
+static void run(struct cut *c)
+{
+    uint32_t seen = 0;
+    c->arena = byi_arena_new();
+    c->parts = byi_view_parts(c->arena, c->n, c->region, c->n_regions,
+                              c->n_edges, c->edges, &c->n_parts);
+    for (uint32_t i = 0; i < c->n_parts; i++) {
+        const struct byi_view_part *p = &c->parts[i];
+        assert_true(p->n > 0 && (p->region || p->n == 1));
+        for (uint32_t k = 0; k < p->n; k++) {
+            assert_true(k == 0 || p->nodes[k - 1] < p->nodes[k]);
+            assert_int_equal(c->region[p->nodes[k]], p->region);
+            c->part_of[p->nodes[k]] = i;
+            seen++;
+        }
+    }
+    assert_int_equal(seen, c->n);
+    for (uint32_t i = 0; i < c->n_edges; i++)
+        assert_true(c->part_of[c->edges[i].from] <= c->part_of[c->edges[i].to]);
+}
+
+static void in_the_header(void **state)
+{
+    struct cut c = {.n = 4,
+                    .n_regions = 1,
+                    .n_edges = 4,
+                    .region = {1, 1, 0, 1},
+                    .edges = {{0, 1}, {1, 3}, {0, 2}, {2, 3}}};
+    (void)state;
+    run(&c);
+    assert_int_equal(c.n_parts, 3);
+    assert_int_equal(c.parts[0].n, 2);
+    assert_int_equal(c.parts[1].nodes[0], 2);
+    assert_int_equal(c.parts[2].nodes[0], 3);
+    byi_arena_free(&c.arena);
+}
+
+/* Two regions that wait for each other: one of them is cut. */
+static void each_other(void **state)
+{
+    struct cut c = {.n = 4,
+                    .n_regions = 2,
+                    .n_edges = 2,
+                    .region = {1, 2, 1, 2},
+                    .edges = {{0, 3}, {1, 2}}};
+    (void)state;
+    run(&c);
+    assert_int_equal(c.n_parts, 3);
+    byi_arena_free(&c.arena);
+}
+
+static void nothing(void **state)
+{
+    struct cut c = {0};
+    (void)state;
+    run(&c);
+    assert_int_equal(c.n_parts, 0);
+    byi_arena_free(&c.arena);
+}
+
+/* Does a path leave region 1 and come back? */
+static bool comes_back(const struct cut *c)
+{
+    bool out[MAX_NODES] = {false}; /* reached from the region, from outside */
+    for (uint32_t i = 0; i < c->n; i++)
+        for (uint32_t k = 0; k < c->n_edges; k++) {
+            const struct byi_view_edge *e = &c->edges[k];
+            if (e->to != i || !(c->region[e->from] || out[e->from]))
+                continue;
+            if (!c->region[i])
+                out[i] = true;
+            else if (!c->region[e->from])
+                return true;
+        }
+    return false;
+}
+
+/* A number below n (xorshift). */
+static uint32_t draw(uint32_t *state, uint32_t n)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    *state ^= *state << 5;
+    return *state % n;
+}
+
+static void random_graphs(void **state)
+{
+    uint32_t random = 20, cut = 0, whole = 0;
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        struct cut c = {.n = 1 + draw(&random, MAX_NODES)};
+        c.n_regions = 1 + draw(&random, 3);
+        for (uint32_t i = 0; i < c.n; i++)
+            c.region[i] = draw(&random, c.n_regions + 1);
+        for (uint32_t to = 1; to < c.n; to++)
+            for (uint32_t from = 0; from < to; from++)
+                if (draw(&random, 4) == 0)
+                    c.edges[c.n_edges++] = (struct byi_view_edge){from, to};
+        run(&c);
+        uint32_t parts = 0;
+        for (uint32_t i = 0; i < c.n_parts; i++)
+            parts += c.parts[i].region == 1;
+        if (c.n_regions == 1 && parts) {
+            assert_true((parts == 1) == !comes_back(&c));
+            *(parts == 1 ? &whole : &cut) += 1;
+        }
+        byi_arena_free(&c.arena);
+    }
+    assert_true(cut > 500 && whole > 500);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_the_header),
+        cmocka_unit_test(each_other),
+        cmocka_unit_test(nothing),
+        cmocka_unit_test(random_graphs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
