@@ -32,26 +32,31 @@ struct region {
     char *first; /* the text of step 0 */
 };
 
-void region_open(struct region *g);
-void region_close(struct region *g);
+/* Each test has its own copy (region.inc), and uses some of it. */
+#pragma GCC diagnostic ignored "-Wunused-function"
+
+static void region_open(struct region *g);
+static void region_close(struct region *g);
 /* A node; dims end with -1. Data is random in -1 .. 1. */
-uint32_t region_input(struct region *g, ...);
-uint32_t region_const(struct region *g, ...);
-uint32_t region_positive(struct region *g, ...);
-uint32_t region_ints(struct region *g, uint32_t n, const int64_t *values);
-uint32_t region_typed_input(struct region *g, enum byoc_dtype dtype, ...);
+static uint32_t region_input(struct region *g, ...);
+static uint32_t region_const(struct region *g, ...);
+static uint32_t region_positive(struct region *g, ...);
+static uint32_t region_ints(struct region *g, uint32_t n,
+                            const int64_t *values);
+static uint32_t region_typed_input(struct region *g, enum byoc_dtype dtype,
+                                   ...);
 /* A kernel: its own operator on nodes ids[0..n-1] ... */
-void region_kernel(struct region *g, const char *op, const char *attrs,
-                   uint32_t n, const uint32_t *ids);
+static void region_kernel(struct region *g, const char *op, const char *attrs,
+                          uint32_t n, const uint32_t *ids);
 /* ... its post-ops: the value so far, and node `other` (after it, or before
  * it when `swapped`; UINT32_MAX: none) ... */
-void region_post(struct region *g, const char *op, const char *attrs,
-                 uint32_t other, bool swapped);
+static void region_post(struct region *g, const char *op, const char *attrs,
+                        uint32_t other, bool swapped);
 /* ... and its end: the node's id. */
-uint32_t region_end(struct region *g);
+static uint32_t region_end(struct region *g);
 
 /* The whole text; outputs are output 0 of the nodes, or all of a tuple's. */
-char *region_json(struct region *g, uint32_t n, const uint32_t *outputs);
+static char *region_json(struct region *g, uint32_t n, const uint32_t *outputs);
 
 /* What a run did, for assertions. */
 struct region_report {
@@ -61,13 +66,15 @@ struct region_report {
 /* Load, run twice, keep for units_at_end, compare with the native kernels
  * within `tolerance` (absolute, and relative to the larger values). Returns
  * NULL when all is well, else what was wrong (in a static buffer). */
-const char *region_check(struct region *g, uint32_t n, const uint32_t *outputs,
-                         double tolerance, struct region_report *report);
+static const char *region_check(struct region *g, uint32_t n,
+                                const uint32_t *outputs, double tolerance,
+                                struct region_report *report);
 /* The plug-in's answer to a probe: NULL for yes, else its reason. */
-const char *region_probe(struct region *g, uint32_t n, const uint32_t *outputs,
-                         struct byoc_probe *probe);
-const struct byoc_host *region_host(void);
-const struct byoc_backend *region_backend(void);
-const char *region_fail_text(const struct byoc_fail *fail);
+static const char *region_probe(struct region *g, uint32_t n,
+                                const uint32_t *outputs,
+                                struct byoc_probe *probe);
+static const struct byoc_host *region_host(void);
+static const struct byoc_backend *region_backend(void);
+static const char *region_fail_text(const struct byoc_fail *fail);
 
 #endif
