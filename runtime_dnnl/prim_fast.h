@@ -83,7 +83,9 @@ bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
                       const struct byi_posts *posts, struct byi_dn_fast *fast);
 bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
                         struct byi_dn_fast *fast);
+/* also of images of bytes, to channels last */
 bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
+                         const struct byi_posts *posts,
                          struct byi_dn_fast *fast);
 /* The one that packs `src` for argument `arg` of `user`. */
 void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/prim_move.c: pools, concatenations and copies of float16 and
- * bfloat16 data, which byoc's own kernels run at the speed of memory.
+ * bfloat16 data, and images of bytes, which byoc's own kernels copy at the
+ * speed of memory.
  */
 #include "core/base/openmp.h"
 #include "runtime_dnnl/prim_fast.h"
@@ -179,12 +180,53 @@ static const struct byi_dn_fast_kind reorder_kind = {
     .run = run_reorder,
 };
 
+static void run_transpose(const struct byi_dn_fast *fast, uint32_t n,
+                          const struct byi_dn_fast_slot *slots, void *scratch,
+                          int threads)
+{
+    const struct byi_f32_move *m = &fast->move;
+    const struct byi_i8_kernels *k = byi_i8_kernels();
+    const uint8_t *from = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
+    uint8_t *to = byi_dn_fast_find(n, slots, BYI_ARG_DST);
+    const int64_t columns = m->dims[m->rank - 2], rows = m->dims[m->rank - 1];
+    const int64_t images = m->rank == 3 ? m->dims[0] : 1;
+    (void)scratch;
+#pragma omp parallel for num_threads(threads) if (images > 1) schedule(static)
+    for (int64_t i = 0; i < images; i++)
+        k->transpose(from + i * rows * columns, rows, columns,
+                     to + i * rows * columns);
+}
+
+static const struct byi_dn_fast_kind transpose_kind = {
+    .name = move_name,
+    .scratch = no_bytes,
+    .packed = no_packed,
+    .packs_alike = reorders_alike,
+    .run = run_transpose,
+};
+
+/* Is it the transposition of images of few channels? */
+static bool is_transpose(const struct byi_f32_move *m)
+{
+    enum { FEW = 4 };
+    if (m->rank < 2 || m->rank > 3)
+        return false;
+    const uint32_t c = m->rank - 2, r = m->rank - 1;
+    const int64_t image = m->dims[c] * m->dims[r];
+    return m->dims[r] <= FEW && m->from[c] == 1 && m->from[r] == m->dims[c] &&
+           m->to[r] == 1 && m->to[c] == m->dims[r] &&
+           (c == 0 || (m->from[0] == image && m->to[0] == image));
+}
+
 bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
+                         const struct byi_posts *posts,
                          struct byi_dn_fast *fast)
 {
-    *fast = (struct byi_dn_fast){.kind = &reorder_kind};
-    if (!byi_dn_is_narrow(p->src.dtype) || p->dst.dtype != p->src.dtype ||
-        p->src.rank > BYI_MOVE_RANK)
+    const bool bytes = p->src.dtype == BYOC_U8 || p->src.dtype == BYOC_I8;
+    *fast =
+        (struct byi_dn_fast){.kind = bytes ? &transpose_kind : &reorder_kind};
+    if ((!bytes && !byi_dn_is_narrow(p->src.dtype)) || (posts && posts->n) ||
+        p->dst.dtype != p->src.dtype || p->src.rank > BYI_MOVE_RANK)
         return false;
     fast->move.rank = p->src.rank;
     memcpy(fast->move.dims, p->src.dims, p->src.rank * sizeof *p->src.dims);
@@ -193,5 +235,5 @@ bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
     memcpy(fast->move.to, p->dst.strides, p->src.rank * sizeof *p->dst.strides);
     byi_f32_move_plan(&fast->move);
     fast->threads = omp_get_max_threads();
-    return true;
+    return !bytes || is_transpose(&fast->move);
 }

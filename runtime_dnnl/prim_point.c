@@ -235,7 +235,7 @@ enum byoc_status byi_reorder_new(const struct byi_dnnl *lib,
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;
     struct byi_dn_fast fast;
-    if (byi_dn_fast_reorder(p, &fast))
+    if (byi_dn_fast_reorder(p, posts, &fast))
         return byi_prim_wrap_fast(&fast, prim, err);
     BYI_TRY(check_sizes(&p->src, err));
     BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_PLAIN, err));

@@ -523,12 +523,33 @@ static void test_points(void **state)
     at_all_levels(run_points);
 }
 
+/* Few rows, whole blocks, and parts. */
+static void run_transposes(void)
+{
+    for (int64_t rows = 1; rows < 40; rows += rows < 5 ? 1 : 6)
+        for (int64_t columns = 1; columns < 70; columns += 7) {
+            uint8_t *x = octets(rows * columns), *y = octets(rows * columns);
+            byi_i8_kernels()->transpose(x, rows, columns, y);
+            for (int64_t i = 0; i < rows * columns; i++)
+                assert_int_equal(y[i % columns * rows + i / columns], x[i]);
+            free(x);
+            free(y);
+        }
+}
+
+static void test_transpose(void **state)
+{
+    (void)state;
+    at_all_levels(run_transposes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),      cmocka_unit_test(test_winograd),
         cmocka_unit_test(test_strips),      cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_packs_alike), cmocka_unit_test(test_points),
+        cmocka_unit_test(test_transpose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
