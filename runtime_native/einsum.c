@@ -19,6 +19,9 @@ struct sum {
     bool in_result[LABELS];
     int64_t (*strides)[LABELS];
     int64_t results, terms; /* iterations of the two loops */
+    /* labels of the two loops, without those of size 1: [1] the result's */
+    int list[2][LABELS];
+    uint32_t n[2];
 };
 
 static int label_of(char c)
@@ -87,6 +90,7 @@ static void read_equation(const struct byi_call *call, struct sum *s)
 
     s->call = call;
     s->strides = call->scratch;
+    s->n[0] = s->n[1] = 0;
     for (int i = 0; i < LABELS; i++)
         s->size[i] = 1;
     if (!arrow)
@@ -104,6 +108,8 @@ static void read_equation(const struct byi_call *call, struct sum *s)
     for (int i = 0; i < LABELS; i++) {
         s->in_result[i] = s->strides[call->n_in][i] != 0;
         *(s->in_result[i] ? &s->results : &s->terms) *= s->size[i];
+        if (s->size[i] != 1)
+            s->list[s->in_result[i]][s->n[s->in_result[i]]++] = i;
     }
 }
 
@@ -114,19 +120,21 @@ static void read_equation(const struct byi_call *call, struct sum *s)
 static void labels_at(const struct sum *s, bool result, int64_t flat,
                       int64_t *at)
 {
-    for (int i = LABELS; i-- > 0;) {
-        if (s->in_result[i] != result || s->size[i] == 1)
-            continue;
+    for (uint32_t k = s->n[result]; k-- > 0;) {
+        const int i = s->list[result][k];
         at[i] = flat % s->size[i];
         flat /= s->size[i];
     }
 }
 
-static int64_t offset_of(const int64_t *strides, const int64_t *at)
+static int64_t offset_of(const struct sum *s, uint32_t operand,
+                         const int64_t *at)
 {
+    const int64_t *strides = s->strides[operand];
     int64_t offset = 0;
-    for (int i = 0; i < LABELS; i++)
-        offset += strides[i] * at[i];
+    for (uint32_t part = 0; part < 2; part++)
+        for (uint32_t k = 0; k < s->n[part]; k++)
+            offset += strides[s->list[part][k]] * at[s->list[part][k]];
     return offset;
 }
 
@@ -139,12 +147,10 @@ static void plain_float(const struct sum *s, int64_t result)
         double product = 1;
         labels_at(s, false, term, at);
         for (uint32_t i = 0; i < s->call->n_in; i++)
-            product *=
-                byi_tensor_float(&s->call->in[i], offset_of(s->strides[i], at));
+            product *= byi_tensor_float(&s->call->in[i], offset_of(s, i, at));
         total += product;
     }
-    byi_tensor_set(s->call->out, offset_of(s->strides[s->call->n_in], at),
-                   total);
+    byi_tensor_set(s->call->out, offset_of(s, s->call->n_in, at), total);
 }
 
 /* Store the low bits of v in the result's type. */
@@ -179,10 +185,10 @@ static void plain_int(const struct sum *s, int64_t result)
         uint64_t product = 1;
         labels_at(s, false, term, at);
         for (uint32_t i = 0; i < s->call->n_in; i++)
-            product *= load_int(&s->call->in[i], offset_of(s->strides[i], at));
+            product *= load_int(&s->call->in[i], offset_of(s, i, at));
         total += product;
     }
-    store_int(s->call->out, offset_of(s->strides[s->call->n_in], at), total);
+    store_int(s->call->out, offset_of(s, s->call->n_in, at), total);
 }
 
 static void run_plain(const struct sum *s)

@@ -8,7 +8,8 @@
  *           with a scalar constant; global pooling operators instead of means
  *           and full windows; zero padding merged into convolutions and average
  *           pooling; no reshape, transpose, cast or broadcast_to without
- *           effect, and no two of a kind in a row
+ *           effect, and no two of a kind in a row; einsum of at most two
+ *           operands
  *
  *   %0 = subtract(%x, const[c]);        %0 = add(%x, const[-c]);
  *   %1 = maximum(const(0), %0);   ==>   %1 = nn.relu(%0);
@@ -424,6 +425,8 @@ static const struct byi_rule rules[] = {
     {BYI_OP_NN_AVG_POOL1D, byi_pad_into_pool},
     {BYI_OP_NN_AVG_POOL2D, byi_pad_into_pool},
     {BYI_OP_NN_AVG_POOL3D, byi_pad_into_pool},
+    {BYI_OP_EINSUM, byi_split_einsum},
+    {BYI_OP_EINSUM, byi_sum_in_einsum},
     {BYI_OP_RESHAPE, byi_drop_same},
     {BYI_OP_RESHAPE, byi_merge_views},
     {BYI_OP_BROADCAST_TO, byi_drop_same},

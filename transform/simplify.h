@@ -36,6 +36,13 @@ byi_id byi_transpose_in_product(struct byi_rewrite *rw, byi_id at);
 /* nn.matmul by heads that are repeated */
 byi_id byi_product_of_repeated(struct byi_rewrite *rw, byi_id at);
 
+/* --- simplify_einsum.c --------------------------------------------------- */
+
+/* einsum of three and more operands */
+byi_id byi_split_einsum(struct byi_rewrite *rw, byi_id at);
+/* einsum of two operands that sums over a label of one of them */
+byi_id byi_sum_in_einsum(struct byi_rewrite *rw, byi_id at);
+
 /* --- canonicalize_ops.c -------------------------------------------------- */
 
 /* clip or nn.relu of clip or nn.relu */

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* simplify_einsum.c: rules that bring einsum to products of two operands, which
+ * the kernel runs as matrix products. See simplify.h.
+ */
+#include "simplify.h"
+
+enum { LETTERS = 128, MOST = 8, TEXT = 256 };
+
+/* An equation of letters only; the labels of each operand and the result. */
+struct equation {
+    uint32_t n;
+    const char *at[MOST + 1]; /* at[n]: the result's */
+    uint32_t length[MOST + 1];
+};
+
+static bool has(const struct equation *e, uint32_t term, char label)
+{
+    return memchr(e->at[term], label, e->length[term]) != NULL;
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Copy the letters of [from, to) to `text`; false if there are other characters
+ * than blanks, or a letter twice. */
+static bool read_labels(const char *from, const char *to, char *text,
+                        uint32_t *n)
+{
+    *n = 0;
+    for (; from < to; from++) {
+        if (*from == ' ')
+            continue;
+        if (!is_letter(*from) || memchr(text, *from, *n))
+            return false;
+        text[(*n)++] = *from;
+    }
+    return true;
+}
+
+/* False if this file's rules do not take the equation: without "->", with
+ * "...", with a label twice in a term, or for halves, whose partial results
+ * would be rounded. */
+static bool read_equation(struct byi_rewrite *rw, byi_id at, struct equation *e)
+{
+    const struct byi_node *node = byi_rw_node(rw, at);
+    const struct byi_type *type = byi_rw_tensor(rw, at);
+    const char *text = byi_attr_string(node->attrs, "equation");
+    const char *arrow = strstr(text, "->");
+    char *copy = byi_arena_alloc(rw->scratch, strlen(text) + 1);
+
+    if (!arrow || node->n_args > MOST || !type || type->dtype == BYOC_F16 ||
+        type->dtype == BYOC_BF16)
+        return false;
+    e->n = node->n_args;
+    for (uint32_t i = 0; i <= e->n; i++) {
+        const char *comma = strchr(text, ',');
+        const char *end = i == e->n                ? text + strlen(text)
+                          : comma && comma < arrow ? comma
+                                                   : arrow;
+        e->at[i] = copy;
+        if (!read_labels(text, end, copy, &e->length[i]))
+            return false;
+        copy += e->length[i];
+        text = end == arrow ? arrow + 2 : end + 1;
+    }
+    return true;
+}
+
+static byi_id emit(struct byi_rewrite *rw, const byi_id *args, uint32_t n,
+                   const char *equation)
+{
+    const struct byi_attr attr = {.name = "equation",
+                                  .kind = BYI_ATTR_STRING,
+                                  .s = byi_arena_str(rw->scratch, equation),
+                                  .n = (uint32_t)strlen(equation)};
+    return byi_rw_call(rw, BYI_OP_EINSUM, args, n, &attr, 1);
+}
+
+/* --- three and more operands ---------------------------------------------- */
+
+/* Multiplications of a product of operands a and b alone; symbolic sizes count
+ * as a usual one. */
+static double work_of(const struct byi_rewrite *rw, byi_id at,
+                      const struct equation *e, uint32_t a, uint32_t b)
+{
+    const double usual = 64;
+    double size[LETTERS] = {0}, work = 1;
+    const uint32_t terms[] = {a, b};
+    for (uint32_t t = 0; t < 2; t++) {
+        const struct byi_type *type =
+            byi_rw_tensor(rw, byi_rw_arg(rw, at, terms[t]));
+        for (uint32_t i = 0; type && i < e->length[terms[t]]; i++) {
+            const double dim =
+                BYI_IS_SYMBOL(type->dims[i]) ? usual : (double)type->dims[i];
+            double *to = &size[e->at[terms[t]][i] & 127];
+            *to = dim > *to ? dim : *to;
+        }
+    }
+    for (uint32_t i = 0; i < LETTERS; i++)
+        work *= size[i] > 0 ? size[i] : 1;
+    return work;
+}
+
+/* Do other terms than a and b, or the result, have the label? */
+static bool is_needed(const struct equation *e, uint32_t a, uint32_t b,
+                      char label)
+{
+    for (uint32_t i = 0; i <= e->n; i++)
+        if (i != a && i != b && has(e, i, label))
+            return true;
+    return false;
+}
+
+/* The labels of the product of a and b: those of both, then of a, then of b,
+ * as a batch of matrix products has them. */
+static uint32_t product_labels(const struct equation *e, uint32_t a, uint32_t b,
+                               char *to)
+{
+    uint32_t n = 0;
+    for (uint32_t part = 0; part < 3; part++) {
+        const uint32_t from = part == 2 ? b : a, other = part == 2 ? a : b;
+        for (uint32_t i = 0; i < e->length[from]; i++) {
+            const char label = e->at[from][i];
+            if (has(e, other, label) == (part == 0) &&
+                is_needed(e, a, b, label))
+                to[n++] = label;
+        }
+    }
+    return n;
+}
+
+static void append(char *text, uint32_t *n, const char *labels, uint32_t count,
+                   const char *before)
+{
+    for (; *before; before++)
+        text[(*n)++] = *before;
+    memcpy(text + *n, labels, count);
+    *n += count;
+    text[*n] = 0;
+}
+
+/* The product of operands a and b, then of it and the others. */
+static byi_id split_pair(struct byi_rewrite *rw, byi_id at,
+                         const struct equation *e, uint32_t a, uint32_t b)
+{
+    char pair[TEXT], rest[TEXT], made[TEXT];
+    uint32_t n_pair = 0, n_rest = 0, n = 1;
+    const uint32_t n_made = product_labels(e, a, b, made);
+    append(pair, &n_pair, e->at[a], e->length[a], "");
+    append(pair, &n_pair, e->at[b], e->length[b], ",");
+    append(pair, &n_pair, made, n_made, "->");
+    append(rest, &n_rest, made, n_made, "");
+    byi_id args[MOST];
+    args[0] = emit(rw, (byi_id[]){byi_rw_arg(rw, at, a), byi_rw_arg(rw, at, b)},
+                   2, pair);
+    for (uint32_t i = 0; i < e->n; i++)
+        if (i != a && i != b) {
+            append(rest, &n_rest, e->at[i], e->length[i], ",");
+            args[n++] = byi_rw_arg(rw, at, i);
+        }
+    append(rest, &n_rest, e->at[e->n], e->length[e->n], "->");
+    return emit(rw, args, n, rest);
+}
+
+/* einsum(a, b, c, equation="bik,kj,bj->bi")
+ *    ==>
+ * %0 = einsum(b, c, equation="kj,bj->kb");   the pair with the least work
+ * einsum(%0, a, equation="kb,bik->bi")
+ */
+byi_id byi_split_einsum(struct byi_rewrite *rw, byi_id at)
+{
+    struct equation e;
+    if (byi_rw_node(rw, at)->n_args < 3 || !read_equation(rw, at, &e))
+        return BYI_NO_ID;
+    uint32_t a = 0, b = 1, length = 0;
+    double least = work_of(rw, at, &e, 0, 1);
+    for (uint32_t i = 0; i <= e.n; i++)
+        length += e.length[i] + 2;
+    if (2 * length > TEXT)
+        return BYI_NO_ID;
+    for (uint32_t i = 0; i < e.n; i++)
+        for (uint32_t j = i + 1; j < e.n; j++) {
+            const double work = work_of(rw, at, &e, i, j);
+            if (work < least) {
+                least = work;
+                a = i;
+                b = j;
+            }
+        }
+    return split_pair(rw, at, &e, a, b);
+}
+
+/* --- labels of a single operand ------------------------------------------- */
+
+/* A label that is summed over and that one operand alone has: sum that operand
+ * first.
+ *
+ * einsum(a, b, equation="ij,jk->k")
+ *    ==>
+ * einsum(sum(a, axis=[0]), b, equation="j,jk->k")
+ */
+byi_id byi_sum_in_einsum(struct byi_rewrite *rw, byi_id at)
+{
+    struct equation e;
+    if (byi_rw_node(rw, at)->n_args != 2 || !read_equation(rw, at, &e))
+        return BYI_NO_ID;
+    char text[TEXT];
+    uint32_t n_text = 0, found = 0;
+    byi_id args[2];
+    if (e.length[0] + e.length[1] + e.length[2] + 4 > TEXT)
+        return BYI_NO_ID;
+    for (uint32_t t = 0; t < 2; t++) {
+        int64_t axes[BYI_MAX_RANK];
+        char kept[BYI_MAX_RANK];
+        uint32_t n = 0, n_kept = 0;
+        for (uint32_t i = 0; i < e.length[t] && i < BYI_MAX_RANK; i++)
+            if (has(&e, 1 - t, e.at[t][i]) || has(&e, 2, e.at[t][i]))
+                kept[n_kept++] = e.at[t][i];
+            else
+                axes[n++] = i;
+        const struct byi_attr attrs[] = {
+            {.name = "axis", .kind = BYI_ATTR_INTS, .n = n, .ints = axes},
+            {.name = "keepdims", .kind = BYI_ATTR_BOOL, .i = 0}};
+        args[t] = byi_rw_arg(rw, at, t);
+        if (n)
+            args[t] = byi_rw_call(rw, BYI_OP_SUM, &args[t], 1, attrs,
+                                  BYI_COUNT(attrs));
+        append(text, &n_text, kept, n_kept, t ? "," : "");
+        found += n;
+    }
+    append(text, &n_text, e.at[2], e.length[2], "->");
+    return found ? emit(rw, args, 2, text) : BYI_NO_ID;
+}
