@@ -98,6 +98,14 @@ static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
     const void *src =
         (const char *)x->data + (size_t)at * byoc_dtype_size(from);
     char *dst = (char *)y->data + (size_t)at * byoc_dtype_size(to);
+    if (from == BYOC_F32 && byi_is_half(to)) {
+        byi_narrow(to, src, dst, n);
+        return;
+    }
+    if (byi_is_half(from) && to == BYOC_F32) {
+        byi_widen(from, src, (float *)(void *)dst, n);
+        return;
+    }
     if (byi_is_half(from)) {
         byi_widen(from, src, wide, n);
         src = wide;

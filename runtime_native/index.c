@@ -65,26 +65,16 @@ static int64_t row_offset(const struct elements *e, int64_t r)
 
 /* Offsets in the other tensor of `n` elements of a row from i on, which begins
  * at base. */
-#define OFFSETS(id, T)                                                         \
-    static void offsets_##id(const struct elements *e, int64_t base,           \
-                             int64_t row, int64_t i, int64_t n, int64_t *to)   \
-    {                                                                          \
-        const T *at = (const T *)e->idx->data + row * e->row + i;              \
-        const int64_t step = e->strides[e->idx->rank - 1];                     \
-        for (int64_t k = 0; k < n; k++)                                        \
-            to[k] = base +                                                     \
-                    ((int64_t)at[k] + (at[k] < 0 ? e->size : 0)) *             \
-                        e->axis_stride +                                       \
-                    (i + k) * step;                                            \
-    }
-OFFSETS(I32, int32_t)
-OFFSETS(I64, int64_t)
-
 static void offsets_of(const struct elements *e, int64_t base, int64_t row,
                        int64_t i, int64_t n, int64_t *to)
 {
-    (e->idx->dtype == BYOC_I64 ? offsets_I64 : offsets_I32)(e, base, row, i, n,
-                                                            to);
+    const struct byi_places places = {.size = e->size,
+                                      .stride = e->axis_stride,
+                                      .step = e->strides[e->idx->rank - 1]};
+    const bool wide = e->idx->dtype == BYOC_I64;
+    const char *at =
+        (const char *)e->idx->data + (row * e->row + i) * (wide ? 8 : 4);
+    byi_simd()->offsets[wide](at, &places, base + i * places.step, n, to);
 }
 
 enum { ELEMENTS = 256 }; /* whose offsets are computed together */

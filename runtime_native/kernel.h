@@ -437,7 +437,11 @@ enum byoc_status byi_recurrent_plain(const struct byi_call *call,
 
 enum { BYI_SLACK = 64, BYI_SPARSE_ROWS = 4 };
 
-/* What sums add for an element: it, its size, its square, e^(it - shift). */
+/* What sums add for an element: it, its size, its square, e^(it - shift),
+ * which is at most 1. */
+struct byi_places {
+    int64_t size, stride, step;
+};
 enum byi_sum { BYI_ADD, BYI_ADD_ABS, BYI_ADD_SQUARE, BYI_ADD_EXP, BYI_SUMS };
 
 /* float32 loops, compiled once per instruction set. Entries by operator are
@@ -455,6 +459,10 @@ struct byi_simd {
     double (*sum_squares)(const float *x, int64_t n, float shift);
     float (*max)(const float *x, int64_t n); /* NaN wins; n > 0 */
     float (*min)(const float *x, int64_t n);
+    /* to[i] = base + wrap(at[i]) stride + i step, where wrap adds `size` to
+     * negative indices; at: int32 or [1] int64 */
+    void (*offsets[2])(const void *at, const struct byi_places *places,
+                       int64_t base, int64_t n, int64_t *to);
     double (*sum_abs)(const float *x, int64_t n);
     /* y[i] += the term of x[i], with shift[i] for BYI_ADD_EXP */
     void (*accumulate[BYI_SUMS])(const float *x, const float *shift, float *y,
@@ -463,7 +471,7 @@ struct byi_simd {
      * `again` */
     void (*mark)(const float *x, const float *best, int32_t k, bool again,
                  int32_t *place, int64_t n);
-    /* y[i] = e^(x[i] - shift); returns the sum of y */
+    /* y[i] = e^(x[i] - shift), which is at most 1; returns the sum of y */
     double (*exp_sum)(const float *x, float *y, int64_t n, float shift);
     float (*dot)(const float *a, const float *b, int64_t n);
     void (*axpy)(float a, const float *x, float *y, int64_t n); /* y += a x */

@@ -238,9 +238,11 @@ static void reduce_rows(const struct axes_reduction *r, int64_t out)
         return;
     }
     const double shift =
-        r->fold == ADD_EXP
-            ? shift_of((double)rows_extreme(r, LARGEST, x, rows, n))
-            : 0;
+        r->fold == ADD_EXP ? (double)rows_extreme(r, LARGEST, x, rows, n) : 0;
+    if (!isfinite(shift)) {
+        plain_F32(r, out);
+        return;
+    }
     double acc = 0;
     for (int64_t row = 0; row < rows; row++)
         acc +=
@@ -309,7 +311,11 @@ static void reduce_columns(const struct axes_reduction *r, int64_t out,
     if (r->fold == ADD_EXP) {
         column_extremes(r, LARGEST, x, shift, n);
         for (int64_t i = 0; i < n; i++)
-            shift[i] = (float)shift_of((double)shift[i]);
+            if (!isfinite(shift[i])) {
+                for (int64_t k = 0; k < n; k++)
+                    plain_F32(r, out + k);
+                return;
+            }
     }
     if (r->fold == TIMES)
         column_products(r, x, acc, n);

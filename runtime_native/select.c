@@ -98,22 +98,19 @@ static void sift(struct topk_candidate *heap, int64_t n, int64_t at)
     heap[at] = moved;
 }
 
-enum { SKIPPED = 64 }; /* numbers that are compared with the bound at once */
-
-/* The first of i, i + SKIPPED ... whose numbers up to the next one may be
- * better than number `worst`; n or more: none. NaN is the largest number. */
+/* The first number from i on that may be better than number `worst`; n: none.
+ * NaN is the largest number. */
 static int64_t skip_floats(const char *data, int64_t i, int64_t n, bool largest,
                            int64_t worst)
 {
-    const struct byi_simd *simd = byi_simd();
     const float *x = (const float *)(const void *)data;
     const float bound = x[worst];
-    for (; i < n; i += SKIPPED) {
-        const int64_t some = byi_min(SKIPPED, n - i);
-        if (largest ? !(simd->max(x + i, some) <= bound)
-                    : !(simd->min(x + i, some) >= bound))
-            break;
-    }
+    if (largest)
+        while (i < n && x[i] <= bound)
+            i++;
+    else
+        while (i < n && x[i] >= bound)
+            i++;
     return i;
 }
 
@@ -122,7 +119,7 @@ static void choose(const struct key_format *kind, const char *data, int64_t n,
                    bool largest, struct topk_candidate *heap, int64_t k)
 {
     for (int64_t i = 0; i < n; i++) {
-        if (i >= k && i % SKIPPED == 0 && kind->size == 4 && kind->is_float)
+        if (i >= k && kind->size == 4 && kind->is_float)
             i = skip_floats(data, i, n, largest, heap[0].index);
         if (i >= n)
             break;
@@ -285,17 +282,22 @@ static enum byoc_status nonzero_run(const struct byi_call *call,
                                     struct byoc_error *err)
 {
     const struct byi_tensor *x = call->in;
-    const int64_t n = byi_count(x), count = count_set(x);
+    const int64_t count = count_set(x);
     int64_t *y = call->out->data, at[BYI_MAX_RANK] = {0}, none = 0;
     const int64_t zeros[BYI_MAX_RANK] = {0};
     BYI_TRY(lower_dim(call, 1, count, err));
-    for (int64_t i = 0, c = 0; c < count && i < n; i++) {
-        if (is_set(x, i)) {
-            for (uint32_t k = 0; k < x->rank; k++)
-                y[k * count + c] = at[k];
-            c++;
+    const uint32_t last = x->rank ? x->rank - 1 : 0;
+    const int64_t wide = x->rank ? x->dims[last] : 1;
+    for (int64_t i = 0, c = 0; c < count; i += wide) {
+        /* writes each place, and keeps it if the element is set: no branch */
+        for (int64_t k = 0; k < wide && c < count; k++) {
+            at[last] = k;
+            for (uint32_t d = 0; d < x->rank; d++)
+                y[d * count + c] = at[d];
+            c += is_set(x, i + k);
         }
-        byi_step(x->rank, x->dims, zeros, at, &none);
+        at[last] = 0;
+        byi_step(last, x->dims, zeros, at, &none);
     }
     return BYOC_OK;
 }
