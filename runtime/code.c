@@ -49,7 +49,7 @@ static int find_segment(struct dl_phdr_info *info, size_t size, void *ctx)
 static bool is_mapped(const void *at, uint64_t bytes)
 {
     struct range range = {(uintptr_t)at, bytes};
-    return dl_iterate_phdr(find_segment, &range) != 0;
+    return byi_library_walk(find_segment, &range) != 0;
 }
 
 /* --- fused kernels -------------------------------------------------------- */

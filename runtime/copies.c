@@ -69,9 +69,7 @@ static void describe(struct byi_text *out)
     struct byi_text objects = {0};
     struct copies found[BYI_COUNT(kinds)] = {{.n = 0}};
     byi_text_add(out, "", 0);
-    byi_loader_lock();
-    dl_iterate_phdr(list_object, &objects); /* which holds the loader's lock */
-    byi_loader_unlock();
+    byi_library_walk(list_object, &objects);
     char *rest = NULL;
     for (char *path = objects.at ? strtok_r(objects.at, "\n", &rest) : NULL;
          path; path = strtok_r(NULL, "\n", &rest))

@@ -9,6 +9,7 @@
 #include "core/base/base.h"
 #include "core/base/machine.h"
 
+#include <link.h>
 #include <stdatomic.h>
 
 #define BYI_ARTIFACT_VERSION 2
@@ -230,6 +231,11 @@ void byi_library_close(void *handle);                     /* NULL is fine */
 void byi_loader_lock(void);
 void byi_loader_unlock(void);
 void byi_loader_in_child(void);
+/* dl_iterate_phdr with that lock, which every walk of the runtime must hold:
+ * glibc's own lock for it stays taken in a child (_dl_load_write_lock). */
+int byi_library_walk(int (*visit)(struct dl_phdr_info *info, size_t size,
+                                  void *ctx),
+                     void *ctx);
 /* Open `path`, never to be closed, and look up a symbol. Errors: as
  * byi_library_open, and BYOC_EBACKEND (no such symbol). */
 BYOC_API enum byoc_status byoc_internal_library_find(const char *path,

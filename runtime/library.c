@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* library.c: the only file that calls dlopen. A library is named by its
- * absolute path, never by a search path or the current directory, and must not
- * be writable by all users. Errors include the loader's message.
+/* library.c: opens libraries, and visits those that are loaded. A library is
+ * named by its absolute path, never by a search path or the current directory,
+ * and must not be writable by all users. Errors include the loader's message.
  */
 #include "internal.h"
 
@@ -48,6 +48,16 @@ static void close_locked(void *handle)
     byi_loader_lock();
     dlclose(handle);
     byi_loader_unlock();
+}
+
+int byi_library_walk(int (*visit)(struct dl_phdr_info *info, size_t size,
+                                  void *ctx),
+                     void *ctx)
+{
+    byi_loader_lock();
+    const int last = dl_iterate_phdr(visit, ctx);
+    byi_loader_unlock();
+    return last;
 }
 
 /* Check that the file starts like an ELF file, since dlerror's message for

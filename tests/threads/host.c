@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -272,6 +273,63 @@ static void check_busy(const char *path)
     stop = true;
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
+}
+
+static _Atomic bool walks_slowly, walking;
+
+struct walk {
+    int (*visit)(struct dl_phdr_info *, size_t, void *);
+    void *ctx;
+};
+
+static int visit_slowly(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    const struct walk *walk = ctx;
+    if (!atomic_exchange(&walking, true))
+        nanosleep(&(struct timespec){0, 200000000}, NULL);
+    return walk->visit(info, size, walk->ctx);
+}
+
+/* Stands before the C library's for every library of the process. */
+__attribute__((visibility("default"))) int dl_iterate_phdr(
+    int (*visit)(struct dl_phdr_info *, size_t, void *), void *ctx)
+{
+    __typeof__(&dl_iterate_phdr) next;
+    struct walk walk = {visit, ctx};
+    *(void **)&next = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    return walks_slowly ? next(visit_slowly, &walk) : next(visit, ctx);
+}
+
+static void *load_once(void *path)
+{
+    struct job j;
+    start(&j, path, NULL);
+    finish(&j);
+    return NULL;
+}
+
+/* A fork waits for a thread that walks over the libraries: the lock of the walk
+ * would stay taken in the child. */
+static void check_walk(const char *path)
+{
+    pthread_t thread;
+    int status;
+    walks_slowly = true;
+    MUST(pthread_create(&thread, NULL, load_once, (void *)(uintptr_t)path) == 0,
+         "no thread");
+    for (int i = 0; i < 10000 && !walking; i++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    MUST(walking, "a load does not walk over the libraries");
+    const pid_t pid = fork();
+    MUST(pid >= 0, "fork: %s", strerror(errno));
+    if (pid == 0) {
+        alarm(SECONDS / 10);
+        load_once((void *)(uintptr_t)path);
+        _exit(0);
+    }
+    MUST(waitpid(pid, &status, 0) == pid && status == 0,
+         "the child ended with status %#x", status);
+    pthread_join(thread, NULL);
 }
 
 /* --- the kernel's own limits ---------------------------------------------- */
@@ -595,12 +653,19 @@ int main(int argc, char **argv)
         const char *name;
         void (*check)(const char *path);
     } checks[] = {
-        {"fork", check_fork},     {"busy", check_busy},
-        {"close", check_close},   {"affinity", check_affinity},
-        {"states", check_states}, {"exhaustion", check_exhaustion},
-        {"nproc", check_nproc},   {"space", check_space},
-        {"quota", check_quota},   {"pids", check_pids},
-        {"hook", check_hook},     {"policy", check_policy},
+        {"fork", check_fork},
+        {"busy", check_busy},
+        {"walk", check_walk},
+        {"close", check_close},
+        {"affinity", check_affinity},
+        {"states", check_states},
+        {"exhaustion", check_exhaustion},
+        {"nproc", check_nproc},
+        {"space", check_space},
+        {"quota", check_quota},
+        {"pids", check_pids},
+        {"hook", check_hook},
+        {"policy", check_policy},
     };
     MUST(argc == 4, "usage: host CHECK RUNTIME MODEL.so");
     alarm(2 * SECONDS);

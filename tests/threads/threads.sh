@@ -38,13 +38,13 @@ for so in dnnl native varying; do
         echo "$so.so needs an OpenMP library"
         failed=1
     }
-    for check in fork busy close affinity states exhaustion nproc space quota \
-        pids hook policy; do
+    for check in fork walk busy close affinity states exhaustion nproc space \
+        quota pids hook policy; do
         # oneDNN has locks of its own, which a child may find taken; the small
         # model is for this check
         case $check-$so in
-        busy-dnnl) continue ;;
-        busy-*) ;;
+        busy-dnnl | walk-dnnl) continue ;;
+        busy-* | walk-native) ;;
         *-varying) continue ;;
         esac
         timeout 1300 "$host" $check "$runtime" "$dir/$so.so" 2>"$dir/err"
