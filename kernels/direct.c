@@ -243,27 +243,39 @@ static void copy_rows(const struct direct *d, const float **rows, int64_t n,
     }
 }
 
+/* Gather n rows of an image from `row` on. */
+static void gather_image(const struct byi_f32_conv_run *run, int64_t row,
+                         int64_t n, float *to)
+{
+    const struct byi_f32_conv *conv = run->conv;
+    const int64_t image = row / byi_f32_product_of(conv->out);
+    struct byi_f32_adapted a = {
+        .scale = run->scale ? run->scale + image * conv->scale_image : NULL,
+        .shift = run->shift,
+        .rows = n,
+        .ld = copied_row(conv),
+        .rectify = conv->rectifies,
+        .to = to};
+    for (uint32_t i = 0; i < run->n_sources; i++, a.to += a.n) {
+        a.n = run->sources[i].channels;
+        a.x = run->sources[i].x + row * a.n;
+        conv->kernels->adapt(&a);
+        a.scale = a.scale ? a.scale + a.n : NULL;
+        a.shift = a.shift ? a.shift + a.n : NULL;
+    }
+}
+
 /* Gather n rows from `row` on. */
 static void gather_rows(const struct byi_f32_conv_run *run, int64_t row,
                         int64_t n, const float **rows, float *to)
 {
-    const struct byi_f32_conv *conv = run->conv;
-    const int64_t positions = byi_f32_product_of(conv->out);
-    for (int64_t r = 0; r < n; r++, to += copied_row(conv)) {
-        const float *scale = run->scale, *shift = run->shift;
-        const struct byi_f32_source *from = run->sources;
-        float *at = to;
-        rows[r] = to;
-        if (scale)
-            scale += (row + r) / positions * conv->scale_image;
-        for (uint32_t i = 0; i < run->n_sources; i++, from++) {
-            conv->kernels->adapt(from->x + (row + r) * from->channels,
-                                 from->channels, scale, shift, conv->rectifies,
-                                 at);
-            at += from->channels;
-            scale = scale ? scale + from->channels : NULL;
-            shift = shift ? shift + from->channels : NULL;
-        }
+    const int64_t positions = byi_f32_product_of(run->conv->out);
+    const int64_t by = copied_row(run->conv);
+    for (int64_t r = 0; r < n; r++)
+        rows[r] = to + r * by;
+    for (int64_t r = 0, some; r < n; r += some) {
+        some = byi_min(n - r, positions - (row + r) % positions);
+        gather_image(run, row + r, some, to + r * by);
     }
 }
 

@@ -128,6 +128,16 @@ struct byi_f32_patch {
     int64_t point;
 };
 
+/* Rows of `to`, `ld` elements apart: those of x, which are dense and have n
+ * elements, times `scale`, plus `shift`, either of which may be NULL; then
+ * ReLU, for `rectify`. */
+struct byi_f32_adapted {
+    const float *x, *scale, *shift;
+    int64_t rows, n, ld;
+    bool rectify;
+    float *to;
+};
+
 /* Outputs of one Winograd tile, for `columns` <= BYI_F32_PANEL channels. */
 struct byi_f32_outputs {
     const float *m; /* element (i, j) of the product: m[(i * n + j) * point] */
@@ -203,10 +213,7 @@ struct byi_f32_kernels {
      * nearest even */
     void (*widen[2])(const uint16_t *from, float *to, int64_t n);
     void (*narrow[2])(const float *from, uint16_t *to, int64_t n);
-    /* to = n elements of x, times `scale`, plus `shift`, which may be NULL;
-     * then ReLU if `rectify` */
-    void (*adapt)(const float *x, int64_t n, const float *scale,
-                  const float *shift, bool rectify, float *to);
+    void (*adapt)(const struct byi_f32_adapted *a);
     /* y = the maximum, where NaN wins, or [1] the sum times `scale`, of n > 0
      * vectors of `channels` elements */
     void (*pool[2][2])(const uint16_t *const *taps, int64_t n, int64_t channels,
