@@ -488,6 +488,7 @@ static const struct op_case rows[] = {
     {"ConvTranspose", 11, "fh", conv, ORDINARY, 1, 1e-4, NULL, false},
     {"Cos", 7, "fh", draw_same, ORDINARY, 1, 1e-6, NULL, false},
     {"Cosh", 9, "fh", draw_same, ORDINARY, 1, 1e-6, NULL, false},
+    {"CumProd", 26, "fhiu", cumsum, ORDINARY, 1, 1e-4, NULL, false},
     {"CumSum", 14, "fhiu", cumsum, ORDINARY, 1, 1e-5, NULL, false},
     {"Det", 11, "fh", det, ORDINARY, 1, 1e-3, NULL, false},
     {"Div", 14, "fhiu86", quotient, EXTREME, 1, 0, NULL, false},

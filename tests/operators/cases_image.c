@@ -353,8 +353,75 @@ static void mel_weights(struct draw *d)
     draw_floats(d, -1, &high, draw_chance(d, 50));
 }
 
+/* Columns (n, c k0 k1, places) of an image that is at least one window. */
+static void col2im(struct draw *d)
+{
+    int64_t image[2], block[2], dilations[2], strides[2], pads[4];
+    int64_t places = 1;
+
+    for (int i = 0; i < 2; i++) {
+        block[i] = draw_int(d, 1, 3);
+        dilations[i] = draw_int(d, 1, 2);
+        strides[i] = draw_int(d, 1, 3);
+        pads[i] = draw_int(d, 0, 1);
+        pads[i + 2] = draw_int(d, 0, 1);
+        const int64_t span = dilations[i] * (block[i] - 1) + 1;
+        image[i] = span + draw_int(d, 0, 5);
+        places *= (image[i] + pads[i] + pads[i + 2] - span) / strides[i] + 1;
+    }
+    const int64_t channels = draw_int(d, 1, 4);
+    draw_operand(
+        d, d->dtype, 3,
+        (int64_t[]){draw_int(d, 1, 2), channels * block[0] * block[1], places},
+        ORDINARY);
+    draw_ints(d, BYOC_I64, 2, image, draw_chance(d, 70));
+    draw_ints(d, BYOC_I64, 2, block, true);
+    draw_attr_ints(d, "dilations", 2, dilations);
+    draw_attr_ints(d, "strides", 2, strides);
+    draw_attr_ints(d, "pads", 4, pads);
+}
+
+static void deform_conv(struct draw *d)
+{
+    const int64_t groups = draw_int(d, 1, 2), parts = draw_int(d, 1, 2);
+    const int64_t n = draw_int(d, 1, 2), outs = groups * draw_int(d, 1, 3);
+    const int64_t channels = groups * parts * draw_int(d, 1, 2);
+    int64_t x[4] = {n, channels}, y[4] = {n}, w[4] = {outs, channels / groups};
+    int64_t pads[4], strides[2], dilations[2];
+
+    for (int i = 0; i < 2; i++) {
+        w[i + 2] = draw_int(d, 1, 3);
+        strides[i] = draw_int(d, 1, 2);
+        dilations[i] = draw_int(d, 1, 2);
+        pads[i] = draw_int(d, 0, 1);
+        pads[i + 2] = draw_int(d, 0, 1);
+        const int64_t span = dilations[i] * (w[i + 2] - 1) + 1;
+        x[i + 2] = span + draw_int(d, 0, 4);
+        y[i + 2] = (x[i + 2] + pads[i] + pads[i + 2] - span) / strides[i] + 1;
+    }
+    draw_operand(d, d->dtype, 4, x, ORDINARY);
+    draw_operand(d, d->dtype, 4, w, ORDINARY);
+    y[1] = parts * w[2] * w[3] * 2;
+    draw_operand(d, d->dtype, 4, y, ORDINARY);
+    if (draw_chance(d, 50))
+        draw_operand(d, d->dtype, 1, &outs, ORDINARY);
+    else
+        draw_nothing(d);
+    y[1] /= 2;
+    if (draw_chance(d, 50))
+        draw_operand(d, d->dtype, 4, y, UNIT);
+    draw_attr_int(d, "group", groups);
+    draw_attr_int(d, "offset_group", parts);
+    draw_attr_ints(d, "kernel_shape", 2, w + 2);
+    draw_attr_ints(d, "strides", 2, strides);
+    draw_attr_ints(d, "dilations", 2, dilations);
+    draw_attr_ints(d, "pads", 4, pads);
+}
+
 /* clang-format off */
 static const struct op_case rows[] = {
+    {"Col2Im", 18, "fh", col2im, ORDINARY, 1, 1e-4, NULL, false},
+    {"DeformConv", 19, "f", deform_conv, ORDINARY, 1, 1e-4, NULL, false},
     {"Resize", 13, "fh", resize, ORDINARY, 1, 1e-5, NULL, false},
     {"Resize", 13, "iu86", resize, ORDINARY, 1, 1, NULL, false},
     {"Resize", 19, "f", resize_axes, ORDINARY, 1, 1e-5, NULL, false},

@@ -239,8 +239,55 @@ static void scatter_old(struct draw *d)
     draw_attr_int(d, "axis", draw_chance(d, 50) ? 0 : -2);
 }
 
+static void bit_cast(struct draw *d)
+{
+    static const enum byoc_dtype same[][3] = {
+        {BYOC_F32, BYOC_I32, BYOC_U32},
+        {BYOC_F64, BYOC_I64, BYOC_U64},
+        {BYOC_F16, BYOC_I16, BYOC_U16},
+        {BYOC_U8, BYOC_I8, BYOC_U8},
+    };
+    const uint32_t bytes = byoc_dtype_size(d->dtype);
+    const uint32_t row = bytes == 4 ? 0 : bytes == 8 ? 1 : bytes == 2 ? 2 : 3;
+
+    draw_same(d);
+    draw_attr_int(d, "to", same[row][draw_int(d, 0, 2)]);
+}
+
+/* x (n, channels, time), weights (channels, 1, k), bias, state */
+static void causal_conv(struct draw *d)
+{
+    const int64_t n = draw_int(d, 1, 3), channels = draw_int(d, 1, 6);
+    const int64_t time = draw_int(d, 1, 9), k = draw_int(d, 2, 4);
+
+    draw_operand(d, d->dtype, 3, (int64_t[]){n, channels, time}, ORDINARY);
+    draw_operand(d, d->dtype, 3, (int64_t[]){channels, 1, k}, ORDINARY);
+    if (draw_chance(d, 60))
+        draw_operand(d, d->dtype, 1, &channels, ORDINARY);
+    else
+        draw_nothing(d);
+    if (draw_chance(d, 60))
+        draw_operand(d, d->dtype, 3, (int64_t[]){n, channels, k - 1}, ORDINARY);
+    if (draw_chance(d, 50))
+        draw_attr_string(d, "activation", "silu");
+}
+
+static void bias_add(struct draw *d)
+{
+    const int64_t c = 320 * draw_int(d, 1, 2);
+    const int64_t dims[] = {draw_int(d, 1, 2), draw_int(d, 1, 5), c};
+
+    draw_operand(d, d->dtype, 3, dims, ORDINARY);
+    draw_operand(d, d->dtype, 1, &c, ORDINARY);
+    draw_operand(d, d->dtype, 3, dims, ORDINARY);
+}
+
 /* clang-format off */
 static const struct op_case rows[] = {
+    {"BitCast", 26, "fiu86", bit_cast, EXTREME, 1, 0, NULL, false},
+    {"CausalConvWithState", 27, "f", causal_conv, ORDINARY, 2, 1e-5, NULL, false},
+    {"CausalConvWithState", 1, "f", causal_conv, ORDINARY, 2, 1e-5, "com.microsoft", false},
+    {"BiasAdd", 1, "f", bias_add, ORDINARY, 1, 1e-6, "com.microsoft", false},
     {"RegexFullMatch", 20, "s", matches, ORDINARY, 1, 0, NULL, false},
     {"StringConcat", 20, "s", texts, ORDINARY, 1, 0, NULL, true},
     {"StringSplit", 20, "s", split, ORDINARY, 2, 0, NULL, true},

@@ -295,7 +295,9 @@ struct byi_tensor *draw_floats(struct draw *d, int64_t n, const double *values,
 
 void draw_scale(struct draw *d, float value)
 {
-    struct byi_tensor *t = draw_operand(d, BYOC_F32, 0, NULL, POSITIVE);
+    const int64_t one = 1;
+    struct byi_tensor *t =
+        draw_operand(d, BYOC_F32, draw_chance(d, 20), &one, POSITIVE);
 
     byi_tensor_set(t, 0, (double)value);
 }
@@ -305,7 +307,8 @@ void draw_zero(struct draw *d)
     const int64_t zero =
         d->dtype == BYOC_U8 ? draw_int(d, 100, 140) : draw_int(d, -9, 9);
 
-    draw_ints(d, d->dtype, -1, &zero, draw_chance(d, 70));
+    draw_ints(d, d->dtype, draw_chance(d, 20) ? 1 : -1, &zero,
+              draw_chance(d, 70));
 }
 
 void draw_nothing(struct draw *d)

@@ -60,8 +60,8 @@ struct byi_tensor *draw_floats(struct draw *d, int64_t n, const double *values,
                                bool constant);
 /* An operand of any shape, of the case's type and flavour. */
 void draw_same(struct draw *d);
-/* A scalar by which 8 bits are real numbers; a zero point of the case's type.
- */
+/* The scale by which 8 bits are real numbers, and a zero point of the case's
+ * type: scalars, or vectors of one element, whatever the other one is. */
 void draw_scale(struct draw *d, float value);
 void draw_zero(struct draw *d);
 /* The next operand is left out. */
