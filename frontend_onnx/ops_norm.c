@@ -323,11 +323,13 @@ static void convert_embed_norm(struct byi_import *o)
     const double epsilon = byi_o_float(o, "epsilon", 1e-12);
 
     byi_o_int(o, "mask_index_type", 0);
-    byi_id x = byi_o_binary(
-        o, BYI_OP_ADD, look_up(o, byi_o_in(o, 2), ids),
+    /* one after the other: the order of arguments depends on the compiler */
+    const byi_id rows =
         places == BYI_NO_ID
             ? byi_o_text(o, first_rows, ARGS(positions, ids), NO_ATTRS)
-            : look_up(o, positions, places));
+            : look_up(o, positions, places);
+    const byi_id words = look_up(o, byi_o_in(o, 2), ids);
+    byi_id x = byi_o_binary(o, BYI_OP_ADD, words, rows);
     if (segments != BYI_NO_ID)
         x = byi_o_binary(o, BYI_OP_ADD, x,
                          look_up(o, byi_o_in(o, 4), segments));
