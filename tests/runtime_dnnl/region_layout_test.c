@@ -36,6 +36,7 @@ static void expect(struct region *g, uint32_t out, const char *what,
 static void test_no_conversions(void **state)
 {
     (void)state;
+    needs_kernels();
     struct region g;
     struct region_report r;
     region_open(&g);
@@ -141,6 +142,7 @@ static void test_forms(void **state)
          {4, 5, 2, 2, 2}},
     };
     (void)state;
+    needs_kernels();
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
         const int64_t *x = cases[i].x, *w = cases[i].w;
         struct region g;
@@ -342,6 +344,7 @@ static void test_refusals(void **state)
 static void test_plain(void **state)
 {
     (void)state;
+    needs_kernels();
     struct region g;
     struct region_report r;
     for (int plain = 0; plain < 2; plain++) {
@@ -374,6 +377,7 @@ static void test_plain(void **state)
 static void test_channel_shuffle(void **state)
 {
     (void)state;
+    needs_kernels();
     struct region g;
     struct region_report r;
     region_open(&g);

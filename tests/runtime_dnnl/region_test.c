@@ -224,6 +224,7 @@ static void test_conv_forms(void **state)
         {"nn.conv3d_transpose", "{\"strides\":[2,1,1]}", 1, 4, 0, 5, 2},
     };
     (void)state;
+    needs_kernels();
     for (size_t i = 0; i < BYI_COUNT(convs); i++) {
         const int n = convs[i].op[7] - '0', k = convs[i].k;
         struct region g;
@@ -629,6 +630,7 @@ static void test_binary_forms(void **state)
 static void test_binary_permuted(void **state)
 {
     (void)state;
+    needs_kernels();
     struct region g;
     region_open(&g);
     uint32_t x = region_input(&g, 40, 12, 16, -1);
@@ -677,6 +679,7 @@ static void test_rides(void **state)
         {"sum", "{\"axis\":[3]}", "sum+nn.relu:"},
     };
     (void)state;
+    needs_kernels();
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
         struct region g;
         struct region_report r;
