@@ -441,7 +441,8 @@ static void test_a_thousand_times(void **state)
             all = count_maps("");
     }
     assert_int_equal(count_maps("libbyoc_backend_ref.so"), 0);
-    assert_true(count_maps("") <= all);
+    if (count_maps("vgpreload") == 0) /* valgrind maps memory of its own */
+        assert_true(count_maps("") <= all);
     fixture_close(&x);
 }
 
