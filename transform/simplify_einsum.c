@@ -7,13 +7,13 @@
 enum { LETTERS = 128, MOST = 8, TEXT = 256 };
 
 /* An equation of letters only; the labels of each operand and the result. */
-struct equation {
+struct einsum_terms {
     uint32_t n;
     const char *at[MOST + 1]; /* at[n]: the result's */
     uint32_t length[MOST + 1];
 };
 
-static bool has(const struct equation *e, uint32_t term, char label)
+static bool has(const struct einsum_terms *e, uint32_t term, char label)
 {
     return memchr(e->at[term], label, e->length[term]) != NULL;
 }
@@ -42,7 +42,8 @@ static bool read_labels(const char *from, const char *to, char *text,
 /* False if this file's rules do not take the equation: without "->", with
  * "...", with a label twice in a term, or for halves, whose partial results
  * would be rounded. */
-static bool read_equation(struct byi_rewrite *rw, byi_id at, struct equation *e)
+static bool read_equation(struct byi_rewrite *rw, byi_id at,
+                          struct einsum_terms *e)
 {
     const struct byi_node *node = byi_rw_node(rw, at);
     const struct byi_type *type = byi_rw_tensor(rw, at);
@@ -83,7 +84,7 @@ static byi_id emit(struct byi_rewrite *rw, const byi_id *args, uint32_t n,
 /* Multiplications of a product of operands a and b alone; symbolic sizes count
  * as a usual one. */
 static double work_of(const struct byi_rewrite *rw, byi_id at,
-                      const struct equation *e, uint32_t a, uint32_t b)
+                      const struct einsum_terms *e, uint32_t a, uint32_t b)
 {
     const double usual = 64;
     double size[LETTERS] = {0}, work = 1;
@@ -104,7 +105,7 @@ static double work_of(const struct byi_rewrite *rw, byi_id at,
 }
 
 /* Do other terms than a and b, or the result, have the label? */
-static bool is_needed(const struct equation *e, uint32_t a, uint32_t b,
+static bool is_needed(const struct einsum_terms *e, uint32_t a, uint32_t b,
                       char label)
 {
     for (uint32_t i = 0; i <= e->n; i++)
@@ -115,8 +116,8 @@ static bool is_needed(const struct equation *e, uint32_t a, uint32_t b,
 
 /* The labels of the product of a and b: those of both, then of a, then of b,
  * as a batch of matrix products has them. */
-static uint32_t product_labels(const struct equation *e, uint32_t a, uint32_t b,
-                               char *to)
+static uint32_t product_labels(const struct einsum_terms *e, uint32_t a,
+                               uint32_t b, char *to)
 {
     uint32_t n = 0;
     for (uint32_t part = 0; part < 3; part++) {
@@ -143,7 +144,7 @@ static void append(char *text, uint32_t *n, const char *labels, uint32_t count,
 
 /* The product of operands a and b, then of it and the others. */
 static byi_id split_pair(struct byi_rewrite *rw, byi_id at,
-                         const struct equation *e, uint32_t a, uint32_t b)
+                         const struct einsum_terms *e, uint32_t a, uint32_t b)
 {
     char pair[TEXT], rest[TEXT], made[TEXT];
     uint32_t n_pair = 0, n_rest = 0, n = 1;
@@ -171,7 +172,7 @@ static byi_id split_pair(struct byi_rewrite *rw, byi_id at,
  */
 byi_id byi_split_einsum(struct byi_rewrite *rw, byi_id at)
 {
-    struct equation e;
+    struct einsum_terms e;
     if (byi_rw_node(rw, at)->n_args < 3 || !read_equation(rw, at, &e))
         return BYI_NO_ID;
     uint32_t a = 0, b = 1, length = 0;
@@ -203,7 +204,7 @@ byi_id byi_split_einsum(struct byi_rewrite *rw, byi_id at)
  */
 byi_id byi_sum_in_einsum(struct byi_rewrite *rw, byi_id at)
 {
-    struct equation e;
+    struct einsum_terms e;
     if (byi_rw_node(rw, at)->n_args != 2 || !read_equation(rw, at, &e))
         return BYI_NO_ID;
     char text[TEXT];
