@@ -540,7 +540,8 @@ async function compares(browser) {
         '(n) => n.change === "lost"), true)');
     await browser.shoot('compare-selected');
     await isNarrow(browser, 'compare-narrow');
-    await browser.ask('select(null)');
+    await browser.ask('select(graph.nodes.find((n) => n.op === "Mul"), true); ' +
+        'drawing.draw(); before.draw(drawing, state); select(null)');
     const { x, y } = await browser.ask('(() => { const b = before.parts.boxes' +
         '.find((b) => b.item.op === "Mul"), v = before.drawing.view, r = ' +
         'document.getElementById("before").getBoundingClientRect(); return ' +
