@@ -103,7 +103,7 @@ static void take(struct part_cutter *c, uint32_t region, uint32_t n,
         }
 }
 
-/* Take what is left of a region. */
+/* Make a part of the nodes of `region` that are in none yet. */
 static void take_region(struct part_cutter *c, uint32_t region)
 {
     uint32_t *nodes =
