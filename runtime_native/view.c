@@ -108,10 +108,10 @@ static void square8_halves(uint16_t *dst, int64_t out, const uint16_t *src,
         row[c] = *(const halves8 *)(src + c * in);
     for (int step = 0; step < 3; step++) {
         for (int i = 0; i < 4; i++) {
-            const halves8 low = {0, 8, 1, 9, 2, 10, 3, 11};
-            const halves8 high = {4, 12, 5, 13, 6, 14, 7, 15};
-            pair[2 * i] = __builtin_shuffle(row[i], row[i + 4], low);
-            pair[2 * i + 1] = __builtin_shuffle(row[i], row[i + 4], high);
+            pair[2 * i] = BYI_SHUFFLE(halves8, row[i], row[i + 4], 0, 8, 1, 9,
+                                      2, 10, 3, 11);
+            pair[2 * i + 1] = BYI_SHUFFLE(halves8, row[i], row[i + 4], 4, 12, 5,
+                                          13, 6, 14, 7, 15);
         }
         memcpy(row, pair, sizeof row);
     }
