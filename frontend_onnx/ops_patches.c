@@ -7,7 +7,8 @@
  */
 #include "frontend_onnx/import.h"
 
-/* Read attribute `name`, n numbers in min .. 2^30; `fallback` when absent. */
+/* Read attribute `name`, n numbers in min .. 2^30; `fallback` when absent, and
+ * for a number that is an error, so that a caller can compute with all. */
 static void read_list(struct byi_import *o, const char *name, uint32_t n,
                       int64_t min, int64_t fallback, int64_t *list)
 {
@@ -19,9 +20,11 @@ static void read_list(struct byi_import *o, const char *name, uint32_t n,
                    n);
     for (uint32_t i = 0; i < n; i++) {
         list[i] = given && found == n ? given[i] : fallback;
-        if (list[i] < min || list[i] > 1 << 30)
-            byi_o_fail(o, BYOC_ETYPE, "%s[%u] is %lld, expected %lld to 2^30",
-                       name, i, (long long)list[i], (long long)min);
+        if (list[i] >= min && list[i] <= 1 << 30)
+            continue;
+        byi_o_fail(o, BYOC_ETYPE, "%s[%u] is %lld, expected %lld to 2^30", name,
+                   i, (long long)list[i], (long long)min);
+        list[i] = fallback;
     }
 }
 
@@ -264,12 +267,13 @@ static void read_deformed(struct byi_import *o, struct deformed_conv *d)
                        i, (long long)d->kernel[i], (long long)dim);
         d->kernel[i] = dim;
     }
-    d->taps = d->kernel[0] * d->kernel[1];
+    const bool countable =
+        !__builtin_mul_overflow(d->kernel[0], d->kernel[1], &d->taps);
     d->groups = byi_o_int(o, "group", 1);
     d->parts = byi_o_int(o, "offset_group", 1);
     if (d->outputs < 1 || d->inputs < 1 || d->kernel[0] < 1 ||
-        d->kernel[1] < 1 || d->taps > 1 << 20)
-        byi_o_refuse(o, "weights of symbolic or empty shape");
+        d->kernel[1] < 1 || !countable || d->taps > 1 << 20)
+        byi_o_refuse(o, "weights of symbolic, empty or huge shape");
     else if (d->groups < 1 || d->parts < 1 || d->outputs % d->groups ||
              d->inputs > (1 << 30) / d->groups ||
              d->inputs * d->groups % d->parts)
