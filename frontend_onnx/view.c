@@ -603,8 +603,10 @@ static void add_functions(struct view *v, Onnx__ModelProto *model)
         byi_arena_calloc(v->arena, model->n_functions + v->made.n, sizeof *all);
     Onnx__OperatorSetIdProto **sets =
         byi_arena_calloc(v->arena, n + v->made.n + 1, sizeof *sets);
-    memcpy(sets, model->opset_import, n * sizeof *sets);
-    memcpy(all, model->functions, model->n_functions * sizeof *all);
+    if (n)
+        memcpy(sets, model->opset_import, n * sizeof *sets);
+    if (model->n_functions)
+        memcpy(all, model->functions, model->n_functions * sizeof *all);
     model->opset_import = sets;
     model->functions = all;
     if (!n) /* before IR version 3 there was one opset */
