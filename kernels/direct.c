@@ -321,15 +321,6 @@ void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
     t->fetch = fetch;
 }
 
-/* Prefetch the weights of the next block of a tile of one row, whose own
- * products are too few to hide the time in which they arrive. */
-static void fetch_block(const struct direct *d, const float *weights)
-{
-    const int64_t floats = d->segments * d->piece * d->wide;
-    for (int64_t i = 0; i < floats; i += BYI_F32_PANEL)
-        __builtin_prefetch(weights + i, 0, 2);
-}
-
 /* Rows of tiles [begin, end) by the columns of a block of a part. `whole`: the
  * caller applies the posts, when all columns of the rows are computed. */
 static void run_block(const struct direct *d, const float *const *rows,
@@ -367,8 +358,6 @@ static void run_block(const struct direct *d, const float *const *rows,
         if (end - begin > 1 && block + 1 < d->blocks)
             byi_f32_fetch(&t, i - begin, end - begin,
                           t.weights + conv->kernels->panels * panel);
-        else if (n == 1 && block + 1 < d->blocks)
-            fetch_block(d, t.weights + conv->kernels->panels * panel);
         byi_f32_tile_run(conv->kernels, &t, n, columns);
         if (!whole)
             byi_f32_posts_run(d->run, conv->next, row, n, column, columns);
