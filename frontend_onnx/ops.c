@@ -45,14 +45,16 @@ const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,
 {
     const struct byi_onnx_op *best = NULL;
 
-    for (uint32_t i = 0; i < BYI_COUNT(tables); i++)
-        for (uint32_t k = 0; k < tables[i]->n; k++) {
-            if (strcmp(tables[i]->domain, domain) != 0)
-                break;
-            const struct byi_onnx_op *row = &tables[i]->at[k];
-            if (strcmp(row->type, type) == 0 && row->since <= opset &&
-                (!best || row->since > best->since))
+    for (uint32_t i = 0; i < BYI_COUNT(tables); i++) {
+        const struct byi_onnx_table *table = tables[i];
+        const bool same_domain = strcmp(table->domain, domain) == 0;
+        for (uint32_t k = 0; same_domain && k < table->n; k++) {
+            const struct byi_onnx_op *row = &table->at[k];
+            /* most names differ in their first letter */
+            if (*row->type == *type && strcmp(row->type, type) == 0 &&
+                row->since <= opset && (!best || row->since > best->since))
                 best = row;
         }
+    }
     return best;
 }
