@@ -8,6 +8,7 @@
 #include "internal.h"
 
 #include "core/base/guard.h"
+#include "core/base/loader.h"
 
 #include <dlfcn.h>
 #include <link.h>

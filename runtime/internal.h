@@ -213,7 +213,8 @@ BYOC_API void byoc_internal_code_close(struct byi_code_library *code);
 #define BYI_SUM_MAGIC "BYOCSUM1"
 enum { BYI_SUM_BYTES = 8 + 64 };
 
-/* --- library.c: the one file that owns dlopen ---------------------------- */
+/* --- library.c: opens libraries, with the loader's lock
+ * ---------------------------- */
 
 /* Whether the file may be opened. Messages call it `name`. Errors: BYOC_EIO
  * (not found, not readable), BYOC_EPARSE (not a shared library), BYOC_EINVAL
@@ -226,13 +227,8 @@ enum byoc_status byi_library_open(const char *path, const char *name,
                                   void **handle, struct byoc_error *err);
 void *byi_library_symbol(void *handle, const char *name); /* NULL: none */
 void byi_library_close(void *handle);                     /* NULL is fine */
-/* Wait until no thread is in the loader; free it again. Called around a fork.
- */
-void byi_loader_lock(void);
-void byi_loader_unlock(void);
-void byi_loader_in_child(void);
-/* dl_iterate_phdr with that lock, which every walk of the runtime must hold:
- * glibc's own lock for it stays taken in a child (_dl_load_write_lock). */
+/* dl_iterate_phdr with the lock of core/base/loader.h, which every walk of the
+ * runtime must hold. */
 int byi_library_walk(int (*visit)(struct dl_phdr_info *info, size_t size,
                                   void *ctx),
                      void *ctx);

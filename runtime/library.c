@@ -5,35 +5,15 @@
  */
 #include "internal.h"
 
+#include "core/base/loader.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* The loader's own lock is not free in a child if another thread of its parent
- * was in dlopen or dl_iterate_phdr. This one is held meanwhile, so that a fork
- * waits. Recursive, since a library that is being loaded may fork. */
-static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-
-void byi_loader_lock(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-void byi_loader_unlock(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
-void byi_loader_in_child(void)
-{
-    lock = unlocked;
-}
 
 static void *open_locked(const char *path)
 {

@@ -6,6 +6,8 @@
  */
 #include "internal.h"
 
+#include "core/base/loader.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -13,18 +13,18 @@
 #include "runtime_dnnl/threads.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
 enum { UNKNOWN, OURS, OTHER };
 static _Atomic int whose = UNKNOWN;
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void (*set_threads)(int n); /* NULL: no other library */
 static int (*max_threads)(void);
 
-static void find_other(void)
+/* Whoever loads the plug-in keeps forks away meanwhile. A later dlopen would
+ * not be safe: a child forked during it cannot load anything. */
+static __attribute__((constructor)) void find_other(void)
 {
     void *gomp = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD);
     void *set = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
@@ -47,7 +47,6 @@ void byi_dn_threads_enter(struct byi_dn_threads *threads,
     threads->gomp = 0;
     if (atomic_load(&whose) == OURS)
         return;
-    pthread_once(&once, find_other);
     if (!set_threads)
         return;
     threads->gomp = max_threads();

@@ -5,6 +5,8 @@
 
 #include "move.h"
 
+#include "core/base/loader.h"
+
 /* --- text.concatenate ----------------------------------------------------- */
 
 /* Strides of t in a result of rank `rank`: 0 on the axes it is broadcast along.
@@ -111,7 +113,9 @@ static void load_pcre2(void)
         {"pcre2_get_error_message_8", &pcre2.message},
         {"pcre2_compile_8", &pcre2.compile},
     };
+    byi_loader_lock();
     void *library = dlopen("libpcre2-8.so.0", RTLD_NOW | RTLD_LOCAL);
+    byi_loader_unlock();
     for (size_t i = 0; library && i < BYI_COUNT(functions); i++) {
         void *const found = dlsym(library, functions[i].name);
         memcpy(functions[i].to, &found, sizeof found);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/base/loader.h"
+
+#include <pthread.h>
+
+static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+void byi_loader_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void byi_loader_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void byi_loader_in_child(void)
+{
+    lock = unlocked;
+}
