@@ -194,6 +194,58 @@ static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
     return BYOC_OK;
 }
 
+struct description {
+    struct byi_built_step **end;
+    struct byi_arena *arena;
+    bool starved; /* an allocation failed */
+};
+
+static bool add_step(struct description *to, const char *impl,
+                     const char *sources)
+{
+    BYI_BORDER_ELSE(false);
+    struct byi_built_step *step = byi_arena_alloc(to->arena, sizeof *step);
+    *step =
+        (struct byi_built_step){.impl = byi_arena_str(to->arena, impl),
+                                .sources = byi_arena_str(to->arena, sources)};
+    *to->end = step;
+    to->end = &step->next;
+    return true;
+}
+
+/* A failed allocation must not unwind the backend's frames. */
+static void list_step(void *ctx, const char *name, const char *impl,
+                      const char *sources, uint64_t begin, uint64_t end)
+{
+    struct description *to = ctx;
+    (void)name, (void)begin, (void)end;
+    if (impl && sources && !add_step(to, impl, sources))
+        to->starved = true;
+}
+
+enum byoc_status byi_describe_region(
+    struct byi_built_region *r, struct byi_arena *arena,
+    void (*describe)(const void *ctx, byoc_trace_fn say, void *to),
+    const void *ctx, struct byoc_error *err)
+{
+    struct description to = {.end = &r->steps, .arena = arena};
+    r->steps = NULL;
+    describe(ctx, list_step, &to);
+    return to.starved ? byi_fail(err, BYOC_ENOMEM, "out of memory") : BYOC_OK;
+}
+
+struct loaded {
+    const struct byi_plugin *plugin;
+    const void *compiled;
+};
+
+static void describe_loaded(const void *ctx, byoc_trace_fn say, void *to)
+{
+    const struct loaded *l = ctx;
+    if (l->plugin->backend->describe)
+        l->plugin->backend->describe(&l->plugin->host, l->compiled, say, to);
+}
+
 enum byoc_status byi_load_region(const struct byi_module *m,
                                  const struct byi_found *found,
                                  struct byi_arena *arena,
@@ -205,18 +257,22 @@ enum byoc_status byi_load_region(const struct byi_module *m,
         BYI_TRY(byi_code_map(r->code, err));
     struct byoc_view *views = byi_const_views(m, r->consts, r->n_consts, arena);
     void **copies = byi_arena_calloc(arena, r->n_consts, sizeof *copies);
-    const enum byoc_status status =
-        align_consts(views, r->n_consts, copies, err);
+    enum byoc_status status = align_consts(views, r->n_consts, copies, err);
     if (status == BYOC_OK) {
         const struct byoc_region region = region_of(r, views);
         void *compiled = NULL;
         byi_step(plugin->backend->name, "load or unload()");
         struct byoc_fail *fail =
             byoc_internal_plugin_load(plugin, &region, &compiled);
-        if (fail)
+        if (fail) {
             r->fault = take_fault(plugin, fail, arena);
-        else
+        } else {
+            const struct loaded l = {plugin, compiled};
+            byi_step(plugin->backend->name, "describe()");
+            status = byi_describe_region(r, arena, describe_loaded, &l, err);
+            byi_step(plugin->backend->name, "load or unload()");
             plugin->backend->unload(&plugin->host, compiled);
+        }
         byi_step_end();
     }
     for (uint32_t i = 0; i < r->n_consts; i++)

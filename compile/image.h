@@ -10,6 +10,12 @@
 #include "codegen_json/codegen_json.h"
 
 /* A region, compiled. */
+/* A step of what a backend built, as it describes it. */
+struct byi_built_step {
+    const char *impl, *sources; /* the model's nodes, with commas between */
+    struct byi_built_step *next;
+};
+
 struct byi_built_region {
     uint32_t func;
     struct byi_text blob; /* borrowed from struct byi_built's `blobs` */
@@ -20,6 +26,7 @@ struct byi_built_region {
     struct byi_code *code;  /* the C, compiled; the blob is its text     */
     const char *fault;      /* why the backend cannot build it; NULL: it can */
     enum byi_reason reason; /* of a fault */
+    struct byi_built_step *steps; /* NULL: not described */
 };
 
 /* Everything that a run needs, in memory. Zero-initialise. The weights stay in
@@ -50,7 +57,14 @@ void byi_built_free(struct byi_built *built);
 /* Map the code of regions in C, for a model in this process. Errors: as
  * byi_code_map. */
 enum byoc_status byi_built_map(struct byi_built *built, struct byoc_error *err);
-/* Load the region, unload it, and set its fault if that fails. */
+/* Set r->steps to what `describe(ctx, say, to)` passes to `say`, in `arena`.
+ * Errors: BYOC_ENOMEM. */
+enum byoc_status byi_describe_region(
+    struct byi_built_region *r, struct byi_arena *arena,
+    void (*describe)(const void *ctx, byoc_trace_fn say, void *to),
+    const void *ctx, struct byoc_error *err);
+/* Load the region, set its steps and unload it, or set its fault if that fails.
+ */
 enum byoc_status byi_load_region(const struct byi_module *m,
                                  const struct byi_found *found,
                                  struct byi_arena *arena,

@@ -228,6 +228,26 @@ static const char *not_built(struct byi_kit *kit,
     return said;
 }
 
+static void check_described(void *ctx, const char *name, const char *impl,
+                            const char *sources, uint64_t begin, uint64_t end)
+{
+    (void)begin, (void)end;
+    if (!name || !*name || !impl || !*impl || !sources)
+        byi_kit_failed(ctx, BYI_RULE_OPINION,
+                       "describe() passed a step without a name, "
+                       "implementation or sources");
+}
+
+static void ask_description(struct byi_kit *kit, const struct byi_session *s)
+{
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    if (!b->describe)
+        return;
+    byi_step(NULL, "describe()");
+    b->describe(byi_kit_host(kit), s->compiled, check_described, kit);
+    byi_step(NULL, "the kit");
+}
+
 bool byi_session_try(struct byi_kit *kit, const struct byi_sample *sample,
                      struct byi_session *s, const char **why)
 {
@@ -242,8 +262,10 @@ bool byi_session_try(struct byi_kit *kit, const struct byi_sample *sample,
     }
     fail = byi_kit_load(kit, s, &blob);
     byi_kit_blob_free(kit, &blob);
-    if (!fail)
+    if (!fail) {
+        ask_description(kit, s);
         return true;
+    }
     *why =
         not_built(kit, sample, fail, b->compile ? "compile()" : took, "load()");
     drop_consts(s);

@@ -55,6 +55,9 @@ struct byi_given {
 /* pipeline.c: an empty result. */
 struct byoc_compiled *byi_compiled_new(
     const struct byoc_compile_params *params);
+/* described.c: record in the ledger which implementations the regions use,
+ * where their backend tells. */
+void byi_record_implementations(struct byoc_compiled *c);
 /* Compile in this process, without those that fell before. *c is freed by the
  * caller, also on failure. */
 enum byoc_status byi_compile_here(const struct byi_given *given,

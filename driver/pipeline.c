@@ -499,6 +499,17 @@ static enum byoc_status ask_runtime(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
+struct tried_region {
+    const struct byoc_model *model;
+    uint32_t region;
+};
+
+static void describe_tried(const void *ctx, byoc_trace_fn say, void *to)
+{
+    const struct tried_region *at = ctx;
+    byoc_internal_region_describe(at->model, at->region, say, to);
+}
+
 /* Load the image once. Probes see one composite at a time; only loading shows
  * combinations that a backend cannot build. */
 static enum byoc_status try_regions(struct byoc_compiled *c,
@@ -535,6 +546,9 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
         else if (r->varies && !asked)
             status = byi_try_region(c->m, r->func, &c->found, c->arena,
                                     &r->fault, err);
+        else if (!r->varies)
+            status = byi_describe_region(r, c->arena, describe_tried,
+                                         &(struct tried_region){model, i}, err);
         whole = whole && !r->fault;
     }
     if (!whole || status != BYOC_OK)
@@ -724,8 +738,10 @@ static enum byoc_status compile(struct byoc_compiled *c,
     BYI_TRY(set_partition_by(c, params, err));
     BYI_TRY(open_ledger(c, given->path, params, err));
     BYI_TRY(with_context(c, params, run_passes, NULL, err));
-    if (!params->stop_after && !params->passes)
+    if (!params->stop_after && !params->passes) {
         BYI_TRY(write_output(c, params, err));
+        byi_record_implementations(c);
+    }
     close_ledger(c, params);
     return BYOC_OK;
 }

@@ -58,7 +58,8 @@ void byi_ledger_open(struct byi_ledger *ledger, const struct byi_module *m);
 void byi_ledger_note(struct byi_ledger *ledger, const struct byi_sources *s,
                      enum byi_reason reason, const char *backend,
                      const char *pattern, const char *detail);
-/* Record the implementation that a backend's probe chose for these sources. */
+/* Record the implementation that a backend chose for these sources, in place of
+ * an earlier one. */
 void byi_ledger_impl(struct byi_ledger *ledger, const struct byi_sources *s,
                      const char *impl);
 

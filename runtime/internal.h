@@ -81,6 +81,12 @@ BYOC_API enum byoc_status byoc_internal_region_faults(
     const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
     struct byi_arena *arena, const char **faults, struct byoc_error *err);
 
+/* Call `say` as the region's backend describes what it built (byoc/backend.h),
+ * if it does and no input has symbolic dims. */
+BYOC_API void byoc_internal_region_describe(const struct byoc_model *model,
+                                            uint32_t region, byoc_trace_fn say,
+                                            void *ctx);
+
 /* Called after every step of main with each of its results, the step's operator
  * or region, and its provenance. The tensor is valid during the call. */
 typedef void (*byi_watch_fn)(void *ctx, const char *step, const char *sources,

@@ -444,6 +444,18 @@ const char *byoc_internal_region_fault(const struct byoc_model *model,
                                          : NULL;
 }
 
+void byoc_internal_region_describe(const struct byoc_model *model,
+                                   uint32_t region, byoc_trace_fn say,
+                                   void *ctx)
+{
+    if (region >= model->plan->n_parts || model->plan->parts[region].varies)
+        return;
+    const struct byi_region *r = &model->own.regions[region];
+    const struct byoc_backend *b = r->plugin ? r->plugin->backend : NULL;
+    if (b && b->describe)
+        b->describe(&r->plugin->host, r->compiled, say, ctx);
+}
+
 const char *byoc_model_warnings(const struct byoc_model *model)
 {
     return model->warnings.at ? model->warnings.at : "";

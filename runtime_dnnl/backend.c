@@ -70,7 +70,7 @@ static struct byoc_fail *make_program(const struct byoc_host *host,
 
 /* List the implementations in order, joined by "+"; reorders at the region's
  * borders only if there is nothing else. */
-static void describe(const struct byi_program *p, struct byoc_probe *result)
+static void name_probed(const struct byi_program *p, struct byoc_probe *result)
 {
     size_t n = 0;
     bool reorders_only = true;
@@ -99,7 +99,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     struct byoc_fail *fail = make_program(host, graph, BYI_TO_PROBE, &program);
     if (fail)
         return fail;
-    describe(program, result);
+    name_probed(program, result);
     byi_dn_program_free(&program);
     return NULL;
 }
@@ -320,6 +320,19 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
+static void describe(const struct byoc_host *host, const void *compiled,
+                     byoc_trace_fn say, void *ctx)
+{
+    const struct byi_program *p = compiled;
+    (void)host;
+    for (uint32_t i = 0; i < p->steps.n; i++) {
+        const struct byi_dnnl_step *step = &p->steps.at[i];
+        if (strcmp(step->name, "reorder") != 0)
+            say(ctx, step->name, byi_prim_impl(p->prims.at[step->index]),
+                step->sources, 0, 0);
+    }
+}
+
 /* No quiesce(): oneDNN offers no call that frees its per-thread and per-process
  * state, such as the code of cached primitives, so the library stays mapped.
  */
@@ -337,6 +350,7 @@ static struct byoc_backend backend = {
     .state_new = state_new,
     .state_free = state_free,
     .run = run,
+    .describe = describe,
 };
 
 /* Fill in the members that are not constant expressions. */

@@ -485,6 +485,13 @@ struct byoc_backend {
      * free its globals. Never called while the process ends. */
     void (*quiesce)(const struct byoc_host *host);
     const struct byoc_ext *ext; /* may be NULL */
+
+    /* Since 1.2. Optional; NULL: the names that probe() gave hold. Call `say`
+     * as a traced run of `compiled` would, with times 0, but not for steps that
+     * only move data: the host's report names these implementations. Any
+     * thread. */
+    void (*describe)(const struct byoc_host *host, const void *compiled,
+                     byoc_trace_fn say, void *ctx);
 };
 
 /* Flags of a backend. */

@@ -162,6 +162,7 @@
     M(byoc_backend, run) \
     M(byoc_backend, quiesce) \
     M(byoc_backend, ext) \
+    M(byoc_backend, describe) \
     S(byoc_place) \
     M(byoc_place, name) \
     M(byoc_place, offset) \

@@ -130,10 +130,13 @@ plugin writes_past numerics/ref.add/0 \
 plugin keeps_pointer numerics/ref.add/0 \
     'lifetime.kept: run() read * of an earlier call, which is over' \
     "$all" "$all"
+plugin describes_nothing numerics/ref.add/0 \
+    'claims.opinion: describe() passed a step without a name, *' \
+    "$all" "$all"
 plugin signal_on_unload library/unload \
     'crash: SIGABRT in quiesce() and closing the library' \
     '134: *' \
     "$all"
 
 [ $failed -eq 0 ] || exit 1
-echo "12 plug-ins are found out"
+echo "13 plug-ins are found out"

@@ -20,6 +20,7 @@ enum {
     LEAKS,
     WRITES_PAST,
     KEEPS_POINTER,
+    DESCRIBES_NOTHING,
     SIGNAL_ON_UNLOAD,
     FORGETS,
     THREADS_AT_LOAD
@@ -148,6 +149,13 @@ static struct byoc_fail *run_keeps(const struct byoc_host *host, void *compiled,
     return run(host, compiled, state, &mine);
 }
 
+static void describe_nothing(const struct byoc_host *host, const void *compiled,
+                             byoc_trace_fn say, void *ctx)
+{
+    (void)host, (void)compiled;
+    say(ctx, "add", NULL, NULL, 0, 0);
+}
+
 static void quiesce_signal(const struct byoc_host *host)
 {
     (void)host;
@@ -189,6 +197,9 @@ static const struct byoc_backend *query_broken(const struct byoc_host *host,
         broken.run = run_keeps;
         break;
     case THREADS_AT_LOAD:
+        break;
+    case DESCRIBES_NOTHING:
+        broken.describe = describe_nothing;
         break;
     case SIGNAL_ON_UNLOAD:
         broken.quiesce = quiesce_signal;

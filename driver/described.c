@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* described.c: records which implementations the loaded regions use. Probes see
+ * one composite at a time; a region may combine several, as it does with
+ * quantised operators.
+ */
+#include "compiled.h"
+
+#include "core/base/index.h"
+#include "report/ledger.h"
+
+#include <string.h>
+
+struct source_names {
+    struct byoc_compiled *c;
+    struct byi_index index; /* positions in c->m->sources, by name */
+    const char **impls;     /* of each of these; NULL: not described */
+};
+
+static void add_names(struct source_names *names)
+{
+    for (uint32_t i = 0; i < names->c->m->sources.n; i++) {
+        const char *name = names->c->m->sources.at[i].name;
+        byi_index_add(&names->index, byi_hash(0, name, strlen(name)), i);
+    }
+}
+
+/* Is `impl` one of those that `list` joins by '+'? */
+static bool has_impl(const char *list, const char *impl)
+{
+    const size_t n = strlen(impl);
+    const char *at = list;
+    while ((at = strstr(at, impl)) != NULL) {
+        if ((at == list || at[-1] == '+') && (at[n] == '+' || at[n] == '\0'))
+            return true;
+        at++;
+    }
+    return false;
+}
+
+/* Add `impl` to those of all model nodes that are called by the `n` bytes at
+ * `at`. */
+static void add_impl(const struct source_names *names, const char *at, size_t n,
+                     const char *impl)
+{
+    BYI_INDEX_EACH (&names->index, byi_hash(0, at, n), i) {
+        const char *name = names->c->m->sources.at[i].name;
+        const char **impls = &names->impls[i];
+        if (strncmp(name, at, n) != 0 || name[n] != '\0')
+            continue;
+        if (!*impls)
+            *impls = impl;
+        else if (!has_impl(*impls, impl))
+            *impls = byi_arena_printf(names->c->arena, "%s+%s", *impls, impl);
+    }
+}
+
+/* Drop what probes said about the nodes of a region. */
+static void forget(struct byoc_compiled *c, const struct byi_func *f)
+{
+    for (byi_id id = 0; id < f->nodes.n; id++)
+        if (f->nodes.at[id].kind == BYI_CALL)
+            byi_ledger_impl(c->ledger, f->nodes.at[id].sources, "");
+}
+
+static void add_step(const struct source_names *names,
+                     const struct byi_built_step *step)
+{
+    for (const char *at = step->sources; *at;) {
+        const size_t n = strcspn(at, ",");
+        add_impl(names, at, n, step->impl);
+        at += n + (at[n] == ',');
+    }
+}
+
+void byi_record_implementations(struct byoc_compiled *c)
+{
+    const uint32_t n = c->m->sources.n;
+    struct source_names names = {
+        .c = c, .impls = byi_arena_calloc(c->arena, n, sizeof(char *))};
+    add_names(&names);
+    for (uint32_t i = 0; i < c->built.regions.n; i++) {
+        const struct byi_built_region *r = &c->built.regions.at[i];
+        if (r->steps)
+            forget(c, c->m->funcs.at[r->func]);
+        for (const struct byi_built_step *s = r->steps; s; s = s->next)
+            add_step(&names, s);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (names.impls[i])
+            byi_ledger_impl(c->ledger, &(struct byi_sources){.n = 1, .at = &i},
+                            names.impls[i]);
+    byi_index_free(&names.index);
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""implementations.py BYOC MODEL...: the implementations that a ledger names are
+those that the trace of a run shows, for every step of every region. Prints how
+many steps agree."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+BYOC = sys.argv[1]
+
+
+def steps_of(model, folder, *options):
+    """What the ledger says of the nodes of each step, and what the trace does."""
+    made = {name: os.path.join(folder, name) for name in ("so", "ledger", "trace")}
+    subprocess.run([BYOC, "compile", model, *options, "-q", "-o", made["so"], "--report",
+                    made["ledger"]], check=True)
+    subprocess.run([BYOC, "run", made["so"], "--trace", made["trace"]], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with open(made["ledger"], encoding="utf-8") as file:
+        named = {n["name"]: n.get("impl") for n in json.load(file)["nodes"]
+                 if n["where"] == "dnnl"}
+    with open(made["trace"], encoding="utf-8") as file:
+        events = json.load(file)
+    for event in events:
+        sources = event.get("args", {}).get("sources", "").split(",")
+        if event["name"] != "reorder" and any(s in named for s in sources):
+            yield event["args"]["impl"], [named[name] for name in sources if name in named]
+
+
+agreed = 0
+for model in sys.argv[2:]:
+    for options in ([], ["--isolate"]):
+        with tempfile.TemporaryDirectory() as folder:
+            steps = list(steps_of(model, folder, *options))
+        for ran, said in steps:  # a node may be several steps
+            if any(ran not in impl.split("+") for impl in said):
+                sys.exit(f"FAILED: {model} {options}: {ran} ran, the ledger says {said}")
+        if not steps:
+            sys.exit(f"FAILED: {model} {options}: the trace has no step of a region")
+        agreed += len(steps)
+print(f"{agreed} steps are named in the ledger as in the trace")
