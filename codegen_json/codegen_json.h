@@ -36,8 +36,9 @@ struct byi_placed {
     uint32_t constant;
     uint64_t offset;        /* multiple of BYI_ALIGN */
     uint64_t bytes;         /* as stored: strings are packed */
-    enum byoc_dtype stored; /* of float32 elements that are stored as float16 or
-                               bfloat16; else BYOC_NONE */
+    enum byoc_dtype stored; /* of float32 elements that are stored as float16,
+                               bfloat16 or int8; else BYOC_NONE */
+    uint32_t axis;          /* of int8: each index along it has a step */
 };
 
 /* The facts about a region for the plan: the size of its blob, the constants

@@ -108,6 +108,15 @@ uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant);
 /* The number of tensors and functions in a type. */
 uint32_t byi_plan_leaves(const struct byi_type *type);
 
+/* stored.c: how the weights store the constant: sets placed->bytes, stored and
+ * axis. `store`: as in struct byi_plan_params. */
+void byi_stored_find(const struct byi_const *c, enum byoc_dtype store,
+                     struct byi_placed *placed);
+/* The bytes that are stored: the constant's own, or a copy in `arena`. */
+const void *byi_stored_data(const struct byi_const *c,
+                            const struct byi_placed *placed,
+                            struct byi_arena *arena);
+
 /* epilogue.c: the operator behind node `from` of a group and, unless it is
  * unary, its other operand; BYI_NO_ID: it is not in an epilogue. */
 byi_id byi_epilogue_next(const struct byi_func *group, byi_id from,

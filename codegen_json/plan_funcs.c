@@ -31,57 +31,12 @@ uint32_t byi_plan_leaves(const struct byi_type *type)
     return n;
 }
 
-/* The bytes of a constant in the weights, in which strings are packed. */
-static uint64_t stored_bytes(const struct byi_const *c)
-{
-    const char *const *strings = c->data;
-    uint64_t bytes = 0;
-    if (c->type->dtype != BYOC_STRING)
-        return c->bytes;
-    for (uint64_t i = 0; i < c->bytes / sizeof *strings; i++)
-        bytes += strlen(strings[i]) + 1;
-    return bytes;
-}
-
-static uint16_t narrow_bits(float x, enum byoc_dtype dtype)
-{
-    return dtype == BYOC_F16 ? byi_f32_to_f16(x) : byi_f32_to_bf16(x);
-}
-
-static float float_at(const struct byi_const *c, uint64_t i)
-{
-    float x; /* constants of a mapped model may be unaligned */
-    memcpy(&x, (const char *)c->data + i * sizeof x, sizeof x);
-    return x;
-}
-
-/* `store`, if it has every value of the large float32 constant; else BYOC_NONE.
- */
-static enum byoc_dtype find_stored(const struct byi_const *c,
-                                   enum byoc_dtype store)
-{
-    enum { LEAST = 1024 };
-    const uint64_t n = c->bytes / sizeof(float);
-    if (store == BYOC_NONE || c->type->dtype != BYOC_F32 || n < LEAST)
-        return BYOC_NONE;
-    for (uint64_t i = 0; i < n; i++) {
-        const float x = float_at(c, i);
-        const uint16_t bits = narrow_bits(x, store);
-        const float back =
-            store == BYOC_F16 ? byi_f16_to_f32(bits) : byi_bf16_to_f32(bits);
-        if (memcmp(&x, &back, sizeof x) != 0)
-            return BYOC_NONE;
-    }
-    return store;
-}
-
 uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant)
 {
     if (b->placed[constant] == 0) {
-        const struct byi_const *c = &b->m->consts.at[constant];
-        const enum byoc_dtype stored = find_stored(c, b->store);
-        struct byi_placed p = {constant, b->plan->weights_bytes,
-                               stored ? c->bytes / 2 : stored_bytes(c), stored};
+        struct byi_placed p = {.constant = constant,
+                               .offset = b->plan->weights_bytes};
+        byi_stored_find(&b->m->consts.at[constant], b->store, &p);
         b->plan->weights_bytes += byi_align_bytes(p.bytes);
         BYI_PUSH(&b->plan->consts, p);
         b->placed[constant] = b->plan->consts.n;
@@ -353,16 +308,6 @@ void byi_plan_free(struct byi_plan *plan)
     *plan = (struct byi_plan){0};
 }
 
-static const void *narrow_copy(const struct byi_const *c, enum byoc_dtype dtype,
-                               struct byi_arena *arena)
-{
-    const uint64_t n = c->bytes / sizeof(float);
-    uint16_t *to = byi_arena_alloc(arena, n * sizeof *to);
-    for (uint64_t i = 0; i < n; i++)
-        to[i] = narrow_bits(float_at(c, i), dtype);
-    return to;
-}
-
 const struct byi_span *byi_plan_spans(const struct byi_module *m,
                                       const struct byi_plan *plan,
                                       struct byi_arena *arena)
@@ -370,21 +315,12 @@ const struct byi_span *byi_plan_spans(const struct byi_module *m,
     struct byi_span *spans =
         byi_arena_calloc(arena, plan->consts.n + 1, sizeof *spans);
     for (uint32_t i = 0; i < plan->consts.n; i++) {
-        const struct byi_const *c = &m->consts.at[plan->consts.at[i].constant];
+        const struct byi_placed *p = &plan->consts.at[i];
         spans[i] = (struct byi_span){
-            .data = c->data,
-            .bytes = plan->consts.at[i].bytes,
-            .offset = plan->consts.at[i].offset,
+            .data = byi_stored_data(&m->consts.at[p->constant], p, arena),
+            .bytes = p->bytes,
+            .offset = p->offset,
         };
-        if (plan->consts.at[i].stored)
-            spans[i].data = narrow_copy(c, plan->consts.at[i].stored, arena);
-        if (c->type->dtype != BYOC_STRING)
-            continue;
-        struct byi_text packed = {0};
-        byi_strings_pack(c->data, byi_elements(c->type->rank, c->type->dims),
-                         &packed);
-        spans[i].data = byi_arena_copy(arena, packed.at, packed.n);
-        byi_text_free(&packed);
     }
     return spans;
 }

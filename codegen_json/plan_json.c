@@ -200,6 +200,8 @@ void byi_plan_print_consts(const struct byi_module *m,
         if (p->stored)
             byi_text_addf(json, ", \"stored\": \"%s\"",
                           byoc_dtype_name(p->stored));
+        if (p->stored == BYOC_I8)
+            byi_text_addf(json, ", \"axis\": %u", p->axis);
         byi_text_put(json, "}");
     }
     byi_text_put(json, "]");

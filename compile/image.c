@@ -288,7 +288,7 @@ static bool put_size(const struct byi_module *m, struct byi_arena *arena,
     static const int64_t sizes[] = {2, 64, 1};
     const struct byi_func *f = m->funcs.at[r->func];
     const struct byi_region_consts consts = {
-        r->n_consts, byi_const_views(m, r->consts, r->n_consts, arena)};
+        r->n_consts, byi_const_views(m, r->consts, r->n_consts, arena), NULL};
     const struct byi_type **types =
         byi_arena_calloc(arena, f->params.n, sizeof *types);
     for (size_t s = 0; s < BYI_COUNT(sizes); s++) {

@@ -198,7 +198,7 @@ static enum byoc_status put_types(const struct byi_module *m, uint32_t func,
 {
     struct byi_sized sized;
     const struct byi_region_consts lent = {
-        n_consts, byi_const_views(m, consts, n_consts, scratch)};
+        n_consts, byi_const_views(m, consts, n_consts, scratch), NULL};
     BYI_TRY(byoc_internal_region_bind(json->at, json->n, &lent,
                                       m->funcs.at[func]->params.n, types,
                                       scratch, &sized, err));

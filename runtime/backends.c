@@ -4,7 +4,9 @@
  * here, with a warning.
  */
 #include "plan.h"
+#include "core/base/steps.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/guard.h"
@@ -93,21 +95,92 @@ static enum byoc_status open_backend(struct byoc_model *model,
     return status;
 }
 
-const struct byoc_view *byi_region_consts(const struct byoc_model *model,
-                                          const struct byi_plan_part *part,
-                                          struct byi_arena *arena)
+/* The constants of a region that is loaded, for its backend. */
+struct lent_consts {
+    struct byoc_region_codes codes; /* the extension */
+    const struct byoc_model *model;
+    const struct byi_plan_part *part;
+};
+
+/* byoc_region_codes.widen */
+static const void *widen(void *ctx, uint32_t index)
 {
-    struct byoc_view *consts =
-        byi_arena_calloc(arena, part->n_consts + 1u, sizeof *consts);
+    const struct lent_consts *lent = ctx;
+    struct byoc_error err;
+    if (index >= lent->part->n_consts ||
+        byi_consts_widen(lent->model, &lent->part->consts[index], 1, &err) !=
+            BYOC_OK)
+        return NULL;
+    return byi_const_data(lent->model, lent->part->consts[index]);
+}
+
+/* Lend the codes of the constants that have them. */
+static const struct byoc_ext *lend_codes(const struct byoc_model *model,
+                                         const struct byi_plan_part *part,
+                                         struct byi_arena *arena)
+{
+    struct lent_consts *lent = byi_arena_alloc(arena, sizeof *lent);
+    struct byoc_codes *at =
+        byi_arena_calloc(arena, part->n_consts + 1u, sizeof *at);
+    for (uint32_t k = 0; k < part->n_consts; k++) {
+        struct byi_row_codes c;
+        if (byi_const_codes(&model->plan->consts[part->consts[k]], &c))
+            at[k] = (struct byoc_codes){.at = c.codes,
+                                        .steps = c.steps,
+                                        .rows = (uint64_t)c.rows,
+                                        .turned = c.turned};
+    }
+    *lent = (struct lent_consts){
+        .codes = {.head = {.type = BYOC_EXT_CODES, .size = sizeof lent->codes},
+                  .at = at,
+                  .ctx = lent,
+                  .widen = widen},
+        .model = model,
+        .part = part};
+    return &lent->codes.head;
+}
+
+/* A backend that reads no codes gets all constants wide. */
+static enum byoc_status widen_consts(const struct byoc_model *model,
+                                     const struct byi_plan_part *part,
+                                     bool codes, struct byoc_error *err)
+{
+    uint32_t *list = byi_alloc(part->n_consts + 1u, sizeof *list), n = 0;
+    if (!list)
+        return byi_fail(err, BYOC_ENOMEM, "no memory for %u constants",
+                        part->n_consts);
+    for (uint32_t k = 0; k < part->n_consts; k++)
+        if (!codes || model->plan->consts[part->consts[k]].stored != BYOC_I8)
+            list[n++] = part->consts[k];
+    const enum byoc_status status = byi_consts_widen(model, list, n, err);
+    free(list);
+    return status;
+}
+
+enum byoc_status byi_region_consts(const struct byoc_model *model,
+                                   const struct byi_plan_part *part,
+                                   const struct byi_plugin *plugin,
+                                   struct byi_arena *arena,
+                                   struct byi_region_consts *consts,
+                                   struct byoc_error *err)
+{
+    const bool codes =
+        plugin && plugin->backend->flags & BYOC_BACKEND_READS_CODES;
+    struct byoc_view *at =
+        byi_arena_calloc(arena, part->n_consts + 1u, sizeof *at);
+    BYI_TRY(widen_consts(model, part, codes, err));
     for (uint32_t k = 0; k < part->n_consts; k++) {
         const struct byi_tensor *t = &model->plan->consts[part->consts[k]].view;
-        consts[k] = (struct byoc_view){.dtype = t->dtype,
-                                       .rank = t->rank,
-                                       .dims = t->dims,
-                                       .data = t->data,
-                                       .bytes = byi_tensor_bytes(t)};
+        at[k] =
+            (struct byoc_view){.dtype = t->dtype,
+                               .rank = t->rank,
+                               .dims = t->dims,
+                               .data = byi_const_data(model, part->consts[k]),
+                               .bytes = byi_tensor_bytes(t)};
     }
-    return consts;
+    *consts = (struct byi_region_consts){
+        part->n_consts, at, codes ? lend_codes(model, part, arena) : NULL};
+    return BYOC_OK;
 }
 
 static enum byoc_status load_blob(const struct byi_plugin *plugin,
@@ -135,7 +208,8 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
                                .n_consts = consts->n,
                                .json = json,
                                .json_bytes = n,
-                               .consts = consts->at};
+                               .consts = consts->at,
+                               .ext = consts->ext};
     struct byoc_blob blob = {.struct_size = sizeof blob};
     if (!plugin->backend->compile)
         return load_blob(plugin, symbol, &from, region, err);
@@ -172,16 +246,22 @@ static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
                         "this machine does not have",
                         part->symbol);
     struct byi_arena *scratch = byi_arena_new();
-    const struct byoc_region region = {
-        .struct_size = sizeof region,
-        .n_consts = part->n_consts,
-        .json = model->image.blobs + part->blob,
-        .json_bytes = part->blob_bytes,
-        .consts = byi_region_consts(model, part, scratch),
-        .symbol = part->code,
-        .code = model->functions[i]};
+    struct byi_region_consts consts;
     enum byoc_status status =
-        load_blob(plugin, part->symbol, &region, &model->own.regions[i], err);
+        byi_region_consts(model, part, plugin, scratch, &consts, err);
+    if (status == BYOC_OK) {
+        const struct byoc_region region = {.struct_size = sizeof region,
+                                           .n_consts = part->n_consts,
+                                           .json =
+                                               model->image.blobs + part->blob,
+                                           .json_bytes = part->blob_bytes,
+                                           .consts = consts.at,
+                                           .symbol = part->code,
+                                           .code = model->functions[i],
+                                           .ext = consts.ext};
+        status = load_blob(plugin, part->symbol, &region,
+                           &model->own.regions[i], err);
+    }
     byi_arena_free(&scratch);
     return status;
 }

@@ -134,6 +134,7 @@ struct byi_warm {
 struct byi_region_consts {
     uint32_t n;
     const struct byoc_view *at;
+    const struct byoc_ext *ext; /* of the region; may be NULL */
 };
 /* A region for given sizes, in an arena. */
 struct byi_sized {

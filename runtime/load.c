@@ -110,10 +110,11 @@ static void drop_consts(const struct byoc_model *m)
         if (!plugin || !(plugin->backend->flags & BYOC_BACKEND_COPIES_CONSTS))
             continue;
         for (uint32_t k = 0; k < part->n_consts; k++) {
-            const struct byi_tensor *t = &m->plan->consts[part->consts[k]].view;
-            const char *at = t->data;
+            const struct byi_plan_const *c = &m->plan->consts[part->consts[k]];
+            const char *at = c->narrow ? c->narrow : c->view.data;
             if (at >= weights && at < weights + bytes)
-                byi_drop_pages(at, byi_tensor_bytes(t));
+                byi_drop_pages(at, c->narrow ? c->narrow_bytes
+                                             : byi_tensor_bytes(&c->view));
         }
     }
 }

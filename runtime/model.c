@@ -141,54 +141,7 @@ static void find_keys(struct byoc_model *model)
     }
 }
 
-/* --- constants ---------------------------------------------------------- */
-
-static void widen_const(void *arg, uint32_t i)
-{
-    const struct byi_plan_const *c =
-        &((const struct byi_plan_tables *)arg)->consts[i];
-    const int64_t n = byi_elements(c->view.rank, c->view.dims);
-    float *to = c->view.data;
-    for (int64_t k = 0; c->narrow && k < n; k++)
-        to[k] = c->stored == BYOC_F16 ? byi_f16_to_f32(c->narrow[k])
-                                      : byi_bf16_to_f32(c->narrow[k]);
-}
-
-/* Constants of an image may be unaligned, as in a model file, but kernels need
- * them aligned to their elements: copy those that are not, and widen those that
- * are stored narrow. */
-static enum byoc_status align_consts(struct byoc_model *model,
-                                     struct byoc_error *err)
-{
-    struct byi_plan_tables *plan = model->plan;
-    uint64_t need = 0;
-    for (uint32_t pass = 0; pass < 2; pass++) {
-        uint64_t at = 0;
-        for (uint32_t i = 0; i < plan->n_consts; i++) {
-            struct byi_tensor *t = &plan->consts[i].view;
-            uint64_t bytes = byi_tensor_bytes(t);
-            uint64_t align = byi_dtype_bytes(t->dtype);
-            const bool narrow = plan->consts[i].narrow != NULL;
-            if (!narrow && (uintptr_t)t->data % align == 0)
-                continue;
-            if (pass == 1) {
-                void *to = (char *)model->copied + at;
-                t->data = narrow ? to : memcpy(to, t->data, bytes);
-            }
-            at += byi_align_bytes(bytes);
-        }
-        need = at;
-        if (pass == 1 || need == 0)
-            break;
-        model->copied = byi_memory_take(model->memory, need);
-        if (!model->copied)
-            return byi_fail(err, BYOC_ENOMEM,
-                            "no memory for %llu bytes of constants",
-                            (unsigned long long)need);
-    }
-    byi_parallel_for(plan->n_consts, widen_const, plan);
-    return BYOC_OK;
-}
+/* --- sizes ------------------------------------------------------------- */
 
 /* If no input has symbolic dims, a region's symbolic dims depend on data: its
  * twin runs. */
@@ -286,6 +239,7 @@ static enum byoc_status pack_all(struct byoc_model *model,
     BYI_TRY(byi_backends_load(model, params, facts, err));
     if (model->n_keys == 0)
         settle_varying(model);
+    BYI_TRY(byi_consts_read(&model->own, model->plan->consts, err));
     BYI_TRY(byi_prepack(model, err));
     if (model->n_keys == 0)
         return BYOC_OK;
@@ -310,7 +264,7 @@ static enum byoc_status fill_model(void *arg, struct byoc_error *err)
     BYI_TRY(set_signature(model, &facts, err));
     find_keys(model);
     byi_append_find(model);
-    BYI_TRY(align_consts(model, err));
+    BYI_TRY(byi_consts_open(model, err));
     BYI_TRY(byi_code_bind(model, image, err));
     if (image->weights_mapped) {
         model->memory->file = image->weights;
@@ -371,10 +325,10 @@ void byoc_model_free(struct byoc_model **model)
     free(m->own.regions);
     free(m->kernels);
     free(m->functions);
+    byi_consts_close(m);
     byi_plan_tables_free(&m->plan);
     byi_arena_free(&m->arena);
     byi_text_free(&m->warnings);
-    byi_memory_give(m->memory, m->copied);
     byi_memory_give(m->memory, m->packed);
     byi_memory_free(&m->memory);
     byoc_internal_library_unmap(&m->library);
@@ -477,8 +431,13 @@ enum byoc_status byoc_internal_region(const struct byoc_model *model,
     const struct byi_plan_part *part = &plan->parts[region];
     const struct byi_tensor **consts =
         byi_arena_calloc(arena, part->n_consts + 1, sizeof *consts);
-    for (uint32_t i = 0; i < part->n_consts; i++)
-        consts[i] = &plan->consts[part->consts[i]].view;
+    BYI_TRY(byi_consts_widen(model, part->consts, part->n_consts, err));
+    for (uint32_t i = 0; i < part->n_consts; i++) {
+        struct byi_tensor *t = byi_arena_alloc(arena, sizeof *t);
+        *t = plan->consts[part->consts[i]].view;
+        t->data = byi_const_data(model, part->consts[i]);
+        consts[i] = t;
+    }
     *facts = (struct byi_region_facts){
         .backend = part->backend,
         .symbol = part->symbol,

@@ -96,10 +96,13 @@ struct byi_plan_func {
 
 struct byi_plan_const {
     uint64_t offset;
-    struct byi_tensor view; /* data: mapped; NULL until loading widens it */
-    const uint16_t *narrow; /* of float32 that is stored as `stored`: float16 or
-                               bfloat16; else NULL */
+    struct byi_tensor view; /* data: mapped; NULL until it is widened */
+    /* of float32 that is stored as `stored`: float16, bfloat16, or int8 with a
+     * step for each index along `axis`; else NULL */
+    const void *narrow;
+    uint64_t narrow_bytes;
     enum byoc_dtype stored;
+    uint32_t axis;
 };
 
 struct byi_plan_part {
@@ -181,7 +184,7 @@ struct byoc_model {
     struct byi_memory_library library; /* of the artifact */
     struct byi_memory *memory;
     struct byi_runners *runners;
-    void *copied; /* copies of constants that were not aligned */
+    struct byi_widened *widened; /* consts.c */
     void *packed; /* constants in the layout that kernels read fastest */
     struct byi_arena *arena;
     struct byi_plan_tables *plan;
@@ -215,6 +218,31 @@ struct byoc_model {
     struct byi_log log;
 };
 
+/* --- consts.c ------------------------------------------------------------- */
+
+/* Align the constants; close frees their copies, and may follow a failure. */
+enum byoc_status byi_consts_open(struct byoc_model *model,
+                                 struct byoc_error *err);
+void byi_consts_close(struct byoc_model *model);
+/* Widen those of the n constants that are stored narrow. Threads: safe. Jumps
+ * to no guard. Errors: BYOC_ENOMEM. */
+enum byoc_status byi_consts_widen(const struct byoc_model *model,
+                                  const uint32_t *list, uint32_t n,
+                                  struct byoc_error *err);
+/* A constant's data; NULL: it is stored narrow, and nothing has widened it.
+ * Threads: safe. */
+void *byi_const_data(const struct byoc_model *model, uint32_t index);
+/* The codes of a constant; false: it is not stored as int8. */
+struct byi_row_codes;
+bool byi_const_codes(const struct byi_plan_const *c,
+                     struct byi_row_codes *codes);
+/* Widen the constants that steps of the instance read, and set their data in
+ * `consts`, which are its plan's. Call it after its regions are loaded. Errors:
+ * BYOC_ENOMEM. */
+enum byoc_status byi_consts_read(const struct byi_instance *in,
+                                 struct byi_plan_const *consts,
+                                 struct byoc_error *err);
+
 /* --- backends.c ----------------------------------------------------------- */
 
 /* Keep a warning of the model, and log it. */
@@ -233,10 +261,14 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
                                    const struct byoc_load_params *params,
                                    const struct byi_facts *facts,
                                    struct byoc_error *err);
-/* The constants of a region, as passed to its backend; in `arena`. */
-const struct byoc_view *byi_region_consts(const struct byoc_model *model,
-                                          const struct byi_plan_part *part,
-                                          struct byi_arena *arena);
+/* The constants of a region, as passed to its backend; in `arena`. Errors:
+ * BYOC_ENOMEM. */
+enum byoc_status byi_region_consts(const struct byoc_model *model,
+                                   const struct byi_plan_part *part,
+                                   const struct byi_plugin *plugin,
+                                   struct byi_arena *arena,
+                                   struct byi_region_consts *consts,
+                                   struct byoc_error *err);
 /* Let a backend build a region from its JSON. */
 enum byoc_status byi_region_load(const struct byi_plugin *plugin,
                                  const char *symbol,
@@ -482,6 +514,9 @@ struct byi_work {
 /* The functions that a step may call, up to two. */
 uint32_t byi_step_callees(const struct byi_instance *in,
                           const struct byi_step *step, uint32_t callees[2]);
+/* Mark main and all functions that it may call. `list` has room for all. */
+void byi_mark_reached(const struct byi_instance *in, bool *runs,
+                      uint32_t *list);
 /* Errors: BYOC_ENOMEM, and those of backends. */
 enum byoc_status byi_work_new(const struct byi_instance *in,
                               struct byi_work **work, struct byoc_error *err);

@@ -5,6 +5,7 @@
  */
 #include "core/base/names.h"
 #include "plan.h"
+#include "core/base/steps.h"
 
 #include <string.h>
 
@@ -579,31 +580,54 @@ static enum byoc_status read_strings(struct plan_reader *r,
 static enum byoc_status read_stored(struct plan_reader *r,
                                     const struct byi_json *at,
                                     const struct byi_type *type,
-                                    enum byoc_dtype *stored)
+                                    struct byi_plan_const *c)
 {
     struct byi_json item;
     const char *name;
-    *stored = BYOC_NONE;
+    int64_t axis;
     BYI_TRY(byi_json_opt(at, "stored", &item, r->err));
     if (!item.at)
         return BYOC_OK;
     BYI_TRY(byi_json_string(at, "stored", &name, r->err));
-    *stored = byi_dtype_of_name(name, strlen(name));
-    if ((*stored == BYOC_F16 || *stored == BYOC_BF16) &&
-        type->dtype == BYOC_F32)
+    c->stored = byi_dtype_of_name(name, strlen(name));
+    if ((c->stored != BYOC_F16 && c->stored != BYOC_BF16 &&
+         c->stored != BYOC_I8) ||
+        type->dtype != BYOC_F32)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s.stored: found \"%.40s\" of %s, expected float16, "
+                        "bfloat16 or int8 of float32",
+                        at->path, name, byoc_dtype_name(type->dtype));
+    if (c->stored != BYOC_I8)
+        return BYOC_OK;
+    BYI_TRY(byi_json_int(at, "axis", 0, 1, &axis, r->err));
+    c->axis = (uint32_t)axis;
+    if (type->rank >= 2 && (axis == 0 || type->rank == 2))
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
-                    "%s.stored: found \"%.40s\" of %s, expected float16 or "
-                    "bfloat16 of float32",
-                    at->path, name, byoc_dtype_name(type->dtype));
+                    "%s.axis: found %lld of %u axes, expected 0, or the last "
+                    "of 2",
+                    at->path, (long long)axis, type->rank);
+}
+
+/* The bytes of the constant in the weights, unless it has strings. */
+static uint64_t stored_bytes(const struct byi_plan_const *c,
+                             const struct byi_type *type)
+{
+    const uint64_t bytes = byi_type_bytes(type);
+    if (c->stored != BYOC_I8)
+        return c->stored ? bytes / 2 : bytes;
+    const int64_t rows = type->dims[c->axis];
+    return bytes == 0 ? 0
+                      : byi_row_codes_bytes(
+                            rows, (int64_t)(bytes / sizeof(float)) / rows);
 }
 
 static enum byoc_status read_const(struct plan_reader *r,
                                    const struct byi_json *at,
                                    struct byi_plan_const *c)
 {
-    static const char *const keys[] = {"offset", "bytes", "dtype", "shape",
-                                       "stored"};
+    static const char *const keys[] = {"offset", "bytes",  "dtype",
+                                       "shape",  "stored", "axis"};
     static const char empty[BYI_ALIGN] __attribute__((aligned(BYI_ALIGN)));
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
     const struct byi_type *type;
@@ -611,11 +635,10 @@ static enum byoc_status read_const(struct plan_reader *r,
     BYI_TRY(read_type(r, at, &type));
     BYI_TRY(byi_json_int(at, "offset", 0, INT64_C(1) << 50, &offset, r->err));
     BYI_TRY(byi_json_int(at, "bytes", 0, INT64_C(1) << 50, &bytes, r->err));
-    BYI_TRY(read_stored(r, at, type, &c->stored));
+    BYI_TRY(read_stored(r, at, type, c));
     const bool text = type->dtype == BYOC_STRING;
-    const int64_t share = c->stored ? 2 : 1; /* of float32's bytes */
     if (!byi_type_static(type) || offset % BYI_ALIGN != 0 ||
-        (!text && byi_type_bytes(type) != (uint64_t)(bytes * share)))
+        (!text && stored_bytes(c, type) != (uint64_t)bytes))
         return byi_fail(r->err, BYOC_EPARSE,
                         "%s: %lld bytes at %lld do not fit its type, or "
                         "the offset is not a multiple of %d",
@@ -631,7 +654,10 @@ static enum byoc_status read_const(struct plan_reader *r,
     if (text)
         BYI_TRY(read_strings(r, at, type, &data, (uint64_t)bytes));
     c->offset = (uint64_t)offset;
+    if (bytes == 0)
+        c->stored = BYOC_NONE; /* without elements */
     c->narrow = c->stored ? data : NULL;
+    c->narrow_bytes = (uint64_t)bytes;
     /* never written: consts are only operands */
     c->view.data = c->stored ? NULL : (void *)(uintptr_t)data;
     c->view.dtype = type->dtype;

@@ -134,27 +134,6 @@ static enum byoc_status list_steps(struct packer *p, uint32_t func,
     return BYOC_OK;
 }
 
-/* Mark main and all functions that it may call. `list` has room for all. */
-static void mark_reached(const struct byi_instance *in, bool *runs,
-                         uint32_t *list)
-{
-    uint32_t n = 0;
-    runs[0] = true;
-    list[n++] = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct byi_plan_func *f = &in->plan->funcs[list[i]];
-        for (uint32_t k = 0; k < f->n_steps; k++) {
-            uint32_t callees[2];
-            const uint32_t more = byi_step_callees(in, &f->steps[k], callees);
-            for (uint32_t c = 0; c < more; c++) {
-                if (!runs[callees[c]])
-                    list[n++] = callees[c];
-                runs[callees[c]] = true;
-            }
-        }
-    }
-}
-
 static enum byoc_status list_all(struct packer *p, struct byoc_model *model,
                                  struct byoc_error *err)
 {
@@ -163,7 +142,7 @@ static enum byoc_status list_all(struct packer *p, struct byoc_model *model,
     uint32_t *list = byi_alloc(n_funcs, sizeof *list);
     enum byoc_status status = runs && list ? BYOC_OK : no_memory(err, n_funcs);
     if (status == BYOC_OK)
-        mark_reached(&model->own, runs, list);
+        byi_mark_reached(&model->own, runs, list);
     for (uint32_t f = 0; f < n_funcs && status == BYOC_OK; f++)
         if (runs[f])
             status = list_steps(p, f, err);

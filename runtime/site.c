@@ -98,7 +98,8 @@ void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,
     for (uint32_t v = 0; v < f->n_values; v++)
         if (f->values[v].kind == BYI_V_CONST) {
             s.type[v] = f->values[v].type;
-            s.value[v] = &plan->consts[f->values[v].index].view;
+            const struct byi_tensor *t = &plan->consts[f->values[v].index].view;
+            s.value[v] = t->data ? t : NULL;
         }
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         s.type[f->inputs[i]] = types[i];

@@ -287,14 +287,15 @@ static enum byoc_status load_region(struct maker *m,
     const struct byi_image *image = &m->model->image;
     const struct byi_type **types =
         byi_arena_calloc(m->scratch, step->n_in, sizeof *types);
-    const struct byi_region_consts consts = {
-        part->n_consts, byi_region_consts(m->model, part, m->scratch)};
+    struct byi_region_consts consts;
     const char *refused = refuse_region(m, f, step);
     for (uint32_t i = 0; i < step->n_in; i++)
         types[i] = f->values[step->in[i]].type;
     if (refused)
         return byi_fail(m->err, BYOC_EUNSUPPORTED, "%s: %s", part->symbol,
                         refused);
+    BYI_TRY(
+        byi_region_consts(m->model, part, plugin, m->scratch, &consts, m->err));
     BYI_TRY(byoc_internal_region_bind(image->blobs + part->blob,
                                       part->blob_bytes, &consts, step->n_in,
                                       types, m->scratch, sized, m->err));
@@ -440,7 +441,8 @@ static enum byoc_status begin(struct maker *m, uint32_t func)
         byi_arena_calloc(m->scratch, f->n_steps + 1u, sizeof **m->gone);
     for (uint32_t v = 0; v < f->n_values; v++) {
         struct byi_value *value = &f->values[v];
-        if (value->kind == BYI_V_CONST)
+        if (value->kind == BYI_V_CONST &&
+            m->model->plan->consts[value->index].view.data)
             m->known[func][v] = &m->model->plan->consts[value->index].view;
         if (value->fixed || value->type->kind != BYI_TENSOR || m->open[func])
             continue;
@@ -676,7 +678,7 @@ static enum byoc_status make(struct maker *m)
     m->plan->n_consts = m->consts.n;
     m->plan->consts = byi_arena_copy(m->arena, m->consts.at,
                                      m->consts.n * sizeof *m->consts.at);
-    return BYOC_OK;
+    return byi_consts_read(m->in, m->plan->consts, m->err);
 }
 
 /* *again: some functions were specialised for wrong sizes; m->open now marks

@@ -40,6 +40,25 @@ uint32_t byi_step_callees(const struct byi_instance *in,
     byi_unreachable();
 }
 
+void byi_mark_reached(const struct byi_instance *in, bool *runs, uint32_t *list)
+{
+    uint32_t n = 0;
+    runs[0] = true;
+    list[n++] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_plan_func *f = &in->plan->funcs[list[i]];
+        for (uint32_t k = 0; k < f->n_steps; k++) {
+            uint32_t callees[2];
+            const uint32_t more = byi_step_callees(in, &f->steps[k], callees);
+            for (uint32_t c = 0; c < more; c++) {
+                if (!runs[callees[c]])
+                    list[n++] = callees[c];
+                runs[callees[c]] = true;
+            }
+        }
+    }
+}
+
 /* Allocate the first frame of main and of all functions that it may call,
  * including the twins of regions that no backend runs. `list` has room for all.
  */

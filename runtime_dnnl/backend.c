@@ -230,8 +230,7 @@ static enum byoc_status load_unit(const struct byoc_host *host,
     struct byi_dn_threads threads;
     byi_dn_threads_enter(&threads, host);
     const enum byoc_status status =
-        byi_dn_unit_load(lib, host, region->code, region->n_consts,
-                         region->consts, program, err);
+        byi_dn_unit_load(lib, host, region, program, err);
     byi_dn_threads_leave(&threads);
     return status;
 }
@@ -247,6 +246,11 @@ static struct byoc_fail *load(const struct byoc_host *host,
     else {
         const enum byoc_status status = load_unit(host, region, &program, &err);
         fail = status == BYOC_OK ? NULL : make_fail(host, status, &err);
+    }
+    if (!fail && !byi_dn_consts_end(program)) {
+        byi_dn_program_free(&program);
+        fail = host->fail(host->ctx, BYOC_FAIL_RESOURCE,
+                          "out of memory for the region's constants");
     }
     if (!fail)
         *compiled = program;
@@ -340,7 +344,8 @@ static struct byoc_backend backend = {
     .struct_size = sizeof(struct byoc_backend),
     .name = "dnnl",
     .patterns = byi_dnnl_patterns,
-    .flags = BYOC_BACKEND_USES_OPENMP | BYOC_BACKEND_COPIES_CONSTS,
+    .flags = BYOC_BACKEND_USES_OPENMP | BYOC_BACKEND_COPIES_CONSTS |
+             BYOC_BACKEND_READS_CODES,
     .probe = probe,
     .layout = layout,
     .compile = compile,

@@ -68,7 +68,8 @@ const void *byi_dn_const_data(struct byi_build *b, uint32_t value,
     const struct byoc_graph_value *v = &b->graph->values[value];
     *dtype = v->dtype;
     *n = (int64_t)v->count;
-    return v->data;
+    return v->kind == BYOC_GRAPH_CONST ? byi_dn_const(b->program, v->index)
+                                       : NULL;
 }
 
 static const char *name_of(const struct byi_build *b, uint32_t value)

@@ -52,7 +52,9 @@ struct byi_program {
     const char *name; /* "dnnl_0" */
     uint32_t n_inputs, n_outputs, n_consts;
     const uint64_t *input_bytes, *output_bytes;
-    const struct byoc_view *consts;   /* data and bytes only */
+    struct byoc_view *consts; /* data and bytes only */
+    /* those of the constants, while it is loaded; NULL: there are none */
+    const struct byoc_region_codes *codes;
     const struct byi_dnnl_unit *unit; /* NULL: run the list of steps */
     BYI_VEC(struct byi_prim *) prims; /* of the steps */
     BYI_VEC(struct byi_dnnl_step) steps;
@@ -68,10 +70,16 @@ struct byi_program {
  * that nothing reads may be NULL. */
 enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
                                     const struct byoc_host *host,
-                                    enum byi_purpose purpose, uint32_t n_consts,
-                                    const struct byoc_view *consts,
+                                    enum byi_purpose purpose,
+                                    const struct byoc_region *region,
                                     struct byi_program **program,
                                     struct byoc_error *err);
+/* The data of a constant, widened if it has codes; NULL: it has none, or memory
+ * is exhausted. */
+const void *byi_dn_const(struct byi_program *program, uint32_t index);
+/* The program is loaded: widen the constants that its steps read. False: memory
+ * is exhausted. */
+bool byi_dn_consts_end(struct byi_program *program);
 void byi_dn_program_free(struct byi_program **program);
 /* Append the next step's primitive and, unless the program only describes,
  * generate its code. Takes ownership even on failure. */
@@ -101,8 +109,7 @@ extern const uint32_t byi_dn_unit_id; /* their hash                 */
  */
 enum byoc_status byi_dn_unit_load(const struct byi_dnnl *lib,
                                   const struct byoc_host *host,
-                                  void (*code)(void), uint32_t n_consts,
-                                  const struct byoc_view *consts,
+                                  const struct byoc_region *region,
                                   struct byi_program **program,
                                   struct byoc_error *err);
 

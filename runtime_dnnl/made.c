@@ -7,6 +7,7 @@
 #include "runtime_dnnl/build.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- their memory --------------------------------------------------------- */
@@ -52,14 +53,14 @@ void byi_dn_drop(struct byi_program *program, uint32_t made)
 }
 
 /* The address of `bytes` bytes of a constant. */
-static enum byoc_status read_place(const struct byi_program *p,
+static enum byoc_status read_place(struct byi_program *p,
                                    const struct byi_place *at, uint64_t bytes,
                                    const void **data, struct byoc_error *err)
 {
     const void *from = NULL;
     uint64_t has = 0;
     if (at->kind == BYI_BUF_CONST && at->index < p->n_consts) {
-        from = p->consts[at->index].data;
+        from = byi_dn_const(p, at->index);
         has = p->consts[at->index].bytes;
     } else if (at->kind == BYI_BUF_MADE && at->index < p->made.n) {
         from = p->made.at[at->index].data;
@@ -235,6 +236,12 @@ enum byoc_status byi_dn_make_fill(struct byi_program *program,
 /* A bias may be off by this share of a result's step. */
 #define TOLERANCE (1.0 / 64)
 
+/* The weights of a product: floats, or codes. */
+struct whole_weights {
+    const float *floats;
+    const struct byoc_codes *codes; /* NULL: none */
+};
+
 /* The parts that weights are split into. */
 struct split_weights {
     int8_t *integers;
@@ -262,28 +269,52 @@ static bool scale_row(const struct byi_integers *p, int64_t r, float step,
     return true;
 }
 
-static bool split(const struct byi_integers *p, const float *w,
+/* Find the integers of row r and their step. */
+static bool find_row(const struct byi_integers *p, int64_t r,
+                     const float *floats, float *step,
+                     const struct split_weights *to)
+{
+    const int64_t k = p->columns;
+    int8_t *integers = to->integers + r * k;
+    int low = 0, high = 0;
+    if (!byi_find_step(floats + (p->turned ? r : r * k), k,
+                       p->turned ? p->rows : 1, *step, step, to->row))
+        return false;
+    for (int64_t i = 0; i < k; i++) {
+        const int v = to->row[i];
+        low = v < low ? v : low;
+        high = v > high ? v : high;
+        integers[i] = (int8_t)v;
+    }
+    return low >= INT8_MIN && high <= INT8_MAX;
+}
+
+/* Copy those of row r, unless they are where they should be. */
+static void copy_row(const struct byi_integers *p, int64_t r,
+                     const struct byoc_codes *codes, float *step,
+                     const struct split_weights *to)
+{
+    *step = codes->steps[r];
+    for (int64_t i = 0; p->turned && i < p->columns; i++)
+        to->integers[r * p->columns + i] = codes->at[i * p->rows + r];
+}
+
+static bool split(const struct byi_integers *p, const struct whole_weights *w,
                   const float *bias, const struct split_weights *to)
 {
     const int64_t k = p->columns;
     float step = 1;
     for (int64_t r = 0; r < p->rows; r++) {
-        int8_t *integers = to->integers + r * k;
+        const int8_t *integers = to->integers + r * k;
         int64_t sum = 0, size = 0;
-        int low = 0, high = 0;
-        if (!byi_find_step(w + (p->turned ? r : r * k), k,
-                           p->turned ? p->rows : 1, step, &step, to->row))
+        if (w->codes)
+            copy_row(p, r, w->codes, &step, to);
+        else if (!find_row(p, r, w->floats, &step, to))
             return false;
         for (int64_t i = 0; i < k; i++) {
-            const int v = to->row[i];
-            low = v < low ? v : low;
-            high = v > high ? v : high;
-            integers[i] = (int8_t)v;
-            sum += v;
-            size += v < 0 ? -v : v;
+            sum += integers[i];
+            size += abs(integers[i]);
         }
-        if (low < INT8_MIN || high > INT8_MAX)
-            return false;
         if (p->exact) {
             if (!scale_row(p, r, step, size, bias, to))
                 return false;
@@ -295,7 +326,8 @@ static bool split(const struct byi_integers *p, const float *w,
     return true;
 }
 
-static enum byoc_status split_into(const struct byi_integers *p, const float *w,
+static enum byoc_status split_into(const struct byi_integers *p,
+                                   const struct whole_weights *w,
                                    const float *bias, void *const data[3],
                                    struct byoc_error *err)
 {
@@ -314,6 +346,43 @@ static enum byoc_status split_into(const struct byi_integers *p, const float *w,
                            "per row");
 }
 
+/* The codes of the weights, if the constant is stored as such rows. */
+static const struct byoc_codes *find_codes(const struct byi_program *program,
+                                           const struct byi_integers *p)
+{
+    const struct byi_place *from = &p->from;
+    if (!program->codes || from->kind != BYI_BUF_CONST || from->offset != 0 ||
+        from->index >= program->n_consts ||
+        program->consts[from->index].bytes !=
+            (uint64_t)(p->rows * p->columns) * sizeof(float))
+        return NULL;
+    const struct byoc_codes *codes = &program->codes->at[from->index];
+    return codes->at && codes->rows == (uint64_t)p->rows &&
+                   (codes->turned != 0) == p->turned
+               ? codes
+               : NULL;
+}
+
+/* Append the constant for the integers: the codes themselves where they are
+ * rows. The integers are packed next, and dropped. */
+static enum byoc_status add_integers(struct byi_program *program,
+                                     const struct byi_integers *p,
+                                     const struct byoc_codes *codes,
+                                     void **data, struct byoc_error *err)
+{
+    BYI_TRY(
+        add_made(program, (uint64_t)(p->rows * p->columns), false, data, err));
+    struct byi_made_const *made = &program->made.at[program->made.n - 1];
+    if (codes && !p->turned) {
+        made->data = (void *)(uintptr_t)codes->at;
+        made->lent = true;
+    }
+    const enum byoc_status status =
+        made->data ? BYOC_OK : fill_made(program, made, p->exact, err);
+    *data = made->data;
+    return status;
+}
+
 /* Computed even if the program does not run, since only the data tell whether
  * it is possible. */
 enum byoc_status byi_dn_make_integers(struct byi_program *program,
@@ -321,24 +390,22 @@ enum byoc_status byi_dn_make_integers(struct byi_program *program,
                                       struct byoc_error *err)
 {
     const uint64_t n = (uint64_t)(p->rows * p->columns);
-    const uint64_t bytes[] = {n, (uint64_t)p->rows * sizeof(float),
-                              (uint64_t)p->rows * sizeof(float)};
     const uint32_t first = program->made.n;
-    const void *w, *bias = NULL;
+    const struct byoc_codes *codes = find_codes(program, p);
+    const void *floats = NULL, *bias = NULL;
     void *data[3];
-    BYI_TRY(read_place(program, &p->from, n * sizeof(float), &w, err));
+    if (!codes)
+        BYI_TRY(read_place(program, &p->from, n * sizeof(float), &floats, err));
     if (p->n_bias)
         BYI_TRY(read_place(program, &p->bias,
                            (uint64_t)p->n_bias * sizeof(float), &bias, err));
-    /* the integers are packed next, and dropped */
-    BYI_TRY(add_made(program, bytes[0], false, &data[0], err));
-    enum byoc_status status =
-        fill_made(program, &program->made.at[first], p->exact, err);
-    data[0] = program->made.at[first].data;
+    enum byoc_status status = add_integers(program, p, codes, &data[0], err);
     for (uint32_t i = 1; i < 3 && status == BYOC_OK; i++)
-        status = add_made(program, bytes[i], true, &data[i], err);
+        status = add_made(program, (uint64_t)p->rows * sizeof(float), true,
+                          &data[i], err);
+    const struct whole_weights w = {floats, codes};
     if (status == BYOC_OK)
-        status = split_into(p, w, bias, data, err);
+        status = split_into(p, &w, bias, data, err);
     if (status == BYOC_OK)
         return note(program, "integers", p, sizeof *p, 3);
     while (program->made.n > first) {

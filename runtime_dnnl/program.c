@@ -7,8 +7,8 @@
 
 enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
                                     const struct byoc_host *host,
-                                    enum byi_purpose purpose, uint32_t n_consts,
-                                    const struct byoc_view *consts,
+                                    enum byi_purpose purpose,
+                                    const struct byoc_region *region,
                                     struct byi_program **program,
                                     struct byoc_error *err)
 {
@@ -19,14 +19,37 @@ enum byoc_status byi_dn_program_new(const struct byi_dnnl *lib,
     p->host = host;
     p->purpose = purpose;
     p->arena = byi_arena_new();
-    p->n_consts = n_consts;
-    struct byoc_view *kept = byi_arena_calloc(p->arena, n_consts, sizeof *kept);
-    for (uint32_t i = 0; i < n_consts; i++)
-        kept[i] = (struct byoc_view){.data = consts[i].data,
-                                     .bytes = consts[i].bytes};
-    p->consts = kept;
+    p->n_consts = region->n_consts;
+    p->consts = byi_arena_calloc(p->arena, p->n_consts, sizeof *p->consts);
+    for (uint32_t i = 0; i < p->n_consts; i++)
+        p->consts[i] = (struct byoc_view){.data = region->consts[i].data,
+                                          .bytes = region->consts[i].bytes};
+    p->codes = (const struct byoc_region_codes *)byoc_ext_find(
+        region->ext, BYOC_EXT_CODES, sizeof *p->codes);
     *program = p;
     return BYOC_OK;
+}
+
+const void *byi_dn_const(struct byi_program *program, uint32_t index)
+{
+    struct byoc_view *c = &program->consts[index];
+    const struct byoc_region_codes *codes = program->codes;
+    if (!c->data && codes && codes->at[index].at)
+        c->data = (void *)(uintptr_t)codes->widen(codes->ctx, index);
+    return c->data;
+}
+
+bool byi_dn_consts_end(struct byi_program *program)
+{
+    for (uint32_t i = 0; program->codes && i < program->steps.n; i++) {
+        const struct byi_dnnl_step *step = &program->steps.at[i];
+        for (uint32_t k = 0; k < step->n_slots; k++)
+            if (step->slots[k].at.kind == BYI_BUF_CONST &&
+                !byi_dn_const(program, step->slots[k].at.index))
+                return false;
+    }
+    program->codes = NULL;
+    return true;
 }
 
 void byi_dn_program_free(struct byi_program **program)

@@ -158,6 +158,13 @@ static bool has_int8(void)
     return false;
 }
 
+/* Are the weights, operand 1, float32 constants? Their floats may be codes. */
+static bool has_const_weights(const struct byi_build *b)
+{
+    const struct byoc_graph_value *w = &b->graph->values[byi_dn_arg0(b, 1)];
+    return w->kind == BYOC_GRAPH_CONST && w->dtype == BYOC_F32;
+}
+
 /* Split the weights, operand 1, into int8 rows, one per output channel, their
  * scales and, for data with a zero point, its contribution to each result. */
 static enum byoc_status split_weights(struct byi_build *b, struct byi_int8 *x,
@@ -185,12 +192,9 @@ enum byoc_status byi_dn_int8_open(struct byi_build *b, const struct byi_desc *w,
                                   struct byi_int8 *x)
 {
     struct byi_dnnl_value *src = byi_dn_operand(b, byi_dn_arg0(b, 0));
-    enum byoc_dtype dtype;
-    int64_t n;
     *x = (struct byi_int8){0};
     if (!src->integers || b->program->purpose == BYI_TO_PROBE || !has_int8() ||
-        !byi_dn_const_data(b, byi_dn_arg0(b, 1), &dtype, &n) ||
-        dtype != BYOC_F32 || (padded && src->quant.zero != 0.0f))
+        !has_const_weights(b) || (padded && src->quant.zero != 0.0f))
         return BYOC_OK;
     x->quant = src->quant;
     x->weights.desc = byi_dn_dense(BYOC_I8, w->rank, w->dims, NULL);
@@ -312,12 +316,10 @@ enum byoc_status byi_dn_exact_open(struct byi_build *b,
                                    struct byi_exact *x)
 {
     struct byi_dnnl_value *src = byi_dn_operand(b, byi_dn_arg0(b, 0));
-    enum byoc_dtype dtype;
-    int64_t n;
+    const int64_t n = (int64_t)b->graph->values[byi_dn_arg0(b, 1)].count;
     *x = (struct byi_exact){.quant = src->quant};
     if (!src->integers || b->program->purpose == BYI_TO_PROBE || has_tiles() ||
-        !byi_dn_const_data(b, byi_dn_arg0(b, 1), &dtype, &n) ||
-        dtype != BYOC_F32)
+        !has_const_weights(b))
         return BYOC_EUNSUPPORTED;
     const int64_t rows = dst->dims[axis];
     struct byi_integers p = {.from = byi_dn_place(b, w),

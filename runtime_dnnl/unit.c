@@ -130,18 +130,16 @@ static enum byoc_status run_unit(void *arg, struct byoc_error *err)
 
 enum byoc_status byi_dn_unit_load(const struct byi_dnnl *lib,
                                   const struct byoc_host *host,
-                                  void (*code)(void), uint32_t n_consts,
-                                  const struct byoc_view *consts,
+                                  const struct byoc_region *region,
                                   struct byi_program **program,
                                   struct byoc_error *err)
 {
     const struct byi_dnnl_unit *unit =
-        ((const struct byi_dnnl_unit *(*)(void))code)();
+        ((const struct byi_dnnl_unit *(*)(void))region->code)();
     struct byi_program *p = NULL;
     BYI_TRY(check_unit(unit, err));
-    BYI_TRY(check_consts(unit, n_consts, consts, err));
-    BYI_TRY(
-        byi_dn_program_new(lib, host, BYI_TO_RUN, n_consts, consts, &p, err));
+    BYI_TRY(check_consts(unit, region->n_consts, region->consts, err));
+    BYI_TRY(byi_dn_program_new(lib, host, BYI_TO_RUN, region, &p, err));
     struct byi_guard guard;
     p->unit = unit;
     const enum byoc_status status = byi_guarded(&guard, run_unit, p, err);

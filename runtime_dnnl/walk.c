@@ -376,8 +376,7 @@ enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
     struct byoc_error local = {0}; /* also receives errors of rejected tries */
     struct byi_build b = {.lib = lib, .graph = graph, .err = &local};
     enum byoc_status status =
-        byi_dn_program_new(lib, host, purpose, region->n_consts, region->consts,
-                           &b.program, &local);
+        byi_dn_program_new(lib, host, purpose, region, &b.program, &local);
     struct byi_guard guard = {0};
     if (status == BYOC_OK)
         status = byi_guarded(&guard, build_region, &b, &local);

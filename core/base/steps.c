@@ -131,3 +131,75 @@ bool byi_find_step(const float *at, int64_t n, int64_t stride, float guess,
     make_coarse(&row, step, integers);
     return true;
 }
+
+/* --- matrices ------------------------------------------------------------- */
+
+static uint64_t steps_bytes(int64_t rows)
+{
+    return byi_align_bytes((uint64_t)rows * sizeof(float));
+}
+
+uint64_t byi_row_codes_bytes(int64_t rows, int64_t columns)
+{
+    return steps_bytes(rows) + (uint64_t)(rows * columns);
+}
+
+struct byi_row_codes byi_row_codes_at(const void *at, int64_t rows,
+                                      int64_t columns, bool turned)
+{
+    return (struct byi_row_codes){.rows = rows,
+                                  .columns = columns,
+                                  .turned = turned,
+                                  .steps = at,
+                                  .codes =
+                                      (const int8_t *)at + steps_bytes(rows)};
+}
+
+/* Are the integers codes that give row r bit for bit, -0 included? */
+static bool is_exact(const struct step_row *row, float step,
+                     const int16_t *integers)
+{
+    for (int64_t i = 0; i < row->n; i++) {
+        const float back = (float)integers[i] * step;
+        if (integers[i] < INT8_MIN || integers[i] > INT8_MAX ||
+            memcmp(&back, &row->at[i * row->stride], sizeof back) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool byi_row_codes_find(const float *at, int64_t rows, int64_t columns,
+                        bool turned, int16_t *row, void *to)
+{
+    float *steps = to;
+    int8_t *codes = (int8_t *)to + steps_bytes(rows);
+    const int64_t begin = turned ? 1 : columns, inner = turned ? rows : 1;
+    float step = 1;
+    for (int64_t r = 0; r < rows; r++) {
+        const struct step_row from = {at + r * begin, columns, inner};
+        if (!byi_find_step(from.at, columns, inner, step, &step, row) ||
+            !is_exact(&from, step, row))
+            return false;
+        steps[r] = step;
+        for (int64_t i = 0; i < columns; i++)
+            codes[r * begin + i * inner] = (int8_t)row[i];
+    }
+    return true;
+}
+
+static void widen_row(const int8_t *codes, int64_t n, float step, float *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (float)codes[i] * step;
+}
+
+void byi_row_codes_widen(const struct byi_row_codes *c, float *to)
+{
+    for (int64_t r = 0; r < c->rows && !c->turned; r++)
+        widen_row(c->codes + r * c->columns, c->columns, c->steps[r],
+                  to + r * c->columns);
+    for (int64_t i = 0; i < c->columns && c->turned; i++)
+        for (int64_t r = 0; r < c->rows; r++)
+            to[i * c->rows + r] =
+                (float)c->codes[i * c->rows + r] * c->steps[r];
+}

@@ -61,7 +61,7 @@ extern "C" {
 /* A version as one number, in which versions compare. */
 #define BYOC_ABI(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
 /* This header's. */
-#define BYOC_BACKEND_ABI BYOC_ABI(1, 2)
+#define BYOC_BACKEND_ABI BYOC_ABI(1, 3)
 /* The lowest version a host must have for this backend. To require a newer
  * host, define it before this header is included; to use a newer function only
  * if the host has it, test for the function with BYOC_HAS(). */
@@ -278,6 +278,31 @@ struct byoc_region {
     const struct byoc_ext *ext; /* may be NULL */
 };
 
+/* Since 1.3. The extension of a region that is given to load() of a backend
+ * with BYOC_BACKEND_READS_CODES: float32 constants that the artifact stores as
+ * 8-bit integers, each times the step of its row, such as the weights of
+ * quantised models. Lives for the duration of the call, except for the codes
+ * and steps, which stay in place until unload(). */
+#define BYOC_EXT_CODES 2
+
+/* Element i of row r is at[r columns + i] steps[r], or, if it is turned,
+ * at[i rows + r] steps[r]. */
+struct byoc_codes {
+    const int8_t *at; /* NULL: it has no codes, its view has data */
+    const float *steps;
+    uint64_t rows;
+    uint64_t turned; /* not 0: rows is the last axis, not the first one */
+};
+
+struct byoc_region_codes {
+    struct byoc_ext head;
+    const struct byoc_codes *at; /* by constant, as byoc_region.consts */
+    void *ctx;                   /* first argument of widen */
+    /* The floats of a constant whose view has no data; they stay in place until
+     * unload(). NULL: memory is exhausted. */
+    const void *(*widen)(void *ctx, uint32_t index);
+};
+
 /* A region as structs: arrays, each step behind the steps whose results it
  * reads. Does not change once it is read. Texts and arrays belong to the graph;
  * the data of constants are the region's. */
@@ -486,7 +511,7 @@ struct byoc_backend {
     void (*quiesce)(const struct byoc_host *host);
     const struct byoc_ext *ext; /* may be NULL */
 
-    /* Since 1.2. Optional; NULL: the names that probe() gave hold. Call `say`
+    /* Since 1.3. Optional; NULL: the names that probe() gave hold. Call `say`
      * as a traced run of `compiled` would, with times 0, but not for steps that
      * only move data: the host's report names these implementations. Any
      * thread. */
@@ -502,7 +527,10 @@ enum {
     BYOC_BACKEND_COPIES_CONSTS = 2,
     /* compile() answers in C only: a host that takes no C leaves this backend
      * out. Since 1.1: ask for it, BYOC_BACKEND_NEEDS */
-    BYOC_BACKEND_WRITES_C = 4
+    BYOC_BACKEND_WRITES_C = 4,
+    /* load() looks for BYOC_EXT_CODES of its region: views of constants that
+     * have codes there may have no data. Since 1.3 */
+    BYOC_BACKEND_READS_CODES = 8
 };
 
 /* The type of a plug-in's query function. Called with the host's services, any

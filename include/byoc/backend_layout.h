@@ -69,6 +69,16 @@
     M(byoc_region, symbol) \
     M(byoc_region, code) \
     M(byoc_region, ext) \
+    S(byoc_codes) \
+    M(byoc_codes, at) \
+    M(byoc_codes, steps) \
+    M(byoc_codes, rows) \
+    M(byoc_codes, turned) \
+    S(byoc_region_codes) \
+    M(byoc_region_codes, head) \
+    M(byoc_region_codes, at) \
+    M(byoc_region_codes, ctx) \
+    M(byoc_region_codes, widen) \
     S(byoc_graph_value) \
     M(byoc_graph_value, kind) \
     M(byoc_graph_value, index) \

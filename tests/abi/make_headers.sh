@@ -24,7 +24,7 @@ make() {
 minor='s/^\(#define BYOC_BACKEND_ABI\) BYOC_ABI(.*/\1 BYOC_ABI(1, 9)/'
 # at the end of the structs that grow
 grow='/^struct byoc_.* {$/,/^};/{
-    /^struct byoc_\(ext\|view\|pattern\|place\|descriptor\|graph_.*\) {$/,/^};/b
+    /^struct byoc_\(ext\|codes\|region_codes\|view\|pattern\|place\|descriptor\|graph_.*\) {$/,/^};/b
     s/^};/    uint64_t newer;\n};/
 }'
 

@@ -206,7 +206,7 @@ static bool bind(struct fuzz_case *c, const struct byi_graph *g,
                  struct byi_arena *arena)
 {
     const struct byi_region_consts consts = {g->n_consts,
-                                             make_consts(c, g, arena)};
+                                             make_consts(c, g, arena), NULL};
     const struct byi_type **in =
         byi_arena_calloc(arena, g->n_inputs + 1, sizeof *in);
     struct byi_sized bound;

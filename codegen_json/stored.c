@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stored.c: how the weights of an artifact store constants: strings one after
+ * the other, float32 in fewer bits where these give every value bit for bit.
+ */
+#include "plan.h"
+
+#include <string.h>
+
+#include "core/base/steps.h"
+
+/* Elements of a constant that is worth it. */
+enum { LEAST = 1024 };
+
+/* The bytes of a constant as it is; strings are packed. */
+static uint64_t plain_bytes(const struct byi_const *c)
+{
+    const char *const *strings = c->data;
+    uint64_t bytes = 0;
+    if (c->type->dtype != BYOC_STRING)
+        return c->bytes;
+    for (uint64_t i = 0; i < c->bytes / sizeof *strings; i++)
+        bytes += strlen(strings[i]) + 1;
+    return bytes;
+}
+
+/* --- 16 bits -------------------------------------------------------------- */
+
+static uint16_t narrow_bits(float x, enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F16 ? byi_f32_to_f16(x) : byi_f32_to_bf16(x);
+}
+
+static float float_at(const struct byi_const *c, uint64_t i)
+{
+    float x; /* constants of a mapped model may be unaligned */
+    memcpy(&x, (const char *)c->data + i * sizeof x, sizeof x);
+    return x;
+}
+
+static bool has_values(const struct byi_const *c, enum byoc_dtype store)
+{
+    for (uint64_t i = 0; i < c->bytes / sizeof(float); i++) {
+        const float x = float_at(c, i);
+        const uint16_t bits = narrow_bits(x, store);
+        const float back =
+            store == BYOC_F16 ? byi_f16_to_f32(bits) : byi_bf16_to_f32(bits);
+        if (memcmp(&x, &back, sizeof x) != 0)
+            return false;
+    }
+    return true;
+}
+
+static const void *narrow_copy(const struct byi_const *c, enum byoc_dtype dtype,
+                               struct byi_arena *arena)
+{
+    const uint64_t n = c->bytes / sizeof(float);
+    uint16_t *to = byi_arena_alloc(arena, n * sizeof *to);
+    for (uint64_t i = 0; i < n; i++)
+        to[i] = narrow_bits(float_at(c, i), dtype);
+    return to;
+}
+
+/* --- 8 bits --------------------------------------------------------------- */
+
+/* A constant as a matrix: its rows are axis 0, or the last one of two. */
+static bool read_matrix(const struct byi_const *c, uint32_t axis, int64_t *rows,
+                        int64_t *columns)
+{
+    enum { NARROW = 4 }; /* columns at least, since each row has a step */
+    const struct byi_type *type = c->type;
+    if (type->rank < 2 || (axis > 0 && type->rank != 2) ||
+        (uintptr_t)c->data % sizeof(float) != 0)
+        return false;
+    *rows = type->dims[axis];
+    *columns = (int64_t)(c->bytes / sizeof(float)) / *rows;
+    return *columns >= NARROW;
+}
+
+static bool find_codes(const struct byi_const *c, uint32_t axis,
+                       struct byi_arena *arena, const void **codes,
+                       uint64_t *bytes)
+{
+    int64_t rows, columns;
+    if (!read_matrix(c, axis, &rows, &columns))
+        return false;
+    *bytes = byi_row_codes_bytes(rows, columns);
+    void *to = byi_arena_calloc(arena, *bytes, 1);
+    *codes = to;
+    return byi_row_codes_find(
+        c->data, rows, columns, axis > 0,
+        byi_arena_alloc(arena, (size_t)columns * sizeof(int16_t)), to);
+}
+
+/* --- the choice ----------------------------------------------------------- */
+
+void byi_stored_find(const struct byi_const *c, enum byoc_dtype store,
+                     struct byi_placed *placed)
+{
+    const void *codes;
+    placed->bytes = plain_bytes(c);
+    if (c->type->dtype != BYOC_F32 || c->bytes / sizeof(float) < LEAST)
+        return;
+    struct byi_arena *scratch = byi_arena_new();
+    for (uint32_t axis = 0; axis < 2 && !placed->stored; axis++)
+        if (find_codes(c, axis, scratch, &codes, &placed->bytes)) {
+            placed->stored = BYOC_I8;
+            placed->axis = axis;
+        }
+    byi_arena_free(&scratch);
+    if (placed->stored)
+        return;
+    placed->bytes = c->bytes;
+    if (store && has_values(c, store)) {
+        placed->stored = store;
+        placed->bytes = c->bytes / 2;
+    }
+}
+
+const void *byi_stored_data(const struct byi_const *c,
+                            const struct byi_placed *placed,
+                            struct byi_arena *arena)
+{
+    const void *codes = NULL;
+    uint64_t bytes;
+    if (placed->stored == BYOC_I8) {
+        find_codes(c, placed->axis, arena, &codes, &bytes);
+        return codes;
+    }
+    if (placed->stored)
+        return narrow_copy(c, placed->stored, arena);
+    if (c->type->dtype != BYOC_STRING)
+        return c->data;
+    struct byi_text packed = {0};
+    byi_strings_pack(c->data, byi_elements(c->type->rank, c->type->dims),
+                     &packed);
+    const void *data = byi_arena_copy(arena, packed.at, packed.n);
+    byi_text_free(&packed);
+    return data;
+}

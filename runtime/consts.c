@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* consts.c: the data of a model's constants. Kernels need them aligned to their
+ * elements, which those of a model file may not be, and wide: float32 that is
+ * stored in fewer bits is widened when something reads it. A backend that reads
+ * the codes of 8 bits leaves them as they are.
+ */
+#include "plan.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/steps.h"
+
+/* Threads share it. */
+struct byi_widened {
+    pthread_mutex_t lock;
+    void *copied; /* copies of constants that were not aligned */
+    void **at;    /* by constant; NULL: nothing has read it */
+};
+
+static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
+{
+    return byi_fail(err, BYOC_ENOMEM, "no memory for %llu bytes of constants",
+                    (unsigned long long)bytes);
+}
+
+/* --- alignment ------------------------------------------------------------ */
+
+static bool is_aligned(const struct byi_plan_const *c)
+{
+    return c->narrow ||
+           (uintptr_t)c->view.data % byi_dtype_bytes(c->view.dtype) == 0;
+}
+
+static enum byoc_status align_consts(struct byoc_model *model,
+                                     struct byoc_error *err)
+{
+    struct byi_plan_tables *plan = model->plan;
+    uint64_t need = 0;
+    for (uint32_t i = 0; i < plan->n_consts; i++)
+        if (!is_aligned(&plan->consts[i]))
+            need += byi_align_bytes(byi_tensor_bytes(&plan->consts[i].view));
+    if (need == 0)
+        return BYOC_OK;
+    char *to = model->widened->copied = byi_memory_take(model->memory, need);
+    if (!to)
+        return no_memory(err, need);
+    for (uint32_t i = 0; i < plan->n_consts; i++) {
+        struct byi_tensor *t = &plan->consts[i].view;
+        if (is_aligned(&plan->consts[i]))
+            continue;
+        t->data = memcpy(to, t->data, byi_tensor_bytes(t));
+        to += byi_align_bytes(byi_tensor_bytes(t));
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_consts_open(struct byoc_model *model,
+                                 struct byoc_error *err)
+{
+    struct byi_widened *w = model->widened = byi_alloc(1, sizeof *w);
+    if (!w)
+        return no_memory(err, sizeof *w);
+    pthread_mutex_init(&w->lock, NULL);
+    w->at = byi_alloc(model->plan->n_consts + 1u, sizeof *w->at);
+    if (!w->at)
+        return no_memory(err, model->plan->n_consts * sizeof *w->at);
+    return align_consts(model, err);
+}
+
+void byi_consts_close(struct byoc_model *model)
+{
+    struct byi_widened *w = model->widened;
+    if (!w)
+        return;
+    for (uint32_t i = 0; w->at && i < model->plan->n_consts; i++)
+        byi_memory_give(model->memory, w->at[i]);
+    byi_memory_give(model->memory, w->copied);
+    pthread_mutex_destroy(&w->lock);
+    free(w->at);
+    free(w);
+}
+
+/* --- width ---------------------------------------------------------------- */
+
+bool byi_const_codes(const struct byi_plan_const *c,
+                     struct byi_row_codes *codes)
+{
+    if (c->stored != BYOC_I8)
+        return false;
+    const int64_t rows = c->view.dims[c->axis];
+    *codes = byi_row_codes_at(c->narrow, rows,
+                              byi_elements(c->view.rank, c->view.dims) / rows,
+                              c->axis > 0);
+    return true;
+}
+
+static void widen_half(const struct byi_plan_const *c, float *to)
+{
+    const int64_t n = byi_elements(c->view.rank, c->view.dims);
+    const uint16_t *from = c->narrow;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = c->stored == BYOC_F16 ? byi_f16_to_f32(from[i])
+                                      : byi_bf16_to_f32(from[i]);
+}
+
+/* Constants to widen. */
+struct widening {
+    const struct byi_plan_tables *plan;
+    const struct byi_widened *to;
+    const uint32_t *list;
+    bool *missing; /* by place in the list */
+};
+
+static void widen_one(void *arg, uint32_t i)
+{
+    const struct widening *x = arg;
+    if (!x->missing[i])
+        return;
+    const struct byi_plan_const *c = &x->plan->consts[x->list[i]];
+    float *to = x->to->at[x->list[i]];
+    struct byi_row_codes codes;
+    if (byi_const_codes(c, &codes))
+        byi_row_codes_widen(&codes, to);
+    else
+        widen_half(c, to);
+}
+
+/* Allocate what is missing. */
+static enum byoc_status take_memory(const struct byoc_model *model,
+                                    const struct widening *x, uint32_t n,
+                                    struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_plan_const *c = &model->plan->consts[x->list[i]];
+        void **at = &x->to->at[x->list[i]];
+        x->missing[i] = c->narrow && !*at;
+        if (!x->missing[i])
+            continue;
+        *at = byi_memory_take(model->memory, byi_tensor_bytes(&c->view));
+        if (*at)
+            continue;
+        for (x->missing[i] = false; i-- > 0;)
+            if (x->missing[i]) {
+                byi_memory_give(model->memory, x->to->at[x->list[i]]);
+                x->to->at[x->list[i]] = NULL;
+            }
+        return no_memory(err, byi_tensor_bytes(&c->view));
+    }
+    return BYOC_OK;
+}
+
+enum byoc_status byi_consts_widen(const struct byoc_model *model,
+                                  const uint32_t *list, uint32_t n,
+                                  struct byoc_error *err)
+{
+    struct widening x = {.plan = model->plan,
+                         .to = model->widened,
+                         .list = list,
+                         .missing = byi_alloc(n + 1u, sizeof(bool))};
+    if (!x.missing)
+        return no_memory(err, n);
+    pthread_mutex_lock(&model->widened->lock);
+    const enum byoc_status status = take_memory(model, &x, n, err);
+    if (status == BYOC_OK)
+        byi_parallel_for(n, widen_one, &x);
+    pthread_mutex_unlock(&model->widened->lock);
+    free(x.missing);
+    return status;
+}
+
+void *byi_const_data(const struct byoc_model *model, uint32_t index)
+{
+    const struct byi_plan_const *c = &model->plan->consts[index];
+    if (!c->narrow)
+        return c->view.data;
+    pthread_mutex_lock(&model->widened->lock);
+    void *at = model->widened->at[index];
+    pthread_mutex_unlock(&model->widened->lock);
+    return at;
+}
+
+/* --- what an instance reads ----------------------------------------------- */
+
+/* List the narrow constants of the functions that may run. */
+static uint32_t list_read(const struct byi_instance *in, const bool *runs,
+                          uint32_t *list)
+{
+    const struct byi_plan_tables *all = in->model->plan;
+    uint32_t n = 0;
+    bool *seen = (bool *)(list + all->n_consts);
+    for (uint32_t i = 0; i < in->plan->n_funcs; i++) {
+        const struct byi_plan_func *f = &in->plan->funcs[i];
+        for (uint32_t v = 0; runs[i] && v < f->n_values; v++) {
+            const uint32_t at = f->values[v].index;
+            if (f->values[v].kind != BYI_V_CONST || at >= all->n_consts ||
+                !all->consts[at].narrow || seen[at])
+                continue;
+            seen[at] = true;
+            list[n++] = at;
+        }
+    }
+    return n;
+}
+
+enum byoc_status byi_consts_read(const struct byi_instance *in,
+                                 struct byi_plan_const *consts,
+                                 struct byoc_error *err)
+{
+    const uint32_t n_funcs = in->plan->n_funcs,
+                   n_consts = in->model->plan->n_consts;
+    bool *runs = byi_alloc(n_funcs, sizeof *runs);
+    uint32_t *list =
+        byi_alloc((uint64_t)n_funcs + 2 * (uint64_t)n_consts + 1, sizeof *list);
+    enum byoc_status status = runs && list ? BYOC_OK : no_memory(err, n_consts);
+    if (status == BYOC_OK) {
+        byi_mark_reached(in, runs, list);
+        memset(list, 0, (n_funcs + 2 * (size_t)n_consts) * sizeof *list);
+        const uint32_t n = list_read(in, runs, list);
+        status = byi_consts_widen(in->model, list, n, err);
+        for (uint32_t i = 0; status == BYOC_OK && i < n; i++)
+            consts[list[i]].view.data = byi_const_data(in->model, list[i]);
+    }
+    free(runs);
+    free(list);
+    return status;
+}

@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* byoc/backend.h: bring your own backend. Version 1.2.
+ *
+ * A backend is a shared library. It includes this header, links against
+ * nothing of byoc's, and gives byoc a struct byoc_backend: patterns as text
+ * (what its kernels can take), a probe (can it really build this, with these
+ * shapes, on this machine), and load / run. Regions reach it as JSON of the
+ * format "byoc-graph" (docs/json.md); their constants stay in the artifact and
+ * are lent to it. It ends in
+ *
+ *     static const struct byoc_backend *query(const struct byoc_host *host,
+ *                                             char *why, uint32_t why_bytes)
+ *     {
+ *         return &backend;
+ *     }
+ *     BYOC_BACKEND_DEFINE(query)
+ *
+ * which exports two symbols: the function that leads to query(), and a constant
+ * that says how this header was compiled, which the host reads from the file
+ * before anything of the library runs.
+ *
+ * Rules that hold for every function here
+ *   - a pointer argument is valid for the duration of the call and is never
+ *     NULL, unless the declaration says otherwise. So are the pointers in the
+ *     struct that it points to
+ *   - strings end in NUL and are UTF-8
+ *   - a status is NULL for success, or a failure made by host->fail(), which
+ *     copies the text. The side that receives it frees it: the host frees those
+ *     that a backend returns. A failed call leaks nothing, and its results are
+ *     not read
+ *   - memory that changes hands is host->acquire()'s
+ *   - no function may throw, longjmp, exit, print, change the locale, the
+ *     floating-point mode, affinity or signal handlers, or start threads beyond
+ *     host->threads()
+ *   - threads: "any" means the host may call it from several threads at once
+ *   - lifetimes nest: library, compiled, state. The host ends them from the
+ *     inside out
+ *
+ * How it grows (docs/abi.md): by minor versions that only add. A struct that
+ * begins with struct_size may get members at its end; all others are as they
+ * are for good. What is reserved is 0. Each side reads no further than the
+ * other's struct_size, and what lies beyond it counts as 0 or NULL:
+ * BYOC_HAS() looks. Any 1.x host takes any 1.y backend that does not ask for
+ * more (BYOC_BACKEND_NEEDS).
+ */
+#ifndef BYOC_BACKEND_H
+#define BYOC_BACKEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <byoc/dtype.h>
+
+#ifdef __cplusplus
+#define BYOC_EXTERN extern "C"
+extern "C" {
+#else
+#define BYOC_EXTERN extern
+#endif
+
+/* A version as one number, in which versions compare. */
+#define BYOC_ABI(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
+/* This header's. */
+#define BYOC_BACKEND_ABI BYOC_ABI(1, 2)
+/* The lowest version a host must have for this backend. To require a newer
+ * host, define it before this header is included; to use a newer function only
+ * if the host has it, test for the function with BYOC_HAS(). */
+#ifndef BYOC_BACKEND_NEEDS
+#define BYOC_BACKEND_NEEDS BYOC_ABI(1, 0)
+#endif
+
+/* Does the struct at `at`, made by the other side, have this member? */
+#define BYOC_HAS(at, type, member)                                             \
+    ((at)->struct_size >= offsetof(struct type, member) + sizeof((at)->member))
+
+#if defined(__GNUC__)
+/* Argument `text` is printf's, argument `first` the first one it prints. */
+#define BYOC_PRINTF(text, first)                                               \
+    __attribute__((__format__(__printf__, text, first)))
+#define BYOC_VISIBLE __attribute__((__visibility__("default")))
+#else
+#define BYOC_PRINTF(text, first)
+#define BYOC_VISIBLE
+#endif
+
+/* Why a call failed: the code of a failure. */
+enum byoc_fail_code {
+    BYOC_FAIL_UNSUPPORTED = 1,  /* not an error: the host uses native kernels */
+    BYOC_FAIL_INVALID = 2,      /* the JSON, blob or arguments are wrong     */
+    BYOC_FAIL_INCOMPATIBLE = 3, /* made for another version or machine       */
+    BYOC_FAIL_RESOURCE = 4,     /* memory, threads, devices                  */
+    BYOC_FAIL_INTERNAL = 5,     /* the backend has a bug                     */
+    /* of check_compat(): it runs, and would run better if it was compiled
+     * again */
+    BYOC_FAIL_STALE = 6,
+    BYOC_FAIL_CANCELLED = 7 /* of run(): *cancel was set */
+};
+struct byoc_fail; /* opaque, owned by the host */
+
+/* The head of an extension: a member `ext` leads to the first one, NULL ends
+ * the chain. A side skips the types it does not know. Types below 0x10000 are
+ * byoc's; 1.0 has none. */
+struct byoc_ext {
+    uint32_t type;
+    uint32_t size; /* of the whole extension, with this head */
+    const struct byoc_ext *next;
+};
+
+/* The extension of this type and at least this size; NULL: there is none. */
+static inline const struct byoc_ext *byoc_ext_find(const struct byoc_ext *first,
+                                                   uint32_t type, uint32_t size)
+{
+    while (first && (first->type != type || first->size < size))
+        first = first->next;
+    return first;
+}
+
+/* A tensor that is lent. dims has `rank` entries; the data is dense and
+ * row-major, aligned to its elements, and to 64 bytes where it is a constant.
+ */
+struct byoc_view {
+    uint32_t dtype; /* enum byoc_dtype */
+    uint32_t rank;
+    const int64_t *dims; /* may be NULL where rank is 0 */
+    /* of inputs and constants: only to be read; may be NULL where bytes is 0 */
+    void *data;
+    uint64_t bytes;
+};
+
+/* A match of one of the backend's patterns, seen through the accessors of
+ * struct byoc_host. Lives for the duration of the predicate. */
+struct byoc_match;
+
+struct byoc_region;
+struct byoc_graph;
+
+/* Services of the host. Lives as long as the backend is loaded; every function
+ * may be called from any thread. Only match_* may be NULL, and only outside of
+ * accept(). */
+struct byoc_host {
+    uint32_t struct_size;
+    /* the version agreed on: the lower one of the host's and
+     * BYOC_BACKEND_ABI */
+    uint32_t abi;
+    void *ctx; /* first argument of functions below */
+
+    /* Memory, 64-byte aligned; NULL when exhausted. release(NULL) is fine;
+     * memory is released through the host and ctx that acquired it. */
+    void *(*acquire)(void *ctx, uint64_t bytes);
+    void (*release)(void *ctx, void *memory);
+    /* Make a failure, with a byoc_fail_code; copies `text`: one sentence,
+     * lower-case, what was found and what was expected; NULL: no reason given.
+     * Never returns NULL. */
+    struct byoc_fail *(*fail)(void *ctx, uint32_t code, const char *text);
+    /* Read a failure, and free it: for the side that received it. */
+    const char *(*fail_text)(const struct byoc_fail *fail);
+    uint32_t (*fail_code)(const struct byoc_fail *fail);
+    void (*fail_free)(struct byoc_fail *fail);
+    /* A line for the log, without newline. Copied. */
+    void (*log)(void *ctx, const char *line);
+    /* Threads a call may use, at least 1. */
+    uint32_t (*threads)(void *ctx);
+    /* Run fn(arg, 0) ... fn(arg, n-1) on the host's threads, return when all
+     * are done. `arg` may be NULL. Not from inside fn. */
+    void (*parallel_for)(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
+                         void *arg);
+
+    /* --- What a predicate may ask of a match. `name` is an operand (%name)
+     * of the row's pattern, or NULL for the value the pattern's root gives.
+     * What is returned or pointed to lives as long as the match. Results are
+     * only written where something other than 0 or NULL is returned. */
+
+    /* dtype and shape of an operand: 0 when the row has no such operand in
+     * this match (an optional part that is absent), or it is a tuple. dims has
+     * *rank entries; below 0 marks a size that varies. */
+    int32_t (*match_type)(const struct byoc_match *m, const char *name,
+                          uint32_t *dtype, uint32_t *rank,
+                          const int64_t **dims);
+    /* The dense bytes of a constant operand; NULL when it is not constant. */
+    const void *(*match_const)(const struct byoc_match *m, const char *name,
+                               uint64_t *bytes);
+    /* Operators of the match, in topological order; a tuple that it makes is
+     * one called "tuple". match_op gives NULL from n_ops on. */
+    uint32_t (*match_n_ops)(const struct byoc_match *m);
+    const char *(*match_op)(const struct byoc_match *m, uint32_t i);
+    /* The result of operator i, as match_type gives an operand. */
+    int32_t (*match_op_type)(const struct byoc_match *m, uint32_t i,
+                             uint32_t *dtype, uint32_t *rank,
+                             const int64_t **dims);
+    /* The operator that `with` calls %name, as a number for match_op and its
+     * like; UINT32_MAX when it is not in this match. */
+    uint32_t (*match_find)(const struct byoc_match *m, const char *name);
+    /* Attributes of operator i, by name; 0 (NULL) when it has none of that
+     * name and kind. Booleans are ints, and so are dtypes (by number); a single
+     * value is a list of one entry. match_float and match_string read single
+     * values. */
+    int32_t (*match_ints)(const struct byoc_match *m, uint32_t i,
+                          const char *name, const int64_t **values,
+                          uint32_t *n);
+    int32_t (*match_floats)(const struct byoc_match *m, uint32_t i,
+                            const char *name, const double **values,
+                            uint32_t *n);
+    int32_t (*match_strings)(const struct byoc_match *m, uint32_t i,
+                             const char *name, const char *const **values,
+                             uint32_t *n);
+    int32_t (*match_float)(const struct byoc_match *m, uint32_t i,
+                           const char *name, double *value);
+    const char *(*match_string)(const struct byoc_match *m, uint32_t i,
+                                const char *name);
+    /* A sentence for accept() to return, made as by printf; cut after about
+     * 1000 bytes in all for one match. Never NULL, like the two below. */
+    const char *(*match_say)(const struct byoc_match *m, const char *format,
+                             ...)BYOC_PRINTF(2, 3);
+    /* The type of an operand, of the result of operator i, as people read it:
+     * "Tensor[(1, 64, 56, 56), float64]"; "nothing" when there is none. */
+    const char *(*match_show)(const struct byoc_match *m, const char *name);
+    const char *(*match_show_op)(const struct byoc_match *m, uint32_t i);
+
+    const struct byoc_ext *ext; /* may be NULL */
+
+    /* Since 1.2. A region as structs, which byoc/graph.h wraps and describes.
+     * Reads and checks region->json: that every operator is one of byoc's, with
+     * complete attributes, and that every type is what its operator gives for
+     * its arguments. `host` is this struct. graph_close(NULL) is fine. */
+    struct byoc_fail *(*graph_open)(const struct byoc_host *host,
+                                    const struct byoc_region *region,
+                                    struct byoc_graph **graph);
+    void (*graph_close)(struct byoc_graph *graph);
+};
+
+/* One row of a pattern table; docs/patterns.md has the notation. Rows are
+ * tried in order, the most specific first.
+ * accept   NULL takes every match; else returns NULL to take it, or a
+ *          sentence that says what it found and what it wanted: a constant, or
+ *          made by host->match_say. Pure, cheap, any thread. */
+struct byoc_pattern {
+    const char *name; /* "backend.what", unique within the table */
+    const char *pattern;
+    const char *(*accept)(const struct byoc_host *host,
+                          const struct byoc_match *m);
+};
+
+/* What a probe found out; the host zeroes it and sets struct_size first. */
+struct byoc_probe {
+    uint32_t struct_size;
+    uint32_t reference; /* not 0: a slow reference implementation          */
+    char impl[120];     /* the implementation chosen                       */
+};
+
+/* The layouts that an operator would like, in Relay's notation: upper-case
+ * letters are axes, a number and a lower-case letter a block of that axis, as
+ * in "NCHW", "NHWC", "NCHW16c"; of weights "OIHW", "HWIO", "OIHW16i16o". The
+ * host zeroes it and sets struct_size first; an empty one means the present
+ * layout. */
+struct byoc_layout {
+    uint32_t struct_size;
+    uint32_t reserved;
+    char data[24];   /* of the data, in and out */
+    char kernel[24]; /* of the weights          */
+};
+
+/* A region: a part of the model that this backend runs. Everything is lent for
+ * the duration of the call, except that the constants given to load() stay in
+ * place until unload(). */
+struct byoc_region {
+    uint32_t struct_size;
+    uint32_t n_consts;
+    /* the region, which need not end in NUL; given to load(): the blob that
+     * compile() made, at an address that is a multiple of 64 */
+    const char *json;
+    uint64_t json_bytes;
+    const struct byoc_view *consts; /* constants, by the JSON's "data" index */
+    /* compile(): the name of the function to define, if C is the answer.
+     * load(): its name and address, where it was, and `json` is that C; else
+     * both NULL. */
+    const char *symbol;
+    void (*code)(void);
+    const struct byoc_ext *ext; /* may be NULL */
+};
+
+/* A region as structs: arrays, each step behind the steps whose results it
+ * reads. Does not change once it is read. Texts and arrays belong to the graph;
+ * the data of constants are the region's. */
+
+enum byoc_graph_kind {
+    BYOC_GRAPH_INPUT = 0,
+    BYOC_GRAPH_CONST = 1,
+    BYOC_GRAPH_RESULT = 2 /* of a step */
+};
+
+/* A tensor, dense and row-major. */
+struct byoc_graph_value {
+    uint32_t kind; /* enum byoc_graph_kind */
+    /* INPUT: of byoc_run_args.inputs, CONST: of the region's consts, RESULT: of
+     * the graph's steps */
+    uint32_t index;
+    uint32_t dtype; /* enum byoc_dtype */
+    uint32_t rank;
+    const int64_t *dims;
+    uint64_t count; /* elements */
+    uint64_t bytes;
+    const void *data; /* CONST: lives until unload(); else NULL */
+    uint64_t at;      /* RESULT: see byoc_graph_data()          */
+};
+
+/* An attribute: a list of n numbers or strings; a single one is a list of one
+ * entry. One of the three is not NULL, unless n is 0. Booleans are ints, and so
+ * are dtypes, by number. */
+struct byoc_graph_attr {
+    const char *name;
+    uint32_t n;
+    uint32_t reserved;
+    const int64_t *ints;
+    const double *floats;
+    const char *const *strings;
+};
+
+/* One operator. args and outs are indices into byoc_graph.values. Attributes
+ * that the JSON leaves out have their defaults. */
+struct byoc_graph_step {
+    const char *name; /* "nn.conv2d" */
+    uint32_t n_args;
+    uint32_t n_outs;
+    const uint32_t *args;
+    const uint32_t *outs;
+    uint32_t kernel; /* that it belongs to */
+    uint32_t n_attrs;
+    const struct byoc_graph_attr *attrs;
+};
+
+/* An operand that the row's pattern calls %name. */
+struct byoc_graph_operand {
+    const char *name;
+    uint32_t value;
+    uint32_t reserved;
+};
+
+/* One match of one row: n_steps steps from `first` on. */
+struct byoc_graph_kernel {
+    const char *pattern; /* the row's name */
+    uint32_t first;
+    uint32_t n_steps;
+    uint32_t n_operands;
+    uint32_t n_outs;
+    const struct byoc_graph_operand *operands;
+    const uint32_t *outs;
+    /* not 0: use no algorithm that rounds more than the operators' definitions
+     * do */
+    uint32_t exact;
+    uint32_t reserved;
+    const char *source; /* the model's nodes, "a,b", as tracing wants them */
+};
+
+struct byoc_graph {
+    uint32_t struct_size;
+    uint32_t n_values;
+    uint32_t n_steps;
+    uint32_t n_kernels;
+    uint32_t n_inputs;
+    uint32_t n_outputs;
+    const char *symbol;
+    const struct byoc_graph_value *values;
+    const struct byoc_graph_step *steps;
+    const struct byoc_graph_kernel *kernels;
+    const uint32_t *inputs;
+    const uint32_t *outputs; /* may be any values, and one twice */
+    uint64_t bytes;          /* see byoc_graph_data()            */
+};
+
+/* The result of compile(). The host zeroes it and sets struct_size first;
+ * `data` is acquired from the host, which releases it. */
+struct byoc_blob {
+    uint32_t struct_size;
+    uint32_t kind; /* BYOC_BLOB_DATA or BYOC_BLOB_C */
+    void *data;
+    uint64_t bytes;
+};
+
+enum {
+    /* Opaque bytes, kept in the artifact, given back to load(). Position
+     * independent: no pointers in it. The backend checks what it is given. */
+    BYOC_BLOB_DATA = 0,
+    /* C11 source: one translation unit, whose only symbol with external linkage
+     * is a function called region->symbol. It is compiled into the artifact and
+     * linked with the C and math libraries only; the backend passes it all else
+     * as arguments. The backend chooses its parameters and result; load() casts
+     * region->code to that type. Return C only if compile() was given a symbol:
+     * a host that takes no C gives none. */
+    BYOC_BLOB_C = 1
+};
+
+/* Called once per event when tracing: names are copied. Times are
+ * nanoseconds of CLOCK_MONOTONIC. sources: the model's node names. Any
+ * thread. */
+typedef void (*byoc_trace_fn)(void *ctx, const char *name, const char *impl,
+                              const char *sources, uint64_t begin_ns,
+                              uint64_t end_ns);
+
+/* Arguments of one run. */
+struct byoc_run_args {
+    uint32_t struct_size;
+    uint32_t n_inputs;
+    uint32_t n_outputs;
+    uint32_t reserved;
+    const struct byoc_view *inputs;  /* as the JSON's "inputs"           */
+    const struct byoc_view *outputs; /* as the JSON's "outputs": written */
+    byoc_trace_fn trace;             /* NULL: off                        */
+    void *trace_ctx;
+    /* Not NULL: poll it; if it is not 0, end the run soon and return
+     * BYOC_FAIL_CANCELLED. */
+    const volatile uint32_t *cancel;
+    const struct byoc_ext *ext; /* may be NULL */
+};
+
+/* The backend itself: a constant that lives as long as the library, with all it
+ * points to. Members are not NULL unless they are called optional. */
+struct byoc_backend {
+    uint32_t struct_size; /* sizeof(struct byoc_backend) */
+    uint32_t flags;       /* BYOC_BACKEND_* below */
+    /* 1 to 32 of a-z, 0-9 and _, a letter first: the prefix of its patterns, to
+     * the dot */
+    const char *name;
+    const char *version; /* of the kernel library, for people */
+    /* changes when artifacts must be compiled again: version of the library and
+     * of the blobs, and what of machine and threads they depend on */
+    const char *compat;
+    const struct byoc_pattern *patterns; /* may be NULL where there are 0 */
+    uint32_t n_patterns;
+    uint32_t reserved;
+
+    /* Optional; NULL: every match can be built. Can this graph (one kernel,
+     * real shapes and constants) be built here? Builds what load() would
+     * build. Any thread. */
+    struct byoc_fail *(*probe)(const struct byoc_host *host,
+                               const struct byoc_region *graph,
+                               struct byoc_probe *result);
+    /* Optional; NULL: no preference. Which layout is fastest for this graph
+     * (one kernel, a convolution or transposed convolution; real shapes)? The
+     * host uses it if the shapes allow it, and propagates it through native
+     * operators. A failure means no preference. Any thread. */
+    struct byoc_fail *(*layout)(const struct byoc_host *host,
+                                const struct byoc_region *graph,
+                                struct byoc_layout *preferred);
+    /* Optional; NULL, or a failure: unknown. About how long would a run of this
+     * region take here, in nanoseconds? For hosts that cannot measure. Any
+     * thread. */
+    struct byoc_fail *(*cost)(const struct byoc_host *host,
+                              const struct byoc_region *region,
+                              uint64_t *nanoseconds);
+    /* Optional; NULL: load() gets the JSON itself. Region in, blob out; same
+     * input, same bytes. Any thread. */
+    struct byoc_fail *(*compile)(const struct byoc_host *host,
+                                 const struct byoc_region *region,
+                                 struct byoc_blob *blob);
+    /* Optional; NULL: only the same `compat` runs here. Does an artifact made
+     * with `compat` run here? NULL status: yes; BYOC_FAIL_STALE: yes, but
+     * compile it again; other failures: no. Needs no model. Any thread. */
+    struct byoc_fail *(*check_compat)(const struct byoc_host *host,
+                                      const char *compat);
+    /* Make *compiled, which may be NULL: build kernels, pack weights. It
+     * belongs to the backend until unload(). Any thread. */
+    struct byoc_fail *(*load)(const struct byoc_host *host,
+                              const struct byoc_region *region,
+                              void **compiled);
+    /* Free what load() made, after its states. Any thread. */
+    void (*unload)(const struct byoc_host *host, void *compiled);
+    /* Optional; NULL: none. Bytes of memory that one run at a time of
+     * `compiled` needs, always the same. The host gives so much to run() as
+     * its state: 64-byte aligned, zeroed before the first run. Any thread. */
+    uint64_t (*state_bytes)(const struct byoc_host *host, const void *compiled);
+    /* Optional, both or none, and not together with state_bytes: for a state
+     * that is more than memory. Make *state, which may be NULL, for one run at
+     * a time of `compiled`; free it. Any thread. */
+    struct byoc_fail *(*state_new)(const struct byoc_host *host, void *compiled,
+                                   void **state);
+    void (*state_free)(const struct byoc_host *host, void *compiled,
+                       void *state);
+    /* Run. Threads share `compiled`, which must not change. A state belongs to
+     * one run at a time; it is NULL if the backend has no states. Any thread.
+     */
+    struct byoc_fail *(*run)(const struct byoc_host *host, void *compiled,
+                             void *state, const struct byoc_run_args *args);
+    /* Optional; NULL: the library stays mapped until the process ends. Called
+     * once before it is closed, when none of its code runs: join its threads,
+     * free its globals. Never called while the process ends. */
+    void (*quiesce)(const struct byoc_host *host);
+    const struct byoc_ext *ext; /* may be NULL */
+};
+
+/* Flags of a backend. */
+enum {
+    BYOC_BACKEND_USES_OPENMP = 1, /* runs on the process's OpenMP threads */
+    /* run() hardly reads the constants: load() made copies. The host lets their
+     * pages go, which come back when they are read */
+    BYOC_BACKEND_COPIES_CONSTS = 2,
+    /* compile() answers in C only: a host that takes no C leaves this backend
+     * out. Since 1.1: ask for it, BYOC_BACKEND_NEEDS */
+    BYOC_BACKEND_WRITES_C = 4
+};
+
+/* The type of a plug-in's query function. Called with the host's services, any
+ * number of times, from one thread at a time; starts no threads, keeps only
+ * `host`. Returns the backend, the same each time, or NULL after copying a
+ * sentence of at most `why_bytes` bytes (with NUL) into `why`. */
+typedef const struct byoc_backend *(*byoc_backend_query_fn)(
+    const struct byoc_host *host, char *why, uint32_t why_bytes);
+#define BYOC_BACKEND_QUERY "byoc_backend_query_v1"
+
+/* --- how this header was compiled ----------------------------------------- */
+
+/* A struct ("byoc_view", offset 0) or a member ("byoc_view.dims"). */
+struct byoc_place {
+    char name[40];
+    uint32_t offset;
+    uint32_t size;
+};
+
+#include <byoc/backend_layout.h>
+
+#define BYOC_ONE_STRUCT(type) +1
+#define BYOC_ONE_MEMBER(type, member) +1
+enum { BYOC_N_PLACES = 0 BYOC_LAYOUT(BYOC_ONE_STRUCT, BYOC_ONE_MEMBER) };
+
+/* The constant beside the query: no pointers in it, so it can be read from the
+ * file as it stands. */
+struct byoc_descriptor {
+    char magic[8];
+    uint32_t struct_size; /* of this, without the places */
+    uint32_t abi;         /* BYOC_BACKEND_ABI of the plug-in's header */
+    uint32_t needs;       /* BYOC_BACKEND_NEEDS */
+    uint32_t tags;        /* BYOC_TAGS */
+    uint32_t place_size;  /* sizeof(struct byoc_place) */
+    uint32_t n_places;
+    struct byoc_place places[BYOC_N_PLACES];
+};
+#define BYOC_BACKEND_MAGIC "BYOCABI"
+#define BYOC_BACKEND_DESCRIPTOR "byoc_backend_descriptor_v1"
+
+/* Sanitizers it was built with: their runtimes do not mix. */
+enum { BYOC_TAG_ADDRESS = 1, BYOC_TAG_THREAD = 2, BYOC_TAG_MEMORY = 4 };
+#if defined(__has_feature)
+#define BYOC_BUILT_WITH(what) __has_feature(what)
+#else
+#define BYOC_BUILT_WITH(what) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || BYOC_BUILT_WITH(address_sanitizer)
+#define BYOC_TAGS BYOC_TAG_ADDRESS
+#elif defined(__SANITIZE_THREAD__) || BYOC_BUILT_WITH(thread_sanitizer)
+#define BYOC_TAGS BYOC_TAG_THREAD
+#elif BYOC_BUILT_WITH(memory_sanitizer)
+#define BYOC_TAGS BYOC_TAG_MEMORY
+#else
+#define BYOC_TAGS 0
+#endif
+
+#define BYOC_PLACE_OF_STRUCT(type) {#type, 0, (uint32_t)sizeof(struct type)},
+#define BYOC_PLACE_OF_MEMBER(type, member)                                     \
+    {#type "." #member, (uint32_t)offsetof(struct type, member),               \
+     (uint32_t)sizeof(((struct type *)0)->member)},
+/* clang-format off */
+#define BYOC_DESCRIPTOR                                                        \
+    {BYOC_BACKEND_MAGIC, (uint32_t)offsetof(struct byoc_descriptor, places),   \
+     BYOC_BACKEND_ABI, BYOC_BACKEND_NEEDS, BYOC_TAGS,                          \
+     (uint32_t)sizeof(struct byoc_place), BYOC_N_PLACES,                       \
+     {BYOC_LAYOUT(BYOC_PLACE_OF_STRUCT, BYOC_PLACE_OF_MEMBER)}}
+/* clang-format on */
+
+/* The version that host and backend both speak: the lower one of the host's
+ * and this header's. 0 when that is lower than `needs`, or of another major
+ * version; then `why` says so. What BYOC_BACKEND_DEFINE asks first. */
+static inline uint32_t byoc_backend_agree(const struct byoc_host *host,
+                                          uint32_t needs, char *why,
+                                          uint32_t why_bytes)
+{
+    const char *said = "the host speaks another version of byoc/backend.h than "
+                       "this backend can; update byoc";
+    if (host && host->struct_size >= offsetof(struct byoc_host, ctx) &&
+        host->abi >> 16 == BYOC_BACKEND_ABI >> 16 && host->abi >= needs)
+        return host->abi < BYOC_BACKEND_ABI ? host->abi : BYOC_BACKEND_ABI;
+    for (uint32_t i = 0; why && i < why_bytes; i++) {
+        why[i] = i + 1 < why_bytes ? said[i] : '\0';
+        if (!said[i])
+            break;
+    }
+    return 0;
+}
+
+/* Export the backend that query() gives, a byoc_backend_query_fn. Once, at the
+ * end of one file. */
+#define BYOC_BACKEND_DEFINE(query)                                             \
+    BYOC_EXTERN BYOC_VISIBLE const struct byoc_descriptor                      \
+        byoc_backend_descriptor_v1;                                            \
+    const struct byoc_descriptor byoc_backend_descriptor_v1 = BYOC_DESCRIPTOR; \
+    BYOC_EXTERN BYOC_VISIBLE const struct byoc_backend *byoc_backend_query_v1( \
+        const struct byoc_host *host, char *why, uint32_t why_bytes);          \
+    const struct byoc_backend *byoc_backend_query_v1(                          \
+        const struct byoc_host *host, char *why, uint32_t why_bytes)           \
+    {                                                                          \
+        if (!byoc_backend_agree(host, BYOC_BACKEND_NEEDS, why, why_bytes))     \
+            return NULL;                                                       \
+        return query(host, why, why_bytes);                                    \
+    }
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* row_codes_test.c: matrices as codes and steps: bit for bit, or not at all. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/steps.h"
+
+#include <cmocka.h>
+
+enum { ROWS = 5, COLUMNS = 300, ALL = ROWS * COLUMNS };
+
+static const float steps[ROWS] = {0.0123f, 1e-5f, 3, 0.7f, 1.0f / 3};
+
+/* Element i of row r is at r begin + i inner. */
+static void fill(float *w, bool turned)
+{
+    for (int i = 0; i < COLUMNS; i++)
+        for (int r = 0; r < ROWS; r++)
+            w[turned ? i * ROWS + r : r * COLUMNS + i] =
+                (float)((i * 37 + r) % 256 - 128) * steps[r];
+}
+
+static bool find(const float *w, bool turned, void *to)
+{
+    static int16_t row[COLUMNS];
+    return byi_row_codes_find(w, ROWS, COLUMNS, turned, row, to);
+}
+
+static void test_exact(void **state)
+{
+    (void)state;
+    static float w[ALL], back[ALL];
+    void *to = aligned_alloc(
+        BYI_ALIGN, byi_align_bytes(byi_row_codes_bytes(ROWS, COLUMNS)));
+    for (int turned = 0; turned < 2; turned++) {
+        fill(w, turned);
+        assert_true(find(w, turned, to));
+        const struct byi_row_codes c =
+            byi_row_codes_at(to, ROWS, COLUMNS, turned);
+        byi_row_codes_widen(&c, back);
+        assert_memory_equal(w, back, sizeof w);
+        assert_int_equal(c.codes[0], -128);
+    }
+    free(to);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const float other[] = {-0.0f, 0.1f, 128 * 0.7f};
+    static float w[ALL];
+    void *to = aligned_alloc(
+        BYI_ALIGN, byi_align_bytes(byi_row_codes_bytes(ROWS, COLUMNS)));
+    for (size_t i = 0; i < BYI_COUNT(other); i++) {
+        fill(w, false);
+        w[3 * COLUMNS + 7] = other[i];
+        assert_false(find(w, false, to));
+    }
+    free(to);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
