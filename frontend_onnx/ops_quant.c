@@ -291,29 +291,80 @@ static void convert_qlinear_concat(struct byi_import *o)
     o->out[0] = quantized(o, y, 0, 2);
 }
 
+/* The product of a QGemm with its attributes. */
+static byi_id qgemm_product(struct byi_import *o, byi_id a, byi_id b)
+{
+    return byi_o_emit(
+        o, BYI_OP_NN_MATMUL, ARGS(a, b),
+        ATTRS(A_BOOL("transpose_a", byi_o_int(o, "transA", 0) != 0),
+              A_BOOL("transpose_b", byi_o_int(o, "transB", 0) != 0)));
+}
+
+/* A QGemm as a product of dequantised operands, which backends match. */
+static byi_id qgemm_floats(struct byi_import *o, byi_id a_scale)
+{
+    const byi_id a = byi_o_in(o, 0), b = byi_o_in(o, 3), c = byi_o_in(o, 6),
+                 scale = byi_o_in(o, 4);
+    const byi_id y = qgemm_product(
+        o,
+        requantize(o, BYI_OP_DEQUANTIZE, a, a_scale,
+                   zero_point(o, a_scale, byi_o_in(o, 2), byi_o_dtype(o, a)),
+                   1),
+        requantize(o, BYI_OP_DEQUANTIZE, b, scale,
+                   zero_point(o, scale, byi_o_in(o, 5), byi_o_dtype(o, b)),
+                   byi_o_int(o, "transB", 0) != 0 ? 0 : 1));
+
+    if (c == BYI_NO_ID)
+        return y;
+    return byi_o_binary(
+        o, BYI_OP_ADD, y,
+        byi_o_text(o, product_scaled, ARGS(c, a_scale, scale), NO_ATTRS));
+}
+
+/* A QGemm as ONNX Runtime computes it: the sums are exact, and one number
+ * scales them: (alpha a_scale b_scale) / y_scale. Floats round each term, so
+ * that sums halfway between two results go the other way. */
+static byi_id qgemm_integers(struct byi_import *o, byi_id a_scale)
+{
+    static const char scaled[] =
+        "fn (%sums, %scale) {"
+        "  multiply(cast(%sums, dtype=\"float32\"), %scale)"
+        "}";
+    const byi_id c = byi_o_in(o, 6), y_scale = byi_o_in(o, 7);
+    const bool turned = byi_o_int(o, "transB", 0) != 0;
+    byi_id sums =
+        qgemm_product(o, centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0),
+                      centred(o, byi_o_in(o, 3), byi_o_in(o, 5), turned));
+    byi_id scale = byi_o_binary(o, BYI_OP_MULTIPLY, a_scale, byi_o_in(o, 4));
+
+    if (c != BYI_NO_ID)
+        sums = byi_o_binary(o, BYI_OP_ADD, sums, c);
+    if (y_scale != BYI_NO_ID)
+        scale = byi_o_binary(o, BYI_OP_DIVIDE, scale, y_scale);
+    return byi_o_text(o, scaled, ARGS(sums, scale), NO_ATTRS);
+}
+
 /* QGemm: a, scale, zero, b, scale, zero, c (int32, its scale is the product's),
  * scale, zero of the result, which is float32 without a scale. b's scale and
  * zero point may be one for each column. */
 static void convert_qgemm(struct byi_import *o)
 {
-    const bool flip_a = byi_o_int(o, "transA", 0) != 0;
-    const bool flip_b = byi_o_int(o, "transB", 0) != 0;
     const double alpha = byi_o_float(o, "alpha", 1.0);
-    const byi_id c = byi_o_in(o, 6), scale = byi_o_in(o, 4);
-    const byi_id b = requantize(
-        o, BYI_OP_DEQUANTIZE, byi_o_in(o, 3), scale,
-        zero_point(o, scale, byi_o_in(o, 5), byi_o_dtype(o, byi_o_in(o, 3))),
-        flip_b ? 0 : 1);
-    byi_id y = byi_o_emit(
-        o, BYI_OP_NN_MATMUL, ARGS(real(o, 0), b),
-        ATTRS(A_BOOL("transpose_a", flip_a), A_BOOL("transpose_b", flip_b)));
+    const byi_id a_scale = byi_o_scale(o, byi_o_in(o, 1), alpha);
+    const byi_id y_scale = byi_o_in(o, 7);
 
-    if (c != BYI_NO_ID)
-        y = byi_o_binary(o, BYI_OP_ADD, y,
-                         byi_o_text(o, product_scaled,
-                                    ARGS(c, byi_o_in(o, 1), scale), NO_ATTRS));
-    y = byi_o_scale(o, y, alpha);
-    o->out[0] = byi_o_in(o, 7) == BYI_NO_ID ? y : quantized(o, y, 7, 0);
+    if (alpha > 0 && byi_o_is_const(o, 1) && byi_o_is_const(o, 4)) {
+        const byi_id y = qgemm_floats(o, a_scale);
+        o->out[0] = y_scale == BYI_NO_ID ? y : quantized(o, y, 7, 0);
+        return;
+    }
+    o->out[0] = qgemm_integers(o, a_scale);
+    if (y_scale != BYI_NO_ID)
+        o->out[0] = requantize(o, BYI_OP_QUANTIZE, o->out[0],
+                               byi_o_scalar(o, BYOC_F32, 1),
+                               zero_point(o, y_scale, byi_o_in(o, 8),
+                                          byi_o_dtype(o, byi_o_in(o, 0))),
+                               1);
 }
 
 /* condition, x, scale, zero, y, scale, zero, scale, zero */

@@ -75,6 +75,33 @@ static void fused_products(void **state)
            "tanh(");
 }
 
+/* Scales that are not constant: one number scales exact sums. Dequantised terms
+ * round one by one, and a sum halfway between two results may go either way. */
+static void quantised_gemm(void **state)
+{
+    struct build b = begin_contrib(17);
+    (void)state;
+
+    input_of(&b, "a", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "5 16");
+    input_of(&b, "za", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "");
+    input_of(&b, "w", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "2 16");
+    input_of(&b, "zw", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "2");
+    input_of(&b, "c", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "2");
+    input_of(&b, "zy", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "");
+    input(&b, "s", "");
+    input(&b, "t", "2");
+    input(&b, "u", "");
+    Onnx__NodeProto *gemm = contrib(&b, "QGemm", "a s za w t zw c u zy", "y");
+    attr_int(&b, gemm, "transB", 1);
+    attr(&b, gemm, "alpha", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT)
+        ->has_f = 1;
+    gemm->attribute[1]->f = 0.5f;
+    output(&b, "y");
+    EXPECT(&b, "multiply(%s, 0.5f)", "expand_dims(", "nn.matmul(", "multiply(",
+           "add(", "%c)", "divide(", "%u)", "cast(", "dtype=\"float32\"",
+           "multiply(", "qnn.quantize(", "1.0f, %zy)");
+}
+
 /* Queries, keys and values in one operand are taken apart. */
 static void packed_attention(void **state)
 {
@@ -225,10 +252,10 @@ static void not_imported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(activations),      cmocka_unit_test(fused_products),
-        cmocka_unit_test(packed_attention), cmocka_unit_test(grouped_attention),
-        cmocka_unit_test(grouped_refused),  cmocka_unit_test(refused),
-        cmocka_unit_test(not_imported),
+        cmocka_unit_test(activations),       cmocka_unit_test(fused_products),
+        cmocka_unit_test(quantised_gemm),    cmocka_unit_test(packed_attention),
+        cmocka_unit_test(grouped_attention), cmocka_unit_test(grouped_refused),
+        cmocka_unit_test(refused),           cmocka_unit_test(not_imported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
