@@ -505,15 +505,16 @@ static bool solve_op(struct solver *s, const struct goal *goal,
 {
     const struct byi_node *node = node_of(s, goal->value);
     const uint32_t n_bound = s->n_bound, n_known = s->n_known;
-    if (!op_fits(pat, node) ||
-        (pat->has_rest && !bind_rest(s, pat, goal->value)))
+    if (!op_fits(pat, node))
+        return false;
+    /* `take` may add nodes to the function, which moves this one. */
+    const bool swaps = pat->n_args == 2 && node->args[0] != node->args[1] &&
+                       byi_op_has(node->op, BYI_TRAIT_COMMUTES);
+    if (pat->has_rest && !bind_rest(s, pat, goal->value))
         return false;
     if (push_op(s, goal)) {
-        if (solve_args(s, goal, pat, false))
-            return true;
-        if (pat->n_args == 2 && node->args[0] != node->args[1] &&
-            byi_op_has(node->op, BYI_TRAIT_COMMUTES) &&
-            solve_args(s, goal, pat, true))
+        if (solve_args(s, goal, pat, false) ||
+            (swaps && solve_args(s, goal, pat, true)))
             return true;
         s->n_ops--;
     }
@@ -771,15 +772,23 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
     const uint64_t left = !steps || *steps > MAX_STEPS ? MAX_STEPS : *steps;
     const uint32_t budget = left > MIN_STEPS ? (uint32_t)left : MIN_STEPS;
     struct byi_said said;
-    struct byi_match match = {
-        .m = m, .f = f, .pattern = pattern, .root = root, .said = &said};
-    struct solver s = {.m = m,
-                       .p = pattern,
-                       .take = take,
-                       .ctx = ctx,
-                       .budget = budget,
-                       .reach = reach,
-                       .match = &match};
+    struct byi_match match; /* large: only what a search reads is set */
+    struct solver s;
+    match.m = m;
+    match.f = f;
+    match.pattern = pattern;
+    match.root = root;
+    match.said = &said;
+    match.n_branches = match.n_ops = match.n_bound = match.n_named = 0;
+    s.m = m;
+    s.p = pattern;
+    s.take = take;
+    s.ctx = ctx;
+    s.tried = s.n_ops = s.n_bound = s.n_known = 0;
+    s.budget = budget;
+    s.base_only = false;
+    s.reach = reach;
+    s.match = &match;
     struct goal goal = {.pat = pattern->root, .value = root};
     bool taken = solve(&s, &goal);
     const uint32_t used = budget - s.budget;

@@ -684,21 +684,33 @@ static enum byoc_status check_names(const struct parser *p, uint32_t index,
     return BYOC_OK;
 }
 
-static enum byoc_status compile_row(struct byi_arena *arena, uint32_t index,
+/* Let the pattern have what the parser found: copies, since the parser has room
+ * for the longest pattern. */
+static void keep_parts(const struct parser *p)
+{
+    struct byi_pattern *out = p->p;
+    out->nodes =
+        byi_arena_copy(p->arena, p->nodes, out->n_nodes * sizeof *p->nodes);
+    out->names =
+        byi_arena_copy(p->arena, p->names, out->n_names * sizeof *p->names);
+    out->repeated = byi_arena_copy(p->arena, p->repeated,
+                                   out->n_names * sizeof *p->repeated);
+    out->defs =
+        byi_arena_copy(p->arena, p->defs, out->n_defs * sizeof *p->defs);
+}
+
+/* `p` is any parser; the pattern is in `arena`. */
+static enum byoc_status compile_row(struct parser *p, struct byi_arena *arena,
+                                    uint32_t index,
                                     const struct byoc_pattern *row,
                                     struct byi_pattern *out,
                                     struct byoc_error *err)
 {
-    struct parser *p = byi_arena_alloc(arena, sizeof *p);
+    memset(p, 0, sizeof *p);
     p->arena = arena;
     p->err = err;
     p->p = out;
-    *out = (struct byi_pattern){.row = row,
-                                .nodes = p->nodes,
-                                .names = p->names,
-                                .repeated = p->repeated,
-                                .nameless = BYI_NO_NAME,
-                                .defs = p->defs};
+    *out = (struct byi_pattern){.row = row, .nameless = BYI_NO_NAME};
     byi_lex_init(&p->lex, NULL, row->pattern, strlen(row->pattern));
     enum byoc_status status = parse_pattern(p, &out->root);
     if (status == BYOC_OK)
@@ -710,11 +722,35 @@ static enum byoc_status compile_row(struct byi_arena *arena, uint32_t index,
         return status;
     }
     BYI_TRY(check_names(p, index, row->name));
+    keep_parts(p);
     if (!mark_roots(out, out->root, out->roots))
         return byi_fail(err, BYOC_EINVAL,
                         "row %u (%s): its root must be an operator", index,
                         row->name);
     return BYOC_OK;
+}
+
+enum byoc_status byi_patterns_compile_in(struct byi_arena *arena,
+                                         const struct byoc_pattern *rows,
+                                         uint32_t n,
+                                         struct byi_pattern_table **table,
+                                         struct byoc_error *err)
+{
+    struct byi_arena *scratch = byi_arena_new();
+    struct parser *p = byi_arena_alloc(scratch, sizeof *p);
+    struct byi_pattern_table *t = byi_arena_alloc(arena, sizeof *t);
+    struct byi_pattern *at = byi_arena_calloc(arena, n, sizeof *at);
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = 0; i < n && status == BYOC_OK; i++) {
+        status = compile_row(p, arena, i, &rows[i], &at[i], err);
+        for (uint32_t k = 0; status == BYOC_OK && k < at[i].n_nodes; k++)
+            mark_ops(&at[i].nodes[k], t->inside);
+    }
+    byi_arena_free(&scratch);
+    t->n = n;
+    t->at = at;
+    *table = status == BYOC_OK ? t : NULL;
+    return status;
 }
 
 enum byoc_status byi_patterns_compile(const struct byoc_pattern *rows,
@@ -723,22 +759,13 @@ enum byoc_status byi_patterns_compile(const struct byoc_pattern *rows,
                                       struct byoc_error *err)
 {
     struct byi_arena *arena = byi_arena_new();
-    struct byi_pattern_table *t = byi_arena_alloc(arena, sizeof *t);
-    struct byi_pattern *at = byi_arena_calloc(arena, n, sizeof *at);
-    t->arena = arena;
-    for (uint32_t i = 0; i < n; i++) {
-        enum byoc_status status = compile_row(arena, i, &rows[i], &at[i], err);
-        if (status != BYOC_OK) {
-            byi_arena_free(&arena);
-            return status;
-        }
-        for (uint32_t k = 0; k < at[i].n_nodes; k++)
-            mark_ops(&at[i].nodes[k], t->inside);
-    }
-    t->n = n;
-    t->at = at;
-    *table = t;
-    return BYOC_OK;
+    const enum byoc_status status =
+        byi_patterns_compile_in(arena, rows, n, table, err);
+    if (status == BYOC_OK)
+        (*table)->arena = arena;
+    else
+        byi_arena_free(&arena);
+    return status;
 }
 
 void byi_patterns_free(struct byi_pattern_table **table)

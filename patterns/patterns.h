@@ -126,7 +126,7 @@ struct byi_pattern {
 
 /* The rows of one backend. */
 struct byi_pattern_table {
-    struct byi_arena *arena;
+    struct byi_arena *arena; /* NULL: of the caller */
     uint32_t n;
     const struct byi_pattern *at;
     bool inside[BYI_N_ROOTS]; /* occurs anywhere in a row */
@@ -140,6 +140,12 @@ enum byoc_status byi_patterns_compile(const struct byoc_pattern *rows,
                                       uint32_t n,
                                       struct byi_pattern_table **table,
                                       struct byoc_error *err);
+/* The same in an arena of the caller, who does not call byi_patterns_free. */
+enum byoc_status byi_patterns_compile_in(struct byi_arena *arena,
+                                         const struct byoc_pattern *rows,
+                                         uint32_t n,
+                                         struct byi_pattern_table **table,
+                                         struct byoc_error *err);
 void byi_patterns_free(struct byi_pattern_table **table);
 bool byi_pat_type_equal(const struct byi_pat_type *a,
                         const struct byi_pat_type *b);

@@ -563,6 +563,32 @@ static void binds_by_name(void **state)
         check_matching(&matchings[i]);
 }
 
+/* Adds nodes, so that the function's nodes move, and refuses. */
+static bool grow(const struct byi_match *match, void *ctx)
+{
+    struct byi_func *f = ctx;
+    (void)match;
+    for (uint32_t i = f->nodes.cap; i > 0; i--)
+        BYI_PUSH(&f->nodes, ((struct byi_node){.kind = BYI_CONST}));
+    return false;
+}
+
+static void survives_new_nodes(void **state)
+{
+    struct byi_pattern_table *table = NULL;
+    struct byoc_error err;
+    uint32_t tried = 0;
+    (void)state;
+    assert_int_equal(compile("add(%a, %b)", &table, &err), BYOC_OK);
+    struct byi_module *m = parse_body("add(%x, %y)");
+    struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
+    assert_false(
+        byi_match(m, f, &table->at[0], f->result, NULL, NULL, grow, f, &tried));
+    assert_int_equal(tried, 2); /* both orders */
+    byi_module_free(&m);
+    byi_patterns_free(&table);
+}
+
 /* Messages stay unchanged while others are made, until the buffer is full. */
 static void says_what_it_found(const struct byoc_host *host,
                                const struct byoc_match *m)
@@ -774,6 +800,7 @@ int main(void)
         cmocka_unit_test(has_limits),
         cmocka_unit_test(indexes_roots),
         cmocka_unit_test(binds_by_name),
+        cmocka_unit_test(survives_new_nodes),
         cmocka_unit_test(prints_what_it_read),
         cmocka_unit_test(answers_predicates),
         cmocka_unit_test(survives_random_rows),
