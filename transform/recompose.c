@@ -35,10 +35,7 @@ static bool same_axis(struct byi_row_match *r)
             return false;
         found = axis;
     }
-    r->attr = (struct byi_attr){.name = "axis",
-                                .kind = BYI_ATTR_INT,
-                                .i = found == rank - 1 ? -1 : found};
-    return true;
+    return byi_row_give_int(r, "axis", found == rank - 1 ? -1 : found);
 }
 
 /* x - max(x), for which softmax is the same. If the maximum has other readers,
@@ -66,29 +63,19 @@ static const struct byi_row rows[] = {
     BYI_ROW("divide(const %one1, " EXP_PLUS_ONE("negative(%x)") ")", "sigmoid(%x)"),
     BYI_ROW("reciprocal(" EXP_PLUS_ONE("negative(%x)") ")", "sigmoid(%x)"),
     BYI_ROW("multiply(%x, tanh(nn.softplus(%x)))", "nn.mish(%x)"),
+    /* x times a gate */
+    BYI_ROW_RULE(BYI_OP_MULTIPLY, byi_recompose_gate),
+    BYI_ROW_RULE(BYI_OP_DIVIDE, byi_recompose_gate),
 };
 /* clang-format on */
 
-static const struct byi_rule rules[] = {
-    {BYI_OP_MULTIPLY, byi_recompose_norm_gamma},
-    {BYI_OP_ADD, byi_recompose_norm_beta},
-    {BYI_OP_NN_LAYER_NORM, byi_recompose_norm_complete},
-    {BYI_OP_NONE, byi_rows_apply},
-    {BYI_OP_MULTIPLY, byi_recompose_gate},
-    {BYI_OP_DIVIDE, byi_recompose_gate},
-};
-
-static enum byoc_status run(struct byi_module *m, uint32_t func,
-                            struct byi_pass_context *ctx,
-                            struct byi_arena *scratch, struct byoc_error *err)
-{
-    return byi_rewrite_rows(m, func, rules, BYI_COUNT(rules), rows,
-                            BYI_COUNT(rows), ctx, scratch, err);
-}
+static const struct byi_row_table table = {rows, BYI_COUNT(rows)};
 
 const struct byi_pass byi_pass_recompose = {
     .name = "Recompose",
     .summary = "recognise operators that exporters decomposed",
     .opt_level = 1,
-    .run_func = run,
+    .data = &table,
+    .prepare = byi_rows_prepare,
+    .run_func = byi_rows_run,
 };

@@ -5,25 +5,6 @@
 
 #include "rows.h"
 
-/* The nodes between a match's operands and its root. The replacement of the
- * root removes them, so they must not have other readers. */
-struct byi_inner {
-    byi_id at[32];
-    uint32_t n;
-};
-
-/* Add an inner node once; false if there are too many. */
-static inline bool byi_inner_add(struct byi_inner *inner, byi_id id)
-{
-    for (uint32_t i = 0; i < inner->n; i++)
-        if (inner->at[i] == id)
-            return true;
-    if (inner->n == BYI_COUNT(inner->at))
-        return false;
-    inner->at[inner->n++] = id;
-    return true;
-}
-
 /* --- recompose_gate.c: gelu, silu, hard_swish: x times a gate ------------- */
 
 byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at);
@@ -54,18 +35,20 @@ byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at);
     "add(multiply(%x, %s), subtract(%beta, multiply(" BYI_MEAN(                \
         "%x") ", %s)))"                                                        \
               " with %s = " s
+/* What follows a layer normalisation without gamma or beta. */
+#define BYI_ROW_NORM(from)                                                     \
+    BYI_ROW_IF(from,                                                           \
+               "nn.layer_norm(%x, %gamma, %beta, axis=axis, epsilon=epsilon)", \
+               byi_is_norm)
 #define BYI_NORM_ROWS                                                          \
-    BYI_ROW_EMIT("divide(" BYI_CENTRED ", " BYI_DEVIATION ")",                 \
-                 byi_recompose_norm),                                          \
-        BYI_ROW_EMIT("multiply(" BYI_CENTRED ", " BYI_INVERSE ")",             \
-                     byi_recompose_norm),                                      \
-        BYI_ROW_EMIT(BYI_AFFINE("multiply(" BYI_INVERSE ", %gamma)"),          \
-                     byi_recompose_norm),                                      \
-        BYI_ROW_EMIT(BYI_AFFINE(BYI_INVERSE), byi_recompose_norm)
-/* The layer normalisation of such a match. */
-byi_id byi_recompose_norm(struct byi_row_match *match);
-byi_id byi_recompose_norm_gamma(struct byi_rewrite *rw, byi_id at);
-byi_id byi_recompose_norm_beta(struct byi_rewrite *rw, byi_id at);
-byi_id byi_recompose_norm_complete(struct byi_rewrite *rw, byi_id at);
+    BYI_ROW_NORM("multiply(nn.layer_norm(%x, const %one, %zero...), %gamma)"), \
+        BYI_ROW_NORM("add(nn.layer_norm(%x, %gamma, %zero...), %beta)"),       \
+        BYI_ROW_NORM("nn.layer_norm(%x, %gamma)"),                             \
+        BYI_ROW_NORM("divide(" BYI_CENTRED ", " BYI_DEVIATION ")"),            \
+        BYI_ROW_NORM("multiply(" BYI_CENTRED ", " BYI_INVERSE ")"),            \
+        BYI_ROW_NORM(BYI_AFFINE("multiply(" BYI_INVERSE ", %gamma)")),         \
+        BYI_ROW_NORM(BYI_AFFINE(BYI_INVERSE))
+/* Give the operands and attributes of the layer normalisation of a match. */
+bool byi_is_norm(struct byi_row_match *match);
 
 #endif

@@ -14,6 +14,25 @@
 
 #include "recompose.h"
 
+/* The nodes between a match's operands and its root. The replacement of the
+ * root removes them, so they must not have other readers. */
+struct gate_inner {
+    byi_id at[32];
+    uint32_t n;
+};
+
+/* Add an inner node once; false if there are too many. */
+static bool gate_inner_add(struct gate_inner *inner, byi_id id)
+{
+    for (uint32_t i = 0; i < inner->n; i++)
+        if (inner->at[i] == id)
+            return true;
+    if (inner->n == BYI_COUNT(inner->at))
+        return false;
+    inner->at[inner->n++] = id;
+    return true;
+}
+
 enum { MAX_DEPTH = 10, MAX_STEPS = 64, MAX_FOUND = 12, DEGREE = 3 };
 #define TOLERANCE 1e-3
 
@@ -26,7 +45,7 @@ struct poly_reading {
     struct byi_rewrite *rw;
     byi_id root, x, g; /* g: BYI_NO_ID: none */
     int steps;
-    struct byi_inner inner;
+    struct gate_inner inner;
 };
 
 static bool combine(const struct poly *a, const struct poly *b, double sign,
@@ -94,7 +113,7 @@ static bool read_poly(struct poly_reading *r, byi_id id, int depth,
     const struct byi_node *node = byi_rw_node(r->rw, id);
     if (node->kind != BYI_CALL_OP || depth == 0 || ++r->steps > MAX_STEPS)
         return false;
-    if (id != r->root && !byi_inner_add(&r->inner, id))
+    if (id != r->root && !gate_inner_add(&r->inner, id))
         return false;
     struct poly a, b = {0};
     if (node->n_args < 1 || node->n_args > 2 ||
@@ -223,7 +242,7 @@ static bool match_gate(struct byi_rewrite *rw, byi_id root, byi_id g, byi_id x,
     r.g = g;
     return read_poly(&r, root, MAX_DEPTH, &p) &&
            same_poly(&p, linear, row->g, row->xg) &&
-           byi_inner_add(&r.inner, g) &&
+           gate_inner_add(&r.inner, g) &&
            byi_rw_closed(rw, root, r.inner.at, r.inner.n);
 }
 

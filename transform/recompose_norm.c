@@ -7,9 +7,6 @@
  * with mean over the last axes, kept, and variance = mean((x - mean)^2). The
  * patterns are in recompose.h.
  */
-#include <math.h>
-#include <string.h>
-
 #include "recompose.h"
 
 /* The first axis, counted from the end, of a reduction over the last axes with
@@ -67,118 +64,49 @@ static byi_id filled_parameter(struct byi_rewrite *rw, const struct byi_type *x,
     return byi_rw_const(rw, type, &t);
 }
 
-/* Backends expect all three operands: a missing gamma (BYI_NO_ID) is 1, a
- * missing beta 0. */
-static byi_id emit_norm(struct byi_rewrite *rw, byi_id x, byi_id gamma,
-                        byi_id beta, int64_t axis, double epsilon)
+/* Read axis and epsilon of the means of a match, or of its nn.layer_norm. */
+static bool read_attributes(const struct byi_row_match *r, int64_t *axis,
+                            double *epsilon)
 {
-    const struct byi_type *type = byi_rw_tensor(rw, x);
-    if (gamma == BYI_NO_ID)
-        gamma = filled_parameter(rw, type, axis, 1.0);
-    if (beta == BYI_NO_ID)
-        beta = filled_parameter(rw, type, axis, 0.0);
-    const byi_id args[] = {x, gamma, beta};
-    const struct byi_attr attrs[] = {
-        {.name = "axis", .kind = BYI_ATTR_INT, .i = axis},
-        {.name = "epsilon", .kind = BYI_ATTR_FLOAT, .f = epsilon},
-    };
-    return byi_rw_call(rw, BYI_OP_NN_LAYER_NORM, args, 3, attrs, 2);
-}
-
-byi_id byi_recompose_norm(struct byi_row_match *r)
-{
-    struct byi_rewrite *rw = r->rw;
-    const byi_id x = byi_row_value(r, "x");
-    const struct byi_type *type = byi_rw_tensor(rw, x);
-    byi_id parameters[] = {byi_row_value(r, "gamma"), byi_row_value(r, "beta")};
-    int64_t axis = 0;
-    double epsilon;
+    const byi_id given = byi_row_value(r, "epsilon");
+    *axis = 0;
     for (uint32_t i = 0; i < r->match->n_ops; i++) {
         const byi_id id = r->match->ops[i];
-        const int64_t own =
-            byi_rw_is(rw, id, BYI_OP_MEAN) ? last_axes(rw, id) : axis;
-        if ((axis != 0 && own != axis) ||
-            (own == 0 && byi_rw_is(rw, id, BYI_OP_MEAN)))
-            return BYI_NO_ID;
-        axis = own;
-    }
-    if (!byi_rw_splat(rw, byi_row_value(r, "epsilon"), &epsilon) ||
-        !(epsilon >= 0.0))
-        return BYI_NO_ID;
-    for (uint32_t i = 0; i < 2; i++) {
-        if (parameters[i] == BYI_NO_ID)
+        const struct byi_node *node = byi_rw_node(r->rw, id);
+        if (node->op == BYI_OP_NN_LAYER_NORM) {
+            *axis = byi_attr_int(node->attrs, "axis");
+            *axis -= *axis < 0 ? 0 : (int64_t)node->type->rank;
+            *epsilon = byi_attr_float(node->attrs, "epsilon");
+            return true;
+        }
+        if (node->op != BYI_OP_MEAN)
             continue;
-        parameters[i] = as_parameter(rw, parameters[i], type, axis);
-        if (parameters[i] == BYI_NO_ID)
-            return BYI_NO_ID;
+        const int64_t own = last_axes(r->rw, id);
+        if (own == 0 || (*axis != 0 && own != *axis))
+            return false;
+        *axis = own;
     }
-    return emit_norm(rw, x, parameters[0], parameters[1], axis, epsilon);
+    return byi_rw_splat(r->rw, given, epsilon) && *epsilon >= 0.0;
 }
 
-/* Operand `i` as a layer_norm whose only reader is `at` and whose beta is 0, so
- * that `at` can be merged into it. */
-static const struct byi_node *norm_operand(const struct byi_rewrite *rw,
-                                           byi_id at, uint32_t i)
+/* Backends expect all three operands: a missing gamma is 1, a missing beta 0.
+ */
+bool byi_is_norm(struct byi_row_match *r)
 {
-    const byi_id id = byi_rw_arg(rw, at, i);
-    if (!byi_rw_is(rw, id, BYI_OP_NN_LAYER_NORM) || !byi_rw_once(rw, id))
-        return NULL;
-    const struct byi_node *norm = byi_rw_node(rw, id);
-    return norm->n_args == 2 || byi_rw_is_value(rw, norm->args[2], 0.0) ? norm
-                                                                        : NULL;
-}
-
-/* The first normalised axis, counted from the back. */
-static int64_t norm_axis(const struct byi_node *norm)
-{
-    const int64_t axis = byi_attr_int(norm->attrs, "axis");
-    return axis < 0 ? axis : axis - (int64_t)norm->type->rank;
-}
-
-/* multiply(nn.layer_norm(x, const[1 ...], const[0 ...]), gamma) */
-byi_id byi_recompose_norm_gamma(struct byi_rewrite *rw, byi_id at)
-{
+    static const char *const names[] = {"gamma", "beta"};
+    const struct byi_type *x = byi_rw_tensor(r->rw, byi_row_value(r, "x"));
+    int64_t axis;
+    double epsilon;
+    if (!read_attributes(r, &axis, &epsilon))
+        return false;
     for (uint32_t i = 0; i < 2; i++) {
-        const struct byi_node *norm = norm_operand(rw, at, i);
-        if (!norm || !byi_rw_is_value(rw, norm->args[1], 1.0))
-            continue;
-        const int64_t axis = norm_axis(norm);
-        const double epsilon = byi_attr_float(norm->attrs, "epsilon");
-        const byi_id x = norm->args[0];
-        const byi_id gamma = as_parameter(rw, byi_rw_arg(rw, at, 1 - i),
-                                          byi_rw_tensor(rw, x), axis);
-        return gamma == BYI_NO_ID
-                   ? BYI_NO_ID
-                   : emit_norm(rw, x, gamma, BYI_NO_ID, axis, epsilon);
+        const byi_id given = byi_row_value(r, names[i]);
+        if (!byi_row_give(r, names[i],
+                          given == BYI_NO_ID
+                              ? filled_parameter(r->rw, x, axis, i ? 0.0 : 1.0)
+                              : as_parameter(r->rw, given, x, axis)))
+            return false;
     }
-    return BYI_NO_ID;
-}
-
-/* add(nn.layer_norm(x, gamma, const[0 ...]), beta) */
-byi_id byi_recompose_norm_beta(struct byi_rewrite *rw, byi_id at)
-{
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct byi_node *norm = norm_operand(rw, at, i);
-        if (!norm)
-            continue;
-        const int64_t axis = norm_axis(norm);
-        const double epsilon = byi_attr_float(norm->attrs, "epsilon");
-        const byi_id x = norm->args[0], gamma = norm->args[1];
-        const byi_id beta = as_parameter(rw, byi_rw_arg(rw, at, 1 - i),
-                                         byi_rw_tensor(rw, x), axis);
-        return beta == BYI_NO_ID ? BYI_NO_ID
-                                 : emit_norm(rw, x, gamma, beta, axis, epsilon);
-    }
-    return BYI_NO_ID;
-}
-
-/* nn.layer_norm(x, gamma)  ==>  nn.layer_norm(x, gamma, const[0 ...]) */
-byi_id byi_recompose_norm_complete(struct byi_rewrite *rw, byi_id at)
-{
-    const struct byi_node *norm = byi_rw_node(rw, at);
-    return norm->n_args == 3
-               ? BYI_NO_ID
-               : emit_norm(rw, norm->args[0], norm->args[1], BYI_NO_ID,
-                           norm_axis(norm),
-                           byi_attr_float(norm->attrs, "epsilon"));
+    return byi_row_give_int(r, "axis", axis) &&
+           byi_row_give_float(r, "epsilon", epsilon);
 }

@@ -205,6 +205,13 @@ byi_id byi_rw_const_as(struct byi_rewrite *rw, byi_id constant, uint32_t rank,
     return byi_rw_const(rw, type, &t);
 }
 
+void byi_rw_undo(struct byi_rewrite *rw, byi_id before)
+{
+    rw->f->nodes.n = before;
+    if (rw->notes.n > before)
+        rw->notes.n = before;
+}
+
 void byi_rw_merge(struct byi_rewrite *rw, byi_id to, byi_id from)
 {
     while (rw->notes.n < rw->f->nodes.n)
@@ -422,9 +429,7 @@ static byi_id try_rules(struct byi_rewrite *rw, const struct byi_rule *rules,
         const byi_id out = rules[i].apply(rw, at);
         if (out != BYI_NO_ID && out != at && may_replace(rw, at, out))
             return out;
-        rw->f->nodes.n = before;
-        while (rw->notes.n > before)
-            rw->notes.n--;
+        byi_rw_undo(rw, before);
     }
     return BYI_NO_ID;
 }

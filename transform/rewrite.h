@@ -103,6 +103,8 @@ byi_id byi_rw_int_vector(struct byi_rewrite *rw, const int64_t *values,
 /* The same elements with other dims. */
 byi_id byi_rw_const_as(struct byi_rewrite *rw, byi_id constant, uint32_t rank,
                        const int64_t *dims);
+/* Drop the nodes from `before` on, which have no readers. */
+void byi_rw_undo(struct byi_rewrite *rw, byi_id before);
 /* The sources of `from` become sources of `to` as well. */
 void byi_rw_merge(struct byi_rewrite *rw, byi_id to, byi_id from);
 

@@ -4,32 +4,105 @@
  */
 #include "rows.h"
 
+#include <assert.h>
+
 #include "core/ir/template.h"
 
-struct row_table {
+/* The rows of a pass, with their patterns. The rows that can apply to a node of
+ * kind k are at[first[k]] .. at[first[k + 1] - 1]. */
+struct compiled_rows {
     const struct byi_row *rows;
-    struct byi_pattern_table *patterns;
-    uint64_t steps;
+    const struct byi_pattern **patterns; /* of each row; NULL: it is a rule */
+    bool *values; /* of each row: do names of it stand for values? */
+    uint32_t n, first[BYI_N_ROOTS + 1];
+    const uint32_t *at;
+};
+
+struct rows_run {
+    const struct compiled_rows *table;
+    uint64_t *steps; /* that remain to each row */
 };
 
 /* The match of a row at a node, and the replacement when one was emitted. */
 struct row_try {
     struct byi_row_match match;
     const struct byi_row *row;
+    bool values;
     byi_id out;
 };
+
+/* --- for conditions ------------------------------------------------------- */
 
 byi_id byi_row_value(const struct byi_row_match *r, const char *name)
 {
     for (uint32_t i = 0; i < r->match->n_bound; i++)
         if (strcmp(r->match->bound[i].name, name) == 0)
             return r->match->bound[i].value;
+    for (uint32_t i = 0; i < r->match->n_named; i++)
+        if (strcmp(r->match->named[i].name, name) == 0)
+            return r->match->named[i].value;
     return BYI_NO_ID;
 }
 
-/* Do operands that are called "zero", "one", ..., perhaps with a number behind,
- * have that value? */
-static bool has_named_values(const struct byi_row_match *r)
+const struct byi_node *byi_row_node(const struct byi_row_match *r,
+                                    const char *name)
+{
+    return byi_rw_node(r->rw, byi_row_value(r, name));
+}
+
+bool byi_row_of_floats(struct byi_row_match *r)
+{
+    return byi_rw_float(r->rw, r->root);
+}
+
+bool byi_row_give(struct byi_row_match *r, const char *name, byi_id value)
+{
+    assert(r->n_values < BYI_COUNT(r->values));
+    r->values[r->n_values++] = (struct byi_bound){name, value};
+    return value != BYI_NO_ID;
+}
+
+bool byi_row_give_attr(struct byi_row_match *r, struct byi_attr attr)
+{
+    assert(r->n_attrs < BYI_COUNT(r->attrs));
+    r->attrs[r->n_attrs++] = attr;
+    return true;
+}
+
+bool byi_row_give_int(struct byi_row_match *r, const char *name, int64_t i)
+{
+    return byi_row_give_attr(
+        r, (struct byi_attr){.name = name, .kind = BYI_ATTR_INT, .i = i});
+}
+
+bool byi_row_give_float(struct byi_row_match *r, const char *name, double f)
+{
+    return byi_row_give_attr(
+        r, (struct byi_attr){.name = name, .kind = BYI_ATTR_FLOAT, .f = f});
+}
+
+bool byi_row_give_ints(struct byi_row_match *r, const char *name,
+                       const int64_t *values, uint32_t n)
+{
+    const int64_t *kept =
+        byi_arena_copy(r->rw->scratch, values, n * sizeof *values);
+    return byi_row_give_attr(
+        r, (struct byi_attr){
+               .name = name, .kind = BYI_ATTR_INTS, .n = n, .ints = kept});
+}
+
+/* --- matching ------------------------------------------------------------- */
+
+static bool has_only(const struct byi_rewrite *rw, byi_id id, double value)
+{
+    struct byi_tensor t;
+    return byi_rw_is_value(rw, id, value) ||
+           (byi_rw_view(rw, id, &t) && byi_elements(t.rank, t.dims) == 0);
+}
+
+/* The value that constants of this name have, perhaps with a number behind it;
+ * NULL: any. */
+static const double *value_of_name(const char *name)
 {
     static const struct {
         const char *name;
@@ -39,15 +112,19 @@ static bool has_named_values(const struct byi_row_match *r)
                  {"two", 2.0},
                  {"half", 0.5},
                  {"minus_half", -0.5}};
+    const size_t n = strcspn(name, "0123456789");
+    for (size_t i = 0; i < BYI_COUNT(known); i++)
+        if (strlen(known[i].name) == n && memcmp(name, known[i].name, n) == 0)
+            return &known[i].value;
+    return NULL;
+}
+
+static bool has_named_values(const struct byi_row_match *r)
+{
     for (uint32_t i = 0; i < r->match->n_bound; i++) {
-        const char *name = r->match->bound[i].name;
-        const size_t n = strcspn(name, "0123456789");
-        for (size_t k = 0; k < BYI_COUNT(known); k++)
-            if (strlen(known[k].name) == n &&
-                memcmp(name, known[k].name, n) == 0 &&
-                !byi_rw_is_value(r->rw, r->match->bound[i].value,
-                                 known[k].value))
-                return false;
+        const double *value = value_of_name(r->match->bound[i].name);
+        if (value && !has_only(r->rw, r->match->bound[i].value, *value))
+            return false;
     }
     return true;
 }
@@ -64,11 +141,13 @@ static byi_id call_of(void *rw, enum byi_op_id op, const byi_id *args,
 /* Emit the row's template; BYI_NO_ID if that fails. */
 static byi_id emit_template(const struct row_try *t)
 {
-    const struct byi_match *match = t->match.match;
-    struct byi_rewrite *rw = t->match.rw;
+    const struct byi_row_match *r = &t->match;
+    const struct byi_match *match = r->match;
     const struct byi_emitter to = {
-        .ctx = rw, .m = rw->m, .f = rw->f, .call = call_of};
-    const char *names[BYI_MATCH_MAX_OPERANDS + BYI_MATCH_MAX_OPS];
+        .ctx = r->rw, .m = r->rw->m, .f = r->rw->f, .call = call_of};
+    const struct byi_node root = *byi_rw_node(r->rw, r->root);
+    const char *names[BYI_MATCH_MAX_OPERANDS + BYI_MATCH_MAX_OPS +
+                      BYI_COUNT(r->values)];
     byi_id values[BYI_COUNT(names)], out;
     uint32_t n = 0;
     struct byoc_error err;
@@ -80,72 +159,154 @@ static byi_id emit_template(const struct row_try *t)
         names[n] = match->named[i].name;
         values[n] = match->named[i].value;
     }
+    for (uint32_t i = 0; i < r->n_values; i++, n++) {
+        names[n] = r->values[i].name;
+        values[n] = r->values[i].value;
+    }
     const struct byi_template_given given = {.names = names,
                                              .values = values,
                                              .n_values = n,
-                                             .n_attrs =
-                                                 t->match.attr.name ? 1 : 0,
-                                             .attrs = &t->match.attr};
-    return byi_template(&to, t->row->to, &given, rw->scratch, 1, &out, &err) ==
-                   BYOC_OK
+                                             .n_attrs = r->n_attrs,
+                                             .attrs = r->attrs,
+                                             .again = &root};
+    return byi_template(&to, t->row->to, &given, r->rw->scratch, 1, &out,
+                        &err) == BYOC_OK
                ? out
                : BYI_NO_ID;
+}
+
+static bool may_take(const struct byi_rewrite *rw, byi_id at, byi_id out)
+{
+    return out != BYI_NO_ID && out != at &&
+           byi_type_equal(byi_rw_node(rw, at)->type,
+                          byi_rw_node(rw, out)->type);
 }
 
 static bool try_match(const struct byi_match *match, void *ctx)
 {
     struct row_try *t = ctx;
     struct byi_rewrite *rw = t->match.rw;
+    const byi_id before = rw->f->nodes.n;
     t->match.match = match;
-    t->match.attr = (struct byi_attr){0};
-    if (!has_named_values(&t->match) ||
-        (!t->row->shared &&
-         !byi_rw_closed(rw, match->root, match->ops, match->n_ops - 1)) ||
-        (t->row->when && !t->row->when(&t->match)))
-        return false;
-    t->out = t->row->emit ? t->row->emit(&t->match) : emit_template(t);
-    return t->out != BYI_NO_ID &&
-           byi_type_equal(byi_rw_node(rw, match->root)->type,
-                          byi_rw_node(rw, t->out)->type);
+    t->match.n_attrs = t->match.n_values = 0;
+    if ((!t->values || has_named_values(&t->match)) &&
+        (t->row->shared ||
+         byi_rw_closed(rw, match->root, match->ops, match->n_ops - 1)) &&
+        (!t->row->when || t->row->when(&t->match))) {
+        t->out = emit_template(t);
+        if (may_take(rw, match->root, t->out))
+            return true;
+    }
+    byi_rw_undo(rw, before);
+    return false;
 }
 
 /* --- the rule ------------------------------------------------------------- */
 
-byi_id byi_rows_apply(struct byi_rewrite *rw, byi_id at)
+static bool try_row(struct row_try *t, const struct byi_pattern *pattern,
+                    uint64_t *steps)
 {
-    struct row_table *table = rw->state;
+    struct byi_rewrite *rw = t->match.rw;
+    const byi_id before = rw->f->nodes.n, at = t->match.root;
+    uint32_t tried;
+    if (pattern)
+        return byi_match(rw->m, rw->f, pattern, at, NULL, steps, try_match, t,
+                         &tried);
+    t->out = t->row->apply(rw, at);
+    if (may_take(rw, at, t->out))
+        return true;
+    byi_rw_undo(rw, before);
+    return false;
+}
+
+static byi_id apply_rows(struct byi_rewrite *rw, byi_id at)
+{
+    const struct rows_run *run = rw->state;
+    const struct compiled_rows *table = run->table;
     const uint32_t root = byi_root_of(byi_rw_node(rw, at));
-    for (uint32_t i = 0; root != BYI_ROOT_NONE && i < table->patterns->n; i++) {
-        struct row_try t = {.match = {.rw = rw}, .row = &table->rows[i]};
-        uint32_t tried;
-        if (table->patterns->at[i].roots[root] &&
-            byi_match(rw->m, rw->f, &table->patterns->at[i], at, NULL,
-                      &table->steps, try_match, &t, &tried))
+    for (uint32_t i = table->first[root]; i < table->first[root + 1]; i++) {
+        const uint32_t row = table->at[i];
+        struct row_try t;
+        t.match.rw = rw;
+        t.match.root = at;
+        t.row = &table->rows[row];
+        t.values = table->values[row];
+        if (try_row(&t, table->patterns[row], &run->steps[row]))
             return t.out;
     }
     return BYI_NO_ID;
 }
 
-enum byoc_status byi_rewrite_rows(struct byi_module *m, uint32_t func,
-                                  const struct byi_rule *rules,
-                                  uint32_t n_rules, const struct byi_row *rows,
-                                  uint32_t n_rows, struct byi_pass_context *ctx,
-                                  struct byi_arena *scratch,
-                                  struct byoc_error *err)
+enum byoc_status byi_rows_run(struct byi_module *m, uint32_t func,
+                              struct byi_pass_context *ctx,
+                              struct byi_arena *scratch, struct byoc_error *err)
 {
-    struct row_table table = {.rows = rows,
-                              .steps = byi_match_steps(m->funcs.at[func])};
+    static const struct byi_rule rule = {BYI_OP_NONE, apply_rows};
+    const struct compiled_rows *table = ctx->prepared;
+    struct rows_run run = {.table = table};
+    run.steps = byi_arena_calloc(scratch, table->n + 1, sizeof *run.steps);
+    for (uint32_t i = 0; i < table->n; i++)
+        run.steps[i] = byi_match_steps(m->funcs.at[func]);
+    return byi_rewrite(m, func, &rule, 1, ctx, scratch, &run, err);
+}
+
+/* --- compiling ------------------------------------------------------------ */
+
+/* List the rows by the kinds of their roots. */
+static void list_by_root(struct compiled_rows *table, struct byi_arena *arena)
+{
+    uint32_t n = 0;
+    uint32_t *at =
+        byi_arena_calloc(arena, (size_t)table->n * BYI_N_ROOTS + 1, sizeof *at);
+    for (uint32_t root = 0; root < BYI_N_ROOTS; root++) {
+        table->first[root] = n;
+        for (uint32_t i = 0; i < table->n; i++)
+            if (table->patterns[i] ? table->patterns[i]->roots[root]
+                                   : table->rows[i].root == root)
+                at[n++] = i;
+    }
+    table->first[BYI_N_ROOTS] = n;
+    table->at = at;
+}
+
+static bool names_values(const struct byi_pattern *pattern)
+{
+    for (uint32_t i = 0; i < pattern->n_names; i++)
+        if (value_of_name(pattern->names[i]))
+            return true;
+    return false;
+}
+
+enum byoc_status byi_rows_prepare(const struct byi_pass *pass,
+                                  struct byi_arena *arena,
+                                  const void **prepared, struct byoc_error *err)
+{
+    const struct byi_row_table *given = pass->data;
+    struct byi_pattern_table *compiled;
+    struct compiled_rows *table = byi_arena_alloc(arena, sizeof *table);
     struct byoc_pattern *patterns =
-        byi_arena_calloc(scratch, n_rows + 1, sizeof *patterns);
-    for (uint32_t i = 0; i < n_rows; i++)
-        patterns[i] = (struct byoc_pattern){
-            .name = byi_arena_printf(scratch, "rules.row%u", i),
-            .pattern = rows[i].pattern};
-    enum byoc_status status =
-        byi_patterns_compile(patterns, n_rows, &table.patterns, err);
-    if (status == BYOC_OK)
-        status =
-            byi_rewrite(m, func, rules, n_rules, ctx, scratch, &table, err);
-    byi_patterns_free(&table.patterns);
-    return status;
+        byi_arena_calloc(arena, given->n + 1, sizeof *patterns);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < given->n; i++)
+        if (given->rows[i].pattern)
+            patterns[n++] = (struct byoc_pattern){
+                .name = byi_arena_printf(arena, "rules.row%u", i),
+                .pattern = given->rows[i].pattern};
+    BYI_TRY(byi_patterns_compile_in(arena, patterns, n, &compiled, err));
+    table->rows = given->rows;
+    table->n = given->n;
+    table->patterns =
+        byi_arena_calloc(arena, given->n + 1, sizeof *table->patterns);
+    table->values =
+        byi_arena_calloc(arena, given->n + 1, sizeof *table->values);
+    n = 0;
+    for (uint32_t i = 0; i < given->n; i++) {
+        if (!given->rows[i].pattern)
+            continue;
+        table->patterns[i] = &compiled->at[n++];
+        table->values[i] = names_values(table->patterns[i]);
+    }
+    list_by_root(table, arena);
+    *prepared = table;
+    return BYOC_OK;
 }

@@ -6,60 +6,91 @@
  * Patterns are those of docs/patterns.md. A constant that is named one, two,
  * half, minus_half or zero, or one of these with a digit, has this value in
  * every element. A replacement is the result of a template (core/ir/template.h)
- * with the pattern's names, those after `with` included.
+ * with the pattern's names, those after `with` included; again(...) is the root
+ * with other operands. A row whose replacement has another type than the root
+ * does not apply. Rows are tried in order, and again on a replacement.
  */
-#ifndef BYI_ROWS_H
-#define BYI_ROWS_H
+#ifndef BYI_PATTERN_ROWS_H
+#define BYI_PATTERN_ROWS_H
 
 #include "patterns/patterns.h"
 #include "rewrite.h"
 
-/* A match of a row. Valid during the call that gets it. */
+/* A match of a row, and what the row's condition adds to the names of the
+ * replacement. Valid during the call that gets it. */
 struct byi_row_match {
     struct byi_rewrite *rw;
     const struct byi_match *match;
-    struct byi_attr attr; /* given to the replacement; no name: none */
+    byi_id root;
+    struct byi_attr attrs[4];
+    struct byi_bound values[4];
+    uint32_t n_attrs, n_values;
 };
 
 struct byi_row {
     const char *pattern, *to;
-    /* NULL: always. It may set the match's attribute. */
-    bool (*when)(struct byi_row_match *match);
-    /* Not NULL: emits the replacement, and `to` is NULL; BYI_NO_ID: none. */
-    byi_id (*emit)(struct byi_row_match *match);
+    bool (*when)(struct byi_row_match *match); /* NULL: always */
     /* The nodes inside the match may have other readers, for which they stay.
      */
     bool shared;
+    /* If there is no pattern: a rule (rewrite.h) for nodes of this kind, an
+     * operator or a BYI_ROOT. */
+    uint32_t root;
+    byi_id (*apply)(struct byi_rewrite *rw, byi_id at);
 };
 
-#define BYI_ROW(pattern, to)                                                   \
+#define BYI_ROW(from, result)                                                  \
     {                                                                          \
-        pattern, to, NULL, NULL, false                                         \
+        .pattern = from, .to = result                                          \
     }
-#define BYI_ROW_IF(pattern, to, when)                                          \
+#define BYI_ROW_IF(from, result, condition)                                    \
     {                                                                          \
-        pattern, to, when, NULL, false                                         \
+        .pattern = from, .to = result, .when = condition                       \
     }
-#define BYI_ROW_SHARED(pattern, to)                                            \
+#define BYI_ROW_SHARED(from, result)                                           \
     {                                                                          \
-        pattern, to, NULL, NULL, true                                          \
+        .pattern = from, .to = result, .shared = true                          \
     }
-#define BYI_ROW_EMIT(pattern, emit)                                            \
+#define BYI_ROW_SHARED_IF(from, result, condition)                             \
     {                                                                          \
-        pattern, NULL, NULL, emit, false                                       \
+        .pattern = from, .to = result, .when = condition, .shared = true       \
+    }
+#define BYI_ROW_RULE(kind, rule)                                               \
+    {                                                                          \
+        .root = kind, .apply = rule                                            \
     }
 
-/* byi_rewrite with rows: the rule {BYI_OP_NONE, byi_rows_apply} among `rules`
- * tries them in order. The rules have no state. */
-enum byoc_status byi_rewrite_rows(struct byi_module *m, uint32_t func,
-                                  const struct byi_rule *rules,
-                                  uint32_t n_rules, const struct byi_row *rows,
-                                  uint32_t n_rows, struct byi_pass_context *ctx,
-                                  struct byi_arena *scratch,
+/* A pass that consists of rows has them as `data`, and these functions. */
+struct byi_row_table {
+    const struct byi_row *rows;
+    uint32_t n;
+};
+enum byoc_status byi_rows_prepare(const struct byi_pass *pass,
+                                  struct byi_arena *arena,
+                                  const void **prepared,
                                   struct byoc_error *err);
-byi_id byi_rows_apply(struct byi_rewrite *rw, byi_id at);
+enum byoc_status byi_rows_run(struct byi_module *m, uint32_t func,
+                              struct byi_pass_context *ctx,
+                              struct byi_arena *scratch,
+                              struct byoc_error *err);
+
+/* --- for conditions ------------------------------------------------------- */
 
 /* The value of that name; BYI_NO_ID: the match has none. */
 byi_id byi_row_value(const struct byi_row_match *match, const char *name);
+/* The node of that name, which the match has. Valid until the next emission. */
+const struct byi_node *byi_row_node(const struct byi_row_match *match,
+                                    const char *name);
+/* Whether the root is a tensor of floats. */
+bool byi_row_of_floats(struct byi_row_match *match);
+/* Give the replacement a value (false: BYI_NO_ID) or an attribute, under a new
+ * name or instead of the pattern's. They return true. */
+bool byi_row_give(struct byi_row_match *match, const char *name, byi_id value);
+bool byi_row_give_attr(struct byi_row_match *match, struct byi_attr attr);
+bool byi_row_give_int(struct byi_row_match *match, const char *name, int64_t i);
+bool byi_row_give_float(struct byi_row_match *match, const char *name,
+                        double f);
+bool byi_row_give_ints(struct byi_row_match *match, const char *name,
+                       const int64_t *values, uint32_t n);
 
 #endif

@@ -1,40 +1,91 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/simplify.h: rules that several passes share. Each inspects a node
- * `at` of the operator that it is named after, and returns its replacement or
- * BYI_NO_ID (see rewrite.h).
+/* transform/simplify.h: rows and rules (rows.h, rewrite.h) that several passes
+ * share, and the conditions of these rows.
  */
 #ifndef BYI_SIMPLIFY_H
 #define BYI_SIMPLIFY_H
 
-#include "rewrite.h"
+#include "rows.h"
+
+/* clang-format off */
 
 /* --- simplify_movement.c ------------------------------------------------- */
 
-/* reshape, broadcast_to, cast and others that leave the type as it is */
-byi_id byi_drop_same(struct byi_rewrite *rw, byi_id at);
+/* operators that leave the type of x as it is */
+#define BYI_ROW_SAME_TYPE(ops) BYI_ROW(ops "(%x, %to...)", "%x")
+
 /* reshape, squeeze, expand_dims, nn.flatten of one of these */
-byi_id byi_merge_views(struct byi_rewrite *rw, byi_id at);
+#define BYI_VIEWS "reshape|squeeze|expand_dims|nn.flatten"
+#define BYI_VIEW_OF_VIEW(ops)                                                  \
+    ops "(%y, %to...) with %y = " BYI_VIEWS "(%x, %from...)"
+#define BYI_ROWS_VIEWS(ops)                                                    \
+    BYI_ROW_SHARED(BYI_VIEW_OF_VIEW(ops), "%x"),                               \
+    BYI_ROW_SHARED_IF(BYI_VIEW_OF_VIEW(ops), "reshape(%x, shape)",             \
+                      byi_gives_shape)
+bool byi_gives_shape(struct byi_row_match *match);
+
 /* reshape of a constant or of full */
-byi_id byi_reshape_full(struct byi_rewrite *rw, byi_id at);
-/* transpose of a transpose, or one that moves nothing */
-byi_id byi_merge_transposes(struct byi_rewrite *rw, byi_id at);
+#define BYI_ROWS_RESHAPE_FULL                                                  \
+    BYI_ROW_IF("reshape(const %x, %to)", "%const", byi_gives_const),           \
+    BYI_ROW_SHARED_IF("reshape(%y, %to) with %y = full(%from)", "%full",       \
+                      byi_gives_full)
+bool byi_gives_const(struct byi_row_match *match);
+bool byi_gives_full(struct byi_row_match *match);
+
+/* transpose that moves nothing, or of a transpose */
+#define BYI_ROWS_TRANSPOSES                                                    \
+    BYI_ROW_IF("transpose(%x)", "%x", byi_moves_nothing),                      \
+    BYI_ROW_SHARED_IF("transpose(%y) with %y = transpose(%x)",                 \
+                      "transpose(%x, axes=axes)", byi_gives_axes)
+bool byi_moves_nothing(struct byi_row_match *match);
+bool byi_gives_axes(struct byi_row_match *match);
+
 /* cast of a cast that loses nothing */
-byi_id byi_merge_casts(struct byi_rewrite *rw, byi_id at);
+#define BYI_ROW_CASTS                                                          \
+    BYI_ROW_SHARED_IF("cast(%y) with %y = cast(%x)", "again(%x)",              \
+                      byi_loses_nothing)
+bool byi_loses_nothing(struct byi_row_match *match);
+
 /* nn.pad of an nn.pad with the same constant */
-byi_id byi_merge_pads(struct byi_rewrite *rw, byi_id at);
+#define BYI_CONST_PAD(x, pads, value)                                          \
+    "nn.pad(" x ", const " pads ", const " value "){mode=\"constant\"}"
+#define BYI_ROW_PADS                                                           \
+    BYI_ROW_IF(BYI_CONST_PAD(BYI_CONST_PAD("%x", "%inner", "%same"),           \
+                             "%outer", "%value"),                              \
+               "again(%x, sum, %value)", byi_gives_sum_of_pads)
+bool byi_gives_sum_of_pads(struct byi_row_match *match);
+
+/* strided_slice of a strided_slice */
+#define BYI_ROW_SLICES                                                         \
+    BYI_ROW_SHARED_IF("strided_slice(%y, %at...) "                             \
+                      "with %y = strided_slice(%x, %from...)",                 \
+                      "%slice", byi_gives_slice)
+bool byi_gives_slice(struct byi_row_match *match);
+
 /* concatenate of all fields of one split, or of slices that touch */
 byi_id byi_concat_fields(struct byi_rewrite *rw, byi_id at);
 byi_id byi_concat_slices(struct byi_rewrite *rw, byi_id at);
-/* strided_slice of a strided_slice, or out of one operand of a concatenate */
-byi_id byi_merge_slices(struct byi_rewrite *rw, byi_id at);
+/* strided_slice out of one operand of a concatenate */
 byi_id byi_slice_concat(struct byi_rewrite *rw, byi_id at);
 
 /* --- simplify_product.c -------------------------------------------------- */
 
-/* nn.matmul by a transpose */
-byi_id byi_transpose_in_product(struct byi_rewrite *rw, byi_id at);
-/* nn.matmul by heads that are repeated */
-byi_id byi_product_of_repeated(struct byi_rewrite *rw, byi_id at);
+/* nn.matmul by a transpose, of itself too; by heads that are repeated */
+#define BYI_ROWS_PRODUCTS                                                      \
+    BYI_ROW_SHARED_IF("nn.matmul(%a, %t) with %t = transpose(%b)",             \
+                      "nn.matmul(%a, %b, transpose_a=a, transpose_b=b)",       \
+                      byi_flips),                                              \
+    BYI_ROW_SHARED_IF("nn.matmul(%t, %t) with %t = transpose(%b)",             \
+                      "nn.matmul(%t, %b, transpose_a=a, transpose_b=b)",       \
+                      byi_flips),                                              \
+    BYI_ROW_SHARED_IF("nn.matmul(%a, %all) with %all = "                       \
+                      "reshape(broadcast_to(%x, %wide), %to)",                 \
+                      "squeeze(reshape(again(reshape(expand_dims(%a, "         \
+                      "axis=[2]), [0, shared, copies, 0, 0]), %x), "           \
+                      "[0, heads, 1, 0, 0]), axis=[2])",                       \
+                      byi_repeats_heads)
+bool byi_flips(struct byi_row_match *match);
+bool byi_repeats_heads(struct byi_row_match *match);
 
 /* --- simplify_einsum.c --------------------------------------------------- */
 
@@ -45,10 +96,27 @@ byi_id byi_sum_in_einsum(struct byi_rewrite *rw, byi_id at);
 
 /* --- canonicalize_ops.c -------------------------------------------------- */
 
-/* clip or nn.relu of clip or nn.relu */
-byi_id byi_merge_clips(struct byi_rewrite *rw, byi_id at);
+/* clip without bounds, of clip or nn.relu, and with the bounds of nn.relu */
+#define BYI_ROWS_CLIPS                                                         \
+    BYI_ROW_IF("clip(%x)", "%x", byi_bounds_nothing),                          \
+    BYI_ROW_IF("clip|nn.relu(%y) with %y = clip|nn.relu(%x)",                  \
+               "clip(%x, a_min=lo, a_max=hi)", byi_bounds_overlap),            \
+    BYI_ROW_IF("clip(%x)", "nn.relu(%x)", byi_bounds_as_relu)
+bool byi_bounds_nothing(struct byi_row_match *match);
+bool byi_bounds_overlap(struct byi_row_match *match);
+bool byi_bounds_as_relu(struct byi_row_match *match);
+
 /* a convolution or average pooling of an nn.pad with zeros */
-byi_id byi_pad_into_conv(struct byi_rewrite *rw, byi_id at);
-byi_id byi_pad_into_pool(struct byi_rewrite *rw, byi_id at);
+#define BYI_ZERO_PAD BYI_CONST_PAD("%x", "%pads", "%zero")
+#define BYI_ROWS_ZERO_PADS                                                     \
+    BYI_ROW_SHARED_IF("nn.conv1d|nn.conv2d|nn.conv3d(" BYI_ZERO_PAD ", %w)",   \
+                      "%padded", byi_gives_padded_conv),                       \
+    BYI_ROW_SHARED_IF("nn.avg_pool1d|nn.avg_pool2d|nn.avg_pool3d("             \
+                      BYI_ZERO_PAD "){padding=0, ceil_mode=false}",            \
+                      "%padded", byi_gives_padded_pool)
+bool byi_gives_padded_conv(struct byi_row_match *match);
+bool byi_gives_padded_pool(struct byi_row_match *match);
+
+/* clang-format on */
 
 #endif

@@ -3,7 +3,7 @@
  * consecutive steps.
  * requires: nothing (CanonicalizeOps first finds more: constants on the
  *           right)
- * leaves:   no match of a row or rule of the tables in this file. Elements
+ * leaves:   no match of a row of the table in this file. Elements
  *           keep their values, except that combined constants of float sums
  *           and products are rounded once (terms that cancel are not combined)
  *           and that -0 may become 0. x - x and x 0 stay: they are not 0 for
@@ -16,57 +16,10 @@
 #include "transform.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "rows.h"
 #include "simplify.h"
 
-/* clang-format off */
-static const struct byi_row rows[] = {
-    /* no effect; x + 0 turns -0 into 0, which is accepted */
-    BYI_ROW("add(%x, const %zero)", "%x"),
-    BYI_ROW("subtract(%x, const %zero)", "%x"),
-    BYI_ROW("multiply(%x, const %one)", "%x"),
-    BYI_ROW("divide(%x, const %one)", "%x"),
-    BYI_ROW("power(%x, const %one)", "%x"),
-    BYI_ROW_SHARED("negative(negative(%x))", "%x"),
-    BYI_ROW_SHARED("logical_not(logical_not(%x))", "%x"),
-    /* the second time has no effect */
-    BYI_ROW_SHARED("abs(%y) with %y = abs(%x)", "%y"),
-    BYI_ROW_SHARED("nn.relu(%y) with %y = nn.relu(%x)", "%y"),
-    BYI_ROW_SHARED("ceil(%y) with %y = ceil(%x)", "%y"),
-    BYI_ROW_SHARED("floor(%y) with %y = floor(%x)", "%y"),
-    BYI_ROW_SHARED("round(%y) with %y = round(%x)", "%y"),
-    BYI_ROW_SHARED("sign(%y) with %y = sign(%x)", "%y"),
-    /* a known choice */
-    BYI_ROW("where(%c, %x, %x)", "%x"),
-    BYI_ROW("where(const %one, %x, %y)", "%x"),
-    BYI_ROW("where(const %zero, %x, %y)", "%y"),
-    /* movement of one part, by nothing, or once */
-    BYI_ROW("concatenate(%x)", "%x"),
-    BYI_ROW("nn.pad(%x, const %zero, %value...)", "%x"),
-    BYI_ROW("tile(%x, const %one)", "%x"),
-};
-/* clang-format on */
-
 /* --- reassociation of constants ------------------------------------------ */
-
-/* The constant operand of a call of `op`, or BYI_NO_ID; *x is the other
- * operand. For subtract and divide, only the right operand. */
-static byi_id split_const(struct byi_rewrite *rw, byi_id id, enum byi_op_id op,
-                          byi_id *x)
-{
-    struct byi_tensor view;
-    const bool ordered = op == BYI_OP_SUBTRACT || op == BYI_OP_DIVIDE;
-    if (!byi_rw_is(rw, id, op))
-        return BYI_NO_ID;
-    for (uint32_t i = 2; i-- > (ordered ? 1 : 0);) {
-        *x = byi_rw_arg(rw, id, 1 - i);
-        if (byi_rw_view(rw, byi_rw_arg(rw, id, i), &view))
-            return byi_rw_arg(rw, id, i);
-    }
-    return BYI_NO_ID;
-}
 
 /* Combine two constants in double; false: they must not be combined. */
 typedef bool (*meet_fn)(double a, double b, double *out);
@@ -139,48 +92,47 @@ static byi_id meet(struct byi_rewrite *rw, byi_id left, byi_id right,
     return byi_rw_const(rw, type, &out);
 }
 
-/* Operators that reassociate: (x op a) op b  ==>  x op (a with b). Sums and
- * products of floats are rounded once instead of twice. Integer division is
- * excluded, since it truncates. */
-static const struct {
-    enum byi_op_id op;
-    meet_fn both;
-    bool floats_only;
-} chains[] = {
-    {BYI_OP_ADD, meet_sum, false},          {BYI_OP_SUBTRACT, meet_sum, false},
-    {BYI_OP_MULTIPLY, meet_product, false}, {BYI_OP_DIVIDE, meet_product, true},
-    {BYI_OP_MAXIMUM, meet_max, false},      {BYI_OP_MINIMUM, meet_min, false},
-};
-
-static byi_id merge_chain(struct byi_rewrite *rw, byi_id at)
+/* Give `c`, the constants a and b combined. */
+static bool meets(struct byi_row_match *r, meet_fn both)
 {
-    const enum byi_op_id op = byi_rw_node(rw, at)->op;
-    byi_id x, inner;
-    uint32_t row = 0;
-    while (chains[row].op != op)
-        row++;
-    const byi_id right = split_const(rw, at, op, &inner);
-    if (right == BYI_NO_ID || !byi_rw_once(rw, inner) ||
-        (chains[row].floats_only && !byi_rw_float(rw, at)))
-        return BYI_NO_ID;
-    const byi_id left = split_const(rw, inner, op, &x);
-    return byi_rw_op2(rw, op, x, meet(rw, left, right, chains[row].both));
+    return byi_row_give(
+        r, "c",
+        meet(r->rw, byi_row_value(r, "a"), byi_row_value(r, "b"), both));
 }
 
-/* multiply(add(multiply(x, a), b), c)  ==>  add(multiply(x, a c), b c) */
-static byi_id distribute(struct byi_rewrite *rw, byi_id at)
+static bool have_sum(struct byi_row_match *r)
 {
-    byi_id sum, product, x;
-    const byi_id c = split_const(rw, at, BYI_OP_MULTIPLY, &sum);
-    if (c == BYI_NO_ID || !byi_rw_float(rw, at) || !byi_rw_once(rw, sum))
-        return BYI_NO_ID;
-    const byi_id b = split_const(rw, sum, BYI_OP_ADD, &product);
-    if (b == BYI_NO_ID || !byi_rw_once(rw, product))
-        return BYI_NO_ID;
-    const byi_id a = split_const(rw, product, BYI_OP_MULTIPLY, &x);
-    const byi_id scaled =
-        byi_rw_op2(rw, BYI_OP_MULTIPLY, x, meet(rw, a, c, meet_product));
-    return byi_rw_op2(rw, BYI_OP_ADD, scaled, meet(rw, b, c, meet_product));
+    return meets(r, meet_sum);
+}
+
+static bool have_product(struct byi_row_match *r)
+{
+    return meets(r, meet_product);
+}
+
+/* Integers are excluded, since their division truncates. */
+static bool have_divisor(struct byi_row_match *r)
+{
+    return byi_row_of_floats(r) && meets(r, meet_product);
+}
+
+static bool have_max(struct byi_row_match *r)
+{
+    return meets(r, meet_max);
+}
+
+static bool have_min(struct byi_row_match *r)
+{
+    return meets(r, meet_min);
+}
+
+static bool have_products(struct byi_row_match *r)
+{
+    const byi_id a = byi_row_value(r, "a"), b = byi_row_value(r, "b"),
+                 c = byi_row_value(r, "c");
+    return byi_row_of_floats(r) &&
+           byi_row_give(r, "ac", meet(r->rw, a, c, meet_product)) &&
+           byi_row_give(r, "bc", meet(r->rw, b, c, meet_product));
 }
 
 /* --- movement ------------------------------------------------------------ */
@@ -195,100 +147,93 @@ static byi_id split_one(struct byi_rewrite *rw, byi_id at)
     return byi_rw_arg(rw, get->args[0], 0);
 }
 
-/* A slice with steps of 1 whose result is as large as its operand. */
-static byi_id slice_all(struct byi_rewrite *rw, byi_id at)
+/* Give `dim`, element i of the dims, if it is known. */
+static bool knows_dim(struct byi_row_match *r)
 {
-    int64_t step[BYI_MAX_RANK];
-    uint32_t n;
-    if (!byi_rw_ints(rw, byi_rw_arg(rw, at, 4), step, BYI_MAX_RANK, &n))
-        return BYI_NO_ID;
-    for (uint32_t i = 0; i < n; i++)
-        if (step[i] != 1)
-            return BYI_NO_ID;
-    return byi_rw_arg(rw, at, 0);
-}
-
-/* take(shape_of(x), const i), where dim i of x is known  ==>  const */
-static byi_id take_dim(struct byi_rewrite *rw, byi_id at)
-{
-    const byi_id shape = byi_rw_arg(rw, at, 0);
+    const struct byi_node *shape = byi_row_node(r, "shape");
+    const struct byi_type *x = byi_row_node(r, "x")->type;
+    const int64_t n = shape->type->dims[0];
+    int64_t start = byi_attr_int(shape->attrs, "start"), i;
     struct byi_tensor index;
-    if (!byi_rw_is(rw, shape, BYI_OP_SHAPE_OF) ||
-        !byi_rw_view(rw, byi_rw_arg(rw, at, 1), &index) ||
+    if (!byi_rw_view(r->rw, byi_row_value(r, "i"), &index) ||
         byi_elements(index.rank, index.dims) != 1)
-        return BYI_NO_ID;
-    const struct byi_node *node = byi_rw_node(rw, shape);
-    const struct byi_type *x = byi_rw_tensor(rw, node->args[0]);
-    const struct byi_type *dims = byi_rw_tensor(rw, shape);
-    int64_t start = byi_attr_int(node->attrs, "start");
-    int64_t i = byi_tensor_int(&index, 0);
-    if (!x || !dims || BYI_IS_SYMBOL(dims->dims[0]) || i < -dims->dims[0] ||
-        i >= dims->dims[0])
-        return BYI_NO_ID;
+        return false;
+    i = byi_tensor_int(&index, 0);
+    if (x->kind != BYI_TENSOR || BYI_IS_SYMBOL(n) || i < -n || i >= n)
+        return false;
     start = start < 0 ? start + x->rank : start;
-    i += (i < 0 ? dims->dims[0] : 0) + (start < 0 ? 0 : start);
-    if (BYI_IS_SYMBOL(x->dims[i]))
-        return BYI_NO_ID;
-    const byi_id vector = byi_rw_int_vector(rw, &x->dims[i], 1);
-    return byi_rw_const_as(rw, vector, index.rank, index.dims);
+    i += (i < 0 ? n : 0) + (start < 0 ? 0 : start);
+    return !BYI_IS_SYMBOL(x->dims[i]) &&
+           byi_row_give(
+               r, "dim",
+               byi_rw_const_as(r->rw, byi_rw_int_vector(r->rw, &x->dims[i], 1),
+                               index.rank, index.dims));
 }
 
 /* clang-format off */
-static const struct byi_rule rules[] = {
-    {BYI_OP_NONE, byi_rows_apply},
-    /* arithmetic */
-    {BYI_OP_CLIP, byi_merge_clips},             /* clip(clip(x))            */
-    {BYI_OP_NN_RELU, byi_merge_clips},
-    {BYI_OP_ADD, merge_chain},                  /* (x + a) + b              */
-    {BYI_OP_SUBTRACT, merge_chain},             /* (x - a) - b              */
-    {BYI_OP_MULTIPLY, merge_chain},             /* (x a) b                  */
-    {BYI_OP_DIVIDE, merge_chain},               /* (x / a) / b              */
-    {BYI_OP_MAXIMUM, merge_chain},              /* max(max(x, a), b)        */
-    {BYI_OP_MINIMUM, merge_chain},
-    {BYI_OP_MULTIPLY, distribute},              /* (x a + b) c              */
-    /* movement */
-    {BYI_OP_RESHAPE, byi_drop_same},
-    {BYI_OP_BROADCAST_TO, byi_drop_same},
-    {BYI_OP_CAST, byi_drop_same},
-    {BYI_OP_SQUEEZE, byi_drop_same},
-    {BYI_OP_FLATTEN, byi_drop_same},
-    {BYI_OP_RESHAPE, byi_reshape_full},         /* of a constant, of full   */
-    {BYI_OP_RESHAPE, byi_merge_views},          /* of another view          */
-    {BYI_OP_SQUEEZE, byi_merge_views},
-    {BYI_OP_EXPAND_DIMS, byi_merge_views},
-    {BYI_OP_FLATTEN, byi_merge_views},
-    {BYI_OP_TRANSPOSE, byi_merge_transposes},   /* of a transpose           */
-    {BYI_OP_CAST, byi_merge_casts},             /* of a cast                */
-    {BYI_OP_NN_PAD, byi_merge_pads},            /* of a pad                 */
-    {BYI_OP_NN_CONV1D, byi_pad_into_conv},      /* of a pad                 */
-    {BYI_OP_NN_CONV2D, byi_pad_into_conv},
-    {BYI_OP_NN_CONV3D, byi_pad_into_conv},
-    {BYI_OP_NN_AVG_POOL1D, byi_pad_into_pool},
-    {BYI_OP_NN_AVG_POOL2D, byi_pad_into_pool},
-    {BYI_OP_NN_AVG_POOL3D, byi_pad_into_pool},
-    {BYI_OP_CONCATENATE, byi_concat_fields},    /* of what split made       */
-    {BYI_OP_CONCATENATE, byi_concat_slices},    /* of slices that touch     */
-    {BYI_OP_STRIDED_SLICE, slice_all},          /* of everything            */
-    {BYI_OP_STRIDED_SLICE, byi_merge_slices},   /* of a slice               */
-    {BYI_OP_STRIDED_SLICE, byi_slice_concat},   /* of a concatenation       */
-    {BYI_OP_TAKE, take_dim},                    /* of shape_of              */
-    {BYI_OP_NN_MATMUL, byi_transpose_in_product}, /* by a transpose         */
-    {BYI_OP_NN_MATMUL, byi_product_of_repeated},  /* by heads in copies     */
-    {BYI_OP_NONE, split_one},                   /* into one                 */
+#define ROW_CHAIN(op, condition)                                               \
+    BYI_ROW_IF(op "(" op "(%x, const %a), const %b)", op "(%x, %c)", condition)
+static const struct byi_row rows[] = {
+    /* no effect; x + 0 turns -0 into 0, which is accepted */
+    BYI_ROW("add(%x, const %zero)", "%x"),
+    BYI_ROW("subtract(%x, const %zero)", "%x"),
+    BYI_ROW("multiply(%x, const %one)", "%x"),
+    BYI_ROW("divide(%x, const %one)", "%x"),
+    BYI_ROW("power(%x, const %one)", "%x"),
+    BYI_ROW_SHARED("negative(negative(%x))", "%x"),
+    BYI_ROW_SHARED("logical_not(logical_not(%x))", "%x"),
+    /* the second time has no effect */
+    BYI_ROW_SHARED("abs(%y) with %y = abs(%x)", "%y"),
+    BYI_ROW_SHARED("nn.relu(%y) with %y = nn.relu(%x)", "%y"),
+    BYI_ROW_SHARED("ceil(%y) with %y = ceil(%x)", "%y"),
+    BYI_ROW_SHARED("floor(%y) with %y = floor(%x)", "%y"),
+    BYI_ROW_SHARED("round(%y) with %y = round(%x)", "%y"),
+    BYI_ROW_SHARED("sign(%y) with %y = sign(%x)", "%y"),
+    /* a known choice */
+    BYI_ROW("where(%c, %x, %x)", "%x"),
+    BYI_ROW("where(const %one, %x, %y)", "%x"),
+    BYI_ROW("where(const %zero, %x, %y)", "%y"),
+    BYI_ROWS_CLIPS,
+    /* two constants; sums and products of floats are rounded once, not twice */
+    ROW_CHAIN("add", have_sum),
+    ROW_CHAIN("subtract", have_sum),
+    ROW_CHAIN("multiply", have_product),
+    ROW_CHAIN("divide", have_divisor),
+    ROW_CHAIN("maximum", have_max),
+    ROW_CHAIN("minimum", have_min),
+    BYI_ROW_IF("multiply(add(multiply(%x, const %a), const %b), const %c)",
+               "add(multiply(%x, %ac), %bc)", have_products),
+    /* movement of one part, by nothing, of everything, or once */
+    BYI_ROW("concatenate(%x)", "%x"),
+    BYI_ROW("nn.pad(%x, const %zero, %value...)", "%x"),
+    BYI_ROW("tile(%x, const %one)", "%x"),
+    BYI_ROW("strided_slice(%x, %begin, %end, %axes, const %one)", "%x"),
+    BYI_ROW_SAME_TYPE("reshape|broadcast_to|cast|squeeze|nn.flatten"),
+    BYI_ROW_RULE(BYI_ROOT_NONE, split_one),
+    /* two movements */
+    BYI_ROWS_RESHAPE_FULL,
+    BYI_ROWS_VIEWS(BYI_VIEWS),
+    BYI_ROWS_TRANSPOSES,
+    BYI_ROW_CASTS,
+    BYI_ROW_PADS,
+    BYI_ROWS_ZERO_PADS,
+    BYI_ROW_SLICES,
+    BYI_ROW_RULE(BYI_OP_CONCATENATE, byi_concat_fields),
+    BYI_ROW_RULE(BYI_OP_CONCATENATE, byi_concat_slices),
+    BYI_ROW_RULE(BYI_OP_STRIDED_SLICE, byi_slice_concat),
+    BYI_ROW_SHARED_IF("take(%shape, const %i) with %shape = shape_of(%x)",
+                      "%dim", knows_dim),
+    BYI_ROWS_PRODUCTS,
 };
 /* clang-format on */
 
-static enum byoc_status run(struct byi_module *m, uint32_t func,
-                            struct byi_pass_context *ctx,
-                            struct byi_arena *scratch, struct byoc_error *err)
-{
-    return byi_rewrite_rows(m, func, rules, BYI_COUNT(rules), rows,
-                            BYI_COUNT(rows), ctx, scratch, err);
-}
+static const struct byi_row_table table = {rows, BYI_COUNT(rows)};
 
 const struct byi_pass byi_pass_simplify_expr = {
     .name = "SimplifyExpr",
     .summary = "drop arithmetic and data movement without effect",
     .opt_level = 1,
-    .run_func = run,
+    .data = &table,
+    .prepare = byi_rows_prepare,
+    .run_func = byi_rows_run,
 };

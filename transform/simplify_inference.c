@@ -20,7 +20,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "rewrite.h"
+#include "rows.h"
 
 #include "core/ops/layout.h"
 
@@ -39,7 +39,7 @@ static const struct linear_op linears[] = {
 };
 
 /* A linear operator with constant weights, and optionally a constant bias per
- * channel; the value between has no other reader. */
+ * channel. */
 struct linear_block {
     byi_id conv, bias; /* bias: the constant, or BYI_NO_ID */
     uint32_t weight_axis, axis;
@@ -94,32 +94,27 @@ static byi_id channel_const(struct byi_rewrite *rw, const struct byi_type *type,
     return byi_rw_const(rw, made, &t);
 }
 
-static const struct linear_op *find_linear(const struct byi_rewrite *rw,
-                                           byi_id id)
+static const struct linear_op *find_linear(enum byi_op_id op)
 {
-    for (size_t i = 0; i < BYI_COUNT(linears); i++)
-        if (byi_rw_is(rw, id, linears[i].op))
-            return &linears[i];
-    return NULL;
+    const struct linear_op *row = linears;
+    while (row->op != op)
+        row++;
+    return row;
 }
 
-/* Fill `b` from the linear operator `id`. */
-static bool match_linear(struct byi_rewrite *rw, byi_id id,
-                         struct linear_block *b)
+/* Fill `b` from the match of a LINEAR or a BLOCK. */
+static bool read_block(const struct byi_row_match *r, struct linear_block *b)
 {
-    const struct linear_op *row = find_linear(rw, id);
-    struct byi_tensor w;
-    if (!row || !byi_rw_once(rw, id) ||
-        !byi_rw_view(rw, byi_rw_arg(rw, id, 1), &w) || !computes(w.dtype))
-        return false;
-    const struct byi_node *node = byi_rw_node(rw, id);
-    if (!byi_layout_is_default(byi_op(node->op), node->attrs))
-        return false;
+    const struct byi_node *node = byi_row_node(r, "y");
+    const struct byi_type *w = byi_row_node(r, "w")->type;
+    const struct linear_op *row = find_linear(node->op);
     const bool matmul = row->op == BYI_OP_NN_MATMUL;
-    if (matmul && w.rank != 2)
-        return false;
     const uint32_t rank = node->type->rank;
-    b->conv = id;
+    if (!computes(w->dtype) || (matmul && w->rank != 2) ||
+        !byi_layout_is_default(byi_op(node->op), node->attrs))
+        return false;
+    b->conv = byi_row_value(r, "y");
+    b->bias = byi_row_value(r, "bias");
     b->weight_axis = (uint32_t)row->weight_axis;
     if (matmul && byi_attr_int(node->attrs, "transpose_b"))
         b->weight_axis = 0;
@@ -128,26 +123,8 @@ static bool match_linear(struct byi_rewrite *rw, byi_id id,
                     ? byi_attr_int(node->attrs, "groups")
                     : 1;
     b->channels = b->axis < rank ? node->type->dims[b->axis] : -1;
-    return b->channels > 0;
-}
-
-/* Match a block whose result has a single reader. */
-static bool match_block(struct byi_rewrite *rw, byi_id id,
-                        struct linear_block *b)
-{
-    b->bias = BYI_NO_ID;
-    if (match_linear(rw, id, b))
-        return true;
-    if (!byi_rw_is(rw, id, BYI_OP_ADD) || !byi_rw_once(rw, id))
-        return false;
-    for (uint32_t i = 0; i < 2; i++) {
-        if (!match_linear(rw, byi_rw_arg(rw, id, i), b))
-            continue;
-        b->bias = byi_rw_arg(rw, id, 1 - i);
-        return byi_type_equal(byi_rw_node(rw, id)->type,
-                              byi_rw_node(rw, b->conv)->type);
-    }
-    return false;
+    return b->channels > 0 &&
+           byi_type_equal(node->type, byi_rw_node(r->rw, r->root)->type);
 }
 
 /* out[from .. from+n-1] = w s */
@@ -258,98 +235,87 @@ static bool bn_numbers(struct byi_rewrite *rw, byi_id at, double **scale,
     return true;
 }
 
-static byi_id fold_batch_norm(struct byi_rewrite *rw, byi_id at)
+/* Give `folded`, a block with the batch_norm in its weights and bias. */
+static bool folds_batch_norm(struct byi_row_match *r)
 {
     double *scale, *shift;
     struct linear_block b;
-    if (!bn_numbers(rw, at, &scale, &shift))
-        return BYI_NO_ID;
-    const byi_id x = byi_rw_arg(rw, at, 0);
-    const uint32_t axis = bn_axis(byi_rw_node(rw, at));
-    if (match_block(rw, x, &b) && b.axis == axis) {
-        const byi_id folded = fold_block(rw, &b, scale, shift);
-        if (folded != BYI_NO_ID)
-            return folded;
-    }
-    const struct byi_type *type = byi_rw_tensor(rw, at);
-    const byi_id s = channel_const(rw, type, axis, scale);
-    const byi_id scaled = byi_rw_op2(rw, BYI_OP_MULTIPLY, x, s);
-    const byi_id t = channel_const(rw, type, axis, shift);
-    return byi_rw_op2(rw, BYI_OP_ADD, scaled, t);
+    return read_block(r, &b) &&
+           b.axis == bn_axis(byi_rw_node(r->rw, r->root)) &&
+           bn_numbers(r->rw, r->root, &scale, &shift) &&
+           byi_row_give(r, "folded", fold_block(r->rw, &b, scale, shift));
 }
 
-/* multiply(block, const per channel)  ==>  block' */
-static byi_id fold_multiply(struct byi_rewrite *rw, byi_id at)
+/* Give the `scale` and `shift` of a batch_norm. */
+static bool has_scale(struct byi_row_match *r)
+{
+    double *scale, *shift;
+    const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
+    const uint32_t axis = bn_axis(byi_rw_node(r->rw, r->root));
+    return bn_numbers(r->rw, r->root, &scale, &shift) &&
+           byi_row_give(r, "scale", channel_const(r->rw, type, axis, scale)) &&
+           byi_row_give(r, "shift", channel_const(r->rw, type, axis, shift));
+}
+
+/* Give `folded`, a block whose weights and bias are multiplied by the constant
+ * per channel. */
+static bool folds_factor(struct byi_row_match *r)
 {
     struct linear_block b;
-    for (uint32_t i = 0; i < 2; i++) {
-        const byi_id x = byi_rw_arg(rw, at, i);
-        if (!match_block(rw, x, &b))
-            continue;
-        const double *scale = per_channel(rw, byi_rw_arg(rw, at, 1 - i),
-                                          byi_rw_tensor(rw, b.conv), b.axis);
-        return scale ? fold_block(rw, &b, scale, NULL) : BYI_NO_ID;
-    }
-    return BYI_NO_ID;
+    if (!read_block(r, &b))
+        return false;
+    const double *scale = per_channel(r->rw, byi_row_value(r, "factor"),
+                                      byi_rw_tensor(r->rw, b.conv), b.axis);
+    return scale &&
+           byi_row_give(r, "folded", fold_block(r->rw, &b, scale, NULL));
 }
 
-/* The constant operand of an addition, or BYI_NO_ID; *x: the other operand. */
-static byi_id split_add(struct byi_rewrite *rw, byi_id id, byi_id *x)
+/* Give the `sum` of two constants of one shape. */
+static bool has_sum(struct byi_row_match *r)
 {
-    struct byi_tensor view;
-    if (!byi_rw_is(rw, id, BYI_OP_ADD))
-        return BYI_NO_ID;
-    for (uint32_t i = 2; i-- > 0;) {
-        *x = byi_rw_arg(rw, id, 1 - i);
-        if (byi_rw_view(rw, byi_rw_arg(rw, id, i), &view))
-            return byi_rw_arg(rw, id, i);
-    }
-    return BYI_NO_ID;
-}
-
-/* add(add(%x, const[c1]), const[c2])  ==>  add(%x, const[c1 + c2]) */
-static byi_id merge_adds(struct byi_rewrite *rw, byi_id at)
-{
-    byi_id x, inner;
-    const byi_id c2 = split_add(rw, at, &inner);
-    if (c2 == BYI_NO_ID || !byi_rw_once(rw, inner))
-        return BYI_NO_ID;
-    const byi_id c1 = split_add(rw, inner, &x);
     struct byi_tensor a, b, sum;
-    if (c1 == BYI_NO_ID || !byi_rw_view(rw, c1, &a) ||
-        !byi_rw_view(rw, c2, &b) || !computes(a.dtype) ||
+    const byi_id left = byi_row_value(r, "a");
+    if (!byi_rw_view(r->rw, left, &a) ||
+        !byi_rw_view(r->rw, byi_row_value(r, "b"), &b) || !computes(a.dtype) ||
         !byi_dims_equal(a.rank, a.dims, b.rank, b.dims))
-        return BYI_NO_ID;
-    const struct byi_type *type = byi_rw_tensor(rw, c1);
+        return false;
+    const struct byi_type *type = byi_rw_tensor(r->rw, left);
     const int64_t n = byi_elements(a.rank, a.dims);
-    if (!byi_rw_alloc(rw, type, &sum))
-        return BYI_NO_ID;
+    if (!byi_rw_alloc(r->rw, type, &sum))
+        return false;
     for (int64_t i = 0; i < n; i++) {
         const double value = byi_tensor_float(&a, i) + byi_tensor_float(&b, i);
         if (!isfinite(value))
-            return BYI_NO_ID;
+            return false;
         byi_tensor_set(&sum, i, value);
     }
-    return byi_rw_op2(rw, BYI_OP_ADD, x, byi_rw_const(rw, type, &sum));
+    return byi_row_give(r, "sum", byi_rw_const(r->rw, type, &sum));
 }
 
-static const struct byi_rule rules[] = {
-    {BYI_OP_NN_BATCH_NORM, fold_batch_norm},
-    {BYI_OP_MULTIPLY, fold_multiply},
-    {BYI_OP_ADD, merge_adds},
+/* clang-format off */
+#define BLOCK "(%y | add(%y, const %bias))"
+#define LINEAR                                                                 \
+    "nn.conv1d|nn.conv2d|nn.conv3d|nn.conv1d_transpose|nn.conv2d_transpose"    \
+    "|nn.conv3d_transpose|nn.dense|nn.matmul(%x, const %w)"
+#define NORM(x)                                                                \
+    "nn.batch_norm(" x ", const %gamma, const %beta, const %mean, const %var)"
+
+static const struct byi_row rows[] = {
+    BYI_ROW_IF(NORM(BLOCK) " with %y = " LINEAR, "%folded", folds_batch_norm),
+    BYI_ROW_IF(NORM("%x"), "add(multiply(%x, %scale), %shift)", has_scale),
+    BYI_ROW_IF("multiply(" BLOCK ", const %factor) with %y = " LINEAR,
+               "%folded", folds_factor),
+    BYI_ROW_IF("add(add(%x, const %a), const %b)", "add(%x, %sum)", has_sum),
 };
+/* clang-format on */
 
-static enum byoc_status run(struct byi_module *m, uint32_t func,
-                            struct byi_pass_context *ctx,
-                            struct byi_arena *scratch, struct byoc_error *err)
-{
-    return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
-                       err);
-}
+static const struct byi_row_table table = {rows, BYI_COUNT(rows)};
 
 const struct byi_pass byi_pass_simplify_inference = {
     .name = "SimplifyInference",
     .summary = "fold batch norms, scales and shifts into weights",
     .opt_level = 0,
-    .run_func = run,
+    .data = &table,
+    .prepare = byi_rows_prepare,
+    .run_func = byi_rows_run,
 };

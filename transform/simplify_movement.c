@@ -1,117 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simplify_movement.c: rules that merge two consecutive operators that only
- * move or copy elements. See simplify.h.
+/* simplify_movement.c: conditions of rows, and rules, that merge two
+ * consecutive operators that only move or copy elements. See simplify.h.
  */
 #include "simplify.h"
 
-#include <string.h>
-
-static bool same_type(const struct byi_rewrite *rw, byi_id a, byi_id b)
-{
-    return byi_type_equal(byi_rw_node(rw, a)->type, byi_rw_node(rw, b)->type);
-}
-
-byi_id byi_drop_same(struct byi_rewrite *rw, byi_id at)
-{
-    const byi_id x = byi_rw_arg(rw, at, 0);
-    return same_type(rw, x, at) ? x : BYI_NO_ID;
-}
-
 /* --- views --------------------------------------------------------------- */
 
-static bool is_view(const struct byi_rewrite *rw, byi_id id)
+/* Give `shape`, with which a reshape results in the type of the root. Fails if
+ * a reshape cannot express it: with two symbolic dims, or rank 0. */
+bool byi_gives_shape(struct byi_row_match *r)
 {
-    const struct byi_node *node = byi_rw_node(rw, id);
-    return node->kind == BYI_CALL_OP && byi_op_has(node->op, BYI_TRAIT_VIEW) &&
-           node->op != BYI_OP_COPY;
-}
-
-/* A reshape of x to the dims of `type`. Fails if a reshape cannot express them:
- * with two symbolic dims, or rank 0. */
-static byi_id emit_reshape(struct byi_rewrite *rw, byi_id x,
-                           const struct byi_type *type)
-{
+    const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
     int64_t shape[BYI_MAX_RANK];
     uint32_t unknown = 0;
     for (uint32_t i = 0; i < type->rank; i++) {
         const bool symbol = BYI_IS_SYMBOL(type->dims[i]);
         unknown += symbol;
         if (type->dims[i] == 0)
-            return BYI_NO_ID;
+            return false;
         shape[i] = symbol ? -1 : type->dims[i];
     }
-    if (unknown > 1)
-        return BYI_NO_ID;
-    return byi_rw_op2(rw, BYI_OP_RESHAPE, x,
-                      byi_rw_int_vector(rw, shape, type->rank));
+    return unknown <= 1 && byi_row_give_ints(r, "shape", shape, type->rank);
 }
 
-/* reshape(reshape(x))  ==>  reshape(x); squeeze(expand_dims(x))  ==>  x */
-byi_id byi_merge_views(struct byi_rewrite *rw, byi_id at)
+bool byi_gives_const(struct byi_row_match *r)
 {
-    const byi_id inner = byi_rw_arg(rw, at, 0);
-    if (!is_view(rw, inner))
-        return BYI_NO_ID;
-    const byi_id x = byi_rw_arg(rw, inner, 0);
-    return same_type(rw, x, at) ? x
-                                : emit_reshape(rw, x, byi_rw_tensor(rw, at));
+    const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
+    return byi_type_static(type) &&
+           byi_row_give(r, "const",
+                        byi_rw_const_as(r->rw, byi_row_value(r, "x"),
+                                        type->rank, type->dims));
 }
 
-/* reshape(const)  ==>  const; reshape(full(s))  ==>  full(t) */
-byi_id byi_reshape_full(struct byi_rewrite *rw, byi_id at)
+bool byi_gives_full(struct byi_row_match *r)
 {
-    const byi_id x = byi_rw_arg(rw, at, 0);
-    const struct byi_type *type = byi_rw_tensor(rw, at);
-    struct byi_tensor t;
+    const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
     if (!byi_type_static(type))
-        return BYI_NO_ID;
-    if (byi_rw_view(rw, x, &t))
-        return byi_rw_const_as(rw, x, type->rank, type->dims);
-    if (!byi_rw_is(rw, x, BYI_OP_FULL))
-        return BYI_NO_ID;
-    const byi_id shape = byi_rw_int_vector(rw, type->dims, type->rank);
-    return byi_rw_again(rw, x, &shape);
+        return false;
+    const byi_id shape = byi_rw_int_vector(r->rw, type->dims, type->rank);
+    return byi_row_give(r, "full",
+                        byi_rw_again(r->rw, byi_row_value(r, "y"), &shape));
 }
 
 /* --- transposes ---------------------------------------------------------- */
 
-/* The axes of a transpose, or its default; false: not a transpose. */
-static bool axes_of(const struct byi_rewrite *rw, byi_id id,
-                    int64_t axes[BYI_MAX_RANK], uint32_t *rank)
+/* The axes of a transpose, or its default. */
+static uint32_t axes_of(const struct byi_rewrite *rw, byi_id id,
+                        int64_t axes[BYI_MAX_RANK])
 {
-    if (!byi_rw_is(rw, id, BYI_OP_TRANSPOSE) || !byi_rw_tensor(rw, id))
-        return false;
     uint32_t n;
     const int64_t *given =
         byi_attr_ints(byi_rw_node(rw, id)->attrs, "axes", &n);
-    *rank = byi_rw_tensor(rw, id)->rank;
-    for (uint32_t i = 0; i < *rank; i++) {
-        const int64_t axis = n ? given[i] : (int64_t)(*rank - 1 - i);
-        axes[i] = axis < 0 ? axis + *rank : axis;
+    const uint32_t rank = byi_rw_tensor(rw, id)->rank;
+    for (uint32_t i = 0; i < rank; i++) {
+        const int64_t axis = n ? given[i] : (int64_t)(rank - 1 - i);
+        axes[i] = axis < 0 ? axis + rank : axis;
     }
+    return rank;
+}
+
+bool byi_moves_nothing(struct byi_row_match *r)
+{
+    int64_t axes[BYI_MAX_RANK];
+    const uint32_t rank = axes_of(r->rw, r->root, axes);
+    for (uint32_t i = 0; i < rank; i++)
+        if (axes[i] != (int64_t)i)
+            return false;
     return true;
 }
 
-byi_id byi_merge_transposes(struct byi_rewrite *rw, byi_id at)
+bool byi_gives_axes(struct byi_row_match *r)
 {
     int64_t outer[BYI_MAX_RANK], inner[BYI_MAX_RANK], both[BYI_MAX_RANK];
-    uint32_t rank;
-    if (!axes_of(rw, at, outer, &rank))
-        return BYI_NO_ID;
-    byi_id x = byi_rw_arg(rw, at, 0);
-    const bool two = axes_of(rw, x, inner, &rank);
-    if (two)
-        x = byi_rw_arg(rw, x, 0);
-    bool identity = true;
-    for (uint32_t i = 0; i < rank; i++) {
-        both[i] = two ? inner[outer[i]] : outer[i];
-        identity = identity && both[i] == (int64_t)i;
-    }
-    if (identity)
-        return x;
-    const struct byi_attr axes = {
-        .name = "axes", .kind = BYI_ATTR_INTS, .n = rank, .ints = both};
-    return two ? byi_rw_call(rw, BYI_OP_TRANSPOSE, &x, 1, &axes, 1) : BYI_NO_ID;
+    const uint32_t rank = axes_of(r->rw, byi_row_value(r, "y"), inner);
+    axes_of(r->rw, r->root, outer);
+    for (uint32_t i = 0; i < rank; i++)
+        both[i] = inner[outer[i]];
+    return byi_row_give_ints(r, "axes", both, rank);
 }
 
 /* --- casts --------------------------------------------------------------- */
@@ -148,28 +113,19 @@ static bool holds(enum byoc_dtype in, enum byoc_dtype out)
     return in_bits <= out_bits && (!in_sign || out_sign);
 }
 
-/* cast(cast(x, wide), t)  ==>  cast(x, t), or x where that is its type */
-byi_id byi_merge_casts(struct byi_rewrite *rw, byi_id at)
+bool byi_loses_nothing(struct byi_row_match *r)
 {
-    const byi_id wide = byi_rw_arg(rw, at, 0);
-    if (!byi_rw_is(rw, wide, BYI_OP_CAST))
-        return BYI_NO_ID;
-    const byi_id x = byi_rw_arg(rw, wide, 0);
-    if (!holds(byi_rw_tensor(rw, x)->dtype, byi_rw_tensor(rw, wide)->dtype))
-        return BYI_NO_ID;
-    return same_type(rw, x, at) ? x : byi_rw_again(rw, at, &x);
+    return holds(byi_rw_tensor(r->rw, byi_row_value(r, "x"))->dtype,
+                 byi_rw_tensor(r->rw, byi_row_value(r, "y"))->dtype);
 }
 
 /* --- pads ---------------------------------------------------------------- */
 
-/* The pads of an nn.pad with a constant, none negative. */
-static bool pads_of(const struct byi_rewrite *rw, byi_id id,
-                    int64_t pads[2 * BYI_MAX_RANK], uint32_t *n)
+/* The pads of that name, none negative. */
+static bool read_pads(const struct byi_row_match *r, const char *name,
+                      int64_t pads[2 * BYI_MAX_RANK], uint32_t *n)
 {
-    if (!byi_rw_is(rw, id, BYI_OP_NN_PAD) ||
-        strcmp(byi_attr_string(byi_rw_node(rw, id)->attrs, "mode"),
-               "constant") != 0 ||
-        !byi_rw_ints(rw, byi_rw_arg(rw, id, 1), pads, 2 * BYI_MAX_RANK, n))
+    if (!byi_rw_ints(r->rw, byi_row_value(r, name), pads, 2 * BYI_MAX_RANK, n))
         return false;
     for (uint32_t i = 0; i < *n; i++)
         if (pads[i] < 0 || pads[i] > INT32_MAX)
@@ -177,25 +133,19 @@ static bool pads_of(const struct byi_rewrite *rw, byi_id id,
     return true;
 }
 
-/* nn.pad(nn.pad(x, p, c), q, c)  ==>  nn.pad(x, p + q, c) */
-byi_id byi_merge_pads(struct byi_rewrite *rw, byi_id at)
+bool byi_gives_sum_of_pads(struct byi_row_match *r)
 {
     int64_t outer[2 * BYI_MAX_RANK], inner[2 * BYI_MAX_RANK];
     uint32_t n, n_inner;
-    double value, inner_value;
-    const byi_id pad = byi_rw_arg(rw, at, 0);
-    if (!pads_of(rw, at, outer, &n) || !pads_of(rw, pad, inner, &n_inner) ||
-        n != n_inner || !byi_rw_once(rw, pad) ||
-        !byi_rw_splat(rw, byi_rw_arg(rw, at, 2), &value) ||
-        !byi_rw_splat(rw, byi_rw_arg(rw, pad, 2), &inner_value) ||
-        value != inner_value)
-        return BYI_NO_ID;
+    double value;
+    if (!read_pads(r, "outer", outer, &n) ||
+        !read_pads(r, "inner", inner, &n_inner) || n != n_inner ||
+        !byi_rw_splat(r->rw, byi_row_value(r, "value"), &value) ||
+        !byi_rw_is_value(r->rw, byi_row_value(r, "same"), value))
+        return false;
     for (uint32_t i = 0; i < n; i++)
         outer[i] += inner[i];
-    const byi_id args[] = {byi_rw_arg(rw, pad, 0),
-                           byi_rw_int_vector(rw, outer, n),
-                           byi_rw_arg(rw, at, 2)};
-    return byi_rw_again(rw, at, args);
+    return byi_row_give_ints(r, "sum", outer, n);
 }
 
 /* --- slices -------------------------------------------------------------- */
@@ -264,18 +214,19 @@ static byi_id emit_slice(struct byi_rewrite *rw, byi_id x,
 }
 
 /* A slice of a slice is one: begin b + b' s, step s s'. */
-byi_id byi_merge_slices(struct byi_rewrite *rw, byi_id at)
+bool byi_gives_slice(struct byi_row_match *r)
 {
-    const byi_id inner = byi_rw_arg(rw, at, 0);
     struct slice_match a, b;
-    if (!slice_of(rw, inner, &a) || !slice_of(rw, at, &b))
-        return BYI_NO_ID;
+    if (!slice_of(r->rw, byi_row_value(r, "y"), &a) ||
+        !slice_of(r->rw, r->root, &b))
+        return false;
     for (uint32_t i = 0; i < a.x->rank; i++) {
         a.begin[i] += b.begin[i] * a.step[i];
         a.step[i] *= b.step[i];
     }
     a.type = b.type;
-    return emit_slice(rw, byi_rw_arg(rw, inner, 0), &a);
+    return byi_row_give(r, "slice",
+                        emit_slice(r->rw, byi_row_value(r, "x"), &a));
 }
 
 static int64_t axis_of(const struct byi_rewrite *rw, byi_id id)

@@ -424,6 +424,7 @@ struct byi_pass_context {
     /* data of higher layers for their own passes; ends at a NULL key */
     struct byi_context_entry entries[BYI_CONTEXT_ENTRIES];
     const struct byi_pass *pass; /* the running pass; set by the pass manager */
+    const void *prepared;        /* ... what its `prepare` gave */
 };
 
 /* A pass: one file, one of these. Exactly one of run_module, run_func and
@@ -450,7 +451,12 @@ struct byi_pass {
                                  struct byi_pass_context *ctx,
                                  struct byi_arena *scratch,
                                  struct byoc_error *err);
-    const void *data; /* of a pass created at run time */
+    /* NULL, or called before the calls of run_func, which find its result, in
+     * `arena`, as ctx->prepared. */
+    enum byoc_status (*prepare)(const struct byi_pass *pass,
+                                struct byi_arena *arena, const void **prepared,
+                                struct byoc_error *err);
+    const void *data; /* for prepare, or of a pass created at run time */
 };
 
 /* Run passes in order. Gate: disabled, then required, then opt level, then

@@ -164,6 +164,8 @@ static enum byoc_status run_funcs(const struct pass_run *run,
     const uint32_t n = order_funcs(run->m, arena, &order);
     enum byoc_status status = BYOC_OK;
 
+    if (n > 0 && pass->prepare)
+        status = pass->prepare(pass, arena, &run->ctx->prepared, run->err);
     for (uint32_t i = 0; i < n && status == BYOC_OK; i++) {
         fetch_ahead(run->m, order, i, n);
         if (!works_on(run->m->funcs.at[order[i]]))
@@ -172,6 +174,7 @@ static enum byoc_status run_funcs(const struct pass_run *run,
             pass->run_func(run->m, order[i], run->ctx, run->scratch, run->err);
         byi_arena_reset(run->scratch);
     }
+    run->ctx->prepared = NULL;
     byi_arena_free(&arena);
     return status;
 }

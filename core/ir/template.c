@@ -221,8 +221,10 @@ static enum byoc_status settle_operands(struct template_reader *r,
     return BYOC_OK;
 }
 
-/* Parse a call, from behind its '(' on, and emit it. */
+/* Parse a call, from behind its '(' on, and emit it; own: its attributes, or
+ * NULL: those of the text. */
 static enum byoc_status call(struct template_reader *r, const struct byi_op *op,
+                             const struct byi_attrs *own,
                              struct template_operand *x)
 {
     struct template_operand in[MAX_ARGS];
@@ -242,8 +244,10 @@ static enum byoc_status call(struct template_reader *r, const struct byi_op *op,
     BYI_TRY(byi_lex_expect(&r->lex, ')', "',' or ')'", r->err));
     BYI_TRY(settle_operands(r, op, in, &n, args));
     *x = (struct template_operand){.value = BYI_NO_ID};
-    if (!r->ended)
-        x->value = r->to->call(r->to->ctx, op->id, args, n, attrs, n_attrs);
+    if (r->ended)
+        return BYOC_OK;
+    x->value = own ? r->to->call(r->to->ctx, op->id, args, n, own->at, own->n)
+                   : r->to->call(r->to->ctx, op->id, args, n, attrs, n_attrs);
     r->ended = r->ended || x->value == BYI_NO_ID;
     return BYOC_OK;
 }
@@ -292,12 +296,15 @@ static enum byoc_status primary(struct template_reader *r,
     if (!byi_lex_is(&r->lex, BYI_TOK_IDENT) ||
         byi_lex_peek(&r->lex).kind != '(')
         return scalar(r, x);
-    const struct byi_op *op = byi_op_of_name(tok.at, tok.n);
+    const struct byi_node *again =
+        byi_lex_is_word(&r->lex, "again") ? r->given->again : NULL;
+    const struct byi_op *op =
+        again ? byi_op(again->op) : byi_op_of_name(tok.at, tok.n);
     if (!op)
         return byi_lex_expected(&r->lex, "an operator", r->err);
     byi_lex_next(&r->lex);
     byi_lex_next(&r->lex);
-    return call(r, op, x);
+    return call(r, op, again ? again->attrs : NULL, x);
 }
 
 /* Recurses as deep as the template nests calls. */

@@ -46,6 +46,8 @@ struct byi_template_given {
     uint32_t n_values, n_attrs;
     const byi_id *values;
     const struct byi_attr *attrs;
+    /* again(...) is this call of an operator, with other operands; or NULL */
+    const struct byi_node *again;
 };
 
 /* Emit the template, and give its n results, BYI_NO_ID if an emission ended it.

@@ -66,14 +66,22 @@ static enum byoc_status emit(struct scene *s, const char *text, uint32_t n,
                              byi_id *results)
 {
     static const int64_t axes[] = {-1};
+    static const struct byi_attr axis = {
+        .name = "axis", .kind = BYI_ATTR_INTS, .n = 1, .ints = axes};
+    static const struct byi_attrs of_sum = {.n = 1, .at = &axis};
+    static const struct byi_node sum = {
+        .kind = BYI_CALL_OP, .op = BYI_OP_SUM, .attrs = &of_sum};
     const byi_id values[] = {s->x, s->c};
     const struct byi_attr attrs[] = {
         {.name = "axes", .kind = BYI_ATTR_INTS, .n = 1, .ints = axes},
         {.name = "three", .kind = BYI_ATTR_INT, .i = 3},
         {.name = "half", .kind = BYI_ATTR_FLOAT, .f = 0.5},
     };
-    const struct byi_template_given given = {
-        .n_values = 2, .values = values, .n_attrs = 3, .attrs = attrs};
+    const struct byi_template_given given = {.n_values = 2,
+                                             .values = values,
+                                             .n_attrs = 3,
+                                             .attrs = attrs,
+                                             .again = &sum};
     const struct byi_emitter to = {
         .ctx = s, .m = s->m, .f = s->f, .call = add_call};
     return byi_template(&to, text, &given, s->scratch, n, results, &s->err);
@@ -122,6 +130,7 @@ static void test_graphs(void **state)
          "split(%x, sizes=[1, 2], axis=1).1");
     same("fn (%x, %c) { reshape(%x, [three, -1]) }", "reshape(%x, [3, -1])");
     same("fn (%x, %c) { cast(%c, dtype=%x) }", "cast(%c, dtype=\"float64\")");
+    same("fn (%x, %c) { again(exp(%x)) }", "sum(exp(%x), axis=[-1])");
     same("fn (%x, %c) { cast(%c, dtype=\"int8\") }",
          "cast(%c, dtype=\"int8\")");
 }
