@@ -22,6 +22,9 @@ struct part_cutter {
     uint32_t *queue, head, tail; /* nodes, and n + regions */
     struct byi_view_part *parts;
     uint32_t n_parts, n_taken;
+    /* of split: by node; parts, for all cuts since there may be n of them */
+    bool *held;
+    uint32_t *best, *trial;
 };
 
 static bool is_inner(const struct part_cutter *c, const struct byi_view_edge *e)
@@ -119,8 +122,9 @@ static void take_region(struct part_cutter *c, uint32_t region)
 /* The nodes of a region that are left and wait for no node outside, not even
  * through other nodes of the region. */
 static uint32_t free_nodes(const struct part_cutter *c, uint32_t region,
-                           bool *held, uint32_t *nodes)
+                           uint32_t *nodes)
 {
+    bool *held = c->held;
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->n_members[region]; i++)
         held[c->members[region][i]] = false;
@@ -141,19 +145,24 @@ static uint32_t free_nodes(const struct part_cutter *c, uint32_t region,
 
 /* Only regions that wait for each other are left: take the largest part that
  * waits for nothing. The first node that is left always does. */
-static void split(struct part_cutter *c, bool *held)
+static void split(struct part_cutter *c)
 {
-    uint32_t *best = NULL, n_best = 0, region = 0;
+    uint32_t n_best = 0, region = 0;
     for (uint32_t r = 1; r <= c->n_regions; r++) {
         if (c->left[r] <= n_best)
             continue;
-        uint32_t *nodes = byi_arena_calloc(c->arena, c->left[r], sizeof *nodes);
-        const uint32_t n = free_nodes(c, r, held, nodes);
-        if (n > n_best)
-            best = nodes, n_best = n, region = r;
+        const uint32_t n = free_nodes(c, r, c->trial);
+        if (n <= n_best)
+            continue;
+        uint32_t *nodes = c->trial;
+        c->trial = c->best;
+        c->best = nodes;
+        n_best = n;
+        region = r;
     }
     assert(n_best);
-    take(c, region, n_best, best);
+    take(c, region, n_best,
+         byi_arena_copy(c->arena, c->best, n_best * sizeof *c->best));
 }
 
 const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
@@ -177,15 +186,17 @@ const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
         /* a node is offered once for each edge, and at the start */
         .queue = byi_arena_calloc(arena, (size_t)n + n_edges, sizeof *c.queue),
         .parts = byi_arena_calloc(arena, n, sizeof *c.parts),
+        .held = byi_arena_calloc(arena, n, sizeof *c.held),
+        .best = byi_arena_calloc(arena, n, sizeof *c.best),
+        .trial = byi_arena_calloc(arena, n, sizeof *c.trial),
     };
-    bool *held = byi_arena_calloc(arena, n, sizeof *held);
     uint32_t *nodes = byi_arena_calloc(arena, n, sizeof *nodes);
     sort_edges(&c, n_edges, edges);
     list_members(&c);
     count_waits(&c);
     while (c.n_taken < n) {
         if (c.head == c.tail)
-            split(&c, held);
+            split(&c);
         while (c.head < c.tail) {
             const uint32_t next = c.queue[c.head++];
             if (next >= n)

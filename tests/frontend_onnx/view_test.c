@@ -134,13 +134,33 @@ static void random_graphs(void **state)
     assert_true(cut > 500 && whole > 500);
 }
 
+/* Regions that read each other in turn are cut again and again: the memory is
+ * in proportion to the nodes and edges, however many cuts there are. */
+static void many_cuts(void **state)
+{
+    enum { REGIONS = 200, LENGTH = 10, NODES = REGIONS * LENGTH };
+    uint32_t region[NODES], n_edges = 0, n_parts = 0;
+    struct byi_view_edge edges[NODES];
+    struct byi_arena *arena = byi_arena_new();
+    (void)state;
+    for (uint32_t i = 0; i < NODES; i++) {
+        region[i] = 1 + i % REGIONS;
+        if (i > 0)
+            edges[n_edges++] = (struct byi_view_edge){i - 1, i};
+    }
+    const size_t before = byi_arena_bytes(arena);
+    byi_view_parts(arena, NODES, region, REGIONS, n_edges, edges, &n_parts);
+    assert_int_equal(n_parts, NODES);
+    assert_true(byi_arena_bytes(arena) - before < 256 * NODES);
+    byi_arena_free(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_the_header),
-        cmocka_unit_test(each_other),
-        cmocka_unit_test(nothing),
-        cmocka_unit_test(random_graphs),
+        cmocka_unit_test(in_the_header), cmocka_unit_test(each_other),
+        cmocka_unit_test(nothing),       cmocka_unit_test(random_graphs),
+        cmocka_unit_test(many_cuts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
