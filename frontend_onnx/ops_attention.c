@@ -162,10 +162,10 @@ static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
         "  logical_and(less(%keys, expand_dims(%end, axis=[1])),"
         "              greater_equal(%keys, expand_dims(%start, axis=[1])))"
         "}";
-    const byi_id keys = byi_o_cast(
-        o,
-        byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), byi_o_length(o, a->k, 2)),
-        byi_o_dtype(o, end));
+    const byi_id n = byi_o_length(o, a->k, 2);
+    const byi_id keys =
+        byi_o_cast(o, byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), n),
+                   byi_o_dtype(o, end));
     const byi_id allowed =
         start == BYI_NO_ID
             ? byi_o_text(o, before, ARGS(keys, end), NO_ATTRS)
@@ -191,7 +191,8 @@ static byi_id index_mask(struct byi_import *o, const struct byi_attention *a,
     }
     const byi_id both = byi_o_emit(o, BYI_OP_SPLIT, ARGS(mask),
                                    ATTRS(SOME_INTS("sizes", 2, halves)));
-    return range_mask(o, a, byi_o_get(o, both, 1), byi_o_get(o, both, 0));
+    const byi_id end = byi_o_get(o, both, 0);
+    return range_mask(o, a, byi_o_get(o, both, 1), end);
 }
 
 /* The additive mask from the node's input: (b), (2 b), (b, t) or (b, s, t). */
@@ -417,12 +418,13 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
     a.q = split_heads(o, parts[0], a.heads);
     a.k = split_heads(o, parts[1], a.heads);
     a.v = split_heads(o, parts[2], a.heads);
-    add_past(o, &a, past == BYI_NO_ID ? past : pick(o, past, 0, 0),
-             past == BYI_NO_ID ? past : pick(o, past, 0, 1));
+    const byi_id past_v = past == BYI_NO_ID ? past : pick(o, past, 0, 1);
+    add_past(o, &a, past == BYI_NO_ID ? past : pick(o, past, 0, 0), past_v);
     a.bias = bias;
-    if (byi_o_wants(o, 1))
-        o->out[1] = byi_o_concat(o, byi_o_expand(o, a.k, 1, front),
-                                 byi_o_expand(o, a.v, 1, front), 0);
+    if (byi_o_wants(o, 1)) {
+        const byi_id v = byi_o_expand(o, a.v, 1, front);
+        o->out[1] = byi_o_concat(o, byi_o_expand(o, a.k, 1, front), v, 0);
+    }
     byi_attention_widen(o, &a);
     a.mask = read_mask(o, &a, mask);
     o->out[0] = byi_attention_emit(o, &a);
@@ -466,8 +468,9 @@ static byi_id dequantized(struct byi_import *o, uint32_t i, uint32_t scale,
  * zero point of x, of the weights, past. */
 static void convert_quantized_attention(struct byi_import *o)
 {
-    attend_to_self(o, dequantized(o, 0, 3, 6), dequantized(o, 1, 4, 7),
-                   byi_o_in(o, 5), byi_o_in(o, 8), BYI_NO_ID);
+    const byi_id weights = dequantized(o, 1, 4, 7);
+    attend_to_self(o, dequantized(o, 0, 3, 6), weights, byi_o_in(o, 5),
+                   byi_o_in(o, 8), BYI_NO_ID);
 }
 
 /* Read q, k and v and add their parts of the bias. Each is (b, s, n h); or the

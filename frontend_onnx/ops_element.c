@@ -241,9 +241,9 @@ static void dropout_training(struct byi_import *o, byi_id training,
     const byi_id part = byi_o_cast(o, byi_o_as_scalar(o, ratio), BYOC_F32);
     const byi_id is = byi_o_as_scalar(o, training);
     const byi_id drawn = byi_o_random_uniform(o, byi_o_shape_of(o, x));
+    const byi_id lucky = byi_o_binary(o, BYI_OP_GREATER_EQUAL, drawn, part);
     const byi_id stays = byi_o_binary(
-        o, BYI_OP_LOGICAL_OR, byi_o_unary(o, BYI_OP_LOGICAL_NOT, is),
-        byi_o_binary(o, BYI_OP_GREATER_EQUAL, drawn, part));
+        o, BYI_OP_LOGICAL_OR, byi_o_unary(o, BYI_OP_LOGICAL_NOT, is), lucky);
     const byi_id scale = byi_o_binary(
         o, BYI_OP_DIVIDE, one, byi_o_binary(o, BYI_OP_SUBTRACT, one, part));
     const byi_id factor = byi_o_cast(

@@ -159,8 +159,8 @@ static byi_id cache_moves(struct byi_import *o,
         "  broadcast_to(expand_dims(%rows, axis=[1, 3]), [1, heads, 1, 1])"
         "}";
     const byi_id old = byi_o_length(o, byi_o_in(o, PAST_KEY), 2);
-    const byi_id at = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0),
-                                  byi_o_binary(o, BYI_OP_MAXIMUM, old, g->all));
+    const byi_id n = byi_o_binary(o, BYI_OP_MAXIMUM, old, g->all);
+    const byi_id at = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), n);
 
     return byi_o_text(o, text,
                       ARGS(g->past, old, byi_o_length(o, g->a.k, 2), at),
@@ -223,8 +223,8 @@ static byi_id grouped_mask(struct byi_import *o,
     const int64_t heads[] = {1, 2};
     const int64_t window = byi_o_int(o, "local_window_size", -1);
     const bool causal = byi_o_int(o, "causal", 1) != 0;
-    const byi_id keys = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0),
-                                    byi_o_length(o, g->a.k, 2));
+    const byi_id n_keys = byi_o_length(o, g->a.k, 2);
+    const byi_id keys = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), n_keys);
     const byi_id rows = byi_o_expand(o, g->rows, 1, last);
     byi_id end = byi_o_expand(o, byi_o_cast(o, byi_o_in(o, LAST_KEY), BYOC_I64),
                               2, columns);

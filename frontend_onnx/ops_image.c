@@ -122,9 +122,9 @@ static byi_id wanted_roi(struct byi_import *o)
         whole[i] = 1;
     const struct byi_tensor t = {
         .data = whole, .dtype = BYOC_F32, .rank = 1, .dims = {2 * rank}};
-    return byi_o_spread(o, byi_o_const(o, &t, false),
-                        byi_o_vector(o, 2 * n, places),
-                        byi_o_cast(o, roi, BYOC_F32));
+    const byi_id ends = byi_o_cast(o, roi, BYOC_F32);
+    const byi_id at = byi_o_vector(o, 2 * n, places);
+    return byi_o_spread(o, byi_o_const(o, &t, false), at, ends);
 }
 
 /* Replace the requested sizes by sizes that keep x's aspect ratio and are not
@@ -352,10 +352,9 @@ static void convert_affine_grid(struct byi_import *o)
         ATTRS(A_BOOL("transpose_b", true)));
     const byi_id n =
         byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(theta), ATTRS(AN_INT("end", 1)));
-    o->out[0] = byi_o_reshape(o, y,
-                              byi_o_concat(o, byi_o_concat(o, n, lengths, 0),
-                                           byi_o_vector(o, 1, &d), 0),
-                              false);
+    const byi_id last = byi_o_vector(o, 1, &d);
+    const byi_id front = byi_o_concat(o, n, lengths, 0);
+    o->out[0] = byi_o_reshape(o, y, byi_o_concat(o, front, last, 0), false);
 }
 
 /* Integers and bools are sampled in float64 and cast back. */

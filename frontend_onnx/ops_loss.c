@@ -63,8 +63,8 @@ static byi_id reduce_loss(struct byi_import *o, byi_id loss, byi_id weight)
         byi_o_refuse(o, "reduction '%s'", reduction);
     if (weight == BYI_NO_ID)
         return sum_all(o, BYI_OP_MEAN, loss);
-    return byi_o_binary(o, BYI_OP_DIVIDE, sum_all(o, BYI_OP_SUM, loss),
-                        sum_all(o, BYI_OP_SUM, weight));
+    weight = sum_all(o, BYI_OP_SUM, weight);
+    return byi_o_binary(o, BYI_OP_DIVIDE, sum_all(o, BYI_OP_SUM, loss), weight);
 }
 
 static byi_id nll(struct byi_import *o, byi_id x)

@@ -384,9 +384,10 @@ static void convert_category_mapper(struct byi_import *o)
     const int64_t *places = byi_o_ints(o, "cats_int64s", &n);
     const char *const *texts = byi_o_strings(o, "cats_strings", &n_texts);
 
-    if (byi_o_ok(o))
-        by_place(o, byi_ml_strings(o, n_texts, texts),
-                 byi_o_vector(o, n, places));
+    if (!byi_o_ok(o))
+        return;
+    const byi_id all = byi_o_vector(o, n, places);
+    by_place(o, byi_ml_strings(o, n_texts, texts), all);
 }
 
 /* Concatenate the columns of all inputs. */

@@ -112,8 +112,8 @@ static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
     const byi_id offsets =
         byi_o_text(o, "fn (%k) { multiply(%k, dilation) }",
                    ARGS(count_to(o, taps)), BYI_N(attrs), attrs);
-    const byi_id at = plus(o, at_axes(o, offsets, 2 * p->n, 1u << axis),
-                           at_axes(o, starts, 2 * p->n, 1u << (axis + p->n)));
+    const byi_id base = at_axes(o, starts, 2 * p->n, 1u << (axis + p->n));
+    const byi_id at = plus(o, at_axes(o, offsets, 2 * p->n, 1u << axis), base);
     const byi_id inside =
         byi_o_text(o,
                    "fn (%at, %length) {"
@@ -195,9 +195,9 @@ static byi_id positions(struct byi_import *o, const struct deformed_conv *d,
     const byi_id starts = byi_o_with(
         o, BYI_OP_MULTIPLY, count_to(o, byi_o_length(o, d->offsets, axis + 2)),
         (double)d->strides[axis]);
-    const byi_id plain =
-        plus(o, at_axes(o, byi_o_vector(o, (uint32_t)d->taps, moved), 3, 1),
-             at_axes(o, starts, 3, 2u << axis));
+    const byi_id base = at_axes(o, starts, 3, 2u << axis);
+    const byi_id plain = plus(
+        o, at_axes(o, byi_o_vector(o, (uint32_t)d->taps, moved), 3, 1), base);
     const byi_id moves = byi_o_emit(
         o, BYI_OP_TAKE, ARGS(offsets, byi_o_scalar(o, BYOC_I64, axis)),
         ATTRS(AN_INT("axis", 2)));
@@ -218,11 +218,11 @@ static byi_id sample_taps(struct byi_import *o, const struct deformed_conv *d)
     const int64_t channels = d->groups * d->inputs;
     const int64_t moves[] = {-1, d->taps, 2}, masks[] = {-1, d->taps};
     const int64_t planes[] = {-1, channels / d->parts}, rows[] = {0, -1};
+    const byi_id shape = shape_with(o, 3, moves, d->offsets, 2, 4);
     const byi_id offsets =
-        byi_o_reshape(o, byi_o_cast(o, d->offsets, BYOC_F64),
-                      shape_with(o, 3, moves, d->offsets, 2, 4), false);
-    const byi_id grid = byi_o_concat(o, positions(o, d, offsets, 1),
-                                     positions(o, d, offsets, 0), 4);
+        byi_o_reshape(o, byi_o_cast(o, d->offsets, BYOC_F64), shape, false);
+    const byi_id down = positions(o, d, offsets, 0);
+    const byi_id grid = byi_o_concat(o, positions(o, d, offsets, 1), down, 4);
     const byi_id wide = shape_with(o, 2, rows, d->offsets, 3, 4);
     const byi_id two = byi_o_vector(o, 1, (const int64_t[]){2});
     const byi_id y = byi_o_emit(
@@ -299,13 +299,12 @@ static void convert_deform_conv(struct byi_import *o)
     const int64_t columns[] = {-1, d.groups, d.inputs * d.taps};
     const int64_t rows[] = {d.groups, d.outputs / d.groups, d.inputs * d.taps};
     const int64_t y_shape[] = {-1, d.outputs}, zero = 0;
+    const byi_id width = byi_o_length(o, d.offsets, 3);
     const byi_id places = byi_o_expand(
-        o,
-        times(o, byi_o_length(o, d.offsets, 2), byi_o_length(o, d.offsets, 3)),
-        1, &zero);
-    const byi_id samples = byi_o_reshape(
-        o, sample_taps(o, &d),
-        byi_o_concat(o, byi_o_vector(o, 3, columns), places, 0), false);
+        o, times(o, byi_o_length(o, d.offsets, 2), width), 1, &zero);
+    const byi_id shape =
+        byi_o_concat(o, byi_o_vector(o, 3, columns), places, 0);
+    const byi_id samples = byi_o_reshape(o, sample_taps(o, &d), shape, false);
     const byi_id products = byi_o_binary(
         o, BYI_OP_NN_MATMUL,
         byi_o_reshape(o, d.weights, byi_o_vector(o, 3, rows), false), samples);

@@ -142,19 +142,19 @@ static byi_id centred(struct byi_import *o, byi_id x, byi_id zero,
 
 static void convert_matmul_integer(struct byi_import *o)
 {
+    const byi_id b = centred(o, byi_o_in(o, 1), byi_o_in(o, 3), 0);
     o->out[0] = byi_o_binary(o, BYI_OP_NN_MATMUL,
-                             centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 1),
-                             centred(o, byi_o_in(o, 1), byi_o_in(o, 3), 0));
+                             centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 1), b);
 }
 
 static void convert_conv_integer(struct byi_import *o)
 {
     const uint32_t rank = byi_o_rank(o, byi_o_in(o, 1));
 
-    o->out[0] = byi_o_conv(
-        o, centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0),
-        centred(o, byi_o_in(o, 1), byi_o_in(o, 3), rank ? rank - 1 : 0),
-        BYI_NO_ID);
+    const byi_id weights =
+        centred(o, byi_o_in(o, 1), byi_o_in(o, 3), rank ? rank - 1 : 0);
+    o->out[0] = byi_o_conv(o, centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0),
+                           weights, BYI_NO_ID);
 }
 
 /* An integer product, or what is added to it, in float32. */
@@ -229,8 +229,8 @@ static byi_id quantized(struct byi_import *o, byi_id y, uint32_t i,
 /* QLinearAdd, QLinearMul: a, scale, zero, b, scale, zero, scale, zero. */
 static void convert_qlinear_binary(struct byi_import *o)
 {
-    o->out[0] =
-        quantized(o, byi_o_binary(o, o->row->op, real(o, 0), real(o, 3)), 6, 0);
+    const byi_id b = real(o, 3);
+    o->out[0] = quantized(o, byi_o_binary(o, o->row->op, real(o, 0), b), 6, 0);
 }
 
 /* A function of one operand: x, scale, zero, scale, zero. */
@@ -305,14 +305,14 @@ static byi_id qgemm_floats(struct byi_import *o, byi_id a_scale)
 {
     const byi_id a = byi_o_in(o, 0), b = byi_o_in(o, 3), c = byi_o_in(o, 6),
                  scale = byi_o_in(o, 4);
-    const byi_id y = qgemm_product(
-        o,
-        requantize(o, BYI_OP_DEQUANTIZE, a, a_scale,
-                   zero_point(o, a_scale, byi_o_in(o, 2), byi_o_dtype(o, a)),
-                   1),
-        requantize(o, BYI_OP_DEQUANTIZE, b, scale,
-                   zero_point(o, scale, byi_o_in(o, 5), byi_o_dtype(o, b)),
-                   byi_o_int(o, "transB", 0) != 0 ? 0 : 1));
+    const byi_id a_zero =
+        zero_point(o, a_scale, byi_o_in(o, 2), byi_o_dtype(o, a));
+    const byi_id left = requantize(o, BYI_OP_DEQUANTIZE, a, a_scale, a_zero, 1);
+    const byi_id b_zero =
+        zero_point(o, scale, byi_o_in(o, 5), byi_o_dtype(o, b));
+    const byi_id right = requantize(o, BYI_OP_DEQUANTIZE, b, scale, b_zero,
+                                    byi_o_int(o, "transB", 0) != 0 ? 0 : 1);
+    const byi_id y = qgemm_product(o, left, right);
 
     if (c == BYI_NO_ID)
         return y;
@@ -332,9 +332,9 @@ static byi_id qgemm_integers(struct byi_import *o, byi_id a_scale)
         "}";
     const byi_id c = byi_o_in(o, 6), y_scale = byi_o_in(o, 7);
     const bool turned = byi_o_int(o, "transB", 0) != 0;
-    byi_id sums =
-        qgemm_product(o, centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0),
-                      centred(o, byi_o_in(o, 3), byi_o_in(o, 5), turned));
+    const byi_id a = centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0);
+    const byi_id b = centred(o, byi_o_in(o, 3), byi_o_in(o, 5), turned);
+    byi_id sums = qgemm_product(o, a, b);
     byi_id scale = byi_o_binary(o, BYI_OP_MULTIPLY, a_scale, byi_o_in(o, 4));
 
     if (c != BYI_NO_ID)
@@ -359,12 +359,12 @@ static void convert_qgemm(struct byi_import *o)
         return;
     }
     o->out[0] = qgemm_integers(o, a_scale);
-    if (y_scale != BYI_NO_ID)
-        o->out[0] = requantize(o, BYI_OP_QUANTIZE, o->out[0],
-                               byi_o_scalar(o, BYOC_F32, 1),
-                               zero_point(o, y_scale, byi_o_in(o, 8),
-                                          byi_o_dtype(o, byi_o_in(o, 0))),
-                               1);
+    if (y_scale == BYI_NO_ID)
+        return;
+    const byi_id one = byi_o_scalar(o, BYOC_F32, 1);
+    const byi_id zero =
+        zero_point(o, y_scale, byi_o_in(o, 8), byi_o_dtype(o, byi_o_in(o, 0)));
+    o->out[0] = requantize(o, BYI_OP_QUANTIZE, o->out[0], one, zero, 1);
 }
 
 /* condition, x, scale, zero, y, scale, zero, scale, zero */
@@ -393,9 +393,9 @@ static byi_id integer_product(struct byi_import *o, byi_id a, byi_id b,
 /* a, b, their scales, their zero points, bias */
 static void convert_matmul_to_float(struct byi_import *o)
 {
+    const byi_id b = centred(o, byi_o_in(o, 1), byi_o_in(o, 5), 0);
     o->out[0] =
-        integer_product(o, centred(o, byi_o_in(o, 0), byi_o_in(o, 4), 1),
-                        centred(o, byi_o_in(o, 1), byi_o_in(o, 5), 0),
+        integer_product(o, centred(o, byi_o_in(o, 0), byi_o_in(o, 4), 1), b,
                         byi_o_in(o, 2), byi_o_in(o, 3), byi_o_in(o, 6));
 }
 
@@ -404,10 +404,10 @@ static void convert_dynamic_matmul(struct byi_import *o)
 {
     byi_id scale, zero;
     const byi_id a = quantize_dynamic(o, byi_o_in(o, 0), &scale, &zero);
+    const byi_id b = centred(o, byi_o_in(o, 1), byi_o_in(o, 3), 0);
 
-    o->out[0] = integer_product(o, centred(o, a, zero, 1),
-                                centred(o, byi_o_in(o, 1), byi_o_in(o, 3), 0),
-                                scale, byi_o_in(o, 2), byi_o_in(o, 4));
+    o->out[0] = integer_product(o, centred(o, a, zero, 1), b, scale,
+                                byi_o_in(o, 2), byi_o_in(o, 4));
 }
 
 /* --- weights of few bits -------------------------------------------------- */
@@ -584,8 +584,9 @@ static byi_id block_codes(struct byi_import *o, byi_id x, int64_t bits,
         rows *= dims[i];
     const int64_t bytes = dims[rank - 1];
     dims[rank - 1] = last;
+    const byi_id shape = byi_o_vector(o, rank, dims);
     return byi_o_reshape(o, columns(o, unpacked(o, x, rows, bytes), last),
-                         byi_o_vector(o, rank, dims), false);
+                         shape, false);
 }
 
 /* GatherBlockQuantized(codes, indices, scales, zero points): slices of codes,

@@ -24,9 +24,9 @@ static byi_id positions(struct byi_import *o, byi_id at, byi_id s)
 
     if (byi_o_rank(o, at) >= 2)
         return at;
+    at = byi_o_as_scalar(o, at);
     at = byi_o_binary(o, BYI_OP_ADD,
-                      byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), s),
-                      byi_o_as_scalar(o, at));
+                      byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), s), at);
     return byi_o_expand(o, at, 1, front);
 }
 
@@ -71,9 +71,10 @@ byi_id byi_rotary_apply(struct byi_import *o, byi_id x, const byi_id tables[2],
     const byi_id parts =
         byi_o_emit(o, BYI_OP_SPLIT, ARGS(x),
                    ATTRS(SOME_INTS("sizes", 2, sizes), AN_INT("axis", 3)));
+    const byi_id kept = byi_o_get(o, parts, 1);
     return byi_o_concat(
         o, rotate_pairs(o, byi_o_get(o, parts, 0), tables, width, interleaved),
-        byi_o_get(o, parts, 1), 3);
+        kept, 3);
 }
 
 /* The rows of a table at the tokens' positions; without positions, the rows are
@@ -136,8 +137,9 @@ static void convert_rotary(struct byi_import *o)
     const byi_id tables[] = {
         token_rows(o, byi_o_in(o, table), at, heads_first),
         token_rows(o, byi_o_in(o, table + 1), at, heads_first)};
+    const byi_id shape = byi_o_shape_of(o, byi_o_in(o, 0));
     o->out[0] = byi_o_reshape(o, byi_rotary_apply(o, x, tables, interleaved),
-                              byi_o_shape_of(o, byi_o_in(o, 0)), false);
+                              shape, false);
 }
 
 /* clang-format off */

@@ -182,8 +182,9 @@ static void convert_tile_1(struct byi_import *o)
     const byi_id x = byi_o_in(o, 0);
     const uint32_t rank = byi_o_rank(o, x);
     const uint32_t axis = byi_o_axis(o, byi_o_const_int(o, 2, "axis"), rank);
-    const byi_id tiles = byi_o_reshape(o, as_int64(o, byi_o_in(o, 1)),
-                                       byi_o_vector(o, 1, &one), false);
+    const byi_id shape = byi_o_vector(o, 1, &one);
+    const byi_id tiles =
+        byi_o_reshape(o, as_int64(o, byi_o_in(o, 1)), shape, false);
     byi_id parts[BYI_MAX_RANK];
 
     for (uint32_t i = 0; i < rank; i++)
@@ -318,8 +319,9 @@ static void convert_slice_1(struct byi_import *o)
     const int64_t *ends = byi_o_ints(o, "ends", &n_ends);
     const int64_t *axes = byi_o_ints(o, "axes", &n_axes);
 
-    slice(o, byi_o_vector(o, n, starts), byi_o_vector(o, n_ends, ends),
-          axes ? byi_o_vector(o, n_axes, axes) : BYI_NO_ID, BYI_NO_ID);
+    const byi_id along = axes ? byi_o_vector(o, n_axes, axes) : BYI_NO_ID;
+    const byi_id end = byi_o_vector(o, n_ends, ends);
+    slice(o, byi_o_vector(o, n, starts), end, along, BYI_NO_ID);
 }
 
 static void convert_slice(struct byi_import *o)
@@ -366,8 +368,9 @@ static void convert_pad_2(struct byi_import *o)
     uint32_t n = 0;
     const int64_t *pads = byi_o_ints(o, name, &n);
 
-    pad(o, byi_o_vector(o, n, pads),
-        byi_o_scalar(o, byi_o_dtype(o, byi_o_in(o, 0)), value));
+    const byi_id filled =
+        byi_o_scalar(o, byi_o_dtype(o, byi_o_in(o, 0)), value);
+    pad(o, byi_o_vector(o, n, pads), filled);
 }
 
 /* Elements from .. to - 1 of a vector. */
@@ -397,9 +400,10 @@ static byi_id spread_pads(struct byi_import *o, uint32_t rank)
         byi_o_fail(o, BYOC_ETYPE,
                    "found %lld pads for %lld axes, expected two each",
                    (long long)byi_o_dim(o, pads, 0), (long long)n);
-    return byi_o_concat(
-        o, byi_o_spread(o, zeros, axes, part_of(o, pads, 0, n)),
-        byi_o_spread(o, zeros, axes, part_of(o, pads, n, 2 * n)), 0);
+    const byi_id ends =
+        byi_o_spread(o, zeros, axes, part_of(o, pads, n, 2 * n));
+    return byi_o_concat(o, byi_o_spread(o, zeros, axes, part_of(o, pads, 0, n)),
+                        ends, 0);
 }
 
 static void convert_pad(struct byi_import *o)

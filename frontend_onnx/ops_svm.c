@@ -222,12 +222,13 @@ static byi_id votes(struct byi_import *o, const struct pairs *p, byi_id scores)
         }
     const byi_id won =
         byi_o_cast(o, with_number(o, BYI_OP_GREATER, scores, 0), BYOC_F64);
+    const byi_id bias = vector_of(o, p->n_classes, lost);
     return byi_o_binary(
         o, BYI_OP_ADD,
         byi_o_emit(o, BYI_OP_NN_DENSE,
                    ARGS(won, matrix_of(o, p->n_classes, p->n, moved)),
                    NO_ATTRS),
-        vector_of(o, p->n_classes, lost));
+        bias);
 }
 
 /* Platt scaling, 1 / (1 + exp(a score + b)) of each pair, then pairwise
@@ -316,12 +317,13 @@ static void convert_svm_classifier(struct byi_import *o)
     }
     if (!read_pairs(o, &s, &p))
         return;
+    const byi_id bias = vector_of(o, p.n, s.rho);
     const byi_id scores = byi_o_binary(
         o, BYI_OP_ADD,
         byi_o_emit(o, BYI_OP_NN_DENSE,
                    ARGS(vector_kernels(o, &s), pair_weights(o, &s, &p)),
                    NO_ATTRS),
-        vector_of(o, p.n, s.rho));
+        bias);
     const bool coupled = byi_o_has(o, "prob_a");
     byi_id y = coupled ? probabilities(o, p.n, scores) : scores;
     y = p.n == 1 && !coupled ? two_scores(o, y, transform)

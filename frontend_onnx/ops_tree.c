@@ -562,8 +562,8 @@ static void convert_tree_classifier(struct byi_import *o)
     if (n)
         sums = byi_o_binary(o, BYI_OP_ADD, sums, base);
     if (n_labels == 1) {
-        o->out[0] =
-            byi_ml_label(o, byi_o_vector(o, 2, two), byi_ml_above(o, sums, 0));
+        const byi_id above = byi_ml_above(o, sums, 0);
+        o->out[0] = byi_ml_label(o, byi_o_vector(o, 2, two), above);
         o->out[1] = byi_o_cast(o, sums, BYOC_F32);
     } else if (single && e.used[0]) {
         classify_binary(o, &e, sums, labels, transform);

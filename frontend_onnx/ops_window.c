@@ -381,8 +381,9 @@ static byi_id unpooled_shape(struct byi_import *o, byi_id x,
             byi_o_fail(o, BYOC_ETYPE,
                        "its window of axis %u is larger than any tensor", i);
     }
-    const byi_id scaled = byi_o_binary(o, BYI_OP_MULTIPLY, byi_o_shape_of(o, x),
-                                       byi_o_vector(o, w->n + 2, scale));
+    const byi_id factors = byi_o_vector(o, w->n + 2, scale);
+    const byi_id scaled =
+        byi_o_binary(o, BYI_OP_MULTIPLY, byi_o_shape_of(o, x), factors);
     return byi_o_binary(o, BYI_OP_ADD, scaled,
                         byi_o_vector(o, w->n + 2, offset));
 }
