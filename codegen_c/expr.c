@@ -75,6 +75,7 @@ enum {
 #define UNARY(id, wide, single) HAS_##id,
 #define UNARY_FLOAT32(id, wide, single) HAS_##id,
 #define UNARY_CHOICE(id, wide, single, other) HAS_##id,
+#define UNARY_BOUNDED(id, wide, single, most) HAS_##id,
 #define UNARY_NATIVE(id, wide) HAS_##id,
 #define UNARY_TEST(id, form) HAS_##id,
 #define UNARY_BOOL(id, form) HAS_##id,

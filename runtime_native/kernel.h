@@ -406,6 +406,8 @@ uint64_t byi_sparse_pack(const struct byi_call *call, void *to);
 
 /* A unary operator on one number; params are its attributes. */
 double byi_unary_plain(enum byi_op_id op, double x, const double *params);
+/* The float32 loops compute the operator for |x| up to this. */
+float byi_unary_bound(enum byi_op_id op);
 enum byoc_status byi_binary_plain(const struct byi_call *call,
                                   struct byoc_error *err);
 enum byoc_status byi_matmul_plain(const struct byi_call *call,

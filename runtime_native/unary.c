@@ -25,6 +25,7 @@ static double clamp(double x, double low, double high)
 #define UNARY(id, wide, single) UNARY_NATIVE(id, wide)
 #define UNARY_FLOAT32(id, wide, single) UNARY_NATIVE(id, wide)
 #define UNARY_CHOICE(id, wide, single, other) UNARY_NATIVE(id, wide)
+#define UNARY_BOUNDED(id, wide, single, most) UNARY_NATIVE(id, wide)
 #include "core/ops/unary.def"
 
 typedef double (*plain_fn)(double x, const double *p);
@@ -34,8 +35,20 @@ static const plain_fn plain[BYI_N_OPS] = {
 #define UNARY(id, wide, single) UNARY_NATIVE(id, )
 #define UNARY_FLOAT32(id, wide, single) UNARY_NATIVE(id, )
 #define UNARY_CHOICE(id, wide, single, other) UNARY_NATIVE(id, )
+#define UNARY_BOUNDED(id, wide, single, most) UNARY_NATIVE(id, )
 #include "core/ops/unary.def"
 };
+
+/* The fast form holds for |x| up to this; 0: for all numbers. */
+static const float bounds[BYI_N_OPS] = {
+#define UNARY_BOUNDED(id, wide, single, most) [BYI_OP_##id] = most,
+#include "core/ops/unary.def"
+};
+
+float byi_unary_bound(enum byi_op_id op)
+{
+    return bounds[op] > 0 ? bounds[op] : INFINITY;
+}
 
 double byi_unary_plain(enum byi_op_id op, double x, const double *params)
 {
@@ -50,6 +63,7 @@ struct unary_job {
     struct byi_tensor *y;
     void (*fast)(const float *x, float *y, int64_t n, const float *p);
     plain_fn plain;
+    float most; /* bounds[] */
     double p[PARAMS];
     float pf[PARAMS];
 };
@@ -69,11 +83,25 @@ static void read_params(const struct byi_call *call, struct unary_job *job)
 
 /* --- floats ------------------------------------------------------------- */
 
+/* Replace the results of numbers for which the fast form does not hold. */
+static void mend_large(const struct unary_job *job, const float *x, float *y,
+                       int64_t n)
+{
+    int outside = 0;
+    for (int64_t i = 0; i < n; i++)
+        outside |= !(fabsf(x[i]) <= job->most);
+    for (int64_t i = 0; outside && i < n; i++)
+        if (!(fabsf(x[i]) <= job->most))
+            y[i] = (float)job->plain((double)x[i], job->p);
+}
+
 static void run_f32(const struct unary_job *job, const float *x, float *y,
                     int64_t n)
 {
     if (job->fast) {
         job->fast(x, y, n, job->pf);
+        if (job->most > 0)
+            mend_large(job, x, y, n);
         return;
     }
     for (int64_t i = 0; i < n; i++)
@@ -254,6 +282,7 @@ static enum byoc_status unary_run(const struct byi_call *call,
         .y = call->out,
         .fast = byi_simd()->unary[call->op->id],
         .plain = plain[call->op->id],
+        .most = bounds[call->op->id],
     };
     read_params(call, &job);
     range_fn run = find_range(&job);
@@ -285,6 +314,7 @@ static const struct byi_kernel_row rows[] = {
 #define UNARY(id, wide, single) UNARY_NATIVE(id, )
 #define UNARY_FLOAT32(id, wide, single) UNARY_NATIVE(id, )
 #define UNARY_CHOICE(id, wide, single, other) UNARY_NATIVE(id, )
+#define UNARY_BOUNDED(id, wide, single, most) UNARY_NATIVE(id, )
 #define UNARY_TEST(id, form) UNARY_NATIVE(id, )
 #define UNARY_BOOL(id, form) UNARY_NATIVE(id, )
 #include "core/ops/unary.def"

@@ -58,6 +58,8 @@ static void test_unary_loops(void **state)
                 continue;
             simd->unary[id](x, y, N, pf);
             for (int64_t i = 0; i < N; i++) {
+                if (fabsf(x[i]) > byi_unary_bound(id))
+                    continue;
                 const double pd[4] = {(double)pf[0], (double)pf[1], 0, 0};
                 const double want =
                     (double)(float)byi_unary_plain(id, (double)x[i], pd);
