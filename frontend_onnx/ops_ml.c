@@ -301,9 +301,6 @@ static byi_id any_list(struct byi_import *o, const char *stem)
 static byi_id look_up(struct byi_import *o, byi_id x, byi_id keys,
                       byi_id values)
 {
-    const int64_t last[] = {byi_o_rank(o, x)};
-    const struct byi_attr over[] = {AN_INT("axis", last[0]),
-                                    A_BOOL("keepdims", false)};
     const int64_t other = byi_o_int(o, "default_int64", -1);
     const double other_float = byi_o_float(o, "default_float", -0.0);
     const char *other_text = byi_o_string(o, "default_string", "_Unused");
@@ -320,16 +317,6 @@ static byi_id look_up(struct byi_import *o, byi_id x, byi_id keys,
         byi_o_dim(o, keys, 0) == 0)
         byi_o_fail(o, BYOC_EPARSE,
                    "expected keys and values of the same length, at least 1");
-    const byi_id same = byi_o_cast(
-        o, byi_o_binary(o, BYI_OP_EQUAL, byi_o_expand(o, x, 1, last), keys),
-        BYOC_I32);
-    const byi_id found =
-        byi_o_cast(o,
-                   byi_o_emit(o, BYI_OP_MAX, ARGS(same),
-                              ATTRS(SOME_INTS("axis", 1, last),
-                                    A_BOOL("keepdims", false))),
-                   BYOC_BOOL);
-    const byi_id at = byi_o_emit(o, BYI_OP_ARGMAX, ARGS(same), 2, over);
     if (byi_o_tensor(o, "default_tensor", &given)) {
         if (byi_elements(given.rank, given.dims) != 1)
             byi_o_fail(o, BYOC_EPARSE,
@@ -343,8 +330,7 @@ static byi_id look_up(struct byi_import *o, byi_id x, byi_id keys,
     else
         fallback = byi_o_const(
             o, byi_o_dtype(o, values) == BYOC_I64 ? &number : &text, false);
-    return byi_o_emit(o, BYI_OP_WHERE,
-                      ARGS(found, byi_ml_label(o, values, at), fallback),
+    return byi_o_emit(o, BYI_OP_ML_MAP, ARGS(x, keys, values, fallback),
                       NO_ATTRS);
 }
 

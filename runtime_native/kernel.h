@@ -402,6 +402,11 @@ uint64_t byi_recurrent_pack(const struct byi_call *call, void *to);
 uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to);
 uint64_t byi_sparse_pack(const struct byi_call *call, void *to);
 
+/* --- map.c ---------------------------------------------------------------- */
+
+/* For struct byi_packing: the hash table of the keys. */
+uint64_t byi_map_pack(const struct byi_call *call, void *to);
+
 /* --- plain forms: references that tests compare the fast paths with ------- */
 
 /* A unary operator on one number; params are its attributes. */

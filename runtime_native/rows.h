@@ -43,6 +43,7 @@ static inline const struct byi_kernel *byi_kernel_in(
     FAMILY(softmax)                                                            \
     FAMILY(quantize)                                                           \
     FAMILY(lookup)                                                             \
+    FAMILY(map)                                                                \
     FAMILY(qnn_blocks)                                                         \
     FAMILY(qnn_conv)                                                           \
     FAMILY(qnn_matmul)                                                         \

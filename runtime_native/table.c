@@ -36,6 +36,7 @@ const struct byi_packing *byi_packing_of(enum byi_op_id op)
         {BYI_OP_QNN_MATMUL, 10, byi_qnn_matmul_pack},
         {BYI_OP_QNN_DENSE_BLOCKS, 14, byi_dense_blocks_pack},
         {BYI_OP_GRID_SAMPLE, 2, byi_grid_sample_pack},
+        {BYI_OP_ML_MAP, 2, byi_map_pack},
         {BYI_OP_NN_SPARSE_DENSE, 2, byi_sparse_pack},
         {BYI_OP_NN_SPARSE_CONV2D, 2, byi_sparse_pack},
         {BYI_OP_NN_RNN, 6, byi_recurrent_pack},

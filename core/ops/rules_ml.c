@@ -45,6 +45,20 @@ enum byoc_status byi_rule_tree_ensemble(struct byi_infer *t,
                            out);
 }
 
+enum byoc_status byi_rule_map(struct byi_infer *t, const struct byi_type **out)
+{
+    const unsigned keys = BYI_INTS | BYI_BOOLEAN | BYI_BIT(BYOC_F32) |
+                          BYI_BIT(BYOC_F64) | BYI_BIT(BYOC_STRING);
+    BYI_TRY(byi_want_dtype(t, 0, keys, "x"));
+    BYI_TRY(byi_want_same_dtype(t, 1, 0, "keys"));
+    BYI_TRY(byi_want_rank(t, 1, 1, "keys"));
+    BYI_TRY(byi_want_dtype(t, 2, BYI_COMPARABLE, "values"));
+    BYI_TRY(want_vector(t, 2, t->in[1]->dims[0], "values"));
+    BYI_TRY(byi_want_same_dtype(t, 3, 2, "otherwise"));
+    BYI_TRY(byi_want_rank(t, 3, 0, "otherwise"));
+    return byi_rule_like(t, 0, t->in[2]->dtype, out);
+}
+
 enum byoc_status byi_rule_coupling(struct byi_infer *t,
                                    const struct byi_type **out)
 {

@@ -48,6 +48,51 @@ static void expect_strings(const struct byi_tensor *t, int64_t n,
         }                                                                      \
     }
 
+/* A tensor of numbers. */
+static struct byi_tensor numbers(enum byoc_dtype dtype, uint32_t rank,
+                                 const int64_t *dims, const double *at)
+{
+    struct byi_tensor t = empty_tensor(dtype, rank, dims);
+    set(&t, at);
+    return t;
+}
+
+/* Of equal keys the first counts. */
+static void test_map_strings(void **state)
+{
+    const char *const x[] = {"b", "", "a", "zz", "b"};
+    const char *const keys[] = {"a", "b", "b", "", "c"};
+    (void)state;
+    const struct byi_tensor in[] = {
+        strings(1, DIMS(5), x), strings(1, DIMS(5), keys),
+        numbers(BYOC_I64, 1, DIMS(5), (double[]){10, 11, 12, 13, 14}),
+        numbers(BYOC_I64, 0, NULL, (double[]){-1})};
+    struct eval e = prepare(BYI_OP_ML_MAP, NULL, 0, in, 4);
+    assert_true(e.typed);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    expect(&e.out[0], (double[]){11, 13, 10, -1, 11});
+    finish(&e);
+}
+
+/* NaN is a key like others, and -0 is 0. */
+static void test_map_floats(void **state)
+{
+    const double nan = (double)NAN;
+    const char *const values[] = {"zero", "nan", "one"};
+    const char *const other[] = {"other"};
+    (void)state;
+    const struct byi_tensor in[] = {
+        numbers(BYOC_F32, 1, DIMS(5), (double[]){-0.0, nan, 1, 1.5, -nan}),
+        numbers(BYOC_F32, 1, DIMS(3), (double[]){0, nan, 1}),
+        strings(1, DIMS(3), values), strings(0, NULL, other)};
+    struct eval e = prepare(BYI_OP_ML_MAP, NULL, 0, in, 4);
+    assert_true(e.typed);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    expect_strings(&e.out[0], 5,
+                   (const char *[]){"zero", "nan", "one", "other", "nan"});
+    finish(&e);
+}
+
 static void test_normalize(void **state)
 {
     const char *const x[] = {"monday", "T\xc3\xbcr", "Monday", "b"};
@@ -299,6 +344,8 @@ static void test_cast(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_map_strings, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_map_floats, setup, teardown),
         cmocka_unit_test_setup_teardown(test_normalize, setup, teardown),
         cmocka_unit_test_setup_teardown(test_exhausted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tf_idf, setup, teardown),

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* map.c: ml.map: values[i] for the first i with keys[i] = x, found in a hash
+ * table with open addressing. The table is made at load if the keys are
+ * constant, else by each run. Numbers are compared as 64-bit words, in which
+ * NaN equals itself and -0 equals 0.
+ */
+#include "move.h"
+
+enum { BLOCK = 256 };
+
+/* A slot: a key's word, or a string's hash, and 1 + its index; 0: free. */
+struct map_slot {
+    uint64_t word;
+    uint64_t place;
+};
+
+struct map_table {
+    const struct byi_tensor *keys;
+    const struct map_slot *slots;
+    uint64_t mask; /* number of slots - 1; at least half of them are free */
+};
+
+static uint64_t word_of_double(double x)
+{
+    uint64_t word;
+    x = x == 0 ? 0 : isnan(x) ? (double)NAN : x;
+    memcpy(&word, &x, sizeof word);
+    return word;
+}
+
+static uint64_t word_of_string(const char *text)
+{
+    return byi_hash(0, text, strlen(text));
+}
+
+/* The words of elements begin .. begin + n - 1 of t. */
+static void words_of(const struct byi_tensor *t, int64_t begin, int64_t n,
+                     uint64_t *words)
+{
+#define EACH(id, type, word_of)                                                \
+    case BYOC_##id: {                                                          \
+        const type *x = (const type *)t->data + begin;                         \
+        for (int64_t i = 0; i < n; i++)                                        \
+            words[i] = word_of(x[i]);                                          \
+        break;                                                                 \
+    }
+#define EACH_INT(id, type) EACH(id, type, (uint64_t))
+    switch (t->dtype) {
+        BYI_EACH_INT(EACH_INT)
+        EACH_INT(BOOL, uint8_t)
+        EACH(F32, float, word_of_double)
+        EACH(F64, double, word_of_double)
+        EACH(STRING, char *const, word_of_string)
+    default:
+        byi_unreachable();
+    }
+}
+
+/* The slot at which the search for a word begins: the upper bits of a product
+ * depend on all bits of the word. */
+static uint64_t first_slot(uint64_t word, uint64_t mask)
+{
+    return (word * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & mask;
+}
+
+static bool is_key(const struct map_table *t, const struct map_slot *slot,
+                   uint64_t word, const char *const *text)
+{
+    const char *const *keys = t->keys->data;
+    return slot->word == word &&
+           (!text || strcmp(keys[slot->place - 1], *text) == 0);
+}
+
+/* The slot of the key, or a free one. text: the string, or NULL. */
+static uint64_t find_slot(const struct map_table *t, uint64_t word,
+                          const char *const *text)
+{
+    uint64_t at = first_slot(word, t->mask);
+    while (t->slots[at].place && !is_key(t, &t->slots[at], word, text))
+        at = (at + 1) & t->mask;
+    return at;
+}
+
+static uint64_t slots_of(const struct byi_tensor *keys)
+{
+    const uint64_t n = (uint64_t)byi_count(keys);
+    uint64_t slots = 2;
+    while (slots < 2 * n)
+        slots *= 2;
+    return slots;
+}
+
+static void fill_table(const struct byi_tensor *keys, struct map_slot *slots)
+{
+    const struct map_table t = {keys, slots, slots_of(keys) - 1};
+    const char *const *texts = keys->dtype == BYOC_STRING ? keys->data : NULL;
+    memset(slots, 0, (t.mask + 1) * sizeof *slots);
+    for (int64_t i = 0; i < byi_count(keys); i++) {
+        uint64_t word;
+        words_of(keys, i, 1, &word);
+        struct map_slot *slot =
+            &slots[find_slot(&t, word, texts ? &texts[i] : NULL)];
+        if (!slot->place) /* of equal keys the first counts */
+            *slot = (struct map_slot){word, (uint64_t)i + 1};
+    }
+}
+
+uint64_t byi_map_pack(const struct byi_call *call, void *to)
+{
+    if (to)
+        fill_table(&call->in[1], to);
+    return slots_of(&call->in[1]) * sizeof(struct map_slot);
+}
+
+static void map_block(const struct byi_call *call, const struct map_table *t,
+                      int64_t begin, int64_t n)
+{
+    const struct byi_tensor *x = &call->in[0];
+    const char *const *texts = x->dtype == BYOC_STRING ? x->data : NULL;
+    const size_t size = byi_cell(call->out->dtype);
+    const char *values = call->in[2].data, *otherwise = call->in[3].data;
+    char *y = (char *)call->out->data + begin * (int64_t)size;
+    uint64_t words[BLOCK];
+
+    words_of(x, begin, n, words);
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t at =
+            find_slot(t, words[i], texts ? &texts[begin + i] : NULL);
+        const uint64_t place = t->slots[at].place;
+        byi_copy_cell(y + i * (int64_t)size,
+                      place ? values + (place - 1) * size : otherwise, size);
+    }
+}
+
+static enum byoc_status map_run(const struct byi_call *call,
+                                struct byoc_error *err)
+{
+    const int64_t n = byi_count(call->in);
+    const int team = byi_team(call, n * 4);
+    struct map_table t = {&call->in[1], call->packed,
+                          slots_of(&call->in[1]) - 1};
+    (void)err;
+    if (!t.slots) {
+        fill_table(t.keys, call->scratch);
+        t.slots = call->scratch;
+    }
+#pragma omp parallel for schedule(static) num_threads(team) if (team > 1)
+    for (int64_t at = 0; at < n; at += BLOCK)
+        map_block(call, &t, at, byi_min(BLOCK, n - at));
+    return BYOC_OK;
+}
+
+static uint64_t map_scratch(const struct byi_call *call)
+{
+    return call->packed ? 0 : byi_map_pack(call, NULL);
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_ML_MAP, {map_run, map_scratch}},
+};
+const struct byi_kernel_rows byi_rows_map = {rows, BYI_COUNT(rows)};
