@@ -22,6 +22,10 @@ static struct byoc_region region_of(const struct byi_built_region *r,
                                 .code = r->code ? r->code->function : NULL};
 }
 
+/* Tells compile() that it may decline the region. */
+static const struct byoc_ext may_decline = {.type = BYOC_EXT_MAY_DECLINE,
+                                            .size = sizeof may_decline};
+
 static const char *take_fault(const struct byi_plugin *plugin,
                               struct byoc_fail *fail, struct byi_arena *arena)
 {
@@ -102,6 +106,7 @@ static void compile_region(const struct byi_module *m,
         region_of(r, byi_const_views(m, r->consts, r->n_consts, arena));
     if (!r->varies && byi_found_writes_c(found, plugin->backend))
         region.symbol = byi_code_symbol(m, r->func, arena);
+    region.ext = &may_decline;
     struct byoc_blob blob = {.struct_size = sizeof blob};
     struct lent *lent = byi_own(1, sizeof *lent, end_lent);
     byi_step(plugin->backend->name, "compile()");
@@ -111,6 +116,8 @@ static void compile_region(const struct byi_module *m,
     *lent = (struct lent){&plugin->host, fail ? NULL : blob.data};
     if (fail) {
         end_lent(lent);
+        if (plugin->host.fail_code(fail) == BYOC_FAIL_SLOWER)
+            r->reason = BYI_REASON_CHEAPER;
         r->fault = take_fault(plugin, fail, arena);
         return;
     }

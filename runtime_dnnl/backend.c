@@ -197,13 +197,34 @@ static struct byoc_fail *write_region(const struct byoc_host *host,
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
+/* Decline the region if the host allows it and native kernels are faster. */
+static struct byoc_fail *decline(const struct byoc_host *host,
+                                 const struct byoc_region *region)
+{
+    struct byoc_graph *graph;
+    if (!byoc_ext_find(region->ext, BYOC_EXT_MAY_DECLINE,
+                       sizeof(struct byoc_ext)))
+        return NULL;
+    struct byoc_fail *fail = byoc_graph_read(host, region, &graph);
+    if (fail)
+        return fail;
+    if (byi_dn_declines(graph))
+        fail = host->fail(host->ctx, BYOC_FAIL_SLOWER,
+                          "its region would take longer to reorder data than "
+                          "to compute");
+    byoc_graph_free(host, graph);
+    return fail;
+}
+
 /* A region that is not written as C stays JSON; load() builds from it. */
 static struct byoc_fail *compile(const struct byoc_host *host,
                                  const struct byoc_region *region,
                                  struct byoc_blob *blob)
 {
     struct byi_text text = {0};
-    struct byoc_fail *fail = write_region(host, region, &text);
+    struct byoc_fail *fail = decline(host, region);
+    if (!fail)
+        fail = write_region(host, region, &text);
     if (fail)
         return fail;
     const char *from = text.n ? text.at : region->json;

@@ -96,6 +96,9 @@ enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
                               struct byi_program **program,
                               struct byoc_error *err);
 
+/* declines.c. Do native kernels run the region faster? */
+bool byi_dn_declines(const struct byoc_graph *graph);
+
 /* write.c. Write the program, which was built BYI_TO_WRITE, as a unit of C that
  * defines the function `symbol`. Returns false if it cannot be written, because
  * it packs weights on every run. */

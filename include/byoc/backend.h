@@ -93,7 +93,10 @@ enum byoc_fail_code {
     /* of check_compat(): it runs, and would run better if it was compiled
      * again */
     BYOC_FAIL_STALE = 6,
-    BYOC_FAIL_CANCELLED = 7 /* of run(): *cancel was set */
+    BYOC_FAIL_CANCELLED = 7, /* of run(): *cancel was set */
+    /* Since 1.3, of compile(), see BYOC_EXT_MAY_DECLINE: native kernels run it
+       faster */
+    BYOC_FAIL_SLOWER = 8
 };
 struct byoc_fail; /* opaque, owned by the host */
 
@@ -283,7 +286,7 @@ struct byoc_region {
  * 8-bit integers, each times the step of its row, such as the weights of
  * quantised models. Lives for the duration of the call, except for the codes
  * and steps, which stay in place until unload(). */
-#define BYOC_EXT_CODES 2
+enum { BYOC_EXT_CODES = 2 };
 
 /* Element i of row r is at[r columns + i] steps[r], or, if it is turned,
  * at[i rows + r] steps[r]. */
@@ -302,6 +305,13 @@ struct byoc_region_codes {
      * unload(). NULL: memory is exhausted. */
     const void *(*widen)(void *ctx, uint32_t index);
 };
+
+/* Since 1.3. An extension of the region that compile() is given, a struct
+ * byoc_ext alone: the region is whole, and the host can run it on native
+ * kernels instead. compile() may return BYOC_FAIL_SLOWER if they are faster,
+ * say because data would change its layout on the way in and out for little
+ * work. */
+enum { BYOC_EXT_MAY_DECLINE = 3 };
 
 /* A region as structs: arrays, each step behind the steps whose results it
  * reads. Does not change once it is read. Texts and arrays belong to the graph;
