@@ -176,6 +176,16 @@ void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_host_balance(kit, &before, "unload()");
 }
 
+/* Draw any sample of the case's row, with what it has to give. */
+static void any_expected(struct byi_kit *kit, const struct byi_kit_case *c,
+                         struct byi_arena *arena, struct byi_sample *sample,
+                         struct byi_expected *e)
+{
+    byi_zones_watch(kit);
+    byi_sample_any(kit, c->row, sample);
+    byi_kit_expect(kit, sample, 1, arena, e);
+}
+
 /* --- cancelling ----------------------------------------------------------- */
 
 void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c)
@@ -186,9 +196,7 @@ void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_expected e;
     struct byi_tensor found[BYI_KIT_MAX_IO];
     struct byi_arena *arena = byi_arena_new();
-    byi_zones_watch(kit);
-    byi_sample_any(kit, c->row, &sample);
-    byi_kit_expect(kit, &sample, 1, arena, &e);
+    any_expected(kit, c, arena, &sample, &e);
     byi_session_open(kit, &sample, &s);
     void *state = byi_state_open(kit, &s);
     e.cancel = &now;
@@ -282,9 +290,7 @@ void byi_kit_try_memory(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_sample sample;
     struct byi_expected e;
     struct byi_arena *arena = byi_arena_new();
-    byi_zones_watch(kit);
-    byi_sample_any(kit, c->row, &sample);
-    byi_kit_expect(kit, &sample, 1, arena, &e);
+    any_expected(kit, c, arena, &sample, &e);
     for (uint32_t n = 0; n < MOST; n++)
         if (without(kit, &sample, &e, arena, n))
             return;
@@ -323,9 +329,7 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_expected e;
     struct byi_tensor found[BYI_KIT_MAX_IO];
     struct byi_arena *arena = byi_arena_new();
-    byi_zones_watch(kit);
-    byi_sample_any(kit, c->row, &sample);
-    byi_kit_expect(kit, &sample, 1, arena, &e);
+    any_expected(kit, c, arena, &sample, &e);
     for (uint32_t i = 0; i < SPANS; i++) {
         for (uint32_t k = 0; k < CYCLES; k++) {
             byi_session_open(kit, &sample, &s);

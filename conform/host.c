@@ -5,6 +5,7 @@
  */
 #include "kit.h"
 
+#include "core/base/failure.h"
 #include "region/graph.h"
 
 #include <pthread.h>
@@ -25,11 +26,6 @@ struct host_block {
     char place[32];                   /* where it was acquired */
 };
 _Static_assert(sizeof(struct host_block) == 64, "what is behind it is aligned");
-
-struct byoc_fail {
-    uint32_t code;
-    char text[1000];
-};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct byi_host_books books;
@@ -93,36 +89,24 @@ static void release(void *ctx, void *memory)
     byi_release(head);
 }
 
+static void count_fails(int by)
+{
+    pthread_mutex_lock(&lock);
+    books.fails += (uint32_t)by;
+    pthread_mutex_unlock(&lock);
+}
+
 static struct byoc_fail *host_fail(void *ctx, uint32_t code, const char *text)
 {
     (void)ctx;
-    struct byoc_fail *fail = byi_alloc(1, sizeof *fail);
-    if (!fail)
-        abort();
-    fail->code = code;
-    snprintf(fail->text, sizeof fail->text, "%s", text ? text : "");
-    pthread_mutex_lock(&lock);
-    books.fails++;
-    pthread_mutex_unlock(&lock);
-    return fail;
-}
-
-static const char *fail_text(const struct byoc_fail *fail)
-{
-    return fail->text;
-}
-
-static uint32_t fail_code(const struct byoc_fail *fail)
-{
-    return fail->code;
+    count_fails(1);
+    return byi_failure_new(code, text ? text : "");
 }
 
 static void fail_free(struct byoc_fail *fail)
 {
-    pthread_mutex_lock(&lock);
-    books.fails--;
-    pthread_mutex_unlock(&lock);
-    free(fail);
+    count_fails(-1);
+    byi_failure_free(fail);
 }
 
 static void host_log(void *ctx, const char *line)
@@ -166,8 +150,8 @@ const struct byoc_host *byi_kit_host(struct byi_kit *of)
                               .acquire = acquire,
                               .release = release,
                               .fail = host_fail,
-                              .fail_text = fail_text,
-                              .fail_code = fail_code,
+                              .fail_text = byi_failure_text,
+                              .fail_code = byi_failure_code,
                               .fail_free = fail_free,
                               .log = host_log,
                               .threads = threads,
@@ -213,10 +197,10 @@ void byi_host_balance(struct byi_kit *of, const struct byi_host_books *before,
 
 const char *byi_fail_said(struct byoc_fail *fail, uint32_t *code)
 {
-    static char said[sizeof fail->text];
-    snprintf(said, sizeof said, "%s", fail->text);
+    static char said[1000];
+    snprintf(said, sizeof said, "%s", byi_failure_text(fail));
     if (code)
-        *code = fail->code;
+        *code = byi_failure_code(fail);
     fail_free(fail);
     return said;
 }

@@ -4,23 +4,12 @@
  */
 #include "internal.h"
 
+#include "core/base/failure.h"
 #include "region/graph.h"
 #include "workers.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-
-struct byoc_fail {
-    uint32_t code; /* enum byoc_fail_code */
-    char text[];   /* NUL-terminated */
-};
-
-/* Returned when allocating a failure fails. */
-static struct {
-    uint32_t code;
-    char text[sizeof "out of memory"];
-} const exhausted = {BYOC_FAIL_RESOURCE, "out of memory"};
 
 static void *host_acquire(void *ctx, uint64_t bytes)
 {
@@ -47,31 +36,7 @@ uint64_t byi_plugin_held(const struct byi_plugin *plugin)
 static struct byoc_fail *host_fail(void *ctx, uint32_t code, const char *text)
 {
     (void)ctx;
-    const char *said = text ? text : "(no reason given)";
-    size_t n = strlen(said);
-    n = n < 4096 ? n : 4096;
-    struct byoc_fail *fail = byi_alloc(1, sizeof *fail + n + 1);
-    if (!fail)
-        return (struct byoc_fail *)(uintptr_t)&exhausted;
-    fail->code = code;
-    memcpy(fail->text, said, n);
-    return fail;
-}
-
-static const char *fail_text(const struct byoc_fail *fail)
-{
-    return fail->text;
-}
-
-static uint32_t fail_code(const struct byoc_fail *fail)
-{
-    return fail->code;
-}
-
-static void fail_free(struct byoc_fail *fail)
-{
-    if ((const void *)fail != (const void *)&exhausted)
-        free(fail);
+    return byi_failure_new(code, text ? text : "(no reason given)");
 }
 
 static void host_log(void *ctx, const char *line)
@@ -125,9 +90,9 @@ void byi_plugin_init_host(struct byi_plugin *plugin, uint32_t abi)
         .acquire = host_acquire,
         .release = host_release,
         .fail = host_fail,
-        .fail_text = fail_text,
-        .fail_code = fail_code,
-        .fail_free = fail_free,
+        .fail_text = byi_failure_text,
+        .fail_code = byi_failure_code,
+        .fail_free = byi_failure_free,
         .log = host_log,
         .threads = host_threads,
         .parallel_for = host_parallel_for,
@@ -152,10 +117,11 @@ enum byoc_status byi_plugin_status(struct byoc_fail *fail,
         [BYOC_FAIL_CANCELLED] = BYOC_ECANCELLED,
     };
     enum byoc_status status = BYOC_EBACKEND;
-    if (fail->code > 0 && fail->code < BYI_COUNT(status_of))
-        status = status_of[fail->code];
+    const uint32_t code = byi_failure_code(fail);
+    if (code > 0 && code < BYI_COUNT(status_of))
+        status = status_of[code];
     byi_fail(err, status, "%s: %s: %s", plugin->backend->name, where,
-             fail->text);
-    fail_free(fail);
+             byi_failure_text(fail));
+    byi_failure_free(fail);
     return status;
 }

@@ -27,37 +27,10 @@ static int64_t tap_offset(const struct byi_window *w, const int64_t out[3],
 }
 
 #define PLAIN(id, type, wide)                                                  \
-    static void plain_##id(const struct byi_conv *v, int64_t plane)            \
-    {                                                                          \
-        const int64_t image = plane / (v->groups * v->o);                      \
-        const int64_t o = plane % (v->groups * v->o), c0 = o / v->o * v->c;    \
-        type *y = (type *)v->y + byi_image_at(&v->out, image, o);              \
-        for (int64_t p = 0; p < v->w.out_count; p++) {                         \
-            int64_t out[3];                                                    \
-            wide sum = 0;                                                      \
-            byi_unflatten(v->w.out, p, out);                                   \
-            for (int64_t t = 0; t < v->w.taps; t++) {                          \
-                int64_t place = tap_offset(&v->w, out, t);                     \
-                for (int64_t c = 0; place >= 0 && c < v->c; c++) {             \
-                    const int64_t at = byi_image_at(&v->in, image, c0 + c) +   \
-                                       place * v->in.block;                    \
-                    sum +=                                                     \
-                        (wide)((const type *)v->x)[at] *                       \
-                        (wide)((const type *)                                  \
-                                   v->weights)[byi_filter_at(&v->at, o, c) +   \
-                                               t * v->at.tap];                 \
-                }                                                              \
-            }                                                                  \
-            y[p * v->out.block] = (type)sum;                                   \
-        }                                                                      \
-    }
+    BYI_CONV_PLAIN(id, type, wide, out, tap_offset, channel, 0)
 BYI_EACH_SUM(PLAIN)
 
-static const byi_conv_plane plain[BYI_DTYPES] = {
-#define ROW(id, type) [BYOC_##id] = plain_##id,
-    BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
-#undef ROW
-};
+static const byi_conv_plane plain[BYI_DTYPES] = BYI_CONV_PLAIN_ROWS;
 
 enum byoc_status byi_conv_planes(const struct byi_call *call,
                                  const struct byi_conv *v, int64_t positions,

@@ -24,11 +24,12 @@ static struct byi_conv describe(const struct byi_call *call)
 
 /* --- plain: one output at a time ----------------------------------------- */
 
-/* Offset of the data whose tap `tap` falls on output `out`; -1: none. */
+/* Offset of the data whose tap `t` falls on output `out`; -1: none. */
 static int64_t source(const struct byi_window *w, const int64_t out[3],
-                      const int64_t tap[3])
+                      int64_t t)
 {
-    int64_t place = 0;
+    int64_t tap[3], place = 0;
+    byi_unflatten(w->size, t, tap);
     for (int i = 0; i < 3; i++) {
         int64_t at = out[i] + w->pad[i] - tap[i] * w->dilation[i];
         if (at < 0 || at % w->stride[i] || at / w->stride[i] >= w->out[i])
@@ -38,40 +39,12 @@ static int64_t source(const struct byi_window *w, const int64_t out[3],
     return place;
 }
 
+/* The filters are (C, O/G): those of a channel begin with its group's. */
 #define PLAIN(id, type, wide)                                                  \
-    static void plain_##id(const struct byi_conv *v, int64_t plane)            \
-    {                                                                          \
-        const int64_t image = plane / (v->groups * v->o);                      \
-        const int64_t channel = plane % (v->groups * v->o);                    \
-        const int64_t c0 = channel / v->o * v->c, o = channel % v->o;          \
-        type *y = (type *)v->y + byi_image_at(&v->out, image, channel);        \
-        for (int64_t p = 0; p < v->w.in_count; p++) {                          \
-            int64_t out[3], tap[3];                                            \
-            wide sum = 0;                                                      \
-            byi_unflatten(v->w.in, p, out);                                    \
-            for (int64_t t = 0; t < v->w.taps; t++) {                          \
-                byi_unflatten(v->w.size, t, tap);                              \
-                int64_t place = source(&v->w, out, tap);                       \
-                for (int64_t c = c0; place >= 0 && c < c0 + v->c; c++) {       \
-                    const int64_t at =                                         \
-                        byi_image_at(&v->in, image, c) + place * v->in.block;  \
-                    sum +=                                                     \
-                        (wide)((const type *)v->x)[at] *                       \
-                        (wide)((const type *)                                  \
-                                   v->weights)[byi_filter_at(&v->at, o, c) +   \
-                                               t * v->at.tap];                 \
-                }                                                              \
-            }                                                                  \
-            y[p * v->out.block] = (type)sum;                                   \
-        }                                                                      \
-    }
+    BYI_CONV_PLAIN(id, type, wide, in, source, channel % v->o, c0)
 BYI_EACH_SUM(PLAIN)
 
-static const byi_conv_plane plain[BYI_DTYPES] = {
-#define ROW(id, type) [BYOC_##id] = plain_##id,
-    BYI_EACH_FLOAT(ROW) BYI_EACH_INT(ROW)
-#undef ROW
-};
+static const byi_conv_plane plain[BYI_DTYPES] = BYI_CONV_PLAIN_ROWS;
 
 enum byoc_status byi_deconv_plain(const struct byi_call *call,
                                   struct byoc_error *err)

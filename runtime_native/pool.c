@@ -197,8 +197,25 @@ static double norm_root(double sum, int64_t p)
     return p == 1 ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / (double)p);
 }
 
-#define SUM_PLANES(id, type)                                                   \
-    static void mean_##id(const struct pooling *v, int64_t plane)              \
+static double mean_result(const struct pooling *v, const struct tap_box *box,
+                          double sum)
+{
+    double count = 1;
+    for (int i = 0; i < 3; i++)
+        count *= (double)divisor(v, i, box->out[i]);
+    return count > 0 ? sum / count : 0;
+}
+
+static double norm_result(const struct pooling *v, const struct tap_box *box,
+                          double sum)
+{
+    (void)box;
+    return norm_root(sum, v->p);
+}
+
+/* Outputs from the sums of a term of each tap. */
+#define SUM_PLANE(kind, id, type, term)                                        \
+    static void kind##_##id(const struct pooling *v, int64_t plane)            \
     {                                                                          \
         const int64_t step = v->block;                                         \
         const type *x =                                                        \
@@ -207,31 +224,17 @@ static double norm_root(double sum, int64_t p)
         for (int64_t p = 0; p < v->w.out_count; p++) {                         \
             struct tap_box box;                                                \
             double sum = 0;                                                    \
-            double count = 1;                                                  \
             box_of(&v->w, p, &box);                                            \
-            FOR_TAPS(&v->w, box, at, { sum += (double)x[at * step]; })         \
-            for (int i = 0; i < 3; i++)                                        \
-                count *= (double)divisor(v, i, box.out[i]);                    \
-            y[p * step] = (type)(count > 0 ? sum / count : 0);                 \
-        }                                                                      \
-    }                                                                          \
-    static void norm_##id(const struct pooling *v, int64_t plane)              \
-    {                                                                          \
-        const int64_t step = v->block;                                         \
-        const type *x =                                                        \
-            (const type *)v->x + plane_at(v, plane, v->w.in_count);            \
-        type *y = (type *)v->y + plane_at(v, plane, v->w.out_count);           \
-        for (int64_t p = 0; p < v->w.out_count; p++) {                         \
-            struct tap_box box;                                                \
-            double sum = 0;                                                    \
-            box_of(&v->w, p, &box);                                            \
-            FOR_TAPS(&v->w, box, at,                                           \
-                     { sum += norm_term((double)x[at * step], v->p); })        \
-            y[p * step] = (type)norm_root(sum, v->p);                          \
+            FOR_TAPS(&v->w, box, at, { sum += term((double)x[at * step]); })   \
+            y[p * step] = (type)kind##_result(v, &box, sum);                   \
         }                                                                      \
     }
-SUM_PLANES(F32, float)
-SUM_PLANES(F64, double)
+#define MEAN_TERM(x) (x)
+#define NORM_TERM(x) norm_term((x), v->p)
+SUM_PLANE(mean, F32, float, MEAN_TERM)
+SUM_PLANE(mean, F64, double, MEAN_TERM)
+SUM_PLANE(norm, F32, float, NORM_TERM)
+SUM_PLANE(norm, F64, double, NORM_TERM)
 
 typedef void (*plane_fn)(const struct pooling *v, int64_t plane);
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core/base/failure.h: failures of backends (struct byoc_fail), as the hosts of
+ * plug-ins make and read them. Threads: any. */
+#ifndef BYI_FAILURE_H
+#define BYI_FAILURE_H
+
+#include <byoc/backend.h>
+
+/* A failure with this text, of at most 4096 bytes. If its allocation fails, one
+ * of code RESOURCE: never NULL. */
+struct byoc_fail *byi_failure_new(uint32_t code, const char *text);
+const char *byi_failure_text(const struct byoc_fail *fail);
+uint32_t byi_failure_code(const struct byoc_fail *fail);
+void byi_failure_free(struct byoc_fail *fail);
+
+#endif
