@@ -236,43 +236,61 @@ static void quantise_layer(struct quant_rewrite *r, struct quant_layer *layer)
 
 /* --- the graph ------------------------------------------------------------ */
 
-/* Set read[name] for the names that nodes of the main graph or its outputs
- * refer to. */
-static void mark_read(struct quant_model *m, bool *read)
+/* Graphs of which the names are still to be read. */
+struct quant_bodies {
+    BYI_VEC(const Onnx__GraphProto *) list;
+};
+
+static void add_bodies(struct quant_bodies *b, const Onnx__NodeProto *node)
 {
-    for (size_t i = 0; i < m->graph->n_node; i++)
-        for (size_t k = 0; k < m->graph->node[i]->n_input; k++)
-            read[byi_name_number(&m->names, m->arena,
-                                 m->graph->node[i]->input[k])] = true;
-    for (size_t i = 0; i < m->graph->n_output; i++)
-        read[byi_name_number(&m->names, m->arena, m->graph->output[i]->name)] =
-            true;
+    for (size_t i = 0; i < node->n_attribute; i++) {
+        const Onnx__AttributeProto *a = node->attribute[i];
+        if (a->g)
+            BYI_PUSH(&b->list, a->g);
+        for (size_t k = 0; k < a->n_graphs; k++)
+            BYI_PUSH(&b->list, a->graphs[k]);
+    }
 }
 
-/* Does a node have a body, which may read any name? */
-static bool has_bodies(const struct quant_model *m)
+/* Set read[name], if the main graph has the name. */
+static void mark_name(struct quant_model *m, const char *name, bool *read)
 {
-    for (size_t i = 0; i < m->graph->n_node; i++)
-        for (size_t k = 0; k < m->graph->node[i]->n_attribute; k++)
-            if (m->graph->node[i]->attribute[k]->g ||
-                m->graph->node[i]->attribute[k]->n_graphs)
-                return true;
-    return false;
+    const struct quant_value *v = byi_quant_value(m, name);
+    if (v)
+        read[v - m->values] = true;
+}
+
+/* Mark the names that nodes refer to, also those in bodies, and the outputs. */
+static void mark_read(struct quant_model *m, bool *read)
+{
+    struct quant_bodies b = {0};
+    const Onnx__GraphProto *main = m->graph;
+    BYI_PUSH(&b.list, main);
+    while (b.list.n > 0) {
+        const Onnx__GraphProto *g = b.list.at[--b.list.n];
+        for (size_t i = 0; i < g->n_node; i++) {
+            add_bodies(&b, g->node[i]);
+            for (size_t k = 0; k < g->node[i]->n_input; k++)
+                mark_name(m, g->node[i]->input[k], read);
+        }
+        for (size_t i = 0; i < g->n_output; i++)
+            mark_name(m, g->output[i]->name, read);
+    }
+    byi_vec_free(b.list.at);
 }
 
 /* Drop initialisers that are no longer read, and add the new constants. */
 static void replace_initializers(struct quant_rewrite *r)
 {
     Onnx__GraphProto *g = r->m->graph;
-    const bool all = has_bodies(r->m);
-    bool *read = byi_arena_calloc(r->arena, r->m->names.n, sizeof *read);
+    bool *read = byi_arena_calloc(r->arena, r->m->n_values, sizeof *read);
     Onnx__TensorProto **list = byi_arena_calloc(
         r->arena, g->n_initializer + r->n_tensors, sizeof *list);
     size_t n = 0;
     mark_read(r->m, read);
     for (size_t i = 0; i < g->n_initializer; i++)
-        if (all || read[byi_name_number(&r->m->names, r->arena,
-                                        g->initializer[i]->name)])
+        if (read[byi_name_number(&r->m->names, r->arena,
+                                 g->initializer[i]->name)])
             list[n++] = g->initializer[i];
     for (uint32_t i = 0; i < r->n_tensors; i++)
         list[n++] = r->tensors[i];
