@@ -73,7 +73,8 @@ static void print_report(const struct byi_quantized *q, const char *path,
            q->n_layers, q->n_tensors, q->n_samples,
            q->n_samples == 1 ? "sample" : "samples");
     print_proposal(q);
-    printf("outputs: %.1f dB signal to noise\n", q->output);
+    printf("outputs%s: %.1f dB signal to noise\n",
+           q->selected ? ", before selection" : "", q->output);
     if (q->n_labels)
         printf("accuracy: %.2f%% before, %.2f%% after, of %lld labels\n",
                100 * (double)q->right[0] / (double)q->n_labels,

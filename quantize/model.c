@@ -8,8 +8,6 @@
 
 #include "frontend_onnx/wire.h"
 
-enum { LEAST_OPSET = 13 }; /* the first with scales per channel */
-
 static void *arena_alloc(void *arena, size_t n)
 {
     return byi_arena_alloc(arena, n ? n : 1);
@@ -61,13 +59,24 @@ static const Onnx__TensorProto *constant_of(const Onnx__NodeProto *node)
     return node->attribute[0]->t;
 }
 
+static bool selects(const Onnx__NodeProto *node)
+{
+    static const char *const types[] = {"NonMaxSuppression", "NonZero", "TopK"};
+    for (size_t i = 0; i < BYI_COUNT(types); i++)
+        if (strcmp(node->op_type, types[i]) == 0)
+            return true;
+    return false;
+}
+
 static void index_node(struct quant_model *m, Onnx__NodeProto *node)
 {
+    bool chosen = selects(node);
     for (size_t k = 0; k < node->n_input; k++) {
         struct quant_value *v = byi_quant_value(m, node->input[k]);
         if (v) {
             v->reader = node;
             v->n_readers++;
+            chosen |= v->chosen;
         }
     }
     for (size_t k = 0; k < node->n_output; k++) {
@@ -75,6 +84,7 @@ static void index_node(struct quant_model *m, Onnx__NodeProto *node)
         if (v) {
             v->producer = node;
             v->constant = constant_of(node);
+            v->chosen = chosen;
         }
     }
 }
@@ -127,22 +137,35 @@ static enum byoc_status check_names(const struct quant_model *m,
                            m->path);
 }
 
-static enum byoc_status check_model(const struct quant_model *m,
+/* Before version 4 of the format every initialiser is an input, too, and later
+ * it may be one, whose default it is. Keep the inputs that callers must give.
+ */
+static void separate_inputs(struct quant_model *m)
+{
+    enum { SEPARATE = 4 };
+    Onnx__GraphProto *g = m->graph;
+    struct byi_name_table names = {0};
+    size_t n = 0;
+    m->proto->has_ir_version = true;
+    if (m->proto->ir_version < SEPARATE)
+        m->proto->ir_version = SEPARATE;
+    for (size_t i = 0; i < g->n_initializer; i++)
+        byi_name_number(&names, m->arena, g->initializer[i]->name);
+    for (size_t i = 0; i < g->n_input; i++)
+        if (byi_name_find(&names, g->input[i]->name) == UINT32_MAX)
+            g->input[n++] = g->input[i];
+    g->n_input = n;
+}
+
+static enum byoc_status check_model(struct quant_model *m,
                                     struct byoc_error *err)
 {
     const Onnx__ModelProto *p = m->proto;
-    int64_t opset = 0;
     for (size_t i = 0; i < p->n_opset_import; i++) {
         const char *domain = p->opset_import[i]->domain;
         if (!domain || !*domain || strcmp(domain, "ai.onnx") == 0)
-            opset = p->opset_import[i]->version;
+            m->opset = p->opset_import[i]->version;
     }
-    if (opset < LEAST_OPSET)
-        return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "%s: opset %lld has no scales per channel; expected %d "
-                        "or newer; convert the model, for example with "
-                        "onnx.version_converter",
-                        m->path, (long long)opset, LEAST_OPSET);
     for (size_t i = 0; i < m->graph->n_initializer; i++)
         if (is_external(m->graph->initializer[i]))
             return byi_fail(err, BYOC_EUNSUPPORTED,
@@ -175,6 +198,8 @@ enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
     m->graph = m->proto->graph;
     m->bytes = n;
     BYI_TRY(check_model(m, err));
+    separate_inputs(m);
+    BYI_TRY(byi_quant_upgrade(m, err));
     index_graph(m);
     return BYOC_OK;
 }

@@ -24,6 +24,7 @@ struct quant_value {
     uint32_t n_readers;                /* of the graph                  */
     bool input, output;                /* of the graph                  */
     bool wanted;                       /* to be quantised               */
+    bool chosen;                       /* depends on a selection, below */
     struct quant_value *range_of;      /* NULL: its own                 */
     float low, high, scale;            /* its range; includes 0         */
     int32_t zero;                      /* of uint8                      */
@@ -50,6 +51,7 @@ struct quant_model {
     struct quant_layer *layers;
     uint32_t n_layers;
     uint64_t bytes;
+    int64_t opset;
 };
 
 /* Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED. */
@@ -65,6 +67,13 @@ const float *byi_quant_floats(const Onnx__TensorProto *t, int64_t *n);
 /* An integer attribute. */
 int64_t byi_quant_attribute(const Onnx__NodeProto *node, const char *name,
                             int64_t otherwise);
+
+/* --- upgrade.c ------------------------------------------------------------ */
+
+/* Bring a model of opset 9 to opset 10. Errors: BYOC_EUNSUPPORTED (an older
+ * one, or one with bodies). */
+enum byoc_status byi_quant_upgrade(struct quant_model *m,
+                                   struct byoc_error *err);
 
 /* --- plan.c --------------------------------------------------------------- */
 

@@ -21,14 +21,18 @@ struct quantisation {
     const char *path;
     struct quant_model m; /* as it is read; never rewritten */
     struct quant_samples samples;
-    /* the observed tensors: results of layers, then those that need a range */
+    /* the observed tensors: those that selections read, results of layers,
+     * those that need a range */
     struct quant_value **observed;
     const char **names;
-    uint32_t n_results, n_observed;
+    uint32_t n_read, n_results, n_observed;
     struct quant_histogram *histograms; /* by place */
     struct quant_run plain;
     struct quant_trial narrow;
-    double *signal, *noise; /* by result; then of the model's outputs */
+    /* by layer; then by output of the model, and by tensor that selections
+     * read */
+    double *signal, *noise;
+    uint32_t n_compared;
     int64_t n_labels, right[2];
     /* of the search; by layer */
     bool *kept;
@@ -47,6 +51,27 @@ static void observe(struct quantisation *q, struct quant_value *v)
     q->observed[q->n_observed++] = v;
 }
 
+/* Outputs that are selected, as by scores, jump where numbers change little:
+ * what is selected from is compared in their place. */
+static void observe_read(struct quantisation *q)
+{
+    struct quant_model *m = &q->m;
+    bool chosen = false;
+    for (uint32_t i = 0; i < m->n_values; i++)
+        chosen |= m->values[i].output && m->values[i].chosen;
+    for (size_t i = 0; chosen && i < m->graph->n_node; i++) {
+        const Onnx__NodeProto *node = m->graph->node[i];
+        const struct quant_value *y =
+            node->n_output ? byi_quant_value(m, node->output[0]) : NULL;
+        for (size_t k = 0; y && y->chosen && k < node->n_input; k++) {
+            struct quant_value *v = byi_quant_value(m, node->input[k]);
+            if (v && v->producer && !v->constant && !v->chosen)
+                observe(q, v);
+        }
+    }
+    q->n_read = q->n_observed;
+}
+
 static void list_observed(struct quantisation *q)
 {
     struct quant_model *m = &q->m;
@@ -54,6 +79,7 @@ static void list_observed(struct quantisation *q)
     q->observed = byi_arena_calloc(m->arena, m->n_values, sizeof *q->observed);
     for (uint32_t i = 0; i < m->n_values; i++)
         m->values[i].place = UINT32_MAX;
+    observe_read(q);
     for (uint32_t i = 0; i < m->n_layers; i++)
         observe(q, m->layers[i].y);
     q->n_results = q->n_observed;
@@ -182,6 +208,37 @@ static enum byoc_status compare_labels(struct quantisation *q, const char *file,
     return BYOC_OK;
 }
 
+/* Add the noise of each output of the model, or of what it is selected from. */
+static void compare_outputs(struct quantisation *q)
+{
+    const struct quant_run *narrow = &q->narrow.run;
+    double *signal = q->signal + q->m.n_layers,
+           *noise = q->noise + q->m.n_layers;
+    for (uint32_t i = 0; i < q->plain.n_outputs; i++, signal++, noise++) {
+        const struct quant_value *v =
+            byi_quant_value(&q->m, q->m.graph->output[i]->name);
+        if (q->n_read == 0 || !v->chosen)
+            add_noise(&q->plain.outputs[i], &narrow->outputs[i], signal, noise);
+    }
+    for (uint32_t i = 0; i < q->n_read; i++)
+        add_noise(&q->plain.tensors[i], &narrow->tensors[i], signal + i,
+                  noise + i);
+}
+
+/* Of noise to signal: the mean of all outputs, which differ in size. */
+static double output_noise(const struct quantisation *q)
+{
+    double sum = 0;
+    uint32_t n = 0;
+    for (uint32_t i = q->m.n_layers; i < q->n_compared; i++) {
+        if (!(q->signal[i] > 0))
+            continue;
+        sum += q->noise[i] / q->signal[i];
+        n++;
+    }
+    return n ? sum / n : 0;
+}
+
 /* Run both models on all samples. The narrow one need not have the layers'
  * results among its tensors. */
 static enum byoc_status compare_models(struct quantisation *q,
@@ -190,20 +247,18 @@ static enum byoc_status compare_models(struct quantisation *q,
     const struct quant_model *m = &q->m;
     const struct quant_run *narrow = &q->narrow.run;
     const uint32_t n = m->n_layers;
-    memset(q->signal, 0, (n + 1) * sizeof *q->signal);
-    memset(q->noise, 0, (n + 1) * sizeof *q->noise);
+    memset(q->signal, 0, q->n_compared * sizeof *q->signal);
+    memset(q->noise, 0, q->n_compared * sizeof *q->noise);
     q->n_labels = q->right[0] = q->right[1] = 0;
     for (uint32_t s = 0; s < q->samples.n; s++) {
         const struct quant_sample *sample = &q->samples.at[s];
         BYI_TRY(byi_quant_run(&q->plain, sample, err));
         BYI_TRY(byi_quant_run(&q->narrow.run, sample, err));
-        for (uint32_t i = 0; i < n && narrow->n > 0; i++)
+        for (uint32_t i = 0; i < n && narrow->n == q->n_results; i++)
             add_noise(tensor_of(q, &q->plain, m->layers[i].y),
                       tensor_of(q, narrow, m->layers[i].y), &q->signal[i],
                       &q->noise[i]);
-        for (uint32_t i = 0; i < q->plain.n_outputs; i++)
-            add_noise(&q->plain.outputs[i], &narrow->outputs[i], &q->signal[n],
-                      &q->noise[n]);
+        compare_outputs(q);
         if (sample->labels)
             BYI_TRY(compare_labels(q, sample->labels, err));
     }
@@ -213,8 +268,7 @@ static enum byoc_status compare_models(struct quantisation *q,
 /* The outputs' relative error, in percent. */
 static double output_error(const struct quantisation *q)
 {
-    const uint32_t n = q->m.n_layers;
-    return q->noise[n] > 0 ? 100 * sqrt(q->noise[n] / q->signal[n]) : 0;
+    return 100 * sqrt(output_noise(q));
 }
 
 static double find_loss(const struct quantisation *q)
@@ -250,7 +304,7 @@ static enum byoc_status open_trial(struct quantisation *q, const bool *kept,
     }
     byi_quant_rewrite(&t->m);
     t->data = byi_quant_pack(&t->m, &t->bytes);
-    return byi_quant_open(&t->m, q->names, results ? q->n_results : 0,
+    return byi_quant_open(&t->m, q->names, results ? q->n_results : q->n_read,
                           q->params->threads, &t->run, err);
 }
 
@@ -342,18 +396,18 @@ static void report(const struct quantisation *q, struct byi_arena *arena,
             .proposed = q->kept[i],
             .alone = q->alone[i]};
     }
-    *to = (struct byi_quantized){
-        .n_samples = q->samples.n,
-        .n_layers = m->n_layers,
-        .layers = layers,
-        .bytes = {q->m.bytes, q->narrow.bytes},
-        .output =
-            byi_quant_decibels(q->signal[m->n_layers], q->noise[m->n_layers]),
-        .n_labels = q->n_labels,
-        .right = {q->right[0], q->right[1]},
-        .loss = find_loss(q),
-        .all = q->all,
-        .n_trials = q->n_trials};
+    *to =
+        (struct byi_quantized){.n_samples = q->samples.n,
+                               .n_layers = m->n_layers,
+                               .layers = layers,
+                               .bytes = {q->m.bytes, q->narrow.bytes},
+                               .output = byi_quant_decibels(1, output_noise(q)),
+                               .selected = q->n_read > 0,
+                               .n_labels = q->n_labels,
+                               .right = {q->right[0], q->right[1]},
+                               .loss = find_loss(q),
+                               .all = q->all,
+                               .n_trials = q->n_trials};
     for (uint32_t i = 0; i < m->n_values; i++)
         to->n_tensors += m->values[i].wanted;
 }
@@ -363,8 +417,9 @@ static void report(const struct quantisation *q, struct byi_arena *arena,
 static void alloc_layers(struct quantisation *q)
 {
     const uint32_t n = q->m.n_layers;
-    q->signal = byi_arena_calloc(q->m.arena, n + 1, sizeof *q->signal);
-    q->noise = byi_arena_calloc(q->m.arena, n + 1, sizeof *q->noise);
+    q->n_compared = n + (uint32_t)q->m.graph->n_output + q->n_read;
+    q->signal = byi_arena_calloc(q->m.arena, q->n_compared, sizeof *q->signal);
+    q->noise = byi_arena_calloc(q->m.arena, q->n_compared, sizeof *q->noise);
     q->kept = byi_arena_calloc(q->m.arena, n, sizeof *q->kept);
     q->alone = byi_arena_calloc(q->m.arena, n, sizeof *q->alone);
     for (uint32_t i = 0; i < n; i++)

@@ -51,8 +51,11 @@ struct byi_quantized {
     /* of arrays, [0] is the model before, [1] the quantised one */
     uint64_t bytes[2]; /* of the files */
     double output;     /* dB, of all outputs          */
-    int64_t n_labels;  /* 0: no labels                */
-    int64_t right[2];  /* inputs whose class is right */
+    /* TopK or the like selects outputs: what it reads is compared in place of
+     * these */
+    bool selected;
+    int64_t n_labels; /* 0: no labels                */
+    int64_t right[2]; /* inputs whose class is right */
     /* percent: with labels of the accuracy, in points; else the outputs'
      * relative error, sqrt(noise / signal) */
     double loss;
@@ -66,7 +69,7 @@ struct byi_quantized {
  * Errors: those of reading and compiling; BYOC_EINVAL (an unknown node, no
  * sample, nothing to quantise, `to` is the model, no choice of layers keeps the
  * loss within max_loss); BYOC_EUNSUPPORTED (opset
- * below 13, external weights); BYOC_ETYPE (a sample has another shape);
+ * below 9, external weights); BYOC_ETYPE (a sample has another shape);
  * BYOC_EIO.
  */
 enum byoc_status byi_quantize(const char *path,

@@ -14,6 +14,11 @@
 
 #define BIAS_MOST 1e9 /* sums stay far from the ends of int32 */
 
+/* ONNX has scales per channel from this opset on. Operators of this domain have
+ * them in models of every opset. */
+enum { CHANNELS_OPSET = 13 };
+#define OLD_DOMAIN "com.microsoft"
+
 /* The new lists of the graph. */
 struct quant_rewrite {
     struct quant_model *m;
@@ -85,6 +90,8 @@ static char *add_linear(struct quant_rewrite *r, const char *type,
     names[2] = zero;
     names[3] = new_name(r, stem, type);
     node->op_type = byi_arena_str(r->arena, type);
+    if (r->m->opset < CHANNELS_OPSET)
+        node->domain = byi_arena_str(r->arena, OLD_DOMAIN);
     node->name = names[3];
     node->n_input = 3;
     node->input = names;
@@ -298,6 +305,31 @@ static void replace_initializers(struct quant_rewrite *r)
     g->n_initializer = n;
 }
 
+/* Declare the domain of the nodes that were added. */
+static void import_domain(struct quant_rewrite *r)
+{
+    Onnx__ModelProto *p = r->m->proto;
+    const size_t n = p->n_opset_import;
+    if (r->m->opset >= CHANNELS_OPSET)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (p->opset_import[i]->domain &&
+            strcmp(p->opset_import[i]->domain, OLD_DOMAIN) == 0)
+            return;
+    Onnx__OperatorSetIdProto *id = byi_arena_alloc(r->arena, sizeof *id);
+    onnx__operator_set_id_proto__init(id);
+    id->domain = byi_arena_str(r->arena, OLD_DOMAIN);
+    id->has_version = true;
+    id->version = 1;
+    Onnx__OperatorSetIdProto **list =
+        byi_arena_calloc(r->arena, n + 1, sizeof(*list));
+    for (size_t i = 0; i < n; i++)
+        list[i] = p->opset_import[i];
+    list[n] = id;
+    p->opset_import = list;
+    p->n_opset_import = n + 1;
+}
+
 static void rename_inputs(struct quant_rewrite *r, Onnx__NodeProto *node)
 {
     for (size_t k = 0; k < node->n_input; k++) {
@@ -332,4 +364,5 @@ void byi_quant_rewrite(struct quant_model *m)
     g->node = r.nodes;
     g->n_node = r.n_nodes;
     replace_initializers(&r);
+    import_domain(&r);
 }

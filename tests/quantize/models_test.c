@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* models_test.c: models that quantisation must change first, or that it
+ * measures otherwise: of old opsets, with bodies, with outputs that TopK
+ * selects.
+ */
+#include "tests/frontend_onnx/models.h"
+
+#include <byoc/byoc.h>
+
+#include "npy/npy.h"
+#include "quantize/quantize.h"
+
+enum { SIDE = 16, CHANNELS = 32 };
+
+/* A convolution of "x" with result "c", and a sample of "x". */
+static struct build begin_conv(int64_t opset)
+{
+    struct build b = begin(opset);
+    struct byoc_error err;
+    char path[TEST_PATH + 32];
+    const int64_t weights[] = {CHANNELS, CHANNELS, 3, 3};
+    const int64_t dims[] = {1, CHANNELS, SIDE, SIDE};
+    struct byi_tensor t = {.dtype = BYOC_F32, .rank = 4};
+    const int64_t n = byi_elements(4, dims);
+    float *x = byi_arena_alloc(b.arena, (size_t)n * sizeof *x);
+
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)(i * 37 % 101 - 50) / 50;
+    t.data = x;
+    memcpy(t.dims, dims, sizeof dims);
+    snprintf(path, sizeof path, "%s/input_0.npy", b.folder);
+    assert_int_equal(byi_npy_write(path, &t, &err), BYOC_OK);
+    input(&b, "x", "1 32 16 16");
+    floats(&b, "w", 4, weights);
+    node(&b, "Conv", "x w", "c");
+    return b;
+}
+
+static enum byoc_status quantise(struct build *b, struct byi_quantized *report,
+                                 struct byoc_error *err)
+{
+    const struct byi_quantize_params params = {.samples = b->folder};
+    char to[TEST_PATH + 32];
+
+    save(b);
+    snprintf(to, sizeof to, "%s/q.onnx", b->folder);
+    return byi_quantize(b->path, &params, to, b->arena, report, err);
+}
+
+/* The weights become bytes, and the outputs stay as they were. */
+static void check(struct build *b, bool selected)
+{
+    struct byi_quantized report;
+    struct byoc_error err;
+
+    if (quantise(b, &report, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(report.n_layers, 1);
+    assert_false(report.layers[0].kept);
+    assert_int_equal(report.selected, selected);
+    assert_true(report.output > 30);
+    assert_true(report.bytes[1] < report.bytes[0] / 3);
+    end(b);
+}
+
+/* Opset 9, in which weights are inputs with a default. */
+static void test_old(void **state)
+{
+    struct build b = begin_conv(9);
+    static const int64_t starts[] = {1, 2}, ends[] = {9, 10}, axes[] = {2, 3};
+    (void)state;
+
+    b.model->ir_version = 3;
+    input(&b, "w", "32 32 3 3");
+    Onnx__NodeProto *slice = node(&b, "Slice", "c", "y");
+    attr_ints(&b, slice, "starts", 2, starts);
+    attr_ints(&b, slice, "ends", 2, ends);
+    attr_ints(&b, slice, "axes", 2, axes);
+    output(&b, "y");
+    check(&b, false);
+}
+
+static void test_older(void **state)
+{
+    struct build b = begin_conv(8);
+    struct byi_quantized report;
+    struct byoc_error err;
+    (void)state;
+
+    output(&b, "c");
+    assert_int_equal(quantise(&b, &report, &err), BYOC_EUNSUPPORTED);
+    assert_non_null(strstr(err.text, "opset 8"));
+    assert_non_null(strstr(err.text, "onnx.version_converter"));
+    end(&b);
+}
+
+/* TopK's order and indices jump with the noise; its operand does not. */
+static void test_selected(void **state)
+{
+    struct build b = begin_conv(9);
+    (void)state;
+
+    Onnx__NodeProto *top = node(&b, "TopK", "c", "y i");
+    attr_int(&b, top, "k", 3);
+    node(&b, "Cast", "i", "z");
+    attr_int(&b, b.graph->node[2], "to", 1);
+    output(&b, "y");
+    output(&b, "z");
+    check(&b, true);
+}
+
+/* A body that reads a tensor of the graph; the float32 weights go all the same.
+ */
+static void test_body(void **state)
+{
+    struct build b = begin_conv(13);
+    static const int64_t one = 1;
+    static const uint8_t yes = 1;
+    (void)state;
+
+    Onnx__TensorProto *condition =
+        tensor(&b, "if", ONNX__TENSOR_PROTO__DATA_TYPE__BOOL, 1, &one);
+    raw(&b, condition, &yes, 1);
+    weight(&b, condition);
+    floats(&b, "more", 1, &one);
+    Onnx__NodeProto *choice = node(&b, "If", "if", "y");
+    for (int i = 0; i < 2; i++) {
+        static const Onnx__GraphProto empty = ONNX__GRAPH_PROTO__INIT;
+        Onnx__GraphProto *outer = b.graph;
+        Onnx__GraphProto *body = b.graph =
+            byi_arena_copy(b.arena, &empty, sizeof empty);
+        node(&b, i ? "Sub" : "Add", "c more", "r");
+        output(&b, "r");
+        b.graph = outer;
+        attr(&b, choice, i ? "else_branch" : "then_branch",
+             ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)
+            ->g = body;
+    }
+    output(&b, "y");
+    check(&b, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_old),
+        cmocka_unit_test(test_older),
+        cmocka_unit_test(test_selected),
+        cmocka_unit_test(test_body),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
