@@ -71,11 +71,13 @@ static void axis_taps(const struct byi_sampler *s, double where, int64_t size,
     /* -1 .. 1 spans the pixels' centres, or their outer edges */
     const double at = s->align ? (where + 1) / 2 * (double)(size - 1)
                                : ((where + 1) * (double)size - 1) / 2;
+    /* the standard's reference rounds before it reflects; PyTorch after, which
+     * differs if a coordinate is halfway between two pixels */
+    const double near = s->taps == 1 ? nearbyint(at) : at;
     const double settled = s->taps == 4 ? (at > -1e9 && at < 1e9 ? at : -100)
-                                        : settle(s, at, size);
+                                        : settle(s, near, size);
     double first = floor(settled);
     if (s->taps == 1) {
-        first = nearbyint(settled);
         w[0] = 1;
     } else if (s->taps == 2) {
         w[1] = settled - first;

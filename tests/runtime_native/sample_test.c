@@ -57,9 +57,27 @@ static void test_odd_numbers(void **state)
     }
 }
 
+/* -1.5 is rounded to -2, then reflected to 1; the other order would give 0. */
+static void test_halfway(void **state)
+{
+    const struct byi_attr given[] = {STRING("mode", "nearest"),
+                                     STRING("padding_mode", "reflection"),
+                                     BOOL("align_corners", 0)};
+    struct byi_tensor in[] = {tensor(BYOC_F32, 4, DIMS(1, 1, 1, 4)),
+                              tensor(BYOC_F32, 4, DIMS(1, 1, 1, 2))};
+    (void)state;
+    set(&in[0], (double[]){10, 20, 30, 40});
+    set(&in[1], (double[]){-1.5, 0});
+    struct eval e = prepare(BYI_OP_GRID_SAMPLE, given, 3, in, 2);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    expect(&e.out[0], (double[]){20});
+    finish(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),
-                                       cmocka_unit_test(test_odd_numbers)};
+                                       cmocka_unit_test(test_odd_numbers),
+                                       cmocka_unit_test(test_halfway)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
