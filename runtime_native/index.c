@@ -106,23 +106,30 @@ static enum byoc_status gather_run(const struct byi_call *call,
     const struct byi_tensor *x = call->in;
     const struct elements e = walk_elements(call);
     const size_t size = byi_cell(x->dtype);
+    bool outside = false;
     if (byi_count(e.idx) == 0)
         return BYOC_OK;
-    BYI_TRY(byi_check_indices(call, e.idx, e.size, err));
     const int team = byi_team(call, e.n_rows * e.row);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    /* indices are checked as they are read: they may be longer than x */
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)      \
+    reduction(||                                                               \
+              : outside)
     for (int64_t r = 0; r < e.n_rows; r++) {
         const int64_t base = row_offset(&e, r);
         int64_t at[ELEMENTS];
         for (int64_t i = 0; i < e.row; i += ELEMENTS) {
             const int64_t n = byi_min(ELEMENTS, e.row - i);
+            outside =
+                outside || byi_any_outside(e.idx, r * e.row + i, n, e.size);
+            if (outside)
+                break;
             offsets_of(&e, base, r, i, n, at);
             gather_cells((char *)call->out->data +
                              (r * e.row + i) * (int64_t)size,
                          x->data, at, n, size);
         }
     }
-    return BYOC_OK;
+    return outside ? byi_check_indices(call, e.idx, e.size, err) : BYOC_OK;
 }
 
 /* --- indices into several axes ------------------------------------------- */
