@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* Elements of a row, from which on a tile fetches the lines of its results. */
+enum { LONG = 256 };
+
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv)
 {
     return byi_ceil_div(conv->columns, BYI_F32_PANEL) * BYI_F32_PANEL *
@@ -321,6 +324,15 @@ void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
     t->fetch = fetch;
 }
 
+/* Load the lines that a tile's results are written to, while it is computed:
+ * rows that are a multiple of a page apart evict each other's lines. */
+static void fetch_results(const struct byi_f32_tile *t, int rows)
+{
+    for (int r = 0; r < rows; r++)
+        for (int64_t j = 0; j < BYI_F32_COLUMNS; j += BYI_F32_PANEL)
+            __builtin_prefetch(t->y + r * t->ldy + j, 1);
+}
+
 /* Rows of tiles [begin, end) by the columns of a block of a part. `whole`: the
  * caller applies the posts, when all columns of the rows are computed. */
 static void run_block(const struct direct *d, const float *const *rows,
@@ -358,6 +370,8 @@ static void run_block(const struct direct *d, const float *const *rows,
         if (end - begin > 1 && block + 1 < d->blocks)
             byi_f32_fetch(&t, i - begin, end - begin,
                           t.weights + conv->kernels->panels * panel);
+        if (end - begin > 1 && d->segments * d->piece >= LONG && n >= 6)
+            fetch_results(&t, n);
         byi_f32_tile_run(conv->kernels, &t, n, columns);
         if (!whole)
             byi_f32_posts_run(d->run, conv->next, row, n, column, columns);
