@@ -360,3 +360,22 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
     warn_copies(model);
     return status;
 }
+
+void byi_backends_drop_consts(const struct byi_instance *in)
+{
+    for (uint32_t i = 0; i < in->plan->n_parts; i++) {
+        const struct byi_plan_part *part = &in->plan->parts[i];
+        const struct byi_region *region = &in->regions[i];
+        if (!region->plugin || region->lent ||
+            !(region->plugin->backend->flags & BYOC_BACKEND_COPIES_CONSTS))
+            continue;
+        for (uint32_t k = 0; k < part->n_consts; k++) {
+            const struct byi_plan_const *c = &in->plan->consts[part->consts[k]];
+            if (c->narrow)
+                byi_drop_const(&in->model->image, c->narrow, c->narrow_bytes);
+            else
+                byi_drop_const(&in->model->image, c->view.data,
+                               byi_tensor_bytes(&c->view));
+        }
+    }
+}

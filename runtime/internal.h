@@ -291,16 +291,23 @@ struct byi_memory {
     void *ctx; /* of these two, which may be NULL: byi_acquire, byi_release */
     uint64_t limit;
     _Atomic uint64_t held, peak; /* bytes */
-    /* While weights are packed: a mapped file, whose pages are dropped now and
-     * then, so that memory never holds them all and their packed copies. */
+    /* NULL, or a mapped file, whose pages are dropped now and then while
+     * weights are packed, so that memory never holds them all and their packed
+     * copies.
+     */
     const void *file;
     uint64_t file_bytes;
-    _Atomic uint64_t since; /* bytes taken since the last time */
+    _Atomic uint32_t packers; /* threads that pack weights      */
+    _Atomic uint64_t since;   /* bytes taken since the last time */
 };
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params);
-/* Drop the whole pages of a part of a file that is mapped privately and
- * unchanged; they are read again when they are used. Threads: safe. */
-void byi_drop_pages(const void *at, uint64_t bytes);
+/* Drop the whole pages of a constant, if it is in a file that is mapped
+ * privately and unchanged; they are read again when they are used. Threads:
+ * safe. */
+void byi_drop_const(const struct byi_image *image, const void *at,
+                    uint64_t bytes);
+/* Begin, or end, packing weights. Threads: safe. */
+void byi_memory_packs(struct byi_memory *memory, bool packs);
 void byi_memory_free(struct byi_memory **memory);
 /* Allocate memory aligned to BYI_ALIGN; NULL if that fails or exceeds the
  * limit. `memory` NULL: no limit and no allocator. Threads: safe. */

@@ -99,26 +99,6 @@ void byoc_internal_code_close(struct byi_code_library *code)
     *code = (struct byi_code_library){0};
 }
 
-/* Release constants in the mapped file of which the backends have copies. */
-static void drop_consts(const struct byoc_model *m)
-{
-    const char *weights = m->artifact.image.weights;
-    const uint64_t bytes = m->artifact.image.weights_bytes;
-    for (uint32_t i = 0; i < m->plan->n_parts; i++) {
-        const struct byi_plan_part *part = &m->plan->parts[i];
-        const struct byi_plugin *plugin = m->own.regions[i].plugin;
-        if (!plugin || !(plugin->backend->flags & BYOC_BACKEND_COPIES_CONSTS))
-            continue;
-        for (uint32_t k = 0; k < part->n_consts; k++) {
-            const struct byi_plan_const *c = &m->plan->consts[part->consts[k]];
-            const char *at = c->narrow ? c->narrow : c->view.data;
-            if (at >= weights && at < weights + bytes)
-                byi_drop_pages(at, c->narrow ? c->narrow_bytes
-                                             : byi_tensor_bytes(&c->view));
-        }
-    }
-}
-
 /* --- the public side ------------------------------------------------------ */
 
 static enum byoc_status load_file(const struct model_file *file,
@@ -144,7 +124,6 @@ static enum byoc_status load_file(const struct model_file *file,
     (*model)->artifact = a;
     (*model)->library =
         (struct byi_memory_library){.handle = library, .fd = -1};
-    drop_consts(*model);
     return BYOC_OK;
 }
 

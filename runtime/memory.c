@@ -47,7 +47,7 @@ static bool charge(struct byi_memory *m, uint64_t bytes)
     return true;
 }
 
-void byi_drop_pages(const void *at, uint64_t bytes)
+static void drop_pages(const void *at, uint64_t bytes)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t from = ((uintptr_t)at + page - 1) / page * page;
@@ -56,12 +56,30 @@ void byi_drop_pages(const void *at, uint64_t bytes)
         madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
+void byi_drop_const(const struct byi_image *image, const void *at,
+                    uint64_t bytes)
+{
+    const char *from = at, *weights = image->weights;
+    if (image->weights_mapped && from >= weights &&
+        from < weights + image->weights_bytes)
+        drop_pages(at, bytes);
+}
+
+void byi_memory_packs(struct byi_memory *m, bool packs)
+{
+    if (packs)
+        atomic_fetch_add(&m->packers, 1);
+    else
+        atomic_fetch_sub(&m->packers, 1);
+}
+
 static void drop_file(struct byi_memory *m, uint64_t taken)
 {
-    if (!m->file || atomic_fetch_add(&m->since, taken) + taken < DROP_EVERY)
+    if (!m->file || atomic_load(&m->packers) == 0 ||
+        atomic_fetch_add(&m->since, taken) + taken < DROP_EVERY)
         return;
     atomic_store(&m->since, 0);
-    byi_drop_pages(m->file, m->file_bytes);
+    drop_pages(m->file, m->file_bytes);
 }
 
 static void *allocate(const struct byi_memory *m, uint64_t bytes)

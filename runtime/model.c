@@ -270,8 +270,11 @@ static enum byoc_status fill_model(void *arg, struct byoc_error *err)
         model->memory->file = image->weights;
         model->memory->file_bytes = image->weights_bytes;
     }
+    byi_memory_packs(model->memory, true);
     const enum byoc_status status = pack_all(model, params, &facts, err);
-    model->memory->file = NULL;
+    byi_memory_packs(model->memory, false);
+    if (status == BYOC_OK)
+        byi_backends_drop_consts(&model->own);
     return status;
 }
 

@@ -269,6 +269,8 @@ enum byoc_status byi_region_consts(const struct byoc_model *model,
                                    struct byi_arena *arena,
                                    struct byi_region_consts *consts,
                                    struct byoc_error *err);
+/* Drop the pages of mapped constants of which the backends have copies. */
+void byi_backends_drop_consts(const struct byi_instance *in);
 /* Let a backend build a region from its JSON. */
 enum byoc_status byi_region_load(const struct byi_plugin *plugin,
                                  const char *symbol,

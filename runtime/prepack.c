@@ -21,6 +21,7 @@ enum { STAYS = 0 };
 
 struct packer {
     const struct byi_plan_tables *plan;
+    const struct byi_image *image;
     uint64_t *moved; /* by constant: 1 + its place in `packed`, or STAYS */
     struct packed *list;
     uint32_t n, cap;
@@ -154,9 +155,17 @@ static enum byoc_status list_all(struct packer *p, struct byoc_model *model,
 static void pack_one(void *arg, uint32_t i)
 {
     const struct packer *p = arg;
+    struct byi_step *step = p->list[i].step;
+    const struct byi_packing *packing = byi_packing_of(step->op->id);
     char *to = p->to + p->list[i].at;
-    pack_step(p, p->list[i].f, p->list[i].step, to);
-    p->list[i].step->packed = to;
+    pack_step(p, p->list[i].f, step, to);
+    step->packed = to;
+    for (uint32_t k = 0; k < step->n_in; k++) {
+        const struct byi_tensor t =
+            tensor_of(p->plan, p->list[i].f, step->in[k]);
+        if (packing->operands >> k & 1)
+            byi_drop_const(p->image, t.data, byi_tensor_bytes(&t));
+    }
 }
 
 static enum byoc_status pack(struct packer *p, struct byoc_model *model,
@@ -176,7 +185,8 @@ static enum byoc_status pack(struct packer *p, struct byoc_model *model,
 
 enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err)
 {
-    struct packer p = {.plan = model->plan, .threads = model->threads};
+    struct packer p = {
+        .plan = model->plan, .image = &model->image, .threads = model->threads};
     p.moved = byi_alloc(model->plan->n_consts + 1u, sizeof *p.moved);
     const enum byoc_status status =
         p.moved ? pack(&p, model, err) : no_memory(err, sizeof *p.moved);

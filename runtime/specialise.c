@@ -737,8 +737,12 @@ enum byoc_status byi_specialise(const struct byoc_model *model,
                       .twins = how & BYI_TWINS};
     struct byi_guard guard;
     *in = (struct byi_instance){0};
+    byi_memory_packs(model->memory, true);
     const enum byoc_status status = byi_guarded(&guard, attempt_all, &m, err);
-    if (status != BYOC_OK && in->plan)
+    byi_memory_packs(model->memory, false);
+    if (status == BYOC_OK)
+        byi_backends_drop_consts(in);
+    else if (in->plan)
         byi_instance_end(in);
     byi_vec_free(m.stack.at);
     byi_vec_free(m.consts.at);

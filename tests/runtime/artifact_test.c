@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -253,6 +254,48 @@ static void test_no_descriptors_left(void **state)
     free(data);
 }
 
+/* Resident kilobytes of the mapping of a file. */
+static long resident_of(const char *path)
+{
+    char line[2 * TEST_PATH];
+    long all = 0, some;
+    bool ours = false;
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "Rss: %ld", &some) == 1)
+            all += ours ? some : 0;
+        else if (strchr(line, '-') && strchr(line, '/'))
+            ours = strstr(line, path) != NULL;
+        else if (strstr(line, " 00:00 0"))
+            ours = false;
+    }
+    fclose(maps);
+    return all;
+}
+
+/* A process does not hold packed weights and those of the file. */
+static void test_packed_weights_dropped(void **state)
+{
+    struct folder *f = *state;
+    struct byoc_error err;
+    struct byoc_model *model = NULL;
+    static const char large[] =
+        "def @main(%x: Tensor[(64, 1024), float32]) {\n"
+        "  nn.matmul(%x, random[(1024, 4096), float32, seed=1])\n"
+        "}\n";
+    fixture_close(&f->x);
+    if (fixture_open(&f->x, large, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    write_model(f, f->model);
+    if (byoc_model_load(f->model, NULL, &model, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    const long kilobytes = resident_of(f->model);
+    if (kilobytes >= 2048)
+        fail_msg("%ld kB of the artifact are resident", kilobytes);
+    byoc_model_free(&model);
+}
+
 static void test_cannot_write(void **state)
 {
     struct folder *f = *state;
@@ -314,7 +357,7 @@ int main(void)
         TEST(test_flipped),      TEST(test_not_ours),
         TEST(test_cannot_write), TEST(test_other_plan),
         TEST(test_descriptor),   TEST(test_no_descriptors_left),
-        TEST(test_ledger),
+        TEST(test_ledger),       TEST(test_packed_weights_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
