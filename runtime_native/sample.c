@@ -213,32 +213,56 @@ static bool neighbours(double at, int64_t size, int64_t *low, int64_t *high,
     return true;
 }
 
-/* A plane of x at (row, col), 0 outside: the sum of the four pixels around it,
- * weighted by their distance (bilinear interpolation), or the largest one. */
-static double read_between(const struct byi_tensor *x, int64_t plane,
-                           double row, double col, bool maximum)
+/* The four pixels around a sample point, and the weights of bilinear
+ * interpolation. */
+struct roi_point {
+    int64_t at[4];
+    double share[4];
+};
+
+/* False: the point is outside, where x is 0. */
+static bool find_point(const struct byi_tensor *x, double row, double col,
+                       struct roi_point *p)
 {
     const int64_t h = x->dims[2], w = x->dims[3];
-    int64_t r0, r1, c0, c1;
+    int64_t r[2], c[2];
     double dr, dc;
-    if (!neighbours(row, h, &r0, &r1, &dr) ||
-        !neighbours(col, w, &c0, &c1, &dc))
-        return 0;
-    const int64_t at = plane * h * w;
-    const double a = (1 - dr) * (1 - dc) * byi_get_real(x, at + r0 * w + c0);
-    const double b = (1 - dr) * dc * byi_get_real(x, at + r0 * w + c1);
-    const double c = dr * (1 - dc) * byi_get_real(x, at + r1 * w + c0);
-    const double d = dr * dc * byi_get_real(x, at + r1 * w + c1);
-    return maximum ? fmax(fmax(a, b), fmax(c, d)) : a + b + c + d;
+    if (!neighbours(row, h, &r[0], &r[1], &dr) ||
+        !neighbours(col, w, &c[0], &c[1], &dc))
+        return false;
+    const double rows[2] = {1 - dr, dr}, cols[2] = {1 - dc, dc};
+    for (int i = 0; i < 4; i++) {
+        p->at[i] = r[i / 2] * w + c[i % 2];
+        p->share[i] = rows[i / 2] * cols[i % 2];
+    }
+    return true;
 }
 
-/* One bin: the mean or the maximum of its sample points. */
-static double pool_bin(const struct byi_tensor *x, const struct roi_grid *r,
-                       int64_t plane, int64_t bin_row, int64_t bin_col,
-                       bool maximum)
+enum { ROI_PLANES = 64 }; /* channels of a bin that are pooled together */
+
+/* Add a sample point to the sums or maxima of n planes of x from plane on. */
+static void add_point(const struct byi_tensor *x, const struct roi_point *p,
+                      int64_t plane, int64_t n, bool maximum, double *sums)
 {
-    double result = maximum ? -INFINITY : 0;
+    const int64_t size = x->dims[2] * x->dims[3];
+    for (int64_t k = 0; k < n; k++) {
+        double v[4] = {0};
+        for (int i = 0; p && i < 4; i++)
+            v[i] = p->share[i] * byi_get_real(x, (plane + k) * size + p->at[i]);
+        sums[k] = maximum
+                      ? fmax(sums[k], fmax(fmax(v[0], v[1]), fmax(v[2], v[3])))
+                      : sums[k] + (v[0] + v[1] + v[2] + v[3]);
+    }
+}
+
+/* One bin of n planes: the means or the maxima of its sample points. */
+static void pool_bin(const struct byi_tensor *x, const struct roi_grid *r,
+                     int64_t plane, int64_t n, int64_t bin_row, int64_t bin_col,
+                     bool maximum, double *results)
+{
     const int64_t count = r->rows * r->cols;
+    for (int64_t k = 0; k < n; k++)
+        results[k] = maximum && count ? -INFINITY : 0;
     for (int64_t i = 0; i < r->rows; i++) {
         const double row =
             r->top +
@@ -247,13 +271,30 @@ static double pool_bin(const struct byi_tensor *x, const struct roi_grid *r,
             const double col = r->left + ((double)bin_col +
                                           ((double)j + 0.5) / (double)r->cols) *
                                              r->bin_w;
-            const double value = read_between(x, plane, row, col, maximum);
-            result = maximum ? fmax(result, value) : result + value;
+            struct roi_point p;
+            add_point(x, find_point(x, row, col, &p) ? &p : NULL, plane, n,
+                      maximum, results);
         }
     }
-    if (count == 0)
-        return 0;
-    return maximum ? result : result / (double)count;
+    for (int64_t k = 0; !maximum && count && k < n; k++)
+        results[k] /= (double)count;
+}
+
+/* Bin `bin` of roi i, in all channels. */
+static void align_bin(const struct byi_call *call, const struct roi_grid *r,
+                      int64_t i, int64_t bin, bool maximum)
+{
+    const struct byi_tensor *y = call->out;
+    const int64_t channels = y->dims[1], w = y->dims[3];
+    const int64_t bins = y->dims[2] * w;
+    double results[ROI_PLANES];
+    for (int64_t c = 0; c < channels; c += ROI_PLANES) {
+        const int64_t n = byi_min(ROI_PLANES, channels - c);
+        pool_bin(call->in, r, r->batch * channels + c, n, bin / w, bin % w,
+                 maximum, results);
+        for (int64_t k = 0; k < n; k++)
+            byi_put_real(y, (i * channels + c + k) * bins + bin, results[k]);
+    }
 }
 
 /* x (N, C, H, W), rois (n, 4) of x1 y1 x2 y2, batch (n): y (n, C, h, w) */
@@ -262,7 +303,7 @@ static enum byoc_status roi_align_float(const struct byi_call *call,
 {
     const struct byi_tensor *x = call->in, *y = call->out;
     const bool maximum = byi_attr_string(call->attrs, "mode")[0] == 'm';
-    const int64_t channels = y->dims[1], h = y->dims[2], w = y->dims[3];
+    const int64_t bins = y->dims[2] * y->dims[3];
     if (x->dims[2] == 0 || x->dims[3] == 0)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: x has no pixels; expected a height and width "
@@ -272,12 +313,10 @@ static enum byoc_status roi_align_float(const struct byi_call *call,
         struct roi_grid r;
         BYI_TRY(read_region(call, i, &r, err));
         const int team =
-            byi_team(call, channels * h * w * (r.rows * r.cols * 8 + 1));
+            byi_team(call, y->dims[1] * bins * (r.rows * r.cols * 8 + 1));
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-        for (int64_t b = 0; b < channels * h * w; b++)
-            byi_put_real(y, i * channels * h * w + b,
-                         pool_bin(x, &r, r.batch * channels + b / (h * w),
-                                  b % (h * w) / w, b % w, maximum));
+        for (int64_t b = 0; b < bins; b++)
+            align_bin(call, &r, i, b, maximum);
     }
     return BYOC_OK;
 }
