@@ -8,6 +8,7 @@
 #include "npy/npy.h"
 
 #include "core/base/steps.h"
+#include "runtime/internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -74,28 +75,99 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-static int64_t dim_of(const struct byoc_io *io, uint32_t axis,
-                      const char *const *dims)
+/* --- sizes ---------------------------------------------------------------- */
+
+/* The symbolic dims of the inputs, each once. */
+struct sizes {
+    struct byoc_dim at[64];
+    bool given[64]; /* by a file or --dim */
+    uint32_t n;
+    bool whole; /* every dim has a name and is in the list */
+};
+
+static struct byoc_dim *find_size(struct sizes *sizes, const char *name)
 {
+    uint32_t i = 0;
+    while (i < sizes->n && strcmp(sizes->at[i].name, name) != 0)
+        i++;
+    if (i == sizes->n && i < BYI_COUNT(sizes->at))
+        sizes->at[sizes->n++] = (struct byoc_dim){name, 1};
+    return i < sizes->n ? &sizes->at[i] : NULL;
+}
+
+static void add_sizes(const struct byoc_model *model,
+                      const struct byi_feed *feed, struct sizes *sizes)
+{
+    for (uint32_t i = 0; i < feed->n; i++) {
+        const struct byoc_io *io = byoc_model_input(model, i);
+        for (uint32_t d = 0; d < io->rank && io->kind == BYOC_TENSOR; d++) {
+            struct byoc_dim *dim = io->dims[d] < 0 && io->dim_names[d]
+                                       ? find_size(sizes, io->dim_names[d])
+                                       : NULL;
+            sizes->whole = sizes->whole && (dim || io->dims[d] >= 0);
+            if (!dim || feed->made_up[i] || d >= feed->at[i].rank)
+                continue;
+            dim->size = feed->at[i].dims[d];
+            sizes->given[dim - sizes->at] = true;
+        }
+    }
+}
+
+/* Choose a size for the dims that have none. If the model accepts none that is
+ * tried, a run says why. */
+static void choose_sizes(const struct byoc_model *model,
+                         const struct byi_feed_params *params,
+                         const struct byi_feed *feed, struct sizes *sizes)
+{
+    static const int64_t usual[] = {1, 2, 64, 512, 4096, 32768};
+    uint32_t n_given = 0;
+    *sizes = (struct sizes){.whole = true};
+    add_sizes(model, feed, sizes);
+    for (const char *const *at = params->dims; at && *at; at++)
+        for (uint32_t i = 0; i < sizes->n; i++) {
+            const size_t n = strlen(sizes->at[i].name);
+            if (strncmp(*at, sizes->at[i].name, n) != 0 || (*at)[n] != '=')
+                continue;
+            sizes->at[i].size = strtoll(*at + n + 1, NULL, 10);
+            sizes->given[i] = true;
+        }
+    for (uint32_t i = 0; i < sizes->n; i++)
+        n_given += sizes->given[i];
+    for (uint32_t k = 0; k < BYI_COUNT(usual) && n_given < sizes->n; k++) {
+        for (uint32_t i = 0; i < sizes->n; i++)
+            if (!sizes->given[i])
+                sizes->at[i].size = usual[k];
+        struct byoc_error err;
+        if (!sizes->whole ||
+            byoc_internal_check_dims(model, sizes->at, sizes->n, &err) !=
+                BYOC_ETYPE)
+            return;
+    }
+    for (uint32_t i = 0; i < sizes->n; i++)
+        if (!sizes->given[i])
+            sizes->at[i].size = usual[0];
+}
+
+static int64_t dim_of(const struct byoc_io *io, uint32_t axis,
+                      const struct sizes *sizes)
+{
+    const char *name = io->dim_names[axis];
     if (io->dims[axis] >= 0)
         return io->dims[axis];
-    const char *name = io->dim_names[axis];
-    for (; name && dims && *dims; dims++) {
-        size_t n = strlen(name);
-        if (strncmp(*dims, name, n) == 0 && (*dims)[n] == '=')
-            return strtoll(*dims + n + 1, NULL, 10);
-    }
+    for (uint32_t i = 0; name && i < sizes->n; i++)
+        if (strcmp(sizes->at[i].name, name) == 0)
+            return sizes->at[i].size;
     return 1;
 }
 
 static enum byoc_status make_up(const struct byoc_io *io,
-                                const struct byi_feed_params *params,
+                                const struct sizes *sizes, uint64_t seed,
                                 uint32_t index, struct byi_arena *arena,
                                 struct byi_tensor *t, struct byoc_error *err)
 {
     *t = (struct byi_tensor){.dtype = io->dtype, .rank = io->rank};
     for (uint32_t i = 0; i < io->rank; i++)
-        t->dims[i] = dim_of(io, i, params->dims);
+        t->dims[i] = dim_of(io, i, sizes);
     uint64_t bytes = byi_tensor_bytes(t);
     if (bytes > (UINT64_C(1) << 36))
         return byi_fail(
@@ -115,7 +187,7 @@ static enum byoc_status make_up(const struct byoc_io *io,
                         io->name);
     byi_arena_defer(arena, byi_release, t->data);
     memset(t->data, 0, bytes);
-    uint64_t state = params->seed * 1000003 + index;
+    uint64_t state = seed * 1000003 + index;
     int64_t n = byi_elements(t->rank, t->dims);
     for (int64_t i = 0; i < n; i++) {
         uint64_t bits = next_random(&state);
@@ -327,12 +399,15 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                         "seed %llu: every input is from a file, so it has no "
                         "effect; leave it out",
                         (unsigned long long)params->seed);
+    struct sizes sizes;
+    choose_sizes(model, params, feed, &sizes);
     for (uint32_t i = 0; i < n; i++) {
         const struct byoc_io *io = byoc_model_input(model, i);
         if (io->kind != BYOC_TENSOR)
             continue;
         if (feed->made_up[i])
-            BYI_TRY(make_up(io, params, i, arena, &feed->at[i], err));
+            BYI_TRY(
+                make_up(io, &sizes, params->seed, i, arena, &feed->at[i], err));
         adopt_bits(io, &feed->at[i]);
         feed->views[i] = view_of(&feed->at[i]);
         feed->values[i].tensor = feed->views[i];

@@ -30,8 +30,10 @@ struct byi_feed {
 };
 
 /* The inputs of `model`. Inputs without a file are random, from the seed:
- * floats in [-1, 1), integers 0 or 1, symbolic dims as in `dims`, else 1.
- * Errors: also a dim or a seed that has no effect. */
+ * floats in [-1, 1), integers 0 or 1. A symbolic dim has the size that a file
+ * or `dims` gives, else the same size as all others: the first of 1, 2, 64,
+ * 512, 4,096 and 32,768 that the model accepts. Errors: also a dim or a seed
+ * that has no effect. */
 enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                                  const struct byi_feed_params *params,
                                  struct byi_arena *arena, struct byi_feed *feed,

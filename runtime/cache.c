@@ -616,6 +616,21 @@ enum byoc_status byoc_internal_region_faults(
     return status;
 }
 
+enum byoc_status byoc_internal_check_dims(const struct byoc_model *model,
+                                          const struct byoc_dim *dims,
+                                          uint32_t n, struct byoc_error *err)
+{
+    int64_t *sizes;
+    struct byi_instance in;
+    enum byoc_status status = read_dims(model, dims, n, &sizes, err);
+    if (status == BYOC_OK)
+        status = byi_specialise(model, sizes, BYI_LAST | BYI_TWINS, &in, err);
+    if (status == BYOC_OK)
+        byi_instance_end(&in);
+    free(sizes);
+    return status;
+}
+
 enum byoc_status byoc_model_warm(const struct byoc_model *model,
                                  const struct byoc_dim *dims, uint32_t n,
                                  struct byoc_error *err)

@@ -81,6 +81,13 @@ BYOC_API enum byoc_status byoc_internal_region_faults(
     const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
     struct byi_arena *arena, const char **faults, struct byoc_error *err);
 
+/* Whether the model accepts these sizes of all of its inputs' symbols, as
+ * byoc_model_warm finds out, but without a call to a backend. Errors: those of
+ * byoc_model_warm. */
+BYOC_API enum byoc_status byoc_internal_check_dims(
+    const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
+    struct byoc_error *err);
+
 /* Call `say` as the region's backend describes what it built (byoc/backend.h),
  * if it does and no input has symbolic dims. */
 BYOC_API void byoc_internal_region_describe(const struct byoc_model *model,

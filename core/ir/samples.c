@@ -28,7 +28,10 @@ struct byi_samples {
     uint32_t inside; /* depth of function literals, which may never run */
 };
 
-static const int64_t usual[] = {1, 2, 64};
+/* The larger ones are for models that accept none of the first, as padding that
+ * reflects accepts no short axis. */
+static const int64_t usual[] = {1, 2, 64, 512, 4096, 32768};
+enum { N_FIRST = 3 };
 
 /* --- sizes ---------------------------------------------------------------- */
 
@@ -63,7 +66,7 @@ static int64_t size_of(const struct byi_samples *s, uint32_t round, int64_t dim)
 
 static uint32_t count_rounds(const struct byi_sizes *sizes)
 {
-    uint32_t n = BYI_COUNT(usual);
+    uint32_t n = N_FIRST;
     for (uint32_t i = 0; sizes && i < sizes->n; i++)
         n = sizes->at[i].n > n ? sizes->at[i].n : n;
     return n;
@@ -335,6 +338,17 @@ static bool find_keys(const struct byi_module *m, bool *key)
     return any;
 }
 
+static void add_round(struct byi_samples *s)
+{
+    const uint32_t r = s->n_rounds++;
+    s->of[r] = byi_arena_calloc(s->arena, s->n_funcs, sizeof **s->of);
+    for (uint32_t i = 0; i < s->n_funcs; i++) {
+        const struct byi_func *f = s->m->funcs.at[i];
+        if (!f->dead && f->name && !is_called(f))
+            enter(s, r, i, NULL, NULL);
+    }
+}
+
 struct byi_samples *byi_samples_new(const struct byi_module *m,
                                     const struct byi_pass_context *ctx,
                                     struct byi_arena *arena)
@@ -346,20 +360,18 @@ struct byi_samples *byi_samples_new(const struct byi_module *m,
     *s = (struct byi_samples){.m = m,
                               .ctx = ctx,
                               .arena = arena,
-                              .n_rounds = count_rounds(ctx->sizes),
                               .n_symbols = m->symbols.n,
                               .n_funcs = m->funcs.n,
                               .key = key};
-    s->of = byi_arena_calloc(arena, s->n_rounds, sizeof *s->of);
-    s->fault = byi_arena_calloc(arena, s->n_rounds, sizeof *s->fault);
-    for (uint32_t r = 0; r < s->n_rounds; r++) {
-        s->of[r] = byi_arena_calloc(arena, m->funcs.n, sizeof **s->of);
-        for (uint32_t i = 0; i < m->funcs.n; i++) {
-            const struct byi_func *f = m->funcs.at[i];
-            if (!f->dead && f->name && !is_called(f))
-                enter(s, r, i, NULL, NULL);
-        }
-    }
+    const uint32_t first = count_rounds(ctx->sizes);
+    const uint32_t most =
+        first > BYI_COUNT(usual) ? first : (uint32_t)BYI_COUNT(usual);
+    s->of = byi_arena_calloc(arena, most, sizeof *s->of);
+    s->fault = byi_arena_calloc(arena, most, sizeof *s->fault);
+    while (s->n_rounds < first)
+        add_round(s);
+    while (s->n_rounds < most && byi_sample_fault(s))
+        add_round(s);
     return s;
 }
 
@@ -403,7 +415,7 @@ const char *byi_sample_fault(const struct byi_samples *s)
     for (uint32_t r = 0; r < s->n_rounds; r++)
         if (!s->fault[r])
             return NULL;
-    return s->fault[s->n_rounds - 1];
+    return s->fault[0];
 }
 
 uint32_t byi_sample_dims(const struct byi_samples *s,

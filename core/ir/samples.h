@@ -20,7 +20,8 @@ struct byi_sizes {
 };
 
 /* The shapes of all values of the module, in several rounds: for the sizes that
- * the user gave, or 1, 2 and 64. NULL if the inputs have no symbolic dims.
+ * the user gave, or 1, 2 and 64, and larger ones if the model accepts none of
+ * these. NULL if the inputs have no symbolic dims.
  * Lives in `arena`; valid until the module changes. */
 struct byi_samples;
 struct byi_samples *byi_samples_new(const struct byi_module *m,
@@ -38,7 +39,7 @@ const struct byi_type *byi_sample_usual(const struct byi_samples *samples,
                                         uint32_t func, byi_id id);
 /* The sizes of that round, as from byi_sample_text; "" if none is valid. */
 const char *byi_sample_sizes(const struct byi_samples *samples);
-/* Why no round has valid sizes; NULL: one has. */
+/* Why the first round has no valid sizes; NULL: some round has. */
 const char *byi_sample_fault(const struct byi_samples *samples);
 /* The sizes of the last valid round, by symbol of the inputs, in the samples'
  * arena. Returns their number; 0 if no round is valid or all inputs are fixed.

@@ -85,4 +85,24 @@ grep -q '1 of .* offloaded, in 1 region' "$dir/out" || fail "$(cat "$dir/out")"
     --require-backends --trace "$dir/trace" >"$dir/out" 2>"$dir/err" ||
     fail "the sizes are not known: $(cat "$dir/err")"
 grep -q '"impl": "ref"' "$dir/trace" || fail "the backend's region did not run"
+
+# sizes that nobody gave are some that the model accepts: padding that reflects
+# accepts no axis of 1, 2 or 64 here
+cat >"$dir/model.ir" <<'END'
+def @main(%x: Tensor[(N, T), float32]) {
+  %0 = nn.pad(%x, [0, 100, 0, 0], 0f, mode="reflect") #["pad": "Pad"];
+  nn.relu(%0) #["relu": "Relu"]
+}
+END
+"$byoc" check "$dir/model.ir" --plugin "$choosy" --backend ref >"$dir/out" 2>&1 ||
+    fail "check: $(cat "$dir/out")"
+grep -q 'FLOP (N=512, T=512) and 1 of 2 operators' "$dir/out" ||
+    fail "sizes for padding that reflects: $(head -1 "$dir/out")"
+"$byoc" compile "$dir/model.ir" -q -o "$dir/model.so" --native
+"$byoc" run "$dir/model.so" >"$dir/out" 2>&1 || fail "run: $(cat "$dir/out")"
+grep -q '(512, 612) float32' "$dir/out" || fail "run: $(cat "$dir/out")"
+"$byoc" run "$dir/model.so" --dim T=200 >"$dir/out" 2>&1 || fail "run T=200"
+grep -q '(1, 300) float32' "$dir/out" || fail "run T=200: $(cat "$dir/out")"
+! "$byoc" run "$dir/model.so" --dim T=50 >"$dir/out" 2>&1 || fail "run T=50"
+grep -q 'padding of 100 in mode reflect' "$dir/out" || fail "$(cat "$dir/out")"
 echo "counts: one everywhere; refusals are said"
