@@ -22,6 +22,28 @@ const struct byi_verb byi_verb_compare = {
     .run = run,
 };
 
+enum { NOT_GIVEN = -1 };
+
+/* The tolerance for results of this type. Options that were not given depend on
+ * how much it rounds: 2^-24 of a float32, 2^-11 of a float16, 2^-8 of a
+ * bfloat16; a network adds up some of that. */
+static struct byi_tolerance tolerance_for(const struct byi_tolerance *given,
+                                          enum byoc_dtype dtype)
+{
+    static const struct byi_tolerance wide = {.rtol = 1e-3, .stol = 1e-4},
+                                      half = {.rtol = 1e-2, .stol = 2e-3},
+                                      brain = {.rtol = 5e-2, .stol = 2e-2};
+    const struct byi_tolerance *usual = dtype == BYOC_F16    ? &half
+                                        : dtype == BYOC_BF16 ? &brain
+                                                             : &wide;
+    struct byi_tolerance t = *given;
+    if (t.rtol == NOT_GIVEN)
+        t.rtol = usual->rtol;
+    if (t.stol == NOT_GIVEN)
+        t.stol = usual->stol;
+    return t;
+}
+
 struct compare {
     struct byi_feed_params feed;
     struct byi_tolerance tolerance;
@@ -65,9 +87,11 @@ static void watch_step(void *ctx, const char *step, const char *sources,
         return;
     }
     const struct byi_tensor *native = &s->native.at[s->next++];
+    const struct byi_tolerance tolerance =
+        tolerance_for(s->tolerance, native->dtype);
     struct byoc_error err;
     const bool fits =
-        byi_difference(value, native, s->tolerance, &d, &err) == BYOC_OK;
+        byi_difference(value, native, &tolerance, &d, &err) == BYOC_OK;
     if (fits && !d.n_bad)
         return;
     byi_text_addf(&s->first, "%s%s%s: ", step, *sources ? ", from " : "",
@@ -92,6 +116,18 @@ static enum byoc_status run_once(const struct byoc_model *model,
     if (steps)
         byoc_internal_state_watch(*state, watch_step, steps);
     return byi_feed_run(*state, in, out, err);
+}
+
+/* Of the first output's type. */
+static void print_tolerance(const struct byoc_model *model, const char *against,
+                            const struct byi_tolerance *given)
+{
+    const enum byoc_dtype dtype = byoc_model_n_outputs(model)
+                                      ? byoc_model_output(model, 0)->dtype
+                                      : BYOC_F32;
+    const struct byi_tolerance t = tolerance_for(given, dtype);
+    printf("against %s, atol %g, rtol %g, stol %g, steps %g\n", against, t.atol,
+           t.rtol, t.stol, t.steps);
 }
 
 static void print_difference(const char *name, const struct byi_difference *d,
@@ -129,7 +165,8 @@ static enum byoc_status compare_values(const struct byoc_value *found,
         return BYOC_OK;
     const struct byi_tensor f = byi_feed_tensor(&found->tensor);
     const struct byi_tensor e = byi_feed_tensor(&expected->tensor);
-    BYI_TRY(byi_difference(&f, &e, tolerance, &d, err));
+    const struct byi_tolerance own = tolerance_for(tolerance, e.dtype);
+    BYI_TRY(byi_difference(&f, &e, &own, &d, err));
     d.n_bad += worst->n_bad;
     if (worst->worst < 0 || d.max_abs > worst->max_abs)
         *worst = d;
@@ -155,8 +192,10 @@ static int judge(const struct byoc_model *model, const struct byi_feed *out,
             struct byi_tensor found = byi_feed_tensor(&out->views[i]);
             if (io->dtype == BYOC_BOOL)
                 found.dtype = BYOC_BOOL;
-            fits = byi_difference(&found, &expected->at[i], tolerance, &d,
-                                  &err) == BYOC_OK;
+            const struct byi_tolerance own =
+                tolerance_for(tolerance, expected->at[i].dtype);
+            fits = byi_difference(&found, &expected->at[i], &own, &d, &err) ==
+                   BYOC_OK;
         }
         if (!fits)
             printf("DIFFERENT %s: %s\n", io->name, err.text);
@@ -233,9 +272,8 @@ static enum byoc_status compare(const char *path,
             run_once(open.model, &in, &out, found ? NULL : &steps, &state, err);
     }
     if (status == BYOC_OK) {
-        printf("against %s, atol %g, rtol %g, stol %g, steps %g\n",
-               found ? c->feed.data : "the native kernels", c->tolerance.atol,
-               c->tolerance.rtol, c->tolerance.stol, c->tolerance.steps);
+        print_tolerance(open.model, found ? c->feed.data : "the native kernels",
+                        &c->tolerance);
         *code = judge_steps(&steps,
                             judge(open.model, &out, &expected, &c->tolerance));
         *code = *code == BYI_EXIT_OK ? open.gate : *code;
@@ -252,8 +290,9 @@ static enum byoc_status compare(const char *path,
 static int run(int argc, char **argv)
 {
     struct byi_model_options o = {.verb = &byi_verb_compare};
-    struct compare c = {.feed = {.seed = 1},
-                        .tolerance = {.rtol = 1e-3, .stol = 1e-4, .steps = 2}};
+    struct compare c = {
+        .feed = {.seed = 1},
+        .tolerance = {.rtol = NOT_GIVEN, .stol = NOT_GIVEN, .steps = 2}};
     struct byi_list inputs = {0};
     const char *path;
     uint32_t seed = 1, n;
@@ -269,9 +308,10 @@ static int run(int argc, char **argv)
         {"atol", 0, BYI_OPTION_NUMBER, &c.tolerance.atol, "X",
          "absolute tolerance (default: 0)"},
         {"rtol", 0, BYI_OPTION_NUMBER, &c.tolerance.rtol, "X",
-         "tolerance relative to |expected| (default: 1e-3)"},
+         "relative to |expected| (default: 1e-3, float16 1e-2, bfloat16 5e-2)"},
         {"stol", 0, BYI_OPTION_NUMBER, &c.tolerance.stol, "X",
-         "tolerance relative to the largest |expected| (default: 1e-4)"},
+         "relative to max |expected| (default: 1e-4, float16 2e-3, bfloat16 "
+         "2e-2)"},
         {"steps", 0, BYI_OPTION_NUMBER, &c.tolerance.steps, "N",
          "steps that dequantised outputs may be off (default: 2)"},
         BYI_MODEL_OPTIONS(o),

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tolerance.py BYOC: `byoc compare` allows results of each type what that type
+rounds, and no more than an option says."""
+
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+BYOC = sys.argv[1]
+
+
+def npy(path, descr, data):
+    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': (4,), }}"
+    head += " " * (63 - (10 + len(head)) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data)
+
+
+def halves(*numbers):
+    return struct.pack("<4e", *numbers)
+
+
+def floats(*numbers):
+    return struct.pack("<4f", *numbers)
+
+
+def brains(*numbers):
+    return b"".join(struct.pack("<f", x)[2:] for x in numbers)
+
+
+# type, numpy's name, how it is written, an error that it may have and one that not
+CASES = [("float32", "<f4", floats, 0.0005, 0.004), ("float16", "<f2", halves, 0.004, 0.03),
+         ("bfloat16", "<u2", brains, 0.03125, 0.125)]
+failed = 0
+for dtype, descr, write, small, large in CASES:
+    for error, options, code in [(0, [], 0), (small, [], 0), (large, [], 1),
+                                 (small, ["--rtol", "1e-6", "--stol", "0"], 1),
+                                 (large, ["--rtol", "0.5"], 0)]:
+        with tempfile.TemporaryDirectory() as folder:
+            model = os.path.join(folder, "model.ir")
+            with open(model, "w", encoding="utf-8") as file:
+                file.write(f"def @main(%x: Tensor[(4), {dtype}]) {{ nn.relu(%x) }}\n")
+            npy(os.path.join(folder, "input_0.npy"), descr, write(1, 1, 1, 1))
+            npy(os.path.join(folder, "output_0.npy"), descr, write(1, 1 + error, 1, 1))
+            done = subprocess.run([BYOC, "compare", model, "--data", folder, *options],
+                                  capture_output=True, text=True)
+        if done.returncode != code:
+            print(f"FAILED: {dtype}, off by {error}, {options}: exit code {done.returncode}, "
+                  f"expected {code}: {done.stdout}{done.stderr}")
+            failed += 1
+if failed:
+    sys.exit(1)
+print("tolerances are those of the types")
