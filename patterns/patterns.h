@@ -241,6 +241,18 @@ const uint32_t *byi_match_reach(const struct byi_func *f,
                                 const struct byi_pattern *pattern,
                                 struct byi_arena *arena);
 
+/* --- match_fits.c -------------------------------------------------------- */
+
+bool byi_match_type_fits(const struct byi_pat_type *want,
+                         const struct byi_type *type);
+/* Whether the node calls an operator of the pattern, with as many operands and
+ * with attributes that pass its tests. */
+bool byi_match_op_fits(const struct byi_pat *pat, const struct byi_node *node);
+/* Whether the constant is one element of that value, as precisely as its dtype
+ * and written digits allow. */
+bool byi_match_value_fits(const struct byi_module *m,
+                          const struct byi_node *node, double wanted);
+
 /* --- match_value.c ------------------------------------------------------- */
 
 /* The node of this value, and its branch; NULL: none. */

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* match_fits.c: what a pattern says of one node: its type, its operator and
+ * attributes, its value.
+ */
+#include "patterns.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- types ---------------------------------------------------------------- */
+
+static bool compare(enum byi_cmp cmp, double a, double b)
+{
+    switch (cmp) {
+    case BYI_EQ:
+        return a == b;
+    case BYI_NE:
+        return a != b;
+    case BYI_LT:
+        return a < b;
+    case BYI_LE:
+        return a <= b;
+    case BYI_GT:
+        return a > b;
+    default:
+        return a >= b;
+    }
+}
+
+static bool dim_fits(const struct byi_pat_dim *want, int64_t found)
+{
+    return want->any || (found >= 0 && compare(want->cmp, (double)found,
+                                               (double)want->value));
+}
+
+static bool dims_fit(const struct byi_pat_type *want,
+                     const struct byi_type *type)
+{
+    if (type->rank < want->n_dims ||
+        (type->rank > want->n_dims && !want->has_rest))
+        return false;
+    const uint32_t skipped = type->rank - want->n_dims;
+    for (uint32_t i = 0; i < want->n_dims; i++) {
+        const uint32_t at = want->has_rest && i >= want->rest ? i + skipped : i;
+        if (!dim_fits(&want->dims[i], type->dims[at]))
+            return false;
+    }
+    return true;
+}
+
+bool byi_match_type_fits(const struct byi_pat_type *want,
+                         const struct byi_type *type)
+{
+    bool dtype = want->n_dtypes == 0;
+    if (type->kind != BYI_TENSOR)
+        return false;
+    for (uint32_t i = 0; i < want->n_dtypes; i++)
+        dtype = dtype || want->dtypes[i] == type->dtype;
+    return dtype && dim_fits(&want->rank, type->rank) &&
+           (want->size.any ||
+            dim_fits(&want->size, byi_elements(type->rank, type->dims))) &&
+           (!want->has_dims || dims_fit(want, type));
+}
+
+/* --- operators ------------------------------------------------------------ */
+
+/* Compare numbers with the precision in which ONNX stores them. */
+static bool number_fits(enum byi_cmp cmp, double found, double wanted)
+{
+    return compare(cmp, (double)(float)found, (double)(float)wanted);
+}
+
+static bool ints_fit(const struct byi_attr *attr, const struct byi_attr *want)
+{
+    if (attr->n != want->n)
+        return false;
+    for (uint32_t i = 0; i < want->n; i++)
+        if (want->ints[i] != BYI_PAT_ANY_INT && want->ints[i] != attr->ints[i])
+            return false;
+    return true;
+}
+
+static bool floats_fit(const struct byi_attr *attr, const struct byi_attr *want)
+{
+    if (attr->n != want->n)
+        return false;
+    for (uint32_t i = 0; i < want->n; i++)
+        if (!number_fits(BYI_EQ, attr->floats[i], want->floats[i]))
+            return false;
+    return true;
+}
+
+/* Whether every item of the list, or the single value, compares so with `want`.
+ */
+static bool value_fits(const struct byi_attr *attr, enum byi_cmp cmp,
+                       const struct byi_attr *want)
+{
+    bool fits = true;
+    switch (attr->kind) {
+    case BYI_ATTR_INT:
+    case BYI_ATTR_BOOL:
+    case BYI_ATTR_DTYPE:
+        return compare(cmp, (double)attr->i, (double)want->i);
+    case BYI_ATTR_FLOAT:
+        return number_fits(cmp, attr->f, want->f);
+    case BYI_ATTR_STRING:
+        return strcmp(attr->s, want->s) == 0;
+    case BYI_ATTR_INTS:
+        if (want->kind == BYI_ATTR_INTS)
+            return ints_fit(attr, want);
+        for (uint32_t i = 0; i < attr->n; i++)
+            fits = fits && compare(cmp, (double)attr->ints[i], (double)want->i);
+        return fits;
+    case BYI_ATTR_FLOATS:
+        if (want->kind == BYI_ATTR_FLOATS)
+            return floats_fit(attr, want);
+        for (uint32_t i = 0; i < attr->n; i++)
+            fits = fits && number_fits(cmp, attr->floats[i], want->f);
+        return fits;
+    case BYI_ATTR_STRINGS:
+        if (want->kind == BYI_ATTR_STRINGS)
+            return byi_attr_equal(attr, want);
+        for (uint32_t i = 0; i < attr->n; i++)
+            fits = fits && strcmp(attr->strings[i], want->s) == 0;
+        return fits;
+    }
+    byi_unreachable();
+}
+
+static bool test_fits(const struct byi_attr *attr,
+                      const struct byi_pat_test *test)
+{
+    const bool not = test->cmp == BYI_NE;
+    for (uint32_t i = 0; i < test->n; i++)
+        if (value_fits(attr, not ? BYI_EQ : test->cmp, &test->values[i]))
+            return !not ;
+    return not ;
+}
+
+bool byi_match_op_fits(const struct byi_pat *pat, const struct byi_node *node)
+{
+    if (node->kind != BYI_CALL_OP ||
+        (pat->has_rest ? node->n_args < pat->n_args
+                       : node->n_args != pat->n_args))
+        return false;
+    bool known = false;
+    for (uint32_t i = 0; i < pat->n_ops && !known; i++)
+        known = pat->ops[i] == node->op;
+    if (!known)
+        return false;
+    for (uint32_t i = 0; i < pat->n_tests; i++) {
+        const struct byi_attr *attr =
+            byi_attr_find(node->attrs, pat->tests[i].name);
+        if (!attr || !test_fits(attr, &pat->tests[i]))
+            return false;
+    }
+    return true;
+}
+
+/* --- values --------------------------------------------------------------- */
+
+bool byi_match_value_fits(const struct byi_module *m,
+                          const struct byi_node *node, double wanted)
+{
+    const struct byi_const *c = &m->consts.at[node->index];
+    struct byi_tensor t = {.dtype = c->type->dtype,
+                           .rank = c->type->rank,
+                           .data = (void *)(uintptr_t)c->data};
+    double slack = 1e-4;
+    memcpy(t.dims, c->type->dims, t.rank * sizeof *t.dims);
+    if (byi_elements(t.rank, t.dims) != 1 ||
+        (!byi_dtype_is_float(t.dtype) && !byi_dtype_is_int(t.dtype)))
+        return false;
+    if (t.dtype == BYOC_F16)
+        slack = 1e-3;
+    if (t.dtype == BYOC_BF16)
+        slack = 8e-3;
+    const double found = byi_tensor_float(&t, 0);
+    return found == wanted || fabs(found - wanted) <= slack * fabs(wanted);
+}
