@@ -142,6 +142,8 @@ enum byoc_status byi_plan_read(const struct byi_image *image,
                                struct byoc_error *err);
 void byi_plan_tables_free(struct byi_plan_tables **plan);
 
+/* --- list_type.c --------------------------------------------------------- */
+
 /* The kind of list that a dtype in JSON names; BYI_TENSOR: none. */
 enum byi_type_kind byi_list_kind(const char *dtype);
 /* {"dtype": "sequence", "of": {...}}: the type, in `arena`. */
