@@ -197,12 +197,17 @@ static struct byoc_fail *write_region(const struct byoc_host *host,
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
+/* A region of more JSON is not declined: reading a thousand operators once more
+ * would take longer than the question is worth. */
+enum { MOST_TO_DECLINE = 256 << 10 };
+
 /* Decline the region if the host allows it and native kernels are faster. */
 static struct byoc_fail *decline(const struct byoc_host *host,
                                  const struct byoc_region *region)
 {
     struct byoc_graph *graph;
-    if (!byoc_ext_find(region->ext, BYOC_EXT_MAY_DECLINE,
+    if (region->json_bytes > MOST_TO_DECLINE ||
+        !byoc_ext_find(region->ext, BYOC_EXT_MAY_DECLINE,
                        sizeof(struct byoc_ext)))
         return NULL;
     struct byoc_fail *fail = byoc_graph_read(host, region, &graph);
