@@ -69,9 +69,11 @@ static void add_op(const struct byi_pattern *p, const struct byi_pat *pat,
         byi_text_addf(out, "%s%s", i ? "|" : "", byi_op(pat->ops[i])->name);
     add(out, "(");
     add_list(p, pat, ", ", out);
-    if (pat->has_rest)
-        byi_text_addf(out, "%s%%%s...", pat->n_args ? ", " : "",
-                      p->names[pat->rest]);
+    if (pat->has_rest) {
+        add(out, pat->n_args ? ", " : "");
+        byi_text_name(out, '%', p->names[pat->rest]);
+        add(out, "...");
+    }
     add(out, ")");
     add_tests(pat, out);
 }
@@ -163,11 +165,13 @@ static void add_const(const struct byi_pattern *p, const struct byi_pat *pat,
     const struct byi_attr value = {.kind = BYI_ATTR_FLOAT, .f = pat->value};
     add(out, "const ");
     if (!pat->has_value) {
-        byi_text_addf(out, "%%%s", name);
+        byi_text_name(out, '%', name);
         return;
     }
-    if (strcmp(name, BYI_CONST_NAME) != 0)
-        byi_text_addf(out, "%%%s = ", name);
+    if (strcmp(name, BYI_CONST_NAME) != 0) {
+        byi_text_name(out, '%', name);
+        add(out, " = ");
+    }
     byi_text_attr(out, &value);
 }
 
@@ -177,7 +181,7 @@ static void print_pat(const struct byi_pattern *p, uint32_t at,
     const struct byi_pat *pat = &p->nodes[at];
     switch (pat->kind) {
     case BYI_PAT_ANY:
-        byi_text_addf(out, "%%%s", p->names[pat->name]);
+        byi_text_name(out, '%', p->names[pat->name]);
         return;
     case BYI_PAT_CONST:
         add_const(p, pat, out);
@@ -224,7 +228,7 @@ static void print_pat(const struct byi_pattern *p, uint32_t at,
         if (pat->name == BYI_NO_NAME)
             print_pat(p, pat->args[0], out);
         else
-            byi_text_addf(out, "%%%s", p->names[pat->name]);
+            byi_text_name(out, '%', p->names[pat->name]);
         return;
     }
     byi_unreachable();
@@ -235,8 +239,9 @@ void byi_pattern_print(const struct byi_pattern *p, struct byi_text *out)
     print_pat(p, p->root, out);
     for (uint32_t i = 0; i < p->n_defs; i++) {
         const struct byi_pat *def = &p->nodes[p->defs[i]];
-        byi_text_addf(out, "%s%%%s = ", i ? ", " : " with ",
-                      p->names[def->name]);
+        add(out, i ? ", " : " with ");
+        byi_text_name(out, '%', p->names[def->name]);
+        add(out, " = ");
         print_pat(p, def->args[0], out);
     }
 }
