@@ -10,7 +10,7 @@
 #include "codegen_json/codegen_json.h"
 
 /* A region, compiled. */
-/* A step of what a backend built, as it describes it. */
+/* A step of a loaded region, as its backend's describe() lists it. */
 struct byi_built_step {
     const char *impl, *sources; /* the model's nodes, with commas between */
     struct byi_built_step *next;

@@ -176,7 +176,7 @@ void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_host_balance(kit, &before, "unload()");
 }
 
-/* Draw any sample of the case's row, with what it has to give. */
+/* Draw any sample of the case's row, and compute its expected results. */
 static void any_expected(struct byi_kit *kit, const struct byi_kit_case *c,
                          struct byi_arena *arena, struct byi_sample *sample,
                          struct byi_expected *e)

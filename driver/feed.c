@@ -113,8 +113,9 @@ static void add_sizes(const struct byoc_model *model,
     }
 }
 
-/* Choose a size for the dims that have none. If the model accepts none that is
- * tried, a run says why. */
+/* Set the size of symbolic dims that neither a file nor --dim gives. If the
+ * model accepts none of the sizes tried, it is 1, and the run fails with the
+ * reason. */
 static void choose_sizes(const struct byoc_model *model,
                          const struct byi_feed_params *params,
                          const struct byi_feed *feed, struct sizes *sizes)

@@ -51,8 +51,8 @@ static void observe(struct quantisation *q, struct quant_value *v)
     q->observed[q->n_observed++] = v;
 }
 
-/* Outputs that are selected, as by scores, jump where numbers change little:
- * what is selected from is compared in their place. */
+/* The outputs of TopK, NonMaxSuppression and NonZero change much when their
+ * inputs change little, so their inputs are compared instead. */
 static void observe_read(struct quantisation *q)
 {
     struct quant_model *m = &q->m;
@@ -208,7 +208,9 @@ static enum byoc_status compare_labels(struct quantisation *q, const char *file,
     return BYOC_OK;
 }
 
-/* Add the noise of each output of the model, or of what it is selected from. */
+/* Add the noise of each output of the model, or of the inputs of its
+ * selections.
+ */
 static void compare_outputs(struct quantisation *q)
 {
     const struct quant_run *narrow = &q->narrow.run;

@@ -51,8 +51,8 @@ struct byi_quantized {
     /* of arrays, [0] is the model before, [1] the quantised one */
     uint64_t bytes[2]; /* of the files */
     double output;     /* dB, of all outputs          */
-    /* TopK or the like selects outputs: what it reads is compared in place of
-     * these */
+    /* outputs depend on TopK, NonMaxSuppression or NonZero, whose inputs are
+     * compared instead of the outputs */
     bool selected;
     int64_t n_labels; /* 0: no labels                */
     int64_t right[2]; /* inputs whose class is right */

@@ -127,7 +127,7 @@ static void widen_one(void *arg, uint32_t i)
         widen_half(c, to);
 }
 
-/* Allocate what is missing. */
+/* Allocate the float32 data of constants that have not been widened yet. */
 static enum byoc_status take_memory(const struct byoc_model *model,
                                     const struct widening *x, uint32_t n,
                                     struct byoc_error *err)

@@ -88,8 +88,10 @@ BYOC_API enum byoc_status byoc_internal_check_dims(
     const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
     struct byoc_error *err);
 
-/* Call `say` as the region's backend describes what it built (byoc/backend.h),
- * if it does and no input has symbolic dims. */
+/* Call the backend's describe() (byoc/backend.h) for a region; `say` is called
+ * for each of its steps. Does nothing if the backend has no describe(), the
+ * region runs its native twin, or its inputs or outputs have symbolic dims.
+ * Threads: safe. */
 BYOC_API void byoc_internal_region_describe(const struct byoc_model *model,
                                             uint32_t region, byoc_trace_fn say,
                                             void *ctx);

@@ -9,18 +9,18 @@
  *   NCHW -> reorder -> pool -> reorder -> NCHW     2.1 x the native kernel
  *   NCHW -> reorder -> conv, pool, ... -> reorder -> NCHW      pays off
  *
- * So a region is declined if all its kernels are light, and those that need
- * another layout are no more than the values at its borders.
+ * So a region is declined if it has no HEAVY kernel, and has at most as many
+ * REORDERS kernels as inputs and outputs together.
  */
 #include "runtime_dnnl/build.h"
 
 #include <string.h>
 
-/* The layers of a region by what they cost. */
+/* How much a kernel computes, compared with the reorders that it causes. */
 enum weight {
-    HEAVY,   /* the region pays off                              */
-    LIGHT,   /* as fast on either side                           */
-    REORDERS /* light, on data that has another layout than ours */
+    HEAVY,   /* worth the reorders of a region                          */
+    LIGHT,   /* needs no reorder; as fast in native kernels             */
+    REORDERS /* computes little, and its data changes layout for oneDNN */
 };
 
 /* Is axis `axis` of a tensor of this rank the innermost one? */
