@@ -4,10 +4,14 @@
  */
 #include "kernels/conv.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Elements of a row, from which on a tile fetches the lines of its results. */
 enum { LONG = 256 };
+
+/* Elements of a slice of a row, at least: see slices_of(). */
+enum { SLICE = 256 };
 
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv)
 {
@@ -39,7 +43,9 @@ struct direct {
     int64_t wide, blocks; /* wide: columns of a block; blocks: of a part */
     int64_t taps[BYI_F32_AXES]; /* pieces of a window, by axis         */
     int64_t segments, piece;    /* all pieces, elements of each        */
+    int64_t slices;             /* of a piece, see slices_of()         */
     bool copies;                /* rows are copied first: see copies_rows() */
+    int64_t copied;             /* floats from one copied row to the next */
     int64_t group;              /* tiles whose rows are found at a time */
     uint64_t lane;              /* bytes of scratch of a thread        */
 };
@@ -57,16 +63,16 @@ static bool copies_rows(const struct byi_f32_conv *conv)
            conv->images * byi_f32_product_of(conv->out) > 1;
 }
 
-static int64_t copied_row(const struct byi_f32_conv *conv)
+/* Floats of a tile's rows. */
+static int64_t tile_floats(const struct direct *d)
 {
-    return conv->run + BYI_F32_PANEL;
+    return d->copied * d->conv->kernels->rows;
 }
 
 /* Tiles of which all columns are computed before those of the next: one, so
  * that rows of the result are written whole, if the weights stay in the second
- * cache; else as many as there is room for pointers, and for copies in half of
- * that cache. It does not depend on the number of rows, so that the scratch of
- * a product does not either. */
+ * cache; else as many as there is room for pointers, and for their rows in that
+ * cache. */
 static int64_t group_of(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
@@ -75,10 +81,26 @@ static int64_t group_of(const struct direct *d)
     const int64_t most = byi_max(BYI_F32_TAPS / d->segments, 1);
     if (weights <= conv->cache / 8)
         return 1;
-    if (!d->copies)
+    if (d->segments > 1)
         return most;
-    const int64_t copy = copied_row(conv) * BYI_F32_ROWS * size;
-    return byi_min(conv->cache / 2 / copy + 1, most);
+    const int64_t room = d->copies ? conv->cache / 2 : conv->cache;
+    return byi_min(room / size / tile_floats(d) + 1, most);
+}
+
+/* Slices of long rows: one of a group's rows and the weights of two blocks stay
+ * in the second cache, so that the rows are read from memory once and not for
+ * every block. The sums of a slice begin with those of the one before. */
+static int64_t slices_of(const struct direct *d)
+{
+    const struct byi_f32_conv *conv = d->conv;
+    if (d->group == 1 || d->segments > 1 || conv->parts > 1 || conv->gathers ||
+        conv->x_type)
+        return 1;
+    const int64_t rows = byi_min(d->tiles, d->group) * tile_floats(d);
+    const int64_t bytes =
+        (rows + 2 * d->wide * d->piece) * (int64_t)sizeof(float);
+    const int64_t slices = byi_ceil_div(bytes, conv->cache / 4 * 3);
+    return byi_max(byi_min(slices, d->piece / SLICE), 1);
 }
 
 /* Are the inputs of a window adjacent along the last axis, without padding? */
@@ -108,11 +130,20 @@ static struct direct describe(const struct byi_f32_conv *conv)
     d.segments = byi_f32_product_of(d.taps);
     d.tiles = byi_ceil_div(d.rows, conv->kernels->rows);
     d.blocks = byi_ceil_div(conv->columns, d.wide);
+    d.slices = 1;
+    d.copied = d.piece + BYI_F32_PANEL;
     d.group = group_of(&d);
+    const int64_t room = d.group * tile_floats(&d);
     d.lane = byi_f32_pointers(d.segments);
     if (d.copies)
-        d.lane += (uint64_t)(d.group * copied_row(conv) * BYI_F32_ROWS) *
-                  sizeof(float);
+        d.lane += (uint64_t)room * sizeof(float);
+    /* the scratch of a product does not depend on its number of rows, so slices
+     * must do with that of whole rows */
+    d.slices = slices_of(&d);
+    if (d.slices > 1) {
+        d.copied = byi_ceil_div(d.piece, d.slices) + BYI_F32_PANEL;
+        d.group = byi_min(room / tile_floats(&d), BYI_F32_TAPS);
+    }
     return d;
 }
 
@@ -235,28 +266,28 @@ static void find_rows(const struct byi_f32_conv_run *run,
     }
 }
 
-/* Copy the rows to memory where they do not collide. */
+/* Copy elements [from, to) of the rows to memory where they do not collide. */
 static void copy_rows(const struct direct *d, const float **rows, int64_t n,
-                      float *to)
+                      int64_t from, int64_t to, float *copy)
 {
-    const struct byi_f32_conv *conv = d->conv;
-    for (int64_t r = 0; r < n; r++, to += copied_row(conv)) {
-        memcpy(to, rows[r], (size_t)conv->run * sizeof *to);
-        rows[r] = to;
+    for (int64_t r = 0; r < n; r++, copy += d->copied) {
+        memcpy(copy, rows[r] + from, (size_t)(to - from) * sizeof *copy);
+        rows[r] = copy;
     }
 }
 
 /* Gather n rows of an image from `row` on. */
-static void gather_image(const struct byi_f32_conv_run *run, int64_t row,
-                         int64_t n, float *to)
+static void gather_image(const struct direct *d, int64_t row, int64_t n,
+                         float *to)
 {
-    const struct byi_f32_conv *conv = run->conv;
+    const struct byi_f32_conv_run *run = d->run;
+    const struct byi_f32_conv *conv = d->conv;
     const int64_t image = row / byi_f32_product_of(conv->out);
     struct byi_f32_adapted a = {
         .scale = run->scale ? run->scale + image * conv->scale_image : NULL,
         .shift = run->shift,
         .rows = n,
-        .ld = copied_row(conv),
+        .ld = d->copied,
         .rectify = conv->rectifies,
         .to = to};
     for (uint32_t i = 0; i < run->n_sources; i++, a.to += a.n) {
@@ -269,16 +300,15 @@ static void gather_image(const struct byi_f32_conv_run *run, int64_t row,
 }
 
 /* Gather n rows from `row` on. */
-static void gather_rows(const struct byi_f32_conv_run *run, int64_t row,
-                        int64_t n, const float **rows, float *to)
+static void gather_rows(const struct direct *d, int64_t row, int64_t n,
+                        const float **rows, float *to)
 {
-    const int64_t positions = byi_f32_product_of(run->conv->out);
-    const int64_t by = copied_row(run->conv);
+    const int64_t positions = byi_f32_product_of(d->conv->out);
     for (int64_t r = 0; r < n; r++)
-        rows[r] = to + r * by;
+        rows[r] = to + r * d->copied;
     for (int64_t r = 0, some; r < n; r += some) {
         some = byi_min(n - r, positions - (row + r) % positions);
-        gather_image(run, row + r, some, to + r * by);
+        gather_image(d, row + r, some, to + r * d->copied);
     }
 }
 
@@ -295,6 +325,9 @@ static void run_partial(const struct byi_f32_kernels *kernels,
     for (int r = 0; t->add && r < rows; r++)
         memcpy(add + r * ld, t->add + r * t->ldadd,
                (size_t)columns * sizeof *add);
+    memset(sums, 0, t->more ? sizeof sums : 0);
+    for (int r = 0; t->more && r < rows; r++)
+        memcpy(sums + r * ld, y + r * ldy, (size_t)columns * sizeof *y);
     t->add = t->add ? add : NULL;
     t->y = sums;
     t->ldadd = t->ldy = ld;
@@ -316,7 +349,7 @@ void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
                    const float *ahead)
 {
     const int64_t fetch = byi_ceil_div(BYI_F32_STEP, n);
-    const int64_t steps = t->segments * byi_ceil_div(t->run, BYI_F32_STEP);
+    const int64_t steps = t->segments * (t->run / BYI_F32_STEP);
     const int64_t from = i * steps * fetch;
     if (from >= t->segments * t->run)
         return;
@@ -333,48 +366,88 @@ static void fetch_results(const struct byi_f32_tile *t, int rows)
             __builtin_prefetch(t->y + r * t->ldy + j, 1);
 }
 
-/* Rows of tiles [begin, end) by the columns of a block of a part. `whole`: the
- * caller applies the posts, when all columns of the rows are computed. */
-static void run_block(const struct direct *d, const float *const *rows,
-                      int64_t begin, int64_t end, int64_t part, int64_t block,
-                      bool whole)
+/* Tiles [begin, end) of rows, of whose pieces elements [from, to), with all
+ * their pointers. */
+struct direct_group {
+    int64_t begin, end, from, to;
+    const float **rows;
+    float *copies;
+};
+
+/* The epilogue of a tile of row `row` and columns from `column` on. */
+static void set_epilogue(const struct direct *d, const struct direct_group *g,
+                         int64_t row, int64_t column, int64_t columns,
+                         float *room, struct byi_f32_tile *t)
+{
+    const struct byi_f32_conv *conv = d->conv;
+    const bool last = g->to == d->piece;
+    const struct byi_f32_epilogue e =
+        byi_f32_epilogue_at(d->run, row, column, columns, room);
+    t->more = g->from > 0;
+    t->bias = t->more ? NULL : e.bias;
+    t->add = last ? e.add : NULL;
+    t->ldadd = conv->outputs;
+    t->low = last ? e.low : -INFINITY;
+    t->high = last ? e.high : INFINITY;
+}
+
+/* The rows of a group by the columns of a block of a part. `whole`: the caller
+ * applies the posts, when all columns of the rows are computed. */
+static void run_block(const struct direct *d, const struct direct_group *g,
+                      int64_t part, int64_t block, bool whole)
 {
     const struct byi_f32_conv *conv = d->conv;
     const int64_t first = block * d->wide;
     const int64_t columns = byi_min(d->wide, conv->columns - first);
     const int64_t column = part * conv->columns + first;
     const int64_t panel = d->segments * d->piece * BYI_F32_PANEL;
+    const int64_t run = g->to - g->from, tiles = g->end - g->begin;
+    const float **rows = g->rows;
     float room[BYI_F32_COLUMNS];
-    for (int64_t i = begin; i < end; i++, rows += d->segments * BYI_F32_ROWS) {
+    for (int64_t i = g->begin; i < g->end;
+         i++, rows += d->segments * BYI_F32_ROWS) {
         const int64_t row = first_row(d, i);
         const int n = (int)(first_row(d, i + 1) - row);
-        const struct byi_f32_epilogue e =
-            byi_f32_epilogue_at(d->run, row, column, columns, room);
         struct byi_f32_tile t = {
             .x = rows,
             .segments = d->segments,
-            .run = d->piece,
-            .first = part * conv->run,
+            .run = run,
+            .first = part * conv->run + (d->copies ? 0 : g->from),
             .weights = d->run->weights + part * byi_f32_direct_floats(conv) +
-                       first / BYI_F32_PANEL * panel,
+                       first / BYI_F32_PANEL * panel + g->from * BYI_F32_PANEL,
             .next = panel,
-            .bias = e.bias,
-            .add = e.add,
-            .ldadd = conv->outputs,
-            .low = e.low,
-            .high = e.high,
             .y = d->run->y + row * conv->outputs + column,
             .ldy = conv->outputs,
             .splits = true, /* its rows do not depend on the threads */
         };
-        if (end - begin > 1 && block + 1 < d->blocks)
-            byi_f32_fetch(&t, i - begin, end - begin,
+        set_epilogue(d, g, row, column, columns, room, &t);
+        if (tiles > 1 && block + 1 < d->blocks)
+            byi_f32_fetch(&t, i - g->begin, tiles,
                           t.weights + conv->kernels->panels * panel);
-        if (end - begin > 1 && d->segments * d->piece >= LONG && n >= 6)
+        if (tiles > 1 && d->segments * run >= LONG && n >= 6)
             fetch_results(&t, n);
         byi_f32_tile_run(conv->kernels, &t, n, columns);
-        if (!whole)
+        if (!whole && g->to == d->piece)
             byi_f32_posts_run(d->run, conv->next, row, n, column, columns);
+    }
+}
+
+/* Find the rows of a group. */
+static void find_group(const struct direct *d, const struct direct_group *g)
+{
+    for (int64_t i = g->begin; i < g->end; i++) {
+        const int64_t row = first_row(d, i);
+        const int64_t n = first_row(d, i + 1) - row;
+        const float **to =
+            g->rows + (i - g->begin) * d->segments * BYI_F32_ROWS;
+        float *copy = g->copies + (i - g->begin) * tile_floats(d);
+        if (d->conv->gathers) {
+            gather_rows(d, row, n, to, copy);
+            continue;
+        }
+        find_rows(d->run, d->taps, row, n, to);
+        if (d->copies)
+            copy_rows(d, to, n, g->from, g->to, copy);
     }
 }
 
@@ -385,35 +458,28 @@ static void run_block(const struct direct *d, const float *const *rows,
 static void run_share(const struct direct *d, int64_t begin, int64_t end,
                       int64_t first, int64_t last, void *scratch)
 {
-    const float **rows = scratch;
-    float *copies =
-        (float *)(void *)((char *)scratch + byi_f32_pointers(d->segments));
+    struct direct_group g = {
+        .rows = scratch,
+        .copies =
+            (float *)(void *)((char *)scratch + byi_f32_pointers(d->segments))};
     /* a long row takes posts faster than parts of several rows do, and the
      * results of one tile are in the first cache */
     const bool whole =
         d->group == 1 && first == 0 && last == d->conv->parts * d->blocks;
-    for (int64_t next; begin < end; begin = next) {
-        next = byi_min(end, begin + d->group);
-        for (int64_t i = begin; i < next; i++) {
-            const int64_t row = first_row(d, i);
-            const int64_t n = first_row(d, i + 1) - row;
-            const float **to = rows + (i - begin) * d->segments * BYI_F32_ROWS;
-            float *copy =
-                copies + (i - begin) * BYI_F32_ROWS * copied_row(d->conv);
-            if (d->conv->gathers) {
-                gather_rows(d->run, row, n, to, copy);
-                continue;
-            }
-            find_rows(d->run, d->taps, row, n, to);
-            if (d->copies)
-                copy_rows(d, to, n, copy);
+    const int64_t groups = byi_ceil_div(end - begin, d->group);
+    for (int64_t i = 0; i < groups; i++) {
+        g.begin = begin + (end - begin) * i / groups;
+        g.end = begin + (end - begin) * (i + 1) / groups;
+        for (int64_t s = 0; s < d->slices; s++) {
+            g.from = d->piece * s / d->slices;
+            g.to = d->piece * (s + 1) / d->slices;
+            find_group(d, &g);
+            for (int64_t at = first; at < last; at++)
+                run_block(d, &g, at / d->blocks, at % d->blocks, whole);
         }
-        for (int64_t at = first; at < last; at++)
-            run_block(d, rows, begin, next, at / d->blocks, at % d->blocks,
-                      whole);
         if (whole)
-            byi_f32_posts_run(d->run, d->conv->next, first_row(d, begin),
-                              first_row(d, next) - first_row(d, begin), 0,
+            byi_f32_posts_run(d->run, d->conv->next, first_row(d, g.begin),
+                              first_row(d, g.end) - first_row(d, g.begin), 0,
                               d->conv->outputs);
     }
 }

@@ -25,7 +25,7 @@ enum {
     BYI_F32_PANEL = 16, /* columns of a panel                       */
     BYI_F32_ROWS = 14,  /* rows of a tile, at most                  */
     BYI_F32_COLUMNS = 2 * BYI_F32_PANEL, /* of a tile, at most      */
-    BYI_F32_STEP = 16,                   /* see struct byi_f32_tile */
+    BYI_F32_STEP = 8,                    /* see struct byi_f32_tile */
     BYI_F32_SEQUENCES = 6, /* of a step of a recurrent layer, at most */
 };
 
@@ -46,6 +46,8 @@ struct byi_f32_tile {
     float low, high;      /* the sum is clamped; NaN stays NaN               */
     float *y;
     int64_t ldy;
+    bool more; /* y has the sums of elements before, which take the place of
+                * the bias */
     /* the kernel may add the products of one or two rows in another order,
      * which is faster */
     bool splits;

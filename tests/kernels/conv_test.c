@@ -481,7 +481,7 @@ static void random_shapes(void)
         close_case(&c);
     }
     for (int i = BYI_F32_DIRECT; i < BYI_F32_ALGORITHMS; i++)
-        assert_true(i == BYI_F32_VECTOR || ran[i] > 20);
+        assert_true(i == BYI_F32_VECTOR || ran[i] > 10);
     assert_true(many_taps > 0);
 }
 
