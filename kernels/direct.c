@@ -40,6 +40,7 @@ struct direct {
     const struct byi_f32_conv_run *run;
     const struct byi_f32_conv *conv;
     int64_t rows, tiles;  /* rows: positions of all images             */
+    int64_t each, rest;   /* rows of a tile; `rest` tiles have one more */
     int64_t wide, blocks; /* wide: columns of a block; blocks: of a part */
     int64_t taps[BYI_F32_AXES]; /* pieces of a window, by axis         */
     int64_t segments, piece;    /* all pieces, elements of each        */
@@ -129,6 +130,8 @@ static struct direct describe(const struct byi_f32_conv *conv)
     }
     d.segments = byi_f32_product_of(d.taps);
     d.tiles = byi_ceil_div(d.rows, conv->kernels->rows);
+    d.each = d.rows / byi_max(d.tiles, 1);
+    d.rest = d.rows % byi_max(d.tiles, 1);
     d.blocks = byi_ceil_div(conv->columns, d.wide);
     d.slices = 1;
     d.copied = d.piece + BYI_F32_PANEL;
@@ -161,8 +164,7 @@ uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads)
 /* The first row of a tile: all tiles have about the same number of rows. */
 static int64_t first_row(const struct direct *d, int64_t tile)
 {
-    const int64_t more = d->rows % d->tiles; /* tiles have one row more */
-    return d->rows / d->tiles * tile + byi_min(tile, more);
+    return d->each * tile + byi_min(tile, d->rest);
 }
 
 /* The pieces of a window whose first tap is at `at`; some are outside. */
@@ -374,23 +376,6 @@ struct direct_group {
     float *copies;
 };
 
-/* The epilogue of a tile of row `row` and columns from `column` on. */
-static void set_epilogue(const struct direct *d, const struct direct_group *g,
-                         int64_t row, int64_t column, int64_t columns,
-                         float *room, struct byi_f32_tile *t)
-{
-    const struct byi_f32_conv *conv = d->conv;
-    const bool last = g->to == d->piece;
-    const struct byi_f32_epilogue e =
-        byi_f32_epilogue_at(d->run, row, column, columns, room);
-    t->more = g->from > 0;
-    t->bias = t->more ? NULL : e.bias;
-    t->add = last ? e.add : NULL;
-    t->ldadd = conv->outputs;
-    t->low = last ? e.low : -INFINITY;
-    t->high = last ? e.high : INFINITY;
-}
-
 /* The rows of a group by the columns of a block of a part. `whole`: the caller
  * applies the posts, when all columns of the rows are computed. */
 static void run_block(const struct direct *d, const struct direct_group *g,
@@ -402,32 +387,46 @@ static void run_block(const struct direct *d, const struct direct_group *g,
     const int64_t column = part * conv->columns + first;
     const int64_t panel = d->segments * d->piece * BYI_F32_PANEL;
     const int64_t run = g->to - g->from, tiles = g->end - g->begin;
+    const bool begins = g->from == 0, ends = g->to == d->piece;
+    const float *weights =
+        d->run->weights + part * byi_f32_direct_floats(conv) +
+        first / BYI_F32_PANEL * panel + g->from * BYI_F32_PANEL;
     const float **rows = g->rows;
     float room[BYI_F32_COLUMNS];
     for (int64_t i = g->begin; i < g->end;
          i++, rows += d->segments * BYI_F32_ROWS) {
         const int64_t row = first_row(d, i);
         const int n = (int)(first_row(d, i + 1) - row);
+        const struct byi_f32_epilogue e =
+            byi_f32_epilogue_at(d->run, row, column, columns, room);
+        /* all members: to clear the others takes longer than some tiles do */
         struct byi_f32_tile t = {
             .x = rows,
             .segments = d->segments,
             .run = run,
             .first = part * conv->run + (d->copies ? 0 : g->from),
-            .weights = d->run->weights + part * byi_f32_direct_floats(conv) +
-                       first / BYI_F32_PANEL * panel + g->from * BYI_F32_PANEL,
+            .weights = weights,
             .next = panel,
+            .ld = 0,
+            .bias = begins ? e.bias : NULL,
+            .add = ends ? e.add : NULL,
+            .ldadd = conv->outputs,
+            .low = ends ? e.low : -INFINITY,
+            .high = ends ? e.high : INFINITY,
             .y = d->run->y + row * conv->outputs + column,
             .ldy = conv->outputs,
+            .more = !begins,
             .splits = true, /* its rows do not depend on the threads */
+            .ahead = NULL,
+            .fetch = 0,
         };
-        set_epilogue(d, g, row, column, columns, room, &t);
         if (tiles > 1 && block + 1 < d->blocks)
             byi_f32_fetch(&t, i - g->begin, tiles,
-                          t.weights + conv->kernels->panels * panel);
+                          weights + conv->kernels->panels * panel);
         if (tiles > 1 && d->segments * run >= LONG && n >= 6)
             fetch_results(&t, n);
         byi_f32_tile_run(conv->kernels, &t, n, columns);
-        if (!whole && g->to == d->piece)
+        if (!whole && ends)
             byi_f32_posts_run(d->run, conv->next, row, n, column, columns);
     }
 }
