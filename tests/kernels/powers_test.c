@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* logistic_test.c: the kernels' logistic function and SiLU, under every
- * instruction set that the machine has, against float64: the relative error for
- * rows of any length, and special numbers.
+/* powers_test.c: the kernels' logistic function, SiLU and GELU, under every
+ * instruction set that the machine has, against float64: the error for rows of
+ * any length, and special numbers.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -34,6 +34,19 @@ static void run(enum byi_op_id id, float *x, int64_t rows, int64_t n)
         assert_true(x[r * ROW + n] == 7.0f);
 }
 
+/* The function, and how far off the result may be. */
+static double want_of(enum byi_op_id id, double x, double *error)
+{
+    const double logistic = 1 / (1 + exp(-x));
+    if (id == BYI_OP_NN_GELU) {
+        *error = 2e-7 * fabs(x);
+        return x * (1 + erf(x / sqrt(2))) / 2;
+    }
+    const double want = id == BYI_OP_NN_SILU ? x * logistic : logistic;
+    *error = 4e-7 * fabs(want);
+    return want;
+}
+
 static void check_numbers(enum byi_op_id id)
 {
     for (float from = -87.0f; from < 100.0f; from += 0.05f) {
@@ -44,10 +57,9 @@ static void check_numbers(enum byi_op_id id)
         run(id, y, 2, n);
         for (int64_t i = 0; i < 2 * n; i++) {
             const int64_t at = i / n * ROW + i % n;
-            double want = 1 / (1 + exp(-(double)x[at]));
-            if (id == BYI_OP_NN_SILU)
-                want *= (double)x[at];
-            assert_true(fabs((double)y[at] - want) <= 4e-7 * fabs(want));
+            double error;
+            const double want = want_of(id, (double)x[at], &error);
+            assert_true(fabs((double)y[at] - want) <= error);
         }
     }
 }
@@ -65,7 +77,17 @@ static void check_special(enum byi_op_id id)
     assert_true(x[6] == (silu ? 0.0f : 0.5f));
 }
 
-static void test_logistic(void **state)
+static void check_special_gelu(void)
+{
+    float x[ROW] = {NAN, INFINITY, -1e38f, -100.0f, 1e38f, 0.0f, -0.0f};
+    run(BYI_OP_NN_GELU, x, 1, 7);
+    assert_true(isnan(x[0]));
+    assert_true(x[1] == INFINITY && x[4] == 1e38f);
+    assert_true(x[2] == 0 && x[3] == 0 && x[5] == 0 && x[6] == 0);
+    assert_true(signbit(x[6]) && !signbit(x[5]));
+}
+
+static void test_powers(void **state)
 {
     static const char *const levels[] = {"sse2", "avx2", "avx512"};
     (void)state;
@@ -75,12 +97,14 @@ static void test_logistic(void **state)
         check_numbers(BYI_OP_NN_SILU);
         check_special(BYI_OP_SIGMOID);
         check_special(BYI_OP_NN_SILU);
+        check_numbers(BYI_OP_NN_GELU);
+        check_special_gelu();
     }
     unsetenv("BYOC_MAX_ISA");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_logistic)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_powers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
