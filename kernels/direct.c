@@ -409,7 +409,7 @@ static void run_block(const struct direct *d, const struct direct_group *g,
             .next = panel,
             .ld = 0,
             .bias = begins ? e.bias : NULL,
-            .add = ends ? e.add : NULL,
+            .add = begins ? e.add : NULL, /* which may be y */
             .ldadd = conv->outputs,
             .low = ends ? e.low : -INFINITY,
             .high = ends ? e.high : INFINITY,

@@ -562,6 +562,42 @@ static void test_vectors(void **state)
     }
 }
 
+/* Rows that do not stay in the second cache are cut; some add to y. */
+static void long_rows(void)
+{
+    int sums = 0;
+    for (int i = 0; i < test_share_of(60); i++) {
+        struct conv_case c = {.threads = 1 + (int)draw(3)};
+        int kinds[3];
+        const int64_t channels =
+            draw(2) ? 512 * (1 + draw(6)) : 512 + draw(3000);
+        c.conv = vector_by_matrix(channels, 33 + draw(60), draw(2));
+        c.conv.images = 15 + draw(60);
+        c.conv.bias = draw(2);
+        const uint32_t n = draw(4);
+        for (uint32_t p = 0; p < n; p++) {
+            kinds[p] = p == 0 && draw(2) ? 2 : (int)draw(BYI_COUNT(functions));
+            c.sums |= p == 0 && kinds[0] == 2 && draw(2);
+            add_post(&c.conv, kinds[p], c.sums && p == 0 ? 0 : (int)draw(4));
+        }
+        sums += c.sums;
+        byi_f32_conv_plan(&c.conv, true);
+        c.conv.algorithm = BYI_F32_DIRECT;
+        c.conv.cache = 1 << (14 + draw(6));
+        open_case(&c);
+        check_case(&c, kinds, 2e-6);
+        close_case(&c);
+    }
+    assert_true(sums > 0);
+}
+
+static void test_long_rows(void **state)
+{
+    (void)state;
+    seed = 3;
+    at_all_levels(long_rows);
+}
+
 /* --- scratch -------------------------------------------------------------- */
 
 /* The scratch of two rows is enough for any number of rows. */
@@ -771,10 +807,10 @@ static void test_nan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),   cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_scratch),  cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_threads),  cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_gathered),
+        cmocka_unit_test(test_random),    cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_long_rows), cmocka_unit_test(test_scratch),
+        cmocka_unit_test(test_layers),    cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_nan),       cmocka_unit_test(test_gathered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
