@@ -48,6 +48,9 @@ struct byi_dn_fast {
         struct byi_dnnl_qpoint point;
         struct byi_f32_pool pool; /* prim_move.c */
         struct byi_f32_move move;
+        struct { /* prim_point.c */
+            int64_t rows, columns;
+        } softmax;
         struct {
             uint32_t n_sources;
             int64_t outer, length[BYI_DN_SOURCES]; /* rows, their elements */

@@ -2,7 +2,57 @@
 /* runtime_dnnl/prim_point.c: creators of the other primitives: elementwise,
  * binary, softmax, normalisations, reduction, concatenation, reorder.
  */
+#include "core/base/openmp.h"
 #include "runtime_dnnl/layer_dnnl.h"
+#include "runtime_dnnl/prim_fast.h"
+
+/* --- softmax -------------------------------------------------------------- */
+
+static const char *softmax_name(const struct byi_dn_fast *fast)
+{
+    (void)fast;
+    return byi_f32_kernels()->softmax_name;
+}
+
+static uint64_t no_bytes(const struct byi_dn_fast *fast)
+{
+    (void)fast;
+    return 0;
+}
+
+static void run_softmax(const struct byi_dn_fast *fast, uint32_t n,
+                        const struct byi_dn_fast_slot *slots, void *scratch,
+                        int threads)
+{
+    enum { PART = 1 << 14 }; /* elements that pay for a thread */
+    const struct byi_f32_kernels *k = byi_f32_kernels();
+    const int64_t rows = fast->softmax.rows, columns = fast->softmax.columns;
+    const int64_t pays = byi_max(rows * columns / PART, 1);
+    const int team = (int)byi_min(byi_min(pays, rows), threads);
+    const float *x = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
+    float *y = byi_dn_fast_find(n, slots, BYI_ARG_DST);
+    (void)scratch;
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int i = 0; i < team; i++)
+        for (int64_t r = rows * i / team; r < rows * (i + 1) / team; r++)
+            k->softmax(x + r * columns, y + r * columns, columns);
+}
+
+static const struct byi_dn_fast_kind softmax_kind = {
+    .name = softmax_name,
+    .scratch = no_bytes,
+    .run = run_softmax,
+};
+
+/* Do byoc's kernels compute it? oneDNN's take twice as long. */
+static bool is_fast_softmax(const struct byi_dnnl_softmax *p,
+                            const struct byi_posts *posts)
+{
+    const struct byi_desc *d = &p->src;
+    return byi_f32_kernels()->softmax && !p->log && p->axis == 1 &&
+           d->rank == 2 && d->dtype == BYOC_F32 && d->dims[0] > 0 &&
+           d->dims[1] > 0 && byi_dn_is_dense(d) && !(posts && posts->n);
+}
 
 enum byoc_status byi_softmax_new(const struct byi_dnnl *lib,
                                  const struct byi_dnnl_softmax *p,
@@ -13,6 +63,13 @@ enum byoc_status byi_softmax_new(const struct byi_dnnl *lib,
         p->log ? dnnl_softmax_log : dnnl_softmax_accurate;
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
+    if (is_fast_softmax(p, posts)) {
+        const struct byi_dn_fast fast = {
+            .kind = &softmax_kind,
+            .softmax = {p->src.dims[0], p->src.dims[1]},
+            .threads = omp_get_max_threads()};
+        return byi_prim_wrap_fast(&fast, prim, err);
+    }
     BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_PLAIN, err));
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;

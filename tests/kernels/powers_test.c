@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* powers_test.c: the kernels' logistic function, SiLU and GELU, under every
- * instruction set that the machine has, against float64: the error for rows of
- * any length, and special numbers.
+/* powers_test.c: the kernels' logistic function, SiLU, GELU and softmax, under
+ * every instruction set that the machine has, against float64: the error for
+ * rows of any length, and special numbers.
  */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/f32.h"
 
@@ -87,6 +88,43 @@ static void check_special_gelu(void)
     assert_true(signbit(x[6]) && !signbit(x[5]));
 }
 
+/* Softmax of one row, in place or not, against float64. */
+static void check_softmax_row(const float *x, int64_t n, bool in_place)
+{
+    float y[ROW];
+    double sum = 0, most = -INFINITY;
+    for (int64_t i = 0; i < n; i++)
+        most = fmax(most, (double)x[i]);
+    for (int64_t i = 0; i < n; i++)
+        sum += exp((double)x[i] - most);
+    memcpy(y, x, sizeof y);
+    y[n] = 7.0f;
+    byi_f32_kernels()->softmax(in_place ? y : x, y, n);
+    assert_true(y[n] == 7.0f);
+    for (int64_t i = 0; i < n; i++) {
+        const double want = exp((double)x[i] - most) / sum;
+        assert_true(fabs((double)y[i] - want) <= 3e-6 * want + 2e-38);
+    }
+}
+
+static void check_softmax(void)
+{
+    float x[ROW], y[2];
+    for (int i = 0; i < 2000; i++) {
+        const float spread = i % 2 ? 10.0f : 1e4f;
+        for (int k = 0; k < ROW; k++)
+            x[k] = ((float)draw(2001) / 1000.0f - 1) * spread;
+        if (i % 3 == 0) /* what a mask leaves out */
+            x[0] = -INFINITY;
+        check_softmax_row(x, 2 + draw(ROW - 3), i % 4 < 2);
+    }
+    const float special[][2] = {{NAN, 0}, {0, NAN}, {INFINITY, 0}};
+    for (size_t i = 0; i < BYI_COUNT(special); i++) {
+        byi_f32_kernels()->softmax(special[i], y, 2);
+        assert_true(isnan(y[0]) && (isnan(y[1]) || i == 2));
+    }
+}
+
 static void test_powers(void **state)
 {
     static const char *const levels[] = {"sse2", "avx2", "avx512"};
@@ -99,6 +137,8 @@ static void test_powers(void **state)
         check_special(BYI_OP_NN_SILU);
         check_numbers(BYI_OP_NN_GELU);
         check_special_gelu();
+        if (byi_f32_kernels()->softmax)
+            check_softmax();
     }
     unsetenv("BYOC_MAX_ISA");
 }
