@@ -428,7 +428,6 @@ struct byi_chain_item {
     int alg;       /* enum byi_elt, byi_bin     */
     float alpha, beta;
     uint32_t operand;                    /* BIN, PRELU: a value      */
-    struct byi_dnnl_value *own;          /* replaces it, or NULL     */
     const struct byoc_graph_value *type; /* of the result */
 };
 struct byi_chain {
@@ -453,7 +452,6 @@ struct byi_core {
     bool folded; /* the primitive's dst is (elements/N, N) */
     /* axes differ from dst: only elementwise post-ops keep their meaning */
     bool elt_only;
-    bool whole; /* must take the whole epilogue, out of place */
     bool no_posts;
     struct byi_dnnl_view src; /* may be overwritten if in_place */
     bool in_place;
@@ -518,34 +516,8 @@ enum byoc_status byi_dn_emit_items(struct byi_build *b,
                                    const struct byi_chain *chain, uint32_t next,
                                    struct byi_dnnl_view view);
 
-/* quant.c: runs step 0, a kernel of data and constant weights, on integers.
- */
-struct byi_int8 {
-    struct byi_dnnl_value *src; /* integers; NULL: int8 does not apply */
-    struct byi_quant quant;
-    struct byi_dnnl_view weights; /* int8, row-major */
-    struct byi_dnnl_value *scale, *shift;
-    bool narrow; /* the result is integers too, with scale `out` */
-    struct byi_quant out;
-};
-/* Try to open step 0 for int8: the data must be quantised, and the weights,
- * seen as `w`, row-major with output channels first, must be integers times
- * scales. The result has `rank` axes, channels on `axis`; `padded`: the kernel
- * pads with zeros, which must be the integer 0.
- */
-enum byoc_status byi_dn_int8_open(struct byi_build *b, const struct byi_desc *w,
-                                  uint32_t rank, uint32_t axis, bool padded,
-                                  struct byi_int8 *x);
-/* The epilogue that rescales the integer product, then the kernel's chain. */
-enum byoc_status byi_dn_int8_chain(struct byi_build *b, struct byi_int8 *x,
-                                   struct byi_chain *chain);
-/* Emit; *dtype is that of the result in core's parameters. Returns
- * BYOC_EUNSUPPORTED unless oneDNN does all of it in one primitive. */
-enum byoc_status byi_dn_int8_emit(struct byi_build *b, const struct byi_int8 *x,
-                                  struct byi_core *core, enum byoc_dtype *dtype,
-                                  const struct byi_chain *chain);
-
-/* The same with byoc's own kernels, which are exact on every CPU. */
+/* quant.c: step 0, a product of quantised data and constant weights, by byoc's
+ * own kernels, which are exact on every CPU. */
 struct byi_exact {
     struct byi_dnnl_value *src; /* integers */
     struct byi_quant quant;

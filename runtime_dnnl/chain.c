@@ -291,12 +291,6 @@ static bool fold_operand(const struct byi_desc *dst,
     return true;
 }
 
-static struct byi_dnnl_value *item_value(struct byi_build *b,
-                                         const struct byi_chain_item *item)
-{
-    return item->own ? item->own : byi_dn_operand(b, item->operand);
-}
-
 /* The layout that an operand must have beside `dst`; false if it does not
  * broadcast to dst. */
 static bool operand_layout(const struct byi_desc *operand,
@@ -318,10 +312,10 @@ static bool may_sum(struct byi_build *b, const struct byi_core *core,
                     const struct byi_chain_item *item,
                     const struct byi_desc *want)
 {
-    if (core->whole || item->kind != BYI_ITEM_BIN || item->alg != BYI_BIN_ADD ||
+    if (item->kind != BYI_ITEM_BIN || item->alg != BYI_BIN_ADD ||
         !byi_dims_equal(want->rank, want->dims, core->dst.rank, core->dst.dims))
         return false;
-    struct byi_dnnl_value *value = item_value(b, item);
+    struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     const struct byi_desc low = byi_dn_lead(want, value->views[0].desc.rank);
     const struct byi_dnnl_view *found = byi_dn_find(value, &low);
     if (found)
@@ -360,7 +354,7 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
             post->beta = item->beta;
             continue;
         }
-        const struct byi_dnnl_value *value = item_value(b, item);
+        const struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
         post->kind = BYI_POST_BIN;
         if (core->elt_only ||
             !operand_layout(&value->views[0].desc, &core->dst, &f->want[i]))
@@ -403,8 +397,7 @@ static enum byoc_status choose_fusion(struct byi_build *b,
     uint32_t most = core->no_posts ? 0 : chain->n - next;
     if (most > BYI_MAX_POSTS)
         most = BYI_MAX_POSTS;
-    const uint32_t least = core->whole ? chain->n - next : 0;
-    for (uint32_t n = most + 1; n-- > least;) {
+    for (uint32_t n = most + 1; n-- > 0;) {
         for (int with_sum = 1; with_sum >= 0; with_sum--) {
             if (!plan_fusion(b, core, chain, next, n, with_sum, f))
                 continue;
@@ -450,7 +443,8 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
     for (uint32_t i = 0; i < f->posts.n && status == BYOC_OK; i++) {
         if (f->post[i].kind == BYI_POST_ELT)
             continue;
-        struct byi_dnnl_value *value = item_value(b, &chain->at[*next + i]);
+        struct byi_dnnl_value *value =
+            byi_dn_operand(b, chain->at[*next + i].operand);
         const struct byi_desc low =
             byi_dn_lead(&f->want[i], value->views[0].desc.rank);
         struct byi_dnnl_view operand;
@@ -550,7 +544,7 @@ static enum byoc_status want_other(struct byi_build *b,
                                    const struct byi_chain_item *item,
                                    struct point *p)
 {
-    struct byi_dnnl_value *value = item_value(b, item);
+    struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     struct byi_desc want;
     if (!operand_layout(&value->views[0].desc, &p->src.desc, &want))
         return byi_dn_refuse(b,
@@ -569,7 +563,7 @@ static enum byoc_status swap_operands(struct byi_build *b,
                                       struct point *p)
 {
     const char *name = byi_dn_step(b, item->step)->name;
-    struct byi_dnnl_value *value = item_value(b, item);
+    struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     struct byi_dnnl_view whole;
     if (item->alg == BYI_BIN_SUB || item->alg == BYI_BIN_DIV)
         return byi_dn_refuse(b,

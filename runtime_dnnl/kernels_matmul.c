@@ -255,33 +255,8 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
     return byi_dn_emit_chain(b, &core, &chain, next);
 }
 
-/* The same on integers if the data are dequantised; BYOC_EUNSUPPORTED if int8
- * does not apply. */
-static enum byoc_status try_int8(struct byi_build *b)
-{
-    const struct byoc_graph_value *type = byi_dn_result(b);
-    struct byi_int8 x;
-    struct byi_chain chain;
-    struct matmul m = {.pack = true};
-    const struct byi_desc *w =
-        &byi_dn_operand(b, byi_dn_arg0(b, 1))->views[0].desc;
-    BYI_TRY(byi_dn_int8_open(b, w, 2, 1, false, &x));
-    if (!x.src)
-        return BYOC_EUNSUPPORTED;
-    BYI_TRY(byi_dn_want_plain(b, x.src, &m.src));
-    m.p.src = m.src.desc;
-    m.weights = x.weights;
-    m.weights.desc = swap_last(&x.weights.desc);
-    m.p.weights = m.weights.desc;
-    m.p.weights.kind = BYI_DESC_ANY;
-    m.p.dst = byi_dn_dense(BYOC_F32, 2, type->dims, NULL);
-    BYI_TRY(byi_dn_int8_chain(b, &x, &chain));
-    struct byi_core core = {
-        .params = &m, .make = make_matmul, .fill = fill_matmul, .dst = m.p.dst};
-    return byi_dn_int8_emit(b, &x, &core, &m.p.dst.dtype, &chain);
-}
-
-/* The same by byoc's own kernels; weights (K, N), or (N, K) if transposed. */
+/* The same on integers by byoc's own kernels, if the data are dequantised; else
+ * BYOC_EUNSUPPORTED. Weights (K, N), or (N, K) if transposed. */
 static enum byoc_status try_exact(struct byi_build *b, bool transposed)
 {
     const struct byoc_graph_value *type = byi_dn_result(b);
@@ -308,9 +283,7 @@ static enum byoc_status try_exact(struct byi_build *b, bool transposed)
 
 enum byoc_status byi_dn_build_dense(struct byi_build *b)
 {
-    enum byoc_status status = try_exact(b, true);
-    if (status == BYOC_EUNSUPPORTED)
-        status = try_int8(b);
+    const enum byoc_status status = try_exact(b, true);
     return status == BYOC_EUNSUPPORTED ? build_product(b, false, true) : status;
 }
 

@@ -181,44 +181,6 @@ static enum byoc_status try_exact(struct byi_build *b,
     return byi_dn_exact_emit(b, &x, &src, &p, dst);
 }
 
-/* The same on integers, if `f` reads a dequantised value; BYOC_EUNSUPPORTED if
- * int8 does not apply. `dst` is in the graph's dims. */
-static enum byoc_status try_int8(struct byi_build *b,
-                                 const struct conv_kernel *f,
-                                 const struct byi_image_axes *image,
-                                 const struct byi_desc *dst, int64_t groups)
-{
-    struct conv_kernel c = *f;
-    struct byi_int8 x;
-    struct byi_chain chain;
-    bool padded = false;
-    for (uint32_t i = 0; i < c.p.window.n; i++)
-        padded |= c.p.window.begin[i] > 0 || c.p.window.end[i] > 0;
-    BYI_TRY(byi_dn_int8_open(b, &c.weights.desc, dst->rank, image->channel,
-                             padded, &x));
-    if (!x.src)
-        return BYOC_EUNSUPPORTED;
-    const struct byi_desc *main = &x.src->views[0].desc;
-    struct byi_desc want = byi_dn_image_desc(b, image, main->rank, main->dims);
-    want.dtype = main->dtype;
-    BYI_TRY(byi_dn_want(b, x.src, &want, &c.src));
-    c.src.desc = byi_dn_image_seen(image, &want);
-    c.p.src = c.src.desc;
-    c.weights = x.weights;
-    c.weights.desc = weights_desc(&x.weights.desc, false, groups);
-    c.p.weights = c.weights.desc;
-    c.p.weights.kind = BYI_DESC_ANY;
-    c.p.bias.kind = BYI_DESC_ABSENT;
-    BYI_TRY(secure_source(b, &c));
-    BYI_TRY(byi_dn_int8_chain(b, &x, &chain));
-    struct byi_core core = {.params = &c,
-                            .make = make_conv,
-                            .fill = fill_conv,
-                            .dst = *dst,
-                            .order = image->order};
-    return byi_dn_int8_emit(b, &x, &core, &c.p.dst.dtype, &chain);
-}
-
 static enum byoc_status check_depthwise(struct byi_build *b,
                                         const struct byi_dnnl_conv *p,
                                         const struct byi_desc *weights,
@@ -282,9 +244,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     const int64_t groups = byoc_graph_int(step, "groups", 0);
     BYI_TRY(check_depthwise(b, &c.p, w, groups));
     if (!c.p.deconv && !c.gathered && byi_dn_is_plain(w)) {
-        enum byoc_status status = try_exact(b, &c, &image, &dst);
-        if (status == BYOC_EUNSUPPORTED)
-            status = try_int8(b, &c, &image, &dst, groups);
+        const enum byoc_status status = try_exact(b, &c, &image, &dst);
         if (status != BYOC_EUNSUPPORTED)
             return status;
     }

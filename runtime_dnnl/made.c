@@ -246,14 +246,11 @@ struct whole_weights {
 struct split_weights {
     int8_t *integers;
     float *scale;
-    union {
-        float *shift;
-        int32_t *bias; /* exact */
-    };
+    int32_t *bias;
     int16_t *row; /* scratch */
 };
 
-/* Row r's scale and bias of an exact product. */
+/* Row r's scale and bias. */
 static bool scale_row(const struct byi_integers *p, int64_t r, float step,
                       int64_t size, const float *bias,
                       const struct split_weights *to)
@@ -306,22 +303,15 @@ static bool split(const struct byi_integers *p, const struct whole_weights *w,
     float step = 1;
     for (int64_t r = 0; r < p->rows; r++) {
         const int8_t *integers = to->integers + r * k;
-        int64_t sum = 0, size = 0;
+        int64_t size = 0;
         if (w->codes)
             copy_row(p, r, w->codes, &step, to);
         else if (!find_row(p, r, w->floats, &step, to))
             return false;
-        for (int64_t i = 0; i < k; i++) {
-            sum += integers[i];
+        for (int64_t i = 0; i < k; i++)
             size += abs(integers[i]);
-        }
-        if (p->exact) {
-            if (!scale_row(p, r, step, size, bias, to))
-                return false;
-            continue;
-        }
-        to->scale[r] = step * p->scale;
-        to->shift[r] = -p->zero * (float)sum * to->scale[r];
+        if (!scale_row(p, r, step, size, bias, to))
+            return false;
     }
     return true;
 }
@@ -334,7 +324,7 @@ static enum byoc_status split_into(const struct byi_integers *p,
     const struct split_weights to = {
         .integers = data[0],
         .scale = data[1],
-        .shift = data[2],
+        .bias = data[2],
         .row = byi_alloc((size_t)p->columns, sizeof(int16_t))};
     const bool done = to.row && split(p, w, bias, &to);
     byi_release(to.row);
@@ -378,7 +368,7 @@ static enum byoc_status add_integers(struct byi_program *program,
         made->lent = true;
     }
     const enum byoc_status status =
-        made->data ? BYOC_OK : fill_made(program, made, p->exact, err);
+        made->data ? BYOC_OK : fill_made(program, made, true, err);
     *data = made->data;
     return status;
 }

@@ -282,17 +282,14 @@ struct byi_fill {
     float value;
 };
 /* Rows of floats as int8 times a scale per row; `turned`: the floats are
- * (columns, rows). Makes three constants: the integers, (rows, columns); the
- * scales times `scale`; and each row's correction for the data's zero point
- * `zero`. `exact`, for qconv: the scales are divided by `result`, unless it is
- * 0, and the third is the bias in units of the sums, int32. */
+ * (columns, rows). Makes three constants for qconv: the integers, (rows,
+ * columns); the scales times `scale`, divided by `result` unless it is 0; and
+ * the bias in units of the sums, int32. */
 struct byi_integers {
     struct byi_place from;
     int64_t rows, columns;
     bool turned;
-    float scale, zero;
-    bool exact;
-    float result;
+    float scale, result;
     int64_t n_bias; /* 0: none; 1 or rows floats */
     struct byi_place bias;
 };

@@ -1,37 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/quant.c: quantised models. A dequantised value keeps a reference
  * to the integers it came from. A convolution or product that reads it runs on
- * those if its weights are integers times a scale per output channel, and
- * writes integers if its only reader quantises. Scales, zero points and bias
- * are float32 post-ops, which both majors of oneDNN have alike. walk.c drops
- * the float32 steps that are no longer read; kernels for which int8 does not
- * apply run in float32.
+ * those, by byoc's own kernels (kernels/i8.h), if its weights are integers
+ * times a scale per output channel, and writes integers if its only reader
+ * quantises. walk.c drops the float32 steps that are no longer read; kernels
+ * for which this does not apply run in float32.
  */
 #include "runtime_dnnl/build.h"
 
 #include <math.h>
 #include <string.h>
-
-/* --- constants ----------------------------------------------------------- */
-
-/* Constant `made` of the program as a value: a float32 vector of n along `axis`
- * of `rank` axes (a scalar if n is 1). */
-static struct byi_dnnl_value *vector_value(struct byi_build *b, uint32_t made,
-                                           uint32_t rank, uint32_t axis,
-                                           int64_t n)
-{
-    int64_t dims[BYI_MAX_RANK];
-    for (uint32_t i = 0; i < rank; i++)
-        dims[i] = i == axis ? n : 1;
-    struct byi_dnnl_view *view = byi_arena_alloc(b->arena, sizeof *view);
-    *view = (struct byi_dnnl_view){
-        .buf = byi_dn_made_buf(b, made),
-        .desc = byi_dn_dense(BYOC_F32, rank, dims, NULL)};
-    struct byi_dnnl_value *value = byi_arena_alloc(b->arena, sizeof *value);
-    *value =
-        (struct byi_dnnl_value){.n_views = 1, .cap_views = 1, .views = view};
-    return value;
-}
 
 /* --- scales and zero points ---------------------------------------------- */
 
@@ -146,17 +124,7 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
     return emit_qpoint(b, &p, &src, NULL, q.dtype);
 }
 
-/* --- weights ------------------------------------------------------------- */
-
-/* Does the processor multiply u8 by s8 without intermediate saturation? */
-static bool has_int8(void)
-{
-    static const char *const marks[] = {"vnni", "bf16", "amx", "fp16"};
-    for (size_t i = 0; i < BYI_COUNT(marks); i++)
-        if (strstr(byi_dnnl_isa(), marks[i]))
-            return true;
-    return false;
-}
+/* --- products ------------------------------------------------------------- */
 
 /* Are the weights, operand 1, float32 constants? Their floats may be codes. */
 static bool has_const_weights(const struct byi_build *b)
@@ -164,47 +132,6 @@ static bool has_const_weights(const struct byi_build *b)
     const struct byoc_graph_value *w = &b->graph->values[byi_dn_arg0(b, 1)];
     return w->kind == BYOC_GRAPH_CONST && w->dtype == BYOC_F32;
 }
-
-/* Split the weights, operand 1, into int8 rows, one per output channel, their
- * scales and, for data with a zero point, its contribution to each result. */
-static enum byoc_status split_weights(struct byi_build *b, struct byi_int8 *x,
-                                      uint32_t rank, uint32_t axis)
-{
-    const struct byi_dnnl_value *w = byi_dn_operand(b, byi_dn_arg0(b, 1));
-    const int64_t n =
-        byi_elements(w->views[0].desc.rank, w->views[0].desc.dims);
-    const int64_t rows = x->weights.desc.dims[0];
-    const struct byi_integers p = {.from = byi_dn_place(b, &w->views[0]),
-                                   .rows = rows,
-                                   .columns = n / rows,
-                                   .scale = x->quant.scale,
-                                   .zero = x->quant.zero};
-    BYI_TRY(byi_dn_make_integers(b->program, &p, b->err));
-    const uint32_t made = b->program->made.n - 3;
-    x->weights.buf = byi_dn_made_buf(b, made);
-    x->scale = vector_value(b, made + 1, rank, axis, rows);
-    x->shift = vector_value(b, made + 2, rank, axis, rows);
-    return BYOC_OK;
-}
-
-enum byoc_status byi_dn_int8_open(struct byi_build *b, const struct byi_desc *w,
-                                  uint32_t rank, uint32_t axis, bool padded,
-                                  struct byi_int8 *x)
-{
-    struct byi_dnnl_value *src = byi_dn_operand(b, byi_dn_arg0(b, 0));
-    *x = (struct byi_int8){0};
-    if (!src->integers || b->program->purpose == BYI_TO_PROBE || !has_int8() ||
-        !has_const_weights(b) || (padded && src->quant.zero != 0.0f))
-        return BYOC_OK;
-    x->quant = src->quant;
-    x->weights.desc = byi_dn_dense(BYOC_I8, w->rank, w->dims, NULL);
-    const enum byoc_status status = split_weights(b, x, rank, axis);
-    if (status == BYOC_OK)
-        x->src = src->integers;
-    return status == BYOC_EUNSUPPORTED ? BYOC_OK : status;
-}
-
-/* --- the epilogue --------------------------------------------------------- */
 
 /* The quantisation of this kernel's result, if its only reader quantises. */
 static bool quantised_after(struct byi_build *b, struct byi_quant *q)
@@ -216,66 +143,6 @@ static bool quantised_after(struct byi_build *b, struct byi_quant *q)
     const struct byoc_graph_step *step = &g->steps[g->kernels[reader].first];
     return byi_dn_is(step, "qnn.quantize") &&
            read_quant(b, step, g->values[step->outs[0]].dtype, q);
-}
-
-enum byoc_status byi_dn_int8_chain(struct byi_build *b, struct byi_int8 *x,
-                                   struct byi_chain *chain)
-{
-    const struct byoc_graph_value *type = byi_dn_result(b);
-    struct byi_chain own;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &own));
-    chain->n = 0;
-    chain->at = byi_arena_calloc(b->arena, own.n + 3, sizeof *chain->at);
-    const struct byi_chain_item scale = {.kind = BYI_ITEM_BIN,
-                                         .alg = BYI_BIN_MUL,
-                                         .own = x->scale,
-                                         .type = type};
-    chain->at[chain->n++] = scale;
-    if (x->quant.zero != 0.0f) {
-        chain->at[chain->n] = scale;
-        chain->at[chain->n].alg = BYI_BIN_ADD;
-        chain->at[chain->n++].own = x->shift;
-    }
-    for (uint32_t i = 0; i < own.n; i++)
-        chain->at[chain->n++] = own.at[i];
-    x->narrow = quantised_after(b, &x->out);
-    if (x->narrow)
-        chain->at[chain->n++] =
-            (struct byi_chain_item){.kind = BYI_ITEM_ELT,
-                                    .alg = BYI_ELT_LINEAR,
-                                    .alpha = 1.0f / x->out.scale,
-                                    .beta = x->out.zero,
-                                    .step = b->kernel->n_steps - 1,
-                                    .type = type};
-    return BYOC_OK;
-}
-
-enum byoc_status byi_dn_int8_emit(struct byi_build *b, const struct byi_int8 *x,
-                                  struct byi_core *core, enum byoc_dtype *dtype,
-                                  const struct byi_chain *chain)
-{
-    core->whole = true;
-    core->dst.dtype = *dtype = x->narrow ? x->out.dtype : BYOC_F32;
-    enum byoc_status status = byi_dn_emit_chain(b, core, chain, 0);
-    if (status == BYOC_OK && x->narrow) {
-        struct byi_dnnl_value *result = &b->values[b->kernel->outs[0]];
-        result->integers = result;
-        result->quant = x->out;
-    }
-    if (status != BYOC_EUNSUPPORTED || !x->narrow)
-        return status;
-    /* the result stays float; a later kernel quantises it */
-    const struct byi_chain wide = {.n = chain->n - 1, .at = chain->at};
-    core->dst.dtype = *dtype = BYOC_F32;
-    return byi_dn_emit_chain(b, core, &wide, 0);
-}
-
-/* --- byoc's own kernels --------------------------------------------------- */
-
-/* oneDNN's kernels on AMX tiles multiply faster than vectors do. */
-static bool has_tiles(void)
-{
-    return strstr(byi_dnnl_isa(), "amx");
 }
 
 /* Narrow [low, high], in steps of the result, by the items of a chain from
@@ -295,19 +162,29 @@ static bool read_clamps(const struct byi_chain *chain, uint32_t next,
     return true;
 }
 
-/* The bias of a chain that ends in bytes; n is 0 if it has none. */
-static enum byoc_status read_bias(struct byi_build *b,
-                                  const struct byi_exact *x,
-                                  const struct byi_desc *dst, uint32_t axis,
-                                  uint32_t *next, struct byi_integers *p)
+/* Let the product write bytes: read the bias and the clamps of its chain, if
+ * the only reader quantises. BYOC_EUNSUPPORTED if the chain has something else.
+ */
+static enum byoc_status read_narrow(struct byi_build *b, struct byi_exact *x,
+                                    const struct byi_desc *dst, uint32_t axis,
+                                    struct byi_integers *p)
 {
     struct byi_dnnl_view bias;
-    BYI_TRY(byi_dn_chain_bias(b, &x->chain, dst, axis, &bias, next));
-    if (!*next)
-        return BYOC_OK;
-    p->bias = byi_dn_place(b, &bias);
-    p->n_bias = dst->dims[axis];
-    return p->bias.kind == BYI_BUF_CONST ? BYOC_OK : BYOC_EUNSUPPORTED;
+    uint32_t next = 0;
+    if (!quantised_after(b, &x->out))
+        return BYOC_EUNSUPPORTED;
+    BYI_TRY(byi_dn_chain_bias(b, &x->chain, dst, axis, &bias, &next));
+    if (next) {
+        p->bias = byi_dn_place(b, &bias);
+        p->n_bias = dst->dims[axis];
+        if (p->bias.kind != BYI_BUF_CONST)
+            return BYOC_EUNSUPPORTED;
+    }
+    read_range(&x->out, &x->low, &x->high);
+    p->result = x->out.scale;
+    return read_clamps(&x->chain, next, x->out.scale, &x->low, &x->high)
+               ? BYOC_OK
+               : BYOC_EUNSUPPORTED;
 }
 
 enum byoc_status byi_dn_exact_open(struct byi_build *b,
@@ -318,27 +195,24 @@ enum byoc_status byi_dn_exact_open(struct byi_build *b,
     struct byi_dnnl_value *src = byi_dn_operand(b, byi_dn_arg0(b, 0));
     const int64_t n = (int64_t)b->graph->values[byi_dn_arg0(b, 1)].count;
     *x = (struct byi_exact){.quant = src->quant};
-    if (!src->integers || b->program->purpose == BYI_TO_PROBE || has_tiles() ||
+    if (!src->integers || b->program->purpose == BYI_TO_PROBE ||
         !has_const_weights(b))
         return BYOC_EUNSUPPORTED;
     const int64_t rows = dst->dims[axis];
-    struct byi_integers p = {.from = byi_dn_place(b, w),
-                             .rows = rows,
-                             .columns = n / rows,
-                             .turned = turned,
-                             .scale = src->quant.scale,
-                             .exact = true};
-    uint32_t next = 0;
+    const struct byi_integers wide = {.from = byi_dn_place(b, w),
+                                      .rows = rows,
+                                      .columns = n / rows,
+                                      .turned = turned,
+                                      .scale = src->quant.scale};
+    struct byi_integers narrow = wide;
     BYI_TRY(byi_dn_chain_read(b, 1, 0, &x->chain));
-    if (quantised_after(b, &x->out)) {
-        read_range(&x->out, &x->low, &x->high);
-        BYI_TRY(read_bias(b, x, dst, axis, &next, &p));
-        x->narrow =
-            read_clamps(&x->chain, next, x->out.scale, &x->low, &x->high);
-    }
-    p.result = x->narrow ? x->out.scale : 0;
-    p.n_bias = x->narrow ? p.n_bias : 0;
-    BYI_TRY(byi_dn_make_integers(b->program, &p, b->err));
+    enum byoc_status status = read_narrow(b, x, dst, axis, &narrow);
+    if (status == BYOC_OK)
+        status = byi_dn_make_integers(b->program, &narrow, b->err);
+    x->narrow = status == BYOC_OK;
+    if (status == BYOC_EUNSUPPORTED) /* perhaps only the bias is no integer */
+        status = byi_dn_make_integers(b->program, &wide, b->err);
+    BYI_TRY(status);
     const uint32_t made = b->program->made.n - 3;
     x->weights.buf = byi_dn_made_buf(b, made);
     x->scale.buf = byi_dn_made_buf(b, made + 1);

@@ -180,6 +180,30 @@ static void test_dense(void **state)
     }
 }
 
+/* A bias that is no integer number of steps of the sum is added in float32 to
+ * the product of the integers. */
+static void test_uneven_bias(void **state)
+{
+    (void)state;
+    const struct scheme s = {BYOC_U8, BYOC_U8, 131, false, true};
+    const int64_t xd[] = {5, 48}, wd[] = {40, 48}, bd[] = {40};
+    struct region g;
+    region_open(&g);
+    const uint32_t x = data(&g, &s, xd, 2);
+    const uint32_t w = add_leaf(&g, true, BYOC_F32, 2, wd);
+    const uint32_t bias = add_leaf(&g, true, BYOC_F32, 1, bd);
+    for (int64_t k = 0; k < 40 * 48; k++)
+        byi_tensor_set(&g.data[w], k, 0.25f * rintf((float)random_unit(&g)));
+    for (int64_t k = 0; k < 40; k++)
+        byi_tensor_set(&g.data[bias], k, random_unit(&g));
+    region_kernel(&g, "nn.dense", "{}", IDS(x, w));
+    region_post(&g, "add", "{}", bias, false);
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    const uint32_t out = quantise(&g, s.result, region_end(&g));
+    expect(&g, &s, out, "dense");
+    region_close(&g);
+}
+
 /* A residual block: integers go from convolution to convolution, two read the
  * same ones, and the floats that the sum wants are made beside them. */
 static void test_residual(void **state)
@@ -308,7 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_convs),    cmocka_unit_test(test_dense),
         cmocka_unit_test(test_residual), cmocka_unit_test(test_sum),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_random),   cmocka_unit_test(test_uneven_bias),
     };
     return cmocka_run_group_tests(tests, NULL, units_at_end);
 }
