@@ -385,7 +385,8 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
                  {"sse4.2", "SSE41"},
                  {"avx2", "AVX2"},
                  {"avx512", "AVX512_CORE"},
-                 {"avx512_vnni", "AVX512_CORE_VNNI"}};
+                 {"avx512_vnni", "AVX512_CORE_VNNI"},
+                 {"avx512_amx", "AVX512_CORE_AMX"}};
     int ends[2];
     if (pipe(ends) != 0)
         exit(2);

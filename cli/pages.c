@@ -132,8 +132,8 @@ static const char *const variables[][2] = {
     {"BYOC_CACHE_BYTES", "memory that these may use"},
     {"BYOC_PROGRESS", "0: print no progress of commands that take over 2 s"},
     {"BYOC_CACHE_DIR", "folder of measured times (default: ~/.cache/byoc)"},
-    {"BYOC_MAX_ISA", "widest instruction set: sse2, sse4.2, avx2, "
-                     "avx_vnni, avx512 or avx512_vnni"},
+    {"BYOC_MAX_ISA", "widest instruction set, such as sse2, avx2, "
+                     "avx512_vnni or avx512_amx"},
     {"BYOC_DNNL_LAYOUT", "layout of activations in regions of oneDNN: plain or "
                          "channels-last"},
     {"CC", "C compiler of a compile (default: cc)"},

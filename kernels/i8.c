@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/i8.c: plan and run 8-bit convolutions and products: indirect
  * convolutions (Dukhan, arXiv 1907.02129) where x can be read in place, rows
- * gathered per block of tiles otherwise, and depthwise convolutions on rows
- * whose words hold the taps of a column.
+ * gathered per block of tiles otherwise.
  */
-#include "kernels/i8_shape.h"
+#include "kernels/i8_job.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    TAPS = 128,        /* pieces of a row that is read in place, at most */
-    GATHERED = 1 << 16 /* bytes of rows that are gathered at once        */
+    GATHERED = 1 << 16, /* bytes of rows that are gathered for tiles  */
+    BLOCK = 1 << 17     /* bytes of rows of a block, if they are more */
 };
 
 const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa)
 {
 #if defined(__x86_64__)
+    if (isa >= BYI_ISA_AMX)
+        return &byi_i8_amx;
     if (isa >= BYI_ISA_VNNI)
         return &byi_i8_vnni;
     if (isa >= BYI_ISA_AVX512)
@@ -42,43 +43,19 @@ void byi_i8_conv_plan(struct byi_i8_conv *conv)
     conv->depthwise = conv->result != BYI_I8_ADDED && conv->groups > 1 &&
                       conv->groups == conv->channels &&
                       conv->groups == conv->outputs && conv->size[0] == 1 &&
-                      i8_taps_of(conv) <= TAPS;
-    conv->winograd = i8_suits_winograd(conv);
+                      i8_taps_of(conv) <= I8_TAPS;
+    conv->blocks = conv->kernels->block && !conv->depthwise &&
+                   conv->images * i8_positions_of(conv) >= BYI_I8_BLOCK;
+    conv->winograd = !conv->blocks && i8_suits_winograd(conv);
 }
 
 const char *byi_i8_conv_name(const struct byi_i8_conv *conv)
 {
-    return conv->kernels->names[conv->depthwise];
+    return conv->blocks ? conv->kernels->block_name
+                        : conv->kernels->names[conv->depthwise];
 }
 
 /* --- a run ---------------------------------------------------------------- */
-
-/* A run, in parts that threads share. */
-struct i8_job {
-    const struct byi_i8_conv_run *run;
-    const struct byi_i8_conv *conv;
-    enum byi_i8_form form;
-    const uint32_t *panels; /* packed words                              */
-    int64_t words;          /* of a panel's column                       */
-    int64_t rows, tiles;    /* rows: positions of all images             */
-    int64_t wide, blocks;   /* wide: columns of a block; blocks: per group */
-    int64_t n;              /* outputs of a group                        */
-    int64_t channels;       /* of a group                                */
-    int64_t segments;       /* pieces of a row                           */
-    bool pointwise;         /* row i of x is row i of y */
-    bool in_place;          /* rows are read from x                      */
-    bool strips;            /* the kernels for strips run it             */
-    int64_t ld;             /* bytes of a gathered row                   */
-    int64_t most;           /* tiles gathered, or found, at once         */
-    struct byi_i8_epilogue e;
-    int64_t size;         /* bytes of a result              */
-    uint8_t flip;         /* of x's bytes                   */
-    const uint8_t *zeros; /* a row of x's zero point        */
-    const uint8_t *end;   /* of x                           */
-    int64_t image;        /* bytes of an image of x         */
-    char *lanes;          /* scratch of the threads         */
-    int64_t lane;         /* bytes of a thread's            */
-};
 
 /* Bytes of a row of x's zero point. */
 static int64_t zeros_bytes(const struct byi_i8_conv *conv)
@@ -98,6 +75,15 @@ static int64_t row_bytes(const struct byi_i8_conv *conv, enum byi_i8_form form)
     return i8_align(n) % 1024 ? i8_align(n) : i8_align(n) + 64;
 }
 
+/* Rows of a block: whole tiles. */
+static int64_t block_rows(const struct byi_i8_conv *conv)
+{
+    const int64_t all = conv->images * i8_positions_of(conv);
+    const int64_t most = BLOCK / row_bytes(conv, BYI_I8_BYTES);
+    const int64_t n = byi_min(all, byi_max(most, 4 * BYI_I8_BLOCK));
+    return byi_ceil_div(n, 2 * BYI_I8_BLOCK) * 2 * BYI_I8_BLOCK;
+}
+
 static int64_t tiles_at_once(const struct byi_i8_conv *conv,
                              enum byi_i8_form form)
 {
@@ -105,20 +91,18 @@ static int64_t tiles_at_once(const struct byi_i8_conv *conv,
     return n < 1 ? 1 : n;
 }
 
-/* Words of a row of a depthwise convolution. */
-static int64_t woven_positions(const struct byi_i8_conv *conv)
-{
-    return (conv->out[2] - 1) * conv->stride[2] +
-           (conv->size[2] - 1) * conv->dilation[2] + 1;
-}
-
 static int64_t lane_bytes(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
     if (conv->depthwise)
         return i8_align(byi_ceil_div(conv->size[1], i8_each(form)) *
-                        woven_positions(conv) * BYI_I8_PANEL * 4);
+                        i8_woven_positions(conv) * BYI_I8_PANEL * 4);
     return i8_align(tiles_at_once(conv, form) * conv->kernels->rows *
                     row_bytes(conv, form));
+}
+
+static int64_t block_bytes(const struct byi_i8_conv *conv)
+{
+    return i8_align(block_rows(conv) * row_bytes(conv, BYI_I8_BYTES));
 }
 
 uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads)
@@ -127,6 +111,8 @@ uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads)
         byi_max(lane_bytes(conv, BYI_I8_PAIRS), lane_bytes(conv, BYI_I8_BYTES));
     if (conv->winograd)
         lane = byi_max(lane, i8_winograd_lane(conv));
+    if (conv->blocks)
+        lane = byi_max(lane, block_bytes(conv));
     return (uint64_t)(shared_bytes(conv) + lane * threads);
 }
 
@@ -136,6 +122,12 @@ static bool has_strips(const struct byi_i8_conv *conv, enum byi_i8_form form)
     return conv->depthwise && conv->kernels->strip[0] && form == BYI_I8_BYTES &&
            conv->result == BYI_I8_OCTETS && conv->size[2] == 3 &&
            conv->size[1] <= 4 && conv->dilation[2] == 1 && conv->stride[2] <= 2;
+}
+
+/* Blocks multiply bytes; they read signed ones as they are. */
+static bool runs_blocks(const struct byi_i8_conv *conv, enum byi_i8_form form)
+{
+    return conv->blocks && form == BYI_I8_BYTES;
 }
 
 /* Are the results of all sums from 0 on exact, and those below the lowest byte,
@@ -171,9 +163,12 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
     const int64_t padded = i8_padded_outputs(conv), all = i8_all_outputs(conv);
     const int64_t wide =
         conv->depthwise ? conv->channels : conv->outputs / conv->groups;
-    const uint32_t zero = run->x_zero ^ (conv->x_signed ? 0x80u : 0);
     const enum byi_i8_form form =
         (enum byi_i8_form)((const struct i8_head *)run->packed)->form;
+    const uint32_t zero = !conv->x_signed ? run->x_zero
+                          : runs_blocks(conv, form)
+                              ? (uint32_t)(int8_t)run->x_zero
+                              : run->x_zero ^ 0x80u;
     int32_t *add = (int32_t *)(void *)scratch;
     float *scale = (float *)(void *)(scratch + i8_align(all * 4));
     for (int64_t i = 0; i < all; i++) {
@@ -215,11 +210,12 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
         .n = conv->outputs / conv->groups,
         .channels = conv->channels / conv->groups,
         .size = conv->result >= BYI_I8_OCTETS ? 1 : 4,
-        .flip = conv->x_signed ? 0x80 : 0,
         .end = (const uint8_t *)run->x + conv->images * image,
         .image = image,
     };
     j.words = i8_words_of(conv, j.form);
+    j.by_blocks = runs_blocks(conv, j.form);
+    j.flip = conv->x_signed && !j.by_blocks ? 0x80 : 0;
     j.tiles = byi_ceil_div(j.rows, conv->kernels->rows);
     j.blocks = byi_ceil_div(j.n, j.wide);
     j.segments = 1;
@@ -228,10 +224,12 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     j.most = tiles_at_once(conv, j.form);
     j.in_place = j.form == BYI_I8_BYTES && !conv->x_signed &&
                  j.channels % 4 == 0 && j.channels >= 16 &&
-                 i8_taps_of(conv) <= TAPS;
+                 i8_taps_of(conv) <= I8_TAPS;
+    if (j.by_blocks)
+        j.in_place = j.pointwise && j.channels % 4 == 0;
     if (j.in_place) {
         j.segments = i8_taps_of(conv);
-        j.most = TAPS / j.segments;
+        j.most = I8_TAPS / j.segments;
     }
     fill_epilogue(run, scratch, &j.e);
     j.strips = has_strips(conv, j.form);
@@ -240,55 +238,12 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     j.zeros = zeros;
     j.lanes = scratch + shared_bytes(conv);
     j.lane = head->form == I8_WINOGRAD ? i8_winograd_lane(conv)
+             : j.by_blocks             ? block_bytes(conv)
                                        : lane_bytes(conv, j.form);
     return j;
 }
 
 /* --- rows of x ------------------------------------------------------------ */
-
-/* The first tap of a row's window, per axis, and its image. */
-struct i8_place {
-    const uint8_t *image;
-    int64_t out[BYI_I8_AXES], first[BYI_I8_AXES];
-};
-
-static struct i8_place place_of(const struct i8_job *j, int64_t row)
-{
-    const struct byi_i8_conv *conv = j->conv;
-    const int64_t positions = i8_positions_of(conv);
-    struct i8_place at = {.image = (const uint8_t *)j->run->x +
-                                   row / positions * j->image};
-    int64_t rest = row % positions;
-    for (int i = BYI_I8_AXES; i-- > 0; rest /= conv->out[i]) {
-        at.out[i] = rest % conv->out[i];
-        at.first[i] = at.out[i] * conv->stride[i] - conv->pad[i];
-    }
-    return at;
-}
-
-static void next_place(const struct i8_job *j, struct i8_place *at)
-{
-    const struct byi_i8_conv *conv = j->conv;
-    for (int i = BYI_I8_AXES; i-- > 0;) {
-        at->first[i] += conv->stride[i];
-        if (++at->out[i] < conv->out[i])
-            return;
-        at->out[i] = 0;
-        at->first[i] = -conv->pad[i];
-    }
-    at->image += j->image;
-}
-
-/* The start of a line of the window, or NULL if it is outside of the image. */
-static const uint8_t *line_at(const struct byi_i8_conv *conv,
-                              const struct i8_place *at, int64_t d, int64_t h)
-{
-    const int64_t z = at->first[0] + d * conv->dilation[0];
-    const int64_t y = at->first[1] + h * conv->dilation[1];
-    if (z < 0 || z >= conv->in[0] || y < 0 || y >= conv->in[1])
-        return NULL;
-    return at->image + (z * conv->in[1] + y) * conv->in[2] * conv->channels;
-}
 
 /* Pointers to the pieces of rows [row, row + n) of group `group`. */
 static void find_rows(const struct i8_job *j, int64_t group, int64_t row,
@@ -302,12 +257,12 @@ static void find_rows(const struct i8_job *j, int64_t group, int64_t row,
             to[r] = x + r * conv->channels;
         return;
     }
-    struct i8_place at = place_of(j, row);
-    for (int64_t r = 0; r < n; r++, next_place(j, &at)) {
+    struct i8_place at = i8_place_of(j, row);
+    for (int64_t r = 0; r < n; r++, i8_next_place(j, &at)) {
         const uint8_t **piece = to + r;
         for (int64_t d = 0; d < conv->size[0]; d++)
             for (int64_t h = 0; h < conv->size[1]; h++) {
-                const uint8_t *line = line_at(conv, &at, d, h);
+                const uint8_t *line = i8_line_at(conv, &at, d, h);
                 int64_t x = at.first[2];
                 for (int64_t w = 0; w < conv->size[2];
                      w++, x += conv->dilation[2], piece += BYI_I8_ROWS)
@@ -375,7 +330,7 @@ static int64_t gather_inside(const struct i8_job *j, const struct i8_place *at,
     const int64_t more =
         (conv->in[2] - conv->size[2] - at->first[2]) / conv->stride[2];
     n = byi_min(n, byi_min(conv->out[2] - at->out[2], more + 1));
-    struct byi_i8_lines l = {.from = line_at(conv, at, 0, 0) +
+    struct byi_i8_lines l = {.from = i8_line_at(conv, at, 0, 0) +
                                      at->first[2] * conv->channels,
                              .rows = n,
                              .next = conv->stride[2] * conv->channels,
@@ -399,7 +354,7 @@ static void gather_row(const struct i8_job *j, int64_t group,
     const bool whole = conv->groups == 1 && conv->dilation[2] == 1;
     for (int64_t d = 0; d < conv->size[0]; d++)
         for (int64_t h = 0; h < conv->size[1]; h++) {
-            const uint8_t *line = line_at(conv, at, d, h);
+            const uint8_t *line = i8_line_at(conv, at, d, h);
             int64_t x = at->first[2];
             if (whole) {
                 to = gather_line(j, line, x, to);
@@ -415,6 +370,22 @@ static void gather_row(const struct i8_job *j, int64_t group,
         }
 }
 
+/* Gather rows [row, row + n) of group `group`. */
+static void gather_rows(const struct i8_job *j, int64_t group, int64_t row,
+                        int64_t n, char *to)
+{
+    struct i8_place place = i8_place_of(j, row);
+    for (int64_t r = 0, done; r < n; r += done, to += done * j->ld) {
+        done = gather_inside(j, &place, n - r, to);
+        if (!done) {
+            gather_row(j, group, &place, to);
+            done = 1;
+        }
+        for (int64_t i = 0; i < done; i++)
+            i8_next_place(j, &place);
+    }
+}
+
 /* Find or gather rows [row, row + n) of group `group`: to[segment][row]. `at`:
  * memory of gathered rows. */
 static void get_rows(const struct i8_job *j, int64_t group, int64_t row,
@@ -424,17 +395,9 @@ static void get_rows(const struct i8_job *j, int64_t group, int64_t row,
         find_rows(j, group, row, n, to);
         return;
     }
-    struct i8_place place = place_of(j, row);
-    for (int64_t r = 0, done; r < n; r += done) {
-        char *first = at + r * j->ld;
-        done = gather_inside(j, &place, n - r, first);
-        if (!done) {
-            gather_row(j, group, &place, first);
-            done = 1;
-        }
-        for (int64_t i = 0; i < done; i++, next_place(j, &place))
-            to[r + i] = (const uint8_t *)first + i * j->ld;
-    }
+    gather_rows(j, group, row, n, at);
+    for (int64_t r = 0; r < n; r++)
+        to[r] = (const uint8_t *)at + r * j->ld;
 }
 
 /* --- tiles ---------------------------------------------------------------- */
@@ -513,8 +476,8 @@ static void run_block(const struct i8_job *j, const uint8_t *const *rows,
 static void run_part(const struct i8_job *j, int64_t begin, int64_t end,
                      int64_t first, int64_t last, char *lane)
 {
-    const uint8_t *rows[TAPS * BYI_I8_ROWS];
-    const int64_t most = byi_min(j->most, TAPS);
+    const uint8_t *rows[I8_TAPS * BYI_I8_ROWS];
+    const int64_t most = byi_min(j->most, I8_TAPS);
     for (int64_t next; begin < end; begin = next) {
         next = byi_min(end, begin + most);
         for (int64_t b = first, stop; b < last; b = stop) {
@@ -533,148 +496,66 @@ static void run_part(const struct i8_job *j, int64_t begin, int64_t end,
     }
 }
 
-/* --- depthwise ------------------------------------------------------------ */
+/* --- blocks --------------------------------------------------------------- */
 
-/* Weave the input rows of output row `row` for channels [c, c + columns). */
-static void weave_row(const struct i8_job *j, const struct i8_place *at,
-                      int64_t c, int columns, uint32_t *to)
+/* Rows [begin, end) by columns [first, last) of a group. `at`: memory of
+ * gathered rows. */
+static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
+                        int64_t group, int64_t first, int64_t last, char *at)
 {
     const struct byi_i8_conv *conv = j->conv;
-    const int64_t left = at->first[2], n = woven_positions(conv);
-    const int64_t before = left < 0 ? byi_min(-left, n) : 0;
-    const int64_t over = left + n - conv->in[2];
-    const int64_t after = over <= 0 ? 0 : byi_min(over, n - before);
-    for (int64_t h = 0; h < conv->size[1];
-         h += i8_each(j->form), to += n * BYI_I8_PANEL) {
-        struct byi_i8_weave padding = {.columns = BYI_I8_PANEL,
-                                       .flip = j->flip};
-        struct byi_i8_weave inside = {.columns = columns, .flip = j->flip};
-        for (int64_t i = 0; i < i8_each(j->form); i++) {
-            const uint8_t *line =
-                h + i < conv->size[1] ? line_at(conv, at, 0, h + i) : NULL;
-            padding.rows[i] = j->zeros;
-            inside.rows[i] =
-                line ? line + (left + before) * conv->channels + c : j->zeros;
-            inside.steps[i] = line ? conv->channels : 0;
-        }
-        padding.to = to;
-        padding.n = before;
-        conv->kernels->weave[j->form](&padding);
-        inside.to = to + before * BYI_I8_PANEL;
-        inside.n = n - before - after;
-        conv->kernels->weave[j->form](&inside);
-        padding.to = to + (n - after) * BYI_I8_PANEL;
-        padding.n = after;
-        conv->kernels->weave[j->form](&padding);
+    const int64_t padded = group * i8_padded_outputs(conv) + first;
+    const int64_t ldy = conv->outputs * j->size;
+    const int64_t offset = begin * ldy + (group * j->n + first) * j->size;
+    struct byi_i8_block b = {.x = (const uint8_t *)at,
+                             .ldx = j->ld,
+                             .all = block_rows(conv),
+                             .rows = end - begin,
+                             .words = j->words,
+                             .columns = last - first,
+                             .weights = j->panels + padded * j->words,
+                             .x_signed = conv->x_signed,
+                             .e = j->e,
+                             .y = (char *)j->run->y + offset,
+                             .ldy = ldy};
+    if (j->in_place) {
+        b.x = (const uint8_t *)j->run->x + group * j->channels;
+        b.ldx = conv->channels;
+        b.all = j->rows;
+        b.from = begin;
     }
+    b.e.add += padded;
+    b.e.scale += padded;
+    if (conv->result == BYI_I8_ADDED) {
+        b.e.other.at += offset;
+        b.e.other.ld = ldy;
+    }
+    conv->kernels->block(&b);
 }
 
-/* The constants of `columns` channels from c on, for strips of 16 `lanes`. The
- * words of the second row are a row below, one byte up. */
-static void fill_strip(const struct i8_job *j, int64_t c, int columns,
-                       int lanes, struct byi_i8_strip_weights *w)
+/* Rows [begin, end) by blocks [first, last) of columns of all groups. */
+static void run_blocks(const struct i8_job *j, int64_t begin, int64_t end,
+                       int64_t first, int64_t last, char *lane)
 {
-    memset(w, 0, sizeof *w);
-    for (int i = 0; i < columns; i++) {
-        const int to = (i % 16 / 4 * lanes + i / 16) * 4 + i % 4;
-        const uint32_t *from =
-            j->panels + (c + i) / BYI_I8_PANEL * j->words * BYI_I8_PANEL +
-            (c + i) % BYI_I8_PANEL;
-        for (int t = 0; t < 3; t++) {
-            w->weights[0][t][to] = from[t * BYI_I8_PANEL];
-            w->weights[1][t][to] = from[t * BYI_I8_PANEL] << 8;
-        }
-        w->add[to] = j->e.add[c + i];
-        w->scale[to] = j->e.scale[c + i];
-    }
-}
-
-/* Output row `row` of all images, or two, channels [c, c + columns). */
-static void run_strip(const struct i8_job *j, int64_t row, int rows, int64_t c,
-                      int columns, const struct byi_i8_strip_weights *w)
-{
-    const struct byi_i8_conv *conv = j->conv;
-    const int64_t width = conv->out[2];
-    const struct i8_place at = place_of(j, row * width);
-    const int64_t first = byi_max(at.first[2], 0);
-    struct byi_i8_strip s = {.zeros = j->zeros,
-                             .before = byi_max(-at.first[2], 0),
-                             .inside = conv->in[2] - first,
-                             .n = width,
-                             .stride = conv->stride[2],
-                             .w = w,
-                             .lifted = j->e.lifted,
-                             .low = (int32_t)rintf(j->e.low) + j->e.zero,
-                             .high = (int32_t)rintf(j->e.high) + j->e.zero,
-                             .zero = j->e.zero,
-                             .flip = j->flip,
-                             .y = (uint8_t *)j->run->y +
-                                  row * width * conv->outputs + c,
-                             .ldy = conv->outputs,
-                             .next = rows == 2 ? width * conv->outputs : 0,
-                             .columns = columns};
-    for (int64_t i = 0; i < 4; i++) {
-        const uint8_t *line =
-            i < conv->size[1] + rows - 1 ? line_at(conv, &at, 0, i) : NULL;
-        s.rows[i] = line ? line + first * conv->channels + c : j->zeros;
-        s.steps[i] = line ? conv->channels : 0;
-    }
-    conv->kernels->strip[columns > BYI_I8_STRIP / 2](&s);
-}
-
-/* Output rows [begin, end) of all images, channels [c, c + columns): two rows
- * of an image at a time where their windows are 4 rows high together. */
-static void run_strips(const struct i8_job *j, int64_t begin, int64_t end,
-                       int64_t c, int columns)
-{
-    const struct byi_i8_conv *conv = j->conv;
-    const bool pairs = conv->size[1] <= 3 && conv->stride[1] == 1 &&
-                       conv->stride[2] == 1 && conv->dilation[1] == 1;
-    struct byi_i8_strip_weights w;
-    fill_strip(j, c, columns, columns > BYI_I8_STRIP / 2 ? 4 : 2, &w);
-    for (int64_t row = begin, rows; row < end; row += rows) {
-        const bool last =
-            row + 1 == end || row % conv->out[1] + 1 == conv->out[1];
-        rows = pairs && !last ? 2 : 1;
-        run_strip(j, row, (int)rows, c, columns, &w);
-    }
-}
-
-/* Output rows [begin, end) of all images. */
-static void run_rows(const struct i8_job *j, int64_t begin, int64_t end,
-                     char *lane)
-{
-    const struct byi_i8_conv *conv = j->conv;
-    const int64_t width = conv->out[2], ldy = conv->outputs * j->size;
-    uint32_t *woven = (uint32_t *)(void *)lane;
-    int64_t offsets[TAPS];
-    for (int64_t c = 0; j->strips && c < conv->channels; c += BYI_I8_STRIP)
-        run_strips(j, begin, end, c,
-                   (int)byi_min(BYI_I8_STRIP, conv->channels - c));
-    for (int64_t t = 0; t < j->words; t++)
-        offsets[t] = (t / conv->size[2] * woven_positions(conv) +
-                      t % conv->size[2] * conv->dilation[2]) *
-                     BYI_I8_PANEL;
-    for (int64_t row = begin; row < end && !j->strips; row++) {
-        const struct i8_place at = place_of(j, row * width);
-        for (int64_t c = 0; c < conv->channels; c += BYI_I8_PANEL) {
-            struct byi_i8_taps t = {
-                .x = woven,
-                .step = conv->stride[2] * BYI_I8_PANEL,
-                .offsets = offsets,
-                .weights = j->panels + c * j->words,
-                .taps = j->words,
-                .n = width,
-                .e = j->e,
-                .y = (char *)j->run->y + row * width * ldy + c * j->size,
-                .ldy = ldy,
-                .columns = (int)byi_min(BYI_I8_PANEL, conv->channels - c)};
-            t.e.add += c;
-            t.e.scale += c;
-            weave_row(j, &at, c, t.columns, woven);
-            conv->kernels->taps[j->form](&t);
+    const int64_t most = block_rows(j->conv);
+    for (int64_t next; begin < end; begin = next) {
+        next = byi_min(end, begin + most);
+        for (int64_t b = first, stop; b < last; b = stop) {
+            const int64_t group = b / j->blocks, base = group * j->blocks;
+            stop = byi_min(last, base + j->blocks);
+            if (!j->in_place)
+                gather_rows(j, group, begin, next - begin, lane);
+            run_columns(j, begin, next, group, (b - base) * j->wide,
+                        byi_min(j->n, (stop - base) * j->wide), lane);
         }
     }
+}
+
+/* Part i of n of all rows, in whole tiles. */
+static int64_t part_of(const struct i8_job *j, int64_t i, int64_t n)
+{
+    const int64_t tiles = byi_ceil_div(j->rows, BYI_I8_BLOCK);
+    return byi_min(j->rows, tiles * i / n * BYI_I8_BLOCK);
 }
 
 /* Threads that pay: each should have some 2^18 multiplications to do. */
@@ -697,12 +578,20 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
         i8_winograd_run(run, j->panels, &j->e, j->lanes, j->lane, n);
         return;
     }
-    const bool by_rows = j->tiles >= 2 * n || j->tiles >= blocks;
+    const bool by_rows = j->by_blocks
+                             ? j->rows >= 4 * BYI_I8_BLOCK * n || blocks < n
+                             : j->tiles >= 2 * n || j->tiles >= blocks;
 #pragma omp parallel for num_threads(n) if (n > 1) schedule(static)
     for (int64_t i = 0; i < n; i++) {
         char *lane = j->lanes + i * j->lane;
         if (j->conv->depthwise)
-            run_rows(j, rows * i / n, rows * (i + 1) / n, lane);
+            i8_depthwise_rows(j, rows * i / n, rows * (i + 1) / n, lane);
+        else if (j->by_blocks && by_rows)
+            run_blocks(j, part_of(j, i, n), part_of(j, i + 1, n), 0, blocks,
+                       lane);
+        else if (j->by_blocks)
+            run_blocks(j, 0, j->rows, blocks * i / n, blocks * (i + 1) / n,
+                       lane);
         else if (by_rows)
             run_part(j, j->tiles * i / n, j->tiles * (i + 1) / n, 0, blocks,
                      lane);

@@ -31,6 +31,7 @@ enum {
     BYI_I8_ROWS = 14,                  /* rows of a tile, at most            */
     BYI_I8_COLUMNS = 2 * BYI_I8_PANEL, /* of a tile, at most */
     BYI_I8_STRIP = 64,                 /* channels of a strip, at most */
+    BYI_I8_BLOCK = 16,                 /* rows that a block reads, at least */
     BYI_I8_AXES = 3                    /* spatial axes */
 };
 
@@ -85,6 +86,20 @@ struct byi_i8_tile {
     int64_t ldy; /* bytes between its rows */
 };
 typedef void byi_i8_tile_fn(const struct byi_i8_tile *t);
+
+/* A block of a product of BYTES: rows [from, from + rows) of `all` that may be
+ * read, at least BYI_I8_BLOCK, by adjacent panels of `words` words. */
+struct byi_i8_block {
+    const uint8_t *x;
+    int64_t ldx; /* bytes between rows of x */
+    int64_t all, from, rows;
+    int64_t words, columns;
+    const uint32_t *weights;
+    bool x_signed;            /* x has signed bytes */
+    struct byi_i8_epilogue e; /* ADDED: other is at the first result */
+    char *y;
+    int64_t ldy; /* bytes between its rows */
+};
 
 /* Rows of x, each in lines of n bytes, `step` apart, which become adjacent.
  * With `loose` up to BYI_I8_COLUMNS elements too many may be read and written.
@@ -205,6 +220,8 @@ struct byi_i8_kernels {
     int panels;           /* of a full tile: 1 or 2  */
     enum byi_i8_bytes bytes;
     byi_i8_tile_fn *tile[BYI_I8_FORMS][2][BYI_I8_ROWS + 1]; /* [panels - 1] */
+    void (*block)(const struct byi_i8_block *b);            /* NULL: tiles */
+    const char *block_name;
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
     void (*weave[BYI_I8_FORMS])(const struct byi_i8_weave *w);
     /* up to 32 channels; up to 64; NULL: taps and weave */
@@ -231,7 +248,7 @@ struct byi_i8_kernels {
 const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa);
 const struct byi_i8_kernels *byi_i8_kernels(void);
 extern const struct byi_i8_kernels byi_i8_base, byi_i8_avx2, byi_i8_avx_vnni,
-    byi_i8_avx512, byi_i8_vnni;
+    byi_i8_avx512, byi_i8_vnni, byi_i8_amx;
 
 /* --- convolutions and products -------------------------------------------- */
 
@@ -249,6 +266,7 @@ struct byi_i8_conv {
     /* byi_i8_conv_plan() sets these, the first unless it is set */
     const struct byi_i8_kernels *kernels;
     bool depthwise;
+    bool blocks;   /* if all products are of bytes    */
     bool winograd; /* if the weights are small enough */
 };
 
@@ -278,7 +296,7 @@ struct byi_i8_conv_run {
 };
 
 void byi_i8_conv_plan(struct byi_i8_conv *conv);
-/* "i8:avx512_vnni", "i8_depthwise:avx2" */
+/* "i8:avx512_amx", "i8_depthwise:avx2" */
 const char *byi_i8_conv_name(const struct byi_i8_conv *conv);
 /* Bytes of the packed weights, at most; 64-byte aligned. */
 uint64_t byi_i8_conv_packed(const struct byi_i8_conv *conv);

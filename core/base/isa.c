@@ -9,6 +9,8 @@
 #include <string.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 static const char *const names[] = {
@@ -24,7 +26,7 @@ const char *byi_isa_name(enum byi_isa isa)
 
 #if defined(__x86_64__)
 /* Features whose names not every compiler's __builtin_cpu_supports knows. */
-enum { HAS_F16C = 1, HAS_AVX_VNNI = 2, IS_READ = 4 };
+enum { HAS_F16C = 1, HAS_AVX_VNNI = 2, HAS_AMX = 4, IS_READ = 8 };
 
 /* Read once: a hypervisor takes microseconds to answer cpuid. */
 static unsigned read_features(void)
@@ -39,6 +41,8 @@ static unsigned read_features(void)
         features |= HAS_F16C;
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1))
         features |= HAS_AVX_VNNI;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 3) == 3)
+        features |= HAS_AMX; /* AMX-TILE, AMX-INT8 */
     atomic_store_explicit(&known, features, memory_order_relaxed);
     return features;
 }
@@ -51,6 +55,24 @@ static bool has_f16c(void)
 static bool has_avx_vnni(void)
 {
     return read_features() & HAS_AVX_VNNI;
+}
+
+/* May this process use tiles? Linux enlarges the state of its threads only on
+ * request (Documentation/arch/x86/xstate.rst), and refuses if the alternate
+ * signal stack of a thread is too small for it. The answer does not change. */
+static bool has_amx(void)
+{
+    enum { REQUEST = 0x1023, TILES = 18, UNKNOWN = 0, REFUSED, GRANTED };
+    static atomic_int known;
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!(read_features() & HAS_AMX))
+        return false;
+    if (answer == UNKNOWN) {
+        answer =
+            syscall(SYS_arch_prctl, REQUEST, TILES) == 0 ? GRANTED : REFUSED;
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
+    }
+    return answer == GRANTED;
 }
 #endif
 
@@ -76,6 +98,8 @@ bool byi_isa_runs(enum byi_isa isa)
         return avx512;
     case BYI_ISA_VNNI:
         return avx512 && __builtin_cpu_supports("avx512vnni");
+    case BYI_ISA_AMX:
+        return byi_isa_runs(BYI_ISA_VNNI) && has_amx();
     default:
         return false;
     }

@@ -15,7 +15,8 @@
     ISA(AVX2, "avx2")         /* FMA and F16C  */                              \
     ISA(AVX_VNNI, "avx_vnni") /* AVX2 and AVX-VNNI */                          \
     ISA(AVX512, "avx512")     /* F, DQ, VL, BW  */                             \
-    ISA(VNNI, "avx512_vnni")
+    ISA(VNNI, "avx512_vnni")                                                   \
+    ISA(AMX, "avx512_amx") /* VNNI and AMX's tiles of 8 bits */
 #elif defined(__aarch64__)
 #define BYI_ISAS(ISA) ISA(BASE, "neon")
 #else

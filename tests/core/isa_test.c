@@ -2,14 +2,39 @@
 /* isa_test.c: the effect of BYOC_MAX_ISA on the choice of an instruction set.
  */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/base/isa.h"
 
 #include <cmocka.h>
+
+/* Linux grants no tiles to a process with an alternate signal stack that is too
+ * small for them. */
+static void test_small_stack(void **state)
+{
+    (void)state;
+    int status = 0;
+    unsetenv("BYOC_MAX_ISA");
+    const pid_t child = fork();
+    if (child == 0) {
+        static char small[8192];
+        const stack_t stack = {.ss_sp = small, .ss_size = sizeof small};
+        const bool set = sigaltstack(&stack, NULL) == 0;
+        const enum byi_isa isa = byi_isa_widest();
+        _exit(set && strcmp(byi_isa_name(isa), "avx512_amx") != 0 &&
+                      byi_isa_runs(isa)
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
 
 static void test_limits(void **state)
 {
@@ -49,6 +74,7 @@ static void test_no_such_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small_stack), /* first: nobody has asked yet */
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_no_such_name),
     };

@@ -307,11 +307,9 @@ static void check_case(const struct i8_case *c)
 /* Run `body` under every instruction set that the machine has. */
 static void at_all_levels(void (*body)(void))
 {
-    static const char *const levels[] = {"sse2", "avx2", "avx512",
-                                         "avx512_vnni"};
     const struct byi_i8_kernels *before = NULL;
-    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
-        setenv("BYOC_MAX_ISA", levels[i], 1);
+    for (int i = 0; i < BYI_N_ISAS; i++) {
+        setenv("BYOC_MAX_ISA", byi_isa_name((enum byi_isa)i), 1);
         if (byi_i8_kernels() != before)
             body();
         before = byi_i8_kernels();
@@ -354,7 +352,8 @@ static void run_winograd(void)
         }
         open_case(&c);
         const int64_t least = v->kernels->bytes == BYI_I8_ALWAYS ? 20 : 12;
-        assert_int_equal(v->winograd, v->out[1] >= least && v->out[2] >= least);
+        assert_int_equal(v->winograd, !v->blocks && v->out[1] >= least &&
+                                          v->out[2] >= least);
         if (draw(3) == 0) { /* the largest sums */
             memset((void *)(uintptr_t)c.weights.at, draw(2) ? 127 : -128,
                    (size_t)(v->channels * v->outputs * 9));
@@ -395,6 +394,44 @@ static void run_strips(void)
         check_case(&c);
         close_case(&c);
     }
+}
+
+/* Shapes of blocks: many rows and channels, in place and gathered. */
+static void run_blocks(void)
+{
+    seed = 45;
+    for (int i = 0; i < 120; i++) {
+        struct i8_case c;
+        struct byi_i8_conv *v = &c.conv;
+        choose_shape(v);
+        v->groups = 1 + (draw(4) == 0);
+        v->channels = v->groups * (draw(2) ? 4 * (1 + draw(60)) : 1 + draw(90));
+        v->outputs = v->groups * (1 + draw(draw(2) ? 20 : 100));
+        v->w_signed = v->centred = true;
+        const bool pointwise = draw(2);
+        for (int k = 0; k < BYI_I8_AXES; k++) {
+            v->size[k] = k && !pointwise ? 1 + draw(3) : 1;
+            v->stride[k] = k && !pointwise ? 1 + draw(2) : 1;
+            v->dilation[k] = k && !pointwise ? 1 + (draw(4) == 0) : 1;
+            v->pad[k] = k && !pointwise ? draw(2) : 0;
+            v->in[k] = k ? 5 + draw(pointwise ? 10 : 14) : 1;
+            const int64_t reach = (v->size[k] - 1) * v->dilation[k];
+            v->out[k] =
+                (v->in[k] + 2 * v->pad[k] - reach - 1) / v->stride[k] + 1;
+        }
+        open_case(&c);
+        assert_int_equal(v->blocks,
+                         v->kernels->block && !v->depthwise &&
+                             v->images * volume(v->out) >= BYI_I8_BLOCK);
+        check_case(&c);
+        close_case(&c);
+    }
+}
+
+static void test_blocks(void **state)
+{
+    (void)state;
+    at_all_levels(run_blocks);
 }
 
 static void test_strips(void **state)
@@ -546,10 +583,10 @@ static void test_transpose(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),      cmocka_unit_test(test_winograd),
-        cmocka_unit_test(test_strips),      cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_packs_alike), cmocka_unit_test(test_points),
-        cmocka_unit_test(test_transpose),
+        cmocka_unit_test(test_random),   cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_winograd), cmocka_unit_test(test_strips),
+        cmocka_unit_test(test_extremes), cmocka_unit_test(test_packs_alike),
+        cmocka_unit_test(test_points),   cmocka_unit_test(test_transpose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/i8_depthwise.c: depthwise convolutions on rows whose words hold the
+ * taps of a column.
+ */
+#include "kernels/i8_job.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Weave the input rows of output row `row` for channels [c, c + columns). */
+static void weave_row(const struct i8_job *j, const struct i8_place *at,
+                      int64_t c, int columns, uint32_t *to)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t left = at->first[2], n = i8_woven_positions(conv);
+    const int64_t before = left < 0 ? byi_min(-left, n) : 0;
+    const int64_t over = left + n - conv->in[2];
+    const int64_t after = over <= 0 ? 0 : byi_min(over, n - before);
+    for (int64_t h = 0; h < conv->size[1];
+         h += i8_each(j->form), to += n * BYI_I8_PANEL) {
+        struct byi_i8_weave padding = {.columns = BYI_I8_PANEL,
+                                       .flip = j->flip};
+        struct byi_i8_weave inside = {.columns = columns, .flip = j->flip};
+        for (int64_t i = 0; i < i8_each(j->form); i++) {
+            const uint8_t *line =
+                h + i < conv->size[1] ? i8_line_at(conv, at, 0, h + i) : NULL;
+            padding.rows[i] = j->zeros;
+            inside.rows[i] =
+                line ? line + (left + before) * conv->channels + c : j->zeros;
+            inside.steps[i] = line ? conv->channels : 0;
+        }
+        padding.to = to;
+        padding.n = before;
+        conv->kernels->weave[j->form](&padding);
+        inside.to = to + before * BYI_I8_PANEL;
+        inside.n = n - before - after;
+        conv->kernels->weave[j->form](&inside);
+        padding.to = to + (n - after) * BYI_I8_PANEL;
+        padding.n = after;
+        conv->kernels->weave[j->form](&padding);
+    }
+}
+
+/* The constants of `columns` channels from c on, for strips of 16 `lanes`. The
+ * words of the second row are a row below, one byte up. */
+static void fill_strip(const struct i8_job *j, int64_t c, int columns,
+                       int lanes, struct byi_i8_strip_weights *w)
+{
+    memset(w, 0, sizeof *w);
+    for (int i = 0; i < columns; i++) {
+        const int to = (i % 16 / 4 * lanes + i / 16) * 4 + i % 4;
+        const uint32_t *from =
+            j->panels + (c + i) / BYI_I8_PANEL * j->words * BYI_I8_PANEL +
+            (c + i) % BYI_I8_PANEL;
+        for (int t = 0; t < 3; t++) {
+            w->weights[0][t][to] = from[t * BYI_I8_PANEL];
+            w->weights[1][t][to] = from[t * BYI_I8_PANEL] << 8;
+        }
+        w->add[to] = j->e.add[c + i];
+        w->scale[to] = j->e.scale[c + i];
+    }
+}
+
+/* Output row `row` of all images, or two, channels [c, c + columns). */
+static void run_strip(const struct i8_job *j, int64_t row, int rows, int64_t c,
+                      int columns, const struct byi_i8_strip_weights *w)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t width = conv->out[2];
+    const struct i8_place at = i8_place_of(j, row * width);
+    const int64_t first = byi_max(at.first[2], 0);
+    struct byi_i8_strip s = {.zeros = j->zeros,
+                             .before = byi_max(-at.first[2], 0),
+                             .inside = conv->in[2] - first,
+                             .n = width,
+                             .stride = conv->stride[2],
+                             .w = w,
+                             .lifted = j->e.lifted,
+                             .low = (int32_t)rintf(j->e.low) + j->e.zero,
+                             .high = (int32_t)rintf(j->e.high) + j->e.zero,
+                             .zero = j->e.zero,
+                             .flip = j->flip,
+                             .y = (uint8_t *)j->run->y +
+                                  row * width * conv->outputs + c,
+                             .ldy = conv->outputs,
+                             .next = rows == 2 ? width * conv->outputs : 0,
+                             .columns = columns};
+    for (int64_t i = 0; i < 4; i++) {
+        const uint8_t *line =
+            i < conv->size[1] + rows - 1 ? i8_line_at(conv, &at, 0, i) : NULL;
+        s.rows[i] = line ? line + first * conv->channels + c : j->zeros;
+        s.steps[i] = line ? conv->channels : 0;
+    }
+    conv->kernels->strip[columns > BYI_I8_STRIP / 2](&s);
+}
+
+/* Output rows [begin, end) of all images, channels [c, c + columns): two rows
+ * of an image at a time where their windows are 4 rows high together. */
+static void run_strips(const struct i8_job *j, int64_t begin, int64_t end,
+                       int64_t c, int columns)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const bool pairs = conv->size[1] <= 3 && conv->stride[1] == 1 &&
+                       conv->stride[2] == 1 && conv->dilation[1] == 1;
+    struct byi_i8_strip_weights w;
+    fill_strip(j, c, columns, columns > BYI_I8_STRIP / 2 ? 4 : 2, &w);
+    for (int64_t row = begin, rows; row < end; row += rows) {
+        const bool last =
+            row + 1 == end || row % conv->out[1] + 1 == conv->out[1];
+        rows = pairs && !last ? 2 : 1;
+        run_strip(j, row, (int)rows, c, columns, &w);
+    }
+}
+
+void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
+                       char *lane)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t width = conv->out[2], ldy = conv->outputs * j->size;
+    uint32_t *woven = (uint32_t *)(void *)lane;
+    int64_t offsets[I8_TAPS];
+    for (int64_t c = 0; j->strips && c < conv->channels; c += BYI_I8_STRIP)
+        run_strips(j, begin, end, c,
+                   (int)byi_min(BYI_I8_STRIP, conv->channels - c));
+    for (int64_t t = 0; t < j->words; t++)
+        offsets[t] = (t / conv->size[2] * i8_woven_positions(conv) +
+                      t % conv->size[2] * conv->dilation[2]) *
+                     BYI_I8_PANEL;
+    for (int64_t row = begin; row < end && !j->strips; row++) {
+        const struct i8_place at = i8_place_of(j, row * width);
+        for (int64_t c = 0; c < conv->channels; c += BYI_I8_PANEL) {
+            struct byi_i8_taps t = {
+                .x = woven,
+                .step = conv->stride[2] * BYI_I8_PANEL,
+                .offsets = offsets,
+                .weights = j->panels + c * j->words,
+                .taps = j->words,
+                .n = width,
+                .e = j->e,
+                .y = (char *)j->run->y + row * width * ldy + c * j->size,
+                .ldy = ldy,
+                .columns = (int)byi_min(BYI_I8_PANEL, conv->channels - c)};
+            t.e.add += c;
+            t.e.scale += c;
+            weave_row(j, &at, c, t.columns, woven);
+            conv->kernels->taps[j->form](&t);
+        }
+    }
+}

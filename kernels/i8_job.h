@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/i8_job.h: a run of an 8-bit convolution, as i8.c and i8_depthwise.c
+ * share it.
+ */
+#ifndef BYI_I8_JOB_H
+#define BYI_I8_JOB_H
+
+#include "kernels/i8_shape.h"
+
+enum { I8_TAPS = 128 /* pieces of a row that is read in place, at most */ };
+
+/* A run, in parts that threads share. */
+struct i8_job {
+    const struct byi_i8_conv_run *run;
+    const struct byi_i8_conv *conv;
+    enum byi_i8_form form;
+    const uint32_t *panels; /* packed words                              */
+    int64_t words;          /* of a panel's column                       */
+    int64_t rows, tiles;    /* rows: positions of all images             */
+    int64_t wide, blocks;   /* wide: columns of a block; blocks: per group */
+    int64_t n;              /* outputs of a group                        */
+    int64_t channels;       /* of a group                                */
+    int64_t segments;       /* pieces of a row                           */
+    bool pointwise;         /* row i of x is row i of y */
+    bool in_place;          /* rows are read from x                      */
+    bool by_blocks;         /* not tiles                                 */
+    bool strips;            /* the kernels for strips run it             */
+    int64_t ld;             /* bytes of a gathered row                   */
+    int64_t most;           /* tiles gathered, or found, at once         */
+    struct byi_i8_epilogue e;
+    int64_t size;         /* bytes of a result              */
+    uint8_t flip;         /* of x's bytes                   */
+    const uint8_t *zeros; /* a row of x's zero point        */
+    const uint8_t *end;   /* of x                           */
+    int64_t image;        /* bytes of an image of x         */
+    char *lanes;          /* scratch of the threads         */
+    int64_t lane;         /* bytes of a thread's            */
+};
+
+/* Words of a row of a depthwise convolution. */
+static inline int64_t i8_woven_positions(const struct byi_i8_conv *conv)
+{
+    return (conv->out[2] - 1) * conv->stride[2] +
+           (conv->size[2] - 1) * conv->dilation[2] + 1;
+}
+
+/* The first tap of a row's window, per axis, and its image. */
+struct i8_place {
+    const uint8_t *image;
+    int64_t out[BYI_I8_AXES], first[BYI_I8_AXES];
+};
+
+static inline struct i8_place i8_place_of(const struct i8_job *j, int64_t row)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t positions = i8_positions_of(conv);
+    struct i8_place at = {.image = (const uint8_t *)j->run->x +
+                                   row / positions * j->image};
+    int64_t rest = row % positions;
+    for (int i = BYI_I8_AXES; i-- > 0; rest /= conv->out[i]) {
+        at.out[i] = rest % conv->out[i];
+        at.first[i] = at.out[i] * conv->stride[i] - conv->pad[i];
+    }
+    return at;
+}
+
+static inline void i8_next_place(const struct i8_job *j, struct i8_place *at)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    for (int i = BYI_I8_AXES; i-- > 0;) {
+        at->first[i] += conv->stride[i];
+        if (++at->out[i] < conv->out[i])
+            return;
+        at->out[i] = 0;
+        at->first[i] = -conv->pad[i];
+    }
+    at->image += j->image;
+}
+
+/* The start of a line of the window, or NULL if it is outside of the image. */
+static inline const uint8_t *i8_line_at(const struct byi_i8_conv *conv,
+                                        const struct i8_place *at, int64_t d,
+                                        int64_t h)
+{
+    const int64_t z = at->first[0] + d * conv->dilation[0];
+    const int64_t y = at->first[1] + h * conv->dilation[1];
+    if (z < 0 || z >= conv->in[0] || y < 0 || y >= conv->in[1])
+        return NULL;
+    return at->image + (z * conv->in[1] + y) * conv->in[2] * conv->channels;
+}
+
+/* i8_depthwise.c: output rows [begin, end) of all images. `lane`: the thread's
+ * scratch. */
+void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
+                       char *lane);
+
+#endif
