@@ -146,10 +146,30 @@ static bool can_lift(const struct byi_i8_conv_run *run, enum byi_i8_form form,
         run->zero != low || (low != 0 && low != -128) ||
         (int32_t)rintf(run->high) != 255)
         return false;
+    int outside = 0; /* no branches: compilers use vectors */
     for (int64_t i = 0; i < i8_all_outputs(conv); i++)
-        if (add[i] > room || add[i] < -room || !(scale[i] >= 0) || scale[i] > 1)
-            return false;
-    return true;
+        outside |= (add[i] > room) | (add[i] < -room) | !(scale[i] >= 0) |
+                   (scale[i] > 1);
+    return !outside;
+}
+
+/* The addends and scales of n outputs from output `at` on. */
+static void fill_columns(const struct byi_i8_conv_run *run, uint32_t zero,
+                         const int32_t *totals, int64_t at, int64_t n,
+                         int32_t *add, float *scale)
+{
+    const int32_t *bias = run->bias ? run->bias + at * run->bias_step : NULL;
+    const float *by = run->scale ? run->scale + at * run->scale_step : NULL;
+    const int32_t one_bias = bias && !run->bias_step ? *bias : 0;
+    const float one_scale = by && !run->scale_step ? *by : 1;
+    for (int64_t i = 0; i < n; i++)
+        add[i] = (int32_t)((uint32_t)one_bias - zero * (uint32_t)totals[i]);
+    for (int64_t i = 0; bias && run->bias_step && i < n; i++)
+        add[i] = (int32_t)((uint32_t)add[i] + (uint32_t)bias[i]);
+    for (int64_t i = 0; i < n; i++)
+        scale[i] = one_scale;
+    for (int64_t i = 0; by && run->scale_step && i < n; i++)
+        scale[i] = by[i];
 }
 
 /* The constants of the epilogue, per column. */
@@ -171,13 +191,12 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
                               : run->x_zero ^ 0x80u;
     int32_t *add = (int32_t *)(void *)scratch;
     float *scale = (float *)(void *)(scratch + i8_align(all * 4));
-    for (int64_t i = 0; i < all; i++) {
-        const int64_t at = i / padded * wide + i % padded;
-        const bool exists = i % padded < wide;
-        const uint32_t bias =
-            run->bias && exists ? (uint32_t)run->bias[at * run->bias_step] : 0;
-        add[i] = (int32_t)(bias - zero * (uint32_t)totals[i]);
-        scale[i] = run->scale && exists ? run->scale[at * run->scale_step] : 1;
+    for (int64_t i = 0, at = 0; i < all; i += padded, at += wide) {
+        fill_columns(run, zero, totals + i, at, wide, add + i, scale + i);
+        for (int64_t k = i + wide; k < i + padded; k++) {
+            add[k] = 0;
+            scale[k] = 1;
+        }
     }
     *e = (struct byi_i8_epilogue){.result = conv->result,
                                   .add = add,
@@ -581,11 +600,18 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
     const bool by_rows = j->by_blocks
                              ? j->rows >= 4 * BYI_I8_BLOCK * n || blocks < n
                              : j->tiles >= 2 * n || j->tiles >= blocks;
+    /* few rows: parts of equal size, which read nothing twice */
+    const int64_t strips = byi_ceil_div(j->conv->channels, BYI_I8_STRIP);
+    const bool by_strips = rows < 8 * n && strips >= 4 * n;
 #pragma omp parallel for num_threads(n) if (n > 1) schedule(static)
     for (int64_t i = 0; i < n; i++) {
         char *lane = j->lanes + i * j->lane;
-        if (j->conv->depthwise)
-            i8_depthwise_rows(j, rows * i / n, rows * (i + 1) / n, lane);
+        if (j->conv->depthwise && by_strips)
+            i8_depthwise_rows(j, 0, rows, strips * i / n, strips * (i + 1) / n,
+                              lane);
+        else if (j->conv->depthwise)
+            i8_depthwise_rows(j, rows * i / n, rows * (i + 1) / n, 0, strips,
+                              lane);
         else if (j->by_blocks && by_rows)
             run_blocks(j, part_of(j, i, n), part_of(j, i + 1, n), 0, blocks,
                        lane);

@@ -46,18 +46,20 @@ static void weave_row(const struct i8_job *j, const struct i8_place *at,
 static void fill_strip(const struct i8_job *j, int64_t c, int columns,
                        int lanes, struct byi_i8_strip_weights *w)
 {
-    memset(w, 0, sizeof *w);
-    for (int i = 0; i < columns; i++) {
-        const int to = (i % 16 / 4 * lanes + i / 16) * 4 + i % 4;
+    if (columns < BYI_I8_PANEL * lanes)
+        memset(w, 0, sizeof *w);
+    for (int i = 0; i < columns; i += 4) {
+        const int to = (i % 16 / 4 * lanes + i / 16) * 4;
         const uint32_t *from =
             j->panels + (c + i) / BYI_I8_PANEL * j->words * BYI_I8_PANEL +
             (c + i) % BYI_I8_PANEL;
-        for (int t = 0; t < 3; t++) {
-            w->weights[0][t][to] = from[t * BYI_I8_PANEL];
-            w->weights[1][t][to] = from[t * BYI_I8_PANEL] << 8;
-        }
-        w->add[to] = j->e.add[c + i];
-        w->scale[to] = j->e.scale[c + i];
+        for (int t = 0; t < 3; t++, from += BYI_I8_PANEL)
+            for (int k = 0; k < 4; k++) {
+                w->weights[0][t][to + k] = from[k];
+                w->weights[1][t][to + k] = from[k] << 8;
+            }
+        memcpy(w->add + to, j->e.add + c + i, 4 * sizeof *w->add);
+        memcpy(w->scale + to, j->e.scale + c + i, 4 * sizeof *w->scale);
     }
 }
 
@@ -113,22 +115,23 @@ static void run_strips(const struct i8_job *j, int64_t begin, int64_t end,
 }
 
 void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
-                       char *lane)
+                       int64_t first, int64_t last, char *lane)
 {
     const struct byi_i8_conv *conv = j->conv;
     const int64_t width = conv->out[2], ldy = conv->outputs * j->size;
     uint32_t *woven = (uint32_t *)(void *)lane;
     int64_t offsets[I8_TAPS];
-    for (int64_t c = 0; j->strips && c < conv->channels; c += BYI_I8_STRIP)
-        run_strips(j, begin, end, c,
-                   (int)byi_min(BYI_I8_STRIP, conv->channels - c));
+    const int64_t from = first * BYI_I8_STRIP;
+    const int64_t channels = byi_min(last * BYI_I8_STRIP, conv->channels);
+    for (int64_t c = from; j->strips && c < channels; c += BYI_I8_STRIP)
+        run_strips(j, begin, end, c, (int)byi_min(BYI_I8_STRIP, channels - c));
     for (int64_t t = 0; t < j->words; t++)
         offsets[t] = (t / conv->size[2] * i8_woven_positions(conv) +
                       t % conv->size[2] * conv->dilation[2]) *
                      BYI_I8_PANEL;
     for (int64_t row = begin; row < end && !j->strips; row++) {
         const struct i8_place at = i8_place_of(j, row * width);
-        for (int64_t c = 0; c < conv->channels; c += BYI_I8_PANEL) {
+        for (int64_t c = from; c < channels; c += BYI_I8_PANEL) {
             struct byi_i8_taps t = {
                 .x = woven,
                 .step = conv->stride[2] * BYI_I8_PANEL,
@@ -139,7 +142,7 @@ void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
                 .e = j->e,
                 .y = (char *)j->run->y + row * width * ldy + c * j->size,
                 .ldy = ldy,
-                .columns = (int)byi_min(BYI_I8_PANEL, conv->channels - c)};
+                .columns = (int)byi_min(BYI_I8_PANEL, channels - c)};
             t.e.add += c;
             t.e.scale += c;
             weave_row(j, &at, c, t.columns, woven);

@@ -89,9 +89,9 @@ static inline const uint8_t *i8_line_at(const struct byi_i8_conv *conv,
     return at->image + (z * conv->in[1] + y) * conv->in[2] * conv->channels;
 }
 
-/* i8_depthwise.c: output rows [begin, end) of all images. `lane`: the thread's
- * scratch. */
+/* i8_depthwise.c: output rows [begin, end) of all images, strips [first, last)
+ * of channels. `lane`: the thread's scratch. */
 void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
-                       char *lane);
+                       int64_t first, int64_t last, char *lane);
 
 #endif
