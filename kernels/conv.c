@@ -132,6 +132,12 @@ static bool is_vector(const struct byi_f32_conv *conv)
            conv->channels * conv->outputs * (int64_t)sizeof(float) > most;
 }
 
+/* Tiles belong to the widest instruction set. */
+static bool suits_tiles(const struct byi_f32_conv *conv)
+{
+    return conv->kernels == byi_f32_kernels() && byi_f32_tiles_suit(conv);
+}
+
 bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv)
 {
     return conv->algorithm == BYI_F32_VECTOR;
@@ -148,6 +154,7 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
     conv->algorithm = conv->transposed             ? BYI_F32_TRANSPOSED
                       : byi_f32_is_depthwise(conv) ? BYI_F32_DEPTHWISE
                       : is_vector(conv)            ? BYI_F32_VECTOR
+                      : suits_tiles(conv)          ? BYI_F32_TILES
                       : exact                      ? BYI_F32_DIRECT
                                                    : choose_winograd(conv);
 }
@@ -266,6 +273,8 @@ static int64_t part_floats(const struct byi_f32_conv *conv)
 uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
+    if (conv->algorithm == BYI_F32_TILES)
+        return byi_f32_tiles_packed(conv);
     if (conv->algorithm == BYI_F32_DEPTHWISE) /* reads whole vectors */
         return (uint64_t)(taps * conv->channels + BYI_F32_PANEL) *
                sizeof(float);
@@ -332,6 +341,10 @@ void byi_f32_conv_pack(const struct byi_f32_conv *conv,
                        const struct byi_f32_weights *weights, float *to,
                        int threads)
 {
+    if (conv->algorithm == BYI_F32_TILES) {
+        byi_f32_tiles_pack(conv, weights, to);
+        return;
+    }
     const int64_t panels = byi_ceil_div(conv->columns, BYI_F32_PANEL);
     const int64_t floats = part_floats(conv) / byi_max(panels, 1);
     const bool by_panels =
@@ -386,6 +399,8 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
     case BYI_F32_WINOGRAD_2:
     case BYI_F32_WINOGRAD_4:
         return zeros_bytes(conv) + byi_f32_winograd_scratch(conv, threads);
+    case BYI_F32_TILES:
+        return zeros_bytes(conv) + byi_f32_tiles_scratch(conv, threads);
     default:
         return zeros_bytes(conv) + (uint64_t)threads * byi_f32_pointers(taps);
     }
@@ -426,6 +441,9 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
         break;
     case BYI_F32_VECTOR:
         byi_f32_vector_run(run);
+        break;
+    case BYI_F32_TILES:
+        byi_f32_tiles_run(run);
         break;
     case BYI_F32_DIRECT:
         byi_f32_direct_run(run);

@@ -171,6 +171,15 @@ int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads);
 uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_strips_run(const struct byi_f32_conv_run *run);
 
+/* tiles.c: convolutions and products of bfloat16 on AMX's tiles, if x is narrow
+ * and y is not */
+bool byi_f32_tiles_suit(const struct byi_f32_conv *conv);
+uint64_t byi_f32_tiles_packed(const struct byi_f32_conv *conv);
+void byi_f32_tiles_pack(const struct byi_f32_conv *conv,
+                        const struct byi_f32_weights *weights, float *to);
+uint64_t byi_f32_tiles_scratch(const struct byi_f32_conv *conv, int threads);
+void byi_f32_tiles_run(const struct byi_f32_conv_run *run);
+
 /* direct.c, depthwise.c, transposed.c, vector.c, winograd.c; offsets and sizes
  * of packed weights are in floats */
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv);

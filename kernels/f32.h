@@ -179,6 +179,7 @@ enum byi_f32_algorithm {
     BYI_F32_DEPTHWISE,
     BYI_F32_TRANSPOSED, /* of a transposed convolution */
     BYI_F32_VECTOR,     /* by a matrix that is not packed */
+    BYI_F32_TILES,      /* of bfloat16, on AMX's tiles    */
     BYI_F32_ALGORITHMS
 };
 

@@ -44,8 +44,9 @@ void byi_i8_conv_plan(struct byi_i8_conv *conv)
                       conv->groups == conv->channels &&
                       conv->groups == conv->outputs && conv->size[0] == 1 &&
                       i8_taps_of(conv) <= I8_TAPS;
-    conv->blocks = conv->kernels->block && !conv->depthwise &&
-                   conv->images * i8_positions_of(conv) >= BYI_I8_BLOCK;
+    conv->blocks = conv->bfloat16 ||
+                   (conv->kernels->block && !conv->depthwise &&
+                    conv->images * i8_positions_of(conv) >= BYI_I8_BLOCK);
     conv->winograd = !conv->blocks && i8_suits_winograd(conv);
 }
 
@@ -245,7 +246,8 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
                  j.channels % 4 == 0 && j.channels >= 16 &&
                  i8_taps_of(conv) <= I8_TAPS;
     if (j.by_blocks)
-        j.in_place = j.pointwise && j.channels % 4 == 0;
+        j.in_place =
+            j.pointwise && j.channels % 4 == 0 && j.rows >= BYI_I8_BLOCK;
     if (j.in_place) {
         j.segments = i8_taps_of(conv);
         j.most = I8_TAPS / j.segments;
@@ -533,7 +535,9 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
                              .words = j->words,
                              .columns = last - first,
                              .weights = j->panels + padded * j->words,
-                             .x_signed = conv->x_signed,
+                             .values = conv->bfloat16   ? BYI_I8_BFLOAT16
+                                       : conv->x_signed ? BYI_I8_SIGNED
+                                                        : BYI_I8_UNSIGNED,
                              .e = j->e,
                              .y = (char *)j->run->y + offset,
                              .ldy = ldy};

@@ -87,6 +87,10 @@ struct byi_i8_tile {
 };
 typedef void byi_i8_tile_fn(const struct byi_i8_tile *t);
 
+/* What a block's x has. BFLOAT16: words have 2 numbers, sums and addends are
+ * float32. */
+enum byi_i8_values { BYI_I8_UNSIGNED, BYI_I8_SIGNED, BYI_I8_BFLOAT16 };
+
 /* A block of a product of BYTES: rows [from, from + rows) of `all` that may be
  * read, at least BYI_I8_BLOCK, by adjacent panels of `words` words. */
 struct byi_i8_block {
@@ -95,7 +99,7 @@ struct byi_i8_block {
     int64_t all, from, rows;
     int64_t words, columns;
     const uint32_t *weights;
-    bool x_signed;            /* x has signed bytes */
+    enum byi_i8_values values;
     struct byi_i8_epilogue e; /* ADDED: other is at the first result */
     char *y;
     int64_t ldy; /* bytes between its rows */
@@ -262,6 +266,10 @@ struct byi_i8_conv {
     int64_t pad[BYI_I8_AXES];
     bool x_signed, w_signed;
     bool centred; /* weights are signed and have no zero points */
+    /* x and weights have 2 channels for each number of bfloat16, sums and
+     * biases are float32; the result is FLOATS. Only for kernels with blocks.
+     */
+    bool bfloat16;
     enum byi_i8_result result;
     /* byi_i8_conv_plan() sets these, the first unless it is set */
     const struct byi_i8_kernels *kernels;

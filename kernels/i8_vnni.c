@@ -5,7 +5,7 @@
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw")
 #pragma GCC target("avx512vnni,fma,prefer-vector-width=512")
-#pragma GCC target("amx-tile,amx-int8")
+#pragma GCC target("amx-tile,amx-int8,amx-bf16")
 #define TABLE byi_i8_vnni
 #define NAME "avx512_vnni"
 #define W 16

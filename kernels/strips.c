@@ -107,7 +107,7 @@ static int64_t best_bytes(const struct strips *s)
 {
     const int64_t data = (x_floats(s, s->all) + y_floats(s, s->all)) *
                          (s->lines ? s->conv->images : 1);
-    if (s->reads)
+    if (s->reads && s->conv->algorithm == BYI_F32_DEPTHWISE)
         return FIRST_CACHE / 2;
     return (int64_t)byi_f32_conv_packed(s->conv) > data * 4
                ? INT64_MAX / 2
@@ -141,8 +141,9 @@ static struct strips cut(const struct byi_f32_conv *conv, int threads)
     s.together =
         team > 1 && (byi_f32_conv_packed(conv) > (uint64_t)conv->cache / 2 ||
                      s.all < team * (s.lines ? LINES : 1));
-    if (conv->algorithm == BYI_F32_DEPTHWISE &&
-        conv->kernels->depthwise[conv->type])
+    if (conv->algorithm == BYI_F32_TILES ||
+        (conv->algorithm == BYI_F32_DEPTHWISE &&
+         conv->kernels->depthwise[conv->type]))
         s.reads = conv->type;
     s.wide = s.lines && !s.reads ? padded_line(conv) : 0;
     s.high = choose_high(&s, team);

@@ -41,8 +41,9 @@ static unsigned read_features(void)
         features |= HAS_F16C;
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1))
         features |= HAS_AVX_VNNI;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 3) == 3)
-        features |= HAS_AMX; /* AMX-TILE, AMX-INT8 */
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 3) == 3 &&
+        (d >> 22 & 1))
+        features |= HAS_AMX; /* AMX-TILE, AMX-INT8, AMX-BF16 */
     atomic_store_explicit(&known, features, memory_order_relaxed);
     return features;
 }

@@ -16,7 +16,7 @@
     ISA(AVX_VNNI, "avx_vnni") /* AVX2 and AVX-VNNI */                          \
     ISA(AVX512, "avx512")     /* F, DQ, VL, BW  */                             \
     ISA(VNNI, "avx512_vnni")                                                   \
-    ISA(AMX, "avx512_amx") /* VNNI and AMX's tiles of 8 bits */
+    ISA(AMX, "avx512_amx") /* VNNI and AMX: TILE, INT8, BF16 */
 #elif defined(__aarch64__)
 #define BYI_ISAS(ISA) ISA(BASE, "neon")
 #else

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/conv.h"
+#include "kernels/i8.h"
 #include "tests/share.h"
 
 #include <cmocka.h>
@@ -108,7 +109,8 @@ static void open_case(struct conv_case *c)
     round_all(conv->type, c->y, results);
     for (uint32_t i = 0; i < conv->n_posts; i++)
         round_all(conv->type, c->operands[i], results);
-    round_all(conv->weight_type, c->weights, conv->outputs * each * taps);
+    round_all(conv->algorithm == BYI_F32_TILES ? conv->type : conv->weight_type,
+              c->weights, conv->outputs * each * taps);
     c->from.at = c->weights;
     byi_f32_conv_pack(conv, &c->from, c->packed, c->threads);
 }
@@ -354,13 +356,17 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
 /* Run `body` under every instruction set that the machine has. */
 static void at_all_levels(void (*body)(void))
 {
-    static const char *const levels[] = {"sse2", "avx2", "avx512"};
+    static const char *const levels[] = {"sse2", "avx2", "avx512",
+                                         "avx512_amx"};
     const struct byi_f32_kernels *before = NULL;
+    bool had_blocks = false;
     for (size_t i = 0; i < BYI_COUNT(levels); i++) {
         setenv("BYOC_MAX_ISA", levels[i], 1);
-        if (byi_f32_kernels() != before)
+        const bool has_blocks = byi_i8_kernels()->block;
+        if (byi_f32_kernels() != before || has_blocks != had_blocks)
             body();
         before = byi_f32_kernels();
+        had_blocks = has_blocks;
     }
     unsetenv("BYOC_MAX_ISA");
 }
@@ -437,6 +443,8 @@ static bool fits(const struct byi_f32_conv *conv,
         return conv->transposed && algorithm == BYI_F32_TRANSPOSED;
     if (algorithm == BYI_F32_VECTOR) /* in vectors() */
         return false;
+    if (algorithm == BYI_F32_TILES)
+        return byi_f32_tiles_suit(conv);
     if (algorithm == BYI_F32_DEPTHWISE)
         return byi_f32_is_depthwise(conv);
     if (algorithm == BYI_F32_DIRECT)
@@ -454,7 +462,7 @@ static bool fits(const struct byi_f32_conv *conv,
 static void random_shapes(void)
 {
     uint32_t ran[BYI_F32_ALGORITHMS] = {0}, many_taps = 0;
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1200; i++) {
         struct conv_case c = {.threads = 1 + (int)draw(3)};
         int kinds[3];
         choose_shape(&c.conv);
@@ -481,7 +489,8 @@ static void random_shapes(void)
         close_case(&c);
     }
     for (int i = BYI_F32_DIRECT; i < BYI_F32_ALGORITHMS; i++)
-        assert_true(i == BYI_F32_VECTOR || ran[i] > 10);
+        assert_true(i == BYI_F32_VECTOR || ran[i] > 10 ||
+                    (i == BYI_F32_TILES && !byi_i8_kernels()->block));
     assert_true(many_taps > 0);
 }
 
