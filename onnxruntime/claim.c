@@ -70,6 +70,13 @@ static bool is_captured(const struct byi_ep_claim *c, uint32_t v)
     return true;
 }
 
+/* byoc compiles for inputs of known rank. */
+static bool has_known_rank(const struct byi_ep_claim *c, uint32_t v)
+{
+    return c->g.values[v].rank > 0 ||
+           (c->g.values[v].rank == 0 && c->ep->factory->scalars);
+}
+
 /* Exclude the nodes of the group that read or write a value which byoc and ONNX
  * Runtime cannot pass to each other. Returns whether there are any. */
 static bool trim_ends(struct byi_ep_claim *c, const struct byi_ep_model *model)
@@ -80,10 +87,15 @@ static bool trim_ends(struct byi_ep_claim *c, const struct byi_ep_model *model)
     static const char captured[] =
         "its bodies read a value from outside, which ONNX Runtime before 1.30 "
         "does not hand over";
+    static const char rank[] =
+        "it reads a value from ONNX Runtime whose rank only a run tells "
+        "(before 1.24: or a scalar)";
     bool any = false;
     for (uint32_t i = 0; i < model->n_in; i++) {
         if (!c->g.values[model->in[i]].is_tensor)
             any |= exclude_readers(c, model->in[i], kind);
+        else if (!has_known_rank(c, model->in[i]))
+            any |= exclude_readers(c, model->in[i], rank);
         else if (!c->ep->factory->bodies && is_captured(c, model->in[i]))
             any |= exclude_readers(c, model->in[i], captured);
     }
@@ -343,7 +355,33 @@ static enum byoc_status is_any_body(const OrtApi *ort, const OrtGraph *graph,
     return BYOC_OK;
 }
 
-/* Is `graph` a body in which no node may be claimed, because byoc can run the
+/* May byoc run the node, which is the only one of c->g, with its bodies, in a
+ * larger group? Yes also if its import fails because types or ranks do not fit,
+ * such as those of two branches: the nodes around it may decide a condition, or
+ * the rank of what it reads. */
+static enum byoc_status may_run_whole(struct byi_ep_claim *c, bool *answer,
+                                      struct byoc_error *err)
+{
+    struct byi_ep_model model;
+    struct byoc_error why;
+    *answer = false;
+    if (c->g.nodes[0].refusal)
+        return BYOC_OK;
+    BYI_TRY(byi_ep_part(&c->g, c->within, &model, err));
+    for (uint32_t i = 0; i < model.n_in; i++)
+        if (c->g.values[model.in[i]].is_tensor &&
+            !has_known_rank(c, model.in[i])) {
+            *answer = true;
+            return BYOC_OK;
+        }
+    if (trim_ends(c, &model))
+        return BYOC_OK;
+    const enum byoc_status status = byi_ep_import(c->ep, &model, &why);
+    *answer = status == BYOC_OK || status == BYOC_ETYPE;
+    return BYOC_OK;
+}
+
+/* Is `graph` a body in which no node may be claimed, because byoc may run the
  * whole node that it belongs to, or because ONNX Runtime cannot fuse nodes
  * there? The opsets are read from the body, since the graph of its node is not
  * accessible. */
@@ -353,7 +391,6 @@ static enum byoc_status is_to_skip(struct byi_ep *ep, const OrtGraph *graph,
 {
     const OrtApi *ort = ep->ort;
     const OrtNode *parent = NULL;
-    struct byoc_error why;
     if (!ep->factory->bodies)
         return is_any_body(ort, graph, answer, err);
     *answer = false;
@@ -362,18 +399,14 @@ static enum byoc_status is_to_skip(struct byi_ep *ep, const OrtGraph *graph,
         return BYOC_OK;
     bool within = true, supported = true;
     const char *reason = NULL;
-    struct byi_ep_model model;
     struct byi_ep_claim c = {.ep = ep,
                              .g.arena = arena,
                              .supported = &supported,
                              .reasons = &reason,
                              .within = &within};
     BYI_TRY(byi_ep_graph_read(ort, graph, &parent, 1, &c.g, err));
-    BYI_TRY(byi_ep_part(&c.g, &within, &model, err));
-    *answer = !may_have_fused(c.g.nodes[0].op) ||
-              (!c.g.nodes[0].refusal && !trim_ends(&c, &model) &&
-               byi_ep_import(ep, &model, &why) == BYOC_OK);
-    return BYOC_OK;
+    *answer = !may_have_fused(c.g.nodes[0].op);
+    return *answer ? BYOC_OK : may_run_whole(&c, answer, err);
 }
 
 /* Exclude the nodes that the ABI cannot describe, and those that another

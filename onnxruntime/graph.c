@@ -190,17 +190,18 @@ static enum byoc_status put_node(const OrtApi *ort, const OrtNode *node,
 
 /* --- values --------------------------------------------------------------- */
 
-/* Can a value of this type be an input or output of a fused node? Tensors with
- * elements of 4 and 2 bits cannot: byoc stores each in a byte, and ONNX Runtime
- * packs them. */
-static enum byoc_status crosses(const OrtApi *ort, const OrtValueInfo *info,
-                                bool *answer, struct byoc_error *err)
+/* Set v->rank, and v->is_tensor: can it be an input or output of a fused node?
+ * Tensors with elements of 4 and 2 bits cannot: byoc stores each in a byte, and
+ * ONNX Runtime packs them. */
+static enum byoc_status read_type(const OrtApi *ort, const OrtValueInfo *info,
+                                  struct byi_ep_value *v,
+                                  struct byoc_error *err)
 {
     const OrtTypeInfo *type;
     const OrtTensorTypeAndShapeInfo *tensor = NULL;
     ONNXTensorElementDataType element;
     ONNXType kind;
-    *answer = false;
+    v->rank = -1;
     BYI_ORT(ort, GetValueInfoTypeInfo(info, &type));
     if (!type)
         return BYOC_OK;
@@ -209,6 +210,7 @@ static enum byoc_status crosses(const OrtApi *ort, const OrtValueInfo *info,
         return BYOC_OK;
     BYI_ORT(ort, CastTypeInfoToTensorInfo(type, &tensor));
     BYI_ORT(ort, GetTensorElementType(tensor, &element));
+    BYI_TRY(byi_ep_rank(ort, tensor, &v->rank, err));
     switch (byi_ep_dtype(element)) {
     case BYOC_NONE:
     case BYOC_U4:
@@ -218,7 +220,7 @@ static enum byoc_status crosses(const OrtApi *ort, const OrtValueInfo *info,
     case BYOC_I2:
         return BYOC_OK;
     default:
-        *answer = true;
+        v->is_tensor = true;
         return BYOC_OK;
     }
 }
@@ -247,7 +249,7 @@ static enum byoc_status add_value(struct byi_ep_graph *g,
     struct byi_ep_value *v = &g->values[*number];
     *v = (struct byi_ep_value){
         .name = g->names.at[*number], .info = info, .producer = BYI_EP_NONE};
-    BYI_TRY(crosses(ort, info, &v->is_tensor, err));
+    BYI_TRY(read_type(ort, info, v, err));
     BYI_ORT(ort, ValueInfo_IsConstantInitializer(info, &constant));
     if (constant)
         BYI_ORT(ort, ValueInfo_GetInitializerValue(info, &v->constant));

@@ -94,16 +94,32 @@ enum byoc_dtype byi_ep_dtype(ONNXTensorElementDataType type)
                                                       : BYOC_NONE;
 }
 
-/* Append the fields of a TypeProto.Tensor. */
+enum byoc_status byi_ep_rank(const OrtApi *ort,
+                             const OrtTensorTypeAndShapeInfo *info,
+                             int32_t *rank, struct byoc_error *err)
+{
+    size_t n, count = 1;
+    BYI_ORT(ort, GetDimensionsCount(info, &n));
+    if (n == 0) /* of one element: a scalar; of none: there is no shape */
+        BYI_ORT(ort, GetTensorShapeElementCount(info, &count));
+    *rank = count == 0 ? -1 : (int32_t)n;
+    return BYOC_OK;
+}
+
+/* Append the fields of a TypeProto.Tensor; no shape if the rank is unknown. */
 static enum byoc_status put_tensor_type(const OrtApi *ort,
                                         const OrtTensorTypeAndShapeInfo *info,
                                         struct byi_ep_bytes *out,
                                         struct byoc_error *err)
 {
     ONNXTensorElementDataType type;
-    size_t rank;
+    int32_t known;
     BYI_ORT(ort, GetTensorElementType(info, &type));
-    BYI_ORT(ort, GetDimensionsCount(info, &rank));
+    BYI_TRY(byi_ep_rank(ort, info, &known, err));
+    byi_ep_put_int(out, 1, byi_ep_dtype(type));
+    if (known < 0)
+        return BYOC_OK;
+    const size_t rank = (size_t)known;
     int64_t *dims = byi_arena_calloc(out->arena, rank + 1, sizeof *dims);
     const char **names = byi_arena_calloc(out->arena, rank + 1, sizeof *names);
     BYI_ORT(ort, GetDimensions(info, dims, rank));
@@ -117,7 +133,6 @@ static enum byoc_status put_tensor_type(const OrtApi *ort,
             byi_ep_put_string(&dim, 2, names[i]);
         put_message(&shape, 1, &dim);
     }
-    byi_ep_put_int(out, 1, byi_ep_dtype(type));
     put_message(out, 2, &shape);
     return BYOC_OK;
 }

@@ -319,7 +319,7 @@ static bool ORT_API_CALL is_stream_aware(const OrtEpFactory *factory)
 /* The first minor version known to run fused nodes in bodies. 1.23.2 does not
  * (the fix is pull request 28608 and others), and the versions between were not
  * tested. */
-enum { FIRST_WITH_BODIES = 30 };
+enum { FIRST_WITH_BODIES = 30, FIRST_WITH_SCALARS = 24 };
 
 /* Is "1.30.0" at least 1.MINOR? */
 static bool is_at_least(const char *text, long minor)
@@ -376,6 +376,8 @@ OrtStatus *CreateEpFactories(const char *registered_name,
                                    .IsStreamAware = is_stream_aware};
     factory->ort = ort;
     factory->bodies = is_at_least(base->GetVersionString(), FIRST_WITH_BODIES);
+    factory->scalars =
+        is_at_least(base->GetVersionString(), FIRST_WITH_SCALARS);
     factory->api = ort->GetEpApi();
     factories[0] = &factory->base;
     *n_factories = 1;

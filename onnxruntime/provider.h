@@ -99,6 +99,11 @@ enum byoc_status byi_ep_put_attributes(const OrtApi *ort, const OrtNode *node,
 enum byoc_status byi_ep_strings(const OrtApi *ort, const OrtValue *value,
                                 size_t n, struct byi_arena *arena,
                                 const char **at, struct byoc_error *err);
+/* Set *rank, to -1 if ONNX Runtime does not know it. Before 1.24 it gives 0 for
+ * such values, as for scalars. */
+enum byoc_status byi_ep_rank(const OrtApi *ort,
+                             const OrtTensorTypeAndShapeInfo *info,
+                             int32_t *rank, struct byoc_error *err);
 /* byoc's number of an element type of ONNX Runtime, which numbers the newest
  * ones differently. BYOC_NONE: unknown. */
 enum byoc_dtype byi_ep_dtype(ONNXTensorElementDataType type);
@@ -113,6 +118,7 @@ struct byi_ep_value {
     const OrtValue *constant; /* an initialiser that cannot change, or NULL */
     bool is_output;           /* of the graph                               */
     bool is_tensor;           /* that can cross between byoc and ONNX Runtime */
+    int32_t rank;             /* -1: only a run tells it */
     int32_t producer;         /* the node, or BYI_EP_NONE */
 };
 
@@ -239,6 +245,7 @@ struct byi_ep_factory {
     /* this ONNX Runtime runs fused nodes in bodies of If, Loop and Scan, and
      * hands over what bodies of fused nodes read */
     bool bodies;
+    bool scalars; /* byi_ep_rank tells scalars from values of unknown rank */
 };
 
 /* The provider of one session. */

@@ -28,56 +28,10 @@ static const char *provider_path;
 
 /* --- models --------------------------------------------------------------- */
 
-static struct build start(void)
-{
-    static const Onnx__OperatorSetIdProto id =
-        ONNX__OPERATOR_SET_ID_PROTO__INIT;
-    struct build b = begin(17);
-    Onnx__OperatorSetIdProto *set = byi_arena_copy(b.arena, &id, sizeof id);
-    set->domain = "com.microsoft";
-    set->has_version = 1;
-    set->version = 1;
-    b.model->opset_import =
-        list_add(b.arena, b.model->opset_import, &b.model->n_opset_import, set);
-    b.graph->name = "test";
-    return b;
-}
-
-static void typed_input(struct build *b, const char *name, int dtype,
-                        const char *dims)
-{
-    b->graph->input = list_add(b->arena, b->graph->input, &b->graph->n_input,
-                               value(b, name, dtype, dims));
-}
-
-static void typed_output(struct build *b, const char *name, int dtype,
-                         const char *dims)
-{
-    b->graph->output = list_add(b->arena, b->graph->output, &b->graph->n_output,
-                                value(b, name, dtype, dims));
-}
-
 /* byoc does not know this operator, ONNX Runtime does. */
 static void inverse(struct build *b, const char *in, const char *out)
 {
     node(b, "Inverse", in, out)->domain = "com.microsoft";
-}
-
-static Onnx__GraphProto *enter(struct build *b, const char *name)
-{
-    static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
-    Onnx__GraphProto *outer = b->graph;
-    b->graph = byi_arena_copy(b->arena, &graph, sizeof graph);
-    b->graph->name = byi_arena_str(b->arena, name);
-    return outer;
-}
-
-static void leave(struct build *b, Onnx__GraphProto *outer, Onnx__NodeProto *n,
-                  const char *name)
-{
-    attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g =
-        b->graph;
-    b->graph = outer;
 }
 
 static const float square[] = {4, 1, 0, 2, 5, 1, 0, 3, 6};
@@ -297,6 +251,59 @@ static void branches(void **state)
     expect_claimed(&b, in, 2, sessions_have_bodies(), 1);
 }
 
+/* y = Relu(c ? squeeze(x) : x), as PyTorch exports it: c decides the rank. */
+static void put_ranks(struct build *b)
+{
+    const int64_t axis = 0;
+    Onnx__NodeProto *n = node(b, "If", "c", "r");
+    Onnx__GraphProto *outer = enter(b, "squeezed");
+    ints(b, "axis", 1, &axis);
+    node(b, "Squeeze", "x axis", "q");
+    typed_output(b, "q", FLOAT, "3");
+    leave(b, outer, n, "then_branch");
+    outer = enter(b, "same");
+    node(b, "Identity", "x", "i");
+    typed_output(b, "i", FLOAT, "n 3");
+    leave(b, outer, n, "else_branch");
+    node(b, "Relu", "r", "y");
+    typed_output(b, "y", FLOAT, NULL);
+}
+
+static const struct session_value row_x = {"x", FLOAT, 2, {1, 3}, square};
+
+/* A value whose rank only a run tells cannot be an input of a fused node. */
+static void rank_of_run(void **state)
+{
+    static const bool choices[] = {true, false};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct build b = start();
+        typed_input(&b, "c", BOOL, "");
+        input(&b, "x", "n 3");
+        put_ranks(&b);
+        expect_claimed(&b,
+                       (const struct session_value[]){
+                           {"c", BOOL, 0, {0}, &choices[i]}, row_x},
+                       2, 0, 2);
+    }
+}
+
+/* With the nodes before it, byoc takes the If and its bodies. */
+static void rank_of_nodes(void **state)
+{
+    struct build b = start();
+    const int64_t zero = 0, one = 1;
+    (void)state;
+    input(&b, "x", "n 3");
+    ints(&b, "zero", 1, &zero);
+    ints(&b, "one", 1, &one);
+    node(&b, "Shape", "x", "s");
+    node(&b, "Gather", "s zero", "d");
+    node(&b, "Equal", "d one", "c");
+    put_ranks(&b);
+    expect_claimed(&b, &row_x, 1, 5, 5);
+}
+
 /* --- the digits ----------------------------------------------------------- */
 
 struct digits {
@@ -331,7 +338,7 @@ static void close_digits(struct digits *d)
 /* The only file in a folder that matches. */
 static void only_file(const char *folder, const char *suffix, char path[300])
 {
-    char pattern[64];
+    char pattern[300];
     glob_t found;
     snprintf(pattern, sizeof pattern, "%s/%s", folder, suffix);
     assert_int_equal(glob(pattern, 0, NULL, &found), 0);
@@ -734,7 +741,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(nodes_around),  cmocka_unit_test(lists),
         cmocka_unit_test(sizes_vary),    cmocka_unit_test(strings),
         cmocka_unit_test(loops),         cmocka_unit_test(loops_in_part),
-        cmocka_unit_test(branches),      cmocka_unit_test(ledger),
+        cmocka_unit_test(branches),      cmocka_unit_test(rank_of_run),
+        cmocka_unit_test(rank_of_nodes), cmocka_unit_test(ledger),
         cmocka_unit_test(options),       cmocka_unit_test(no_compiler),
         cmocka_unit_test(wrong_options), cmocka_unit_test(cache),
         cmocka_unit_test(failing_run),   cmocka_unit_test(wrong_library),

@@ -58,4 +58,17 @@ void expect_same(OrtSession *a, OrtSession *b, const struct session_value *in,
 void expect_claimed(struct build *b, const struct session_value *in,
                     size_t n_in, unsigned claimed, unsigned nodes);
 
+/* A model to fill, of opset 17 and com.microsoft 1. */
+struct build start(void);
+void typed_input(struct build *b, const char *name, int dtype,
+                 const char *dims);
+/* dims NULL: without a shape */
+void typed_output(struct build *b, const char *name, int dtype,
+                  const char *dims);
+/* Between enter, which returns the outer graph, and leave, fill a body, which
+ * becomes the attribute `name` of node n. */
+Onnx__GraphProto *enter(struct build *b, const char *name);
+void leave(struct build *b, Onnx__GraphProto *outer, Onnx__NodeProto *n,
+           const char *name);
+
 #endif
