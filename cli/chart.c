@@ -51,6 +51,14 @@ static void add_escaped(struct byi_text *out, const char *from, size_t n)
     }
 }
 
+/* A line of a bar; an ellipsis stands for what has no room. */
+static void add_label(struct byi_text *out, const char *line, size_t room)
+{
+    const bool fits = strlen(line) <= room;
+    add_escaped(out, line, fits ? room : room - 1);
+    byi_text_put(out, fits ? "" : "&#8230;");
+}
+
 /* A bar with two lines of text, as far as there is room, and a tooltip. */
 static void add_bar(struct byi_text *out, double x, int row, double width,
                     const char *colour, double us, double share,
@@ -70,8 +78,8 @@ static void add_bar(struct byi_text *out, double x, int row, double width,
     for (int i = 0; i < 2 && room; i++) {
         byi_text_addf(out, "<text x=\"%.2f\" y=\"%d\">", MARGIN + x + 5,
                       y + 14 + 14 * i);
-        add_escaped(out, lines[i], room);
-        byi_text_addf(out, "</text>");
+        add_label(out, lines[i], room);
+        byi_text_put(out, "</text>");
     }
     byi_text_addf(out, "</g>\n");
 }

@@ -105,6 +105,9 @@ same "a profile in the page" "$(count '"median_us":' times.html)" 1
 same "steps in the chart" "$(grep -c -E 'class="(backend|native)"' times.svg)" \
     "$("$byoc" bench digits.so --profile --json --seconds 0 |
         grep -c '"operators": "')"
+# a step with less than 3 letters of room has no label; the tooltip has it all
+same "labels that are cut" "$(grep -o '<text[^>]*>[^<]*</text>' times.svg |
+    sed 's/<[^>]*>//g' | grep -c '[A-Za-z0-9_]&#8230;$' | sed 's/[1-9][0-9]*/some/')" some
 
 # refused DESCRIPTION WORDS OPTION...: exit code 2, and these words
 refused() {
