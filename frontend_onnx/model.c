@@ -166,6 +166,11 @@ static enum byoc_status open_bytes(const char *path, const uint8_t *data,
         return byi_fail(err, BYOC_EPARSE,
                         "%s: found an empty file, expected an ONNX model",
                         path);
+    if (n >= 4 && memcmp(data, "\177ELF", 4) == 0)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found a shared library, expected an ONNX model; "
+                        "an artifact of byoc is loaded, not compiled again",
+                        path);
     BYI_TRY(byi_wire_check(data, n, &onnx__model_proto__descriptor, path, err));
     file->folder = folder_of(path, file->arena);
     cut_model(data, n, &small, file);

@@ -119,6 +119,17 @@ static int64_t *read_strides(struct pyb_hold *hold)
     return strides;
 }
 
+/* Can the object's memory be read, though not written? */
+static bool is_read_only(PyObject *object)
+{
+    Py_buffer b;
+    PyErr_Clear();
+    if (PyObject_GetBuffer(object, &b, PyBUF_STRIDES | PyBUF_FORMAT))
+        return false;
+    PyBuffer_Release(&b);
+    return true;
+}
+
 static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
                        const char *what, const char *name, PyObject *object,
                        DLTensor *to)
@@ -127,8 +138,14 @@ static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
     const bool writes = what[0] == 'o';
     if (PyObject_GetBuffer(object, b,
                            PyBUF_STRIDES | PyBUF_FORMAT |
-                               (writes ? PyBUF_WRITABLE : 0)))
+                               (writes ? PyBUF_WRITABLE : 0))) {
+        if (writes && is_read_only(object))
+            pyb_raisef(BYOC_EINVAL,
+                       "%s \"%s\": found a read-only array, expected one that "
+                       "can be written",
+                       what, name);
         return -1;
+    }
     const enum byoc_dtype dtype = pyb_dtype_of_buffer(b);
     if (dtype == BYOC_NONE || dtype == BYOC_STRING)
         pyb_raisef(BYOC_ETYPE,

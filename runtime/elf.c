@@ -39,7 +39,8 @@ enum byoc_status byi_elf_open(struct byi_elf *elf, struct byoc_error *err)
     Elf64_Ehdr *h = &elf->header;
     if (!byi_elf_inside(elf, 0, sizeof *h) ||
         memcmp(elf->at, ELFMAG, SELFMAG) != 0)
-        return not_ours(elf, "it is not an ELF file", err);
+        return not_ours(
+            elf, "it is not a shared library; compile a model first", err);
     memcpy(h, elf->at, sizeof *h);
     if (h->e_ident[EI_CLASS] != ELFCLASS64 ||
         h->e_ident[EI_DATA] != OUR_ORDER || h->e_type != ET_DYN)

@@ -82,6 +82,22 @@ static enum byoc_status check_layout(const DLTensor *view, const char *what,
                                      what, io->name);
 }
 
+static enum byoc_status dtype_fault(const DLTensor *view, const char *what,
+                                    const struct byoc_io *io,
+                                    struct byoc_error *err)
+{
+    const DLDataType want = byoc_dtype_dlpack(io->dtype), given = view->dtype;
+    const char *name = byoc_dtype_name(byi_dtype_of_dlpack(given));
+    if (name)
+        return byi_fail(err, BYOC_ETYPE, "%s \"%s\": found %s, expected %s",
+                        what, io->name, name, byoc_dtype_name(io->dtype));
+    return byi_fail(err, BYOC_ETYPE,
+                    "%s \"%s\": found an unknown type, expected %s; as DLPack "
+                    "{%u, %u, %u} and {%u, %u, 1}",
+                    what, io->name, byoc_dtype_name(io->dtype), given.code,
+                    given.bits, given.lanes, want.code, want.bits);
+}
+
 /* Check dtype, rank, fixed dims, layout and alignment of an input, or of an
  * output with memory. *t gets data and dims. */
 enum byoc_status byi_check_view(const DLTensor *view, const char *what,
@@ -90,20 +106,13 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                 struct byoc_error *err)
 {
     DLDataType want = byoc_dtype_dlpack(io->dtype);
-    const char *given = byoc_dtype_name(byi_dtype_of_dlpack(view->dtype));
     if (view->device.device_type != kDLCPU)
         return byi_fail(err, BYOC_EINVAL,
                         "%s \"%s\" is on DLPack device %d, expected CPU memory",
                         what, io->name, (int)view->device.device_type);
     if (view->dtype.code != want.code || view->dtype.bits != want.bits ||
         view->dtype.lanes != 1)
-        return byi_fail(err, BYOC_ETYPE,
-                        "%s \"%s\": found %s, expected %s; as DLPack {%u, "
-                        "%u, %u} and {%u, %u, 1}",
-                        what, io->name, given ? given : "an unknown type",
-                        byoc_dtype_name(io->dtype), view->dtype.code,
-                        view->dtype.bits, view->dtype.lanes, want.code,
-                        want.bits);
+        return dtype_fault(view, what, io, err);
     bool any = io->rank == UINT32_MAX && view->ndim <= BYI_MAX_RANK;
     bool fits = view->ndim >= 0 && (any || (uint32_t)view->ndim == io->rank);
     for (int d = 0; fits && d < view->ndim; d++) {

@@ -201,7 +201,9 @@ class InferenceSession:
         return ModelMetadata(self.model.metadata)
 
     def get_providers(self) -> list[str]:
-        return [p for p in self._providers if p in _PROVIDERS]
+        return [p for p in self._providers if p in _PROVIDERS] or [
+            "CPUExecutionProvider"
+        ]
 
     def run(
         self,
