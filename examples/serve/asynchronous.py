@@ -21,7 +21,7 @@ async def reload():
     try:
         await asyncio.to_thread(service.load)
     except Exception as error:  # the old model stays
-        logging.getLogger("uvicorn.error").error("%s", error)
+        logging.getLogger("uvicorn.error").error("%s: %s", service.path, error)
 
 
 async def lifespan(receive, send):
