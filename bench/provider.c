@@ -9,8 +9,8 @@
  *     provider [--threads N] [--rounds N] [--option KEY=VALUE]...
  *         LIBONNXRUNTIME LIBBYOC_ONNXRUNTIME MODEL.onnx...
  *
- * Inputs are NAME.input_K.npy beside NAME.onnx. A round runs each engine once
- * to warm up, then for at least 40 ms.
+ * N threads run each of the three. Inputs are NAME.input_K.npy beside
+ * NAME.onnx. A round runs each engine once to warm up, then for at least 40 ms.
  */
 #include <dlfcn.h>
 #include <glob.h>
@@ -334,16 +334,26 @@ static void open_runtime(const char *library, const char *provider)
            "plain ms", "provider", "byoc", "ratio", "fastest");
 }
 
+static void add_option(const char *key, const char *value)
+{
+    if (n_options == MAX_OPTIONS - 1) {
+        fprintf(stderr, "provider: found more than %d options\n",
+                MAX_OPTIONS - 2);
+        exit(2);
+    }
+    keys[n_options] = key;
+    values[n_options++] = value;
+}
+
 static void read_option(char *pair)
 {
     char *equal = strchr(pair, '=');
-    if (!equal || n_options == MAX_OPTIONS - 1) {
+    if (!equal) {
         fprintf(stderr, "provider: %s; expected KEY=VALUE\n", pair);
         exit(2);
     }
     *equal = '\0';
-    keys[n_options] = pair;
-    values[n_options++] = equal + 1;
+    add_option(pair, equal + 1);
 }
 
 int main(int argc, char **argv)
@@ -365,6 +375,9 @@ int main(int argc, char **argv)
                 argv[0]);
         return 2;
     }
+    char parts[16];
+    snprintf(parts, sizeof parts, "%u", threads);
+    add_option("threads", parts);
     open_runtime(argv[at], argv[at + 1]);
     for (at += 2; at < argc; at++, n++)
         product *= try_model(argv[at]);
