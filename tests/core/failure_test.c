@@ -33,6 +33,8 @@ static void survives_no_memory(void **state)
     struct rlimit before, none;
     void *taken = NULL;
     (void)state;
+    if (getenv("BYOC_EMULATED")) /* qemu lets a program set no such limit */
+        skip();
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
     none = before;
     none.rlim_cur = 0;
