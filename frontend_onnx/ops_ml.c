@@ -308,6 +308,8 @@ static byi_id look_up(struct byi_import *o, byi_id x, byi_id keys,
                                       .dtype = BYOC_I64};
     const struct byi_tensor text = {.data = (void *)(uintptr_t)&other_text,
                                     .dtype = BYOC_STRING};
+    const enum byoc_dtype dtype =
+        values == BYI_NO_ID ? BYOC_NONE : byi_o_dtype(o, values);
     struct byi_tensor given;
     byi_id fallback;
 
@@ -325,11 +327,11 @@ static byi_id look_up(struct byi_import *o, byi_id x, byi_id keys,
                        (long long)byi_elements(given.rank, given.dims));
         given.rank = 0;
         fallback = byi_o_const(o, &given, false);
-    } else if (byi_o_dtype(o, values) == BYOC_F32)
-        fallback = byi_o_scalar(o, BYOC_F32, other_float);
+    } else if (dtype == BYOC_STRING || dtype == BYOC_I64)
+        fallback = byi_o_const(o, dtype == BYOC_I64 ? &number : &text, false);
     else
-        fallback = byi_o_const(
-            o, byi_o_dtype(o, values) == BYOC_I64 ? &number : &text, false);
+        fallback = byi_o_scalar(
+            o, dtype, byi_dtype_is_int(dtype) ? (double)other : other_float);
     return byi_o_emit(o, BYI_OP_ML_MAP, ARGS(x, keys, values, fallback),
                       NO_ATTRS);
 }
