@@ -605,7 +605,8 @@ static void read_standard(struct byi_import *o, struct byi_attention *a)
 /* Attention: query, key, value, mask, past keys and values, and from opset 24
  * on the number of keys of each sequence, when the cache is complete. The soft
  * cap comes before the mask, as in the standard since its correction in 1.21
- * (github.com/onnx/onnx/pull/7867). */
+ * (github.com/onnx/onnx/pull/7867). Values of another type are computed with in
+ * that of the query, which is the result's. */
 static void convert_standard(struct byi_import *o)
 {
     struct byi_attention a = {.heads = byi_o_int(o, "q_num_heads", 0),
@@ -636,6 +637,7 @@ static void convert_standard(struct byi_import *o)
     if (!byi_o_ok(o))
         return;
     byi_attention_widen(o, &a);
+    a.v = byi_o_cast(o, a.v, byi_o_dtype(o, a.q));
     if (a.heads != a.kv_heads)
         a.q = byi_group_heads(o, &a, a.q, 1);
     a.mask = standard_mask(o, &a);

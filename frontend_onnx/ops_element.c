@@ -213,6 +213,14 @@ static void convert_cast_like(struct byi_import *o)
     cast_to(o, byi_o_dtype(o, byi_o_in(o, 1)));
 }
 
+/* IsInf and IsNaN: float32 has all values of floats of 8 bits. */
+static void convert_is_special(struct byi_import *o)
+{
+    if (byi_narrow_is_float(byi_o_dtype(o, o->in[0])))
+        o->in[0] = byi_o_cast(o, o->in[0], BYOC_F32);
+    byi_o_convert_same(o);
+}
+
 /* The mask of a Dropout in inference mode: all true. */
 static byi_id all_ones(struct byi_import *o, enum byoc_dtype dtype)
 {
@@ -231,12 +239,14 @@ static void dropout_inference(struct byi_import *o)
 /* In training mode each element is kept with probability 1 - ratio, and scaled
  * to preserve the mean:
  *   mask = not training_mode or random.uniform(shape of x) >= ratio
- *   y = mask ? x * (training_mode ? 1 / (1 - ratio) : 1) : 0 */
+ *   y = mask ? x * (training_mode ? 1 / (1 - ratio) : 1) : 0
+ * Floats of 8 bits are scaled in float32. */
 static void dropout_training(struct byi_import *o, byi_id training,
                              byi_id ratio)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const enum byoc_dtype own = byi_o_dtype(o, byi_o_in(o, 0));
+    const enum byoc_dtype dtype = byi_narrow_is_float(own) ? BYOC_F32 : own;
+    const byi_id x = byi_o_cast(o, byi_o_in(o, 0), dtype);
     const byi_id one = byi_o_scalar(o, BYOC_F32, 1);
     const byi_id part = byi_o_cast(o, byi_o_as_scalar(o, ratio), BYOC_F32);
     const byi_id is = byi_o_as_scalar(o, training);
@@ -249,11 +259,12 @@ static void dropout_training(struct byi_import *o, byi_id training,
     const byi_id factor = byi_o_cast(
         o, byi_o_emit(o, BYI_OP_WHERE, ARGS(is, scale, one), NO_ATTRS), dtype);
 
-    o->out[0] =
+    const byi_id y =
         byi_o_emit(o, BYI_OP_WHERE,
                    ARGS(stays, byi_o_binary(o, BYI_OP_MULTIPLY, x, factor),
                         byi_o_scalar(o, dtype, 0)),
                    NO_ATTRS);
+    o->out[0] = byi_o_cast(o, y, own);
     if (byi_o_wants(o, 1))
         o->out[1] = stays;
 }
@@ -418,8 +429,8 @@ static const struct byi_onnx_op rows[] = {
     {"HardSigmoid", 1, 1, 1, SAME, BYI_OP_NN_HARD_SIGMOID},
     {"HardSwish", 14, 1, 1, SAME, BYI_OP_NN_HARD_SWISH},
     {"Identity", 1, 1, 1, convert_identity, BYI_OP_NONE},
-    {"IsInf", 10, 1, 1, SAME, BYI_OP_ISINF},
-    {"IsNaN", 9, 1, 1, SAME, BYI_OP_ISNAN},
+    {"IsInf", 10, 1, 1, convert_is_special, BYI_OP_ISINF},
+    {"IsNaN", 9, 1, 1, convert_is_special, BYI_OP_ISNAN},
     {"LeakyRelu", 1, 1, 1, SAME, BYI_OP_NN_LEAKY_RELU},
     {"Less", 1, 2, 2, convert_binary_old, BYI_OP_LESS},
     {"Less", 7, 2, 2, SAME, BYI_OP_LESS},

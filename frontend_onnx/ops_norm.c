@@ -176,13 +176,14 @@ static void convert_layer_norm(struct byi_import *o)
 }
 
 /* RMS norm over the axes from `axis` on, in float32 if x has 16 bits. The
- * second result is the inverse RMS. */
+ * result has gamma's type; the second result is the inverse RMS. */
 static const char rms_text[] =
     "fn (%x, %gamma) {"
     "  %w = cast(%x, dtype=wide);"
     "  %mean = mean(multiply(%w, %w), axis=axes, keepdims=true);"
     "  %inverse = rsqrt(add(%mean, epsilon));"
-    "  (multiply(cast(multiply(%w, %inverse), dtype=%x), %gamma), %inverse)"
+    "  (multiply(cast(multiply(%w, %inverse), dtype=%gamma), %gamma),"
+    "   %inverse)"
     "}";
 
 static void rms_norm(struct byi_import *o, byi_id x, byi_id gamma,

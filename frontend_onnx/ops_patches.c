@@ -149,7 +149,9 @@ static void convert_col2im(struct byi_import *o)
         "}";
     struct patches p = {.image = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64),
                         .block = byi_o_cast(o, byi_o_in(o, 2), BYOC_I64)};
-    const byi_id x = byi_o_in(o, 0);
+    const bool truth = byi_o_dtype(o, byi_o_in(o, 0)) == BYOC_BOOL;
+    const byi_id x =
+        truth ? byi_o_cast(o, byi_o_in(o, 0), BYOC_I64) : byi_o_in(o, 0);
     const int64_t n = byi_o_dim(o, p.image, 0);
 
     if (byi_o_ok(o) && (n < 1 || n > MAX_SPACE || byi_o_rank(o, x) != 3))
@@ -163,10 +165,11 @@ static void convert_col2im(struct byi_import *o)
     read_list(o, "pads", 2 * p.n, 0, 0, p.pads);
     for (uint32_t axis = 0; axis < p.n; axis++)
         add_axis(o, &p, axis);
-    o->out[0] = byi_o_text(o, text,
-                           ARGS(x, byi_o_scalar(o, byi_o_dtype(o, x), 0),
-                                p.inside, p.flat, p.image),
-                           NO_ATTRS);
+    const byi_id y = byi_o_text(o, text,
+                                ARGS(x, byi_o_scalar(o, byi_o_dtype(o, x), 0),
+                                     p.inside, p.flat, p.image),
+                                NO_ATTRS);
+    o->out[0] = truth ? byi_o_cast(o, y, BYOC_BOOL) : y;
 }
 
 /* --- DeformConv ----------------------------------------------------------- */

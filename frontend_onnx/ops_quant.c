@@ -59,6 +59,16 @@ static void requantize_blocks(struct byi_import *o, enum byi_op_id op,
             byi_o_emit(o, op, 3, args, op == BYI_OP_QUANTIZE ? 3 : 2, attrs);
 }
 
+/* A scale of another type becomes the float that has all its values. */
+static byi_id float_scale(struct byi_import *o, byi_id scale)
+{
+    const enum byoc_dtype own = byi_o_dtype(o, scale);
+
+    return own == BYOC_I32        ? byi_o_cast(o, scale, BYOC_F64)
+           : byi_narrow_bits(own) ? byi_o_cast(o, scale, BYOC_F32)
+                                  : scale;
+}
+
 static void convert_quantize(struct byi_import *o)
 {
     const enum byoc_dtype given = byi_o_dtype_attr(o, "output_dtype");
@@ -66,22 +76,18 @@ static void convert_quantize(struct byi_import *o)
 
     if (precision != BYOC_NONE && precision != BYOC_F32)
         byi_o_refuse(o, "a precision that is not float32");
-    requantize_blocks(o, BYI_OP_QUANTIZE, byi_o_in(o, 1),
+    requantize_blocks(o, BYI_OP_QUANTIZE, float_scale(o, byi_o_in(o, 1)),
                       given == BYOC_NONE ? BYOC_U8 : given);
 }
 
 /* The result has the scale's type unless output_dtype says another. */
 static void convert_dequantize(struct byi_import *o)
 {
-    const byi_id scale = byi_o_in(o, 1);
-    const enum byoc_dtype own = byi_o_dtype(o, scale);
+    const byi_id scale = float_scale(o, byi_o_in(o, 1));
     const enum byoc_dtype given = byi_o_dtype_attr(o, "output_dtype");
 
     requantize_blocks(o, BYI_OP_DEQUANTIZE,
-                      byi_o_cast(o, scale,
-                                 given != BYOC_NONE     ? given
-                                 : byi_narrow_bits(own) ? BYOC_F32
-                                                        : own),
+                      given == BYOC_NONE ? scale : byi_o_cast(o, scale, given),
                       byi_o_dtype(o, byi_o_in(o, 0)));
 }
 
