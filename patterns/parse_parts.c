@@ -170,6 +170,32 @@ static bool convert(struct byi_arena *arena, enum byi_attr_kind kind,
     }
 }
 
+/* "imaging.ImageDecoder@20": no operator has another form of name, and a value
+ * without the version would match nothing. */
+static bool is_custom_name(const char *text)
+{
+    const char *dot = strchr(text, '.'), *version = strrchr(text, '@');
+
+    return dot && dot > text && version && version > dot + 1 && version[1] &&
+           strspn(version + 1, "0123456789") == strlen(version + 1);
+}
+
+static enum byoc_status check_custom_name(const struct byi_lexer *lex,
+                                          const struct byi_token *at,
+                                          const struct byi_pat_test *test,
+                                          const struct byi_attr *values,
+                                          struct byoc_error *err)
+{
+    for (uint32_t k = 0; k < test->n; k++)
+        if (!is_custom_name(values[k].s))
+            return byi_lex_fail(lex, at, err,
+                                "'%.100s' is no operator of a plug-in; write "
+                                "PLUGIN.OPERATOR@SINCE, as in "
+                                "\"imaging.ImageDecoder@20\"",
+                                values[k].s);
+    return BYOC_OK;
+}
+
 /* Every operator of the set must declare the attribute with a kind that the
  * values can be, the same one. */
 static enum byoc_status check_test(const struct byi_lexer *lex,
@@ -194,6 +220,8 @@ static enum byoc_status check_test(const struct byi_lexer *lex,
             return byi_lex_fail(lex, at, err,
                                 "'%s' of '%s' compares with one number",
                                 byi_cmp_text[test->cmp], test->name);
+        if (pat->ops[i] == BYI_OP_CUSTOM && strcmp(test->name, "op") == 0)
+            BYI_TRY(check_custom_name(lex, at, test, values, err));
     }
     return BYOC_OK;
 }

@@ -10,8 +10,8 @@
  *     BYOC_OPERATORS_DEFINE("imaging", "1.0", all)
  *
  * A backend adds operators to its table: struct byoc_operators is an extension
- * that byoc_backend.ext leads to. Patterns match such an operator as
- * custom(%x, ...) with its attribute op="imaging.ImageDecoder".
+ * that byoc_backend.ext leads to. A pattern matches such an operator as
+ * custom(%x, ...) {op="imaging.ImageDecoder@20"}: plug-in, name, since.
  *
  * How it grows: by members at the end of structs that begin with struct_size.
  */

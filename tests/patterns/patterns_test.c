@@ -100,6 +100,9 @@ static const struct {
     {"nn.conv2d(%x, %w){strides=[_, 0.5]}", "'_' stands among integers only"},
     {"nn.conv2d(%x, %w){strides<=[1, 1]}", "compares with one number"},
     {"cast(%x){dtype=\"float31\"}", "no attribute 'dtype' of this kind"},
+    {"custom(%x){op=\"a.B\"}", "'a.B' is no operator of a plug-in; write"},
+    {"custom(%x){op=\"a.B@1\"|\"a.B@x\"}", "'a.B@x' is no operator of"},
+    {"custom(%x){op!=\"B@1\"}", "'B@1' is no operator of a plug-in"},
     /* types */
     {"nn.relu(%x: float31)",
      "column 13: found 'float31', expected a dtype such as float32"},

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of plug-ins (byoc/custom.h): imported from ONNX, compiled, written,
-loaded and run, and what goes wrong. Arguments: the plug-in of
-tests/plugins/ops.c, and that of examples/imaging or "none"."""
+loaded and run, and what goes wrong; patterns over them. Arguments: the plug-ins of
+tests/plugins/ops.c and scale.c, and that of examples/imaging or "none"."""
 
 import os
 import struct
@@ -19,8 +19,8 @@ except ImportError:
 
 import byoc
 
-OPS, IMAGING = (os.path.abspath(path) for path in sys.argv[1:3])
-del sys.argv[1:3]
+OPS, SCALE, IMAGING = (os.path.abspath(path) for path in sys.argv[1:4])
+del sys.argv[1:4]
 models.folder()
 
 
@@ -105,6 +105,45 @@ class Operators(unittest.TestCase):
         with self.assertRaisesRegex(
                 byoc.Error, "the model calls operators of the plug-in 'ops': "):
             byoc.load("mix.so", plugins="only")
+
+
+def scales(*nodes):
+    """A model of nodes (op_type, input, output): x -> y; Scales have a factor."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node(
+            op, [x], [y], name=y, domain="com.example" if op == "Scale" else "",
+            **({"factor": 2.5} if op == "Scale" else {})) for op, x, y in nodes],
+        "g", [value("x", F32, [3])], [value("y", F32, [3])])
+    return helper.make_model(graph, opset_imports=[
+        helper.make_opsetid("", 20),
+        helper.make_opsetid("com.example", 1)]).SerializeToString()
+
+
+class Patterns(unittest.TestCase):
+    """A backend whose patterns name its own operator."""
+
+    NODES = (("Scale", "x", "a"), ("Relu", "a", "b"), ("Scale", "b", "c"),
+             ("Sigmoid", "c", "y"))
+
+    def test_offloaded(self):
+        model = byoc.compile(scales(*self.NODES), plugins=SCALE, backends=["scale"])
+        where = {n.name: (n.where, n.pattern) for n in model.ledger.nodes}
+        self.assertEqual(where, {
+            "a": ("scale", "scale.scale_relu"), "b": ("scale", "scale.scale_relu"),
+            "c": ("scale", "scale.scale"), "y": ("native", None)})
+        wanted = 1 / (1 + np.exp(-2.5 * np.maximum(2.5 * X, 0)))
+        np.testing.assert_allclose(model(X), wanted, rtol=1e-5)
+        model.write("scale.so")
+        np.testing.assert_allclose(
+            byoc.load("scale.so", plugins=SCALE)(X), wanted, rtol=1e-5)
+
+    def test_native(self):
+        """The same operators without a backend."""
+        model = byoc.compile(scales(*self.NODES), plugins=SCALE, backends=[])
+        self.assertEqual({n.where for n in model.ledger.nodes}, {"native"})
+        np.testing.assert_allclose(
+            model(X), 1 / (1 + np.exp(-2.5 * np.maximum(2.5 * X, 0))), rtol=1e-5)
 
 
 class Errors(unittest.TestCase):
