@@ -74,4 +74,20 @@ says 0 '^byoc' "$2/generate" "$tmp/text.so" byoc 20
 says 2 'usage: generate' "$2/generate" "$tmp/text.so"
 says 2 'usage: generate' "$2/generate" "$tmp/text.so" ''
 says 2 'expected ids and caches' "$2/generate" "$tmp/two.so" a
+
+# A state that is fed back gives what PyTorch gives for the whole sound.
+voice=$top/examples/voice
+"$1" compile "$voice/voice.onnx" -o "$tmp/voice.so" >/dev/null || exit 1
+tail -c +129 "$voice/sound.npy" | "$2/stream" "$tmp/voice.so" >"$tmp/found"
+tail -c +129 "$voice/probability.npy" >"$tmp/expected"
+for file in found expected; do
+    od -An -v -tf4 -w4 "$tmp/$file" >"$tmp/$file.txt"
+done
+paste "$tmp/found.txt" "$tmp/expected.txt" | awk '
+    NF == 2 && ($1 - $2) ^ 2 < 1e-8 { n++ }
+    END { exit NR != 250 || n != NR }' || {
+    echo "FAILED: stream: probabilities differ from PyTorch"
+    failed=1
+}
+says 2 'expected a chunk and a state' "$2/stream" "$tmp/model.so"
 exit $failed
