@@ -89,5 +89,7 @@ paste "$tmp/found.txt" "$tmp/expected.txt" | awk '
     echo "FAILED: stream: probabilities differ from PyTorch"
     failed=1
 }
+says 2 'usage: detect' "$2/detect"
+says 2 'expected an image, and classes' "$2/detect" "$tmp/model.so"
 says 2 'expected a chunk and a state' "$2/stream" "$tmp/model.so"
 exit $failed

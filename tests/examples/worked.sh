@@ -19,4 +19,4 @@ tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
 cmake --install "$1" --prefix "$tmp/prefix" >/dev/null || exit 1
 "$top/scripts/try-tutorial" "$tmp/prefix" \
-    "$top/docs/trees.md" "$top/docs/voice.md"
+    "$top/docs/detect.md" "$top/docs/trees.md" "$top/docs/voice.md"

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Detect with a model that ends in NonMaxSuppression: float32 images of its
+ * input come from stdin; what it finds in each goes to stdout. How many boxes
+ * there are is known after a run only: outputs without data are in the state's
+ * own memory, with their sizes. cc detect.c $(pkg-config --cflags --libs
+ * byoc-runtime)
+ */
+#include <byoc/runtime.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { DIGITS, SCORES, BOXES, OUTPUTS };
+
+/* Are they classes (n, int64), scores (n) and boxes (n, 4)? */
+static int is_detector(const struct byoc_model *model)
+{
+    static const uint32_t ranks[] = {1, 1, 2};
+    if (byoc_model_n_inputs(model) != 1 ||
+        byoc_model_n_outputs(model) != OUTPUTS)
+        return 0;
+    for (uint32_t i = 0; i < OUTPUTS; i++) {
+        const struct byoc_io *io = byoc_model_output(model, i);
+        if (io->rank != ranks[i] ||
+            io->dtype != (i == DIGITS ? BYOC_I64 : BYOC_F32))
+            return 0;
+    }
+    return byoc_model_output(model, BOXES)->dims[1] == 4;
+}
+
+static void print(int image, const DLTensor out[OUTPUTS])
+{
+    const int64_t *digits = out[DIGITS].data;
+    const float *scores = out[SCORES].data, *box = out[BOXES].data;
+    for (int64_t i = 0; i < out[DIGITS].shape[0]; i++, box += 4)
+        printf("scene %d: digit %lld, score %.2f, rows %.0f to %.0f, columns "
+               "%.0f to %.0f\n",
+               image, (long long)digits[i], (double)scores[i], (double)box[0],
+               (double)box[2], (double)box[1], (double)box[3]);
+}
+
+int main(int argc, char **argv)
+{
+    struct byoc_error err = {.text = "usage: detect MODEL.so <IMAGES"};
+    struct byoc_model *model = NULL;
+    struct byoc_state *state = NULL;
+    if (argc != 2 || byoc_model_load(argv[1], NULL, &model, &err) ||
+        byoc_state_new(model, &state, &err))
+        return fprintf(stderr, "%s\n", err.text), 2;
+    if (!is_detector(model))
+        return fprintf(stderr, "expected an image, and classes (n), scores (n) "
+                               "and boxes (n, 4)\n"),
+               2;
+    const struct byoc_io *io = byoc_model_input(model, 0);
+    size_t n = 1;
+    for (uint32_t i = 0; i < io->rank; i++)
+        n *= io->dims[i] > 0 ? (size_t)io->dims[i] : 0;
+    float *pixels = malloc((n + 1) * sizeof *pixels);
+    DLTensor in = {.data = pixels,
+                   .device = {kDLCPU, 0},
+                   .ndim = (int)io->rank,
+                   .dtype = byoc_dtype_dlpack(io->dtype),
+                   .shape = (int64_t *)io->dims};
+    int image = 0;
+    while (pixels && n > 0 && fread(pixels, sizeof *pixels, n, stdin) == n) {
+        DLTensor out[OUTPUTS] = {0};
+        if (byoc_run(state, &in, 1, out, OUTPUTS, &err))
+            return fprintf(stderr, "%s\n", err.text), 2;
+        print(image++, out);
+    }
+    free(pixels);
+    byoc_state_free(&state);
+    byoc_model_free(&model);
+}
