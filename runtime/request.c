@@ -123,6 +123,12 @@ static enum byoc_status have_room(struct byoc_state *s, size_t n,
     return BYOC_OK;
 }
 
+/* A view needs the step that writes its root. */
+static void need(const struct byi_plan_func *f, bool *values, uint32_t v)
+{
+    values[v] = values[f->values[v].root] = true;
+}
+
 /* Steps are in topological order, so one pass backwards finds all that the
  * outputs need. */
 enum byoc_status byi_request_choose(struct byoc_state *s,
@@ -134,13 +140,13 @@ enum byoc_status byi_request_choose(struct byoc_state *s,
     memset(s->needed, 0, (size_t)f->n_steps + f->n_values);
     for (uint32_t i = 0; i < f->n_outputs; i++)
         if (s->out_at[i] != UINT32_MAX)
-            value[f->outputs[i]] = true;
+            need(f, value, f->outputs[i]);
     for (uint32_t k = f->n_steps; k-- > 0;) {
         const struct byi_step *step = &f->steps[k];
         for (uint32_t i = 0; i < step->n_out; i++)
             s->needed[k] = s->needed[k] || value[step->out[i]];
         for (uint32_t i = 0; s->needed[k] && i < step->n_in; i++)
-            value[step->in[i]] = true;
+            need(f, value, step->in[i]);
     }
     return BYOC_OK;
 }

@@ -34,6 +34,13 @@ static const char varying[] = "def @main(%x: Tensor[(N, 3), float32]) {\n"
                               "  %1 = cumsum(%x, axis=1);\n"
                               "  (%0, %1)\n"
                               "}\n";
+/* The cumsum reads the transpose through a view. */
+static const char viewed[] = "def @main(%x: Tensor[(2, 3), float32]) {\n"
+                             "  %0 = nn.softmax(%x);\n"
+                             "  %1 = transpose(%x, axes=[1, 0]);\n"
+                             "  %2 = cumsum(reshape(%1, [6]), axis=0);\n"
+                             "  (%0, %2)\n"
+                             "}";
 
 struct trial {
     struct byoc_compiled *compiled;
@@ -228,6 +235,7 @@ static void test_chosen_outputs(void **state)
     (void)state;
     check_chosen(fork_of_two, 2);
     check_chosen(varying, 1);
+    check_chosen(viewed, 1);
 }
 
 /* Requests for different outputs in turn: a view that byoc filled in is not the
