@@ -180,6 +180,77 @@ static byi_id cached(struct byi_import *o, const struct grouped_attention *g,
         ARGS(old, new, g->moves), NO_ATTRS);
 }
 
+/* The declared size of axis 2 of the graph's input or output `name`. */
+static const Onnx__TensorShapeProto__Dimension *declared_rows(
+    Onnx__ValueInfoProto *const *list, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        const Onnx__TypeProto *type = list[i]->type;
+        if (!list[i]->name || strcmp(list[i]->name, name) != 0 || !type ||
+            type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
+            !type->tensor_type->shape || type->tensor_type->shape->n_dim != 4)
+            continue;
+        return type->tensor_type->shape->dim[2];
+    }
+    return NULL;
+}
+
+/* Whether the model declares that output `made` is as long as input `past`, by
+ * the same number or name: the cache is a buffer with room for all keys. */
+static bool has_room(const struct byi_import *o, uint32_t past, uint32_t made)
+{
+    const Onnx__GraphProto *graph = o->scope->graph;
+    const Onnx__TensorShapeProto__Dimension *a, *b;
+
+    if (o->expansion || !byi_o_wants(o, made))
+        return false;
+    a = declared_rows(graph->input, graph->n_input, o->node->input[past]);
+    b = declared_rows(graph->output, graph->n_output, o->node->output[made]);
+    if (!a || !b || a->value_case != b->value_case)
+        return false;
+    if (a->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+        return a->dim_value == b->dim_value;
+    return a->value_case ==
+               ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+           *a->dim_param && strcmp(a->dim_param, b->dim_param) == 0;
+}
+
+/* For each new row of the cache, its place: (b, kv_heads, s, 3). Sums broadcast
+ * the three indices, since they keep what is known of the sizes. */
+static byi_id new_places(struct byi_import *o,
+                         const struct grouped_attention *g)
+{
+    static const char text[] =
+        "fn (%sequences, %heads, %rows) {"
+        "  %i = reshape(%sequences, [-1, 1, 1, 1]);"
+        "  %k = reshape(%heads, [1, -1, 1, 1]);"
+        "  %row = expand_dims(%rows, axis=[1, 3]);"
+        "  %zeros = multiply(add(add(%i, %k), %row), 0);"
+        "  concatenate(add(%zeros, %i), add(%zeros, %k), add(%zeros, %row),"
+        "              axis=3)"
+        "}";
+    const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
+    const byi_id sequences = byi_o_count(o, zero, byi_o_length(o, g->a.k, 0));
+    const byi_id heads =
+        byi_o_count(o, zero, byi_o_scalar(o, BYOC_I64, (double)g->a.kv_heads));
+
+    return byi_o_text(o, text, ARGS(sequences, heads, g->rows), NO_ATTRS);
+}
+
+/* Write the new rows into the caches, which the caller may bind to inputs and
+ * outputs alike: a run then copies no other row. Rows behind a sequence's last
+ * key keep what they have. */
+static void write_rows(struct byi_import *o, struct grouped_attention *g)
+{
+    const byi_id places = new_places(o, g);
+
+    g->a.k = byi_o_emit(o, BYI_OP_SCATTER_ND,
+                        ARGS(byi_o_in(o, PAST_KEY), places, g->a.k), NO_ATTRS);
+    g->a.v =
+        byi_o_emit(o, BYI_OP_SCATTER_ND,
+                   ARGS(byi_o_in(o, PAST_VALUE), places, g->a.v), NO_ATTRS);
+}
+
 /* The rows of a cache up to the longest sequence. */
 static byi_id filled(struct byi_import *o, const struct grouped_attention *g,
                      byi_id cache)
@@ -199,7 +270,10 @@ static void cache_grouped(struct byi_import *o, struct grouped_attention *g)
 
     a->k = byi_transpose_heads(o, a->k);
     a->v = byi_transpose_heads(o, a->v);
-    if (byi_o_in(o, PAST_KEY) != BYI_NO_ID && byi_o_ok(o)) {
+    const bool past = byi_o_in(o, PAST_KEY) != BYI_NO_ID && byi_o_ok(o);
+    if (past && has_room(o, PAST_KEY, 1) && has_room(o, PAST_VALUE, 2)) {
+        write_rows(o, g);
+    } else if (past) {
         g->moves = cache_moves(o, g);
         a->k = cached(o, g, byi_o_in(o, PAST_KEY), a->k);
         a->v = cached(o, g, byi_o_in(o, PAST_VALUE), a->v);
@@ -208,7 +282,7 @@ static void cache_grouped(struct byi_import *o, struct grouped_attention *g)
         o->out[1] = a->k;
     if (byi_o_wants(o, 2))
         o->out[2] = a->v;
-    if (g->moves != BYI_NO_ID) {
+    if (past) {
         a->k = filled(o, g, a->k);
         a->v = filled(o, g, a->v);
     }
