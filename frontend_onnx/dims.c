@@ -192,6 +192,44 @@ static const struct byi_dim_item *through_view(struct dims_call *c,
     return c->rank <= 1 ? x : NULL;
 }
 
+/* Whether two elements are equal: 1, 0, or -1 if only the run knows. A size is
+ * not below 0. */
+static int equal_items(struct byi_dim_item a, struct byi_dim_item b)
+{
+    if (a.kind == BYI_UNKNOWN || b.kind == BYI_UNKNOWN)
+        return -1;
+    if (a.kind == b.kind)
+        return a.value == b.value ? 1 : a.kind == BYI_NUMBER ? 0 : -1;
+    return (a.kind == BYI_NUMBER ? a.value : b.value) < 0 ? 0 : -1;
+}
+
+/* where(equal(a, b), x, y), as PyTorch's expand() is exported: -1 in its sizes
+ * becomes 1. */
+static const struct byi_dim_item *through_where(struct dims_call *c)
+{
+    const struct byi_node *test = &c->o->f->nodes.at[c->args[0]];
+    const struct byi_dim_item *of[4];
+    uint32_t n[4];
+
+    if (test->kind != BYI_CALL_OP || test->op != BYI_OP_EQUAL)
+        return NULL;
+    const byi_id ids[] = {test->args[0], test->args[1], c->args[1], c->args[2]};
+    for (uint32_t i = 0; i < BYI_COUNT(ids); i++) {
+        of[i] = byi_o_items(c->o, ids[i], &n[i]);
+        if (!of[i] || byi_o_rank(c->o, ids[i]) != 1 || n[i] != n[0])
+            return NULL;
+    }
+    struct byi_dim_item *items = items_new(c->o, n[0]);
+    for (uint32_t k = 0; k < n[0]; k++) {
+        const int same = equal_items(of[0][k], of[1][k]);
+        items[k] = same < 0 ? (struct byi_dim_item){.kind = BYI_UNKNOWN}
+                            : of[same ? 2 : 3][k];
+    }
+    c->n = n[0];
+    c->rank = 1;
+    return items;
+}
+
 static const struct byi_dim_item *through(struct dims_call *c,
                                           enum byi_op_id op)
 {
@@ -206,6 +244,8 @@ static const struct byi_dim_item *through(struct dims_call *c,
         return through_concatenate(c);
     case BYI_OP_STRIDED_SLICE:
         return through_slice(c);
+    case BYI_OP_WHERE:
+        return through_where(c);
     case BYI_OP_EXPAND_DIMS:
     case BYI_OP_SQUEEZE:
     case BYI_OP_RESHAPE:
@@ -221,7 +261,7 @@ static bool is_followed(enum byi_op_id op)
     return op == BYI_OP_SHAPE_OF || op == BYI_OP_SIZE_OF || op == BYI_OP_TAKE ||
            op == BYI_OP_CONCATENATE || op == BYI_OP_STRIDED_SLICE ||
            op == BYI_OP_EXPAND_DIMS || op == BYI_OP_SQUEEZE ||
-           op == BYI_OP_RESHAPE || op == BYI_OP_CAST;
+           op == BYI_OP_RESHAPE || op == BYI_OP_CAST || op == BYI_OP_WHERE;
 }
 
 const struct byi_dim_item *byi_o_items_of(struct byi_import *o,
@@ -234,7 +274,8 @@ const struct byi_dim_item *byi_o_items_of(struct byi_import *o,
     const bool measures = op == BYI_OP_SHAPE_OF || op == BYI_OP_SIZE_OF;
 
     if (!is_followed(op) || n < byi_op(op)->min_in ||
-        (!measures && byi_o_dtype(o, args[0]) != BYOC_I64))
+        (!measures &&
+         byi_o_dtype(o, args[op == BYI_OP_WHERE ? 1 : 0]) != BYOC_I64))
         return NULL;
     if (byi_attrs_make(o->scratch, byi_op(op), given, n_attrs, &c.attrs,
                        NULL) != BYOC_OK)

@@ -269,6 +269,42 @@ static void batches_may_vary(void **state)
            "broadcast_to(", "[1, 1, 1]");
 }
 
+/* PyTorch's expand() of x (B, 2, 1, T, 16): sizes, in which `absent` becomes 1.
+ */
+static struct build expanded(int64_t absent)
+{
+    struct build b = begin(16);
+
+    input(&b, "x", "B 2 1 T 16");
+    ints(&b, "zero", 1, (const int64_t[]){0});
+    ints(&b, "three", 1, (const int64_t[]){3});
+    ints(&b, "heads", 2, (const int64_t[]){2, 3});
+    ints(&b, "width", 1, (const int64_t[]){16});
+    ints(&b, "ones", 5, (const int64_t[]){1, 1, 1, 1, 1});
+    ints(&b, "absent", 5,
+         (const int64_t[]){absent, absent, absent, absent, absent});
+    node(&b, "Shape", "x", "s");
+    node(&b, "Gather", "s zero", "b");
+    node(&b, "Gather", "s three", "t");
+    attr_int(&b, node(&b, "Concat", "b heads t width", "sizes"), "axis", 0);
+    node(&b, "Equal", "sizes absent", "e");
+    node(&b, "Where", "e ones sizes", "target");
+    node(&b, "Expand", "x target", "y");
+    output(&b, "y");
+    return b;
+}
+
+static void expanded_batches_may_vary(void **state)
+{
+    struct build b = expanded(-1);
+    (void)state;
+
+    EXPECT(&b, "-> Tensor[(B, 2, 3, T, 16), float32]",
+           "broadcast_to(%x, [1, 2, 3, 1, 16])");
+    b = expanded(7); /* B and T may be 7 */
+    EXPECT(&b, "-> Tensor[(?", "where(", "broadcast_to(%x, %5)");
+}
+
 static void names_are_made_unique(void **state)
 {
     struct build b = begin(13);
@@ -586,6 +622,7 @@ int main(void)
         cmocka_unit_test(clip_bounds),
         cmocka_unit_test(shapes_fold),
         cmocka_unit_test(batches_may_vary),
+        cmocka_unit_test(expanded_batches_may_vary),
         cmocka_unit_test(names_are_made_unique),
         cmocka_unit_test(unknown_operator),
         cmocka_unit_test(newer_operator),
