@@ -580,7 +580,9 @@ enum byoc_status byi_difference(const struct byi_tensor *found,
             abs = rel = INFINITY;
         const double allowed = tolerance->atol + tolerance->rtol * fabs(e) +
                                tolerance->stol * scale;
-        const bool near = abs <= allowed + tolerance->steps * d->step;
+        /* what is allowed relative to an infinity is infinite */
+        const bool near =
+            isfinite(abs) && abs <= allowed + tolerance->steps * d->step;
         d->n_bad += !near;
         d->n_steps += near && !(abs <= allowed);
         sum += abs;

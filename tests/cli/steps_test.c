@@ -2,6 +2,7 @@
 /* steps_test.c: byi_difference() allows quantisation steps in outputs that were
  * dequantised from 8 bits, and in no others.
  */
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,9 +85,35 @@ static void others(void **unused)
     }
 }
 
+/* Nothing but an infinity of the same sign is near an infinity. */
+static void infinities(void **unused)
+{
+    static const struct {
+        float found, expected;
+        int bad;
+    } cases[] = {{INFINITY, INFINITY, 0},  {-INFINITY, -INFINITY, 0},
+                 {1, INFINITY, 1},         {NAN, INFINITY, 1},
+                 {-INFINITY, INFINITY, 1}, {INFINITY, 1, 1},
+                 {FLT_MAX, INFINITY, 1},   {INFINITY, NAN, 1}};
+    float found[N], expected[N];
+    (void)unused;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        fill(expected, 1, N);
+        memcpy(found, expected, sizeof found);
+        found[3] = cases[i].found;
+        expected[3] = cases[i].expected;
+        assert_int_equal(difference(found, expected, &two).n_bad, cases[i].bad);
+        /* and the other elements are compared as strictly as without it */
+        found[60] += 1;
+        assert_int_equal(difference(found, expected, &two).n_bad,
+                         cases[i].bad + 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(dequantised),
-                                       cmocka_unit_test(others)};
+                                       cmocka_unit_test(others),
+                                       cmocka_unit_test(infinities)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
