@@ -207,17 +207,35 @@ static bool overflows(const struct byi_node *node, const struct byi_tensor *in)
     return false;
 }
 
-/* Whether it is gelu of an infinity, to which a sum or an exponential grew: as
- * a product of x with a polynomial and exp(-x^2) it may be infinity times zero
- * (oneDNN 3.12). */
-static bool is_infinite_gelu(const struct byi_node *node,
-                             const struct byi_tensor *in)
+/* Operators whose formula, as some implementations write it, multiplies an
+ * operand by a number that may be zero: infinity times zero is NaN. */
+static const struct finite_operand {
+    enum byi_op_id op;
+    uint32_t operand;
+    bool number; /* native results may ignore a NaN in it */
+} finite_operands[] = {
+    /* x times a polynomial and exp(-x^2) (oneDNN 3.12) */
+    {BYI_OP_NN_GELU, 0, false},
+    /* max(x, 0) + slope min(x, 0) (oneDNN 2.6 and 3.12) */
+    {BYI_OP_NN_PRELU, 1, true},
+};
+
+/* Whether such an operand has an infinity, to which a sum, a quotient or an
+ * exponential grew. */
+static bool has_infinite_factor(const struct byi_node *node,
+                                const struct byi_tensor *operands)
 {
-    if (node->op != BYI_OP_NN_GELU)
-        return false;
-    for (int64_t i = byi_elements(in->rank, in->dims); i-- > 0;)
-        if (isinf(byi_tensor_float(in, i)))
-            return true;
+    for (size_t k = 0; k < BYI_COUNT(finite_operands); k++) {
+        const struct finite_operand *row = &finite_operands[k];
+        const struct byi_tensor *in = &operands[row->operand];
+        if (node->op != row->op)
+            continue;
+        for (int64_t i = byi_elements(in->rank, in->dims); i-- > 0;) {
+            const float x = byi_tensor_float(in, i);
+            if (isinf(x) || (row->number && isnan(x)))
+                return true;
+        }
+    }
     return false;
 }
 
@@ -232,7 +250,7 @@ void byi_kit_shake(void *ctx, const struct byi_func *f,
     if (!results && node->n_args && normalised(f, node) > 0)
         shake(&operands[0], epsilon_at(f, node) * sqrt(normalised(f, node)), s);
     if (!results && node->n_args &&
-        (overflows(node, &operands[0]) || is_infinite_gelu(node, &operands[0])))
+        (overflows(node, &operands[0]) || has_infinite_factor(node, operands)))
         s->undefined = true;
     for (uint32_t i = 0; i < n_results; i++) {
         if (!byi_dtype_is_float(results[i].dtype) && has_nan(&operands[0]))

@@ -30,6 +30,10 @@ static const struct {
     {"nn.gelu(exp(%x))", 88, false},
     {"nn.gelu(exp(%x))", 1000, true},
     {"nn.relu(exp(%x))", 1000, false},
+    {"nn.prelu(%x, %x)", 1e30, false},
+    {"nn.prelu(%x, exp(%x))", 1000, true},
+    {"nn.prelu(exp(%x), %x)", 1000, false},
+    {"nn.prelu(%x, sqrt(negative(%x)))", 2, true}, /* NaN */
 };
 
 static void run_case(size_t i)
