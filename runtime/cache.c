@@ -644,6 +644,8 @@ enum byoc_status byoc_model_warm(const struct byoc_model *model,
         status = byi_cache_take(model, sizes, true, &lease, err);
     if (status == BYOC_OK)
         byi_cache_give(model, &lease);
+    if (status == BYOC_OK)
+        status = byi_workers_whole(err);
     byi_workers_leave(&turn);
     free(sizes);
     return status;

@@ -6,6 +6,7 @@
  * reader.
  */
 #include "plan.h"
+#include "workers.h"
 
 #include "core/base/guard.h"
 
@@ -475,6 +476,7 @@ static enum byoc_status run_step(struct byoc_state *s,
     if (fr->strided && !reads_planes(fr, step))
         BYI_TRY(byi_planes_pack_all(s, fr, step, err));
     BYI_TRY(step_kinds[step->kind].run(s, fr, step, err));
+    BYI_TRY(byi_workers_whole(err));
     if (s->top == fr) {
         if (s->trace)
             trace_step(s, fr, step, begin);

@@ -295,6 +295,8 @@ enum byoc_status byoc_internal_model_open(const struct byi_image *image,
         struct byi_turn turn;
         byi_workers_enter(&turn, &m->ways);
         status = byi_guarded(&filling, fill_model, &o, err);
+        if (status == BYOC_OK)
+            status = byi_workers_whole(err);
         byi_workers_leave(&turn); /* also after a failed allocation */
     }
     if (status != BYOC_OK)

@@ -59,6 +59,7 @@ struct job {
     void (*fn)(void *arg, uint32_t part);
     void *arg;
     uint32_t n;
+    uint32_t epoch; /* of the process that began it */
     uint64_t spin_ns, patience_ns;
     _Atomic uint32_t next; /* part that neither caller nor worker was given */
 };
@@ -76,7 +77,7 @@ static struct {
     uint32_t n;           /* workers that exist */
     uint32_t wanted;      /* the most that a model requested */
     uint32_t turns;       /* number of threads in a turn */
-    uint32_t epoch;       /* counts forks */
+    uint32_t epoch;       /* counts forks; set while only one thread exists */
     bool denied;          /* the system refused more threads */
     struct byi_worker *free;
     _Atomic uint32_t quit;
@@ -88,6 +89,7 @@ static struct {
 
 static _Thread_local struct byi_turn *current;
 static _Thread_local bool inside; /* inside of a part */
+static _Thread_local bool cut;    /* this turn lost parts to a fork */
 
 static void run_part(const struct job *job, uint32_t part)
 {
@@ -106,6 +108,25 @@ static void run_rest(struct job *job)
             return;
         run_part(job, part);
     }
+}
+
+/* Whether a part forked, and this is the child: workers that were given parts
+ * do not exist here. Parts that they had begun cannot be done again, since a
+ * part may change its operands. */
+static bool is_in_child(const struct job *job)
+{
+    return job->epoch != pool.epoch;
+}
+
+enum byoc_status byi_workers_whole(struct byoc_error *err)
+{
+    if (!cut)
+        return BYOC_OK;
+    return byi_fail(
+        err, BYOC_ECANCELLED,
+        "this process was forked inside of a parallel region, whose "
+        "other threads exist only in the parent; end the child "
+        "without returning, or call again");
 }
 
 /* --- whether other processes compete -------------------------------------- */
@@ -169,17 +190,21 @@ static bool move(struct byi_worker *w, uint32_t from, uint32_t to)
     return atomic_compare_exchange_strong(&w->state, &from, to);
 }
 
-/* Run the worker's job; returns how long to spin afterwards. */
-static uint64_t work_on(struct byi_worker *w)
+/* Run the worker's job, and set how long to spin afterwards. False: in a child
+ * that a part forked, where this is the only thread and no caller waits. */
+static bool work_on(struct byi_worker *w, uint64_t *spin_ns)
 {
     struct job *job = w->job;
-    const uint64_t spin_ns = job->spin_ns;
+    *spin_ns = job->spin_ns;
     run_part(job, w->part);
-    run_rest(job);
+    if (!is_in_child(job))
+        run_rest(job);
+    if (is_in_child(job))
+        return false;
     /* from here on the caller may return, and the job may not exist */
     if (atomic_exchange(&w->state, IDLE) == WAITED)
         byi_futex_wake(&w->state, 1);
-    return spin_ns;
+    return true;
 }
 
 static void *run_worker(void *arg)
@@ -190,7 +215,8 @@ static void *run_worker(void *arg)
     pthread_setname_np(pthread_self(), "byoc-worker");
     while (!atomic_load(&pool.quit)) {
         if (move(w, GIVEN, RUNNING) || move(w, AWAITED, WAITED)) {
-            spin_ns = work_on(w);
+            if (!work_on(w, &spin_ns))
+                break;
             if (byi_now_ns() - awake.wall_ns >= WINDOW_NS)
                 awake = note_usage(&awake);
             continue;
@@ -322,6 +348,7 @@ static void begin_turn(struct byi_turn *turn)
     pthread_mutex_lock(&pool.lock);
     pool.turns++;
     turn->epoch = pool.epoch;
+    cut = false;
     if (pooled && !alone)
         take_crew(turn);
     pthread_mutex_unlock(&pool.lock);
@@ -409,8 +436,11 @@ static void run_on_crew(struct job *job, struct byi_worker *crew)
     run_part(job, 0);
     run_rest(job);
     w = crew;
-    for (uint32_t part = 1; part < given; part++, w = w->next)
+    for (uint32_t part = 1; part < given && !is_in_child(job); part++) {
         finish(w, job);
+        w = w->next;
+    }
+    cut |= given > 1 && is_in_child(job);
 }
 
 static void run_of_host(void *arg, uint32_t part)
@@ -447,7 +477,11 @@ static void reserve_default(void)
 
 void byi_parallel_for(uint32_t n, void (*fn)(void *, uint32_t), void *arg)
 {
-    struct job job = {.fn = fn, .arg = arg, .n = n, .spin_ns = BYI_SPIN_NS};
+    struct job job = {.fn = fn,
+                      .arg = arg,
+                      .n = n,
+                      .epoch = pool.epoch,
+                      .spin_ns = BYI_SPIN_NS};
     if (n <= 1 || inside) {
         for (uint32_t i = 0; i < n; i++)
             run_part(&job, i);

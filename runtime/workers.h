@@ -70,5 +70,9 @@ uint32_t byi_workers_of_turn(void);
  * begun. Called inside of a part, it runs all in order on the caller's thread.
  */
 void byi_parallel_for(uint32_t n, void (*fn)(void *, uint32_t), void *arg);
+/* BYOC_ECANCELLED if a part of this turn forked and this is the child: regions
+ * returned without the parts that other threads had. In a child that a worker
+ * forked, the thread ends when its part returns. */
+enum byoc_status byi_workers_whole(struct byoc_error *err);
 
 #endif

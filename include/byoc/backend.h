@@ -164,7 +164,9 @@ struct byoc_host {
     /* Threads a call may use, at least 1. */
     uint32_t (*threads)(void *ctx);
     /* Run fn(arg, 0) ... fn(arg, n-1) on the host's threads, return when all
-     * are done. `arg` may be NULL. Not from inside fn. */
+     * are done. `arg` may be NULL. Not from inside fn. In a child that fn
+     * forks, it returns without the parts of other threads, and the host fails.
+     */
     void (*parallel_for)(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
                          void *arg);
 

@@ -71,7 +71,7 @@ enum byoc_status {
     BYOC_EBACKEND = 8,      /* a backend's plug-in failed                 */
     BYOC_ELIMIT = 9,        /* a stated limit was exceeded                */
     BYOC_EINTERNAL = 10,    /* a bug in byoc                              */
-    BYOC_ECANCELLED = 11    /* byoc_state_cancel() ended the run          */
+    BYOC_ECANCELLED = 11    /* byoc_state_cancel() or a fork ended the run */
 };
 
 /* A fixed phrase for `status`, for example "malformed input". Never NULL. */
