@@ -370,14 +370,15 @@ static struct byi_tensor jitter(const struct byi_tensor *t,
     return moved;
 }
 
-/* How far y moved. A large number that moved by half of itself has no
- * significant digit: it comes from a division by a number that may be zero. */
+/* How far y moved, to x. A large number that moved by half of itself, or that
+ * was a small one, has no significant digit: it comes from a division by a
+ * number that may be zero. */
 static double distance(double x, double y)
 {
-    const double d = fabs(x - y);
+    const double d = fabs(x - y), most = fmax(fabs(x), fabs(y));
     if (x == y)
         return 0.0;
-    return !isfinite(d) || (fabs(y) > 1e4 && d > 0.5 * fabs(y)) ? INFINITY : d;
+    return !isfinite(d) || (most > 1e4 && d > 0.5 * most) ? INFINITY : d;
 }
 
 /* Run again with all numbers perturbed by `shaking`, and record how far the
