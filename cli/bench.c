@@ -6,9 +6,13 @@
 
 #include "load.h"
 
+#include "report/report.h"
+#include "runtime/internal.h"
+
 #include <cjson/cJSON.h>
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -26,6 +30,13 @@ const struct byi_verb byi_verb_bench = {
     .run = run,
 };
 
+/* Regions of the model, and those of which the native twin runs although a
+ * backend was chosen; their operations, 0 without a ledger. */
+struct twins {
+    uint32_t regions, native;
+    double flops, native_flops;
+};
+
 struct result {
     double load, first; /* seconds */
     double *runs;       /* sorted  */
@@ -34,6 +45,7 @@ struct result {
     uint32_t n, clients, warmup, threads;
     const char *why;
     double peak_mb;
+    struct twins twins;
     struct byoc_cache_stats cache; /* all 0 if sizes do not vary */
     struct byi_profile *profile;   /* NULL: not requested */
 };
@@ -65,6 +77,20 @@ static double mean(const struct result *r)
     return sum / r->n;
 }
 
+/* The times are not those of the backends. */
+static void print_twins(const struct twins *t)
+{
+    struct byi_text share = {0};
+    if (t->flops > 0) {
+        byi_text_put(&share, ", with ");
+        byi_report_share(&share, t->native_flops, t->flops);
+        byi_text_put(&share, " of the offloaded operations");
+    }
+    printf("native  %10u of %u regions%s\n", t->native, t->regions,
+           share.n ? share.at : "");
+    byi_text_free(&share);
+}
+
 static void print_text(const struct result *r)
 {
     printf("load    %10.3f ms\n", 1e3 * r->load);
@@ -88,6 +114,8 @@ static void print_text(const struct result *r)
                (unsigned long long)r->cache.misses,
                (unsigned long long)r->cache.evictions,
                (unsigned long long)r->cache.refusals);
+    if (r->twins.native)
+        print_twins(&r->twins);
     printf("runs    %10u after %u of warm-up, %u thread%s (%s)\n", r->n,
            r->warmup, r->threads, r->threads == 1 ? "" : "s", r->why);
     if (r->profile)
@@ -130,6 +158,11 @@ static void print_json(const struct result *r)
     cJSON_AddNumberToObject(root, "runs", r->n);
     cJSON_AddNumberToObject(root, "warmup", r->warmup);
     cJSON_AddNumberToObject(root, "threads", r->threads);
+    cJSON_AddNumberToObject(root, "regions", r->twins.regions);
+    cJSON_AddNumberToObject(root, "native_regions", r->twins.native);
+    if (r->twins.flops > 0)
+        cJSON_AddNumberToObject(root, "native_share",
+                                r->twins.native_flops / r->twins.flops);
     if (r->cache.max_shapes)
         add_cache(root, &r->cache);
     if (r->profile)
@@ -242,6 +275,35 @@ static enum byoc_status bench(const struct byoc_model *model,
     return status;
 }
 
+/* Count the regions that run their native twins, whose operations the ledger
+ * tells. */
+static void count_twins(const struct byi_open_model *open, struct twins *t)
+{
+    struct byi_report ledger = {0};
+    struct byoc_error err;
+    uint64_t bytes = 0;
+    const char *name;
+    const char *json = open->compiled ? byoc_compiled_ledger(open->compiled)
+                                      : byoc_model_ledger(open->model, &bytes);
+    if (open->compiled)
+        bytes = strlen(json);
+    const bool known =
+        json && byi_report_read(json, bytes, &ledger, &err) == BYOC_OK;
+    *t = (struct twins){0};
+    for (; (name = byoc_internal_region_name(open->model, t->regions));
+         t->regions++) {
+        const bool native = byoc_internal_region_fault(open->model, t->regions);
+        t->native += native;
+        for (uint32_t i = 0; i < ledger.n_regions; i++)
+            if (strcmp(ledger.regions[i].name, name) == 0) {
+                t->flops += ledger.regions[i].flops;
+                t->native_flops += native ? ledger.regions[i].flops : 0;
+            }
+    }
+    if (known)
+        byi_report_free(&ledger);
+}
+
 /* Write the profile as a page, with the model's ledger, and as a chart. */
 static enum byoc_status draw(const struct byi_open_model *open,
                              const char *path, struct byi_pictures pictures,
@@ -315,8 +377,10 @@ static int run(int argc, char **argv)
     if (bench(open.model, &feed, least, seconds, arena, &r, &err) != BYOC_OK ||
         (draws && draw(&open, path, pictures, r.profile, &err) != BYOC_OK))
         code = byi_complain(&byi_verb_bench, &err);
-    else
+    else {
+        count_twins(&open, &r.twins);
         (json ? print_json : print_text)(&r);
+    }
     byi_profile_free(r.profile);
     byi_vec_free(r.runs);
     byi_arena_free(&arena);

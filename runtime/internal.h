@@ -66,6 +66,11 @@ struct byi_image {
     uint64_t text_bytes;
 };
 
+/* The name of region `region` (in the plan's order), as in the ledger; NULL if
+ * there are not as many. Lives as long as the model. */
+BYOC_API const char *byoc_internal_region_name(const struct byoc_model *model,
+                                               uint32_t region);
+
 /* Why region `region` (in the plan's order) runs its native twin although a
  * backend was chosen; NULL if the backend runs it. Lives as long as the model.
  */

@@ -396,6 +396,13 @@ uint32_t byoc_model_threads(const struct byoc_model *model, const char **why)
     return model->threads;
 }
 
+const char *byoc_internal_region_name(const struct byoc_model *model,
+                                      uint32_t region)
+{
+    return region < model->plan->n_parts ? model->plan->parts[region].symbol
+                                         : NULL;
+}
+
 const char *byoc_internal_region_fault(const struct byoc_model *model,
                                        uint32_t region)
 {

@@ -63,6 +63,32 @@ run bench 13 --seconds 0 || fail "bench N=13"
 [ "$(said)" = 1 ] || fail "bench N=13 does not warn once: $(cat "$dir/err")"
 grep -q '1 regions refused' "$dir/out" || fail "bench N=13: $(cat "$dir/out")"
 ! run run 13 --require-backends || fail "run N=13 --require-backends passes"
+
+# without a backend the twins run, and a bench says that its times are theirs
+cat >"$dir/fixed.ir" <<'END'
+def @main(%x: Tensor[(64), float32]) {
+  %0 = nn.relu(%x) #["first": "Relu"];
+  tanh(%0) #["second": "Tanh"]
+}
+END
+"$byoc" compile "$dir/fixed.ir" -o "$dir/fixed.so" --plugin "$choosy" \
+    --backend ref >"$dir/out" 2>&1 || fail "compile: $(cat "$dir/out")"
+bench() {
+    "$byoc" bench "$dir/fixed.so" --seconds 0 --plugin "$@" >"$dir/out" \
+        2>"$dir/err" || fail "bench: $(cat "$dir/err")"
+}
+bench "$choosy"
+! grep -q '^native' "$dir/out" || fail "the backend ran: $(cat "$dir/out")"
+bench "$choosy" --json
+grep -q '"regions": 1, "native_regions": 0, "native_share": 0' "$dir/out" ||
+    fail "the backend ran: $(cat "$dir/out")"
+bench only
+grep -q '^native  *1 of 1 regions, with 100.00% of the offloaded operations$' \
+    "$dir/out" || fail "the twin ran: $(cat "$dir/out")"
+bench only --json
+grep -q '"regions": 1, "native_regions": 1, "native_share": 1' "$dir/out" ||
+    fail "the twin ran: $(cat "$dir/out")"
+
 # sizes made by shape arithmetic, which an artifact has as fused kernels, as of
 # the mask of a TransformerEncoder: what is behind them is the backend's
 cat >"$dir/model.ir" <<'END'
