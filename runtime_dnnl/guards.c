@@ -136,6 +136,19 @@ static bool is_scattered(const struct byi_desc *d)
     return false;
 }
 
+/* Do matrices with three or more axes of a batch lie between each other's rows,
+ * as of a transposed attention? */
+static bool is_interleaved(const struct byi_desc *d)
+{
+    const int64_t rows = d->dims[d->rank - 2], row = d->strides[d->rank - 2];
+    if (d->rank < 5 || d->kind != BYI_DESC_STRIDED || rows == 1)
+        return false;
+    for (uint32_t i = 0; i + 2 < d->rank; i++)
+        if (d->dims[i] > 1 && d->strides[i] < row * rows)
+            return true;
+    return false;
+}
+
 bool byi_desc_permutes_batch(const struct byi_desc *d)
 {
     if (d->kind != BYI_DESC_STRIDED)
@@ -156,6 +169,10 @@ const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
     if (major >= 3 && is_scattered(&p->src))
         return "oneDNN 3.x misreads a source whose batch is stored between "
                "its columns or in another order";
+    /* 3.12.1 with AVX-512 */
+    if (major >= 3 && is_interleaved(&p->src))
+        return "oneDNN 3.x misreads a source of rank 5 or more whose batch is "
+               "stored between its rows";
     if (major >= 3 && byi_desc_permutes_batch(&p->weights))
         return "oneDNN 3.x misreads weights whose batch is stored in another "
                "order";
