@@ -231,7 +231,7 @@ static bool has_infinite_factor(const struct byi_node *node,
         if (node->op != row->op)
             continue;
         for (int64_t i = byi_elements(in->rank, in->dims); i-- > 0;) {
-            const float x = byi_tensor_float(in, i);
+            const float x = (float)byi_tensor_float(in, i);
             if (isinf(x) || (row->number && isnan(x)))
                 return true;
         }
