@@ -44,9 +44,10 @@ void byi_i8_conv_plan(struct byi_i8_conv *conv)
                       conv->groups == conv->channels &&
                       conv->groups == conv->outputs && conv->size[0] == 1 &&
                       i8_taps_of(conv) <= I8_TAPS;
-    conv->blocks = conv->bfloat16 ||
-                   (conv->kernels->block && !conv->depthwise &&
-                    conv->images * i8_positions_of(conv) >= BYI_I8_BLOCK);
+    conv->blocks =
+        conv->bfloat16 ||
+        (conv->kernels->block && !conv->depthwise && conv->channels > 0 &&
+         conv->images * i8_positions_of(conv) >= BYI_I8_BLOCK);
     conv->winograd = !conv->blocks && i8_suits_winograd(conv);
 }
 

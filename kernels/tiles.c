@@ -34,6 +34,7 @@ static struct byi_i8_conv describe(const struct byi_f32_conv *conv)
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv)
 {
     return conv->type == BYI_F32_BF16 && conv->groups == 1 && !conv->gathers &&
+           conv->channels > 0 &&
            conv->images * byi_f32_product_of(conv->out) >= BYI_I8_BLOCK &&
            byi_i8_kernels()->block;
 }
