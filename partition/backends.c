@@ -225,10 +225,7 @@ enum byoc_status byi_probe(struct byi_backends *v,
                                                   &json, &consts, &n, err);
     if (status == BYOC_OK && types)
         status = put_types(m, func, consts, n, types, scratch, &json, err);
-    if (status == BYOC_ETYPE && types) {
-        probed->misfit = true;
-        status = BYOC_OK;
-    } else if (status == BYOC_OK) {
+    if (status == BYOC_OK) {
         byi_text_addf(&key, "%s:", backend->name);
         byi_text_add(&key, json.at, json.n);
         struct byoc_view *views = byi_const_views(m, consts, n, scratch);
