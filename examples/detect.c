@@ -8,6 +8,7 @@
 #include <byoc/runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { DIGITS, SCORES, BOXES, OUTPUTS };
 
@@ -38,18 +39,10 @@ static void print(int image, const DLTensor out[OUTPUTS])
                (double)box[2], (double)box[1], (double)box[3]);
 }
 
-int main(int argc, char **argv)
+/* Find the digits of each image on stdin. */
+static int detect(struct byoc_model *model, struct byoc_state *state,
+                  struct byoc_error *err)
 {
-    struct byoc_error err = {.text = "usage: detect MODEL.so <IMAGES"};
-    struct byoc_model *model = NULL;
-    struct byoc_state *state = NULL;
-    if (argc != 2 || byoc_model_load(argv[1], NULL, &model, &err) ||
-        byoc_state_new(model, &state, &err))
-        return fprintf(stderr, "%s\n", err.text), 2;
-    if (!is_detector(model))
-        return fprintf(stderr, "expected an image, and classes (n), scores (n) "
-                               "and boxes (n, 4)\n"),
-               2;
     const struct byoc_io *io = byoc_model_input(model, 0);
     size_t n = 1;
     for (uint32_t i = 0; i < io->rank; i++)
@@ -60,14 +53,37 @@ int main(int argc, char **argv)
                    .ndim = (int)io->rank,
                    .dtype = byoc_dtype_dlpack(io->dtype),
                    .shape = (int64_t *)io->dims};
-    int image = 0;
-    while (pixels && n > 0 && fread(pixels, sizeof *pixels, n, stdin) == n) {
+    int code = 0, image = 0;
+    while (pixels && n > 0 && code == 0 &&
+           fread(pixels, sizeof *pixels, n, stdin) == n) {
         DLTensor out[OUTPUTS] = {0};
-        if (byoc_run(state, &in, 1, out, OUTPUTS, &err))
-            return fprintf(stderr, "%s\n", err.text), 2;
-        print(image++, out);
+        if (byoc_run(state, &in, 1, out, OUTPUTS, err))
+            code = 2;
+        else
+            print(image++, out);
     }
     free(pixels);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct byoc_error err = {.text = "usage: detect MODEL.so <IMAGES"};
+    struct byoc_model *model = NULL;
+    struct byoc_state *state = NULL;
+    int code = 2;
+    if (argc == 2 && !byoc_model_load(argv[1], NULL, &model, &err) &&
+        !byoc_state_new(model, &state, &err)) {
+        if (is_detector(model))
+            code = detect(model, state, &err);
+        else
+            snprintf(err.text, sizeof err.text, "%s",
+                     "expected an image, and classes (n), scores (n) "
+                     "and boxes (n, 4)");
+    }
+    if (code)
+        fprintf(stderr, "%s\n", err.text);
     byoc_state_free(&state);
     byoc_model_free(&model);
+    return code;
 }
