@@ -11,6 +11,7 @@
 #include "runtime_dnnl/threads.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct byoc_fail *make_fail(const struct byoc_host *host,
@@ -261,12 +262,27 @@ static enum byoc_status load_unit(const struct byoc_host *host,
     return status;
 }
 
+/* The C library ends the process if it cannot allocate a library's thread-local
+ * data, which it does when a thread first uses them. See that there is room for
+ * oneDNN's. */
+static struct byoc_fail *see_room(const struct byoc_host *host)
+{
+    enum { ROOM = 1 << 16 };
+    void *volatile room = malloc(ROOM);
+    const bool has = room;
+    free(room);
+    return has ? NULL
+               : host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
+}
+
 static struct byoc_fail *load(const struct byoc_host *host,
                               const struct byoc_region *region, void **compiled)
 {
     struct byoc_error err = {0};
     struct byi_program *program = NULL;
-    struct byoc_fail *fail = NULL;
+    struct byoc_fail *fail = see_room(host);
+    if (fail)
+        return fail;
     if (!region->code)
         fail = make_program(host, region, BYI_TO_RUN, &program);
     else {
@@ -295,6 +311,9 @@ static struct byoc_fail *state_new(const struct byoc_host *host, void *compiled,
 {
     struct byoc_error err = {0};
     struct byi_exec *exec = NULL;
+    struct byoc_fail *fail = see_room(host);
+    if (fail)
+        return fail;
     const enum byoc_status status = byi_dn_exec_new(compiled, &exec, &err);
     if (status != BYOC_OK)
         return make_fail(host, status, &err);
