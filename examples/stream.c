@@ -30,32 +30,49 @@ static DLTensor tensor_of(const struct byoc_io *io)
                       .shape = (int64_t *)io->dims};
 }
 
-int main(int argc, char **argv)
+/* Run the model on each chunk of stdin. */
+static int stream(struct byoc_model *model, struct byoc_state *state,
+                  struct byoc_error *err)
 {
-    struct byoc_error err = {.text = "usage: stream MODEL.so <CHUNKS >RESULTS"};
-    struct byoc_model *model = NULL;
-    struct byoc_state *state = NULL;
-    if (argc != 2 || byoc_model_load(argv[1], NULL, &model, &err) ||
-        byoc_state_new(model, &state, &err))
-        return fprintf(stderr, "%s\n", err.text), 2;
-    if (byoc_model_n_inputs(model) != 2 || byoc_model_n_outputs(model) != 2)
-        return fprintf(stderr, "expected a chunk and a state, in and out\n"), 2;
     const struct byoc_io *io[] = {byoc_model_input(model, 0),
                                   byoc_model_input(model, 1)};
     DLTensor in[] = {tensor_of(io[0]), tensor_of(io[1])};
     const size_t n = count(io[0]->dims, io[0]->rank);
     const size_t bytes =
         count(io[1]->dims, io[1]->rank) * byoc_dtype_size(io[1]->dtype);
+    int code = 0;
     while (n > 0 && fread(in[0].data, sizeof(float), n, stdin) == n) {
         DLTensor out[2] = {0}; /* without data: the state's own memory */
-        if (byoc_run(state, in, 2, out, 2, &err))
-            return fprintf(stderr, "%s\n", err.text), 2;
+        if (byoc_run(state, in, 2, out, 2, err)) {
+            code = 2;
+            break;
+        }
         fwrite(out[0].data, sizeof(float),
                count(out[0].shape, (uint32_t)out[0].ndim), stdout);
         memcpy(in[1].data, out[1].data, bytes);
     }
     free(in[0].data);
     free(in[1].data);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct byoc_error err = {.text = "usage: stream MODEL.so <CHUNKS >RESULTS"};
+    struct byoc_model *model = NULL;
+    struct byoc_state *state = NULL;
+    int code = 2;
+    if (argc == 2 && !byoc_model_load(argv[1], NULL, &model, &err) &&
+        !byoc_state_new(model, &state, &err)) {
+        if (byoc_model_n_inputs(model) == 2 && byoc_model_n_outputs(model) == 2)
+            code = stream(model, state, &err);
+        else
+            snprintf(err.text, sizeof err.text, "%s",
+                     "expected a chunk and a state, in and out");
+    }
+    if (code)
+        fprintf(stderr, "%s\n", err.text);
     byoc_state_free(&state);
     byoc_model_free(&model);
+    return code;
 }
