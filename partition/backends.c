@@ -207,6 +207,16 @@ static enum byoc_status put_types(const struct byi_module *m, uint32_t func,
     return BYOC_OK;
 }
 
+/* Has the function branches or loops? Where those of an 'if' differ, no size
+ * determines the type, so that an error is not about the tried sizes. */
+static bool has_bodies(const struct byi_func *f)
+{
+    for (uint32_t i = 0; i < f->nodes.n; i++)
+        if (f->nodes.at[i].kind == BYI_FN)
+            return true;
+    return false;
+}
+
 enum byoc_status byi_probe(struct byi_backends *v,
                            const struct byi_backend *backend,
                            const struct byi_module *m, uint32_t func,
@@ -225,7 +235,10 @@ enum byoc_status byi_probe(struct byi_backends *v,
                                                   &json, &consts, &n, err);
     if (status == BYOC_OK && types)
         status = put_types(m, func, consts, n, types, scratch, &json, err);
-    if (status == BYOC_OK) {
+    if (status == BYOC_ETYPE && types && !has_bodies(m->funcs.at[func])) {
+        probed->misfit = true;
+        status = BYOC_OK;
+    } else if (status == BYOC_OK) {
         byi_text_addf(&key, "%s:", backend->name);
         byi_text_add(&key, json.at, json.n);
         struct byoc_view *views = byi_const_views(m, consts, n, scratch);

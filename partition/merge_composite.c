@@ -410,8 +410,8 @@ static bool varies(const struct byi_match *match)
     return false;
 }
 
-/* Probe with the sizes of every round that determines the match's shapes;
- * accept the match only if all probes do. */
+/* Probe with the sizes of every round that determines the match's shapes, and
+ * that its operators accept; accept the match only if all probes do. */
 static enum byoc_status probe_samples(struct merger *g,
                                       const struct byi_match *match,
                                       uint32_t func, const uint32_t *none,
@@ -423,9 +423,11 @@ static enum byoc_status probe_samples(struct merger *g,
         const struct byi_type *const *types = param_types(g, match, r);
         if (!types)
             continue;
-        asked = true;
         BYI_TRY(byi_probe(g->backends, g->backend, g->m, func, none, types,
                           probed, g->err));
+        if (probed->misfit)
+            continue;
+        asked = true;
         if (probed->refused) {
             probed->refused = byi_arena_printf(g->scratch, "for %s: %s",
                                                byi_sample_text(g->samples, r),

@@ -98,6 +98,7 @@ struct byi_probed {
     const char *refused; /* the reason; NULL: it can be built        */
     const char *impl;    /* the chosen implementation, "" if unknown */
     bool reference;      /* is that a slow reference implementation? */
+    bool misfit;         /* an operator rejects the types: not asked  */
 };
 
 enum byoc_status byi_backends_init(struct byi_backends *v,
