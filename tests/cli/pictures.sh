@@ -105,9 +105,20 @@ same "a profile in the page" "$(count '"median_us":' times.html)" 1
 same "steps in the chart" "$(grep -c -E 'class="(backend|native)"' times.svg)" \
     "$("$byoc" bench digits.so --profile --json --seconds 0 |
         grep -c '"operators": "')"
-# a step with less than 3 letters of room has no label; the tooltip has it all
-same "labels that are cut" "$(grep -o '<text[^>]*>[^<]*</text>' times.svg |
-    sed 's/<[^>]*>//g' | grep -c '[A-Za-z0-9_]&#8230;$' | sed 's/[1-9][0-9]*/some/')" some
+# a label is a line of the bar's tooltip, or the beginning of one and an ellipsis
+same "labels that are cut without an ellipsis" "$(tr '\n' '|' <times.svg |
+    sed 's/<g>/\n&/g' | awk '/<title>/ {
+        lines = $0
+        sub(/.*<title>/, "|", lines)
+        sub(/<\/title>.*/, "|", lines)
+        while (match($0, /<text[^>]*>[^<]*/)) {
+            label = substr($0, RSTART, RLENGTH)
+            $0 = substr($0, RSTART + RLENGTH)
+            sub(/<text[^>]*>/, "", label)
+            bad += !index(lines, "|" label "|") &&
+                !(sub(/&#8230;$/, "", label) && index(lines, "|" label))
+        }
+    } END { print bad + 0 }')" 0
 
 # refused DESCRIPTION WORDS OPTION...: exit code 2, and these words
 refused() {
