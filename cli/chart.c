@@ -51,7 +51,8 @@ static void add_escaped(struct byi_text *out, const char *from, size_t n)
     }
 }
 
-/* A line of a bar; an ellipsis stands for what has no room. */
+/* Add a line of a bar's label. If it has more than `room` letters, it is cut
+ * and ends with an ellipsis. */
 static void add_label(struct byi_text *out, const char *line, size_t room)
 {
     const bool fits = strlen(line) <= room;

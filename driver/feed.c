@@ -580,7 +580,7 @@ enum byoc_status byi_difference(const struct byi_tensor *found,
             abs = rel = INFINITY;
         const double allowed = tolerance->atol + tolerance->rtol * fabs(e) +
                                tolerance->stol * scale;
-        /* what is allowed relative to an infinity is infinite */
+        /* the tolerance of an infinite `e` is infinite: `abs` decides */
         const bool near =
             isfinite(abs) && abs <= allowed + tolerance->steps * d->step;
         d->n_bad += !near;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Detect with a model that ends in NonMaxSuppression: float32 images of its
- * input come from stdin; what it finds in each goes to stdout. How many boxes
- * there are is known after a run only: outputs without data are in the state's
- * own memory, with their sizes. cc detect.c $(pkg-config --cflags --libs
+ * input come from stdin; the boxes found in each go to stdout. A run determines
+ * the number of boxes: outputs without data are in the state's own memory, with
+ * their sizes. cc detect.c $(pkg-config --cflags --libs
  * byoc-runtime)
  */
 #include <byoc/runtime.h>

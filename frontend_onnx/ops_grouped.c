@@ -216,7 +216,7 @@ static bool has_room(const struct byi_import *o, uint32_t past, uint32_t made)
 }
 
 /* For each new row of the cache, its place: (b, kv_heads, s, 3). Sums broadcast
- * the three indices, since they keep what is known of the sizes. */
+ * the three indices, since type inference keeps the known sizes of sums. */
 static byi_id new_places(struct byi_import *o,
                          const struct grouped_attention *g)
 {
@@ -239,7 +239,7 @@ static byi_id new_places(struct byi_import *o,
 
 /* Write the new rows into the caches, which the caller may bind to inputs and
  * outputs alike: a run then copies no other row. Rows behind a sequence's last
- * key keep what they have. */
+ * key do not change. */
 static void write_rows(struct byi_import *o, struct grouped_attention *g)
 {
     const byi_id places = new_places(o, g);

@@ -357,8 +357,8 @@ static enum byoc_status is_any_body(const OrtApi *ort, const OrtGraph *graph,
 
 /* May byoc run the node, which is the only one of c->g, with its bodies, in a
  * larger group? Yes also if its import fails because types or ranks do not fit,
- * such as those of two branches: the nodes around it may decide a condition, or
- * the rank of what it reads. */
+ * such as those of two branches: in a larger group, other nodes may determine
+ * the condition, or the ranks of the node's inputs. */
 static enum byoc_status may_run_whole(struct byi_ep_claim *c, bool *answer,
                                       struct byoc_error *err)
 {

@@ -100,7 +100,7 @@ enum byoc_status byi_ep_rank(const OrtApi *ort,
 {
     size_t n, count = 1;
     BYI_ORT(ort, GetDimensionsCount(info, &n));
-    if (n == 0) /* of one element: a scalar; of none: there is no shape */
+    if (n == 0) /* a scalar has one element; an unknown shape, none */
         BYI_ORT(ort, GetTensorShapeElementCount(info, &count));
     *rank = count == 0 ? -1 : (int32_t)n;
     return BYOC_OK;

@@ -210,7 +210,8 @@ enum byoc_status byi_dn_exact_open(struct byi_build *b,
     if (status == BYOC_OK)
         status = byi_dn_make_integers(b->program, &narrow, b->err);
     x->narrow = status == BYOC_OK;
-    if (status == BYOC_EUNSUPPORTED) /* perhaps only the bias is no integer */
+    if (status ==
+        BYOC_EUNSUPPORTED) /* the bias may be the cause: retry without */
         status = byi_dn_make_integers(b->program, &wide, b->err);
     BYI_TRY(status);
     const uint32_t made = b->program->made.n - 3;

@@ -74,7 +74,7 @@ static void test_no_such_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_stack), /* first: nobody has asked yet */
+        cmocka_unit_test(test_small_stack), /* before the first request */
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_no_such_name),
     };

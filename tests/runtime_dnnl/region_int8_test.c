@@ -180,8 +180,8 @@ static void test_dense(void **state)
     }
 }
 
-/* A bias that is no integer number of steps of the sum is added in float32 to
- * the product of the integers. */
+/* A bias that is not a multiple of the sum's step is added in float32 to the
+ * product of the integers. */
 static void test_uneven_bias(void **state)
 {
     (void)state;
