@@ -515,7 +515,7 @@ uint64_t byi_dn_fast_scratch(const struct byi_dn_fast *fast)
         return byi_dn_is_narrow(fast->src.dtype)
                    ? (uint64_t)span_of(&fast->src) * sizeof(float)
                    : 0;
-    return fast->kind->scratch(fast);
+    return fast->kind->scratch ? fast->kind->scratch(fast) : 0;
 }
 
 uint64_t byi_dn_fast_packed(const struct byi_dn_fast *fast, int arg)

@@ -16,7 +16,7 @@ struct byi_dn_fast_slot;
  * argument whose weights are packed, laid out as src. */
 struct byi_dn_fast_kind {
     const char *(*name)(const struct byi_dn_fast *fast);
-    uint64_t (*scratch)(const struct byi_dn_fast *fast);
+    uint64_t (*scratch)(const struct byi_dn_fast *fast); /* NULL: none */
     uint64_t (*packed)(const struct byi_dn_fast *fast, int arg);
     void (*pack)(const struct byi_dn_fast *fast, int arg,
                  const struct byi_desc *src, const void *from, void *to);

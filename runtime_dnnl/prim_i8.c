@@ -176,12 +176,6 @@ static const char *qpoint_name(const struct byi_dn_fast *fast)
     return "i8_point";
 }
 
-static uint64_t no_bytes(const struct byi_dn_fast *fast)
-{
-    (void)fast;
-    return 0;
-}
-
 /* Elements [at, at + n). */
 static void run_range(const struct byi_dnnl_qpoint *p, const void *src,
                       const void *src1, void *dst, int64_t at, int64_t n)
@@ -238,7 +232,6 @@ static void run_qpoint(const struct byi_dn_fast *fast, uint32_t n,
 
 static const struct byi_dn_fast_kind qpoint_kind = {
     .name = qpoint_name,
-    .scratch = no_bytes,
     .run = run_qpoint,
 };
 

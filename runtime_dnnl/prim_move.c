@@ -8,12 +8,6 @@
 
 #include <string.h>
 
-static uint64_t no_bytes(const struct byi_dn_fast *fast)
-{
-    (void)fast;
-    return 0;
-}
-
 static uint64_t no_packed(const struct byi_dn_fast *fast, int arg)
 {
     (void)fast, (void)arg;
@@ -126,7 +120,6 @@ static void run_concat(const struct byi_dn_fast *fast, uint32_t n,
 
 static const struct byi_dn_fast_kind concat_kind = {
     .name = move_name,
-    .scratch = no_bytes,
     .packed = no_packed,
     .run = run_concat,
 };
@@ -174,7 +167,6 @@ static bool reorders_alike(const struct byi_dn_fast *a,
 
 static const struct byi_dn_fast_kind reorder_kind = {
     .name = move_name,
-    .scratch = no_bytes,
     .packed = no_packed,
     .packs_alike = reorders_alike,
     .run = run_reorder,
@@ -199,7 +191,6 @@ static void run_transpose(const struct byi_dn_fast *fast, uint32_t n,
 
 static const struct byi_dn_fast_kind transpose_kind = {
     .name = move_name,
-    .scratch = no_bytes,
     .packed = no_packed,
     .packs_alike = reorders_alike,
     .run = run_transpose,

@@ -14,12 +14,6 @@ static const char *softmax_name(const struct byi_dn_fast *fast)
     return byi_f32_kernels()->softmax_name;
 }
 
-static uint64_t no_bytes(const struct byi_dn_fast *fast)
-{
-    (void)fast;
-    return 0;
-}
-
 static void run_softmax(const struct byi_dn_fast *fast, uint32_t n,
                         const struct byi_dn_fast_slot *slots, void *scratch,
                         int threads)
@@ -40,7 +34,6 @@ static void run_softmax(const struct byi_dn_fast *fast, uint32_t n,
 
 static const struct byi_dn_fast_kind softmax_kind = {
     .name = softmax_name,
-    .scratch = no_bytes,
     .run = run_softmax,
 };
 
