@@ -36,19 +36,13 @@ static int64_t find_lines(const struct byi_f32_conv_run *run, int64_t row,
 }
 
 /* Positions [row, row + n), of one line. */
-static void run_part(const struct byi_f32_conv_run *run, int64_t row, int64_t n,
-                     struct byi_f32_line *line)
+static void run_part(const struct byi_f32_conv_run *run, const float *add,
+                     int64_t row, int64_t n, struct byi_f32_line *line)
 {
     const struct byi_f32_conv *conv = run->conv;
-    /* the bias needs no padding: the kernel loads no more than exist */
-    const struct byi_f32_epilogue e =
-        byi_f32_epilogue_at(run, row, 0, BYI_F32_PANEL, NULL);
     line->column = row % conv->out[2] * conv->stride[2] - conv->pad[2];
     line->n = n;
-    line->bias = e.bias;
-    line->add = e.add;
-    line->low = e.low;
-    line->high = e.high;
+    line->add = add ? add + row * conv->channels : NULL;
     line->y = run->y + row * conv->channels;
     conv->kernels->depthwise[conv->x_type](line);
     byi_f32_posts_run(run, conv->next, row, n, 0, conv->channels);
@@ -62,7 +56,13 @@ static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
     const float **weights = pointers + conv->size[0] * conv->size[1];
     const int64_t most =
         byi_max(PART / conv->channels / TOGETHER, 1) * TOGETHER;
-    struct byi_f32_line line = {.x = pointers,
+    /* the bias needs no padding: the kernel loads no more than exist */
+    const struct byi_f32_epilogue e =
+        byi_f32_epilogue_at(run, 0, 0, BYI_F32_PANEL, NULL);
+    struct byi_f32_line line = {.bias = e.bias,
+                                .low = e.low,
+                                .high = e.high,
+                                .x = pointers,
                                 .weights = weights,
                                 .channels = conv->channels,
                                 .columns = conv->in[2],
@@ -76,7 +76,7 @@ static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
         n = byi_min(conv->out[2] - at, end - row);
         if (n >= most + TOGETHER)
             n = most;
-        run_part(run, row, n, &line);
+        run_part(run, e.add, row, n, &line);
     }
 }
 

@@ -376,58 +376,76 @@ struct direct_group {
     float *copies;
 };
 
+/* The columns of a block of a part, and the tile of its products, but for the
+ * members that depend on the rows. */
+struct direct_block {
+    int64_t column, columns, panel; /* panel: elements of one */
+    struct byi_f32_tile tile;
+    float bias[BYI_F32_COLUMNS];
+};
+
+/* The members of a tile that depend on its rows are set one by one, and others
+ * are not copied for each tile: a copy would wait until the results of the tile
+ * before are in the cache. */
+static void start_block(const struct direct *d, const struct direct_group *g,
+                        int64_t part, int64_t block, struct direct_block *b)
+{
+    const struct byi_f32_conv *conv = d->conv;
+    const int64_t first = block * d->wide;
+    const bool begins = g->from == 0, ends = g->to == d->piece;
+    b->columns = byi_min(d->wide, conv->columns - first);
+    b->column = part * conv->columns + first;
+    b->panel = d->segments * d->piece * BYI_F32_PANEL;
+    const struct byi_f32_epilogue e =
+        byi_f32_epilogue_at(d->run, 0, b->column, b->columns, b->bias);
+    b->tile = (struct byi_f32_tile){
+        .segments = d->segments,
+        .run = g->to - g->from,
+        .first = part * conv->run + (d->copies ? 0 : g->from),
+        .weights = d->run->weights + part * byi_f32_direct_floats(conv) +
+                   first / BYI_F32_PANEL * b->panel + g->from * BYI_F32_PANEL,
+        .next = b->panel,
+        .bias = begins ? e.bias : NULL,
+        .add = begins ? e.add : NULL, /* which may be y */
+        .low = ends ? e.low : -INFINITY,
+        .high = ends ? e.high : INFINITY,
+        .y = d->run->y + b->column,
+        .more = !begins,
+        .splits = true, /* its rows do not depend on the threads */
+    };
+}
+
 /* The rows of a group by the columns of a block of a part. `whole`: the caller
  * applies the posts, when all columns of the rows are computed. */
 static void run_block(const struct direct *d, const struct direct_group *g,
                       int64_t part, int64_t block, bool whole)
 {
     const struct byi_f32_conv *conv = d->conv;
-    const int64_t first = block * d->wide;
-    const int64_t columns = byi_min(d->wide, conv->columns - first);
-    const int64_t column = part * conv->columns + first;
-    const int64_t panel = d->segments * d->piece * BYI_F32_PANEL;
-    const int64_t run = g->to - g->from, tiles = g->end - g->begin;
-    const bool begins = g->from == 0, ends = g->to == d->piece;
-    const float *weights =
-        d->run->weights + part * byi_f32_direct_floats(conv) +
-        first / BYI_F32_PANEL * panel + g->from * BYI_F32_PANEL;
+    const int64_t tiles = g->end - g->begin, ld = conv->outputs;
     const float **rows = g->rows;
-    float room[BYI_F32_COLUMNS];
+    struct direct_block b;
+    start_block(d, g, part, block, &b);
+    float *const y = b.tile.y;
+    const float *const add = b.tile.add;
+    struct byi_f32_tile *t = &b.tile;
     for (int64_t i = g->begin; i < g->end;
          i++, rows += d->segments * BYI_F32_ROWS) {
         const int64_t row = first_row(d, i);
         const int n = (int)(first_row(d, i + 1) - row);
-        const struct byi_f32_epilogue e =
-            byi_f32_epilogue_at(d->run, row, column, columns, room);
-        /* all members: to clear the others takes longer than some tiles do */
-        struct byi_f32_tile t = {
-            .x = rows,
-            .segments = d->segments,
-            .run = run,
-            .first = part * conv->run + (d->copies ? 0 : g->from),
-            .weights = weights,
-            .next = panel,
-            .ld = 0,
-            .bias = begins ? e.bias : NULL,
-            .add = begins ? e.add : NULL, /* which may be y */
-            .ldadd = conv->outputs,
-            .low = ends ? e.low : -INFINITY,
-            .high = ends ? e.high : INFINITY,
-            .y = d->run->y + row * conv->outputs + column,
-            .ldy = conv->outputs,
-            .more = !begins,
-            .splits = true, /* its rows do not depend on the threads */
-            .ahead = NULL,
-            .fetch = 0,
-        };
+        t->x = rows;
+        t->y = y + row * ld;
+        t->add = add ? add + row * ld : NULL;
+        t->ldy = t->ldadd = ld;
+        t->ahead = NULL;
+        t->fetch = 0;
         if (tiles > 1 && block + 1 < d->blocks)
-            byi_f32_fetch(&t, i - g->begin, tiles,
-                          weights + conv->kernels->panels * panel);
-        if (tiles > 1 && d->segments * run >= LONG && n >= 6)
-            fetch_results(&t, n);
-        byi_f32_tile_run(conv->kernels, &t, n, columns);
-        if (!whole && ends)
-            byi_f32_posts_run(d->run, conv->next, row, n, column, columns);
+            byi_f32_fetch(t, i - g->begin, tiles,
+                          t->weights + conv->kernels->panels * b.panel);
+        if (tiles > 1 && d->segments * t->run >= LONG && n >= 6)
+            fetch_results(t, n);
+        byi_f32_tile_run(conv->kernels, t, n, b.columns);
+        if (!whole && g->to == d->piece)
+            byi_f32_posts_run(d->run, conv->next, row, n, b.column, b.columns);
     }
 }
 
