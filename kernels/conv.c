@@ -41,6 +41,12 @@ static void ask_second_cache(void)
 #endif
 }
 
+int64_t byi_f32_second_cache(void)
+{
+    pthread_once(&second_cache_once, ask_second_cache);
+    return second_cache;
+}
+
 /* --- planning ------------------------------------------------------------- */
 
 /* Find the posts at the start that the kernels apply to the sums: an addition
@@ -145,8 +151,7 @@ bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv)
 
 void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
 {
-    pthread_once(&second_cache_once, ask_second_cache);
-    conv->cache = second_cache;
+    conv->cache = byi_f32_second_cache();
     if (!conv->kernels)
         conv->kernels = byi_f32_kernels();
     split_epilogue(conv);

@@ -97,6 +97,8 @@ struct byi_f32_weights {
     int64_t group, output, channel, tap[BYI_F32_AXES];
 };
 
+/* Bytes of a core's second-level cache. */
+int64_t byi_f32_second_cache(void);
 /* Choose the fastest algorithm for these shapes on this machine. `exact`: none
  * that rounds more than a sum of products does. */
 void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact);

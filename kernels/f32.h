@@ -230,6 +230,7 @@ struct byi_f32_kernels {
     int width;             /* hidden units of a group: floats of a vector */
     int sequences;         /* that a step computes, at most */
     byi_f32_step_fn *step[2][BYI_F32_SEQUENCES + 1]; /* LSTM, GRU */
+    const char *bands;                               /* name: bands.h */
     byi_f32_unary_fn *unary[BYI_N_OPS];              /* NULL: none */
     byi_f32_binary_fn *binary[BYI_F32_BINARIES];
 };

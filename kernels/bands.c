@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/bands.c: see bands.h. */
+#include "kernels/bands.h"
+
+#include <string.h>
+
+/* Lines [from, end) of an image. */
+struct band_lines {
+    int64_t from, end;
+};
+
+/* Elements of a line of x and of y. */
+static int64_t line_of_x(const struct byi_f32_conv *conv)
+{
+    return conv->in[2] * conv->channels;
+}
+
+static int64_t line_of_y(const struct byi_f32_conv *conv)
+{
+    return conv->out[2] * conv->outputs;
+}
+
+/* The lines of x under lines of y. */
+static struct band_lines lines_under(const struct byi_f32_conv *conv,
+                                     struct band_lines y)
+{
+    const int64_t from = y.from * conv->stride[1] - conv->pad[1];
+    const int64_t end = (y.end - 1) * conv->stride[1] - conv->pad[1] +
+                        (conv->size[1] - 1) * conv->dilation[1] + 1;
+    struct band_lines x = {byi_min(byi_max(from, 0), conv->in[1]), 0};
+    x.end = byi_min(byi_max(end, x.from), conv->in[1]);
+    return x;
+}
+
+/* Lines of x under `high` lines of y, at most. */
+static int64_t most_under(const struct byi_f32_conv *conv, int64_t high)
+{
+    return byi_min(conv->in[1], (high - 1) * conv->stride[1] +
+                                    (conv->size[1] - 1) * conv->dilation[1] +
+                                    1);
+}
+
+/* --- planning ------------------------------------------------------------- */
+
+/* Can lines, which are along axis 1, be computed separately? */
+static bool has_lines(const struct byi_f32_conv *conv)
+{
+    if (conv->type || conv->gathers || conv->in[0] != 1 || conv->out[0] != 1 ||
+        conv->size[0] != 1 || conv->pad[0] != 0 || conv->out[2] < 8 ||
+        (conv->algorithm != BYI_F32_DIRECT &&
+         conv->algorithm != BYI_F32_DEPTHWISE))
+        return false;
+    const int64_t positions = byi_f32_product_of(conv->out);
+    for (uint32_t i = 0; i < conv->n_posts; i++) {
+        const struct byi_f32_post *post = &conv->posts[i];
+        if (post->binary && post->row && post->repeat != 1 &&
+            post->repeat % positions != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Lines of result i under a band; the last result's are those of the band. */
+static int64_t lines_at(const struct byi_f32_bands *bands, uint32_t i)
+{
+    int64_t high = bands->high;
+    for (uint32_t k = bands->n - 1; k > i; k--)
+        high = most_under(bands->convs[k], high);
+    return high;
+}
+
+/* Bytes of the results between. */
+static int64_t bytes_between(const struct byi_f32_bands *bands)
+{
+    int64_t floats = 0;
+    for (uint32_t i = 0; i + 1 < bands->n; i++)
+        floats += lines_at(bands, i) * line_of_y(bands->convs[i]);
+    return floats * (int64_t)sizeof(float);
+}
+
+bool byi_f32_bands_plan(struct byi_f32_bands *bands)
+{
+    const struct byi_f32_conv *last = bands->convs[bands->n - 1];
+    /* SSE2's kernels add the products of the rows of small tiles in an order of
+     * their own, so a result would depend on the bands */
+    if (last->kernels->rows < 6)
+        return false;
+    int64_t weights = 0;
+    for (uint32_t i = 0; i < bands->n; i++) {
+        const bool middle = bands->convs[i]->algorithm == BYI_F32_DEPTHWISE;
+        if (middle != (i == 1) || !has_lines(bands->convs[i]))
+            return false;
+        weights += (int64_t)byi_f32_conv_packed(bands->convs[i]);
+    }
+    bands->high = last->out[1];
+    if (last->images * bytes_between(bands) <= last->cache ||
+        weights > last->cache / 4)
+        return false;
+    while (bands->high > 1 && bytes_between(bands) > last->cache / 4)
+        bands->high--;
+    return bands->high > 1;
+}
+
+/* --- running -------------------------------------------------------------- */
+
+/* Convolution i for lines `y` of its result, of which x holds lines `x`. */
+static struct byi_f32_conv slice(const struct byi_f32_conv *conv,
+                                 struct band_lines y, struct band_lines x)
+{
+    struct byi_f32_conv some = *conv;
+    some.images = 1;
+    some.in[1] = x.end - x.from;
+    some.out[1] = y.end - y.from;
+    some.pad[1] = x.from - (y.from * conv->stride[1] - conv->pad[1]);
+    return some;
+}
+
+/* The largest scratch of convolution i for any of its lines. */
+static uint64_t kernel_bytes(const struct byi_f32_conv *conv, int64_t high)
+{
+    uint64_t most = 0;
+    for (int64_t n = 1; n <= high; n++) {
+        const struct band_lines y = {0, n};
+        const struct byi_f32_conv some = slice(conv, y, lines_under(conv, y));
+        const uint64_t bytes = byi_f32_conv_scratch(&some, 1);
+        most = bytes > most ? bytes : most;
+    }
+    return byi_align_bytes(most);
+}
+
+/* Bytes of a thread's scratch: that of the kernels, then the results between.
+ */
+static uint64_t kernels_bytes(const struct byi_f32_bands *bands)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < bands->n; i++) {
+        const uint64_t bytes =
+            kernel_bytes(bands->convs[i], lines_at(bands, i));
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static uint64_t between_bytes(const struct byi_f32_bands *bands, uint32_t i)
+{
+    return byi_align_bytes(
+        (uint64_t)(lines_at(bands, i) * line_of_y(bands->convs[i])) *
+        sizeof(float));
+}
+
+static uint64_t lane_bytes(const struct byi_f32_bands *bands)
+{
+    uint64_t bytes = kernels_bytes(bands);
+    for (uint32_t i = 0; i + 1 < bands->n; i++)
+        bytes += between_bytes(bands, i);
+    return bytes;
+}
+
+uint64_t byi_f32_bands_scratch(const struct byi_f32_bands *bands, int threads)
+{
+    return lane_bytes(bands) * (uint64_t)threads + BYI_ALIGN;
+}
+
+/* A thread's work: the lines that it has of each result between. */
+struct band_lane {
+    const struct byi_f32_bands *bands;
+    const struct byi_f32_conv_run *runs;
+    int64_t image;
+    struct band_lines has[BYI_F32_BANDED];
+    float *at[BYI_F32_BANDED];
+    void *scratch;
+};
+
+/* Compute lines `y` of result i at `to`. */
+static void run_lines(const struct band_lane *lane, uint32_t i,
+                      struct band_lines y, float *to)
+{
+    const struct byi_f32_conv *conv = lane->bands->convs[i];
+    const struct band_lines x = lines_under(conv, y);
+    const struct byi_f32_conv some = slice(conv, y, x);
+    struct byi_f32_conv_run run = lane->runs[i];
+    const int64_t row = (lane->image * conv->out[1] + y.from) * conv->out[2];
+    run.conv = &some;
+    run.x =
+        i ? lane->at[i - 1] + (x.from - lane->has[i - 1].from) * line_of_x(conv)
+          : run.x + (lane->image * conv->in[1] + x.from) * line_of_x(conv);
+    for (uint32_t p = 0; p < conv->n_posts; p++) {
+        const struct byi_f32_post *post = &conv->posts[p];
+        if (post->binary)
+            run.operands[post->operand] += row / post->repeat * post->row;
+    }
+    run.y = to;
+    run.scratch = lane->scratch;
+    run.threads = 1;
+    byi_f32_conv_run(&run);
+}
+
+/* Have lines `y` of result i, which is between. */
+static void advance(struct band_lane *lane, uint32_t i, struct band_lines y)
+{
+    const int64_t line = line_of_y(lane->bands->convs[i]);
+    struct band_lines *has = &lane->has[i];
+    const int64_t kept = byi_max(byi_min(has->end, y.end) - y.from, 0);
+    memmove(lane->at[i], lane->at[i] + (y.from - has->from) * line,
+            (size_t)(kept * line) * sizeof(float));
+    const struct band_lines more = {y.from + kept, y.end};
+    if (more.from < more.end)
+        run_lines(lane, i, more, lane->at[i] + kept * line);
+    *has = y;
+}
+
+static void run_band(struct band_lane *lane, struct band_lines band)
+{
+    const struct byi_f32_bands *bands = lane->bands;
+    const uint32_t last = bands->n - 1;
+    const struct byi_f32_conv *conv = bands->convs[last];
+    struct band_lines y[BYI_F32_BANDED];
+    y[last] = band;
+    for (uint32_t i = last; i-- > 0;)
+        y[i] = lines_under(bands->convs[i + 1], y[i + 1]);
+    for (uint32_t i = 0; i < last; i++)
+        advance(lane, i, y[i]);
+    run_lines(lane, last, band,
+              lane->runs[last].y +
+                  (lane->image * conv->out[1] + band.from) * line_of_y(conv));
+}
+
+/* Lines [begin, end) of all images' last results. */
+static void run_share(const struct byi_f32_bands *bands,
+                      const struct byi_f32_conv_run *runs, int64_t begin,
+                      int64_t end, char *scratch)
+{
+    const int64_t high = bands->convs[bands->n - 1]->out[1];
+    struct band_lane lane = {.bands = bands, .runs = runs, .scratch = scratch};
+    scratch += kernels_bytes(bands);
+    for (uint32_t i = 0; i + 1 < bands->n; i++) {
+        lane.at[i] = (float *)(void *)scratch;
+        scratch += between_bytes(bands, i);
+    }
+    while (begin < end) {
+        const int64_t from = begin % high;
+        const int64_t lines = byi_min(high - from, end - begin);
+        const int64_t n = byi_ceil_div(lines, bands->high);
+        lane.image = begin / high;
+        memset(lane.has, 0, sizeof lane.has);
+        for (int64_t i = 0; i < n; i++)
+            run_band(&lane, (struct band_lines){from + lines * i / n,
+                                                from + lines * (i + 1) / n});
+        begin += lines;
+    }
+}
+
+void byi_f32_bands_run(const struct byi_f32_bands *bands,
+                       const struct byi_f32_conv_run *runs, void *scratch,
+                       int threads)
+{
+    const struct byi_f32_conv *last = bands->convs[bands->n - 1];
+    const int64_t all = last->images * last->out[1];
+    const int64_t team = byi_min(threads, all);
+    const uint64_t lane = lane_bytes(bands);
+    char *lanes = (char *)(uintptr_t)byi_align_bytes((uintptr_t)scratch);
+#pragma omp parallel for num_threads((int)team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < team; i++)
+        run_share(bands, runs, all * i / team, all * (i + 1) / team,
+                  lanes + (uint64_t)i * lane);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bands_test.c: convolutions in bands (kernels/bands.h) give the bytes of
+ * separate runs: random blocks with every kind of epilogue, images whose lines
+ * do not fill bands, any number of threads, and every instruction set that the
+ * machine has; and which convolutions are refused.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/bands.h"
+#include "tests/share.h"
+
+#include <cmocka.h>
+
+static uint64_t seed = 1;
+static const struct byi_f32_kernels *kernels; /* of the level under test */
+
+static int64_t draw(int64_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)(seed >> 33) % n;
+}
+
+/* Exactly so many floats, so that a sanitizer sees reads beyond them. */
+static float *numbers(int64_t n)
+{
+    float *at = malloc((size_t)(n ? n : 1) * sizeof *at);
+    for (int64_t i = 0; i < n; i++)
+        at[i] = (float)draw(20001) / 10000 - 1;
+    return at;
+}
+
+/* --- blocks --------------------------------------------------------------- */
+
+struct block {
+    struct byi_f32_bands bands;
+    struct byi_f32_conv convs[BYI_F32_BANDED];
+    struct byi_f32_conv_run runs[BYI_F32_BANDED];
+    float *y[BYI_F32_BANDED]; /* of separate runs */
+};
+
+static int64_t results(const struct byi_f32_conv *conv)
+{
+    return conv->images * byi_f32_product_of(conv->out) * conv->outputs;
+}
+
+/* Add a random post; its operand is bound by open_block(). */
+static void add_post(struct byi_f32_conv *conv)
+{
+    struct byi_f32_post *post = &conv->posts[conv->n_posts];
+    const int64_t positions = byi_f32_product_of(conv->out);
+    *post = (struct byi_f32_post){.operand = conv->n_posts, .repeat = 1};
+    switch (draw(6)) {
+    case 0: /* clamp */
+        post->unary = kernels->unary[BYI_OP_CLIP];
+        post->p1 = 0.5f;
+        break;
+    case 1:
+        post->unary = kernels->unary[BYI_OP_NN_SILU];
+        break;
+    case 2: /* a residual */
+        post->binary = kernels->binary[BYI_F32_ADD];
+        post->row = conv->outputs;
+        post->column = 1;
+        break;
+    case 3: /* a number for each channel */
+        post->binary = kernels->binary[BYI_F32_MUL];
+        post->column = 1;
+        break;
+    case 4: /* and for each channel of each image */
+        post->binary = kernels->binary[BYI_F32_MUL];
+        post->row = conv->outputs;
+        post->column = 1;
+        post->repeat = positions;
+        break;
+    default: /* a number for each position */
+        post->binary = kernels->binary[BYI_F32_SUB];
+        post->row = 1;
+    }
+    conv->n_posts++;
+}
+
+static int64_t operand_floats(const struct byi_f32_conv *conv,
+                              const struct byi_f32_post *post)
+{
+    const int64_t rows = conv->images * byi_f32_product_of(conv->out);
+    return (byi_ceil_div(rows, post->repeat) - 1) * post->row +
+           (conv->outputs - 1) * post->column + 1;
+}
+
+/* A convolution of n x n taps with random posts; `from` gives its images. */
+static void plan(struct byi_f32_conv *conv, int64_t images, const int64_t *in,
+                 int64_t channels, int64_t outputs, int64_t n, bool depthwise)
+{
+    *conv = (struct byi_f32_conv){.images = images,
+                                  .in = {1, in[1], in[2]},
+                                  .out = {1, in[1], in[2]},
+                                  .channels = channels,
+                                  .outputs = outputs,
+                                  .groups = depthwise ? channels : 1,
+                                  .size = {1, n, n},
+                                  .stride = {1, 1, 1},
+                                  .dilation = {1, 1, 1},
+                                  .bias = draw(2),
+                                  .kernels = kernels};
+    for (int i = 1; depthwise && i < BYI_F32_AXES; i++) {
+        conv->stride[i] = 1 + draw(2);
+        conv->dilation[i] = 1 + draw(2);
+        conv->pad[i] = draw(n + 1);
+        const int64_t reach = (n - 1) * conv->dilation[i] + 1;
+        conv->out[i] = (in[i] + 2 * conv->pad[i] - reach) / conv->stride[i] + 1;
+    }
+    while (conv->n_posts < 3 && draw(3))
+        add_post(conv);
+    byi_f32_conv_plan(conv, true);
+}
+
+static void open_run(struct byi_f32_conv_run *run,
+                     const struct byi_f32_conv *conv)
+{
+    const int64_t taps = byi_f32_product_of(conv->size);
+    const int64_t each = conv->channels / conv->groups;
+    float *weights = numbers(conv->outputs * each * taps);
+    const struct byi_f32_weights from = {.at = weights,
+                                         .group = each * taps,
+                                         .output = each * taps,
+                                         .channel = taps,
+                                         .tap = {taps, conv->size[2], 1}};
+    float *packed =
+        aligned_alloc(64, (size_t)(byi_f32_conv_packed(conv) + 63) / 64 * 64);
+    byi_f32_conv_pack(conv, &from, packed, 1);
+    free(weights);
+    *run = (struct byi_f32_conv_run){.conv = conv, .weights = packed};
+    if (conv->bias)
+        run->bias = numbers(conv->outputs);
+    for (uint32_t i = 0; i < conv->n_posts; i++)
+        if (conv->posts[i].binary)
+            run->operands[i] = numbers(operand_floats(conv, &conv->posts[i]));
+}
+
+/* A random block; false if it has too few lines for bands. */
+static bool open_block(struct block *b)
+{
+    const int64_t in[] = {1, 9 + draw(40), 8 + draw(30)};
+    const int64_t images = 1 + draw(3), channels = 1 + draw(20);
+    const int64_t wide = 2 + draw(70), cache = (8 + draw(200)) << 10;
+    memset(b, 0, sizeof *b);
+    b->bands.n = 2 + (uint32_t)draw(2);
+    plan(&b->convs[0], images, in, channels, wide, 1, false);
+    plan(&b->convs[1], images, in, wide, wide, 1 + draw(5), true);
+    plan(&b->convs[2], images, b->convs[1].out, wide, 1 + draw(40), 1, false);
+    for (uint32_t i = 0; i < b->bands.n; i++) {
+        b->convs[i].cache = cache;
+        b->bands.convs[i] = &b->convs[i];
+    }
+    if (b->convs[1].out[1] < 1 || b->convs[1].out[2] < 1 ||
+        !byi_f32_bands_plan(&b->bands))
+        return false;
+    for (uint32_t i = 0; i < b->bands.n; i++) {
+        open_run(&b->runs[i], &b->convs[i]);
+        b->y[i] = numbers(results(&b->convs[i]));
+    }
+    b->runs[0].x = numbers(images * in[1] * in[2] * channels);
+    return true;
+}
+
+static void close_block(struct block *b)
+{
+    free((void *)(uintptr_t)b->runs[0].x);
+    for (uint32_t i = 0; i < b->bands.n; i++) {
+        free((void *)(uintptr_t)b->runs[i].weights);
+        free((void *)(uintptr_t)b->runs[i].bias);
+        for (uint32_t p = 0; p < b->convs[i].n_posts; p++)
+            free((void *)(uintptr_t)b->runs[i].operands[p]);
+        free(b->y[i]);
+    }
+}
+
+/* --- comparing ------------------------------------------------------------ */
+
+static void run_apart(struct block *b)
+{
+    for (uint32_t i = 0; i < b->bands.n; i++) {
+        struct byi_f32_conv_run run = b->runs[i];
+        run.x = i ? b->y[i - 1] : run.x;
+        run.y = b->y[i];
+        run.threads = 1;
+        run.scratch = malloc(byi_f32_conv_scratch(run.conv, 1) + 1);
+        byi_f32_conv_run(&run);
+        free(run.scratch);
+    }
+}
+
+/* A residual of the last convolution is in y. */
+static void compare(struct block *b, int threads)
+{
+    const uint32_t last = b->bands.n - 1;
+    const size_t bytes = (size_t)results(&b->convs[last]) * sizeof(float);
+    struct byi_f32_conv_run runs[BYI_F32_BANDED];
+    memcpy(runs, b->runs, sizeof runs);
+    float *y = malloc(bytes);
+    memset(y, 0xff, bytes);
+    if (b->convs[last].adds) {
+        memcpy(y, runs[last].operands[0], bytes);
+        runs[last].operands[0] = y;
+    }
+    runs[last].y = y;
+    void *scratch = malloc(byi_f32_bands_scratch(&b->bands, threads));
+    byi_f32_bands_run(&b->bands, runs, scratch, threads);
+    assert_memory_equal(y, b->y[last], bytes);
+    free(scratch);
+    free(y);
+}
+
+static void compare_all(void)
+{
+    int found = 0;
+    for (int i = 0; i < test_share_of(400); i++) {
+        struct block b;
+        if (!open_block(&b))
+            continue;
+        run_apart(&b);
+        for (int threads = 1; threads <= 3; threads++)
+            compare(&b, threads);
+        close_block(&b);
+        found++;
+    }
+    assert_true(found >= test_share_of(100));
+}
+
+/* Levels that have bands. */
+static void at_all_levels(void (*test)(void))
+{
+    const struct byi_f32_kernels *before = NULL;
+    for (int isa = 0; isa <= (int)byi_isa_widest(); isa++) {
+        kernels = byi_f32_kernels_of((enum byi_isa)isa);
+        if (kernels != before && kernels->rows >= 6)
+            test();
+        before = kernels;
+    }
+}
+
+static void test_random(void **state)
+{
+    (void)state;
+    at_all_levels(compare_all);
+}
+
+/* --- refused -------------------------------------------------------------- */
+
+static bool is_planned(struct byi_f32_conv *a, struct byi_f32_conv *b,
+                       struct byi_f32_conv *c)
+{
+    struct byi_f32_bands bands = {.n = c ? 3 : 2, .convs = {a, b, c}};
+    return byi_f32_bands_plan(&bands);
+}
+
+static void refuses(void)
+{
+    const int64_t in[] = {1, 40, 40};
+    struct byi_f32_conv one, middle, last, other;
+    plan(&one, 1, in, 8, 64, 1, false);
+    plan(&middle, 1, in, 64, 64, 1, true);
+    plan(&last, 1, middle.out, 64, 16, 1, false);
+    one.cache = middle.cache = last.cache = 256 << 10;
+    assert_true(is_planned(&one, &middle, &last));
+    assert_true(is_planned(&one, &middle, NULL));
+    assert_false(is_planned(&middle, &last, NULL));
+    assert_false(is_planned(&one, &last, NULL));
+    /* a few of its lines fill the cache, or all of them fit */
+    middle.cache = 8 << 10;
+    assert_false(is_planned(&one, &middle, NULL));
+    middle.cache = 8 << 20;
+    assert_false(is_planned(&one, &middle, NULL));
+    middle.cache = 256 << 10;
+    /* Winograd's algorithm, float16, three axes */
+    other = last;
+    other.algorithm = BYI_F32_WINOGRAD_4;
+    assert_false(is_planned(&one, &middle, &other));
+    other = one;
+    other.type = BYI_F32_F16;
+    assert_false(is_planned(&other, &middle, NULL));
+    other = middle;
+    other.in[0] = other.out[0] = 2;
+    assert_false(is_planned(&one, &other, NULL));
+    /* an operand that changes within a band */
+    other = one;
+    other.posts[0] = (struct byi_f32_post){
+        .binary = kernels->binary[BYI_F32_MUL], .row = 1, .repeat = 7};
+    other.n_posts = 1;
+    assert_false(is_planned(&other, &middle, NULL));
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    at_all_levels(refuses);
+    kernels = &byi_f32_base;
+    if (kernels->rows >= 6)
+        return;
+    const int64_t in[] = {1, 40, 40};
+    struct byi_f32_conv one, middle;
+    plan(&one, 1, in, 8, 64, 1, false);
+    plan(&middle, 1, in, 64, 64, 3, true);
+    one.cache = middle.cache = 256 << 10;
+    assert_false(is_planned(&one, &middle, NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
