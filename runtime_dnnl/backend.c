@@ -376,9 +376,9 @@ static void describe(const struct byoc_host *host, const void *compiled,
     (void)host;
     for (uint32_t i = 0; i < p->steps.n; i++) {
         const struct byi_dnnl_step *step = &p->steps.at[i];
-        if (strcmp(step->name, "reorder") != 0)
-            say(ctx, step->name, byi_prim_impl(p->prims.at[step->index]),
-                step->sources, 0, 0);
+        const char *impl = byi_dn_step_impl(p, i);
+        if (impl && strcmp(step->name, "reorder") != 0)
+            say(ctx, step->name, impl, step->sources, 0, 0);
     }
 }
 

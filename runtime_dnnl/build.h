@@ -58,6 +58,7 @@ struct byi_program {
     const struct byi_dnnl_unit *unit; /* NULL: run the list of steps */
     BYI_VEC(struct byi_prim *) prims; /* of the steps */
     BYI_VEC(struct byi_dnnl_step) steps;
+    struct byi_bands **bands; /* of each step that others join, or NULL */
     BYI_VEC(struct byi_made_const) made;
     BYI_VEC(struct byi_recipe) recipes; /* BYI_TO_WRITE: of the constants */
     uint64_t temp_bytes;                /* plan_memory.c */
@@ -115,6 +116,11 @@ enum byoc_status byi_dn_unit_load(const struct byi_dnnl *lib,
                                   const struct byoc_region *region,
                                   struct byi_program **program,
                                   struct byoc_error *err);
+
+/* bands.c. All steps are there: plan those that run in bands. */
+void byi_dn_bands_end(struct byi_program *program);
+/* The implementation of a step; NULL: another step runs it. */
+const char *byi_dn_step_impl(const struct byi_program *program, uint32_t step);
 
 /* made.c. Append a constant that is computed from others at load, unless the
  * program only describes. `prim`: the primitive that a pack is for. */
@@ -207,6 +213,7 @@ struct byi_use {
 struct byi_draft_step {
     struct byi_prim *prim;
     const char *name, *sources;
+    bool joins; /* as in struct byi_dnnl_step */
     uint32_t n;
     const struct byi_use *uses;
 };
@@ -453,10 +460,16 @@ struct byi_core {
     /* axes differ from dst: only elementwise post-ops keep their meaning */
     bool elt_only;
     bool no_posts;
+    bool no_sum;              /* dst is memory of its own */
     struct byi_dnnl_view src; /* may be overwritten if in_place */
     bool in_place;
     const struct byi_gathered *gathered; /* what the data are computed from */
 };
+
+/* bands.c. Should the kernel, a convolution, run in bands with another one? */
+bool byi_dn_is_banded(const struct byi_build *b);
+/* Find the draft steps that do. */
+void byi_dn_find_bands(struct byi_build *b);
 
 /* image.c: data with a channel axis, first or last in the graph's dims; a
  * primitive always sees (N, C, spatial...). */

@@ -398,7 +398,7 @@ static enum byoc_status choose_fusion(struct byi_build *b,
     if (most > BYI_MAX_POSTS)
         most = BYI_MAX_POSTS;
     for (uint32_t n = most + 1; n-- > 0;) {
-        for (int with_sum = 1; with_sum >= 0; with_sum--) {
+        for (int with_sum = !core->no_sum; with_sum >= 0; with_sum--) {
             if (!plan_fusion(b, core, chain, next, n, with_sum, f))
                 continue;
             const enum byoc_status status = try_fusion(b, core, f, prim);

@@ -113,6 +113,17 @@ static void lend(const struct byi_exec *exec, const struct byi_dnnl_step *step)
     }
 }
 
+/* Run a step and those that join it. */
+static void run_bands(const struct byi_exec *exec,
+                      const struct byi_dnnl_step *step)
+{
+    const struct byi_program *p = exec->program;
+    for (uint32_t i = step->index + 1; i < p->steps.n && p->steps.at[i].joins;
+         i++)
+        lend(exec, &p->steps.at[i]);
+    byi_bands_run(p->bands[step->index], exec->calls + step->index);
+}
+
 static enum byoc_status run_step(const struct byi_exec *exec,
                                  const struct byi_dnnl_step *step)
 {
@@ -123,12 +134,17 @@ static enum byoc_status run_step(const struct byi_exec *exec,
         return byi_fail(exec->err, BYOC_ECANCELLED,
                         "cancelled after %u of %u primitives", step->index,
                         p->steps.n);
+    const char *impl = byi_dn_step_impl(p, step->index);
+    if (!impl)
+        return BYOC_OK;
     lend(exec, step);
-    BYI_TRY(byi_bound_run(exec->calls[step->index], exec->err));
+    if (p->bands[step->index])
+        run_bands(exec, step);
+    else
+        BYI_TRY(byi_bound_run(exec->calls[step->index], exec->err));
     if (args->trace)
-        args->trace(args->trace_ctx, step->name,
-                    byi_prim_impl(p->prims.at[step->index]), step->sources,
-                    begin, now());
+        args->trace(args->trace_ctx, step->name, impl, step->sources, begin,
+                    now());
     return BYOC_OK;
 }
 

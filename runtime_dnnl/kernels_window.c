@@ -227,6 +227,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     struct byi_image_axes image;
     c.p.deconv = is_deconv(step);
     c.p.exact = b->kernel->exact;
+    c.p.banded = byi_dn_is_banded(b);
     BYI_TRY(want_conv_data(b, &image, &c));
     const uint32_t rank = c.src.desc.rank;
     BYI_TRY(want_weights(b, c.p.deconv, rank, &c.weights));
@@ -265,6 +266,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
                             .fill = fill_conv,
                             .dst = dst,
                             .order = image.order,
+                            .no_sum = c.p.banded,
                             .gathered = c.gathered};
     BYI_TRY(byi_dn_emit_chain(b, &core, &chain, next));
     if (c.gathered)

@@ -4,6 +4,7 @@
  * request.
  */
 #include "core/base/guard.h"
+#include "core/base/openmp.h"
 #include "runtime_dnnl/layer_dnnl.h"
 
 #include <assert.h>
@@ -665,6 +666,47 @@ enum byoc_status byi_bound_run(const struct byi_bound_call *call,
     dnnl_stream_wait(call->stream);
     byi_narrow_end(call->copies, call->n_copies);
     return BYOC_OK;
+}
+
+struct byi_bands {
+    struct byi_f32_bands bands;
+    int threads; /* that a run may use */
+};
+
+struct byi_bands *byi_bands_new(struct byi_arena *arena,
+                                struct byi_prim *const *prims, uint32_t n)
+{
+    const struct byi_dn_fast *fast[BYI_F32_BANDED];
+    struct byi_f32_bands bands;
+    for (uint32_t i = 0; i < n && i < BYI_F32_BANDED; i++)
+        fast[i] = prims[i]->fast;
+    if (!byi_dn_fast_bands(n, fast, &bands))
+        return NULL;
+    struct byi_bands *b = byi_arena_alloc(arena, sizeof *b);
+    *b = (struct byi_bands){.bands = bands, .threads = fast[0]->threads};
+    return b;
+}
+
+uint64_t byi_bands_scratch(const struct byi_bands *bands)
+{
+    return byi_f32_bands_scratch(&bands->bands, bands->threads);
+}
+
+const char *byi_bands_impl(const struct byi_bands *bands)
+{
+    return bands->bands.convs[0]->kernels->bands;
+}
+
+void byi_bands_run(const struct byi_bands *bands,
+                   struct byi_bound_call *const *calls)
+{
+    struct byi_f32_conv_run runs[BYI_F32_BANDED];
+    const int now = omp_get_max_threads();
+    for (uint32_t i = 0; i < bands->bands.n; i++)
+        byi_dn_fast_fill(calls[i]->fast, calls[i]->n, calls[i]->slots,
+                         &runs[i]);
+    byi_f32_bands_run(&bands->bands, runs, calls[0]->scratch,
+                      now < bands->threads ? now : bands->threads);
 }
 
 void byi_bound_free(struct byi_bound_call **call)

@@ -136,6 +136,18 @@ void byi_bound_set(struct byi_bound_call *call, uint32_t slot, void *data);
 /* Run on the calling thread's OpenMP team; returns when it is done. */
 enum byoc_status byi_bound_run(const struct byi_bound_call *call,
                                struct byoc_error *err);
+
+/* Convolutions of byoc's own kernels that run in bands (kernels/bands.h). */
+struct byi_bands;
+/* Each of n > 1 primitives reads the result of the one before. NULL: they
+ * should run one after the other. Keeps `prims`' memory, in the arena. */
+struct byi_bands *byi_bands_new(struct byi_arena *arena,
+                                struct byi_prim *const *prims, uint32_t n);
+uint64_t byi_bands_scratch(const struct byi_bands *bands);
+const char *byi_bands_impl(const struct byi_bands *bands);
+/* Run the calls of the primitives. */
+void byi_bands_run(const struct byi_bands *bands,
+                   struct byi_bound_call *const *calls);
 void byi_bound_free(struct byi_bound_call **call);
 
 /* --- strides.c: strides of axes of size 1 -------------------------------- */

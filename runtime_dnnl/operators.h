@@ -123,7 +123,8 @@ struct byi_dnnl_gather {
  * deconvolution too; bias (O) or absent */
 struct byi_dnnl_conv {
     bool deconv;
-    bool exact; /* no algorithm that rounds more than a sum of products */
+    bool exact;  /* no algorithm that rounds more than a sum of products */
+    bool banded; /* byoc's own kernel, which may run in bands with others */
     struct byi_dnnl_window window;
     struct byi_desc src, weights, bias, dst;
     struct byi_dnnl_gather gather; /* byoc's own kernels, windows of one tap */
@@ -316,6 +317,9 @@ struct byi_dnnl_slot {
 /* One primitive, the index-th to be created, and its arguments. */
 struct byi_dnnl_step {
     uint32_t index;
+    /* Its convolution alone reads the result of the step before, and runs with
+     * it in bands; the first of such steps is named after all. */
+    bool joins;
     const char *name;    /* "nn.conv2d+add+nn.relu", "reorder" */
     const char *sources; /* names of the model, comma between  */
     uint32_t n_slots;

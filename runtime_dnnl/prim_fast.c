@@ -218,18 +218,33 @@ static bool convs_pack_alike(const struct byi_dn_fast *a,
     return byi_f32_conv_packs_alike(&a->conv, &b->conv);
 }
 
-static void run_conv(const struct byi_dn_fast *fast, uint32_t n,
-                     const struct byi_dn_fast_slot *slots, void *scratch,
-                     int threads)
+void byi_dn_fast_fill(const struct byi_dn_fast *fast, uint32_t n,
+                      const struct byi_dn_fast_slot *slots,
+                      struct byi_f32_conv_run *run)
 {
-    struct byi_f32_conv_run run = {
+    *run = (struct byi_f32_conv_run){
         .conv = &fast->conv,
         .x = byi_dn_fast_find(n, slots, BYI_ARG_SRC),
         .weights = byi_dn_fast_find(n, slots, BYI_ARG_WEIGHTS),
         .bias = byi_dn_fast_find(n, slots, BYI_ARG_BIAS),
-        .y = byi_dn_fast_find(n, slots, BYI_ARG_DST),
-        .scratch = scratch,
-        .threads = threads};
+        .y = byi_dn_fast_find(n, slots, BYI_ARG_DST)};
+    for (uint32_t i = 0; i < fast->conv.n_posts; i++) {
+        const uint32_t at = fast->conv.posts[i].operand;
+        run->operands[at] =
+            fast->sums && at == 0
+                ? run->y
+                : byi_dn_fast_find(n, slots, BYI_ARG_POST + (int)at);
+    }
+}
+
+static void run_conv(const struct byi_dn_fast *fast, uint32_t n,
+                     const struct byi_dn_fast_slot *slots, void *scratch,
+                     int threads)
+{
+    struct byi_f32_conv_run run;
+    byi_dn_fast_fill(fast, n, slots, &run);
+    run.scratch = scratch;
+    run.threads = threads;
     struct byi_f32_source sources[BYI_MAX_GATHERED];
     for (uint32_t i = 0; i < fast->n_gathered; i++)
         sources[i] = (struct byi_f32_source){
@@ -240,13 +255,6 @@ static void run_conv(const struct byi_dn_fast *fast, uint32_t n,
         run.n_sources = fast->n_gathered;
         run.scale = byi_dn_fast_find(n, slots, BYI_ARG_SCALE);
         run.shift = byi_dn_fast_find(n, slots, BYI_ARG_SHIFT);
-    }
-    for (uint32_t i = 0; i < fast->conv.n_posts; i++) {
-        const uint32_t at = fast->conv.posts[i].operand;
-        run.operands[at] =
-            fast->sums && at == 0
-                ? run.y
-                : byi_dn_fast_find(n, slots, BYI_ARG_POST + (int)at);
     }
     byi_f32_conv_run(&run);
 }
@@ -412,14 +420,15 @@ static bool read_matmul(const struct byi_dnnl_matmul *p,
 }
 
 static bool plan(const struct byi_posts *posts, const struct byi_desc *dst,
-                 bool exact, struct byi_dn_fast *fast)
+                 bool exact, bool banded, struct byi_dn_fast *fast)
 {
     if (byi_elements(dst->rank, dst->dims) <= 0 ||
         !read_posts(posts, dst, fast))
         return false;
     fast->threads = omp_get_max_threads();
     byi_f32_conv_plan(&fast->conv, exact);
-    return byi_f32_conv_pays(&fast->conv);
+    return (banded && fast->conv.type == BYI_F32_WIDE) ||
+           byi_f32_conv_pays(&fast->conv);
 }
 
 bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
@@ -428,14 +437,29 @@ bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
     *fast = (struct byi_dn_fast){.kind = &conv_kind};
     return read_conv(p, &fast->conv) &&
            (p->gather.n == 0 || read_gather(p, fast)) &&
-           plan(posts, &p->dst, p->exact, fast);
+           plan(posts, &p->dst, p->exact, p->banded, fast);
 }
 
 bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
                         const struct byi_posts *posts, struct byi_dn_fast *fast)
 {
     *fast = (struct byi_dn_fast){.kind = &conv_kind};
-    return read_matmul(p, &fast->conv) && plan(posts, &p->dst, true, fast);
+    return read_matmul(p, &fast->conv) &&
+           plan(posts, &p->dst, true, false, fast);
+}
+
+bool byi_dn_fast_bands(uint32_t n, const struct byi_dn_fast *const *fast,
+                       struct byi_f32_bands *bands)
+{
+    if (n < 2 || n > BYI_F32_BANDED)
+        return false;
+    *bands = (struct byi_f32_bands){.n = n};
+    for (uint32_t i = 0; i < n; i++) {
+        if (!fast[i] || fast[i]->kind != &conv_kind || fast[i]->packs)
+            return false;
+        bands->convs[i] = &fast[i]->conv;
+    }
+    return byi_f32_bands_plan(bands);
 }
 
 static bool is_dense(const struct byi_desc *desc)

@@ -3,7 +3,7 @@
 #ifndef BYI_PRIM_FAST_H
 #define BYI_PRIM_FAST_H
 
-#include "kernels/conv.h"
+#include "kernels/bands.h"
 #include "kernels/i8.h"
 #include "kernels/moves.h"
 #include "kernels/recurrent.h"
@@ -93,6 +93,15 @@ bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
 /* The one that packs `src` for argument `arg` of `user`. */
 void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,
                       const struct byi_desc *src, struct byi_dn_fast *pack);
+
+/* Describe convolutions each of which reads the result of the one before; false
+ * if they should not run in bands. */
+bool byi_dn_fast_bands(uint32_t n, const struct byi_dn_fast *const *fast,
+                       struct byi_f32_bands *bands);
+/* The arguments of a convolution. */
+void byi_dn_fast_fill(const struct byi_dn_fast *fast, uint32_t n,
+                      const struct byi_dn_fast_slot *slots,
+                      struct byi_f32_conv_run *run);
 
 /* Does it use weights that are laid out so without packing them? */
 bool byi_dn_fast_wants(const struct byi_dn_fast *fast, int arg,

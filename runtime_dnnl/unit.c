@@ -118,6 +118,7 @@ static enum byoc_status run_unit(void *arg, struct byoc_error *err)
     p->temp_bytes = unit->temp_bytes;
     BYI_TRY((enum byoc_status)unit->build(&makers, &load));
     BYI_TRY(byi_dn_exec_list(p, err));
+    byi_dn_bands_end(p);
     if (p->steps.n == unit->n_steps && p->prims.n == unit->n_steps &&
         p->made.n == unit->n_made)
         return BYOC_OK;

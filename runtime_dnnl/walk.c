@@ -238,19 +238,25 @@ static void drop_dead_steps(struct byi_build *b)
     b->drafts.n = n;
 }
 
-/* A buffer is live from its first step to its last. */
+/* A buffer is live from its first step to its last. Steps that run in bands
+ * take place at the same time. */
 static void find_lives(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->bufs.n; i++) {
         b->bufs.at[i].first = UINT32_MAX;
         b->bufs.at[i].last = 0;
     }
-    for (uint32_t i = 0; i < b->drafts.n; i++)
+    for (uint32_t i = 0, first = 0; i < b->drafts.n; i++) {
+        uint32_t last = i;
+        first = b->drafts.at[i].joins ? first : i;
+        while (last + 1 < b->drafts.n && b->drafts.at[last + 1].joins)
+            last++;
         for (uint32_t k = 0; k < b->drafts.at[i].n; k++) {
             struct byi_buf *buf = &b->bufs.at[b->drafts.at[i].uses[k].buf];
-            buf->first = i < buf->first ? i : buf->first;
-            buf->last = i;
+            buf->first = first < buf->first ? first : buf->first;
+            buf->last = last;
         }
+    }
 }
 
 /* Append a draft step, whose buffers are placed, to the program. */
@@ -268,6 +274,7 @@ static enum byoc_status add_step(struct byi_build *b, struct byi_draft_step *d)
                    .offset = buf->offset + d->uses[i].offset}};
     }
     const struct byi_dnnl_step step = {.index = p->steps.n,
+                                       .joins = d->joins,
                                        .name = d->name,
                                        .sources = d->sources,
                                        .n_slots = d->n,
@@ -292,11 +299,13 @@ static void drop_unread(struct byi_build *b)
 static enum byoc_status finish_program(struct byi_build *b)
 {
     drop_dead_steps(b);
+    byi_dn_find_bands(b);
     find_lives(b);
     BYI_TRY(byi_dn_plan_temps(b));
     for (uint32_t i = 0; i < b->drafts.n; i++)
         BYI_TRY(add_step(b, &b->drafts.at[i]));
     drop_unread(b);
+    byi_dn_bands_end(b->program);
     return BYOC_OK;
 }
 

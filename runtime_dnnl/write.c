@@ -81,13 +81,10 @@ static const char *const args[] = {
 #member, offsetof(struct type, member), MEMBER_NAME, names             \
     }
 static const struct param_member conv[] = {
-    MEMBER(byi_dnnl_conv, deconv, BOOL),
-    MEMBER(byi_dnnl_conv, exact, BOOL),
-    MEMBER(byi_dnnl_conv, window, WINDOW),
-    MEMBER(byi_dnnl_conv, src, DESC),
-    MEMBER(byi_dnnl_conv, weights, DESC),
-    MEMBER(byi_dnnl_conv, bias, DESC),
-    MEMBER(byi_dnnl_conv, dst, DESC),
+    MEMBER(byi_dnnl_conv, deconv, BOOL),  MEMBER(byi_dnnl_conv, exact, BOOL),
+    MEMBER(byi_dnnl_conv, banded, BOOL),  MEMBER(byi_dnnl_conv, window, WINDOW),
+    MEMBER(byi_dnnl_conv, src, DESC),     MEMBER(byi_dnnl_conv, weights, DESC),
+    MEMBER(byi_dnnl_conv, bias, DESC),    MEMBER(byi_dnnl_conv, dst, DESC),
     MEMBER(byi_dnnl_conv, gather, GATHER)};
 static const struct param_member matmul[] = {
     MEMBER(byi_dnnl_matmul, src, DESC), MEMBER(byi_dnnl_matmul, weights, DESC),
@@ -577,8 +574,9 @@ static void write_slots(const struct unit_writer *w,
     }
     byi_text_addf(t,
                   "};\nstatic const struct byi_dnnl_step step_%u = {\n"
-                  "    .index = %u,\n    .name = ",
-                  step->index, step->index);
+                  "    .index = %u,\n%s    .name = ",
+                  step->index, step->index,
+                  step->joins ? "    .joins = true,\n" : "");
     add_string(t, step->name);
     byi_text_addf(t, ",\n    .sources = ");
     add_string(t, step->sources);

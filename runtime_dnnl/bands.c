@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime_dnnl/bands.c: convolutions that byoc's own kernels run in bands
+ * (kernels/bands.h): in blocks of mobile networks, a convolution of one tap
+ * widens a large image for a depthwise one, and another makes it narrow again.
+ * The result between them is not stored.
+ */
+#include "runtime_dnnl/build.h"
+
+#include <byoc/graph.h>
+
+#include <string.h>
+
+#include "kernels/bands.h"
+
+/* --- while building ------------------------------------------------------- */
+
+static const struct byoc_graph_step *first_step(
+    const struct byi_build *b, const struct byoc_graph_kernel *kernel)
+{
+    return &b->graph->steps[kernel->first];
+}
+
+static bool is_depthwise(const struct byi_build *b,
+                         const struct byoc_graph_step *step)
+{
+    const int64_t groups = byoc_graph_int(step, "groups", 0);
+    return groups > 1 && groups == b->graph->values[step->args[0]].dims[1];
+}
+
+/* Is it a convolution of one tap? */
+static bool is_point(const struct byi_build *b,
+                     const struct byoc_graph_step *step)
+{
+    const int64_t *dims = b->graph->values[step->args[1]].dims;
+    return byoc_graph_int(step, "groups", 0) == 1 && dims[2] == 1 &&
+           dims[3] == 1;
+}
+
+/* Does the kernel begin with a convolution of this kind, of the layout that
+ * regions have? */
+static bool begins(const struct byi_build *b,
+                   const struct byoc_graph_kernel *kernel, bool depthwise)
+{
+    const struct byoc_graph_step *step = first_step(b, kernel);
+    return byi_dn_is(step, "nn.conv2d") &&
+           strcmp(byoc_graph_string(step, "data_layout", ""), "NCHW") == 0 &&
+           (depthwise ? is_depthwise(b, step) : is_point(b, step));
+}
+
+/* Would `value` leave the second cache before its reader has read all of it? */
+static bool is_large(const struct byi_build *b, uint32_t value)
+{
+    const struct byoc_graph_value *type = &b->graph->values[value];
+    return type->rank == 4 && type->dtype == BYOC_F32 &&
+           (int64_t)type->bytes > byi_f32_second_cache();
+}
+
+/* The kernel that alone reads the large result of `kernel` as data; NULL: none.
+ */
+static const struct byoc_graph_kernel *reader_of(
+    const struct byi_build *b, const struct byoc_graph_kernel *kernel)
+{
+    const uint32_t value = kernel->outs[0], at = b->reader[value];
+    if (kernel->n_outs != 1 || at == BYI_NOBODY || !is_large(b, value))
+        return NULL;
+    const struct byoc_graph_kernel *reader = &b->graph->kernels[at];
+    return first_step(b, reader)->args[0] == value ? reader : NULL;
+}
+
+/* The kernel whose large result `kernel` alone reads as data; NULL: none. */
+static const struct byoc_graph_kernel *source_of(
+    const struct byi_build *b, const struct byoc_graph_kernel *kernel)
+{
+    const uint32_t value = first_step(b, kernel)->args[0];
+    const struct byoc_graph_value *type = &b->graph->values[value];
+    if (type->kind != BYOC_GRAPH_RESULT)
+        return NULL;
+    const struct byoc_graph_kernel *from =
+        &b->graph->kernels[b->graph->steps[type->index].kernel];
+    return reader_of(b, from) == kernel ? from : NULL;
+}
+
+/* Is it a depthwise convolution behind one of one tap? */
+static bool is_middle(const struct byi_build *b,
+                      const struct byoc_graph_kernel *kernel)
+{
+    const struct byoc_graph_kernel *from =
+        begins(b, kernel, true) ? source_of(b, kernel) : NULL;
+    return from && begins(b, from, false);
+}
+
+bool byi_dn_is_banded(const struct byi_build *b)
+{
+    const struct byoc_graph_kernel *kernel = b->kernel;
+    if (b->plain || byi_f32_kernels()->rows < 6)
+        return false;
+    if (!begins(b, kernel, false))
+        return is_middle(b, kernel);
+    const struct byoc_graph_kernel *to = reader_of(b, kernel);
+    const struct byoc_graph_kernel *from = source_of(b, kernel);
+    return (to && is_middle(b, to)) || (from && is_middle(b, from));
+}
+
+static const struct byi_use *find_use(const struct byi_draft_step *d, int arg)
+{
+    for (uint32_t i = 0; i < d->n; i++)
+        if (d->uses[i].arg == arg)
+            return &d->uses[i];
+    return NULL;
+}
+
+/* Does step i alone read the large result of the step before? `uses`: of each
+ * buffer. */
+static bool follows(const struct byi_build *b, uint32_t i, const uint32_t *uses)
+{
+    const struct byi_use *from = find_use(&b->drafts.at[i - 1], BYI_ARG_DST);
+    const struct byi_use *to = find_use(&b->drafts.at[i], BYI_ARG_SRC);
+    return from && to && from->buf == to->buf && from->offset == to->offset &&
+           b->bufs.at[to->buf].kind == BYI_BUF_TEMP && uses[to->buf] == 2 &&
+           (int64_t)b->bufs.at[to->buf].bytes > byi_f32_second_cache();
+}
+
+/* Does the last of n steps write what an earlier one reads? */
+static bool overwrites(const struct byi_draft_step *d, uint32_t n)
+{
+    const uint32_t to = find_use(&d[n - 1], BYI_ARG_DST)->buf;
+    for (uint32_t i = 0; i + 1 < n; i++)
+        for (uint32_t k = 0; k < d[i].n; k++)
+            if (d[i].uses[k].buf == to)
+                return true;
+    return false;
+}
+
+/* Run the n steps from d on in bands, if they should. */
+static bool join(struct byi_build *b, struct byi_draft_step *d, uint32_t n)
+{
+    struct byi_prim *prims[BYI_F32_BANDED];
+    for (uint32_t i = 0; i < n; i++)
+        prims[i] = d[i].prim;
+    if (overwrites(d, n) || !byi_bands_new(b->arena, prims, n))
+        return false;
+    for (uint32_t i = 1; i < n; i++) {
+        d[i].joins = true;
+        d->name =
+            byi_arena_printf(b->program->arena, "%s+%s", d->name, d[i].name);
+        d->sources = byi_arena_printf(b->program->arena, "%s%s%s", d->sources,
+                                      *d->sources ? "," : "", d[i].sources);
+    }
+    return true;
+}
+
+void byi_dn_find_bands(struct byi_build *b)
+{
+    uint32_t *uses = byi_arena_calloc(b->arena, b->bufs.n, sizeof *uses);
+    for (uint32_t i = 0; i < b->drafts.n; i++)
+        for (uint32_t k = 0; k < b->drafts.at[i].n; k++)
+            uses[b->drafts.at[i].uses[k].buf]++;
+    for (uint32_t i = 0, n; i < b->drafts.n; i += n) {
+        n = 1;
+        while (n < BYI_F32_BANDED && i + n < b->drafts.n &&
+               follows(b, i + n, uses))
+            n++;
+        while (n > 1 && !join(b, &b->drafts.at[i], n))
+            n--;
+    }
+}
+
+/* --- the program ---------------------------------------------------------- */
+
+void byi_dn_bands_end(struct byi_program *p)
+{
+    p->bands = byi_arena_calloc(p->arena, p->steps.n, sizeof(void *));
+    for (uint32_t i = 0, n; i < p->steps.n; i += n) {
+        n = 1;
+        while (i + n < p->steps.n && p->steps.at[i + n].joins)
+            n++;
+        if (n > 1)
+            p->bands[i] = byi_bands_new(p->arena, p->prims.at + i, n);
+        const uint64_t bytes = p->bands[i] ? byi_bands_scratch(p->bands[i]) : 0;
+        p->scratch_bytes = bytes > p->scratch_bytes ? bytes : p->scratch_bytes;
+    }
+}
+
+const char *byi_dn_step_impl(const struct byi_program *p, uint32_t step)
+{
+    uint32_t first = step;
+    while (first > 0 && p->steps.at[first].joins)
+        first--;
+    const struct byi_bands *bands = p->bands[first];
+    return !bands          ? byi_prim_impl(p->prims.at[step])
+           : step == first ? byi_bands_impl(bands)
+                           : NULL;
+}

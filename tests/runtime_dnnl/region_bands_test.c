@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/runtime_dnnl/region_bands_test.c: blocks of mobile networks, whose
+ * convolutions run in bands: the same numbers as the native kernels', one step
+ * in place of several; and blocks that must not run so.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "kernels/conv.h"
+#include "region.inc"
+
+#define NONE UINT32_MAX
+#define IDS(...)                                                               \
+    BYI_COUNT(((uint32_t[]){__VA_ARGS__})), (uint32_t[])                       \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
+
+static const double tolerance = 2e-5;
+
+/* Lines of 64 channels that no second-level cache holds, so narrow that it
+ * holds several of them. */
+enum { HIGH = 4000, WIDE = 16, CHANNELS = 8, MIDDLE = 64 };
+
+static uint32_t image(struct region *g)
+{
+    region_open(g);
+    return region_input(g, 1, CHANNELS, HIGH, WIDE, -1);
+}
+
+/* A convolution with a bias and, if it is not the last, ReLU. */
+static uint32_t conv(struct region *g, uint32_t x, int64_t from, int64_t to,
+                     const char *attrs)
+{
+    const bool depthwise = from == to;
+    const uint32_t w = region_const(g, to, depthwise ? 1 : from,
+                                    depthwise ? 3 : 1, depthwise ? 3 : 1, -1);
+    const uint32_t b = region_const(g, to, 1, 1, -1);
+    region_kernel(g, "nn.conv2d", attrs, IDS(x, w));
+    region_post(g, "add", "{}", b, false);
+    if (to == MIDDLE)
+        region_post(g, "nn.relu", "{}", NONE, false);
+    return region_end(g);
+}
+
+static uint32_t widen(struct region *g, uint32_t x)
+{
+    return conv(g, x, CHANNELS, MIDDLE, "{}");
+}
+
+static uint32_t depthwise(struct region *g, uint32_t x)
+{
+    return conv(g, x, MIDDLE, MIDDLE, "{\"padding\":[1,1,1,1],\"groups\":64}");
+}
+
+static uint32_t narrow(struct region *g, uint32_t x)
+{
+    return conv(g, x, MIDDLE, CHANNELS, "{}");
+}
+
+/* Runs the region; `bands`: names of the steps that run in bands, or NULL. */
+static void expect(struct region *g, uint32_t n, const uint32_t *outs,
+                   const char *bands)
+{
+    struct region_report r;
+    const char *why = region_check(g, n, outs, tolerance, &r);
+    if (why)
+        fail_msg("%s", why);
+    if (byi_f32_kernels()->rows < 6)
+        bands = NULL;
+    if (bands ? !strstr(r.trace, bands) : strstr(r.trace, ":bands:") != NULL)
+        fail_msg("expected %s, found %s", bands ? bands : "no bands", r.trace);
+    region_close(g);
+}
+
+static void test_block(void **state)
+{
+    (void)state;
+    needs_kernels();
+    struct region g;
+    const uint32_t out = narrow(&g, depthwise(&g, widen(&g, image(&g))));
+    expect(&g, 1, &out,
+           "nn.conv2d+add+nn.relu+nn.conv2d+add+nn.relu+nn.conv2d+add:bands:");
+}
+
+/* The block's data are added to its result, which must not take their place:
+ * the lines of the next band need them. */
+static void test_residual(void **state)
+{
+    (void)state;
+    needs_kernels();
+    struct region g;
+    const uint32_t x = conv(&g, image(&g), CHANNELS, CHANNELS + 1, "{}");
+    const uint32_t wide = conv(&g, x, CHANNELS + 1, MIDDLE, "{}");
+    const uint32_t w = region_const(&g, CHANNELS + 1, MIDDLE, 1, 1, -1);
+    region_kernel(&g, "nn.conv2d", "{}", IDS(depthwise(&g, wide), w));
+    region_post(&g, "add", "{}", x, false);
+    const uint32_t out = region_end(&g);
+    expect(&g, 1, &out,
+           "nn.conv2d+add+nn.relu+nn.conv2d+add+nn.relu+nn.conv2d+add:bands:");
+}
+
+/* The result of the depthwise convolution is read twice. */
+static void test_pair(void **state)
+{
+    (void)state;
+    needs_kernels();
+    struct region g;
+    const uint32_t middle = depthwise(&g, widen(&g, image(&g)));
+    const uint32_t outs[] = {narrow(&g, middle), narrow(&g, middle)};
+    expect(&g, 2, outs, "nn.conv2d+add+nn.relu+nn.conv2d+add+nn.relu:bands:");
+}
+
+static void test_none(void **state)
+{
+    (void)state;
+    needs_kernels();
+    struct region g;
+    /* the wide image is a result of the region */
+    const uint32_t wide = widen(&g, image(&g));
+    const uint32_t outs[] = {wide, depthwise(&g, wide)};
+    expect(&g, 2, outs, NULL);
+    /* nothing widens */
+    region_open(&g);
+    const uint32_t x = region_input(&g, 1, MIDDLE, HIGH, WIDE, -1);
+    const uint32_t out = narrow(&g, depthwise(&g, x));
+    expect(&g, 1, &out, NULL);
+    /* the wide image stays in the cache */
+    region_open(&g);
+    const uint32_t small = region_input(&g, 1, CHANNELS, 14, 14, -1);
+    const uint32_t end = narrow(&g, depthwise(&g, widen(&g, small)));
+    expect(&g, 1, &end, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_block), cmocka_unit_test(test_residual),
+        cmocka_unit_test(test_pair), cmocka_unit_test(test_none)};
+    setenv("BYOC_MAX_ISA", "avx2", 1);
+    const int failed = cmocka_run_group_tests(tests, NULL, units_at_end);
+    unsetenv("BYOC_MAX_ISA");
+    return failed + cmocka_run_group_tests(tests, NULL, units_at_end);
+}
