@@ -142,15 +142,16 @@ static bool can_lift(const struct byi_i8_conv_run *run, enum byi_i8_form form,
     const int64_t most = i8_words_of(conv, form) * i8_each(form) * 255 * weight;
     const int64_t room = (1 << 23) - 1 - most;
     const int32_t low = (int32_t)rintf(run->low) + run->zero;
-    if (!conv->kernels->lifts || conv->result != BYI_I8_OCTETS ||
+    if (room < 0 || !conv->kernels->lifts || conv->result != BYI_I8_OCTETS ||
         (form != BYI_I8_BYTES && form != BYI_I8_PAIRS) ||
         (conv->depthwise && !has_strips(conv, form)) || run->low < 0 ||
         run->zero != low || (low != 0 && low != -128) ||
         (int32_t)rintf(run->high) != 255)
         return false;
-    int outside = 0; /* no branches: compilers use vectors */
+    const int32_t limit = (int32_t)room;
+    int32_t outside = 0; /* no branches, one width: compilers use vectors */
     for (int64_t i = 0; i < i8_all_outputs(conv); i++)
-        outside |= (add[i] > room) | (add[i] < -room) | !(scale[i] >= 0) |
+        outside |= (add[i] > limit) | (add[i] < -limit) | !(scale[i] >= 0) |
                    (scale[i] > 1);
     return !outside;
 }
