@@ -133,16 +133,33 @@ static PyObject *put_kernel(const struct byoc_graph *g,
 
 /* --- load ----------------------------------------------------------------- */
 
-static PyObject *make_calls(const struct byoc_graph *g)
+/* The kernels, or an exception. */
+static PyObject *put_kernels(const struct byoc_graph *g)
 {
-    PyObject *kernels = PyList_New(0), *calls = NULL;
+    PyObject *kernels = PyList_New(0);
     int bad = !kernels;
     for (uint32_t i = 0; !bad && i < g->n_kernels; i++)
         bad = append(kernels, put_kernel(g, &g->kernels[i]));
-    if (!bad)
-        calls = pyb_call("byoc._backend", "load", "(O)", kernels);
+    if (bad)
+        Py_CLEAR(kernels);
+    return kernels;
+}
+
+/* The callables of the graph's kernels. */
+static struct byoc_fail *make_calls(const struct byoc_host *host,
+                                    const struct byoc_graph *g,
+                                    PyObject **calls)
+{
+    PyObject *kernels = put_kernels(g);
+    if (!kernels && PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) {
+        PyErr_Clear();
+        return host->fail(host->ctx, BYOC_FAIL_INVALID,
+                          "found a name that is not UTF-8 in the region");
+    }
+    if (kernels)
+        *calls = pyb_call("byoc._backend", "load", "(O)", kernels);
     Py_XDECREF(kernels);
-    return calls;
+    return *calls ? NULL : fail_of_exception(host);
 }
 
 /* Strings and bfloat16 have no format in the buffer protocol. */
@@ -190,9 +207,7 @@ static struct byoc_fail *region_new(const struct byoc_host *host,
         fail = check_dtypes(host, region->graph);
     if (!fail) {
         PyGILState_STATE gil = PyGILState_Ensure();
-        region->calls = make_calls(region->graph);
-        if (!region->calls)
-            fail = fail_of_exception(host);
+        fail = make_calls(host, region->graph, &region->calls);
         PyGILState_Release(gil);
     }
     if (fail)
