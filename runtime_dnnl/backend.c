@@ -216,8 +216,7 @@ static struct byoc_fail *decline(const struct byoc_host *host,
         return fail;
     if (byi_dn_declines(graph))
         fail = host->fail(host->ctx, BYOC_FAIL_SLOWER,
-                          "its region would take longer to reorder data than "
-                          "to compute");
+                          "native kernels run its region faster");
     byoc_graph_free(host, graph);
     return fail;
 }

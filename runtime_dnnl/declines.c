@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/declines.c: regions that native kernels run faster. Pooling,
  * normalisations, reductions and depthwise convolutions read and write memory
- * and do little else. oneDNN runs them well on data that is channels last, or
- * whose reduced axis is innermost. Inside a region data stays so, but a region
- * of few such layers takes longer to reorder its inputs and outputs than to
- * compute:
+ * and do little else. oneDNN runs most of them well on data that is channels
+ * last. Inside a region data stays so, but a region of few such layers takes
+ * longer to reorder its inputs and outputs than to compute:
  *
  *   NCHW -> reorder -> pool -> reorder -> NCHW     2.1 x the native kernel
  *   NCHW -> reorder -> conv, pool, ... -> reorder -> NCHW      pays off
  *
+ * oneDNN's reductions take three to six times as long as the native kernel,
+ * whatever the axis, and so does a binary operator with a broadcast binary
+ * post-op, such as a batch normalisation by itself. They pay only inside a
+ * larger region.
+ *
  * So a region is declined if it has no HEAVY kernel, and has at most as many
- * REORDERS kernels as inputs and outputs together.
+ * SLOWER kernels as inputs and outputs together.
  */
 #include "runtime_dnnl/build.h"
 
@@ -18,9 +22,9 @@
 
 /* How much a kernel computes, compared with the reorders that it causes. */
 enum weight {
-    HEAVY,   /* worth the reorders of a region                          */
-    LIGHT,   /* needs no reorder; as fast in native kernels             */
-    REORDERS /* computes little, and its data changes layout for oneDNN */
+    HEAVY, /* worth the reorders of a region                        */
+    LIGHT, /* needs no reorder; as fast in native kernels           */
+    SLOWER /* computes little; native kernels or layouts are faster */
 };
 
 /* Is axis `axis` of a tensor of this rank the innermost one? */
@@ -30,51 +34,70 @@ static bool is_innermost(int64_t axis, uint32_t rank)
 }
 
 static enum weight weigh_reduction(const struct byoc_graph *g,
-                                   const struct byoc_graph_step *step)
+                                   const struct byoc_graph_kernel *k)
 {
-    uint32_t n;
-    const int64_t *axes = byoc_graph_list(step, "axis", &n);
-    for (uint32_t i = 0; i < n; i++)
-        if (is_innermost(axes[i], g->values[step->args[0]].rank))
-            return LIGHT;
-    return n ? REORDERS : LIGHT;
+    (void)g, (void)k;
+    return SLOWER;
 }
 
 static enum weight weigh_along_axis(const struct byoc_graph *g,
-                                    const struct byoc_graph_step *step)
+                                    const struct byoc_graph_kernel *k)
 {
+    const struct byoc_graph_step *step = &g->steps[k->first];
     return is_innermost(byoc_graph_int(step, "axis", -1),
                         g->values[step->args[0]].rank)
                ? LIGHT
-               : REORDERS;
+               : SLOWER;
 }
 
 static enum weight weigh_image(const struct byoc_graph *g,
-                               const struct byoc_graph_step *step)
+                               const struct byoc_graph_kernel *k)
 {
-    const char *layout = byoc_graph_string(step, "layout", "NC");
-    (void)g;
-    return byoc_graph_axis(layout, 'C') == 1 ? REORDERS : LIGHT;
+    const char *layout = byoc_graph_string(&g->steps[k->first], "layout", "NC");
+    return byoc_graph_axis(layout, 'C') == 1 ? SLOWER : LIGHT;
 }
 
 /* Depthwise: each output channel has one input channel. */
 static enum weight weigh_conv(const struct byoc_graph *g,
-                              const struct byoc_graph_step *step)
+                              const struct byoc_graph_kernel *k)
 {
+    const struct byoc_graph_step *step = &g->steps[k->first];
     const char *layout = byoc_graph_string(step, "data_layout", "NC");
     const int channel = byoc_graph_axis(layout, 'C');
     if (channel != 1 || strstr(step->name, "_transpose"))
         return HEAVY;
     return byoc_graph_int(step, "groups", 1) ==
                    g->values[step->args[0]].dims[channel]
-               ? REORDERS
+               ? SLOWER
                : HEAVY;
 }
 
 static enum weight weigh_light(const struct byoc_graph *g,
-                               const struct byoc_graph_step *step)
+                               const struct byoc_graph_kernel *k)
 {
-    (void)g, (void)step;
+    (void)g, (void)k;
+    return LIGHT;
+}
+
+/* Does the step read an operand that is broadcast to its result? */
+static bool broadcasts(const struct byoc_graph *g,
+                       const struct byoc_graph_step *step)
+{
+    const struct byoc_graph_value *y = &g->values[step->outs[0]];
+    for (uint32_t i = 0; i < step->n_args; i++) {
+        const struct byoc_graph_value *x = &g->values[step->args[i]];
+        if (byi_elements(x->rank, x->dims) != byi_elements(y->rank, y->dims))
+            return true;
+    }
+    return false;
+}
+
+static enum weight weigh_binary(const struct byoc_graph *g,
+                                const struct byoc_graph_kernel *k)
+{
+    for (uint32_t i = 1; i < k->n_steps; i++)
+        if (broadcasts(g, &g->steps[k->first + i]))
+            return SLOWER;
     return LIGHT;
 }
 
@@ -84,7 +107,7 @@ static enum weight weigh(const struct byoc_graph *g,
     static const struct {
         const char *pattern;
         enum weight (*weigh)(const struct byoc_graph *g,
-                             const struct byoc_graph_step *step);
+                             const struct byoc_graph_kernel *k);
     } rows[] = {
         {"dnnl.conv", weigh_conv},
         {"dnnl.pool", weigh_image},
@@ -93,7 +116,7 @@ static enum weight weigh(const struct byoc_graph *g,
         {"dnnl.instance_norm", weigh_image},
         {"dnnl.softmax", weigh_along_axis},
         {"dnnl.reduce", weigh_reduction},
-        {"dnnl.binary", weigh_light},
+        {"dnnl.binary", weigh_binary},
         {"dnnl.eltwise", weigh_light},
         {"dnnl.reshape", weigh_light},
         {"dnnl.view", weigh_light},
@@ -101,8 +124,16 @@ static enum weight weigh(const struct byoc_graph *g,
     };
     for (uint32_t i = 0; i < BYI_COUNT(rows); i++)
         if (strcmp(rows[i].pattern, k->pattern) == 0)
-            return rows[i].weigh(g, &g->steps[k->first]);
+            return rows[i].weigh(g, k);
     return HEAVY;
+}
+
+/* float32; reductions alone are also measured on float16 and bfloat16. */
+static bool is_measured(const struct byoc_graph *g,
+                        const struct byoc_graph_kernel *k)
+{
+    return g->values[g->steps[k->first].args[0]].dtype == BYOC_F32 ||
+           strcmp(k->pattern, "dnnl.reduce") == 0;
 }
 
 bool byi_dn_declines(const struct byoc_graph *g)
@@ -110,11 +141,11 @@ bool byi_dn_declines(const struct byoc_graph *g)
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->n_kernels; i++) {
         const struct byoc_graph_kernel *k = &g->kernels[i];
-        const enum weight weight = k->n_steps ? weigh(g, k) : HEAVY;
-        if (weight == HEAVY ||
-            g->values[g->steps[k->first].args[0]].dtype != BYOC_F32)
+        const enum weight weight =
+            k->n_steps && is_measured(g, k) ? weigh(g, k) : HEAVY;
+        if (weight == HEAVY)
             return false;
-        n += weight == REORDERS;
+        n += weight == SLOWER;
     }
     return n > 0 && n <= g->n_inputs + g->n_outputs;
 }

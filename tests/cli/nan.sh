@@ -2,8 +2,8 @@
 # nan.sh BYOC: what docs/dnnl.md says of NaN, held against what runs: each
 # operator that its table has loses one, on this CPU or with AVX2, and keeps it
 # where it is excluded and with --keep-nan; each other that oneDNN takes keeps
-# it. Pools are in front of a convolution, since a region of light layers alone
-# is declined.
+# it. Pools are in front of a convolution, reductions and nn.rnn in front of a
+# product, since a region of such layers alone is declined.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: nan.sh BYOC" >&2; exit 2; }
 byoc=$1
@@ -68,7 +68,7 @@ nn.instance_norm nn.instance_norm(reshape(%n, [1, 8, 4, 4]), random[(8), float32
 nn.lstm nn.lstm(reshape(%n, [8, 4, 4]), random[(1, 8, 4), float32, seed=1], random[(1, 8, 2), float32, seed=2])
 nn.gru nn.gru(reshape(%n, [8, 4, 4]), random[(1, 6, 4), float32, seed=1], random[(1, 6, 2), float32, seed=2])
 nn.gru nn.gru(reshape(%n, [8, 4, 4]), random[(1, 6, 4), float32, seed=1], random[(1, 6, 2), float32, seed=2], linear_before_reset=true)
-nn.rnn nn.rnn(reshape(%n, [8, 4, 4]), random[(1, 2, 4), float32, seed=1], random[(1, 2, 2), float32, seed=2], activations=["nn.relu"])
+nn.rnn %r = nn.rnn(reshape(%n, [8, 4, 4]), random[(1, 2, 4), float32, seed=1], random[(1, 2, 2), float32, seed=2], activations=["nn.relu"]); nn.dense(reshape(%r.0, [32, 2]), random[(4, 2), float32, seed=3])
 nn.elu nn.elu(%n, alpha=1.0)
 nn.selu nn.selu(%n)
 clip clip(%n, a_min=-1.0, a_max=1.0)
@@ -94,10 +94,10 @@ add add(%n, %x)
 subtract subtract(%n, %x)
 multiply multiply(%n, %x)
 divide divide(%n, %x)
-max max(%n, axis=[3])
-min min(%n, axis=[3])
-sum sum(%n, axis=[3])
-mean mean(%n, axis=[3])
+max nn.dense(reshape(max(%n, axis=[3]), [8, 4]), random[(4, 4), float32, seed=1])
+min nn.dense(reshape(min(%n, axis=[3]), [8, 4]), random[(4, 4), float32, seed=1])
+sum nn.dense(reshape(sum(%n, axis=[3]), [8, 4]), random[(4, 4), float32, seed=1])
+mean nn.dense(reshape(mean(%n, axis=[3]), [8, 4]), random[(4, 4), float32, seed=1])
 prod prod(%n, axis=[3])
 nn.softmax nn.softmax(%n, axis=3)
 nn.log_softmax nn.log_softmax(%n, axis=3)
