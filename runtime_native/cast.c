@@ -11,6 +11,10 @@
 #include <locale.h>
 #include <stdlib.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "kernel.h"
 
 enum { BLOCK = 512 };
@@ -19,14 +23,35 @@ typedef void (*loop_fn)(const void *x, void *y, int64_t n);
 
 /* --- numbers ------------------------------------------------------------ */
 
-static inline int64_t to_int64(double v)
+#if defined(__x86_64__)
+/* The instruction gives INT64_MIN for what does not fit. */
+static inline int64_t double_to_int64(double v)
+{
+    return _mm_cvttsd_si64(_mm_set_sd(v));
+}
+
+static inline int64_t float_to_int64(float v)
+{
+    return _mm_cvttss_si64(_mm_set_ss(v));
+}
+#else
+static inline int64_t double_to_int64(double v)
 {
     return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
 }
 
+static inline int64_t float_to_int64(float v)
+{
+    return double_to_int64((double)v);
+}
+#endif
+#define TO_INT64(v)                                                            \
+    _Generic((v), float : float_to_int64, double : double_to_int64)(v)
+
 static inline uint64_t to_uint64(double v)
 {
-    return v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)to_int64(v);
+    return v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v
+                                     : (uint64_t)double_to_int64(v);
 }
 
 #define LOOP(from, from_type, to, to_type, convert)                            \
@@ -41,14 +66,14 @@ static inline uint64_t to_uint64(double v)
 #define FROM_FLOAT(id, type)                                                   \
     LOOP(id, type, F32, float, (float)x[i])                                    \
     LOOP(id, type, F64, double, (double)x[i])                                  \
-    LOOP(id, type, U8, uint8_t, (uint8_t)to_int64((double)x[i]))               \
-    LOOP(id, type, I8, int8_t, (int8_t)to_int64((double)x[i]))                 \
-    LOOP(id, type, U16, uint16_t, (uint16_t)to_int64((double)x[i]))            \
-    LOOP(id, type, I16, int16_t, (int16_t)to_int64((double)x[i]))              \
-    LOOP(id, type, U32, uint32_t, (uint32_t)to_int64((double)x[i]))            \
-    LOOP(id, type, I32, int32_t, (int32_t)to_int64((double)x[i]))              \
+    LOOP(id, type, U8, uint8_t, (uint8_t)TO_INT64(x[i]))                       \
+    LOOP(id, type, I8, int8_t, (int8_t)TO_INT64(x[i]))                         \
+    LOOP(id, type, U16, uint16_t, (uint16_t)TO_INT64(x[i]))                    \
+    LOOP(id, type, I16, int16_t, (int16_t)TO_INT64(x[i]))                      \
+    LOOP(id, type, U32, uint32_t, (uint32_t)TO_INT64(x[i]))                    \
+    LOOP(id, type, I32, int32_t, (int32_t)TO_INT64(x[i]))                      \
     LOOP(id, type, U64, uint64_t, to_uint64((double)x[i]))                     \
-    LOOP(id, type, I64, int64_t, to_int64((double)x[i]))                       \
+    LOOP(id, type, I64, int64_t, TO_INT64(x[i]))                               \
     LOOP(id, type, BOOL, uint8_t, x[i] != 0)
 
 #define FROM_INT(id, type)                                                     \
