@@ -142,6 +142,38 @@ static void choose(const struct key_format *kind, const char *data, int64_t n,
     }
 }
 
+/* All n candidates in order, by an LSD radix sort of keys of `bytes` bytes, in
+ * one of the two arrays. */
+static struct topk_candidate *sort_all(const struct key_format *kind,
+                                       const char *data, int64_t n,
+                                       bool largest,
+                                       struct topk_candidate *from,
+                                       struct topk_candidate *to)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t key = key_at(kind, data, i);
+        from[i] = (struct topk_candidate){largest ? ~key : key, i};
+    }
+    for (size_t byte = 0; byte < kind->size; byte++) {
+        int64_t place[256] = {0}, next = 0;
+        for (int64_t i = 0; i < n; i++)
+            place[from[i].key >> 8 * byte & 255]++;
+        if (place[from[0].key >> 8 * byte & 255] == n)
+            continue;
+        for (int i = 0; i < 256; i++) {
+            const int64_t count = place[i];
+            place[i] = next;
+            next += count;
+        }
+        for (int64_t i = 0; i < n; i++)
+            to[place[from[i].key >> 8 * byte & 255]++] = from[i];
+        struct topk_candidate *const sorted = to;
+        to = from;
+        from = sorted;
+    }
+    return from;
+}
+
 /* Lines along an axis of x (outer, n, inner), y (outer, k, inner). Lines whose
  * elements are apart are copied first, TOPK_LINES at once. */
 struct topk {
@@ -167,9 +199,17 @@ static struct topk read_topk(const struct byi_call *call)
     };
 }
 
+/* Is sorting all elements faster than a heap of k? */
+static bool sorts(const struct topk *t)
+{
+    return t->n >= 64 && t->k >= t->n / 8;
+}
+
 static uint64_t heap_bytes(const struct topk *t)
 {
-    return byi_align_bytes((uint64_t)t->k * sizeof(struct topk_candidate));
+    const int64_t candidates = sorts(t) ? 2 * t->n : t->k;
+    return byi_align_bytes((uint64_t)candidates *
+                           sizeof(struct topk_candidate));
 }
 
 /* Scratch of a thread. */
@@ -193,7 +233,10 @@ static void topk_line(const struct topk *t, const char *src, int64_t to,
     const int64_t size = (int64_t)t->kind.size;
     int64_t *index = t->call->out[1].data;
     char *values = t->call->out->data;
-    choose(&t->kind, src, t->n, t->largest, heap, t->k);
+    if (sorts(t))
+        heap = sort_all(&t->kind, src, t->n, t->largest, heap, heap + t->n);
+    else
+        choose(&t->kind, src, t->n, t->largest, heap, t->k);
     for (int64_t j = 0; j < t->k; j++, to += t->inner) {
         byi_copy_cell(values + to * size, src + heap[j].index * size,
                       t->kind.size);

@@ -414,20 +414,24 @@ static void test_topk(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        const int64_t dims[] = {pick(1, 3), pick(1, 30), pick(1, 3)};
-        const int64_t k = pick(0, dims[1]);
-        const bool largest = round % 2 == 0;
+        /* a few of a long line by a heap, many by sorting it */
+        const int64_t dims[] = {
+            pick(1, 3), round % 2 ? pick(1, 30) : pick(64, 300), pick(1, 3)};
+        const int64_t k = pick(0, round % 4 ? dims[1] : dims[1] / 10);
+        const bool largest = pick(0, 1);
+        static const enum byoc_dtype types[] = {BYOC_F32, BYOC_I8, BYOC_F64,
+                                                BYOC_F16, BYOC_I64};
         struct trial t = {.n_in = 2};
-        t.in[0] = make(round % 3 ? BYOC_F32 : BYOC_I8, 3, dims);
+        t.in[0] = make(types[round % 5], 3, dims);
         for (int64_t i = 0; i < count(&t.in[0]); i++)
-            byi_tensor_set(&t.in[0], i, (double)pick(-9, 9));
+            byi_tensor_set(&t.in[0], i, (double)pick(round % 7 ? -9 : -99, 9));
         t.in[1] = ints(1, &k);
         must_run(&t, BYI_OP_TOPK,
                  largest ? "{\"axis\": 1}"
                          : "{\"axis\": 1, \"largest\": false}");
         const int64_t *index = t.out[1].data;
         for (int64_t line = 0; line < dims[0] * dims[2]; line++) {
-            bool used[30] = {false};
+            bool used[300] = {false};
             const int64_t o = line / dims[2], i = line % dims[2];
             for (int64_t r = 0; r < k; r++) {
                 int64_t best = -1;
