@@ -102,7 +102,7 @@ void byoc_state_free(struct byoc_state **state)
     for (uint32_t i = 0; s->out && i < plan->funcs[0].n_outputs; i++)
         byi_memory_give(s->model->memory, s->out[i]);
     byi_pool_free(&s->pool);
-    byi_store_reset(&s->strings);
+    byi_store_free(&s->strings);
     byi_memory_give(s->model->memory, s->scratch);
     free(s->planes);
     free(s->args);

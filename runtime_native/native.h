@@ -29,8 +29,10 @@ struct byi_string_store {
 /* text.c. A NUL-terminated buffer for n bytes; NULL if the limit or memory is
  * exhausted. */
 char *byi_store_string(struct byi_string_store *store, size_t n);
-/* Free all strings of the store. */
+/* Discard all strings, and keep memory for the next ones; or free all memory.
+ */
 void byi_store_reset(struct byi_string_store *store);
+void byi_store_free(struct byi_string_store *store);
 
 /* One call of a kernel. Tensors are dense and row-major; outputs have dtype,
  * dims and memory, and never overlap inputs. */

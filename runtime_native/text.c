@@ -14,16 +14,22 @@ struct byi_string_chunk {
     char at[];
 };
 
-enum { CHUNK = 16384 };
+enum { LEAST = 16 << 10, MOST = 4 << 20 }; /* bytes of a chunk */
 
 char *byi_store_string(struct byi_string_store *store, size_t n)
 {
     struct byi_string_chunk *chunk = store->chunks;
 
     if (!chunk || chunk->size - chunk->used <= n) {
-        const size_t size = n < CHUNK ? CHUNK : n + 1;
+        /* doubles up to a limit, so that few chunks hold many strings */
+        const size_t next = !chunk                   ? LEAST
+                            : chunk->size < MOST / 2 ? 2 * chunk->size
+                                                     : MOST;
+        const uint64_t room = store->limit - store->bytes;
+        const size_t size =
+            n < next && next + sizeof *chunk <= room ? next : n + 1;
         const uint64_t bytes = sizeof *chunk + (uint64_t)size;
-        if (n >= SIZE_MAX / 2 || bytes > store->limit - store->bytes)
+        if (n >= SIZE_MAX / 2 || bytes > room)
             return NULL;
         chunk = byi_alloc(1, (size_t)bytes);
         if (!chunk)
@@ -39,13 +45,30 @@ char *byi_store_string(struct byi_string_store *store, size_t n)
     return at;
 }
 
+static void free_chunks(struct byi_string_chunk *chunk)
+{
+    while (chunk) {
+        struct byi_string_chunk *next = chunk->next;
+        free(chunk);
+        chunk = next;
+    }
+}
+
 void byi_store_reset(struct byi_string_store *store)
 {
-    while (store->chunks) {
-        struct byi_string_chunk *next = store->chunks->next;
-        free(store->chunks);
-        store->chunks = next;
-    }
+    struct byi_string_chunk *kept = store->chunks;
+    if (!kept)
+        return;
+    free_chunks(kept->next);
+    kept->next = NULL;
+    kept->used = 0;
+    store->bytes = sizeof *kept + (uint64_t)kept->size;
+}
+
+void byi_store_free(struct byi_string_store *store)
+{
+    free_chunks(store->chunks);
+    store->chunks = NULL;
     store->bytes = 0;
 }
 

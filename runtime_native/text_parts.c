@@ -33,7 +33,10 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
         return byi_no_store(call, err);
     for (int k = 0; k < 2; k++)
         spread_strides(&call->in[k], y->rank, strides[k]);
-    for (int64_t i = 0; i < byi_count(y); i++) {
+    const int64_t count = byi_count(y);
+    const bool alike =
+        byi_count(&call->in[0]) == count && byi_count(&call->in[1]) == count;
+    for (int64_t i = 0; i < count; i++) {
         const char *a = x[0][offset[0]], *b = x[1][offset[1]];
         const size_t n = strlen(a), m = strlen(b);
         char *text = byi_store_string(call->strings, n + m);
@@ -43,7 +46,10 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
         memcpy(text + n, b, m);
         ((const char **)y->data)[i] = text;
         for (int k = 0; k < 2; k++)
-            byi_step(y->rank, y->dims, strides[k], at[k], &offset[k]);
+            if (alike)
+                offset[k]++;
+            else
+                byi_step(y->rank, y->dims, strides[k], at[k], &offset[k]);
     }
     return BYOC_OK;
 }
@@ -92,11 +98,19 @@ static struct {
     void (*free_data)(void *data);
     void (*free_code)(void *code);
     int (*message)(int error, uint8_t *text, size_t size);
+    int (*compile_jit)(void *code, uint32_t options);
 } pcre2;
 
 /* PCRE2's numbers. The options give RE2's reading: one match of all of the
  * text, which is UTF-8; $ matches only at the end. */
-enum { FIRST_UTF_ERROR = -28, LAST_UTF_ERROR = -3, NO_MATCH = -1 };
+enum {
+    FIRST_UTF_ERROR = -28,
+    LAST_UTF_ERROR = -3,
+    NO_MATCH = -1,
+    JIT_STACK_ERROR = -46,
+    JIT_WHOLE_MATCHES = 1,
+    NO_JIT = 0x2000
+};
 static const uint32_t whole_text =
     0x80000000u | 0x20000000u | 0x00080000u | 0x00000010u;
 
@@ -111,6 +125,7 @@ static void load_pcre2(void)
         {"pcre2_match_data_free_8", &pcre2.free_data},
         {"pcre2_code_free_8", &pcre2.free_code},
         {"pcre2_get_error_message_8", &pcre2.message},
+        {"pcre2_jit_compile_8", &pcre2.compile_jit},
         {"pcre2_compile_8", &pcre2.compile},
     };
     byi_loader_lock();
@@ -134,14 +149,64 @@ static enum byoc_status bad_pattern(const struct byi_call *call, int error,
                     (const char *)text);
 }
 
+/* The patterns that this process has compiled, to machine code if PCRE2 can. A
+ * pattern takes longer to compile than some thousand strings to match, so it
+ * stays until the process ends. Those beyond the limit are compiled by each
+ * run, as before. */
+enum { PATTERNS = 64 };
+static struct {
+    char *text;
+    void *code;
+} patterns[PATTERNS];
+static int n_patterns;
+static pthread_mutex_t patterns_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Returns the code of the pattern; `*kept`: it must not be freed. NULL: it is
+ * malformed, `*error` says how. */
+static void *find_code(const char *pattern, bool *kept, int *error)
+{
+    const size_t n = strlen(pattern);
+    size_t at;
+    int i = 0;
+    pthread_mutex_lock(&patterns_lock);
+    while (i < n_patterns && strcmp(patterns[i].text, pattern) != 0)
+        i++;
+    void *code = i < n_patterns ? patterns[i].code
+                                : pcre2.compile((const uint8_t *)pattern, n,
+                                                whole_text, error, &at, NULL);
+    *kept = i < n_patterns;
+    char *text = NULL;
+    if (code && i == n_patterns && i < PATTERNS &&
+        (text = byi_alloc(1, n + 1))) {
+        if (pcre2.compile_jit)
+            pcre2.compile_jit(code, JIT_WHOLE_MATCHES);
+        memcpy(text, pattern, n + 1);
+        patterns[n_patterns].text = text;
+        patterns[n_patterns++].code = code;
+        *kept = true;
+    }
+    pthread_mutex_unlock(&patterns_lock);
+    return code;
+}
+
+/* Machine code has a small stack; what exceeds it is matched without. */
+static int match_one(const void *code, const char *text, void *data)
+{
+    const uint8_t *at = (const uint8_t *)text;
+    const size_t n = strlen(text);
+    const int found = pcre2.match(code, at, n, 0, 0, data, NULL);
+    return found == JIT_STACK_ERROR
+               ? pcre2.match(code, at, n, 0, NO_JIT, data, NULL)
+               : found;
+}
+
 static enum byoc_status match_all(const struct byi_call *call, const void *code,
                                   void *data, struct byoc_error *err)
 {
     const char *const *x = call->in->data;
     bool *y = call->out->data;
     for (int64_t i = 0; i < byi_count(call->in); i++) {
-        const int found = pcre2.match(code, (const uint8_t *)x[i], strlen(x[i]),
-                                      0, 0, data, NULL);
+        const int found = match_one(code, x[i], data);
         if (found < 0 && found != NO_MATCH &&
             (found < FIRST_UTF_ERROR || found > LAST_UTF_ERROR))
             return bad_pattern(call, found, err);
@@ -156,7 +221,7 @@ static enum byoc_status matches_run(const struct byi_call *call,
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *pattern = byi_attr_string(call->attrs, "pattern");
     enum byoc_status status;
-    size_t at;
+    bool kept;
     int error;
     pthread_once(&once, load_pcre2);
     if (!pcre2.compile)
@@ -164,8 +229,7 @@ static enum byoc_status matches_run(const struct byi_call *call,
                         "%s: libpcre2-8.so.0 was not found; install it "
                         "(Debian's package libpcre2-8-0)",
                         call->op->name);
-    void *code = pcre2.compile((const uint8_t *)pattern, strlen(pattern),
-                               whole_text, &error, &at, NULL);
+    void *code = find_code(pattern, &kept, &error);
     if (!code)
         return bad_pattern(call, error, err);
     void *data = pcre2.make_data(code, NULL);
@@ -175,7 +239,8 @@ static enum byoc_status matches_run(const struct byi_call *call,
         status =
             byi_fail(err, BYOC_ENOMEM, "%s: out of memory", call->op->name);
     pcre2.free_data(data);
-    pcre2.free_code(code);
+    if (!kept)
+        pcre2.free_code(code);
     return status;
 }
 

@@ -121,7 +121,7 @@ static void test_normalize(void **state)
     assert_int_equal(run_text(&e), BYOC_OK);
     expect_strings(&e.out[0], 1, (const char *[]){""});
     finish(&e);
-    byi_store_reset(&store);
+    byi_store_free(&store);
 }
 
 /* There is no more memory than the store may have. */
@@ -132,11 +132,11 @@ static void test_exhausted(void **state)
     (void)state;
     struct byi_tensor in = strings(1, DIMS(1), x);
     struct eval e = prepare(BYI_OP_TEXT_NORMALIZE, upper, 1, &in, 1);
-    store.limit = 100;
+    store.limit = 30;
     assert_int_equal(run_text(&e), BYOC_ENOMEM);
     assert_int_equal(run_fast(&e, 1), BYOC_EUNSUPPORTED);
     finish(&e);
-    byi_store_reset(&store);
+    byi_store_free(&store);
 }
 
 /* The bigrams of the ONNX specification's own example, and unigrams, the last
@@ -195,12 +195,12 @@ static void test_concatenate(void **state)
     expect_strings(
         &e.out[0], 6,
         (const char *[]){"x1", "x2", "x\xc3\xa4", "1", "2", "\xc3\xa4"});
-    store.limit = 100;
-    byi_store_reset(&store);
+    store.limit = 30;
+    byi_store_free(&store);
     assert_int_equal(run_text(&e), BYOC_ENOMEM);
     assert_int_equal(run_fast(&e, 1), BYOC_EUNSUPPORTED);
     finish(&e);
-    byi_store_reset(&store);
+    byi_store_free(&store);
 }
 
 /* The parts are those of Python's str.split. */
@@ -237,7 +237,7 @@ static void test_split(void **state)
     assert_int_equal(e.out[0].dims[1], 0);
     expect(&e.out[1], (const double[]){0, 0});
     finish(&e);
-    byi_store_reset(&store);
+    byi_store_free(&store);
 }
 
 static void test_matches(void **state)
@@ -267,6 +267,61 @@ static void test_matches(void **state)
     assert_int_equal(run_text(&e), BYOC_EINVAL);
     assert_non_null(strstr(err.text, "pattern '(a': "));
     finish(&e);
+}
+
+/* A string that needs more of a stack than machine code has; and more patterns
+ * than are kept. */
+static void test_many_matches(void **state)
+{
+    enum { LONG = 1 << 17 };
+    static char text[LONG + 1];
+    const char *const x[] = {text, "b1"};
+    char pattern[32] = "(?:(a)|(b))*";
+    (void)state;
+    memset(text, 'a', LONG);
+    for (int i = -1; i < 200; i++) {
+        if (i >= 0)
+            snprintf(pattern, sizeof pattern, "(a|b)*%d", i % 100);
+        const struct byi_attr attrs[] = {STRING("pattern", pattern)};
+        struct byi_tensor in = strings(1, DIMS(2), x);
+        if (i >= 0)
+            text[1] = '\0';
+        struct eval e = prepare(BYI_OP_TEXT_MATCHES, attrs, 1, &in, 1);
+        assert_int_equal(run_text(&e), BYOC_OK);
+        expect(&e.out[0], (const double[]){i < 0, i % 100 == 1});
+        finish(&e);
+    }
+}
+
+static char *store_text(const char *text)
+{
+    char *at = byi_store_string(&store, strlen(text));
+    return at ? strcpy(at, text) : NULL;
+}
+
+/* A second run of as many strings allocates no memory. */
+static void test_store(void **state)
+{
+    (void)state;
+    store.limit = 1 << 20;
+    for (int run = 0; run < 4; run++) {
+        char *first = store_text("first");
+        for (int i = 0; i < 20000; i++)
+            assert_non_null(store_text("text"));
+        assert_string_equal(first, "first");
+        assert_true(store.bytes < 400000);
+        byi_store_reset(&store);
+    }
+    assert_true(store.bytes > 100000);
+    const uint64_t bytes = store.bytes;
+    for (int i = 0; i < 20000; i++)
+        assert_non_null(store_text("text"));
+    assert_int_equal(store.bytes, bytes);
+    int n = 0;
+    while (store_text("text"))
+        n++;
+    assert_true(n > 100000 && store.bytes <= store.limit);
+    byi_store_free(&store);
 }
 
 static void test_others(void **state)
@@ -338,7 +393,7 @@ static void test_cast(void **state)
     assert_near(&back.out[0], &e.in[0], 0, "back");
     finish(&back);
     finish(&e);
-    byi_store_reset(&store);
+    byi_store_free(&store);
 }
 
 int main(void)
@@ -352,6 +407,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_concatenate, setup, teardown),
         cmocka_unit_test_setup_teardown(test_split, setup, teardown),
         cmocka_unit_test_setup_teardown(test_matches, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_matches, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_store, setup, teardown),
         cmocka_unit_test_setup_teardown(test_others, setup, teardown),
         cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cast, setup, teardown),
