@@ -50,6 +50,7 @@ struct byi_dn_fast {
         struct byi_f32_move move;
         struct { /* prim_point.c */
             int64_t rows, columns;
+            bool log;
         } softmax;
         struct {
             uint32_t n_sources;

@@ -29,7 +29,8 @@ static void run_softmax(const struct byi_dn_fast *fast, uint32_t n,
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int i = 0; i < team; i++)
         for (int64_t r = rows * i / team; r < rows * (i + 1) / team; r++)
-            k->softmax(x + r * columns, y + r * columns, columns);
+            k->softmax[fast->softmax.log](x + r * columns, y + r * columns,
+                                          columns);
 }
 
 static const struct byi_dn_fast_kind softmax_kind = {
@@ -42,9 +43,9 @@ static bool is_fast_softmax(const struct byi_dnnl_softmax *p,
                             const struct byi_posts *posts)
 {
     const struct byi_desc *d = &p->src;
-    return byi_f32_kernels()->softmax && !p->log && p->axis == 1 &&
-           d->rank == 2 && d->dtype == BYOC_F32 && d->dims[0] > 0 &&
-           d->dims[1] > 0 && byi_dn_is_dense(d) && !(posts && posts->n);
+    return byi_f32_kernels()->softmax[p->log] && p->axis == 1 && d->rank == 2 &&
+           d->dtype == BYOC_F32 && d->dims[0] > 0 && d->dims[1] > 0 &&
+           byi_dn_is_dense(d) && !(posts && posts->n);
 }
 
 enum byoc_status byi_softmax_new(const struct byi_dnnl *lib,
@@ -59,7 +60,7 @@ enum byoc_status byi_softmax_new(const struct byi_dnnl *lib,
     if (is_fast_softmax(p, posts)) {
         const struct byi_dn_fast fast = {
             .kind = &softmax_kind,
-            .softmax = {p->src.dims[0], p->src.dims[1]},
+            .softmax = {p->src.dims[0], p->src.dims[1], p->log},
             .threads = omp_get_max_threads()};
         return byi_prim_wrap_fast(&fast, prim, err);
     }

@@ -6,6 +6,8 @@
  */
 #include "kernel.h"
 
+#include "kernels/f32.h"
+
 enum { COLUMNS = 64 };
 
 struct softmax_slices {
@@ -61,9 +63,15 @@ static void fast_row(const struct softmax_slices *s, int64_t row)
     const struct byi_simd *simd = byi_simd();
     const float *x = (const float *)s->x + row * s->n;
     float *y = (float *)s->y + row * s->n;
+    const bool log_of = s->op == BYI_OP_NN_LOG_SOFTMAX;
+    const struct byi_f32_kernels *kernels = byi_f32_kernels_of(byi_simd_isa());
+    if (kernels->softmax[log_of]) {
+        kernels->softmax[log_of](x, y, s->n);
+        return;
+    }
     const float top = simd->max(x, s->n);
     const double sum = simd->exp_sum(x, y, s->n, top);
-    if (s->op == BYI_OP_NN_LOG_SOFTMAX) {
+    if (log_of) {
         simd->affine(x, y, s->n, 1.0f, (float)-((double)top + log(sum)));
         return;
     }
