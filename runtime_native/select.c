@@ -571,7 +571,9 @@ static enum byoc_status unique_run(const struct byi_call *call,
 
 /* --- cumsum ------------------------------------------------------------- */
 
-enum { CUMSUM_LINES = 64 }; /* adjacent lines that are summed together */
+/* Adjacent lines that are summed together; and those of float32, whose sums are
+ * in the result. */
+enum { CUMSUM_LINES = 64, CUMSUM_FLOATS = 512 };
 
 struct cumsum_lines {
     int64_t n, stride, lines;
@@ -606,6 +608,28 @@ BYI_EACH_FLOAT(CUMSUM_FLOAT)
 CUMSUM(F16, float, uint16_t, float, byi_f16_to_f32, byi_f32_to_f16)
 CUMSUM(BF16, float, uint16_t, float, byi_bf16_to_f32, byi_f32_to_bf16)
 
+/* Adjacent lines of float32: each row of the result is the one before and a row
+ * of x, in vectors. */
+static void cumsum_rows(const struct cumsum_lines *r, const char *vx, char *vy)
+{
+    const enum byi_op_id op = r->product ? BYI_OP_MULTIPLY : BYI_OP_ADD;
+    const float *x = (const float *)(const void *)vx;
+    const float start = r->product ? 1 : 0, *before = &start;
+    float *y = (float *)(void *)vy;
+    int64_t step = 0, i = 0;
+    if (r->exclusive) {
+        for (int64_t l = 0; l < r->lines; l++)
+            y[l] = start;
+        before = y;
+        step = i = 1;
+    }
+    for (; i < r->n; i++, x += r->stride, step = 1) {
+        float *const to = y + i * r->stride;
+        byi_simd()->binary[op](before, step, x, 1, to, r->lines);
+        before = to;
+    }
+}
+
 typedef void (*cumsum_fn)(const struct cumsum_lines *, const char *, char *);
 
 static enum byoc_status cumsum_run(const struct byi_call *call,
@@ -637,16 +661,19 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     if (n == 0 || lines == 0)
         return BYOC_OK;
     const int team = byi_team(call, lines * n);
-    const int64_t parts = byi_ceil_div(inner, CUMSUM_LINES);
+    const bool floats = x->dtype == BYOC_F32 && inner > 1;
+    const cumsum_fn run = floats ? cumsum_rows : sums[x->dtype];
+    const int64_t most = floats ? CUMSUM_FLOATS : CUMSUM_LINES;
+    const int64_t parts = byi_ceil_div(inner, most);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t task = 0; task < lines / inner * parts; task++) {
-        const int64_t line = task % parts * CUMSUM_LINES;
+        const int64_t line = task % parts * most;
         const int64_t at =
             (task / parts * n + (back ? n - 1 : 0)) * inner + line;
         struct cumsum_lines r = all;
-        r.lines = byi_min(CUMSUM_LINES, inner - line);
-        sums[x->dtype](&r, (const char *)x->data + at * size,
-                       (char *)call->out->data + at * size);
+        r.lines = byi_min(most, inner - line);
+        run(&r, (const char *)x->data + at * size,
+            (char *)call->out->data + at * size);
     }
     return BYOC_OK;
 }
