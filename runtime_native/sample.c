@@ -9,21 +9,18 @@
 
 /* --- grid_sample -------------------------------------------------------- */
 
-enum { CHUNK = 256 }; /* positions whose lists fit the cache */
-
-/* The lists of a chunk: offsets of pixels, then their weights. */
-struct sample_lists {
-    int32_t at[BYI_SAMPLE_MOST * CHUNK];
-    float weight[BYI_SAMPLE_MOST * CHUNK];
-};
+/* Positions of one pair of lists, of offsets and weights, and chunks whose
+ * lists exist at once: all read a plane while it is in the cache. */
+enum { CHUNK = 256, BLOCK_CHUNKS = 16 };
 
 /* x (N, C, H, W), grid (N, h, w, 2) of (x, y): y (N, C, h, w); or with a depth
  */
 struct sampling {
     struct byi_sampler s;
     const struct byi_tensor *x, *grid;
-    int64_t channels, n; /* n: positions per image */
-    int64_t chunks;      /* per image              */
+    int64_t channels, n;    /* n: positions per image */
+    int64_t chunks, blocks; /* per image              */
+    int64_t each;           /* elements of a list     */
 };
 
 static struct sampling sampling_of(const struct byi_call *call)
@@ -35,6 +32,9 @@ static struct sampling sampling_of(const struct byi_call *call)
                          .channels = x->dims[1],
                          .n = byi_span(grid, 1, grid->rank - 1)};
     g.chunks = byi_ceil_div(g.n, CHUNK);
+    g.blocks = byi_max(byi_ceil_div(g.chunks, BLOCK_CHUNKS),
+                       byi_min(g.chunks, call->threads));
+    g.each = (int64_t)g.s.points * CHUNK;
     return g;
 }
 
@@ -47,52 +47,70 @@ static int64_t chunk_of(const struct sampling *g, int64_t i, int64_t *from,
     return i / g->chunks;
 }
 
-static void list_chunk(const struct sampling *g, int64_t i, int32_t *at,
-                       float *weight)
+/* The lists of chunks [first, first + n): offsets of pixels, then weights. */
+static void list_chunks(const struct sampling *g, int64_t first, int64_t n,
+                        float *to)
 {
-    int64_t from, n;
-    const int64_t image = chunk_of(g, i, &from, &n);
-    byi_sampler_list(&g->s, g->grid, image * g->n + from, n, CHUNK, at, weight);
+    for (int64_t i = 0; i < n; i++, to += 2 * g->each) {
+        int64_t from, positions;
+        const int64_t image = chunk_of(g, first + i, &from, &positions);
+        byi_sampler_list(&g->s, g->grid, image * g->n + from, positions, CHUNK,
+                         (int32_t *)(void *)to, to + g->each);
+    }
 }
 
 /* Lists of a constant grid, chunk by chunk. */
 uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to)
 {
-    if (call->in->dtype != BYOC_F32 || call->in[1].dtype != BYOC_F32 ||
+    if (call->in->dtype != BYOC_F32 ||
+        (call->in[1].dtype != BYOC_F32 && call->in[1].dtype != BYOC_F64) ||
         byi_span(call->in, 2, call->in->rank) <= 0)
         return 0;
     const struct sampling g = sampling_of(call);
     const int64_t chunks = call->in[1].dims[0] * g.chunks;
-    const int64_t each = (int64_t)g.s.points * CHUNK;
     if (g.s.plane > INT32_MAX)
         return 0;
-    for (int64_t i = 0; to && i < chunks; i++) {
-        float *weight = (float *)to + (2 * i + 1) * each;
-        memset(weight - each, 0, 2 * (size_t)each * sizeof *weight);
-        list_chunk(&g, i, (int32_t *)(void *)(weight - each), weight);
+    if (to) {
+        memset(to, 0, (size_t)(2 * chunks * g.each) * sizeof(float));
+        list_chunks(&g, 0, chunks, to);
     }
-    return (uint64_t)(2 * chunks * each) * sizeof(float);
+    return (uint64_t)(2 * chunks * g.each) * sizeof(float);
 }
 
-static void sample_chunk(const struct byi_call *call, const struct sampling *g,
-                         int64_t i)
+/* Scratch of a thread: the lists of a block. */
+static uint64_t block_bytes(const struct sampling *g)
 {
-    struct sample_lists made;
-    int64_t from, n;
-    const int64_t image = chunk_of(g, i, &from, &n);
-    const int64_t each = (int64_t)g->s.points * CHUNK;
-    const int32_t *at = made.at;
-    const float *weight = made.weight;
-    if (call->packed) {
-        at = (const int32_t *)call->packed + 2 * i * each;
-        weight = (const float *)call->packed + (2 * i + 1) * each;
-    } else {
-        list_chunk(g, i, made.at, made.weight);
-    }
+    const int64_t chunks = byi_min(g->chunks, BLOCK_CHUNKS);
+    return byi_align_bytes((uint64_t)(2 * chunks * g->each) * sizeof(float));
+}
+
+static uint64_t lists_scratch(const struct byi_call *call)
+{
+    const struct sampling g = sampling_of(call);
+    return block_bytes(&g) * call->threads;
+}
+
+static void sample_block(const struct byi_call *call, const struct sampling *g,
+                         int64_t block, float *lists)
+{
+    const int64_t image = block / g->blocks, part = block % g->blocks;
+    const int64_t begin = g->chunks * part / g->blocks;
+    const int64_t end = g->chunks * (part + 1) / g->blocks;
+    const int64_t first = image * g->chunks;
+    if (call->packed)
+        lists =
+            (float *)(uintptr_t)call->packed + 2 * (first + begin) * g->each;
+    else
+        list_chunks(g, first + begin, end - begin, lists);
     for (int64_t c = image * g->channels; c < (image + 1) * g->channels; c++)
-        byi_simd()->sample(g->s.points, at, weight, CHUNK,
-                           (const float *)g->x->data + c * g->s.plane,
-                           (float *)call->out->data + c * g->n + from, n);
+        for (int64_t i = begin; i < end; i++) {
+            const float *list = lists + 2 * (i - begin) * g->each;
+            byi_simd()->sample(g->s.points, (const int32_t *)(const void *)list,
+                               list + g->each, CHUNK,
+                               (const float *)g->x->data + c * g->s.plane,
+                               (float *)call->out->data + c * g->n + i * CHUNK,
+                               byi_min(CHUNK, g->n - i * CHUNK));
+        }
 }
 
 /* One position of every channel, float64. */
@@ -130,15 +148,21 @@ static enum byoc_status grid_sample_float(const struct byi_call *call,
                                           struct byoc_error *err)
 {
     const struct sampling g = sampling_of(call);
-    const int64_t chunks = g.grid->dims[0] * g.chunks;
+    const int64_t blocks = g.grid->dims[0] * g.blocks;
     const bool lists =
         call->in->dtype == BYOC_F32 && g.s.plane > 0 && g.s.plane <= INT32_MAX;
     if (!lists)
         return byi_grid_sample_plain(call, err);
-    const int team = byi_team(call, chunks * CHUNK * g.channels * g.s.points);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < chunks; i++)
-        sample_chunk(call, &g, i);
+    const int64_t team =
+        byi_min(byi_team(call, g.grid->dims[0] * g.n * g.channels * g.s.points),
+                blocks);
+#pragma omp parallel for num_threads((int)team) if (team > 1) schedule(static)
+    for (int64_t p = 0; p < team; p++) {
+        float *room = (float *)(void *)((char *)call->scratch +
+                                        (uint64_t)p * block_bytes(&g));
+        for (int64_t i = blocks * p / team; i < blocks * (p + 1) / team; i++)
+            sample_block(call, &g, i, room);
+    }
     return BYOC_OK;
 }
 
@@ -388,7 +412,7 @@ static enum byoc_status roi_pool_float(const struct byi_call *call,
 }
 
 BYI_FLOAT_KERNEL(roi_pool, roi_pool_float, NULL)
-BYI_FLOAT_KERNEL(grid_sample, grid_sample_float, NULL)
+BYI_FLOAT_KERNEL(grid_sample, grid_sample_float, lists_scratch)
 BYI_FLOAT_KERNEL(roi_align, roi_align_float, NULL)
 
 static const struct byi_kernel_row rows[] = {

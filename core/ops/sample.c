@@ -64,13 +64,19 @@ static double settle(const struct byi_sampler *s, double at, int64_t size)
     return at > -1e9 && at < 1e9 ? at : -100;
 }
 
+/* The pixel of a coordinate: -1 .. 1 spans the pixels' centres, or their outer
+ * edges. */
+static double pixel_of(const struct byi_sampler *s, double where, int64_t size)
+{
+    return s->align ? (where + 1) / 2 * (double)(size - 1)
+                    : ((where + 1) * (double)size - 1) / 2;
+}
+
 /* Taps of one axis: indices, -1 for none, and weights. */
 static void axis_taps(const struct byi_sampler *s, double where, int64_t size,
                       int64_t *index, double *w)
 {
-    /* -1 .. 1 spans the pixels' centres, or their outer edges */
-    const double at = s->align ? (where + 1) / 2 * (double)(size - 1)
-                               : ((where + 1) * (double)size - 1) / 2;
+    const double at = pixel_of(s, where, size);
     /* the standard's reference rounds before it reflects; PyTorch after, which
      * differs if a coordinate is halfway between two pixels */
     const double near = s->taps == 1 ? nearbyint(at) : at;
@@ -101,7 +107,7 @@ uint32_t byi_sampler_points(const struct byi_sampler *s,
 {
     int64_t index[3][4];
     double w[3][4];
-    uint32_t n = 0;
+    uint32_t n = 0, tap[3] = {0};
     for (uint32_t a = 0; a < s->axes;
          a++) /* the grid has the last axis first */
         axis_taps(s, byi_tensor_float(grid, at * s->axes + s->axes - 1 - a),
@@ -110,16 +116,50 @@ uint32_t byi_sampler_points(const struct byi_sampler *s,
         bool inside = true;
         offset[n] = 0;
         weight[n] = 1;
-        for (uint32_t a = 0, left = s->points; a < s->axes; a++) {
-            left /= s->taps;
-            const uint32_t tap = p / left % s->taps;
-            inside = inside && index[a][tap] >= 0;
-            offset[n] = offset[n] * s->dims[a] + index[a][tap];
-            weight[n] *= w[a][tap];
+        for (uint32_t a = 0; a < s->axes; a++) {
+            inside = inside && index[a][tap[a]] >= 0;
+            offset[n] = offset[n] * s->dims[a] + index[a][tap[a]];
+            weight[n] *= w[a][tap[a]];
         }
         n += inside;
+        for (uint32_t a = s->axes; a-- > 0 && ++tap[a] == s->taps;)
+            tap[a] = 0;
     }
     return n;
+}
+
+/* What most positions are: bilinear, with four pixels inside of the image, by
+ * the same arithmetic as axis_taps(). Returns false for any other. */
+static bool list_inside(const struct byi_sampler *s,
+                        const struct byi_tensor *grid, int64_t position,
+                        int64_t pitch, int32_t *at, float *weight)
+{
+    if (s->axes != 2 || s->taps != 2 || s->padding == BYI_SAMPLE_REFLECTION)
+        return false;
+    const bool wide = grid->dtype == BYOC_F64;
+    const double *wides = (const double *)grid->data + 2 * position;
+    const float *floats = (const float *)grid->data + 2 * position;
+    const double x =
+        pixel_of(s, wide ? wides[0] : (double)floats[0], s->dims[1]);
+    const double y =
+        pixel_of(s, wide ? wides[1] : (double)floats[1], s->dims[0]);
+    if (!(x >= 0 && y >= 0 && x < (double)(s->dims[1] - 1) &&
+          y < (double)(s->dims[0] - 1)))
+        return false;
+    const int64_t column = (int64_t)x, row = (int64_t)y;
+    const int32_t first = (int32_t)(row * s->dims[1] + column);
+    const int32_t below = first + (int32_t)s->dims[1];
+    const double right = x - (double)column, left = 1 - right;
+    const double down = y - (double)row, up = 1 - down;
+    at[0] = first;
+    at[pitch] = first + 1;
+    at[2 * pitch] = below;
+    at[3 * pitch] = below + 1;
+    weight[0] = (float)(up * left);
+    weight[pitch] = (float)(up * right);
+    weight[2 * pitch] = (float)(down * left);
+    weight[3 * pitch] = (float)(down * right);
+    return true;
 }
 
 void byi_sampler_list(const struct byi_sampler *s,
@@ -127,6 +167,8 @@ void byi_sampler_list(const struct byi_sampler *s,
                       int64_t pitch, int32_t *at, float *weight)
 {
     for (int64_t j = 0; j < n; j++) {
+        if (list_inside(s, grid, from + j, pitch, at + j, weight + j))
+            continue;
         int64_t offset[BYI_SAMPLE_MOST + 1];
         double w[BYI_SAMPLE_MOST + 1];
         const uint32_t points =

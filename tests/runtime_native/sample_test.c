@@ -9,16 +9,16 @@ static const char *const modes[] = {"nearest", "bilinear", "bicubic"};
 static const char *const paddings[] = {"zeros", "border", "reflection"};
 
 static struct eval prepare_sample(const int64_t *x, const int64_t *grid,
-                                  int variant)
+                                  enum byoc_dtype dtype, int variant)
 {
     const struct byi_attr given[] = {
         STRING("mode", modes[variant % 3]),
         STRING("padding_mode", paddings[variant / 3 % 3]),
         BOOL("align_corners", variant / 9 % 2)};
-    const struct byi_tensor in[] = {tensor(BYOC_F32, 4, x),
-                                    tensor(BYOC_F32, 4, grid)};
+    struct byi_tensor in[] = {tensor(BYOC_F32, 4, x), tensor(dtype, 4, grid)};
     for (int64_t i = 0; i < byi_count(&in[1]); i++) /* -4 .. 4 before */
-        ((float *)in[1].data)[i] *= i % 3 ? 0.3f : 0.6f;
+        byi_tensor_set(&in[1], i,
+                       byi_tensor_float(&in[1], i) * (i % 3 ? 0.3 : 0.6));
     return prepare(BYI_OP_GRID_SAMPLE, given, 3, in, 2);
 }
 
@@ -27,15 +27,18 @@ static void test_sizes(void **state)
     static const struct {
         int64_t x[4], grid[4];
     } cases[] = {
-        {{1, 2, 5, 7}, {1, 3, 4, 2}}, {{2, 3, 9, 4}, {2, 17, 16, 2}},
-        {{1, 1, 1, 1}, {1, 2, 3, 2}}, {{1, 4, 1, 6}, {1, 40, 1, 2}},
-        {{1, 0, 4, 4}, {1, 3, 3, 2}}, {{0, 2, 4, 4}, {0, 3, 3, 2}},
-        {{1, 2, 4, 4}, {1, 0, 3, 2}}, {{1, 5, 33, 20}, {1, 30, 31, 2}},
+        {{1, 2, 5, 7}, {1, 3, 4, 2}},    {{2, 3, 9, 4}, {2, 17, 16, 2}},
+        {{1, 1, 1, 1}, {1, 2, 3, 2}},    {{1, 4, 1, 6}, {1, 40, 1, 2}},
+        {{1, 0, 4, 4}, {1, 3, 3, 2}},    {{0, 2, 4, 4}, {0, 3, 3, 2}},
+        {{1, 2, 4, 4}, {1, 0, 3, 2}},    {{1, 5, 33, 20}, {1, 30, 31, 2}},
+        {{2, 2, 9, 12}, {2, 70, 63, 2}},
     };
     (void)state;
     for (size_t c = 0; c < BYI_COUNT(cases); c++)
         for (int variant = 0; variant < 18; variant++) {
-            struct eval e = prepare_sample(cases[c].x, cases[c].grid, variant);
+            struct eval e =
+                prepare_sample(cases[c].x, cases[c].grid,
+                               c % 2 ? BYOC_F64 : BYOC_F32, variant);
             expect_plain(&e, byi_grid_sample_plain, 2e-5, "grid_sample");
         }
 }
@@ -46,8 +49,8 @@ static void test_odd_numbers(void **state)
     static const float odd[] = {NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 1, -1};
     (void)state;
     for (int variant = 0; variant < 18; variant++) {
-        struct eval e =
-            prepare_sample(DIMS(1, 2, 6, 5), DIMS(1, 8, 9, 2), variant);
+        struct eval e = prepare_sample(DIMS(1, 2, 6, 5), DIMS(1, 8, 9, 2),
+                                       BYOC_F32, variant);
         float *x = e.in[0].data, *grid = e.in[1].data;
         for (size_t i = 0; i < BYI_COUNT(odd); i++)
             grid[5 * i] = odd[i];
