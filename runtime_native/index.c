@@ -64,8 +64,8 @@ static int64_t row_offset(const struct elements *e, int64_t r)
 }
 
 /* Offsets in the other tensor of `n` elements of a row from i on, which begins
- * at base. */
-static void offsets_of(const struct elements *e, int64_t base, int64_t row,
+ * at base. Returns true if an index is out of range. */
+static bool offsets_of(const struct elements *e, int64_t base, int64_t row,
                        int64_t i, int64_t n, int64_t *to)
 {
     const struct byi_places places = {.size = e->size,
@@ -74,7 +74,8 @@ static void offsets_of(const struct elements *e, int64_t base, int64_t row,
     const bool wide = e->idx->dtype == BYOC_I64;
     const char *at =
         (const char *)e->idx->data + (row * e->row + i) * (wide ? 8 : 4);
-    byi_simd()->offsets[wide](at, &places, base + i * places.step, n, to);
+    return byi_simd()->offsets[wide](at, &places, base + i * places.step, n,
+                                     to);
 }
 
 enum { ELEMENTS = 256 }; /* whose offsets are computed together */
@@ -119,11 +120,9 @@ static enum byoc_status gather_run(const struct byi_call *call,
         int64_t at[ELEMENTS];
         for (int64_t i = 0; i < e.row; i += ELEMENTS) {
             const int64_t n = byi_min(ELEMENTS, e.row - i);
-            outside =
-                outside || byi_any_outside(e.idx, r * e.row + i, n, e.size);
+            outside = outside || offsets_of(&e, base, r, i, n, at);
             if (outside)
                 break;
-            offsets_of(&e, base, r, i, n, at);
             gather_cells((char *)call->out->data +
                              (r * e.row + i) * (int64_t)size,
                          x->data, at, n, size);

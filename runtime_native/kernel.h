@@ -467,8 +467,9 @@ struct byi_simd {
     float (*max)(const float *x, int64_t n); /* NaN wins; n > 0 */
     float (*min)(const float *x, int64_t n);
     /* to[i] = base + wrap(at[i]) stride + i step, where wrap adds `size` to
-     * negative indices; at: int32 or [1] int64 */
-    void (*offsets[2])(const void *at, const struct byi_places *places,
+     * negative indices; at: int32 or [1] int64. Returns true, and offsets that
+     * must not be used, if an index is outside of -size .. size - 1. */
+    bool (*offsets[2])(const void *at, const struct byi_places *places,
                        int64_t base, int64_t n, int64_t *to);
     double (*sum_abs)(const float *x, int64_t n);
     /* y[i] += the term of x[i], with shift[i] for BYI_ADD_EXP */

@@ -86,10 +86,6 @@ enum byoc_status byi_check_indices(const struct byi_call *call,
                                    const struct byi_tensor *indices,
                                    int64_t size, struct byoc_error *err);
 
-/* Is any of the indices begin .. begin + n - 1 outside -size .. size - 1? */
-bool byi_any_outside(const struct byi_tensor *indices, int64_t begin, int64_t n,
-                     int64_t size);
-
 /* Normalise an index that counts from the end if negative. */
 static inline int64_t byi_wrap(int64_t index, int64_t size)
 {

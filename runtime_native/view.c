@@ -342,22 +342,15 @@ void byi_fill(void *dst, const void *value, int64_t n, size_t size)
 ANY_OUTSIDE(I32, int32_t)
 ANY_OUTSIDE(I64, int64_t)
 
-bool byi_any_outside(const struct byi_tensor *indices, int64_t begin, int64_t n,
-                     int64_t size)
-{
-    return indices->dtype == BYOC_I64
-               ? any_outside_I64((const int64_t *)indices->data + begin, n,
-                                 size)
-               : any_outside_I32((const int32_t *)indices->data + begin, n,
-                                 size);
-}
-
 enum byoc_status byi_check_indices(const struct byi_call *call,
                                    const struct byi_tensor *indices,
                                    int64_t size, struct byoc_error *err)
 {
     const int64_t n = byi_count(indices);
-    if (!byi_any_outside(indices, 0, n, size))
+    const bool outside = indices->dtype == BYOC_I64
+                             ? any_outside_I64(indices->data, n, size)
+                             : any_outside_I32(indices->data, n, size);
+    if (!outside)
         return BYOC_OK;
     for (int64_t i = 0; i < n; i++) {
         const int64_t index = byi_index_at(indices, i);
