@@ -2,7 +2,8 @@
 /* ops_patches.c: operators on the patches of an image under a sliding window,
  * as compositions:
  *
- * Col2Im      -> scatter_elements, which adds the elements of the patches
+ * Col2Im      -> scatter_elements, which adds the elements of the patches, or
+ *                transpose if patches do not overlap
  * DeformConv  -> image.grid_sample at the moved taps, then nn.matmul
  */
 #include "frontend_onnx/import.h"
@@ -126,6 +127,57 @@ static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
         axis ? byi_o_binary(o, BYI_OP_LOGICAL_AND, p->inside, inside) : inside;
 }
 
+/* Do constant blocks lie side by side and cover the image? Nothing is added
+ * then. Writes their numbers by axis. */
+static bool are_tiles(struct byi_import *o, const struct patches *p,
+                      const int64_t **block, const int64_t **image,
+                      int64_t *tiles)
+{
+    uint32_t n_image = 0, n_block = 0;
+
+    if (!byi_o_is_const(o, 1) || !byi_o_is_const(o, 2))
+        return false;
+    *image = byi_o_const_ints(o, 1, "image_shape", &n_image);
+    *block = byi_o_const_ints(o, 2, "block_shape", &n_block);
+    if (!*image || !*block || n_image != p->n || n_block != p->n)
+        return false;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const int64_t length = (*image)[i], size = (*block)[i];
+        if (size < 1 || length < size || length % size ||
+            p->strides[i] != size || (p->dilations[i] != 1 && size > 1) ||
+            p->pads[i] || p->pads[i + p->n])
+            return false;
+        tiles[i] = length / size;
+    }
+    return true;
+}
+
+/* (n, channels block, tiles) -> (n, channels, image), by a transposition of
+ * (n, channels, block.., tiles..) to (n, channels, tile, block, ..). */
+static byi_id place_tiles(struct byi_import *o, const struct patches *p,
+                          byi_id x, const int64_t *block, const int64_t *image,
+                          const int64_t *tiles)
+{
+    int64_t apart[2 + 2 * MAX_SPACE] = {0, -1}, whole[2 + MAX_SPACE] = {0, -1};
+    int64_t axes[2 + 2 * MAX_SPACE] = {0, 1};
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        apart[2 + i] = block[i];
+        apart[2 + p->n + i] = tiles[i];
+        whole[2 + i] = image[i];
+        axes[2 + 2 * i] = 2 + p->n + i;
+        axes[3 + 2 * i] = 2 + i;
+    }
+    const byi_id parts =
+        byi_o_emit(o, BYI_OP_RESHAPE,
+                   ARGS(x, byi_o_vector(o, 2 + 2 * p->n, apart)), NO_ATTRS);
+    const byi_id placed =
+        byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(parts),
+                   ATTRS(SOME_INTS("axes", 2 + 2 * p->n, axes)));
+    return byi_o_emit(o, BYI_OP_RESHAPE,
+                      ARGS(placed, byi_o_vector(o, 2 + p->n, whole)), NO_ATTRS);
+}
+
 /* x (n, channels block, places), with the elements of each channel's patches:
  * (n, channels, image), where elements of the same position are added. Those in
  * the padding go to one position behind the image, which is cut off. */
@@ -152,7 +204,8 @@ static void convert_col2im(struct byi_import *o)
     const bool truth = byi_o_dtype(o, byi_o_in(o, 0)) == BYOC_BOOL;
     const byi_id x =
         truth ? byi_o_cast(o, byi_o_in(o, 0), BYOC_I64) : byi_o_in(o, 0);
-    const int64_t n = byi_o_dim(o, p.image, 0);
+    const int64_t n = byi_o_dim(o, p.image, 0), *block, *image;
+    int64_t tiles[MAX_SPACE];
 
     if (byi_o_ok(o) && (n < 1 || n > MAX_SPACE || byi_o_rank(o, x) != 3))
         byi_o_refuse(o, "an input of rank %u and an image of %lld axes",
@@ -163,6 +216,10 @@ static void convert_col2im(struct byi_import *o)
     read_list(o, "strides", p.n, 1, 1, p.strides);
     read_list(o, "dilations", p.n, 1, 1, p.dilations);
     read_list(o, "pads", 2 * p.n, 0, 0, p.pads);
+    if (are_tiles(o, &p, &block, &image, tiles)) {
+        o->out[0] = place_tiles(o, &p, byi_o_in(o, 0), block, image, tiles);
+        return;
+    }
     for (uint32_t axis = 0; axis < p.n; axis++)
         add_axis(o, &p, axis);
     const byi_id y = byi_o_text(o, text,

@@ -358,15 +358,17 @@ static void col2im(struct draw *d)
 {
     int64_t image[2], block[2], dilations[2], strides[2], pads[4];
     int64_t places = 1;
+    const bool tiles = draw_chance(d, 30); /* side by side */
 
     for (int i = 0; i < 2; i++) {
         block[i] = draw_int(d, 1, 3);
-        dilations[i] = draw_int(d, 1, 2);
-        strides[i] = draw_int(d, 1, 3);
-        pads[i] = draw_int(d, 0, 1);
-        pads[i + 2] = draw_int(d, 0, 1);
+        dilations[i] = tiles ? 1 : draw_int(d, 1, 2);
+        strides[i] = tiles ? block[i] : draw_int(d, 1, 3);
+        pads[i] = tiles ? 0 : draw_int(d, 0, 1);
+        pads[i + 2] = tiles ? 0 : draw_int(d, 0, 1);
         const int64_t span = dilations[i] * (block[i] - 1) + 1;
-        image[i] = span + draw_int(d, 0, 5);
+        image[i] =
+            tiles ? block[i] * draw_int(d, 1, 4) : span + draw_int(d, 0, 5);
         places *= (image[i] + pads[i] + pads[i + 2] - span) / strides[i] + 1;
     }
     const int64_t channels = draw_int(d, 1, 4);
