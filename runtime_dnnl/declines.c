@@ -10,8 +10,8 @@
  *
  * oneDNN's reductions take three to six times as long as the native kernel,
  * whatever the axis, and so does a binary operator with a broadcast binary
- * post-op, such as a batch normalisation by itself. They pay only inside a
- * larger region.
+ * post-op, such as a batch normalisation by itself; a recurrent layer without
+ * gates takes up to three times as long. They pay only inside a larger region.
  *
  * So a region is declined if it has no HEAVY kernel, and has at most as many
  * SLOWER kernels as inputs and outputs together.
@@ -38,6 +38,14 @@ static enum weight weigh_reduction(const struct byoc_graph *g,
 {
     (void)g, (void)k;
     return SLOWER;
+}
+
+/* A plain layer multiplies few numbers in each step, which oneDNN does not do
+ * in the time that it takes to read the weights. */
+static enum weight weigh_recurrent(const struct byoc_graph *g,
+                                   const struct byoc_graph_kernel *k)
+{
+    return strcmp(g->steps[k->first].name, "nn.rnn") == 0 ? SLOWER : HEAVY;
 }
 
 static enum weight weigh_along_axis(const struct byoc_graph *g,
@@ -116,6 +124,7 @@ static enum weight weigh(const struct byoc_graph *g,
         {"dnnl.instance_norm", weigh_image},
         {"dnnl.softmax", weigh_along_axis},
         {"dnnl.reduce", weigh_reduction},
+        {"dnnl.recurrent", weigh_recurrent},
         {"dnnl.binary", weigh_binary},
         {"dnnl.eltwise", weigh_light},
         {"dnnl.reshape", weigh_light},
