@@ -47,10 +47,13 @@ static struct axis_phase phase_on(const struct byi_f32_conv *conv, int axis,
     return p;
 }
 
+enum { OUTPUTS, TAPS };
+
 /* A phase, and its place among the tiles and the weights of all. */
 struct output_phase {
     struct axis_phase on[BYI_F32_AXES];
-    int64_t taps, rows; /* rows: outputs of all images */
+    int64_t limits[2][BYI_F32_AXES]; /* of the axes: outputs, taps */
+    int64_t taps, rows;              /* rows: outputs of all images */
     int64_t tiles;
     const float *weights;
 };
@@ -60,6 +63,8 @@ static struct output_phase phase_of(const struct byi_f32_conv *conv, int64_t i)
     struct output_phase p = {.taps = 1, .rows = conv->images};
     for (int axis = BYI_F32_AXES - 1; axis >= 0; i /= conv->stride[axis--]) {
         p.on[axis] = phase_on(conv, axis, i % conv->stride[axis]);
+        p.limits[OUTPUTS][axis] = p.on[axis].outputs;
+        p.limits[TAPS][axis] = p.on[axis].taps;
         p.taps *= p.on[axis].taps;
         p.rows *= p.on[axis].outputs;
     }
@@ -135,6 +140,16 @@ static struct place place_of(const struct output_phase *p, int64_t row)
     return at;
 }
 
+/* Advance numbers on all axes, each below its limit, the last one fastest.
+ * Returns true after the last of them, when all are 0 again. */
+static bool count_up(int64_t at[BYI_F32_AXES], const int64_t *limit)
+{
+    for (int axis = BYI_F32_AXES - 1; axis >= 0; at[axis--] = 0)
+        if (++at[axis] < limit[axis])
+            return false;
+    return true;
+}
+
 /* The position of a place of the phase in the result. */
 static int64_t position_of(const struct byi_f32_conv *conv,
                            const struct output_phase *p, const struct place *at)
@@ -152,10 +167,10 @@ static void find_pieces(const struct byi_f32_conv_run *run,
                         const float **to)
 {
     const struct byi_f32_conv *conv = run->conv;
+    int64_t tap[BYI_F32_AXES] = {0};
     for (int64_t t = 0; t < p->taps; t++, to += BYI_F32_ROWS) {
-        int64_t tap[BYI_F32_AXES], position = at->image;
+        int64_t position = at->image;
         bool inside = true;
-        find_tap(p, t, tap);
         for (int i = 0; i < BYI_F32_AXES; i++) {
             const int64_t from =
                 p->on[i].from + at->k[i] - tap[i] * p->on[i].back;
@@ -163,6 +178,7 @@ static void find_pieces(const struct byi_f32_conv_run *run,
             position = position * conv->in[i] + from;
         }
         *to = inside ? run->x + position * conv->channels : run->zeros;
+        count_up(tap, p->limits[TAPS]);
     }
 }
 
@@ -195,10 +211,11 @@ static void run_tile(const struct byi_f32_conv_run *run,
     const int64_t panel = p->taps * conv->run * BYI_F32_PANEL;
     float sums[BYI_F32_ROWS * BYI_F32_COLUMNS], room[BYI_F32_COLUMNS];
     int64_t places[BYI_F32_ROWS];
+    struct place at = place_of(p, begin);
     for (int64_t r = 0; r < n; r++) {
-        const struct place at = place_of(p, begin + r);
         places[r] = position_of(conv, p, &at);
         find_pieces(run, p, &at, rows + r);
+        at.image += count_up(at.k, p->limits[OUTPUTS]);
     }
     const int64_t wide = conv->kernels->panels * BYI_F32_PANEL;
     for (int64_t first = 0; first < conv->columns; first += wide) {
