@@ -333,13 +333,23 @@ static enum byoc_status roi_align_float(const struct byi_call *call,
                         "%s: x has no pixels; expected a height and width "
                         "of at least 1",
                         call->op->name);
-    for (int64_t i = 0; i < y->dims[0]; i++) {
+    const int64_t regions = y->dims[0];
+    int64_t work = 0;
+    for (int64_t i = 0; i < regions; i++) { /* from here on all are valid */
         struct roi_grid r;
         BYI_TRY(read_region(call, i, &r, err));
-        const int team =
-            byi_team(call, y->dims[1] * bins * (r.rows * r.cols * 8 + 1));
+        work += y->dims[1] * bins * (r.rows * r.cols * 8 + 1);
+    }
+    const int team = byi_team(call, work);
+    const int64_t parts = regions < team ? team : 1; /* of a region */
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-        for (int64_t b = 0; b < bins; b++)
+    for (int64_t task = 0; task < regions * parts; task++) {
+        const int64_t i = task / parts, part = task % parts;
+        struct roi_grid r;
+        if (read_region(call, i, &r, NULL) != BYOC_OK)
+            continue;
+        for (int64_t b = bins * part / parts; b < bins * (part + 1) / parts;
+             b++)
             align_bin(call, &r, i, b, maximum);
     }
     return BYOC_OK;
