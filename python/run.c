@@ -307,6 +307,30 @@ static int bind_names(struct pyb_job *job, PyObject *names, PyObject *out)
     return odd;
 }
 
+/* Is each array of `out` for an output that the run returns? */
+static int check_out(const struct pyb_job *job, PyObject *out)
+{
+    Py_ssize_t at = 0;
+    PyObject *key, *array;
+    while (PyDict_Next(out, &at, &key, &array)) {
+        const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
+        uint32_t k = 0;
+        if (!name)
+            return -1;
+        while (k < job->request.n_outputs && strcmp(job->out[k].name, name))
+            k++;
+        if (k < job->request.n_outputs)
+            continue;
+        pyb_raisef(
+            BYOC_EINVAL,
+            "out has an array for \"%s\", which is not an output of this "
+            "run; expected names of outputs that the run returns",
+            name);
+        return -1;
+    }
+    return 0;
+}
+
 /* --- running -------------------------------------------------------------- */
 
 static PyObject *result(struct pyb_job *job, uint32_t k)
@@ -368,6 +392,8 @@ static struct pyb_job *bound_job(PyObject *self, PyObject *names,
     if (!odd)
         odd = names == Py_None ? bind_all_outputs(job, out)
                                : bind_names(job, names, out);
+    if (!odd && out)
+        odd = check_out(job, out);
     if (odd >= 0 && tag != Py_None) {
         job->tag = Py_NewRef(tag);
         job->request.tag = PyUnicode_AsUTF8AndSize(tag, NULL);

@@ -277,6 +277,15 @@ class Refusals(unittest.TestCase):
         self.refuse(byoc.InvalidError, "found a read-only array", x, **out(frozen))
         with self.assertRaises(TypeError):
             self.model.run(None, {"x": x}, out=[ones(2, 3)])
+        with self.assertRaises(TypeError):
+            self.model.run(None, {"x": x}, out={0: ones(2, 3)})
+        for names in (None, ["output_0"], []):
+            with self.assertRaisesRegex(
+                byoc.InvalidError, '"other", which is not an output of this run'
+            ):
+                self.model.run(names, {"x": x}, out={"other": ones(2, 3)})
+        with self.assertRaisesRegex(byoc.InvalidError, '"output_0", which is not'):
+            self.model.run([], {"x": x}, out={"output_0": ones(2, 3)})
 
     def test_closed(self):
         self.model.close()
