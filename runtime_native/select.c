@@ -6,6 +6,8 @@
  */
 #include "move.h"
 
+#include "kernels/conv.h"
+
 /* The key of a floating-point number of `bits` bits. */
 static uint64_t key_of_float(uint64_t value, uint32_t bits, uint64_t inf)
 {
@@ -253,10 +255,14 @@ static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
     char *room = scratch + heap_bytes(t);
     const char *src = (const char *)t->call->in->data +
                       (outer * t->n * t->inner + from) * size;
-    for (int64_t i = 0; t->inner > 1 && i < t->n; i++)
-        for (int64_t l = 0; l < lines; l++)
-            byi_copy_cell(room + (l * t->n + i) * size,
-                          src + (i * t->inner + l) * size, t->kind.size);
+    if (t->inner > 1 && t->kind.size == sizeof(float))
+        byi_f32_transpose(byi_f32_kernels_of(byi_simd_isa()), (const void *)src,
+                          t->inner, t->n, lines, (void *)room, t->n);
+    else if (t->inner > 1)
+        for (int64_t i = 0; i < t->n; i++)
+            for (int64_t l = 0; l < lines; l++)
+                byi_copy_cell(room + (l * t->n + i) * size,
+                              src + (i * t->inner + l) * size, t->kind.size);
     for (int64_t l = 0; l < lines; l++)
         topk_line(t, t->inner > 1 ? room + l * t->n * size : src,
                   outer * t->k * t->inner + from + l, heap);
