@@ -96,25 +96,26 @@ static void check_one(const struct base *base, const char *params,
 }
 
 /* The program of an activation behind `call`, its number `wrong` (none: -1)
- * off by one percent of what it is to be. */
-static void write_program(char body[2000], const char *call, size_t activation,
-                          int wrong)
+ * off by one percent of what it is to be. The caller frees it. */
+static struct byi_text activated(const char *call, size_t activation, int wrong)
 {
     const char *const *numbers = activations[activation].numbers;
-    char value[3][32] = {{0}}, tail[1000];
+    char value[3][32] = {{0}};
+    struct byi_text body = {0};
     if (!activations[activation].text) {
-        snprintf(body, 2000, "%s", call);
-        return;
+        byi_text_put(&body, call);
+        return body;
     }
     for (int i = 0; i < 3 && numbers[i]; i++)
         snprintf(value[i], sizeof value[i], "%.7ff",
                  atof(numbers[i]) * (i == wrong ? 1.01 : 1.0));
+    byi_text_addf(&body, "%%0 = %s;\n  ", call);
     if (numbers[0])
-        snprintf(tail, sizeof tail, activations[activation].text, value[0],
-                 value[1], value[2]);
+        byi_text_addf(&body, activations[activation].text, value[0], value[1],
+                      value[2]);
     else
-        snprintf(tail, sizeof tail, "%s", activations[activation].text);
-    snprintf(body, 2000, "%%0 = %s;\n  %s", call, tail);
+        byi_text_put(&body, activations[activation].text);
+    return body;
 }
 
 static void each_is_one_composite(void **state)
@@ -128,8 +129,9 @@ static void each_is_one_composite(void **state)
                 snprintf(call, sizeof call,
                          bias ? "add(%s, random[(%s), float32, seed=2])" : "%s",
                          bases[b].call, bases[b].bias);
-                write_program(body, call, a, -1);
-                check_one(&bases[b], bases[b].params, body);
+                struct byi_text program = activated(call, a, -1);
+                check_one(&bases[b], bases[b].params, program.at);
+                byi_text_free(&program);
             }
     for (size_t b = 0; b < BYI_COUNT(bases); b++)
         for (size_t i = 0; i < BYI_COUNT(sums); i++) {
@@ -146,7 +148,6 @@ static void each_is_one_composite(void **state)
  * stays outside, and nothing inside is called so. */
 static void another_constant_is_not_it(void **state)
 {
-    char body[2000];
     (void)state;
     open_backends(0);
     for (size_t b = 0; b < BYI_COUNT(bases); b++)
@@ -154,8 +155,9 @@ static void another_constant_is_not_it(void **state)
             for (int i = 0; i < 3 && activations[a].numbers[i]; i++) {
                 struct byi_module *m;
                 uint32_t func = 0;
-                write_program(body, bases[b].call, a, i);
-                char *text = program_text(bases[b].params, "float32", body);
+                struct byi_text body = activated(bases[b].call, a, i);
+                char *text = program_text(bases[b].params, "float32", body.at);
+                byi_text_free(&body);
                 composites_of(text, &m, &func);
                 struct byi_text printed = {0};
                 byi_print_module(m, &printed, NULL);
