@@ -126,8 +126,9 @@ static void print_tolerance(const struct byoc_model *model, const char *against,
                                       ? byoc_model_output(model, 0)->dtype
                                       : BYOC_F32;
     const struct byi_tolerance t = tolerance_for(given, dtype);
-    printf("against %s, atol %g, rtol %g, stol %g, steps %g\n", against, t.atol,
-           t.rtol, t.stol, t.steps);
+    printf("against %s, atol %s, rtol %s, stol %s, steps %s\n", against,
+           BYI_FLOAT_TEXT(t.atol), BYI_FLOAT_TEXT(t.rtol),
+           BYI_FLOAT_TEXT(t.stol), BYI_FLOAT_TEXT(t.steps));
 }
 
 static void print_difference(const char *name, const struct byi_difference *d,

@@ -105,7 +105,7 @@ static void say_options(const struct byoc_conform_params *params, bool valgrind,
                         struct byi_text *text)
 {
     if (params->seconds > 0)
-        byi_text_addf(text, " --seconds %g", params->seconds);
+        byi_text_addf(text, " --seconds %s", BYI_FLOAT_TEXT(params->seconds));
     if (params->codegen)
         byi_text_addf(text, " --codegen %s",
                       params->codegen == BYOC_CODEGEN_C ? "c" : "auto");

@@ -102,17 +102,17 @@ static enum byoc_status check_arguments(
                         to);
     if (params->percentile < 50 || params->percentile > 100)
         return byi_fail(err, BYOC_EINVAL,
-                        "percentile %g: expected a number from 50 to 100",
-                        params->percentile);
+                        "percentile %s: expected a number from 50 to 100",
+                        BYI_FLOAT_TEXT(params->percentile));
     if (params->limited && !(params->max_loss >= 0 && params->max_loss <= 100))
         return byi_fail(err, BYOC_EINVAL,
-                        "max-loss %g: expected a percentage from 0 to 100",
-                        params->max_loss);
+                        "max-loss %s: expected a percentage from 0 to 100",
+                        BYI_FLOAT_TEXT(params->max_loss));
     if (byi_given("percentile") && params->method != BYI_RANGE_PERCENTILE)
         return byi_fail(err, BYOC_EINVAL,
-                        "percentile %g: has an effect with --method percentile "
+                        "percentile %s: has an effect with --method percentile "
                         "only",
-                        params->percentile);
+                        BYI_FLOAT_TEXT(params->percentile));
     return byi_expect_model(path, err);
 }
 

@@ -88,8 +88,8 @@ static void judge(struct byi_verdict *v, const struct byi_child *child,
     if (!child->started)
         fail(v, BYI_RULE_CRASH, "no process for a case: %s", strerror(errno));
     else if (child->late)
-        fail(v, BYI_RULE_HANG, "still in %s after %g seconds", child->step,
-             seconds);
+        fail(v, BYI_RULE_HANG, "still in %s after %s seconds", child->step,
+             BYI_FLOAT_TEXT(seconds));
     else if (WIFSIGNALED(status))
         fail(v, BYI_RULE_CRASH, "SIG%s in %s", sigabbrev_np(WTERMSIG(status)),
              child->step);

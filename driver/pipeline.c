@@ -319,10 +319,9 @@ static enum byoc_status check_percent(const char *option, double percent,
 {
     if (percent >= 0 && percent <= 100)
         return BYOC_OK;
-    char found[32];
     return byi_fail(err, BYOC_EINVAL,
                     "%s: found %s, expected a percentage from 0 to 100", option,
-                    byi_float_text(found, percent));
+                    BYI_FLOAT_TEXT(percent));
 }
 
 /* --- import --------------------------------------------------------------- */

@@ -26,7 +26,7 @@ static void add_float(struct byi_text *out, float value)
 {
     char text[32];
     snprintf(text, sizeof text, "%.6g", (double)value);
-    byi_text_put(out, byi_float_text(text, strtod(text, NULL)));
+    byi_text_put(out, byi_float_text(text, strtod(text, NULL), false));
 }
 
 /* Element i of a list. */

@@ -479,7 +479,7 @@ static int64_t read_p(struct byi_import *o)
         return byi_o_int(o, "p", 2);
     const double p = byi_o_float(o, "p", 2);
     if (p != (double)(int32_t)p)
-        byi_o_refuse(o, "p is %g, which is not an integer", p);
+        byi_o_refuse(o, "p is %s, which is not an integer", BYI_FLOAT_TEXT(p));
     return byi_o_ok(o) ? (int64_t)p : 2;
 }
 

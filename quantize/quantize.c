@@ -375,9 +375,9 @@ static enum byoc_status search_layers(struct quantisation *q,
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
                     "%s: the loss is %.3g%% with all layers quantised, and no "
-                    "choice of layers brings it to %g%%; expected a larger "
+                    "choice of layers brings it to %s%%; expected a larger "
                     "limit, or another method of finding ranges",
-                    q->path, q->all, most);
+                    q->path, q->all, BYI_FLOAT_TEXT(most));
 }
 
 static void report(const struct quantisation *q, struct byi_arena *arena,

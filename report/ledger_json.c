@@ -16,10 +16,7 @@ static void put(struct byi_text *out, const char *text)
 static void put_number(struct byi_text *out, double value)
 {
     char text[32];
-    if (fabs(value) < 1e15 && value == floor(value))
-        byi_text_int(out, (int64_t)value);
-    else
-        put(out, byi_float_text(text, value));
+    put(out, byi_float_text(text, value, false));
 }
 
 /* `, "key": value`: every member but the first of its object. */

@@ -131,9 +131,9 @@ static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
         add_elt(c, like, BYI_ELT_POW, 1, -1);
     else if (e != 1.0f)
         return byi_dn_refuse(b,
-                             "power: found exponent %g; expected 2, 0.5, -1 or "
+                             "power: found exponent %s; expected 2, 0.5, -1 or "
                              "1, since oneDNN is slow for others",
-                             (double)e);
+                             BYI_FLOAT_TEXT((double)e));
     return BYOC_OK;
 }
 

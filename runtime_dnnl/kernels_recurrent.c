@@ -127,8 +127,8 @@ static enum byoc_status check(struct byi_build *b, struct recurrent *m)
                                  op_name(b),
                                  i == BIAS ? "a bias" : "a weight matrix");
     if (clip < 1e30)
-        return byi_dn_refuse(b, "%s: found clip %g, which oneDNN lacks",
-                             op_name(b), clip);
+        return byi_dn_refuse(b, "%s: found clip %s, which oneDNN lacks",
+                             op_name(b), BYI_FLOAT_TEXT(clip));
     if (flag(b, "input_forget"))
         return byi_dn_refuse(b, "%s: found input_forget, which oneDNN lacks",
                              op_name(b));

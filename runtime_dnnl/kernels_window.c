@@ -507,10 +507,11 @@ static enum byoc_status check_scales(struct byi_build *b,
         if (dtype == BYOC_F32 && at < n &&
             ((const float *)data)[at] * (float)p->src.dims[i] !=
                 (float)p->dst.dims[i])
-            return byi_dn_refuse(b,
-                                 "image.resize: scale %g of axis %u does not "
-                                 "give an integral size",
-                                 (double)((const float *)data)[at], at);
+            return byi_dn_refuse(
+                b,
+                "image.resize: scale %s of axis %u does not "
+                "give an integral size",
+                BYI_FLOAT_TEXT((double)((const float *)data)[at]), at);
     }
     return BYOC_OK;
 }

@@ -273,16 +273,7 @@ static void add_float(struct byi_text *t, float x)
                                : "INFINITY");
         return;
     }
-    double value = (double)x;
-    for (int p = 1; p <= 9 && x != 0; p++) {
-        const double by = pow(10, p - 1 - floor(log10(fabs((double)x))));
-        const double near = round((double)x * by) / by;
-        if ((float)near == x && isfinite(near)) {
-            value = near;
-            break;
-        }
-    }
-    byi_float_text(digits, value);
+    byi_float_text(digits, (double)x, true);
     byi_text_addf(t, "%s%sf", digits, strpbrk(digits, ".e") ? "" : ".0");
 }
 

@@ -211,9 +211,10 @@ static enum byoc_status read_region(const struct byi_call *call, int64_t i,
     if (!(rows <= MAX_GRID && cols <= MAX_GRID) || !isfinite(r->left) ||
         !isfinite(r->top) || !isfinite(width) || !isfinite(height))
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: roi %lld needs %g by %g sample points per bin; "
+                        "%s: roi %lld needs %s by %s sample points per bin; "
                         "expected at most %d and finite corners",
-                        call->op->name, (long long)i, rows, cols, MAX_GRID);
+                        call->op->name, (long long)i, BYI_FLOAT_TEXT(rows),
+                        BYI_FLOAT_TEXT(cols), MAX_GRID);
     r->rows = rows > 0 ? (int64_t)rows : 0;
     r->cols = cols > 0 ? (int64_t)cols : 0;
     return BYOC_OK;
@@ -399,10 +400,10 @@ static enum byoc_status roi_pool_float(const struct byi_call *call,
         if (!(roi[0] >= 0 && roi[0] < (double)x->dims[0]) ||
             !isfinite(roi[1] + roi[2] + roi[3] + roi[4]))
             return byi_fail(err, BYOC_EINVAL,
-                            "%s: roi %lld has batch index %g, expected 0 to "
+                            "%s: roi %lld has batch index %s, expected 0 to "
                             "%lld, and finite corners",
-                            call->op->name, (long long)i, roi[0],
-                            (long long)x->dims[0] - 1);
+                            call->op->name, (long long)i,
+                            BYI_FLOAT_TEXT(roi[0]), (long long)x->dims[0] - 1);
         const double rows = fmax(roi[4] - roi[2] + 1, 1);
         const double cols = fmax(roi[3] - roi[1] + 1, 1);
         const int64_t first = (int64_t)roi[0] * channels;

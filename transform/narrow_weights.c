@@ -91,9 +91,10 @@ static const char *find_obstacle(struct byi_module *m, const void *at,
         if (!isfinite(w))
             return "it has a value that is infinite or not a number";
         if (rounds(form) && !isfinite(round_weight(w, form)))
-            return byi_arena_printf(
-                m->arena, "its value %g is beyond the range of %s", (double)w,
-                form == FORM_FP16 ? "float16" : "bfloat16");
+            return byi_arena_printf(m->arena,
+                                    "its value %s is beyond the range of %s",
+                                    BYI_FLOAT_TEXT((double)w),
+                                    form == FORM_FP16 ? "float16" : "bfloat16");
     }
     return NULL;
 }

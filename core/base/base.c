@@ -99,7 +99,21 @@ double byi_strtod(const char *text, char **end)
     return value;
 }
 
-char *byi_float_text(char buf[32], double value)
+bool byi_is_single(double value)
+{
+    return (double)(float)value == value;
+}
+
+/* Digits before the point, if there is no exponent. */
+static int whole_digits(double value)
+{
+    int digits = 1;
+    for (double limit = 10; limit <= 1e15; limit *= 10)
+        digits += fabs(value) >= limit;
+    return digits <= 15 ? digits : 1;
+}
+
+char *byi_float_text(char buf[32], double value, bool single)
 {
     locale_t c, before;
 
@@ -109,9 +123,10 @@ char *byi_float_text(char buf[32], double value)
     }
     c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     before = uselocale(c);
-    for (int digits = 1; digits <= 17; digits++) {
+    for (int digits = whole_digits(value); digits <= 17; digits++) {
         snprintf(buf, 32, "%.*g", digits, value);
-        if (strtod(buf, NULL) == value)
+        const double back = strtod(buf, NULL);
+        if (single ? (float)back == (float)value : back == value)
             break;
     }
     uselocale(before);

@@ -95,9 +95,18 @@ enum byoc_status byi_load_params_read(struct byoc_load_params *params,
 
 /* strtod in the "C" locale, whatever locale the process has set. */
 double byi_strtod(const char *text, char **end);
-/* The shortest decimal that reads back as value, in the "C" locale; "inf",
- * "-inf" or "nan" if it is not finite. Returns buf. */
-char *byi_float_text(char buf[32], double value);
+/* The shortest decimal that reads back as value, or as (float)value if
+ * `single`, in the "C" locale; "inf", "-inf" or "nan" if it is not finite.
+ * Numbers below 1e15 have all digits before the point: 200, not 2e+02. Returns
+ * buf. */
+char *byi_float_text(char buf[32], double value, bool single);
+
+/* A number as a user wrote it, to be an argument of a message. 0.1, though it
+ * is a float. */
+#define BYI_FLOAT_TEXT(value)                                                  \
+    byi_float_text((char[32]){0}, value, byi_is_single(value))
+/* Is it the value of a float? */
+bool byi_is_single(double value);
 
 /* Return from the function if expr fails. */
 #define BYI_TRY(expr)                                                          \

@@ -292,9 +292,10 @@ static void describe(struct byi_child *child, const struct child_word *w,
     const int status = child->status;
     char how[128];
     if (child->late)
-        snprintf(how, sizeof how, "gave no answer within %g s",
-                 w->began && limits->step_seconds > 0 ? limits->step_seconds
-                                                      : limits->seconds);
+        snprintf(how, sizeof how, "gave no answer within %s s",
+                 BYI_FLOAT_TEXT(w->began && limits->step_seconds > 0
+                                    ? limits->step_seconds
+                                    : limits->seconds));
     else if (w->exhausted)
         snprintf(how, sizeof how, "ran out of memory");
     else if (WIFSIGNALED(status))

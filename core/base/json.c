@@ -371,7 +371,6 @@ enum byoc_status byi_json_as_int(const struct byi_json *item, int64_t min,
                                  struct byoc_error *err)
 {
     double value = 0;
-    char found[32];
 
     if (!cJSON_IsNumber(item->at))
         return byi_json_mismatch(item, "an integer", err);
@@ -380,7 +379,7 @@ enum byoc_status byi_json_as_int(const struct byi_json *item, int64_t min,
         (int64_t)value < min || (int64_t)value > max)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: found %s, expected an integer from %lld to %lld",
-                        byi_json_path(item), byi_float_text(found, value),
+                        byi_json_path(item), BYI_FLOAT_TEXT(value),
                         (long long)min, (long long)max);
     *out = (int64_t)value;
     return BYOC_OK;

@@ -60,11 +60,8 @@ static void put_number(struct json_printer *p, double value)
 
     if (!isfinite(value))
         put(p, "null"); /* JSON has no NaN or infinity */
-    else if (fabs(value) < 1e15 && value == floor(value) &&
-             !(value == 0 && signbit(value)))
-        byi_text_int(p->out, (int64_t)value);
     else
-        put(p, byi_float_text(text, value));
+        put(p, byi_float_text(text, value, false));
 }
 
 static void put_scalar(struct json_printer *p, const cJSON *item)

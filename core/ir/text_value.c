@@ -146,25 +146,10 @@ void byi_text_name(struct byi_text *out, char sigil, const char *name)
  * point or an exponent, so that it is not an integer. */
 static void add_float(struct byi_text *out, double value, bool single)
 {
-    char buf[40];
+    char buf[32];
 
-    if (!isfinite(value)) {
-        add(out, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
-        return;
-    }
-    if (value == floor(value) && fabs(value) < 1e7) {
-        byi_text_addf(out, "%.1f", value); /* 10.0, where %g says 1e+01 */
-        return;
-    }
-    for (int digits = 1; digits <= 17; digits++) {
-        double back;
-        snprintf(buf, sizeof buf, "%.*g", digits, value);
-        back = strtod(buf, NULL);
-        if (single ? (float)back == (float)value : back == value)
-            break;
-    }
-    add(out, buf);
-    if (!strpbrk(buf, ".e"))
+    add(out, byi_float_text(buf, value, single));
+    if (isfinite(value) && !strpbrk(buf, ".e"))
         add(out, ".0");
 }
 

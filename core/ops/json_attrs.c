@@ -169,7 +169,7 @@ static cJSON *write_float(struct byi_arena *arena, double value)
 
     if (isfinite(value))
         return byi_json_number(arena, value);
-    return byi_json_text(arena, byi_float_text(text, value));
+    return byi_json_text(arena, byi_float_text(text, value, false));
 }
 
 static cJSON *write_list(struct byi_arena *arena, const struct byi_attr *attr)

@@ -350,7 +350,8 @@ enum byoc_status byi_rule_one_hot(struct byi_infer *t,
     } else {
         const double depth = byi_tensor_float(known, 0);
         if (!(depth >= 0 && depth <= (double)BYI_MAX_ELEMENTS))
-            return byi_rule_fail(t, "depth is %g, expected 0 to 2^40", depth);
+            return byi_rule_fail(t, "depth is %s, expected 0 to 2^40",
+                                 BYI_FLOAT_TEXT(depth));
         dims[axis] = (int64_t)depth;
     }
     return byi_rule_tensor(t, t->in[2]->dtype, idx->rank + 1, dims, out);

@@ -44,8 +44,8 @@ enum byoc_status byi_rule_recurrent(struct byi_infer *t,
     BYI_TRY(byi_want_rank(t, 0, 3, "x"));
     BYI_TRY(byi_want_rank(t, 2, 3, "recurrent"));
     if (!(byi_attr_float(t->attrs, "clip") > 0)) /* NaN is refused, too */
-        return byi_rule_fail(t, "clip is %g, expected more than 0",
-                             byi_attr_float(t->attrs, "clip"));
+        return byi_rule_fail(t, "clip is %s, expected more than 0",
+                             BYI_FLOAT_TEXT(byi_attr_float(t->attrs, "clip")));
 
     const struct byi_type *x = t->in[0];
     int64_t time = x->dims[batch_first ? 1 : 0];

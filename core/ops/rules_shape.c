@@ -489,11 +489,11 @@ enum byoc_status byi_rule_arange(struct byi_infer *t,
         if (n < 0)
             return byi_rule_fail(
                 t,
-                "from %g to %g by %g is not a finite sequence, expected a "
+                "from %s to %s by %s is not a finite sequence, expected a "
                 "delta that is not 0 and at most 2^40 elements",
-                byi_tensor_float(byi_known(t, 0), 0),
-                byi_tensor_float(byi_known(t, 1), 0),
-                byi_tensor_float(byi_known(t, 2), 0));
+                BYI_FLOAT_TEXT(byi_tensor_float(byi_known(t, 0), 0)),
+                BYI_FLOAT_TEXT(byi_tensor_float(byi_known(t, 1), 0)),
+                BYI_FLOAT_TEXT(byi_tensor_float(byi_known(t, 2), 0)));
     } else {
         n = byi_rule_fresh(t);
     }

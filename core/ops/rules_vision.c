@@ -11,8 +11,8 @@ static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
                                   double scale, double span, int64_t *dim)
 {
     if (!(scale > 0) || !isfinite(scale))
-        return byi_rule_fail(t, "scales[%u] is %g, expected a positive number",
-                             axis, scale);
+        return byi_rule_fail(t, "scales[%u] is %s, expected a positive number",
+                             axis, BYI_FLOAT_TEXT(scale));
     if (BYI_IS_SYMBOL(*dim)) {
         if (scale != 1 || span != 1)
             *dim = byi_rule_fresh(t);
@@ -21,9 +21,9 @@ static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
     const float size = floorf((float)*dim * (float)span * (float)scale);
     if (!(size <= (float)BYI_MAX_ELEMENTS))
         return byi_rule_fail(t,
-                             "axis %u would have %g elements, at most 2^40 "
+                             "axis %u would have %s elements, at most 2^40 "
                              "are supported",
-                             axis, (double)size);
+                             axis, BYI_FLOAT_TEXT((double)size));
     *dim = size > 0 ? (int64_t)size : 0;
     return BYOC_OK;
 }

@@ -215,11 +215,31 @@ static void test_float_text(void **state)
     char buf[32];
 
     (void)state;
-    assert_string_equal(byi_float_text(buf, 0.1), "0.1");
-    assert_string_equal(byi_float_text(buf, -1e-05), "-1e-05");
-    assert_string_equal(byi_float_text(buf, 3), "3");
-    assert_string_equal(byi_float_text(buf, -INFINITY), "-inf");
-    assert_string_equal(byi_float_text(buf, NAN), "nan");
+    static const struct {
+        double value;
+        bool single;
+        const char *text;
+    } rows[] = {
+        {0.1, false, "0.1"},
+        {-1e-05, false, "-1e-05"},
+        {3, false, "3"},
+        {-0.0, false, "-0"},
+        {200, false, "200"},
+        {-200.5, false, "-200.5"},
+        {999999999999999, false, "999999999999999"},
+        {1e15, false, "1e+15"},
+        {0.1f, true, "0.1"},
+        {0.1f, false, "0.10000000149011612"},
+        {0x1p41f, true, "2199023255552"},
+        {-INFINITY, false, "-inf"},
+        {NAN, false, "nan"},
+    };
+    for (size_t i = 0; i < BYI_COUNT(rows); i++)
+        assert_string_equal(byi_float_text(buf, rows[i].value, rows[i].single),
+                            rows[i].text);
+    assert_string_equal(BYI_FLOAT_TEXT(0.1f), "0.1");
+    assert_string_equal(BYI_FLOAT_TEXT(0.1), "0.1");
+    assert_string_equal(BYI_FLOAT_TEXT(16777217), "16777217");
     assert_true(byi_strtod("1.5x", NULL) == 1.5);
 }
 

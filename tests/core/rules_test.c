@@ -468,6 +468,7 @@ static const struct row movement_rows[] = {
     {"one_hot", "{}", "i64[A] i64[]=5 f32[2]", "f32[A,5]"},
     {"one_hot", "{\"axis\": 0}", "i64[A,3] i64[] f32[2]", "f32[?,A,3]"},
     {"one_hot", "{}", "i64[A] i64[]=-5 f32[2]", "!depth is -5"},
+    {"one_hot", "{}", "i64[A] i64[]=2000000000001 f32[2]", "!depth is 2000000000001, "},
     {"one_hot", "{}", "i64[A] i64[]=5 f32[3]", "!values have 3 elements"},
     {"topk", "{}", "f32[A,9] i64[1]=4", "f32[A,4] i64[A,4]"},
     {"topk", "{\"axis\": 0}", "f32[A,9] i64[]", "f32[?,9] i64[?,9]"},
