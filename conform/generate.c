@@ -502,6 +502,18 @@ static byi_id result_of(struct gen *g, byi_id last)
     return byi_add_tuple(g->m, g->f, both, 2, NULL);
 }
 
+/* The result of an `if` whose branches differ has sizes that only a run tells,
+ * and the other operand of its reader gets the same type. If that is an input,
+ * these sizes become the input's, so that partitioning takes what reads them;
+ * but the runtime gives no such region to a backend. */
+static enum byoc_status check_inputs(struct gen *g)
+{
+    for (uint32_t i = 0; i < g->f->params.n; i++)
+        if (!byi_type_all_static(type_of(g, g->f->params.at[i])))
+            return misfit(g, "an input whose size depends on a branch");
+    return BYOC_OK;
+}
+
 enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
                               enum byi_weave weave, enum byi_mood mood,
                               uint64_t seed, struct byi_module **m,
@@ -525,6 +537,8 @@ enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
         if (status == BYOC_OK && n > 1)
             status = keep(&g, last);
     }
+    if (status == BYOC_OK)
+        status = check_inputs(&g);
     if (status == BYOC_OK && g.zero)
         status = misfit(&g, "a graph in which no dim is 0");
     if (status == BYOC_OK)

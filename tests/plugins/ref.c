@@ -450,6 +450,9 @@ static struct byoc_pattern patterns[] = {
     {"ref.add", "add(%a, %b)", accept},
     {"ref.multiply", "multiply(%a, %b)", accept},
     {"ref.relu", "nn.relu(%x)", accept},
+#ifdef PAIR /* its branches may have different sizes */
+    {"ref.pair", "if (%c) { nn.relu(%x) } else { add(%y, %y) }", accept},
+#endif
 };
 
 static void make_row(void)
