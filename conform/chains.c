@@ -38,7 +38,7 @@ void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c)
                  (unsigned long long)number);
         if (!byi_sample_chain(kit, number, &sample))
             continue;
-        try_chain(kit, &sample, number);
+        try_chain(kit, &sample, byi_kit_seed(kit, "inputs", number));
         byi_sample_free(&sample);
     }
     if (!kit->verdict->ran)

@@ -153,6 +153,11 @@ void byi_sample_any(struct byi_kit *kit, const char *row,
 void byi_sample_region(struct byi_kit *kit, uint32_t number,
                        struct byi_sample *sample);
 
+/* The seed of sample `number` of a row or kind: samples of other numbers, other
+ * names and other seeds of the kit have unrelated seeds. */
+uint64_t byi_kit_seed(const struct byi_kit *kit, const char *what,
+                      uint64_t number);
+
 /* A chain of one to six rows, and its largest region. Returns false if none
  * could be generated; does not end the case. */
 bool byi_sample_chain(struct byi_kit *kit, uint64_t number,

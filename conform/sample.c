@@ -160,6 +160,13 @@ static bool find_composite(const struct byi_module *m, uint32_t n_ops,
 
 /* --- samples -------------------------------------------------------------- */
 
+uint64_t byi_kit_seed(const struct byi_kit *kit, const char *what,
+                      uint64_t number)
+{
+    return byi_hash(byi_hash(kit->seed, &number, sizeof number), what,
+                    strlen(what));
+}
+
 static bool note_types(struct byi_sample *s)
 {
     const struct byi_func *f = s->m->funcs.at[s->func];
@@ -232,7 +239,7 @@ static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
 {
     struct byi_backends *backends = open_backends(kit);
     const struct byi_pattern *pattern = find_row(kit, backends, row);
-    const uint64_t base = byi_hash(kit->seed * 7919 + number, row, strlen(row));
+    const uint64_t base = byi_kit_seed(kit, row, number);
     *refused = *elsewhere = 0;
     for (uint32_t i = 0; i < MAX_DRAWN && *refused < MAX_REFUSED; i++) {
         struct byi_module *m;
@@ -331,7 +338,7 @@ void byi_sample_region(struct byi_kit *kit, uint32_t number,
     enum { TRIES = 200 };
     struct byi_backends *backends = open_backends(kit);
     const struct byi_pattern_table *table = backends->at[0].table;
-    uint64_t state = (kit->seed * 7919 + number) * 0x9e3779b97f4a7c15u + 1;
+    uint64_t state = byi_kit_seed(kit, "region", number);
     struct byoc_error err = {.text = ""};
     for (uint32_t i = 0; i < TRIES; i++) {
         const struct byi_pattern *list[BYI_GENERATE_MAX_ROWS];
@@ -391,9 +398,8 @@ bool byi_sample_chain(struct byi_kit *kit, uint64_t number,
                                           BYI_MOOD_ZERO,  BYI_MOOD_RANK};
     enum { TRIES = 60 };
     struct byi_backends *backends = open_backends(kit);
-    uint64_t state = (kit->seed * 7919 + number) * 0x9e3779b97f4a7c15u + 1;
+    uint64_t state = byi_kit_seed(kit, "chain", number);
     struct byoc_error err;
-    byi_draw(&state);
     const uint32_t n = 1 + byi_draw_below(&state, BYI_GENERATE_MAX_ROWS);
     const enum byi_mood mood = moods[byi_draw_below(&state, BYI_COUNT(moods))];
     for (uint32_t i = 0; i < TRIES; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash.c: the fast hash for tables in memory. No output depends on it.
+/* hash.c: the fast hash for tables in memory, and for the seeds of conform's
+ * samples. No compiled model depends on it.
  */
 #include "base.h"
 

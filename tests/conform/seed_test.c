@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seed_test.c: runs of conform with other seeds share no samples, however close
+ * the seeds are.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "conform/kit.h"
+
+enum { SEEDS = 10, NUMBERS = 20000 };
+
+static int compare(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Also under two names, since rows are numbered alike. */
+static void test_distinct(void **state)
+{
+    static uint64_t all[2 * SEEDS * NUMBERS];
+    size_t n = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        const struct byi_kit kit = {.seed = seed};
+        for (uint64_t number = 0; number < NUMBERS; number++) {
+            all[n++] = byi_kit_seed(&kit, "chain", number);
+            all[n++] = byi_kit_seed(&kit, "region", number);
+        }
+    }
+    qsort(all, n, sizeof *all, compare);
+    for (size_t i = 1; i < n; i++)
+        assert_true(all[i - 1] != all[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_distinct)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
