@@ -34,14 +34,20 @@ static struct byoc_place place(const struct field_places *list, uint32_t i)
     return p;
 }
 
-/* The place of the first `length` bytes of `name`. */
-static bool find(const struct field_places *list, const char *name,
-                 size_t length, struct byoc_place *found)
+/* The place of the first `length` bytes of `name`, sought from index `from` on
+ * and then before it: both sides usually have the same order. */
+static bool find(const struct field_places *list, uint32_t from,
+                 const char *name, size_t length, struct byoc_place *found)
 {
-    for (uint32_t i = 0; i < list->n; i++) {
-        *found = place(list, i);
-        if (strncmp(found->name, name, length) == 0 && !found->name[length])
+    for (uint32_t k = 0; k < list->n; k++) {
+        const uint32_t i = (from % list->n + k) % list->n;
+        const char *at = list->at + (size_t)i * list->stride +
+                         offsetof(struct byoc_place, name);
+        if (length < sizeof found->name && memcmp(at, name, length) == 0 &&
+            (length == sizeof found->name - 1 || !at[length])) {
+            *found = place(list, i);
             return true;
+        }
     }
     return false;
 }
@@ -54,7 +60,7 @@ static bool grows(const char *name)
     char first[80];
     struct byoc_place p;
     const int n = snprintf(first, sizeof first, "%s.struct_size", name);
-    return find(&list, first, (size_t)n, &p);
+    return find(&list, 0, first, (size_t)n, &p);
 }
 
 /* Does `member`, in struct `there` and `here`, differ? */
@@ -82,7 +88,8 @@ static bool member_intrudes(const struct byoc_place *member,
 {
     const size_t n = strcspn(member->name, ".");
     struct byoc_place whole;
-    if (!find(other, member->name, n, &whole) || member->offset >= whole.size)
+    if (!find(other, 0, member->name, n, &whole) ||
+        member->offset >= whole.size)
         return false;
     snprintf(f->text, f->n, "struct %.*s: member '%s' at offset %u is only %s",
              (int)n, member->name, member->name + n + 1, member->offset, side);
@@ -95,7 +102,7 @@ static bool place_differs(const struct field_places *theirs,
 {
     const struct byoc_place here = place(mine, i);
     struct byoc_place there;
-    const bool both = find(theirs, here.name, strlen(here.name), &there);
+    const bool both = find(theirs, i, here.name, strlen(here.name), &there);
     if (strchr(here.name, '.'))
         return both ? member_differs(&there, &here, f)
                     : member_intrudes(&here, theirs, "here", f);
@@ -118,7 +125,7 @@ static bool places_differ(const struct field_places *theirs,
         const struct byoc_place there = place(theirs, i);
         struct byoc_place here;
         if (strchr(there.name, '.') &&
-            !find(mine, there.name, strlen(there.name), &here) &&
+            !find(mine, i, there.name, strlen(there.name), &here) &&
             member_intrudes(&there, mine, "there", f))
             return true;
     }
