@@ -65,14 +65,6 @@ bool fuzz_corpus_read(struct fuzz_job *job, const char *path)
 
 /* --- one input ------------------------------------------------------------ */
 
-static uint64_t content(const char *bytes, uint32_t n)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (uint32_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
                     uint32_t origin)
 {
@@ -89,7 +81,7 @@ bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
                           .origin = job->origins.list.at[origin],
                           .bytes = exact,
                           .n = n,
-                          .rng = {content(bytes, n) + job->variant},
+                          .rng = {byi_hash(job->variant, bytes, n)},
                           .temp = job->temp,
                           .seeds = job->seeds,
                           .compare = job->compare};

@@ -121,14 +121,6 @@ static bool make_seeds(const char *folder)
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-static uint64_t hash(const char *bytes, size_t n)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 /* OUT/READER/FOLDER/ORIGIN-NUMBER.SUFFIX; false: there is no place for it. */
 static bool path_of(const struct fuzz_job *job, const char *folder,
                     uint32_t origin, uint64_t number, char path[1024])
@@ -172,7 +164,7 @@ static void report(struct fuzz_job *job, struct findings *f,
     snprintf(fresh.key, sizeof fresh.key, "%s", v->key);
     BYI_PUSH(&f->list, fresh);
     f->n_leaks += v->leaked;
-    if (path_of(job, "findings", s->origin, hash(v->key, strlen(v->key)),
+    if (path_of(job, "findings", s->origin, byi_hash(0, v->key, strlen(v->key)),
                 path) &&
         !fuzz_write(path, s->input, s->n))
         printf("cannot write %s: %s\n", path, strerror(errno));
@@ -234,7 +226,8 @@ static void write_corpus(const struct fuzz_job *job)
         const struct fuzz_item *item = &s->corpus.items[s->kept[i]];
         const char *bytes = s->corpus_bytes + item->at;
         if (s->kept[i] >= s->n_seeds &&
-            path_of(job, "corpus", item->origin, hash(bytes, item->n), path))
+            path_of(job, "corpus", item->origin, byi_hash(0, bytes, item->n),
+                    path))
             fuzz_write(path, bytes, item->n);
     }
 }
