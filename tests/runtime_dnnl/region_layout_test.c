@@ -558,6 +558,45 @@ static void test_depthwise_operand(void **state)
     region_close(&g);
 }
 
+/* A stride beyond the window leaves zeros in a deconvolution's result, by which
+ * the quotients are infinite: oneDNN's deconvolutions made NaN of ReLU of minus
+ * infinity. */
+static void test_relu_of_infinity(void **state)
+{
+    static const struct {
+        const char *op, *attrs;
+        int src[5], weights[5], other[5];
+    } cases[] = {
+        {"nn.conv2d_transpose",
+         "{\"strides\":[1,2]}",
+         {2, 16, 5, 4, -1},
+         {16, 16, 1, 1, -1},
+         {2, 16, 5, 7, -1}},
+        {"nn.conv3d_transpose",
+         "{\"strides\":[1,1,2]}",
+         {2, 3, 4, 4, 4},
+         {3, 3, 2, 2, 1},
+         {2, 3, 5, 5, 7}},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct region g;
+        const int *x = cases[i].src, *w = cases[i].weights, *y = cases[i].other;
+        region_open(&g);
+        const uint32_t src = region_input(&g, x[0], x[1], x[2], x[3], x[4], -1);
+        const uint32_t weights =
+            region_const(&g, w[0], w[1], w[2], w[3], w[4], -1);
+        const uint32_t other =
+            region_input(&g, y[0], y[1], y[2], y[3], y[4], -1);
+        region_kernel(&g, cases[i].op, cases[i].attrs, IDS(src, weights));
+        region_post(&g, "divide", "{}", other, true);
+        region_post(&g, "nn.relu", "{}", NONE, false);
+        region_post(&g, "tanh", "{}", NONE, false);
+        expect(&g, region_end(&g), cases[i].op, NULL);
+        region_close(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -575,6 +614,7 @@ int main(void)
         cmocka_unit_test(test_permuted_batch),
         cmocka_unit_test(test_product_of_moved),
         cmocka_unit_test(test_depthwise_operand),
+        cmocka_unit_test(test_relu_of_infinity),
     };
     return cmocka_run_group_tests(tests, NULL, units_at_end);
 }
