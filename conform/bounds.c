@@ -239,6 +239,32 @@ static bool has_infinite_factor(const struct byi_node *node,
     return false;
 }
 
+/* If a row of a layer norm's operand is constant but for the error of earlier
+ * operators, its results are beta, or a zero of either sign, and a rounding
+ * that a small deviation divides. Write the former. */
+static void level_rows(const struct byi_func *f, const struct byi_node *node,
+                       const struct byi_tensor *operands,
+                       struct byi_tensor *result, struct byi_shaking *s)
+{
+    const struct byi_tensor *in = &operands[0];
+    const int64_t length = (int64_t)normalised(f, node);
+    const int64_t n = byi_elements(in->rank, in->dims);
+    const double share = 1024 * epsilon_at(f, node);
+    for (int64_t at = 0; at + length <= n && length > 0; at += length) {
+        double low = INFINITY, high = -INFINITY;
+        for (int64_t i = at; i < at + length; i++) {
+            low = fmin(low, byi_tensor_float(in, i));
+            high = fmax(high, byi_tensor_float(in, i));
+        }
+        const double most = fmax(fabs(low), fabs(high)) + 1;
+        for (int64_t i = 0; i < length && high - low <= share * most; i++)
+            byi_tensor_set(result, at + i,
+                           node->n_args > 2 ? byi_tensor_float(&operands[2], i)
+                           : byi_shaking_up(s) ? 0.0
+                                               : -0.0);
+    }
+}
+
 /* Perturb results by the operator's bound. An operator that subtracts a mean,
  * which may be far larger than the rest, amplifies the errors of its operands
  * as well. */
@@ -257,6 +283,8 @@ void byi_kit_shake(void *ctx, const struct byi_func *f,
             s->undefined = true;
         shake(&results[i], relative_of(f, node), s);
     }
+    if (n_results && s->zeros && node->op == BYI_OP_NN_LAYER_NORM)
+        level_rows(f, node, operands, &results[0], s);
 }
 
 enum byoc_status byi_kit_within(const struct byi_tensor *found,
