@@ -176,6 +176,10 @@ const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
     if (major >= 3 && byi_desc_permutes_batch(&p->weights))
         return "oneDNN 3.x misreads weights whose batch is stored in another "
                "order";
+    /* 3.12.1: of (11, 5, 5, 11), stored by the second axis, out of bounds */
+    if (major >= 3 && byi_desc_permutes_batch(&p->dst))
+        return "oneDNN 3.x writes results whose batch is stored in another "
+               "order to wrong addresses";
     int64_t src_batch = 1, weights_batch = 1;
     for (uint32_t i = 0; i + 2 < p->dst.rank; i++) {
         src_batch *= p->src.dims[i];

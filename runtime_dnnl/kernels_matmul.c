@@ -161,7 +161,11 @@ static struct byi_desc choose_dst(const struct byi_build *b,
         order[i] = (uint32_t)(axes[i] < 0 ? axes[i] + n : axes[i]);
     if (order[n - 1] != n - 1)
         return plain;
-    return byi_dn_dense(type->dtype, n, type->dims, order);
+    const struct byi_desc moved =
+        byi_dn_dense(type->dtype, n, type->dims, order);
+    const bool misplaced =
+        byi_dnnl_major() >= 3 && byi_desc_permutes_batch(&moved);
+    return misplaced ? plain : moved; /* as byi_guard_matmul says */
 }
 
 static bool is_constant(const struct byi_build *b,

@@ -498,6 +498,20 @@ static uint32_t moved_input(struct region *g, uint32_t rank,
     return region_end(g);
 }
 
+/* Check the numbers of a region; false: oneDNN 3.x would err, and it is
+ * refused.
+ */
+static bool expect_or_refused(struct region *g, uint32_t out, const char *what)
+{
+    struct byoc_probe probe;
+    const char *why = region_probe(g, 1, &out, &probe);
+    if (!why)
+        expect(g, out, what, NULL);
+    else if (!strstr(why, "oneDNN 3.x"))
+        fail_msg("%s: %s", what, why);
+    return why == NULL;
+}
+
 /* oneDNN 3.x misreads sources whose batch lies between their rows or columns,
  * or is in another order; the first of them with three axes of a batch only.
  * These are refused, the others must be right. */
@@ -526,16 +540,33 @@ static void test_product_of_moved(void **state)
                 region_input(&g, w[0], w[1], w[2], w[3], w[4], -1);
             region_kernel(&g, "nn.matmul", "{}", IDS(x, y));
             const uint32_t product = region_end(&g);
-            struct byoc_probe probe;
-            const char *why = region_probe(&g, 1, &product, &probe);
-            if (why && !strstr(why, "oneDNN 3.x misreads"))
-                fail_msg("%s: %s", text, why);
-            refused += why != NULL;
-            if (!why)
-                expect(&g, product, text, NULL);
+            refused += !expect_or_refused(&g, product, text);
             region_close(&g);
         }
     assert_true(refused <= (byi_dnnl_major() < 3 ? 0u : 140u));
+}
+
+/* With AVX2, 3.12 writes results whose batch is stored in another order to
+ * wrong addresses. */
+static void test_product_to_moved(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 24; k++) {
+        struct region g;
+        uint32_t axes[4];
+        char text[80];
+        order_of(k, 4, axes);
+        snprintf(text, sizeof text, "{\"axes\":[%u,%u,%u,%u]}", axes[0],
+                 axes[1], axes[2], axes[3]);
+        region_open(&g);
+        const uint32_t x = region_input(&g, 11, 5, 5, 3, -1);
+        const uint32_t y = region_input(&g, 11, 5, 3, 11, -1);
+        region_kernel(&g, "nn.matmul", "{}", IDS(x, y));
+        region_kernel(&g, "transpose", text, IDS(region_end(&g)));
+        region_kernel(&g, "nn.relu", "{}", IDS(region_end(&g)));
+        expect(&g, region_end(&g), text, NULL);
+        region_close(&g);
+    }
 }
 
 /* oneDNN 2.x reads whole registers of an operand that is fused into a depthwise
@@ -613,6 +644,7 @@ int main(void)
         cmocka_unit_test(test_reshape_of_moved),
         cmocka_unit_test(test_permuted_batch),
         cmocka_unit_test(test_product_of_moved),
+        cmocka_unit_test(test_product_to_moved),
         cmocka_unit_test(test_depthwise_operand),
         cmocka_unit_test(test_relu_of_infinity),
     };
