@@ -238,29 +238,44 @@ static int64_t input_of(const struct byi_f32_conv *conv, int64_t row,
     return at;
 }
 
-/* The sum of products and bias at position `row`, output `column`; *size: the
- * sum of their absolute values. */
-static double sum_at(const struct conv_case *c, int64_t row, int64_t column,
-                     double *size)
+/* The inputs of all taps, found once for a position and not for each output;
+ * the caller frees them. */
+static int64_t *inputs_of(const struct byi_f32_conv *conv, int64_t row)
+{
+    const int64_t taps = byi_f32_product_of(conv->size);
+    int64_t *at = malloc((size_t)taps * sizeof *at);
+    for (int64_t t = 0; t < taps; t++) {
+        const int64_t tap[] = {t / conv->size[2] / conv->size[1],
+                               t / conv->size[2] % conv->size[1],
+                               t % conv->size[2]};
+        at[t] = input_of(conv, row, tap);
+    }
+    return at;
+}
+
+/* The sum of products and bias at a position, which has these inputs, output
+ * `column`; *size: the sum of their absolute values. */
+static double sum_at(const struct conv_case *c, const int64_t *inputs,
+                     int64_t column, double *size)
 {
     const struct byi_f32_conv *conv = &c->conv;
     const int64_t each = conv->outputs / conv->groups;
     const int64_t n = conv->channels / conv->groups;
-    double sum = c->bias ? c->bias[column] : 0;
-    *size = fabs(sum);
-    for (int64_t t = 0; t < byi_f32_product_of(conv->size); t++) {
-        const int64_t tap[] = {t / conv->size[2] / conv->size[1],
-                               t / conv->size[2] % conv->size[1],
-                               t % conv->size[2]};
-        const int64_t at = input_of(conv, row, tap);
-        for (int64_t k = 0; k < n && at >= 0; k++) {
-            const double product =
-                (double)c->x[at * conv->channels + column / each * n + k] *
-                c->weights[column * c->from.output + k * c->from.channel + t];
+    const int64_t taps = byi_f32_product_of(conv->size);
+    const int64_t step = c->from.channel;
+    double sum = c->bias ? c->bias[column] : 0, all = fabs(sum);
+    for (int64_t t = 0; t < taps; t++) {
+        if (inputs[t] < 0)
+            continue;
+        const float *x = c->x + inputs[t] * conv->channels + column / each * n;
+        const float *w = c->weights + column * c->from.output + t;
+        for (int64_t k = 0; k < n; k++) {
+            const double product = (double)x[k] * w[k * step];
             sum += product;
-            *size += fabs(product);
+            all += fabs(product);
         }
     }
+    *size = all;
     return sum;
 }
 
@@ -319,9 +334,14 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
     float *before = malloc((size_t)results * sizeof *before);
     memcpy(before, c->y, (size_t)results * sizeof *before);
     run_case(c, c->threads);
+    int64_t *inputs = NULL;
     for (int64_t at = 0; at < results; at++) {
         const int64_t row = at / conv->outputs, column = at % conv->outputs;
-        double size, y = sum_at(c, row, column, &size);
+        if (column == 0) {
+            free(inputs);
+            inputs = inputs_of(conv, row);
+        }
+        double size, y = sum_at(c, inputs, column, &size);
         if (conv->algorithm == BYI_F32_WINOGRAD_2 ||
             conv->algorithm == BYI_F32_WINOGRAD_4)
             size = (double)(9 * conv->channels);
@@ -350,6 +370,7 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
                      (long long)conv->size[2], c->threads, (long long)at,
                      (double)c->y[at], y);
     }
+    free(inputs);
     free(before);
 }
 
@@ -660,9 +681,10 @@ static void layers(void)
             for (int n = 0; n < 2000; n++) {
                 const int64_t at =
                     draw((uint32_t)(positions_of(&c.conv) * c.conv.outputs));
+                int64_t *inputs = inputs_of(&c.conv, at / c.conv.outputs);
                 double size;
-                const double y =
-                    sum_at(&c, at / c.conv.outputs, at % c.conv.outputs, &size);
+                const double y = sum_at(&c, inputs, at % c.conv.outputs, &size);
+                free(inputs);
                 worst = fmax(worst, fabs(y - (double)c.y[at]));
                 largest = fmax(largest, fabs(y));
             }
