@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kernels/i8.h"
+#include "tests/share.h"
 
 #include <cmocka.h>
 
@@ -320,7 +321,7 @@ static void at_all_levels(void (*body)(void))
 static void run_random(void)
 {
     seed = 18;
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < test_share_of(400); i++) {
         struct i8_case c;
         choose_shape(&c.conv);
         open_case(&c);
@@ -334,7 +335,7 @@ static void run_random(void)
 static void run_winograd(void)
 {
     seed = 43;
-    for (int i = 0; i < 24; i++) {
+    for (int i = 0; i < test_share_of(24); i++) {
         struct i8_case c;
         struct byi_i8_conv *v = &c.conv;
         choose_shape(v);
@@ -371,7 +372,7 @@ static void run_winograd(void)
 static void run_strips(void)
 {
     seed = 44;
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < test_share_of(60); i++) {
         struct i8_case c;
         struct byi_i8_conv *v = &c.conv;
         choose_shape(v);
@@ -400,7 +401,7 @@ static void run_strips(void)
 static void run_blocks(void)
 {
     seed = 45;
-    for (int i = 0; i < 120; i++) {
+    for (int i = 0; i < test_share_of(120); i++) {
         struct i8_case c;
         struct byi_i8_conv *v = &c.conv;
         choose_shape(v);
@@ -527,7 +528,7 @@ static uint8_t point_of(const struct byi_i8_point *p, int64_t i)
 static void run_points(void)
 {
     seed = 4;
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < test_share_of(200); i++) {
         const int64_t n = 1 + draw(100);
         uint8_t *a = octets(n), *b = octets(n), *y = octets(n);
         const int32_t zero = (int32_t)draw(256);

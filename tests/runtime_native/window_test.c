@@ -3,6 +3,7 @@
  * against the plain one over random windows, the plain ones against numbers
  * worked out by hand, and half precision. */
 #include "kernels.h"
+#include "tests/share.h"
 
 /* A random window over n spatial axes that fits. */
 struct shape {
@@ -55,7 +56,7 @@ static struct eval prepare_conv(enum byi_op_id op, uint32_t n,
 static void test_conv(void **state)
 {
     (void)state;
-    for (int round = 0; round < 240; round++) {
+    for (int round = 0; round < test_share_of(240); round++) {
         const uint32_t n = 1 + (uint32_t)round % 3;
         const struct shape s = random_shape(n, false);
         struct eval e = prepare_conv(convs[n - 1], n, BYOC_F32, &s, false);
@@ -80,7 +81,7 @@ static void make_square(struct shape *s)
 static void test_depthwise(void **state)
 {
     (void)state;
-    for (int round = 0; round < 240; round++) {
+    for (int round = 0; round < test_share_of(240); round++) {
         struct shape s = random_shape(2, false);
         if (round % 2)
             make_square(&s);
@@ -100,7 +101,7 @@ static void test_depthwise(void **state)
 static void test_small_planes(void **state)
 {
     (void)state;
-    for (int round = 0; round < 120; round++) {
+    for (int round = 0; round < test_share_of(120); round++) {
         struct shape s = random_shape(2, false);
         if (round % 2)
             make_square(&s);
@@ -118,7 +119,7 @@ static void test_small_planes(void **state)
 static void test_last_planes(void **state)
 {
     (void)state;
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < test_share_of(40); round++) {
         struct shape s = {
             {random_in(1, 2), 0, 7, 7},
             {0, 1, 3, 3},
@@ -143,7 +144,7 @@ static void test_last_planes(void **state)
 static void test_one_position(void **state)
 {
     (void)state;
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < test_share_of(40); round++) {
         const int64_t groups = round % 2 ? 1 : random_in(2, 4);
         const int64_t in = random_in(1, 40), out = random_in(1, 300);
         const struct shape s = {
@@ -193,7 +194,7 @@ static void test_conv_large(void **state)
 static void test_deconv(void **state)
 {
     (void)state;
-    for (int round = 0; round < 240; round++) {
+    for (int round = 0; round < test_share_of(240); round++) {
         const uint32_t n = 1 + (uint32_t)round % 3;
         const struct shape s = random_shape(n, true);
         struct eval e = prepare_conv(deconvs[n - 1], n, BYOC_F32, &s, true);
@@ -286,7 +287,7 @@ static void test_pool(void **state)
         {BYI_OP_NN_MAX_POOL3D, BYI_OP_NN_AVG_POOL3D},
     };
     (void)state;
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0; round < test_share_of(400); round++) {
         const uint32_t n = 1 + (uint32_t)round % 3;
         struct shape s = random_shape(n, false);
         const int mean = round / 3 % 2;
