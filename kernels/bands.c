@@ -24,29 +24,18 @@ static int64_t line_of_y(const struct byi_f32_conv *conv)
 static struct band_lines lines_under(const struct byi_f32_conv *conv,
                                      struct band_lines y)
 {
-    const int64_t from = y.from * conv->stride[1] - conv->pad[1];
-    const int64_t end = (y.end - 1) * conv->stride[1] - conv->pad[1] +
-                        (conv->size[1] - 1) * conv->dilation[1] + 1;
-    struct band_lines x = {byi_min(byi_max(from, 0), conv->in[1]), 0};
-    x.end = byi_min(byi_max(end, x.from), conv->in[1]);
-    return x;
-}
-
-/* Lines of x under `high` lines of y, at most. */
-static int64_t most_under(const struct byi_f32_conv *conv, int64_t high)
-{
-    return byi_min(conv->in[1], (high - 1) * conv->stride[1] +
-                                    (conv->size[1] - 1) * conv->dilation[1] +
-                                    1);
+    struct byi_f32_conv part;
+    const int64_t from = byi_f32_cut_lines(conv, y.from, y.end - y.from, &part);
+    return (struct band_lines){from, from + part.in[1]};
 }
 
 /* --- planning ------------------------------------------------------------- */
 
-/* Can lines, which are along axis 1, be computed separately? */
-static bool has_lines(const struct byi_f32_conv *conv)
+/* Can the kernels compute lines separately, with the posts? */
+static bool suits(const struct byi_f32_conv *conv)
 {
-    if (conv->type || conv->gathers || conv->in[0] != 1 || conv->out[0] != 1 ||
-        conv->size[0] != 1 || conv->pad[0] != 0 || conv->out[2] < 8 ||
+    if (conv->type || conv->gathers || conv->out[2] < 8 ||
+        !byi_f32_has_lines(conv) ||
         (conv->algorithm != BYI_F32_DIRECT &&
          conv->algorithm != BYI_F32_DEPTHWISE))
         return false;
@@ -65,7 +54,7 @@ static int64_t lines_at(const struct byi_f32_bands *bands, uint32_t i)
 {
     int64_t high = bands->high;
     for (uint32_t k = bands->n - 1; k > i; k--)
-        high = most_under(bands->convs[k], high);
+        high = byi_f32_lines_read(bands->convs[k], high);
     return high;
 }
 
@@ -88,7 +77,7 @@ bool byi_f32_bands_plan(struct byi_f32_bands *bands)
     int64_t weights = 0;
     for (uint32_t i = 0; i < bands->n; i++) {
         const bool middle = bands->convs[i]->algorithm == BYI_F32_DEPTHWISE;
-        if (middle != (i == 1) || !has_lines(bands->convs[i]))
+        if (middle != (i == 1) || !suits(bands->convs[i]))
             return false;
         weights += (int64_t)byi_f32_conv_packed(bands->convs[i]);
     }
@@ -103,25 +92,13 @@ bool byi_f32_bands_plan(struct byi_f32_bands *bands)
 
 /* --- running -------------------------------------------------------------- */
 
-/* Convolution i for lines `y` of its result, of which x holds lines `x`. */
-static struct byi_f32_conv slice(const struct byi_f32_conv *conv,
-                                 struct band_lines y, struct band_lines x)
-{
-    struct byi_f32_conv some = *conv;
-    some.images = 1;
-    some.in[1] = x.end - x.from;
-    some.out[1] = y.end - y.from;
-    some.pad[1] = x.from - (y.from * conv->stride[1] - conv->pad[1]);
-    return some;
-}
-
 /* The largest scratch of convolution i for any of its lines. */
 static uint64_t kernel_bytes(const struct byi_f32_conv *conv, int64_t high)
 {
     uint64_t most = 0;
     for (int64_t n = 1; n <= high; n++) {
-        const struct band_lines y = {0, n};
-        const struct byi_f32_conv some = slice(conv, y, lines_under(conv, y));
+        struct byi_f32_conv some;
+        byi_f32_cut_lines(conv, 0, n, &some);
         const uint64_t bytes = byi_f32_conv_scratch(&some, 1);
         most = bytes > most ? bytes : most;
     }
@@ -176,14 +153,14 @@ static void run_lines(const struct band_lane *lane, uint32_t i,
                       struct band_lines y, float *to)
 {
     const struct byi_f32_conv *conv = lane->bands->convs[i];
-    const struct band_lines x = lines_under(conv, y);
-    const struct byi_f32_conv some = slice(conv, y, x);
+    struct byi_f32_conv some;
+    const int64_t from = byi_f32_cut_lines(conv, y.from, y.end - y.from, &some);
     struct byi_f32_conv_run run = lane->runs[i];
     const int64_t row = (lane->image * conv->out[1] + y.from) * conv->out[2];
     run.conv = &some;
     run.x =
-        i ? lane->at[i - 1] + (x.from - lane->has[i - 1].from) * line_of_x(conv)
-          : run.x + (lane->image * conv->in[1] + x.from) * line_of_x(conv);
+        i ? lane->at[i - 1] + (from - lane->has[i - 1].from) * line_of_x(conv)
+          : run.x + (lane->image * conv->in[1] + from) * line_of_x(conv);
     for (uint32_t p = 0; p < conv->n_posts; p++) {
         const struct byi_f32_post *post = &conv->posts[p];
         if (post->binary)

@@ -169,7 +169,16 @@ uint64_t byi_f32_pointers(int64_t pieces);
 /* conv.c. Threads, at most `threads`, that pay. */
 int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads);
 
-/* strips.c: if x and y are narrow */
+/* strips.c: lines of images, along axis 1, and strips of them. Can they be
+ * computed separately? */
+bool byi_f32_has_lines(const struct byi_f32_conv *conv);
+/* Lines of x that `high` lines of y read, at most. */
+int64_t byi_f32_lines_read(const struct byi_f32_conv *conv, int64_t high);
+/* *part: the convolution of lines [first, first + high) of an image of y alone.
+ * Returns the first of the lines of x that it reads, part->in[1] in all. */
+int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
+                          int64_t high, struct byi_f32_conv *part);
+/* If x and y are narrow. */
 uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_strips_run(const struct byi_f32_conv_run *run);
 

@@ -47,19 +47,35 @@ static uint64_t floats(int64_t n)
     return byi_align_bytes((uint64_t)n * sizeof(float));
 }
 
-/* Can lines, which are along axis 1, be computed separately? */
-static bool has_lines(const struct byi_f32_conv *conv)
+bool byi_f32_has_lines(const struct byi_f32_conv *conv)
 {
     return !conv->transposed && conv->in[0] == 1 && conv->out[0] == 1 &&
            conv->size[0] == 1 && conv->pad[0] == 0 && conv->out[1] > 1;
 }
 
-/* Lines of x that `high` lines of y read, at most. */
-static int64_t lines_read(const struct byi_f32_conv *conv, int64_t high)
+int64_t byi_f32_lines_read(const struct byi_f32_conv *conv, int64_t high)
 {
     return byi_min(conv->in[1], (high - 1) * conv->stride[1] +
                                     (conv->size[1] - 1) * conv->dilation[1] +
                                     1);
+}
+
+int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
+                          int64_t high, struct byi_f32_conv *part)
+{
+    const int64_t at = first * conv->stride[1] - conv->pad[1];
+    const int64_t from = byi_min(byi_max(at, 0), conv->in[1]);
+    const int64_t end =
+        byi_min(byi_max(at + (high - 1) * conv->stride[1] +
+                            (conv->size[1] - 1) * conv->dilation[1] + 1,
+                        from),
+                conv->in[1]);
+    *part = *conv;
+    part->images = 1;
+    part->in[1] = end - from;
+    part->out[1] = high;
+    part->pad[1] = from - at;
+    return from;
 }
 
 /* Positions of a line of x that is copied with its padding; 0: lines are not
@@ -81,7 +97,7 @@ static int64_t x_floats(const struct strips *s, int64_t high)
     const int64_t wide = s->wide ? s->wide : conv->in[2];
     if (s->reads)
         return 0;
-    return s->lines ? lines_read(conv, high) * wide * conv->channels
+    return s->lines ? byi_f32_lines_read(conv, high) * wide * conv->channels
                     : high * byi_f32_product_of(conv->in) * conv->channels;
 }
 
@@ -133,7 +149,7 @@ static int64_t choose_high(const struct strips *s, int threads)
 
 static struct strips cut(const struct byi_f32_conv *conv, int threads)
 {
-    struct strips s = {.conv = conv, .lines = has_lines(conv)};
+    struct strips s = {.conv = conv, .lines = byi_f32_has_lines(conv)};
     const int team = byi_f32_conv_team(conv, threads);
     s.positions = s.lines ? conv->out[2] : byi_f32_product_of(conv->out);
     s.all = s.lines ? conv->out[1] : conv->images;
@@ -155,35 +171,24 @@ static struct strips cut(const struct byi_f32_conv *conv, int threads)
 static struct strip strip_at(const struct strips *s, int64_t i)
 {
     const struct byi_f32_conv *conv = s->conv;
-    struct strip strip = {.conv = *conv};
-    strip.conv.type = BYI_F32_WIDE;
-    strip.conv.x_type = s->reads;
-    const int64_t first = i % s->each * s->high;
+    const int64_t first = i % s->each * s->high, image = i / s->each;
     const int64_t high = byi_min(s->high, s->all - first);
+    struct strip strip = {.conv = *conv};
     if (!s->lines) {
         strip.conv.images = high;
         strip.x = first * byi_f32_product_of(conv->in) * conv->channels;
         strip.row = first * s->positions;
-        return strip;
+    } else {
+        const int64_t from = byi_f32_cut_lines(conv, first, high, &strip.conv);
+        strip.x = (image * conv->in[1] + from) * conv->in[2] * conv->channels;
+        strip.row = (image * conv->out[1] + first) * conv->out[2];
     }
-    const int64_t image = i / s->each;
-    const int64_t at = first * conv->stride[1] - conv->pad[1];
-    const int64_t from = byi_min(byi_max(at, 0), conv->in[1]);
-    const int64_t end =
-        byi_min(byi_max(at + (high - 1) * conv->stride[1] +
-                            (conv->size[1] - 1) * conv->dilation[1] + 1,
-                        from),
-                conv->in[1]);
-    strip.conv.images = 1;
-    strip.conv.in[1] = end - from;
-    strip.conv.out[1] = high;
-    strip.conv.pad[1] = from - at;
     if (s->wide) {
         strip.conv.in[2] = s->wide;
         strip.conv.pad[2] = 0;
     }
-    strip.x = (image * conv->in[1] + from) * conv->in[2] * conv->channels;
-    strip.row = (image * conv->out[1] + first) * conv->out[2];
+    strip.conv.type = BYI_F32_WIDE;
+    strip.conv.x_type = s->reads;
     return strip;
 }
 
