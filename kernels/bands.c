@@ -67,31 +67,6 @@ static int64_t bytes_between(const struct byi_f32_bands *bands)
     return floats * (int64_t)sizeof(float);
 }
 
-bool byi_f32_bands_plan(struct byi_f32_bands *bands)
-{
-    const struct byi_f32_conv *last = bands->convs[bands->n - 1];
-    /* SSE2's kernels add the products of the rows of small tiles in an order of
-     * their own, so a result would depend on the bands */
-    if (last->kernels->rows < 6)
-        return false;
-    int64_t weights = 0;
-    for (uint32_t i = 0; i < bands->n; i++) {
-        const bool middle = bands->convs[i]->algorithm == BYI_F32_DEPTHWISE;
-        if (middle != (i == 1) || !suits(bands->convs[i]))
-            return false;
-        weights += (int64_t)byi_f32_conv_packed(bands->convs[i]);
-    }
-    bands->high = last->out[1];
-    if (last->images * bytes_between(bands) <= last->cache ||
-        weights > last->cache / 4)
-        return false;
-    while (bands->high > 1 && bytes_between(bands) > last->cache / 4)
-        bands->high--;
-    return bands->high > 1;
-}
-
-/* --- running -------------------------------------------------------------- */
-
 /* The largest scratch of convolution i for any of its lines. */
 static uint64_t kernel_bytes(const struct byi_f32_conv *conv, int64_t high)
 {
@@ -127,15 +102,44 @@ static uint64_t between_bytes(const struct byi_f32_bands *bands, uint32_t i)
 
 static uint64_t lane_bytes(const struct byi_f32_bands *bands)
 {
-    uint64_t bytes = kernels_bytes(bands);
+    uint64_t bytes = bands->kernels;
     for (uint32_t i = 0; i + 1 < bands->n; i++)
         bytes += between_bytes(bands, i);
     return bytes;
 }
 
+bool byi_f32_bands_plan(struct byi_f32_bands *bands)
+{
+    const struct byi_f32_conv *last = bands->convs[bands->n - 1];
+    /* SSE2's kernels add the products of the rows of small tiles in an order of
+     * their own, so a result would depend on the bands */
+    if (last->kernels->rows < 6)
+        return false;
+    int64_t weights = 0;
+    for (uint32_t i = 0; i < bands->n; i++) {
+        const bool middle = bands->convs[i]->algorithm == BYI_F32_DEPTHWISE;
+        if (middle != (i == 1) || !suits(bands->convs[i]))
+            return false;
+        weights += (int64_t)byi_f32_conv_packed(bands->convs[i]);
+    }
+    bands->high = last->out[1];
+    if (last->images * bytes_between(bands) <= last->cache ||
+        weights > last->cache / 4)
+        return false;
+    while (bands->high > 1 && bytes_between(bands) > last->cache / 4)
+        bands->high--;
+    if (bands->high == 1)
+        return false;
+    bands->kernels = kernels_bytes(bands);
+    bands->lane = lane_bytes(bands);
+    return true;
+}
+
+/* --- running -------------------------------------------------------------- */
+
 uint64_t byi_f32_bands_scratch(const struct byi_f32_bands *bands, int threads)
 {
-    return lane_bytes(bands) * (uint64_t)threads + BYI_ALIGN;
+    return bands->lane * (uint64_t)threads + BYI_ALIGN;
 }
 
 /* A thread's work: the lines that it has of each result between. */
@@ -209,7 +213,7 @@ static void run_share(const struct byi_f32_bands *bands,
 {
     const int64_t high = bands->convs[bands->n - 1]->out[1];
     struct band_lane lane = {.bands = bands, .runs = runs, .scratch = scratch};
-    scratch += kernels_bytes(bands);
+    scratch += bands->kernels;
     for (uint32_t i = 0; i + 1 < bands->n; i++) {
         lane.at[i] = (float *)(void *)scratch;
         scratch += between_bytes(bands, i);
@@ -234,10 +238,9 @@ void byi_f32_bands_run(const struct byi_f32_bands *bands,
     const struct byi_f32_conv *last = bands->convs[bands->n - 1];
     const int64_t all = last->images * last->out[1];
     const int64_t team = byi_min(threads, all);
-    const uint64_t lane = lane_bytes(bands);
     char *lanes = (char *)(uintptr_t)byi_align_bytes((uintptr_t)scratch);
 #pragma omp parallel for num_threads((int)team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < team; i++)
         run_share(bands, runs, all * i / team, all * (i + 1) / team,
-                  lanes + (uint64_t)i * lane);
+                  lanes + (uint64_t)i * bands->lane);
 }

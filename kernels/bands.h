@@ -23,7 +23,10 @@ enum { BYI_F32_BANDED = 3 /* convolutions, at most */ };
 struct byi_f32_bands {
     uint32_t n; /* 2 or 3 */
     const struct byi_f32_conv *convs[BYI_F32_BANDED];
-    int64_t high; /* lines of a band; byi_f32_bands_plan() sets it */
+    /* byi_f32_bands_plan() sets these: lines of a band; bytes of a thread's
+     * scratch, and how many of them are the kernels' */
+    int64_t high;
+    uint64_t lane, kernels;
 };
 
 /* Choose the height of the bands. False if the convolutions cannot be computed
