@@ -104,7 +104,7 @@ bool byi_is_single(double value)
     return (double)(float)value == value;
 }
 
-/* Digits before the point, if there is no exponent. */
+/* Digits before the point; 1 for numbers that are printed with an exponent. */
 static int whole_digits(double value)
 {
     int digits = 1;

@@ -96,7 +96,7 @@ static void check_one(const struct base *base, const char *params,
 }
 
 /* The program of an activation behind `call`, its number `wrong` (none: -1)
- * off by one percent of what it is to be. The caller frees it. */
+ * one percent from the right one. The caller frees it. */
 static struct byi_text activated(const char *call, size_t activation, int wrong)
 {
     const char *const *numbers = activations[activation].numbers;
