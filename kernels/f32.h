@@ -223,7 +223,7 @@ struct byi_f32_kernels {
                        float scale, uint16_t *y);
     /* y = e^x / the sum of all e^x of n > 0 elements, or [1] its logarithm; y
      * may be x. The relative error is below 3e-6 where x is within 20 of the
-     * largest; a result below 2e-38 may be 0. NULL: none. */
+     * largest; a result below 2e-38 may be 0. */
     void (*softmax[2])(const float *x, float *y, int64_t n);
     const char *softmax_name;
     const char *recurrent; /* the name of the next three */

@@ -501,8 +501,6 @@ struct byi_simd {
     void (*slide_max)(const float *x, int64_t stride, float *y, int64_t n);
     void (*slide_min)(const float *x, int64_t stride, float *y, int64_t n);
     void (*affine)(const float *x, float *y, int64_t n, float mul, float add);
-    /* y[i] *= by */
-    void (*scale)(float *y, int64_t n, float by);
     /* y[i] = (x[i] - mean) scale gamma[i] + beta[i]; beta may be NULL */
     void (*normalize)(const float *x, float *y, int64_t n, float mean,
                       float scale, const float *gamma, const float *beta);

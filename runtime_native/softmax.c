@@ -60,22 +60,10 @@ BYI_EACH_FLOAT(PLAIN)
 
 static void fast_row(const struct softmax_slices *s, int64_t row)
 {
-    const struct byi_simd *simd = byi_simd();
-    const float *x = (const float *)s->x + row * s->n;
-    float *y = (float *)s->y + row * s->n;
     const bool log_of = s->op == BYI_OP_NN_LOG_SOFTMAX;
-    const struct byi_f32_kernels *kernels = byi_f32_kernels_of(byi_simd_isa());
-    if (kernels->softmax[log_of]) {
-        kernels->softmax[log_of](x, y, s->n);
-        return;
-    }
-    const float top = simd->max(x, s->n);
-    const double sum = simd->exp_sum(x, y, s->n, top);
-    if (log_of) {
-        simd->affine(x, y, s->n, 1.0f, (float)-((double)top + log(sum)));
-        return;
-    }
-    simd->scale(y, s->n, (float)(1 / sum));
+    byi_f32_kernels_of(byi_simd_isa())
+        ->softmax[log_of]((const float *)s->x + row * s->n,
+                          (float *)s->y + row * s->n, s->n);
 }
 
 static void hard_row(const struct softmax_slices *s, int64_t row)
