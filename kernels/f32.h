@@ -226,6 +226,7 @@ struct byi_f32_kernels {
      * largest; a result below 2e-38 may be 0. */
     void (*softmax[2])(const float *x, float *y, int64_t n);
     const char *softmax_name;
+    const char *attention; /* name: attention.h */
     const char *recurrent; /* the name of the next three */
     int width;             /* hidden units of a group: floats of a vector */
     int sequences;         /* that a step computes, at most */

@@ -28,6 +28,7 @@ struct product_tasks {
     int64_t rows, columns; /* tasks of a batch along each axis  */
     bool copies;           /* rows of A are copied first        */
     bool in_place;         /* whole units of B are not packed   */
+    bool vector;           /* A is one row, B has dense columns */
 };
 
 static struct product_tasks cut(const struct byi_f32_product *p, int threads)
@@ -54,6 +55,7 @@ static struct product_tasks cut(const struct byi_f32_product *p, int threads)
     t.in_place = !p->pack && p->b_cs == 1 &&
                  (p->k <= FEW_ROWS || p->m <= 2 * p->kernels->rows);
     /* rows a page apart fall into the same sets of the first cache */
+    t.vector = !p->pack && p->m == 1 && p->a_cs == 1 && p->b_rs == 1;
     t.copies =
         p->a_cs != 1 || (p->a_rs % 512 == 0 && t.depth >= 256 && t.wide > unit);
     return t;
@@ -130,6 +132,20 @@ static void run_row(const struct product_tasks *t, const float *const *x,
     }
 }
 
+/* One row of A by columns of B as they lie: packing them would take longer. */
+static void run_vector(const struct byi_f32_product *p,
+                       struct byi_f32_matrices at, int64_t first, int64_t n)
+{
+    const struct byi_f32_vector v = {.x = at.a,
+                                     .weights = at.b + first * p->b_cs,
+                                     .n = p->k,
+                                     .row = p->b_rs,
+                                     .column = p->b_cs,
+                                     .y = at.c + first,
+                                     .columns = n};
+    p->kernels->vector[BYI_F32_WIDE][0](&v);
+}
+
 static void run_task(const struct product_tasks *t, int64_t task, float *lane)
 {
     const struct byi_f32_product *p = t->p;
@@ -140,6 +156,10 @@ static void run_task(const struct product_tasks *t, int64_t task, float *lane)
     const int64_t tile = task / t->columns % t->rows * t->high;
     const int64_t stop = byi_min(tile + t->high, t->tiles);
     const float *rows[BYI_F32_ROWS];
+    if (t->vector) {
+        run_vector(p, at, first, n);
+        return;
+    }
     for (int64_t k = 0, depth; k < p->k; k += depth) {
         depth = byi_min(t->depth, p->k - k);
         const struct columns with = {

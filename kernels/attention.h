@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/attention.h: attention in float32, one head after the other:
+ *
+ *     y = softmax(f(q k)) v
+ *
+ * where f applies elementwise functions, such as a scale and a mask, to the
+ * scores. Of these, only those of some rows of q exist at a time, and stay in
+ * the second cache. All memory is the caller's; nothing here allocates or
+ * fails.
+ */
+#ifndef BYI_F32_ATTENTION_H
+#define BYI_F32_ATTENTION_H
+
+#include "kernels/conv.h"
+
+enum { BYI_F32_BATCH_AXES = 6 };
+
+/* Elements between matrices along each axis of the batch, 0: the same ones;
+ * between the rows of a matrix, and between its columns. */
+struct byi_f32_strides {
+    int64_t batch[BYI_F32_BATCH_AXES], row, column;
+};
+
+/* A function of the scores and of operand i, whose column stride is 0 or 1. */
+struct byi_f32_score {
+    byi_f32_binary_fn *binary;
+    struct byi_f32_strides operand;
+};
+
+struct byi_f32_attention {
+    int64_t batch[BYI_F32_BATCH_AXES]; /* of heads; axes in front may be 1 */
+    /* q (rows, depth), k (depth, keys), v (keys, columns), y (rows, columns) */
+    int64_t rows, depth, keys, columns;
+    struct byi_f32_strides q, k, v, y; /* of y: columns are 1 apart */
+    uint32_t n_scores;
+    struct byi_f32_score scores[BYI_F32_POSTS];
+    /* byi_f32_attention_plan() sets these, the first unless it is set */
+    const struct byi_f32_kernels *kernels;
+    int64_t high, wide; /* rows of a task; floats of a row of scores */
+};
+
+struct byi_f32_attention_run {
+    const struct byi_f32_attention *attention;
+    const float *q, *k, *v, *operands[BYI_F32_POSTS];
+    float *y; /* must not overlap the others */
+    void *scratch;
+    int threads; /* the scratch was sized for so many at least */
+};
+
+void byi_f32_attention_plan(struct byi_f32_attention *attention);
+/* Bytes of scratch of a run with at most so many threads. */
+uint64_t byi_f32_attention_scratch(const struct byi_f32_attention *attention,
+                                   int threads);
+/* The result does not depend on the number of threads. */
+void byi_f32_attention_run(const struct byi_f32_attention_run *run);
+
+#endif

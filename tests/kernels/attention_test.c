@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attention_test.c: kernels/attention.h under every instruction set that the
+ * machine has, against float64, with any number of threads and any layout.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/attention.h"
+#include "tests/share.h"
+
+#include <cmocka.h>
+
+enum { AXES = 2 }; /* of the batch, and two of the matrix */
+
+static uint64_t seed = 1;
+
+static int64_t draw(int64_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)(seed >> 33) % n;
+}
+
+/* Random numbers of a tensor whose axes lie in random order in memory. */
+struct tensor {
+    struct byi_f32_strides at;
+    float *data;
+    int64_t n;
+};
+
+/* `last`: the last axis is the innermost one; `repeats`: axes may be left out.
+ */
+static struct tensor make(const int64_t *batch, int64_t rows, int64_t columns,
+                          bool last, bool repeats)
+{
+    const int64_t dims[] = {batch[0], batch[1], rows, columns};
+    int64_t *strides[AXES + 2], order[AXES + 2] = {0, 1, 2, 3};
+    struct tensor t = {.n = 1};
+    for (int i = 0; i < AXES; i++)
+        strides[i] = &t.at.batch[BYI_F32_BATCH_AXES - AXES + i];
+    strides[AXES] = &t.at.row;
+    strides[AXES + 1] = &t.at.column;
+    for (int64_t i = last ? AXES : AXES + 1; i > 0; i--) {
+        const int64_t k = draw(i + 1), was = order[i];
+        order[i] = order[k];
+        order[k] = was;
+    }
+    for (int i = AXES + 1; i >= 0; i--) {
+        if (repeats && draw(2))
+            continue; /* stride 0 */
+        *strides[order[i]] = t.n;
+        t.n *= dims[order[i]] + (draw(4) == 0);
+    }
+    t.data = malloc((size_t)(t.n + 1) * sizeof *t.data);
+    for (int64_t i = 0; i < t.n; i++)
+        t.data[i] = (float)draw(20001) / 10000 - 1;
+    return t;
+}
+
+static double element(const struct tensor *t, const int64_t *head, int64_t row,
+                      int64_t column)
+{
+    int64_t at = row * t->at.row + column * t->at.column;
+    for (int i = 0; i < AXES; i++)
+        at += head[i] * t->at.batch[BYI_F32_BATCH_AXES - AXES + i];
+    return (double)t->data[at];
+}
+
+struct layer {
+    struct byi_f32_attention a;
+    struct tensor q, k, v, y, operands[2];
+};
+
+static void check_row(const struct layer *l, const int64_t *head, int64_t row)
+{
+    const struct byi_f32_attention *a = &l->a;
+    double *scores = malloc((size_t)(a->keys + 1) * sizeof *scores);
+    double top = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < a->keys; j++) {
+        scores[j] = 0;
+        for (int64_t k = 0; k < a->depth; k++)
+            scores[j] +=
+                element(&l->q, head, row, k) * element(&l->k, head, k, j);
+        if (a->n_scores)
+            scores[j] = scores[j] * element(&l->operands[0], head, row, j) +
+                        element(&l->operands[1], head, row, j);
+        top = fmax(top, scores[j]);
+    }
+    for (int64_t j = 0; j < a->keys; j++)
+        sum += scores[j] = exp(scores[j] - top);
+    for (int64_t c = 0; c < a->columns; c++) {
+        double expected = 0;
+        for (int64_t j = 0; j < a->keys; j++)
+            expected += scores[j] / sum * element(&l->v, head, j, c);
+        const double found = element(&l->y, head, row, c);
+        if (!(fabs(found - expected) <= 1e-5))
+            fail_msg("%s: %lld x %lld x %lld x %lld: row %lld, column %lld is "
+                     "%g, expected %g",
+                     a->kernels->name, (long long)a->rows, (long long)a->depth,
+                     (long long)a->keys, (long long)a->columns, (long long)row,
+                     (long long)c, found, expected);
+    }
+    free(scores);
+}
+
+static void try_attention(const struct byi_f32_kernels *kernels)
+{
+    const bool large = draw(8) == 0;
+    struct layer l = {.a = {.kernels = kernels,
+                            .rows = draw(large ? 300 : 30),
+                            .depth = draw(large ? 100 : 20),
+                            .keys = draw(large ? 700 : 40),
+                            .columns = draw(large ? 100 : 20),
+                            .n_scores = draw(2) ? 2 : 0}};
+    struct byi_f32_attention *a = &l.a;
+    for (int i = 0; i < BYI_F32_BATCH_AXES; i++)
+        a->batch[i] = i < BYI_F32_BATCH_AXES - AXES ? 1 : 1 + draw(3);
+    if (draw(4) == 0)
+        a->rows = 1;
+    const int64_t *batch = a->batch + BYI_F32_BATCH_AXES - AXES;
+    l.q = make(batch, a->rows, a->depth, false, false);
+    l.k = make(batch, a->depth, a->keys, false, false);
+    l.v = make(batch, a->keys, a->columns, false, false);
+    l.y = make(batch, a->rows, a->columns, true, false);
+    const enum byi_f32_binary kinds[] = {BYI_F32_MUL, BYI_F32_ADD};
+    for (int i = 0; i < 2; i++) {
+        l.operands[i] = make(batch, a->rows, a->keys, true, true);
+        a->scores[i].binary = kernels->binary[kinds[i]];
+        a->scores[i].operand = l.operands[i].at;
+        if (l.operands[i].at.column > 1) /* of a padded row */
+            a->scores[i].operand.column = l.operands[i].at.column = 1;
+    }
+    a->q = l.q.at, a->k = l.k.at, a->v = l.v.at, a->y = l.y.at;
+    byi_f32_attention_plan(a);
+    const size_t bytes = (size_t)l.y.n * sizeof(float);
+    float *first = malloc(bytes + 1);
+    void *scratch = malloc(byi_f32_attention_scratch(a, 3));
+    for (int threads = 1; threads <= 3; threads++) {
+        const struct byi_f32_attention_run run = {
+            .attention = a,
+            .q = l.q.data,
+            .k = l.k.data,
+            .v = l.v.data,
+            .operands = {l.operands[0].data, l.operands[1].data},
+            .y = l.y.data,
+            .scratch = scratch,
+            .threads = threads};
+        byi_f32_attention_run(&run);
+        if (threads == 1)
+            memcpy(first, l.y.data, bytes);
+        assert_memory_equal(first, l.y.data, bytes);
+    }
+    for (int64_t i = 0; i < batch[0] * batch[1]; i++)
+        for (int64_t row = 0; row < a->rows; row++)
+            check_row(&l, (int64_t[]){i / batch[1], i % batch[1]}, row);
+    struct tensor *const all[] = {&l.q, &l.k,           &l.v,
+                                  &l.y, &l.operands[0], &l.operands[1]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]->data);
+    free(scratch);
+    free(first);
+}
+
+static void test_attention(void **state)
+{
+    (void)state;
+    for (enum byi_isa isa = 0; isa < BYI_N_ISAS; isa++)
+        for (int i = 0; byi_isa_runs(isa) && i < test_share_of(100); i++)
+            try_attention(byi_f32_kernels_of(isa));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
