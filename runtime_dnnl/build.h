@@ -499,11 +499,12 @@ enum byoc_status byi_dn_want_image(struct byi_build *b,
                                    const struct byi_image_axes *image,
                                    struct byi_dnnl_view *view);
 
-/* Read steps first .. n_steps-1 of the current kernel as a chain. If first is
- * 0, the chain starts from argument `main` of step 0. Refuses steps that do not
- * form a chain, and functions that oneDNN lacks. */
+/* Read steps [first, end) of the current kernel as a chain. If first is 0, the
+ * chain starts from argument `main` of step 0. Refuses steps that do not form a
+ * chain, and functions that oneDNN lacks. */
 enum byoc_status byi_dn_chain_read(struct byi_build *b, uint32_t first,
-                                   uint32_t main, struct byi_chain *chain);
+                                   uint32_t end, uint32_t main,
+                                   struct byi_chain *chain);
 /* If the chain starts by adding a vector along `axis` of dst, return that as
  * the bias and set *next to 1. */
 enum byoc_status byi_dn_chain_bias(struct byi_build *b,

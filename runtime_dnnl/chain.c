@@ -222,13 +222,14 @@ static enum byoc_status read_step(struct byi_build *b, uint32_t at,
 }
 
 enum byoc_status byi_dn_chain_read(struct byi_build *b, uint32_t first,
-                                   uint32_t main, struct byi_chain *chain)
+                                   uint32_t end, uint32_t main,
+                                   struct byi_chain *chain)
 {
-    const uint32_t n = b->kernel->n_steps - first;
+    const uint32_t n = end - first;
     chain->n = 0;
     chain->at = byi_arena_calloc(b->arena, (size_t)n * MAX_ITEMS_PER_STEP,
                                  sizeof *chain->at);
-    for (uint32_t i = first; i < b->kernel->n_steps; i++)
+    for (uint32_t i = first; i < end; i++)
         BYI_TRY(read_step(b, i, main, chain));
     return BYOC_OK;
 }

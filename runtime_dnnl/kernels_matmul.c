@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/kernels_matmul.c: nn.dense and nn.matmul. Transposed and
- * permuted operands (attention's heads) are read in place; a batch that shares
- * one weight matrix is folded into M.
+/* runtime_dnnl/kernels_matmul.c: nn.dense, nn.matmul and attention. Transposed
+ * and permuted operands (attention's heads) are read in place; a batch that
+ * shares one weight matrix is folded into M.
  */
 #include "runtime_dnnl/build.h"
 
@@ -231,7 +231,7 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
     BYI_TRY(open_sides(b, &m, ta, tb, &fold));
     m.p.dst = product_desc(&m);
     struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
     struct byi_core core = {.params = &m,
                             .make = make_matmul,
                             .fill = fill_matmul,
@@ -298,4 +298,121 @@ enum byoc_status byi_dn_build_matmul(struct byi_build *b)
     const bool tb = byoc_graph_int(step, "transpose_b", 0) != 0;
     const enum byoc_status status = ta ? BYOC_EUNSUPPORTED : try_exact(b, tb);
     return status == BYOC_EUNSUPPORTED ? build_product(b, ta, tb) : status;
+}
+
+/* --- attention ------------------------------------------------------------ */
+
+struct attention {
+    struct byi_dnnl_attention p;
+    struct byi_dnnl_view src, keys, values;
+    struct byi_posts posts;
+    struct byi_post post[BYI_MAX_POSTS];
+    struct byi_dnnl_view operands[BYI_MAX_POSTS];
+};
+
+/* A value as matrices, as its producer stored it: the kernel reads rows and
+ * columns at any distance. */
+static enum byoc_status want_matrices(struct byi_build *b, uint32_t value,
+                                      bool transposed, uint32_t rank,
+                                      struct byi_dnnl_view *view)
+{
+    *view = byi_dn_operand(b, value)->views[0];
+    if (view->desc.rank < 2)
+        return byi_dn_refuse(b,
+                             "attention: found an operand of rank %u; expected "
+                             "matrices",
+                             view->desc.rank);
+    view->desc = as_matrix(&view->desc, false, transposed, rank);
+    return BYOC_OK;
+}
+
+/* The functions of the scores, which are those of steps [1, softmax). */
+static enum byoc_status read_scores(struct byi_build *b, uint32_t softmax,
+                                    uint32_t rank, struct attention *a)
+{
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, softmax, 0, &chain));
+    a->posts.at = a->post;
+    if (chain.n > BYI_MAX_POSTS)
+        return byi_dn_refuse(b,
+                             "attention: found %u operations on scores; "
+                             "expected at most %d",
+                             chain.n, BYI_MAX_POSTS);
+    for (uint32_t i = 0; i < chain.n; i++) {
+        struct byi_dnnl_value *other = byi_dn_operand(b, chain.at[i].operand);
+        if (chain.at[i].kind != BYI_ITEM_BIN)
+            return byi_dn_refuse(b,
+                                 "%s: expected an operation of two tensors "
+                                 "on attention's scores",
+                                 byi_dn_step(b, chain.at[i].step)->name);
+        BYI_TRY(byi_dn_want_plain(b, other, &a->operands[i]));
+        a->post[i] =
+            (struct byi_post){.kind = BYI_POST_BIN,
+                              .alg = chain.at[i].alg,
+                              .desc = byi_dn_lead(&a->operands[i].desc, rank)};
+    }
+    a->posts.n = chain.n;
+    return BYOC_OK;
+}
+
+static bool is_along_last_axis(const struct byi_build *b,
+                               const struct byoc_graph_step *softmax)
+{
+    const int64_t axis = byoc_graph_int(softmax, "axis", -1);
+    const uint32_t rank = b->graph->values[softmax->outs[0]].rank;
+    return axis == -1 || axis == (int64_t)rank - 1;
+}
+
+static enum byoc_status emit_attention(struct byi_build *b,
+                                       const struct attention *a)
+{
+    struct byi_emit e = {.name = byi_dn_joined_name(b)};
+    struct byi_dnnl_view dst = {.desc = a->p.dst};
+    BYI_TRY(
+        byi_dn_attention_new(b, &a->p, a->posts.n ? &a->posts : NULL, &e.prim));
+    dst.buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst.desc));
+    byi_dn_use(&e, BYI_ARG_SRC, &a->src);
+    byi_dn_use(&e, BYI_ARG_WEIGHTS, &a->keys);
+    byi_dn_use(&e, BYI_ARG_SRC1, &a->values);
+    for (uint32_t i = 0; i < a->posts.n; i++)
+        byi_dn_use(&e, BYI_ARG_POST + (int)i, &a->operands[i]);
+    byi_dn_use(&e, BYI_ARG_DST, &dst);
+    BYI_TRY(byi_dn_emit(b, &e));
+    byi_dn_define(b, 0, &dst);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_dn_build_attention(struct byi_build *b)
+{
+    const uint32_t n = b->kernel->n_steps;
+    const struct byoc_graph_step *scores = byi_dn_step0(b);
+    const struct byoc_graph_step *softmax =
+        n < 3 ? NULL : byi_dn_step(b, n - 2);
+    const struct byoc_graph_step *last = byi_dn_step(b, n - 1);
+    if (!softmax || !byi_dn_is(softmax, "nn.softmax") ||
+        !byi_dn_is(last, "nn.matmul") || last->args[0] != softmax->outs[0] ||
+        byoc_graph_int(last, "transpose_a", 0))
+        return byi_dn_refuse(b,
+                             "attention: expected nn.softmax and the product "
+                             "of its result with the values at the end");
+    const struct byoc_graph_value *type = &b->graph->values[last->outs[0]];
+    const uint32_t rank = type->rank;
+    if (!is_along_last_axis(b, softmax))
+        return byi_dn_refuse(b, "nn.softmax: expected the last axis of scores");
+    struct attention a = {0};
+    BYI_TRY(want_matrices(b, last->args[1],
+                          byoc_graph_int(last, "transpose_b", 0) != 0, rank,
+                          &a.values));
+    BYI_TRY(want_matrices(b, scores->args[0],
+                          byoc_graph_int(scores, "transpose_a", 0) != 0, rank,
+                          &a.src));
+    BYI_TRY(want_matrices(b, scores->args[1],
+                          byoc_graph_int(scores, "transpose_b", 0) != 0, rank,
+                          &a.keys));
+    BYI_TRY(read_scores(b, n - 2, rank, &a));
+    a.p = (struct byi_dnnl_attention){.src = a.src.desc,
+                                      .weights = a.keys.desc,
+                                      .src1 = a.values.desc,
+                                      .dst = choose_dst(b, type)};
+    return emit_attention(b, &a);
 }

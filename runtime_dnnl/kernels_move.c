@@ -210,7 +210,7 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
         byi_arena_calloc(b->program->arena, n, sizeof *descs);
     struct byi_emit e = {.name = step->name};
     struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
     enum byoc_status status = BYOC_OK;
     if (axis == 1 && byi_dn_gather(b, n, step->args, &chain, &status))
         return status;

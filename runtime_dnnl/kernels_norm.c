@@ -128,7 +128,7 @@ static enum byoc_status emit_norm(struct byi_build *b, struct norm_kernel *p,
                                   struct byi_core core)
 {
     struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
     core.params = p;
     core.make = make_norm;
     core.fill = fill_norm;

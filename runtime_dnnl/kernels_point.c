@@ -82,7 +82,7 @@ enum byoc_status byi_dn_build_point(struct byi_build *b)
                              step->name,
                              byoc_dtype_name(main->views[0].desc.dtype));
     struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 0, which, &chain));
+    BYI_TRY(byi_dn_chain_read(b, 0, b->kernel->n_steps, which, &chain));
     struct byi_dnnl_view view;
     enum byoc_status status = BYOC_OK;
     const uint32_t from = byi_dn_arg0(b, which);

@@ -256,7 +256,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
         BYI_TRY(secure_source(b, &c));
 
     struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
     uint32_t next = 0;
     BYI_TRY(byi_dn_chain_bias(b, &chain, &dst, image.channel, &c.bias, &next));
     if (next)
@@ -423,7 +423,7 @@ enum byoc_status byi_dn_build_pool(struct byi_build *b)
     if (byoc_graph_attr(step, "count_include_pad"))
         BYI_TRY(choose_average(b, &p));
     struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
     BYI_TRY(byi_dn_emit_chain(b, &core, &chain, 0));
     return pool_integers(b, &p, &image, &dst);
 }
@@ -452,7 +452,7 @@ enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average)
         core.elt_only = true;
     }
     struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
     return byi_dn_emit_chain(b, &core, &chain, 0);
 }
 
@@ -574,7 +574,7 @@ enum byoc_status byi_dn_build_resize(struct byi_build *b)
     BYI_TRY(check_scales(b, &r.p, &image));
     BYI_TRY(check_resize(b, &r.p));
     struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
     struct byi_core core = {.params = &r,
                             .make = make_resample,
                             .fill = fill_resample,

@@ -52,6 +52,7 @@ struct byi_prim;
 #define BYI_OPERATORS(X)                                                       \
     X(conv)                                                                    \
     X(matmul)                                                                  \
+    X(attention)                                                               \
     X(pool)                                                                    \
     X(softmax)                                                                 \
     X(eltwise)                                                                 \

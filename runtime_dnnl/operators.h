@@ -134,6 +134,12 @@ struct byi_dnnl_conv {
 struct byi_dnnl_matmul {
     struct byi_desc src, weights, bias, dst;
 };
+/* softmax(SRC WEIGHTS, then posts) SRC1: (..., M, K) x (..., K, N) and (..., N,
+ * D), all of the same rank; batch axes of 1 are repeated. Posts are binary, and
+ * the last axis of their operands is dense. */
+struct byi_dnnl_attention {
+    struct byi_desc src, weights, src1, dst;
+};
 enum byi_pool_kind { BYI_POOL_MAX, BYI_POOL_AVG, BYI_POOL_AVG_PAD };
 struct byi_dnnl_pool {
     enum byi_pool_kind kind;
@@ -344,6 +350,7 @@ struct byi_operators {
     /* make the primitive of the next step */
     BYI_OPERATOR(conv);
     BYI_OPERATOR(matmul);
+    BYI_OPERATOR(attention);
     BYI_OPERATOR(pool);
     BYI_OPERATOR(softmax);
     BYI_OPERATOR(eltwise);

@@ -22,6 +22,10 @@ enum { BYI_DN_REFUSALS(ID, COMMA) };
     " [" ELTWISE "(^) | " BINARY "(^, %other) | subtract|divide(%other, ^)"    \
     " | multiply(^, ^) | power(^, const %other) | nn.prelu(^, const %other)]*"
 
+#define ATTENDS                                                                \
+    " [multiply|add(^, %other) | divide|subtract(^, %other)]* [nn.softmax(^)]" \
+    " [nn.matmul(^, %values)]"
+
 static const char *const says[] = {BYI_DN_REFUSALS(SAY, COMMA)};
 
 /* Requires results and, for operators that return a tuple, a source of one of
@@ -66,16 +70,16 @@ static const char *accept_float32(const struct byoc_host *host,
     return accept_types(host, m, types, 1, TAKES_WIDE, TAKES_WIDE);
 }
 
-/* Post-ops run in place on the result, so its shape must not change. */
-static const char *accept_chain(const struct byoc_host *host,
-                                const struct byoc_match *m)
+/* Requires results of one shape from the first n operators, which run in place
+ * on the first one's. */
+static const char *keeps_shape(const struct byoc_host *host,
+                               const struct byoc_match *m, uint32_t n)
 {
     uint32_t dtype, rank[2];
     const int64_t *dims[2];
-    const char *why = accept_float(host, m);
-    if (why || !host->match_op_type(m, 0, &dtype, &rank[0], &dims[0]))
-        return why;
-    for (uint32_t i = 1; i < host->match_n_ops(m); i++)
+    if (!host->match_op_type(m, 0, &dtype, &rank[0], &dims[0]))
+        return NULL;
+    for (uint32_t i = 1; i < n; i++)
         if (host->match_op_type(m, i, &dtype, &rank[1], &dims[1]) &&
             (rank[0] != rank[1] ||
              memcmp(dims[0], dims[1], rank[0] * sizeof *dims[0]) != 0))
@@ -83,6 +87,21 @@ static const char *accept_chain(const struct byoc_host *host,
                 m, says[GROWS], host->match_op(m, i), host->match_show_op(m, i),
                 host->match_op(m, 0), host->match_show_op(m, 0));
     return NULL;
+}
+
+static const char *accept_chain(const struct byoc_host *host,
+                                const struct byoc_match *m)
+{
+    const char *why = accept_float(host, m);
+    return why ? why : keeps_shape(host, m, host->match_n_ops(m));
+}
+
+/* The last operator is the product with the values. */
+static const char *accept_attention(const struct byoc_host *host,
+                                    const struct byoc_match *m)
+{
+    const char *why = accept_float32(host, m);
+    return why ? why : keeps_shape(host, m, host->match_n_ops(m) - 1);
 }
 
 /* Requires 8 bits on one side, float32 on the other, and a single scale. */

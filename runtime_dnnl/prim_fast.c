@@ -127,13 +127,18 @@ static bool is_hard_sigmoid(const struct byi_post *post, uint32_t n)
            post[1].beta == 1;
 }
 
-static bool read_posts(const struct byi_posts *posts,
-                       const struct byi_desc *dst, struct byi_dn_fast *fast)
+enum byi_f32_binary byi_dn_fast_binary(const struct byi_post *post)
 {
     static const enum byi_f32_binary binaries[] = {
         [BYI_BIN_ADD] = BYI_F32_ADD, [BYI_BIN_SUB] = BYI_F32_SUB,
         [BYI_BIN_MUL] = BYI_F32_MUL, [BYI_BIN_DIV] = BYI_F32_DIV,
         [BYI_BIN_MAX] = BYI_F32_MAX, [BYI_BIN_MIN] = BYI_F32_MIN};
+    return binaries[post->alg];
+}
+
+static bool read_posts(const struct byi_posts *posts,
+                       const struct byi_desc *dst, struct byi_dn_fast *fast)
+{
     const struct byi_f32_kernels *kernels = byi_f32_kernels();
     struct byi_f32_conv *conv = &fast->conv;
     const uint32_t n = posts ? posts->n : 0;
@@ -166,7 +171,7 @@ static bool read_posts(const struct byi_posts *posts,
                 return false;
             break;
         case BYI_POST_BIN:
-            to->binary = kernels->binary[binaries[post->alg]];
+            to->binary = kernels->binary[byi_dn_fast_binary(post)];
             if (!read_operand(dst, &post->desc, to))
                 return false;
             break;

@@ -3,6 +3,7 @@
 #ifndef BYI_PRIM_FAST_H
 #define BYI_PRIM_FAST_H
 
+#include "kernels/attention.h"
 #include "kernels/bands.h"
 #include "kernels/i8.h"
 #include "kernels/moves.h"
@@ -46,6 +47,7 @@ struct byi_dn_fast {
             struct byi_i8_other other;
         };
         struct byi_dnnl_qpoint point;
+        struct byi_f32_attention attention; /* prim_attention.c */
         struct byi_f32_pool pool; /* prim_move.c */
         struct byi_f32_move move;
         struct { /* prim_point.c */
@@ -71,6 +73,9 @@ struct byi_dn_fast_slot {
 /* The argument of a call, or NULL. */
 void *byi_dn_fast_find(uint32_t n, const struct byi_dn_fast_slot *slots,
                        int arg);
+
+/* The kernels' function of a binary post-op. */
+enum byi_f32_binary byi_dn_fast_binary(const struct byi_post *post);
 
 /* Whether the tensor is dense, with the channel, axis 1, last. */
 bool byi_dn_is_dense_last(const struct byi_desc *desc, enum byoc_dtype dtype);

@@ -205,7 +205,7 @@ enum byoc_status byi_dn_exact_open(struct byi_build *b,
                                       .turned = turned,
                                       .scale = src->quant.scale};
     struct byi_integers narrow = wide;
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &x->chain));
+    BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &x->chain));
     enum byoc_status status = read_narrow(b, x, dst, axis, &narrow);
     if (status == BYOC_OK)
         status = byi_dn_make_integers(b->program, &narrow, b->err);
@@ -386,7 +386,7 @@ enum byoc_status byi_dn_exact_point(struct byi_build *b)
                                 .src1_scale = q[1].scale,
                                 .scale = out.scale};
     read_range(&out, &p.low, &p.high);
-    BYI_TRY(byi_dn_chain_read(b, 1, 0, &chain));
+    BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
     if (!read_clamps(&chain, 0, out.scale, &p.low, &p.high))
         return BYOC_EUNSUPPORTED;
     p.src = src[0].desc;

@@ -14,11 +14,18 @@ struct byi_build;
     enum byoc_status byi_dn_build_##build(struct byi_build *b);
 #include "runtime_dnnl/patterns.def"
 
+/* What may follow step 0. */
+enum byi_dn_more {
+    BYI_DN_NOTHING,
+    BYI_DN_POSTS,
+    BYI_DN_ATTENDS /* must follow */
+};
+
 /* A row of the table; a missing builder is a link error. */
 struct byi_dn_row {
     const char *name;
     const char *operators; /* alternatives for step 0, separated by "|" */
-    bool posts;            /* takes post-ops                 */
+    enum byi_dn_more more;
     enum byoc_status (*build)(struct byi_build *b);
 };
 extern const struct byi_dn_row byi_dn_rows[]; /* walk.c */

@@ -12,8 +12,9 @@
 #define NAME(op, name, ...) name
 #define ELTWISE BYI_DN_ELTWISE(NAME, "|")
 #define BINARY BYI_DN_BINARY(NAME, "|")
-#define NONE false
-#define POSTS true
+#define NONE BYI_DN_NOTHING
+#define POSTS BYI_DN_POSTS
+#define ATTENDS BYI_DN_ATTENDS
 #define ROW(name, operators, operands, posts, accept, build)                   \
     {name, operators, posts, byi_dn_build_##build},
 const struct byi_dn_row byi_dn_rows[] = {
@@ -119,7 +120,7 @@ static enum byoc_status build_kernel(struct byi_build *b)
                              "pattern %s with %s as its first operator is not "
                              "in oneDNN's pattern table",
                              b->kernel->pattern, step->name);
-    if (!row->posts && b->kernel->n_steps > 1)
+    if (row->more == BYI_DN_NOTHING && b->kernel->n_steps > 1)
         return byi_dn_refuse(b,
                              "%s: found %s after it; this pattern takes no "
                              "epilogue",

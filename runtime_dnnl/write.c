@@ -156,6 +156,11 @@ static const struct param_member qconv[] = {
     MEMBER(byi_dnnl_qconv, more.scale, FLOAT),
     MEMBER(byi_dnnl_qconv, more.low, FLOAT),
     MEMBER(byi_dnnl_qconv, more.high, FLOAT)};
+static const struct param_member attention[] = {
+    MEMBER(byi_dnnl_attention, src, DESC),
+    MEMBER(byi_dnnl_attention, weights, DESC),
+    MEMBER(byi_dnnl_attention, src1, DESC),
+    MEMBER(byi_dnnl_attention, dst, DESC)};
 static const struct param_member qpoint[] = {
     ENUM(byi_dnnl_qpoint, kind, qpoint_kinds),
     MEMBER(byi_dnnl_qpoint, src, DESC),

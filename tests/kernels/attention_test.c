@@ -108,12 +108,12 @@ static void check_row(const struct layer *l, const int64_t *head, int64_t row)
 
 static void try_attention(const struct byi_f32_kernels *kernels)
 {
-    const bool large = draw(8) == 0;
+    const bool large = draw(12) == 0;
     struct layer l = {.a = {.kernels = kernels,
-                            .rows = draw(large ? 300 : 30),
-                            .depth = draw(large ? 100 : 20),
+                            .rows = draw(large ? 150 : 30),
+                            .depth = draw(large ? 70 : 20),
                             .keys = draw(large ? 700 : 40),
-                            .columns = draw(large ? 100 : 20),
+                            .columns = draw(large ? 40 : 20),
                             .n_scores = draw(2) ? 2 : 0}};
     struct byi_f32_attention *a = &l.a;
     for (int i = 0; i < BYI_F32_BATCH_AXES; i++)

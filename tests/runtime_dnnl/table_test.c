@@ -307,7 +307,8 @@ static void check_narrow(const struct sample *sample, bool posts)
     const double before = table_tolerance;
     char body[2000];
     /* literals are float32 */
-    if (strstr("dnnl.recurrent dnnl.quantize dnnl.dequantize", sample->row) ||
+    if (strstr("dnnl.attention dnnl.recurrent dnnl.quantize dnnl.dequantize",
+               sample->row) ||
         strstr(sample->call, "f)") || strstr(sample->call, "[0."))
         return;
     for (int i = 0; i < 2; i++) {
@@ -347,7 +348,7 @@ static void nothing_untested(const struct byi_dn_row *r)
         if (byi_dn_row_has(r, name) && !operator_seen[i])
             fail_msg("row %s: no sample has %s", r->name, name);
     }
-    for (size_t i = 0; r->posts && i < BYI_COUNT(posts); i++)
+    for (size_t i = 0; r->more == BYI_DN_POSTS && i < BYI_COUNT(posts); i++)
         if (!post_seen[byi_op_of_name(posts[i], strlen(posts[i]))->id])
             fail_msg("row %s: %s was no post-op", r->name, posts[i]);
     if (!counts[row].compared || !counts[row].refused)
@@ -368,7 +369,7 @@ static void a_row(void **state)
     for (size_t i = 0; i < BYI_COUNT(samples); i++) {
         if (strcmp(samples[i].row, r->name) != 0)
             continue;
-        check_sample(&samples[i], first, r->posts);
+        check_sample(&samples[i], first, r->more == BYI_DN_POSTS);
         first = false;
     }
     for (size_t i = 0; i < BYI_COUNT(refusals); i++)

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime_dnnl/prim_attention.c: the creator of attention, which byoc's own
+ * kernel computes (kernels/attention.h); oneDNN has no such primitive.
+ */
+#include "core/base/openmp.h"
+#include "runtime_dnnl/layer_dnnl.h"
+#include "runtime_dnnl/prim_fast.h"
+
+static const char *attention_name(const struct byi_dn_fast *fast)
+{
+    return fast->attention.kernels->attention;
+}
+
+static uint64_t attention_scratch(const struct byi_dn_fast *fast)
+{
+    return byi_f32_attention_scratch(&fast->attention, fast->threads);
+}
+
+static void run_attention(const struct byi_dn_fast *fast, uint32_t n,
+                          const struct byi_dn_fast_slot *slots, void *scratch,
+                          int threads)
+{
+    struct byi_f32_attention_run run = {
+        .attention = &fast->attention,
+        .q = byi_dn_fast_find(n, slots, BYI_ARG_SRC),
+        .k = byi_dn_fast_find(n, slots, BYI_ARG_WEIGHTS),
+        .v = byi_dn_fast_find(n, slots, BYI_ARG_SRC1),
+        .y = byi_dn_fast_find(n, slots, BYI_ARG_DST),
+        .scratch = scratch,
+        .threads = threads};
+    for (uint32_t i = 0; i < fast->attention.n_scores; i++)
+        run.operands[i] = byi_dn_fast_find(n, slots, BYI_ARG_POST + (int)i);
+    byi_f32_attention_run(&run);
+}
+
+static const struct byi_dn_fast_kind attention_kind = {
+    .name = attention_name,
+    .scratch = attention_scratch,
+    .run = run_attention,
+};
+
+/* The strides of matrices, or of an operand of the scores; axes of 1 are
+ * repeated. False if they cannot be read. */
+static bool read_strides(const struct byi_desc *desc, uint32_t rank,
+                         struct byi_f32_strides *to)
+{
+    int64_t strides[BYI_MAX_RANK];
+    if (desc->kind != BYI_DESC_STRIDED || desc->dtype != BYOC_F32 ||
+        desc->rank != rank || rank < 2 || rank - 2 > BYI_F32_BATCH_AXES)
+        return false;
+    for (uint32_t i = 0; i < rank; i++)
+        strides[i] = desc->dims[i] == 1 ? 0 : desc->strides[i];
+    *to = (struct byi_f32_strides){.row = strides[rank - 2],
+                                   .column = strides[rank - 1]};
+    for (uint32_t i = 0; i + 2 < rank; i++)
+        to->batch[BYI_F32_BATCH_AXES - (rank - 2) + i] = strides[i];
+    return true;
+}
+
+static bool read_scores(const struct byi_posts *posts, uint32_t rank,
+                        struct byi_f32_attention *a)
+{
+    a->n_scores = posts ? posts->n : 0;
+    if (a->n_scores > BYI_F32_POSTS)
+        return false;
+    for (uint32_t i = 0; i < a->n_scores; i++) {
+        const struct byi_post *post = &posts->at[i];
+        struct byi_f32_score *to = &a->scores[i];
+        if (post->kind != BYI_POST_BIN ||
+            !read_strides(&post->desc, rank, &to->operand) ||
+            to->operand.column > 1)
+            return false;
+        to->binary = byi_f32_kernels()->binary[byi_dn_fast_binary(post)];
+    }
+    return true;
+}
+
+static bool read_attention(const struct byi_dnnl_attention *p,
+                           const struct byi_posts *posts,
+                           struct byi_f32_attention *a)
+{
+    const uint32_t rank = p->dst.rank;
+    if (!read_strides(&p->src, rank, &a->q) ||
+        !read_strides(&p->weights, rank, &a->k) ||
+        !read_strides(&p->src1, rank, &a->v) ||
+        !read_strides(&p->dst, rank, &a->y) || a->y.column > 1 ||
+        !read_scores(posts, rank, a))
+        return false;
+    for (int i = 0; i < BYI_F32_BATCH_AXES; i++)
+        a->batch[i] = 1;
+    for (uint32_t i = 0; i + 2 < rank; i++)
+        a->batch[BYI_F32_BATCH_AXES - (rank - 2) + i] = p->dst.dims[i];
+    a->rows = p->src.dims[rank - 2];
+    a->depth = p->src.dims[rank - 1];
+    a->keys = p->weights.dims[rank - 1];
+    a->columns = p->src1.dims[rank - 1];
+    return true;
+}
+
+enum byoc_status byi_attention_new(const struct byi_dnnl *lib,
+                                   const struct byi_dnnl_attention *p,
+                                   const struct byi_posts *posts,
+                                   struct byi_prim **prim,
+                                   struct byoc_error *err)
+{
+    struct byi_dn_fast fast = {.kind = &attention_kind};
+    (void)lib;
+    if (!read_attention(p, posts, &fast.attention))
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "attention: expected float32 matrices with at most %d "
+                        "batch axes, and at most %d operations on scores",
+                        BYI_F32_BATCH_AXES, BYI_F32_POSTS);
+    byi_f32_attention_plan(&fast.attention);
+    fast.threads = omp_get_max_threads();
+    return byi_prim_wrap_fast(&fast, prim, err);
+}
