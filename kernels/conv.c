@@ -166,18 +166,21 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
 
 /* --- compared with oneDNN ------------------------------------------------- */
 
-/* Does the epilogue compute the logistic function? oneDNN's for AVX-512 takes
- * twice as long. */
-static bool is_logistic(const struct byi_f32_conv *conv)
+/* Does the epilogue compute the logistic function, or GELU by erf? oneDNN's for
+ * AVX-512 take twice as long. */
+static bool has_fast_function(const struct byi_f32_conv *conv)
 {
     byi_f32_unary_fn *const *unary = conv->kernels->unary;
     if (conv->kernels->rows <= 6)
         return false;
-    for (uint32_t i = conv->next; i < conv->n_posts; i++)
-        if (conv->posts[i].unary &&
-            (conv->posts[i].unary == unary[BYI_OP_NN_SILU] ||
-             conv->posts[i].unary == unary[BYI_OP_SIGMOID]))
+    for (uint32_t i = conv->next; i < conv->n_posts; i++) {
+        const struct byi_f32_post *post = &conv->posts[i];
+        if (post->unary &&
+            (post->unary == unary[BYI_OP_NN_SILU] ||
+             post->unary == unary[BYI_OP_SIGMOID] ||
+             (post->unary == unary[BYI_OP_NN_GELU] && post->p0 == 0)))
             return true;
+    }
     return false;
 }
 
@@ -187,8 +190,9 @@ static bool pointwise_pays(const struct byi_f32_conv *conv)
 {
     const int64_t positions = byi_f32_product_of(conv->out);
     return conv->kernels->rows > 6 &&
-           (positions <= 64 || is_logistic(conv) ||
-            (positions <= 256 && conv->channels >= 256));
+           (positions <= 64 || has_fast_function(conv) ||
+            (positions <= 256 &&
+             (conv->channels <= 64 || conv->channels >= 256)));
 }
 
 /* Products: oneDNN's kernels are as fast where there are few channels, except
@@ -196,7 +200,8 @@ static bool pointwise_pays(const struct byi_f32_conv *conv)
 static bool product_pays(const struct byi_f32_conv *conv)
 {
     const bool halves = conv->kernels->rows > 6 && byi_isa_halves_512();
-    return conv->images == 1 || (conv->channels >= 256 && !halves);
+    return conv->images == 1 ||
+           ((conv->channels >= 256 || has_fast_function(conv)) && !halves);
 }
 
 /* Other convolutions: oneDNN's kernels are as fast where there are few
@@ -225,7 +230,7 @@ static bool depthwise_pays(const struct byi_f32_conv *conv)
     const bool dilated = conv->dilation[1] > 1 || conv->dilation[2] > 1;
     return conv->channels >= BYI_F32_PANEL &&
            (line || conv->size[2] > 7 || (dilated && taps > 9) ||
-            is_logistic(conv));
+            has_fast_function(conv));
 }
 
 /* oneDNN computes a transposed convolution as the gradient of a convolution,
