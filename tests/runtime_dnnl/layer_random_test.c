@@ -159,7 +159,8 @@ static const char *run_backward(struct work *w, bool *ran)
     return run_convolution(w, true, ran);
 }
 
-static const char *run_matmul(struct work *w, bool *ran)
+/* moved: the axes of the source are stored in any order. */
+static const char *multiply(struct work *w, bool moved, bool *ran)
 {
     enum { MOST = 7 };
     const uint32_t rank =
@@ -177,7 +178,8 @@ static const char *run_matmul(struct work *w, bool *ran)
     a[rank - 1] = b[rank - 2] = k;
     b[rank - 1] = d[rank - 1] = n;
     const struct tensor src =
-        add_tensor(w, BYI_ARG_SRC, make(dense(rank, a, false)));
+        add_tensor(w, BYI_ARG_SRC,
+                   make(moved ? shuffled(rank, a) : dense(rank, a, false)));
     struct tensor wt = make(dense(rank, b, false));
     if (pick(2)) { /* transposed */
         wt.desc.strides[rank - 2] = 1;
@@ -214,6 +216,16 @@ static const char *run_matmul(struct work *w, bool *ran)
         w->want[i] = sum;
     }
     return finish(w);
+}
+
+static const char *run_matmul(struct work *w, bool *ran)
+{
+    return multiply(w, false, ran);
+}
+
+static const char *run_moved_matmul(struct work *w, bool *ran)
+{
+    return multiply(w, true, ran);
 }
 
 static const char *run_pool(struct work *w, bool *ran)
@@ -489,6 +501,11 @@ static const struct {
     {run_matmul, 1, 895}, /* 3.12 with AVX2 */
     {run_matmul, 2, 740},
     {run_matmul, 3, 2862},
+    {run_matmul, 5, 13}, /* 3.12 without the guard of PReLU on 6 axes */
+    /* 3.12 without the guard of scattered sources: with AVX-512, AVX2, both */
+    {run_moved_matmul, 1, 759},
+    {run_moved_matmul, 1, 1289},
+    {run_moved_matmul, 2, 562},
 };
 
 static const char *run_case(family_fn run, uint64_t from, uint32_t number,
@@ -539,6 +556,7 @@ static void run_family(const char *name, family_fn run)
 FAMILY(forward)
 FAMILY(backward)
 FAMILY(matmul)
+FAMILY(moved_matmul)
 FAMILY(pool)
 FAMILY(binary)
 FAMILY(prelu)
@@ -565,11 +583,11 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forward),    cmocka_unit_test(test_backward),
-        cmocka_unit_test(test_matmul),     cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_binary),     cmocka_unit_test(test_prelu),
-        cmocka_unit_test(test_softmax),    cmocka_unit_test(test_layer_norm),
-        cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_reorder),
+        cmocka_unit_test(test_matmul),     cmocka_unit_test(test_moved_matmul),
+        cmocka_unit_test(test_pool),       cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_prelu),      cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_reduce),     cmocka_unit_test(test_reorder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
