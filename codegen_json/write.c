@@ -18,8 +18,9 @@ struct node_ref {
     uint32_t node, output;
 };
 
-/* Nodes are printed one by one: the tree of a large region would take many
- * times the memory of its text. */
+/* Nodes are printed one by one, each on a line: the tree of a large region
+ * would take many times the memory of its text, and indentation almost as much
+ * as the text itself. */
 struct region_writer {
     const struct byi_module *m;
     struct byi_arena *arena; /* of the node being written */
@@ -69,8 +70,8 @@ static cJSON *pair_json(struct byi_arena *arena, struct node_ref ref)
 
 static uint32_t add_node(struct region_writer *w, cJSON *node)
 {
-    byi_text_put(w->json, w->n_nodes ? ",\n    " : "\n    ");
-    byi_json_print_item(node, 2, w->json);
+    byi_text_put(w->json, w->n_nodes ? ",\n" : "\n");
+    byi_json_print_line(node, w->json);
     return w->n_nodes++;
 }
 
@@ -322,7 +323,7 @@ static void open_graph(struct region_writer *w, const char *symbol)
         byi_arena_calloc(w->kept, w->m->consts.n, sizeof *w->const_node);
     byi_text_put(w->json, "{\n  \"format\": \"byoc-graph\",\n"
                           "  \"version\": 1,\n  \"symbol\": ");
-    byi_json_print_item(byi_json_text(w->arena, symbol), 1, w->json);
+    byi_json_print_line(byi_json_text(w->arena, symbol), w->json);
     byi_text_put(w->json, ",\n  \"nodes\": [");
 }
 
@@ -336,12 +337,12 @@ static void close_graph(struct region_writer *w, uint32_t n_inputs,
         byi_json_append(list, byi_json_number(w->arena, inputs[i]));
     byi_text_put(w->json,
                  w->n_nodes ? "\n  ],\n  \"inputs\": " : "],\n  \"inputs\": ");
-    byi_json_print_item(list, 1, w->json);
+    byi_json_print_line(list, w->json);
     list = byi_json_list(w->arena);
     for (uint32_t i = 0; i < n_outputs; i++)
         byi_json_append(list, pair_json(w->arena, outputs[i]));
     byi_text_put(w->json, ",\n  \"outputs\": ");
-    byi_json_print_item(list, 1, w->json);
+    byi_json_print_line(list, w->json);
     byi_text_put(w->json, "\n}\n");
     *n_consts = w->consts.n;
     *consts = byi_arena_copy(w->kept, w->consts.at,

@@ -458,6 +458,8 @@ void byi_json_print(const struct cJSON *root, struct byi_text *out);
  * for documents that are written piece by piece. */
 void byi_json_print_item(const struct cJSON *item, uint32_t depth,
                          struct byi_text *out);
+/* The same on one line. */
+void byi_json_print_line(const struct cJSON *item, struct byi_text *out);
 /* quote.c: add `text` as a JSON string, quotes included. */
 void byi_json_quote(struct byi_text *out, const char *text);
 /* Add n bytes as UTF-8: U+FFFD for each that belongs to no character. */

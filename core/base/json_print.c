@@ -18,7 +18,8 @@ struct json_level {
 
 struct json_printer {
     struct byi_text *out;
-    uint32_t depth;                    /* of the outermost level */
+    uint32_t depth; /* of the outermost level */
+    bool one_line;
     BYI_VEC(struct json_level) levels; /* instead of recursion */
 };
 
@@ -107,7 +108,7 @@ static void open_level(struct json_printer *p, const cJSON *item)
     struct json_level level = {
         .next = item->child,
         .object = cJSON_IsObject(item),
-        .flat = only_scalars(item),
+        .flat = p->one_line || only_scalars(item),
     };
 
     put(p, level.object ? "{" : "[");
@@ -157,15 +158,27 @@ static void step(struct json_printer *p)
     put_item(p, item); /* invalidates `level` */
 }
 
+static void print(struct json_printer *p, const cJSON *item)
+{
+    put_item(p, item);
+    while (p->levels.n > 0)
+        step(p);
+    byi_vec_free(p->levels.at);
+}
+
 void byi_json_print_item(const struct cJSON *item, uint32_t depth,
                          struct byi_text *out)
 {
     struct json_printer p = {.out = out, .depth = depth};
 
-    put_item(&p, item);
-    while (p.levels.n > 0)
-        step(&p);
-    byi_vec_free(p.levels.at);
+    print(&p, item);
+}
+
+void byi_json_print_line(const struct cJSON *item, struct byi_text *out)
+{
+    struct json_printer p = {.out = out, .one_line = true};
+
+    print(&p, item);
 }
 
 void byi_json_print(const struct cJSON *root, struct byi_text *out)
