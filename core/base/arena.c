@@ -343,9 +343,11 @@ void *byi_realloc(void *old, size_t n, size_t size)
     return realloc(old, bytes ? bytes : 1);
 }
 
+/* A model has a function for each composite, most of which have few nodes, so
+ * vectors begin small. */
 void byi_vec_grow(void **at, uint32_t *cap, uint32_t need, size_t size)
 {
-    uint32_t n = *cap < 8 ? 8 : *cap;
+    uint32_t n = *cap < 2 ? 2 : *cap;
     size_t bytes = 0;
     void *grown = NULL;
 
