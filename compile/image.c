@@ -155,33 +155,46 @@ static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
     return BYOC_OK;
 }
 
+/* Put the blobs one after the other, aligned like those of an artifact, so that
+ * loading does not copy them. */
+static void pack_blobs(struct byi_built *b)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < b->regions.n; i++)
+        bytes += b->regions.at[i].blob.n;
+    b->packed = byi_own(1, bytes + BYI_ALIGN, NULL);
+    b->blobs = (char *)b->packed + (-(uintptr_t)b->packed & (BYI_ALIGN - 1));
+    b->blobs_bytes = bytes;
+    char *at = b->blobs;
+    for (uint32_t i = 0; i < b->regions.n; i++) {
+        struct byi_text *blob = &b->regions.at[i].blob;
+        const size_t n = blob->n;
+        if (n)
+            memcpy(at, blob->at, n);
+        byi_text_free(blob);
+        *blob = (struct byi_text){.at = at, .n = n};
+        at += n;
+    }
+}
+
 static enum byoc_status write_regions(const struct byi_module *m,
                                       const struct byi_found *found,
                                       struct byi_arena *arena,
                                       struct byi_built *b,
                                       struct byoc_error *err)
 {
-    for (uint32_t i = 0; i < m->funcs.n; i++) {
+    enum byoc_status status = BYOC_OK;
+    for (uint32_t i = 0; i < m->funcs.n && status == BYOC_OK; i++) {
         const struct byi_func *f = m->funcs.at[i];
         if (f->dead || !f->attr.compiler)
             continue;
         const struct byi_built_region none = {0};
         BYI_PUSH(&b->regions, none);
-        struct byi_built_region *r = &b->regions.at[b->regions.n - 1];
-        const enum byoc_status status =
-            write_region(m, i, found, arena, r, err);
-        const size_t n = r->blob.n;
-        byi_text_add(&b->blobs, r->blob.at, n);
-        byi_text_free(&r->blob);
-        r->blob.n = n;
-        BYI_TRY(status);
+        status = write_region(m, i, found, arena,
+                              &b->regions.at[b->regions.n - 1], err);
     }
-    char *at = b->blobs.at;
-    for (uint32_t i = 0; i < b->regions.n; i++) {
-        b->regions.at[i].blob.at = at;
-        at += b->regions.at[i].blob.n;
-    }
-    return BYOC_OK;
+    pack_blobs(b);
+    return status;
 }
 
 /* Constants of a mapped model may be unaligned; those of a loaded model are
@@ -436,7 +449,7 @@ enum byoc_status byi_built_manifest(const struct byi_module *m,
 void byi_built_free(struct byi_built *built)
 {
     byi_vec_free(built->regions.at);
-    byi_text_free(&built->blobs);
+    byi_vec_free(built->packed);
     byi_text_free(&built->manifest);
     byi_plan_free(&built->plan);
     *built = (struct byi_built){0};
@@ -448,8 +461,8 @@ struct byi_image byi_built_image(const struct byi_built *built)
                               .manifest_bytes = built->manifest.n,
                               .plan = built->plan.json.at,
                               .plan_bytes = built->plan.json.n,
-                              .blobs = built->blobs.at,
-                              .blobs_bytes = built->blobs.n,
+                              .blobs = built->blobs,
+                              .blobs_bytes = built->blobs_bytes,
                               .weights_bytes = built->plan.weights_bytes,
                               .spans = built->spans,
                               .n_spans = built->plan.consts.n,

@@ -34,7 +34,10 @@ struct byi_built_region {
 struct byi_built {
     bool exact; /* native kernels use no algorithm that rounds more */
     BYI_VEC(struct byi_built_region) regions; /* in the module's order */
-    struct byi_text blobs, manifest;
+    void *packed; /* memory of the blobs, which begin at an aligned address */
+    char *blobs;
+    size_t blobs_bytes;
+    struct byi_text manifest;
     struct byi_plan plan;
     const struct byi_span *spans;
     byi_unit_fn *functions;            /* by region, in the arena */
