@@ -4,6 +4,7 @@
  */
 #include "parse.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { MAX_DEPTH = 48 };
@@ -13,19 +14,20 @@ struct parser {
     struct byi_lexer lex;
     struct byoc_error *err;
     struct byi_pattern *p; /* the pattern being built; owns the arrays below */
-    struct byi_pat nodes[BYI_PATTERN_MAX_NODES];
-    const char *names[BYI_PATTERN_MAX_NODES];
     bool repeated[BYI_PATTERN_MAX_NODES];
     bool defined[BYI_PATTERN_MAX_NODES];  /* names that `with` has defined   */
     bool list[BYI_PATTERN_MAX_NODES];     /* names with '...' */
     uint32_t leaf[BYI_PATTERN_MAX_NODES]; /* 1 + the node of each name */
     uint32_t home[BYI_PATTERN_MAX_NODES]; /* value of in_repeat at each name */
-    uint32_t defs[BYI_PATTERN_MAX_NODES];
     uint32_t depth;
     uint32_t in_if;     /* nesting depth of ifs */
     uint32_t in_step;   /* nesting depth of steps */
     uint32_t in_repeat; /* the enclosing repeated step, from 1; 0: none */
     uint32_t n_repeats; /* repeated steps so far                        */
+    /* written before they are read; what is above is cleared for each row */
+    struct byi_pat nodes[BYI_PATTERN_MAX_NODES];
+    const char *names[BYI_PATTERN_MAX_NODES];
+    uint32_t defs[BYI_PATTERN_MAX_NODES];
 };
 
 static enum byoc_status parse_pattern(struct parser *p, uint32_t *out);
@@ -706,7 +708,7 @@ static enum byoc_status compile_row(struct parser *p, struct byi_arena *arena,
                                     struct byi_pattern *out,
                                     struct byoc_error *err)
 {
-    memset(p, 0, sizeof *p);
+    memset(p, 0, offsetof(struct parser, nodes));
     p->arena = arena;
     p->err = err;
     p->p = out;

@@ -69,7 +69,8 @@ static const struct byi_row rows[] = {
 };
 /* clang-format on */
 
-static const struct byi_row_table table = {rows, BYI_COUNT(rows)};
+static const struct byi_compiled_rows *_Atomic compiled;
+static const struct byi_row_table table = {rows, BYI_COUNT(rows), &compiled};
 
 const struct byi_pass byi_pass_recompose = {
     .name = "Recompose",

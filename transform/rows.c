@@ -5,12 +5,15 @@
 #include "rows.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 
+#include "core/base/guard.h"
 #include "core/ir/template.h"
 
 /* The rows of a pass, with their patterns. The rows that can apply to a node of
  * kind k are at[first[k]] .. at[first[k + 1] - 1]. */
-struct compiled_rows {
+struct byi_compiled_rows {
+    struct byi_arena *arena; /* of all that follows */
     const struct byi_row *rows;
     const struct byi_pattern **patterns; /* of each row; NULL: it is a rule */
     bool *values; /* of each row: do names of it stand for values? */
@@ -19,7 +22,7 @@ struct compiled_rows {
 };
 
 struct rows_run {
-    const struct compiled_rows *table;
+    const struct byi_compiled_rows *table;
     uint64_t *steps; /* that remain to each row */
 };
 
@@ -222,7 +225,7 @@ static bool try_row(struct row_try *t, const struct byi_pattern *pattern,
 static byi_id apply_rows(struct byi_rewrite *rw, byi_id at)
 {
     const struct rows_run *run = rw->state;
-    const struct compiled_rows *table = run->table;
+    const struct byi_compiled_rows *table = run->table;
     const uint32_t root = byi_root_of(byi_rw_node(rw, at));
     for (uint32_t i = table->first[root]; i < table->first[root + 1]; i++) {
         const uint32_t row = table->at[i];
@@ -242,7 +245,7 @@ enum byoc_status byi_rows_run(struct byi_module *m, uint32_t func,
                               struct byi_arena *scratch, struct byoc_error *err)
 {
     static const struct byi_rule rule = {BYI_OP_NONE, apply_rows};
-    const struct compiled_rows *table = ctx->prepared;
+    const struct byi_compiled_rows *table = ctx->prepared;
     struct rows_run run = {.table = table};
     run.steps = byi_arena_calloc(scratch, table->n + 1, sizeof *run.steps);
     for (uint32_t i = 0; i < table->n; i++)
@@ -253,7 +256,8 @@ enum byoc_status byi_rows_run(struct byi_module *m, uint32_t func,
 /* --- compiling ------------------------------------------------------------ */
 
 /* List the rows by the kinds of their roots. */
-static void list_by_root(struct compiled_rows *table, struct byi_arena *arena)
+static void list_by_root(struct byi_compiled_rows *table,
+                         struct byi_arena *arena)
 {
     uint32_t n = 0;
     uint32_t *at =
@@ -277,13 +281,13 @@ static bool names_values(const struct byi_pattern *pattern)
     return false;
 }
 
-enum byoc_status byi_rows_prepare(const struct byi_pass *pass,
-                                  struct byi_arena *arena,
-                                  const void **prepared, struct byoc_error *err)
+static enum byoc_status compile_rows(const struct byi_row_table *given,
+                                     struct byi_arena *arena,
+                                     struct byi_compiled_rows **rows,
+                                     struct byoc_error *err)
 {
-    const struct byi_row_table *given = pass->data;
     struct byi_pattern_table *compiled;
-    struct compiled_rows *table = byi_arena_alloc(arena, sizeof *table);
+    struct byi_compiled_rows *table = byi_arena_alloc(arena, sizeof *table);
     struct byoc_pattern *patterns =
         byi_arena_calloc(arena, given->n + 1, sizeof *patterns);
     uint32_t n = 0;
@@ -307,6 +311,33 @@ enum byoc_status byi_rows_prepare(const struct byi_pass *pass,
         table->values[i] = names_values(table->patterns[i]);
     }
     list_by_root(table, arena);
-    *prepared = table;
+    table->arena = arena;
+    *rows = table;
+    return BYOC_OK;
+}
+
+/* Threads that run the pass for the first time at the same time may each
+ * compile the rows; the first to finish keeps its copy. If an allocation fails,
+ * the guard frees the arena, and the next run compiles the rows. */
+enum byoc_status byi_rows_prepare(const struct byi_pass *pass,
+                                  const void **prepared, struct byoc_error *err)
+{
+    const struct byi_row_table *given = pass->data;
+    const struct byi_compiled_rows *kept =
+        atomic_load_explicit(given->compiled, memory_order_acquire);
+    if (!kept) {
+        struct byi_arena *arena = byi_arena_new();
+        struct byi_compiled_rows *rows = NULL;
+        const enum byoc_status status = compile_rows(given, arena, &rows, err);
+        if (status == BYOC_OK &&
+            atomic_compare_exchange_strong(given->compiled, &kept, rows)) {
+            kept = rows;
+            byi_keep(arena); /* until the process ends */
+        } else {
+            byi_arena_free(&arena);
+        }
+        BYI_TRY(status);
+    }
+    *prepared = kept;
     return BYOC_OK;
 }

@@ -60,13 +60,16 @@ struct byi_row {
         .root = kind, .apply = rule                                            \
     }
 
-/* A pass that consists of rows has them as `data`, and these functions. */
+/* A pass that consists of rows has them as `data`, and these functions. The
+ * first run of the pass in a process compiles the rows, and puts them at
+ * *compiled for all later runs. */
+struct byi_compiled_rows;
 struct byi_row_table {
     const struct byi_row *rows;
     uint32_t n;
+    const struct byi_compiled_rows *_Atomic *compiled;
 };
 enum byoc_status byi_rows_prepare(const struct byi_pass *pass,
-                                  struct byi_arena *arena,
                                   const void **prepared,
                                   struct byoc_error *err);
 enum byoc_status byi_rows_run(struct byi_module *m, uint32_t func,

@@ -451,11 +451,10 @@ struct byi_pass {
                                  struct byi_pass_context *ctx,
                                  struct byi_arena *scratch,
                                  struct byoc_error *err);
-    /* NULL, or called before the calls of run_func, which find its result, in
-     * `arena`, as ctx->prepared. */
+    /* NULL, or called before the calls of run_func, which find its result as
+     * ctx->prepared. */
     enum byoc_status (*prepare)(const struct byi_pass *pass,
-                                struct byi_arena *arena, const void **prepared,
-                                struct byoc_error *err);
+                                const void **prepared, struct byoc_error *err);
     const void *data; /* for prepare, or of a pass created at run time */
 };
 

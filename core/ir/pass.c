@@ -165,7 +165,7 @@ static enum byoc_status run_funcs(const struct pass_run *run,
     enum byoc_status status = BYOC_OK;
 
     if (n > 0 && pass->prepare)
-        status = pass->prepare(pass, arena, &run->ctx->prepared, run->err);
+        status = pass->prepare(pass, &run->ctx->prepared, run->err);
     for (uint32_t i = 0; i < n && status == BYOC_OK; i++) {
         fetch_ahead(run->m, order, i, n);
         if (!works_on(run->m->funcs.at[order[i]]))
