@@ -27,11 +27,11 @@ enum { MOST_CASES = 128, MOST_ROUNDS = 1000 };
 
 struct bench_case {
     char name[64];
-    char *text, *backend; /* backend NULL: the same text       */
-    bool moves;           /* against a copy                   */
+    char *text, *backend; /* backend: oneDNN's text; NULL: the same     */
+    bool moves;           /* compared with a copy, not with oneDNN      */
 };
 
-/* Seconds, medians; other 0: nothing to compare with. */
+/* Median seconds. `other` is 0 if oneDNN cannot run the case. */
 struct result {
     double native, other, ratio;
 };

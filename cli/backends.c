@@ -22,7 +22,7 @@ const struct byi_verb byi_verb_backends = {
 
 struct count {
     uint32_t good, bad;
-    struct byi_text *json; /* the list, for --json; else NULL */
+    struct byi_text *json; /* the list so far, for --json */
 };
 
 static void print_backend(void *ctx, const char *path, const char *name,
@@ -181,8 +181,9 @@ static int print_rows(const struct lint *lint, uint32_t n_models)
     return findings ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
-/* Check rows that do not compile first, since they would stop the models'
- * compiles. */
+/* Check the rows, then count their matches in the models. A row that does not
+ * compile as a pattern would stop every model's compile, so the models are left
+ * out if there is one. */
 static int run_lint(const struct byi_model_options *o,
                     const char *const *models, uint32_t n_models)
 {

@@ -20,10 +20,9 @@ static void show_progress(void *ctx, const char *what, uint32_t done,
  * on failure. */
 static void run_again(const char *const *before, int argc, char **argv)
 {
-    enum {
-        MOST_BEFORE = 10
-    }; /* without the command itself and the NULL at the end */
+    enum { MOST_BEFORE = 10 }; /* words of `before` */
     char self[4096];
+    /* and this command, and the NULL at the end */
     const char **args = calloc((size_t)argc + MOST_BEFORE + 2, sizeof *args);
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     uint32_t k = 0;
@@ -80,8 +79,8 @@ static int under_valgrind(int argc, char **argv)
     snprintf(suppressions, sizeof suppressions,
              "--suppressions=/proc/self/fd/%d", file ? fileno(file) : -1);
     setenv(UNDER, "1", 1);
-    setenv(TUNABLES, NO_CACHES,
-           0); /* executing the command again would leave valgrind */
+    /* now, since executing the command again would leave valgrind */
+    setenv(TUNABLES, NO_CACHES, 0);
     run_again(valgrind, argc, argv);
     fprintf(stderr, "byoc conform: --valgrind: cannot run valgrind; install "
                     "it, or leave the option out\n");

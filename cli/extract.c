@@ -153,12 +153,12 @@ static enum byoc_status extract(const char *path, struct byi_model_options *o,
         x.arena = r->arena;
         x.n_in = r->n_in;
         x.in = r->in;
-        x.backend = byi_arena_str(x.m->arena, r->backend);
         x.json = &r->json;
         x.consts = r->consts;
         x.n_consts = r->n_consts;
         r->arena = NULL; /* now owned by the extract */
-        const char *backend = strdup(r->backend);
+        /* reducing replaces the arena and the module */
+        char *backend = strdup(r->backend);
         x.backend = backend;
         if (reduce->test)
             status = byi_extract_reduce(&x, reduce, err);
@@ -168,7 +168,7 @@ static enum byoc_status extract(const char *path, struct byi_model_options *o,
             printf("%s: region %u of %s, for %s\n", folder, r->number, path,
                    backend);
         byi_extract_free(&x);
-        free((void *)(uintptr_t)backend);
+        free(backend);
     }
     byi_text_free(&r->json);
     byi_close_model(&open);

@@ -163,16 +163,15 @@ static enum byoc_status read_option(struct byi_ep_options *o,
         key, near ? "; did you mean " : "", near ? near : "");
 }
 
-/* Refuse entries of the session that ask the provider for what it cannot do. */
+/* Refuse entries of the session that ask for features the provider lacks. */
 static enum byoc_status check_entry(const char *key, const char *value,
                                     struct byoc_error *err)
 {
     if (strcmp(key, "ep.context_enable") == 0 && strcmp(value, "1") == 0)
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "ep.context_enable=1: " BYI_EP_NAME
-                        " writes no EPContext "
-                        "models: its artifacts are code, which no model should "
-                        "bring; use the option cache_dir");
+                        " cannot write EPContext models, since its artifacts "
+                        "are machine code; use the option cache_dir");
     return BYOC_OK;
 }
 

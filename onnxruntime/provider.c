@@ -316,10 +316,15 @@ static bool ORT_API_CALL is_stream_aware(const OrtEpFactory *factory)
 
 /* --- the library ---------------------------------------------------------- */
 
-/* The first minor version known to run fused nodes in bodies. 1.23.2 does not
- * (the fix is pull request 28608 and others), and the versions between were not
- * tested. */
-enum { FIRST_WITH_BODIES = 30, FIRST_WITH_SCALARS = 24 };
+/* Minor versions of ONNX Runtime (1.x) with which the provider claims more. */
+enum {
+    /* The first known to run fused nodes in bodies. 1.23.2 does not (the fix is
+     * pull request 28608 and others), and the versions between were not
+     * tested. */
+    FIRST_WITH_BODIES = 30,
+    /* The first whose plug-in ABI tells scalars from values of unknown rank. */
+    FIRST_WITH_SCALARS = 24
+};
 
 /* Is "1.30.0" at least 1.MINOR? */
 static bool is_at_least(const char *text, long minor)

@@ -185,8 +185,9 @@ static bool covers(struct cover *c, struct pattern_place a,
     return all;
 }
 
-/* Parts that this comparison does not understand: names that tie places
- * together, operators in two places, counted steps, groups. */
+/* Whether covers() can compare the pattern: it cannot if a name ties places
+ * together, an operator is in two places, or there are counted steps or
+ * groups. */
 static bool is_plain(const struct byi_pattern *p, bool whole)
 {
     uint32_t readers[BYI_PATTERN_MAX_NODES] = {0};
@@ -242,7 +243,7 @@ static bool forestalls(const struct byi_pattern *a, const struct byi_pattern *b)
                  (struct pattern_place){b, b->root, BYI_NO_NAME});
 }
 
-/* The error without the row's number, which is 0 in a table of one row. */
+/* The error without its prefix, which names row 0 of a table of one row. */
 static const char *complaint(const struct byoc_error *err)
 {
     const char *behind = strstr(err->text, "): ");

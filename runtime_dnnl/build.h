@@ -145,12 +145,13 @@ enum byoc_status byi_dn_make_gate_weights(struct byi_program *program,
 enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
                                          const struct byi_gates *p,
                                          struct byoc_error *err);
-/* made_memory.c: memory of the host for a constant, aligned to BYI_ALIGN. NULL
- * if there is none. Any thread may give it back, also after the program. Brief
- * memory is given back soon, so it is in no block with others. */
+/* made_memory.c: allocate a constant with the host's allocator, aligned to
+ * BYI_ALIGN. Returns NULL if that fails. Any thread may free it with
+ * byi_dn_made_give, also after the program was freed. `brief`: the constant is
+ * freed before the load ends, so it shares no block with others. */
 void *byi_dn_made_take(struct byi_program *program, uint64_t bytes, bool brief);
 void byi_dn_made_give(const struct byoc_host *host, void *data);
-/* The program takes no more. */
+/* Call when the program allocates no more constants. */
 void byi_dn_made_end(struct byi_program *program);
 /* Free a constant that no step reads. */
 void byi_dn_drop(struct byi_program *program, uint32_t made);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/made_memory.c: memory for constants made at load. Those of a
- * program with many are pieces of large blocks, because the host puts large
- * blocks on large pages: a weight from memory is read up to 1.6 times as fast.
+/* runtime_dnnl/made_memory.c: memory for constants made at load. A program
+ * with many constants places them in large blocks, because the host puts large
+ * blocks on large pages: weights are then read from memory up to 1.6 times as
+ * fast.
  *
  *     | head | constant's bytes |
  *            ^ the address returned
@@ -15,8 +16,8 @@ enum {
     HEAD = BYI_ALIGN,
     /* the host's own head makes a block four pages of 2 MB */
     BLOCK = (8 << 20) - BYI_ALIGN,
-    LARGE = 4 << 20, /* bytes of a constant that has memory of its own */
-    FEW = 1 << 20    /* bytes of the constants before the first block  */
+    LARGE = 4 << 20, /* bytes from which a constant has memory of its own  */
+    FEW = 1 << 20    /* bytes of constants after which blocks are used     */
 };
 
 struct byi_made_block {
@@ -29,8 +30,9 @@ struct made_head {
     struct byi_made_block *block; /* NULL: memory of its own */
 };
 
-_Static_assert(sizeof(struct made_head) <= HEAD, "a head is one line");
-_Static_assert(sizeof(struct byi_made_block) <= HEAD, "a block's is as well");
+_Static_assert(sizeof(struct made_head) <= HEAD, "a head fits in one line");
+_Static_assert(sizeof(struct byi_made_block) <= HEAD,
+               "a block's head fits in one line");
 
 static void leave_block(const struct byoc_host *host,
                         struct byi_made_block *block)
@@ -39,7 +41,8 @@ static void leave_block(const struct byoc_host *host,
         host->release(host->ctx, block);
 }
 
-/* Make room for a piece in the program's block, which may be another. */
+/* The program's block, or a new one if the rest of it is too small. NULL if an
+ * allocation fails. */
 static struct byi_made_block *find_room(struct byi_program *p, uint64_t bytes)
 {
     const struct byoc_host *host = p->host;
@@ -63,7 +66,7 @@ void *byi_dn_made_take(struct byi_program *p, uint64_t bytes, bool brief)
         return NULL;
     if (all < LARGE && p->taken >= FEW && !brief)
         block = find_room(p, all);
-    /* a limit of memory may have no room for a block, but for the constant */
+    /* without room for a whole block, a memory limit may allow the constant */
     char *at = block ? (char *)block + block->used
                      : p->host->acquire(p->host->ctx, all);
     if (!at)

@@ -36,7 +36,8 @@ static enum byi_f32_type type_of(enum byoc_dtype dtype)
 
 /* --- epilogues ------------------------------------------------------------ */
 
-/* The operator that computes an elementwise post-op; BYI_OP_NONE: none here. */
+/* The operator that computes an elementwise post-op; BYI_OP_NONE: no operator
+ * of these kernels does. */
 static enum byi_op_id translate_elt(const struct byi_post *post,
                                     struct byi_f32_post *to)
 {
@@ -117,8 +118,8 @@ static bool read_operand(const struct byi_desc *dst,
     return position && byi_dn_is_dense_last(desc, dst->dtype);
 }
 
-/* Is it clip(alpha x + beta, 0, 1), which the chain has as two post-ops for
- * versions of oneDNN without hard_sigmoid? */
+/* Do the next two post-ops compute clip(alpha x + beta, 0, 1)? The chain has
+ * them for versions of oneDNN without hard_sigmoid. */
 static bool is_hard_sigmoid(const struct byi_post *post, uint32_t n)
 {
     return n > 1 && post[0].kind == BYI_POST_ELT &&
@@ -345,7 +346,8 @@ static bool agree(const struct byi_desc *src, const struct byi_desc *weights,
            (bias->kind == BYI_DESC_ABSENT || bias->dtype == dtype);
 }
 
-/* False unless the convolution reads every position once. */
+/* Read the sources that a pointwise convolution gathers. Returns false for a
+ * convolution that does not read every position exactly once. */
 static bool read_gather(const struct byi_dnnl_conv *p, struct byi_dn_fast *fast)
 {
     const struct byi_dnnl_gather *g = &p->gather;
@@ -529,7 +531,7 @@ const char *byi_dn_fast_impl(const struct byi_dn_fast *fast)
     return fast->packs ? "pack" : fast->kind->name(fast);
 }
 
-/* Elements from the first to the last one. */
+/* Elements of memory that the tensor spans, gaps included. */
 static int64_t span_of(const struct byi_desc *desc)
 {
     int64_t last = 0;

@@ -10,12 +10,13 @@
 /* State between enter and leave, on the caller's stack. */
 struct byi_dn_threads {
     struct byi_omp_host host;
-    const struct byi_omp_host *before;
-    uint64_t asked;
-    int gomp; /* libgomp's previous count; 0: unchanged */
+    const struct byi_omp_host *before; /* the host that leave restores */
+    uint64_t asked;                    /* byi_omp_asked() at enter */
+    int gomp; /* threads of another OpenMP library at enter; 0: unchanged */
 };
 
-/* Run the calling thread's oneDNN calls on host->threads() threads. */
+/* Run the calling thread's oneDNN calls on the host's threads until leave,
+ * which restores what enter changed. Pairs may nest. */
 void byi_dn_threads_enter(struct byi_dn_threads *threads,
                           const struct byoc_host *host);
 void byi_dn_threads_leave(struct byi_dn_threads *threads);

@@ -534,9 +534,10 @@ static void finish(struct decider *d)
     d->by->n_timed += d->parts.n_timed;
     if (d->parts.n_undecided)
         byi_text_addf(&d->by->notes,
-                      "the machine is too busy: the times of %u of %u parts do "
-                      "not tell where they run faster, and those parts have "
-                      "their greedy placement; measure again\n",
+                      "the machine is too busy: the times of %u of %u "
+                      "candidates and regions do not tell where they run "
+                      "faster; these get their greedy placement; measure "
+                      "again\n",
                       d->parts.n_undecided, d->parts.n_timed);
     if (meter->no_compiler)
         byi_text_addf(&d->by->notes,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify_test: every invariant of the IR is broken once: the verifier names the
- * function, the node and the error.
+/* verify_test: breaks each invariant of the IR once, and expects the verifier
+ * to name the function, the node and the error.
  */
 #include "core/ir/ir.h"
 
@@ -38,7 +38,7 @@ static struct byi_func *func(struct byi_module *m, const char *name)
     return m->funcs.at[byi_func_find(m, name)];
 }
 
-/* The first node of that kind in @main, but for the parameters. */
+/* The first node of that kind in @main. */
 static struct byi_node *node(struct byi_module *m, enum byi_node_kind kind)
 {
     struct byi_func *f = func(m, "main");
@@ -62,7 +62,7 @@ static const struct byi_type *unknown_symbol(struct byi_module *m)
     return byi_type_tensor(m->arena, BYOC_F32, 1, &dim);
 }
 
-/* A copy, to change an operand in. */
+/* Give the node a copy of its operands, which the test may change. */
 static byi_id *args_of(struct byi_module *m, struct byi_node *n)
 {
     byi_id *args = byi_arena_copy(m->arena, n->args, n->n_args * sizeof *args);
@@ -125,7 +125,8 @@ BREAK(param_list, func(m, "main")->params.at[1] = 2;)
 BREAK(captures, func(m, "main")->n_captures = 1;)
 BREAK(outputs, BYI_PUSH(&func(m, "main")->result_names, "z");)
 
-/* A literal of function `index` in the function g, which captures as much. */
+/* Add to the function g a literal of function `index`, which captures as many
+ * values as g. */
 static byi_id nest(struct byi_module *m, struct byi_func *g, uint32_t index)
 {
     byi_id captures[2];
@@ -137,7 +138,7 @@ static byi_id nest(struct byi_module *m, struct byi_func *g, uint32_t index)
     return byi_add_fn(m, g, index, captures, g->n_captures, NULL);
 }
 
-/* A function's literal of itself, with a capture that is not its own. */
+/* Add to a function a literal of the function itself with another capture. */
 static void other_captures(struct byi_module *m)
 {
     const struct byi_node *branch = node(m, BYI_IF);
@@ -217,12 +218,14 @@ static void test_sound(void **state)
 
     (void)state;
     assert_int_equal(byi_verify(m, NULL), BYOC_OK);
-    nest(m, g, node(m, BYI_FN)->index); /* a function may know itself */
+    nest(m, g,
+         node(m, BYI_FN)->index); /* a function may contain its own literal */
     assert_int_equal(byi_verify(m, NULL), BYOC_OK);
     byi_module_free(&m);
 }
 
-/* A function may hold itself, but not a function that holds it. */
+/* A function may contain a literal of itself, but not of a function that
+ * contains it. */
 static void test_nesting(void **state)
 {
     static const char two[] =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/runtime_dnnl/region_bands_test.c: blocks of mobile networks, whose
- * convolutions run in bands: the same numbers as the native kernels', one step
- * in place of several; and blocks that must not run so.
+/* tests/runtime_dnnl/region_bands_test.c: runs blocks of mobile networks in
+ * bands: one step computes several convolutions, with the results of the native
+ * kernels. Blocks for which bands would be wrong or slow must not run in bands.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,8 +88,8 @@ static void test_block(void **state)
            "nn.conv2d+add+nn.relu+nn.conv2d+add+nn.relu+nn.conv2d+add:bands:");
 }
 
-/* The block's data are added to its result, which must not take their place:
- * the lines of the next band need them. */
+/* The block's input is added to its result. The result must not overwrite the
+ * input, whose lines the next band reads. */
 static void test_residual(void **state)
 {
     (void)state;
