@@ -15,12 +15,6 @@ enum {
     A_LINE = 8,            /* numbers per line          */
 };
 
-static bool is_image(const struct byi_type *type)
-{
-    return type->kind == BYI_TENSOR && type->dtype == BYOC_F32 &&
-           byi_type_static(type) && byi_type_bytes(type) > 0;
-}
-
 static struct byi_sampler sampler_of(const struct byi_node *node,
                                      const struct byi_type *type)
 {
@@ -34,7 +28,7 @@ bool byi_grid_takes(const struct byi_module *m, const struct byi_func *f,
 {
     const struct byi_type *x = f->nodes.at[node->args[0]].type;
     struct byi_tensor grid;
-    if (!is_image(node->type) || !is_image(x) ||
+    if (!byi_is_image(node->type) || !byi_is_image(x) ||
         !byi_const_view(m, f, node->args[1], &grid) || grid.dtype != BYOC_F32)
         return false;
     const struct byi_sampler s = sampler_of(node, x);

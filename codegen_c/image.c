@@ -23,12 +23,6 @@ struct resize_kernel {
     struct byi_planes planes;
 };
 
-static bool is_plain(const struct byi_type *type)
-{
-    return type->kind == BYI_TENSOR && type->dtype == BYOC_F32 &&
-           byi_type_static(type) && byi_type_bytes(type) > 0;
-}
-
 static struct byi_tensor tensor_of(const struct byi_type *type)
 {
     struct byi_tensor t = {.dtype = type->dtype, .rank = type->rank};
@@ -46,7 +40,8 @@ static bool read_image(const struct byi_module *m, const struct byi_func *f,
     struct byi_planes steps[BYI_MAX_RANK];
     struct byoc_error err;
     if (node->kind != BYI_CALL_OP || node->op != BYI_OP_RESIZE ||
-        !is_plain(node->type) || !is_plain(f->nodes.at[node->args[0]].type) ||
+        !byi_is_image(node->type) ||
+        !byi_is_image(f->nodes.at[node->args[0]].type) ||
         !byi_const_view(m, f, node->args[1], &image->given))
         return false;
     image->x = tensor_of(f->nodes.at[node->args[0]].type);

@@ -7,6 +7,14 @@
 
 #include "group.h"
 
+/* Is it a tensor that these kernels read and write: float32, of static shape,
+ * not empty? */
+static inline bool byi_is_image(const struct byi_type *type)
+{
+    return type->kind == BYI_TENSOR && type->dtype == BYOC_F32 &&
+           byi_type_static(type) && byi_type_bytes(type) > 0;
+}
+
 /* Whether there is C for node `id` alone: float32 with static shapes, resized
  * along one axis or two adjacent ones, with tables below a limit. */
 bool byi_image_takes(const struct byi_module *m, const struct byi_func *f,

@@ -4,9 +4,8 @@
  * inputs and outputs and executes the steps, either from the list or as the
  * program's unit of C calls for them.
  */
+#include "core/base/futex.h"
 #include "runtime_dnnl/build.h"
-
-#include <time.h>
 
 struct byi_exec {
     const struct byi_program *program;
@@ -91,13 +90,6 @@ enum byoc_status byi_dn_exec_new(const struct byi_program *program,
     return status;
 }
 
-static uint64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Set the pointers of a step's arguments that the caller lends. */
 static void lend(const struct byi_exec *exec, const struct byi_dnnl_step *step)
 {
@@ -129,7 +121,7 @@ static enum byoc_status run_step(const struct byi_exec *exec,
 {
     const struct byi_program *p = exec->program;
     const struct byoc_run_args *args = exec->args;
-    const uint64_t begin = args->trace ? now() : 0;
+    const uint64_t begin = args->trace ? byi_now_ns() : 0;
     if (args->cancel && __atomic_load_n(args->cancel, __ATOMIC_RELAXED))
         return byi_fail(exec->err, BYOC_ECANCELLED,
                         "cancelled after %u of %u primitives", step->index,
@@ -144,7 +136,7 @@ static enum byoc_status run_step(const struct byi_exec *exec,
         BYI_TRY(byi_bound_run(exec->calls[step->index], exec->err));
     if (args->trace)
         args->trace(args->trace_ctx, step->name, impl, step->sources, begin,
-                    now());
+                    byi_now_ns());
     return BYOC_OK;
 }
 

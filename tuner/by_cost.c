@@ -35,11 +35,6 @@ static const struct byi_part *part_of(const struct decider *d, uint32_t unit)
     return &d->parts.list.at[d->unit_part[unit]];
 }
 
-static bool is_wanted(const struct byi_part *p, uint32_t label)
-{
-    return p->labels >> label & 1;
-}
-
 /* --- the choice ----------------------------------------------------------- */
 
 static struct byi_piece piece_of(const struct byi_unit *unit)
@@ -89,7 +84,7 @@ static const char *say_times(const struct decider *d, const struct byi_part *p)
 {
     struct byi_text text = {0};
     for (uint32_t l = 0; l < d->n_labels; l++) {
-        if (!is_wanted(p, l) || isnan(p->us[l]))
+        if (!byi_part_wants(p, l) || isnan(p->us[l]))
             continue;
         byi_text_addf(&text, "%s%s ", text.n ? ", " : "",
                       byi_parts_label(&d->parts, l));
@@ -420,7 +415,7 @@ static void note_units(struct decider *d, const uint32_t *label)
         const struct byi_sources *all = byi_sources_none();
         double backend = label[u] ? p->us[label[u]] : (double)INFINITY;
         for (uint32_t l = 1; l < d->n_labels && !label[u]; l++)
-            if (is_wanted(p, l) && p->us[l] < backend)
+            if (byi_part_wants(p, l) && p->us[l] < backend)
                 backend = p->us[l];
         for (uint32_t i = 0; i < unit->n; i++)
             all = byi_sources_join(d->m, all, f->nodes.at[unit->at[i]].sources);

@@ -113,15 +113,10 @@ uint32_t byi_parts_add(struct byi_parts *d, const struct byi_piece *piece,
     return (uint32_t)(part - d->list.at);
 }
 
-static bool is_wanted(const struct byi_part *p, uint32_t label)
-{
-    return p->labels >> label & 1;
-}
-
 bool byi_part_known(const struct byi_parts *d, const struct byi_part *p)
 {
     for (uint32_t l = 0; l < d->n_labels; l++)
-        if (is_wanted(p, l) && isnan(p->us[l]))
+        if (byi_part_wants(p, l) && isnan(p->us[l]))
             return false;
     return true;
 }
@@ -131,7 +126,7 @@ static void look_up(struct byi_parts *d, struct byi_part *p)
     char key[65];
     for (uint32_t l = 0; l < d->n_labels; l++) {
         label_key(d, p, l, key);
-        if (is_wanted(p, l) && !byi_cost_get(&d->table, key, &p->us[l]))
+        if (byi_part_wants(p, l) && !byi_cost_get(&d->table, key, &p->us[l]))
             p->us[l] = (double)NAN;
     }
 }
@@ -140,7 +135,7 @@ static void keep(struct byi_parts *d, const struct byi_part *p)
 {
     char key[65];
     for (uint32_t l = 0; l < d->n_labels; l++) {
-        if (!is_wanted(p, l) || isnan(p->us[l]))
+        if (!byi_part_wants(p, l) || isnan(p->us[l]))
             continue;
         struct byi_text of = {0};
         byi_text_addf(&of, "%s: ", byi_parts_label(d, l));
@@ -227,7 +222,7 @@ static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
     for (uint32_t i = 0; i < f->n; i++)
         p->us[f->label[i]] = f->in[i]->us;
     for (uint32_t l = 1; l < d->n_labels; l++)
-        if (is_wanted(p, l) && isnan(p->us[l]))
+        if (byi_part_wants(p, l) && isnan(p->us[l]))
             p->us[l] = p->us[0]; /* the backend takes nothing of it */
 }
 
@@ -245,7 +240,7 @@ static void time_part(struct byi_parts *d, struct byi_part *p,
         return;
     f->in[f->n++] = &f->at[0];
     for (uint32_t l = 1; l < d->n_labels; l++) {
-        if (!is_wanted(p, l))
+        if (!byi_part_wants(p, l))
             continue;
         const enum byoc_status status =
             open_backend(d, p, l, &f->modules[l], &f->at[l], &err);

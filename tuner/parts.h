@@ -21,6 +21,12 @@ struct byi_part {
     char key[65];
 };
 
+/* Is the part's time with this label of interest? */
+static inline bool byi_part_wants(const struct byi_part *part, uint32_t label)
+{
+    return part->labels >> label & 1;
+}
+
 /* Zero-initialise, then set the members above the line. */
 struct byi_parts {
     struct byi_module *work; /* the module of the pieces */

@@ -3,13 +3,13 @@
  * the IR, dumping it to files. They use the same hooks as users' instruments.
  */
 #include "ir.h"
+#include "core/base/futex.h"
 #include "core/base/guard.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 static const struct byi_module *module_of(const struct byoc_module *module)
 {
@@ -50,14 +50,6 @@ char *byoc_module_text(const struct byoc_module *module)
 
 /* --- times ---------------------------------------------------------------- */
 
-static uint64_t now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static enum byoc_status begin_pass(void *ctx, const char *pass,
                                    const struct byoc_module *module,
                                    struct byoc_error *err)
@@ -71,7 +63,7 @@ static enum byoc_status begin_pass(void *ctx, const char *pass,
                         BYI_COUNT(t->open));
     t->open[t->depth++] = t->passes.n;
     timed.nodes_before = byoc_module_nodes(module);
-    timed.begin = now();
+    timed.begin = byi_now_ns();
     BYI_PUSH(&t->passes, timed);
     return BYOC_OK;
 }
@@ -85,7 +77,7 @@ static enum byoc_status end_pass(void *ctx, const char *pass,
 
     (void)pass;
     (void)err;
-    timed->total = now() - timed->begin;
+    timed->total = byi_now_ns() - timed->begin;
     timed->nodes_after = byoc_module_nodes(module);
     if (t->depth > 0)
         t->passes.at[t->open[t->depth - 1]].inner += timed->total;
