@@ -383,8 +383,11 @@ static enum byoc_status try_fusion(struct byi_build *b, struct byi_core *core,
                                    struct byi_prim **prim)
 {
     BYI_TRY(core->make(b, core->params, &f->posts, prim));
+    const int64_t elements = byi_elements(core->dst.rank, core->dst.dims);
+    const bool few = elements <= BYI_REF_TERMS;
     return byi_prim_check(prim, byi_dn_step(b, core->step)->name,
-                          byi_elements(core->dst.rank, core->dst.dims), b->err);
+                          few ? elements * byi_max(core->terms, 1) : elements,
+                          b->err);
 }
 
 /* The longest fusion that oneDNN creates: tries more items first and, for each

@@ -236,6 +236,7 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
                             .make = make_matmul,
                             .fill = fill_matmul,
                             .dst = m.p.dst,
+                            .terms = m.p.src.dims[m.p.src.rank - 1],
                             .folded = fold};
     const bool vector =
         byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0].desc.rank < 2 ||

@@ -265,6 +265,8 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
                             .make = make_conv,
                             .fill = fill_conv,
                             .dst = dst,
+                            .terms = byi_elements(w->rank, w->dims) /
+                                     c.p.dst.dims[1],
                             .order = image.order,
                             .no_sum = c.p.banded,
                             .gathered = c.gathered};

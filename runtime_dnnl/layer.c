@@ -436,9 +436,9 @@ bool byi_prim_is_ref(const struct byi_prim *prim)
 }
 
 enum byoc_status byi_prim_check(struct byi_prim **prim, const char *what,
-                                int64_t elements, struct byoc_error *err)
+                                int64_t terms, struct byoc_error *err)
 {
-    if (!byi_prim_is_ref(*prim) || elements <= BYI_REF_ELEMENTS)
+    if (!byi_prim_is_ref(*prim) || terms <= BYI_REF_TERMS)
         return BYOC_OK;
     const enum byoc_status status =
         byi_fail(err, BYOC_EUNSUPPORTED,

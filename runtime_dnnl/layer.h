@@ -100,12 +100,13 @@ enum byoc_status byi_conv_layouts(const struct byi_dnnl *lib,
 const char *byi_prim_impl(const struct byi_prim *prim);
 /* Is it a reference implementation, which is far slower than the others? */
 bool byi_prim_is_ref(const struct byi_prim *prim);
-/* Larger results never run on a reference implementation. */
-enum { BYI_REF_ELEMENTS = 4096 };
-/* If it is one and the result is larger, free the primitive and fail with
+/* A reference implementation never computes more terms: elements of a result,
+ * times the products that are summed for each, or the elements of a window. */
+enum { BYI_REF_TERMS = 4096 };
+/* If it is one and has more terms, free the primitive and fail with
  * BYOC_EUNSUPPORTED. `what` is the operator. */
 enum byoc_status byi_prim_check(struct byi_prim **prim, const char *what,
-                                int64_t elements, struct byoc_error *err);
+                                int64_t terms, struct byoc_error *err);
 uint64_t byi_prim_scratch(const struct byi_prim *prim);
 /* Bytes of an argument in the layout that the primitive wants. */
 uint64_t byi_prim_bytes(const struct byi_prim *prim, int arg);

@@ -316,7 +316,7 @@ static uint32_t n_references;
 static const char *finish(struct work *w)
 {
     static char text[1000];
-    if (byi_prim_is_ref(w->prim) && w->dst.n > BYI_REF_ELEMENTS) {
+    if (byi_prim_is_ref(w->prim) && w->dst.n > BYI_REF_TERMS) {
         n_references++;
         return NULL;
     }

@@ -645,6 +645,27 @@ static void test_binary_permuted(void **state)
     region_close(&g);
 }
 
+/* A product of few elements but many terms runs on no reference kernel: the
+ * mask of small attention is added after it where oneDNN would fuse it in one.
+ */
+static void test_product_mask(void **state)
+{
+    (void)state;
+    needs_kernels();
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    uint32_t q = region_input(&g, 4, 32, 64, -1);
+    uint32_t k = region_input(&g, 4, 64, 32, -1);
+    uint32_t mask = region_const(&g, 32, 32, -1);
+    region_kernel(&g, "nn.matmul", "{}", IDS(q, k));
+    region_post(&g, "add", "{}", mask, false);
+    expect(&g, region_end(&g), tolerance, &r);
+    if (strstr(r.trace, ":ref"))
+        fail_msg("expected no reference kernel in\n%s", r.trace);
+    region_close(&g);
+}
+
 /* an input that is an output; one value twice; outputs that are views */
 static void test_borders(void **state)
 {
@@ -889,6 +910,7 @@ int main(void)
         cmocka_unit_test(test_classifier),
         cmocka_unit_test(test_binary_forms),
         cmocka_unit_test(test_binary_permuted),
+        cmocka_unit_test(test_product_mask),
         cmocka_unit_test(test_borders),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_rides),
