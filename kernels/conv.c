@@ -347,12 +347,38 @@ static void pack_part(const struct byi_f32_conv *conv,
     }
 }
 
+/* Pack parts [first, end), which are whole groups. */
+static void pack_some(const struct byi_f32_conv *conv,
+                      const struct byi_f32_weights *weights, int64_t first,
+                      int64_t end, float *to)
+{
+    const int64_t together = conv->groups / conv->parts;
+    struct byi_f32_conv some = *conv;
+    struct byi_f32_weights from = *weights;
+    some.parts = end - first;
+    some.groups = together * some.parts;
+    some.channels = conv->run * some.parts;
+    some.outputs = conv->columns * some.parts;
+    from.at += first * together * weights->group;
+    pack_part(&some, &from, to + first * part_floats(conv));
+}
+
 void byi_f32_conv_pack(const struct byi_f32_conv *conv,
                        const struct byi_f32_weights *weights, float *to,
                        int threads)
 {
     if (conv->algorithm == BYI_F32_TILES) {
         byi_f32_tiles_pack(conv, weights, to);
+        return;
+    }
+    const bool apart = conv->algorithm != BYI_F32_DEPTHWISE &&
+                       conv->algorithm != BYI_F32_TRANSPOSED;
+    if (conv->parts > 1 && apart) {
+        const int64_t some = byi_min(threads, conv->parts);
+#pragma omp parallel for num_threads((int)some) if (some > 1) schedule(static)
+        for (int64_t i = 0; i < some; i++)
+            pack_some(conv, weights, conv->parts * i / some,
+                      conv->parts * (i + 1) / some, to);
         return;
     }
     const int64_t panels = byi_ceil_div(conv->columns, BYI_F32_PANEL);

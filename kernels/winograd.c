@@ -78,26 +78,58 @@ static void gather_taps(const struct byi_f32_conv *conv,
                      i % 3 * weights->tap[2]];
 }
 
+/* The same for channels [c, c + n) of a part that is one group, whose taps are
+ * adjacent from channel to channel, as of OIHW. */
+static void gather_strip(const struct byi_f32_conv *conv,
+                         const struct byi_f32_weights *weights, int64_t column,
+                         int64_t end, int64_t c, int64_t n,
+                         float taps[][9][BYI_F32_PANEL])
+{
+    const float *from = weights->at + column / conv->columns * weights->group +
+                        column % conv->columns * weights->output + c * 9;
+    if (end - column < BYI_F32_PANEL)
+        memset(taps, 0, (size_t)n * sizeof *taps);
+    byi_f32_gather(conv->kernels, from, weights->output, 1, end - column, n * 9,
+                   &taps[0][0][0], BYI_F32_PANEL);
+}
+
+/* Transform the weights of a panel of outputs, [column, end). */
+static void pack_panel(const struct byi_f32_conv *conv,
+                       const struct byi_f32_weights *weights, int64_t column,
+                       int64_t end, float *to)
+{
+    enum { STRIP = 16 };
+    float taps[STRIP][9][BYI_F32_PANEL];
+    const int n = inputs_of(conv);
+    const int64_t part = column / conv->columns;
+    const bool adjacent = conv->parts == conv->groups &&
+                          weights->channel == 9 && weights->tap[1] == 3 &&
+                          weights->tap[2] == 1;
+    for (int64_t c = 0; c < conv->run; c++) {
+        const int64_t at = adjacent ? c % STRIP : 0;
+        if (!adjacent)
+            gather_taps(conv, weights, column, end, part * conv->run + c,
+                        taps[0]);
+        else if (at == 0)
+            gather_strip(conv, weights, column, end, c,
+                         byi_min(STRIP, conv->run - c), taps);
+        conv->kernels->winograd_weights[n == 6](n == 4 ? g_4 : g_6, taps[at],
+                                                to + c * BYI_F32_PANEL,
+                                                conv->run * BYI_F32_PANEL);
+    }
+}
+
 void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
                            const struct byi_f32_weights *weights, float *to)
 {
-    const int n = inputs_of(conv);
-    const double(*g)[3] = n == 4 ? g_4 : g_6;
-    const int64_t point = conv->run * BYI_F32_PANEL;
+    const int64_t n = inputs_of(conv);
     for (int64_t part = 0; part < conv->parts; part++)
         for (int64_t o = 0; o < conv->columns; o += BYI_F32_PANEL) {
             const int64_t column = part * conv->columns + o;
-            const int64_t end =
-                column + byi_min(BYI_F32_PANEL, conv->columns - o);
-            float taps[9][BYI_F32_PANEL];
-            float *panel = to + part * byi_f32_winograd_floats(conv) +
-                           o / BYI_F32_PANEL * n * n * point;
-            for (int64_t c = 0; c < conv->run; c++) {
-                gather_taps(conv, weights, column, end, part * conv->run + c,
-                            taps);
-                conv->kernels->winograd_weights[n == 6](
-                    g, taps, panel + c * BYI_F32_PANEL, point);
-            }
+            pack_panel(conv, weights, column,
+                       column + byi_min(BYI_F32_PANEL, conv->columns - o),
+                       to + part * byi_f32_winograd_floats(conv) +
+                           o * n * n * conv->run);
         }
 }
 

@@ -13,7 +13,8 @@ enum {
     AXES = BYI_F32_AXES,
     TOGETHER = 2048, /* positions of images that are copied together */
     STRIP = 128,     /* positions of a transposition                 */
-    FEW_CHANNELS = 16
+    FEW_CHANNELS = 16,
+    TRANSFORM = 1024 /* positions that pay for transforming weights in a run */
 };
 
 /* Packed weights follow it. */
@@ -141,7 +142,8 @@ static struct conv_last describe(const struct byi_call *call,
     memcpy(p.conv.in, in, sizeof p.conv.in);
     memcpy(p.conv.out, v->transposed ? v->w.in : v->w.out, sizeof p.conv.out);
     byi_epilogue_read(call, &p.conv, &p.epilogue);
-    byi_f32_conv_plan(&p.conv, exact);
+    const bool often = call->packed || v->n * v->out.count >= TRANSFORM;
+    byi_f32_conv_plan(&p.conv, exact || !often);
     describe_images(call, v, &p);
     if (!call->packed)
         p.packed = byi_align_bytes(byi_f32_conv_packed(&p.conv));
