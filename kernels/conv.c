@@ -442,15 +442,16 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
     }
 }
 
-/* Threads that pay: each should have some 2^18 multiplications to do. */
+/* Threads that pay: each should have some 2^18 multiplications to do. Reading a
+ * weight from the second cache takes as long as four: of a vector's product it
+ * is the most of the time. */
 int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads)
 {
     const int64_t *of = conv->transposed ? conv->in : conv->out;
     const int64_t positions = conv->images * byi_f32_product_of(of);
-    const int64_t products = positions * conv->outputs *
-                             (conv->channels / conv->groups) *
-                             byi_f32_product_of(conv->size);
-    const int64_t most = products >> 18;
+    const int64_t weights = conv->outputs * (conv->channels / conv->groups) *
+                            byi_f32_product_of(conv->size);
+    const int64_t most = (positions + 4) * weights >> 18;
     return most < 1 ? 1 : most < threads ? (int)most : threads;
 }
 

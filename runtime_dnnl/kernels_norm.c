@@ -4,6 +4,7 @@
  * such a layout and described as (outer, inner).
  */
 #include "runtime_dnnl/build.h"
+#include "runtime_dnnl/prim_fast.h"
 
 #include <math.h>
 #include <string.h>
@@ -311,6 +312,48 @@ static bool read_axes(const struct byoc_graph_step *step, uint32_t rank,
     return true;
 }
 
+/* Describe the reduction of a dense view whose reduced axes are adjacent in
+ * memory, (outer, n, inner); false if they are not. */
+static bool read_adjacent(const struct byi_desc *d, const bool *gone,
+                          struct byi_dnnl_reduce *p)
+{
+    uint32_t order[BYI_MAX_RANK], part = 0;
+    int64_t dims[3] = {1, 1, 1};
+    if (!byi_dn_is_dense(d))
+        return false;
+    byi_dn_order(d, order);
+    for (uint32_t i = 0; i < d->rank; i++) {
+        if (d->dims[order[i]] == 1)
+            continue;
+        if (gone[order[i]] != (part == 1))
+            part++;
+        if (part > 2)
+            return false;
+        dims[part] *= d->dims[order[i]];
+    }
+    const int64_t kept[3] = {dims[0], 1, dims[2]};
+    const uint32_t rank = dims[2] == 1 ? 2 : 3;
+    p->src = byi_dn_dense(d->dtype, rank, dims, NULL);
+    p->dst = byi_dn_dense(d->dtype, rank, kept, NULL);
+    return true;
+}
+
+/* Find a view that byoc's kernels reduce, with the reduced axes innermost if
+ * `inner`. */
+static bool find_reduced(const struct byi_dnnl_value *value, const bool *gone,
+                         bool inner, struct norm_kernel *p)
+{
+    struct byi_dn_fast fast;
+    for (uint32_t v = 0; v < value->n_views; v++) {
+        p->src = value->views[v];
+        if (read_adjacent(&p->src.desc, gone, &p->reduce) &&
+            byi_dn_fast_reduce(&p->reduce, &fast) &&
+            (!inner || fast.sum.inner == 1))
+            return true;
+    }
+    return false;
+}
+
 /* True if exactly the spatial axes are reduced. */
 static bool is_spatial(const bool *gone, uint32_t rank)
 {
@@ -343,20 +386,23 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
                              "kernel computes it in float64",
                              step->name);
     p.reduce.kind = reductions[row].kind;
-    if (is_spatial(gone, main->rank) &&
-        (p.reduce.kind == BYI_REDUCE_MEAN || p.reduce.kind == BYI_REDUCE_MAX))
-        return byi_dn_global_pool(b, p.reduce.kind == BYI_REDUCE_MEAN);
-
-    BYI_TRY(want_inner(b, value, gone, &p.src));
-    int64_t kept[BYI_MAX_RANK], n = 1;
-    for (uint32_t i = 0; i < main->rank; i++) {
-        kept[i] = gone[i] ? 1 : p.src.desc.dims[i];
-        n *= gone[i] ? p.src.desc.dims[i] : 1;
+    const bool mean = p.reduce.kind == BYI_REDUCE_MEAN;
+    const bool pools = is_spatial(gone, main->rank) &&
+                       (mean || p.reduce.kind == BYI_REDUCE_MAX);
+    if (!find_reduced(value, gone, pools, &p)) {
+        if (pools)
+            return byi_dn_global_pool(b, mean);
+        BYI_TRY(want_inner(b, value, gone, &p.src));
+        if (!read_adjacent(&p.src.desc, gone, &p.reduce))
+            return byi_dn_refuse(b,
+                                 "%s: found an empty operand; oneDNN takes "
+                                 "tensors with elements only",
+                                 step->name);
     }
+    int64_t kept[BYI_MAX_RANK];
+    for (uint32_t i = 0; i < main->rank; i++)
+        kept[i] = gone[i] ? 1 : p.src.desc.dims[i];
     const struct byi_desc dst = byi_dn_dense_like(&p.src.desc, kept);
-    const int64_t outer = byi_elements(dst.rank, dst.dims);
-    p.reduce.src = flat_desc(main->dtype, outer, n);
-    p.reduce.dst = flat_desc(main->dtype, outer, 1);
     struct byi_core core = {.elt_only = true};
     if (!byi_dn_reshape_desc(&dst, byi_dn_result(b)->rank,
                              byi_dn_result(b)->dims, &core.dst))

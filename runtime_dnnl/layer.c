@@ -288,8 +288,11 @@ enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
     pieces->n = n;
     enum byoc_status status =
         byi_narrowing_read(n, desc, posts, &pieces->narrow, err);
-    for (uint32_t i = 0; i < n && status == BYOC_OK; i++)
+    for (uint32_t i = 0; i < n && status == BYOC_OK; i++) {
         status = byi_md_make(desc[i], units, &pieces->md[i], err);
+        pieces->elements = byi_max(pieces->elements,
+                                   byi_elements(desc[i]->rank, desc[i]->dims));
+    }
     if (status == BYOC_OK)
         status =
             byi_guard_status(byi_guard_posts(DNNL_VERSION_MAJOR, posts), err);
@@ -327,6 +330,27 @@ dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,
 }
 #endif
 
+/* Does a primitive do so little that a second thread would only take time to
+ * start? oneDNN's own kernels start all for any number of elements. They divide
+ * the work by the threads that there are, and have no barriers. */
+static bool runs_alone(dnnl_primitive_desc_t pd, int64_t elements)
+{
+    enum { FEW = 4096 };
+    dnnl_primitive_kind_t kind = dnnl_undefined_primitive;
+    dnnl_primitive_desc_query(pd, dnnl_query_primitive_kind, 0, &kind);
+    switch ((int)kind) {
+    case dnnl_eltwise:
+    case dnnl_binary:
+    case dnnl_prelu:
+    case dnnl_reorder:
+    case dnnl_concat:
+    case dnnl_layer_normalization:
+        return elements <= FEW;
+    default:
+        return false;
+    }
+}
+
 static void end_prim(void *data)
 {
     struct byi_prim *prim = data;
@@ -355,6 +379,7 @@ enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
     }
     p->pd = pd;
     p->slopes = pieces->slopes;
+    p->alone = runs_alone(pd, pieces->elements);
     p->narrow = pieces->narrow;
     p->copies = byi_narrow_bytes(p);
     p->impl = "unknown";
@@ -528,6 +553,7 @@ struct byi_bound_call {
     void *scratch;
     dnnl_primitive_t prim;
     dnnl_stream_t stream;
+    bool alone;                     /* as of the primitive */
     uint32_t n;                     /* slots; the scratchpad comes after them */
     struct byi_narrow_copy *copies; /* of the slots that are narrow */
     uint32_t n_copies;
@@ -611,6 +637,7 @@ enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
         return byi_fail(err, BYOC_ENOMEM, "out of memory");
     }
     c->prim = prim->prim;
+    c->alone = prim->alone;
     c->n = n;
     enum byoc_status status = BYOC_OK;
     char *copies = (char *)scratch + scratchpad(prim);
@@ -649,6 +676,28 @@ void byi_bound_set(struct byi_bound_call *call, uint32_t slot, void *data)
     dnnl_memory_set_data_handle(call->args[slot].memory, data);
 }
 
+static void run_in_turn(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
+                        void *arg)
+{
+    (void)ctx;
+    for (uint32_t i = 0; i < n; i++)
+        fn(arg, i);
+}
+
+static dnnl_status_t execute(const struct byi_bound_call *call)
+{
+    static const struct byi_omp_host one = {.parallel_for = run_in_turn,
+                                            .threads = 1};
+    const struct byi_omp_host *host = call->alone ? byi_omp_use(&one) : NULL;
+    const dnnl_status_t status = dnnl_primitive_execute(
+        call->prim, call->stream, (int)call->n_args, call->args);
+    if (status == dnnl_success)
+        dnnl_stream_wait(call->stream);
+    if (call->alone)
+        byi_omp_use(host);
+    return status;
+}
+
 enum byoc_status byi_bound_run(const struct byi_bound_call *call,
                                struct byoc_error *err)
 {
@@ -657,13 +706,11 @@ enum byoc_status byi_bound_run(const struct byi_bound_call *call,
         return BYOC_OK;
     }
     byi_narrow_begin(call->copies, call->n_copies);
-    const dnnl_status_t status = dnnl_primitive_execute(
-        call->prim, call->stream, (int)call->n_args, call->args);
+    const dnnl_status_t status = execute(call);
     if (status != dnnl_success)
         return byi_fail(err, BYOC_EBACKEND,
                         "oneDNN failed to run a primitive (status %d)",
                         (int)status);
-    dnnl_stream_wait(call->stream);
     byi_narrow_end(call->copies, call->n_copies);
     return BYOC_OK;
 }

@@ -39,6 +39,7 @@ struct byi_prim {
     /* number of prelu slopes among its post-ops, an argument that oneDNN has no
      * query for */
     int64_t slopes;
+    bool alone; /* too small for more than the calling thread */
     struct byi_narrowing narrow;
     uint64_t copies; /* bytes of the float32 copies of narrow arguments */
 };
@@ -68,7 +69,8 @@ struct byi_pieces {
     struct byi_md md[BYI_MAX_MDS];
     uint32_t n;
     dnnl_primitive_attr_t attr;
-    int64_t slopes; /* as in struct byi_prim */
+    int64_t slopes;   /* as in struct byi_prim */
+    int64_t elements; /* of the largest tensor */
     struct byi_narrowing narrow;
 };
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,

@@ -48,15 +48,19 @@ struct byi_dn_fast {
         };
         struct byi_dnnl_qpoint point;
         struct byi_f32_attention attention; /* prim_attention.c */
-        struct byi_f32_pool pool; /* prim_move.c */
+        struct byi_f32_pool pool;           /* prim_move.c */
         struct byi_f32_move move;
         struct { /* prim_point.c */
             int64_t rows, columns;
             bool log;
         } softmax;
+        struct { /* prim_point.c: (outer, n, inner) to (outer, inner) */
+            int64_t outer, n, inner;
+            bool mean;
+        } sum;
         struct {
             uint32_t n_sources;
-            int64_t outer, length[BYI_DN_SOURCES]; /* rows, their elements */
+            int64_t outer, length[BYI_DN_SOURCES]; /* rows, their bytes */
         };
     };
     int packs; /* enum byi_arg: packs these weights, laid out as src; */
@@ -85,6 +89,9 @@ bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
                       const struct byi_posts *posts, struct byi_dn_fast *fast);
 bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
                         const struct byi_posts *posts,
+                        struct byi_dn_fast *fast);
+/* prim_point.c: (outer, n) or (outer, n, inner) over n, without post-ops */
+bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
                         struct byi_dn_fast *fast);
 bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast);
 /* prim_move.c: of float16 and bfloat16 data */

@@ -98,23 +98,22 @@ static void run_concat(const struct byi_dn_fast *fast, uint32_t n,
                        const struct byi_dn_fast_slot *slots, void *scratch,
                        int threads)
 {
-    const uint16_t *from[BYI_DN_SOURCES];
-    const int64_t outer = fast->outer;
+    const char *from[BYI_DN_SOURCES];
+    const int64_t outer = fast->outer; /* lengths are in bytes */
     int64_t all = 0;
     for (uint32_t i = 0; i < fast->n_sources; i++) {
         from[i] = byi_dn_fast_find(n, slots, BYI_ARG_MULTI + (int)i);
         all += fast->length[i];
     }
-    uint16_t *to = byi_dn_fast_find(n, slots, BYI_ARG_DST);
+    char *to = byi_dn_fast_find(n, slots, BYI_ARG_DST);
     const int team =
-        outer * all < (int64_t)threads << 15 || outer < threads ? 1 : threads;
+        outer * all < (int64_t)threads << 16 || outer < threads ? 1 : threads;
     (void)scratch;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t o = 0; o < outer; o++) {
-        uint16_t *at = to + o * all;
+        char *at = to + o * all;
         for (uint32_t i = 0; i < fast->n_sources; at += fast->length[i++])
-            memcpy(at, from[i] + o * fast->length[i],
-                   (size_t)fast->length[i] * sizeof *at);
+            memcpy(at, from[i] + o * fast->length[i], (size_t)fast->length[i]);
     }
 }
 
@@ -127,9 +126,13 @@ static const struct byi_dn_fast_kind concat_kind = {
 bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
                         struct byi_dn_fast *fast)
 {
+    enum { FEW = 1 << 16 }; /* bytes, for which oneDNN starts threads */
+    const int64_t size = (int64_t)byoc_dtype_size(p->dst.dtype);
     *fast = (struct byi_dn_fast){.kind = &concat_kind, .n_sources = p->n};
-    if (!byi_dn_is_narrow(p->dst.dtype) || p->n > BYI_DN_SOURCES ||
-        p->dst.dims[p->axis] == 1 || !byi_dn_is_dense(&p->dst))
+    if ((!byi_dn_is_narrow(p->dst.dtype) &&
+         byi_elements(p->dst.rank, p->dst.dims) > FEW / size) ||
+        p->n > BYI_DN_SOURCES || p->dst.dims[p->axis] == 1 ||
+        !byi_dn_is_dense(&p->dst))
         return false;
     const int64_t inner = p->dst.strides[p->axis];
     fast->outer =
@@ -138,7 +141,7 @@ bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
         const struct byi_desc like = byi_dn_dense_like(&p->dst, p->src[i].dims);
         if (!byi_dn_same_layout(&p->src[i], &like))
             return false;
-        fast->length[i] = p->src[i].dims[p->axis] * inner;
+        fast->length[i] = p->src[i].dims[p->axis] * inner * size;
     }
     fast->threads = omp_get_max_threads();
     return true;

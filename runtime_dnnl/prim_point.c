@@ -116,6 +116,86 @@ enum byoc_status byi_binary_new(const struct byi_dnnl *lib,
     return byi_prim_wrap(status, pd, &s, "binary operator", prim, err);
 }
 
+/* --- reductions ----------------------------------------------------------- */
+
+static const char *sum_name(const struct byi_dn_fast *fast)
+{
+    (void)fast;
+    return byi_f32_kernels()->names[BYI_F32_VECTOR];
+}
+
+static uint64_t sum_scratch(const struct byi_dn_fast *fast)
+{
+    return (uint64_t)fast->sum.n * sizeof(float);
+}
+
+/* Columns [first, end) of matrix o, whose rows are summed: a product with a
+ * vector of ones. If inner is 1, columns are rows of x. */
+static void sum_columns(const struct byi_dn_fast *fast, const float *ones,
+                        const float *x, float *y, int64_t first, int64_t end)
+{
+    enum { STRIP = 1024 }; /* columns whose sums stay in the first cache */
+    const bool rows = fast->sum.inner == 1;
+    const int64_t column = rows ? fast->sum.n : 1;
+    for (int64_t at = first; at < end; at += STRIP)
+        byi_f32_kernels()->vector[BYI_F32_WIDE][!rows](
+            &(struct byi_f32_vector){.x = ones,
+                                     .n = fast->sum.n,
+                                     .weights = x + at * column,
+                                     .row = rows ? 1 : fast->sum.inner,
+                                     .column = column,
+                                     .columns = byi_min(STRIP, end - at),
+                                     .y = y + at});
+    for (int64_t at = first; fast->sum.mean && at < end; at++)
+        y[at] /= (float)fast->sum.n;
+}
+
+static void run_sum(const struct byi_dn_fast *fast, uint32_t n,
+                    const struct byi_dn_fast_slot *slots, void *scratch,
+                    int threads)
+{
+    enum { PART = 1 << 14 }; /* elements that pay for a thread */
+    const bool rows = fast->sum.inner == 1;
+    const int64_t outer = rows ? 1 : fast->sum.outer;
+    const int64_t inner = rows ? fast->sum.outer : fast->sum.inner;
+    const int64_t pays = byi_max(outer * inner * fast->sum.n / PART, 1);
+    const int team = (int)byi_min(byi_min(pays, outer * inner), threads);
+    const float *x = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
+    float *y = byi_dn_fast_find(n, slots, BYI_ARG_DST), *ones = scratch;
+    for (int64_t i = 0; i < fast->sum.n; i++)
+        ones[i] = 1;
+    const int64_t cuts = outer < team ? team : 1; /* of a matrix's columns */
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < outer * cuts; i++) {
+        const int64_t o = i / cuts, part = i % cuts;
+        sum_columns(fast, ones, x + o * fast->sum.n * inner, y + o * inner,
+                    inner * part / cuts, inner * (part + 1) / cuts);
+    }
+}
+
+static const struct byi_dn_fast_kind sum_kind = {
+    .name = sum_name,
+    .scratch = sum_scratch,
+    .run = run_sum,
+};
+
+bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
+                        struct byi_dn_fast *fast)
+{
+    /* A row of less is no vector; float32 loses digits of longer sums. */
+    enum { NARROW = 16, LONG = 4096 };
+    const struct byi_desc *d = &p->src;
+    const int64_t inner = d->rank == 3 ? d->dims[2] : 1;
+    const bool mean = p->kind == BYI_REDUCE_MEAN;
+    *fast = (struct byi_dn_fast){.kind = &sum_kind,
+                                 .sum = {d->dims[0], d->dims[1], inner, mean},
+                                 .threads = omp_get_max_threads()};
+    return (mean || p->kind == BYI_REDUCE_SUM) && d->dtype == BYOC_F32 &&
+           byi_dn_is_dense(d) && byi_dn_is_dense(&p->dst) &&
+           byi_elements(d->rank, d->dims) > 0 && d->dims[1] <= LONG &&
+           (inner == 1 || inner >= NARROW);
+}
+
 enum byoc_status byi_reduce_new(const struct byi_dnnl *lib,
                                 const struct byi_dnnl_reduce *p,
                                 const struct byi_posts *posts,
@@ -127,7 +207,14 @@ enum byoc_status byi_reduce_new(const struct byi_dnnl *lib,
         [BYI_REDUCE_MAX] = dnnl_reduction_max,
         [BYI_REDUCE_MIN] = dnnl_reduction_min,
     };
+    struct byi_dn_fast fast;
     BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));
+    if (byi_dn_fast_reduce(p, &fast)) {
+        if (!posts || !posts->n)
+            return byi_prim_wrap_fast(&fast, prim, err);
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "byoc's own reduction takes no post-ops");
+    }
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 2, descs, posts, BYI_UNITS_PLAIN, err));
