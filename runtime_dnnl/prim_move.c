@@ -94,27 +94,43 @@ static const char *move_name(const struct byi_dn_fast *fast)
     return "copy";
 }
 
+/* Copy bytes [at, end) of the destination. */
+static void copy_sources(const struct byi_dn_fast *fast,
+                         const char *const *from, int64_t all, char *to,
+                         int64_t at, int64_t end)
+{
+    for (int64_t o = at / all; at < end; o++) {
+        int64_t first = o * all; /* of a source's part of row o */
+        for (uint32_t i = 0; i < fast->n_sources && first < end; i++) {
+            const int64_t length = fast->length[i], skip = at - first;
+            const int64_t n = byi_min(first + length, end) - at;
+            if (n > 0)
+                memcpy(to + at, from[i] + o * length + skip, (size_t)n);
+            at += byi_max(n, 0);
+            first += length;
+        }
+    }
+}
+
 static void run_concat(const struct byi_dn_fast *fast, uint32_t n,
                        const struct byi_dn_fast_slot *slots, void *scratch,
                        int threads)
 {
+    enum { PART = 1 << 16 }; /* bytes that pay for a thread */
     const char *from[BYI_DN_SOURCES];
-    const int64_t outer = fast->outer; /* lengths are in bytes */
     int64_t all = 0;
     for (uint32_t i = 0; i < fast->n_sources; i++) {
         from[i] = byi_dn_fast_find(n, slots, BYI_ARG_MULTI + (int)i);
         all += fast->length[i];
     }
     char *to = byi_dn_fast_find(n, slots, BYI_ARG_DST);
-    const int team =
-        outer * all < (int64_t)threads << 16 || outer < threads ? 1 : threads;
+    const int64_t bytes = fast->outer * all;
+    const int team = (int)byi_min(byi_max(bytes / PART, 1), threads);
     (void)scratch;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t o = 0; o < outer; o++) {
-        char *at = to + o * all;
-        for (uint32_t i = 0; i < fast->n_sources; at += fast->length[i++])
-            memcpy(at, from[i] + o * fast->length[i], (size_t)fast->length[i]);
-    }
+    for (int i = 0; i < team; i++)
+        copy_sources(fast, from, all, to, bytes * i / team,
+                     bytes * (i + 1) / team);
 }
 
 static const struct byi_dn_fast_kind concat_kind = {
@@ -126,12 +142,9 @@ static const struct byi_dn_fast_kind concat_kind = {
 bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
                         struct byi_dn_fast *fast)
 {
-    enum { FEW = 1 << 16 }; /* bytes, for which oneDNN starts threads */
     const int64_t size = (int64_t)byoc_dtype_size(p->dst.dtype);
     *fast = (struct byi_dn_fast){.kind = &concat_kind, .n_sources = p->n};
-    if ((!byi_dn_is_narrow(p->dst.dtype) &&
-         byi_elements(p->dst.rank, p->dst.dims) > FEW / size) ||
-        p->n > BYI_DN_SOURCES || p->dst.dims[p->axis] == 1 ||
+    if (p->n > BYI_DN_SOURCES || p->dst.dims[p->axis] == 1 ||
         !byi_dn_is_dense(&p->dst))
         return false;
     const int64_t inner = p->dst.strides[p->axis];
