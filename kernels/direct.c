@@ -449,6 +449,19 @@ static void run_block(const struct direct *d, const struct direct_group *g,
     }
 }
 
+/* Mark the pieces that are padding in all n rows: they add nothing. Large
+ * dilations make most pieces such. */
+static void mark_padding(const struct direct *d, int64_t n, const float **rows)
+{
+    for (int64_t s = 0; s < d->segments; s++, rows += BYI_F32_ROWS) {
+        int64_t r = 0;
+        while (r < n && rows[r] == d->run->zeros)
+            r++;
+        if (r == n)
+            rows[0] = NULL;
+    }
+}
+
 /* Find the rows of a group. */
 static void find_group(const struct direct *d, const struct direct_group *g)
 {
@@ -465,6 +478,8 @@ static void find_group(const struct direct *d, const struct direct_group *g)
         find_rows(d->run, d->taps, row, n, to);
         if (d->copies)
             copy_rows(d, to, n, g->from, g->to, copy);
+        else
+            mark_padding(d, n, to);
     }
 }
 

@@ -34,7 +34,9 @@ enum {
  * convolution (Dukhan, "The Indirect Convolution Algorithm", arXiv 1907.02129),
  * or one piece for a matrix. */
 struct byi_f32_tile {
-    const float *const *x; /* [segments][BYI_F32_ROWS] */
+    /* [segments][BYI_F32_ROWS]; the first of a segment is NULL if it is zero in
+     * all rows */
+    const float *const *x;
     int64_t segments, run;
     int64_t first;        /* element of every piece to begin with */
     const float *weights; /* the first panel                                 */
