@@ -455,7 +455,7 @@ struct byi_core {
     enum byoc_status (*fill)(struct byi_build *b, void *params,
                              struct byi_emit *e);
     struct byi_desc dst; /* in the graph's dims */
-    int64_t terms; /* of an element of dst, as of BYI_REF_TERMS; 0: one */
+    int64_t terms;       /* of an element of dst, as of BYI_REF_TERMS; 0: one */
     /* the primitive's axis i is dst's order[i]; NULL: the same axes */
     const uint32_t *order;
     bool folded; /* the primitive's dst is (elements/N, N) */

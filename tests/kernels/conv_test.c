@@ -832,6 +832,24 @@ static void keeps_nan(void)
     }
 }
 
+/* A vector's product is split where reading the weights takes longer than to
+ * start a thread. */
+static void test_team(void **state)
+{
+    (void)state;
+    const struct byi_f32_conv large = {.images = 1,
+                                       .in = {1, 1, 1},
+                                       .out = {1, 1, 1},
+                                       .channels = 256,
+                                       .outputs = 768,
+                                       .groups = 1,
+                                       .size = {1, 1, 1}};
+    struct byi_f32_conv small = large;
+    small.outputs = 128;
+    assert_int_equal(byi_f32_conv_team(&large, 2), 2);
+    assert_int_equal(byi_f32_conv_team(&small, 2), 1);
+}
+
 static void test_nan(void **state)
 {
     (void)state;
@@ -845,6 +863,7 @@ int main(void)
         cmocka_unit_test(test_long_rows), cmocka_unit_test(test_scratch),
         cmocka_unit_test(test_layers),    cmocka_unit_test(test_threads),
         cmocka_unit_test(test_nan),       cmocka_unit_test(test_gathered),
+        cmocka_unit_test(test_team),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -694,6 +694,26 @@ static void test_sums(void **state)
     }
 }
 
+/* Steps of a few elements run on the calling thread alone. */
+static void test_small_steps(void **state)
+{
+    (void)state;
+    needs_kernels();
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_input(&g, 4, 100, -1);
+    uint32_t y = region_input(&g, 4, 28, -1);
+    uint32_t c = region_const(&g, 128, -1);
+    region_kernel(&g, "concatenate", "{\"axis\":1}", IDS(x, y));
+    uint32_t z = region_end(&g);
+    region_kernel(&g, "add", "{}", IDS(z, c));
+    region_post(&g, "tanh", "{}", NONE, false);
+    const uint32_t before = region_forks;
+    expect(&g, region_end(&g), tolerance, NULL);
+    assert_int_equal(region_forks, before);
+    region_close(&g);
+}
+
 /* an input that is an output; one value twice; outputs that are views */
 static void test_borders(void **state)
 {
@@ -940,6 +960,7 @@ int main(void)
         cmocka_unit_test(test_binary_permuted),
         cmocka_unit_test(test_product_mask),
         cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_small_steps),
         cmocka_unit_test(test_borders),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_rides),

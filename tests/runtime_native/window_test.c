@@ -76,6 +76,32 @@ static void make_square(struct shape *s)
     }
 }
 
+/* Weights that are not packed beforehand are transformed for many positions
+ * only. */
+static void test_unpacked(void **state)
+{
+    (void)state;
+    for (int64_t side = 8; side <= 32; side += 24) {
+        const struct shape s = {.x = {1, 32, side, side},
+                                .w = {32, 32, 3, 3},
+                                .strides = {1, 1},
+                                .padding = {1, 1, 1, 1},
+                                .dilation = {1, 1},
+                                .groups = 1};
+        struct eval e = prepare_conv(BYI_OP_NN_CONV2D, 2, BYOC_F32, &s, false);
+        const struct byi_call call = {.op = e.op,
+                                      .attrs = e.attrs,
+                                      .n_in = e.n_in,
+                                      .n_out = e.n_out,
+                                      .in = e.in,
+                                      .out = e.out,
+                                      .threads = 1};
+        const char *name = byi_algorithm_of(&call);
+        assert_non_null(strstr(name, side == 8 ? "direct" : "winograd"));
+        finish(&e);
+    }
+}
+
 /* One input channel a group, one or several outputs; wide enough for the
  * vectors of any instruction set. */
 static void test_depthwise(void **state)
@@ -419,6 +445,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conv),
         cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_unpacked),
         cmocka_unit_test(test_small_planes),
         cmocka_unit_test(test_last_planes),
         cmocka_unit_test(test_one_position),
