@@ -35,6 +35,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -60,6 +61,7 @@ struct job {
     void *arg;
     uint32_t n;
     uint32_t epoch; /* of the process that began it */
+    bool busy;      /* other processes compete: the scheduler knows better */
     uint64_t spin_ns, patience_ns;
     _Atomic uint32_t next; /* part that neither caller nor worker was given */
 };
@@ -70,6 +72,8 @@ struct byi_worker {
     struct job *job;
     struct byi_worker *next; /* of the same crew, or free */
     pthread_t thread;
+    bool kept_off; /* wakes on fewer CPUs than its own: */
+    cpu_set_t cpus;
 };
 
 static struct {
@@ -207,6 +211,16 @@ static bool work_on(struct byi_worker *w, uint64_t *spin_ns)
     return true;
 }
 
+/* Sleep until a caller gives a part; from then on, use all CPUs again. */
+static void sleep_until_given(struct byi_worker *w)
+{
+    while (atomic_load(&w->state) == ASLEEP && !atomic_load(&pool.quit))
+        byi_futex_wait(&w->state, ASLEEP, 0);
+    if (w->kept_off)
+        sched_setaffinity(0, sizeof w->cpus, &w->cpus);
+    w->kept_off = false;
+}
+
 static void *run_worker(void *arg)
 {
     struct byi_worker *w = arg;
@@ -223,8 +237,7 @@ static void *run_worker(void *arg)
         }
         if (!byi_spin_while(&w->state, IDLE, spin_ns) &&
             move(w, IDLE, ASLEEP)) {
-            while (atomic_load(&w->state) == ASLEEP && !atomic_load(&pool.quit))
-                byi_futex_wait(&w->state, ASLEEP, 0);
+            sleep_until_given(w);
             awake = usage_now();
         }
     }
@@ -400,10 +413,28 @@ uint32_t byi_workers_of_turn(void)
 
 /* --- a region ------------------------------------------------------------- */
 
+/* Make a sleeping worker wake on another CPU than its caller's, if it may.
+ * Linux does not always search for an idle CPU: on a machine of few CPUs it
+ * often wakes the worker on this one, where the two take turns. */
+static void keep_off(struct byi_worker *w)
+{
+    const int cpu = sched_getcpu();
+    if (cpu < 0 || cpu >= CPU_SETSIZE ||
+        pthread_getaffinity_np(w->thread, sizeof w->cpus, &w->cpus) != 0)
+        return;
+    cpu_set_t others = w->cpus;
+    CPU_CLR((unsigned)cpu, &others);
+    w->kept_off =
+        CPU_COUNT(&others) > 0 &&
+        pthread_setaffinity_np(w->thread, sizeof others, &others) == 0;
+}
+
 static void give(struct byi_worker *w, struct job *job, uint32_t part)
 {
     w->job = job;
     w->part = part;
+    if (!job->busy && atomic_load(&w->state) == ASLEEP)
+        keep_off(w);
     if (atomic_exchange(&w->state, GIVEN) == ASLEEP)
         byi_futex_wake(&w->state, 1);
 }
@@ -490,6 +521,7 @@ void byi_parallel_for(uint32_t n, void (*fn)(void *, uint32_t), void *arg)
     if (current) {
         job.spin_ns = current->ways.spin_ns;
         job.patience_ns = job.spin_ns ? 0 : PATIENCE_NS;
+        job.busy = current->ways.adapts && job.spin_ns == 0;
         run_in_turn(&job, current);
         return;
     }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workers_test.c: on which CPUs workers wake (runtime/workers.c). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "core/base/futex.h"
+#include "runtime/workers.h"
+
+enum { ROUNDS = 40, WAIT_NS = 1000000000 };
+
+/* The caller's part and the worker's. */
+struct pair {
+    _Atomic uint32_t begun; /* the worker's part, by the worker */
+    int cpu[2];
+    cpu_set_t mask;
+};
+
+static void run_of_pair(void *arg, uint32_t part)
+{
+    struct pair *pair = arg;
+    pair->cpu[part] = sched_getcpu();
+    if (part == 0) {
+        byi_spin_while(&pair->begun, 0, WAIT_NS);
+        return;
+    }
+    sched_getaffinity(0, sizeof pair->mask, &pair->mask);
+    atomic_store(&pair->begun, 1);
+}
+
+/* A worker that slept begins on another CPU than its caller's, and may use all
+ * CPUs then. Other processes may move it, so a few rounds may differ. */
+static void test_wakes_elsewhere(void **state)
+{
+    (void)state;
+    const struct byi_ways ways = {.threads = 2};
+    const struct timespec pause = {0, 3000000};
+    cpu_set_t all;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2 || byi_workers_reserve(2) < 2)
+        skip();
+    int apart = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct pair pair = {.begun = 0};
+        struct byi_turn turn;
+        byi_workers_enter(&turn, &ways);
+        byi_parallel_for(2, run_of_pair, &pair);
+        byi_workers_leave(&turn);
+        apart += pair.cpu[0] != pair.cpu[1];
+        if (atomic_load(&pair.begun))
+            assert_true(CPU_EQUAL(&pair.mask, &all));
+        nanosleep(&pause, NULL);
+    }
+    assert_in_range(apart, ROUNDS * 3 / 4, ROUNDS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wakes_elsewhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
