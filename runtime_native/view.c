@@ -119,20 +119,49 @@ static void square8_halves(uint16_t *dst, int64_t out, const uint16_t *src,
         *(halves8 *)(dst + r * out) = row[r];
 }
 
-/* The same for elements of two bytes, in blocks of 8 by 8. */
-static void square_halves(char *dst, int64_t out, const char *src, int64_t in,
-                          int64_t rows, int64_t cols)
+typedef uint8_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
+
+/* dst[r out + c] = src[r + c in] for r, c < 16, in four such steps. */
+static void square16_bytes(uint8_t *dst, int64_t out, const uint8_t *src,
+                           int64_t in)
 {
-    const int64_t whole_rows = rows & -8, whole_cols = cols & -8;
-    for (int64_t r = 0; r < whole_rows; r += 8)
-        for (int64_t c = 0; c < whole_cols; c += 8)
-            square8_halves((void *)(dst + (r * out + c) * 2), out,
-                           (const void *)(src + (r + c * in) * 2), in);
-    square_2(dst + whole_cols * 2, out, src + whole_cols * in * 2, in,
-             whole_rows, cols - whole_cols);
-    square_2(dst + whole_rows * out * 2, out, src + whole_rows * 2, in,
-             rows - whole_rows, cols);
+    bytes16 row[16], pair[16];
+    for (int c = 0; c < 16; c++)
+        row[c] = *(const bytes16 *)(src + c * in);
+    for (int step = 0; step < 4; step++) {
+        for (int i = 0; i < 8; i++) {
+            pair[2 * i] = BYI_SHUFFLE(bytes16, row[i], row[i + 8], 0, 16, 1, 17,
+                                      2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            pair[2 * i + 1] =
+                BYI_SHUFFLE(bytes16, row[i], row[i + 8], 8, 24, 9, 25, 10, 26,
+                            11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+        }
+        memcpy(row, pair, sizeof row);
+    }
+    for (int r = 0; r < 16; r++)
+        *(bytes16 *)(dst + r * out) = row[r];
 }
+
+/* The same for elements of one and two bytes, in squares of `side` by `side`:
+ * the last ones overlap the ones before. */
+#define SQUARES(name, square, side, size, type)                                \
+    static void name(char *dst, int64_t out, const char *src, int64_t in,      \
+                     int64_t rows, int64_t cols)                               \
+    {                                                                          \
+        if (rows < side || cols < side) {                                      \
+            square_##size(dst, out, src, in, rows, cols);                      \
+            return;                                                            \
+        }                                                                      \
+        for (int64_t i = 0; i < rows; i += side)                               \
+            for (int64_t k = 0; k < cols; k += side) {                         \
+                const int64_t r = byi_min(i, rows - side);                     \
+                const int64_t c = byi_min(k, cols - side);                     \
+                square((type *)(void *)dst + r * out + c, out,                 \
+                       (const type *)(const void *)src + r + c * in, in);      \
+            }                                                                  \
+    }
+SQUARES(square_bytes, square16_bytes, 16, 1, uint8_t)
+SQUARES(square_halves, square8_halves, 8, 2, uint16_t)
 
 typedef void (*row_fn)(char *, const char *, int64_t, int64_t);
 typedef void (*square_fn)(char *, int64_t, const char *, int64_t, int64_t,
@@ -160,6 +189,8 @@ static square_fn square_of(size_t size)
         return square_words;
     if (size == 2)
         return square_halves;
+    if (size == 1)
+        return square_bytes;
     assert(size < BYI_COUNT(squares) && squares[size]);
     return squares[size];
 }
@@ -188,15 +219,24 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
     }
 }
 
+enum {
+    FEW_ROWS = 4,        /* too few for squares             */
+    LEAST_FAR = 1 << 20, /* bytes that no longer stay cached */
+};
+
 /* The axis other than the last whose source elements are contiguous, if it is
- * long enough for blocks; otherwise v->rank. */
-static uint32_t near_axis(const struct byi_view *v)
+ * long enough for blocks; otherwise v->rank. It may also be all that lies
+ * between two elements of the last axis, as in space_to_depth: large data is
+ * then read once, not once for each element in between. */
+static uint32_t near_axis(const struct byi_view *v, int64_t bytes)
 {
     const uint32_t last = v->rank - 1;
     if (v->strides[last] == 1 || v->strides[last] == 0)
         return v->rank;
     for (uint32_t i = 0; i < last; i++)
-        if (v->strides[i] == 1 && v->dims[i] >= 4)
+        if (v->strides[i] == 1 &&
+            (v->dims[i] >= FEW_ROWS ||
+             (v->strides[last] == v->dims[i] && bytes >= LEAST_FAR)))
             return i;
     return v->rank;
 }
@@ -240,9 +280,15 @@ static void copy_group(const struct blocked_transpose *b, int64_t row,
 {
     const int64_t bytes = (int64_t)size;
     const int64_t rows = byi_min(b->high, b->rows - row);
-    const square_fn square = square_of(size);
     src += row * bytes;
     dst += row * b->row_out * bytes;
+    if (b->rows < FEW_ROWS) {
+        for (int64_t r = 0; r < rows; r++)
+            row_of(size)(dst + r * b->row_out * bytes, src + r * bytes, b->cols,
+                         b->in);
+        return;
+    }
+    const square_fn square = square_of(size);
     for (int64_t c = 0; c < b->cols; c += b->wide)
         square(dst + c * bytes, b->row_out, src + c * b->in * bytes, b->in,
                rows, byi_min(b->wide, b->cols - c));
@@ -279,7 +325,7 @@ void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
         return;
     const struct byi_view v = simplify(view);
     const int team = byi_team(call, n);
-    const uint32_t near = near_axis(&v);
+    const uint32_t near = near_axis(&v, n * (int64_t)size);
     if (v.rank == 1 && v.strides[0] == 1) {
         byi_copy_bytes(call, dst, src, (size_t)n * size);
         return;
@@ -304,18 +350,18 @@ void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
 void byi_copy_bytes(const struct byi_call *call, void *dst, const void *src,
                     size_t bytes)
 {
-    const size_t part = (size_t)1 << 18;
-    const int64_t parts = (int64_t)(bytes / part);
-    if (call->threads == 1 || parts < 4) {
+    const int team = byi_team(call, (int64_t)(bytes / sizeof(float)));
+    const size_t part = bytes / (size_t)team / BYI_ALIGN * BYI_ALIGN;
+    if (team == 1) {
         if (bytes)
             memcpy(dst, src, bytes);
         return;
     }
-#pragma omp parallel for num_threads((int)call->threads) schedule(static)
-    for (int64_t p = 0; p <= parts; p++) {
+#pragma omp parallel for num_threads(team) schedule(static)
+    for (int p = 0; p < team; p++) {
         const size_t at = (size_t)p * part;
         memcpy((char *)dst + at, (const char *)src + at,
-               bytes - at < part ? bytes - at : part);
+               p + 1 < team ? part : bytes - at);
     }
 }
 

@@ -56,22 +56,37 @@ static void test_transpose(void **state)
     }
 }
 
-/* Matrices of words, over the edges of the tiles of each instruction set. */
+/* Matrices, over the edges of the tiles of each instruction set. */
 static void test_transpose_matrices(void **state)
 {
     (void)state;
     static const int64_t axes[] = {0, 2, 1};
+    static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_U8, BYOC_F16};
     for (int isa = 0; isa < BYI_N_ISAS; isa++) {
         if (!byi_simd_use((enum byi_isa)isa))
             continue;
         for (int round = 0; round < ROUNDS; round++) {
             const int64_t dims[] = {pick(1, 2), pick(1, 150), pick(1, 150)};
-            struct trial t = {.n_in = 1, .in = {make(BYOC_F32, 3, dims)}};
+            const enum byoc_dtype dtype = dtypes[round % 3];
+            struct trial t = {.n_in = 1, .in = {make(dtype, 3, dims)}};
             must_run(&t, BYI_OP_TRANSPOSE, "{\"axes\": [0, 2, 1]}");
             check_origins(&t, by_axes, axes);
         }
     }
     byi_simd_use(byi_isa_widest());
+}
+
+/* Two or three long rows, which are larger than a cache. */
+static void test_transpose_few(void **state)
+{
+    (void)state;
+    static const int64_t axes[] = {0, 2, 1};
+    for (int64_t few = 2; few < 4; few++) {
+        const int64_t dims[] = {2, 140001, few};
+        struct trial t = {.n_in = 1, .in = {make(BYOC_F32, 3, dims)}};
+        must_run(&t, BYI_OP_TRANSPOSE, "{\"axes\": [0, 2, 1]}");
+        check_origins(&t, by_axes, axes);
+    }
 }
 
 static bool by_modulus(const void *ctx, const struct trial *t,
@@ -589,6 +604,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_transpose),
         cmocka_unit_test(test_transpose_matrices),
+        cmocka_unit_test(test_transpose_few),
         cmocka_unit_test(test_repeat),
         cmocka_unit_test(test_slice),
         cmocka_unit_test(test_pad),
