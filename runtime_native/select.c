@@ -100,6 +100,21 @@ static void sift(struct topk_candidate *heap, int64_t n, int64_t at)
     heap[at] = moved;
 }
 
+typedef float topk_four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t topk_mask __attribute__((vector_size(16)));
+
+/* Are the numbers x[0 .. 15] certainly not better than `bound`? */
+static bool none_of_16(const float *x, float bound, bool largest)
+{
+    const topk_four *at = (const topk_four *)(const void *)x;
+    topk_mask all = {-1, -1, -1, -1};
+    for (int i = 0; i < 4; i++)
+        all &= largest ? at[i] <= bound : at[i] >= bound;
+    uint64_t halves[2];
+    memcpy(halves, &all, sizeof halves);
+    return (halves[0] & halves[1]) == UINT64_MAX;
+}
+
 /* The first number from i on that may be better than number `worst`; n: none.
  * NaN is the largest number. */
 static int64_t skip_floats(const char *data, int64_t i, int64_t n, bool largest,
@@ -107,6 +122,8 @@ static int64_t skip_floats(const char *data, int64_t i, int64_t n, bool largest,
 {
     const float *x = (const float *)(const void *)data;
     const float bound = x[worst];
+    while (i + 16 <= n && none_of_16(x + i, bound, largest))
+        i += 16;
     if (largest)
         while (i < n && x[i] <= bound)
             i++;
