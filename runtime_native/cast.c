@@ -63,18 +63,38 @@ static inline uint64_t to_uint64(double v)
             y[i] = convert;                                                    \
     }
 
+/* float32 by the loops of struct byi_simd, unless a number is too large. */
+#define FROM_F32(to, to_type, convert)                                         \
+    static void F32_to_##to(const void *vx, void *vy, int64_t n)               \
+    {                                                                          \
+        const float *x = vx;                                                   \
+        to_type *y = vy;                                                       \
+        if (byi_simd()->to_int[BYOC_##to](x, y, n))                            \
+            return;                                                            \
+        for (int64_t i = 0; i < n; i++)                                        \
+            y[i] = convert;                                                    \
+    }
+FROM_F32(U8, uint8_t, (uint8_t)TO_INT64(x[i]))
+FROM_F32(I8, int8_t, (int8_t)TO_INT64(x[i]))
+FROM_F32(U16, uint16_t, (uint16_t)TO_INT64(x[i]))
+FROM_F32(I16, int16_t, (int16_t)TO_INT64(x[i]))
+FROM_F32(U32, uint32_t, (uint32_t)TO_INT64(x[i]))
+FROM_F32(I32, int32_t, (int32_t)TO_INT64(x[i]))
+FROM_F32(BOOL, uint8_t, x[i] != 0)
+
+LOOP(F64, double, U8, uint8_t, (uint8_t)TO_INT64(x[i]))
+LOOP(F64, double, I8, int8_t, (int8_t)TO_INT64(x[i]))
+LOOP(F64, double, U16, uint16_t, (uint16_t)TO_INT64(x[i]))
+LOOP(F64, double, I16, int16_t, (int16_t)TO_INT64(x[i]))
+LOOP(F64, double, U32, uint32_t, (uint32_t)TO_INT64(x[i]))
+LOOP(F64, double, I32, int32_t, (int32_t)TO_INT64(x[i]))
+LOOP(F64, double, BOOL, uint8_t, x[i] != 0)
+
 #define FROM_FLOAT(id, type)                                                   \
     LOOP(id, type, F32, float, (float)x[i])                                    \
     LOOP(id, type, F64, double, (double)x[i])                                  \
-    LOOP(id, type, U8, uint8_t, (uint8_t)TO_INT64(x[i]))                       \
-    LOOP(id, type, I8, int8_t, (int8_t)TO_INT64(x[i]))                         \
-    LOOP(id, type, U16, uint16_t, (uint16_t)TO_INT64(x[i]))                    \
-    LOOP(id, type, I16, int16_t, (int16_t)TO_INT64(x[i]))                      \
-    LOOP(id, type, U32, uint32_t, (uint32_t)TO_INT64(x[i]))                    \
-    LOOP(id, type, I32, int32_t, (int32_t)TO_INT64(x[i]))                      \
     LOOP(id, type, U64, uint64_t, to_uint64((double)x[i]))                     \
-    LOOP(id, type, I64, int64_t, TO_INT64(x[i]))                               \
-    LOOP(id, type, BOOL, uint8_t, x[i] != 0)
+    LOOP(id, type, I64, int64_t, TO_INT64(x[i]))
 
 #define FROM_INT(id, type)                                                     \
     LOOP(id, type, F32, float, (float)x[i])                                    \

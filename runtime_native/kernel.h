@@ -536,6 +536,14 @@ struct byi_simd {
                          int64_t columns);
     void (*idct_blocks)(const float *x, float *y, int64_t blocks);
     bool (*finite)(const float *x, int64_t n); /* are all elements finite? */
+    /* By the dtype of y, of at most 32 bits: y[i] = x[i], truncated. False, and
+     * results that must not be used, if a number is not less than 2^31 in
+     * size. */
+    bool (*to_int[BYI_DTYPES])(const float *x, void *y, int64_t n);
+    /* By dtype, of integers; [0] the largest, [1] the least: of n numbers and
+     * *best; of x[i] and y[i], which becomes y[i]. */
+    void (*extreme_row[2][BYI_DTYPES])(const void *x, int64_t n, void *best);
+    void (*extreme_rows[2][BYI_DTYPES])(const void *x, int64_t n, void *y);
     /* Sparse products, by pattern: bit r is set if row r of c (BYI_SPARSE_ROWS,
      * panel) has weights for the listed rows of x, at[p], of `panel` columns.
      * The weights of one p are contiguous. */

@@ -45,6 +45,7 @@ static enum fold fold_of(enum byi_op_id op)
 struct axes_reduction {
     enum byi_op_id op;
     enum fold fold;
+    enum byoc_dtype dtype;
     struct byi_axes axes;
     const void *x;
     void *y;
@@ -326,6 +327,44 @@ static void reduce_columns(const struct axes_reduction *r, int64_t out,
                              r->axes.reduced.count);
 }
 
+/* --- extremes of integers ------------------------------------------------ */
+
+/* The first reduced element of result `out`; *at: where the result goes. */
+static const char *first_of(const struct axes_reduction *r, int64_t out,
+                            char **at)
+{
+    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
+    *at = (char *)r->y + out * size;
+    return (const char *)r->x + byi_box_offset(&r->axes.kept, out) * size;
+}
+
+static void int_extreme(const struct axes_reduction *r, int64_t out)
+{
+    const struct byi_box *reduced = &r->axes.reduced;
+    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
+    const int64_t n = reduced->dims[reduced->rank - 1];
+    char *y;
+    const char *x = first_of(r, out, &y);
+    memcpy(y, x, (size_t)size);
+    for (int64_t i = 0; i < reduced->count; i += n)
+        byi_simd()->extreme_row[r->fold == LEAST][r->dtype](
+            x + byi_box_offset(reduced, i) * size, n, y);
+}
+
+/* n adjacent results from `out` on. */
+static void int_extremes(const struct axes_reduction *r, int64_t out, int64_t n)
+{
+    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
+    char *y;
+    const char *x = first_of(r, out, &y);
+    memcpy(y, x, (size_t)(n * size));
+    for (int64_t i = 1; i < r->axes.reduced.count; i++)
+        byi_simd()->extreme_rows[r->fold == LEAST][r->dtype](
+            x + byi_box_offset(&r->axes.reduced, i) * size, n, y);
+}
+
+/* --- the kernel of reductions ------------------------------------------- */
+
 static void run_columns(const struct byi_call *call,
                         const struct axes_reduction *r)
 {
@@ -336,15 +375,14 @@ static void run_columns(const struct byi_call *call,
         byi_min(COLUMNS, byi_ceil_div(byi_ceil_div(inner, team), 64) * 64);
     const int64_t parts = byi_ceil_div(inner, wide);
     const int64_t tasks = kept->count / inner * parts;
+    void (*const columns)(const struct axes_reduction *, int64_t, int64_t) =
+        r->dtype == BYOC_F32 ? reduce_columns : int_extremes;
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < tasks; task++) {
         const int64_t from = task % parts * wide;
-        reduce_columns(r, task / parts * inner + from,
-                       byi_min(wide, inner - from));
+        columns(r, task / parts * inner + from, byi_min(wide, inner - from));
     }
 }
-
-/* --- the kernel of reductions ------------------------------------------- */
 
 static enum byoc_status read_axes(const struct byi_call *call,
                                   struct axes_reduction *r,
@@ -397,6 +435,16 @@ static bool in_columns(const struct axes_reduction *r)
     return kept->rank && kept->strides[kept->rank - 1] == 1;
 }
 
+/* The fast loops of one result, or NULL: float32, and extremes of integers. */
+static one_fn fast_of(const struct axes_reduction *r)
+{
+    if (r->dtype == BYOC_F32)
+        return r->fold == TIMES ? NULL : reduce_rows;
+    const bool extremes = r->fold == LARGEST || r->fold == LEAST;
+    return extremes && byi_simd()->extreme_row[0][r->dtype] ? int_extreme
+                                                            : NULL;
+}
+
 static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
                                    struct byoc_error *err)
 {
@@ -404,6 +452,7 @@ static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
     struct axes_reduction r = {
         .op = op,
         .fold = fold_of(op),
+        .dtype = call->in->dtype,
         .x = call->in->data,
         .y = call->out->data,
     };
@@ -411,15 +460,12 @@ static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
     if (!plain[call->in->dtype])
         return byi_bad_dtype(call, call->in->dtype,
                              "a float or an integer type", err);
-    fast = fast && call->in->dtype == BYOC_F32 && r.axes.reduced.count > 0 &&
-           r.axes.kept.count > 0;
-    if (fast && in_columns(&r))
+    fast = fast && r.axes.reduced.count > 0 && r.axes.kept.count > 0;
+    const one_fn one = fast ? fast_of(&r) : NULL;
+    if (fast && (one || r.dtype == BYOC_F32) && in_columns(&r))
         run_columns(call, &r);
     else
-        run_each(call, &r,
-                 fast && r.fold != TIMES && in_rows(&r)
-                     ? reduce_rows
-                     : plain[call->in->dtype]);
+        run_each(call, &r, one && in_rows(&r) ? one : plain[r.dtype]);
     return BYOC_OK;
 }
 

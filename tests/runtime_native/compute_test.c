@@ -188,6 +188,29 @@ static void test_reduce(void **state)
         }
 }
 
+/* Extremes of integers by each instruction set, along and across rows. */
+static void test_int_extremes(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {BYOC_U8,  BYOC_I8,  BYOC_U16,
+                                             BYOC_I16, BYOC_U32, BYOC_I32,
+                                             BYOC_U64, BYOC_I64};
+    static const enum byi_op_id ops[] = {BYI_OP_MAX, BYI_OP_MIN};
+    (void)state;
+    for (int isa = 0; isa < BYI_N_ISAS; isa++)
+        for (int d = 0; use(isa) && d < 8; d++)
+            for (int round = 0; round < 40; round++) {
+                const int64_t dims[] = {random_in(1, 5), random_in(1, 300)};
+                const int64_t axis = round / 2 % 2;
+                const struct byi_attr given = INTS("axis", 1, &axis);
+                struct byi_tensor x = tensor(dtypes[d], 2, dims);
+                for (int64_t i = 0; i < byi_count(&x); i++)
+                    byi_tensor_set(&x, i, (double)random_in(0, 250) - 125);
+                struct eval e = prepare(ops[round % 2], &given, 1, &x, 1);
+                expect_plain(&e, byi_reduce_plain, 0, "extremes");
+            }
+    byi_simd_use(byi_isa_widest());
+}
+
 static void test_reduce_by_hand(void **state)
 {
     static const struct {
@@ -483,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_einsum),
         cmocka_unit_test(test_det),
         cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_int_extremes),
         cmocka_unit_test(test_reduce_by_hand),
         cmocka_unit_test(test_arg),
         cmocka_unit_test(test_softmax),

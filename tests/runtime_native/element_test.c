@@ -425,6 +425,39 @@ static void test_cast(void **state)
         }
 }
 
+/* float32 to integers by each instruction set, as float64 is cast: with numbers
+ * of up to 31 bits, and one that is larger. */
+static void test_cast_floats(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {BYOC_U8,  BYOC_I8,  BYOC_U16,
+                                             BYOC_I16, BYOC_U32, BYOC_I32,
+                                             BYOC_I64, BYOC_BOOL};
+    static const double large[] = {0x1p31, -0x1p33, NAN, INFINITY, 7};
+    (void)state;
+    for (int isa = 0; isa < BYI_N_ISAS; isa++)
+        for (int round = 0; use(isa) && round < 8 * 5; round++) {
+            const enum byoc_dtype dtype = dtypes[round % 8];
+            const struct byi_attr given = DTYPE("dtype", dtype);
+            struct byi_tensor x = TENSOR(BYOC_F32, 1300);
+            struct byi_tensor wide = TENSOR(BYOC_F64, 1300);
+            for (int64_t i = 0; i < 1300; i++) {
+                const float v = (float)ldexp((double)random_in(-999, 999) / 1e3,
+                                             (int)random_in(-2, 31));
+                byi_tensor_set(&x, i, i == 700 ? large[round / 8] : (double)v);
+                byi_tensor_set(&wide, i, byi_tensor_float(&x, i));
+            }
+            struct eval e = prepare(BYI_OP_CAST, &given, 1, &x, 1);
+            struct eval f = prepare(BYI_OP_CAST, &given, 1, &wide, 1);
+            assert_int_equal(run_fast(&e, 1), BYOC_OK);
+            assert_int_equal(run_fast(&f, 1), BYOC_OK);
+            assert_memory_equal(e.out->data, f.out->data,
+                                1300 * byoc_dtype_size(dtype));
+            finish(&e);
+            finish(&f);
+        }
+    byi_simd_use(byi_isa_widest());
+}
+
 static void test_cast_strings(void **state)
 {
     static const char *const good[] = {"3.5", "-1e2", "INF", "NaN", "7"};
@@ -461,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_integer_edges),
         cmocka_unit_test(test_where),
         cmocka_unit_test(test_cast),
+        cmocka_unit_test(test_cast_floats),
         cmocka_unit_test(test_cast_strings),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
