@@ -445,16 +445,30 @@ struct element128 {
     uint64_t half[2];
 };
 
-/* Both are read before one is chosen, so that the loop has no branch. */
-#define WHERE_LOOP(c, a, b)                                                    \
+/* How to choose one of two numbers, both of which have been read. Compilers
+ * vectorise the first form, but make a branch of it for 64 bits, which costs
+ * much where the conditions follow no pattern. */
+#define CHOOSE(type, where, yes, no) ((where) ? (yes) : (no))
+#define CHOOSE_64(type, where, yes, no)                                        \
+    (((yes) & (0 - (uint64_t)(where))) | ((no) & ((uint64_t)(where)-1)))
+#define CHOOSE_128(type, where, yes, no)                                       \
+    (type)                                                                     \
+    {                                                                          \
+        {                                                                      \
+            CHOOSE_64(, where, yes.half[0], no.half[0]),                       \
+                CHOOSE_64(, where, yes.half[1], no.half[1])                    \
+        }                                                                      \
+    }
+
+#define WHERE_LOOP(type, choose, c, a, b)                                      \
     _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                        \
     {                                                                          \
         const bool where = (c) != 0;                                           \
-        const __typeof__(*y) yes = a, no = b;                                  \
-        y[i] = where ? yes : no;                                               \
+        const type yes = a, no = b;                                            \
+        y[i] = choose(type, where, yes, no);                                   \
     }
 
-#define WHERE(bits, type)                                                      \
+#define WHERE(bits, type, choose)                                              \
     static void where_##bits(const struct binary_job *job,                     \
                              const char *const *at, char *vy, int64_t n)       \
     {                                                                          \
@@ -465,19 +479,19 @@ struct element128 {
         const int64_t sc = job->s.step[0], sa = job->s.step[1];                \
         const int64_t sb = job->s.step[2];                                     \
         if (sc == 1 && sa == 1 && sb == 1)                                     \
-            WHERE_LOOP(c[i], a[i], b[i])                                       \
+            WHERE_LOOP(type, choose, c[i], a[i], b[i])                         \
         else if (sc == 1 && sa == 1)                                           \
-            WHERE_LOOP(c[i], a[i], b[0])                                       \
+            WHERE_LOOP(type, choose, c[i], a[i], b[0])                         \
         else if (sc == 1 && sb == 1)                                           \
-            WHERE_LOOP(c[i], a[0], b[i])                                       \
+            WHERE_LOOP(type, choose, c[i], a[0], b[i])                         \
         else                                                                   \
-            WHERE_LOOP(c[i * sc], a[i * sa], b[i * sb])                        \
+            WHERE_LOOP(type, choose, c[i * sc], a[i * sa], b[i * sb])          \
     }
-WHERE(8, uint8_t)
-WHERE(16, uint16_t)
-WHERE(32, uint32_t)
-WHERE(64, uint64_t)
-WHERE(128, struct element128)
+WHERE(8, uint8_t, CHOOSE)
+WHERE(16, uint16_t, CHOOSE)
+WHERE(32, uint32_t, CHOOSE)
+WHERE(64, uint64_t, CHOOSE_64)
+WHERE(128, struct element128, CHOOSE_128)
 
 static enum byoc_status where_run(const struct byi_call *call,
                                   struct byoc_error *err)

@@ -360,9 +360,13 @@ static void test_where(void **state)
     static const enum byoc_dtype dtypes[] = {BYOC_U8, BYOC_F16, BYOC_F32,
                                              BYOC_I64};
     (void)state;
-    for (size_t d = 0; d < BYI_COUNT(dtypes); d++) {
-        struct byi_tensor in[] = {TENSOR(BYOC_BOOL, 3, 1), TENSOR(dtypes[d], 4),
-                                  TENSOR(dtypes[d], 2, 1, 1)};
+    for (size_t d = 0; d < 2 * BYI_COUNT(dtypes); d++) {
+        const enum byoc_dtype dtype = dtypes[d / 2];
+        const bool along = d % 2;
+        struct byi_tensor in[] = {
+            along ? TENSOR(BYOC_BOOL, 37) : TENSOR(BYOC_BOOL, 3, 1),
+            along ? TENSOR(dtype, 37) : TENSOR(dtype, 4),
+            along ? TENSOR(dtype, 37) : TENSOR(dtype, 2, 1, 1)};
         struct eval e = prepare(BYI_OP_WHERE, NULL, 0, in, 3);
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         for (int64_t i = 0; i < byi_count(e.out); i++) {
