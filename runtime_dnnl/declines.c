@@ -11,7 +11,9 @@
  * oneDNN's reductions take three to six times as long as the native kernel,
  * whatever the axis, and so does a binary operator with a broadcast binary
  * post-op, such as a batch normalisation by itself; a recurrent layer without
- * gates takes up to three times as long. They pay only inside a larger region.
+ * gates takes up to three times as long. Elementwise operators of float16 and
+ * bfloat16 take twice to four times as long. They pay only inside a larger
+ * region.
  *
  * So a region is declined if it has no HEAVY kernel, and has at most as many
  * SLOWER kernels as inputs and outputs together.
@@ -80,11 +82,25 @@ static enum weight weigh_conv(const struct byoc_graph *g,
                : HEAVY;
 }
 
+static enum byoc_dtype dtype_of(const struct byoc_graph *g,
+                                const struct byoc_graph_kernel *k)
+{
+    return g->values[g->steps[k->first].args[0]].dtype;
+}
+
 static enum weight weigh_light(const struct byoc_graph *g,
                                const struct byoc_graph_kernel *k)
 {
     (void)g, (void)k;
     return LIGHT;
+}
+
+/* float16 and bfloat16 take twice to four times as long as in native kernels.
+ */
+static enum weight weigh_eltwise(const struct byoc_graph *g,
+                                 const struct byoc_graph_kernel *k)
+{
+    return dtype_of(g, k) == BYOC_F32 ? LIGHT : SLOWER;
 }
 
 /* Does the step read an operand that is broadcast to its result? */
@@ -103,6 +119,8 @@ static bool broadcasts(const struct byoc_graph *g,
 static enum weight weigh_binary(const struct byoc_graph *g,
                                 const struct byoc_graph_kernel *k)
 {
+    if (dtype_of(g, k) != BYOC_F32)
+        return broadcasts(g, &g->steps[k->first]) ? HEAVY : SLOWER;
     for (uint32_t i = 1; i < k->n_steps; i++)
         if (broadcasts(g, &g->steps[k->first + i]))
             return SLOWER;
@@ -126,7 +144,7 @@ static enum weight weigh(const struct byoc_graph *g,
         {"dnnl.reduce", weigh_reduction},
         {"dnnl.recurrent", weigh_recurrent},
         {"dnnl.binary", weigh_binary},
-        {"dnnl.eltwise", weigh_light},
+        {"dnnl.eltwise", weigh_eltwise},
         {"dnnl.reshape", weigh_light},
         {"dnnl.view", weigh_light},
         {"dnnl.copy", weigh_light},
@@ -137,12 +155,17 @@ static enum weight weigh(const struct byoc_graph *g,
     return HEAVY;
 }
 
-/* float32; reductions alone are also measured on float16 and bfloat16. */
+/* float32; reductions and elementwise operators are also measured on float16
+ * and bfloat16. */
 static bool is_measured(const struct byoc_graph *g,
                         const struct byoc_graph_kernel *k)
 {
-    return g->values[g->steps[k->first].args[0]].dtype == BYOC_F32 ||
-           strcmp(k->pattern, "dnnl.reduce") == 0;
+    static const char *const narrow[] = {"dnnl.reduce", "dnnl.eltwise",
+                                         "dnnl.binary"};
+    for (uint32_t i = 0; i < BYI_COUNT(narrow); i++)
+        if (strcmp(k->pattern, narrow[i]) == 0)
+            return true;
+    return dtype_of(g, k) == BYOC_F32;
 }
 
 bool byi_dn_declines(const struct byoc_graph *g)
