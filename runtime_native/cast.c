@@ -69,7 +69,9 @@ static inline uint64_t to_uint64(double v)
     {                                                                          \
         const float *x = vx;                                                   \
         to_type *y = vy;                                                       \
-        if (byi_simd()->to_int[BYOC_##to](x, y, n))                            \
+        bool (*const all)(const float *, void *, int64_t) =                    \
+            byi_simd()->to_int[BYOC_##to];                                     \
+        if (all && all(x, y, n))                                               \
             return;                                                            \
         for (int64_t i = 0; i < n; i++)                                        \
             y[i] = convert;                                                    \

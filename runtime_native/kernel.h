@@ -538,7 +538,7 @@ struct byi_simd {
     bool (*finite)(const float *x, int64_t n); /* are all elements finite? */
     /* By the dtype of y, of at most 32 bits: y[i] = x[i], truncated. False, and
      * results that must not be used, if a number is not less than 2^31 in
-     * size. */
+     * size. NULL: no faster than one by one. */
     bool (*to_int[BYI_DTYPES])(const float *x, void *y, int64_t n);
     /* By dtype, of integers; [0] the largest, [1] the least: of n numbers and
      * *best; of x[i] and y[i], which becomes y[i]. */

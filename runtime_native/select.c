@@ -115,6 +115,17 @@ static bool none_of_16(const float *x, float bound, bool largest)
     return (halves[0] & halves[1]) == UINT64_MAX;
 }
 
+/* Go on from i in blocks of 16 while none has a better number. Not inlined: it
+ * would slow short lines down. */
+static __attribute__((noinline)) int64_t skip_blocks(const float *x, int64_t i,
+                                                     int64_t n, float bound,
+                                                     bool largest)
+{
+    while (i + 16 <= n && none_of_16(x + i, bound, largest))
+        i += 16;
+    return i;
+}
+
 /* The first number from i on that may be better than number `worst`; n: none.
  * NaN is the largest number. */
 static int64_t skip_floats(const char *data, int64_t i, int64_t n, bool largest,
@@ -122,8 +133,8 @@ static int64_t skip_floats(const char *data, int64_t i, int64_t n, bool largest,
 {
     const float *x = (const float *)(const void *)data;
     const float bound = x[worst];
-    while (i + 16 <= n && none_of_16(x + i, bound, largest))
-        i += 16;
+    if (i + 16 <= n)
+        i = skip_blocks(x, i, n, bound, largest);
     if (largest)
         while (i < n && x[i] <= bound)
             i++;
