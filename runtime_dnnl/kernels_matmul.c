@@ -306,6 +306,8 @@ enum byoc_status byi_dn_build_matmul(struct byi_build *b)
 struct attention {
     struct byi_dnnl_attention p;
     struct byi_dnnl_view src, keys, values;
+    bool turned; /* the result is transposed: the values times the weights' */
+    struct byi_desc dst; /* of the result, in the graph's dims */
     struct byi_posts posts;
     struct byi_post post[BYI_MAX_POSTS];
     struct byi_dnnl_view operands[BYI_MAX_POSTS];
@@ -368,7 +370,7 @@ static enum byoc_status emit_attention(struct byi_build *b,
                                        const struct attention *a)
 {
     struct byi_emit e = {.name = byi_dn_joined_name(b)};
-    struct byi_dnnl_view dst = {.desc = a->p.dst};
+    struct byi_dnnl_view dst = {.desc = a->dst};
     BYI_TRY(
         byi_dn_attention_new(b, &a->p, a->posts.n ? &a->posts : NULL, &e.prim));
     dst.buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst.desc));
@@ -383,6 +385,31 @@ static enum byoc_status emit_attention(struct byi_build *b,
     return BYOC_OK;
 }
 
+/* Read the product with the values, the last step: weights x values, or its
+ * transpose, values' x weights'. */
+static bool read_last(const struct byoc_graph_step *last, uint32_t weights,
+                      bool *turned, bool *transposed)
+{
+    const bool ta = byoc_graph_int(last, "transpose_a", 0) != 0;
+    const bool tb = byoc_graph_int(last, "transpose_b", 0) != 0;
+    *turned = last->args[0] != weights;
+    *transposed = *turned ? !ta : tb;
+    return byi_dn_is(last, "nn.matmul") &&
+           (*turned ? last->args[1] == weights && tb : !ta);
+}
+
+/* The layout of a transposed result in which its rows, as attention computes
+ * them, are dense: of an image's channels, channels last. */
+static struct byi_desc turned_dst(const struct byoc_graph_value *type)
+{
+    uint32_t order[BYI_MAX_RANK];
+    for (uint32_t i = 0; i < type->rank; i++)
+        order[i] = i;
+    order[type->rank - 1] = type->rank - 2;
+    order[type->rank - 2] = type->rank - 1;
+    return byi_dn_dense(type->dtype, type->rank, type->dims, order);
+}
+
 enum byoc_status byi_dn_build_attention(struct byi_build *b)
 {
     const uint32_t n = b->kernel->n_steps;
@@ -390,9 +417,10 @@ enum byoc_status byi_dn_build_attention(struct byi_build *b)
     const struct byoc_graph_step *softmax =
         n < 3 ? NULL : byi_dn_step(b, n - 2);
     const struct byoc_graph_step *last = byi_dn_step(b, n - 1);
+    struct attention a = {0};
+    bool transposed = false;
     if (!softmax || !byi_dn_is(softmax, "nn.softmax") ||
-        !byi_dn_is(last, "nn.matmul") || last->args[0] != softmax->outs[0] ||
-        byoc_graph_int(last, "transpose_a", 0))
+        !read_last(last, softmax->outs[0], &a.turned, &transposed))
         return byi_dn_refuse(b,
                              "attention: expected nn.softmax and the product "
                              "of its result with the values at the end");
@@ -400,10 +428,8 @@ enum byoc_status byi_dn_build_attention(struct byi_build *b)
     const uint32_t rank = type->rank;
     if (!is_along_last_axis(b, softmax))
         return byi_dn_refuse(b, "nn.softmax: expected the last axis of scores");
-    struct attention a = {0};
-    BYI_TRY(want_matrices(b, last->args[1],
-                          byoc_graph_int(last, "transpose_b", 0) != 0, rank,
-                          &a.values));
+    BYI_TRY(
+        want_matrices(b, last->args[!a.turned], transposed, rank, &a.values));
     BYI_TRY(want_matrices(b, scores->args[0],
                           byoc_graph_int(scores, "transpose_a", 0) != 0, rank,
                           &a.src));
@@ -411,9 +437,11 @@ enum byoc_status byi_dn_build_attention(struct byi_build *b)
                           byoc_graph_int(scores, "transpose_b", 0) != 0, rank,
                           &a.keys));
     BYI_TRY(read_scores(b, n - 2, rank, &a));
+    a.dst = a.turned ? turned_dst(type) : choose_dst(b, type);
     a.p = (struct byi_dnnl_attention){.src = a.src.desc,
                                       .weights = a.keys.desc,
                                       .src1 = a.values.desc,
-                                      .dst = choose_dst(b, type)};
+                                      .dst =
+                                          a.turned ? swap_last(&a.dst) : a.dst};
     return emit_attention(b, &a);
 }

@@ -24,7 +24,7 @@ enum { BYI_DN_REFUSALS(ID, COMMA) };
 
 #define ATTENDS                                                                \
     " [multiply|add(^, %other) | divide|subtract(^, %other)]* [nn.softmax(^)]" \
-    " [nn.matmul(^, %values)]"
+    " [nn.matmul(^, %values) | nn.matmul(%values, ^)]"
 
 static const char *const says[] = {BYI_DN_REFUSALS(SAY, COMMA)};
 
