@@ -24,7 +24,8 @@ struct parser {
     uint32_t in_step;   /* nesting depth of steps */
     uint32_t in_repeat; /* the enclosing repeated step, from 1; 0: none */
     uint32_t n_repeats; /* repeated steps so far                        */
-    /* written before they are read; what is above is cleared for each row */
+    /* Not cleared for each row, as the members above are: every element is
+     * written before it is read. */
     struct byi_pat nodes[BYI_PATTERN_MAX_NODES];
     const char *names[BYI_PATTERN_MAX_NODES];
     uint32_t defs[BYI_PATTERN_MAX_NODES];

@@ -36,14 +36,20 @@ static enum byoc_status fill_matmul(struct byi_build *b, void *params,
     return BYOC_OK;
 }
 
+/* All axes in order, but for the last two, which are swapped. */
+static void list_swapped(uint32_t rank, uint32_t *axes)
+{
+    for (uint32_t i = 0; i < rank; i++)
+        axes[i] = i;
+    axes[rank - 1] = rank - 2;
+    axes[rank - 2] = rank - 1;
+}
+
 /* Swap the last two axes. */
 static struct byi_desc swap_last(const struct byi_desc *desc)
 {
     uint32_t axes[BYI_MAX_RANK];
-    for (uint32_t i = 0; i < desc->rank; i++)
-        axes[i] = i;
-    axes[desc->rank - 1] = desc->rank - 2;
-    axes[desc->rank - 2] = desc->rank - 1;
+    list_swapped(desc->rank, axes);
     return byi_dn_permute_desc(desc, axes);
 }
 
@@ -102,12 +108,9 @@ static struct byi_desc plain_matrix(const struct side *s)
 {
     const struct byi_desc *d = &s->value->views[0].desc;
     uint32_t order[BYI_MAX_RANK];
-    for (uint32_t i = 0; i < d->rank; i++)
-        order[i] = i;
-    if (s->transposed && s->fold && d->rank >= 2) {
-        order[d->rank - 1] = d->rank - 2;
-        order[d->rank - 2] = d->rank - 1;
-    }
+    if (!s->transposed || !s->fold || d->rank < 2)
+        return byi_dn_dense(d->dtype, d->rank, d->dims, NULL);
+    list_swapped(d->rank, order);
     return byi_dn_dense(d->dtype, d->rank, d->dims, order);
 }
 
@@ -403,10 +406,7 @@ static bool read_last(const struct byoc_graph_step *last, uint32_t weights,
 static struct byi_desc turned_dst(const struct byoc_graph_value *type)
 {
     uint32_t order[BYI_MAX_RANK];
-    for (uint32_t i = 0; i < type->rank; i++)
-        order[i] = i;
-    order[type->rank - 1] = type->rank - 2;
-    order[type->rank - 2] = type->rank - 1;
+    list_swapped(type->rank, order);
     return byi_dn_dense(type->dtype, type->rank, type->dims, order);
 }
 

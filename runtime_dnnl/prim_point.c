@@ -182,7 +182,8 @@ static const struct byi_dn_fast_kind sum_kind = {
 bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
                         struct byi_dn_fast *fast)
 {
-    /* A row of less is no vector; float32 loses digits of longer sums. */
+    /* Narrower matrices would be summed element by element; longer sums lose
+     * digits in float32. */
     enum { NARROW = 16, LONG = 4096 };
     const struct byi_desc *d = &p->src;
     const int64_t inner = d->rank == 3 ? d->dims[2] : 1;
