@@ -332,6 +332,7 @@ static void run_partial(const struct byi_f32_kernels *kernels,
         memcpy(sums + r * ld, y + r * ldy, (size_t)columns * sizeof *y);
     t->add = t->add ? add : NULL;
     t->y = sums;
+    t->last = 0;
     t->ldadd = t->ldy = ld;
     kernels->tile[panels - 1][rows](t);
     for (int r = 0; r < rows; r++)
@@ -341,10 +342,11 @@ static void run_partial(const struct byi_f32_kernels *kernels,
 void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
                       struct byi_f32_tile *t, int rows, int64_t columns)
 {
-    if (columns % BYI_F32_PANEL)
+    t->last = columns % BYI_F32_PANEL;
+    if (t->last && !kernels->partial)
         run_partial(kernels, t, rows, columns);
     else
-        kernels->tile[columns / BYI_F32_PANEL - 1][rows](t);
+        kernels->tile[byi_ceil_div(columns, BYI_F32_PANEL) - 1][rows](t);
 }
 
 void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,

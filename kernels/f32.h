@@ -48,6 +48,9 @@ struct byi_f32_tile {
     float low, high;      /* the sum is clamped; NaN stays NaN               */
     float *y;
     int64_t ldy;
+    /* columns of the last panel that y and `add` have; 0: all. Only kernels
+     * with `partial` take other numbers than 0. */
+    int64_t last;
     bool more; /* y has the sums of elements before, which take the place of
                 * the bias */
     /* the kernel may add the products of one or two rows in another order,
@@ -189,8 +192,9 @@ enum byi_f32_algorithm {
 struct byi_f32_kernels {
     const char *name;
     const char *names[BYI_F32_ALGORITHMS]; /* in reports: "direct:avx2" */
-    int rows;   /* of a full tile                        */
-    int panels; /* of a full tile: 1 or 2                */
+    int rows;     /* of a full tile                        */
+    int panels;   /* of a full tile: 1 or 2                */
+    bool partial; /* see struct byi_f32_tile, `last`      */
     byi_f32_tile_fn *tile[2][BYI_F32_ROWS + 1]; /* [panels - 1][rows] */
     /* [of x]; NULL for a type that is not converted in registers */
     void (*depthwise[BYI_F32_TYPES])(const struct byi_f32_line *t);

@@ -16,19 +16,25 @@
 
 #include <cmocka.h>
 
-static uint64_t seed;
+/* of shapes, and of data: shapes do not depend on how much data a case has */
+static uint64_t seed, data_seed;
+
+static uint32_t draw_from(uint64_t *from, uint32_t n)
+{
+    *from = *from * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*from >> 33) % n;
+}
 
 static uint32_t draw(uint32_t n)
 {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33) % n;
+    return draw_from(&seed, n);
 }
 
 static float *numbers(int64_t n)
 {
     float *at = aligned_alloc(64, (size_t)(n * 4 + 127) / 64 * 64);
     for (int64_t i = 0; i < n; i++)
-        at[i] = (float)draw(20001) / 10000 - 1;
+        at[i] = (float)draw_from(&data_seed, 20001) / 10000 - 1;
     return at;
 }
 
@@ -483,7 +489,7 @@ static bool fits(const struct byi_f32_conv *conv,
 static void random_shapes(void)
 {
     uint32_t ran[BYI_F32_ALGORITHMS] = {0}, many_taps = 0;
-    for (int i = 0; i < 1200; i++) {
+    for (int i = 0; i < 1500; i++) {
         struct conv_case c = {.threads = 1 + (int)draw(3)};
         int kinds[3];
         choose_shape(&c.conv);
