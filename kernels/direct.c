@@ -48,7 +48,8 @@ struct direct {
     bool copies;                /* rows are copied first: see copies_rows() */
     int64_t copied;             /* floats from one copied row to the next */
     int64_t group;              /* tiles whose rows are found at a time */
-    uint64_t lane;              /* bytes of scratch of a thread        */
+    int64_t border; /* floats for the pieces of a row at the border     */
+    uint64_t lane;  /* bytes of scratch of a thread        */
 };
 
 /* Rows whose distance is a multiple of a page fall into the same sets of the
@@ -104,14 +105,24 @@ static int64_t slices_of(const struct direct *d)
     return byi_max(byi_min(slices, d->piece / SLICE), 1);
 }
 
-/* Are the inputs of a window adjacent along the last axis, without padding? */
+/* Are all windows inside of the image along the last axis? */
+static bool fits_lines(const struct byi_f32_conv *conv)
+{
+    const int64_t last = BYI_F32_AXES - 1;
+    return conv->pad[last] == 0 &&
+           (conv->out[last] - 1) * conv->stride[last] + conv->size[last] <=
+               conv->in[last];
+}
+
+/* Are the taps of a line, which are adjacent in x, one piece? If there are few
+ * channels, this pays even if the pieces at the border have to be copied, with
+ * their padding: else the loop over a piece's elements is too short. */
 static bool joins_taps(const struct byi_f32_conv *conv)
 {
     const int64_t last = BYI_F32_AXES - 1;
     return conv->parts == 1 && conv->dilation[last] == 1 &&
-           conv->pad[last] == 0 &&
-           (conv->out[last] - 1) * conv->stride[last] + conv->size[last] <=
-               conv->in[last];
+           conv->size[last] > 1 &&
+           (fits_lines(conv) || conv->channels < BYI_F32_PANEL);
 }
 
 static struct direct describe(const struct byi_f32_conv *conv)
@@ -129,6 +140,8 @@ static struct direct describe(const struct byi_f32_conv *conv)
         d.taps[2] = 1;
     }
     d.segments = byi_f32_product_of(d.taps);
+    if (d.taps[2] < conv->size[2] && !fits_lines(conv))
+        d.border = d.segments * d.piece;
     d.tiles = byi_ceil_div(d.rows, conv->kernels->rows);
     d.each = d.rows / byi_max(d.tiles, 1);
     d.rest = d.rows % byi_max(d.tiles, 1);
@@ -140,6 +153,7 @@ static struct direct describe(const struct byi_f32_conv *conv)
     d.lane = byi_f32_pointers(d.segments);
     if (d.copies)
         d.lane += (uint64_t)room * sizeof(float);
+    d.lane += (uint64_t)(d.group * BYI_F32_ROWS * d.border) * sizeof(float);
     /* the scratch of a product does not depend on its number of rows, so slices
      * must do with that of whole rows */
     d.slices = slices_of(&d);
@@ -167,27 +181,44 @@ static int64_t first_row(const struct direct *d, int64_t tile)
     return d->each * tile + byi_min(tile, d->rest);
 }
 
-/* The pieces of a window whose first tap is at `at`; some are outside. */
-static void find_border(const struct byi_f32_conv_run *run, const float *image,
-                        const int64_t taps[BYI_F32_AXES],
-                        const int64_t at[BYI_F32_AXES], const float **piece)
+/* Copy the taps of a line that begin at column `at`, some of them padding. */
+static void copy_border(const struct byi_f32_conv *conv, const float *line,
+                        int64_t at, float *to)
 {
-    const struct byi_f32_conv *conv = run->conv;
-    for (int64_t i = 0; i < taps[0]; i++) {
-        const int64_t d = at[0] + i * conv->dilation[0];
-        for (int64_t j = 0; j < taps[1]; j++) {
-            const int64_t h = at[1] + j * conv->dilation[1];
-            const bool has =
-                d >= 0 && d < conv->in[0] && h >= 0 && h < conv->in[1];
-            for (int64_t k = 0; k < taps[2]; k++, piece += BYI_F32_ROWS) {
-                const int64_t w = at[2] + k * conv->dilation[2];
-                *piece = has && w >= 0 && w < conv->in[2]
-                             ? byi_f32_element(
-                                   conv, image,
-                                   ((d * conv->in[1] + h) * conv->in[2] + w) *
-                                       conv->channels)
-                             : run->zeros;
-            }
+    const int64_t c = conv->channels, n = conv->size[2];
+    const int64_t from = byi_min(byi_max(-at, 0), n);
+    const int64_t end = byi_max(byi_min(conv->in[2] - at, n), from);
+    memset(to, 0, (size_t)(n * c) * sizeof *to);
+    memcpy(to + from * c, line + (at + from) * c,
+           (size_t)((end - from) * c) * sizeof *to);
+}
+
+/* The pieces of a window whose first tap is at `at`; some are outside. `room`:
+ * for those at the border, if a piece is all taps of a line. */
+static void find_border(const struct direct *d, const float *image,
+                        const int64_t at[BYI_F32_AXES], const float **piece,
+                        float *room)
+{
+    const struct byi_f32_conv *conv = d->conv;
+    const float *const zeros = d->run->zeros;
+    for (int64_t t = 0; t < d->taps[0] * d->taps[1]; t++) {
+        const int64_t z = at[0] + t / d->taps[1] * conv->dilation[0];
+        const int64_t h = at[1] + t % d->taps[1] * conv->dilation[1];
+        const bool has = z >= 0 && z < conv->in[0] && h >= 0 && h < conv->in[1];
+        const int64_t line = (z * conv->in[1] + h) * conv->in[2];
+        if (has && d->border) {
+            copy_border(conv, image + line * conv->channels, at[2], room);
+            *piece = room;
+            piece += BYI_F32_ROWS;
+            room += d->piece;
+            continue;
+        }
+        for (int64_t k = 0; k < d->taps[2]; k++, piece += BYI_F32_ROWS) {
+            const int64_t w = at[2] + k * conv->dilation[2];
+            *piece =
+                has && w >= 0 && w < conv->in[2]
+                    ? byi_f32_element(conv, image, (line + w) * conv->channels)
+                    : zeros;
         }
     }
 }
@@ -214,34 +245,34 @@ static void find_inside(const struct byi_f32_conv *conv, const float *image,
 
 /* The pieces of the window of output `at`. Returns how many windows to its
  * right are inside, if it is: each is stride[2] further. */
-static int64_t find_row(const struct byi_f32_conv_run *run, const float *image,
-                        const int64_t taps[BYI_F32_AXES],
-                        const int64_t at[BYI_F32_AXES], const float **to)
+static int64_t find_row(const struct direct *d, const float *image,
+                        const int64_t at[BYI_F32_AXES], const float **to,
+                        float *room)
 {
-    const struct byi_f32_conv *conv = run->conv;
+    const struct byi_f32_conv *conv = d->conv;
     int64_t from[BYI_F32_AXES], rest = 0;
     bool inside = true;
     for (int i = 0; i < BYI_F32_AXES; i++) {
         from[i] = at[i] * conv->stride[i] - conv->pad[i];
-        rest = conv->in[i] - 1 - from[i] - (taps[i] - 1) * conv->dilation[i];
+        rest =
+            conv->in[i] - 1 - from[i] - (conv->size[i] - 1) * conv->dilation[i];
         inside &= from[i] >= 0 && rest >= 0;
     }
     if (!inside) {
-        find_border(run, image, taps, from, to);
+        find_border(d, image, from, to, room);
         return 0;
     }
-    find_inside(conv, image, taps, from, to);
+    find_inside(conv, image, d->taps, from, to);
     return rest / conv->stride[2];
 }
 
 /* Pointers to the pieces of rows [row, row + n) of a run: to[piece *
- * BYI_F32_ROWS + i] is of row `row` + i. A window has taps[] of them: its size,
- * or one piece for all taps of the last axis. */
-static void find_rows(const struct byi_f32_conv_run *run,
-                      const int64_t taps[BYI_F32_AXES], int64_t row, int64_t n,
-                      const float **to)
+ * BYI_F32_ROWS + i] is of row `row` + i. `room` is for pieces at the border. */
+static void find_rows(const struct direct *d, int64_t row, int64_t n,
+                      const float **to, float *room)
 {
-    const struct byi_f32_conv *conv = run->conv;
+    const struct byi_f32_conv_run *run = d->run;
+    const struct byi_f32_conv *conv = d->conv;
     const int64_t *out = conv->out;
     const int64_t image = byi_f32_product_of(conv->in) * conv->channels;
     const float *x =
@@ -249,7 +280,7 @@ static void find_rows(const struct byi_f32_conv_run *run,
     int64_t at[BYI_F32_AXES] = {row / out[2] / out[1] % out[0],
                                 row / out[2] % out[1], row % out[2]};
     const int64_t step = conv->stride[2] * conv->channels;
-    const int64_t pieces = byi_f32_product_of(taps);
+    const int64_t pieces = d->segments;
     for (int64_t r = 0, left = -1; r < n; r++) {
         /* `left`: steps for which the windows to the right are inside too */
         if (left-- > 0)
@@ -257,7 +288,7 @@ static void find_rows(const struct byi_f32_conv_run *run,
                 to[t * BYI_F32_ROWS + r] =
                     byi_f32_element(conv, to[t * BYI_F32_ROWS + r - 1], step);
         else
-            left = find_row(run, x, taps, at, to + r);
+            left = find_row(d, x, at, to + r, room + r * d->border);
         int axis = BYI_F32_AXES - 1;
         while (axis >= 0 && ++at[axis] == out[axis])
             at[axis--] = 0;
@@ -375,7 +406,7 @@ static void fetch_results(const struct byi_f32_tile *t, int rows)
 struct direct_group {
     int64_t begin, end, from, to;
     const float **rows;
-    float *copies;
+    float *copies; /* of rows, or of their pieces at the border */
 };
 
 /* The columns of a block of a part, and the tile of its products, but for the
@@ -477,7 +508,8 @@ static void find_group(const struct direct *d, const struct direct_group *g)
             gather_rows(d, row, n, to, copy);
             continue;
         }
-        find_rows(d->run, d->taps, row, n, to);
+        find_rows(d, row, n, to,
+                  g->copies + (i - g->begin) * BYI_F32_ROWS * d->border);
         if (d->copies)
             copy_rows(d, to, n, g->from, g->to, copy);
         else

@@ -28,8 +28,6 @@ struct strips {
     int64_t positions; /* of the result in a unit */
     enum byi_f32_type reads; /* not 0: the kernel converts x of this type */
     bool together; /* all threads compute one strip, then the next one */
-    /* positions of a line of x with its padding; 0: lines are not padded */
-    int64_t wide;
     /* bytes of a thread's scratch: the copies of x, y, operands and bias, the
      * scratch of the kernel, and their sum */
     uint64_t x, y, operands[BYI_F32_POSTS], bias, kernel, lane;
@@ -78,27 +76,14 @@ int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
     return from;
 }
 
-/* Positions of a line of x that is copied with its padding; 0: lines are not
- * padded. A kernel reads adjacent taps of a line as one piece, which pays if
- * there are few channels, and padding makes all taps adjacent. */
-static int64_t padded_line(const struct byi_f32_conv *conv)
-{
-    const int64_t wide = (conv->out[2] - 1) * conv->stride[2] + conv->size[2];
-    if (conv->algorithm != BYI_F32_DIRECT || conv->parts != 1 ||
-        conv->size[2] == 1 || conv->dilation[2] != 1 || conv->pad[2] < 0 ||
-        conv->channels >= BYI_F32_PANEL || wide == conv->in[2])
-        return 0;
-    return byi_max(wide, conv->pad[2] + conv->in[2]);
-}
-
 static int64_t x_floats(const struct strips *s, int64_t high)
 {
     const struct byi_f32_conv *conv = s->conv;
-    const int64_t wide = s->wide ? s->wide : conv->in[2];
     if (s->reads)
         return 0;
-    return s->lines ? byi_f32_lines_read(conv, high) * wide * conv->channels
-                    : high * byi_f32_product_of(conv->in) * conv->channels;
+    return s->lines
+               ? byi_f32_lines_read(conv, high) * conv->in[2] * conv->channels
+               : high * byi_f32_product_of(conv->in) * conv->channels;
 }
 
 static int64_t y_floats(const struct strips *s, int64_t high)
@@ -161,7 +146,6 @@ static struct strips cut(const struct byi_f32_conv *conv, int threads)
         (conv->algorithm == BYI_F32_DEPTHWISE &&
          conv->kernels->depthwise[conv->type]))
         s.reads = conv->type;
-    s.wide = s.lines && !s.reads ? padded_line(conv) : 0;
     s.high = choose_high(&s, team);
     s.each = byi_ceil_div(s.all, s.high);
     s.n = s.lines ? conv->images * s.each : s.each;
@@ -182,10 +166,6 @@ static struct strip strip_at(const struct strips *s, int64_t i)
         const int64_t from = byi_f32_cut_lines(conv, first, high, &strip.conv);
         strip.x = (image * conv->in[1] + from) * conv->in[2] * conv->channels;
         strip.row = (image * conv->out[1] + first) * conv->out[2];
-    }
-    if (s->wide) {
-        strip.conv.in[2] = s->wide;
-        strip.conv.pad[2] = 0;
     }
     strip.conv.type = BYI_F32_WIDE;
     strip.conv.x_type = s->reads;
@@ -259,22 +239,6 @@ static void narrow(const struct byi_f32_conv *conv, const float *from,
                                               byi_min(PIECE, n - i * PIECE));
 }
 
-/* Convert the lines of a strip and pad them with zeros. */
-static void widen_lines(const struct strips *s, const struct strip *strip,
-                        const uint16_t *from, float *to, int threads)
-{
-    const struct byi_f32_conv *conv = s->conv;
-    const int64_t c = conv->channels, n = conv->in[2] * c;
-    const int64_t left = conv->pad[2] * c, all = s->wide * c;
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t i = 0; i < strip->conv.in[1]; i++) {
-        float *line = to + i * all;
-        memset(line, 0, (size_t)left * sizeof *line);
-        widen(conv, from + i * n, line + left, n, 1);
-        memset(line + left + n, 0, (size_t)(all - left - n) * sizeof *line);
-    }
-}
-
 /* Take `bytes` of the lane. */
 static float *take_bytes(char **lane, uint64_t bytes)
 {
@@ -302,8 +266,6 @@ static void run_strip(const struct strips *s,
     const uint16_t *from = (const uint16_t *)(const void *)given->x + strip.x;
     if (s->reads)
         run.x = (const float *)(const void *)from;
-    else if (s->wide)
-        widen_lines(s, &strip, from, x, threads);
     else
         widen(conv, from, x, inputs, threads);
     if (given->bias) {
