@@ -45,8 +45,9 @@ struct byi_f32_conv {
      * of one tap that reads every position once. Element c of a row is
      * multiplied by scale[c], `scale_image` elements further for each image,
      * then shift[c] is added, if the run has them; then ReLU, if it
-     * `rectifies`. */
-    bool gathers, rectifies;
+     * `rectifies`. `scales`: the run has one source and a scale, but no shift,
+     * and ReLU is not applied. */
+    bool gathers, rectifies, scales;
     int64_t scale_image;
     enum byi_f32_type type;        /* of x, y, bias and operands */
     enum byi_f32_type weight_type; /* of weights that are not packed */

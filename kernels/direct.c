@@ -170,9 +170,30 @@ uint64_t byi_f32_pointers(int64_t pieces)
     return (uint64_t)(most * BYI_F32_ROWS) * sizeof(float *);
 }
 
+/* Is the scale of the rows multiplied into the weights instead? It is less work
+ * for an image of more positions than outputs. Tiles may have rows of several
+ * images. */
+static bool scales_weights(const struct byi_f32_conv *conv)
+{
+    return conv->scales && (conv->images == 1 || conv->scale_image == 0) &&
+           byi_f32_product_of(conv->out) > conv->outputs;
+}
+
+/* The convolution by scaled weights. */
+static struct byi_f32_conv scaled_conv(const struct byi_f32_conv *conv)
+{
+    struct byi_f32_conv plain = *conv;
+    plain.gathers = plain.scales = false;
+    return plain;
+}
+
 uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads)
 {
-    return describe(conv).lane * (uint64_t)threads;
+    if (!scales_weights(conv))
+        return describe(conv).lane * (uint64_t)threads;
+    const struct byi_f32_conv plain = scaled_conv(conv);
+    return BYI_ALIGN + (uint64_t)byi_f32_direct_floats(conv) * sizeof(float) +
+           describe(&plain).lane * (uint64_t)threads;
 }
 
 /* The first row of a tile: all tiles have about the same number of rows. */
@@ -550,7 +571,7 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
     }
 }
 
-void byi_f32_direct_run(const struct byi_f32_conv_run *run)
+static void run_direct(const struct byi_f32_conv_run *run)
 {
     struct direct d = describe(run->conv);
     d.run = run;
@@ -572,4 +593,41 @@ void byi_f32_direct_run(const struct byi_f32_conv_run *run)
             run_share(&d, 0, d.tiles, blocks * i / n, blocks * (i + 1) / n,
                       scratch);
     }
+}
+
+/* Multiply row k of each panel of the weights by scale[k]. */
+static void scale_weights(const struct byi_f32_conv_run *run, float *to)
+{
+    const struct byi_f32_conv *conv = run->conv;
+    const int64_t floats = conv->channels * BYI_F32_PANEL;
+    const int64_t n = byi_ceil_div(conv->columns, BYI_F32_PANEL);
+#pragma omp parallel for num_threads(run->threads) if (run->threads > 1)       \
+    schedule(static)
+    for (int64_t i = 0; i < n; i++) {
+        const struct byi_f32_part panel = {.y = to + i * floats,
+                                           .ld = BYI_F32_PANEL,
+                                           .rows = conv->channels,
+                                           .n = BYI_F32_PANEL};
+        memcpy(panel.y, run->weights + i * floats,
+               (size_t)floats * sizeof *panel.y);
+        conv->kernels->binary[BYI_F32_MUL](&panel, run->scale, 1, 0);
+    }
+}
+
+void byi_f32_direct_run(const struct byi_f32_conv_run *run)
+{
+    if (!scales_weights(run->conv)) {
+        run_direct(run);
+        return;
+    }
+    const struct byi_f32_conv plain = scaled_conv(run->conv);
+    struct byi_f32_conv_run scaled = *run;
+    float *weights =
+        (float *)(uintptr_t)byi_align_bytes((uintptr_t)run->scratch);
+    scale_weights(run, weights);
+    scaled.conv = &plain;
+    scaled.x = run->sources->x;
+    scaled.weights = weights;
+    scaled.scratch = weights + byi_f32_direct_floats(run->conv);
+    run_direct(&scaled);
 }

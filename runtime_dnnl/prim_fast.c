@@ -363,6 +363,8 @@ static bool read_gather(const struct byi_dnnl_conv *p, struct byi_dn_fast *fast)
     memcpy(fast->gathered, g->channels, sizeof fast->gathered);
     conv->gathers = true;
     conv->rectifies = g->relu;
+    conv->scales = g->n == 1 && g->scale.kind != BYI_DESC_ABSENT &&
+                   g->shift.kind == BYI_DESC_ABSENT && !g->relu;
     if (g->scale.kind != BYI_DESC_ABSENT && g->scale.dims[0] > 1)
         conv->scale_image = conv->channels;
     return true;

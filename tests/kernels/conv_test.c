@@ -76,6 +76,7 @@ struct conv_case {
     int threads;
     /* if conv.gathers: x is what the kernel should compute from these */
     struct byi_f32_source sources[3];
+    uint32_t n_sources;
     float *scale, *shift;
 };
 
@@ -208,7 +209,7 @@ static void run_case(struct conv_case *c, int threads)
     if (c->conv.gathers) {
         run.x = NULL;
         run.sources = c->sources;
-        run.n_sources = BYI_COUNT(c->sources);
+        run.n_sources = c->n_sources;
         run.scale = c->scale;
         run.shift = c->shift;
     }
@@ -714,12 +715,15 @@ static void test_layers(void **state)
 
 /* --- gathered rows -------------------------------------------------------- */
 
-/* Data of which a third each is in a source of its own, which the kernel
- * scales, shifts and rectifies. `how`: a bit for each of the three. */
+/* Data of three sources, which the kernel scales, shifts and rectifies. `how`:
+ * a bit for each of the three; data that are only scaled have one source. */
 static void open_gathered(struct conv_case *c, int64_t outputs, int how)
 {
-    static const int64_t channels[] = {24, 5, 67};
-    c->conv = three_by_three(2, 9, 96, outputs);
+    const bool scales = how == 1;
+    const int64_t channels[] = {scales ? 96 : 24, 5, 67};
+    c->conv = three_by_three(scales ? 1 : 2, 9, 96, outputs);
+    c->conv.scales = scales;
+    c->n_sources = scales ? 1 : 3;
     c->conv.size[1] = c->conv.size[2] = 1;
     c->conv.pad[1] = c->conv.pad[2] = 0;
     c->conv.gathers = true;
@@ -731,7 +735,8 @@ static void open_gathered(struct conv_case *c, int64_t outputs, int how)
     open_case(c);
     c->scale = how & 1 ? numbers(2 * 96) : NULL;
     c->shift = how & 2 ? numbers(96) : NULL;
-    for (int64_t i = 0, first = 0; i < 3; first += channels[i++]) {
+    for (uint32_t i = 0, first = 0; i < c->n_sources;
+         first += (uint32_t)channels[i++]) {
         float *x = numbers(positions_of(&c->conv) * channels[i]);
         c->sources[i] = (struct byi_f32_source){x, channels[i]};
         for (int64_t r = 0; r < positions_of(&c->conv); r++)
@@ -754,7 +759,7 @@ static void gathered(void)
             struct conv_case c = {.threads = 1 + how % 3};
             open_gathered(&c, outputs, how);
             check_case(&c, (const int[]){0}, 1e-6);
-            for (int i = 0; i < 3; i++)
+            for (uint32_t i = 0; i < c.n_sources; i++)
                 free((void *)(uintptr_t)c.sources[i].x);
             free(c.scale);
             free(c.shift);
