@@ -46,6 +46,7 @@ struct direct {
     int64_t segments, piece;    /* all pieces, elements of each        */
     int64_t slices;             /* of a piece, see slices_of()         */
     bool copies;                /* rows are copied first: see copies_rows() */
+    bool plain;                 /* row i is position i of x */
     int64_t copied;             /* floats from one copied row to the next */
     int64_t group;              /* tiles whose rows are found at a time */
     int64_t border; /* floats for the pieces of a row at the border     */
@@ -63,6 +64,16 @@ static bool copies_rows(const struct byi_f32_conv *conv)
            conv->channels * (int64_t)sizeof(float) % 2048 == 0 &&
            conv->columns >= 64 &&
            conv->images * byi_f32_product_of(conv->out) > 1;
+}
+
+/* Is every position of x read once, in order? */
+static bool reads_positions(const struct byi_f32_conv *conv)
+{
+    for (int i = 0; i < BYI_F32_AXES; i++)
+        if (conv->size[i] != 1 || conv->stride[i] != 1 || conv->pad[i] != 0 ||
+            conv->in[i] != conv->out[i])
+            return false;
+    return true;
 }
 
 /* Floats of a tile's rows. */
@@ -134,6 +145,7 @@ static struct direct describe(const struct byi_f32_conv *conv)
         .taps = {conv->size[0], conv->size[1], conv->size[2]},
         .piece = conv->run,
         .copies = copies_rows(conv),
+        .plain = reads_positions(conv),
     };
     if (joins_taps(conv)) {
         d.piece *= d.taps[2];
@@ -374,8 +386,8 @@ static void run_partial(const struct byi_f32_kernels *kernels,
     float add[BYI_F32_ROWS * BYI_F32_COLUMNS] = {0};
     const int64_t panels = byi_ceil_div(columns, BYI_F32_PANEL);
     const int64_t ld = panels * BYI_F32_PANEL;
-    float *y = t->y;
-    const int64_t ldy = t->ldy;
+    float *const y = t->y;
+    const int64_t ldy = t->ldy, ldadd = t->ldadd;
     for (int r = 0; t->add && r < rows; r++)
         memcpy(add + r * ld, t->add + r * t->ldadd,
                (size_t)columns * sizeof *add);
@@ -389,6 +401,8 @@ static void run_partial(const struct byi_f32_kernels *kernels,
     kernels->tile[panels - 1][rows](t);
     for (int r = 0; r < rows; r++)
         memcpy(y + r * ldy, sums + r * ld, (size_t)columns * sizeof *y);
+    t->ldy = ldy;
+    t->ldadd = ldadd;
 }
 
 void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
@@ -430,76 +444,97 @@ struct direct_group {
     float *copies; /* of rows, or of their pieces at the border */
 };
 
-/* The columns of a block of a part, and the tile of its products, but for the
- * members that depend on the rows. */
+/* The tile of a block of a part. Members are set one by one, as far as they
+ * change: a copy of the whole would wait until the results of the tile before
+ * are in the cache. */
 struct direct_block {
     int64_t column, columns, panel; /* panel: elements of one */
     struct byi_f32_tile tile;
+    int64_t padded; /* column that the bias below begins with; -1: none */
     float bias[BYI_F32_COLUMNS];
 };
 
-/* The members of a tile that depend on its rows are set one by one, and others
- * are not copied for each tile: a copy would wait until the results of the tile
- * before are in the cache. */
-static void start_block(const struct direct *d, const struct direct_group *g,
-                        int64_t part, int64_t block, struct direct_block *b)
+/* Set what all blocks of a slice have in common. */
+static void start_slice(const struct direct *d, const struct direct_group *g,
+                        struct direct_block *b)
 {
     const struct byi_f32_conv *conv = d->conv;
-    const int64_t first = block * d->wide;
-    const bool begins = g->from == 0, ends = g->to == d->piece;
-    b->columns = byi_min(d->wide, conv->columns - first);
-    b->column = part * conv->columns + first;
-    b->panel = d->segments * d->piece * BYI_F32_PANEL;
     const struct byi_f32_epilogue e =
-        byi_f32_epilogue_at(d->run, 0, b->column, b->columns, b->bias);
+        byi_f32_epilogue_at(d->run, 0, 0, 0, b->bias);
+    const bool begins = g->from == 0, ends = g->to == d->piece;
+    b->panel = d->segments * d->piece * BYI_F32_PANEL;
+    b->padded = -1;
     b->tile = (struct byi_f32_tile){
         .segments = d->segments,
         .run = g->to - g->from,
-        .first = part * conv->run + (d->copies ? 0 : g->from),
-        .weights = d->run->weights + part * byi_f32_direct_floats(conv) +
-                   first / BYI_F32_PANEL * b->panel + g->from * BYI_F32_PANEL,
         .next = b->panel,
-        .bias = begins ? e.bias : NULL,
-        .add = begins ? e.add : NULL, /* which may be y */
+        .ldadd = conv->outputs,
         .low = ends ? e.low : -INFINITY,
         .high = ends ? e.high : INFINITY,
-        .y = d->run->y + b->column,
+        .ldy = conv->outputs,
         .more = !begins,
         .splits = true, /* its rows do not depend on the threads */
     };
 }
 
+/* Set what depends on the columns. */
+static void start_block(const struct direct *d, const struct direct_group *g,
+                        int64_t part, int64_t block, struct direct_block *b)
+{
+    const struct byi_f32_conv *conv = d->conv;
+    const int64_t first = block * d->wide;
+    b->columns = byi_min(d->wide, conv->columns - first);
+    b->column = part * conv->columns + first;
+    b->tile.first = part * conv->run + (d->copies ? 0 : g->from);
+    b->tile.weights = d->run->weights + part * byi_f32_direct_floats(conv) +
+                      first / BYI_F32_PANEL * b->panel +
+                      g->from * BYI_F32_PANEL;
+    if (!d->run->bias || g->from > 0)
+        return;
+    b->tile.bias = d->run->bias + b->column;
+    if (b->columns % BYI_F32_PANEL == 0)
+        return;
+    if (b->padded != b->column) {
+        memset(b->bias, 0, sizeof b->bias);
+        memcpy(b->bias, b->tile.bias, (size_t)b->columns * sizeof *b->bias);
+    }
+    b->padded = b->column;
+    b->tile.bias = b->bias;
+}
+
 /* The rows of a group by the columns of a block of a part. `whole`: the caller
  * applies the posts, when all columns of the rows are computed. */
 static void run_block(const struct direct *d, const struct direct_group *g,
-                      int64_t part, int64_t block, bool whole)
+                      int64_t part, int64_t block, bool whole,
+                      struct direct_block *b)
 {
     const struct byi_f32_conv *conv = d->conv;
     const int64_t tiles = g->end - g->begin, ld = conv->outputs;
     const float **rows = g->rows;
-    struct direct_block b;
-    start_block(d, g, part, block, &b);
-    float *const y = b.tile.y;
-    const float *const add = b.tile.add;
-    struct byi_f32_tile *t = &b.tile;
+    struct byi_f32_tile *t = &b->tile;
+    start_block(d, g, part, block, b);
+    /* the matrix that is added may be y */
+    const float *const add =
+        conv->adds && g->from == 0
+            ? d->run->operands[conv->posts[0].operand] + b->column
+            : NULL;
     for (int64_t i = g->begin; i < g->end;
          i++, rows += d->segments * BYI_F32_ROWS) {
         const int64_t row = first_row(d, i);
         const int n = (int)(first_row(d, i + 1) - row);
         t->x = rows;
-        t->y = y + row * ld;
+        t->y = d->run->y + b->column + row * ld;
         t->add = add ? add + row * ld : NULL;
-        t->ldy = t->ldadd = ld;
-        t->ahead = NULL;
         t->fetch = 0;
         if (tiles > 1 && block + 1 < d->blocks)
             byi_f32_fetch(t, i - g->begin, tiles,
-                          t->weights + conv->kernels->panels * b.panel);
+                          t->weights + conv->kernels->panels * b->panel);
         if (tiles > 1 && d->segments * t->run >= LONG && n >= 6)
             fetch_results(t, n);
-        byi_f32_tile_run(conv->kernels, t, n, b.columns);
+        byi_f32_tile_run(conv->kernels, t, n, b->columns);
         if (!whole && g->to == d->piece)
-            byi_f32_posts_run(d->run, conv->next, row, n, b.column, b.columns);
+            byi_f32_posts_run(d->run, conv->next, row, n, b->column,
+                              b->columns);
     }
 }
 
@@ -529,11 +564,14 @@ static void find_group(const struct direct *d, const struct direct_group *g)
             gather_rows(d, row, n, to, copy);
             continue;
         }
-        find_rows(d, row, n, to,
-                  g->copies + (i - g->begin) * BYI_F32_ROWS * d->border);
+        for (int64_t r = 0; d->plain && r < n; r++)
+            to[r] = d->run->x + (row + r) * d->conv->channels;
+        if (!d->plain)
+            find_rows(d, row, n, to,
+                      g->copies + (i - g->begin) * BYI_F32_ROWS * d->border);
         if (d->copies)
             copy_rows(d, to, n, g->from, g->to, copy);
-        else
+        else if (!d->plain)
             mark_padding(d, n, to);
     }
 }
@@ -554,6 +592,7 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
     const bool whole =
         d->group == 1 && first == 0 && last == d->conv->parts * d->blocks;
     const int64_t groups = byi_ceil_div(end - begin, d->group);
+    struct direct_block b;
     for (int64_t i = 0; i < groups; i++) {
         g.begin = begin + (end - begin) * i / groups;
         g.end = begin + (end - begin) * (i + 1) / groups;
@@ -561,8 +600,10 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
             g.from = d->piece * s / d->slices;
             g.to = d->piece * (s + 1) / d->slices;
             find_group(d, &g);
+            if (i == 0 || d->slices > 1)
+                start_slice(d, &g, &b);
             for (int64_t at = first; at < last; at++)
-                run_block(d, &g, at / d->blocks, at % d->blocks, whole);
+                run_block(d, &g, at / d->blocks, at % d->blocks, whole, &b);
         }
         if (whole)
             byi_f32_posts_run(d->run, d->conv->next, first_row(d, g.begin),
