@@ -185,14 +185,17 @@ static bool has_fast_function(const struct byi_f32_conv *conv)
 }
 
 /* Convolutions of one tap: oneDNN's kernels for AVX2 are as fast; those for
- * AVX-512 wait for weights where these are read for few positions. */
+ * AVX-512 wait for weights if these are read for few positions, and write parts
+ * of vectors slowly. They are as fast for few channels, and if an image of many
+ * positions is multiplied by a large matrix. */
 static bool pointwise_pays(const struct byi_f32_conv *conv)
 {
     const int64_t positions = byi_f32_product_of(conv->out);
-    return conv->kernels->rows > 6 &&
-           (positions <= 64 || has_fast_function(conv) ||
-            (positions <= 256 &&
-             (conv->channels <= 64 || conv->channels >= 256)));
+    if (conv->kernels->rows <= 6)
+        return false;
+    return positions <= 64 || has_fast_function(conv) ||
+           (conv->channels >= 32 &&
+            (positions <= 300 || conv->channels * conv->outputs <= 1 << 15));
 }
 
 /* Products: oneDNN's kernels are as fast where there are few channels, except
