@@ -59,19 +59,6 @@ static void transpose_two(const float *a, const float *b, int64_t columns,
     }
 }
 
-/* The same for three rows, all there are: a fourth element in each column is
- * overwritten with the next column. */
-static void transpose_three(const float *from, int64_t stride, int64_t columns,
-                            float *to)
-{
-    const float *rows[] = {from, from + stride, from + 2 * stride, from};
-    const int64_t most = (columns - 1) / 4 * 4;
-    transpose_four(rows, most, to, 3);
-    for (int64_t c = most; c < columns; c++)
-        for (int64_t i = 0; i < 3; i++)
-            to[c * 3 + i] = rows[i][c];
-}
-
 void byi_f32_transpose(const struct byi_f32_kernels *kernels, const float *from,
                        int64_t stride, int64_t rows, int64_t columns, float *to,
                        int64_t pitch)
@@ -80,8 +67,10 @@ void byi_f32_transpose(const struct byi_f32_kernels *kernels, const float *from,
         kernels->transpose(from, stride, rows, columns, to, pitch);
         return;
     }
-    if (rows == 3 && pitch == 3 && columns > 4) { /* as of colour images */
-        transpose_three(from, stride, columns, to);
+    if ((rows == 2 || rows == 3) && pitch == rows) { /* as of colour images */
+        const float *const each[] = {from, from + stride,
+                                     from + (rows - 1) * stride};
+        kernels->zip[rows - 2](each, columns, to);
         return;
     }
     int64_t r = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_move.c: pools, concatenations and copies of float16 and
- * bfloat16 data, and images of bytes, which byoc's own kernels copy at the
- * speed of memory.
+/* runtime_dnnl/prim_move.c: concatenations, pools and copies of float16 and
+ * bfloat16 data, and transpositions of images of bytes and of float32, which
+ * byoc's own kernels run at the speed of memory.
  */
 #include "core/base/openmp.h"
 #include "runtime_dnnl/prim_fast.h"
@@ -212,15 +212,45 @@ static const struct byi_dn_fast_kind transpose_kind = {
     .run = run_transpose,
 };
 
-/* Is it the transposition of images of few channels? */
-static bool is_transpose(const struct byi_f32_move *m)
+/* The same for two or three channels of float32, by parts of an image. */
+static void run_zip(const struct byi_dn_fast *fast, uint32_t n,
+                    const struct byi_dn_fast_slot *slots, void *scratch,
+                    int threads)
 {
-    enum { FEW = 4 };
+    enum { PART = 1 << 13 }; /* columns that pay for a thread */
+    const struct byi_f32_move *m = &fast->move;
+    const float *from = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
+    float *to = byi_dn_fast_find(n, slots, BYI_ARG_DST);
+    const int64_t columns = m->dims[m->rank - 2], rows = m->dims[m->rank - 1];
+    const int64_t images = m->rank == 3 ? m->dims[0] : 1;
+    const int64_t parts = byi_ceil_div(columns, PART), all = images * parts;
+    const int team = (int)byi_min(all, threads);
+    (void)scratch;
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < all; i++) {
+        const int64_t image = i / parts * rows * columns;
+        const int64_t first = columns * (i % parts) / parts;
+        const int64_t end = columns * (i % parts + 1) / parts;
+        byi_f32_transpose(byi_f32_kernels(), from + image + first, columns,
+                          rows, end - first, to + image + first * rows, rows);
+    }
+}
+
+static const struct byi_dn_fast_kind zip_kind = {
+    .name = move_name,
+    .packed = no_packed,
+    .packs_alike = reorders_alike,
+    .run = run_zip,
+};
+
+/* Is it the transposition of images of few channels? */
+static bool is_transpose(const struct byi_f32_move *m, int64_t few)
+{
     if (m->rank < 2 || m->rank > 3)
         return false;
     const uint32_t c = m->rank - 2, r = m->rank - 1;
     const int64_t image = m->dims[c] * m->dims[r];
-    return m->dims[r] <= FEW && m->from[c] == 1 && m->from[r] == m->dims[c] &&
+    return m->dims[r] <= few && m->from[c] == 1 && m->from[r] == m->dims[c] &&
            m->to[r] == 1 && m->to[c] == m->dims[r] &&
            (c == 0 || (m->from[0] == image && m->to[0] == image));
 }
@@ -230,10 +260,14 @@ bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
                          struct byi_dn_fast *fast)
 {
     const bool bytes = p->src.dtype == BYOC_U8 || p->src.dtype == BYOC_I8;
-    *fast =
-        (struct byi_dn_fast){.kind = bytes ? &transpose_kind : &reorder_kind};
-    if ((!bytes && !byi_dn_is_narrow(p->src.dtype)) || (posts && posts->n) ||
-        p->dst.dtype != p->src.dtype || p->src.rank > BYI_MOVE_RANK)
+    const bool wide = p->src.dtype == BYOC_F32;
+    *fast = (struct byi_dn_fast){.kind = bytes  ? &transpose_kind
+                                         : wide ? &zip_kind
+                                                : &reorder_kind};
+    if ((!bytes && !wide && !byi_dn_is_narrow(p->src.dtype)) ||
+        (posts && posts->n) || p->dst.dtype != p->src.dtype ||
+        p->src.rank > BYI_MOVE_RANK ||
+        byi_elements(p->src.rank, p->src.dims) == 0)
         return false;
     fast->move.rank = p->src.rank;
     memcpy(fast->move.dims, p->src.dims, p->src.rank * sizeof *p->src.dims);
@@ -242,5 +276,5 @@ bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
     memcpy(fast->move.to, p->dst.strides, p->src.rank * sizeof *p->dst.strides);
     byi_f32_move_plan(&fast->move);
     fast->threads = omp_get_max_threads();
-    return !bytes || is_transpose(&fast->move);
+    return (!bytes && !wide) || is_transpose(&fast->move, bytes ? 4 : 3);
 }

@@ -805,6 +805,13 @@ static void test_refusals(void **state)
     refused(&g, region_end(&g), "empty tensor");
     region_close(&g);
 
+    /* reads a transposed copy first, of no elements */
+    region_open(&g);
+    x = region_input(&g, 3, 0, -1);
+    region_kernel(&g, "sum", "{}", IDS(x));
+    refused(&g, region_end(&g), "empty tensor");
+    region_close(&g);
+
     region_open(&g);
     x = region_input(&g, 1, 8, 32, 32, -1);
     region_kernel(&g, "nn.max_pool2d",
