@@ -4,6 +4,7 @@
  * shuffles are one primitive each.
  */
 #include "runtime_dnnl/build.h"
+#include "runtime_dnnl/prim_fast.h"
 
 #include <byoc/graph.h>
 
@@ -29,6 +30,8 @@ enum byoc_status byi_dn_build_reshape(struct byi_build *b)
     const struct byoc_graph_value *type = byi_dn_result(b);
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     uint32_t found = 0;
+    if (b->values[b->kernel->outs[0]].n_views > 0)
+        return BYOC_OK; /* a concatenation gave it: is_shuffled() */
     for (uint32_t i = 0; i < value->n_views; i++) {
         struct byi_dnnl_view view = value->views[i];
         if (!byi_dn_reshape_desc(&value->views[i].desc, type->rank, type->dims,
@@ -191,6 +194,127 @@ static struct byi_desc concat_layout(struct byi_build *b, uint32_t n)
     return byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
 }
 
+/* The only reader of a value, if it is a single step of this name. */
+static const struct byoc_graph_step *read_by(const struct byi_build *b,
+                                             uint32_t value, const char *name)
+{
+    const uint32_t at = b->reader[value];
+    if (at == BYI_NOBODY || b->graph->kernels[at].n_steps != 1)
+        return NULL;
+    const struct byoc_graph_step *step =
+        &b->graph->steps[b->graph->kernels[at].first];
+    return byi_dn_is(step, name) && step->args[0] == value ? step : NULL;
+}
+
+/* Are the channels of the n values that are joined shuffled? Then the only
+ * reader reshapes (images, n c, ...) to (images, n, c, ...), whose only reader
+ * swaps these two axes. *split: the result of the former. */
+static bool is_shuffled(const struct byi_build *b, uint32_t n,
+                        const struct byi_desc *dst, uint32_t *split)
+{
+    const struct byoc_graph_step *step =
+        read_by(b, b->kernel->outs[0], "reshape");
+    if (!step || dst->rank < 3 || dst->rank + 1 > BYI_MAX_RANK ||
+        dst->strides[1] != 1)
+        return false;
+    const struct byoc_graph_value *type = &b->graph->values[step->outs[0]];
+    const struct byoc_graph_step *swap = read_by(b, step->outs[0], "transpose");
+    uint32_t n_axes;
+    const int64_t *axes = swap ? byoc_graph_list(swap, "axes", &n_axes) : NULL;
+    if (!axes || n_axes != dst->rank + 1 || type->rank != n_axes ||
+        type->dims[0] != dst->dims[0] || type->dims[1] != n)
+        return false;
+    for (uint32_t i = 0; i < n_axes; i++)
+        if (axes[i] != (i == 1 ? 2 : i == 2 ? 1 : i))
+            return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (b->values[byi_dn_arg0(b, i)].views[0].desc.dims[1] != type->dims[2])
+            return false;
+    *split = step->outs[0];
+    return true;
+}
+
+/* (images, c, ...) as (images, 1, c, ...); or (images, n c, ...),
+ * channels-last, as (images, n, c, ...) with elements of n values that
+ * alternate. */
+static struct byi_desc alternate(const struct byi_desc *desc, int64_t n)
+{
+    struct byi_desc out = *desc;
+    out.rank++;
+    for (uint32_t i = out.rank - 1; i > 1; i--) {
+        out.dims[i] = desc->dims[i - 1];
+        out.strides[i] = desc->strides[i - 1];
+    }
+    out.dims[1] = n;
+    out.dims[2] /= n;
+    out.strides[1] = 1;
+    out.strides[2] *= n;
+    return out;
+}
+
+/* A view of operand i whose rows can be copied: a slice of another value will
+ * do. */
+static enum byoc_status want_rows(struct byi_build *b,
+                                  const struct byi_dnnl_concat *p, uint32_t i,
+                                  bool shuffled, struct byi_dnnl_view *view)
+{
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
+    const struct byi_desc like = byi_dn_dense_like(&p->dst, p->src[i].dims);
+    for (uint32_t v = 0; v < value->n_views; v++) {
+        *view = value->views[v];
+        if (shuffled)
+            view->desc = alternate(&view->desc, 1);
+        if (byi_dn_row_pitch(&view->desc, &like, byi_dn_concat_row(p, i)))
+            return BYOC_OK;
+    }
+    struct byi_desc want = like;
+    if (shuffled) { /* drop the axis again */
+        want = value->views[0].desc;
+        want = byi_dn_channels_last(want.dtype, want.rank, want.dims);
+    }
+    BYI_TRY(byi_dn_want(b, value, &want, view));
+    if (shuffled)
+        view->desc = alternate(&view->desc, 1);
+    return BYOC_OK;
+}
+
+/* Join the operands along `axis`; `split`: shuffled, see is_shuffled(), or
+ * NULL. */
+static enum byoc_status join(struct byi_build *b, uint32_t n, uint32_t axis,
+                             const struct byi_desc *joined, struct byi_emit *e,
+                             const uint32_t *split,
+                             struct byi_dnnl_view *result)
+{
+    struct byi_desc *descs =
+        byi_arena_calloc(b->program->arena, n, sizeof *descs);
+    const struct byi_dnnl_concat p = {.axis = axis,
+                                      .n = n,
+                                      .src = descs,
+                                      .dst = split ? alternate(joined, n)
+                                                   : *joined};
+    for (uint32_t i = 0; i < n; i++) {
+        descs[i] = byi_dn_operand(b, byi_dn_arg0(b, i))->views[0].desc;
+        if (split)
+            descs[i] = alternate(&descs[i], 1);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct byi_dnnl_view view;
+        BYI_TRY(want_rows(b, &p, i, split, &view));
+        descs[i] = view.desc;
+        byi_dn_use(e, BYI_ARG_MULTI + (int)i, &view);
+    }
+    BYI_TRY(byi_dn_concat_new(b, &p, NULL, &e->prim));
+    BYI_TRY(byi_prim_check(&e->prim, e->name,
+                           byi_elements(p.dst.rank, p.dst.dims), b->err));
+    *result = (struct byi_dnnl_view){
+        .buf = byi_dn_temp(b, byi_dn_desc_bytes(&p.dst)), .desc = p.dst};
+    byi_dn_use(e, BYI_ARG_DST, result);
+    BYI_TRY(byi_dn_emit(b, e));
+    if (split)
+        byi_dn_add_view(b, &b->values[*split], result);
+    return BYOC_OK;
+}
+
 enum byoc_status byi_dn_build_concat(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
@@ -206,30 +330,17 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
     int64_t axis = byoc_graph_int(step, "axis", 0);
     axis += axis < 0 ? byi_dn_result(b)->rank : 0;
     const struct byi_desc dst = concat_layout(b, n);
-    struct byi_desc *descs =
-        byi_arena_calloc(b->program->arena, n, sizeof *descs);
     struct byi_emit e = {.name = step->name};
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
     enum byoc_status status = BYOC_OK;
     if (axis == 1 && byi_dn_gather(b, n, step->args, &chain, &status))
         return status;
-    for (uint32_t i = 0; i < n; i++) {
-        struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
-        struct byi_dnnl_view view;
-        descs[i] = byi_dn_dense_like(&dst, value->views[0].desc.dims);
-        BYI_TRY(byi_dn_want(b, value, &descs[i], &view));
-        byi_dn_use(&e, BYI_ARG_MULTI + (int)i, &view);
-    }
-    const struct byi_dnnl_concat p = {
-        .axis = (uint32_t)axis, .n = n, .src = descs, .dst = dst};
-    BYI_TRY(byi_dn_concat_new(b, &p, NULL, &e.prim));
-    BYI_TRY(byi_prim_check(&e.prim, step->name,
-                           byi_elements(dst.rank, dst.dims), b->err));
-    const struct byi_dnnl_view view = {
-        .buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst)), .desc = dst};
-    byi_dn_use(&e, BYI_ARG_DST, &view);
-    BYI_TRY(byi_dn_emit(b, &e));
+    uint32_t split;
+    struct byi_dnnl_view view;
+    if (axis == 1 && chain.n == 0 && is_shuffled(b, n, &dst, &split))
+        return join(b, n, 1, &dst, &e, &split, &view);
+    BYI_TRY(join(b, n, (uint32_t)axis, &dst, &e, NULL, &view));
     return byi_dn_emit_items(b, &chain, 0, view);
 }
 

@@ -58,9 +58,12 @@ struct byi_dn_fast {
             int64_t outer, n, inner;
             bool mean;
         } sum;
-        struct {
+        struct { /* prim_move.c: a concatenation of rows, or of elements that
+                  * alternate, if it `zips` */
             uint32_t n_sources;
+            bool zips;
             int64_t outer, length[BYI_DN_SOURCES]; /* rows, their bytes */
+            int64_t pitch[BYI_DN_SOURCES]; /* bytes from one to the next */
         };
     };
     int packs; /* enum byi_arg: packs these weights, laid out as src; */
@@ -94,9 +97,16 @@ bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
 bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
                         struct byi_dn_fast *fast);
 bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast);
-/* prim_move.c: of float16 and bfloat16 data */
+/* prim_move.c. Pools of float16 and bfloat16 data. */
 bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
                       const struct byi_posts *posts, struct byi_dn_fast *fast);
+/* Elements of source i that follow one another in the concatenation, or in
+ * every second or third place of it. */
+int64_t byi_dn_concat_row(const struct byi_dnnl_concat *p, uint32_t i);
+/* Elements from one row of `src` to the next, if its rows of `row` elements lie
+ * one after the other as those of `like`, which is dense; else 0. */
+int64_t byi_dn_row_pitch(const struct byi_desc *src,
+                         const struct byi_desc *like, int64_t row);
 bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
                         struct byi_dn_fast *fast);
 /* also of images of bytes, to channels last */

@@ -105,10 +105,26 @@ static void copy_sources(const struct byi_dn_fast *fast,
             const int64_t length = fast->length[i], skip = at - first;
             const int64_t n = byi_min(first + length, end) - at;
             if (n > 0)
-                memcpy(to + at, from[i] + o * length + skip, (size_t)n);
+                memcpy(to + at, from[i] + o * fast->pitch[i] + skip, (size_t)n);
             at += byi_max(n, 0);
             first += length;
         }
+    }
+}
+
+/* Rows [row, end) of the destination, in which the elements alternate. */
+static void zip_sources(const struct byi_dn_fast *fast, const char *const *from,
+                        char *to, int64_t row, int64_t end)
+{
+    const struct byi_f32_kernels *kernels = byi_f32_kernels();
+    const uint32_t n = fast->n_sources;
+    for (; row < end; row++) {
+        const float *rows[3];
+        for (uint32_t i = 0; i < n; i++)
+            rows[i] =
+                (const float *)(const void *)(from[i] + row * fast->pitch[i]);
+        kernels->zip[n - 2](rows, fast->length[0] / (int64_t)sizeof(float),
+                            (float *)(void *)(to + row * n * fast->length[0]));
     }
 }
 
@@ -129,8 +145,12 @@ static void run_concat(const struct byi_dn_fast *fast, uint32_t n,
     (void)scratch;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int i = 0; i < team; i++)
-        copy_sources(fast, from, all, to, bytes * i / team,
-                     bytes * (i + 1) / team);
+        if (fast->zips)
+            zip_sources(fast, from, to, fast->outer * i / team,
+                        fast->outer * (i + 1) / team);
+        else
+            copy_sources(fast, from, all, to, bytes * i / team,
+                         bytes * (i + 1) / team);
 }
 
 static const struct byi_dn_fast_kind concat_kind = {
@@ -138,6 +158,52 @@ static const struct byi_dn_fast_kind concat_kind = {
     .packed = no_packed,
     .run = run_concat,
 };
+
+/* Do the elements of two or three sources alternate? *row: elements of a source
+ * in a row of the destination. */
+static bool zips(const struct byi_dnnl_concat *p, int64_t *row)
+{
+    const struct byi_desc *dst = &p->dst;
+    if (p->n < 2 || p->n > 3 || dst->dtype != BYOC_F32 ||
+        dst->dims[p->axis] != p->n || dst->strides[p->axis] != 1)
+        return false;
+    for (uint32_t i = 0; i < dst->rank; i++)
+        if (dst->dims[i] > 1 && dst->strides[i] == p->n) {
+            *row = dst->dims[i];
+            return true;
+        }
+    return false;
+}
+
+int64_t byi_dn_row_pitch(const struct byi_desc *src,
+                         const struct byi_desc *like, int64_t row)
+{
+    int64_t pitch = 0;
+    if (src->dtype != like->dtype || src->rank != like->rank)
+        return 0;
+    for (uint32_t i = 0; i < src->rank; i++) {
+        const int64_t stride = src->strides[i], dense = like->strides[i];
+        if (src->dims[i] == 1)
+            continue;
+        if (dense < row ? stride != dense
+                        : stride <= 0 || stride * row % dense != 0)
+            return 0;
+        if (dense < row)
+            continue;
+        if (pitch && stride * row / dense != pitch)
+            return 0;
+        pitch = stride * row / dense;
+    }
+    return pitch ? pitch : row;
+}
+
+int64_t byi_dn_concat_row(const struct byi_dnnl_concat *p, uint32_t i)
+{
+    int64_t row;
+    if (zips(p, &row))
+        return row;
+    return p->src[i].dims[p->axis] * p->dst.strides[p->axis];
+}
 
 bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
                         struct byi_dn_fast *fast)
@@ -147,14 +213,19 @@ bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
     if (p->n > BYI_DN_SOURCES || p->dst.dims[p->axis] == 1 ||
         !byi_dn_is_dense(&p->dst))
         return false;
-    const int64_t inner = p->dst.strides[p->axis];
-    fast->outer =
-        byi_elements(p->dst.rank, p->dst.dims) / (p->dst.dims[p->axis] * inner);
+    int64_t row;
+    fast->zips = zips(p, &row);
+    row = fast->zips ? row * p->n
+                     : p->dst.dims[p->axis] * p->dst.strides[p->axis];
+    fast->outer = byi_elements(p->dst.rank, p->dst.dims) / row;
     for (uint32_t i = 0; i < p->n; i++) {
         const struct byi_desc like = byi_dn_dense_like(&p->dst, p->src[i].dims);
-        if (!byi_dn_same_layout(&p->src[i], &like))
+        const int64_t length = byi_dn_concat_row(p, i);
+        const int64_t pitch = byi_dn_row_pitch(&p->src[i], &like, length);
+        if (pitch == 0)
             return false;
-        fast->length[i] = p->src[i].dims[p->axis] * inner * size;
+        fast->length[i] = length * size;
+        fast->pitch[i] = pitch * size;
     }
     fast->threads = omp_get_max_threads();
     return true;

@@ -477,6 +477,66 @@ static const char *run_reduce(struct work *w, bool *ran)
     return finish(w);
 }
 
+/* A tensor in the axis order of `like`, or a slice of a larger one. */
+static struct tensor slice_like(const struct byi_desc *like,
+                                const int64_t *dims)
+{
+    const uint32_t axis = pick(like->rank);
+    int64_t wide[BYI_MAX_RANK];
+    memcpy(wide, dims, like->rank * sizeof *wide);
+    wide[axis] += pick(2) ? between(1, 3) : 0;
+    struct tensor t = make(byi_dn_dense_like(like, wide));
+    t.desc.dims[axis] = dims[axis];
+    return t;
+}
+
+/* Sources of any sizes along an axis, or elements of sources that alternate. */
+static const char *run_concat(struct work *w, bool *ran)
+{
+    const uint32_t rank = (uint32_t)between(1, 5), axis = pick(rank);
+    const bool alternates = pick(2);
+    const uint32_t n = alternates ? 2 + pick(3) : 2 + pick(5);
+    int64_t dims[5], sizes[6], all = 0;
+    for (uint32_t i = 0; i < n; i++)
+        all += sizes[i] = alternates ? 1 : between(1, 7);
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = i == axis ? all : between(1, pick(4) ? 7 : 40);
+    uint32_t order[5] = {0}, k = 0;
+    for (uint32_t i = 0; i < rank; i++)
+        if (i != axis)
+            order[k++] = i;
+    order[k] = axis;
+    const struct byi_desc dst = alternates
+                                    ? byi_dn_dense(BYOC_F32, rank, dims, order)
+                                    : shuffled(rank, dims);
+    struct tensor src[6];
+    struct byi_desc descs[6];
+    for (uint32_t i = 0; i < n; i++) {
+        dims[axis] = sizes[i];
+        src[i] = add_tensor(w, BYI_ARG_MULTI + (int)i, slice_like(&dst, dims));
+        descs[i] = src[i].desc;
+    }
+    open_dst(w, dst);
+    const struct byi_dnnl_concat p = {
+        .axis = axis, .n = n, .src = descs, .dst = w->dst.desc};
+    if (byi_concat_new(lib, &p, NULL, &w->prim, &w->err))
+        return NULL;
+    *ran = true;
+    int64_t inner = 1;
+    for (uint32_t i = axis + 1; i < rank; i++)
+        inner *= dims[i];
+    for (int64_t i = 0; i < w->dst.n; i++) {
+        int64_t x = i / inner % all;
+        uint32_t from = 0;
+        while (x >= sizes[from])
+            x -= sizes[from++];
+        const int64_t outer = i / inner / all;
+        w->want[i] = (double)*at(&src[from], &descs[from],
+                                 (outer * sizes[from] + x) * inner + i % inner);
+    }
+    return finish(w);
+}
+
 static const char *run_reorder(struct work *w, bool *ran)
 {
     const uint32_t rank = (uint32_t)between(1, 6);
@@ -571,6 +631,7 @@ FAMILY(softmax)
 FAMILY(layer_norm)
 FAMILY(batch_norm)
 FAMILY(reduce)
+FAMILY(concat)
 FAMILY(reorder)
 
 int main(int argc, char **argv)
@@ -594,7 +655,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_pool),       cmocka_unit_test(test_binary),
         cmocka_unit_test(test_prelu),      cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_batch_norm),
-        cmocka_unit_test(test_reduce),     cmocka_unit_test(test_reorder),
+        cmocka_unit_test(test_reduce),     cmocka_unit_test(test_concat),
+        cmocka_unit_test(test_reorder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -412,6 +412,48 @@ static void test_channel_shuffle(void **state)
     region_close(&g);
 }
 
+/* Two halves that are joined, shuffled and split again: the concatenation
+ * writes the shuffled channels, and reads a slice of the one before. */
+static void test_shuffled_halves(void **state)
+{
+    (void)state;
+    needs_kernels();
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    const uint32_t w = region_const(&g, 6, 6, 1, 1, -1);
+    const uint32_t apart = region_ints(&g, 5, (const int64_t[]){2, 2, 6, 7, 5});
+    const uint32_t whole = region_ints(&g, 4, (const int64_t[]){2, 12, 7, 5});
+    uint32_t kept = region_input(&g, 2, 6, 7, 5, -1), half = kept;
+    for (int i = 0; i < 2; i++) {
+        region_kernel(&g, "nn.conv2d", "{}", IDS(half, w));
+        region_kernel(&g, "concatenate", "{\"axis\":1}",
+                      IDS(kept, region_end(&g)));
+        region_kernel(&g, "reshape", "{}", IDS(region_end(&g), apart));
+        region_kernel(&g, "transpose", "{\"axes\":[0,2,1,3,4]}",
+                      IDS(region_end(&g)));
+        region_kernel(&g, "reshape", "{}", IDS(region_end(&g), whole));
+        const uint32_t shuffled = region_end(&g);
+        for (int part = 0; part < 2; part++) {
+            const uint32_t lists[] = {
+                region_ints(&g, 1, (const int64_t[]){6 * part}),
+                region_ints(&g, 1, (const int64_t[]){6 * part + 6}),
+                region_ints(&g, 1, (const int64_t[]){1}),
+                region_ints(&g, 1, (const int64_t[]){1})};
+            region_kernel(
+                &g, "strided_slice", "{}",
+                IDS(shuffled, lists[0], lists[1], lists[2], lists[3]));
+            *(part ? &half : &kept) = region_end(&g);
+        }
+    }
+    region_kernel(&g, "nn.conv2d", "{}", IDS(half, w));
+    region_kernel(&g, "concatenate", "{\"axis\":1}", IDS(kept, region_end(&g)));
+    expect(&g, region_end(&g), "halves", &r);
+    assert_int_equal(r.n_steps - r.n_reorders, 6);
+    assert_int_equal(r.n_reorders, 4); /* in, two halves, out */
+    region_close(&g);
+}
+
 /* Reshapes of what lies in other orders, joined, split, with axes of 1. */
 static void test_reshape_of_moved(void **state)
 {
@@ -641,6 +683,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_plain),
         cmocka_unit_test(test_channel_shuffle),
+        cmocka_unit_test(test_shuffled_halves),
         cmocka_unit_test(test_reshape_of_moved),
         cmocka_unit_test(test_permuted_batch),
         cmocka_unit_test(test_product_of_moved),
