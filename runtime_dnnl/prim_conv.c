@@ -142,6 +142,30 @@ enum byoc_status byi_matmul_new(const struct byi_dnnl *lib,
     return byi_prim_wrap(status, pd, &s, "matrix product", prim, err);
 }
 
+/* The mean of each channel of float32 images as a reduction, which oneDNN runs
+ * on one thread. Returns false for other pools. */
+static bool reads_whole_images(const struct byi_dnnl_pool *p,
+                               struct byi_dnnl_reduce *r)
+{
+    const struct byi_dnnl_window *w = &p->window;
+    int64_t positions = 1;
+    if (p->kind == BYI_POOL_MAX || !byi_dn_is_dense_last(&p->src, BYOC_F32) ||
+        !byi_dn_is_dense_last(&p->dst, BYOC_F32))
+        return false;
+    for (uint32_t i = 0; i < w->n; i++) {
+        positions *= w->kernel[i];
+        if (w->kernel[i] != p->src.dims[2 + i] || p->dst.dims[2 + i] != 1 ||
+            w->begin[i] != 0 || w->end[i] != 0 || w->dilation[i] != 1)
+            return false;
+    }
+    int64_t dims[] = {p->src.dims[0], positions, p->src.dims[1]};
+    r->kind = BYI_REDUCE_MEAN;
+    r->src = byi_dn_dense(BYOC_F32, 3, dims, NULL);
+    dims[1] = 1;
+    r->dst = byi_dn_dense(BYOC_F32, 3, dims, NULL);
+    return true;
+}
+
 enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
                               const struct byi_dnnl_pool *p,
                               const struct byi_posts *posts,
@@ -153,7 +177,10 @@ enum byoc_status byi_pool_new(const struct byi_dnnl *lib,
         [BYI_POOL_AVG_PAD] = dnnl_pooling_avg_include_padding,
     };
     struct byi_dn_fast fast;
-    if (byi_dn_fast_pool(p, posts, &fast))
+    struct byi_dnnl_reduce mean;
+    if (byi_dn_fast_pool(p, posts, &fast) ||
+        ((!posts || !posts->n) && reads_whole_images(p, &mean) &&
+         byi_dn_fast_reduce(&mean, &fast)))
         return byi_prim_wrap_fast(&fast, prim, err);
     BYI_TRY(byi_guard_status(byi_guard_pool(byi_dnnl_major(), p), err));
     BYI_TRY(byi_guard_status(byi_guard_elt_only(posts), err));

@@ -124,30 +124,67 @@ static const char *sum_name(const struct byi_dn_fast *fast)
     return byi_f32_kernels()->names[BYI_F32_VECTOR];
 }
 
-static uint64_t sum_scratch(const struct byi_dn_fast *fast)
+enum {
+    COLUMNS = 1024, /* at a time: their sums stay in the first cache */
+    ROWS = 4096,    /* in a sum, at most: longer ones lose digits */
+    PARTS = 8       /* of a matrix that several threads sum */
+};
+
+/* Parts of the elements that are summed, which do not depend on the threads.
+ * Rows of one element are summed by themselves. */
+static int64_t sum_parts(const struct byi_dn_fast *fast)
 {
-    return (uint64_t)fast->sum.n * sizeof(float);
+    enum { FEW = 64 };
+    const int64_t least = byi_ceil_div(fast->sum.n, ROWS);
+    return fast->sum.inner == 1
+               ? least
+               : byi_max(least, byi_min(fast->sum.n / FEW, PARTS));
 }
 
-/* Columns [first, end) of matrix o, whose rows are summed: a product with a
- * vector of ones. If inner is 1, columns are rows of x. */
-static void sum_columns(const struct byi_dn_fast *fast, const float *ones,
-                        const float *x, float *y, int64_t first, int64_t end)
+/* Elements of a part. */
+static int64_t part_rows(const struct byi_dn_fast *fast)
 {
-    enum { STRIP = 1024 }; /* columns whose sums stay in the first cache */
-    const bool rows = fast->sum.inner == 1;
-    const int64_t column = rows ? fast->sum.n : 1;
-    for (int64_t at = first; at < end; at += STRIP)
-        byi_f32_kernels()->vector[BYI_F32_WIDE][!rows](
-            &(struct byi_f32_vector){.x = ones,
-                                     .n = fast->sum.n,
-                                     .weights = x + at * column,
-                                     .row = rows ? 1 : fast->sum.inner,
-                                     .column = column,
-                                     .columns = byi_min(STRIP, end - at),
-                                     .y = y + at});
-    for (int64_t at = first; fast->sum.mean && at < end; at++)
-        y[at] /= (float)fast->sum.n;
+    return byi_ceil_div(fast->sum.n, sum_parts(fast));
+}
+
+/* A row of ones, then the sums of all parts. */
+static uint64_t sum_scratch(const struct byi_dn_fast *fast)
+{
+    const int64_t sums = fast->sum.outer * fast->sum.inner * sum_parts(fast);
+    return (uint64_t)(part_rows(fast) + sums) * sizeof(float);
+}
+
+/* Sums of part `part` of columns [first, end) of a matrix, whose columns are
+ * `column` apart, by a product with a vector of ones. */
+static void sum_columns(const struct byi_dn_fast *fast, const float *ones,
+                        const float *x, int64_t column, int64_t part,
+                        int64_t first, int64_t end, float *to)
+{
+    const int64_t row = part * part_rows(fast);
+    for (int64_t at = first; at < end; at += COLUMNS)
+        byi_f32_kernels()->vector[BYI_F32_WIDE][column == 1](
+            &(struct byi_f32_vector){
+                .x = ones,
+                .n = byi_min(part_rows(fast), fast->sum.n - row),
+                .weights = x + row * fast->sum.inner + at * column,
+                .row = fast->sum.inner,
+                .column = column,
+                .columns = byi_min(COLUMNS, end - at),
+                .y = to + at});
+}
+
+/* y[0, n) = the sums or means of the parts' sums, which follow one another. */
+static void add_parts(const struct byi_dn_fast *fast, const float *sums,
+                      int64_t n, float *y)
+{
+    const int64_t parts = sum_parts(fast);
+    const float by = fast->sum.mean ? (float)fast->sum.n : 1;
+    for (int64_t i = 0; i < n; i++) {
+        float sum = sums[i];
+        for (int64_t part = 1; part < parts; part++)
+            sum += sums[part * n + i];
+        y[i] = sum / by;
+    }
 }
 
 static void run_sum(const struct byi_dn_fast *fast, uint32_t n,
@@ -155,22 +192,29 @@ static void run_sum(const struct byi_dn_fast *fast, uint32_t n,
                     int threads)
 {
     enum { PART = 1 << 14 }; /* elements that pay for a thread */
-    const bool rows = fast->sum.inner == 1;
-    const int64_t outer = rows ? 1 : fast->sum.outer;
-    const int64_t inner = rows ? fast->sum.outer : fast->sum.inner;
+    /* rows of one element: the columns of one matrix, elements [0, n) apart */
+    const bool turned = fast->sum.inner == 1;
+    const int64_t outer = turned ? 1 : fast->sum.outer;
+    const int64_t inner = turned ? fast->sum.outer : fast->sum.inner;
+    const int64_t parts = sum_parts(fast), column = turned ? fast->sum.n : 1;
     const int64_t pays = byi_max(outer * inner * fast->sum.n / PART, 1);
-    const int team = (int)byi_min(byi_min(pays, outer * inner), threads);
+    const int64_t cuts = turned ? byi_min(threads, inner) : 1;
+    const int64_t all = outer * parts * cuts;
+    const int team = (int)byi_min(byi_min(pays, all), threads);
     const float *x = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
     float *y = byi_dn_fast_find(n, slots, BYI_ARG_DST), *ones = scratch;
-    for (int64_t i = 0; i < fast->sum.n; i++)
+    float *sums = ones + part_rows(fast);
+    for (int64_t i = 0; i < part_rows(fast); i++)
         ones[i] = 1;
-    const int64_t cuts = outer < team ? team : 1; /* of a matrix's columns */
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < outer * cuts; i++) {
-        const int64_t o = i / cuts, part = i % cuts;
-        sum_columns(fast, ones, x + o * fast->sum.n * inner, y + o * inner,
-                    inner * part / cuts, inner * (part + 1) / cuts);
+    for (int64_t i = 0; i < all; i++) {
+        const int64_t o = i / cuts / parts, part = i / cuts % parts;
+        sum_columns(fast, ones, x + o * fast->sum.n * inner, column, part,
+                    inner * (i % cuts) / cuts, inner * (i % cuts + 1) / cuts,
+                    sums + (o * parts + part) * inner);
     }
+    for (int64_t o = 0; o < outer; o++)
+        add_parts(fast, sums + o * parts * inner, inner, y + o * inner);
 }
 
 static const struct byi_dn_fast_kind sum_kind = {
@@ -182,9 +226,7 @@ static const struct byi_dn_fast_kind sum_kind = {
 bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
                         struct byi_dn_fast *fast)
 {
-    /* Narrower matrices would be summed element by element; longer sums lose
-     * digits in float32. */
-    enum { NARROW = 16, LONG = 4096 };
+    enum { NARROW = 16 }; /* fewer columns would be summed one by one */
     const struct byi_desc *d = &p->src;
     const int64_t inner = d->rank == 3 ? d->dims[2] : 1;
     const bool mean = p->kind == BYI_REDUCE_MEAN;
@@ -193,7 +235,7 @@ bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
                                  .threads = omp_get_max_threads()};
     return (mean || p->kind == BYI_REDUCE_SUM) && d->dtype == BYOC_F32 &&
            byi_dn_is_dense(d) && byi_dn_is_dense(&p->dst) &&
-           byi_elements(d->rank, d->dims) > 0 && d->dims[1] <= LONG &&
+           byi_elements(d->rank, d->dims) > 0 &&
            (inner == 1 || inner >= NARROW);
 }
 
