@@ -137,7 +137,9 @@ void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
 
 /* Choose how many tiles make a block. Their V should fill half of the second
  * cache; but each block reads all weights, which costs more than reading a V
- * that does not fit, for every block of columns, where tiles are few. */
+ * that does not fit, for every block of columns, where tiles are few. Threads
+ * have blocks of their own if they have enough tiles: reading all weights takes
+ * less time than reading inputs that another one transformed. */
 static struct winograd plan(const struct byi_f32_conv_run *run,
                             const struct byi_f32_conv *conv, int threads)
 {
@@ -161,7 +163,7 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
     w.block = again * weights > w.tiles * tile * columns ? w.tiles : fits;
     int64_t blocks = byi_ceil_div(w.tiles, w.block);
     w.whole = threads > 1 && w.tiles >= threads &&
-              (blocks >= 2 * threads || columns < 2 * threads);
+              (w.tiles >= threads * BYI_F32_ROWS || columns < 2 * threads);
     if (w.whole) /* as many for each thread */
         blocks = byi_ceil_div(blocks, threads) * threads;
     w.block = byi_ceil_div(w.tiles, blocks);
