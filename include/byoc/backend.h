@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* byoc/backend.h: bring your own backend. Version 1.2.
+/* byoc/backend.h: bring your own backend. Version 1.3.
  *
- * A backend is a shared library. It includes this header, links against
- * nothing of byoc's, and gives byoc a struct byoc_backend: patterns as text
- * (what its kernels can take), a probe (can it really build this, with these
- * shapes, on this machine), and load / run. Regions reach it as JSON of the
- * format "byoc-graph" (docs/json.md); their constants stay in the artifact and
- * are lent to it. It ends in
+ * A backend is a shared library. It includes this header, links against no
+ * library of byoc, and gives byoc a struct byoc_backend: patterns as text (what
+ * its kernels can take), a probe (can it really build this, with these shapes,
+ * on this machine), and load / run. Regions reach it as JSON of the format
+ * "byoc-graph" (docs/json.md); their constants stay in the artifact and are
+ * lent to it. It ends in
  *
  *     static const struct byoc_backend *query(const struct byoc_host *host,
  *                                             char *why, uint32_t why_bytes)
@@ -15,9 +15,9 @@
  *     }
  *     BYOC_BACKEND_DEFINE(query)
  *
- * which exports two symbols: the function that leads to query(), and a constant
+ * which exports two symbols: the function that calls query(), and a constant
  * that says how this header was compiled, which the host reads from the file
- * before anything of the library runs.
+ * before any code of the library runs.
  *
  * Rules that hold for every function here
  *   - a pointer argument is valid for the duration of the call and is never
@@ -37,11 +37,10 @@
  *     inside out
  *
  * How it grows (docs/abi.md): by minor versions that only add. A struct that
- * begins with struct_size may get members at its end; all others are as they
- * are for good. What is reserved is 0. Each side reads no further than the
- * other's struct_size, and what lies beyond it counts as 0 or NULL:
- * BYOC_HAS() looks. Any 1.x host takes any 1.y backend that does not ask for
- * more (BYOC_BACKEND_NEEDS).
+ * begins with struct_size may get members at its end; all others never change.
+ * Reserved members are 0. Neither side reads beyond the other's struct_size;
+ * members beyond it count as 0 or NULL, which BYOC_HAS() tests. Any 1.x host
+ * takes any 1.y backend that does not ask for more (BYOC_BACKEND_NEEDS).
  */
 #ifndef BYOC_BACKEND_H
 #define BYOC_BACKEND_H
@@ -58,9 +57,9 @@ extern "C" {
 #define BYOC_EXTERN extern
 #endif
 
-/* A version as one number, in which versions compare. */
+/* A version as one number; a later version is greater. */
 #define BYOC_ABI(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
-/* This header's. */
+/* The version of this header. */
 #define BYOC_BACKEND_ABI BYOC_ABI(1, 3)
 /* The lowest version a host must have for this backend. To require a newer
  * host, define it before this header is included; to use a newer function only
@@ -90,12 +89,12 @@ enum byoc_fail_code {
     BYOC_FAIL_INCOMPATIBLE = 3, /* made for another version or machine       */
     BYOC_FAIL_RESOURCE = 4,     /* memory, threads, devices                  */
     BYOC_FAIL_INTERNAL = 5,     /* the backend has a bug                     */
-    /* of check_compat(): it runs, and would run better if it was compiled
-     * again */
+    /* from check_compat(): the artifact runs, but would run better if it were
+     * compiled again */
     BYOC_FAIL_STALE = 6,
-    BYOC_FAIL_CANCELLED = 7, /* of run(): *cancel was set */
-    /* Since 1.3, of compile(), see BYOC_EXT_MAY_DECLINE: native kernels run it
-       faster */
+    BYOC_FAIL_CANCELLED = 7, /* from run(): *cancel was set */
+    /* Since 1.3, from compile(): native kernels run the region faster, see
+     * BYOC_EXT_MAY_DECLINE */
     BYOC_FAIL_SLOWER = 8
 };
 struct byoc_fail; /* opaque, owned by the host */
@@ -119,13 +118,13 @@ static inline const struct byoc_ext *byoc_ext_find(const struct byoc_ext *first,
 }
 
 /* A tensor that is lent. dims has `rank` entries; the data is dense and
- * row-major, aligned to its elements, and to 64 bytes where it is a constant.
- */
+ * row-major, aligned to the size of its elements, or to 64 bytes if it is a
+ * constant. */
 struct byoc_view {
     uint32_t dtype; /* enum byoc_dtype */
     uint32_t rank;
-    const int64_t *dims; /* may be NULL where rank is 0 */
-    /* of inputs and constants: only to be read; may be NULL where bytes is 0 */
+    const int64_t *dims; /* may be NULL if rank is 0    */
+    /* read-only for inputs and constants; may be NULL if bytes is 0 */
     void *data;
     uint64_t bytes;
 };
@@ -145,7 +144,7 @@ struct byoc_host {
     /* the version agreed on: the lower one of the host's and
      * BYOC_BACKEND_ABI */
     uint32_t abi;
-    void *ctx; /* first argument of functions below */
+    void *ctx; /* first argument of the functions below */
 
     /* Memory, 64-byte aligned; NULL when exhausted. release(NULL) is fine;
      * memory is released through the host and ctx that acquired it. */
@@ -164,16 +163,16 @@ struct byoc_host {
     /* Threads a call may use, at least 1. */
     uint32_t (*threads)(void *ctx);
     /* Run fn(arg, 0) ... fn(arg, n-1) on the host's threads, return when all
-     * are done. `arg` may be NULL. Not from inside fn. In a child that fn
-     * forks, it returns without the parts of other threads, and the host fails.
-     */
+     * are done. `arg` may be NULL. Must not be called from inside fn. In a
+     * child that fn forks, it returns without the parts of other threads, and
+     * the run fails. */
     void (*parallel_for)(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
                          void *arg);
 
-    /* --- What a predicate may ask of a match. `name` is an operand (%name)
-     * of the row's pattern, or NULL for the value the pattern's root gives.
-     * What is returned or pointed to lives as long as the match. Results are
-     * only written where something other than 0 or NULL is returned. */
+    /* --- Queries about a match, for predicates. `name` is an operand (%name)
+     * of the row's pattern, or NULL for the result of the pattern's root.
+     * Returned pointers live as long as the match. Results are written only if
+     * the function returns neither 0 nor NULL. */
 
     /* dtype and shape of an operand: 0 when the row has no such operand in
      * this match (an optional part that is absent), or it is a tuple. dims has
@@ -184,21 +183,22 @@ struct byoc_host {
     /* The dense bytes of a constant operand; NULL when it is not constant. */
     const void *(*match_const)(const struct byoc_match *m, const char *name,
                                uint64_t *bytes);
-    /* Operators of the match, in topological order; a tuple that it makes is
-     * one called "tuple". match_op gives NULL from n_ops on. */
+    /* Operators of the match, in topological order; making a tuple is an
+     * operator called "tuple". match_op returns NULL if there is no operator i.
+     */
     uint32_t (*match_n_ops)(const struct byoc_match *m);
     const char *(*match_op)(const struct byoc_match *m, uint32_t i);
-    /* The result of operator i, as match_type gives an operand. */
+    /* The result of operator i, as match_type for an operand. */
     int32_t (*match_op_type)(const struct byoc_match *m, uint32_t i,
                              uint32_t *dtype, uint32_t *rank,
                              const int64_t **dims);
-    /* The operator that `with` calls %name, as a number for match_op and its
-     * like; UINT32_MAX when it is not in this match. */
+    /* The number i of the operator that `with` calls %name; UINT32_MAX if it is
+     * not in this match. */
     uint32_t (*match_find)(const struct byoc_match *m, const char *name);
-    /* Attributes of operator i, by name; 0 (NULL) when it has none of that
-     * name and kind. Booleans are ints, and so are dtypes (by number); a single
-     * value is a list of one entry. match_float and match_string read single
-     * values. */
+    /* Attributes of operator i, by name; 0 or NULL if it has no attribute of
+     * that name and kind. Booleans are ints, and so are dtypes (by number); a
+     * single value is a list of one entry. match_float and match_string read
+     * single values. */
     int32_t (*match_ints)(const struct byoc_match *m, uint32_t i,
                           const char *name, const int64_t **values,
                           uint32_t *n);
@@ -212,12 +212,13 @@ struct byoc_host {
                            const char *name, double *value);
     const char *(*match_string)(const struct byoc_match *m, uint32_t i,
                                 const char *name);
-    /* A sentence for accept() to return, made as by printf; cut after about
-     * 1000 bytes in all for one match. Never NULL, like the two below. */
+    /* Format a sentence for accept() to return, as printf does. The sentences
+     * of one match are cut after about 1000 bytes in total. Never returns NULL,
+     * nor do the two functions below. */
     const char *(*match_say)(const struct byoc_match *m, const char *format,
                              ...)BYOC_PRINTF(2, 3);
-    /* The type of an operand, of the result of operator i, as people read it:
-     * "Tensor[(1, 64, 56, 56), float64]"; "nothing" when there is none. */
+    /* The type of an operand, or of the result of operator i, for messages:
+     * "Tensor[(1, 64, 56, 56), float64]"; "nothing" if it does not exist. */
     const char *(*match_show)(const struct byoc_match *m, const char *name);
     const char *(*match_show_op)(const struct byoc_match *m, uint32_t i);
 
@@ -225,19 +226,19 @@ struct byoc_host {
 
     /* Since 1.2. A region as structs, which byoc/graph.h wraps and describes.
      * Reads and checks region->json: that every operator is one of byoc's, with
-     * complete attributes, and that every type is what its operator gives for
-     * its arguments. `host` is this struct. graph_close(NULL) is fine. */
+     * complete attributes, and that every type is the one that the operator's
+     * type rule gives. `host` is this struct. graph_close(NULL) is fine. */
     struct byoc_fail *(*graph_open)(const struct byoc_host *host,
                                     const struct byoc_region *region,
                                     struct byoc_graph **graph);
     void (*graph_close)(struct byoc_graph *graph);
 };
 
-/* One row of a pattern table; docs/patterns.md has the notation. Rows are
- * tried in order, the most specific first.
- * accept   NULL takes every match; else returns NULL to take it, or a
- *          sentence that says what it found and what it wanted: a constant, or
- *          made by host->match_say. Pure, cheap, any thread. */
+/* One row of a pattern table; docs/patterns.md has the notation. Rows are tried
+ * in order, the most specific first.
+ * accept   NULL: every match is accepted. Else returns NULL to accept the
+ *          match, or a sentence that says what it found and expected: a
+ *          constant, or from host->match_say. Pure, cheap, any thread. */
 struct byoc_pattern {
     const char *name; /* "backend.what", unique within the table */
     const char *pattern;
@@ -245,18 +246,18 @@ struct byoc_pattern {
                           const struct byoc_match *m);
 };
 
-/* What a probe found out; the host zeroes it and sets struct_size first. */
+/* The result of a probe; the host zeroes it and sets struct_size first. */
 struct byoc_probe {
     uint32_t struct_size;
     uint32_t reference; /* not 0: a slow reference implementation          */
     char impl[120];     /* the implementation chosen                       */
 };
 
-/* The layouts that an operator would like, in Relay's notation: upper-case
- * letters are axes, a number and a lower-case letter a block of that axis, as
- * in "NCHW", "NHWC", "NCHW16c"; of weights "OIHW", "HWIO", "OIHW16i16o". The
- * host zeroes it and sets struct_size first; an empty one means the present
- * layout. */
+/* The layouts that a backend prefers for an operator, in Relay's notation:
+ * upper-case letters are axes, a number and a lower-case letter a block of that
+ * axis, as in "NCHW", "NHWC", "NCHW16c"; of weights "OIHW", "HWIO",
+ * "OIHW16i16o". The host zeroes it and sets struct_size first; an empty one
+ * means the present layout. */
 struct byoc_layout {
     uint32_t struct_size;
     uint32_t reserved;
@@ -270,30 +271,30 @@ struct byoc_layout {
 struct byoc_region {
     uint32_t struct_size;
     uint32_t n_consts;
-    /* the region, which need not end in NUL; given to load(): the blob that
-     * compile() made, at an address that is a multiple of 64 */
+    /* the region, which need not end in NUL; in load(): the blob that compile()
+     * made, at an address that is a multiple of 64 */
     const char *json;
     uint64_t json_bytes;
     const struct byoc_view *consts; /* constants, by the JSON's "data" index */
-    /* compile(): the name of the function to define, if C is the answer.
-     * load(): its name and address, where it was, and `json` is that C; else
-     * both NULL. */
+    /* compile(): the name of the function to define if the result is C. load():
+     * the name and address of that function if compile() returned C, which is
+     * in `json`; else both NULL. */
     const char *symbol;
     void (*code)(void);
     const struct byoc_ext *ext; /* may be NULL */
 };
 
-/* Since 1.3. The extension of a region that is given to load() of a backend
- * with BYOC_BACKEND_READS_CODES: float32 constants that the artifact stores as
- * 8-bit integers, each times the step of its row, such as the weights of
+/* Since 1.3. An extension of the region that load() of a backend with
+ * BYOC_BACKEND_READS_CODES receives: float32 constants that the artifact stores
+ * as 8-bit integers, each times the step of its row, such as the weights of
  * quantised models. Lives for the duration of the call, except for the codes
  * and steps, which stay in place until unload(). */
 enum { BYOC_EXT_CODES = 2 };
 
-/* Element i of row r is at[r columns + i] steps[r], or, if it is turned,
- * at[i rows + r] steps[r]. */
+/* The matrix has `rows` rows. Element i of row r is at[r * columns + i] *
+ * steps[r], or at[i * rows + r] * steps[r] if `turned` is not 0. */
 struct byoc_codes {
-    const int8_t *at; /* NULL: it has no codes, its view has data */
+    const int8_t *at; /* NULL: no codes, the view has data        */
     const float *steps;
     uint64_t rows;
     uint64_t turned; /* not 0: rows is the last axis, not the first one */
@@ -303,21 +304,21 @@ struct byoc_region_codes {
     struct byoc_ext head;
     const struct byoc_codes *at; /* by constant, as byoc_region.consts */
     void *ctx;                   /* first argument of widen */
-    /* The floats of a constant whose view has no data; they stay in place until
-     * unload(). NULL: memory is exhausted. */
+    /* Returns the floats of a constant whose view has no data; they stay in
+     * place until unload(). NULL: memory is exhausted. */
     const void *(*widen)(void *ctx, uint32_t index);
 };
 
-/* Since 1.3. An extension of the region that compile() is given, a struct
- * byoc_ext alone: the region is whole, and the host can run it on native
- * kernels instead. compile() may return BYOC_FAIL_SLOWER if they are faster,
- * say because data would change its layout on the way in and out for little
- * work. */
+/* Since 1.3. An extension of the region that compile() receives, only a struct
+ * byoc_ext: the region is complete, and the host can run it on native kernels
+ * instead. compile() may return BYOC_FAIL_SLOWER if they are faster, for
+ * example because reordering inputs and outputs costs more than the computation
+ * saves. */
 enum { BYOC_EXT_MAY_DECLINE = 3 };
 
-/* A region as structs: arrays, each step behind the steps whose results it
- * reads. Does not change once it is read. Texts and arrays belong to the graph;
- * the data of constants are the region's. */
+/* A region as structs. Each step comes after the steps whose results it reads.
+ * A graph is immutable. Strings and arrays belong to the graph, the data of
+ * constants to the region. */
 
 enum byoc_graph_kind {
     BYOC_GRAPH_INPUT = 0,
@@ -328,8 +329,8 @@ enum byoc_graph_kind {
 /* A tensor, dense and row-major. */
 struct byoc_graph_value {
     uint32_t kind; /* enum byoc_graph_kind */
-    /* INPUT: of byoc_run_args.inputs, CONST: of the region's consts, RESULT: of
-     * the graph's steps */
+    /* INPUT: into byoc_run_args.inputs, CONST: into the region's consts,
+     * RESULT: into the graph's steps */
     uint32_t index;
     uint32_t dtype; /* enum byoc_dtype */
     uint32_t rank;
@@ -341,8 +342,8 @@ struct byoc_graph_value {
 };
 
 /* An attribute: a list of n numbers or strings; a single one is a list of one
- * entry. One of the three is not NULL, unless n is 0. Booleans are ints, and so
- * are dtypes, by number. */
+ * entry. One of the three lists is not NULL, unless n is 0. Booleans are ints,
+ * and so are dtypes, by number. */
 struct byoc_graph_attr {
     const char *name;
     uint32_t n;
@@ -360,7 +361,7 @@ struct byoc_graph_step {
     uint32_t n_outs;
     const uint32_t *args;
     const uint32_t *outs;
-    uint32_t kernel; /* that it belongs to */
+    uint32_t kernel; /* index of the step's kernel */
     uint32_t n_attrs;
     const struct byoc_graph_attr *attrs;
 };
@@ -399,9 +400,11 @@ struct byoc_graph {
     const struct byoc_graph_value *values;
     const struct byoc_graph_step *steps;
     const struct byoc_graph_kernel *kernels;
+    /* indices into values; an output may be an input, and one value may be
+     * several outputs */
     const uint32_t *inputs;
-    const uint32_t *outputs; /* may be any values, and one twice */
-    uint64_t bytes;          /* see byoc_graph_data()            */
+    const uint32_t *outputs;
+    uint64_t bytes; /* see byoc_graph_data() */
 };
 
 /* The result of compile(). The host zeroes it and sets struct_size first;
@@ -419,10 +422,10 @@ enum {
     BYOC_BLOB_DATA = 0,
     /* C11 source: one translation unit, whose only symbol with external linkage
      * is a function called region->symbol. It is compiled into the artifact and
-     * linked with the C and math libraries only; the backend passes it all else
-     * as arguments. The backend chooses its parameters and result; load() casts
-     * region->code to that type. Return C only if compile() was given a symbol:
-     * a host that takes no C gives none. */
+     * linked with the C and math libraries only; the backend passes everything
+     * else as arguments. The backend chooses its parameters and result; load()
+     * casts region->code to that type. Return C only if region->symbol is set:
+     * a host that accepts no C leaves it NULL. */
     BYOC_BLOB_C = 1
 };
 
@@ -439,9 +442,10 @@ struct byoc_run_args {
     uint32_t n_inputs;
     uint32_t n_outputs;
     uint32_t reserved;
-    const struct byoc_view *inputs;  /* as the JSON's "inputs"           */
-    const struct byoc_view *outputs; /* as the JSON's "outputs": written */
-    byoc_trace_fn trace;             /* NULL: off                        */
+    /* in the order of the JSON's "inputs" and "outputs" */
+    const struct byoc_view *inputs;
+    const struct byoc_view *outputs; /* written */
+    byoc_trace_fn trace;             /* NULL: off */
     void *trace_ctx;
     /* Not NULL: poll it; if it is not 0, end the run soon and return
      * BYOC_FAIL_CANCELLED. */
@@ -454,14 +458,15 @@ struct byoc_run_args {
 struct byoc_backend {
     uint32_t struct_size; /* sizeof(struct byoc_backend) */
     uint32_t flags;       /* BYOC_BACKEND_* below */
-    /* 1 to 32 of a-z, 0-9 and _, a letter first: the prefix of its patterns, to
-     * the dot */
+    /* 1 to 32 characters of a-z, 0-9 and _, a letter first. The names of its
+     * patterns begin with it and a dot */
     const char *name;
     const char *version; /* of the kernel library, for people */
-    /* changes when artifacts must be compiled again: version of the library and
-     * of the blobs, and what of machine and threads they depend on */
+    /* changes when artifacts must be compiled again: the versions of the
+     * library and of the blob format, and the properties of machine and threads
+     * that blobs depend on */
     const char *compat;
-    const struct byoc_pattern *patterns; /* may be NULL where there are 0 */
+    const struct byoc_pattern *patterns; /* may be NULL if n_patterns is 0 */
     uint32_t n_patterns;
     uint32_t reserved;
 
@@ -484,8 +489,8 @@ struct byoc_backend {
     struct byoc_fail *(*cost)(const struct byoc_host *host,
                               const struct byoc_region *region,
                               uint64_t *nanoseconds);
-    /* Optional; NULL: load() gets the JSON itself. Region in, blob out; same
-     * input, same bytes. Any thread. */
+    /* Optional; NULL: load() gets the JSON itself. Compile a region to a blob;
+     * the same region gives the same bytes. Any thread. */
     struct byoc_fail *(*compile)(const struct byoc_host *host,
                                  const struct byoc_region *region,
                                  struct byoc_blob *blob);
@@ -501,9 +506,10 @@ struct byoc_backend {
                               void **compiled);
     /* Free what load() made, after its states. Any thread. */
     void (*unload)(const struct byoc_host *host, void *compiled);
-    /* Optional; NULL: none. Bytes of memory that one run at a time of
-     * `compiled` needs, always the same. The host gives so much to run() as
-     * its state: 64-byte aligned, zeroed before the first run. Any thread. */
+    /* Optional; NULL: none. The bytes of memory that one run at a time of
+     * `compiled` needs, always the same number. The host passes this much
+     * memory to run() as its state: 64-byte aligned, zeroed before the first
+     * run. Any thread. */
     uint64_t (*state_bytes)(const struct byoc_host *host, const void *compiled);
     /* Optional, both or none, and not together with state_bytes: for a state
      * that is more than memory. Make *state, which may be NULL, for one run at
@@ -523,9 +529,9 @@ struct byoc_backend {
     void (*quiesce)(const struct byoc_host *host);
     const struct byoc_ext *ext; /* may be NULL */
 
-    /* Since 1.3. Optional; NULL: the names that probe() gave hold. Call `say`
-     * as a traced run of `compiled` would, with times 0, but not for steps that
-     * only move data: the host's report names these implementations. Any
+    /* Since 1.3. Optional; NULL: the host reports the names that probe() gave.
+     * Call `say` as a traced run of `compiled` would, with times 0, but not for
+     * steps that only move data: the host reports these implementations. Any
      * thread. */
     void (*describe)(const struct byoc_host *host, const void *compiled,
                      byoc_trace_fn say, void *ctx);
@@ -534,11 +540,11 @@ struct byoc_backend {
 /* Flags of a backend. */
 enum {
     BYOC_BACKEND_USES_OPENMP = 1, /* runs on the process's OpenMP threads */
-    /* run() hardly reads the constants: load() made copies. The host lets their
-     * pages go, which come back when they are read */
+    /* run() hardly reads the constants, since load() copied them. The host
+     * releases their pages; reading them maps them again */
     BYOC_BACKEND_COPIES_CONSTS = 2,
-    /* compile() answers in C only: a host that takes no C leaves this backend
-     * out. Since 1.1: ask for it, BYOC_BACKEND_NEEDS */
+    /* compile() returns nothing but C: a host that accepts no C excludes this
+     * backend. Since 1.1: set BYOC_BACKEND_NEEDS */
     BYOC_BACKEND_WRITES_C = 4,
     /* load() looks for BYOC_EXT_CODES of its region: views of constants that
      * have codes there may have no data. Since 1.3 */
@@ -568,8 +574,8 @@ struct byoc_place {
 #define BYOC_ONE_MEMBER(type, member) +1
 enum { BYOC_N_PLACES = 0 BYOC_LAYOUT(BYOC_ONE_STRUCT, BYOC_ONE_MEMBER) };
 
-/* The constant beside the query: no pointers in it, so it can be read from the
- * file as it stands. */
+/* The constant that a plug-in exports beside its query function. It has no
+ * pointers, so that a host can read it from the file. */
 struct byoc_descriptor {
     char magic[8];
     uint32_t struct_size; /* of this, without the places */
@@ -583,7 +589,8 @@ struct byoc_descriptor {
 #define BYOC_BACKEND_MAGIC "BYOCABI"
 #define BYOC_BACKEND_DESCRIPTOR "byoc_backend_descriptor_v1"
 
-/* Sanitizers it was built with: their runtimes do not mix. */
+/* The sanitizer that a plug-in was built with: two sanitizers' runtimes cannot
+ * share a process. */
 enum { BYOC_TAG_ADDRESS = 1, BYOC_TAG_THREAD = 2, BYOC_TAG_MEMORY = 4 };
 #if defined(__has_feature)
 #define BYOC_BUILT_WITH(what) __has_feature(what)
@@ -612,9 +619,10 @@ enum { BYOC_TAG_ADDRESS = 1, BYOC_TAG_THREAD = 2, BYOC_TAG_MEMORY = 4 };
      {BYOC_LAYOUT(BYOC_PLACE_OF_STRUCT, BYOC_PLACE_OF_MEMBER)}}
 /* clang-format on */
 
-/* The version that host and backend both speak: the lower one of the host's
- * and this header's. 0 when that is lower than `needs`, or of another major
- * version; then `why` says so. What BYOC_BACKEND_DEFINE asks first. */
+/* The version that host and backend both speak: the lower one of the host's and
+ * this header's. 0 when that is lower than `needs`, or of another major
+ * version; then `why` says so. BYOC_BACKEND_DEFINE calls this before query().
+ */
 static inline uint32_t byoc_backend_agree(const struct byoc_host *host,
                                           uint32_t needs, char *why,
                                           uint32_t why_bytes)
@@ -632,8 +640,8 @@ static inline uint32_t byoc_backend_agree(const struct byoc_host *host,
     return 0;
 }
 
-/* Export the backend that query() gives, a byoc_backend_query_fn. Once, at the
- * end of one file. */
+/* Export the backend that query(), a byoc_backend_query_fn, returns. Once, at
+ * the end of one file. */
 #define BYOC_BACKEND_DEFINE(query)                                             \
     BYOC_EXTERN BYOC_VISIBLE const struct byoc_descriptor                      \
         byoc_backend_descriptor_v1;                                            \

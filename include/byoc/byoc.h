@@ -10,9 +10,9 @@
  *         fprintf(stderr, "%s\n", err.text);
  *     byoc_compiled_free(&c);
  *
- * A compiled model belongs to one thread at a time; several may be made at
- * once. The library prints nothing. It calls the C compiler of the machine to
- * write an artifact, and nothing else.
+ * A compiled model may be used by one thread at a time; several threads may
+ * compile at once. The library prints nothing. The only program that it
+ * executes is the C compiler, to write an artifact.
  */
 #ifndef BYOC_BYOC_H
 #define BYOC_BYOC_H
@@ -27,28 +27,29 @@ extern "C" {
 /* How much to optimise: passes of that level and below run. */
 enum byoc_opt {
     BYOC_OPT_DEFAULT = 0, /* BYOC_O2 */
-    BYOC_O0 = 1,          /* only what running needs */
+    BYOC_O0 = 1,          /* only passes that a run needs */
     BYOC_O1 = 2,
     BYOC_O2 = 3,
-    BYOC_O3 = 4 /* what may change results in the last bits */
+    BYOC_O3 = 4 /* also passes that may change results in the last bits */
 };
 
 /* Which backends may generate C, which is compiled into the artifact. */
 enum byoc_codegen {
     BYOC_CODEGEN_DEFAULT = 0, /* BYOC_CODEGEN_AUTO                       */
-    BYOC_CODEGEN_AUTO = 1,    /* those that answer in nothing else       */
-    BYOC_CODEGEN_C = 2,       /* all that have a compile()               */
+    BYOC_CODEGEN_AUTO = 1,    /* backends that generate nothing but C    */
+    BYOC_CODEGEN_C = 2,       /* all backends that have a compile()      */
     BYOC_CODEGEN_JSON = 3     /* none                                    */
 };
 
 /* How nodes that several backends can run are placed (docs/cost.md). */
 enum byoc_partition {
     BYOC_PARTITION_DEFAULT = 0, /* BYOC_PARTITION_GREEDY */
-    /* backends get all they can run, in order of preference */
+    /* each node goes to the first backend, in order of preference, that can run
+     * it */
     BYOC_PARTITION_GREEDY = 1,
     BYOC_PARTITION_ESTIMATED = 2, /* the backend whose cost() is lowest */
-    /* parts are timed on this machine, natively and by each backend, and placed
-     * so that the whole takes least */
+    /* candidates are timed on this machine, natively and on each backend, and
+     * placed so that the whole model takes the least time */
     BYOC_PARTITION_MEASURED = 3
 };
 
@@ -58,30 +59,32 @@ enum byoc_weights {
     BYOC_WEIGHTS_DEFAULT = 0, /* as the model has them                      */
     BYOC_WEIGHTS_FP16 = 1,    /* rounded to float16                         */
     BYOC_WEIGHTS_BF16 = 2,    /* rounded to bfloat16                        */
-    BYOC_WEIGHTS_INT8 = 3,    /* products: 8 bits, a scale for each block   */
-    BYOC_WEIGHTS_INT4 = 4     /* products: 4 bits, likewise                 */
+    BYOC_WEIGHTS_INT8 = 3,    /* matrix products: 8 bits, a scale per block */
+    BYOC_WEIGHTS_INT4 = 4     /* matrix products: 4 bits, a scale per block */
 };
 
 /* How to compile. A zero member means the default. Lists of strings end in
  * NULL; NULL is the empty list. struct_size is explained in byoc/runtime.h. */
 struct byoc_compile_params {
-    /* backends by name, in order of preference; NULL: all that are found; a
-     * list without entries: none, all native */
+    /* backends by name, in order of preference; NULL: all that are found; an
+     * empty list: none, so all nodes are native */
     const char *const *backends;
     const char *plugins;     /* where plug-ins are, as in byoc_load_params */
     const char *const *dims; /* "N=1": fix a symbolic dim (ONNX only) */
     /* "x=1x3x224x224": fix an input's shape (ONNX only) */
     const char *const *shapes;
-    /* "sr=16000": an input that becomes a constant, all elements with that
-     * value (ONNX only) */
+    /* "sr=16000": make input sr a constant whose elements all have this value
+     * (ONNX only) */
     const char *const *values;
-    /* nodes or operators that stay native, by the model's name or the IR's */
+    /* nodes or operators that stay native, by name in the model or in the IR */
     const char *const *exclude;
-    /* when not empty: what else stays native, written the same way */
+    /* if not empty: only these nodes or operators may be offloaded, named in
+     * the same way */
     const char *const *only;
     /* "a.conv_relu=PATTERN" (docs/patterns.md): rows of backends without a
-     * plug-in, to try a table; regions of these run their native twins. The
-     * backend is the name up to the dot; they come before the plug-ins */
+     * plug-in, to try a table; their regions run their native twins. The text
+     * before the dot names the backend; these backends come before the plug-ins
+     */
     const char *const *patterns;
     const char *const *disable; /* passes not to run, by name              */
     const char *const *require; /* passes to run whatever the level        */
@@ -92,28 +95,29 @@ struct byoc_compile_params {
     /* sizeof the struct. (0: the struct ends with isolate_bytes, as it did
      * before this member) */
     uint32_t struct_size;
-    /* and those of fewer floating-point operations */
+    /* regions of fewer floating-point operations stay native; 0: none */
     double min_region_flops;
-    /* of more, those with the fewest operations stay native; 0: any number */
+    /* limit on the number of regions: those with the fewest operations stay
+     * native; 0: no limit */
     uint32_t max_regions;
-    /* gates, in percent: of the floating-point operations, and of the
+    /* gates: the percentage of the floating-point operations, and of the
      * operators that run, that backends must run; 0: no gate. See
      * byoc_compiled_verdict */
     double require_offload;
     double require_offload_nodes;
-    uint32_t threads; /* probes are for this many; 0: as loading */
+    uint32_t threads; /* that backends are probed for; 0: as for loading */
     /* these passes instead of a compile's, each "A" or "A,B,[C,[D]]": brackets
-     * make a sequence, whose members are gated by level and `disable`; what
-     * stands outside runs. No plan is made: only byoc_compiled_ir() and the
-     * ledger are of use then */
+     * make a sequence, whose members are gated by level and `disable`; passes
+     * outside of brackets always run. No plan is made, so that only
+     * byoc_compiled_ir() and the ledger are useful */
     const char *const *passes;
-    /* further passes of a compile, written the same way: they run between
-     * cleaning up and partitioning */
+    /* additional passes, written the same way, that run between clean-up and
+     * partitioning */
     const char *const *add_passes;
     /* libraries with passes (byoc/pass.h), by absolute path; never unloaded */
     const char *const *pass_plugins;
     const char *const *options; /* of passes: "FuseOps.max_depth=4" */
-    /* a pass's name: compile no further than its first run; no plan, as with
+    /* a pass's name: stop after its first run; no plan is made, as with
      * `passes` */
     const char *stop_after;
     const char *cc; /* the C compiler; NULL: $CC, then "cc" */
@@ -128,28 +132,28 @@ struct byoc_compile_params {
     void (*print)(void *ctx, const char *when, const char *pass,
                   const char *ir); /* when: "before", "after" */
     void *print_ctx;
-    /* a folder: the IR after each pass goes to NNN-PASS.ir in it */
+    /* a folder: the IR after each pass is written to NNN-PASS.ir in it */
     const char *dump_passes;
-    /* a folder, made when it is not there: the artifact's fused kernels are
-     * left in it as C, in kernels.c, and backends' C, each file by its
-     * function; NULL: nowhere */
+    /* a folder, created if missing, for the C source of the artifact: kernels.c
+     * has the fused kernels, FUNCTION.c the C of a backend for one region;
+     * NULL: the source is not kept */
     const char *keep_c;
-    /* sizes of symbolic dims, each text as "batch=1,2,8,sequence=16": all
-     * combinations are made ready when the artifact is loaded, and backends are
-     * asked for these; NULL: they are asked for 1, 2 and 64 */
+    /* sizes of symbolic dims, such as "batch=1,2,8,sequence=16": loading the
+     * artifact makes a specialisation for every combination, and backends are
+     * probed for these sizes; NULL: backends are probed for 1, 2 and 64 */
     const char *const *warm;
     int verify; /* not 0: check the IR after every pass */
-    /* the function of a text that the model starts with; NULL: main */
+    /* the entry function of a model in the text form; NULL: main */
     const char *function;
     enum byoc_partition partition_by;
-    /* not 0: backends run no operator that may give a number for NaN, such as
-     * relu */
+    /* not 0: operators stay native if a backend may return a number for NaN, as
+     * for relu */
     uint32_t keep_nan;
-    /* where measured times are kept; NULL: costs.json in $BYOC_CACHE_DIR, else
-     * in byoc/ of $XDG_CACHE_HOME, of ~/.cache */
+    /* the file of measured times; NULL: costs.json in $BYOC_CACHE_DIR, else in
+     * byoc/ of $XDG_CACHE_HOME, of ~/.cache */
     const char *cost_table;
-    /* for timing parts; what is not timed by then is taken as greedily; 0:
-     * 60 */
+    /* the time limit for timing parts; nodes not timed by then are placed
+     * greedily; 0: 60 */
     double measure_seconds;
     void (*progress)(void *ctx, const char *what, uint32_t done,
                      uint32_t of); /* called during long work; or NULL */
@@ -159,16 +163,17 @@ struct byoc_compile_params {
      * Callbacks of these params are called in the child. Not together with
      * BYOC_PARTITION_MEASURED */
     int isolate;
-    double isolate_seconds; /* for one call of a plug-in; 0: 10 */
-    uint64_t isolate_bytes; /* of memory that plug-ins may add; 0: 4 GiB */
-    /* the ledger has the error that it costs. A weight that the type cannot
-     * hold, or with too few elements to repay it, stays float32. Not together
-     * with `passes` */
+    double isolate_seconds; /* limit for one call of a plug-in; 0: 10 */
+    uint64_t isolate_bytes; /* of memory that plug-ins may allocate; 0: 4 GiB */
+    /* the ledger records the error that this causes. A weight stays float32 if
+     * the type cannot hold it or if it has too few elements for a gain. Not
+     * together with `passes` */
     enum byoc_weights weights;
-    /* "x86_64", "aarch64", "riscv64": the kind of machine that the artifact
-     * is for; NULL: this one. For another one, `cc` is a cross compiler, by
-     * default ARCH-linux-gnu-gcc, and $CC is not used. Backends are asked where
-     * they run, so that all operators are native; the ledger says so */
+    /* "x86_64", "aarch64", "riscv64": the kind of machine that the artifact is
+     * for; NULL: this one. For another one, `cc` is a cross compiler, by
+     * default ARCH-linux-gnu-gcc, and $CC is not used. Backends can be probed
+     * only on the machine that they run on, so for another one all operators
+     * are native; the ledger says so */
     const char *target;
 };
 
@@ -176,17 +181,17 @@ struct byoc_compiled; /* a partitioned model with its plan, not yet a file */
 
 /* Compile the model at `path`: ONNX, or the text form when it ends in ".ir".
  * Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED (names the operator),
- * BYOC_ETYPE, BYOC_ELIMIT, BYOC_EINVAL (parameters, a name that nothing has),
- * BYOC_EBACKEND (a plug-in that was named cannot be loaded). On failure
- * *compiled is NULL. Nothing of `params` is kept. */
+ * BYOC_ETYPE, BYOC_ELIMIT, BYOC_EINVAL (a wrong parameter, an unknown name),
+ * BYOC_EBACKEND (a requested plug-in cannot be loaded). On failure *compiled is
+ * NULL. Nothing of `params` is kept. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_compile(
     const char *path, const struct byoc_compile_params *params,
     struct byoc_compiled **compiled, struct byoc_error *err);
 /* Compile the model in `data`, as if it were the content of a file called
  * `name`: a name that ends in ".ir" is a text, any other ONNX; messages and the
- * ledger say it; tensors that the model keeps in other files are looked for in
- * its folder, and refused when it has none ("model.onnx"). `data` is not needed
- * after the call. Errors: as byoc_compile. */
+ * ledger quote the name. External tensors are read from the folder in `name`,
+ * and refused if it has none ("model.onnx"). `data` is not needed after the
+ * call. Errors: as byoc_compile. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_compile_memory(
     const void *data, uint64_t bytes, const char *name,
     const struct byoc_compile_params *params, struct byoc_compiled **compiled,
@@ -202,8 +207,8 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_write(
     struct byoc_error *err);
 
 /* Load the model from memory, without writing an artifact. `compiled` must
- * outlive the model. Compiling has loaded it once already, to see that it
- * loads: the first call gets that model when its params set nothing but log,
+ * outlive the model. Compiling has loaded the model once already, as a check:
+ * the first call returns that model if its params set nothing but log,
  * log_line, log_ctx, log_severity, require_backends, verify, and the compile's
  * own threads and plug-ins. Errors: as byoc_model_load, and BYOC_EINVAL as
  * above. */
@@ -219,15 +224,16 @@ BYOC_API const char *byoc_compiled_verdict(
 
 /* The ledger as JSON (docs/ledger.md); lives as long as `compiled`. */
 BYOC_API const char *byoc_compiled_ledger(const struct byoc_compiled *compiled);
-/* The module as text after the last pass. Made on first use. */
+/* The module as text after the last pass. Made on first use; lives as long as
+ * `compiled`. */
 BYOC_API const char *byoc_compiled_ir(struct byoc_compiled *compiled);
 
 /* Warnings, one line each; "": none. Lives as
  * long as `compiled`. */
 BYOC_API const char *byoc_compiled_warnings(
     const struct byoc_compiled *compiled);
-/* How often regions, or the whole model, were run to be timed, without times
- * that were in the cost table. */
+/* How many parts and whole models were timed; times from the cost table do not
+ * count. */
 BYOC_API uint32_t byoc_compiled_timed(const struct byoc_compiled *compiled);
 
 /* The passes that ran, as a table: a sequence above its members, milliseconds
@@ -235,8 +241,8 @@ BYOC_API uint32_t byoc_compiled_timed(const struct byoc_compiled *compiled);
  * `compiled`. */
 BYOC_API const char *byoc_compiled_times(struct byoc_compiled *compiled);
 
-/* Write the large constants that this text names by digest (docs/text.md): a
- * text NAME.ir is read back with NAME.consts beside it. */
+/* Write the large constants that the text of byoc_compiled_ir names by digest
+ * (docs/text.md): to read NAME.ir back, store them as NAME.consts beside it. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_consts(
     const struct byoc_compiled *compiled, const char *path,
     struct byoc_error *err);
@@ -250,10 +256,10 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_text(const char *ledger_json,
                                                         int every_node,
                                                         char **text,
                                                         struct byoc_error *err);
-/* All that a ledger has about one node of the model, by its name: its placement
- * and the reason, the patterns that were tried and their results, its region,
- * implementation and cost. Errors: BYOC_EINVAL (no such node; the message lists
- * similar names), and as above. */
+/* Everything that a ledger says about the model's node of this name: its
+ * placement and the reason, the patterns that were tried and their results, its
+ * region, implementation and cost. Errors: BYOC_EINVAL (no such node; the
+ * message lists similar names), and as above. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_explain(
     const char *ledger_json, const char *node, char **text,
     struct byoc_error *err);
@@ -297,16 +303,16 @@ BYOC_API enum byoc_status byoc_patterns_lint(
     void (*use)(void *ctx, const char *row, const char *finding), void *ctx,
     struct byoc_error *err);
 
-/* How to try a plug-in. A zero member means the default. */
+/* Options of byoc_conform. A zero member means the default. */
 struct byoc_conform_params {
     const char *only; /* a case, or a group of them; NULL: all        */
-    uint64_t seed;    /* of what is made; 0: 1                        */
+    uint64_t seed;    /* of random graphs and data; 0: 1              */
     uint32_t cases;   /* graphs for each pattern; 0: 28               */
     /* sizeof the struct. (0: the struct ends with progress_ctx, as it did
      * before this member) */
     uint32_t struct_size;
     double seconds; /* for one case; 0: 20                          */
-    int no_onnx;    /* not 0: without ONNX's own cases              */
+    int no_onnx;    /* not 0: skip ONNX's own cases                 */
     /* more options for the command that runs a failed case alone, as "--seconds
      * 4"; or NULL */
     const char *options;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* byoc/custom.h: operators of your own.
+/* byoc/custom.h: add operators to byoc.
  *
- * A library gives byoc operators that ONNX models have and byoc does not: each
- * with its attributes, a shape function and a kernel (docs/custom.md). The
- * library is a plug-in, as those of byoc/backend.h are, with the same rules and
- * the same checks. One that has nothing but operators ends in
+ * A library adds operators that ONNX models use and byoc lacks, each with its
+ * attributes, a shape function and a kernel (docs/custom.md). The library is a
+ * plug-in, as those of byoc/backend.h are, with the same rules and the same
+ * checks. A library with operators alone ends in
  *
  *     static const struct byoc_operator *const all[] = {&decode, &encode};
  *     BYOC_OPERATORS_DEFINE("imaging", "1.0", all)
@@ -26,7 +26,7 @@ extern "C" {
 
 enum { BYOC_RESULT_RANK = 12 }; /* axes of a result, at most */
 
-/* A size that only run() finds out: see byoc_operator.shape. */
+/* A size that only run() can compute: see byoc_operator.shape. */
 #define BYOC_SIZE_UNKNOWN INT64_MIN
 
 enum byoc_attr_kind {
@@ -79,7 +79,7 @@ struct byoc_operator_call {
     /* of the BYTES and TENSOR rows, in order; dtype BYOC_NONE: none */
     const struct byoc_view *tensors;
     struct byoc_result *results;
-    void *made; /* of make() */
+    void *made; /* by make() */
     /* Memory for a string of n bytes and NUL, which lives as long as the
      * result; NULL when exhausted. */
     char *(*text)(const struct byoc_operator_call *call, uint64_t n);
@@ -106,9 +106,10 @@ struct byoc_operator {
     void (*drop)(const struct byoc_host *host, void *made);
     /* Set types and sizes of the results. Called when a model is compiled, with
      * the values of constants, and before each run with all values if a size
-     * was unknown or varies. BYOC_SIZE_UNKNOWN is for values that are not
-     * there yet; when all are there, give the size or an upper bound. `made` is
-     * NULL in compiles that do not know the tensors. Pure, any thread. */
+     * was unknown or varies. Use BYOC_SIZE_UNKNOWN only while values that it
+     * depends on are missing; once all are given, set the size or an upper
+     * bound. `made` is NULL in compiles that do not know the tensors. Pure, any
+     * thread. */
     struct byoc_fail *(*shape)(const struct byoc_host *host,
                                const struct byoc_operator_call *call);
     /* Compute the results. Pure: equal calls give equal results. Any thread. */
@@ -154,8 +155,8 @@ static inline struct byoc_fail *byoc_operators_run(
 }
 
 /* Export the operators of an array of pointers. name: as byoc_backend.name;
- * version: of the library; artifacts need the same one. Once, at the end of one
- * file. */
+ * version: of the library; an artifact runs only with the version that it was
+ * compiled with. Once, at the end of one file. */
 #define BYOC_OPERATORS_DEFINE(name_, version_, array_)                         \
     static const struct byoc_operators byoc_operators_of_plugin = {            \
         {BYOC_EXT_OPERATORS, (uint32_t)sizeof(struct byoc_operators), NULL},   \

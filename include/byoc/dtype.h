@@ -22,7 +22,7 @@ enum byoc_dtype {
     BYOC_C64 = 14,
     BYOC_C128 = 15,
     BYOC_BF16 = 16,
-    /* a byte each in memory, also those of fewer bits */
+    /* each takes a byte in memory, even if it has fewer bits */
     BYOC_F8E4M3FN = 17,
     BYOC_F8E4M3FNUZ = 18,
     BYOC_F8E5M2 = 19,

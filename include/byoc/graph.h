@@ -12,8 +12,8 @@
  *
  * The host checks the text wherever it comes from: each reference, operator,
  * attribute and type. Whether the backend can run the operators is for the
- * backend to check. A region with an `if`, which only rows with an `if` give,
- * is refused as unsupported.
+ * backend to check. A region with an `if`, which only patterns with an `if`
+ * match, is refused as unsupported.
  *
  * Everything is inline and links nothing. The host must speak 1.2, which a
  * backend asks for (BYOC_BACKEND_NEEDS) if it includes this before
@@ -37,10 +37,10 @@ extern "C" {
 
 /* --- reading -------------------------------------------------------------- */
 
-/* Read the region of load(), probe(), layout() or compile().
- * graph  NULL on failure; byoc_graph_free() ends it
- * Errors: INVALID with the node and what is wrong there, UNSUPPORTED ("if"),
- * RESOURCE, INCOMPATIBLE where the host is older than 1.2. Threads: any. */
+/* Read the region of load(), probe(), layout() or compile(). *graph is NULL on
+ * failure; free it with byoc_graph_free(). Errors: INVALID, with the node and
+ * its fault; UNSUPPORTED ("if"); RESOURCE; INCOMPATIBLE if the host is older
+ * than 1.2. Threads: any. */
 static inline struct byoc_fail *byoc_graph_read(
     const struct byoc_host *host, const struct byoc_region *region,
     struct byoc_graph **graph)
@@ -61,7 +61,7 @@ static inline void byoc_graph_free(const struct byoc_host *host,
         host->graph_close(g);
 }
 
-/* --- asking --------------------------------------------------------------- */
+/* --- values and operands -------------------------------------------------- */
 
 /* The address of value `v` in a run. `memory` is the state: graph->bytes bytes
  * from acquire(). It holds the results of steps, each 64-byte aligned, with 64
@@ -92,7 +92,7 @@ static inline const struct byoc_graph_value *byoc_graph_operand(
 
 /* --- attributes ----------------------------------------------------------- */
 
-/* NULL: the step has no attribute of that name. */
+/* The attribute of that name; NULL: the step does not have it. */
 static inline const struct byoc_graph_attr *byoc_graph_attr(
     const struct byoc_graph_step *s, const char *name)
 {
@@ -103,8 +103,8 @@ static inline const struct byoc_graph_attr *byoc_graph_attr(
     return NULL;
 }
 
-/* Integers, in the graph's memory; NULL and *n 0: the step has none called
- * that. */
+/* The integers of attribute `name`, in the graph's memory; NULL, and *n is 0,
+ * if the step has no such attribute. */
 static inline const int64_t *byoc_graph_list(const struct byoc_graph_step *s,
                                              const char *name, uint32_t *n)
 {
@@ -125,8 +125,8 @@ static inline uint32_t byoc_graph_ints(const struct byoc_graph_step *s,
     return n;
 }
 
-/* The first entry of an attribute; `otherwise`: there is none called that, of
- * that kind. An integer is also a float. */
+/* The first entry of an attribute; `otherwise`: the step has no attribute of
+ * that name and kind. An integer is also a float. */
 static inline int64_t byoc_graph_int(const struct byoc_graph_step *s,
                                      const char *name, int64_t otherwise)
 {
@@ -169,8 +169,8 @@ static inline int byoc_graph_axis(const char *layout, char letter)
     return at;
 }
 
-/* axes[i]: the axis of `from` that is axis i of `to`. Returns how many; 0: one
- * of them has blocks, or they differ in more than the order. */
+/* axes[i]: the axis of `from` that is axis i of `to`. Returns their number; 0:
+ * a layout has blocks, or the two differ in more than the order. */
 static inline uint32_t byoc_graph_axes(const char *from, const char *to,
                                        uint32_t axes[BYOC_GRAPH_RANK])
 {

@@ -17,9 +17,9 @@
  *
  * Everything is inline: a plug-in links against nothing. Parts live in the
  * caller's buffer. If it is full, a part is "", which is not a pattern, and
- * t.used stays t.size. No function checks names, operators or numbers: the host
- * does, with the column, when it compiles the row. Threads: one per struct
- * byoc_pat.
+ * t.used stays t.size. The functions do not check names, operators or numbers:
+ * the host does when it compiles the row, and reports the column of an error.
+ * Threads: one per struct byoc_pat.
  */
 #ifndef BYOC_PATTERN_H
 #define BYOC_PATTERN_H
@@ -41,7 +41,7 @@ struct byoc_pat {
     size_t size, used;
 };
 
-/* A part as printf would write it: what all others are made of. */
+/* Format a part as printf does; all other functions use this one. */
 #if defined(__GNUC__)
 __attribute__((__format__(__printf__, 2, 3)))
 #endif
@@ -63,7 +63,7 @@ byoc_pat_text(struct byoc_pat *t, const char *format, ...)
     return text;
 }
 
-/* open p, q, r close: `n` parts of a list of arguments. */
+/* `open`, n parts separated by `between`, `close`. */
 static inline const char *byoc_pat_list(struct byoc_pat *t, const char *open,
                                         uint32_t n, va_list parts,
                                         const char *between, const char *close)
@@ -83,7 +83,7 @@ static inline const char *byoc_pat_list(struct byoc_pat *t, const char *open,
 
 /* --- operands ------------------------------------------------------------- */
 
-/* %name; `^`, what stands before a step, is just "^". */
+/* %name. For `^`, the value before a step, write "^" instead. */
 static inline const char *byoc_pat_any(struct byoc_pat *t, const char *name)
 {
     return byoc_pat_text(t, "%%%s", name);
@@ -95,7 +95,7 @@ static inline const char *byoc_pat_const(struct byoc_pat *t, const char *name)
     return byoc_pat_text(t, "const %%%s", name);
 }
 
-/* const %name = 0.5; without a name where that is NULL */
+/* const %name = 0.5; const 0.5 if `name` is NULL */
 static inline const char *byoc_pat_value(struct byoc_pat *t, const char *name,
                                          double value)
 {
@@ -171,10 +171,10 @@ static inline const char *byoc_pat_field(struct byoc_pat *t, const char *p,
     return byoc_pat_text(t, "%s.%u", p, index);
 }
 
-/* --- what p must be ------------------------------------------------------- */
+/* --- tests of attributes and types ---------------------------------------- */
 
-/* p{test}, after what byoc_pat_op gave; "{a=1}" and one more is "{a=1, b=2}".
- * The test is text: "axis=-1|3", "mode=\"a\"|\"b\"". */
+/* p{test} for a `p` from byoc_pat_op; a second test is joined to the first:
+ * "{a=1, b=2}". The test is text: "axis=-1|3", "mode=\"a\"|\"b\"". */
 static inline const char *byoc_pat_attr(struct byoc_pat *t, const char *p,
                                         const char *test)
 {
@@ -184,8 +184,8 @@ static inline const char *byoc_pat_attr(struct byoc_pat *t, const char *p,
     return byoc_pat_text(t, "%s{%s}", p, test);
 }
 
-/* ... against one number, one string, a list; cmp is "=", "!=", "<", "<=", ">"
- * or ">=" where there is an order. */
+/* The same for one number, one string or a list; cmp is "=" or "!=", or for
+ * ordered values "<", "<=", ">" or ">=". */
 static inline const char *byoc_pat_int(struct byoc_pat *t, const char *p,
                                        const char *name, const char *cmp,
                                        int64_t value)
@@ -234,8 +234,8 @@ static inline const char *byoc_pat_step(struct byoc_pat *t, const char *p,
     return byoc_pat_text(t, "%s [%s]%s", p, step, mark);
 }
 
-/* row with %name = p: the last thing to do to a row; later calls define names
- * that stand in earlier definitions. */
+/* ROW with %name = p. Complete the row first; later calls define names that
+ * earlier definitions use. */
 static inline const char *byoc_pat_with(struct byoc_pat *t, const char *row,
                                         const char *name, const char *p)
 {

@@ -9,8 +9,8 @@
  * Pointers must not be NULL unless it says that they may.
  *
  * When an allocation fails, the call returns BYOC_ENOMEM, whatever the memory
- * was for: every function that returns a status may return that one, even
- * where its own list of errors leaves it out. Nothing leaks, nothing aborts,
+ * was for: every function that returns a status may return this one, even if
+ * its own list of errors does not mention it. Nothing leaks, nothing aborts,
  * and what existed before the call stays usable.
  *
  * Structs that a caller fills and that may grow have a struct_size: set it to
@@ -64,7 +64,7 @@ enum byoc_status {
     BYOC_EINVAL = 1,        /* an argument is wrong                       */
     BYOC_EPARSE = 2,        /* a file or text is malformed                */
     BYOC_ETYPE = 3,         /* element types or shapes do not fit         */
-    BYOC_EUNSUPPORTED = 4,  /* a known thing that this build cannot do    */
+    BYOC_EUNSUPPORTED = 4,  /* valid, but this build does not support it  */
     BYOC_ENOMEM = 5,        /* memory is exhausted                        */
     BYOC_EIO = 6,           /* reading or writing failed                  */
     BYOC_EINCOMPATIBLE = 7, /* made by another version or for another CPU */
@@ -95,24 +95,25 @@ BYOC_API uint32_t byoc_dtype_size(enum byoc_dtype dtype);
  * and an input declared bool takes exactly that. */
 BYOC_API DLDataType byoc_dtype_dlpack(enum byoc_dtype dtype);
 
-/* "0.1.0": of the library that is loaded. */
+/* The version of the loaded library, such as "0.1.0". */
 BYOC_API const char *byoc_version(void);
 
 /* How a thread waits for other threads of a run, and for the next run. */
 enum byoc_wait {
-    /* BYOC_WAIT_POLICY: "brief", "sleep" or "spin"; not set: "brief" */
+    /* as the environment's BYOC_WAIT_POLICY: "brief", "sleep" or "spin"; unset:
+     * "brief" */
     BYOC_WAIT_DEFAULT = 0,
     /* spin for a millisecond, then sleep; sleep at once while other processes
      * compete */
     BYOC_WAIT_BRIEF = 1,
     BYOC_WAIT_SLEEP = 2, /* sleep at once: for machines with other work */
-    BYOC_WAIT_SPIN = 3   /* spin for 10 milliseconds: for CPUs of one's own */
+    BYOC_WAIT_SPIN = 3   /* spin for 10 milliseconds: for dedicated CPUs    */
 };
 
 /* How urgent a line of the log is. */
 enum byoc_severity {
-    BYOC_DEBUG = 1, /* what backends report of their own accord           */
-    BYOC_INFO = 2,  /* what was decided: threads, plug-ins, sizes         */
+    BYOC_DEBUG = 1, /* lines that backends log                            */
+    BYOC_INFO = 2,  /* decisions: threads, plug-ins, sizes                */
     /* the model runs, but not as requested: a native twin replaces a region */
     BYOC_WARNING = 3,
     BYOC_ERROR = 4 /* a failure that no status can report */
@@ -139,8 +140,8 @@ struct byoc_load_params {
     /* Not 0: a backend that is missing or fails is an error, not a reason to
      * run the native twin. */
     int require_backends;
-    /* Of a model whose inputs' sizes vary: the number of specialisations that
-     * it keeps. 0: BYOC_CACHE_SHAPES, else 32. */
+    /* If the inputs' sizes vary: the number of specialisations that the model
+     * keeps. 0: BYOC_CACHE_SHAPES, else 32. */
     uint32_t cache_shapes;
     /* Not 0: check every hash of the artifact before it is used, including that
      * of the weights, which reads all of them; damage is BYOC_EPARSE. 0: check
@@ -153,7 +154,7 @@ struct byoc_load_params {
      * `log` would get, with "warning: " before warnings. Used if `log` is NULL.
      */
     void (*log_line)(void *ctx, const char *line);
-    void *log_ctx;       /* of log; lives as long as the model */
+    void *log_ctx;       /* for log and log_line; must outlive the model */
     enum byoc_wait wait; /* how threads wait for work          */
     /* Not NULL: run the parallel parts of runs here, rather than on the threads
      * that all models of this process share: fn(arg, 0) ... fn(arg, n - 1),
@@ -175,14 +176,13 @@ struct byoc_load_params {
      * at a time; the parallel parts use the same threads as those of other
      * runs. */
     uint32_t runners;
-    /* Not NULL: where the model gets memory for states, results, packed
-     * weights and backends: all that is large and not mapped from the
+    /* Not NULL: allocates the model's memory for states, results, packed
+     * weights and backends: everything large that is not mapped from the
      * artifact. String elements and the tables of plans are not part of it.
-     * `alignment` is a power of two, at most 64; NULL when there is no memory.
-     * `release` gets what `allocate` returned, and the size that was requested.
-     * Neither may call byoc. Threads that load, run or free the model call both
-     * at the same time. Set both or neither.
-     */
+     * `alignment` is a power of two, at most 64; returns NULL if memory is
+     * exhausted. `release` gets what `allocate` returned, and the size that was
+     * requested. Neither may call byoc. Threads that load, run or free the
+     * model call both at the same time. Set both or neither. */
     void *(*allocate)(void *ctx, uint64_t bytes, uint64_t alignment);
     void (*release)(void *ctx, void *memory, uint64_t bytes);
     void *allocate_ctx;
@@ -194,15 +194,15 @@ struct byoc_load_params {
 struct byoc_model; /* a loaded model: immutable, shared by threads */
 struct byoc_state; /* memory of one run at a time: one per thread */
 
-/* Load the artifact at `path` (made by `byoc compile`) into *model.
- * Maps the weights, loads the backends' plug-ins, builds their primitives and
- * packs their weights: all that is slow happens here.
- * params NULL: the defaults. Errors: BYOC_EIO (no such file), BYOC_EPARSE
- * (not an artifact, or a damaged one), BYOC_EINCOMPATIBLE (other version),
- * BYOC_EBACKEND (require_backends), BYOC_EINVAL (threads, wait, also those of
- * BYOC_NUM_THREADS and BYOC_WAIT_POLICY), BYOC_ELIMIT, BYOC_ENOMEM. On failure
- * *model is NULL, and only libraries of backends that cannot be closed stay
- * loaded. Threads: safe. */
+/* Load the artifact at `path` (made by `byoc compile`) into *model. Maps the
+ * weights, loads the backends' plug-ins, builds their primitives and packs
+ * their weights: all slow work is done here. params NULL: the defaults. Errors:
+ * BYOC_EIO (no such file), BYOC_EPARSE (not an artifact, or a damaged one),
+ * BYOC_EINCOMPATIBLE (other version), BYOC_EBACKEND (require_backends),
+ * BYOC_EINVAL (threads, wait, also those of BYOC_NUM_THREADS and
+ * BYOC_WAIT_POLICY), BYOC_ELIMIT, BYOC_ENOMEM. On failure *model is NULL, and
+ * only libraries of backends that cannot be closed stay loaded. Threads: safe.
+ */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load(
     const char *path, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
@@ -216,8 +216,8 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load_memory(
     const void *data, uint64_t bytes, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
 
-/* Load the artifact that the file descriptor `fd` is open for, from its first
- * byte, whatever its offset: a regular file, opened for reading. The caller
+/* Load the artifact in the regular file that descriptor `fd` has open for
+ * reading, from its first byte, whatever the descriptor's offset. The caller
  * keeps the descriptor and may close it after the call; the file may have been
  * unlinked. Needs /proc, and the right of this process to open the file, which
  * the loader does again through /proc/self/fd. Errors, threads: as
@@ -255,7 +255,7 @@ struct byoc_io {
 
 BYOC_API uint32_t byoc_model_n_inputs(const struct byoc_model *model);
 BYOC_API uint32_t byoc_model_n_outputs(const struct byoc_model *model);
-/* Input or output `index`; NULL when there is none of that number. */
+/* Input or output `index`; NULL if `index` is too large. */
 BYOC_API const struct byoc_io *byoc_model_input(const struct byoc_model *model,
                                                 uint32_t index);
 BYOC_API const struct byoc_io *byoc_model_output(const struct byoc_model *model,
@@ -270,8 +270,8 @@ BYOC_API uint32_t byoc_model_output_index(const struct byoc_model *model,
  * UINT32_MAX: none. *axis, unless NULL, gets the axis along which the output is
  * that input and then more rows, as a decoder's present keys are its past keys
  * and new ones; if it is the input's rank, the output has the input's shape,
- * with other values in some places. An input that something still reads after
- * such values are written has no such output. Runs do not specialise anew for
+ * with other values in some places. An input that a node still reads after such
+ * values are written has no such output. Runs do not specialise anew for
  * another symbolic size of that axis. Threads: safe. */
 BYOC_API uint32_t byoc_model_in_place(const struct byoc_model *model,
                                       uint32_t index, uint32_t *axis);
@@ -321,7 +321,7 @@ struct byoc_dim {
 
 /* Make a specialisation before the first request: backends build their regions
  * for these sizes, and memory for one run is allocated, as a run with these
- * sizes would do. dims  one for every symbolic dim of the inputs, in any order
+ * sizes would do. `dims` has every symbolic dim of the inputs, in any order.
  * Errors: BYOC_EINVAL (a name that no input's shape has, a missing name, a
  * negative size, inputs that do not vary), BYOC_ETYPE (sizes that the model
  * does not accept), BYOC_ELIMIT, BYOC_ENOMEM. Threads: safe. */
@@ -356,8 +356,8 @@ struct byoc_cache_stats {
 BYOC_API void byoc_model_cache(const struct byoc_model *model,
                                struct byoc_cache_stats *stats);
 
-/* Make a state for `model`: all memory a run needs where shapes are fixed.
- * The model must outlive it. Errors: BYOC_ENOMEM, and what a backend says
+/* Make a state for `model`: all memory that a run needs if shapes are fixed.
+ * The model must outlive it. Errors: BYOC_ENOMEM, and those of a backend
  * (BYOC_EBACKEND, BYOC_EUNSUPPORTED, BYOC_EINCOMPATIBLE). On failure *state is
  * NULL. Threads: safe. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_state_new(
@@ -375,10 +375,11 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  *          its elements
  *          Strings are read in the run and not kept.
  * outputs  one view per output. A view with data is written in place; it must
- * meet the conditions for inputs and overlap no input or other output. A view
- *          whose data is NULL, or still what the state's last run with this
- *          output filled in, is filled in: all of it is written, data and shape
- *          point into the state and stay valid until its next run or its end.
+ *          meet the conditions for inputs and overlap no input or other output.
+ *          A view whose data is NULL, or unchanged since the state's last run
+ *          filled it in, is filled in: all its members are written, data and
+ *          shape point into the state and stay valid until its next run or its
+ *          end.
  *          String elements always point into the state, even in outputs that
  *          the caller allocated.
  * in place An output may have the memory of the input that byoc_model_in_place
@@ -404,7 +405,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_run(
     struct byoc_state *state, const DLTensor *inputs, uint32_t n_inputs,
     DLTensor *outputs, uint32_t n_outputs, struct byoc_error *err);
 
-/* A value as it crosses byoc_run_values: a tree of tensors. */
+/* A value that byoc_run_values takes or returns: a tree of tensors. */
 struct byoc_value {
     enum byoc_kind kind;
     DLTensor tensor; /* BYOC_TENSOR */
@@ -414,12 +415,12 @@ struct byoc_value {
 
 /* Run once, as byoc_run does, a model with inputs or outputs that are sequences
  * or optionals; byoc_run refuses those.
- * inputs   one value per input; the tree and its tensors are the caller's, are
- *          read in the run and not kept
+ * inputs   one value per input; the tree and its tensors belong to the caller,
+ *          are read during the run and not kept
  * outputs  one value per output. A tensor is as byoc_run has it: with data
  *          given, or filled in. Anything else is filled in: the tree and its
- *          tensors are the state's, to be read, and valid until its next run
- *          or its end.
+ *          tensors belong to the state, are read-only, and are valid until its
+ *          next run or its end.
  * Errors, threads: as byoc_run; BYOC_ETYPE for a value of another kind.
  * Allocates: for sequences and optionals. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_run_values(
@@ -429,7 +430,7 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_run_values(
 
 /* A value with the name of its input or output. */
 struct byoc_binding {
-    const char *name; /* NULL: that of the binding's place in its array */
+    const char *name; /* NULL: the input or output of the same index    */
     struct byoc_value value;
 };
 
@@ -440,11 +441,11 @@ struct byoc_request {
     uint32_t n_outputs;
     uint32_t reserved;                 /* 0 */
     const struct byoc_binding *inputs; /* every input once, in any order */
-    /* the outputs that are wanted, each at most once, in any order: nodes that
-     * only others need do not run */
+    /* the requested outputs, each at most once, in any order; nodes that only
+     * other outputs need do not run */
     struct byoc_binding *outputs;
-    /* of the run, in its trace and profile, and from byoc_log_tag; NULL:
-     * none */
+    /* identifies the run in its trace and profile and in byoc_log_tag(); NULL:
+     * no tag */
     const char *tag;
 };
 
@@ -483,9 +484,9 @@ typedef void (*byoc_done_fn)(void *ctx, struct byoc_state *state,
  * from there. Runs of a model begin in the order of these calls, on the
  * `runners` threads (struct byoc_load_params) that the first call makes, and
  * which live until the model is freed. The request, its bindings, their tensors
- * and its tag are lent until `done` is called, which happens exactly once when
+ * and its tag are lent until `done` is called, which happens exactly once if
  * BYOC_OK is returned, and never otherwise. byoc_state_cancel() ends a waiting
- * or running one.
+ * or running request.
  *
  * Errors: BYOC_EINVAL (the state has a run that has not ended), BYOC_ENOMEM (no
  * thread, with the system's words). Threads: any; one run per state at a time.
@@ -497,9 +498,9 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_run_async(
     struct byoc_state *state, const struct byoc_request *request,
     byoc_done_fn done, void *ctx, struct byoc_error *err);
 
-/* In a call of a log callback: the tag of the run that the calling thread is
- * in; NULL: none, or a thread that only runs parallel parts. Lent as the
- * request is. */
+/* Called from a log callback: the tag of the run that the calling thread
+ * executes; NULL: no tag, or a thread that only runs parallel parts. Lent as
+ * the request is. */
 BYOC_API const char *byoc_log_tag(void);
 
 /* An event of a run. Strings are never NULL and are lent. */
@@ -509,7 +510,7 @@ struct byoc_event {
     const char *kind;
     const char *name;    /* the operator, the region, the primitive           */
     const char *impl;    /* "native", a backend's name, an implementation's   */
-    const char *sources; /* the model's nodes, ", " between                   */
+    const char *sources; /* the model's nodes, joined by ", "                 */
     const char *tag;     /* of the run, or ""                                 */
     uint64_t begin_ns;   /* of CLOCK_MONOTONIC                                */
     uint64_t end_ns;
@@ -517,13 +518,13 @@ struct byoc_event {
      * Winograd's algorithm does fewer */
     double flops;
     double bytes; /* of operands and results; 0: unknown                    */
-    double constant_bytes; /* of these, of constants, such as weights       */
+    double constant_bytes; /* the share of constants, such as weights       */
 };
 
-/* Have use(ctx, event) called for every event of the runs of `state` that
- * follow, when it ends: inner ones ("primitive") before the step they are part
- * of ("region"), "run" last. The running thread calls it during the run, so its
- * time counts. NULL stops. Together with byoc_state_trace both get all.
+/* Call use(ctx, event) at the end of every event of later runs of `state`:
+ * inner events ("primitive") before the step that contains them ("region"),
+ * "run" last. The running thread calls it during the run, so its time counts.
+ * `use` NULL ends profiling. A state may be traced and profiled at once.
  * Threads: as byoc_run. Errors: BYOC_ENOMEM. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_state_profile(
     struct byoc_state *state,
@@ -537,9 +538,9 @@ BYOC_API void byoc_state_cancel(struct byoc_state *state);
 
 /* Write a Chrome trace of the runs that follow to `path`, which appears,
  * complete, when the trace is closed: one event per kernel, primitive, copy and
- * reorder, naming the model's nodes. NULL stops and closes. Errors: BYOC_EIO,
- * also for what the trace before could not write; BYOC_ENOMEM. Threads: as
- * byoc_run. */
+ * reorder, naming the model's nodes. `path` NULL ends tracing and closes the
+ * trace. Errors: BYOC_EIO, also if part of the previous trace could not be
+ * written; BYOC_ENOMEM. Threads: as byoc_run. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_state_trace(
     struct byoc_state *state, const char *path, struct byoc_error *err);
 
