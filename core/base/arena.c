@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena.c: memory. If an allocation fails, arenas, vectors and texts jump to
- * the innermost guard (guard.h, guard.c); byi_acquire, byi_alloc and
- * byi_realloc return NULL.
+/* arena.c: arenas, aligned memory, and vectors and texts that grow. If an
+ * allocation fails, arenas, vectors and texts jump to the innermost guard
+ * (guard.h, guard.c); byi_acquire, byi_alloc and byi_realloc return NULL.
  */
 #include "guard.h"
 #include "owned.h"

@@ -82,9 +82,10 @@ struct byi_params_size {
  * know is set). */
 enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
                                  const void *given, struct byoc_error *err);
-/* BYOC_EINVAL where a member that is reserved is not 0. */
+/* Fails with BYOC_EINVAL if a reserved member is not 0. */
 enum byoc_status byi_reserved_check(uint32_t value, struct byoc_error *err);
-/* Errors: BYOC_EINVAL, `value` is above `last`. */
+/* Check the enum `value`, called `what` in messages. Errors: BYOC_EINVAL, it is
+ * above `last`. */
 enum byoc_status byi_enum_check(const char *what, uint32_t value, uint32_t last,
                                 struct byoc_error *err);
 enum byoc_status byi_load_params_read(struct byoc_load_params *params,
@@ -101,11 +102,11 @@ double byi_strtod(const char *text, char **end);
  * buf. */
 char *byi_float_text(char buf[32], double value, bool single);
 
-/* A number as a user wrote it, to be an argument of a message. 0.1, though it
- * is a float. */
+/* A number for a message, as a user would write it: 0.1, even if it is stored
+ * as a float. Valid in the enclosing block. */
 #define BYI_FLOAT_TEXT(value)                                                  \
     byi_float_text((char[32]){0}, value, byi_is_single(value))
-/* Is it the value of a float? */
+/* Can a float represent `value` exactly? */
 bool byi_is_single(double value);
 
 /* Return from the function if expr fails. */
@@ -214,20 +215,21 @@ uint16_t byi_f32_to_bf16(float value); /* nearest even */
 
 enum { BYI_LAST_DTYPE = BYOC_I2 };
 
-/* The types of 2, 4 and 8 bits from float8 on; an element is a byte. Its bits,
- * 0 for other types; whether it is a float. */
+/* The narrow types: those of 2, 4 and 8 bits from float8 on, whose elements
+ * take a byte each in memory. The bits of such a type, 0 for other types;
+ * whether the type is a float. */
 uint32_t byi_narrow_bits(enum byoc_dtype dtype);
 bool byi_narrow_is_float(enum byoc_dtype dtype);
-/* The value of an element. */
+/* The value of the element `code` of a narrow float. */
 float byi_narrow_to_f32(enum byoc_dtype dtype, uint8_t code);
-/* The element of a value: a float rounds to the nearest, ties to even, and
- * float8e8m0 as `mode` says; an integer keeps the low bits. What is too large
- * becomes the largest number if it saturates, else infinity or NaN. */
+/* Convert `value` to an element: a float rounds to the nearest, ties to even,
+ * and float8e8m0 as `mode` says; an integer keeps the low bits. A float that is
+ * too large becomes the largest number if `saturate`, else infinity or NaN. */
 enum byi_rounding { BYI_ROUND_NEAREST, BYI_ROUND_UP, BYI_ROUND_DOWN };
 uint8_t byi_f32_to_narrow(enum byoc_dtype dtype, float value, bool saturate,
                           enum byi_rounding mode);
-/* Bytes of n elements of fewer than 8 bits as the standard packs them, the
- * first in the low bits; unpack them. */
+/* The bytes of n elements of fewer than 8 bits as ONNX packs them, the first
+ * element in the low bits; unpack them. */
 uint64_t byi_packed_bytes(enum byoc_dtype dtype, uint64_t n);
 void byi_unpack(enum byoc_dtype dtype, const uint8_t *packed, uint64_t n,
                 uint8_t *codes);
@@ -353,9 +355,9 @@ const struct byi_type *byi_type_join(struct byi_arena *arena,
 bool byi_type_equal(const struct byi_type *a, const struct byi_type *b);
 /* A tensor of this tensor type, without data. */
 struct byi_tensor byi_tensor_of(const struct byi_type *type);
-/* A tensor type without symbols. */
+/* Is it a tensor type without symbols? */
 bool byi_type_static(const struct byi_type *type);
-/* A static tensor type, or a tuple of static types. */
+/* Is it a static tensor type, or a tuple of static types? */
 bool byi_type_all_static(const struct byi_type *type);
 /* Bytes of a static tensor type; UINT64_MAX otherwise. */
 uint64_t byi_type_bytes(const struct byi_type *type);
@@ -425,14 +427,14 @@ enum byoc_status byi_json_int(const struct byi_json *object, const char *key,
                               struct byoc_error *err);
 enum byoc_status byi_json_string(const struct byi_json *object, const char *key,
                                  const char **out, struct byoc_error *err);
-/* An array of at most max members, and its members. */
+/* Read a member that is an array of at most max items; *n is their number. */
 enum byoc_status byi_json_array(const struct byi_json *object, const char *key,
                                 uint32_t max, struct byi_json *out, uint32_t *n,
                                 struct byoc_error *err);
 /* Walk an array in linear time: start with *item = {0}; false at the end. */
 bool byi_json_next(const struct byi_json *array, struct byi_json *item,
                    uint32_t index);
-/* The item itself as a number, string. */
+/* Read the item itself as a number or a string. */
 enum byoc_status byi_json_as_int(const struct byi_json *item, int64_t min,
                                  int64_t max, int64_t *out,
                                  struct byoc_error *err);
@@ -519,13 +521,13 @@ void byi_unmap(const void *data, size_t n);
 /* The destination of an output. */
 struct byi_target {
     char *path;   /* of the file to create or replace; links are resolved */
-    bool through; /* a device, a FIFO or a standard stream: written through   */
-    int stream;   /* this descriptor; -1: the path                            */
+    bool through; /* write directly to a device, FIFO or standard stream      */
+    int stream;   /* write to this descriptor; -1: to `path`                  */
     unsigned mode; /* of the existing file; 0: none */
 };
-/* Errors: BYOC_EIO, the path is something that must not be overwritten: a
- * folder, a block device, a socket or a dangling link. The caller frees
- * *target. */
+/* Find where to write an output for `path`. Errors: BYOC_EIO, the path is
+ * something that must not be overwritten: a folder, a block device, a socket or
+ * a dangling link. The caller frees *target. */
 enum byoc_status byi_target_find(const char *path, struct byi_target *target,
                                  struct byoc_error *err);
 void byi_target_free(struct byi_target *target);

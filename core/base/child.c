@@ -103,15 +103,15 @@ const char *byi_step_text(void)
 
 /* --- waiting -------------------------------------------------------------- */
 
-/* The time that a child had: the time that its threads ran, and the time in
- * which all of them slept. While one is ready and waits for a processor no time
- * passes, so that limits hold beside other load. All time counts where Linux
- * does not tell what ran. */
+/* The time that counts against a child's limits: the time in which its threads
+ * run, and the time in which all of them sleep. Time in which a thread is ready
+ * and waits for a processor does not count, so that limits also work on a busy
+ * machine. If Linux does not report CPU time, all time counts. */
 struct child_clock {
-    uint64_t sampled; /* when; `ran` is of then */
-    uint64_t ran;     /* what its threads ran in all */
-    uint64_t passed;  /* for the child */
-    bool known;       /* Linux tells what ran */
+    uint64_t sampled; /* the time of the last sample */
+    uint64_t ran;     /* CPU time of its threads by then */
+    uint64_t passed;  /* the time that counts */
+    bool known;       /* Linux reports CPU time */
 };
 enum { SAMPLE_NS = 20000000, MAX_TREE = 64 };
 
@@ -192,20 +192,23 @@ static void sample(struct child_clock *c, pid_t child, uint64_t now)
     if (wall < SAMPLE_NS)
         return;
     const struct tree_time t = time_of_tree(child);
-    /* a process that ended takes its time along; several threads run at once */
+    /* the sum shrinks if a process ended, and grows by more than `wall` if
+     * several threads run at once */
     const uint64_t ran = t.ran > c->ran ? t.ran - c->ran : 0;
     c->passed += c->known && t.ready && ran < wall ? ran : wall;
     c->ran = t.ran;
     c->sampled = now;
 }
 
-/* Wait until the child used `whole` nanoseconds, or `step` in one step. */
+/* Wait until the child ends. Kills it and returns false if it exceeds the limit
+ * t, or `step` nanoseconds in one step. */
 static bool wait_until(pid_t child, bool group, const struct byi_child_time *t,
                        const struct child_word *w, uint64_t step, int *status)
 {
     const bool polls = t->limit != UINT64_MAX || step != UINT64_MAX;
     struct child_clock clock = begin_clock(t);
-    uint64_t began = 0, before = 0; /* the step, and what had passed then */
+    /* of the current step: its begin, and `passed` at that time */
+    uint64_t began = 0, before = 0;
     for (long ns = 100000;; ns = ns < 2000000 ? 2 * ns : ns) {
         const uint64_t begins = w ? w->began : 0;
         if (polls)
@@ -216,7 +219,8 @@ static bool wait_until(pid_t child, bool group, const struct byi_child_time *t,
         }
         const bool late =
             clock.passed > t->limit || (began && clock.passed - before > step);
-        /* last: this process may have waited for a processor as well */
+        /* checked last, since this process may have waited for a processor as
+         * well */
         const pid_t got = waitpid(child, status, polls ? WNOHANG : 0);
         if (got == child || (got < 0 && errno != EINTR))
             return true;
@@ -329,7 +333,7 @@ void byi_child_run(void (*run)(void *arg, struct byi_text *out), void *arg,
     struct byi_temp *listed = NULL;
     pid_t pid = -1;
     *child = (struct byi_child){0};
-    fflush(NULL); /* or both processes write it */
+    fflush(NULL); /* else both processes write the buffered output */
     if (w && fd >= 0)
         pid = byi_temp_fork(false, &listed);
     if (pid == 0) {

@@ -31,9 +31,9 @@ struct byi_descriptor {
 /* Section .byoc.kernels of artifacts with fused kernels: their code, compiled
  * once for each level. levels[i] is the distance from this table to an array of
  * n_kernels functions. levels[n_levels] is the distance to a byi_begin_fn,
- * called before the first kernel, which tells the kernels what runs their
- * parallel loops. Artifacts of older compilers lack it; their kernels use
- * libgomp. */
+ * called before the first kernel, which gives the kernels the functions that
+ * run their parallel loops. Artifacts of older compilers lack it; their kernels
+ * use libgomp. */
 typedef void (*byi_fused_fn)(void *const *buffers, int threads);
 struct byi_omp_calls; /* core/base/openmp.h */
 typedef void (*byi_begin_fn)(const struct byi_omp_calls *calls);

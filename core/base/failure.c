@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failure.c: failures of backends. */
+/* failure.c: creates, reads and frees failures of backends. */
 #include "failure.h"
 
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 
 #include <byoc/backend.h>
 
-/* A failure with this text, of at most 4096 bytes. If its allocation fails, one
- * of code RESOURCE: never NULL. */
+/* A failure with this text, of at most 4096 bytes. Never NULL: if the
+ * allocation fails, returns a static failure with the code RESOURCE. */
 struct byoc_fail *byi_failure_new(uint32_t code, const char *text);
 const char *byi_failure_text(const struct byoc_fail *fail);
 uint32_t byi_failure_code(const struct byoc_fail *fail);

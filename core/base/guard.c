@@ -123,7 +123,7 @@ static void go_back(size_t bytes)
 
 void (*byi_oom)(size_t bytes) = go_back;
 
-/* Oldest first: owners free what they own in their usual way. */
+/* Release the list, oldest first: owners free what they own as usual. */
 static void end_made(struct byi_guard *guard)
 {
     while (guard->made.prev != &guard->made) {

@@ -6,11 +6,11 @@
  *     the caller returns BYOC_ENOMEM. This is how states, frames, caches and
  *     everything else that lives across calls is made.
  *   - code that does not: arenas, BYI_VEC and byi_text always succeed. When the
- *     heap is exhausted they do not return; control goes back to the innermost
+ *     heap is exhausted they do not return; control jumps to the innermost
  *     guard of this thread, at the border of the API, which returns
- * BYOC_ENOMEM.
+ *     BYOC_ENOMEM.
  *
- * A guard is a recovery point and a list of what was allocated since:
+ * A guard is a recovery point and a list of the memory allocated since:
  * PostgreSQL's PG_TRY and resource owners, Lua's lua_pcall. Arenas, vectors and
  * texts are added to the list automatically; anything else that would leak (a
  * file, a mapping, a library, a process) is added with byi_own. If an
@@ -22,11 +22,11 @@
  * Rules:
  *   - Every function of an API that reaches the second kind begins with
  *     BYI_BORDER, or enters a guard itself where it has more to clean up.
- *   - What outlives a guarded call, but is made in it (a state's arena), is
- *     given to its owner with byi_keep as soon as the owner points to it.
+ *   - Memory that is made in a guarded call and outlives it (a state's arena)
+ *     is given to its owner with byi_keep as soon as the owner points to it.
  *   - Between taking a lock and releasing it, only code that checks.
- *   - Control does not pass a foreign frame: what a plug-in or the host calls
- *     back is code that checks, or has a guard of its own.
+ *   - A jump never crosses a foreign frame: a function that a plug-in or the
+ *     host calls back checks its allocations, or has a guard of its own.
  * A guard belongs to a thread. Entering costs a _setjmp, about 10 ns.
  */
 #ifndef BYI_GUARD_H
@@ -36,11 +36,11 @@
 
 #include "base.h"
 
-/* The header of memory that a guard can release: a ring through the guard, or
- * through itself. */
+/* The header of memory that a guard can release: an element of the guard's
+ * ring, or of a ring of its own. */
 struct byi_owned {
     _Alignas(16) struct byi_owned *prev, *next;
-    void (*end)(void *data); /* of the bytes that follow; NULL: free them */
+    void (*end)(void *data); /* frees the bytes that follow; NULL: free(3) */
 };
 
 struct byi_guard {
@@ -51,15 +51,15 @@ struct byi_guard {
     jmp_buf at;
 };
 
-/* Enter the guard. Returns 0 now, and again, not 0, after an allocation failed.
- * The guard has then ended, but what was allocated since still exists, so that
- * the caller can clean up first. */
+/* Enter the guard. Returns 0 when called; returns a second time, with another
+ * value, after an allocation failed. The guard has then ended, but the memory
+ * allocated since still exists, so that the caller can clean up first. */
 #define byi_guard_enter(guard) (byi_guard_begin(guard), _setjmp((guard)->at))
 void byi_guard_begin(struct byi_guard *guard);
-/* Leave the guard. If an allocation failed, release what is left of what was
- * allocated since. No effect on a guard that was never begun. */
+/* Leave the guard. If an allocation failed, release the memory allocated since
+ * that still exists. No effect on a guard that was never begun. */
 void byi_guard_leave(struct byi_guard *guard);
-/* BYOC_ENOMEM, with a message. */
+/* Returns BYOC_ENOMEM, with a message in err. */
 enum byoc_status byi_guard_fault(const struct byi_guard *guard,
                                  struct byoc_error *err);
 
@@ -86,8 +86,8 @@ void *byi_own(size_t n, size_t size, void (*end)(void *data));
 /* The same for code that checks: NULL if the allocation fails. */
 void *byi_own_try(size_t n, size_t size, void (*end)(void *data));
 
-/* This arena, vector or text has an owner that outlives the guard. NULL is
- * fine. */
+/* Take this arena, vector or text off the guard's list, since it has an owner
+ * that outlives the guard. NULL is fine. */
 void byi_keep(void *memory);
 /* The inverse: memory from another library, which has guards of its own, now
  * belongs to the innermost guard of this library. NULL is fine. */

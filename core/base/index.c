@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* index.c: a hash table from keys to positions (index.h). */
 #include "core/base/index.h"
 
 #include <assert.h>

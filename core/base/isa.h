@@ -30,14 +30,14 @@ enum byi_isa {
 };
 
 const char *byi_isa_name(enum byi_isa isa);
-/* Can this CPU, with this operating system, run it? */
+/* Can this CPU, with this operating system, run `isa`? */
 bool byi_isa_runs(enum byi_isa isa);
 /* Does this CPU run 512-bit instructions in two halves? (AMD's Zen 4, family
  * 19h: "Software Optimization Guide for the AMD Zen4 Microarchitecture".) */
 bool byi_isa_halves_512(void);
-/* The widest that the CPU runs and the environment allows: BYOC_MAX_ISA=NAME
- * allows NAME and lower ones, for comparisons and tests. An unknown name has no
- * effect. */
+/* The widest instruction set that the CPU runs and the environment allows:
+ * BYOC_MAX_ISA=NAME allows NAME and lower ones, for comparisons and tests. An
+ * unknown name has no effect. */
 enum byi_isa byi_isa_widest(void);
 /* Errors: BYOC_EINVAL, BYOC_MAX_ISA does not name an instruction set. */
 enum byoc_status byi_isa_check(struct byoc_error *err);

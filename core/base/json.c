@@ -184,7 +184,7 @@ static size_t skip_space(const char *text, size_t n, size_t at)
     return at;
 }
 
-/* If text[at .. end) is "key": [, where the bracket is; else `end`. */
+/* Returns where the bracket is if text[at .. end) is "key": [, else `end`. */
 static size_t array_of(const char *text, size_t at, size_t end, const char *key)
 {
     const size_t k = strlen(key);
@@ -210,7 +210,7 @@ static size_t take_elements(const char *text, size_t n, size_t open,
 
     items->n = skip_space(text, end, from) < end;
     for (; end < n && text[end] == ','; end = element_end(text, n, end + 1))
-        items->n += items->n ? 1 : 2; /* an empty one before it */
+        items->n += items->n ? 1 : 2; /* an empty first element counts, too */
     items->text = text + from;
     items->bytes = end - from;
     return end;
@@ -227,7 +227,7 @@ enum byoc_status byi_json_parse_around(
     if (!keys || n > max_bytes || at == n || text[at] != '{')
         return byi_json_parse(text, n, max_bytes, root, err);
     while (at < n) {
-        size_t from = at + 1; /* of a member */
+        size_t from = at + 1; /* where a member begins */
         for (uint32_t k = 0; k < 2 && keys[k]; k++) {
             const size_t open = array_of(text, from, n, keys[k]);
             if (open == n || items[k].text)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* loader.c: the lock around the dynamic loader (loader.h). */
 #include "core/base/loader.h"
 
 #include <pthread.h>

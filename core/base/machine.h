@@ -20,10 +20,10 @@ struct byi_machine {
     const struct byi_machine_level *levels;
 };
 
-/* The one that this process runs on. */
+/* The machine that this process runs on. */
 const struct byi_machine *byi_machine_host(void);
-/* *machine by its name; NULL or "" is the host. Errors: BYOC_EINVAL, which
- * lists the names. */
+/* Find a machine by its name; NULL or "" is the host. Errors: BYOC_EINVAL,
+ * which lists the names. */
 enum byoc_status byi_machine_find(const char *name,
                                   const struct byi_machine **machine,
                                   struct byoc_error *err);

@@ -8,9 +8,9 @@
 #include <math.h>
 
 /* A float: sign, exponent, mantissa. The code `largest` has the largest number;
- * codes above it are infinity, if that is the next one, and NaN. Without
- * negative zero (fnuz) its code is the only NaN. float4 has neither infinity
- * nor NaN, which becomes -0. */
+ * codes above it are NaN, except that the next one is infinity if `infinite`.
+ * In formats without negative zero (fnuz), the code of -0 is the only NaN.
+ * float4 has neither infinity nor NaN; NaN becomes -0. */
 struct narrow_row {
     uint8_t bits, mantissa, bias, largest;
     bool infinite, unsigned_zero, integer, sign;
@@ -48,7 +48,7 @@ static uint8_t wrap(const struct narrow_row *r, int64_t value)
                                                               : low);
 }
 
-/* The number of a code without sign. */
+/* The number that a code without its sign bit stands for. */
 static float magnitude(const struct narrow_row *r, uint32_t code)
 {
     const int exponent = (int)(code >> r->mantissa);

@@ -109,7 +109,7 @@ void GOMP_parallel(void (*fn)(void *), void *data, unsigned n, unsigned flags)
 {
     const struct byi_omp_host *host = host_here();
     struct team team;
-    (void)flags; /* request a binding of threads to CPUs, which hosts ignore */
+    (void)flags; /* a binding of threads to CPUs, which hosts ignore         */
     if (n == 0)
         n = host && !lane.team ? host->threads : 1;
     team.fn = fn;
@@ -128,7 +128,7 @@ void GOMP_parallel(void (*fn)(void *), void *data, unsigned n, unsigned flags)
         for (uint32_t i = 0; i < team.n; i++)
             run_lane(&team, i);
     while (atomic_load(&team.done) != team.n)
-        sched_yield(); /* lanes with a thread of their own */
+        sched_yield(); /* wait for lanes that run on extra threads */
 }
 
 /* --- barriers ------------------------------------------------------------- */
@@ -248,7 +248,7 @@ EXPORTED bool GOMP_loop_nonmonotonic_dynamic_start(long start, long end,
 bool GOMP_loop_nonmonotonic_dynamic_start(long start, long end, long incr,
                                           long chunk, long *from, long *to)
 {
-    assert(lane.team && !lane.looped); /* a second one would share `at` */
+    assert(lane.team && !lane.looped); /* a second loop would share `at` */
     lane.looped = true;
     lane.start = start;
     lane.incr = incr;

@@ -2,8 +2,8 @@
 /* openmp.h: parallel regions of OpenMP, run by threads that byoc chooses.
  *
  * GCC turns a parallel region into a function and a call of GOMP_parallel(), a
- * symbol of its own OpenMP library, libgomp. openmp.c defines the few symbols
- * of that interface which byoc's code and oneDNN use, so that neither needs
+ * symbol of GCC's OpenMP library, libgomp. openmp.c defines the few symbols of
+ * that interface which byoc's code and oneDNN use, so that neither needs
  * libgomp: its threads spin for milliseconds, it ends the process when no
  * thread can be made, and a forked child waits for threads that it does not
  * have (docs/threads.md).

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* params.c: structs of callers that were compiled against another version of
- * the headers: struct_size says which part of the struct they have.
+/* params.c: reads structs of callers that were compiled against another version
+ * of the headers: struct_size says which members the caller knows.
  */
 #include "base.h"
 
 #include <string.h>
 
-enum { MOST_BYTES = 4096 }; /* more was never initialised */
+enum { MOST_BYTES = 4096 }; /* a larger struct_size was never initialised */
 
 enum byoc_status byi_params_read(void *params, const struct byi_params_size *at,
                                  const void *given, struct byoc_error *err)

@@ -108,7 +108,8 @@ static bool is_command(uint32_t c)
     return false;
 }
 
-/* The character of n bytes, or the byte that belongs to none (n = 0). */
+/* Escape the character of n bytes, or a byte that belongs to no character (n is
+ * 0). */
 static void add_escape(struct byi_text *out, const unsigned char *t, size_t n,
                        enum byi_printable how)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps.c: recover the integers of dequantised weights. */
+/* steps.c: recovers the integers of dequantised weights. */
 #include "steps.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ struct step_row {
     int64_t n, stride;
 };
 
-/* Elements that are looked at together, so that compilers use vectors. */
+/* Elements that are tested together, so that compilers use vectors. */
 enum { BLOCK = 256 };
 
 /* Elements [i, i + n) of the row, in place or copied to `own`. */
@@ -68,7 +68,8 @@ static bool is_multiple(const struct step_row *row, float step,
 static float largest(const struct step_row *row)
 {
     float own[BLOCK], most;
-    int32_t bits = 0; /* of floats without a sign: in the order of integers */
+    /* positive floats order like the integers of their bits */
+    int32_t bits = 0;
     for (int64_t i = 0; i < row->n; i += BLOCK) {
         const int n = (int)byi_min(BLOCK, row->n - i);
         const float *x = read_block(row, i, n, own);
@@ -155,7 +156,7 @@ struct byi_row_codes byi_row_codes_at(const void *at, int64_t rows,
                                       (const int8_t *)at + steps_bytes(rows)};
 }
 
-/* Are the integers codes that give row r bit for bit, -0 included? */
+/* Do codes of these integers give row r bit for bit, -0 included? */
 static bool is_exact(const struct step_row *row, float step,
                      const int16_t *integers)
 {

@@ -6,18 +6,17 @@
 
 #include "base.h"
 
-/* Find the largest step of which the n floats, `stride` apart, are integers up
- * to 255, bit for bit. Writes the step and the n integers. Tries `guess` first.
- * False if there is none. */
+/* Find the largest step such that each of the n floats, `stride` apart, is an
+ * integer of at most 255 times the step, bit for bit. Writes the step and the n
+ * integers. Tries `guess` first. Returns false if there is no such step. */
 bool byi_find_step(const float *at, int64_t n, int64_t stride, float guess,
                    float *step, int16_t *integers);
 
 /* A float32 matrix as 8-bit integers and a step per row: element i of row r is
- * codes[r columns + i] steps[r], or, if it is turned, codes[i rows + r]
- * steps[r]. In memory the steps come first:
+ * codes[r * columns + i] * steps[r], or codes[i * rows + r] * steps[r] if it is
+ * turned. In memory the steps come first:
  *
- *     | rows floats, padded to BYI_ALIGN | rows columns codes |
- */
+ *     | rows floats, padded to BYI_ALIGN | rows columns codes | */
 struct byi_row_codes {
     int64_t rows, columns;
     bool turned;
@@ -25,11 +24,11 @@ struct byi_row_codes {
     const int8_t *codes;
 };
 uint64_t byi_row_codes_bytes(int64_t rows, int64_t columns);
-/* Those at this address. */
+/* The codes and steps that are stored at this address. */
 struct byi_row_codes byi_row_codes_at(const void *at, int64_t rows,
                                       int64_t columns, bool turned);
 /* Write such a matrix to `to`, of byi_row_codes_bytes; `row` has room for the
- * integers of a row. False: codes do not give the floats bit for bit. */
+ * integers of a row. Returns false if no codes give the floats bit for bit. */
 bool byi_row_codes_find(const float *at, int64_t rows, int64_t columns,
                         bool turned, int16_t *row, void *to);
 void byi_row_codes_widen(const struct byi_row_codes *c, float *to);

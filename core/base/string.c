@@ -45,7 +45,7 @@ static int32_t character_at(const char *text, int *n)
 
     *n = 1;
     for (int i = 1; i <= more; i++) {
-        if ((at[i] & 0xc0) != 0x80) /* the NUL too */
+        if ((at[i] & 0xc0) != 0x80) /* also true for the NUL */
             return -1;
         c = c << 6 | (at[i] & 0x3f);
     }

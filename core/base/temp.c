@@ -79,7 +79,7 @@ void byi_temp_done(struct byi_temp **temp)
             return;
         }
     }
-    /* byi_temp_clear took it: the process is about to end */
+    /* byi_temp_clear took the entry: the process is about to end */
 }
 
 void byi_temp_hold(sigset_t *before)

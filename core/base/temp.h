@@ -21,8 +21,8 @@ bool byi_temp_folder(char *name, struct byi_temp **temp);
 /* fork(), and add the child to the list, as a process group of its own or
  * alone. */
 pid_t byi_temp_fork(bool group, struct byi_temp **temp);
-/* Block signals from creating such a thing until it is on the list. A child
- * must unblock them as well. */
+/* Block signals before creating a file or child; unblock them once it is on the
+ * list. A child must unblock them as well. */
 void byi_temp_hold(sigset_t *before);
 void byi_temp_release(const sigset_t *before);
 /* End all children and remove all paths that this process put on the list. May

@@ -192,7 +192,7 @@ void byi_tensor_set(struct byi_tensor *t, int64_t i, double value)
     case BYOC_F8E5M2:
     case BYOC_F8E5M2FNUZ:
     case BYOC_F4E2M1:
-    case BYOC_F8E8M0: /* an infinity that the type has stays one */
+    case BYOC_F8E8M0: /* infinity stays infinity if the type has it */
         STORE(uint8_t, byi_f32_to_narrow(t->dtype, (float)value,
                                          isfinite(value), BYI_ROUND_NEAREST));
         break;

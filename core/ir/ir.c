@@ -24,7 +24,8 @@ struct byi_const_index {
     /* the functions, adjacent, for walks over very many */
     struct byi_arena *heads;
     BYI_VEC(struct byi_node) spare; /* memory of a function that was replaced */
-    BYI_VEC(uint32_t) open;         /* byi_open_funcs, of the first n_asked */
+    /* the open ones of the first n_asked functions */
+    BYI_VEC(uint32_t) open;
     uint32_t n_asked;
 };
 

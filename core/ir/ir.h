@@ -93,7 +93,7 @@ struct byi_func {
     BYI_VEC(const char *) result_names; /* outputs of the model, or empty */
     /* the declared type, until the function has a result: byi_func_type */
     const struct byi_type *type;
-    const struct byi_func *origin; /* what byi_func_like was given */
+    const struct byi_func *origin; /* the function that byi_func_like copied */
 };
 
 /* A constant: shared by content, never copied by a pass that does not change
@@ -165,7 +165,7 @@ const char *byi_symbol_name(const struct byi_module *m, int64_t dim);
  * targets. */
 enum byoc_status byi_target(struct byi_module *m, const char *name,
                             uint32_t *target, struct byoc_error *err);
-/* Annotate a node: with a target that byi_target gave, or 0. */
+/* Annotate a node with a target from byi_target, or 0, and a region. */
 void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region);
 /* Add a model node as a source. If its name is taken, it gets a suffix. */
 uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op);
@@ -272,7 +272,7 @@ enum byoc_status byi_add_moved(struct byi_module *m, struct byi_func *f,
                                const byi_id *map, byi_id *id,
                                struct byoc_error *err);
 
-/* Replace the body of functions: passes build a new function and move it in
+/* Replace the body of a function: passes build a new function and move it in
  * place of the old one (same index, name and attributes unless set). */
 void byi_func_replace(struct byi_module *m, uint32_t index,
                       struct byi_func *fresh);
@@ -372,7 +372,7 @@ struct byi_context_entry {
 enum { BYI_CONTEXT_ENTRIES = 4 };
 
 struct byi_pass_context;
-/* The value of that key, or NULL. */
+/* The value of the key, or NULL. */
 void *byi_context_find(const struct byi_pass_context *ctx,
                        const struct byi_context_key *key);
 /* Set the value of the key. */
@@ -415,7 +415,7 @@ struct byi_pass_context {
     /* Whether the code generator supports a node in a fused group; NULL: every
      * node. */
     bool (*generates)(const struct byi_func *f, byi_id id);
-    /* ... in a function of its own; NULL: no node. */
+    /* Whether it supports a node in a function of its own; NULL: no node. */
     bool (*generates_alone)(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
     /* largest folded constant, bytes; 0: 64 MiB */
@@ -424,10 +424,10 @@ struct byi_pass_context {
     /* data of higher layers for their own passes; ends at a NULL key */
     struct byi_context_entry entries[BYI_CONTEXT_ENTRIES];
     const struct byi_pass *pass; /* the running pass; set by the pass manager */
-    const void *prepared;        /* ... what its `prepare` gave */
+    const void *prepared;        /* the result of its `prepare` */
 };
 
-/* A pass: one file, one of these. Exactly one of run_module, run_func and
+/* A pass, defined in a file of its own. Exactly one of run_module, run_func and
  * sequence is set. A function pass is called for every live function that has
  * no Compiler, no Composite and is not Primitive, callees first; it replaces
  * the body with byi_func_replace. `scratch` is reset after the call. A sequence

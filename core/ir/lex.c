@@ -110,7 +110,7 @@ static void read_quoted(struct byi_lexer *lex, int kind)
 }
 
 /* Words joined by dots. A dot belongs to them only before another word, so that
- * a projection or the end of a sentence is not swallowed. */
+ * a word does not swallow a projection or the end of a sentence. */
 static void read_ident(struct byi_lexer *lex)
 {
     size_t start = lex->next;
@@ -259,7 +259,7 @@ struct byi_token byi_lex_peek(const struct byi_lexer *lex)
     return copy.tok;
 }
 
-/* --- asking ------------------------------------------------------------- */
+/* --- queries ------------------------------------------------------------ */
 
 bool byi_lex_is(const struct byi_lexer *lex, int kind)
 {

@@ -49,10 +49,10 @@ void byi_lex_next(struct byi_lexer *lex);
 /* The token after the current one. */
 struct byi_token byi_lex_peek(const struct byi_lexer *lex);
 
-/* Whether the current token has that kind; is that identifier. */
+/* Whether the current token has that kind, or is that identifier. */
 bool byi_lex_is(const struct byi_lexer *lex, int kind);
 bool byi_lex_is_word(const struct byi_lexer *lex, const char *word);
-/* Advance if so. */
+/* If so, advance and return true. */
 bool byi_lex_accept(struct byi_lexer *lex, int kind);
 bool byi_lex_accept_word(struct byi_lexer *lex, const char *word);
 /* Advance, or fail with the token that was found; `what` describes the expected

@@ -219,7 +219,7 @@ static enum byoc_status take_operand(struct body *b)
     if (!more && !byi_lex_is(&p->lex, ')'))
         return byi_lex_expected(&p->lex, "',' or ')' after a value", p->err);
     if (frame->kind == IN_PAREN && !more &&
-        b->items.n == frame->base + 1) { /* only brackets */
+        b->items.n == frame->base + 1) { /* parentheses around a value */
         byi_lex_next(&p->lex);
         b->items.n = frame->base;
         b->frames.n--;

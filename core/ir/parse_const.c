@@ -200,8 +200,8 @@ static enum byoc_status parse_scalar(struct byi_parser *p,
     return BYOC_OK;
 }
 
-/* Is any number of the vector that starts here written as a float? A look at
- * the tokens ahead, once per vector. */
+/* Is any number of the vector that starts here written as a float? Looks ahead,
+ * once per vector. */
 static enum byoc_dtype vector_dtype(const struct byi_parser *p)
 {
     struct byi_lexer ahead = p->lex;

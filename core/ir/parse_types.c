@@ -146,7 +146,7 @@ static enum byoc_status start_type(struct byi_parser *p, struct types *t,
     *type = NULL;
     if (t->open.n > 0 && t->open.at[t->open.n - 1].kind != IN_RESULT &&
         !in_list(t) && byi_lex_is(&p->lex, ')'))
-        return BYOC_OK; /* no (further) field */
+        return BYOC_OK; /* no field, or no further one */
     if (byi_lex_accept_word(&p->lex, "Tensor")) {
         BYI_TRY(in_list(t) ? parse_element(p, type) : byi_parse_shape(p, type));
         return byi_lex_expect(&p->lex, ']', "']' after an element type",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass.h: shared by pass.c and pass_options.c. */
+/* pass.h: what pass.c needs of pass_options.c: the check of pass options. */
 #ifndef BYI_PASS_H
 #define BYI_PASS_H
 

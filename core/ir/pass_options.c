@@ -44,7 +44,7 @@ static const char *fault(const struct byi_pass_option *option, const char *text)
     return NULL;
 }
 
-/* --- checking what users gave --------------------------------------------- */
+/* --- checking the options ------------------------------------------------- */
 
 static const struct byi_pass_option *find_option(
     const struct byi_pass *const *passes, uint32_t n, const char *key,

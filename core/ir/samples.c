@@ -318,7 +318,7 @@ static void walk(struct byi_samples *s, uint32_t round, uint32_t func)
         visit(s, round, func, id);
 }
 
-/* --- all of them ---------------------------------------------------------- */
+/* --- all rounds ----------------------------------------------------------- */
 
 /* Mark the symbols in the entry's input shapes, which a run binds
  * (runtime/model.c). Returns false if there are none. */

@@ -27,7 +27,7 @@ struct byi_samples;
 struct byi_samples *byi_samples_new(const struct byi_module *m,
                                     const struct byi_pass_context *ctx,
                                     struct byi_arena *arena);
-/* 0 for NULL. */
+/* The number of rounds; 0 if `samples` is NULL. */
 uint32_t byi_samples_rounds(const struct byi_samples *samples);
 /* The type of a value without symbols; NULL if the shape depends on data, or
  * the model is invalid for this round's sizes. */

@@ -9,14 +9,14 @@
  *
  * and these differences:
  *  - A number has the element type of the call's first operand that is neither
- * a number nor bool; 2i64 is an int64.
+ *    a number nor of type bool; 2i64 is an int64.
  *  - A word (`axes`, `epsilon`) stands for the value of the attribute that is
  *    given under this name: as an attribute, an operand, or in a list.
  *  - dtype=%x is the element type of %x.
  *  - A list is a vector of int64, or the value of an attribute.
  *  - The last operands of a call may be omitted values (BYI_NO_ID), and are
- * left out if the operator allows it. The result is one value, or several in
- * brackets.
+ *    left out if the operator allows it.
+ * The result is one value, or several in parentheses.
  *
  * A template is part of the program, so it is read each time that it is used:
  * this takes less time than creating its nodes.
@@ -38,7 +38,7 @@ struct byi_emitter {
                    const struct byi_attr *attrs, uint32_t n_attrs);
 };
 
-/* What a template is instantiated with. */
+/* The values and attributes that a template is instantiated with. */
 struct byi_template_given {
     /* of the values, if the text is a result only; NULL: it is a function
      * literal, whose parameters are the values in order */

@@ -5,8 +5,7 @@
  *
  * Every node has a line of its own but for: parameters; constants and globals
  * with one reader that is not a function literal; the branches of an `if`;
-    l->tail = last && !named && !f->nodes.at[id].let &&
-              !(news && is_branch(l));
+ * the result of a function, if it is the last node and needs no name.
  */
 #include "core/base/index.h"
 #include "text.h"
@@ -219,7 +218,7 @@ static void add_attrs(struct text_printer *p, const struct byi_node *node)
     }
 }
 
-/* --- what stands behind an expression ----------------------------------- */
+/* --- annotations and sources -------------------------------------------- */
 
 static void add_target(struct text_printer *p, const struct byi_node *node)
 {

@@ -35,7 +35,7 @@ extern const struct byi_func_attr {
     const char *name;
     size_t offset;
 } byi_func_attrs[BYI_N_FUNC_ATTRS];
-/* ... and those that are 0 or 1. */
+/* The attributes of functions that are 0 or 1. */
 enum { BYI_N_FUNC_FLAGS = 3 };
 extern const struct byi_func_attr byi_func_flags[BYI_N_FUNC_FLAGS];
 /* Print a constant as a literal. If it is too large, add nothing and return

@@ -221,7 +221,7 @@ static void parse_fallback(struct byi_arena *arena,
     }
 }
 
-/* --- what was given ----------------------------------------------------- */
+/* --- the given attributes ----------------------------------------------- */
 
 static bool is_list(enum byi_attr_kind kind)
 {

@@ -38,7 +38,7 @@ const struct byi_op *byi_custom_row(struct byi_arena *arena,
     return row;
 }
 
-/* The fallbacks of the attributes in row. */
+/* Read the fallbacks of the attributes that `row` declares. */
 static enum byoc_status read_fallbacks(struct byi_arena *arena,
                                        const struct byi_op *row,
                                        const char *const *texts,

@@ -32,7 +32,8 @@ struct byi_custom_calls {
                              struct byoc_error *err);
 };
 
-/* Set the calls of this library, before anything else here. */
+/* Set the calls of this library. Must come before all other functions of this
+ * file. */
 void byi_custom_use(const struct byi_custom_calls *calls);
 
 /* The inputs, tensors and results of one call, which points to them. */

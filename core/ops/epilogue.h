@@ -17,8 +17,9 @@ struct byi_epilogue_op {
     const struct byi_attrs *attrs;
 };
 
-/* Does the kernel of this call take an epilogue? A float32 convolution with
- * channels last, or product by one matrix, whose type is `weights`. */
+/* Does the kernel of this call take an epilogue? The kernels of float32
+ * convolutions with channels last and of float32 products with one matrix do;
+ * `weights` is the type of the second operand. */
 bool byi_epilogue_follows(enum byi_op_id op, const struct byi_attrs *attrs,
                           const struct byi_type *weights,
                           const struct byi_type *out);

@@ -146,7 +146,7 @@ const char *byi_layout_dims(const struct byi_layout *from,
     return NULL;
 }
 
-/* --- what operators take -------------------------------------------------- */
+/* --- the layouts that operators accept ------------------------------------ */
 
 bool byi_layout_is_data(const struct byi_layout *l, const char *first)
 {

@@ -56,7 +56,7 @@ const double *byi_attr_floats(const struct byi_attrs *attrs, const char *name,
  * is "tanh" (of nn.gelu's `approximate`), else 0. Not for lists. */
 double byi_attr_number(const struct byi_attr *attr);
 bool byi_attr_equal(const struct byi_attr *a, const struct byi_attr *b);
-/* Without their names, which may be NULL. */
+/* Compares values alone; the names may be NULL. */
 bool byi_attr_value_equal(const struct byi_attr *a, const struct byi_attr *b);
 bool byi_attrs_equal(const struct byi_attrs *a, const struct byi_attrs *b);
 

@@ -11,8 +11,9 @@
 enum {
     LANES = 16,     /* lists are padded to a multiple of this */
     FAR = 4,        /* positions are clamped to this distance from the input */
-    SHORT_TAPS = 8, /* at most as many taps: vectorise over positions */
-    SLOW = 8,       /* cost of a row otherwise, relative to a sum of rows */
+    SHORT_TAPS = 8, /* up to so many taps: vectorise over positions   */
+    /* cost of a row with more taps, relative to a sum of rows */
+    SLOW = 8,
 };
 
 enum coordinates {
@@ -76,7 +77,7 @@ static struct filter read_filter(const struct byi_resample *r, uint32_t axis)
     };
 }
 
-/* --- where everything lies ---------------------------------------------- */
+/* --- memory of the lists ------------------------------------------------ */
 
 /* The most taps of a position, for any scale, since the plan's size must not
  * depend on the scales' values. */
@@ -132,8 +133,7 @@ static double source_of(const struct filter *f, int64_t j)
     switch (f->coordinates) {
     case HALF_PIXEL:
         return (at + 0.5) / f->scale - 0.5;
-    case HALF_PIXEL_SYMMETRIC: /* what the rounded length loses, on both sides
-                                */
+    case HALF_PIXEL_SYMMETRIC: /* rounding the length shifts both ends */
         return (double)f->in / 2 * (1 - (double)f->out / f->length) +
                (at + 0.5) / f->scale - 0.5;
     case PYTORCH_HALF_PIXEL:

@@ -56,8 +56,9 @@ enum byoc_status byi_rule_like(const struct byi_infer *t, uint32_t i,
                                enum byoc_dtype dtype,
                                const struct byi_type **out);
 
-/* Operand i has one of the element types `mask`; rank `rank`; at least rank
- * `rank`; the element type of operand j. `name` is its name in messages. */
+/* Check that operand i has one of the element types `mask`; has rank `rank`;
+ * has at least rank `rank`; has the element type of operand j. `name` is its
+ * name in messages. */
 enum byoc_status byi_want_dtype(const struct byi_infer *t, uint32_t i,
                                 unsigned mask, const char *name);
 enum byoc_status byi_want_rank(const struct byi_infer *t, uint32_t i,
@@ -66,24 +67,27 @@ enum byoc_status byi_want_min_rank(const struct byi_infer *t, uint32_t i,
                                    uint32_t rank, const char *name);
 enum byoc_status byi_want_same_dtype(const struct byi_infer *t, uint32_t i,
                                      uint32_t j, const char *name);
-/* Operand i holds one element: rank 0, or rank 1 with one. */
+/* Check that operand i holds one element: it has rank 0, or rank 1 and size 1.
+ */
 enum byoc_status byi_want_scalar(const struct byi_infer *t, uint32_t i,
                                  const char *name);
-/* Operand i is a vector of `n` elements (< 0: any number), int32 or int64. */
+/* Check that operand i is a vector of `n` elements (< 0: any number), int32 or
+ * int64. */
 enum byoc_status byi_want_ints(const struct byi_infer *t, uint32_t i, int64_t n,
                                const char *name);
-/* Operand i is a vector with `n` elements (n may be a symbol) and the element
- * type of operand 0. */
+/* Check that operand i is a vector with `n` elements (n may be a symbol) and
+ * the element type of operand 0. */
 enum byoc_status byi_want_channels(const struct byi_infer *t, uint32_t i,
                                    int64_t n, const char *name);
-/* Attribute `name` lists exactly n integers in min .. max. */
+/* Check that attribute `name` lists exactly n integers in min .. max. */
 enum byoc_status byi_want_list(const struct byi_infer *t, const char *name,
                                uint32_t n, int64_t min, int64_t max,
                                const int64_t **list);
-/* Attribute `name` is one of the words, which are separated by '|'. */
+/* Check that attribute `name` is one of the words, which are separated by '|'.
+ */
 enum byoc_status byi_want_word(const struct byi_infer *t, const char *name,
                                const char *words);
-/* `axis` in -rank .. rank-1, as 0 .. rank-1. */
+/* Convert `axis` in -rank .. rank-1 to 0 .. rank-1. */
 enum byoc_status byi_want_axis(const struct byi_infer *t, int64_t axis,
                                uint32_t rank, uint32_t *out);
 /* The axes of attribute `name`, each once, as flags. */

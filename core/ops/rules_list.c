@@ -15,7 +15,7 @@ static enum byoc_status want_kind(const struct byi_infer *t, uint32_t i,
                          byi_type_kind_text(kind));
 }
 
-/* A position: one integer. */
+/* Check that operand i is a position: one integer. */
 static enum byoc_status want_position(const struct byi_infer *t, uint32_t i)
 {
     BYI_TRY(want_kind(t, i, BYI_TENSOR));

@@ -2,7 +2,7 @@
 /* rules_ml.c: type rules of classical machine learning. */
 #include "rules.h"
 
-/* Operand i is a vector of `n` (a number or a symbol). */
+/* Check that operand i is a vector of `n` elements (a number or a symbol). */
 static enum byoc_status want_vector(const struct byi_infer *t, uint32_t i,
                                     int64_t n, const char *name)
 {

@@ -16,8 +16,8 @@ static const char *const data_first[] = {NULL, "NCW", "NCHW", "NCDHW"};
 static const char *const conv_first[] = {NULL, "OIW", "OIHW", "OIDHW"};
 static const char *const deconv_first[] = {NULL, "IOW", "IOHW", "IODHW"};
 
-/* Operand i has the axes and blocks of `layout`, the value of attribute `name`.
- */
+/* Check that operand i has the axes and blocks of `layout`, the value of
+ * attribute `name`. */
 static enum byoc_status see_blocks(const struct byi_infer *t, uint32_t i,
                                    const char *name, const char *operand,
                                    const struct byi_layout *layout)
@@ -49,7 +49,8 @@ static enum byoc_status see_dims(const struct byi_infer *t, uint32_t i,
     return BYOC_OK;
 }
 
-/* Data is `first`, channels last, or blocked. */
+/* Parse and check the layout of the data: `first`, channels last, or blocked.
+ * `dims` are its dims in `first`. */
 static enum byoc_status see_data(const struct byi_infer *t, const char *name,
                                  const char *first, struct byi_layout *layout,
                                  int64_t dims[BYI_MAX_RANK])

@@ -11,7 +11,7 @@ enum { X, WEIGHTS, X_ZERO, WEIGHTS_ZERO, BIAS, SCALE, ZERO };
 
 static const unsigned bytes = BYI_BIT(BYOC_I8) | BYI_BIT(BYOC_U8);
 
-/* Operand i is one number, or one for each of `channels`. */
+/* Check that operand i is one number, or one for each of `channels`. */
 static enum byoc_status want_each(const struct byi_infer *t, uint32_t i,
                                   int64_t channels, const char *name)
 {

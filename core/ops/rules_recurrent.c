@@ -2,8 +2,8 @@
 /* rules_recurrent.c: the type rule of nn.rnn, nn.gru and nn.lstm. */
 #include "rules.h"
 
-/* Operand i, unless omitted, has x's type and these dims, which become more
- * specific if the operand's are. */
+/* Check that operand i, unless omitted, has x's type and these dims, which
+ * become more specific if the operand's are. */
 static enum byoc_status want_dims(const struct byi_infer *t, uint32_t i,
                                   const char *name, uint32_t n, int64_t **dims)
 {

@@ -49,8 +49,8 @@ static double reflect(double at, int64_t size, bool align)
     return away + low;
 }
 
-/* A coordinate by the padding mode, clamped to the range of integers. NaN is
- * far outside. */
+/* Apply the padding mode to a coordinate, and clamp it to the range of
+ * integers. NaN becomes 0, or far outside if the padding is zeros. */
 static double settle(const struct byi_sampler *s, double at, int64_t size)
 {
     const double last = (double)(size - 1);
@@ -128,8 +128,9 @@ uint32_t byi_sampler_points(const struct byi_sampler *s,
     return n;
 }
 
-/* What most positions are: bilinear, with four pixels inside of the image, by
- * the same arithmetic as axis_taps(). Returns false for any other. */
+/* The fast path for bilinear sampling of positions whose four pixels lie inside
+ * of the image, with the same arithmetic as axis_taps(). Returns false for
+ * other positions. */
 static bool list_inside(const struct byi_sampler *s,
                         const struct byi_tensor *grid, int64_t position,
                         int64_t pitch, int32_t *at, float *weight)
