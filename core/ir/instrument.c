@@ -59,7 +59,7 @@ static enum byoc_status begin_pass(void *ctx, const char *pass,
 
     if (t->depth == BYI_COUNT(t->open))
         return byi_fail(err, BYOC_ELIMIT,
-                        "%s: more than %zu sequences in each other", pass,
+                        "%s: found more than %zu nested sequences", pass,
                         BYI_COUNT(t->open));
     t->open[t->depth++] = t->passes.n;
     timed.nodes_before = byoc_module_nodes(module);

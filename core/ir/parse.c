@@ -20,7 +20,8 @@ static enum byoc_status set_string(struct byi_parser *p,
     memcpy(&before, (const char *)f + offset, sizeof before);
     if (attr->kind != BYI_ATTR_STRING)
         return byi_lex_fail(&p->lex, tok, p->err,
-                            "%s is not a string; expected one", attr->name);
+                            "%s: found another value, expected a string",
+                            attr->name);
     if (before)
         return byi_lex_fail(&p->lex, tok, p->err, "%s is given twice",
                             attr->name);

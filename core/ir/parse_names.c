@@ -130,7 +130,7 @@ enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
     };
 
     if (p->scopes.n >= BYI_TEXT_MAX_DEPTH)
-        return byi_parse_limit(p, tok, "functions and branches in each other",
+        return byi_parse_limit(p, tok, "nested functions and branches",
                                BYI_TEXT_MAX_DEPTH);
     if (p->scopes.n) {
         const struct byi_func *outer = p->scopes.at[p->scopes.n - 1].f;
@@ -346,8 +346,7 @@ static enum byoc_status check_type(struct byi_parser *p,
     uint32_t s = type_size(p, type, 0);
 
     if ((s & 255) > BYI_TEXT_MAX_TYPE_DEPTH)
-        return byi_parse_limit(p, tok, "types in each other",
-                               BYI_TEXT_MAX_TYPE_DEPTH);
+        return byi_parse_limit(p, tok, "nested types", BYI_TEXT_MAX_TYPE_DEPTH);
     if (s >> 8 > BYI_TEXT_MAX_TYPE_SIZE)
         return byi_parse_limit(p, tok, "fields in one type",
                                BYI_TEXT_MAX_TYPE_SIZE);

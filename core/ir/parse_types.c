@@ -98,7 +98,7 @@ static enum byoc_status open_type(struct byi_parser *p, struct types *t,
                                   enum type_nesting kind)
 {
     if (t->open.n >= BYI_TEXT_MAX_TYPE_DEPTH)
-        return byi_parse_limit(p, &p->lex.tok, "types in each other",
+        return byi_parse_limit(p, &p->lex.tok, "nested types",
                                BYI_TEXT_MAX_TYPE_DEPTH);
     BYI_PUSH(&t->open, ((struct open_type){
                            .kind = kind,

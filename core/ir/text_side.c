@@ -140,7 +140,7 @@ static enum byoc_status read_record(const struct byi_side *side, size_t at,
     if (r->bytes != byi_tensor_bytes(&t))
         return byi_fail(err, BYOC_EPARSE,
                         "%s: the record at byte %zu has %llu bytes of data, "
-                        "which its shape has not",
+                        "expected the size of its shape",
                         side->path, at, (unsigned long long)r->bytes);
     if (r->bytes > side->n - at - sizeof *r)
         return byi_fail(err, BYOC_EPARSE,
@@ -210,7 +210,7 @@ enum byoc_status byi_side_find(const struct byi_side *side, const char *digest,
     if (memcmp(actual, digest, 16) != 0)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: the constant %.16s has other bytes (their digest "
-                        "is %s), write the file anew",
+                        "is %s); write the file again",
                         side->path, digest, actual);
     *c = (struct byi_const){
         .type = byi_type_tensor(side->arena, (enum byoc_dtype)entry->head.dtype,

@@ -299,8 +299,8 @@ static enum byoc_status check_param(struct verifier *c,
 {
     if (node->index >= c->f->params.n || c->f->params.at[node->index] != c->id)
         return broken(c,
-                      "it is parameter %u, which the function's list does "
-                      "not say",
+                      "it is parameter %u, but the function does not list it "
+                      "as that",
                       node->index);
     return BYOC_OK;
 }
@@ -326,7 +326,7 @@ static enum byoc_status check_func_ref(struct verifier *c,
     if ((*g)->dead)
         return broken(c, "it is function %u, which is removed", node->index);
     if (!c->f->refers)
-        return broken(c, "its function is said to refer to none");
+        return broken(c, "its function is marked as referring to no function");
     if (((*g)->name == NULL) != nested)
         return broken(c, "it is function %u, which is %s", node->index,
                       nested ? "not nested" : "nested");

@@ -130,7 +130,7 @@ const char *byi_layout_dims(const struct byi_layout *from,
                             int64_t out[BYI_MAX_RANK])
 {
     if (!same_letters(from, to))
-        return "the two layouts have other axes";
+        return "the two layouts have different axes";
     for (uint32_t i = 0; i < to->n; i++) {
         const char letter = to->at[i].letter;
         if (to->at[i].block) {

@@ -60,7 +60,7 @@ static enum byoc_status give(const struct byi_infer *t,
         BYI_TRY(byi_want_scalar(t, ZERO, "zero point"));
         dtype = t->in[ZERO]->dtype;
     } else if (low != INT8_MIN || high != UINT8_MAX) {
-        return byi_rule_fail(t, "a_min and a_max are of results of 8 bits, "
+        return byi_rule_fail(t, "a_min and a_max clamp 8-bit results only, "
                                 "expected a zero point of the result");
     }
     if (low < INT8_MIN || high > UINT8_MAX || low > high)

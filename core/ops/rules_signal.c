@@ -45,7 +45,7 @@ enum byoc_status byi_rule_idct8(struct byi_infer *t,
         seen |= 1u << axis;
     }
     if (n == 0)
-        return byi_rule_fail(t, "axes are none, expected one or two");
+        return byi_rule_fail(t, "axes is empty, expected one or two axes");
     return byi_rule_tensor(t, x->dtype, x->rank, x->dims, out);
 }
 
@@ -70,8 +70,8 @@ enum byoc_status byi_rule_dft(struct byi_infer *t, const struct byi_type **out)
                              "another one",
                              axis);
     if (half && (byi_attr_int(t->attrs, "inverse") || parts == 2))
-        return byi_rule_fail(t, "onesided is of real numbers and forward only, "
-                                "expected it false");
+        return byi_rule_fail(t, "onesided is true for complex numbers or an "
+                                "inverse transform, expected false");
     BYI_TRY(transform_length(t, axis, &length));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     dims[axis] = !half                   ? length

@@ -628,7 +628,7 @@ static inline uint32_t byoc_backend_agree(const struct byoc_host *host,
                                           uint32_t why_bytes)
 {
     const char *said = "the host speaks another version of byoc/backend.h than "
-                       "this backend can; update byoc";
+                       "this backend supports; update byoc";
     if (host && host->struct_size >= offsetof(struct byoc_host, ctx) &&
         host->abi >> 16 == BYOC_BACKEND_ABI >> 16 && host->abi >= needs)
         return host->abi < BYOC_BACKEND_ABI ? host->abi : BYOC_BACKEND_ABI;

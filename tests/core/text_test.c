@@ -410,23 +410,24 @@ static void test_depth(void **state)
     check_nested("abs(", ")", 100000, BYOC_OK, NULL);
     check_nested("(", "", 100000, BYOC_EPARSE, NULL);
     check_nested("(", ")", 2000000, BYOC_ELIMIT, "too many open brackets");
-    check_nested("(", ",)", 100, BYOC_ELIMIT, "types in each other");
-    check_nested("fn () { ", " }", 300, BYOC_ELIMIT, "in each other");
+    check_nested("(", ",)", 100, BYOC_ELIMIT, "nested types");
+    check_nested("fn () { ", " }", 300, BYOC_ELIMIT,
+                 "nested functions and branches");
     check_nested("if (true) { ", " } else { %x }", 200, BYOC_OK, NULL);
     check_nested("if (true) { ", " } else { %x }", 100000, BYOC_ELIMIT,
-                 "in each other");
+                 "nested functions and branches");
     check_nested("fn () -> " T4 " { ", " }", 100000, BYOC_ELIMIT,
-                 "in each other");
+                 "nested functions and branches");
     check_nested("let %f = fn () -> " T4 " { %f(); ", " }; %f()", 100000,
                  BYOC_EPARSE, "expected '}'");
     check_nested("let %f = fn () -> " T4 " { let %g = %f; ", " }; %f()", 100000,
-                 BYOC_ELIMIT, "in each other");
+                 BYOC_ELIMIT, "nested functions and branches");
     check_nested("let %f = fn () -> " T4 " { let %g = %f; ", " }; %f()", 200,
                  BYOC_OK, NULL);
     check_nested("let %x = abs(%x);", "", 1000000, BYOC_OK, NULL);
-    check_types("(", ",)", 1000000, "types in each other");
-    check_types("fn () -> ", "", 1000000, "types in each other");
-    check_types("fn (", ") -> " T4, 100000, "types in each other");
+    check_types("(", ",)", 1000000, "nested types");
+    check_types("fn () -> ", "", 1000000, "nested types");
+    check_types("fn (", ") -> " T4, 100000, "nested types");
     check_nested("let %x = (%x, %x);", "", 60, BYOC_ELIMIT, "fields");
 }
 
