@@ -18,9 +18,9 @@ static const char *const deconv_first[] = {NULL, "IOW", "IOHW", "IODHW"};
 
 /* Check that operand i has the axes and blocks of `layout`, the value of
  * attribute `name`. */
-static enum byoc_status see_blocks(const struct byi_infer *t, uint32_t i,
-                                   const char *name, const char *operand,
-                                   const struct byi_layout *layout)
+static enum byoc_status want_layout(const struct byi_infer *t, uint32_t i,
+                                    const char *name, const char *operand,
+                                    const struct byi_layout *layout)
 {
     BYI_TRY(byi_want_rank(t, i, layout->n, operand));
     for (uint32_t k = 0; k < layout->n; k++)
@@ -35,14 +35,15 @@ static enum byoc_status see_blocks(const struct byi_infer *t, uint32_t i,
 }
 
 /* The dims that operand i, in `layout`, would have in `first`. */
-static enum byoc_status see_dims(const struct byi_infer *t, uint32_t i,
-                                 const char *name, const char *operand,
-                                 const struct byi_layout *layout,
-                                 const char *first, int64_t dims[BYI_MAX_RANK])
+static enum byoc_status plain_dims(const struct byi_infer *t, uint32_t i,
+                                   const char *name, const char *operand,
+                                   const struct byi_layout *layout,
+                                   const char *first,
+                                   int64_t dims[BYI_MAX_RANK])
 {
     struct byi_layout plain;
     byi_layout_parse(first, &plain);
-    BYI_TRY(see_blocks(t, i, name, operand, layout));
+    BYI_TRY(want_layout(t, i, name, operand, layout));
     const char *why = byi_layout_dims(layout, &plain, t->in[i]->dims, dims);
     if (why)
         return byi_rule_fail(t, "%s: %s", operand, why);
@@ -51,9 +52,9 @@ static enum byoc_status see_dims(const struct byi_infer *t, uint32_t i,
 
 /* Parse and check the layout of the data: `first`, channels last, or blocked.
  * `dims` are its dims in `first`. */
-static enum byoc_status see_data(const struct byi_infer *t, const char *name,
-                                 const char *first, struct byi_layout *layout,
-                                 int64_t dims[BYI_MAX_RANK])
+static enum byoc_status read_data(const struct byi_infer *t, const char *name,
+                                  const char *first, struct byi_layout *layout,
+                                  int64_t dims[BYI_MAX_RANK])
 {
     const char *text = byi_attr_string(t->attrs, name);
     if (byi_layout_parse(text, layout) || !byi_layout_is_data(layout, first))
@@ -61,11 +62,12 @@ static enum byoc_status see_data(const struct byi_infer *t, const char *name,
                              "%s is %s, expected %s, N%sC or blocks of "
                              "channels as in %s16c",
                              name, text, first, first + 2, first);
-    return see_dims(t, 0, name, "data", layout, first, dims);
+    return plain_dims(t, 0, name, "data", layout, first, dims);
 }
 
-static enum byoc_status see_kernel(const struct byi_infer *t, const char *first,
-                                   int64_t dims[BYI_MAX_RANK])
+static enum byoc_status read_kernel(const struct byi_infer *t,
+                                    const char *first,
+                                    int64_t dims[BYI_MAX_RANK])
 {
     struct byi_layout layout;
     const char *text = byi_attr_string(t->attrs, "kernel_layout");
@@ -77,14 +79,15 @@ static enum byoc_status see_kernel(const struct byi_infer *t, const char *first,
                              "them as in %s16i16o",
                              text, first + 2, first, first + 2, first + 2,
                              first);
-    return see_dims(t, 1, "kernel_layout", "weights", &layout, first, dims);
+    return plain_dims(t, 1, "kernel_layout", "weights", &layout, first, dims);
 }
 
 /* The result in `layout`; `dims` are its dims in `first`. */
-static enum byoc_status give_data(const struct byi_infer *t, const char *first,
-                                  const struct byi_layout *layout,
-                                  const int64_t *dims,
-                                  const struct byi_type **out)
+static enum byoc_status data_result(const struct byi_infer *t,
+                                    const char *first,
+                                    const struct byi_layout *layout,
+                                    const int64_t *dims,
+                                    const struct byi_type **out)
 {
     struct byi_layout plain;
     int64_t given[BYI_MAX_RANK];
@@ -206,8 +209,8 @@ struct conv {
 static enum byoc_status read_conv(const struct byi_infer *t, uint32_t n,
                                   const char *kernel, struct conv *c)
 {
-    BYI_TRY(see_data(t, "data_layout", data_first[n], &c->data, c->x));
-    BYI_TRY(see_kernel(t, kernel, c->w));
+    BYI_TRY(read_data(t, "data_layout", data_first[n], &c->data, c->x));
+    BYI_TRY(read_kernel(t, kernel, c->w));
     c->n = n;
     c->groups = byi_attr_int(t->attrs, "groups");
     if (c->groups < 1 || c->groups > MAX_WINDOW)
@@ -250,7 +253,7 @@ enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
         const struct window window = window_at(&l, n, i, w[2 + i]);
         BYI_TRY(slide(t, &window, i, x[2 + i], &dims[2 + i]));
     }
-    return give_data(t, data_first[n], &c.data, dims, out);
+    return data_result(t, data_first[n], &c.data, dims, out);
 }
 
 enum byoc_status byi_rule_conv(struct byi_infer *t, const struct byi_type **out)
@@ -314,17 +317,17 @@ enum byoc_status byi_rule_deconv(struct byi_infer *t,
         const struct window window = window_at(&l, n, i, w[2 + i]);
         BYI_TRY(unslide(t, &window, extra[i], i, x[2 + i], &dims[2 + i]));
     }
-    return give_data(t, data_first[n], &c.data, dims, out);
+    return data_result(t, data_first[n], &c.data, dims, out);
 }
 
 /* Data of a window operator with n spatial axes, and its layout: channels first
  * for operators of any rank. */
-static enum byoc_status see_image(const struct byi_infer *t, uint32_t n,
-                                  struct byi_layout *layout,
-                                  int64_t dims[BYI_MAX_RANK])
+static enum byoc_status read_image(const struct byi_infer *t, uint32_t n,
+                                   struct byi_layout *layout,
+                                   int64_t dims[BYI_MAX_RANK])
 {
     if (byi_attr_find(t->attrs, "layout"))
-        return see_data(t, "layout", data_first[n], layout, dims);
+        return read_data(t, "layout", data_first[n], layout, dims);
     layout->n = 0;
     memcpy(dims, t->in[0]->dims, t->in[0]->rank * sizeof *dims);
     return byi_want_rank(t, 0, n + 2, "data");
@@ -336,7 +339,7 @@ static enum byoc_status give_image(const struct byi_infer *t, uint32_t n,
                                    const struct byi_type **out)
 {
     if (layout->n)
-        return give_data(t, data_first[n], layout, dims, out);
+        return data_result(t, data_first[n], layout, dims, out);
     return byi_rule_tensor(t, t->in[0]->dtype, n + 2, dims, out);
 }
 
@@ -352,7 +355,7 @@ static enum byoc_status pool(struct byi_infer *t, const struct byi_type **out)
     struct byi_layout layout;
     const int64_t *size;
     int64_t x[BYI_MAX_RANK];
-    BYI_TRY(see_image(t, n, &layout, x));
+    BYI_TRY(read_image(t, n, &layout, x));
     BYI_TRY(byi_want_list(t, "pool_size", n, 1, MAX_WINDOW, &size));
     BYI_TRY(read_lists(t, n, &l));
     int64_t dims[BYI_MAX_RANK] = {x[0], x[1]};
@@ -405,7 +408,7 @@ enum byoc_status byi_rule_global_pool(struct byi_infer *t,
         BYI_TRY(check_p(t));
     }
     const uint32_t n = named ? named : t->in[0]->rank - 2;
-    BYI_TRY(see_image(t, n, &layout, dims));
+    BYI_TRY(read_image(t, n, &layout, dims));
     for (uint32_t i = 0; i < n; i++)
         dims[2 + i] = 1;
     return give_image(t, n, &layout, dims, out);
@@ -422,7 +425,7 @@ static enum byoc_status want_blocks(const struct byi_infer *t, int64_t *block,
         return byi_rule_fail(t, "block_size is %lld, expected 1 to 2^20",
                              (long long)*block);
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
-    BYI_TRY(see_data(t, "layout", data_first[2], layout, dims));
+    BYI_TRY(read_data(t, "layout", data_first[2], layout, dims));
     if (byi_layout_is_plain(layout))
         return BYOC_OK;
     return byi_rule_fail(t, "layout is %s, expected NCHW or NHWC",
@@ -459,7 +462,7 @@ enum byoc_status byi_rule_depth_to_space(struct byi_infer *t,
     BYI_TRY(divide(t, &layout, 'C', block * block, &dims[1]));
     dims[2] = byi_dim_mul(t, dims[2], block);
     dims[3] = byi_dim_mul(t, dims[3], block);
-    return give_data(t, data_first[2], &layout, dims, out);
+    return data_result(t, data_first[2], &layout, dims, out);
 }
 
 enum byoc_status byi_rule_space_to_depth(struct byi_infer *t,
@@ -471,7 +474,7 @@ enum byoc_status byi_rule_space_to_depth(struct byi_infer *t,
     dims[1] = byi_dim_mul(t, dims[1], block * block);
     BYI_TRY(divide(t, &layout, 'H', block, &dims[2]));
     BYI_TRY(divide(t, &layout, 'W', block, &dims[3]));
-    return give_data(t, data_first[2], &layout, dims, out);
+    return data_result(t, data_first[2], &layout, dims, out);
 }
 
 /* Both layouts have the same axes, and x has the layout src_layout. */
@@ -491,7 +494,7 @@ enum byoc_status byi_rule_layout_transform(struct byi_infer *t,
                                  "NHWC or NCHW16c",
                                  names[i], text, why);
     }
-    BYI_TRY(see_blocks(t, 0, names[0], "x", &layouts[0]));
+    BYI_TRY(want_layout(t, 0, names[0], "x", &layouts[0]));
     const char *why =
         byi_layout_dims(&layouts[0], &layouts[1], t->in[0]->dims, dims);
     if (why)

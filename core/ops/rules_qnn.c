@@ -38,9 +38,10 @@ static enum byoc_status want_product(const struct byi_infer *t)
 }
 
 /* The result of a product whose sums have the dims of `sums`. */
-static enum byoc_status give(const struct byi_infer *t,
-                             const struct byi_type *sums, int64_t channels,
-                             const struct byi_type **out)
+static enum byoc_status product_result(const struct byi_infer *t,
+                                       const struct byi_type *sums,
+                                       int64_t channels,
+                                       const struct byi_type **out)
 {
     const int64_t low = byi_attr_int(t->attrs, "a_min");
     const int64_t high = byi_attr_int(t->attrs, "a_max");
@@ -84,7 +85,7 @@ enum byoc_status byi_rule_qnn_conv(struct byi_infer *t,
                              byi_attr_string(t->attrs, "data_layout"),
                              byi_attr_string(t->attrs, "kernel_layout"));
     BYI_TRY(byi_infer_conv(t, n, &sums));
-    return give(t, sums, t->in[WEIGHTS]->dims[0], out);
+    return product_result(t, sums, t->in[WEIGHTS]->dims[0], out);
 }
 
 enum byoc_status byi_rule_qnn_matmul(struct byi_infer *t,
@@ -96,7 +97,7 @@ enum byoc_status byi_rule_qnn_matmul(struct byi_infer *t,
     const bool turned = byi_attr_int(t->attrs, "transpose_b") != 0;
     const int64_t columns =
         b->rank > 1 ? b->dims[b->rank - (turned ? 2 : 1)] : 1;
-    return give(t, sums, columns, out);
+    return product_result(t, sums, columns, out);
 }
 
 /* The blocks of codes: 4 or 8 bits, whole words of 32 bits in each. */
