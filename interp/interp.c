@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interp.c: see interp.h. */
+/* interp.c: runs the IR node by node (interp.h). */
 #include "interp.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ struct value {
     uint32_t func;
 };
 
-/* A function that is active. values[base..] are its nodes' values. */
+/* A function that is being run. values[base..] are its nodes' values. */
 struct active {
     const struct byi_func *f;
     byi_id at; /* the next node; of a caller: the call that it waits for */
@@ -50,8 +50,8 @@ static void *take(struct byi_arena *arena, uint64_t bytes)
     return (void *)((p + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN);
 }
 
-/* A tensor for a result: sizes that only the kernel can tell start at their
- * bound, the elements of the largest operand. */
+/* A tensor for a result. Dims that only the kernel knows start at an upper
+ * bound, the number of elements of the largest operand. */
 static enum byoc_status make_result(struct interp *in,
                                     const struct byi_type *type,
                                     const struct byi_tensor *args, uint32_t n,
@@ -144,8 +144,8 @@ static struct value gather_args(struct interp *in, enum value_kind kind,
         .kind = kind, .n = node->n_args, .fields = fields, .func = node->index};
 }
 
-/* Start on a function: its own arguments, values[from + which[i]], then what it
- * captured. */
+/* Enter a function. Its own arguments are values[from + which[i]]; the captured
+ * values follow them. */
 static enum byoc_status enter(struct interp *in, struct value callee,
                               uint32_t from, const byi_id *which, uint32_t n)
 {
@@ -169,8 +169,8 @@ static enum byoc_status enter(struct interp *in, struct value callee,
     return BYOC_OK;
 }
 
-/* Node `id` of the innermost function: its value in env, or, for a call, the
- * callee entered. */
+/* Run node `id` of the innermost function: store its value in env or, for a
+ * call, enter the callee. */
 static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
                                  byi_id id, uint32_t base)
 {
@@ -178,7 +178,7 @@ static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
     struct value *env = in->values.at + base;
     switch (node->kind) {
     case BYI_PARAM:
-        return BYOC_OK; /* set by enter */
+        return BYOC_OK; /* the callee sets the value */
     case BYI_CONST:
         env[id] = (struct value){.kind = TENSOR};
         return byi_const_view(in->m, f, id, &env[id].t)
@@ -210,7 +210,7 @@ static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
     byi_unreachable();
 }
 
-/* Until the outermost function is done. */
+/* Run until the outermost function returns; its result is in *out. */
 static enum byoc_status run_calls(struct interp *in, struct value *out)
 {
     while (in->calls.n > 0) {
@@ -252,7 +252,7 @@ static enum byoc_status run_func(struct interp *in, uint32_t func,
     return status;
 }
 
-/* The tensors of a value, depth first. */
+/* Append the tensors of a value, depth first. */
 static enum byoc_status flatten(struct interp *in, const struct value *v,
                                 struct byi_tensor *out, uint32_t max,
                                 uint32_t *n)

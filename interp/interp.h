@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interp/interp.h: a naive interpreter of the IR, which everything else is
- * held against: node by node, on the native kernels, calls on a stack of its
- * own.
+/* interp/interp.h: a naive interpreter of the IR, the reference that tests
+ * compare everything else with. Runs node by node on the native kernels, and
+ * keeps calls on a stack of its own.
  */
 #ifndef BYI_INTERP_H
 #define BYI_INTERP_H
 
 #include "core/ir/ir.h"
 
-/* Run function `func` of m. `in` has one tensor a parameter. The result is in
- * out[0 .. *n_out-1]: the fields where it is a tuple (of tuples, in order).
- * Memory of the results is in `arena`.
- * Errors: those of type rules and kernels; BYOC_ELIMIT for more than max_out
- * results or calls nested too deep. */
+/* Run function `func` of m. `in` has one tensor for each parameter. The result
+ * is in out[0 .. *n_out-1]; of a tuple these are its fields, in order, also
+ * those of nested tuples. The memory of the results is in `arena`. Errors:
+ * those of type rules and kernels; BYOC_ELIMIT for more than max_out results or
+ * calls nested too deep. */
 enum byoc_status byi_interp_run(const struct byi_module *m, uint32_t func,
                                 const struct byi_tensor *in, uint32_t n_in,
                                 struct byi_arena *arena, struct byi_tensor *out,
@@ -25,7 +25,7 @@ typedef void (*byi_shake_fn)(void *ctx, const struct byi_func *f,
                              const struct byi_node *node,
                              struct byi_tensor *operands,
                              struct byi_tensor *results, uint32_t n_results);
-/* The same run, with perturbed calls. */
+/* The same, but calls shake(shake_ctx, ...) around each call of an operator. */
 enum byoc_status byi_interp_shaken(const struct byi_module *m, uint32_t func,
                                    const struct byi_tensor *in, uint32_t n_in,
                                    struct byi_arena *arena, byi_shake_fn shake,
@@ -33,13 +33,13 @@ enum byoc_status byi_interp_shaken(const struct byi_module *m, uint32_t func,
                                    uint32_t max_out, uint32_t *n_out,
                                    struct byoc_error *err);
 
-/* Fill a tensor of the type with numbers that depend on `seed` only: floats
- * in -2 .. 2, integers in 0 .. 3. Symbol i is replaced by the size
- * 2 + i % 3. False for strings and types other than tensors. */
+/* Fill a tensor of the type with numbers that depend on `seed` only: floats in
+ * -2 .. 2, integers in 0 .. 3. Symbol i is replaced by the size 2 + i % 3.
+ * Returns false for strings and types other than tensors. */
 bool byi_interp_random(const struct byi_type *type, uint64_t seed,
                        struct byi_arena *arena, struct byi_tensor *out);
 
-/* How kernels are called for FoldConstant: a byi_eval_fn. */
+/* Runs one operator, for FoldConstant: a byi_eval_fn. */
 enum byoc_status byi_interp_eval(const struct byi_op *op,
                                  const struct byi_attrs *attrs, uint32_t n_in,
                                  const struct byi_tensor *in, uint32_t n_out,

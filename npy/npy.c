@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* npy.c: numpy's array files, read with bounds (NEP 1, "A Simple File Format
- * for NumPy Arrays"), and the stored members of .npz archives (PKWARE
- * APPNOTE, 4.3: local headers and the central directory).
+/* npy.c: reads and writes numpy's array files (NEP 1, "A Simple File Format for
+ * NumPy Arrays"), and reads the stored members of .npz archives (PKWARE
+ * APPNOTE, 4.3: local headers and the central directory). All reads are
+ * bounds-checked.
  */
 #include "npy.h"
 
 #include <string.h>
 
-/* numpy's type strings for what the runtime knows; '|' and '<' both fit. */
+/* numpy's type strings of the runtime's types, without the byte order, which
+ * may be '|' or '<'. */
 static const struct {
     const char *descr;
     enum byoc_dtype dtype;
@@ -18,7 +20,8 @@ static const struct {
     {"c8", BYOC_C64}, {"c16", BYOC_C128},
 };
 
-/* A value of the header's dictionary: what follows 'key': */
+/* The text of key's value in the header's dictionary; NULL if it lacks the key.
+ */
 static const char *find_key(const char *header, const char *key)
 {
     const char *at = strstr(header, key);
@@ -206,7 +209,7 @@ static uint64_t little(const uint8_t *at, int n)
     return value;
 }
 
-/* The central directory's end record, searched from the end of the file. */
+/* Find the end record of the central directory, from the end of the file. */
 static const uint8_t *find_end(const uint8_t *bytes, size_t n)
 {
     for (size_t i = 22; i <= n && i < 22 + 65536; i++)

@@ -15,7 +15,7 @@ static uint32_t code_at(const uint8_t *at)
 
 static void add_code(struct byi_text *out, uint32_t c)
 {
-    c = c > 0x10ffff ? 0xfffd : c; /* no character: the one that says so */
+    c = c > 0x10ffff ? 0xfffd : c; /* not a character: U+FFFD            */
     const int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
     char head = (char)(more ? 0xf00 >> (more + 1) & 0xff : 0);
 
@@ -27,7 +27,7 @@ static void add_code(struct byi_text *out, uint32_t c)
     }
 }
 
-/* One element of `width` bytes as a string, in `text`. */
+/* Convert an element of `width` bytes to a string in `text`. */
 static void read_element(const uint8_t *at, size_t width, bool wide,
                          struct byi_text *text)
 {
@@ -77,8 +77,8 @@ enum byoc_status byi_npy_read_text(const uint8_t *bytes, uint64_t n_bytes,
     return BYOC_OK;
 }
 
-/* The code point at *text, which moves on; a byte that is no UTF-8 is itself.
- */
+/* Read the code point at *text, and advance; a byte that is not UTF-8 stands
+ * for itself. */
 static uint32_t next_code(const char **text)
 {
     const uint8_t *at = (const uint8_t *)*text;

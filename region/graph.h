@@ -17,7 +17,7 @@ enum {
     BYI_GRAPH_MAX_NODES = 4 << 20,
     BYI_GRAPH_MAX_STEPS = 4096, /* of one kernel */
     BYI_GRAPH_MAX_OUTPUTS = 4096,
-    BYI_GRAPH_MAX_IFS = 8 /* in each other */
+    BYI_GRAPH_MAX_IFS = 8 /* nested        */
 };
 
 enum byi_gnode_kind { BYI_G_INPUT, BYI_G_CONST, BYI_G_KERNEL };
@@ -33,14 +33,14 @@ struct byi_goperand {
 };
 
 /* An operand of a step: the result of an earlier step, or operand `index` of
- * the kernel. A step that gives a tuple is read by its fields. */
+ * the kernel. A tuple is read through its fields. */
 struct byi_garg {
     bool is_step, is_field;
     uint32_t index;
     uint32_t field;
 };
 
-/* The steps in a branch of an `if`, those in branches inside it included. */
+/* The steps in a branch of an `if`, including those in nested branches. */
 struct byi_gbranch {
     uint32_t first, n;
 };
@@ -49,13 +49,13 @@ struct byi_gbranch {
  * after it are the post_ops, in the model's order. Behind an `if` come the
  * steps of its branches; nothing outside of a branch reads them. */
 struct byi_gstep {
-    /* of the table, or BYI_OP_NONE "tuple", "if": of the condition and the
-     * results of the two branches */
+    /* from the operator table, or one with id BYI_OP_NONE: "tuple", or "if",
+     * whose operands are the condition and the results of the two branches */
     const struct byi_op *op;
     const struct byi_attrs *attrs; /* complete */
     uint32_t n_args;
     const struct byi_garg *args;
-    const struct byi_type *type;  /* of its result; a tensor or a tuple */
+    const struct byi_type *type;  /* of the result: a tensor or a tuple */
     struct byi_gbranch branch[2]; /* "if": then and else */
 };
 
@@ -67,7 +67,7 @@ struct byi_gnode {
     const struct byi_type *const *out; /* tensor types */
     /* kernel */
     const char *pattern; /* "dnnl.conv"                       */
-    bool exact;          /* no algorithm that rounds more     */
+    bool exact;          /* use no algorithm that rounds more */
     uint32_t n_operands;
     const struct byi_goperand *operands;
     uint32_t n_steps;
@@ -77,7 +77,7 @@ struct byi_gnode {
     const char *const *sources;
 };
 
-/* Nodes in an order where operands come first. Lives in its arena. */
+/* A region, in its own arena. Nodes come after their operands. */
 struct byi_graph {
     struct byi_arena *arena;
     const char *symbol; /* "dnnl_0" */
@@ -91,13 +91,14 @@ struct byi_graph {
 };
 
 /* Read and check a region: counts, order (so no cycles), references, operator
- * names, arity, attributes, every step's type against its operator's type
- * rule. Errors name the path: "nodes[3].attrs.strides: ...". */
+ * names, arity, attributes, every step's type against its operator's type rule.
+ * Free *graph with byi_graph_free. Errors name the path:
+ * "nodes[3].attrs.strides: ...". */
 enum byoc_status byi_graph_read(const char *json, size_t n,
                                 struct byi_graph **graph,
                                 struct byoc_error *err);
-/* The same of a region whose dims may be names, as an artifact has it: before
- * the host has put numbers there. */
+/* The same for a region whose dims may be names, as in an artifact, before the
+ * host replaces them with numbers. */
 enum byoc_status byi_graph_read_varying(const char *json, size_t n,
                                         struct byi_graph **graph,
                                         struct byoc_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lend.c: a region's graph as the structs of byoc/backend.h, which backends
- * read. They point into the graph's arena wherever they can.
+/* lend.c: converts a region's graph to the structs of byoc/backend.h, which
+ * backends read. They point into the graph's arena wherever they can.
  */
 #include "core/base/guard.h"
 #include "region/graph.h"
@@ -14,7 +14,7 @@ struct lent_graph {
     struct byi_graph *read;
 };
 
-/* The values that a node or a step gives. */
+/* The results of a node or step, as indices of values. */
 struct lent_outs {
     const uint32_t *at;
     uint32_t n;
@@ -63,7 +63,8 @@ static enum byoc_status lend_value(struct lender *l,
     return BYOC_OK;
 }
 
-/* The values that a type has, one after the other. */
+/* Add the values of a result: one for a tensor, one for each field of a tuple.
+ */
 static enum byoc_status lend_values(struct lender *l,
                                     const struct byi_type *type,
                                     enum byoc_graph_kind kind, uint32_t index,
@@ -102,7 +103,8 @@ static const struct byoc_graph_attr *lend_attrs(struct lender *l,
     return to;
 }
 
-/* A tuple is its arguments and becomes no step. */
+/* Add step `at` of kernel k. Making a tuple adds no step: its results are its
+ * arguments. */
 static enum byoc_status lend_step(struct lender *l, const struct byi_gnode *k,
                                   uint32_t at, struct lent_outs *outs)
 {
@@ -209,7 +211,7 @@ static enum byoc_status lend_node(struct lender *l, const struct byi_gnode *n,
     return lend_values(l, n->out[0], BYOC_GRAPH_INPUT, 0, outs);
 }
 
-/* Room for all values and steps. */
+/* Allocate all values, steps and kernels. */
 static void lend_room(struct lender *l)
 {
     uint32_t values = 0, steps = 0, kernels = 0;

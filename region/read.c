@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read.c: region JSON ("byoc-graph", docs/json.md) as a checked graph. Reads
- * hostile input: every count, index, name and type is checked, operands come
- * before their readers (so there are no cycles), and each step's type must be
- * what its operator's type rule gives.
+/* read.c: reads region JSON ("byoc-graph", docs/json.md) into a graph. The
+ * input may be hostile: every count, index, name and type is checked, operands
+ * come before their readers (so there are no cycles), and each step's type must
+ * be the one that its operator's type rule gives.
  */
 #include "core/base/names.h"
 #include "region/graph.h"
@@ -71,7 +71,7 @@ static enum byoc_status read_tensors(struct region_reader *r,
     return BYOC_OK;
 }
 
-/* "type": a tensor, or a list of tensors for a tuple. */
+/* Read "type": a tensor, or a list of tensors for a tuple. */
 static enum byoc_status read_type(struct region_reader *r,
                                   const struct byi_json *object,
                                   const struct byi_type **type)
@@ -108,7 +108,7 @@ static enum byoc_status read_outs(struct region_reader *r,
 
 /* --- references ---------------------------------------------------------- */
 
-/* [node, output], the node being one of those read already. */
+/* Read [node, output]; the node must have been read already. */
 static enum byoc_status read_ref(struct region_reader *r,
                                  const struct byi_json *json,
                                  struct byi_gref *ref)
@@ -136,7 +136,7 @@ static enum byoc_status read_ref(struct region_reader *r,
 
 /* --- kernels ------------------------------------------------------------- */
 
-/* Operands sorted by name: to find them, and to find doubles. */
+/* Operands sorted by name, to find them and to detect duplicates. */
 struct names {
     const struct byi_goperand **sorted;
     uint32_t n;
@@ -192,8 +192,8 @@ static enum byoc_status read_operands(struct region_reader *r,
     return BYOC_OK;
 }
 
-/* A step in a branch may be read in that branch only, and an `if` only behind
- * it. */
+/* Check that a step in a branch is read in that branch only, and an `if` only
+ * after it. */
 static enum byoc_status check_visible(struct region_reader *r,
                                       const struct byi_json *json, int64_t step)
 {
@@ -205,7 +205,7 @@ static enum byoc_status check_visible(struct region_reader *r,
                     json->path, (uint32_t)step);
 }
 
-/* [step, field]: a field of an earlier step's tuple. */
+/* Read [step, field]: a field of an earlier step's tuple. */
 static enum byoc_status read_field(struct region_reader *r,
                                    const struct byi_json *json, uint32_t step,
                                    struct byi_garg *arg)
@@ -267,7 +267,8 @@ static enum byoc_status read_arg(struct region_reader *r,
     return BYOC_OK;
 }
 
-/* A new symbol. Those of names count down from -1, these up from INT64_MIN. */
+/* A new symbol. Symbols with names count down from -1, new ones up from
+ * INT64_MIN. */
 static int64_t make_symbol(void *ctx)
 {
     struct region_reader *r = ctx;
@@ -302,8 +303,8 @@ static bool fits_type(const struct byi_type *inferred,
     return true;
 }
 
-/* A step that makes a tuple of its args: not an operator of the table, and a
- * step like any other. */
+/* The type rule of "tuple", a step that makes a tuple of its args. It is not in
+ * the operator table. */
 static enum byoc_status rule_tuple(struct byi_infer *t,
                                    const struct byi_type **out)
 {
@@ -318,7 +319,7 @@ static const struct byi_op tuple_op = {.id = BYI_OP_NONE,
                                        .kind = BYI_INJECTIVE,
                                        .rule = rule_tuple};
 
-/* One of two results, by a condition. */
+/* The type rule of "if", which selects one of two results. */
 static enum byoc_status rule_if(struct byi_infer *t,
                                 const struct byi_type **out)
 {
@@ -396,8 +397,8 @@ static const struct byi_op *step_op(const char *name)
     return byi_op_of_name(name, strlen(name));
 }
 
-/* Name, args, attrs and type of one operator; `json` is the kernel itself, one
- * of its post_ops or a step of a branch. */
+/* Read name, args, attrs and type of one operator; `json` is the kernel itself,
+ * one of its post_ops or a step of a branch. */
 static enum byoc_status read_step(struct region_reader *r,
                                   const struct byi_json *json,
                                   const struct byi_gnode *node,
@@ -442,7 +443,7 @@ static bool is_if(const struct byi_json *json)
     return cJSON_IsString(name) && strcmp(name->valuestring, if_op.name) == 0;
 }
 
-/* Steps one after the other: post_ops, or those of a branch. */
+/* Read a list of steps: post_ops, or those of a branch. */
 static enum byoc_status read_list(struct region_reader *r,
                                   const struct byi_json *from, const char *key,
                                   const struct byi_gnode *node,
@@ -460,7 +461,7 @@ static enum byoc_status read_list(struct region_reader *r,
     return BYOC_OK;
 }
 
-/* {"steps": [...], "result": ...} */
+/* Read a branch: {"steps": [...], "result": ...} */
 static enum byoc_status read_branch(struct region_reader *r,
                                     const struct byi_json *json,
                                     const struct byi_gnode *node,
@@ -481,8 +482,8 @@ static enum byoc_status read_branch(struct region_reader *r,
     return BYOC_OK;
 }
 
-/* "then" and "else": their results are operands of the `if`. The depth of the
- * recursion is at most BYI_GRAPH_MAX_IFS. */
+/* Read "then" and "else", whose results are operands of the `if`. The depth of
+ * the recursion is at most BYI_GRAPH_MAX_IFS. */
 static enum byoc_status read_branches(struct region_reader *r,
                                       const struct byi_json *json,
                                       const struct byi_gnode *node,
