@@ -112,7 +112,8 @@ static struct byi_plugin *stand_in(struct byi_arena *arena, const char *path)
     return &s->plugin;
 }
 
-/* Give the name to a stand-in without one; NULL if there is none. */
+/* Give the name to the first stand-in that was not requested yet; NULL if there
+ * is none. */
 static struct byi_plugin *name_stand_in(const struct byi_found *found,
                                         const char *name)
 {
@@ -163,7 +164,7 @@ static void try_plugin(void *ctx, const char *path)
         return;
     }
     if (byi_found_plugin(s->found, plugin->backend->name)) {
-        close_plugin(&plugin); /* the first one found counts */
+        close_plugin(&plugin); /* an earlier plug-in has this name */
         return;
     }
     byi_match_host(&plugin->host);
@@ -308,8 +309,8 @@ static void leave_out(struct byi_backend *backend, enum byi_reason reason,
     backend->out_reason = reason;
 }
 
-/* Exclude backends that cannot generate code of the requested kind, and those
- * that crashed. */
+/* Exclude backends that cannot generate code of the requested kind or for the
+ * requested machine, and those that crashed. */
 static void note_out(struct byi_found *found)
 {
     for (uint32_t v = 0; v < found->backends.n; v++) {
@@ -348,7 +349,7 @@ void byi_found_warnings(const struct byi_found *found, struct byi_text *lines)
 }
 
 /* This library's copy of the operators' table calls plug-ins through the
- * runtime. Set once, since compiles may go on at once. */
+ * runtime. Set once, since several compiles may run at the same time. */
 static __attribute__((constructor)) void use_custom_calls(void)
 {
     byi_custom_use(byoc_internal_custom_calls());
@@ -428,7 +429,7 @@ static void open_in_child(void *path, struct byi_text *out)
     (void)!byoc_internal_plugin_open(path, 1, &plugin, &err);
 }
 
-/* Open it in a process of its own first, in case it crashes. */
+/* Open a plug-in in a child process first, in case it crashes. */
 static enum byoc_status open_listed(const char *path,
                                     struct byi_plugin **plugin,
                                     struct byoc_error *err)

@@ -35,7 +35,8 @@ struct byi_answer {
 /* The backends of a compile. Zero-initialise. byi_found_free must be called
  * before `arena` is freed. */
 struct byi_found {
-    const struct byi_machine *machine; /* that the artifact is for */
+    /* the machine that the artifact is for */
+    const struct byi_machine *machine;
     struct byi_backends backends;
     struct byi_sizes sizes; /* of symbolic dims, from the user */
     struct byi_warm warm;   /* sizes for which to prepare specialisations */

@@ -444,7 +444,7 @@ enum byoc_status byi_built_manifest(const struct byi_module *m,
     return byi_manifest_write(m, &what, image, text, err);
 }
 
-/* --- all of it ------------------------------------------------------------ */
+/* --- building ------------------------------------------------------------- */
 
 void byi_built_free(struct byi_built *built)
 {

@@ -9,7 +9,6 @@
 #include "codegen_c/codegen_c.h"
 #include "codegen_json/codegen_json.h"
 
-/* A region, compiled. */
 /* A step of a loaded region, as its backend's describe() lists it. */
 struct byi_built_step {
     const char *impl, *sources; /* the model's nodes, with commas between */
@@ -21,11 +20,13 @@ struct byi_built_region {
     struct byi_text blob; /* borrowed from struct byi_built's `blobs` */
     uint32_t *consts;
     uint32_t n_consts;
-    bool varies;        /* symbolic dims in the inputs: the blob is its JSON */
-    const char *symbol; /* of the C that compile() returned; or NULL */
+    /* its inputs have symbolic dims: the blob is its JSON */
+    bool varies;
+    /* the function in the C that compile() returned; or NULL */
+    const char *symbol;
     struct byi_code *code;  /* the C, compiled; the blob is its text     */
-    const char *fault;      /* why the backend cannot build it; NULL: it can */
-    enum byi_reason reason; /* of a fault */
+    const char *fault;      /* why the backend cannot build it, or NULL      */
+    enum byi_reason reason; /* of the fault */
     struct byi_built_step *steps; /* NULL: not described */
 };
 

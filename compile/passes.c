@@ -18,7 +18,8 @@ static const struct byi_pass canonicalize = {
     .sequence = (const struct byi_pass *const[]){
         &byi_pass_fold_code_blocks,   /* before their weights are computed */
         &byi_pass_fold_constant,      /* shapes and weights from exporters */
-        &byi_pass_canonicalize_ops,   /* constants right, relu, clip, means */
+        /* constants on the right; relu, clip, mean */
+        &byi_pass_canonicalize_ops,
         &byi_pass_simplify_expr,      /* remove operators without effect */
         &byi_pass_eliminate_common_subexpr, /* exporters repeat shape computations */
         &byi_pass_recompose,          /* layer norm, gelu, hard-swish as one      */
@@ -87,7 +88,7 @@ static const struct byi_pass *const box[] = {
     &byi_pass_annotate_target,
     &byi_pass_merge_regions,
     &byi_pass_partition_graph,
-    /* those of a compile, as sequences */
+    /* the sequences of a compile */
     &canonicalize,
     &partition,
 };
@@ -106,7 +107,7 @@ static const struct byi_pass *const pipeline[] = {
 };
 /* clang-format on */
 
-/* --- all there are -------------------------------------------------------- */
+/* --- all passes ----------------------------------------------------------- */
 
 static const struct byi_pass *known[BYI_COUNT(box) + MAX_USER_PASSES + 1];
 static uint32_t n_known;
@@ -181,7 +182,7 @@ enum byoc_status byi_passes_load(const char *path, struct byoc_error *err)
     void *symbol;
     BYI_TRY(byoc_internal_library_find(path, "byoc_passes", &symbol, err));
     byoc_passes_fn entry;
-    memcpy(&entry, &symbol, sizeof entry); /* POSIX's way for dlsym */
+    memcpy(&entry, &symbol, sizeof entry); /* POSIX's conversion for dlsym */
     const struct byoc_pass *const *passes = entry(BYOC_PASS_ABI);
     if (!passes)
         return byi_fail(err, BYOC_EBACKEND,
@@ -191,7 +192,7 @@ enum byoc_status byi_passes_load(const char *path, struct byoc_error *err)
         const struct byi_pass *same =
             (*passes)->name ? byi_pass_find((*passes)->name) : NULL;
         if (same && same->data == *passes)
-            continue; /* the same library, again */
+            continue; /* the library is registered already */
         if (byoc_pass_register(*passes, err) != BYOC_OK)
             return byi_prefix(err, "%s", path);
     }
@@ -225,7 +226,7 @@ static enum byoc_status read_name(struct pass_list_reader *r)
     return BYOC_OK;
 }
 
-/* Make a pass of the members since the bracket. */
+/* Make a sequence of the passes since the '['. */
 static void close_sequence(struct pass_list_reader *r)
 {
     struct byi_pass_list *members = &r->open[r->depth--];

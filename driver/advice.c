@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* advice.c: finds options that offload more of a model. Compiles the model with
- * each change, up to partitioning, and counts what is offloaded.
+ * each change, up to partitioning, and counts the offloaded operators.
  */
 #include "compiled.h"
 
@@ -81,7 +81,8 @@ static struct byoc_compile_params plain(const struct byoc_compile_params *p)
 
     plain.stop_after = byi_pass_partition_graph.name;
     plain.partition_by =
-        BYOC_PARTITION_GREEDY; /* what can be offloaded, whatever it costs */
+        /* offload as much as possible, whatever the cost */
+        BYOC_PARTITION_GREEDY;
     plain.instruments = NULL;
     plain.n_instruments = 0;
     plain.print = NULL;
@@ -126,8 +127,8 @@ static double share(const struct byi_coverage *c)
 }
 
 /* More operators are offloaded, and no smaller share of the work. Operators
- * that a change lets fold do not count. (A text without sources has no
- * operators of a model to count, but work.) */
+ * that a change lets fold do not count. (In a text without sources, only the
+ * work counts.) */
 static bool helps(const struct byi_coverage *before,
                   const struct byi_coverage *after)
 {
@@ -170,7 +171,7 @@ static bool try_one(struct advisor *a, const char *option, const char *value)
     return keep_trial(a, &t);
 }
 
-/* --- what may be changed -------------------------------------------------- */
+/* --- the changes to try --------------------------------------------------- */
 
 static const struct byi_func *entry_of(const struct advisor *a)
 {
@@ -247,7 +248,7 @@ static void add_shapes(struct advisor *a, struct advice_trial *t, int64_t dim)
 /* A symbol of the model's inputs. */
 struct symbol {
     int64_t dim, size;
-    const char *name; /* NULL: the model does not name it */
+    const char *name; /* NULL: it has no name             */
 };
 
 static void add_dim(struct advisor *a, struct advice_trial *t,
@@ -417,9 +418,10 @@ static void try_layouts(struct advisor *a)
     }
 }
 
-/* --- which to name -------------------------------------------------------- */
+/* --- ranking -------------------------------------------------------------- */
 
-/* More offloaded first, then fewer changes. */
+/* Whether x comes before y: more is offloaded, or as much with fewer changes.
+ */
 static bool is_better(const struct advice_trial *x,
                       const struct advice_trial *y)
 {
@@ -478,7 +480,7 @@ static bool is_text(const char *path)
     return n > 3 && strcmp(path + n - 3, ".ir") == 0;
 }
 
-/* --- the answer ----------------------------------------------------------- */
+/* --- output --------------------------------------------------------------- */
 
 static void print_changes(const struct advice_trial *t, struct byi_text *out)
 {
@@ -582,7 +584,7 @@ enum byoc_status byoc_advise(const char *path,
     if (a.now.native || a.now.flops_offloaded < a.now.flops) {
         try_limits(&a);
         try_layouts(&a);
-        if (!is_text(path)) { /* a text, which has its own sizes and values */
+        if (!is_text(path)) { /* a text declares its sizes and values       */
             try_sizes(&a);
             try_values(&a);
         }

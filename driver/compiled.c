@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compiled.c: a compiled model: the artifact it is written as, the model it is
- * loaded as, and what callers ask of it.
+/* compiled.c: the API of a compiled model: writes the artifact, loads the model
+ * from memory, and reports on it.
  */
 #include "compiled.h"
 
@@ -48,7 +48,7 @@ static enum byoc_status keep_file(const struct byoc_compiled *c,
     return byi_file_commit(&file, err);
 }
 
-/* The C of the fused kernels and of backends, for people to read. */
+/* Write the C of the fused kernels and of backends to the folder keep_c. */
 static enum byoc_status keep_source(const struct byoc_compiled *c,
                                     const struct byi_kernels *kernels,
                                     struct byoc_error *err)
@@ -66,7 +66,7 @@ static enum byoc_status keep_source(const struct byoc_compiled *c,
     return keep_file(c, "kernels.c", &kernels->source, err);
 }
 
-/* The artifact's own plan, manifest and code. */
+/* Write the artifact, with a plan and manifest for its compiled kernels. */
 static enum byoc_status write_artifact(const struct byoc_compiled *c,
                                        const struct byi_kernels *kernels,
                                        struct byi_plan *plan,
@@ -113,7 +113,7 @@ enum byoc_status byoc_compiled_write(const struct byoc_compiled *c,
 
 /* --- loading it ----------------------------------------------------------- */
 
-/* The model that try_regions loaded would serve `params` as well. */
+/* Does the model that try_regions loaded also satisfy `params`? */
 static bool fits_tried(const struct byoc_compiled *c,
                        const struct byoc_load_params *p)
 {
@@ -147,7 +147,7 @@ enum byoc_status byoc_compiled_load(struct byoc_compiled *c,
     return byoc_internal_model_open(&image, &load, model, err);
 }
 
-/* --- what became of it ---------------------------------------------------- */
+/* --- reports -------------------------------------------------------------- */
 
 const char *byoc_compiled_verdict(const struct byoc_compiled *c)
 {

@@ -54,7 +54,7 @@ static void add_impl(const struct source_names *names, const char *at, size_t n,
     }
 }
 
-/* Drop what probes said about the nodes of a region. */
+/* Drop the implementations that probes gave for the nodes of a region. */
 static void forget(struct byoc_compiled *c, const struct byi_func *f)
 {
     for (byi_id id = 0; id < f->nodes.n; id++)

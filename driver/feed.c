@@ -258,8 +258,8 @@ static bool read_dim(const char *text, size_t *n, int64_t *size)
     return !errno && !*end;
 }
 
-/* List the symbolic dims of the inputs, each once; *used: a random input has
- * the one called `name`. */
+/* List the symbolic dims of the inputs, each once; *used: does a random input
+ * have the dim called `name`? */
 static uint32_t list_dims(const struct byoc_model *model,
                           const struct byi_feed *feed, const char **names,
                           uint32_t most, const char *name, size_t n_name,
@@ -523,11 +523,12 @@ static enum byoc_status differ_strings(const struct byi_tensor *found,
     return BYOC_OK;
 }
 
-/* Different values that tell a quantisation from a coincidence. */
+/* The number of different values from which on multiples of a step are taken
+ * for a quantisation, not for a coincidence. */
 #define LEAST_VALUES 16
 
 /* The step of an 8-bit quantisation that the n values are multiples of; 0 if
- * they are none. */
+ * there is no such step. */
 static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
                                   double *step, struct byoc_error *err)
 {

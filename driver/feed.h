@@ -25,7 +25,7 @@ struct byi_feed {
     DLTensor *views;           /* of the same memory */
     struct byoc_value *values; /* the same, including lists */
     bool lists;                /* some value is not a tensor */
-    bool *made_up;             /* of inputs: random, no file was given */
+    bool *made_up;             /* by input: random, since no file was given */
     uint32_t n_made_up;
 };
 
@@ -61,9 +61,9 @@ struct byi_difference {
     double max_rel;           /* over |expected| + 1% of the largest one    */
     int64_t worst;            /* the element with max_abs */
     int64_t n_bad;            /* elements outside the tolerance             */
-    double found, expected;   /* there                                      */
-    /* of an 8-bit quantisation, of which all expected values are multiples; 0:
-     * none */
+    double found, expected;   /* the values at `worst`                      */
+    /* the step of an 8-bit quantisation, of which all expected values are
+     * multiples; 0: there is no such step */
     double step;
     int64_t n_steps; /* elements that only `steps` allows */
 };

@@ -31,7 +31,7 @@ static void put(struct byi_text *out, const void *data, size_t n)
     byi_text_add(out, data, n);
 }
 
-/* NULL stays NULL. */
+/* A string, which may be NULL. */
 static void put_string(struct byi_text *out, const char *text)
 {
     put(out, text, text ? strlen(text) + 1 : 0);
@@ -92,7 +92,7 @@ static void put_regions(const struct byi_module *m,
     }
 }
 
-/* The child's function. */
+/* The function that the child runs. */
 static void compile_in_child(void *arg, struct byi_text *out)
 {
     struct isolated_compile *job = arg;
@@ -302,8 +302,8 @@ static void end_isolated(void *job)
     byi_vec_free(job);
 }
 
-/* Record the backend whose call ended the child. False: it was in no call, or
- * this backend was excluded already. */
+/* Record the backend whose call ended the child. Returns false if the child was
+ * in no call of a backend, or this backend was excluded already. */
 static bool note_fallen(struct isolated_compile *job)
 {
     const struct byi_child *child = &job->child;
@@ -328,7 +328,8 @@ static enum byoc_status run_child(struct isolated_compile *job,
             p->isolate_seconds > 0 ? p->isolate_seconds : BYI_ISOLATE_SECONDS,
         .step_bytes = p->isolate_bytes ? p->isolate_bytes : UINT64_C(4) << 30};
     do {
-        end_child(job); /* it may have written some of the constants */
+        /* a crashed child may have written some of the constants */
+        end_child(job);
         job->consts = memfd_create("consts", MFD_CLOEXEC);
         byi_child_run(compile_in_child, job, &limits, &job->child);
         if (!job->child.started)

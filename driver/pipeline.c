@@ -35,7 +35,7 @@ static enum byoc_status list_passes(struct byoc_compiled *c,
     const struct byi_pass *const *own = byi_passes_pipeline();
     const char *const *given = params->passes;
     if (!given) {
-        BYI_PUSH(&c->list.passes, *own++); /* clean-up */
+        BYI_PUSH(&c->list.passes, *own++); /* the clean-up passes */
         given = params->add_passes;
     }
     for (; given && *given; given++)
@@ -123,7 +123,7 @@ static int level_of(enum byoc_opt opt)
     return opt ? (int)opt - (int)BYOC_O0 : 2;
 }
 
-/* An action in the context that `params` describe. */
+/* An action that runs with the pass context of `params`. */
 typedef enum byoc_status (*in_context)(struct byoc_compiled *c, void *what,
                                        struct byi_pass_context *ctx,
                                        struct byoc_error *err);
@@ -429,7 +429,7 @@ static enum byoc_status import(struct byoc_compiled *c,
     return status;
 }
 
-/* --- trying it ------------------------------------------------------------ */
+/* --- trying the image ----------------------------------------------------- */
 
 /* Load every region, in steps that name its backend. */
 static enum byoc_status try_isolated(struct byoc_compiled *c,
@@ -448,7 +448,7 @@ static enum byoc_status try_isolated(struct byoc_compiled *c,
         else
             BYI_TRY(byi_load_region(c->m, &c->found, c->arena, r, err));
         r->reason = BYI_REASON_NOT_BUILT;
-        if (r->fault) /* as in a model that is loaded */
+        if (r->fault) /* worded as when the runtime loads a model */
             r->fault =
                 byi_arena_printf(c->arena, "%s: %s: %s", plugin->backend->name,
                                  f->name, r->fault);
@@ -558,7 +558,7 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
     return status;
 }
 
-/* For struct byi_builds: ask the backend as loading does. */
+/* For struct byi_builds: build the region as loading does. */
 static enum byoc_status ask_backend(void *ctx, const struct byi_module *m,
                                     uint32_t func, const char **why,
                                     struct byoc_error *err)
@@ -655,7 +655,7 @@ static enum byoc_status open_ledger(struct byoc_compiled *c, const char *path,
     return BYOC_OK;
 }
 
-/* What NarrowWeights did. */
+/* Record in the ledger which weights NarrowWeights narrowed. */
 static void record_weights(struct byoc_compiled *c)
 {
     for (uint32_t i = 0; i < c->narrowing.all.n; i++) {
@@ -708,7 +708,7 @@ enum byoc_status byi_compile_params_read(
     return BYOC_OK;
 }
 
-/* --- the public side ------------------------------------------------------ */
+/* --- compiling ------------------------------------------------------------ */
 
 static enum byoc_status compile(struct byoc_compiled *c,
                                 const struct byi_given *given,
