@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.c: a program and its numbers as files.
+/* folder.c: writes an extracted program and its tensors to a folder.
  */
 #include "extract.h"
 
@@ -111,7 +111,7 @@ void byi_folder_remove(const char *folder)
     while (dir && (entry = readdir(dir))) {
         char path[2 * PATH];
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        unlink(path); /* no folders in it: "." and ".." stay */
+        unlink(path); /* fails for "." and ".."; there are no other folders */
     }
     if (dir)
         closedir(dir);

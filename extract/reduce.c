@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce.c: delta debugging of a program: one change after the other is tried,
- * kept when the test still fails as it did, and dropped when not, until none
- * is left that helps.
+/* reduce.c: delta debugging of a program: tries one change after the other,
+ * keeps a change if the test still fails with the same exit code, and ends when
+ * no change can be kept.
  */
 #include "extract.h"
 
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A program on its way to be smaller. */
+/* A program that is being reduced. */
 struct small {
     struct byi_module *m;
     struct byi_arena *arena;
@@ -27,13 +27,13 @@ struct small {
 
 /* A change to make when the program is rewritten. */
 struct edit {
-    byi_id result;        /* BYI_NO_ID: as it is                            */
+    byi_id result;        /* the new result; BYI_NO_ID: as before           */
     byi_id input;         /* this node becomes an input                     */
     byi_id gone, instead; /* readers of `gone` read `instead`              */
-    int64_t from, to;     /* sizes; from 0: none                            */
-    bool in_values;       /* and numbers of int64 constants alike           */
-    byi_id plain;         /* this parameter's or constant's numbers ...     */
-    double value;         /* ... are all this; NAN: rounded to whole ones   */
+    int64_t from, to;     /* size `from` becomes `to`; 0: none              */
+    bool in_values;       /* also replace `from` in int64 constants         */
+    byi_id plain;         /* set the elements of this parameter or constant */
+    double value;         /* ... to this; NAN: round them to integers       */
 };
 
 static const struct edit no_edit = {.result = BYI_NO_ID,
@@ -44,10 +44,10 @@ static const struct edit no_edit = {.result = BYI_NO_ID,
 
 struct reducer {
     struct byi_reduce *r;
-    const struct byi_extract *x; /* for what it is called */
+    const struct byi_extract *x; /* for the backend's name */
     struct small now;
     struct byoc_error *err;
-    enum byoc_status status; /* of what has nothing to do with the program */
+    enum byoc_status status; /* an error unrelated to the program          */
 };
 
 static const struct byi_func *main_of(const struct small *s)
@@ -63,7 +63,8 @@ static void free_small(struct small *s)
 
 /* --- the test ------------------------------------------------------------- */
 
-/* The exit code of the test in that folder; 128 + a signal; -1: no answer. */
+/* Run the test in the folder. Returns its exit code, 128 + a signal, or -1 if
+ * it did not end in time. */
 static int run_test(const struct byi_reduce *r, const char *folder)
 {
     struct byi_temp *listed = NULL;
@@ -89,7 +90,7 @@ static int run_test(const struct byi_reduce *r, const char *folder)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* The test on a program; -1 where it cannot even be written. */
+/* Run the test on a program; -1 if that cannot be written. */
 static int try_program(struct reducer *d, const struct small *s)
 {
     const char *base = secure_getenv("TMPDIR");
@@ -116,7 +117,7 @@ static int try_program(struct reducer *d, const struct small *s)
     return code;
 }
 
-/* --- a program written anew ----------------------------------------------- */
+/* --- rewriting a program -------------------------------------------------- */
 
 struct rewrite {
     const struct small *from;
@@ -133,7 +134,8 @@ static int64_t new_size(const struct edit *e, int64_t size)
     return e->from && size == e->from ? e->to : size;
 }
 
-/* The leading part of `t` that new sizes leave, simpler where that is asked. */
+/* The leading part of `t` that fits the new sizes; `plain`: with simpler
+ * numbers. */
 static struct byi_tensor new_tensor(struct rewrite *w,
                                     const struct byi_tensor *t, bool plain,
                                     bool constant)
@@ -253,7 +255,7 @@ static bool add_node(struct rewrite *w, byi_id id, struct byoc_error *err)
     }
 }
 
-/* The program with the edit; false: there is none. */
+/* Apply the edit to a program; false if that gives no valid program. */
 static bool rewrite(const struct small *from, const struct edit *edit,
                     struct small *out)
 {
@@ -282,7 +284,7 @@ static bool rewrite(const struct small *from, const struct edit *edit,
     return fine;
 }
 
-/* Try the edit; keep it where the test still fails the same way. */
+/* Try the edit; keep it if the test still fails in the same way. */
 static bool attempt(struct reducer *d, const struct edit *edit)
 {
     struct small next;
@@ -299,7 +301,7 @@ static bool attempt(struct reducer *d, const struct edit *edit)
     return true;
 }
 
-/* --- what is tried -------------------------------------------------------- */
+/* --- the changes ---------------------------------------------------------- */
 
 static void say(const struct reducer *d, const char *what)
 {
@@ -321,7 +323,8 @@ static void say(const struct reducer *d, const char *what)
         d->r->say(d->r->say_ctx, line);
 }
 
-/* End at an earlier node: the first one with which the program still fails. */
+/* Make an earlier node the result: the first one with which the test still
+ * fails. */
 static bool end_earlier(struct reducer *d)
 {
     const struct byi_func *f = main_of(&d->now);
@@ -353,7 +356,7 @@ static bool begin_later(struct reducer *d)
     return false;
 }
 
-/* Skip a node whose result is its operand. */
+/* Replace a node by an operand of the same type. */
 static bool leave_out(struct reducer *d)
 {
     const struct byi_func *f = main_of(&d->now);
@@ -373,7 +376,7 @@ static bool leave_out(struct reducer *d)
     return false;
 }
 
-/* The largest size below `under` that anything has; 0: none. */
+/* The largest size below `under` of a parameter or constant; 0: none. */
 static int64_t next_size(const struct reducer *d, int64_t under)
 {
     const struct byi_func *f = main_of(&d->now);
@@ -407,7 +410,7 @@ static bool smaller_size(struct reducer *d)
     return false;
 }
 
-/* Numbers that are all one, or whole. */
+/* Are all elements equal to `value`, or integers if that is NAN? */
 static bool is_plain(const struct small *s, byi_id id, double value)
 {
     const struct byi_func *f = main_of(s);
@@ -438,7 +441,7 @@ static bool simpler_numbers(struct reducer *d)
             e.plain = id;
             e.value = values[i];
             if (is_plain(&d->now, id, e.value))
-                break; /* as simple as that, or more so */
+                break; /* the numbers are as simple as this already */
             if (attempt(d, &e))
                 return true;
         }

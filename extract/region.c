@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* region.c: a region's JSON as a module of plain operators: the way back from
- * what codegen_json/write.c writes.
+/* region.c: converts a region's JSON to a module of plain operators, the
+ * inverse of codegen_json/write.c.
  */
 #include "extract.h"
 
@@ -13,7 +13,7 @@ struct reading {
     struct byi_module *m;
     struct byi_func *f;
     struct byi_arena *arena;
-    byi_id **value; /* of each node, by output */
+    byi_id **value; /* by node and output      */
     struct byoc_error *err;
 };
 
@@ -65,7 +65,7 @@ static enum byoc_status read_const(struct reading *r, uint32_t node,
     return BYOC_OK;
 }
 
-/* An operand of a step. */
+/* Find the value of an operand of a step. */
 static enum byoc_status find_arg(struct reading *r, const struct byi_gnode *k,
                                  const struct byi_garg *arg,
                                  const byi_id *steps, byi_id *id)

@@ -20,15 +20,15 @@ struct quant_value {
     char *dequantised; /* name of the tensor that readers read instead */
     Onnx__NodeProto *producer;         /* NULL: an input or initialiser */
     const Onnx__TensorProto *constant; /* NULL: not constant            */
-    const Onnx__NodeProto *reader;     /* the last one of the graph     */
+    const Onnx__NodeProto *reader;     /* the last one in the graph     */
     uint32_t n_readers;                /* of the graph                  */
     bool input, output;                /* of the graph                  */
     bool wanted;                       /* to be quantised               */
-    bool chosen;                       /* depends on a selection, below */
-    struct quant_value *range_of;      /* NULL: its own                 */
+    bool chosen;                       /* depends on TopK and the like  */
+    struct quant_value *range_of;      /* NULL: it has its own          */
     float low, high, scale;            /* its range; includes 0         */
-    int32_t zero;                      /* of uint8                      */
-    uint32_t place;                    /* among observed ones           */
+    int32_t zero;                      /* zero point, of uint8          */
+    uint32_t place;                    /* among observed values         */
 };
 
 /* A convolution or product to quantise. */
@@ -54,17 +54,18 @@ struct quant_model {
     int64_t opset;
 };
 
-/* Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED. */
+/* Read a model into `arena`. Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED.
+ */
 enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
                                 struct quant_model *m, struct byoc_error *err);
 /* The tensor of that name; NULL for "". */
 struct quant_value *byi_quant_value(struct quant_model *m, const char *name);
 /* The message as bytes, in m->arena. */
 const void *byi_quant_pack(const struct quant_model *m, size_t *n);
-/* The *n elements of a float32 constant; NULL: of another type, or without
+/* The *n elements of a float32 constant; NULL if it has another type or no
  * data. */
 const float *byi_quant_floats(const Onnx__TensorProto *t, int64_t *n);
-/* An integer attribute. */
+/* The integer attribute `name` of a node; `otherwise` if it is missing. */
 int64_t byi_quant_attribute(const Onnx__NodeProto *node, const char *name,
                             int64_t otherwise);
 
@@ -86,7 +87,7 @@ enum byoc_status byi_quant_plan(struct quant_model *m,
 /* --- samples.c ------------------------------------------------------------ */
 
 struct quant_sample {
-    const char *data, *npz; /* one of them */
+    const char *data, *npz; /* exactly one is set */
     const char *labels;     /* a file, or NULL */
 };
 struct quant_samples {
@@ -129,7 +130,7 @@ enum { QUANT_BINS = 2048 };
 
 /* The values of a tensor on all samples. */
 struct quant_histogram {
-    double low, high; /* with 0 between them */
+    double low, high; /* low <= 0 <= high    */
     double bins[QUANT_BINS];
 };
 /* Extend the range to the finite values of a float32 tensor. */

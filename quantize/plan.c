@@ -138,7 +138,7 @@ static enum byoc_status check_kept(const struct quant_model *m,
 
 /* --- tensors -------------------------------------------------------------- */
 
-/* Is the result of the node, or that of the clamps behind it, quantised? */
+/* Is the result of the node, or of the clamps after it, quantised? */
 static bool is_demanded(struct quant_model *m, const Onnx__NodeProto *node)
 {
     for (int hops = 0; hops < 3 && node->n_output > 0; hops++) {

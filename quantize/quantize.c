@@ -19,7 +19,7 @@ struct quant_trial {
 struct quantisation {
     const struct byi_quantize_params *params;
     const char *path;
-    struct quant_model m; /* as it is read; never rewritten */
+    struct quant_model m; /* as read from the file; never rewritten */
     struct quant_samples samples;
     /* the observed tensors: those that selections read, results of layers,
      * those that need a range */
@@ -34,7 +34,7 @@ struct quantisation {
     double *signal, *noise;
     uint32_t n_compared;
     int64_t n_labels, right[2];
-    /* of the search; by layer */
+    /* by layer: the search keeps it in float32 */
     bool *kept;
     double *alone, all;
     uint32_t n_trials;
@@ -171,7 +171,8 @@ static void add_noise(const struct byi_tensor *a, const struct byi_tensor *b,
     }
 }
 
-/* Rows of the first output whose largest element is at their label. */
+/* The number of rows of the first output whose largest element is at their
+ * label. */
 static int64_t count_right(const struct byi_tensor *scores,
                            const struct byi_tensor *labels)
 {
@@ -227,7 +228,8 @@ static void compare_outputs(struct quantisation *q)
                   noise + i);
 }
 
-/* Of noise to signal: the mean of all outputs, which differ in size. */
+/* The ratio of noise to signal, as the mean over all outputs, whose sizes
+ * differ. */
 static double output_noise(const struct quantisation *q)
 {
     double sum = 0;
@@ -320,7 +322,7 @@ static enum byoc_status try_layers(struct quantisation *q, const bool *kept,
     return BYOC_OK;
 }
 
-/* The layers by the error that each causes alone, largest first. */
+/* Sort the layers by the error that each causes alone, largest first. */
 static enum byoc_status rank_layers(struct quantisation *q, uint32_t *order,
                                     uint32_t *n, struct byoc_error *err)
 {
@@ -357,7 +359,7 @@ static enum byoc_status search_layers(struct quantisation *q,
     if (q->all <= most)
         return BYOC_OK;
     BYI_TRY(rank_layers(q, order, &n, err));
-    uint32_t low = 1, high = n; /* n: there is nothing left to quantise */
+    uint32_t low = 1, high = n; /* n: no layer is left to quantise      */
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
         memset(kept, false, n_layers * sizeof *kept);
@@ -414,7 +416,7 @@ static void report(const struct quantisation *q, struct byi_arena *arena,
         to->n_tensors += m->values[i].wanted;
 }
 
-/* --- all ------------------------------------------------------------------ */
+/* --- the whole quantisation ----------------------------------------------- */
 
 static void alloc_layers(struct quantisation *q)
 {

@@ -48,7 +48,7 @@ struct byi_quantized_layer {
 struct byi_quantized {
     uint32_t n_samples, n_layers, n_tensors; /* n_tensors: activations */
     const struct byi_quantized_layer *layers;
-    /* of arrays, [0] is the model before, [1] the quantised one */
+    /* index 0 of an array is the original model, 1 the quantised one */
     uint64_t bytes[2]; /* of the files */
     double output;     /* dB, of all outputs          */
     /* outputs depend on TopK, NonMaxSuppression or NonZero, whose inputs are
@@ -59,7 +59,7 @@ struct byi_quantized {
     /* percent: with labels of the accuracy, in points; else the outputs'
      * relative error, sqrt(noise / signal) */
     double loss;
-    /* the same if the search had kept no layer; negative: no search */
+    /* the loss if all layers are quantised; negative: no search */
     double all;
     uint32_t n_trials; /* models that the search compiled */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* range.c: histograms of values, and the range to quantise. A smaller range
  * clips more values and rounds the others more finely: MSE and ENTROPY shrink
- * the range towards 0 in steps and choose the one of least cost.
+ * the range towards 0 in steps and choose the one with the least cost.
  */
 #include "quantize/model.h"
 

@@ -29,9 +29,9 @@ struct quant_rewrite {
     uint32_t n_tensors, cap_tensors;
 };
 
-/* --- messages ------------------------------------------------------------- */
+/* --- protobuf messages ---------------------------------------------------- */
 
-/* A name that the model does not have. */
+/* A new name that begins with `stem` and that the model does not have. */
 static char *new_name(struct quant_rewrite *r, const char *stem,
                       const char *suffix)
 {
@@ -243,7 +243,7 @@ static void quantise_layer(struct quant_rewrite *r, struct quant_layer *layer)
 
 /* --- the graph ------------------------------------------------------------ */
 
-/* Graphs of which the names are still to be read. */
+/* The graphs whose names are still to be marked. */
 struct quant_bodies {
     BYI_VEC(const Onnx__GraphProto *) list;
 };
@@ -259,7 +259,7 @@ static void add_bodies(struct quant_bodies *b, const Onnx__NodeProto *node)
     }
 }
 
-/* Set read[name], if the main graph has the name. */
+/* Set read[] for the name, if the main graph has it. */
 static void mark_name(struct quant_model *m, const char *name, bool *read)
 {
     const struct quant_value *v = byi_quant_value(m, name);

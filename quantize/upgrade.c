@@ -23,7 +23,7 @@ struct quant_upgrade {
 
 static const struct {
     const char *type, *now;
-    const char *attrs[4]; /* that become inputs, in this order */
+    const char *attrs[4]; /* attributes that become inputs, in this order */
 } forms[] = {
     {"Slice", "Slice", {"starts", "ends", "axes"}},
     {"TopK", "TopK", {"k"}},

@@ -55,9 +55,8 @@ static enum byoc_status time_units(struct decider *d, struct byoc_error *err)
     return byi_parts_time(&d->parts, err);
 }
 
-/* The resolution of a measurement. A smaller gain does not justify a native
- * unit between regions: the unit goes to a backend, as in greedy partitioning.
- */
+/* The resolution of a measurement. For a smaller gain no unit between regions
+ * becomes native: it goes to a backend, as in greedy partitioning. */
 static const double noise = 0.05;
 
 /* The label with the shortest time. A unit that was not measured goes to the
@@ -236,7 +235,7 @@ static enum byoc_status try_regions(struct decider *d,
         const uint32_t label = label_of(d, f->attr.compiler);
         const struct byi_piece piece = origin_of(d, &t->marked, f);
         if (label == d->n_labels || !piece.n)
-            continue; /* was in the text already */
+            continue; /* the model's text had this region already */
         const struct trial_region region = {
             .name = byi_arena_str(d->arena, f->name),
             .piece = piece,
@@ -292,7 +291,7 @@ struct whole {
     struct byi_contender contender;
     char key[65];
     double us;
-    uint32_t same; /* the first one with this key; may be itself */
+    uint32_t same; /* the first one with this key; or itself     */
 };
 
 static bool has_part(const struct byi_module *m, const char *backend)
@@ -322,8 +321,8 @@ static enum byoc_status make_whole(struct decider *d, struct whole *w,
     return BYOC_OK;
 }
 
-/* Run the placements in turn. Times that do not tell which is the fastest are
- * not kept: the next compile measures again. */
+/* Run the placements in turn. If the times do not show which one is the
+ * fastest, they are not kept: the next compile measures again. */
 static enum byoc_status race_wholes(struct decider *d, struct whole *wholes,
                                     struct byoc_error *err)
 {
@@ -435,7 +434,7 @@ static void note_regions(struct decider *d, const struct cost_trial *t)
     }
 }
 
-/* The whole model was fastest natively. */
+/* Make all units native, since the whole model is fastest natively. */
 static void assign_native(struct decider *d, struct byi_assignment *a,
                           const struct whole *wholes)
 {

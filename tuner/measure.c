@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* measure.c: loads modules, compiles their fused groups, runs them in turn. */
+/* measure.c: loads modules, compiles their fused groups, and times them in
+ * turn. */
 #include "measure.h"
 
 #include "compile/passes.h"
@@ -171,7 +172,8 @@ static uint32_t next_random(uint64_t *state)
     return (uint32_t)(*state >> 33);
 }
 
-/* Floats in [-1, 1), integers 0 or 1, varying dims `size`. */
+/* Make a random input: floats in [-1, 1), integers 0 or 1; varying dims are
+ * `size`. */
 static enum byoc_status make_up(const struct byoc_io *io, int64_t size,
                                 struct byi_arena *arena, uint64_t *seed,
                                 DLTensor *view, struct byoc_error *err)
@@ -216,10 +218,10 @@ struct race {
     uint32_t n, rounds;
     DLTensor *inputs;
     uint32_t n_inputs;
-    struct times *times; /* of each */
+    struct times *times; /* by contender */
 };
 
-/* What the kernel has accounted to this thread. */
+/* The times and sleeps of this thread, as the operating system counts them. */
 struct usage {
     double wall, cpu; /* seconds */
     long sleeps;      /* voluntary context switches */
@@ -280,7 +282,8 @@ static enum byoc_status run_round(struct race *r, uint32_t *failed,
                                   struct byoc_error *err)
 {
     for (uint32_t k = 0; k < r->n; k++) {
-        const uint32_t i = (r->rounds + k) % r->n; /* each is first in turn */
+        /* they take turns to be first */
+        const uint32_t i = (r->rounds + k) % r->n;
         *failed = i;
         BYI_TRY(run_once(r, i, r->times[i].repeats, &r->times[i].us[r->rounds],
                          err));
@@ -295,9 +298,9 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The least time of a contender, its lower and its upper quartile. Neighbours
- * on the caches and the memory slow runs down, nothing makes them faster: the
- * lower quartile counts. */
+/* The minimum and the quartiles of a contender's times. Other processes that
+ * use the caches and the memory only make runs slower, so the lower quartile
+ * counts. */
 struct spread {
     double least, low, high;
 };
@@ -311,8 +314,8 @@ static struct spread spread_of(const struct race *r, uint32_t i)
                            sorted[3 * (r->rounds - 1) / 4]};
 }
 
-/* Whether the others are slower than the fastest contender in all rounds, by
- * more than `margin`, than it is in three of four. */
+/* Whether there is a clear winner: all rounds of the other contenders are
+ * slower, by more than `margin`, than three quarters of the winner's. */
 static bool is_clear(const struct race *r, double margin)
 {
     struct spread best = spread_of(r, 0);
@@ -365,7 +368,7 @@ bool byi_contenders_decided(struct byi_contender *const *at, uint32_t n)
     return true;
 }
 
-/* Make inputs of this size up, and run each contender. */
+/* Make random inputs of this size, and run each contender once or more. */
 static enum byoc_status begin(struct race *r, int64_t size,
                               struct byi_arena *arena, uint32_t *failed,
                               struct byoc_error *err)

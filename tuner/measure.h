@@ -11,11 +11,11 @@
 /* Shared by all measurements of one compile. */
 struct byi_meter {
     const struct byi_found *found;
-    const struct byi_pass_context *ctx; /* what the user asked of passes */
+    const struct byi_pass_context *ctx; /* the user's options of passes  */
     uint32_t threads;
     const char *plugins, *cc;
     struct byi_arena *arena;
-    /* C could not be compiled: groups ran operator by operator, as models in
+    /* the C compiler failed: groups ran operator by operator, as models in
      * memory do */
     bool no_compiler;
     struct byi_text why_none;
@@ -48,7 +48,7 @@ struct byi_contender {
     DLTensor *outputs;
     uint32_t n_outputs;
     double us;    /* of one run; set by the race */
-    double noise; /* by how much its rounds differ, relative to that */
+    double noise; /* spread of its rounds, relative to `us`          */
 };
 /* Load `m`, whose fused groups are `groups`. Errors: those of building and
  * loading; BYOC_EBACKEND if a backend cannot load a region. */
@@ -67,9 +67,8 @@ void byi_contender_close(struct byi_contender *c);
 enum byoc_status byi_contenders_time(struct byi_contender *const *at,
                                      uint32_t n, double seconds,
                                      uint32_t *failed, struct byoc_error *err);
-/* Whether the times of a race tell which contender is the fastest: not if they
- * differ by more from round to round than from each other, on a busy machine.
- */
+/* Whether the times of a race show which contender is the fastest. On a busy
+ * machine they may differ more from round to round than between contenders. */
 bool byi_contenders_decided(struct byi_contender *const *at, uint32_t n);
 /* Seconds of a monotonic clock. */
 double byi_meter_now(void);

@@ -92,7 +92,6 @@ static struct byi_part *find_part(const struct byi_parts *d, const char *key)
     return NULL;
 }
 
-/* The part of this piece. Pieces of equal shape share one. */
 uint32_t byi_parts_add(struct byi_parts *d, const struct byi_piece *piece,
                        uint64_t labels)
 {
@@ -157,7 +156,8 @@ static bool has_region(const struct byi_module *m)
     return false;
 }
 
-/* A part as one backend partitions it; *m stays NULL if it takes nothing. */
+/* Partition a part for one backend; *m stays NULL if the backend takes no node.
+ */
 static enum byoc_status open_backend(struct byi_parts *d,
                                      const struct byi_part *p, uint32_t label,
                                      struct byi_module **m,
@@ -199,7 +199,7 @@ static void leave_field(struct field *f, uint32_t i)
 }
 
 /* A contender that cannot run gets INFINITY. If the native one cannot run, or
- * the times do not tell which is faster, the part stays unknown. */
+ * the times do not show which is faster, the part stays unknown. */
 static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
 {
     const double each = 0.015; /* seconds */
@@ -223,7 +223,7 @@ static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
         p->us[f->label[i]] = f->in[i]->us;
     for (uint32_t l = 1; l < d->n_labels; l++)
         if (byi_part_wants(p, l) && isnan(p->us[l]))
-            p->us[l] = p->us[0]; /* the backend takes nothing of it */
+            p->us[l] = p->us[0]; /* the backend takes no node of it */
 }
 
 static void time_part(struct byi_parts *d, struct byi_part *p,
@@ -301,7 +301,8 @@ static enum byoc_status time_missing(struct byi_parts *d,
 {
     struct byi_compiled_groups groups = {0};
     char entry[32];
-    /* a plan needs an entry, so that no part is dead: any part will do */
+    /* the plan needs an entry function, which may be any part; set it after the
+     * passes, so that these do not drop the others */
     BYI_TRY(byi_meter_passes(&d->meter, natives, NULL, err));
     snprintf(entry, sizeof entry, "part%u", missing[0]);
     BYI_TRY(byi_entry_set(natives, entry, "parts", err));

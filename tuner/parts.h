@@ -16,8 +16,8 @@
 struct byi_part {
     struct byi_piece piece;
     uint64_t labels; /* bit l: label l is of interest */
-    uint64_t tried;  /* and its time was looked up    */
-    double *us;      /* NAN: unknown; INFINITY: cannot run it */
+    uint64_t tried;  /* bit l: its time was looked up */
+    double *us;      /* NAN: unknown; INFINITY: it cannot run */
     char key[65];
 };
 
@@ -31,7 +31,7 @@ static inline bool byi_part_wants(const struct byi_part *part, uint32_t label)
 struct byi_parts {
     struct byi_module *work; /* the module of the pieces */
     struct byi_backends *backends;
-    const struct byi_pass_context *ctx; /* what the user asked of passes */
+    const struct byi_pass_context *ctx; /* the user's options of passes  */
     struct byi_meter meter;
     struct byi_arena *arena;
     double ends; /* deadline, by byi_meter_now */
@@ -43,7 +43,7 @@ struct byi_parts {
     struct byi_cost_table table;
     struct byi_sha256 base;  /* hash of what all times depend on */
     uint32_t n_timed;        /* parts that were not in the table */
-    uint32_t n_undecided;    /* of these, whose times do not tell */
+    uint32_t n_undecided;    /* of these, parts whose times show no winner */
     struct byi_index by_key; /* of the list */
     uint32_t done, of;
 };
@@ -60,7 +60,7 @@ uint32_t byi_parts_add(struct byi_parts *parts, const struct byi_piece *piece,
                        uint64_t labels);
 /* Get the times of all parts from the table or, until the deadline, by running
  * each as a model of its own, borders included: the nodes that a backend takes
- * by the backend, the rest natively. A backend that takes nothing of a part has
+ * by the backend, the rest natively. A backend that takes no node of a part has
  * the native time. */
 enum byoc_status byi_parts_time(struct byi_parts *parts,
                                 struct byoc_error *err);
