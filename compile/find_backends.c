@@ -320,7 +320,7 @@ static void note_out(struct byi_found *found)
         if (backend->api->flags & BYOC_BACKEND_WRITES_C &&
             !byi_found_writes_c(found, backend->api))
             leave_out(backend, BYI_REASON_WRITES_C,
-                      "it answers in C only, and --codegen json takes none");
+                      "it generates C only, which --codegen json excludes");
         leave_out(backend, BYI_REASON_BACKEND_FAILED,
                   fell_before(found, backend->name));
         if (plugin && found->machine != byi_machine_host())
@@ -439,7 +439,8 @@ static enum byoc_status open_listed(const char *path,
     byi_child_run(open_in_child, (void *)(uintptr_t)path, &limits, &child);
     enum byoc_status status = BYOC_OK;
     if (!child.started)
-        status = byi_fail(err, BYOC_EIO, "%s: no process for it", path);
+        status = byi_fail(err, BYOC_EIO,
+                          "%s: cannot start a process to open it", path);
     else if (!child.returned)
         status =
             byi_fail(err, BYOC_EBACKEND, "%s: its process %s", path, child.how);
@@ -463,7 +464,7 @@ static void list_plugin(void *ctx, const char *path)
     const char *first = found_before(l, plugin->backend->name);
     if (status == BYOC_OK && first && strcmp(first, path) != 0)
         status = byi_fail(&err, BYOC_EBACKEND,
-                          "%s: its backend is called '%s', as that of %s, "
+                          "%s: its backend is called '%s', like that of %s, "
                           "which was found first; leave one of them out",
                           path, plugin->backend->name, first);
     const struct named one = {byi_arena_str(l->arena, plugin->backend->name),

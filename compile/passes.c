@@ -251,9 +251,9 @@ static enum byoc_status read_list(struct pass_list_reader *r)
     while (*r->at && !fault) {
         r->at += *r->at == ',';
         if (*r->at == '[' && r->depth + 1 == MAX_NESTING)
-            fault = "more brackets in each other than anybody needs";
+            fault = "brackets are nested too deep";
         else if (*r->at == ']' && r->depth == 0)
-            fault = "a bracket closes that none opened";
+            fault = "found a ']' without its '['";
         else if (*r->at == '[')
             r->depth++, r->at++;
         else if (*r->at == ']')
@@ -262,7 +262,7 @@ static enum byoc_status read_list(struct pass_list_reader *r)
             BYI_TRY(read_name(r));
     }
     if (!fault && r->depth)
-        fault = "a bracket is not closed";
+        fault = "found a '[' without its ']'";
     if (fault)
         return byi_fail(r->err, BYOC_EINVAL,
                         "passes '%s': %s; expected A,B,[C,D]", r->text, fault);

@@ -333,9 +333,10 @@ static enum byoc_status run_child(struct isolated_compile *job,
         job->consts = memfd_create("consts", MFD_CLOEXEC);
         byi_child_run(compile_in_child, job, &limits, &job->child);
         if (!job->child.started)
-            return byi_fail(err, BYOC_EIO,
-                            "no process for an isolated compile: %s",
-                            strerror(errno));
+            return byi_fail(
+                err, BYOC_EIO,
+                "cannot start a process for an isolated compile: %s",
+                strerror(errno));
         if (job->child.returned)
             return BYOC_OK;
         if (job->child.exhausted)
@@ -343,8 +344,8 @@ static enum byoc_status run_child(struct isolated_compile *job,
                             "an isolated compile: out of memory");
     } while (note_fallen(job));
     return byi_fail(err, BYOC_EBACKEND,
-                    "the process of an isolated compile %s, in no call of a "
-                    "backend",
+                    "the process of an isolated compile %s, outside of all "
+                    "calls of backends",
                     job->child.how);
 }
 

@@ -126,8 +126,7 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
     struct byi_temp *listed = NULL;
     if (stat(folder, &st) == 0)
         return byi_fail(err, BYOC_EIO,
-                        "%s is there already; name a folder that is not",
-                        folder);
+                        "%s exists; expected the name of a new folder", folder);
     const int n = snprintf(temp, sizeof temp, "%s.XXXXXX", folder);
     if (n < 0 || n >= (int)sizeof temp || !byi_temp_folder(temp, &listed))
         return byi_fail(err, BYOC_EIO, "%s: cannot make the folder: %s", folder,
@@ -135,8 +134,9 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
     chmod(temp, 0755);
     enum byoc_status status = fill_folder(x, temp, err);
     if (status == BYOC_OK && rename(temp, folder) != 0)
-        status = byi_fail(err, BYOC_EIO, "%s: cannot be put in place: %s",
-                          folder, strerror(errno));
+        status =
+            byi_fail(err, BYOC_EIO, "%s: cannot rename the finished folder: %s",
+                     folder, strerror(errno));
     if (status != BYOC_OK)
         byi_folder_remove(temp);
     byi_temp_done(&listed);

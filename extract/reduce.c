@@ -99,7 +99,8 @@ static int try_program(struct reducer *d, const struct small *s)
     if (snprintf(room, sizeof room, "%s/byoc-reduce.XXXXXX",
                  base ? base : "/tmp") >= (int)sizeof room ||
         !byi_temp_folder(room, &listed)) {
-        d->status = byi_fail(d->err, BYOC_EIO, "no folder for a test in %s: %s",
+        d->status = byi_fail(d->err, BYOC_EIO,
+                             "cannot make a folder for a test in %s: %s",
                              base ? base : "/tmp", strerror(errno));
         return -1;
     }
@@ -468,14 +469,16 @@ enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
     r->n_tests = 0;
     if (!rewrite(&whole, &no_edit, &d.now))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "the region has something that cannot be reduced");
+                        "the region cannot be reduced; expected operators "
+                        "and tuples, and fewer than %d inputs",
+                        BYI_EXTRACT_MAX_IO);
     r->code = try_program(&d, &d.now);
     if (d.status == BYOC_OK && r->code <= 0)
         d.status = byi_fail(
             err, BYOC_EINVAL,
             r->code == 0 ? "the test succeeds on the whole region, expected "
                            "one that fails: '%s'"
-                         : "the test gives no answer on the whole region: '%s'",
+                         : "the test does not end on the whole region: '%s'",
             r->test);
     if (d.status == BYOC_OK)
         say(&d, "the whole");

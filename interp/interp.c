@@ -155,7 +155,7 @@ static enum byoc_status enter(struct interp *in, struct value callee,
         return byi_fail(in->err, BYOC_EINVAL, "found %u arguments, expected %u",
                         n + callee.n, f->params.n);
     if (in->calls.n == MAX_DEPTH)
-        return byi_fail(in->err, BYOC_ELIMIT, "more than %d calls in a call",
+        return byi_fail(in->err, BYOC_ELIMIT, "more than %d nested calls",
                         (int)MAX_DEPTH);
     for (uint32_t i = 0; i < f->nodes.n; i++)
         BYI_PUSH(&in->values, ((struct value){0}));

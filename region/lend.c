@@ -45,10 +45,11 @@ static enum byoc_status lend_value(struct lender *l,
     const uint64_t room = 127; /* so that vectors may read behind a result */
     struct byoc_graph_value *v = &l->values[l->to->n_values++];
     if (type->kind != BYI_TENSOR || byoc_dtype_size(type->dtype) == 0)
-        return byi_fail(l->err, BYOC_EUNSUPPORTED,
-                        "nodes[%u]: found a type without a fixed size, which "
-                        "backends are not given",
-                        l->node);
+        return byi_fail(
+            l->err, BYOC_EUNSUPPORTED,
+            "nodes[%u]: found a type without a fixed size, expected "
+            "a tensor of fixed size",
+            l->node);
     *v = (struct byoc_graph_value){
         .kind = kind,
         .index = index,

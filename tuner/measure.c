@@ -185,7 +185,9 @@ static enum byoc_status make_up(const struct byoc_io *io, int64_t size,
     const uint64_t bytes = byi_tensor_bytes(&t);
     if (io->dtype == BYOC_STRING || bytes >= SIZE_MAX - BYI_ALIGN)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "input \"%.100s\" cannot be made up", io->name);
+                        "input \"%.100s\" has strings or is too large for "
+                        "random data",
+                        io->name);
     const uintptr_t at =
         (uintptr_t)byi_arena_alloc(arena, (size_t)bytes + BYI_ALIGN);
     t.data = (void *)((at + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN);

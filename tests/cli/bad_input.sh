@@ -314,8 +314,8 @@ good check relu.onnx --advise --print-after FuseOps
 good partition relu.onnx --print-after Canonicalize
 good partition relu.onnx --stop-after FoldConstant --print-before Canonicalize
 bad 2 "no pass is called ''" opt text.ir --passes=FoldConstant,,FoldConstant
-bad 2 "a bracket is not closed" opt text.ir "--passes=[FoldConstant"
-bad 2 "a bracket closes that none opened" opt text.ir "--passes=FoldConstant]"
+bad 2 "found a '[' without its" opt text.ir "--passes=[FoldConstant"
+bad 2 "found a ']' without its" opt text.ir "--passes=FoldConstant]"
 bad 2 "no pass is called 'None'" check relu.onnx --pass "[FoldConstant,None]"
 bad 2 "no pass has it" check relu.onnx --pass-option FoldConstant.none=1
 bad 2 "expected PASS.NAME=VALUE" check relu.onnx --pass-option none

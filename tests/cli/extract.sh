@@ -89,7 +89,7 @@ holds "and leaves nothing" test ! -e no
 
 mkdir here
 refused "no such region" "no region 7: the model has 2" --region 7 -o no
-refused "a folder that is there" "here is there already" --region 0 -o here
+refused "a folder that is there" "here exists" --region 0 -o here
 refused "a folder that cannot be" "cannot make the folder" -o nowhere/no
 refused "a test that succeeds" "the test succeeds on the whole region" \
     -o no --reduce --test true
