@@ -69,7 +69,7 @@ const struct byoc_operator *byi_found_operator(const struct byi_found *found,
 }
 
 /* Why a backend, or the plug-in at a path, was excluded; NULL if it was not. */
-static const char *fell_before(const struct byi_found *found, const char *who)
+static const char *crash_reason(const struct byi_found *found, const char *who)
 {
     for (uint32_t i = 0; i < found->n_crashed; i++)
         if (strcmp(who, found->crashed[i].who) == 0)
@@ -132,7 +132,7 @@ static enum byoc_status open_plugin(const struct search *s, const char *path,
                                     struct byi_plugin **plugin,
                                     struct byoc_error *err)
 {
-    if (fell_before(s->found, path)) {
+    if (crash_reason(s->found, path)) {
         *plugin = stand_in(s->found->arena, path);
         return BYOC_OK;
     }
@@ -300,8 +300,8 @@ bool byi_found_writes_c(const struct byi_found *found,
             backend->flags & BYOC_BACKEND_WRITES_C);
 }
 
-static void leave_out(struct byi_backend *backend, enum byi_reason reason,
-                      const char *why)
+static void exclude(struct byi_backend *backend, enum byi_reason reason,
+                    const char *why)
 {
     if (!why)
         return;
@@ -311,7 +311,7 @@ static void leave_out(struct byi_backend *backend, enum byi_reason reason,
 
 /* Exclude backends that cannot generate code of the requested kind or for the
  * requested machine, and those that crashed. */
-static void note_out(struct byi_found *found)
+static void exclude_backends(struct byi_found *found)
 {
     for (uint32_t v = 0; v < found->backends.n; v++) {
         struct byi_backend *backend = &found->backends.at[v];
@@ -319,21 +319,21 @@ static void note_out(struct byi_found *found)
             byi_found_plugin(found, backend->name);
         if (backend->api->flags & BYOC_BACKEND_WRITES_C &&
             !byi_found_writes_c(found, backend->api))
-            leave_out(backend, BYI_REASON_WRITES_C,
-                      "it generates C only, which --codegen json excludes");
-        leave_out(backend, BYI_REASON_BACKEND_FAILED,
-                  fell_before(found, backend->name));
+            exclude(backend, BYI_REASON_WRITES_C,
+                    "it generates C only, which --codegen json excludes");
+        exclude(backend, BYI_REASON_BACKEND_FAILED,
+                crash_reason(found, backend->name));
         if (plugin && found->machine != byi_machine_host())
-            leave_out(backend, BYI_REASON_OTHER_MACHINE,
-                      byi_arena_printf(found->arena,
-                                       "this plug-in runs on %s, the model "
-                                       "is compiled for %s",
-                                       byi_machine_host()->name,
-                                       found->machine->name));
+            exclude(backend, BYI_REASON_OTHER_MACHINE,
+                    byi_arena_printf(found->arena,
+                                     "this plug-in runs on %s, the model "
+                                     "is compiled for %s",
+                                     byi_machine_host()->name,
+                                     found->machine->name));
         if (plugin && !plugin->library)
-            leave_out(backend, BYI_REASON_BACKEND_FAILED,
-                      byi_arena_printf(found->arena, "%s: %s", plugin->path,
-                                       fell_before(found, plugin->path)));
+            exclude(backend, BYI_REASON_BACKEND_FAILED,
+                    byi_arena_printf(found->arena, "%s: %s", plugin->path,
+                                     crash_reason(found, plugin->path)));
     }
 }
 
@@ -370,7 +370,7 @@ enum byoc_status byi_find_backends(struct byi_found *found,
     BYI_TRY(byi_machine_find(params->target, &found->machine, err));
     BYI_TRY(sketch_backends(found, params->patterns, err));
     BYI_TRY(load_backends(found, params, err));
-    note_out(found);
+    exclude_backends(found);
     found->backends.forbid_ref = params->forbid_reference != 0;
     found->backends.keep_nan = params->keep_nan != 0;
     found->backends.exact = params->exact != 0;
@@ -410,7 +410,7 @@ struct backend_listing {
 };
 
 /* The path of an earlier plug-in with this name, or NULL. */
-static const char *found_before(const struct backend_listing *l,
+static const char *path_of_name(const struct backend_listing *l,
                                 const char *name)
 {
     for (uint32_t i = 0; i < l->seen.n; i++)
@@ -461,7 +461,7 @@ static void list_plugin(void *ctx, const char *path)
     struct byi_pattern_table *table = NULL;
     enum byoc_status status = byi_patterns_compile(
         plugin->backend->patterns, plugin->backend->n_patterns, &table, &err);
-    const char *first = found_before(l, plugin->backend->name);
+    const char *first = path_of_name(l, plugin->backend->name);
     if (status == BYOC_OK && first && strcmp(first, path) != 0)
         status = byi_fail(&err, BYOC_EBACKEND,
                           "%s: its backend is called '%s', like that of %s, "

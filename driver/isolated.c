@@ -304,7 +304,7 @@ static void end_isolated(void *job)
 
 /* Record the backend whose call ended the child. Returns false if the child was
  * in no call of a backend, or this backend was excluded already. */
-static bool note_fallen(struct isolated_compile *job)
+static bool note_crashed(struct isolated_compile *job)
 {
     const struct byi_child *child = &job->child;
     bool known = !*child->who;
@@ -342,7 +342,7 @@ static enum byoc_status run_child(struct isolated_compile *job,
         if (job->child.exhausted)
             return byi_fail(err, BYOC_ENOMEM,
                             "an isolated compile: out of memory");
-    } while (note_fallen(job));
+    } while (note_crashed(job));
     return byi_fail(err, BYOC_EBACKEND,
                     "the process of an isolated compile %s, outside of all "
                     "calls of backends",

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* A program that is being reduced. */
-struct small {
+struct small_program {
     struct byi_module *m;
     struct byi_arena *arena;
     uint32_t n_in;
@@ -45,17 +45,17 @@ static const struct edit no_edit = {.result = BYI_NO_ID,
 struct reducer {
     struct byi_reduce *r;
     const struct byi_extract *x; /* for the backend's name */
-    struct small now;
+    struct small_program now;
     struct byoc_error *err;
     enum byoc_status status; /* an error unrelated to the program          */
 };
 
-static const struct byi_func *main_of(const struct small *s)
+static const struct byi_func *main_of(const struct small_program *s)
 {
     return s->m->funcs.at[byi_func_find(s->m, "main")];
 }
 
-static void free_small(struct small *s)
+static void free_small(struct small_program *s)
 {
     byi_module_free(&s->m);
     byi_arena_free(&s->arena);
@@ -91,7 +91,7 @@ static int run_test(const struct byi_reduce *r, const char *folder)
 }
 
 /* Run the test on a program; -1 if that cannot be written. */
-static int try_program(struct reducer *d, const struct small *s)
+static int try_program(struct reducer *d, const struct small_program *s)
 {
     const char *base = secure_getenv("TMPDIR");
     struct byi_temp *listed = NULL;
@@ -121,10 +121,10 @@ static int try_program(struct reducer *d, const struct small *s)
 /* --- rewriting a program -------------------------------------------------- */
 
 struct rewrite {
-    const struct small *from;
+    const struct small_program *from;
     const struct byi_func *f;
     const struct edit *edit;
-    struct small to;
+    struct small_program to;
     struct byi_func *fresh;
     byi_id *map;
     bool *used;
@@ -181,8 +181,8 @@ static byi_id add_input(struct rewrite *w, const struct byi_tensor *t)
 }
 
 /* The value of one node, as native kernels compute it. */
-static bool value_of(const struct small *s, byi_id id, struct byi_arena *arena,
-                     struct byi_tensor *out)
+static bool value_of(const struct small_program *s, byi_id id,
+                     struct byi_arena *arena, struct byi_tensor *out)
 {
     struct byi_func *f = s->m->funcs.at[byi_func_find(s->m, "main")];
     const byi_id kept = f->result;
@@ -257,15 +257,16 @@ static bool add_node(struct rewrite *w, byi_id id, struct byoc_error *err)
 }
 
 /* Apply the edit to a program; false if that gives no valid program. */
-static bool rewrite(const struct small *from, const struct edit *edit,
-                    struct small *out)
+static bool rewrite(const struct small_program *from, const struct edit *edit,
+                    struct small_program *out)
 {
     struct byi_arena *scratch = byi_arena_new();
     struct rewrite w = {.from = from, .f = main_of(from), .edit = edit};
     struct byoc_error why;
     const byi_id result =
         edit->result != BYI_NO_ID ? edit->result : w.f->result;
-    w.to = (struct small){.m = byi_module_new(), .arena = byi_arena_new()};
+    w.to =
+        (struct small_program){.m = byi_module_new(), .arena = byi_arena_new()};
     w.to.in = byi_arena_calloc(w.to.arena, BYI_EXTRACT_MAX_IO, sizeof *w.to.in);
     const uint32_t func = byi_func_new(w.to.m, "main");
     w.fresh = w.to.m->funcs.at[func];
@@ -288,7 +289,7 @@ static bool rewrite(const struct small *from, const struct edit *edit,
 /* Try the edit; keep it if the test still fails in the same way. */
 static bool attempt(struct reducer *d, const struct edit *edit)
 {
-    struct small next;
+    struct small_program next;
     const uint32_t most = d->r->max_tests ? d->r->max_tests : 500;
     if (d->status != BYOC_OK || d->r->n_tests >= most ||
         !rewrite(&d->now, edit, &next))
@@ -358,7 +359,7 @@ static bool begin_later(struct reducer *d)
 }
 
 /* Replace a node by an operand of the same type. */
-static bool leave_out(struct reducer *d)
+static bool skip_node(struct reducer *d)
 {
     const struct byi_func *f = main_of(&d->now);
     for (byi_id id = 0; id < f->nodes.n; id++) {
@@ -412,7 +413,7 @@ static bool smaller_size(struct reducer *d)
 }
 
 /* Are all elements equal to `value`, or integers if that is NAN? */
-static bool is_plain(const struct small *s, byi_id id, double value)
+static bool is_plain(const struct small_program *s, byi_id id, double value)
 {
     const struct byi_func *f = main_of(s);
     struct byi_tensor t;
@@ -455,7 +456,7 @@ static const struct {
     bool (*step)(struct reducer *d);
 } steps[] = {
     {"ends earlier", end_earlier},        {"begins later", begin_later},
-    {"leaves one out", leave_out},        {"smaller", smaller_size},
+    {"leaves one out", skip_node},        {"smaller", smaller_size},
     {"simpler numbers", simpler_numbers},
 };
 
@@ -463,9 +464,10 @@ enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
                                     struct byoc_error *err)
 {
     struct reducer d = {.r = r, .x = x, .err = err};
-    const struct small whole = {.m = x->m,
-                                .n_in = x->n_in,
-                                .in = (struct byi_tensor *)(uintptr_t)x->in};
+    const struct small_program whole = {
+        .m = x->m,
+        .n_in = x->n_in,
+        .in = (struct byi_tensor *)(uintptr_t)x->in};
     r->n_tests = 0;
     if (!rewrite(&whole, &no_edit, &d.now))
         return byi_fail(err, BYOC_EUNSUPPORTED,

@@ -174,9 +174,9 @@ static uint32_t next_random(uint64_t *state)
 
 /* Make a random input: floats in [-1, 1), integers 0 or 1; varying dims are
  * `size`. */
-static enum byoc_status make_up(const struct byoc_io *io, int64_t size,
-                                struct byi_arena *arena, uint64_t *seed,
-                                DLTensor *view, struct byoc_error *err)
+static enum byoc_status make_random(const struct byoc_io *io, int64_t size,
+                                    struct byi_arena *arena, uint64_t *seed,
+                                    DLTensor *view, struct byoc_error *err)
 {
     struct byi_tensor t = {.dtype = io->dtype, .rank = io->rank};
     int64_t *dims = byi_arena_calloc(arena, io->rank + 1u, sizeof *dims);
@@ -207,12 +207,12 @@ static enum byoc_status make_up(const struct byoc_io *io, int64_t size,
 
 /* --- timing --------------------------------------------------------------- */
 
-enum { FEWEST_ROUNDS = 3, LEAST_ROUNDS = 7, MOST_ROUNDS = 301 };
+enum { ROUNDS_IF_CLEAR = 3, MIN_ROUNDS = 7, MAX_ROUNDS = 301 };
 
 /* The rounds of one contender. */
 struct times {
     uint32_t repeats; /* runs in a row, so that the clock is fine enough */
-    double us[MOST_ROUNDS];
+    double us[MAX_ROUNDS];
 };
 
 struct race {
@@ -309,7 +309,7 @@ struct spread {
 
 static struct spread spread_of(const struct race *r, uint32_t i)
 {
-    double sorted[MOST_ROUNDS];
+    double sorted[MAX_ROUNDS];
     memcpy(sorted, r->times[i].us, r->rounds * sizeof *sorted);
     qsort(sorted, r->rounds, sizeof *sorted, by_time);
     return (struct spread){sorted[0], sorted[(r->rounds - 1) / 4],
@@ -341,9 +341,9 @@ static enum byoc_status race(struct race *r, double seconds, uint32_t *failed,
     const double margin = 0.1;
     const double began = byi_meter_now();
     double gone = 0;
-    while (r->rounds < MOST_ROUNDS &&
-           (r->rounds < LEAST_ROUNDS || gone < seconds) &&
-           !(r->rounds >= FEWEST_ROUNDS && is_clear(r, margin))) {
+    while (r->rounds < MAX_ROUNDS &&
+           (r->rounds < MIN_ROUNDS || gone < seconds) &&
+           !(r->rounds >= ROUNDS_IF_CLEAR && is_clear(r, margin))) {
         BYI_TRY(run_round(r, failed, err));
         gone = byi_meter_now() - began;
     }
@@ -378,8 +378,8 @@ static enum byoc_status begin(struct race *r, int64_t size,
     uint64_t seed = 1;
     *failed = 0;
     for (uint32_t i = 0; i < r->n_inputs; i++)
-        BYI_TRY(make_up(byoc_model_input(r->at[0]->model, i), size, arena,
-                        &seed, &r->inputs[i], err));
+        BYI_TRY(make_random(byoc_model_input(r->at[0]->model, i), size, arena,
+                            &seed, &r->inputs[i], err));
     return warm_up(r, failed, err);
 }
 
