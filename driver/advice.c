@@ -327,7 +327,7 @@ static void try_sizes(struct advisor *a)
     byi_vec_free(symbols.at);
 }
 
-/* Try inputs as constants where a pattern requires constants. */
+/* Try to make inputs constants if a pattern requires constants. */
 static void try_values(struct advisor *a)
 {
     const struct byi_func *f = entry_of(a);

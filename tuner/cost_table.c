@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cost_table.c: measured times under a hash of what they depend on, as JSON. */
+/* cost_table.c: stores measured times as JSON, under a hash of everything that
+ * they depend on. */
 #include "cost_table.h"
 
 #include <errno.h>

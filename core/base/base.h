@@ -128,9 +128,8 @@ struct byi_arena;
 struct byi_arena *byi_arena_new(void);
 void byi_arena_free(struct byi_arena **arena);
 /* Free everything, as byi_arena_free does, but keep memory for reuse: at most
- * the largest amount that was in use at once. Takes time proportional to what
- * was used.
- */
+ * the largest amount that was in use at once. Takes time proportional to the
+ * memory used. */
 void byi_arena_reset(struct byi_arena *arena);
 /* The bytes that the arena holds. */
 size_t byi_arena_bytes(const struct byi_arena *arena);

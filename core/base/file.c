@@ -62,7 +62,7 @@ void byi_unmap(const void *data, size_t n)
         munmap((void *)(uintptr_t)data, n);
 }
 
-/* --- where an output goes ------------------------------------------------- */
+/* --- the destination of an output ----------------------------------------- */
 
 static const char *kind_of(mode_t mode)
 {

@@ -21,7 +21,7 @@
  *
  * Rules:
  *   - Every function of an API that reaches the second kind begins with
- *     BYI_BORDER, or enters a guard itself where it has more to clean up.
+ *     BYI_BORDER, or enters a guard itself if it has more to clean up.
  *   - Memory that is made in a guarded call and outlives it (a state's arena)
  *     is given to its owner with byi_keep as soon as the owner points to it.
  *   - Between taking a lock and releasing it, only code that checks.
@@ -80,8 +80,8 @@ enum byoc_status byi_guarded(struct byi_guard *guard,
     if (byi_guard_enter(&byi_guard_))                                          \
     return result
 
-/* Zeroed memory that belongs to the guard; never NULL. `end` frees it and what
- * it owns; NULL: it owns nothing. Free it with byi_vec_free. */
+/* Zeroed memory that belongs to the guard; never NULL. `end` frees it and all
+ * that it owns; NULL: it owns nothing. Free it with byi_vec_free. */
 void *byi_own(size_t n, size_t size, void (*end)(void *data));
 /* The same for code that checks: NULL if the allocation fails. */
 void *byi_own_try(size_t n, size_t size, void (*end)(void *data));

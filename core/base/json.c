@@ -44,7 +44,7 @@ static size_t string_end(const char *text, size_t n, size_t at)
     return n;
 }
 
-/* Refuse what cJSON accepts but byoc must not: deep nesting, since cJSON
+/* Refuse input that cJSON accepts but byoc must not: deep nesting, since cJSON
  * recurses, and \u0000, which would end a string early. */
 static enum byoc_status scan(const char *text, size_t n, struct byoc_error *err)
 {

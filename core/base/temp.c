@@ -133,7 +133,7 @@ struct temp_entry { /* getdents64(2) */
     char name[];
 };
 
-/* Remove what is in a temporary folder: files, and folders of files. */
+/* Remove the content of a temporary folder: files, and folders of files. */
 static void empty_folder(int folder, int depth)
 {
     _Alignas(struct temp_entry) char list[2048];

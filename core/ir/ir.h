@@ -109,7 +109,7 @@ struct byi_const {
 struct byi_source {
     const char *name; /* the model node's name, unique, never empty */
     const char *op;   /* the model's operator: "Conv"               */
-    /* what the importer recorded, for people to read; else NULL and 0 */
+    /* recorded by the importer, for people to read; else NULL and 0 */
     const char *attributes;     /* "kernel_shape=[3, 3], group=2" */
     const char *const *outputs; /* types in the text form; "": unknown */
     uint32_t n_outputs;

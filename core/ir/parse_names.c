@@ -214,7 +214,7 @@ enum byoc_status byi_parse_resolve(struct byi_parser *p,
     return BYOC_OK;
 }
 
-/* An alias such as %a = %outer captures a value that nothing may read. The
+/* An alias such as %a = %outer captures a value that may have no reader. The
  * printed function would not mention it, so drop such captures: from the lists
  * here, and mark their nodes for move_captures. */
 static void drop_unread_captures(struct byi_pscope *s)

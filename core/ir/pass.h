@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass.h: what pass.c needs of pass_options.c: the check of pass options. */
+/* pass.h: the check of pass options, for pass.c and pass_options.c. */
 #ifndef BYI_PASS_H
 #define BYI_PASS_H
 

@@ -28,8 +28,8 @@ struct byi_samples {
     uint32_t inside; /* depth of function literals, which may never run */
 };
 
-/* The larger ones are for models that accept none of the first, as padding that
- * reflects accepts no short axis. */
+/* The larger sizes are for models that reject the first three, such as those
+ * with reflective padding, which needs long axes. */
 static const int64_t usual[] = {1, 2, 64, 512, 4096, 32768};
 enum { N_FIRST = 3 };
 

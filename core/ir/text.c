@@ -55,7 +55,7 @@ struct text_printer {
     uint32_t *known;
     uint32_t stamp;
     const struct byi_attrs **defaults; /* by operator */
-    /* the function of a value whose name is wanted, or NULL */
+    /* the function of the value whose name is sought, or NULL */
     const struct byi_func *sought;
     byi_id sought_id;
     struct byi_text *found;
@@ -83,7 +83,7 @@ static bool is_noted(const struct byi_node *node)
            node->let;
 }
 
-/* --- symbols: a type is declared where it brings a new one -------------- */
+/* --- symbols: a node's type is printed if it introduces one ------------- */
 
 struct text_symbols {
     bool any, new;
@@ -131,7 +131,7 @@ static bool brings_symbols(struct text_printer *p, const struct byi_func *f,
     return found.new || (found.any && byi_sizes_depend_on_data(p->m, f, id));
 }
 
-/* --- values where they are read ----------------------------------------- */
+/* --- references to values ----------------------------------------------- */
 
 static void add_const(struct text_printer *p, uint32_t index)
 {

@@ -488,7 +488,7 @@ static enum byoc_status check_params(struct verifier *c)
     return BYOC_OK;
 }
 
-/* Check what other functions rely on: parameters and the result. */
+/* Check the parameters and the result, on which other functions rely. */
 static enum byoc_status check_head(struct verifier *c)
 {
     const struct byi_func *f = c->f;

@@ -11,7 +11,7 @@
 enum {
     LANES = 16,     /* lists are padded to a multiple of this */
     FAR = 4,        /* positions are clamped to this distance from the input */
-    SHORT_TAPS = 8, /* up to so many taps: vectorise over positions   */
+    SHORT_TAPS = 8, /* with at most this many taps, vectorise over positions */
     /* cost of a row with more taps, relative to a sum of rows */
     SLOW = 8,
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules.c: byi_infer_type, and the helpers of the type rules (rules.h). A rule
  * reads types and known values, and gives the exact result type; dims that
- * depend on unknown values are fresh symbols. With all values known a rule is
- * the shape function, so nothing here guesses.
+ * depend on unknown values are fresh symbols. If all values are known a rule is
+ * the shape function, so rules never guess.
  */
 #include "rules.h"
 

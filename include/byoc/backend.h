@@ -2,11 +2,11 @@
 /* byoc/backend.h: bring your own backend. Version 1.3.
  *
  * A backend is a shared library. It includes this header, links against no
- * library of byoc, and gives byoc a struct byoc_backend: patterns as text (what
- * its kernels can take), a probe (can it really build this, with these shapes,
- * on this machine), and load / run. Regions reach it as JSON of the format
- * "byoc-graph" (docs/json.md); their constants stay in the artifact and are
- * lent to it. It ends in
+ * library of byoc, and gives byoc a struct byoc_backend: patterns as text (the
+ * graphs that its kernels can run), a probe (can it really build this, with
+ * these shapes, on this machine), and load / run. Regions reach it as JSON of
+ * the format "byoc-graph" (docs/json.md); their constants stay in the artifact
+ * and are lent to it. It ends in
  *
  *     static const struct byoc_backend *query(const struct byoc_host *host,
  *                                             char *why, uint32_t why_bytes)
@@ -386,7 +386,7 @@ struct byoc_graph_kernel {
      * do */
     uint32_t exact;
     uint32_t reserved;
-    const char *source; /* the model's nodes, "a,b", as tracing wants them */
+    const char *source; /* the model's nodes, "a,b", as for byoc_trace_fn  */
 };
 
 struct byoc_graph {
@@ -504,7 +504,7 @@ struct byoc_backend {
     struct byoc_fail *(*load)(const struct byoc_host *host,
                               const struct byoc_region *region,
                               void **compiled);
-    /* Free what load() made, after its states. Any thread. */
+    /* Free the result of load(), after its states. Any thread. */
     void (*unload)(const struct byoc_host *host, void *compiled);
     /* Optional; NULL: none. The bytes of memory that one run at a time of
      * `compiled` needs, always the same number. The host passes this much

@@ -208,10 +208,10 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_write(
 
 /* Load the model from memory, without writing an artifact. `compiled` must
  * outlive the model. Compiling has loaded the model once already, as a check:
- * the first call returns that model if its params set nothing but log,
- * log_line, log_ctx, log_severity, require_backends, verify, and the compile's
- * own threads and plug-ins. Errors: as byoc_model_load, and BYOC_EINVAL as
- * above. */
+ * the first call returns that model if its params set only log, log_line,
+ * log_ctx, log_severity, require_backends, verify, and the compile's own
+ * threads and plug-ins. Errors: as byoc_model_load, and BYOC_EINVAL as above.
+ */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_load(
     struct byoc_compiled *compiled, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
@@ -228,8 +228,8 @@ BYOC_API const char *byoc_compiled_ledger(const struct byoc_compiled *compiled);
  * `compiled`. */
 BYOC_API const char *byoc_compiled_ir(struct byoc_compiled *compiled);
 
-/* Warnings, one line each; "": none. Lives as
- * long as `compiled`. */
+/* Warnings, one line each; "" if there are none. Lives as long as `compiled`.
+ */
 BYOC_API const char *byoc_compiled_warnings(
     const struct byoc_compiled *compiled);
 /* How many parts and whole models were timed; times from the cost table do not
@@ -248,9 +248,9 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_consts(
     struct byoc_error *err);
 
 /* A ledger's JSON as text for people: the totals, regions, implementations, and
- * what stayed native and why; every node when every_node is not 0. Errors:
- * BYOC_EPARSE (not a ledger, or a damaged one), BYOC_EINCOMPATIBLE (of another
- * version), BYOC_ELIMIT. *text is NULL then; else free it with
+ * the nodes that stayed native and why; every node when every_node is not 0.
+ * Errors: BYOC_EPARSE (not a ledger, or a damaged one), BYOC_EINCOMPATIBLE (of
+ * another version), BYOC_ELIMIT. *text is NULL then; else free it with
  * byoc_string_free. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_text(const char *ledger_json,
                                                         int every_node,

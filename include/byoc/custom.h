@@ -51,8 +51,8 @@ struct byoc_attr_row {
 };
 
 /* A result. shape() sets dtype, rank and dims; run() writes the data, dense and
- * row-major, and may lower dims where shape() gave an upper bound. Elements of
- * type string are pointers, each from text() or a constant. */
+ * row-major, and may lower dims for which shape() gave an upper bound. Elements
+ * of type string are pointers, each from text() or a constant. */
 struct byoc_result {
     uint32_t dtype; /* enum byoc_dtype */
     uint32_t rank;
@@ -73,7 +73,7 @@ struct byoc_operator_call {
      * strings here: a digest, or "" */
     const struct byoc_graph_attr *attrs;
     /* As many as the node has; dtype BYOC_NONE: omitted. In shape() data is
-     * NULL where the values are not known yet, and a size below 0 varies: equal
+     * NULL if the values are not known yet, and a size below 0 varies: equal
      * numbers are equal sizes. Strings are const char *. */
     const struct byoc_view *inputs;
     /* of the BYTES and TENSOR rows, in order; dtype BYOC_NONE: none */
@@ -96,7 +96,7 @@ struct byoc_operator {
     uint32_t min_results, max_results; /* 1 to 16 */
     uint32_t n_attrs;
     uint32_t reserved;
-    const struct byoc_attr_row *attrs; /* may be NULL where n_attrs is 0 */
+    const struct byoc_attr_row *attrs; /* may be NULL if n_attrs is 0    */
     /* Optional, both or none. Make *made, once for each set of attributes,
      * before the first run(): read tables and models. Only attrs and tensors of
      * the call are set. Any thread. */

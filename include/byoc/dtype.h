@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* byoc/dtype.h: element types, for hosts and backends alike. */
+/* byoc/dtype.h: element types, for hosts and backends. */
 #ifndef BYOC_DTYPE_H
 #define BYOC_DTYPE_H
 

@@ -15,8 +15,8 @@
  * backend to check. A region with an `if`, which only patterns with an `if`
  * match, is refused as unsupported.
  *
- * Everything is inline and links nothing. The host must speak 1.2, which a
- * backend asks for (BYOC_BACKEND_NEEDS) if it includes this before
+ * All functions are inline, so that nothing is linked. The host must speak 1.2,
+ * which a backend asks for (BYOC_BACKEND_NEEDS) if it includes this before
  * byoc/backend.h. Threads: a graph does not change once it is read.
  */
 #ifndef BYOC_GRAPH_H

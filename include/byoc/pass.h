@@ -7,7 +7,7 @@
  * Register it (byoc_pass_register), or build a shared library that exports
  * byoc_passes (below) and give its path to `byoc opt --pass-plugin` (struct
  * byoc_compile_params: pass_plugins). Such a library needs only this header and
- * links with nothing: all functions that a rule may call are members of its
+ * links with no library: all functions that a rule may call are members of its
  * rewriter. examples/tanh_gelu.c is one.
  */
 #ifndef BYOC_PASS_H

@@ -15,8 +15,8 @@
  *     row.pattern = byoc_pat_step(
  *         &t, conv, byoc_pat_op(&t, "nn.relu|tanh", 1, "^"), "?");
  *
- * Everything is inline: a plug-in links against nothing. Parts live in the
- * caller's buffer. If it is full, a part is "", which is not a pattern, and
+ * All functions are inline: a plug-in links against no library. Parts live in
+ * the caller's buffer. If it is full, a part is "", which is not a pattern, and
  * t.used stays t.size. The functions do not check names, operators or numbers:
  * the host does when it compiles the row, and reports the column of an error.
  * Threads: one per struct byoc_pat.

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* byoc/runtime.h: load a compiled model and run it.
  *
- * Link with libbyoc_runtime.so; nothing of the compiler is needed. A loaded
- * model is immutable and may be shared by any number of threads; each thread
- * (or request) runs it through a state of its own. Nothing here prints or
- * exits. Of the arguments only the callbacks of struct byoc_load_params and
- * their contexts are kept after the call, unless a function says otherwise.
- * Pointers must not be NULL unless it says that they may.
+ * Link with libbyoc_runtime.so; the compiler is not needed. A loaded model is
+ * immutable and may be shared by any number of threads; each thread (or
+ * request) runs it through a state of its own. Nothing here prints or exits. Of
+ * the arguments only the callbacks of struct byoc_load_params and their
+ * contexts are kept after the call, unless a function says otherwise. Pointers
+ * must not be NULL unless it says that they may.
  *
  * When an allocation fails, the call returns BYOC_ENOMEM, whatever the memory
  * was for: every function that returns a status may return this one, even if
  * its own list of errors does not mention it. Nothing leaks, nothing aborts,
- * and what existed before the call stays usable.
+ * and all objects that existed before the call stay usable.
  *
  * Structs that a caller fills and that may grow have a struct_size: set it to
  * sizeof the struct as your compiler knows it. A library that knows more
@@ -150,9 +150,9 @@ struct byoc_load_params {
     /* The bytes of memory for specialisations. 0: BYOC_CACHE_BYTES, else 1 GiB.
      */
     uint64_t cache_bytes;
-    /* For programs that were compiled before `log` had a severity: gets what
-     * `log` would get, with "warning: " before warnings. Used if `log` is NULL.
-     */
+    /* For programs that were compiled before `log` had a severity: gets the
+     * lines that `log` would get, with "warning: " before warnings. Used if
+     * `log` is NULL. */
     void (*log_line)(void *ctx, const char *line);
     void *log_ctx;       /* for log and log_line; must outlive the model */
     enum byoc_wait wait; /* how threads wait for work          */
