@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base.c: status and messages. A failure writes one sentence into the caller's
- * error; its callers may prefix it with a place.
+/* base.c: records failures, and prints floats. A failure writes one sentence
+ * into the caller's error; its callers may prefix it with a place.
  */
 #include "base.h"
 

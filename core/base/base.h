@@ -202,8 +202,8 @@ enum byoc_dtype byi_dtype_of_dlpack(DLDataType type);
 bool byi_dtype_is_float(enum byoc_dtype dtype);  /* f16 bf16 f32 f64     */
 bool byi_dtype_is_int(enum byoc_dtype dtype);    /* signed and unsigned  */
 bool byi_dtype_is_signed(enum byoc_dtype dtype); /* floats included      */
-/* The least and the largest value of an integer type that int64_t includes;
- * false for other types. */
+/* The least and the largest value of an integer type whose values int64_t can
+ * hold; false for other types. */
 bool byi_dtype_range(enum byoc_dtype dtype, int64_t *min, int64_t *max);
 float byi_f16_to_f32(uint16_t bits);
 uint16_t byi_f32_to_f16(float value); /* nearest even */
@@ -253,9 +253,10 @@ locale_t byi_string_locale(const char *name);
  * the NUL. */
 size_t byi_string_case(const char *text, enum byi_case to, locale_t locale,
                        char *out);
-/* The next part of a string, between delimiters, or white space if `delimiter`
- * is "". Starts at *from, which it sets to the place of the part after it, or
- * to NULL. `last`: the part is the rest of the string. NULL: there is none. */
+/* The next part of a string that is split at delimiters, or at white space if
+ * `delimiter` is "". The part starts at *from, which is set to the start of the
+ * part after it, or to NULL. `last`: the part is the rest of the string.
+ * Returns NULL if there is no part. */
 const char *byi_string_part(const char **from, const char *delimiter, bool last,
                             size_t *length);
 /* Are the strings equal, or, with any_case, equal except for case? */
@@ -330,12 +331,13 @@ const struct byi_type *byi_type_tuple(struct byi_arena *arena, uint32_t n,
 const struct byi_type *byi_type_func(struct byi_arena *arena, uint32_t n,
                                      const struct byi_type *const *params,
                                      const struct byi_type *result);
-/* A sequence or optional (`kind`) of `element`: a tensor type, whose symbols
- * become BYI_ANY_DIM, BYI_ANY_TENSOR, BYI_NO_TENSOR, or a sequence. */
+/* The type of a sequence or optional (`kind`) of `element`, which is a
+ * sequence, BYI_ANY_TENSOR, BYI_NO_TENSOR, or a tensor type, whose symbols
+ * become BYI_ANY_DIM. */
 const struct byi_type *byi_type_list(struct byi_arena *arena,
                                      enum byi_type_kind kind,
                                      const struct byi_type *element);
-/* BYI_ANY_TENSOR and BYI_NO_TENSOR of a dtype. */
+/* The type BYI_ANY_TENSOR or BYI_NO_TENSOR of a dtype. */
 const struct byi_type *byi_type_of_any(struct byi_arena *arena,
                                        enum byi_type_kind kind,
                                        enum byoc_dtype dtype);

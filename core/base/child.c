@@ -20,7 +20,7 @@
 #include "guard.h"
 #include "temp.h"
 
-/* The memory that the child writes and the parent reads. */
+/* Shared memory that the child writes and the parent reads. */
 struct child_word {
     _Atomic uint64_t began; /* when the current step began; 0: no step */
     bool returned, exhausted;
@@ -29,7 +29,8 @@ struct child_word {
 };
 
 static struct child_word *word; /* in a child; NULL elsewhere */
-static uint64_t bytes_left; /* that its steps may still allocate; 0: no limit */
+/* bytes that its steps may still add; 0: no limit */
+static uint64_t bytes_left;
 static uint64_t bytes_before; /* before the current step */
 
 void *byi_shared_new(size_t bytes)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dtype.c: element types, and the two 16-bit float formats:
- * IEEE 754 binary16 and bfloat16 (the upper half of a binary32).
+/* dtype.c: properties of element types, and conversions to and from the two
+ * 16-bit float formats: IEEE 754 binary16 and bfloat16 (the upper half of a
+ * binary32).
  */
 #include "base.h"
 

@@ -85,7 +85,7 @@ static int standard_stream(const struct stat *st)
     return -1;
 }
 
-/* The guard frees it if an allocation fails. */
+/* A copy, which the guard frees if an allocation fails. */
 static char *copy_path(const char *path)
 {
     const size_t n = strlen(path) + 1;
@@ -133,7 +133,7 @@ enum byoc_status byi_target_find(const char *path, struct byi_target *target,
                         "%s: cannot write: found a symbolic link to nothing; "
                         "remove it, or name another path",
                         path);
-    target->path = copy_path(path); /* creating it gives the error */
+    target->path = copy_path(path); /* creating the file reports the error */
     return target->path ? BYOC_OK
                         : byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
 }
@@ -162,7 +162,7 @@ static int open_beside(const char *path, char *temp, size_t size)
     return fd;
 }
 
-/* The guard removes it if an allocation fails. */
+/* The guard's record of a file, which it removes if an allocation fails. */
 struct byi_file_own {
     FILE *stream;
     struct byi_target target;

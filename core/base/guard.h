@@ -44,7 +44,7 @@ struct byi_owned {
 };
 
 struct byi_guard {
-    struct byi_guard *up;  /* of the same thread               */
+    struct byi_guard *up;  /* enclosing, same thread           */
     struct byi_owned made; /* the ring's head                  */
     size_t bytes;          /* of the allocation that failed */
     bool active, failed;

@@ -19,12 +19,12 @@ struct byi_index_slot {
     uint32_t hash, position; /* position: 1 + the caller's, 0: empty */
 };
 
-/* Zeroed, it is empty. */
+/* A zeroed struct is an empty index. */
 struct byi_index {
     struct byi_index_slot *slots;
     uint32_t cap, n; /* cap is a power of two */
-    /* of the slots; NULL: the heap, as a block of the current guard
-     * (byi_own) */
+    /* holds the slots; NULL: they are on the heap, in a block of the current
+     * guard (byi_own) */
     struct byi_arena *arena;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine.c: the table of machines. */
+/* machine.c: the table of the kinds of machines that artifacts are compiled
+ * for. */
 #include "machine.h"
 
 #include "descriptor.h"

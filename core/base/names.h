@@ -5,7 +5,7 @@
 
 #include "core/base/index.h"
 
-/* Zeroed, it is empty. Everything is in one arena. */
+/* A zeroed struct is an empty table. Everything is in one arena. */
 struct byi_name_table {
     const char **at;
     uint32_t n, cap;

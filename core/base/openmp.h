@@ -32,7 +32,7 @@ const struct byi_omp_host *byi_omp_use(const struct byi_omp_host *host);
  * which shows whether a library is bound to it. Threads: safe. */
 uint64_t byi_omp_asked(void);
 
-/* The host of threads that have set none; runtime/workers.c defines it. */
+/* The host of threads that have not set one; runtime/workers.c defines it. */
 extern const struct byi_omp_host byi_omp_home __attribute__((weak));
 
 /* Threads that a region of the calling thread may have. */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* place.c: chooses offsets in one block of memory for values that are live
- * during some steps of a list. Of two algorithms, the smaller result is taken.
- * Best fit in the order of the steps, with a list of holes: a step's results
- * take the smallest hole that fits before its operands are freed, so that
- * results never overlap operands. Or the largest value first, at the lowest
- * offset that is free for its whole life (Pisarchyk and Lee, "Efficient Memory
- * Management for Deep Neural Net Inference", 2020): better as a rule, but
- * quadratic.
+ * during some steps of a list. Runs two algorithms and takes the smaller
+ * result. The first is best fit in the order of the steps, with a list of
+ * holes: a step's results take the smallest hole that fits before its operands
+ * are freed, so that results never overlap operands. The second places the
+ * largest value first, at the lowest offset that is free for its whole life
+ * (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+ * Inference", 2020): better as a rule, but quadratic.
  */
 #include "base.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BY_SIZE = 4096 }; /* values */
+enum { MAX_BY_SIZE = 4096 }; /* more values: the first algorithm alone */
 
 struct hole {
     uint64_t at, bytes;

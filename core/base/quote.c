@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quote.c: prints C strings as JSON strings (RFC 8259, section 7), with bytes
- * above 0x7f unchanged; as UTF-8 (RFC 3629); and for people to read.
+/* quote.c: prints C strings: as JSON strings (RFC 8259, section 7), with bytes
+ * above 0x7f unchanged; as valid UTF-8 (RFC 3629); or for people to read.
  */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sha256.h: for the test that compares the two implementations of SHA-256; all
- * other code uses base.h. */
+/* sha256.h: the portable implementation of SHA-256, for the test that compares
+ * the two implementations; all other code uses base.h. */
 #ifndef BYI_SHA256_H
 #define BYI_SHA256_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps.h: floats that are integers times a step, as dequantised weights are.
+/* steps.h: recognises floats that are integers times a step, as dequantised
+ * weights are.
  */
 #ifndef BYI_STEPS_H
 #define BYI_STEPS_H

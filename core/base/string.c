@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* string.c: strings in tensors: pointers to bytes that end in a NUL,
- * interpreted as UTF-8. In a file they are stored one after the other, each
- * with its NUL.
+/* string.c: packs, splits and compares the strings in tensors, and changes
+ * their case. They are pointers to bytes that end in a NUL, interpreted as
+ * UTF-8. In a file they are stored one after the other, each with its NUL.
  */
 #include "base.h"
 

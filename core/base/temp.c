@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* temp.c: temporary files and child processes that an interrupt must not leave
- * behind. The list has a fixed size and is changed by single atomic operations
- * only, so that a signal handler may read it at any moment.
+/* temp.c: a list of the temporary files and child processes that an interrupt
+ * must not leave behind. The list has a fixed size and is changed by single
+ * atomic operations only, so that a signal handler may read it at any moment.
  */
 #include "temp.h"
 

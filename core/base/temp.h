@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* temp.h: temporary files and child processes that an interrupt must not
- * leave behind.
+/* temp.h: creates temporary files and child processes, and keeps a list of
+ * them, so that an interrupt leaves none behind.
  */
 #ifndef BYI_TEMP_H
 #define BYI_TEMP_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* type.c: types are immutable trees in an arena, compared by structure. */
+/* type.c: creates, compares and joins types, which are immutable trees in an
+ * arena, compared by structure. */
 #include "base.h"
 
 #include <string.h>

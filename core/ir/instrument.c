@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* instrument.c: the built-in instruments: times and sizes as a tree, printing
- * the IR, dumping it to files. They use the same hooks as users' instruments.
+/* instrument.c: the built-in instruments, which measure times and sizes, print
+ * the IR, and dump it to files. They use the same hooks as users' instruments.
  */
 #include "ir.h"
 #include "core/base/futex.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ir.c: modules, functions, names, sources and constants. Everything is in the
- * module's arena except growing arrays and tables, which are on the heap. Names
- * and constants are found by hash, so that building a module is linear; tables
- * are never iterated, so that no result depends on their order.
+/* ir.c: creates modules, functions, names, sources and constants. Everything is
+ * in the module's arena except growing arrays and tables, which are on the
+ * heap. Names and constants are found by hash, so that building a module is
+ * linear; tables are never iterated, so that no result depends on their order.
  */
 #include "ir.h"
 #include "core/base/guard.h"

@@ -141,12 +141,12 @@ uint32_t byi_func_find(const struct byi_module *m, const char *name);
  * name. */
 const char *byi_entry_name(const struct byi_module *m);
 uint32_t byi_entry(const struct byi_module *m);
-/* Make function `name` the entry. If there is none, the error begins with
- * `where` and lists the functions. */
+/* Make function `name` the entry. If the module does not have it, the error
+ * begins with `where` and lists the functions. */
 enum byoc_status byi_entry_set(struct byi_module *m, const char *name,
                                const char *where, struct byoc_error *err);
-/* A function whose body passes do not change: Compiler, Composite, Primitive.
- */
+/* Is it closed: a function with Compiler, Composite or Primitive, whose body
+ * passes do not change? */
 bool byi_is_closed(const struct byi_func *f);
 /* The indices, in order, and the number of functions that may be open: neither
  * dead nor closed. Includes a few others, but not the many composites of a
@@ -489,7 +489,8 @@ struct byi_timed {
 };
 struct byi_timing {
     BYI_VEC(struct byi_timed) passes; /* in the order in which they began */
-    uint32_t open[64];                /* those that have not ended */
+    /* indices of passes that have not ended */
+    uint32_t open[64];
     uint32_t depth;
 };
 struct byoc_instrument byi_timing_instrument(struct byi_timing *timing);

@@ -564,8 +564,8 @@ static bool same_operand(const struct byi_func *from, byi_id old,
     return a->kind == b->kind && a->index == b->index;
 }
 
-/* A node that moves with unchanged operands keeps its type, and with it the
- * symbols of sizes that depend on data. */
+/* Whether a node moves with unchanged operands: then it keeps its type, and
+ * with it the symbols of sizes that depend on data. */
 static bool same_operands(const struct byi_func *f, const struct byi_func *from,
                           const struct byi_node *old, const byi_id *args)
 {
@@ -631,7 +631,8 @@ static enum byoc_status retype_literal(struct byi_module *m,
             continue;
         status = byi_add_copy(m, fresh, body, id, map, &map[id], err);
         if (status == BYOC_OK && node->kind == BYI_FN && node->index == func)
-            fresh->nodes.at[map[id]].index = *made; /* it calls itself */
+            /* the function calls itself */
+            fresh->nodes.at[map[id]].index = *made;
     }
     if (status == BYOC_OK)
         fresh->result = map[body->result];

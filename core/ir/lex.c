@@ -109,8 +109,8 @@ static void read_quoted(struct byi_lexer *lex, int kind)
     set_bad(lex, "a string without its closing '\"'");
 }
 
-/* Words joined by dots. A dot belongs to them only before another word, so that
- * a word does not swallow a projection or the end of a sentence. */
+/* Read words joined by dots. A dot belongs to them only before another word, so
+ * that a word does not swallow a projection or the end of a sentence. */
 static void read_ident(struct byi_lexer *lex)
 {
     size_t start = lex->next;
@@ -186,7 +186,7 @@ static void read_fixed(struct byi_lexer *lex, int kind, size_t n)
     lex->next += n;
 }
 
-/* A token that starts with punctuation. */
+/* Read a token that starts with punctuation. */
 static void read_mark(struct byi_lexer *lex)
 {
     int c = ahead(lex, 0), next = ahead(lex, 1);

@@ -9,7 +9,7 @@
 
 /* A token's kind: one of these, or the character itself for punctuation. */
 enum {
-    BYI_TOK_END = 0,     /* of the text                                 */
+    BYI_TOK_END = 0,     /* the end of the text                         */
     BYI_TOK_IDENT = 256, /* add, nn.conv2d, float32; ?0                 */
     BYI_TOK_LOCAL,       /* %x, %0, %"any name"                         */
     BYI_TOK_GLOBAL,      /* @main, @"any name"                          */

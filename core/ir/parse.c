@@ -184,7 +184,7 @@ void byi_parse_declare(struct byi_parser *p, struct byi_func *f,
     f->type = byi_type_func(p->m->arena, f->params.n, params, result);
 }
 
-/* def @name(...) -> T { ... } */
+/* Parse def @name(...) -> T { ... }, but skip the body. */
 static enum byoc_status parse_def(struct byi_parser *p, struct def *def)
 {
     struct byi_token tok;

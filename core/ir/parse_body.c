@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_body.c: bodies of functions: statements and expressions. A stack of
- * frames holds the open constructs, from the body of the definition inwards;
+/* parse_body.c: parses bodies of functions: statements and expressions. A stack
+ * of frames holds the open constructs, from the body of the definition inwards;
  * the loop in byi_parse_body either starts an expression or, if it has a value,
  * passes it to the innermost frame.
  */
@@ -484,7 +484,7 @@ static enum byoc_status close_body(struct body *b)
     return byi_parse_printed(p, &tok, byi_func_type(p->m, index));
 }
 
-/* A statement's value is complete. */
+/* Handle a statement whose value is complete. */
 static enum byoc_status take_statement(struct body *b)
 {
     struct byi_parser *p = b->p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_const.c: constants of the text form: scalars, vectors, typed
+/* parse_const.c: parses constants of the text form: scalars, vectors, typed
  * literals, constants of the side file, and random ones for tests.
  */
 #include "parse.h"
@@ -271,7 +271,7 @@ static enum byoc_status check_sizes(struct byi_parser *p,
     return BYOC_OK;
 }
 
-/* After "Tensor": [(2, 2), float32] {1.0, 2.0, 3.0, 4.0} */
+/* Parse a literal after "Tensor": [(2, 2), float32] {1.0, 2.0, 3.0, 4.0} */
 static enum byoc_status parse_tensor(struct byi_parser *p,
                                      struct byi_text *data,
                                      const struct byi_type **type)
@@ -306,7 +306,7 @@ static bool is_digest(const struct byi_token *tok)
     return true;
 }
 
-/* After "const": ["0123456789abcdef"] */
+/* Parse a constant after "const": ["0123456789abcdef"] */
 static enum byoc_status parse_digest(struct byi_parser *p, uint32_t *constant)
 {
     struct byi_token tok;
@@ -373,7 +373,7 @@ static void fill_random(void *data, const struct byi_type *type, int64_t seed)
     }
 }
 
-/* After "random": [(64, 3, 7, 7), float32, seed=7] */
+/* Parse a constant after "random": [(64, 3, 7, 7), float32, seed=7] */
 static enum byoc_status parse_random(struct byi_parser *p, uint32_t *constant)
 {
     struct byi_token tok = p->lex.tok;

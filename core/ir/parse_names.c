@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_names.c: names, scopes and captures of the parser. Names are found by
- * hash; entering and leaving a scope takes time proportional to its bindings. A
- * value of an outer function becomes a parameter of every function in between.
+/* parse_names.c: manages the parser's names, scopes and captures. Names are
+ * found by hash; entering and leaving a scope takes time proportional to its
+ * bindings. A value of an outer function becomes a parameter of every function
+ * in between.
  */
 #include "parse.h"
 #include "core/base/guard.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_types.c: types, attribute values and annotations of the text
+/* parse_types.c: parses types, attribute values and annotations of the text
  * form.
  */
 #include "parse.h"
@@ -9,7 +9,7 @@
 
 /* --- types -------------------------------------------------------------- */
 
-/* Sizes of a list's elements have no names: '?' is any size. */
+/* Parse a dim. Sizes of a list's elements have no names: '?' is any size. */
 static enum byoc_status parse_dim(struct byi_parser *p, bool element,
                                   int64_t *dim)
 {
@@ -114,8 +114,8 @@ static bool in_list(const struct types *t)
     return top && (top->kind == IN_SEQ || top->kind == IN_OPTIONAL);
 }
 
-/* After "Tensor", in an element's type: [(2, ?), float32], [any, float32] or
- * [none, float32]. */
+/* Parse the rest of an element's type after "Tensor": [(2, ?), float32], [any,
+ * float32] or [none, float32]. */
 static enum byoc_status parse_element(struct byi_parser *p,
                                       const struct byi_type **type)
 {
@@ -376,7 +376,8 @@ enum byoc_status byi_parse_attr_value(struct byi_parser *p,
 
 /* --- annotations -------------------------------------------------------- */
 
-/* After "@[": a target's name, a region's number, or both: dnnl.2 */
+/* Parse the rest after "@[": a target's name, a region's number, or both:
+ * dnnl.2 */
 static enum byoc_status parse_target(struct byi_parser *p,
                                      struct byi_pnotes *notes)
 {

@@ -65,7 +65,8 @@ static bool instruments_agree(const struct pass_run *run,
     return true;
 }
 
-/* Disabled, then required, then opt level, then the instruments. */
+/* Does the pass run? Checks disabled, then required, then opt level, then the
+ * instruments. */
 static bool passes_gate(const struct pass_run *run, const struct byi_pass *pass)
 {
     if (is_listed(run->ctx->disabled, pass->name))
@@ -160,7 +161,7 @@ static enum byoc_status run_funcs(const struct pass_run *run,
 {
     struct byi_arena *arena = byi_arena_new();
     const uint32_t *order = NULL;
-    /* without those that the pass adds */
+    /* without the functions that the pass adds */
     const uint32_t n = order_funcs(run->m, arena, &order);
     enum byoc_status status = BYOC_OK;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* samples.c: the shapes of a module's values for some sizes of the inputs'
- * symbolic dims. Runs the type rules forward with numbers in place of symbols,
- * and computes small values that follow from sizes, as the runtime does
- * (runtime/specialise.c): a value with a shape here has one there, and the
+/* samples.c: computes the shapes of a module's values for some sizes of the
+ * inputs' symbolic dims. Runs the type rules forward with numbers in place of
+ * symbols, and computes small values that follow from sizes, as the runtime
+ * does (runtime/specialise.c): a value with a shape here has one there, and the
  * shape of any other value depends on data.
  */
 #include "samples.h"
@@ -229,8 +229,8 @@ static void visit_call(struct byi_samples *s, uint32_t round,
     sh->value[id] = s->of[round][callee->index].value[result];
 }
 
-/* A literal: its captures are known, its parameters are not. Recursion is as
- * deep as functions nest, which readers limit. */
+/* Visit a literal: its captures are known, its parameters are not. Recursion is
+ * as deep as functions nest, which readers limit. */
 static void visit_fn(struct byi_samples *s, uint32_t round, uint32_t func,
                      const struct shapes *sh, const struct byi_node *node)
 {
@@ -243,8 +243,8 @@ static void visit_fn(struct byi_samples *s, uint32_t round, uint32_t func,
     s->inside--;
 }
 
-/* The common type of both branches, or that of the branch these sizes choose.
- */
+/* Set the type of an `if`: the common type of both branches, or that of the
+ * branch that these sizes choose. */
 static void visit_if(const struct byi_samples *s, uint32_t round,
                      const struct byi_func *f, const struct shapes *sh,
                      byi_id id)

@@ -46,7 +46,7 @@ static enum byoc_status bind(struct template_reader *r, const char *at,
     return BYOC_OK;
 }
 
-/* The newest value of that name, at the current token. */
+/* Find the newest value of the name at the current token. */
 static enum byoc_status find_value(struct template_reader *r, byi_id *value)
 {
     const struct byi_token *tok = &r->lex.tok;
@@ -117,7 +117,7 @@ static byi_id add_vector(struct template_reader *r, const struct byi_attr *list)
 
 /* --- attributes and lists ------------------------------------------------- */
 
-/* A number without a suffix. */
+/* Parse a number without a suffix. */
 static enum byoc_status number(struct template_reader *r, struct byi_attr *attr)
 {
     bool is_float;
@@ -325,7 +325,7 @@ static enum byoc_status expression(struct template_reader *r,
 
 /* --- templates ------------------------------------------------------------ */
 
-/* fn (%a, %b) { */
+/* Parse fn (%a, %b) { */
 static enum byoc_status head(struct template_reader *r)
 {
     const struct byi_template_given *given = r->given;

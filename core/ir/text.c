@@ -349,7 +349,7 @@ static bool is_self(const struct text_printer *p, const struct byi_func *f,
     return node->kind == BYI_FN && p->m->funcs.at[node->index] == f;
 }
 
-/* A function that calls itself needs a name. */
+/* Whether a function calls itself, and so needs a name. */
 static bool has_self(const struct text_printer *p, const struct byi_func *f)
 {
     for (byi_id id = 0; id < f->nodes.n; id++)
@@ -374,7 +374,8 @@ static void count_uses(struct text_level *l)
         const struct byi_node *node = &f->nodes.at[id];
         for (uint32_t i = 0; i < node->n_args; i++) {
             uint8_t *uses = &l->uses[node->args[i]];
-            /* Captures of a function literal must have a name. */
+            /* captures of a function literal must have a name: count two uses
+             */
             *uses = (uint8_t)(*uses == 0 && node->kind != BYI_FN ? 1 : 2);
         }
     }
@@ -672,7 +673,7 @@ static void add_statement(struct text_printer *p, byi_id id)
     add_expression(p, id);
 }
 
-/* All names of the top level are assigned. */
+/* Report the sought name, once all names of the top level are assigned. */
 static void tell_name(struct text_printer *p)
 {
     struct byi_text *out = p->out;

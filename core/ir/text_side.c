@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text_side.c: the side file: large constants of a text, by digest. A record is
- * 128 bytes and the data, padded to multiples of 64 bytes, so that mapped data
- * is aligned (docs/text.md, "The side file"). Little endian.
+/* text_side.c: writes and reads the side file: large constants of a text, by
+ * digest. A record is 128 bytes and the data, padded to multiples of 64 bytes,
+ * so that mapped data is aligned (docs/text.md, "The side file"). Little
+ * endian.
  */
 #include "core/base/index.h"
 #include "text.h"
@@ -11,8 +12,8 @@
 
 #define MAGIC "byoc-consts 1\n"
 
-/* As in the file. The digest covers the members from dtype on, then the data.
- */
+/* A record, as in the file. The digest covers the members from dtype on, then
+ * the data. */
 struct side_record {
     char digest[16];
     uint32_t dtype, rank;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.c: the invariants of the IR, checked in time linear in the module.
+/* verify.c: checks the invariants of the IR, in time linear in the module.
  * Types are inferred again and compared; sizes that depend on data may have any
  * symbol.
  */

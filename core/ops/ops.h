@@ -24,7 +24,7 @@ enum byi_attr_kind {
 struct byi_attr {
     const char *name;
     enum byi_attr_kind kind;
-    uint32_t n; /* of the lists */
+    uint32_t n; /* entries of a list */
     union {
         int64_t i;
         double f;

@@ -36,7 +36,7 @@ static const char *const nearest_names[] = {
     "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
 static const char *const mode_names[] = {"nearest", "linear", "cubic"};
 
-/* The attributes, and one axis. */
+/* The attributes of a resize, and one of its axes. */
 struct filter {
     enum mode mode;
     enum coordinates coordinates;
@@ -46,7 +46,7 @@ struct filter {
     int64_t in, out;
     double scale, length; /* out / in; the length that scale stands for */
     double begin, end;    /* of the resized part */
-    double narrow;        /* the factor of distances */
+    double narrow;        /* factor of distances; antialiasing: < 1 */
     int64_t radius;       /* taps on each side; nearest: 0 */
 };
 
@@ -232,7 +232,7 @@ static void set_weights(const struct filter *f, const struct byi_taps *a,
 
 /* --- one axis ------------------------------------------------------------ */
 
-/* The part of the axis that roi, an attribute or operand, selects. */
+/* Read the part of the axis that roi, an attribute or operand, selects. */
 static void read_part(const struct byi_resample *r, uint32_t i,
                       struct filter *f)
 {
@@ -286,7 +286,7 @@ static bool is_copy(const struct byi_taps *a, int64_t j, bool f64,
     return weights || a->first[j] == j;
 }
 
-/* Whether vectors of `width` inputs cover all taps of as many positions. */
+/* Whether two vectors of `width` inputs cover all taps of `width` positions. */
 static bool fits(const struct byi_taps *a, int64_t width)
 {
     for (int64_t j = 0; j < a->out; j++) {

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* reverse_sequence: x has a time axis and a batch axis, lengths (batch). */
+/* Check reverse_sequence: x has a time axis and a batch axis, lengths is
+ * (batch). */
 static enum byoc_status check_reverse(const struct byi_infer *t)
 {
     const int64_t batch = byi_attr_int(t->attrs, "batch_axis");
@@ -286,8 +287,8 @@ enum byoc_status byi_rule_argreduce(struct byi_infer *t,
 
 /* --- quantisation ------------------------------------------------------- */
 
-/* Blocks: scale and zero point have x's dims, one element for block_size of
- * axis. */
+/* Check scale and zero point of blocks: they have x's dims, but one element for
+ * every `size` elements along axis. */
 static enum byoc_status check_blocks(const struct byi_infer *t, int64_t size)
 {
     const struct byi_type *x = t->in[0];
@@ -311,7 +312,7 @@ static enum byoc_status check_blocks(const struct byi_infer *t, int64_t size)
     return BYOC_OK;
 }
 
-/* scale and zero point: one element, or one per position along axis. */
+/* Check scale and zero point: one element, or one per position along axis. */
 static enum byoc_status check_scale(const struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *scale = t->in[1], *zero = t->in[2];

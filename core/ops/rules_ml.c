@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_ml.c: type rules of classical machine learning. */
+/* rules_ml.c: type rules of the operators of classical machine learning. */
 #include "rules.h"
 
 /* Check that operand i is a vector of `n` elements (a number or a symbol). */

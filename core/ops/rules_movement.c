@@ -35,7 +35,7 @@ enum byoc_status byi_rule_concatenate(struct byi_infer *t,
     return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
 }
 
-/* Parts of x along axis; sizes NULL: n parts of unknown sizes. */
+/* The types of n parts of x along axis; sizes NULL: their sizes are unknown. */
 static enum byoc_status split(struct byi_infer *t, int64_t n,
                               const int64_t *sizes, const struct byi_type **out)
 {
@@ -194,7 +194,8 @@ enum byoc_status byi_rule_take(struct byi_infer *t, const struct byi_type **out)
     return byi_rule_tensor(t, x->dtype, rank, dims, out);
 }
 
-/* indices have x's rank, and are not larger than x except on axis. */
+/* Check that indices have x's rank, and are not larger than x except on axis.
+ */
 static enum byoc_status want_element_indices(const struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *idx = t->in[1];
@@ -222,7 +223,7 @@ enum byoc_status byi_rule_gather(struct byi_infer *t,
                            out);
 }
 
-/* The last axis of indices is a position on the *depth axes of x after the
+/* Check indices whose last axis is a position on the *depth axes of x after the
  * `batch` leading ones. */
 static enum byoc_status want_tuples(const struct byi_infer *t, uint32_t batch,
                                     uint32_t *depth)
@@ -272,7 +273,8 @@ enum byoc_status byi_rule_gather_nd(struct byi_infer *t,
     return byi_rule_tensor(t, x->dtype, rank, dims, out);
 }
 
-/* updates of scatter_nd are indices' leading axes, then x's remaining ones. */
+/* Check the dims of scatter_nd's updates: indices' leading axes, then x's
+ * remaining ones. */
 static enum byoc_status want_nd_updates(const struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *idx = t->in[1], *u = t->in[2];

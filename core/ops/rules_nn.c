@@ -367,7 +367,7 @@ static enum byoc_status pool(struct byi_infer *t, const struct byi_type **out)
     return give_image(t, n, &layout, dims, out);
 }
 
-/* p of the p-norms: a whole number from 1. */
+/* Check p of the p-norms: a whole number from 1 on. */
 static enum byoc_status check_p(const struct byi_infer *t)
 {
     const int64_t p = byi_attr_int(t->attrs, "p");
@@ -414,7 +414,8 @@ enum byoc_status byi_rule_global_pool(struct byi_infer *t,
     return give_image(t, n, &layout, dims, out);
 }
 
-/* depth_to_space and space_to_depth, in layout `layout`. */
+/* Check the operand of depth_to_space or space_to_depth, whose layout is
+ * *layout. */
 static enum byoc_status want_blocks(const struct byi_infer *t, int64_t *block,
                                     struct byi_layout *layout,
                                     int64_t dims[BYI_MAX_RANK])
@@ -432,7 +433,7 @@ static enum byoc_status want_blocks(const struct byi_infer *t, int64_t *block,
                          byi_attr_string(t->attrs, "layout"));
 }
 
-/* Axis `letter`, of size `in`, divided by `by`. */
+/* Divide the size `in` of axis `letter` by `by`. */
 static enum byoc_status divide(const struct byi_infer *t,
                                const struct byi_layout *layout, char letter,
                                int64_t by, int64_t *dim)
@@ -477,7 +478,8 @@ enum byoc_status byi_rule_space_to_depth(struct byi_infer *t,
     return data_result(t, data_first[2], &layout, dims, out);
 }
 
-/* Both layouts have the same axes, and x has the layout src_layout. */
+/* Checks that both layouts have the same axes, and that x has the layout
+ * src_layout. */
 enum byoc_status byi_rule_layout_transform(struct byi_infer *t,
                                            const struct byi_type **out)
 {
@@ -569,7 +571,7 @@ enum byoc_status byi_rule_channel_same(struct byi_infer *t,
 
 /* --- padding ------------------------------------------------------------ */
 
-/* One padded dim. Negative padding crops. */
+/* The size of a padded dim. Negative padding crops. */
 static enum byoc_status pad_dim(const struct byi_infer *t, const char *mode,
                                 uint32_t axis, int64_t begin, int64_t end,
                                 int64_t *dim)

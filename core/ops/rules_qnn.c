@@ -100,7 +100,7 @@ enum byoc_status byi_rule_qnn_matmul(struct byi_infer *t,
     return product_result(t, sums, columns, out);
 }
 
-/* The blocks of codes: 4 or 8 bits, whole words of 32 bits in each. */
+/* Check the blocks of codes: 4 or 8 bits, whole words of 32 bits in each. */
 static enum byoc_status want_blocks(const struct byi_infer *t)
 {
     const int64_t bits = byi_attr_int(t->attrs, "bits");
