@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* passes.c: every pass by name, and the list that a compile runs. */
+/* passes.c: the table of all passes, and the list that a compile runs. */
 #include "passes.h"
 
 #include "partition/partition.h"

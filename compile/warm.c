@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warm.c: sizes of the inputs' symbolic dims from the user: lists such as
+/* warm.c: reads sizes of the inputs' symbolic dims from the user: lists such as
  * "batch=1,2,8,sequence=16", one for each dim, and all their combinations.
  * Partitioning probes backends with them, and an artifact prepares them when it
  * is loaded.

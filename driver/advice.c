@@ -126,9 +126,9 @@ static double share(const struct byi_coverage *c)
     return c->flops > 0 ? 100 * c->flops_offloaded / c->flops : 0;
 }
 
-/* More operators are offloaded, and no smaller share of the work. Operators
- * that a change lets fold do not count. (In a text without sources, only the
- * work counts.) */
+/* Whether a change helps: more operators are offloaded, and no smaller share of
+ * the work. Operators that a change lets fold do not count. (In a text without
+ * sources, only the work counts.) */
 static bool helps(const struct byi_coverage *before,
                   const struct byi_coverage *after)
 {

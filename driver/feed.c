@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* feed.c: inputs from .npy, .npz and .pb files or a seed; expected outputs;
- * the distance between two tensors.
+/* feed.c: reads inputs from .npy, .npz and .pb files, or makes them from a
+ * seed; reads expected outputs; measures the difference of two tensors.
  */
 #include "feed.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver/feed.h: inputs and expected outputs of a model, from files or random.
+/* driver/feed.h: provides the inputs and expected outputs of a model, from
+ * files or random, and compares outputs.
  */
 #ifndef BYI_FEED_H
 #define BYI_FEED_H

@@ -19,7 +19,7 @@ struct isolated_compile {
     const struct byoc_compile_params *params;
     struct byi_arena *arena; /* for the strings */
     BYI_VEC(struct byi_crashed_backend) crashed;
-    int consts; /* the file */
+    int consts; /* the file of constants */
     struct byi_child child;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* npy_text.c: strings in numpy's arrays: "S5", five bytes each, and "U5", five
- * code points of 32 bits, both padded with zeros.
+/* npy_text.c: reads and writes strings in numpy's arrays: "S5", five bytes
+ * each, and "U5", five code points of 32 bits, both padded with zeros.
  */
 #include "npy.h"
 

@@ -41,7 +41,7 @@ struct quant_layer {
 };
 
 struct quant_model {
-    struct byi_arena *arena; /* also of all messages */
+    struct byi_arena *arena; /* also of all protobuf messages */
     const char *path;
     Onnx__ModelProto *proto;
     Onnx__GraphProto *graph;
@@ -60,7 +60,7 @@ enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
                                 struct quant_model *m, struct byoc_error *err);
 /* The tensor of that name; NULL for "". */
 struct quant_value *byi_quant_value(struct quant_model *m, const char *name);
-/* The message as bytes, in m->arena. */
+/* Pack the model as *n bytes, in m->arena. */
 const void *byi_quant_pack(const struct quant_model *m, size_t *n);
 /* The *n elements of a float32 constant; NULL if it has another type or no
  * data. */

@@ -108,7 +108,7 @@ static bool is_kept(const Onnx__NodeProto *node,
            lists(params->keep_type, node->op_type);
 }
 
-/* Each entry must be the name, or type, of a node. */
+/* Check that each entry is the name, or type, of a node. */
 static enum byoc_status check_kept(const struct quant_model *m,
                                    const char *const *list, bool type,
                                    struct byoc_error *err)
@@ -175,7 +175,7 @@ static void want_moved(struct quant_model *m, const Onnx__NodeProto *node)
     y->range_of = x;
 }
 
-/* Nodes are in topological order; every reader comes before its producer. */
+/* Walks the nodes from last to first, so that readers come before producers. */
 static void want_tensors(struct quant_model *m,
                          const struct byi_quantize_params *params)
 {

@@ -243,7 +243,7 @@ static double output_noise(const struct quantisation *q)
     return n ? sum / n : 0;
 }
 
-/* Run both models on all samples. The narrow one need not have the layers'
+/* Run both models on all samples. The 8-bit model need not have the layers'
  * results among its tensors. */
 static enum byoc_status compare_models(struct quantisation *q,
                                        struct byoc_error *err)

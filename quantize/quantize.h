@@ -29,7 +29,7 @@ struct byi_quantize_params {
     const char *const *keep;
     const char *const *keep_type; /* the same by op_type             */
     uint32_t threads;             /* 0: all CPUs                     */
-    /* leave the layers in float32 that keep the loss within max_loss */
+    /* leave layers in float32 so that the loss stays within max_loss */
     bool limited;
     double max_loss; /* percent, see byi_quantized.loss; at least 0 */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* upgrade.c: brings a model of opset 9 to opset 10, which has QLinearConv:
- * engines make it of a convolution between DequantizeLinear and QuantizeLinear.
- * Three operators have another form there:
+ * engines build it from a convolution between DequantizeLinear and
+ * QuantizeLinear. Three operators have another form in opset 10:
  *
  *   Slice(x), starts, ends, axes      Slice(x, starts, ends, axes)
  *   TopK(x), k                        TopK(x, k)

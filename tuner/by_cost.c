@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* by_cost.c: partitions by measured times, in three steps:
  *
- *   units     times each composite natively and by each backend, and assigns
- *             it to the fastest
- *   regions   times the regions of this assignment against native kernels, and
- *             reverts those that are slower
- *   wholes    times the whole model all native, greedily partitioned and as
- *             assigned, and takes the fastest
+ *   candidates  times each candidate natively and by each backend, and assigns
+ *               it to the fastest
+ *   regions     times the regions of this assignment against native kernels,
+ *               and reverts those that are slower
+ *   the whole   times the whole model all native, greedily partitioned and as
+ *               assigned, and takes the fastest
  *
  * Times are kept under a hash of everything they depend on (cost_table.c).
  */
@@ -55,12 +55,12 @@ static enum byoc_status time_units(struct decider *d, struct byoc_error *err)
     return byi_parts_time(&d->parts, err);
 }
 
-/* The resolution of a measurement. For a smaller gain no unit between regions
- * becomes native: it goes to a backend, as in greedy partitioning. */
+/* The resolution of a measurement. For a smaller gain no candidate between
+ * regions becomes native: it goes to a backend, as in greedy partitioning. */
 static const double noise = 0.05;
 
-/* The label with the shortest time. A unit that was not measured goes to the
- * first backend that takes it, as in greedy partitioning. */
+/* The label with the shortest time. A candidate that was not measured goes to
+ * the first backend that takes it, as in greedy partitioning. */
 static uint32_t choose(const struct decider *d, uint32_t u)
 {
     const struct byi_part *p = part_of(d, u);
@@ -280,7 +280,7 @@ static enum byoc_status settle_regions(struct decider *d,
     return BYOC_OK;
 }
 
-/* --- wholes --------------------------------------------------------------- */
+/* --- the whole model ------------------------------------------------------ */
 
 enum { ALL_NATIVE, GREEDY, ASSIGNED, N_WHOLES };
 static const char *const whole_names[] = {"native", "greedy", "measured"};
@@ -376,7 +376,7 @@ static enum byoc_status time_wholes(struct decider *d, struct whole *wholes,
     }
     if (!known)
         BYI_TRY(race_wholes(d, wholes, err));
-    /* as the table keeps them, so that the next compile finds the same */
+    /* use the times as the table keeps them, as the next compile does */
     for (uint32_t i = 0; i < N_WHOLES; i++)
         byi_cost_get(&d->parts.table, wholes[i].key, &wholes[i].us);
     return BYOC_OK;
@@ -403,8 +403,8 @@ static double known_or_not(double us)
     return isfinite(us) ? us : -1;
 }
 
-/* Record the times of each unit for its nodes: the native one, and that of its
- * backend or, if it is native, of the fastest backend. */
+/* Record the times of each candidate for its nodes: the native one, and that of
+ * its backend or, if it is native, of the fastest backend. */
 static void note_units(struct decider *d, const uint32_t *label)
 {
     for (uint32_t u = 0; u < d->units.list.n; u++) {
@@ -434,7 +434,7 @@ static void note_regions(struct decider *d, const struct cost_trial *t)
     }
 }
 
-/* Make all units native, since the whole model is fastest natively. */
+/* Make all candidates native, since the whole model is fastest natively. */
 static void assign_native(struct decider *d, struct byi_assignment *a,
                           const struct whole *wholes)
 {

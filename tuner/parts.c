@@ -15,7 +15,7 @@ static void add_text(struct byi_sha256 *s, const char *text)
     byi_sha256_add(s, text ? text : "", strlen(text ? text : "") + 1);
 }
 
-/* "model name : ..." of the first CPU. */
+/* Add the line "model name : ..." of the first CPU to the hash. */
 static void add_cpu_model(struct byi_sha256 *s)
 {
     char line[256];

@@ -41,7 +41,7 @@ struct byi_parts {
     uint32_t n_labels;
     BYI_VEC(struct byi_part) list;
     struct byi_cost_table table;
-    struct byi_sha256 base;  /* hash of what all times depend on */
+    struct byi_sha256 base;  /* hash of everything all times depend on */
     uint32_t n_timed;        /* parts that were not in the table */
     uint32_t n_undecided;    /* of these, parts whose times show no winner */
     struct byi_index by_key; /* of the list */
@@ -55,7 +55,7 @@ void byi_parts_close(struct byi_parts *parts);
 /* "native", or the backend's name. */
 const char *byi_parts_label(const struct byi_parts *parts, uint32_t label);
 /* The index of the part of this piece; pieces of equal shape share one.
- * `labels` are of interest. */
+ * `labels`: the labels whose times are of interest, as bits. */
 uint32_t byi_parts_add(struct byi_parts *parts, const struct byi_piece *piece,
                        uint64_t labels);
 /* Get the times of all parts from the table or, until the deadline, by running

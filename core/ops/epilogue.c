@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epilogue.c: see epilogue.h. */
+/* epilogue.c: decides which operators can be in the epilogue of a native kernel
+ * (epilogue.h). */
 #include "epilogue.h"
 
 #include <string.h>

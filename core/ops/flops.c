@@ -57,7 +57,8 @@ static double inner(const struct byi_attrs *attrs, const struct byi_type *a)
     return BYI_IS_SYMBOL(a->dims[axis]) ? 0 : (double)a->dims[axis];
 }
 
-/* Rows of x, through both products: each weight is one multiply-add per row. */
+/* Each row of x goes through both products: one multiply-add per weight and
+ * row. */
 static double recurrent(const struct byi_type *const *in)
 {
     const struct byi_type *x = in[0];

@@ -27,7 +27,7 @@ int64_t byi_rule_fresh(const struct byi_infer *t)
     return dim;
 }
 
-/* The known dims fit the limit. Empty dims count as 1, so that no product of
+/* Do the known dims fit the limit? Empty dims count as 1, so that no product of
  * a part of the dims can overflow either. */
 static bool fits(uint32_t rank, const int64_t *dims)
 {

@@ -90,18 +90,17 @@ enum byoc_status byi_want_word(const struct byi_infer *t, const char *name,
 /* Convert `axis` in -rank .. rank-1 to 0 .. rank-1. */
 enum byoc_status byi_want_axis(const struct byi_infer *t, int64_t axis,
                                uint32_t rank, uint32_t *out);
-/* The axes of attribute `name`, each once, as flags. */
+/* Read the axes of attribute `name`, each once, as flags. */
 enum byoc_status byi_want_axes(const struct byi_infer *t, const char *name,
                                uint32_t rank, bool flags[BYI_MAX_RANK],
                                uint32_t *n);
-/* The n axes of a list, each once, as flags; `name` is the list's name in
- * messages.
- */
+/* Read the n axes of a list, each once, as flags; `name` is the list's name in
+ * messages. */
 enum byoc_status byi_want_axis_list(const struct byi_infer *t, const char *name,
                                     const int64_t *axes, uint32_t n,
                                     uint32_t rank, bool flags[BYI_MAX_RANK]);
-/* Operand i is a vector of axes of a tensor; *n is their number, from its type.
- * Its values are in axes if they are known (else *known is false). */
+/* Read operand i, a vector of axes of a tensor; *n is their number, from its
+ * type. The values are in `axes` if they are known (else *known is false). */
 enum byoc_status byi_want_axis_operand(const struct byi_infer *t, uint32_t i,
                                        int64_t axes[BYI_MAX_RANK], uint32_t *n,
                                        bool *known);

@@ -28,7 +28,7 @@
  *     copies the text. The side that receives it frees it: the host frees those
  *     that a backend returns. A failed call leaks nothing, and its results are
  *     not read
- *   - memory that changes hands is host->acquire()'s
+ *   - memory that passes from one side to the other is from host->acquire()
  *   - no function may throw, longjmp, exit, print, change the locale, the
  *     floating-point mode, affinity or signal handlers, or start threads beyond
  *     host->threads()
@@ -73,7 +73,8 @@ extern "C" {
     ((at)->struct_size >= offsetof(struct type, member) + sizeof((at)->member))
 
 #if defined(__GNUC__)
-/* Argument `text` is printf's, argument `first` the first one it prints. */
+/* Argument `text` is a printf format, and its arguments begin at argument
+ * `first`. */
 #define BYOC_PRINTF(text, first)                                               \
     __attribute__((__format__(__printf__, text, first)))
 #define BYOC_VISIBLE __attribute__((__visibility__("default")))

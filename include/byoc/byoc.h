@@ -63,8 +63,9 @@ enum byoc_weights {
     BYOC_WEIGHTS_INT4 = 4     /* matrix products: 4 bits, a scale per block */
 };
 
-/* How to compile. A zero member means the default. Lists of strings end in
- * NULL; NULL is the empty list. struct_size is explained in byoc/runtime.h. */
+/* Options of a compile. A zero member means the default. Lists of strings end
+ * in NULL; NULL is the empty list. struct_size is explained in byoc/runtime.h.
+ */
 struct byoc_compile_params {
     /* backends by name, in order of preference; NULL: all that are found; an
      * empty list: none, so all nodes are native */
@@ -267,17 +268,17 @@ BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_explain(
  * make an input a constant, use another layout, drop a limit of `params`. Each
  * change is tried by compiling again up to partitioning, and listed with the
  * share that is offloaded then, the best first. As text, or as JSON when json
- * is not 0 (docs/ledger.md); free with
- * byoc_string_free. Errors: of byoc_compile for the model as it is; BYOC_EINVAL
- * for `passes` and `stop_after`. */
+ * is not 0 (docs/ledger.md); free with byoc_string_free. Errors: those of
+ * byoc_compile for the unchanged model; BYOC_EINVAL for `passes` and
+ * `stop_after`. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_advise(
     const char *path, const struct byoc_compile_params *params, int json,
     char **text, struct byoc_error *err);
 /* List the changes from one ledger to another (docs/ledger.md), as text, or as
  * JSON when json is not 0. *worse is 1 when the share of the floating-point
  * operations that is offloaded, or that of the operators that run in both,
- * shrank by more than `tolerance` percent points, else 0. Errors as above; the
- * message says which ledger. */
+ * shrank by more than `tolerance` percentage points, else 0. Errors as above;
+ * the message says which ledger. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_ledger_diff(
     const char *old_json, const char *new_json, double tolerance, int json,
     int *worse, char **text, struct byoc_error *err);

@@ -40,7 +40,8 @@ enum byoc_attr_kind {
     BYOC_ATTR_TENSOR = 8
 };
 
-/* An attribute. BYTES and TENSOR come as tensors, see byoc_operator_call. */
+/* An attribute. BYTES and TENSOR are passed as tensors, see byoc_operator_call.
+ */
 struct byoc_attr_row {
     const char *name;
     uint32_t kind; /* enum byoc_attr_kind */

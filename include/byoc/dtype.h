@@ -35,8 +35,8 @@ enum byoc_dtype {
     BYOC_I2 = 26 /* sign-extended */
 };
 
-/* DTYPE(dtype, name, bytes), in the order of the numbers: names as regions and
- * text have them; 0 bytes: an element has no fixed size. */
+/* DTYPE(dtype, name, bytes), in the order of the numbers: names as in regions
+ * and in the text form; 0 bytes: an element has no fixed size. */
 /* clang-format off */
 #define BYOC_DTYPES(DTYPE) \
     DTYPE(BYOC_F32, "float32", 4) \

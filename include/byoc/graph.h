@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* byoc/graph.h: a region as plain structs.
  *
- * A region reaches a backend as JSON (docs/json.md). byoc_graph_read() has the
- * host turn it into values, the steps that compute them, and the kernels that
+ * A region reaches a backend as JSON (docs/json.md). byoc_graph_read() lets the
+ * host convert it to values, the steps that compute them, and the kernels that
  * the steps belong to, all as arrays (byoc/backend.h):
  *
  *     struct byoc_graph *g;

@@ -63,7 +63,7 @@ byoc_pat_text(struct byoc_pat *t, const char *format, ...)
     return text;
 }
 
-/* `open`, n parts separated by `between`, `close`. */
+/* Join `open`, n parts separated by `between`, and `close`. */
 static inline const char *byoc_pat_list(struct byoc_pat *t, const char *open,
                                         uint32_t n, va_list parts,
                                         const char *between, const char *close)

@@ -239,7 +239,8 @@ enum byoc_kind {
     BYOC_OPTIONAL = 2  /* one value, or none               */
 };
 
-/* One input or output of a model. Strings and arrays live as long as it. */
+/* One input or output of a model. Strings and arrays live as long as the model.
+ */
 struct byoc_io {
     const char *name;
     enum byoc_dtype dtype;
@@ -306,10 +307,10 @@ BYOC_API uint32_t byoc_model_threads(const struct byoc_model *model,
  * a line, "" when there are none. Lives as long as the model. */
 BYOC_API const char *byoc_model_warnings(const struct byoc_model *model);
 
-/* The ledger of the artifact, as JSON (docs/ledger.md): *bytes bytes that end
- * in no NUL and live as long as the model. NULL: the artifact has none, or the
- * model is from byoc_compiled_load; byoc_compiled_ledger has it then. Threads:
- * safe. */
+/* The ledger of the artifact, as JSON (docs/ledger.md): *bytes bytes, without a
+ * NUL at the end, which live as long as the model. NULL: the artifact has none,
+ * or the model is from byoc_compiled_load; byoc_compiled_ledger has it then.
+ * Threads: safe. */
 BYOC_API const char *byoc_model_ledger(const struct byoc_model *model,
                                        uint64_t *bytes);
 
@@ -383,21 +384,21 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  *          String elements always point into the state, even in outputs that
  *          the caller allocated.
  * in place An output may have the memory of the input that byoc_model_in_place
- *          says; then the run writes only the rows that differ. If the output
- *          is longer along an axis, both views may have strides that leave room
- *          for more rows: dense, except that the step of the axes before that
- *          axis counts `capacity` rows, not those there are. In place, data and
- *          strides of both are the same. A buffer of (heads, capacity, size)
- *          elements grows from (heads, n, size) to (heads, n + 1, size), both
- *          with the strides capacity * size, size, 1. The caller vouches for
- *          the memory of `capacity` rows; the run never looks behind the
- *          output's rows. If data or strides differ, the memory must not
- *          overlap, and the rows are copied. After a failed run, rows behind
- *          the input's may have any value; of an output with the input's shape
- *          any row may.
+ *          returns; then the run writes only the rows that differ. If the
+ *          output is longer along an axis, both views may have strides that
+ *          leave room for more rows: dense, except that the strides of the axes
+ *          before that axis count `capacity` rows, not the present ones. In
+ *          place, data and strides of both are the same. A buffer of (heads,
+ *          capacity, size) elements grows from (heads, n, size) to (heads, n +
+ *          1, size), both with the strides capacity * size, size, 1. The caller
+ *          vouches for the memory of `capacity` rows; the run never looks
+ *          behind the output's rows. If data or strides differ, the memory must
+ *          not overlap, and the rows are copied. After a failed run, rows
+ *          behind the input's may have any value; of an output with the input's
+ *          shape any row may.
  *
- * Errors: BYOC_EINVAL (counts, NULL data, strides, overlap, values that no
- * operator takes), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND,
+ * Errors: BYOC_EINVAL (counts, NULL data, strides, overlap, values that an
+ * operator rejects), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND,
  * BYOC_ENOMEM, BYOC_ECANCELLED. A failed run leaves the state usable. Threads:
  * one run per state at a time. Allocates: nothing if every shape is fixed;
  * little if no size depends on data and the sizes are cached. */
