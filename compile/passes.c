@@ -146,12 +146,12 @@ static enum byoc_status append(const struct byi_pass *pass,
 {
     if (byi_pass_find(pass->name))
         return byi_fail(err, BYOC_EINVAL,
-                        "the pass '%s' has the same name as another",
+                        "the pass '%s' has the same name as another; rename it",
                         pass->name);
     if (n_known + 1 == BYI_COUNT(known))
         return byi_fail(err, BYOC_ELIMIT,
-                        "the pass '%s' is one more than the %d that users may "
-                        "register",
+                        "the pass '%s': found more than %d passes of users, "
+                        "which is the limit",
                         pass->name, MAX_USER_PASSES);
     __atomic_store_n(&known[n_known++], pass, __ATOMIC_RELEASE);
     return BYOC_OK;
@@ -186,7 +186,8 @@ enum byoc_status byi_passes_load(const char *path, struct byoc_error *err)
     const struct byoc_pass *const *passes = entry(BYOC_PASS_ABI);
     if (!passes)
         return byi_fail(err, BYOC_EBACKEND,
-                        "%s: its passes are not for version %d of byoc/pass.h",
+                        "%s: its passes are not for version %d of byoc/pass.h; "
+                        "compile it again",
                         path, BYOC_PASS_ABI);
     for (; *passes; passes++) {
         const struct byi_pass *same =

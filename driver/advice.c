@@ -576,7 +576,7 @@ enum byoc_status byoc_advise(const char *path,
     const struct byoc_compile_params base = plain(a.params);
     if (a.params->passes || a.params->stop_after)
         return byi_fail(err, BYOC_EINVAL,
-                        "advice is about a whole compile, without passes and "
+                        "advice is about a whole compile; leave out passes and "
                         "stop_after");
     BYI_TRY(byoc_compile(path, &base, &a.base, err));
     a.arena = byi_arena_new();

@@ -67,7 +67,8 @@ static enum byoc_status make_result(struct interp *in,
         out->dims[i] = BYI_IS_SYMBOL(type->dims[i]) ? bound : type->dims[i];
     const uint64_t bytes = byi_tensor_bytes(out);
     if (bytes > (uint64_t)4 << 30)
-        return byi_fail(in->err, BYOC_ELIMIT, "a result of %llu bytes",
+        return byi_fail(in->err, BYOC_ELIMIT,
+                        "found a result of %llu bytes, expected at most 4 GiB",
                         (unsigned long long)bytes);
     out->data = take(in->arena, bytes);
     return BYOC_OK;
@@ -91,7 +92,9 @@ static enum byoc_status call_op(struct interp *in, const struct byi_func *f,
     const struct byi_type *types[MAX_IN];
     const struct byi_tensor *values[MAX_IN];
     if (node->n_args > MAX_IN)
-        return byi_fail(in->err, BYOC_ELIMIT, "%u operands", node->n_args);
+        return byi_fail(in->err, BYOC_ELIMIT,
+                        "found %u operands, expected at most %d", node->n_args,
+                        MAX_IN);
     for (uint32_t i = 0; i < node->n_args; i++) {
         args[i] = env[node->args[i]].t;
         if (in->shake)
@@ -114,7 +117,9 @@ static enum byoc_status call_op(struct interp *in, const struct byi_func *f,
     const bool tuple = type->kind == BYI_TUPLE;
     const uint32_t n = tuple ? type->n_fields : 1;
     if (n > BYI_COUNT(results))
-        return byi_fail(in->err, BYOC_ELIMIT, "%u results", n);
+        return byi_fail(in->err, BYOC_ELIMIT,
+                        "found %u results, expected at most %zu", n,
+                        BYI_COUNT(results));
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(make_result(in, tuple ? type->fields[i] : type, args,
                             node->n_args, &results[i]));
@@ -155,7 +160,8 @@ static enum byoc_status enter(struct interp *in, struct value callee,
         return byi_fail(in->err, BYOC_EINVAL, "found %u arguments, expected %u",
                         n + callee.n, f->params.n);
     if (in->calls.n == MAX_DEPTH)
-        return byi_fail(in->err, BYOC_ELIMIT, "more than %d nested calls",
+        return byi_fail(in->err, BYOC_ELIMIT,
+                        "found more than %d nested calls, which is the limit",
                         (int)MAX_DEPTH);
     for (uint32_t i = 0; i < f->nodes.n; i++)
         BYI_PUSH(&in->values, ((struct value){0}));
@@ -183,7 +189,8 @@ static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
         env[id] = (struct value){.kind = TENSOR};
         return byi_const_view(in->m, f, id, &env[id].t)
                    ? BYOC_OK
-                   : byi_fail(in->err, BYOC_EINTERNAL, "no constant");
+                   : byi_fail(in->err, BYOC_EINTERNAL,
+                              "found a node of a constant that does not exist");
     case BYI_CALL_OP:
         return call_op(in, f, node, env, &env[id]);
     case BYI_CALL:
@@ -263,7 +270,8 @@ static enum byoc_status flatten(struct interp *in, const struct value *v,
         return BYOC_OK;
     }
     if (*n == max)
-        return byi_fail(in->err, BYOC_ELIMIT, "more than %u results", max);
+        return byi_fail(in->err, BYOC_ELIMIT,
+                        "found more than %u results, which is the limit", max);
     out[(*n)++] = v->t;
     return BYOC_OK;
 }

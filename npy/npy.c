@@ -66,7 +66,9 @@ static enum byoc_status read_shape(const char *header, const char *path,
 {
     const char *at = find_key(header, "'shape'");
     if (!at || *at++ != '(')
-        return byi_fail(err, BYOC_EPARSE, "%s: the header has no shape", path);
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: the header has no shape; save it with numpy.save",
+                        path);
     for (t->rank = 0; *at && *at != ')';) {
         if (*at == ' ' || *at == ',') {
             at++;
@@ -77,9 +79,10 @@ static enum byoc_status read_shape(const char *header, const char *path,
         for (; *at >= '0' && *at <= '9' && dim < (INT64_C(1) << 40); at++)
             dim = dim * 10 + (*at - '0');
         if (at == start || t->rank == BYI_MAX_RANK || dim >= (INT64_C(1) << 40))
-            return byi_fail(err, BYOC_EPARSE,
-                            "%s: the shape is not a list of up to %d sizes",
-                            path, BYI_MAX_RANK);
+            return byi_fail(
+                err, BYOC_EPARSE,
+                "%s: found a malformed shape, expected up to %d sizes", path,
+                BYI_MAX_RANK);
         t->dims[t->rank++] = dim;
     }
     const char *order = find_key(header, "'fortran_order'");
@@ -104,7 +107,8 @@ static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
     if (bytes[6] != 1 && n >= 12)
         length |= (uint64_t)bytes[10] << 16 | (uint64_t)bytes[11] << 24;
     if (n < head || length > n - head || length > 65536)
-        return byi_fail(err, BYOC_EPARSE, "%s: the header is cut off", path);
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: the header is cut off; save it again", path);
     const char *header =
         byi_arena_strn(arena, (const char *)bytes + head, (size_t)length);
     BYI_TRY(read_descr(header, path, &t->dtype, err));
@@ -235,11 +239,13 @@ static enum byoc_status read_member(const uint8_t *bytes, size_t n,
                         "%s: an archive above 4 GiB; save the array as .npy",
                         path);
     if (at + 30 > n || memcmp(bytes + at, "PK\3\4", 4) != 0)
-        return byi_fail(err, BYOC_EPARSE, "%s: a broken archive", path);
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found a broken archive; save it again", path);
     uint64_t data =
         at + 30 + little(bytes + at + 26, 2) + little(bytes + at + 28, 2);
     if (data > n || size > n - data)
-        return byi_fail(err, BYOC_EPARSE, "%s: a broken archive", path);
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found a broken archive; save it again", path);
     return parse_npy(bytes + data, (size_t)size, path, arena, tensor, err);
 }
 

@@ -63,10 +63,11 @@ enum byoc_status byi_npy_read_text(const uint8_t *bytes, uint64_t n_bytes,
 
     if (n < 0 || (width && (uint64_t)n > n_bytes / width) ||
         (uint64_t)n * width != n_bytes || (width == 0 && n > 1 << 24))
-        return byi_fail(err, BYOC_EPARSE,
-                        "%s: found %llu bytes of data for %lld strings of %zu "
-                        "bytes",
-                        path, (unsigned long long)n_bytes, (long long)n, width);
+        return byi_fail(
+            err, BYOC_EPARSE,
+            "%s: found %llu bytes of data, expected %lld strings of "
+            "%zu bytes",
+            path, (unsigned long long)n_bytes, (long long)n, width);
     const char **at = byi_arena_calloc(arena, (size_t)n + 1, sizeof *at);
     for (int64_t i = 0; i < n; i++) {
         read_element(bytes + (size_t)i * width, width, wide, &text);

@@ -35,7 +35,8 @@ static enum byoc_status set_flag(struct byi_parser *p,
                                  struct byi_func *f)
 {
     if (attr->kind != BYI_ATTR_INT || attr->i < 0 || attr->i > 1)
-        return byi_lex_fail(&p->lex, tok, p->err, "%s is neither 0 nor 1",
+        return byi_lex_fail(&p->lex, tok, p->err,
+                            "%s: found another value, expected 0 or 1",
                             attr->name);
     memcpy((char *)f + offset, &(bool){attr->i != 0}, sizeof(bool));
     return BYOC_OK;
@@ -55,8 +56,8 @@ static enum byoc_status set_attr(struct byi_parser *p,
     if (strcmp(attr->name, "Outputs") == 0) {
         if (attr->kind != BYI_ATTR_STRINGS || f->result_names.n)
             return byi_lex_fail(&p->lex, tok, p->err,
-                                "Outputs is not a list of strings, or is given "
-                                "twice");
+                                "Outputs: found another value or a second one, "
+                                "expected one list of strings");
         for (uint32_t i = 0; i < attr->n; i++)
             BYI_PUSH(&f->result_names, attr->strings[i]);
         return BYOC_OK;

@@ -161,7 +161,7 @@ static enum byoc_status capture(struct byi_parser *p,
         return BYOC_OK;
     }
     if (s->captures.n >= BYI_MAX_ARGS)
-        return byi_parse_limit(p, tok, "outer values in one function",
+        return byi_parse_limit(p, tok, "captured values in one function",
                                BYI_MAX_ARGS);
     snprintf(name, sizeof name, "c%u", s->captures.n);
     *param = byi_add_param(p->m, s->f, name, outer->nodes.at[value].type);

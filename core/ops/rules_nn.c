@@ -26,11 +26,11 @@ static enum byoc_status want_layout(const struct byi_infer *t, uint32_t i,
     for (uint32_t k = 0; k < layout->n; k++)
         if (layout->at[k].block && t->in[i]->dims[k] != layout->at[k].block)
             return byi_rule_fail(t,
-                                 "%s has %lld elements on axis %u, %s %s "
-                                 "wants %lld",
-                                 operand, (long long)t->in[i]->dims[k], k, name,
-                                 byi_attr_string(t->attrs, name),
-                                 (long long)layout->at[k].block);
+                                 "%s has %lld elements on axis %u, expected "
+                                 "%lld as %s is %s",
+                                 operand, (long long)t->in[i]->dims[k], k,
+                                 (long long)layout->at[k].block, name,
+                                 byi_attr_string(t->attrs, name));
     return BYOC_OK;
 }
 

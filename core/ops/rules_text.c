@@ -163,8 +163,9 @@ enum byoc_status byi_rule_text_tf_idf(struct byi_infer *t,
     BYI_TRY(check_grams(t));
     for (uint32_t i = 0; i < n; i++) {
         if (indexes[i] < 0 || indexes[i] > INT32_MAX)
-            return byi_rule_fail(t, "ngram_indexes[%u] is %lld", i,
-                                 (long long)indexes[i]);
+            return byi_rule_fail(
+                t, "ngram_indexes[%u] is %lld, expected 0 to 2^31 - 1", i,
+                (long long)indexes[i]);
         most = indexes[i] > most ? indexes[i] : most;
     }
     if (n == 0 || n != grams || (n_weights && n_weights != n))

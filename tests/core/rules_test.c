@@ -189,7 +189,7 @@ static const struct row nn_rows[] = {
     {"nn.conv2d", "{\"data_layout\": \"NCHW16c\", \"kernel_layout\": \"OIHW16i16o\"}", "f32[1,2,5,5,16] f32[4,2,3,3,16,16]", "f32[1,4,3,3,16]"},
     {"nn.conv2d", "{\"data_layout\": \"NCHW8c\", \"kernel_layout\": \"OIHW1i8o\", \"groups\": 16}", "f32[A,2,5,5,8] f32[2,1,3,3,1,8]", "f32[A,2,3,3,8]"},
     {"nn.conv2d", "{\"data_layout\": \"NCHW16c\"}", "f32[1,2,5,5,16] f32[24,32,3,3]", "!the result has 24 channels: the block does not divide its axis"},
-    {"nn.conv2d", "{\"data_layout\": \"NCHW16c\"}", "f32[1,2,5,5,8] f32[16,32,3,3]", "!data has 8 elements on axis 4, data_layout NCHW16c wants 16"},
+    {"nn.conv2d", "{\"data_layout\": \"NCHW16c\"}", "f32[1,2,5,5,8] f32[16,32,3,3]", "!data has 8 elements on axis 4, expected 16 as data_layout is NCHW16c"},
     {"nn.conv2d", "{\"data_layout\": \"NCHW16c\"}", "f32[1,32,5,5] f32[16,32,3,3]", "!data has rank 4, expected 5"},
     {"nn.conv2d", "{\"data_layout\": \"NHCW\"}", "f32[1,3,8,8] f32[4,3,3,3]", "!data_layout is NHCW, expected NCHW, NHWC or blocks of channels as in NCHW16c"},
     {"nn.conv2d", "{\"data_layout\": \"NHWC8c\"}", "f32[1,3,8,8] f32[4,3,3,3]", "!data_layout is NHWC8c, expected NCHW"},
