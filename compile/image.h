@@ -15,6 +15,7 @@ struct byi_built_step {
     struct byi_built_step *next;
 };
 
+/* A region, and the result of building it. */
 struct byi_built_region {
     uint32_t func;
     struct byi_text blob; /* borrowed from struct byi_built's `blobs` */

@@ -51,6 +51,7 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
 
 /* --- reduce.c ------------------------------------------------------------- */
 
+/* Options and results of a reduction. */
 struct byi_reduce {
     const char *test;   /* for sh -c, run in the folder; must fail */
     uint32_t max_tests; /* 0: 500   */

@@ -40,6 +40,7 @@ struct quant_layer {
     double weights_ratio;
 };
 
+/* An unpacked model, its tensors, and the layers to quantise. */
 struct quant_model {
     struct byi_arena *arena; /* also of all protobuf messages */
     const char *path;
@@ -86,6 +87,7 @@ enum byoc_status byi_quant_plan(struct quant_model *m,
 
 /* --- samples.c ------------------------------------------------------------ */
 
+/* The files of one sample: the inputs, and optionally their labels. */
 struct quant_sample {
     const char *data, *npz; /* exactly one is set */
     const char *labels;     /* a file, or NULL */

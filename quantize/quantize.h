@@ -18,6 +18,7 @@ enum byi_range_method {
     BYI_RANGE_MSE         /* least mean square error                          */
 };
 
+/* Options of quantisation. */
 struct byi_quantize_params {
     /* folder: input_K, NAME.input_K or NAME/input_K, as .npy or .pb, or
      * NAME.npz. Labels, optionally, in labels.npy beside them: input_0's
@@ -45,6 +46,7 @@ struct byi_quantized_layer {
                       is quantised; negative: not measured */
 };
 
+/* The report. */
 struct byi_quantized {
     uint32_t n_samples, n_layers, n_tensors; /* n_tensors: activations */
     const struct byi_quantized_layer *layers;

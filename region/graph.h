@@ -27,6 +27,7 @@ struct byi_gref {
     uint32_t node, output;
 };
 
+/* An operand of a kernel, by its name in the pattern. */
 struct byi_goperand {
     const char *name; /* "src", "weights"; "other.0", "other.1" in repetition */
     struct byi_gref ref;
@@ -59,6 +60,7 @@ struct byi_gstep {
     struct byi_gbranch branch[2]; /* "if": then and else */
 };
 
+/* A node: an input, a constant or a kernel. */
 struct byi_gnode {
     enum byi_gnode_kind kind;
     const char *name;                  /* input: its name                   */

@@ -8,6 +8,7 @@
 #include "core/base/index.h"
 #include "core/ops/ops.h"
 
+/* A measured time. */
 struct byi_cost_entry {
     char key[65];   /* SHA-256 of all that the time depends on */
     int64_t ns;     /* of one run; -1: it cannot run           */

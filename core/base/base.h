@@ -323,6 +323,7 @@ struct byi_type {
     const struct byi_type *result; /* function */
 };
 
+/* New types in the arena; dims, fields and params are copied. */
 const struct byi_type *byi_type_tensor(struct byi_arena *arena,
                                        enum byoc_dtype dtype, uint32_t rank,
                                        const int64_t *dims);

@@ -12,6 +12,7 @@
 
 #define BYI_DESCRIPTOR_MAGIC "BYOCMDL\n" /* 8 bytes, without NUL */
 
+/* The int64_t members are distances from the descriptor to the sections. */
 struct byi_descriptor {
     char magic[8];
     uint32_t version; /* BYI_ARTIFACT_VERSION */

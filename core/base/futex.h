@@ -25,11 +25,13 @@ static inline void byi_futex_wait(_Atomic uint32_t *word, uint32_t value,
             ns ? &limit : NULL, NULL, 0);
 }
 
+/* Wake at most n threads that sleep on the word. */
 static inline void byi_futex_wake(_Atomic uint32_t *word, int n)
 {
     syscall(SYS_futex, (void *)word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
 }
 
+/* Nanoseconds of CLOCK_MONOTONIC. */
 static inline uint64_t byi_now_ns(void)
 {
     struct timespec t;
@@ -37,6 +39,7 @@ static inline uint64_t byi_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Tell the CPU that this is a spin loop. */
 static inline void byi_relax(void)
 {
 #if defined(__x86_64__)

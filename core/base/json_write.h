@@ -8,6 +8,7 @@
 
 #include "base.h"
 
+/* New values; `text` is copied. */
 struct cJSON *byi_json_object(struct byi_arena *arena);
 struct cJSON *byi_json_list(struct byi_arena *arena);
 struct cJSON *byi_json_text(struct byi_arena *arena, const char *text);

@@ -106,6 +106,7 @@ struct byi_const {
     uint64_t hash;
 };
 
+/* A node of the ONNX model, as the IR keeps it for provenance. */
 struct byi_source {
     const char *name; /* the model node's name, unique, never empty */
     const char *op;   /* the model's operator: "Conv"               */
@@ -115,6 +116,7 @@ struct byi_source {
     uint32_t n_outputs;
 };
 
+/* A module. `sources`, `symbols` and `targets` are referred to by index. */
 struct byi_module {
     struct byi_arena *arena;          /* types, attributes, names, args   */
     BYI_VEC(struct byi_func *) funcs; /* index = id; dead ones stay       */

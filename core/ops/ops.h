@@ -129,6 +129,7 @@ struct byi_infer;
 typedef enum byoc_status (*byi_rule_fn)(struct byi_infer *t,
                                         const struct byi_type **out);
 
+/* A row of the operator table; ops.def explains the columns. */
 struct byi_op {
     enum byi_op_id id;
     const char *name;
