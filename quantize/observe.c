@@ -6,7 +6,7 @@
 
 #include "driver/feed.h"
 
-/* The model as bytes, with the tensors of `names` behind its outputs. */
+/* The model as bytes, with the tensors of `names` after its outputs. */
 static const void *pack_observed(const struct quant_model *m,
                                  const char *const *names, uint32_t n,
                                  size_t *bytes)

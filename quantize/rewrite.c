@@ -131,7 +131,7 @@ static void set_steps(struct quant_value *v)
     v->zero = (int32_t)fminf(fmaxf(rintf(-root->low / v->scale), 0), UINT8_MAX);
 }
 
-/* Quantise a tensor behind its producer; readers read the result. */
+/* Quantise a tensor after its producer; readers read the result. */
 static void quantise_value(struct quant_rewrite *r, struct quant_value *v)
 {
     char *name = byi_arena_str(r->arena, v->name);

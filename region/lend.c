@@ -42,7 +42,7 @@ static enum byoc_status lend_value(struct lender *l,
                                    const struct byi_type *type,
                                    enum byoc_graph_kind kind, uint32_t index)
 {
-    const uint64_t room = 127; /* so that vectors may read behind a result */
+    const uint64_t room = 127; /* so that vectors may read beyond a result */
     struct byoc_graph_value *v = &l->values[l->to->n_values++];
     if (type->kind != BYI_TENSOR || byoc_dtype_size(type->dtype) == 0)
         return byi_fail(

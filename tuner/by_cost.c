@@ -27,7 +27,7 @@ struct decider {
     uint32_t n_labels;
     struct byi_parts parts; /* of a clone, on which backends match */
     struct byi_units units;
-    uint32_t *unit_part; /* of each unit */
+    uint32_t *unit_part; /* by candidate */
 };
 
 static const struct byi_part *part_of(const struct decider *d, uint32_t unit)

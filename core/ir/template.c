@@ -221,8 +221,8 @@ static enum byoc_status settle_operands(struct template_reader *r,
     return BYOC_OK;
 }
 
-/* Parse a call, from behind its '(' on, and emit it; own: its attributes, or
- * NULL: those of the text. */
+/* Parse a call, from after its '(' on, and emit it. `own`: its attributes;
+ * NULL: those in the text. */
 static enum byoc_status call(struct template_reader *r, const struct byi_op *op,
                              const struct byi_attrs *own,
                              struct template_operand *x)

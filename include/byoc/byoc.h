@@ -237,9 +237,8 @@ BYOC_API const char *byoc_compiled_warnings(
  * count. */
 BYOC_API uint32_t byoc_compiled_timed(const struct byoc_compiled *compiled);
 
-/* The passes that ran, as a table: a sequence above its members, milliseconds
- * in all and of its own, shares, nodes before and after. Lives as long as
- * `compiled`. */
+/* The passes that ran, as a table: a sequence above its members, total and own
+ * milliseconds, shares, nodes before and after. Lives as long as `compiled`. */
 BYOC_API const char *byoc_compiled_times(struct byoc_compiled *compiled);
 
 /* Write the large constants that the text of byoc_compiled_ir names by digest

@@ -391,11 +391,11 @@ BYOC_API void byoc_state_free(struct byoc_state **state);
  *          place, data and strides of both are the same. A buffer of (heads,
  *          capacity, size) elements grows from (heads, n, size) to (heads, n +
  *          1, size), both with the strides capacity * size, size, 1. The caller
- *          vouches for the memory of `capacity` rows; the run never looks
- *          behind the output's rows. If data or strides differ, the memory must
- *          not overlap, and the rows are copied. After a failed run, rows
- *          behind the input's may have any value; of an output with the input's
- *          shape any row may.
+ *          vouches for the memory of `capacity` rows; the run never reads
+ *          beyond the output's rows. If data or strides differ, the memory must
+ *          not overlap, and the rows are copied. After a failed run, rows after
+ *          the input's may have any value; of an output with the input's shape
+ *          any row may.
  *
  * Errors: BYOC_EINVAL (counts, NULL data, strides, overlap, values that an
  * operator rejects), BYOC_ETYPE (dtype, shape), BYOC_ELIMIT, BYOC_EBACKEND,
