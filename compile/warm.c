@@ -23,7 +23,7 @@ struct warm_reader {
     struct byoc_error *err;
 };
 
-static enum byoc_status bad(struct warm_reader *r, const char *what)
+static enum byoc_status fail(struct warm_reader *r, const char *what)
 {
     return byi_fail(r->err, BYOC_EINVAL,
                     "warm '%s': %s; expected NAME=SIZE,..., such as "
@@ -50,17 +50,17 @@ static enum byoc_status read_item(struct warm_reader *r, const char *item)
     if (number) {
         close_list(r);
         if (r->n == MAX_DIMS || number == item)
-            return bad(r, "a dim without a name, or too many");
+            return fail(r, "a dim without a name, or too many");
         r->lists[r->n++] = (struct byi_size_list){
             .name = byi_arena_strn(r->arena, item, (size_t)(number - item))};
     }
     if (r->n == 0)
-        return bad(r, "a size without a dim");
+        return fail(r, "a size without a dim");
     number = number ? number + 1 : item;
     errno = 0;
     const long long size = strtoll(number, &end, 10);
     if (end == number || *end || errno || size < 0)
-        return bad(r, "a size is not a number of 0 or more");
+        return fail(r, "a size is not a number of 0 or more");
     BYI_PUSH(&r->sizes, size);
     return BYOC_OK;
 }
@@ -72,7 +72,7 @@ static enum byoc_status add_sets(struct warm_reader *r)
     for (uint32_t i = 0; i < r->n; i++)
         n = n <= MAX_SETS ? n * r->lists[i].n : n;
     if (r->sets.n + n > MAX_SETS)
-        return bad(r, "more than 1024 combinations");
+        return fail(r, "more than 1024 combinations");
     for (uint32_t k = 0; k < n; k++) {
         struct byoc_dim *dims = byi_arena_calloc(r->arena, r->n, sizeof *dims);
         uint32_t left = k;
@@ -97,7 +97,7 @@ static enum byoc_status read_option(struct warm_reader *r)
     }
     close_list(r);
     if (r->n == 0)
-        return bad(r, "found nothing");
+        return fail(r, "found nothing");
     return add_sets(r);
 }
 
@@ -117,7 +117,7 @@ static bool is_key(const struct byi_module *m, const char *name)
     return false;
 }
 
-static bool names(const struct byi_warm_set *set, const char *name)
+static bool has_dim(const struct byi_warm_set *set, const char *name)
 {
     for (uint32_t i = 0; i < set->n; i++)
         if (strcmp(set->dims[i].name, name) == 0)
@@ -138,7 +138,7 @@ static enum byoc_status check_sets(struct warm_reader *r,
                                 "`byoc inspect` of an artifact lists them",
                                 set->dims[i].name);
         for (uint32_t i = 0; i < m->symbols.n; i++)
-            if (is_key(m, m->symbols.at[i]) && !names(set, m->symbols.at[i]))
+            if (is_key(m, m->symbols.at[i]) && !has_dim(set, m->symbols.at[i]))
                 return byi_fail(r->err, BYOC_EINVAL,
                                 "warm: no size for the dim '%s'; give one for "
                                 "every dim that varies, as in %s=1,%s=1",

@@ -55,7 +55,7 @@ static void add_impl(const struct source_names *names, const char *at, size_t n,
 }
 
 /* Drop the implementations that probes gave for the nodes of a region. */
-static void forget(struct byoc_compiled *c, const struct byi_func *f)
+static void drop_probed(struct byoc_compiled *c, const struct byi_func *f)
 {
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (f->nodes.at[id].kind == BYI_CALL)
@@ -81,7 +81,7 @@ void byi_record_implementations(struct byoc_compiled *c)
     for (uint32_t i = 0; i < c->built.regions.n; i++) {
         const struct byi_built_region *r = &c->built.regions.at[i];
         if (r->steps)
-            forget(c, c->m->funcs.at[r->func]);
+            drop_probed(c, c->m->funcs.at[r->func]);
         for (const struct byi_built_step *s = r->steps; s; s = s->next)
             add_step(&names, s);
     }

@@ -105,7 +105,7 @@ static void add_sizes(const struct byoc_model *model,
                                        ? find_size(sizes, io->dim_names[d])
                                        : NULL;
             sizes->whole = sizes->whole && (dim || io->dims[d] >= 0);
-            if (!dim || feed->made_up[i] || d >= feed->at[i].rank)
+            if (!dim || feed->random[i] || d >= feed->at[i].rank)
                 continue;
             dim->size = feed->at[i].dims[d];
             sizes->given[dim - sizes->at] = true;
@@ -161,10 +161,11 @@ static int64_t dim_of(const struct byoc_io *io, uint32_t axis,
     return 1;
 }
 
-static enum byoc_status make_up(const struct byoc_io *io,
-                                const struct sizes *sizes, uint64_t seed,
-                                uint32_t index, struct byi_arena *arena,
-                                struct byi_tensor *t, struct byoc_error *err)
+static enum byoc_status make_random(const struct byoc_io *io,
+                                    const struct sizes *sizes, uint64_t seed,
+                                    uint32_t index, struct byi_arena *arena,
+                                    struct byi_tensor *t,
+                                    struct byoc_error *err)
 {
     *t = (struct byi_tensor){.dtype = io->dtype, .rank = io->rank};
     for (uint32_t i = 0; i < io->rank; i++)
@@ -274,7 +275,7 @@ static uint32_t list_dims(const struct byoc_model *model,
             if (io->dims[d] >= 0 || !dim)
                 continue;
             if (strlen(dim) == n_name && !strncmp(dim, name, n_name))
-                *used = *used || feed->made_up[i];
+                *used = *used || feed->random[i];
             while (k < n && strcmp(names[k], dim) != 0)
                 k++;
             if (k == n && n < most)
@@ -367,7 +368,7 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
     feed->at = byi_arena_calloc(arena, n, sizeof *feed->at);
     feed->views = byi_arena_calloc(arena, n, sizeof *feed->views);
     feed->values = byi_arena_calloc(arena, n, sizeof *feed->values);
-    feed->made_up = byi_arena_calloc(arena, n + 1, sizeof *feed->made_up);
+    feed->random = byi_arena_calloc(arena, n + 1, sizeof *feed->random);
     BYI_TRY(check_names(model, params, err));
     for (uint32_t i = 0; i < n; i++) {
         const struct byoc_io *io = byoc_model_input(model, i);
@@ -390,12 +391,12 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                             "input_%u.pb at %s",
                             i, io->name, i, i, params->data);
         else {
-            feed->made_up[i] = true;
-            feed->n_made_up++;
+            feed->random[i] = true;
+            feed->n_random++;
         }
     }
     BYI_TRY(check_dims(model, params, feed, arena, err));
-    if (params->seeded && !feed->n_made_up)
+    if (params->seeded && !feed->n_random)
         return byi_fail(err, BYOC_EINVAL,
                         "seed %llu: every input is from a file, so it has no "
                         "effect; leave it out",
@@ -406,9 +407,9 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
         const struct byoc_io *io = byoc_model_input(model, i);
         if (io->kind != BYOC_TENSOR)
             continue;
-        if (feed->made_up[i])
-            BYI_TRY(
-                make_up(io, &sizes, params->seed, i, arena, &feed->at[i], err));
+        if (feed->random[i])
+            BYI_TRY(make_random(io, &sizes, params->seed, i, arena,
+                                &feed->at[i], err));
         adopt_bits(io, &feed->at[i]);
         feed->views[i] = view_of(&feed->at[i]);
         feed->values[i].tensor = feed->views[i];

@@ -26,8 +26,8 @@ struct byi_feed {
     DLTensor *views;           /* of the same memory */
     struct byoc_value *values; /* the same, including lists */
     bool lists;                /* some value is not a tensor */
-    bool *made_up;             /* by input: random, since no file was given */
-    uint32_t n_made_up;
+    bool *random;              /* by input: random, since no file was given */
+    uint32_t n_random;
 };
 
 /* The inputs of `model`. Inputs without a file are random, from the seed:

@@ -468,16 +468,16 @@ static enum byoc_status ask_runtime(struct byoc_compiled *c,
     const struct byi_pass_context ctx = {.eval = eval,
                                          .sizes = &c->found.sizes};
     const char **faults = byi_arena_calloc(c->arena, n, sizeof *faults);
-    struct byi_warm_set made_up = {0};
+    struct byi_warm_set sample = {0};
     struct byi_warm sets = c->found.warm;
     struct byoc_error why;
     bool any = false;
     for (uint32_t i = 0; i < n; i++)
         any = any || c->built.regions.at[i].varies;
     if (any && sets.n == 0) {
-        made_up.n = byi_sample_dims(byi_samples_new(c->m, &ctx, c->arena),
-                                    &made_up.dims);
-        sets = (struct byi_warm){.n = made_up.n > 0, .at = &made_up};
+        sample.n = byi_sample_dims(byi_samples_new(c->m, &ctx, c->arena),
+                                   &sample.dims);
+        sets = (struct byi_warm){.n = sample.n > 0, .at = &sample};
     }
     for (uint32_t s = 0; any && s < sets.n; s++) {
         const enum byoc_status status = byoc_internal_region_faults(

@@ -93,7 +93,7 @@ static bool read_layer(struct quant_model *m, Onnx__NodeProto *node,
 
 /* --- nodes that stay float32 ---------------------------------------------- */
 
-static bool lists(const char *const *list, const char *name)
+static bool has_name(const char *const *list, const char *name)
 {
     for (; name && list && *list; list++)
         if (strcmp(*list, name) == 0)
@@ -104,8 +104,8 @@ static bool lists(const char *const *list, const char *name)
 static bool is_kept(const Onnx__NodeProto *node,
                     const struct byi_quantize_params *params)
 {
-    return lists(params->keep, node->name) ||
-           lists(params->keep_type, node->op_type);
+    return has_name(params->keep, node->name) ||
+           has_name(params->keep_type, node->op_type);
 }
 
 /* Check that each entry is the name, or type, of a node. */

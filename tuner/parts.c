@@ -191,7 +191,7 @@ struct field {
     uint32_t n;
 };
 
-static void leave_field(struct field *f, uint32_t i)
+static void drop_contender(struct field *f, uint32_t i)
 {
     f->n--;
     memmove(&f->in[i], &f->in[i + 1], (f->n - i) * sizeof *f->in);
@@ -210,7 +210,7 @@ static void time_field(struct byi_parts *d, struct byi_part *p, struct field *f)
         if (failed == 0)
             return;
         p->us[f->label[failed]] = (double)INFINITY;
-        leave_field(f, failed);
+        drop_contender(f, failed);
     }
     if (f->n == 1 && byi_contenders_time(f->in, 1, each, &failed, &err))
         return;

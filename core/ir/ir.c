@@ -202,7 +202,7 @@ const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func)
  * memory from the system costs more than a node. */
 enum { LARGE_FUNC = 1024 };
 
-static void keep_room(struct byi_module *m, struct byi_func *old)
+static void keep_nodes(struct byi_module *m, struct byi_func *old)
 {
     struct byi_const_index *index = m->const_index;
 
@@ -214,7 +214,7 @@ static void keep_room(struct byi_module *m, struct byi_func *old)
     old->nodes.at = NULL;
 }
 
-static void take_room(struct byi_module *m, struct byi_func *f, uint32_t n)
+static void reuse_nodes(struct byi_module *m, struct byi_func *f, uint32_t n)
 {
     struct byi_const_index *index = m->const_index;
 
@@ -258,7 +258,7 @@ struct byi_func *byi_func_like(struct byi_module *m,
 {
     struct byi_func *f = make_func(m, NULL);
 
-    take_room(m, f, like->nodes.n);
+    reuse_nodes(m, f, like->nodes.n);
     f->name = like->name;
     f->origin = like;
     f->attr = like->attr;
@@ -278,7 +278,7 @@ struct byi_func *byi_func_like(struct byi_module *m,
     return f;
 }
 
-static const char *either(const char *fresh, const char *old)
+static const char *new_or_old(const char *fresh, const char *old)
 {
     return fresh ? fresh : old;
 }
@@ -289,7 +289,7 @@ bool byi_is_closed(const struct byi_func *f)
            f->attr.inner;
 }
 
-static bool gone(const struct byi_func *f)
+static bool is_dead_or_closed(const struct byi_func *f)
 {
     return f->dead || f->attr.compiler || f->attr.composite ||
            f->attr.primitive;
@@ -302,13 +302,13 @@ const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n)
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < x->open.n; i++)
-        if (!gone(m->funcs.at[x->open.at[i]]))
+        if (!is_dead_or_closed(m->funcs.at[x->open.at[i]]))
             x->open.at[kept++] = x->open.at[i];
     x->open.n = kept;
     for (; x->n_asked < m->funcs.n; x->n_asked++) {
         if (x->n_asked + AHEAD < m->funcs.n)
             __builtin_prefetch(&m->funcs.at[x->n_asked + AHEAD]->attr.compiler);
-        if (!gone(m->funcs.at[x->n_asked]))
+        if (!is_dead_or_closed(m->funcs.at[x->n_asked]))
             BYI_PUSH(&x->open, x->n_asked);
     }
     *n = x->open.n;
@@ -323,14 +323,15 @@ void byi_func_replace(struct byi_module *m, uint32_t index,
     assert(fresh != old);
     if (fresh->name && (!old->name || strcmp(old->name, fresh->name) != 0))
         byi_index_add(&m->const_index->funcs, hash_name(fresh->name), index);
-    fresh->name = either(fresh->name, old->name);
-    fresh->attr.compiler = either(fresh->attr.compiler, old->attr.compiler);
-    fresh->attr.composite = either(fresh->attr.composite, old->attr.composite);
+    fresh->name = new_or_old(fresh->name, old->name);
+    fresh->attr.compiler = new_or_old(fresh->attr.compiler, old->attr.compiler);
+    fresh->attr.composite =
+        new_or_old(fresh->attr.composite, old->attr.composite);
     fresh->attr.from_pattern =
-        either(fresh->attr.from_pattern, old->attr.from_pattern);
+        new_or_old(fresh->attr.from_pattern, old->attr.from_pattern);
     fresh->attr.global_symbol =
-        either(fresh->attr.global_symbol, old->attr.global_symbol);
-    fresh->attr.operands = either(fresh->attr.operands, old->attr.operands);
+        new_or_old(fresh->attr.global_symbol, old->attr.global_symbol);
+    fresh->attr.operands = new_or_old(fresh->attr.operands, old->attr.operands);
     fresh->attr.primitive = fresh->attr.primitive || old->attr.primitive;
     fresh->attr.inner = fresh->attr.inner || old->attr.inner;
     fresh->attr.inlined = fresh->attr.inlined || old->attr.inlined;
@@ -346,7 +347,7 @@ void byi_func_replace(struct byi_module *m, uint32_t index,
     if (fresh->result == BYI_NO_ID && !fresh->type)
         fresh->type = old->type;
     byi_func_type(m, index);
-    keep_room(m, old);
+    keep_nodes(m, old);
     free_func(old);
 }
 

@@ -333,10 +333,10 @@ static enum byoc_status read_image(const struct byi_infer *t, uint32_t n,
     return byi_want_rank(t, 0, n + 2, "data");
 }
 
-static enum byoc_status give_image(const struct byi_infer *t, uint32_t n,
-                                   const struct byi_layout *layout,
-                                   const int64_t *dims,
-                                   const struct byi_type **out)
+static enum byoc_status image_result(const struct byi_infer *t, uint32_t n,
+                                     const struct byi_layout *layout,
+                                     const int64_t *dims,
+                                     const struct byi_type **out)
 {
     if (layout->n)
         return data_result(t, data_first[n], layout, dims, out);
@@ -364,7 +364,7 @@ static enum byoc_status pool(struct byi_infer *t, const struct byi_type **out)
         window.ceil_mode = byi_attr_int(t->attrs, "ceil_mode") != 0;
         BYI_TRY(slide(t, &window, i, x[2 + i], &dims[2 + i]));
     }
-    return give_image(t, n, &layout, dims, out);
+    return image_result(t, n, &layout, dims, out);
 }
 
 /* Check p of the p-norms: a whole number from 1 on. */
@@ -411,7 +411,7 @@ enum byoc_status byi_rule_global_pool(struct byi_infer *t,
     BYI_TRY(read_image(t, n, &layout, dims));
     for (uint32_t i = 0; i < n; i++)
         dims[2 + i] = 1;
-    return give_image(t, n, &layout, dims, out);
+    return image_result(t, n, &layout, dims, out);
 }
 
 /* Check the operand of depth_to_space or space_to_depth, whose layout is
