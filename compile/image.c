@@ -155,8 +155,8 @@ static enum byoc_status write_region(const struct byi_module *m, uint32_t func,
     return BYOC_OK;
 }
 
-/* Put the blobs one after the other, aligned like those of an artifact, so that
- * loading does not copy them. */
+/* Put the blobs one after the other from an aligned address, as in an artifact.
+ * Loading copies only blobs that are not aligned. */
 static void pack_blobs(struct byi_built *b)
 {
     size_t bytes = 0;
