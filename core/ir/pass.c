@@ -84,8 +84,8 @@ struct descent {
     byi_id at; /* the next node to visit */
 };
 
-/* Callees come before callers, except in recursion: if a pass refines a
- * function's result type, its callers see that. */
+/* Order the functions with callees before callers, except in recursion: if a
+ * pass refines a function's result type, its callers see that. */
 static uint32_t *callees_first(const struct byi_module *m,
                                struct byi_arena *arena)
 {

@@ -12,7 +12,8 @@ enum {
     LANES = 16,     /* lists are padded to a multiple of this */
     FAR = 4,        /* positions are clamped to this distance from the input */
     SHORT_TAPS = 8, /* with at most this many taps, vectorise over positions */
-    /* cost of a row with more taps, relative to a sum of rows */
+    /* cost of a row that is not vectorised over positions, relative to a sum of
+     * rows */
     SLOW = 8,
 };
 
@@ -133,7 +134,7 @@ static double source_of(const struct filter *f, int64_t j)
     switch (f->coordinates) {
     case HALF_PIXEL:
         return (at + 0.5) / f->scale - 0.5;
-    case HALF_PIXEL_SYMMETRIC: /* rounding the length shifts both ends */
+    case HALF_PIXEL_SYMMETRIC: /* rounding the length cuts both ends alike */
         return (double)f->in / 2 * (1 - (double)f->out / f->length) +
                (at + 0.5) / f->scale - 0.5;
     case PYTORCH_HALF_PIXEL:

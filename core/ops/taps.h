@@ -14,8 +14,8 @@ struct byi_taps {
     const int32_t *first;
     const float *weight; /* doubles if the tensor is float64    */
     int64_t at_j, at_t;
-    /* bit W: W positions, from any multiple of W on, read only inputs among the
-     * 2 * W from the first position's `first` on */
+    /* flag W, 8 or 16: the taps of W positions, from any multiple of W on, are
+     * among the 2 W inputs from the first position's `first` on */
     uint32_t fits;
 };
 
