@@ -126,9 +126,9 @@ static double share(const struct byi_coverage *c)
     return c->flops > 0 ? 100 * c->flops_offloaded / c->flops : 0;
 }
 
-/* Whether a change helps: more operators are offloaded, and no smaller share of
- * the work. Operators that a change lets fold do not count. (In a text without
- * sources, only the work counts.) */
+/* Whether a change helps: more operators or floating-point operations are
+ * offloaded, and no smaller share of the latter. Operators that a change lets
+ * fold do not count. (In a text without sources, no operators count.) */
 static bool helps(const struct byi_coverage *before,
                   const struct byi_coverage *after)
 {
@@ -327,7 +327,7 @@ static void try_sizes(struct advisor *a)
     byi_vec_free(symbols.at);
 }
 
-/* Try to make inputs constants if a pattern requires constants. */
+/* Try to make each input a constant, in case a pattern requires one. */
 static void try_values(struct advisor *a)
 {
     const struct byi_func *f = entry_of(a);

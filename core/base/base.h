@@ -497,7 +497,7 @@ struct byi_life {
 };
 /* Choose offsets for n lives, ascending by `first`, so that values that are
  * live at the same time do not overlap. Rounds their sizes up to BYI_ALIGN, and
- * returns the end of the last one. */
+ * returns the bytes that all of them need. */
 uint64_t byi_place(struct byi_life *lives, uint32_t n);
 
 /* --- hash.c, sha256.c --------------------------------------------------- */

@@ -289,7 +289,7 @@ bool byi_is_closed(const struct byi_func *f)
            f->attr.inner;
 }
 
-static bool is_dead_or_closed(const struct byi_func *f)
+static bool is_surely_closed(const struct byi_func *f)
 {
     return f->dead || f->attr.compiler || f->attr.composite ||
            f->attr.primitive;
@@ -302,13 +302,13 @@ const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n)
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < x->open.n; i++)
-        if (!is_dead_or_closed(m->funcs.at[x->open.at[i]]))
+        if (!is_surely_closed(m->funcs.at[x->open.at[i]]))
             x->open.at[kept++] = x->open.at[i];
     x->open.n = kept;
     for (; x->n_asked < m->funcs.n; x->n_asked++) {
         if (x->n_asked + AHEAD < m->funcs.n)
             __builtin_prefetch(&m->funcs.at[x->n_asked + AHEAD]->attr.compiler);
-        if (!is_dead_or_closed(m->funcs.at[x->n_asked]))
+        if (!is_surely_closed(m->funcs.at[x->n_asked]))
             BYI_PUSH(&x->open, x->n_asked);
     }
     *n = x->open.n;
