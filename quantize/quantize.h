@@ -13,7 +13,7 @@
 /* How the range of a tensor follows from its values on the samples. */
 enum byi_range_method {
     BYI_RANGE_MINMAX,     /* all values                                       */
-    BYI_RANGE_PERCENTILE, /* the given share of the values                    */
+    BYI_RANGE_PERCENTILE, /* percentiles 100 - `percentile` to `percentile`   */
     BYI_RANGE_ENTROPY,    /* least Kullback-Leibler divergence                */
     BYI_RANGE_MSE         /* least mean square error                          */
 };
