@@ -247,18 +247,18 @@ enum byoc_status byi_add_call(struct byi_module *m, struct byi_func *f,
 /* --- calls of functions ------------------------------------------------- */
 
 /* A symbol of the callee's parameters and the caller's dim for it. */
-struct let_binding {
+struct dim_binding {
     int64_t symbol, dim;
 };
 
 /* Searched linearly while they are few; then of_symbol, by symbol, has 1 + the
  * position in the list. */
 struct bindings {
-    BYI_VEC(struct let_binding) list;
+    BYI_VEC(struct dim_binding) list;
     uint32_t *of_symbol, n_symbols;
 };
 
-static const struct let_binding *find_binding(const struct bindings *b,
+static const struct dim_binding *find_binding(const struct bindings *b,
                                               int64_t symbol)
 {
     if (b->of_symbol) {
@@ -280,14 +280,14 @@ static void index_bindings(struct bindings *b)
 
 static bool bind_dim(struct bindings *b, int64_t param, int64_t arg)
 {
-    const struct let_binding *bound = NULL;
+    const struct dim_binding *bound = NULL;
 
     if (!BYI_IS_SYMBOL(param))
         return param == arg;
     bound = find_binding(b, param);
     if (bound)
         return bound->dim == arg;
-    BYI_PUSH(&b->list, ((struct let_binding){param, arg}));
+    BYI_PUSH(&b->list, ((struct dim_binding){param, arg}));
     if (b->of_symbol)
         b->of_symbol[-1 - param] = b->list.n;
     else if (b->list.n == 64)
@@ -340,7 +340,7 @@ static const struct byi_type *replace_tensor(struct byi_arena *arena,
     if (type->kind != BYI_TENSOR || type->rank > BYI_MAX_RANK)
         return type;
     for (uint32_t d = 0; d < type->rank; d++) {
-        const struct let_binding *bound = BYI_IS_SYMBOL(type->dims[d])
+        const struct dim_binding *bound = BYI_IS_SYMBOL(type->dims[d])
                                               ? find_binding(b, type->dims[d])
                                               : NULL;
         dims[d] = bound ? bound->dim : type->dims[d];
