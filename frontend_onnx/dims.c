@@ -192,8 +192,8 @@ static const struct byi_dim_item *through_view(struct dims_call *c,
     return c->rank <= 1 ? x : NULL;
 }
 
-/* Whether two elements are equal: 1, 0, or -1 if only the run knows. A size is
- * not below 0. */
+/* Whether two elements are equal: 1, 0, or -1 if that is known only at run
+ * time. Sizes are never negative. */
 static int equal_items(struct byi_dim_item a, struct byi_dim_item b)
 {
     if (a.kind == BYI_UNKNOWN || b.kind == BYI_UNKNOWN)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* emit.c: calls of operators, as converters make them (see struct byi_import):
- * one call, folded when its operands are known, and the expressions that many
- * converters share.
+/* emit.c: functions with which converters emit calls of operators (see struct
+ * byi_import). A call is folded if its operands are constant; expressions that
+ * many converters share are here too.
  */
 #include "frontend_onnx/import.h"
 

@@ -41,12 +41,13 @@ struct byi_onnx_file {
 enum byoc_status byi_onnx_open(const char *path, struct byi_arena *arena,
                                struct byi_onnx_file *file,
                                struct byoc_error *err);
-/* The same of a model in memory, which is copied. */
+/* Like byi_onnx_open, for a model in memory, which is copied. */
 enum byoc_status byi_onnx_open_memory(const void *data, uint64_t bytes,
                                       const char *path, struct byi_arena *arena,
                                       struct byi_onnx_file *file,
                                       struct byoc_error *err);
-/* metadata.c: what the model says of itself, into the module. */
+/* metadata.c: copy the model's description of itself (producer, version,
+ * opsets, custom properties) into the module. */
 void byi_onnx_metadata(const Onnx__ModelProto *model, struct byi_module *m);
 void byi_onnx_close(struct byi_onnx_file *file);
 
@@ -62,8 +63,8 @@ enum byoc_status byi_onnx_map(const char *path, struct byi_arena *arena,
                               const uint8_t **data, size_t *n,
                               struct byoc_error *err);
 
-/* Decode a TensorProto in memory. `path` appears in error messages and tells
- * the folder of external data. */
+/* Decode a TensorProto in memory. `path` appears in error messages; external
+ * data is looked up in its folder. */
 enum byoc_status byi_onnx_tensor_bytes(
     const uint8_t *data, size_t n, const char *path, struct byi_arena *arena,
     struct byi_tensor *tensor, const char **name, struct byoc_error *err);
@@ -93,8 +94,8 @@ struct byi_name {
     const char *text;
     /* BYI_NO_ID: an initialiser not read yet, or an omitted input */
     byi_id id;
-    /* its index; UINT32_MAX: not an initialiser. In the table of functions: the
-     * function's index */
+    /* index of the initialiser; UINT32_MAX: not an initialiser. In the table of
+     * functions: index of the function */
     uint32_t initializer;
     /* of an unsupported output: its node, for the message */
     const char *producer;
@@ -125,7 +126,7 @@ struct byi_node_sources;
 /* The model's functions: their indices by domain and name. */
 struct byi_functions {
     struct byi_names names;
-    uint64_t bytes;      /* that inlining took, in calls that ended */
+    uint64_t bytes; /* memory that inlining took, in calls that are complete */
     uint64_t name_bytes; /* of the names of inlined nodes */
 };
 
@@ -144,7 +145,7 @@ struct byi_scope {
 struct byi_onnx_op {
     const char *type;
     uint8_t since;
-    uint16_t min_in, max_in; /* the first min_in inputs must be there */
+    uint16_t min_in, max_in; /* the first min_in inputs are required */
     void (*convert)(struct byi_import *o);
     enum byi_op_id op; /* the IR operator, when `convert` serves many rows */
 };
@@ -253,7 +254,7 @@ byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
 byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values);
 byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value);
 bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t);
-/* Whether input i, which is present, is a constant. */
+/* Whether input i is a constant. The input must not be omitted. */
 bool byi_o_is_const(const struct byi_import *o, uint32_t i);
 /* The elements of input i, which must be constant; messages call it `what`. */
 const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
@@ -277,10 +278,10 @@ byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index);
 byi_id byi_o_unary(struct byi_import *o, enum byi_op_id op, byi_id a);
 byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a,
                     byi_id b);
-/* The same, with a scalar b of a's type. */
+/* A call with operands a and b, where b becomes a scalar of a's type. */
 byi_id byi_o_with(struct byi_import *o, enum byi_op_id op, byi_id a, double b);
 byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype);
-/* The vector `all` with `values` at the places `axes`, which may be negative.
+/* The vector `all` with `values` at the indices `axes`, which may be negative.
  */
 byi_id byi_o_spread(struct byi_import *o, byi_id all, byi_id axes,
                     byi_id values);
@@ -289,8 +290,8 @@ byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
 byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
                      bool allowzero);
 byi_id byi_o_shape_of(struct byi_import *o, byi_id id);
-/* Emit a template (core/ir/template.h) with these values and attributes, and
- * give its result or results. */
+/* Emit a template (core/ir/template.h) with these values and attributes.
+ * Returns its result or results. */
 byi_id byi_o_text(struct byi_import *o, const char *text, uint32_t n,
                   const byi_id *args, uint32_t n_attrs,
                   const struct byi_attr *attrs);
@@ -434,10 +435,10 @@ struct byi_slices {
     uint32_t axis;       /* as a non-negative index */
     bool backward;
     bool list; /* slices are elements of a sequence */
-    /* of an output: a sequence in the loop, as rows have unknown dims; then
-     * stacked */
+    /* of an output: the rows have unknown dims, so the loop collects them in a
+     * sequence, which is stacked afterwards */
     bool stacked;
-    bool each;                  /* of an input: every iteration reads all */
+    bool each; /* of an input: every iteration reads the whole tensor */
     const struct byi_type *row; /* of an output: one slice, once known */
 };
 
@@ -447,7 +448,7 @@ struct byi_onnx_loop {
     const Onnx__GraphProto *graph;
     byi_id trips; /* int64 scalar; BYI_NO_ID: unbounded */
     byi_id go;    /* bool scalar, the initial condition; BYI_NO_ID: true */
-    bool counts;  /* Loop; else Scan */
+    bool counts;  /* true: Loop; false: Scan */
     uint32_t n_states, n_reads, n_rows;
     /* rows in the function: 0 in the first pass, which infers their types */
     uint32_t n_made;
@@ -495,8 +496,9 @@ void byi_o_remember(struct byi_import *o, byi_id id,
 /* Make a constant of the items if all are numbers; false otherwise. */
 bool byi_o_all_numbers(struct byi_import *o, const struct byi_dim_item *items,
                        uint32_t n, uint32_t rank, byi_id *id);
-/* The target of a reshape or broadcast_to as an equivalent constant, with 0,
- * -1 or 1 for dims that only the run knows; `shape` when there is none. */
+/* The target of a reshape or broadcast_to as an equivalent constant, with 0, -1
+ * or 1 for dims that are known only at run time. Returns `shape` if there is no
+ * such constant. */
 byi_id byi_o_reshape_target(struct byi_import *o, byi_id x, byi_id shape);
 byi_id byi_o_expand_target(struct byi_import *o, byi_id x, byi_id shape);
 
@@ -557,8 +559,9 @@ extern const struct byi_onnx_table byi_ml_map;            /* ops_map.c  */
 bool byi_o_map_input(struct byi_import *o, const char *name,
                      const Onnx__TypeProto *type, byi_id *id);
 const char *byi_o_keys_name(struct byi_import *o, const char *name);
-/* Whether the value is a map; its values, its keys. */
+/* Whether the value is a map, a tuple of values and keys. */
 bool byi_o_is_map(const struct byi_import *o, byi_id id);
+/* The values of a map, and its keys. */
 byi_id byi_o_map_values(struct byi_import *o, byi_id map);
 byi_id byi_o_map_keys(struct byi_import *o, byi_id map);
 
@@ -568,19 +571,19 @@ byi_id byi_o_random_uniform(struct byi_import *o, byi_id shape);
 /* A convolution of the given values with the node's attributes; bias may be
  * BYI_NO_ID (ops_window.c). */
 byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias);
-/* Average pooling of x with the node's attributes; global average pooling;
- * channels-last to channels-first and back (ops_window.c). */
+/* ops_window.c: average pooling of x with the node's attributes. */
 byi_id byi_o_avg_pool(struct byi_import *o, byi_id x);
 byi_id byi_o_global_avg_pool(struct byi_import *o, byi_id x);
+/* ops_window.c: transpose (N, ..., C) to (N, C, ...), and back. */
 byi_id byi_o_channels_first(struct byi_import *o, byi_id x);
 byi_id byi_o_channels_last(struct byi_import *o, byi_id x);
 /* nn.softmax or nn.log_softmax over all axes from `axis` on, flattened
  * (ops_norm.c). */
 byi_id byi_o_softmax_from(struct byi_import *o, enum byi_op_id op, byi_id x,
                           int64_t axis);
-/* The size of an axis as an int64 scalar; the int64 vector start .. end - 1 of
- * int64 scalars (ops_make.c). */
+/* ops_make.c: the size of an axis as an int64 scalar. */
 byi_id byi_o_length(struct byi_import *o, byi_id id, int64_t axis);
+/* ops_make.c: the vector start .. end - 1; all are int64. */
 byi_id byi_o_count(struct byi_import *o, byi_id start, byi_id end);
 /* Concatenate a and b along an axis; a may be BYI_NO_ID (ops_shape.c). */
 byi_id byi_o_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis);
@@ -600,18 +603,21 @@ bool byi_o_find_custom(struct byi_import *o);
 
 /* x as rows of features; a vector is one row. */
 byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype);
-/* Strings as a vector. */
+/* A constant vector of n strings. */
 byi_id byi_ml_strings(struct byi_import *o, uint32_t n,
                       const char *const *texts);
-/* The n class labels, from attribute `ints` or classlabels_strings; the labels
- * at the given indices. */
+/* The vector of class labels, from attribute `ints` or classlabels_strings;
+ * *n: their number. */
 byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n);
+/* The labels at the given indices. */
 byi_id byi_ml_label(struct byi_import *o, byi_id labels, byi_id index);
-/* Of (rows, n): each row's argmax, the first on ties. Of (rows, 1): score >
- * limit, as (rows); 1 - p; two columns concatenated. */
+/* The argmax of each row of (rows, n), the first on ties, as (rows). */
 byi_id byi_ml_best(struct byi_import *o, byi_id scores);
+/* score > limit; (rows, 1) -> (rows). */
 byi_id byi_ml_above(struct byi_import *o, byi_id score, double limit);
+/* 1 - p. */
 byi_id byi_ml_complement(struct byi_import *o, byi_id p);
+/* Concatenate two columns (rows, 1) to (rows, 2). */
 byi_id byi_ml_pair(struct byi_import *o, byi_id first, byi_id second);
 /* Apply post_transform `name` to scores (rows, n). */
 byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name);

@@ -117,7 +117,8 @@ static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
     byi_vec_free(own.at);
 }
 
-/* %i < trips and %go, or the one that the loop has. */
+/* %i < trips and %go; if the loop has only one of the two conditions, that one.
+ */
 static byi_id condition(const struct byi_onnx_loop *loop, struct iteration *r,
                         uint32_t trips_at)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metadata.c: what an ONNX file says of itself: see ModelProto in onnx.proto.
+/* metadata.c: copies the model's description of itself, the fields of
+ * ModelProto (see onnx.proto), into the module's metadata.
  */
 #include "frontend_onnx/import.h"
 
@@ -10,7 +11,7 @@ struct entry_list {
     BYI_VEC(struct byoc_metadata) of;
 };
 
-/* Whatever the bytes are, UTF-8 comes of them. */
+/* The text in valid UTF-8; invalid bytes are replaced. */
 static const char *utf8(struct byi_arena *arena, const char *bytes)
 {
     struct byi_text clean = {0};
@@ -28,7 +29,7 @@ static void push(struct entry_list *list, const char *key, const char *value)
     BYI_PUSH(&list->of, one);
 }
 
-/* A field of the model: NULL and "" say nothing. */
+/* Add an entry unless the value is NULL or empty. */
 static void add(struct entry_list *list, const char *key, const char *value)
 {
     if (value && *value)

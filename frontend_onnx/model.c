@@ -38,7 +38,7 @@ static void cut_tensor(struct byi_wire_reader w, struct byi_text *out,
             *raw = (struct byi_range){f.data, f.n};
             continue;
         }
-        if (is_raw) /* the last of several counts, as in protobuf */
+        if (is_raw) /* a repeated field: the last one counts */
             *raw = (struct byi_range){0};
         byi_wire_copy(out, &f);
     }
@@ -77,8 +77,8 @@ static void cut_model(const uint8_t *data, size_t n, struct byi_text *out,
             byi_wire_copy(out, &f);
             continue;
         }
-        /* a second graph field would be merged with the first: the order of
-         * initialisers, and so file->raw, stays right */
+        /* protobuf-c merges a second graph field with the first, and appends
+         * its initialisers, as file->raw does */
         graph.n = 0;
         cut_graph((struct byi_wire_reader){f.data, f.data + f.n}, &graph, file);
         byi_wire_add(out, BYI_FIELD_GRAPH, &graph);
@@ -90,7 +90,7 @@ static void cut_model(const uint8_t *data, size_t n, struct byi_text *out,
 
 struct budget {
     size_t left;
-    bool exhausted; /* the heap, not the budget */
+    bool exhausted; /* malloc failed; the budget was not exhausted */
 };
 
 /* Allocate from the budget. On NULL protobuf-c frees everything and fails. The

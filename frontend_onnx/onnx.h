@@ -24,8 +24,9 @@ struct byi_onnx_params {
     /* Evaluates calls on small constants: exporters compute shapes, axes and
      * sizes with such graphs. NULL: the importer may refuse these models. */
     byi_eval_fn eval;
-    /* Not NULL: the model, of so many bytes, instead of what the file at `path`
-     * has; the path still says its name and folder. Copied. */
+    /* The model as `bytes` bytes, which are copied; `path` then serves only for
+     * messages and for the folder of external data. NULL: read the file at
+     * `path`. */
     const void *data;
     uint64_t bytes;
     /* Find an operator that the importer does not know; false: no plug-in has
@@ -100,11 +101,11 @@ struct byi_onnx_place {
 
 /* Copy the model at `from` to `to` with each region as a model-local function
  * of the domain "byoc.BACKEND", so that viewers show a region as one node. A
- * region is several functions if it has nodes in several graphs, or if a path
- * leaves it and comes back. Idle nodes that only one region reads go into its
- * function, and so does the call of a function of the model whose nodes are all
- * in one region. Names stay; values get the types of the places where the file
- * has none. Errors: as of byi_onnx_annotate. */
+ * region becomes several functions if it has nodes in several graphs, or if a
+ * path leaves it and comes back. Idle nodes that only one region reads go into
+ * its function, and so does the call of a function of the model whose nodes are
+ * all in one region. Names are kept; values without a type in the file get the
+ * types that `places` lists. Errors: as for byi_onnx_annotate. */
 enum byoc_status byi_onnx_regions(const char *from, const char *to,
                                   uint32_t n_places,
                                   const struct byi_onnx_place *places,

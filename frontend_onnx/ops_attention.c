@@ -260,7 +260,7 @@ static byi_id capped(struct byi_import *o, byi_id x, double scale,
                        softcap);
 }
 
-/* The sum of bias, mask and causal mask, which the scores get added; BYI_NO_ID
+/* The sum of bias, mask and causal mask, to be added to the scores; BYI_NO_ID
  * if there is none. */
 static byi_id all_masks(struct byi_import *o, const struct byi_attention *a)
 {
@@ -605,8 +605,8 @@ static void read_standard(struct byi_import *o, struct byi_attention *a)
 /* Attention: query, key, value, mask, past keys and values, and from opset 24
  * on the number of keys of each sequence, when the cache is complete. The soft
  * cap comes before the mask, as in the standard since its correction in 1.21
- * (github.com/onnx/onnx/pull/7867). Values of another type are computed with in
- * that of the query, which is the result's. */
+ * (github.com/onnx/onnx/pull/7867). Keys and values of another type are cast to
+ * the type of the query, which is also the type of the result. */
 static void convert_standard(struct byi_import *o)
 {
     struct byi_attention a = {.heads = byi_o_int(o, "q_num_heads", 0),

@@ -50,9 +50,9 @@ static bool is_tensor(const struct branch *b, uint32_t i)
            inner->f->nodes.at[b->outputs[i]].type->kind == BYI_TENSOR;
 }
 
-/* Give each output the rank that it has in the other branch, if that has more
- * axes of size 1 in front: a value has one rank, and these axes change nothing
- * where it is broadcast. */
+/* Prepend axes of size 1 to each output that has a higher rank in the other
+ * branch because of such axes: both branches must return the same rank, and
+ * broadcasting ignores these axes. */
 static void raise_ranks(struct branch *b, const struct branch *other)
 {
     static const int64_t front[BYI_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};

@@ -51,7 +51,8 @@ static byi_id read_tensor(struct byi_import *o, const struct byoc_operator *op,
     return byi_o_const(o, &t, false);
 }
 
-/* Read attribute i of the node, which has it, and its tensor if it is one. */
+/* Read attribute i, which the node must have. If it is a tensor, read the
+ * tensor too. */
 static void read_attr(struct byi_import *o, const struct byoc_operator *op,
                       uint32_t i, struct byi_attr *a, byi_id *tensor)
 {

@@ -165,7 +165,7 @@ static void cast_to(struct byi_import *o, enum byoc_dtype dtype)
 {
     if (dtype == BYOC_NONE)
         byi_o_refuse(o, "the target type is missing");
-    /* these say how a float becomes one of 8 bits, and are ignored else */
+    /* these apply to casts to 8-bit floats and are ignored in others */
     const bool saturate = byi_o_int(o, "saturate", 1) != 0;
     const char *mode = byi_o_string(o, "round_mode", "up");
     if (!byi_narrow_bits(dtype) || byi_o_dtype(o, byi_o_in(o, 0)) == dtype)
@@ -213,7 +213,7 @@ static void convert_cast_like(struct byi_import *o)
     cast_to(o, byi_o_dtype(o, byi_o_in(o, 1)));
 }
 
-/* IsInf and IsNaN: float32 has all values of floats of 8 bits. */
+/* IsInf and IsNaN. 8-bit floats are cast to float32, which is exact. */
 static void convert_is_special(struct byi_import *o)
 {
     if (byi_narrow_is_float(byi_o_dtype(o, o->in[0])))
@@ -240,7 +240,7 @@ static void dropout_inference(struct byi_import *o)
  * to preserve the mean:
  *   mask = not training_mode or random.uniform(shape of x) >= ratio
  *   y = mask ? x * (training_mode ? 1 / (1 - ratio) : 1) : 0
- * Floats of 8 bits are scaled in float32. */
+ * 8-bit floats are scaled in float32. */
 static void dropout_training(struct byi_import *o, byi_id training,
                              byi_id ratio)
 {

@@ -92,9 +92,9 @@ static void read_grouped(struct byi_import *o, struct grouped_attention *g)
     a->v = byi_unflatten_heads(o, parts[2], g->a.kv_heads);
 }
 
-/* The past length of each sequence. The new keys are the last ones of the
- * sequence; a sequence with fewer keys than that (a shorter prompt, padded)
- * starts here. */
+/* The past length of each sequence: its number of keys without the new ones,
+ * which come last. A sequence that has fewer keys than the node has new ones (a
+ * shorter prompt, padded) has no past. */
 static void read_lengths(struct byi_import *o, struct grouped_attention *g)
 {
     const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);

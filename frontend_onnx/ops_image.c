@@ -98,8 +98,8 @@ static const double *read_roi(struct byi_import *o, const char *transform,
     return roi;
 }
 
-/* The roi input, which is not constant, or has begins and ends of some axes
- * only; the others are 0 to 1. */
+/* The roi input when it is not constant or lists only some axes; the other axes
+ * get the whole range, 0 to 1. */
 static byi_id wanted_roi(struct byi_import *o)
 {
     const byi_id roi = byi_o_in(o, 1);

@@ -324,7 +324,8 @@ static void convert_embed_norm(struct byi_import *o)
     const double epsilon = byi_o_float(o, "epsilon", 1e-12);
 
     byi_o_int(o, "mask_index_type", 0);
-    /* one after the other: the order of arguments depends on the compiler */
+    /* separate statements, since C leaves the evaluation order of arguments
+     * open */
     const byi_id rows =
         places == BYI_NO_ID
             ? byi_o_text(o, first_rows, ARGS(positions, ids), NO_ATTRS)

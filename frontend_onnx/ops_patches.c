@@ -8,8 +8,8 @@
  */
 #include "frontend_onnx/import.h"
 
-/* Read attribute `name`, n numbers in min .. 2^30; `fallback` when absent, and
- * for a number that is an error, so that a caller can compute with all. */
+/* Read attribute `name`, n numbers in min .. 2^30. Absent or invalid numbers
+ * become `fallback`, so that the caller can compute with all of them. */
 static void read_list(struct byi_import *o, const char *name, uint32_t n,
                       int64_t min, int64_t fallback, int64_t *list)
 {
@@ -54,7 +54,8 @@ static byi_id element(struct byi_import *o, byi_id vector, uint32_t i)
                       ATTRS(AN_INT("axis", 0)));
 }
 
-/* x with new axes of size 1 at all places below `rank` but those of `bits`. */
+/* Expand x to `rank` axes. Bit i of `bits`: axis i is an axis of x; the other
+ * axes are new and have size 1. */
 static byi_id at_axes(struct byi_import *o, byi_id x, uint32_t rank,
                       uint32_t bits)
 {
@@ -127,8 +128,8 @@ static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
         axis ? byi_o_binary(o, BYI_OP_LOGICAL_AND, p->inside, inside) : inside;
 }
 
-/* Do constant blocks lie side by side and cover the image? Nothing is added
- * then. Writes their numbers by axis. */
+/* Whether constant blocks tile the image, so that no elements are added up.
+ * Writes the number of tiles along each axis. */
 static bool are_tiles(struct byi_import *o, const struct patches *p,
                       const int64_t **block, const int64_t **image,
                       int64_t *tiles)

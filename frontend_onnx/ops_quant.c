@@ -38,7 +38,8 @@ static byi_id zero_point(struct byi_import *o, byi_id scale, byi_id given,
                       ATTRS(A_FLOAT("value", 0.0), A_DTYPE("dtype", dtype)));
 }
 
-/* From opset 19 on: blocks, floats of 8 bits, the types of results. */
+/* QuantizeLinear and DequantizeLinear with the features of opset 19 and later:
+ * blocks, 8-bit floats, result types. */
 static void requantize_blocks(struct byi_import *o, enum byi_op_id op,
                               byi_id scale, enum byoc_dtype dtype)
 {
@@ -59,7 +60,7 @@ static void requantize_blocks(struct byi_import *o, enum byi_op_id op,
             byi_o_emit(o, op, 3, args, op == BYI_OP_QUANTIZE ? 3 : 2, attrs);
 }
 
-/* A scale of another type becomes the float that has all its values. */
+/* Cast an int32 or 8-bit scale to a float type that holds all its values. */
 static byi_id float_scale(struct byi_import *o, byi_id scale)
 {
     const enum byoc_dtype own = byi_o_dtype(o, scale);
@@ -80,7 +81,7 @@ static void convert_quantize(struct byi_import *o)
                       given == BYOC_NONE ? BYOC_U8 : given);
 }
 
-/* The result has the scale's type unless output_dtype says another. */
+/* The result has the scale's type unless output_dtype names another. */
 static void convert_dequantize(struct byi_import *o)
 {
     const byi_id scale = float_scale(o, byi_o_in(o, 1));
@@ -163,7 +164,7 @@ static void convert_conv_integer(struct byi_import *o)
                            weights, BYI_NO_ID);
 }
 
-/* An integer product, or what is added to it, in float32. */
+/* Scale an integer product, or its int32 bias, to float32. */
 static const char product_scaled[] =
     "fn (%x, %a_scale, %b_scale) {"
     "  multiply(cast(%x, dtype=\"float32\"), multiply(%a_scale, %b_scale))"
@@ -472,7 +473,7 @@ static byi_id block_zeros(struct byi_import *o, const struct few_bits *w)
                         : zeros;
 }
 
-/* A value of each block as one of each of the k columns, in float32. */
+/* Expand one value per block to one per column (k of them), in float32. */
 static byi_id of_columns(struct byi_import *o, const struct few_bits *w,
                          byi_id blocks)
 {
@@ -490,8 +491,9 @@ static byi_id of_columns(struct byi_import *o, const struct few_bits *w,
     return columns(o, shaped(o, each, w->n, w->blocks * w->size, 0), w->k);
 }
 
-/* Weights in float32, for what qnn.dense_blocks does not have: groups in any
- * order, zero points that are floats, blocks of other sizes. */
+/* Multiply by weights that are dequantised to float32, for cases that
+ * qnn.dense_blocks does not support: groups in any order, float zero points,
+ * other block sizes. */
 static byi_id expanded_product(struct byi_import *o, const struct few_bits *w)
 {
     const int64_t bytes = w->blocks * w->size * w->bits / 8;
@@ -574,8 +576,8 @@ static bool is_static(struct byi_import *o, byi_id x)
     return known;
 }
 
-/* The codes of a GatherBlockQuantized or its zero points,
- * one in each element. uint8 with 4 bits packs two along the last axis. */
+/* Unpack the codes or zero points of a GatherBlockQuantized to one per element.
+ * uint8 with 4 bits packs two along the last axis. */
 static byi_id block_codes(struct byi_import *o, byi_id x, int64_t bits,
                           int64_t last)
 {

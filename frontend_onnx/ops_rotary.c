@@ -77,8 +77,8 @@ byi_id byi_rotary_apply(struct byi_import *o, byi_id x, const byi_id tables[2],
         kept, 3);
 }
 
-/* The rows of a table at the tokens' positions; without positions, the rows are
- * those of the tokens (b, s, width / 2). */
+/* The rows of a table at the tokens' positions. Without positions, the table
+ * already has one row per token: (b, s, width / 2). */
 static byi_id token_rows(struct byi_import *o, byi_id table, byi_id at,
                          bool heads_first)
 {

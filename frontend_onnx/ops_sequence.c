@@ -56,8 +56,9 @@ static double next(const double *values, uint32_t n, uint32_t *at, double usual)
     return *at < n ? values[(*at)++] : usual;
 }
 
-/* ONNX's default for RNN is "Tanh" twice, for the most directions that there
- * may be; ONNX Runtime writes it out also for one direction. */
+/* Whether the names are ONNX's default activations of RNN: "Tanh" for each of
+ * two directions. ONNX Runtime writes them out even if there is one direction.
+ */
 static bool is_written_default(const struct byi_import *o,
                                const char *const *names, uint32_t n)
 {

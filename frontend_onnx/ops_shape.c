@@ -82,8 +82,9 @@ static bool dynamic_axes(struct byi_import *o, enum byi_op_id op)
     return true;
 }
 
-/* The axes of size 1, if another one is a symbol: its size is not 1, which a
- * run checks. Else NULL: the type rule finds them. */
+/* The axes of size 1 if x also has symbolic dims, which are assumed not to be
+ * 1; the run checks that. NULL if all dims are known: the type rule then finds
+ * the axes. */
 static const int64_t *axes_of_size_1(struct byi_import *o, byi_id x,
                                      uint32_t *n)
 {

@@ -190,8 +190,8 @@ static byi_id product_where(struct byi_import *o, enum byi_op_id op,
         ARGS(byi_o_binary(o, op, places, axis), dims), NO_ATTRS);
 }
 
-/* With an axis that only the run knows, as x (before, axis, after, parts):
- * dft(reshape(%x, [before, n, after, 0]), axis=1), and back. */
+/* The DFT along an axis that is known only at run time: reshape x to (before,
+ * axis, after, parts), transform axis 1, and reshape the result back. */
 static byi_id dft_of_any(struct byi_import *o, byi_id x, byi_id axis)
 {
     const uint32_t rank = byi_o_rank(o, x);

@@ -14,13 +14,13 @@ struct inner_nodes {
     const int64_t *features, *yes, *no, *yes_leaf, *no_leaf, *missing;
     const int64_t *leaf_targets;
     struct byi_tensor modes, splits, members, weights;
-    uint32_t *start; /* the first listed node of each, and the total */
+    uint32_t *start; /* each node's first listed node; then their number */
 };
 
 enum { IN_SET = 6 }; /* a mode */
 
-/* The listed nodes that compare with one number each: of a set as many as it
- * has numbers, at least 1. Tells where the set ends. */
+/* The number of listed nodes that inner node i becomes: 1, or one for each
+ * number of its set, at least 1. Moves *member past the set. */
 static uint32_t numbers_of(const struct inner_nodes *t, uint32_t i,
                            int64_t *member)
 {
@@ -120,7 +120,8 @@ static int64_t add_child(struct byi_import *o, const struct inner_nodes *t,
     return at;
 }
 
-/* Inner node i; `member` is the place of the next set's first number. */
+/* Add the listed nodes of inner node i; *member is the index of the next set's
+ * first number. */
 static void add_inner(struct byi_import *o, const struct inner_nodes *t,
                       uint32_t i, int64_t *member, struct tree_lists *m)
 {

@@ -212,7 +212,8 @@ static void convert_causal_conv(struct byi_import *o)
     const int64_t before[] = {0, 0, k - 1, 0, 0, 0}, last[] = {1 - k};
     byi_id all = x;
 
-    if (byi_o_int(o, "ndim", 1) != 1) /* of com.microsoft's */
+    /* an attribute of com.microsoft's variant */
+    if (byi_o_int(o, "ndim", 1) != 1)
         byi_o_refuse(o, "ndim other than 1");
     if (!smooth && strcmp(activation, "none") != 0)
         byi_o_refuse(o, "activation '%s'", activation);
@@ -359,9 +360,8 @@ static void convert_max_pool(struct byi_import *o)
     o->out[1] = byi_o_get(o, both, 1);
 }
 
-/* The input shape of a pool with this window and output x: dims strides +
- * kernel
- * - strides - pads, on the spatial axes. */
+/* The input shape of a pool with this window and output x: (dim - 1) stride +
+ * kernel - pads on each spatial axis. */
 static byi_id unpooled_shape(struct byi_import *o, byi_id x,
                              const struct onnx_window *w)
 {
@@ -512,8 +512,8 @@ static void convert_nhwc_max_pool(struct byi_import *o)
     o->out[0] = byi_o_channels_last(o, o->out[0]);
 }
 
-/* `op` is the operator for one spatial axis; ops.def has those for two and
- * three next. */
+/* `op` is the operator for one spatial axis; in ops.def those for two and three
+ * follow it. */
 static byi_id global(struct byi_import *o, enum byi_op_id op, byi_id x)
 {
     const uint32_t n = spatial(o, x, 3);

@@ -28,8 +28,8 @@ static void add_read(struct node_order *order, const char *text)
 }
 
 /* Add the producers of the values that the node and its subgraphs read. Names
- * inside of a subgraph are not those of an outer graph, so they are not found,
- * or add an edge that does no harm. */
+ * that a subgraph defines are not found, since they differ from outer names, or
+ * add a harmless edge. */
 static void collect(struct node_order *order, const Onnx__NodeProto *node)
 {
     for (size_t i = 0; i < node->n_input; i++)
@@ -53,7 +53,7 @@ static bool read_edges(struct node_order *order, const Onnx__GraphProto *graph)
             const char *text = graph->node[i]->output[k];
             struct byi_name *name =
                 *text ? byi_names_add(&order->producers, text) : NULL;
-            if (name) /* a second producer is an error that comes later */
+            if (name) /* import.c reports a second producer */
                 name->initializer = (uint32_t)i;
         }
     for (size_t i = 0; i < graph->n_node; i++) {

@@ -170,7 +170,7 @@ static enum byoc_status decode_int32(struct byi_onnx_file *file,
     return BYOC_OK;
 }
 
-/* An entry is a byte of packed elements. */
+/* Each entry of int32_data is a byte of packed elements. */
 static enum byoc_status decode_packed(struct byi_onnx_file *file,
                                       const Onnx__TensorProto *proto,
                                       struct byi_tensor *t, uint64_t n,

@@ -21,7 +21,7 @@ enum byi_tree_set { BYI_SET_NONE, BYI_SET_FIRST, BYI_SET_NEXT };
 struct byi_trees {
     uint32_t n, n_weights;
     const int64_t *trees, *nodes, *features, *yes, *no;
-    const int64_t *missing; /* not 0: NaN goes to `yes`; NULL: it does not */
+    const int64_t *missing; /* not 0: NaN goes to `yes`; NULL: all 0 */
     const char *const *modes;
     const uint8_t *set; /* enum byi_tree_set of each node; NULL: no sets */
     const int64_t *weight_trees, *weight_nodes, *targets;
@@ -33,18 +33,19 @@ struct byi_ensemble {
     /* (rows, n); if `partial`, -inf marks a target without votes */
     byi_id sums;
     int64_t n;
-    bool partial; /* a row may miss a target */
-    bool used[2]; /* target 0, 1 has a weight */
-    bool negative;
+    bool partial;  /* a row may miss a target */
+    bool used[2];  /* target 0, 1 has a weight */
+    bool negative; /* a weight is negative */
 };
 
-/* Read attributes of n integers each. An optional one may be absent, which
- * leaves *to unchanged. */
+/* An attribute that lists integers, and where to store them. If an optional
+ * attribute is absent, *to is unchanged. */
 struct byi_tree_list {
     const char *name;
     const int64_t **to;
     bool optional;
 };
+/* Read the attributes of `rows`, each of which must have n integers. */
 void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_rows,
                    const struct byi_tree_list *rows);
 /* Set by_key and weights; fails if a tree has a node twice. */

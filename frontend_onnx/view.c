@@ -42,7 +42,8 @@ struct view {
     struct byoc_error *err;
 };
 
-/* The reads of the nodes of one graph: of node i values at[first[i]] .. */
+/* One graph with the values that its nodes read: node i reads
+ * reads.at[first[i]] .. reads.at[first[i + 1] - 1], indices of view.values. */
 struct view_graph {
     Onnx__GraphProto *graph;
     uint32_t n;
@@ -209,7 +210,8 @@ static uint32_t number_regions(struct view *v, struct view_graph *g)
     return regions.n - 1;
 }
 
-/* Put idle nodes whose readers are all in one region into it; readers first. */
+/* Put each idle node whose readers are all in one region into that region.
+ * Readers are visited before producers. */
 static void join_idle(struct view *v, struct view_graph *g)
 {
     enum { NO_READER = UINT32_MAX };
@@ -257,7 +259,8 @@ static char *function_name(struct view *v, const char *domain,
     }
 }
 
-/* Add a field that this program's onnx.proto does not know: a type. */
+/* Add `info` to the function's value_info, as an unknown field, since this
+ * program's onnx.proto may not have that field. */
 static void add_value_info(struct view *v, Onnx__FunctionProto *f,
                            const Onnx__ValueInfoProto *info)
 {
@@ -454,7 +457,8 @@ static enum byoc_status copy_node(struct view *v, const Onnx__NodeProto *from,
     return BYOC_OK;
 }
 
-/* Copy the nodes in topological order; places as in the file. */
+/* Copy the nodes in topological order. Places are numbered in the order of the
+ * file. */
 static enum byoc_status copy_nodes(struct view *v, struct view_graph *g,
                                    const Onnx__GraphProto *from)
 {
@@ -473,7 +477,7 @@ static enum byoc_status copy_nodes(struct view *v, struct view_graph *g,
     return BYOC_OK;
 }
 
-/* Give values without a type that of the place. */
+/* Give each value without a type the type that its node's place lists. */
 static void add_types(struct view *v, const struct view_graph *g)
 {
     for (uint32_t i = 0; i < g->n; i++) {
@@ -519,7 +523,7 @@ static enum byoc_status copy_graph(struct view *v, const Onnx__GraphProto *from,
     v->depth++;
     define_names(v, from);
     BYI_TRY(copy_nodes(v, &g, from));
-    define_names(v, g.graph); /* the nodes' order may be another */
+    define_names(v, g.graph); /* producers are indices in the new order */
     cut_graph(v, &g);
     forget_names(v);
     v->depth--;
@@ -540,8 +544,9 @@ static uint32_t count_nodes(const Onnx__GraphProto *graph)
     return (uint32_t)n;
 }
 
-/* The place of a call, of which `inner` is a node, gets its region; a call with
- * nodes in several places has none. `met`: nodes that run, so far. */
+/* Give the call the region of `inner`, a node of the called function; a call
+ * with nodes in several regions gets none. *met counts the call's nodes that
+ * are not idle. */
 static void adopt(struct byi_onnx_place *call,
                   const struct byi_onnx_place *inner, uint32_t *met)
 {

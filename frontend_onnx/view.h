@@ -23,9 +23,9 @@ struct byi_view_part {
 };
 
 /* Cut n nodes with these regions (1 to n_regions; 0: none) into parts, in an
- * order in which each reads only parts before it. A region is one part unless a
- * path leaves it and comes back; then it is as few as the order allows. In the
- * arena. */
+ * order in which each part reads only parts before it. A region is one part
+ * unless a path leaves it and comes back. Writes the number of parts; the parts
+ * are in the arena. */
 const struct byi_view_part *byi_view_parts(struct byi_arena *arena, uint32_t n,
                                            const uint32_t *region,
                                            uint32_t n_regions, uint32_t n_edges,

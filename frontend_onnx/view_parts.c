@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view_parts.c: Kahn's topological sort of nodes and regions together. A region
- * is taken when none of its nodes reads a node outside that is still to come.
- * If only regions are left that wait for each other, the nodes of one of them
- * that wait for nothing become a part, and the others a later one.
+ * becomes a part once every node outside that it reads is in a part. If the
+ * remaining regions all wait for each other, the nodes of one of them that wait
+ * for nothing become a part, and its other nodes a later one.
  */
 #include "frontend_onnx/view.h"
 
@@ -13,16 +13,18 @@ struct part_cutter {
     uint32_t n, n_regions;
     const uint32_t *region;
     const struct byi_view_edge *edges; /* sorted by from */
-    uint32_t *first;                   /* of each node: its edges */
+    uint32_t *first; /* of each node: index of its first edge */
     uint32_t *waits; /* of each node: edges from outside its region */
-    uint32_t *regions_wait, *left; /* of each region: the sum; its nodes */
-    const uint32_t **members;      /* of each region, ascending */
+    /* of each region: the sum of waits; nodes in no part yet */
+    uint32_t *regions_wait, *left;
+    const uint32_t **members; /* of each region, ascending */
     uint32_t *n_members;
     bool *taken;
-    uint32_t *queue, head, tail; /* nodes, and n + regions */
+    uint32_t *queue, head, tail; /* of nodes, and of regions as n + region */
     struct byi_view_part *parts;
     uint32_t n_parts, n_taken;
-    /* of split: by node; parts, for all cuts since there may be n of them */
+    /* scratch of split, which may be called n times: a flag per node; nodes of
+     * the best and of the current candidate */
     bool *held;
     uint32_t *best, *trial;
 };
@@ -119,8 +121,8 @@ static void take_region(struct part_cutter *c, uint32_t region)
         take(c, region, n, nodes);
 }
 
-/* The nodes of a region that are left and wait for no node outside, not even
- * through other nodes of the region. */
+/* The nodes of a region that are in no part yet and do not depend on a waiting
+ * node outside, not even through other nodes of the region. */
 static uint32_t free_nodes(const struct part_cutter *c, uint32_t region,
                            uint32_t *nodes)
 {
@@ -143,8 +145,9 @@ static uint32_t free_nodes(const struct part_cutter *c, uint32_t region,
     return n;
 }
 
-/* Only regions that wait for each other are left: take the largest part that
- * waits for nothing. The first node that is left always does. */
+/* All remaining regions wait for each other: make a part of the largest set of
+ * free nodes of one region. There is one, since the first remaining node is
+ * always free. */
 static void split(struct part_cutter *c)
 {
     uint32_t n_best = 0, region = 0;

@@ -10,8 +10,8 @@
 
 #include "onnx.pb-c.h"
 
-/* Field numbers of onnx.proto, which has NodeProto.metadata_props from ONNX
- * 1.16 on only. */
+/* Field numbers of onnx.proto. NodeProto.metadata_props exists only since ONNX
+ * 1.16. */
 enum {
     BYI_FIELD_GRAPH = 7,           /* ModelProto.graph             */
     BYI_FIELD_MODEL_NOTE = 14,     /* ModelProto.metadata_props    */
@@ -51,8 +51,8 @@ bool byi_wire_read(struct byi_wire_reader *w, struct byi_field *f);
 enum byoc_status byi_wire_check(const uint8_t *data, size_t n,
                                 const ProtobufCMessageDescriptor *type,
                                 const char *path, struct byoc_error *err);
-/* The same, and call `see` for each field of the message and of its nested
- * messages. */
+/* Like byi_wire_check; also call `see` for each field of the message and of its
+ * nested messages. */
 enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
                                const ProtobufCMessageDescriptor *type,
                                const char *path,
@@ -68,11 +68,12 @@ enum byoc_status byi_onnx_check_copy(const char *from, const char *to,
                                      const uint8_t *data, size_t n,
                                      struct byoc_error *err);
 
-/* Append the tag and length of a field of n bytes; a field and its bytes; a
- * copy of a field. */
+/* Append the tag and length of a field of n bytes. */
 void byi_wire_head(struct byi_text *out, unsigned number, size_t n);
+/* Append a field with the bytes of `message`. */
 void byi_wire_add(struct byi_text *out, unsigned number,
                   const struct byi_text *message);
+/* Append a copy of the field. */
 void byi_wire_copy(struct byi_text *out, const struct byi_field *f);
 
 #endif
