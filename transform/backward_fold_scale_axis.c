@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BackwardFoldScaleAxis: fold a multiplication after a linear operator into
  * the operator's weights.
- * requires: nothing (CanonicalizeOps first finds more: constants on the
- *           right)
+ * requires: nothing; best after CanonicalizeOps, which moves constants to the
+ *           right
  * leaves:   no multiplication or division by a constant (a scalar, or a factor
  *           per index of an axis) of a value computed by operators whose
  *           constant weights and operands can absorb the factor: through values
@@ -23,8 +23,10 @@
 struct backward {
     struct byi_scaling s;
     uint32_t *reads;
-    struct byi_room *rooms;        /* of each node's result  */
-    const struct byi_scale **want; /* asked of it; or NULL   */
+    /* by node: the scales that its result can absorb */
+    struct byi_room *rooms;
+    /* by node: the scale requested of it, or NULL */
+    const struct byi_scale **want;
 };
 
 static const struct byi_node *node_of(const struct backward *b, byi_id id)
@@ -34,7 +36,7 @@ static const struct byi_node *node_of(const struct backward *b, byi_id id)
 
 /* --- first walk, operands first: rooms ----------------------------------- */
 
-/* Operand i's room, in terms of the result. */
+/* The scales that operand i can absorb, as scales of the result. */
 static struct byi_room room_behind(const struct backward *b, byi_id id,
                                    uint32_t i)
 {

@@ -79,7 +79,8 @@ static uint32_t const_rank(const struct byi_rewrite *rw, byi_id x,
                                                                  : stripped;
 }
 
-/* Give `shaped`, the constant c as an operand of x has to be. */
+/* Binds `shaped` to c in its canonical shape as an operand of x, if c has
+ * another rank. */
 static bool has_other_shape(struct byi_row_match *r)
 {
     const byi_id x = byi_row_value(r, "x"), c = byi_row_value(r, "c");
@@ -104,7 +105,7 @@ static double invert(double v)
     return 1.0 / v;
 }
 
-/* f of every element; BYI_NO_ID if a result is not a normal number. */
+/* Apply f to every element; BYI_NO_ID if a result is not a normal number. */
 static byi_id map_const(struct byi_rewrite *rw, byi_id c, double (*f)(double))
 {
     struct byi_tensor in, out;
@@ -219,8 +220,8 @@ static bool is_pooling(struct byi_row_match *r)
            byi_elements(x->rank - 2, x->dims + 2) != 0;
 }
 
-/* The same without keepdims: give the shape (N, C), if at most one of N and C
- * is symbolic. */
+/* Like is_pooling, for a mean without keepdims. Binds `shape` to (N, C), of
+ * which at most one may be symbolic. */
 static bool is_flat_pooling(struct byi_row_match *r)
 {
     const int64_t *dims = byi_row_node(r, "x")->type->dims;
@@ -253,7 +254,8 @@ static bool is_global(struct byi_row_match *r)
 
 /* --- padding ------------------------------------------------------------- */
 
-/* The zeros that nn.pad puts around the spatial axes only, begins then ends. */
+/* Read the padding of an nn.pad that pads only spatial axes: begins, then ends.
+ */
 static bool read_zero_pads(const struct byi_row_match *r,
                            int64_t pads[2 * BYI_MAX_RANK])
 {
@@ -275,7 +277,7 @@ static bool read_zero_pads(const struct byi_row_match *r,
     return true;
 }
 
-/* Give `padded`, the root with operand x and other padding. */
+/* Binds `padded` to the root with operand x and another padding. */
 static bool give_padded(struct byi_row_match *r, const int64_t *padding,
                         bool include)
 {
@@ -309,7 +311,8 @@ bool byi_gives_padded_conv(struct byi_row_match *r)
     return give_padded(r, pads, false);
 }
 
-/* With count_include_pad. Padding as wide as the window stays in nn.pad. */
+/* The pooling then counts the padding (count_include_pad). Padding as wide as
+ * the window stays in nn.pad. */
 bool byi_gives_padded_pool(struct byi_row_match *r)
 {
     int64_t pads[2 * BYI_MAX_RANK];

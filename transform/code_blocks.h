@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/code_blocks.h: constants of a qnn.dense_blocks, for the passes that
- * make one.
+/* transform/code_blocks.h: builds the constant operands of a qnn.dense_blocks,
+ * for the passes that emit this operator.
  */
 #ifndef BYI_CODE_BLOCKS_H
 #define BYI_CODE_BLOCKS_H
@@ -18,7 +18,7 @@ struct byi_code_blocks {
     const struct byi_type *types[3];
 };
 
-/* Memory for the constants; false: there is none. */
+/* Allocate the constants; false if they exceed the module's budget. */
 static inline bool byi_code_blocks_alloc(struct byi_rewrite *rw,
                                          struct byi_code_blocks *b)
 {
@@ -32,7 +32,7 @@ static inline bool byi_code_blocks_alloc(struct byi_rewrite *rw,
            byi_rw_alloc(rw, b->types[2], &b->zeros);
 }
 
-/* Set code i of a block, whose number is `at`; in ascending order. */
+/* Set code i of block `at`. Codes of a block must be set in ascending order. */
 static inline void byi_code_blocks_set(const struct byi_code_blocks *b,
                                        int64_t at, int64_t i, int code)
 {
@@ -43,7 +43,7 @@ static inline void byi_code_blocks_set(const struct byi_code_blocks *b,
         codes[i / 2] = (uint8_t)(i % 2 ? codes[i / 2] | code << 4 : code);
 }
 
-/* The product of x with the weights. */
+/* Emit x times the weights. */
 static inline byi_id byi_code_blocks_product(struct byi_rewrite *rw,
                                              const struct byi_code_blocks *b,
                                              byi_id x)

@@ -29,9 +29,9 @@ struct parallel_member {
 
 struct parallel_group {
     struct byi_channels channels;
-    byi_id first;  /* its first member's node */
-    uint32_t from; /* that in `members`, ...  */
-    uint32_t last; /* and the last one        */
+    byi_id first;  /* node of the first member */
+    uint32_t from; /* index of the first member in `members` */
+    uint32_t last; /* index of the last member */
     uint32_t n;
     struct parallel_step *steps; /* the members, then their followers */
 };
@@ -344,7 +344,8 @@ static const struct byi_sources *join_sources(struct combine_work *w,
     return made;
 }
 
-/* One node for a step of all branches, on `x`, the node before. */
+/* Emit one node for a step of all branches; `x` is the node of the step before.
+ */
 static enum byoc_status emit_step(struct combine_work *w,
                                   struct byi_func *fresh,
                                   const struct parallel_group *g,

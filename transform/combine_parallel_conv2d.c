@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CombineParallelConv2D: combine convolutions of one input.
- * requires: nothing (EliminateCommonSubexpr first: convolutions of one input
- *           have one input)
+ * requires: nothing; best after EliminateCommonSubexpr, so that equal inputs
+ *           are one value
  * leaves:   fewer than `min_branches` (3) convolutions of one value with the
  *           same attributes, kernel size and type, one group and constant
  *           weights. Branches that differ in one of these are not combined.

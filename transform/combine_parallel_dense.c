@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CombineParallelDense: combine matrix products of one input.
- * requires: nothing (EliminateCommonSubexpr first: products of one input have
- *           one input)
+ * requires: nothing; best after EliminateCommonSubexpr, so that equal inputs
+ *           are one value
  * leaves:   fewer than `min_branches` (3) nn.dense or nn.matmul of one value
  *           with constant matrices of one type and the same attributes.
  *           Elementwise operators that follow all of them are combined too.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConvertLayout: convert a network to other layouts.
- * requires: nothing (SimplifyInference first: fewer operators to carry)
+ * requires: nothing; best after SimplifyInference, which leaves fewer operators
  * leaves:   every operator in `desired` in the given layout, if its shapes
  *           allow it; constant weights stored in that layout; the remaining
  *           transposes where they move the fewest bytes
@@ -40,8 +40,8 @@ static const char *first_layout(const struct byi_op *op, const char *attr,
                : NULL;
 }
 
-/* "NCHW" with the channels last, "OIHW" with both of its first: "NHWC",
- * "HWOI". */
+/* Move the spatial axes of a channels-first layout forward: "NCHW" becomes
+ * "NHWC", "OIHW" becomes "HWOI". */
 static const char *spatial_first(const char *first, bool batch,
                                  struct byi_arena *arena)
 {
@@ -155,7 +155,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
     const struct byi_func *f = m->funcs.at[func];
     struct byi_relayout rl;
     if (f->attr.compiler || f->attr.composite || f->attr.primitive)
-        return BYOC_OK; /* of backends, or fused already */
+        return BYOC_OK; /* a function of a backend, or a fused one */
     struct layout_preference *of_op =
         byi_arena_calloc(scratch, BYI_N_OPS, sizeof *of_op);
     BYI_TRY(read_preferences(byi_option_string(ctx, "ConvertLayout.desired"),

@@ -27,7 +27,8 @@ struct sweeper {
     struct byi_module *m;
     struct byi_arena *scratch;
     struct byi_call_graph graph;
-    /* by function: of each parameter, NULL: not a literal that may lose some */
+    /* by function: whether each parameter is unread; NULL: the function keeps
+     * all parameters */
     bool **unread;
 };
 
@@ -167,7 +168,8 @@ static bool trim_literals(struct sweeper *s, uint32_t func)
     return any;
 }
 
-/* Nested functions come first, so that values that only they read die here. */
+/* Nested functions come first, so that values that only they read are dropped
+ * here. */
 static void sweep_functions(struct sweeper *s)
 {
     for (uint32_t i = 0; i < s->graph.n; i++) {

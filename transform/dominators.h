@@ -16,7 +16,7 @@ struct byi_dominator {
     byi_id parent; /* in the tree; the number of nodes: none   */
     byi_id jump;   /* an ancestor further up                   */
     uint32_t depth;
-    uint8_t kind;      /* the strongest edge on the ways to the parent */
+    uint8_t kind;      /* the strongest edge on the paths to the parent */
     uint8_t jump_kind; /* ... to the node `jump`                       */
 };
 

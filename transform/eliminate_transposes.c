@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* EliminateTransposes: cancel, fold and sink transposes.
- * requires: nothing (SimplifyInference first lets more pass)
+ * requires: nothing; best after SimplifyInference, which leaves fewer operators
  * leaves:   no two consecutive transposes, no transpose of a constant, and no
- *           pair that cancels across operators that propagate layouts. The
- *           remaining ones are where they move the fewest bytes, in the flags
- *           of a matmul, in constant weights after a flatten, or a reshape if
- *           only axes of size 1 move
+ *           pair that cancels across operators that propagate layouts. A
+ *           remaining transpose is where it moves the fewest bytes, or became
+ *           a flag of a matmul, an order of constant weights after a flatten,
+ *           or a reshape if only axes of size 1 move
  *
  *   %0 = transpose(%x, axes=[0, 2, 3, 1]);
  *   %1 = nn.relu(%0);                        ==>   nn.relu(%x)

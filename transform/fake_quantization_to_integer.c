@@ -72,7 +72,8 @@ static bool read_number(const struct byi_rewrite *rw, byi_id id, double *value)
     return isfinite(*value);
 }
 
-/* A per-tensor quantised value: 8-bit integers, step and zero point. */
+/* A per-tensor quantised value: 8-bit integers, step (the ONNX scale) and zero
+ * point. */
 struct quant_steps {
     byi_id integers;
     double scale, zero;

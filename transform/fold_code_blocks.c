@@ -4,14 +4,14 @@
  *
  *   %w = qnn.dequantize(const[codes], const[scales], const[zeros],
  *                       axis=0, block_size=32);
- *   nn.matmul(%x, %w)      ==>   qnn.dense_blocks(%x, const[codes], ...)
+ *   nn.matmul(%x, %w)        ==>  qnn.dense_blocks(%x, const[codes], ...)
  *   take(%w, %rows, axis=0)  ==>  qnn.dequantize(take(const[codes], %rows),
- * ...)
+ *                                                ...)
  *
  * where the blocks are along the sum, or along another axis than take's. Also
  * for nn.dense, transpose_b, and a transpose of %w. It runs before
  * FoldConstant, which would compute %w: 4 or 8 times the memory of its codes.
- * Products add in another order than with %w; what take gives is the same to
+ * Products add in another order than with %w; results of take are identical to
  * the bit.
  */
 #include "code_blocks.h"
@@ -22,7 +22,7 @@ struct coded_matrix {
     struct byi_tensor codes, scales, zeros; /* zeros.data NULL: all are 0 */
     int64_t block;
     uint32_t axis;    /* of the blocks */
-    int bits, offset; /* what makes a code unsigned */
+    int bits, offset; /* offset: added to a code to make it unsigned */
 };
 
 /* The zero points: constants, or zeros that FoldConstant has not computed. */
@@ -65,7 +65,7 @@ static int unsigned_code(const struct coded_matrix *w,
     return (t->data ? (int)byi_tensor_int(t, at) : 0) + w->offset;
 }
 
-/* Blocks of row n, the index in the other axis than the blocks'. */
+/* Copy the blocks of row n. Rows run along the axis that has no blocks. */
 static void copy_row(const struct coded_matrix *w,
                      const struct byi_code_blocks *b, int64_t n)
 {

@@ -89,7 +89,7 @@ static byi_id compute_call(struct byi_rewrite *rw, byi_id at)
     for (uint32_t i = 0; i < n; i++)
         if (!byi_rw_alloc(rw, types[i], &out[i]))
             return BYI_NO_ID;
-    /* A kernel that refuses leaves the call to run time, and its message. */
+    /* If the kernel fails, the call stays; the run then reports the error. */
     if (rw->ctx->eval(byi_op(call.op), call.attrs, call.n_args, in, n, out,
                       NULL) != BYOC_OK)
         return BYI_NO_ID;
@@ -168,7 +168,7 @@ static byi_id settle_copy(struct byi_rewrite *rw, byi_id id)
         if (out == BYI_NO_ID || !byi_type_equal(byi_rw_node(rw, out)->type,
                                                 byi_rw_node(rw, id)->type))
             continue;
-        if (out > id) /* new, and not there before the copy */
+        if (out > id) /* a new node, not one that the copy read */
             byi_rw_merge(rw, out, id);
         return out;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ForwardFoldScaleAxis: fold a multiplication before linear operators into
  * their weights.
- * requires: nothing (CanonicalizeOps first finds more: constants on the
- *           right)
+ * requires: nothing; best after CanonicalizeOps, which moves constants to the
+ *           right
  * leaves:   no multiplication or division by a constant (a scalar, or a factor
  *           per index of an axis) whose readers can all absorb the factor into
  *           constant weights or operands: through additions of constants,
@@ -24,8 +24,10 @@
 
 struct forward {
     struct byi_scaling s;
-    struct byi_room *rooms;        /* what all readers of it could take   */
-    const struct byi_scale **have; /* value = new value times this; NULL  */
+    /* by node: the scales that all its readers can absorb */
+    struct byi_room *rooms;
+    /* by node: old value = new value times this scale; NULL: unchanged */
+    const struct byi_scale **have;
 };
 
 static const struct byi_node *node_of(const struct forward *f, byi_id id)
@@ -35,7 +37,8 @@ static const struct byi_node *node_of(const struct forward *f, byi_id id)
 
 /* --- first walk, readers first: rooms ------------------------------------ */
 
-/* c / s must be finite: s is neither 0 nor too small for the constant. */
+/* The constant c becomes c / s, which must be finite: s is neither 0 nor too
+ * small for c. */
 static struct byi_room room_of_sum(struct forward *f, byi_id id)
 {
     struct byi_room room = byi_scale_const_room(&f->s, id);
@@ -46,7 +49,7 @@ static struct byi_room room_of_sum(struct forward *f, byi_id id)
     return byi_room_both(room, f->rooms[id]);
 }
 
-/* The operand of a product that passes its factor on: the one of the result's
+/* The operand of a product that passes its factor on: the one with the result's
  * size. */
 static uint32_t main_arg(const struct forward *f, byi_id id)
 {
@@ -66,8 +69,8 @@ static struct byi_room room_of_product(struct forward *f, byi_id id, uint32_t i)
     return byi_room_to_arg(&f->s, id, i, f->rooms[id]);
 }
 
-/* Along the axis of concatenation each part has separate factors, and a factor
- * for the whole part is one for each of its indices. */
+/* Each operand of a concatenation has its own factors along the concatenated
+ * axis; one factor for a whole operand is repeated for each of its indices. */
 static struct byi_room room_of_part(const struct forward *f, byi_id id)
 {
     const struct byi_node *node = node_of(f, id);

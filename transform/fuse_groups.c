@@ -39,8 +39,10 @@ struct grouper {
     uint8_t *kind; /* by node */
     struct byi_dominator *tree;
     struct fuse_group *groups; /* by node */
-    uint32_t *seen;            /* by node: the last walk that met it */
-    uint32_t *met;             /* by representative: same */
+    /* by node: number of the last walk that met it */
+    uint32_t *seen;
+    /* by representative: number of the last walk that met the group */
+    uint32_t *met;
     uint32_t walk;
     BYI_VEC(byi_id) path;   /* from a node to its dominator, both included */
     BYI_VEC(byi_id) joined; /* the groups on it */
@@ -56,7 +58,8 @@ bool byi_fuse_embeds(const struct byi_func *f, const struct byi_node *reader,
         return false;
     return byi_elements(operand->type->rank, operand->type->dims) == 1 ||
            byi_op_reads_value(reader->op, i) ||
-           (reader->op == BYI_OP_GRID_SAMPLE && i == 1); /* as lists, in C */
+           /* generated C holds a constant grid as tables */
+           (reader->op == BYI_OP_GRID_SAMPLE && i == 1);
 }
 
 /* Whether the node's sizes or indices are computed at run time: its loop bounds
@@ -313,7 +316,7 @@ static byi_id next_in_epilogue(struct grouper *g, byi_id id)
                                                                : BYI_NO_ID;
 }
 
-/* Group node `id` with its epilogue, and keep others out. */
+/* Group node `id` with its epilogue, and keep other nodes out of the group. */
 static void join_epilogue(struct grouper *g, byi_id id)
 {
     const struct byi_node *node = &g->f->nodes.at[id];

@@ -48,21 +48,21 @@ static bool is_op(const struct byi_func *f, byi_id id)
            !node->target && !node->region;
 }
 
-/* Whether node i computes something, unlike a view. */
+/* Whether node `id` computes something, unlike a view. */
 static bool counts(const struct byi_func *f, byi_id id, bool singles)
 {
     return is_op(f, id) &&
            (singles || !byi_op_has(f->nodes.at[id].op, BYI_TRAIT_VIEW));
 }
 
-/* Whether there is a kernel for node id alone. */
+/* Whether there is a kernel for node `id` alone. */
 static bool is_kernel(const struct fuser *s, byi_id id)
 {
     return s->ctx->generates_alone && is_op(s->f, id) &&
            s->ctx->generates_alone(s->m, s->f, id);
 }
 
-/* Whether node id is a tuple of one value at the end of its group. */
+/* Whether node `id` is a tuple of one value at the end of its group. */
 static bool ends_in_tuple(const struct fuser *s, byi_id id)
 {
     const struct byi_node *node = &s->f->nodes.at[id];
@@ -297,7 +297,7 @@ static enum byoc_status fuse_function(struct byi_module *m, uint32_t func,
 {
     struct byi_fuse_limits limits;
     BYI_TRY(read_limits(ctx, &limits, err));
-    byi_sweep(m, m->funcs.at[func], scratch); /* dead readers */
+    byi_sweep(m, m->funcs.at[func], scratch); /* drop nodes without readers */
     struct fuser s = {.m = m,
                       .ctx = ctx,
                       .f = m->funcs.at[func],
@@ -312,7 +312,7 @@ static enum byoc_status fuse_function(struct byi_module *m, uint32_t func,
            limits.takes != NULL);
     list_members(&s);
     BYI_TRY(rebuild(&s));
-    byi_sweep(m, s.fresh, scratch); /* constants that moved to bodies */
+    byi_sweep(m, s.fresh, scratch); /* drop constants that moved to bodies */
     byi_func_replace(m, func, s.fresh);
     return BYOC_OK;
 }

@@ -36,23 +36,26 @@ enum inline_frame_kind {
 
 struct inline_frame {
     enum inline_frame_kind kind;
-    uint32_t func, fresh; /* from; NESTED: the new function */
+    uint32_t func, fresh; /* func: copied from; fresh, if NESTED: the clone */
     struct byi_func *to;
     byi_id *map;  /* nodes of `func` to those of `to` */
     byi_id at;    /* the next node                    */
     byi_id place; /* the call or literal of the frame below */
-    bool keep;    /* the only copy, in which symbols keep their names */
-    uint32_t nodes_before; /* CALLEE: of `to`, to undo the inlining */
+    bool keep;    /* this is the only copy, so symbols keep their names */
+    /* CALLEE: nodes of `to` before the inlining, to undo it */
+    uint32_t nodes_before;
 };
 
 struct inliner {
     struct byi_module *m;
     struct byi_arena *scratch;
     struct byi_call_graph graph;
-    uint32_t *reads, *calls; /* by function: of its literals and globals */
-    BYI_VEC(uint64_t) size;  /* by function: nodes, nested ones included */
+    /* by function: reads of its literals and globals; direct calls among them
+     */
+    uint32_t *reads, *calls;
+    BYI_VEC(uint64_t) size; /* by function: nodes, nested ones included */
     uint64_t max_nodes, total;
-    bool strict; /* results have the type of the call */
+    bool strict; /* a result must have the same type as its call */
     BYI_VEC(struct inline_frame) frames;
 };
 
@@ -243,7 +246,8 @@ static void close_nested(struct inliner *s)
     s->frames.n--;
 }
 
-/* The callee's body does not type-check here: undo, and keep the call. */
+/* The callee's body does not type-check here: undo the inlining and keep the
+ * call. */
 static enum byoc_status take_back(struct inliner *s, struct byoc_error *err)
 {
     while (top(s)->kind == NESTED)

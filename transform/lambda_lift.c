@@ -46,22 +46,26 @@ struct lifter {
     struct byi_arena *scratch;
     struct byi_call_graph graph;
     struct byi_numbers values;
-    bool *inner;       /* one other function holds it, once             */
-    bool *lift;        /* ... and it becomes a global                   */
-    const char **name; /* of that global */
-    value *def;        /* of a capture: its outer value; else itself */
-    bool *wanted;      /* a literal that is read as a value */
-    /* values of enclosing functions that it reads */
+    /* by function: one node refers to it, apart from its own references */
+    bool *inner;
+    bool *lift;        /* by function: `inner`, and it becomes a global */
+    const char **name; /* by function: the name of that global */
+    /* by value: the outer value that a capture stands for, else itself */
+    value *def;
+    /* by value: a literal that is read as a value, not only called */
+    bool *wanted;
+    /* by function: the values of enclosing functions that it reads */
     struct value_list *captures;
-    /* enclosing functions that it calls: it needs their captures, which are not
-     * known yet */
+    /* by function: the enclosing functions that it calls, whose captures it
+     * needs but which are not known yet */
     struct value_list *around;
-    uint32_t *seen, *seen_func; /* the function, plus one, that has it */
+    /* by value, by function: 1 + the last function that recorded it */
+    uint32_t *seen, *seen_func;
     byi_id *local;
     struct byi_func **fresh;
     uint32_t *order; /* functions, nested ones before their holder */
     uint32_t n_order;
-    BYI_VEC(value) reads; /* of the function that is looked at */
+    BYI_VEC(value) reads; /* of the function being visited */
     BYI_VEC(uint32_t) calls;
 };
 
@@ -223,7 +227,7 @@ static void read_node(struct lifter *s, uint32_t func,
 {
     const value base = s->values.base[func];
     if (node->kind == BYI_FN && node->index == func)
-        return; /* its own captures */
+        return; /* a self reference needs the function's own captures */
     if (node->kind == BYI_FN && s->inner[node->index]) {
         read_literal(s, func, node->index);
         return;

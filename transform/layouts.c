@@ -35,7 +35,8 @@ byi_rl_layout_id byi_rl_layout_intern(struct byi_rl_layouts *layouts,
     if (is_identity(layout))
         return 0;
     if (layouts->all.n == 0)
-        BYI_PUSH(&layouts->all, ((struct byi_rl_layout){0})); /* "as it is" */
+        /* index 0: the identity */
+        BYI_PUSH(&layouts->all, ((struct byi_rl_layout){0}));
     const uint64_t hash = byi_hash(0, layout, sizeof *layout);
     BYI_INDEX_EACH (&layouts->index, hash, i)
         if (same_layout(&layouts->all.at[i], layout))
@@ -120,7 +121,7 @@ static struct byi_rl_layout ungroup(const struct byi_rl_layout *x,
     for (uint32_t k = 0; k < x->rank; k++) {
         uint32_t group = 0;
         for (uint32_t axis = 0; axis < rank; axis++) {
-            group += begins >> axis & 1; /* from 1 on */
+            group += begins >> axis & 1; /* groups count from 1 here */
             if (group == x->at[k] + 1u)
                 y.at[y.rank++] = (uint8_t)axis;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NarrowWeights: narrow large float32 weights, as the user asks.
+/* NarrowWeights: narrow large float32 weights if the user asks for it.
  * requires: types, constant weights       breaks: nothing
  *
  *   to=int8, int4: blocks along the sum, each with a scale
@@ -10,8 +10,8 @@
  *     and products, transposed convolutions
  *
  * The rounded weights stay float32 constants, so that every backend and kernel
- * takes them; the artifact stores such constants as 16 bits (struct
- * byi_plan_params). A weight that the type cannot hold stays as it is. A
+ * supports them; the artifact stores such constants as 16 bits (struct
+ * byi_plan_params). A weight that the type cannot hold is unchanged. A
  * compile runs this before the partition.
  */
 #include "narrow_weights.h"
@@ -99,7 +99,7 @@ static const char *find_obstacle(struct byi_module *m, const void *at,
     return NULL;
 }
 
-/* The rounded weights as a constant; false: no memory for it. */
+/* Add the rounded weights as a constant; false if there is no memory. */
 static bool round_weights(struct byi_rewrite *rw, const struct byi_tensor *view,
                           enum narrow_form form,
                           struct byi_narrowed_weight *weight)
@@ -176,7 +176,7 @@ static void encode_block(const struct wide_matrix *w,
     }
 }
 
-/* The product with codes, BYI_NO_ID: no memory for them. */
+/* Emit the product with codes; BYI_NO_ID if there is no memory. */
 static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
                              const struct wide_matrix *w,
                              struct byi_narrowed_weight *weight)
@@ -194,7 +194,8 @@ static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
         return BYI_NO_ID;
     if (bytes)
         *(uint8_t *)c.zeros.data = 128;
-    for (int64_t b = 0; b < c.blocks; b++) /* lines of w stay in the cache */
+    /* loop over b inside, so that lines of w stay in the cache */
+    for (int64_t b = 0; b < c.blocks; b++)
         for (int64_t n = 0; n < w->n; n++)
             encode_block(w, &c, n, b, &sums);
     put_error(&sums, weight);
@@ -231,7 +232,7 @@ static struct byi_narrowed_weight *find_weight(struct byi_narrow_list *list,
     return NULL;
 }
 
-/* The same node with constant `made` as its weights. */
+/* Emit the same node with constant `made` as its weights. */
 static byi_id with_weights(struct byi_rewrite *rw, byi_id at, uint32_t made)
 {
     byi_id args[8];

@@ -14,10 +14,10 @@ struct byi_narrowed_weight {
     const char *to;                    /* "int8" */
     const struct byi_sources *sources; /* of the first node that reads it */
     const struct byi_type *type;
-    uint64_t bytes, narrow; /* in float32; narrowed, with scales */
+    uint64_t bytes, narrow; /* its size in float32; narrowed, with scales */
     double largest, rms;
-    const char *kept;        /* why it stays float32; NULL: it does not */
-    uint32_t constant, made; /* constants of the module, before and after */
+    const char *kept;        /* why it stays float32; NULL: it was narrowed */
+    uint32_t constant, made; /* indices of module constants, before and after */
 };
 
 /* Owned by the caller of the passes, who frees `all.at`; texts are in the

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recompose: recognise operators that exporters decomposed.
- * requires: nothing (CanonicalizeOps first finds more: clip by its name)
+ * requires: nothing; best after CanonicalizeOps, which makes clip of minimum
+ *           and maximum
  * leaves:   nn.layer_norm, nn.gelu, nn.silu, nn.mish, nn.hard_swish,
  *           nn.hard_sigmoid, nn.softplus, sigmoid, nn.softmax and
  *           nn.log_softmax instead of their arithmetic, if the inner values
@@ -16,8 +17,8 @@
 
 #include "recompose.h"
 
-/* All reductions and softmaxes of the match have one axis, the same: the
- * replacement's `axis`, -1 for the last one. */
+/* Whether all reductions and softmaxes of the match have the same one axis.
+ * Binds `axis` to it, -1 for the last one. */
 static bool same_axis(struct byi_row_match *r)
 {
     const int64_t rank = byi_rw_node(r->rw, r->match->root)->type->rank;

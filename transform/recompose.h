@@ -11,9 +11,9 @@ byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at);
 
 /* --- recompose_norm.c: layer normalisation ------------------------------- */
 
-/* Rows of the arithmetic of a layer normalisation of x. A square may be of
- * mean(x) - x, and as TensorFlow writes it, the result is
- * x s + (beta - mean(x) s), s = gamma / deviation. */
+/* Rows that match the arithmetic of a layer normalisation of x. The square may
+ * be of mean(x) - x. TensorFlow writes the result as x s + (beta - mean(x) s),
+ * s = gamma / deviation. */
 #define BYI_MEAN(x) "mean(" x "){keepdims=true}"
 #define BYI_CENTRED                                                            \
     "(subtract(%x, " BYI_MEAN("%x") ")"                                        \
@@ -35,7 +35,7 @@ byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at);
     "add(multiply(%x, %s), subtract(%beta, multiply(" BYI_MEAN(                \
         "%x") ", %s)))"                                                        \
               " with %s = " s
-/* What follows a layer normalisation without gamma or beta. */
+/* Rows that merge gamma and beta into a layer normalisation without them. */
 #define BYI_ROW_NORM(from)                                                     \
     BYI_ROW_IF(from,                                                           \
                "nn.layer_norm(%x, %gamma, %beta, axis=axis, epsilon=epsilon)", \
@@ -48,7 +48,7 @@ byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at);
         BYI_ROW_NORM("multiply(" BYI_CENTRED ", " BYI_INVERSE ")"),            \
         BYI_ROW_NORM(BYI_AFFINE("multiply(" BYI_INVERSE ", %gamma)")),         \
         BYI_ROW_NORM(BYI_AFFINE(BYI_INVERSE))
-/* Give the operands and attributes of the layer normalisation of a match. */
+/* Binds the operands and attributes of the layer normalisation of a match. */
 bool byi_is_norm(struct byi_row_match *match);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recompose_norm.c: layer normalisation from its arithmetic.
+/* recompose_norm.c: recognises layer normalisation in its arithmetic.
  *
  *   (x - mean) / sqrt(variance + eps)   nn.layer_norm(x, const[1], const[0])
  *   ... times gamma, plus beta          nn.layer_norm(x, gamma, beta)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relayout.c: finds the plan: which values are another value in another
- * layout, which layouts readers need, and coordinate descent on the cost of
+/* relayout.c: finds the plan: which values are other values in another layout,
+ * which layouts readers need, and coordinate descent on the cost of
  * conversions.
  */
 #include "relayout.h"
@@ -232,7 +232,8 @@ static void propose_operands(struct byi_relayout *rl,
         const struct byi_type *type = byi_rl_type(rl, node->args[i]);
         if (!type)
             continue;
-        /* stored as `layout` of home, which this value is `rel` of */
+        /* `layout` of home, seen from this value, which is home in layout `rel`
+         */
         const byi_rl_layout_id back =
             arg->rel ? byi_rl_layout_inverse(&rl->layouts, arg->rel, type->rank)
                      : 0;
@@ -303,8 +304,8 @@ static uint64_t total_cost(struct byi_relayout *rl)
     return cost;
 }
 
-/* Move a node to the layout of its operands, whatever its readers need: sweeps
- * from this start escape local minima of the original function. */
+/* Move a node to the layout of its operands, whatever its readers need. Sweeps
+ * that start from there escape local minima around the original function. */
 static void sink(struct byi_relayout *rl, byi_id id)
 {
     struct layout_candidates c = {0};
@@ -478,7 +479,8 @@ static void look_at_all(struct byi_relayout *rl)
         if (site->live && site->home != id) {
             const byi_rl_layout_id from = rl->sites[node->args[0]].rel;
             const uint64_t now = conversion(rl, site->home, from, site->rel);
-            rl->before += now > 1 ? now : now + 1; /* it could be a view */
+            /* count a transpose that could be a view as 1 */
+            rl->before += now > 1 ? now : now + 1;
         }
         for (uint32_t i = 0; has_needs(rl, id) && i < node->n_args; i++)
             pin_tuple(rl, node->args[i]);
@@ -496,7 +498,7 @@ void byi_relayout_init(struct byi_relayout *rl, struct byi_module *m,
     rl->sites = byi_arena_calloc(scratch, n + 1, sizeof *rl->sites);
     rl->first_need = byi_arena_calloc(scratch, n + 1, sizeof(uint32_t));
     rl->long_needs.arena = scratch;
-    BYI_PUSH(&rl->needs, ((struct byi_need){0})); /* 0: none */
+    BYI_PUSH(&rl->needs, ((struct byi_need){0})); /* index 0 means none */
     mark_live(rl);
     mark_mixed(rl);
     look_at_all(rl);

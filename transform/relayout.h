@@ -51,26 +51,29 @@ byi_rl_layout_id byi_rl_layout_intern(struct byi_rl_layouts *layouts,
 /* Layout `id` of a value of that rank. */
 struct byi_rl_layout byi_rl_layout_at(const struct byi_rl_layouts *layouts,
                                       byi_rl_layout_id id, uint32_t rank);
-/* As a layout of x: layout `b` of (x in the plain layout `a`). */
+/* Layout `b` of the value that is x in the plain layout `a`, expressed as a
+ * layout of x. */
 byi_rl_layout_id byi_rl_layout_compose(struct byi_rl_layouts *layouts,
                                        byi_rl_layout_id a, byi_rl_layout_id b,
                                        uint32_t rank);
 /* The inverse of a plain layout. */
 byi_rl_layout_id byi_rl_layout_inverse(struct byi_rl_layouts *layouts,
                                        byi_rl_layout_id id, uint32_t rank);
-/* Changes of the axes of a layout, named by a mask of axes of the larger one.
+/* How to change the axes of a layout. A mask selects axes of the layout that
+ * has more.
  */
 enum byi_rl_change {
-    BYI_RL_DROP_AXES,   /* not the blocked one */
-    BYI_RL_INSERT_AXES, /* each is stored at its own position or the last */
-    /* a layout of groups of axes, which begin at the axes of the mask, to a
-     * layout of the axes */
+    BYI_RL_DROP_AXES, /* the blocked axis must not be dropped */
+    /* each new axis is stored at its own position or the last */
+    BYI_RL_INSERT_AXES,
+    /* from a layout of groups of axes to a layout of the axes; groups begin at
+     * the axes of the mask */
     BYI_RL_UNGROUP,
-    /* the reverse: groups in the order in which their first axes are stored,
-     * even if one is not contiguous */
+    /* the reverse: groups are stored in the order of their first axes, even if
+     * one is not contiguous */
     BYI_RL_MAKE_GROUPS
 };
-/* `rank` is the larger layout's. */
+/* `rank` is the rank of the larger layout. */
 byi_rl_layout_id byi_rl_layout_change(struct byi_rl_layouts *layouts,
                                       enum byi_rl_change change,
                                       byi_rl_layout_id id, uint32_t rank,
@@ -122,7 +125,8 @@ enum byi_relayout_rule {
 enum { BYI_RL_RESULT = 16 }; /* the first bit of the result's groups */
 
 struct byi_site {
-    byi_id home; /* this is `home` in layout rel; itself if no transpose */
+    /* this value is `home` in layout rel; itself if not a transpose */
+    byi_id home;
     byi_id root; /* the node whose state decides: home, or its tuple */
     byi_rl_layout_id rel;
     uint32_t state;
@@ -130,10 +134,10 @@ struct byi_site {
     uint8_t rule;
     bool live, claimed, pinned;
     bool mixed; /* it has a reader other than nn.dense with constant weights */
-    /* SENSITIVE, pinned: the layout weights need */
+    /* SENSITIVE, pinned: the layout that its weights need */
     byi_rl_layout_id kernel_layout;
     const char *kernel; /* ... and its name; NULL: unchanged          */
-    uint64_t weight;    /* what one conversion of it costs            */
+    uint64_t weight;    /* what one conversion of its result costs */
     /* while rebuilding */
     byi_id base; /* the node in the fresh function */
     byi_rl_layout_id base_layout;
@@ -148,7 +152,7 @@ struct byi_need {
     uint32_t depth; /* length of the list from here */
 };
 
-/* `home` in that layout, in the fresh function. */
+/* A conversion: `home` in that layout, in the fresh function. */
 struct byi_relayout_value {
     byi_id home;
     byi_rl_layout_id layout;
@@ -163,10 +167,11 @@ struct byi_relayout {
     struct byi_func *f;
     struct byi_rl_layouts layouts;
     struct byi_site *sites;         /* by node of the old function */
-    BYI_VEC(struct byi_need) needs; /* from 1 on */
-    struct byi_index long_needs; /* by root and layout: those of long lists */
-    uint32_t *first_need;        /* by root: its needs, linked; 0: none */
-    byi_id *map;                 /* old -> fresh, for copies             */
+    BYI_VEC(struct byi_need) needs; /* index 0: none */
+    /* the needs of long lists, by root and layout */
+    struct byi_index long_needs;
+    uint32_t *first_need; /* by root: its needs, linked; 0: none */
+    byi_id *map;          /* old -> fresh, of nodes that are copied */
     BYI_VEC(struct byi_relayout_value) made; /* conversions              */
     struct byi_index made_index;             /* by home and layout */
     BYI_VEC(uint32_t) pending;               /* sources of removed transposes */
@@ -198,11 +203,11 @@ byi_rl_layout_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
 void byi_rl_classify(struct byi_relayout *rl, byi_id id);
 /* Whether the operator supports the state. */
 bool byi_rl_allows(const struct byi_relayout *rl, byi_id id, uint32_t state);
-/* The layout of the result, of operand i. */
+/* The layout of the result in that state. */
 byi_rl_layout_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state);
 byi_rl_layout_id byi_rl_need(struct byi_relayout *rl, byi_id id, uint32_t state,
                              uint32_t i);
-/* The state with operand i, with the result in that layout. */
+/* The state in which operand i has that layout. */
 uint32_t byi_rl_from_operand(struct byi_relayout *rl, byi_id id, uint32_t i,
                              byi_rl_layout_id layout);
 uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,

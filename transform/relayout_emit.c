@@ -33,7 +33,7 @@ static void claim(struct byi_relayout *rl, byi_id id)
     }
 }
 
-/* Sources pending from `first` on become sources of fresh node `id` too. */
+/* Add the sources pending from `first` on to the sources of fresh node `id`. */
 static void settle(struct byi_relayout *rl, byi_id id, uint32_t first)
 {
     struct byi_node *node = &rl->f->nodes.at[id];
@@ -146,7 +146,7 @@ static enum byoc_status convert(struct byi_relayout *rl, byi_id x,
     if (!from->block && !to->block)
         return add_transpose(rl, x, from, to, id, err);
     struct byi_rl_layout a = *from,
-                         b = *to; /* blocks of an axis of size 1: none */
+                         b = *to; /* an axis of size 1 needs no blocks */
     a.block = type->dims[a.block_axis] == 1 ? 0 : a.block;
     b.block = type->dims[b.block_axis] == 1 ? 0 : b.block;
     if (a.block != from->block || b.block != to->block) {
@@ -269,7 +269,7 @@ static void rewrite_axis(struct relayout_call *call)
     attr->ints = call->axes;
 }
 
-/* Constant operand i, whose elements are `groups` lists of one an axis. */
+/* Permute constant operand i: `groups` lists with one entry per axis each. */
 static bool permute_list(struct byi_relayout *rl, struct relayout_call *call,
                          uint32_t i, uint32_t groups)
 {
@@ -312,7 +312,7 @@ static bool rename_axes(struct byi_relayout *rl, struct relayout_call *call,
     return true;
 }
 
-/* The region of a resize: begins, then ends. */
+/* Permute the region of a resize, which lists begins, then ends. */
 static void permute_roi(struct relayout_call *call)
 {
     struct byi_attr *roi = attr_of(call, "roi");
@@ -583,7 +583,7 @@ static void annotate(struct byi_relayout *rl, byi_id fresh,
     node->sources = byi_sources_join(rl->m, node->sources, old->sources);
 }
 
-/* A reshape of groups of axes in another order. */
+/* Emit a reshape of groups of axes in another order. */
 static enum byoc_status emit_groups(struct byi_relayout *rl, byi_id id,
                                     struct byoc_error *err)
 {
@@ -592,7 +592,7 @@ static enum byoc_status emit_groups(struct byi_relayout *rl, byi_id id,
     byi_id x;
     BYI_TRY(
         fetch(rl, node->args[0], byi_rl_need(rl, id, site->state, 0), &x, err));
-    site->base_layout = byi_rl_out(rl, id, site->state); /* UNROLL: 0 */
+    site->base_layout = byi_rl_out(rl, id, site->state); /* 0 for UNROLL */
     const struct byi_rl_layout layout =
         byi_rl_layout_at(&rl->layouts, site->base_layout, node->type->rank);
     const struct byi_type *to =
@@ -602,8 +602,8 @@ static enum byoc_status emit_groups(struct byi_relayout *rl, byi_id id,
     return BYOC_OK;
 }
 
-/* Node `id` in its state; *fits is false when that cannot be: sizes that are
- * not known would become other unknowns. */
+/* Emit node `id` in its state. *fits is false if that is impossible, since
+ * unknown sizes would become other unknown sizes. */
 static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
                                    bool *fits, struct byoc_error *err)
 {

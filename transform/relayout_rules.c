@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relayout_rules.c: the meaning of a state for each operator: implements the
+/* relayout_rules.c: what a state means for each operator, according to the
  * layout column of ops.def.
  */
 #include "relayout.h"
@@ -66,7 +66,7 @@ static bool is_const(const struct byi_relayout *rl, byi_id id, uint32_t i)
     return node_of(rl, node_of(rl, id)->args[i])->kind == BYI_CONST;
 }
 
-/* Operand i is a constant of n integers or numbers, one (two) an axis. */
+/* Whether operand i is a constant vector of n numbers, one or two per axis. */
 static bool lists_axes(const struct byi_relayout *rl, byi_id id, uint32_t i,
                        uint32_t n)
 {
@@ -302,7 +302,7 @@ static bool allows_matmul(const struct byi_relayout *rl, byi_id id,
         const byi_id home = rl->sites[node_of(rl, id)->args[i]].home;
         if (state >> i & 1 && (arg_type(rl, id, i)->rank < 2 ||
                                node_of(rl, home)->kind == BYI_CONST))
-            return false; /* constants come as they are needed */
+            return false; /* constants can be stored as needed instead */
     }
     return state < 4;
 }

@@ -233,7 +233,7 @@ enum {
 }; /* prefetch distance in nodes: this walk is bound by memory */
 
 /* live[id]: the result needs node id. Operands come before their readers, so
- * one walk backwards finds all. */
+ * one walk backwards finds all live nodes. */
 static bool *mark_live(const struct byi_func *f, struct byi_arena *scratch,
                        uint32_t *n_live)
 {
@@ -405,7 +405,7 @@ static void take(struct byi_rewrite *rw, byi_id at, byi_id out, byi_id before)
         rw->f->nodes.at[out].let = byi_rw_node(rw, at)->let;
     rw->notes.at[out].readers += rw->notes.at[at].readers;
     rw->notes.at[at].readers = 0;
-    /* Upwards: a dead node's operands come before it. */
+    /* In ascending order: a dead node's operands come before it. */
     for (byi_id id = before; id < end; id++)
         if (rw->notes.at[id].readers == 0)
             release(rw, id, 0, 0);

@@ -43,7 +43,7 @@ enum byoc_status byi_rewrite(struct byi_module *m, uint32_t func,
                              struct byi_pass_context *ctx,
                              struct byi_arena *scratch, void *state,
                              struct byoc_error *err);
-/* Drop the nodes of f that its result does not need; parameters stay. */
+/* Drop the nodes of f that its result does not need, except parameters. */
 void byi_sweep(struct byi_module *m, struct byi_func *f,
                struct byi_arena *scratch);
 
@@ -66,9 +66,10 @@ bool byi_rw_view(const struct byi_rewrite *rw, byi_id id,
                  struct byi_tensor *view);
 /* id is a numeric constant whose elements are all the same. */
 bool byi_rw_splat(const struct byi_rewrite *rw, byi_id id, double *value);
-/* ... namely `value`. */
+/* The same, and the elements equal `value`. */
 bool byi_rw_is_value(const struct byi_rewrite *rw, byi_id id, double value);
-/* id is an integer constant of one axis, or none: its values. */
+/* Whether id is an integer constant of rank 0 or 1; if so, its n values, at
+ * most `max`. */
 bool byi_rw_ints(const struct byi_rewrite *rw, byi_id id, int64_t *values,
                  uint32_t max, uint32_t *n);
 
@@ -92,20 +93,20 @@ byi_id byi_rw_op2(struct byi_rewrite *rw, enum byi_op_id op, byi_id a,
                   byi_id b);
 /* A copy of node `at` with other operands. */
 byi_id byi_rw_again(struct byi_rewrite *rw, byi_id at, const byi_id *args);
-/* Memory of a new constant, which byi_rw_const then adds without a copy;
- * false where the type has symbols or cannot be addressed. */
+/* Allocate the data of a constant, which byi_rw_const then adds without a copy.
+ * False if the type has symbolic dims or is too large. */
 bool byi_rw_alloc(struct byi_rewrite *rw, const struct byi_type *type,
                   struct byi_tensor *out);
 byi_id byi_rw_const(struct byi_rewrite *rw, const struct byi_type *type,
                     const struct byi_tensor *t);
 byi_id byi_rw_int_vector(struct byi_rewrite *rw, const int64_t *values,
                          uint32_t n);
-/* The same elements with other dims. */
+/* The constant's elements with other dims. */
 byi_id byi_rw_const_as(struct byi_rewrite *rw, byi_id constant, uint32_t rank,
                        const int64_t *dims);
 /* Drop the nodes from `before` on, which have no readers. */
 void byi_rw_undo(struct byi_rewrite *rw, byi_id before);
-/* The sources of `from` become sources of `to` as well. */
+/* Add the sources of `from` to those of `to`. */
 void byi_rw_merge(struct byi_rewrite *rw, byi_id to, byi_id from);
 
 #endif

@@ -13,10 +13,12 @@
 /* The rows of a pass, with their patterns. The rows that can apply to a node of
  * kind k are at[first[k]] .. at[first[k + 1] - 1]. */
 struct byi_compiled_rows {
-    struct byi_arena *arena; /* of all that follows */
+    struct byi_arena *arena; /* owns the members below */
     const struct byi_row *rows;
     const struct byi_pattern **patterns; /* of each row; NULL: it is a rule */
-    bool *values; /* of each row: do names of it stand for values? */
+    /* of each row: whether constants have names with a value (zero, one, ...)
+     */
+    bool *values;
     uint32_t n, first[BYI_N_ROOTS + 1];
     const uint32_t *at;
 };
@@ -103,8 +105,8 @@ static bool has_only(const struct byi_rewrite *rw, byi_id id, double value)
            (byi_rw_view(rw, id, &t) && byi_elements(t.rank, t.dims) == 0);
 }
 
-/* The value that constants of this name have, perhaps with a number behind it;
- * NULL: any. */
+/* The value of constants that have this name, which may end in digits; NULL:
+ * any value. */
 static const double *value_of_name(const char *name)
 {
     static const struct {

@@ -16,8 +16,8 @@
 #include "patterns/patterns.h"
 #include "rewrite.h"
 
-/* A match of a row, and what the row's condition adds to the names of the
- * replacement. Valid during the call that gets it. */
+/* A match of a row, and the values and attributes that the row's condition
+ * binds for the replacement. Valid during the call that receives it. */
 struct byi_row_match {
     struct byi_rewrite *rw;
     const struct byi_match *match;
@@ -30,7 +30,7 @@ struct byi_row_match {
 struct byi_row {
     const char *pattern, *to;
     bool (*when)(struct byi_row_match *match); /* NULL: always */
-    /* The nodes inside the match may have other readers, for which they stay.
+    /* The nodes inside the match may have other readers; they are then kept.
      */
     bool shared;
     /* If there is no pattern: a rule (rewrite.h) for nodes of this kind, an
@@ -60,9 +60,9 @@ struct byi_row {
         .root = kind, .apply = rule                                            \
     }
 
-/* A pass that consists of rows has them as `data`, and these functions. The
- * first run of the pass in a process compiles the rows, and puts them at
- * *compiled for all later runs. */
+/* A pass that consists of rows has this table as `data`, and the functions
+ * below. The first run of the pass in a process compiles the rows, and stores
+ * them at *compiled for all later runs. */
 struct byi_compiled_rows;
 struct byi_row_table {
     const struct byi_row *rows;
@@ -79,15 +79,17 @@ enum byoc_status byi_rows_run(struct byi_module *m, uint32_t func,
 
 /* --- for conditions ------------------------------------------------------- */
 
-/* The value of that name; BYI_NO_ID: the match has none. */
+/* The value bound to that name; BYI_NO_ID: none. */
 byi_id byi_row_value(const struct byi_row_match *match, const char *name);
-/* The node of that name, which the match has. Valid until the next emission. */
+/* The node bound to that name, which must be bound. Valid until the next
+ * emission. */
 const struct byi_node *byi_row_node(const struct byi_row_match *match,
                                     const char *name);
 /* Whether the root is a tensor of floats. */
 bool byi_row_of_floats(struct byi_row_match *match);
-/* Give the replacement a value (false: BYI_NO_ID) or an attribute, under a new
- * name or instead of the pattern's. They return true. */
+/* Bind a name of the replacement to a value or an attribute; the name may be
+ * new or one of the pattern's. Return true, or false if the value is BYI_NO_ID.
+ */
 bool byi_row_give(struct byi_row_match *match, const char *name, byi_id value);
 bool byi_row_give_attr(struct byi_row_match *match, struct byi_attr attr);
 bool byi_row_give_int(struct byi_row_match *match, const char *name, int64_t i);

@@ -40,7 +40,7 @@ static const struct byi_node *node_of(const struct byi_scaling *s, byi_id id)
     return &s->f->nodes.at[id];
 }
 
-/* The type of a tensor, owned by the function; NULL: another type. */
+/* The type of a tensor, owned by the function; NULL: not a tensor. */
 static const struct byi_type *tensor_of(const struct byi_scaling *s, byi_id id)
 {
     const struct byi_type *type = node_of(s, id)->type;
@@ -416,8 +416,8 @@ static int transposed_axis(const struct byi_node *node, uint32_t rank,
     return n ? -1 : (int)(rank - 1 - a);
 }
 
-/* Whether a window slides along axis a. In other layouts than channels-first,
- * every axis counts as such. */
+/* Whether a window slides along axis a. In layouts other than channels-first,
+ * every axis counts as one. */
 static bool is_window(const struct byi_node *node, uint32_t a)
 {
     return node->op >= BYI_OP_NN_MAX_POOL1D &&
@@ -521,7 +521,7 @@ static void scale_run(const struct byi_tensor *w, struct byi_tensor *out,
         byi_tensor_set(out, i, byi_tensor_float(w, i) * by);
 }
 
-/* Weights times a scale of their rows or of their columns. */
+/* Multiply weights by a scale of their rows or of their columns. */
 static void scale_weights(const struct byi_weights *w, struct byi_tensor *out,
                           const struct byi_scale *scale, bool rows)
 {
@@ -544,8 +544,9 @@ static double edited(enum byi_scale_edit_kind kind, double c, double by)
                                    : by / c;
 }
 
-/* Constant t, an operand where the result is `type`, edited by a scale. One
- * element becomes one per channel where the scale is. */
+/* Apply an edit to constant t, an operand of a node with result `type`. If t
+ * has one element and the scale is per channel, t becomes one element per
+ * channel. */
 static const struct byi_type *edit_const(struct byi_scaling *s,
                                          const struct byi_tensor *t,
                                          const struct byi_type *type,

@@ -5,8 +5,8 @@
  * operands and weights that absorb scales.
  *
  * Each direction works in two walks over the nodes, as Relay's pass does.
- * The first says for every value which scales could be moved into it (its
- * room); the second moves them and writes one edit a node. The rebuild is
+ * The first finds for every value which scales could be moved into it (its
+ * room); the second moves them and records one edit per node. The rebuild is
  * common. All three are linear in nodes, edges and constants.
  */
 #ifndef BYI_SCALE_AXIS_H
@@ -27,15 +27,17 @@ struct byi_scale {
     int axis;
     int64_t n;
     const double *values;
-    double min, least, most; /* of the values; of their magnitudes */
+    /* min of the values; least and most of their magnitudes */
+    double min, least, most;
     struct byi_trail *trail;
 };
 
-/* The scales that fit: bit a of `axes` is axis a. */
+/* The scales that a value can absorb. Bit a of `axes`: one factor per index of
+ * axis a. */
 struct byi_room {
     uint32_t axes;
-    bool positive;      /* not below 0                 */
-    double least, most; /* magnitudes                  */
+    bool positive;      /* factors must not be negative */
+    double least, most; /* bounds of the factors' magnitudes */
 };
 #define BYI_ROOM_ALL (1u << BYI_MAX_RANK) /* one factor for all */
 
@@ -53,13 +55,14 @@ enum byi_scale_how {
     BYI_SCALE_CONCATS,
 };
 
-/* A linear operator with constant weights. Element (i, j, ...) of them
- * belongs to row channel i and column channel group(i) columns + j. */
+/* A linear operator with constant weights. Weight (i, j, ...) belongs to row
+ * channel i and column channel group(i) columns + j. */
 struct byi_weights {
     struct byi_tensor view;
     bool rows_are_out;
     int64_t groups;
-    uint32_t in_axis, out_axis; /* channels of the data; of the result */
+    /* axis of channels in the data; in the result */
+    uint32_t in_axis, out_axis;
 };
 
 /* The edit of a node. */
@@ -84,7 +87,7 @@ struct byi_scaling {
     struct byi_module *m;
     const struct byi_func *f; /* swept: every node is live       */
     struct byi_arena *scratch;
-    double *largest; /* of each constant; 0: not looked */
+    double *largest; /* by constant, its largest magnitude; 0: not computed */
     uint32_t n_largest;
     struct byi_scale_edit *edits;
 };
@@ -117,7 +120,7 @@ const struct byi_scale *byi_scale_of(struct byi_scaling *s, byi_id id,
 const struct byi_scale *byi_scale_times(struct byi_scaling *s,
                                         const struct byi_scale *a,
                                         const struct byi_scale *b);
-/* Values first .. first + n-1 of s, for a part of its axis. */
+/* Factors first .. first + n-1 of the scale, for a part of its axis. */
 const struct byi_scale *byi_scale_part(struct byi_scaling *s,
                                        const struct byi_scale *scale,
                                        int64_t first, int64_t n);

@@ -17,7 +17,7 @@ enum {
     MAX_DEPTH = 64
 };
 
-/* A value of the module: by the number of its node, base[func] + id. */
+/* A value of the module, by the number of its node: base[func] + id. */
 typedef uint32_t value;
 
 struct scope_entry {
@@ -34,12 +34,13 @@ struct scope_walk {
 
 struct byi_scopes {
     const struct byi_module *m;
-    struct byi_module *target; /* m, while it is rebuilt */
+    struct byi_module *target; /* the module being rebuilt */
     struct byi_arena *scratch;
     struct byi_call_graph graph;
     bool *branch; /* by function */
     struct byi_numbers values;
-    value *def;     /* by value: what a capture stands for, else itself   */
+    /* by value: the value that a capture stands for, else itself */
+    value *def;
     uint32_t *at;   /* by value: the scope it belongs to                  */
     uint32_t *home; /* by function: its scope                             */
     struct scope_entry *scopes; /* from 1 */
@@ -49,10 +50,11 @@ struct byi_scopes {
     uint32_t n_order;
     struct scope_walk *walks;
     uint32_t n_walks;
-    /* for the rebuild, by value: the scope that has it, and as what node */
+    /* for the rebuild, by value: the last scope that got a copy of it, and the
+     * copy */
     uint32_t *seen, *seen_atom;
     byi_id *local, *local_atom;
-    bool *shared; /* a function or branch captures it */
+    bool *shared; /* by value: a function or branch captures it */
     value *members, *member_ends;
 };
 
@@ -179,7 +181,7 @@ static void read_in(struct byi_scopes *s, uint32_t func, byi_id id,
                     uint32_t scope)
 {
     if (is_atom(&s->m->funcs.at[func]->nodes.at[id]))
-        return; /* goes along */
+        return; /* it moves with its reader */
     const value v = s->def[s->values.base[func] + id];
     s->at[v] = s->at[v] == NOWHERE ? scope : common(s, s->at[v], scope);
 }
@@ -271,7 +273,8 @@ bool byi_scopes_stray(const struct byi_scopes *s, struct byi_stray *out)
 
 /* --- captures ------------------------------------------------------------- */
 
-/* The scope that holds a value: parameters and captured constants stay. */
+/* The scope that holds a value. Parameters and captured constants do not move.
+ */
 static uint32_t place_of(const struct byi_scopes *s, value v)
 {
     const struct byi_node *node = node_of(s, v);
@@ -280,8 +283,8 @@ static uint32_t place_of(const struct byi_scopes *s, value v)
     return s->at[v];
 }
 
-/* The values of each scope of the function, in an order to build them in:
- * those of scope i end at member_ends[i - first]. */
+/* Sort the values of the function by scope, operands before readers: those of
+ * scope i end at member_ends[i - first]. */
 static void sort_members(struct byi_scopes *s)
 {
     value *ends = s->member_ends;
@@ -313,7 +316,8 @@ static void capture(struct byi_scopes *s, uint32_t scope, value v,
     BYI_PUSH(list, v);
 }
 
-/* Capture the value of node `id` of `func` in `scope`, unless it moves along.
+/* Capture the value of node `id` of `func` in `scope`, unless the value moves
+ * there.
  */
 static void capture_arg(struct byi_scopes *s, uint32_t scope, uint32_t func,
                         byi_id id, value_vec *list)
@@ -398,7 +402,7 @@ static void begin(struct byi_scopes *s, uint32_t i)
     }
 }
 
-/* Move a node unchanged: its type depends on nothing that changes. */
+/* Move a node unchanged. Its type depends on nothing that changes. */
 static byi_id move(struct byi_func *f, const struct byi_node *old,
                    const byi_id *args, uint32_t n_args)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transform/scope.h: the scopes of values. A scope is the body of a function or
- * a branch of an `if`; a value belongs to the lowest scope that contains all
- * its readers. A literal that is not a branch is a separate scope, which values
- * of others never enter, since it may be called many times.
+ *  a branch of an `if`; a value belongs to the lowest scope that contains all
+ *  its readers. A literal that is not a branch is a separate scope, which
+ * values of other scopes never enter, since it may be called many times.
  */
 #ifndef BYI_SCOPE_H
 #define BYI_SCOPE_H
@@ -32,7 +32,7 @@ struct byi_stray {
 bool byi_scopes_stray(const struct byi_scopes *s, struct byi_stray *out);
 
 enum byi_let {
-    BYI_LET_SHARED, /* what functions and branches capture becomes a let */
+    BYI_LET_SHARED, /* values that functions and branches capture become lets */
     BYI_LET_ALL     /* every value except constants and globals */
 };
 /* Rebuild every function of m with every value in its scope. Values without

@@ -39,9 +39,9 @@ static bool read_labels(const char *from, const char *to, char *text,
     return true;
 }
 
-/* False if this file's rules do not take the equation: without "->", with
- * "...", with a label twice in a term, or for halves, whose partial results
- * would be rounded. */
+/* False if the rules of this file do not support the equation: without "->",
+ * with "...", with a label twice in a term, or for 16-bit floats, whose partial
+ * results would be rounded. */
 static bool read_equation(struct byi_rewrite *rw, byi_id at,
                           struct einsum_terms *e)
 {
@@ -81,8 +81,8 @@ static byi_id emit(struct byi_rewrite *rw, const byi_id *args, uint32_t n,
 
 /* --- three and more operands ---------------------------------------------- */
 
-/* Multiplications of a product of operands a and b alone; symbolic sizes count
- * as a usual one. */
+/* The number of multiplications of a product of operands a and b alone; a
+ * symbolic size counts as 64. */
 static double work_of(const struct byi_rewrite *rw, byi_id at,
                       const struct einsum_terms *e, uint32_t a, uint32_t b)
 {
@@ -104,7 +104,7 @@ static double work_of(const struct byi_rewrite *rw, byi_id at,
     return work;
 }
 
-/* Do other terms than a and b, or the result, have the label? */
+/* Whether another term than a and b, or the result, has the label. */
 static bool is_needed(const struct einsum_terms *e, uint32_t a, uint32_t b,
                       char label)
 {
@@ -142,7 +142,7 @@ static void append(char *text, uint32_t *n, const char *labels, uint32_t count,
     text[*n] = 0;
 }
 
-/* The product of operands a and b, then of it and the others. */
+/* Emit the product of operands a and b, then its product with the others. */
 static byi_id split_pair(struct byi_rewrite *rw, byi_id at,
                          const struct einsum_terms *e, uint32_t a, uint32_t b)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SimplifyExpr: drop arithmetic and data movement without effect, and merge
  * consecutive steps.
- * requires: nothing (CanonicalizeOps first finds more: constants on the
- *           right)
+ * requires: nothing; best after CanonicalizeOps, which moves constants to the
+ *           right
  * leaves:   no match of a row of the table in this file. Elements
  *           keep their values, except that combined constants of float sums
  *           and products are rounded once (terms that cancel are not combined)
@@ -92,7 +92,7 @@ static byi_id meet(struct byi_rewrite *rw, byi_id left, byi_id right,
     return byi_rw_const(rw, type, &out);
 }
 
-/* Give `c`, the constants a and b combined. */
+/* Binds `c` to the constants a and b combined. */
 static bool meets(struct byi_row_match *r, meet_fn both)
 {
     return byi_row_give(
@@ -147,7 +147,7 @@ static byi_id split_one(struct byi_rewrite *rw, byi_id at)
     return byi_rw_arg(rw, get->args[0], 0);
 }
 
-/* Give `dim`, element i of the dims, if it is known. */
+/* Binds `dim` to element i of the dims, if it is known. */
 static bool knows_dim(struct byi_row_match *r)
 {
     const struct byi_node *shape = byi_row_node(r, "shape");
@@ -182,7 +182,7 @@ static const struct byi_row rows[] = {
     BYI_ROW("power(%x, const %one)", "%x"),
     BYI_ROW_SHARED("negative(negative(%x))", "%x"),
     BYI_ROW_SHARED("logical_not(logical_not(%x))", "%x"),
-    /* the second time has no effect */
+    /* applying the operator again has no effect */
     BYI_ROW_SHARED("abs(%y) with %y = abs(%x)", "%y"),
     BYI_ROW_SHARED("nn.relu(%y) with %y = nn.relu(%x)", "%y"),
     BYI_ROW_SHARED("ceil(%y) with %y = ceil(%x)", "%y"),
@@ -203,7 +203,7 @@ static const struct byi_row rows[] = {
     ROW_CHAIN("minimum", have_min),
     BYI_ROW_IF("multiply(add(multiply(%x, const %a), const %b), const %c)",
                "add(multiply(%x, %ac), %bc)", have_products),
-    /* movement of one part, by nothing, of everything, or once */
+    /* movement of one part only, by nothing, or of everything */
     BYI_ROW("concatenate(%x)", "%x"),
     BYI_ROW("nn.pad(%x, const %zero, %value...)", "%x"),
     BYI_ROW("tile(%x, const %one)", "%x"),

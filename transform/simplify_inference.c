@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SimplifyInference: fold batch norms, scales and shifts into weights.
- * requires: nothing (CanonicalizeOps first finds more: constants on the
- *           right)
+ * requires: nothing; best after CanonicalizeOps, which moves constants to the
+ *           right
  * leaves:   no batch_norm with constant statistics; no multiplication by a
  *           constant per channel after a convolution or matmul with constant
  *           weights, and no chain of constant additions, where the value
@@ -51,8 +51,9 @@ static bool computes(enum byoc_dtype dtype)
     return dtype == BYOC_F32 || dtype == BYOC_F64;
 }
 
-/* Elements of constant `id`, per channel (axis of `type`) or one for all, as
- * `channels` doubles in scratch memory; NULL when it is something else. */
+/* The elements of constant `id`, one per channel (axis of `type`) or one for
+ * all, as `channels` doubles in scratch memory; NULL if the constant has
+ * another shape. */
 static double *per_channel(struct byi_rewrite *rw, byi_id id,
                            const struct byi_type *type, uint32_t axis)
 {
@@ -235,7 +236,7 @@ static bool bn_numbers(struct byi_rewrite *rw, byi_id at, double **scale,
     return true;
 }
 
-/* Give `folded`, a block with the batch_norm in its weights and bias. */
+/* Binds `folded` to a block with the batch_norm in its weights and bias. */
 static bool folds_batch_norm(struct byi_row_match *r)
 {
     double *scale, *shift;
@@ -246,7 +247,7 @@ static bool folds_batch_norm(struct byi_row_match *r)
            byi_row_give(r, "folded", fold_block(r->rw, &b, scale, shift));
 }
 
-/* Give the `scale` and `shift` of a batch_norm. */
+/* Binds the `scale` and `shift` of a batch_norm. */
 static bool has_scale(struct byi_row_match *r)
 {
     double *scale, *shift;
@@ -257,8 +258,8 @@ static bool has_scale(struct byi_row_match *r)
            byi_row_give(r, "shift", channel_const(r->rw, type, axis, shift));
 }
 
-/* Give `folded`, a block whose weights and bias are multiplied by the constant
- * per channel. */
+/* Binds `folded` to a block whose weights and bias are multiplied by the
+ * constant per channel. */
 static bool folds_factor(struct byi_row_match *r)
 {
     struct linear_block b;
@@ -270,7 +271,7 @@ static bool folds_factor(struct byi_row_match *r)
            byi_row_give(r, "folded", fold_block(r->rw, &b, scale, NULL));
 }
 
-/* Give the `sum` of two constants of one shape. */
+/* Binds `sum` to the sum of two constants of one shape. */
 static bool has_sum(struct byi_row_match *r)
 {
     struct byi_tensor a, b, sum;

@@ -6,8 +6,8 @@
 
 /* --- views --------------------------------------------------------------- */
 
-/* Give `shape`, with which a reshape results in the type of the root. Fails if
- * a reshape cannot express it: with two symbolic dims, or rank 0. */
+/* Binds `shape`, with which a reshape has the type of the root. False if no
+ * reshape does: two dims are symbolic, or the rank is 0. */
 bool byi_gives_shape(struct byi_row_match *r)
 {
     const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
@@ -97,8 +97,8 @@ static uint32_t bits_of(enum byoc_dtype dtype, bool *sign)
                                : 0;
 }
 
-/* Whether the second type represents all values of the first. Integers of up to
- * 15 bits are in float16's range, those of up to 64 bits in that of others. */
+/* Whether `out` represents all values of `in`. Integers of up to 15 bits are in
+ * float16's range, those of up to 64 bits in the range of the wider floats. */
 static bool holds(enum byoc_dtype in, enum byoc_dtype out)
 {
     bool in_sign, out_sign;
@@ -196,7 +196,8 @@ static byi_id emit_slice(struct byi_rewrite *rw, byi_id x,
         steps[BYI_MAX_RANK];
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->type->rank; i++) {
-        if (BYI_IS_SYMBOL(s->type->dims[i]) || /* then it is not cut */
+        /* slice_of ensures that a symbolic axis is not cut */
+        if (BYI_IS_SYMBOL(s->type->dims[i]) ||
             (s->begin[i] == 0 && s->step[i] == 1 &&
              s->type->dims[i] == s->x->dims[i]))
             continue;
@@ -236,9 +237,10 @@ static int64_t axis_of(const struct byi_rewrite *rw, byi_id id)
     return axis < 0 ? axis + byi_rw_tensor(rw, node->args[0])->rank : axis;
 }
 
-enum { MAX_PARTS = 64 }; /* looked through for one slice */
+enum { MAX_PARTS = 64 }; /* operands to look through for one slice */
 
-/* A slice that lies in one operand of a concatenation is a slice of that. */
+/* A slice that lies in one operand of a concatenation is a slice of that
+ * operand. */
 byi_id byi_slice_concat(struct byi_rewrite *rw, byi_id at)
 {
     const byi_id concat = byi_rw_arg(rw, at, 0);

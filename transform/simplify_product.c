@@ -4,8 +4,8 @@
  */
 #include "simplify.h"
 
-/* Whether the transpose only swaps the last two axes; gives the flags of the
- * product without it, `a` and `b`. */
+/* Whether the transpose only swaps the last two axes. Binds `a` and `b`, the
+ * flags of the product without the transpose. */
 bool byi_flips(struct byi_row_match *r)
 {
     const struct byi_node *t = byi_row_node(r, "t");
@@ -47,8 +47,8 @@ static bool is_repeated(const struct byi_rewrite *rw, byi_id all, byi_id x)
            to->dims[2] == from->dims[3] && to->dims[3] == from->dims[4];
 }
 
-/* Query heads that share a head of keys or values, of which exporters make a
- * copy for each: the product broadcasts it.
+/* Several query heads share a head of keys or values, which exporters copy for
+ * each query head. Let the product broadcast it instead.
  *
  *   %1 = broadcast_to(%x, [1, 1, 3, 1, 1]);  %x (b, 4, 1, t, h)
  *   %2 = reshape(%1, [b, 12, t, h]);
@@ -58,7 +58,8 @@ static bool is_repeated(const struct byi_rewrite *rw, byi_id all, byi_id x)
  *   %2 = nn.matmul(%1, %x);
  *   squeeze(reshape(%2, [0, 12, 1, 0, 0]), axis=[2])
  *
- * All are views, whose shapes copy the other dims, also symbolic ones. */
+ * All new operators but the product are views. Their shapes copy the other
+ * dims, which may be symbolic. */
 bool byi_repeats_heads(struct byi_row_match *r)
 {
     const byi_id all = byi_row_value(r, "all"), x = byi_row_value(r, "x");

@@ -20,9 +20,9 @@
 
 enum {
     BAND = 4,             /* outputs that share a read of the data        */
-    LEAST_WEIGHTS = 4096, /* fewer do not repay a sparse product          */
+    LEAST_WEIGHTS = 4096, /* smaller weights do not repay a sparse product */
     LEAST_COLUMNS = 16,   /* with fewer, memory bounds both products      */
-    GATHERING = 40,       /* outputs that cost as much as the gather      */
+    GATHERING = 40,       /* the gather costs as much as this many outputs */
 };
 
 /* Weights (m, k): element (row, column) is at[row rs + column cs]. */
@@ -31,8 +31,8 @@ struct pruned_weights {
     int64_t m, k, rs, cs;
 };
 
-/* Whether the weights are multiplied with enough columns of data; a symbolic
- * number counts as enough. */
+/* Whether the weights are multiplied with enough columns of data. A symbolic
+ * number of columns counts as enough. */
 static bool has_columns(const struct byi_type *type, uint32_t first,
                         uint32_t end)
 {
@@ -45,8 +45,8 @@ static bool has_columns(const struct byi_type *type, uint32_t first,
     return n >= LEAST_COLUMNS;
 }
 
-/* Whether the remaining reads are at most the option's share; the gather counts
- * as another `outputs`. */
+/* Whether the number of remaining reads is at most the option's share. A
+ * gather counts as `outputs` more outputs. */
 static bool is_sparse(const struct byi_rewrite *rw,
                       const struct pruned_weights *w, int64_t outputs)
 {

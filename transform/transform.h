@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/transform.h: the graph passes, one a file: byi_pass_X is in X.c. */
+/* transform/transform.h: the graph passes. byi_pass_NAME is defined in NAME.c.
+ */
 #ifndef BYI_TRANSFORM_H
 #define BYI_TRANSFORM_H
 
