@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AlterOpLayout: give operators the layout that their backend prefers.
  * requires: types; backends                breaks: nothing
- * leaves:   each operator with weights in the layout that the backend which
- *           would take it prefers, blocked ones ("NCHW16c") included; its
- *           neighbours in the same layout where that is cheaper; at most one
- *           conversion per value, where producer and consumer differ
+ * leaves:   each operator with weights in the layout that its backend prefers,
+ *           such as the blocked "NCHW16c"; its neighbours in the same layout
+ *           where that is cheaper; at most one conversion per value, where
+ *           producer and consumer differ
  *
  *   %0 = nn.conv2d(%x, const[w]);        %0 = layout_transform(%x, ...);
  *   nn.relu(%0)                    ==>   %1 = nn.conv2d(%0, const[w'],
@@ -12,8 +12,8 @@
  *                                        %2 = nn.relu(%1);
  *                                        layout_transform(%2, ...)
  *
- * Nothing changes without a backend that has a preference, or for unknown
- * shapes. transform/relayout.h propagates the layouts.
+ * The module is unchanged if no backend has a preference; operators of unknown
+ * shapes keep their layout. transform/relayout.h propagates the layouts.
  */
 #include "partition.h"
 
@@ -23,7 +23,8 @@
 #include "core/ops/layout.h"
 #include "transform/relayout.h"
 
-/* An answer: it holds for all calls of the same operator and signature. */
+/* The layouts that a backend prefers, for all calls with the same operator and
+ * shapes. */
 struct asked {
     byi_id id; /* the first such call */
     struct byi_layout_preference preferred;
@@ -38,7 +39,8 @@ struct asker {
     struct byi_index index; /* of the answers, by operator and shapes */
 };
 
-/* Does the call have weights, known shapes, and the layout that models use? */
+/* Whether the call has weights, known shapes, and the layout that models use.
+ */
 static bool may_ask(const struct asker *a, byi_id id)
 {
     const struct byi_node *node = &a->f->nodes.at[id];
@@ -109,7 +111,7 @@ static enum byoc_status isolate(const struct asker *a, byi_id id,
     return BYOC_OK;
 }
 
-/* The backend that took the one call of `alone` as a composite, or NULL. */
+/* The backend that matched the one call of `alone` as a composite, or NULL. */
 static const struct byi_backend *taker(const struct asker *a,
                                        const struct byi_module *alone,
                                        uint32_t *composite)
@@ -130,7 +132,8 @@ static const struct byi_backend *taker(const struct asker *a,
     return NULL;
 }
 
-/* Match the lone call as a compile would, and ask the backend that takes it. */
+/* Match the lone call as a compile would, and ask the backend that matched it.
+ */
 static enum byoc_status ask(const struct asker *a, byi_id id,
                             struct byi_layout_preference *preferred,
                             struct byoc_error *err)

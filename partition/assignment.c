@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assignment.c: the backend that may take a node, as decided by cost. */
+/* assignment.c: records which backend may run a node, as decided by cost. */
 #include "cost.h"
 
 #include <assert.h>
@@ -75,7 +75,8 @@ void byi_assignment_move(struct byi_assignment *a, uint32_t func,
     struct node_assignment *moved =
         byi_arena_calloc(a->arena, n, sizeof *moved);
     for (byi_id id = 0; id < n_old; id++)
-        if (p->at[id].why && (map[id] || id == 0)) /* else: removed */
+        /* a removed node maps to 0 */
+        if (p->at[id].why && (map[id] || id == 0))
             moved[map[id]] = p->at[id];
     p->at = moved;
     p->n = n;

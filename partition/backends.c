@@ -10,7 +10,7 @@
 #include "core/base/child.h"
 #include "core/base/index.h"
 
-/* A cached answer about composites of one signature. */
+/* A cached answer to probes about composites of one signature. */
 struct answer {
     char *key; /* backend and JSON without sources */
     size_t key_bytes;
@@ -140,7 +140,7 @@ static void ask(const struct byi_backend *backend, const struct byi_text *json,
     probed->reference = result.reference != 0;
 }
 
-/* Ignore names that are not NUL-terminated. */
+/* Copy the names of the layouts, except names that are not NUL-terminated. */
 static void read_preference(const struct byoc_layout *layout,
                             struct byi_layout_preference *preferred)
 {
@@ -188,8 +188,8 @@ enum byoc_status byi_layout_preference_of(
     return status;
 }
 
-/* The JSON of a composite all of whose parameters are computed, with `types` in
- * place of its own. */
+/* Replace the parameters' types in a composite's JSON by `types`. No parameter
+ * may be a constant. */
 static enum byoc_status put_types(const struct byi_module *m, uint32_t func,
                                   const uint32_t *consts, uint32_t n_consts,
                                   const struct byi_type *const *types,
@@ -207,8 +207,9 @@ static enum byoc_status put_types(const struct byi_module *m, uint32_t func,
     return BYOC_OK;
 }
 
-/* Has the function branches or loops? Where those of an 'if' differ, no size
- * determines the type, so that an error is not about the tried sizes. */
+/* Whether the function has branches or loops. If the branches of an `if` differ
+ * in type, no size makes the types fit, so the tried sizes are not to blame for
+ * the error. */
 static bool has_bodies(const struct byi_func *f)
 {
     for (uint32_t i = 0; i < f->nodes.n; i++)

@@ -15,8 +15,8 @@ const char *byi_composite_op(const struct byi_node *node)
     return node->kind == BYI_CALL_OP ? byi_op(node->op)->name : "tuple";
 }
 
-/* A composite under construction, with the body's node of each binding and of
- * each operator. */
+/* A composite under construction: the body's nodes, by binding and by operator
+ * of the match. */
 struct composite_body {
     struct byi_module *m;
     const struct byi_match *match;
@@ -27,8 +27,8 @@ struct composite_body {
     byi_id result[BYI_MATCH_MAX_OPS];
 };
 
-/* The body's node for operand `value`. A value that is bound twice takes its
- * bindings in order. */
+/* The body's node for operand `value`. If the value is bound several times,
+ * each call returns the next binding, and after the last one the last again. */
 static byi_id find_operand(struct composite_body *in, byi_id value)
 {
     const struct byi_match *match = in->match;
@@ -60,7 +60,7 @@ static byi_id add_operand(const struct composite_body *in,
                          node->type);
 }
 
-/* "nn.conv2d_add_nn.relu": the alternative that matched. */
+/* The operators of the alternative that matched: "nn.conv2d_add_nn.relu". */
 static const char *join_ops(const struct composite_body *in)
 {
     const struct byi_match *match = in->match;
@@ -207,7 +207,7 @@ static enum byoc_status add_branch(const struct filled *outer, byi_id op,
 }
 
 /* The copy in a composite stands for the matched operator, so symbolic sizes
- * that the operator introduces keep their names from outside. */
+ * that the operator introduces keep their outer names. */
 static void keep_sizes(const struct filled *to, byi_id made,
                        const struct byi_node *node, int64_t minted)
 {

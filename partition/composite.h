@@ -15,7 +15,8 @@ enum byoc_status byi_composite_build(struct byi_module *m,
                                      const struct byi_match *match,
                                      struct byi_arena *scratch, uint32_t *func,
                                      struct byoc_error *err);
-/* Is operand `bound` of the match a constant, and thus part of the body? */
+/* Whether operand `bound` of the match is a constant, and thus part of the
+ * body. */
 bool byi_composite_embeds(const struct byi_match *match, uint32_t bound);
 /* An operator's name in attributes and messages: "nn.relu", "if". */
 const char *byi_composite_op(const struct byi_node *node);

@@ -9,15 +9,16 @@
 
 /* --- assignment.c: which backend may take a node -------------------------- */
 
-/* For each node of a module's functions either no decision, or the one backend
- * (or none) that may take it, and why not the others. Lives in an arena. */
+/* An assignment, in `arena`: for each node of a module's functions either no
+ * decision, or the only backend that may run it (NULL: native kernels only),
+ * with the reason. */
 struct byi_assignment *byi_assignment_new(const struct byi_module *m,
                                           struct byi_arena *arena);
-/* Allow only `backend` (NULL: no backend) to take the node. `why` is a sentence
+/* Allow only `backend` (NULL: no backend) to run the node. `why` is a sentence
  * about the costs. Keeps both pointers. */
 void byi_assign(struct byi_assignment *a, uint32_t func, byi_id id,
                 const char *backend, const char *why);
-/* Why `backend` may not take the node; NULL if it may. `a` may be NULL. */
+/* Why `backend` may not run the node; NULL if it may. `a` may be NULL. */
 const char *byi_assigned_away(const struct byi_assignment *a, uint32_t func,
                               byi_id id, const char *backend);
 /* Update after a rebuild: node i is now map[i], of n nodes. `a` may be NULL. */
@@ -40,21 +41,21 @@ enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
 
 /* --- units.c: nodes that are assigned together ---------------------------- */
 
-/* A candidate: the nodes that a backend takes as one composite, or the union of
- * overlapping composites of several backends. */
+/* A candidate: the nodes that a backend would run as one composite, or the
+ * union of overlapping composites of several backends. */
 struct byi_unit {
     uint32_t func;
     uint32_t n;
     const byi_id *at;  /* ascending */
-    uint64_t backends; /* bit v: the context's backend v takes some of it */
+    uint64_t backends; /* bit v: the context's backend v runs some of it */
 };
 struct byi_units {
     BYI_VEC(struct byi_unit) list; /* by function, by first node */
 };
 enum { BYI_MAX_COST_BACKENDS = 63 };
-/* The candidates of every function that is not yet offloaded. Asks the backends
- * about `m`, whose functions stay as they are, but which gains dead ones. In
- * `arena` and on the heap: free with byi_units_free. */
+/* Find the candidates of every function that is not yet offloaded. The
+ * backends' probes add dead functions to `m`; its other functions are
+ * unchanged. In `arena` and on the heap: free with byi_units_free. */
 enum byoc_status byi_units_find(struct byi_module *m,
                                 struct byi_pass_context *ctx,
                                 struct byi_arena *arena,
@@ -83,7 +84,7 @@ enum byoc_status byi_piece_add(const struct byi_module *m,
  * attributes, types, edges, values of small constants. */
 void byi_piece_sign(const struct byi_module *m, const struct byi_piece *piece,
                     struct byi_sha256 *s);
-/* The same for a whole module. */
+/* Like byi_piece_sign, for a whole module. */
 void byi_module_sign(const struct byi_module *m, struct byi_sha256 *s);
 /* A readable name: "nn.conv2d, add, nn.relu of (1, 64, 56, 56)". */
 void byi_piece_name(const struct byi_module *m, const struct byi_piece *piece,

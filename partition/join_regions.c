@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join_regions.c: joins regions that the fixed direction between backends
- * separated, if no path leads from one to the other through a node that is not
- * theirs. Exact within windows of WINDOW consecutive regions: a region is tried
- * with those of its window. Numbers follow every path, so any region on a path
- * between two regions of a window is in the window as well. Time is linear in
- * the graph.
+/* join_regions.c: joins two regions of one backend that MergeRegions' fixed
+ * direction between backends separated, if no path leads from one to the other
+ * through a node outside both. Exact within windows of WINDOW consecutive
+ * regions: numbers ascend along every path, so any region on a path between two
+ * regions of a window is in the window as well. Regions of different windows
+ * are not compared. Time is linear in the graph.
  *
  * Sets of regions are bit rows, one bit per region of the window.
  */
@@ -16,9 +16,9 @@ enum { WINDOW = BYI_JOINED_TOGETHER, WORDS = WINDOW / 64 };
 
 typedef uint64_t row[WORDS];
 
-/* The regions of one window on which a host node depends through host nodes
- * alone. Earlier windows do not matter: no reader of the node is in a window
- * before the latest of them. */
+/* The regions of one window that a native node reads through native nodes
+ * alone. It is the latest window with such regions; earlier ones do not matter,
+ * since no reader of the node is in them. */
 struct through {
     uint32_t window;
     row regions;
@@ -31,12 +31,14 @@ struct joiner {
     uint32_t *into;         /* of each region: the region it was joined to */
     uint32_t n;
     row *direct; /* of each region: regions that it reads */
-    row *hosted; /* ... that it depends on through host nodes alone */
+    /* of each region: regions that it reads through native nodes alone */
+    row *hosted;
     /* of the current window, by bit */
     uint32_t first, end; /* its regions */
     row *before;         /* all regions on paths to it */
-    row *around;         /* ... through a third region; cached */
-    uint32_t *asked;     /* 1 + the number of joins when it was cached */
+    /* of these, regions with a path through another region or a native node */
+    row *around;
+    uint32_t *asked; /* 1 + the number of joins when `around` was cached */
     uint32_t joins;
 };
 
@@ -75,8 +77,8 @@ static void unite(uint64_t *into, const uint64_t *from)
 
 /* --- dependences ---------------------------------------------------------- */
 
-/* The latest window that an operand of `node` is in or depends on; UINT32_MAX
- * for none. */
+/* The latest window of the regions that `node` reads, directly or through
+ * native nodes; UINT32_MAX if there are none. */
 static uint32_t last_window(const struct joiner *j, const struct byi_node *node,
                             const struct through *const *hangs)
 {
@@ -93,8 +95,8 @@ static uint32_t last_window(const struct joiner *j, const struct byi_node *node,
     return last;
 }
 
-/* The regions that host node `id` depends on, NULL for none: its operand's set
- * if it has one operand, else a set of its own. */
+/* The regions that native node `id` depends on, NULL for none. The set is
+ * shared with an operand if that has the same set. */
 static const struct through *hang_host(const struct joiner *j, byi_id id,
                                        const struct through *const *hangs)
 {
@@ -164,8 +166,8 @@ static bool is_whole(const struct joiner *j, uint32_t region)
     return j->into[region] == region;
 }
 
-/* All regions that lead to `region` through the regions it reads; `around`:
- * without those that it reads directly only. */
+/* All regions on paths to `region`. `around`: except those that it only reads
+ * directly. */
 static void gather(const struct joiner *j, uint32_t region, bool around,
                    uint64_t *out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limits.c: decides which marked regions to keep. A region that only moves data
- * never pays for its borders; the user may set a minimum size and a maximum
- * number. All regions of a module are considered together, including those that
- * are functions already, so that the maximum holds for the module and a second
- * run changes nothing.
+ * never repays the cost of its borders; the user may set a minimum size and a
+ * maximum number. All regions of a module are considered together, including
+ * those that are functions already, so that the maximum holds for the module
+ * and a second run changes nothing.
  */
 #include "partition.h"
 
@@ -61,7 +61,7 @@ static bool composite_computes(const struct byi_module *m,
     return false;
 }
 
-/* Add call `node` of f, which calls a composite. */
+/* Add call `node` of f, whose callee is a composite, to candidate c. */
 static void add_member(const struct limiter *l, struct candidate *c,
                        const struct byi_func *f, const struct byi_node *node)
 {
@@ -135,7 +135,8 @@ static void drop(struct candidate *c, enum byi_reason reason,
     c->detail = detail;
 }
 
-/* The number of model nodes; of composites, for text without model nodes. */
+/* The number of model nodes; if the module was read as text and has none, of
+ * composites. */
 static uint32_t size_of(const struct candidate *c)
 {
     return c->sources.n ? c->sources.n : c->n_composites;

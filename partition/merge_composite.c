@@ -9,10 +9,10 @@
  *                                          };
  *                                          %0(%x)
  *
- * Patterns are tried in the table's order; each visits the unclaimed nodes from
+ * Patterns are tried in the table's order, each at the unclaimed nodes from
  * the outputs back, so that the longest chain matches first. The predicate and
- * the probe are asked during matching: if they refuse, another match may take
- * the nodes.
+ * the probe are called during matching: if they refuse, another match may
+ * claim the nodes.
  */
 #include "composite.h"
 #include "cost.h"
@@ -50,7 +50,7 @@ struct merger {
     uint32_t n_all;            /* 0: only this function is examined       */
     uint32_t n_fns;            /* literals of this function left          */
     uint16_t *roots;           /* byi_root_of of each node */
-    bool *fits;                /* does any pattern fit at the node? */
+    bool *fits;                /* whether any pattern fits at the node */
     bool here[BYI_N_ROOTS];
     BYI_VEC(struct group) groups;
     enum byoc_status status;
@@ -80,7 +80,7 @@ static bool is_inner_get(const struct merger *g, const struct byi_match *match,
            is_op_of(match, node->args[0]);
 }
 
-/* Is it a branch that only an `if` of the match reads? */
+/* Whether `id` is a branch that only an `if` of the match reads. */
 static bool is_inner_fn(const struct merger *g, const struct byi_match *match,
                         byi_id id)
 {
@@ -94,8 +94,8 @@ static bool is_inner_fn(const struct merger *g, const struct byi_match *match,
     return g->uses.first[id] < end;
 }
 
-/* Is `id` read only by operators of the match, or by fields and branches that
- * are private to it? */
+/* Whether `id` is read only by operators of the match, or by fields and
+ * branches that are private to it. */
 static bool is_private(const struct merger *g, const struct byi_match *match,
                        byi_id id)
 {
@@ -160,7 +160,7 @@ static const char *find_leak(const struct merger *g,
     return NULL;
 }
 
-/* Does the list name the node, by operator or by model node? */
+/* Whether the list names the node, by operator or by model node. */
 static bool is_named(const struct merger *g, const char *const *list,
                      const struct byi_node *node)
 {
@@ -210,7 +210,8 @@ static bool is_sampled(const struct merger *g, const struct byi_match *match,
     return false;
 }
 
-/* The message for a tensor whose shape no tried sizes determine. */
+/* The message for a tensor whose shape is unknown for all sizes that were
+ * tried. */
 static const char *say_dynamic(const struct merger *g, const char *what)
 {
     const char *fault = g->samples ? byi_sample_fault(g->samples) : NULL;
@@ -233,8 +234,8 @@ static const char *assigned_away(const struct merger *g,
                              in ? op - in->first : op, g->backend->name);
 }
 
-/* Whether node `id` of the entry is a result that is an input, whose length
- * varies, and more rows. Runs may do that in place (byoc_model_in_place). */
+/* Whether node `id` of the entry is a result that appends rows to an input of
+ * varying length. The runtime may append in place (byoc_model_in_place). */
 static bool extends_input(const struct merger *g, const struct byi_match *match,
                           byi_id id)
 {
@@ -410,8 +411,8 @@ static bool varies(const struct byi_match *match)
     return false;
 }
 
-/* Probe with the sizes of every round that determines the match's shapes, and
- * that its operators accept; accept the match only if all probes do. */
+/* Probe with the sizes of every round in which the match's shapes are known and
+ * its operators accept them. Accept the match only if all probes do. */
 static enum byoc_status probe_samples(struct merger *g,
                                       const struct byi_match *match,
                                       uint32_t func, const uint32_t *none,
@@ -495,7 +496,8 @@ static bool take(const struct byi_match *match, void *ctx)
 
 /* --- matching ------------------------------------------------------------- */
 
-/* One pattern, from the outputs back, so that the longest chain matches first.
+/* Match one pattern, from the outputs back, so that the longest chain matches
+ * first.
  */
 static void match_row(struct merger *g, const struct byi_pattern *row)
 {
@@ -535,8 +537,8 @@ static const char *say_call(const struct merger *g, const struct byi_node *node)
     return call;
 }
 
-/* Why no pattern fits the node. Names the IR operator, since passes may have
- * replaced the model's. */
+/* Why no pattern fits the node. The text names the IR operator, since passes
+ * may have replaced the model's. */
 static const char *say_unmatched(const struct merger *g,
                                  const struct byi_node *node)
 {
@@ -590,8 +592,8 @@ static void start(struct merger *g)
     }
 }
 
-/* Find the backend's groups and claims in some functions.
- * Patterns in the table's order, each over all nodes that are left. */
+/* Find and claim the backend's matches in some functions: try the patterns in
+ * the table's order, each at all unclaimed nodes. */
 static enum byoc_status find_groups(const struct byi_backend *backend,
                                     struct merger *const *list, uint32_t n)
 {
@@ -681,7 +683,7 @@ enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
     return g.status;
 }
 
-/* A function that a match claimed as a branch of its `if`. */
+/* Whether a match has claimed the function as a branch of its `if`. */
 static bool is_branch(const struct merger *g)
 {
     return g->f->nodes.n > 0 && g->claimed[0] == BRANCH;

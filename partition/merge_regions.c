@@ -43,7 +43,8 @@ static uint32_t region_at(struct regions *r, uint32_t level, uint32_t target)
     return r->places.at[place];
 }
 
-/* The level that node `id` requires of its readers, from its operands'. */
+/* Compute the level of node `id` and the least levels that it requires of its
+ * readers, from the levels that its operands require. */
 static void find_level(struct regions *r, byi_id id, uint32_t *asked)
 {
     struct byi_node *node = &r->f->nodes.at[id];
@@ -71,8 +72,8 @@ static void find_level(struct regions *r, byi_id id, uint32_t *asked)
 
 /* One pass over the nodes, the main cost for a large graph.
  * asked[id * n_targets + t] is twice the least level of a node of backend t
- * that reads node id, plus one if id is t's own: after a foreign reader, t's
- * own readers are one level higher. */
+ * that reads node id, plus one if id is a node of t: after a foreign reader,
+ * the nodes of t are one level higher. */
 static void assign_levels(struct regions *r)
 {
     enum { AHEAD = 32 };
@@ -105,7 +106,7 @@ static void order_regions(struct regions *r)
 /* --- topological order --------------------------------------------------- */
 
 /* Kahn's topological sort of the condensed graph. Units are regions 1..n, then
- * nodes, of which only host nodes count. */
+ * nodes, of which only native nodes are used. */
 struct sorter {
     const struct regions *r;
     struct byi_uses uses;

@@ -32,7 +32,7 @@ enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
                                         struct byoc_error *err);
 
 /* join_regions.c: join regions 1 .. n of f, each of one backend, if no path
- * leads from one to the other through a foreign node. Exact among
+ * leads from one to the other through a node outside both. Exact among
  * BYI_JOINED_TOGETHER consecutive regions. Numbers must ascend along every
  * path. Returns for each region the one that it now belongs to; in `scratch`.
  */
@@ -73,7 +73,7 @@ struct byi_backends {
     bool keep_nan;   /* refuse operators that may mask NaN */
     bool exact;      /* make composites Exact              */
     struct byi_limits limits;
-    const char *const *exclude; /* node names or operators, NULL-ended */
+    const char *const *exclude; /* node names or operators, NULL-terminated */
     const char *const *only;    /* the same; empty or NULL: all */
     struct byi_probe_cache *cache;
     /* by cost; NULL: greedy, any backend may take any node */
@@ -86,8 +86,8 @@ struct byi_backends {
 };
 BYI_CONTEXT_ENTRY(backends)
 
-/* Constants of the module as they are lent to a backend: views[0 .. n-1] of
- * consts[0 .. n-1], in `arena`; the module keeps the data. */
+/* Views of constants consts[0 .. n-1] of the module, for a call of a backend.
+ * In `arena`; the module owns the data. */
 struct byoc_view *byi_const_views(const struct byi_module *m,
                                   const uint32_t *consts, uint32_t n,
                                   struct byi_arena *arena);
@@ -97,8 +97,9 @@ struct byoc_view *byi_const_views(const struct byi_module *m,
 struct byi_probed {
     const char *refused; /* the reason; NULL: it can be built        */
     const char *impl;    /* the chosen implementation, "" if unknown */
-    bool reference;      /* is that a slow reference implementation? */
-    bool misfit;         /* an operator rejects the types: not asked  */
+    bool reference;      /* the implementation is a slow reference one */
+    /* an operator rejects the types, so the backend was not asked */
+    bool misfit;
 };
 
 enum byoc_status byi_backends_init(struct byi_backends *v,
@@ -117,8 +118,8 @@ enum byoc_status byi_probe(struct byi_backends *v,
                            const struct byi_type *const *types,
                            struct byi_probed *probed, struct byoc_error *err);
 
-/* The layouts that a backend prefers for a composite of one operator; empty:
- * the present ones. */
+/* The layouts that a backend prefers for a composite of one operator. Empty:
+ * the current layout. */
 struct byi_layout_preference {
     char data[24], kernel[24];
 };
@@ -129,7 +130,7 @@ enum byoc_status byi_layout_preference_of(
 
 /* --- revert.c: reverting regions --------------------------------------- */
 
-/* The fate of a node of a backend's function. */
+/* What becomes of a node of a backend's function. */
 struct byi_fate {
     uint32_t part;      /* its new region, from 1; 0: native kernels */
     const char *detail; /* of a reverted call: why                   */
@@ -143,16 +144,16 @@ struct byi_revert {
      * must be convex: no path leaves and returns */
     const struct byi_fate *fate;
 };
-/* Inline backends' functions at their calls, record it in the context's ledger,
- * and partition the callers again under the current limits. Strings are copied.
- * Reverted operators are not fused. */
+/* Inline backends' functions at their calls, record this in the context's
+ * ledger, and partition the callers again under the current limits. Strings are
+ * copied. Reverted operators are not fused. */
 enum byoc_status byi_revert_regions(struct byi_module *m,
                                     const struct byi_revert *list, uint32_t n,
                                     struct byi_pass_context *ctx,
                                     struct byoc_error *err);
 
-/* Asks whether the backend of function `func` can build it as one region. *why
- * is the reason if not, else NULL; it outlives the call. */
+/* Callback: whether the backend of function `func` can build it as one region.
+ * *why is the reason if not, else NULL; it outlives the call. */
 struct byi_builds {
     enum byoc_status (*ask)(void *ctx, const struct byi_module *m,
                             uint32_t func, const char **why,

@@ -17,7 +17,8 @@
 
 #include <string.h>
 
-/* A result of a region: a tensor, or a field of a tuple that leaves as a whole.
+/* A result of a region: a tensor, or a field of a tuple that is read as a whole
+ * outside.
  */
 struct region_result {
     byi_id id; /* of the old function */
@@ -42,7 +43,7 @@ struct partitioner {
     struct byi_uses uses;
     uint32_t *names; /* by backend: numbers below are taken */
     uint32_t n_regions;
-    struct new_region *regions; /* by number, 1.. */
+    struct new_region *regions; /* indexed by number, from 1 */
     uint32_t *first;            /* members of each region: at[first[r]..] */
     byi_id *at;
     bool *whole;   /* tuples made in a region and read outside */
@@ -119,14 +120,14 @@ static void list_members(struct partitioner *p)
         p->at[next[p->f->nodes.at[id].region]++] = id;
 }
 
-/* Has limits.c dropped the region, so that no node has its number? */
+/* Whether limits.c dropped the region, so that no node has its number. */
 static bool is_empty(const struct partitioner *p, uint32_t number)
 {
     return p->first[number] == p->first[number + 1];
 }
 
-/* Give the outer value `arg` an id inside the region: a constant's copy or a
- * parameter. */
+/* Map the outer value `arg` into the region: to a copy if it is a constant,
+ * else to a parameter. */
 static void enter(struct partitioner *p, struct new_region *region, byi_id arg)
 {
     const struct byi_node *node = &p->f->nodes.at[arg];
@@ -256,8 +257,8 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
 
 /* --- the rest of the function --------------------------------------------- */
 
-/* A branch leaves its composite and becomes an ordinary function, as do those
- * inside it. Recursion is as deep as patterns nest. */
+/* Turn the branch of an inlined composite into an ordinary function, and the
+ * branches inside it. Recursion is as deep as patterns nest `if`. */
 static void open_branch(struct byi_module *m, const struct byi_node *node)
 {
     if (node->kind != BYI_FN || !m->funcs.at[node->index]->attr.inner)
@@ -287,7 +288,8 @@ static enum byoc_status inline_composite(struct partitioner *p, byi_id id,
     return BYOC_OK;
 }
 
-/* Is it a composite's literal that is only called, never read as a value? */
+/* Whether it is a composite's literal that is only called, never read as a
+ * value. */
 static bool is_only_called(const struct partitioner *p, byi_id id)
 {
     const struct byi_node *fn = &p->f->nodes.at[id];

@@ -39,7 +39,7 @@ static const struct byi_revert *revert_of(const struct dissolver *d, byi_id id)
     return callee->kind == BYI_GLOBAL ? d->of[callee->index] : NULL;
 }
 
-/* Inline the body of a region at its call, marked with its parts. */
+/* Inline the body of a region at its call, with the marks of its parts. */
 static enum byoc_status dissolve_call(struct dissolver *d, byi_id id,
                                       const struct byi_revert *revert)
 {
@@ -164,8 +164,8 @@ enum byoc_status byi_revert_regions(struct byi_module *m,
 
 /* --- splitting ----------------------------------------------------------- */
 
-/* A try asks the backend to build a part. After this many the rest of a region
- * is reverted untried. */
+/* Each try asks the backend to build a part. After this many, the rest of a
+ * region is reverted. */
 enum { MAX_TRIES = 128 };
 
 struct splitter {
@@ -252,7 +252,8 @@ static uint32_t longest(struct splitter *s, uint32_t first)
 {
     const uint32_t rest = s->n - first;
     const uint32_t guesses[] = {rest, s->last, s->last + 1};
-    uint32_t least = 0, most = rest + (first > 0); /* most: cannot */
+    /* a part of `most` calls cannot be built */
+    uint32_t least = 0, most = rest + (first > 0);
     for (uint32_t i = 0; least + 1 < most && s->status == BYOC_OK;) {
         uint32_t size = least + (most - least) / 2;
         if (i < BYI_COUNT(guesses))

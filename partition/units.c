@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* units.c: finds the candidates of placement: composites, merged where those of
- * several backends overlap. Each is left only through its last node, as
- * composites are.
+ * several backends overlap. Only the last node of a candidate has readers
+ * outside, as with composites.
  */
 #include "cost.h"
 
@@ -47,7 +47,8 @@ static enum byoc_status add_backend(struct unit_finder *d, uint32_t v,
                        d->arena, &claimed, err));
     const uint32_t n = d->f->nodes.n;
     byi_id *member = byi_arena_alloc(d->arena, n * sizeof *member);
-    memset(member, 0xff, n * sizeof *member); /* by composite: one of it */
+    /* by composite: one of its nodes */
+    memset(member, 0xff, n * sizeof *member);
     for (byi_id id = 0; id < n; id++) {
         if (!claimed[id])
             continue;
