@@ -38,12 +38,13 @@ struct byi_placed {
     uint64_t bytes;         /* as stored: strings are packed */
     enum byoc_dtype stored; /* of float32 elements that are stored as float16,
                                bfloat16 or int8; else BYOC_NONE */
-    uint32_t axis;          /* of int8: each index along it has a step */
+    /* of int8: the axis along which each index has its own scale */
+    uint32_t axis;
 };
 
-/* The facts about a region for the plan: the size of its blob, the constants
- * that it reads, as listed by byi_region_write, and the C function that it was
- * compiled to, or NULL. */
+/* What the plan needs to know about a region: the size of its blob, the
+ * constants that it reads, as listed by byi_region_write, and the C function
+ * that it was compiled to, or NULL. */
 struct byi_plan_region {
     uint64_t blob_bytes;
     const uint32_t *consts;
@@ -51,12 +52,13 @@ struct byi_plan_region {
     const char *code;
 };
 
-/* The node of a fused group whose kernel applies the others as its epilogue
- * (core/ops/epilogue.h); BYI_NO_ID: it is another group. */
+/* The node of a fused group whose native kernel applies the group's other nodes
+ * as its epilogue (core/ops/epilogue.h); BYI_NO_ID: the group is not of this
+ * kind. */
 byi_id byi_epilogue_head(const struct byi_func *group);
 
-/* The fused groups that have code: a kernel each. of[f], by module function, is
- * 1 + the kernel of the group f, 0 if it has none. */
+/* The fused groups that are compiled to C, one kernel for each. of[f], by
+ * module function, is 1 + the kernel of group f, or 0. */
 struct byi_plan_fused {
     const char *symbol;
     uint32_t func; /* its native twin */
@@ -67,12 +69,12 @@ struct byi_plan_code {
     const uint32_t *of;
 };
 
-/* What a plan needs beside the module. regions[i] belongs to the i-th live
+/* What a plan needs besides the module. regions[i] belongs to the i-th live
  * function with Compiler set, in module order; their blobs follow one another
  * without gaps. Calls of groups with a kernel in `code` (NULL: none) are steps,
  * other groups are inlined. `exact`: as in struct byoc_compile_params. `store`:
- * BYOC_F16 or BYOC_BF16, as which float32 constants of 1024 elements and
- * more are stored if it has all their values; else BYOC_NONE. */
+ * BYOC_F16 or BYOC_BF16: a float32 constant of 1024 elements or more is stored
+ * in this type if the type has all its values; BYOC_NONE: never. */
 struct byi_plan_params {
     const struct byi_plan_region *regions;
     uint32_t n_regions;
@@ -95,8 +97,8 @@ enum byoc_status byi_plan_write(const struct byi_module *m,
                                 const struct byi_plan_params *params,
                                 struct byi_plan *plan, struct byoc_error *err);
 void byi_plan_free(struct byi_plan *plan);
-/* The constants of the plan in the module's memory: the weights of an image.
- * Only strings and narrow ones are copied. In `arena`. */
+/* The data of the plan's constants in the module's memory: the weights of an
+ * image. Only strings and narrowed constants are copied. In `arena`. */
 const struct byi_span *byi_plan_spans(const struct byi_module *m,
                                       const struct byi_plan *plan,
                                       struct byi_arena *arena);
@@ -105,7 +107,7 @@ const struct byi_span *byi_plan_spans(const struct byi_module *m,
 
 struct byi_manifest_backend {
     const char *name, *version, *compat;
-    bool operators; /* the model calls operators of it */
+    bool operators; /* the model calls operators of this plug-in */
 };
 struct byi_manifest {
     const char *name; /* of the model, for people */
@@ -115,10 +117,10 @@ struct byi_manifest {
     bool hashes; /* false: for an image that is never written to a file */
 };
 
-/* The manifest of a model (docs/artifact.md): signature of `main`, backends,
- * hashes of the image's other members, and the symbol, which contains the hash
- * of all of these. It has no times or paths, so the same model gives the same
- * text. */
+/* Write the manifest of a model (docs/artifact.md): signature of `main`,
+ * backends, hashes of the image's other members, and the symbol, which contains
+ * the hash of all of these. It has no times or paths, so the same model gives
+ * the same text. */
 enum byoc_status byi_manifest_write(const struct byi_module *m,
                                     const struct byi_manifest *what,
                                     const struct byi_image *image,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epilogue.c: recognises groups that are a convolution or a product and its
- * epilogue: a step of a plan that runs one native kernel.
+/* epilogue.c: recognises fused groups that consist of a convolution or a
+ * product and its epilogue. The plan runs such a group as one step, a call of
+ * one native kernel.
  */
 #include "plan.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory.c: plans the memory of temporaries: computes when each one is live,
- * and lets byi_place (core/base/place.c) choose its offset. Skips temporaries
- * whose size varies.
+ * and calls byi_place (core/base/place.c) to choose its offset. Skips
+ * temporaries whose size varies.
  */
 #include "plan.h"
 

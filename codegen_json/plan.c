@@ -2,7 +2,7 @@
 /* plan.c: plans a function as a list of steps over flat values, which the
  * runtime executes (docs/plan.md). Resolves tuples, inlines calls of function
  * literals, turns reshapes into aliases, and writes results directly to the
- * outputs. A function that is known at compile time and only called needs no
+ * outputs. A function that is known at compile time and only called gets no
  * value.
  */
 #include "plan.h"
@@ -17,16 +17,16 @@ struct closure;
 /* The values of a node: a range of the function's flat list. */
 struct plan_run {
     uint32_t first, n;
-    struct closure *known; /* a known function: it has no values yet */
+    struct closure *known; /* a known function, which has no values yet */
 };
 
 /* A known function with the values of its captures. */
 struct closure {
     uint32_t func;  /* of the module */
-    uint32_t value; /* 1 + its value, once it needed one */
+    uint32_t value; /* 1 + its value; 0: it has needed none */
     const struct byi_node *node;
     const struct plan_run *captures;
-    uint32_t pos; /* state of make_values */
+    uint32_t pos; /* next capture to look at in make_values */
 };
 
 /* A function body being planned; the bodies below it on the stack continue with
@@ -111,8 +111,8 @@ static uint32_t const_value(struct byi_planner *b, uint32_t constant)
     return b->const_at[constant];
 }
 
-/* A constant becomes a value at its first reader: its place among the nodes has
- * no meaning (docs/text.md), and must not affect the plan. */
+/* A constant becomes a value at its first reader: its position among the nodes
+ * has no meaning (docs/text.md), and must not affect the plan. */
 static void visit_const(struct byi_planner *b, const struct byi_pwalk *w,
                         byi_id id)
 {
@@ -165,7 +165,7 @@ static void copy_run(struct byi_planner *b, const struct plan_run *run)
 }
 
 /* Append the captures of `c` to the flat list; captured functions that need a
- * value have one. Recursion is bounded by byi_pcaptures.depth. */
+ * value already have one. Recursion is bounded by byi_pcaptures.depth. */
 static void append_captures(struct byi_planner *b, const struct closure *c)
 {
     const struct byi_func *f = b->m->funcs.at[c->func];
@@ -197,7 +197,7 @@ static struct closure *find_unmade(const struct byi_planner *b,
         if (inner)
             return inner;
     }
-    c->pos = 0; /* all have values: a repeated call returns at once */
+    c->pos = 0; /* all captures have values: a repeated call returns at once */
     return NULL;
 }
 

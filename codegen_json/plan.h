@@ -13,7 +13,8 @@ enum byi_pvalue_kind {
     BYI_P_CONST, /* index: of the constant */
     BYI_P_TEMP,
     BYI_P_OUTPUT, /* index: of the output; written in place */
-    BYI_P_ALIAS   /* index: the value whose memory it shares, not an alias */
+    /* index: of the value whose memory it shares, which is not an alias */
+    BYI_P_ALIAS
 };
 
 struct byi_pvalue {
@@ -82,11 +83,13 @@ struct byi_planner {
     const struct byi_plan_code *code; /* NULL: nothing is fused */
     bool exact;
     enum byoc_dtype store;
-    uint32_t *placed;     /* by module constant: 1 + index in the plan */
-    uint32_t *const_at;   /* by module constant: value, if of this function */
-    uint32_t *const_seen; /* by module constant: 1 + the last function */
-    uint32_t *func_index; /* by module function: plan function + 1, or 0 */
-    uint32_t *region_of;  /* by module function: region + 1, or 0 */
+    uint32_t *placed; /* by module constant: 1 + its index in the plan */
+    /* by module constant: its value, if const_seen is this function */
+    uint32_t *const_at;
+    /* by module constant: 1 + the last function that read it */
+    uint32_t *const_seen;
+    uint32_t *func_index; /* by module function: 1 + plan function, or 0 */
+    uint32_t *region_of;  /* by module function: 1 + region, or 0 */
     struct byi_pcaptures *captures; /* by module function */
     BYI_VEC(uint32_t) order;        /* module functions, by plan function */
     BYI_VEC(struct byi_pwalk) stack;
@@ -117,8 +120,9 @@ const void *byi_stored_data(const struct byi_const *c,
                             const struct byi_placed *placed,
                             struct byi_arena *arena);
 
-/* epilogue.c: the operator behind node `from` of a group and, unless it is
- * unary, its other operand; BYI_NO_ID: it is not in an epilogue. */
+/* epilogue.c: the operator that follows node `from` in a group's epilogue and,
+ * unless it is unary, its other operand; BYI_NO_ID: the operator is not in an
+ * epilogue. */
 byi_id byi_epilogue_next(const struct byi_func *group, byi_id from,
                          byi_id *operand);
 

@@ -85,7 +85,7 @@ static void print_list(const char *name, const uint32_t *at, uint32_t n,
     byi_text_put(json, "]");
 }
 
-/* The first member of a step gives its kind. */
+/* The first member of a step names its kind. */
 static const struct {
     const char *key;
     enum {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stored.c: how the weights of an artifact store constants: strings one after
- * the other, float32 in fewer bits where these give every value bit for bit.
+/* stored.c: decides how the weights of an artifact store constants: strings one
+ * after the other, float32 in fewer bits if these reproduce every value bit for
+ * bit.
  */
 #include "plan.h"
 
@@ -8,10 +9,10 @@
 
 #include "core/base/steps.h"
 
-/* Elements of a constant that is worth it. */
+/* Smaller constants are stored as they are. */
 enum { LEAST = 1024 };
 
-/* The bytes of a constant as it is; strings are packed. */
+/* The size of a constant as it is, in bytes; strings are packed. */
 static uint64_t plain_bytes(const struct byi_const *c)
 {
     const char *const *strings = c->data;
@@ -62,11 +63,13 @@ static const void *narrow_copy(const struct byi_const *c, enum byoc_dtype dtype,
 
 /* --- 8 bits --------------------------------------------------------------- */
 
-/* A constant as a matrix: its rows are axis 0, or the last one of two. */
+/* View a constant as a matrix. Its rows are along axis 0, or along axis 1 if it
+ * has two axes. */
 static bool read_matrix(const struct byi_const *c, uint32_t axis, int64_t *rows,
                         int64_t *columns)
 {
-    enum { NARROW = 4 }; /* columns at least, since each row has a step */
+    /* least number of columns, since each row has a scale */
+    enum { NARROW = 4 };
     const struct byi_type *type = c->type;
     if (type->rank < 2 || (axis > 0 && type->rank != 2) ||
         (uintptr_t)c->data % sizeof(float) != 0)

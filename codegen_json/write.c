@@ -49,7 +49,7 @@ static cJSON *type_json(const struct region_writer *w,
     return tuple;
 }
 
-/* The results as a list; a tuple becomes its fields. */
+/* Write the results as a list; a tuple becomes its fields. */
 static cJSON *outs_json(const struct region_writer *w,
                         const struct byi_type *type)
 {

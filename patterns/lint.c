@@ -66,7 +66,8 @@ static bool same_test(const struct byi_pat_test *a,
     return same;
 }
 
-/* Every test of a is one of b's, every operator of b one of a's. */
+/* Whether every test of a is also a test of b, and every operator of b one of
+ * a. */
 static bool op_covers(const struct byi_pat *a, const struct byi_pat *b)
 {
     for (uint32_t i = 0; i < b->n_ops; i++) {

@@ -59,8 +59,9 @@ struct solver {
     struct byi_match *match;
 };
 
-/* Steps of one search: at most, and when the steps of all searches are used up.
- * Searches in models take 60 on average; in a hostile graph, any number. */
+/* The most steps of one search, and the steps that every search gets even when
+ * those shared by all searches are used up. Searches in models take 60 on
+ * average; in a hostile graph they could take any number. */
 enum { MAX_STEPS = 100000, MIN_STEPS = 128 };
 
 static bool solve(struct solver *s, const struct goal *goal);
@@ -261,9 +262,9 @@ static bool is_leaf(const struct solver *s, uint32_t pat)
     return kind == BYI_PAT_ANY || kind == BYI_PAT_CONST;
 }
 
-/* Goals for the operands, then go on: those that only bind a name before the
- * others, since they fail at once. `swap` gives the two operands of a
- * commutative operator in the other order. */
+/* Push goals for the operands and go on. Operands that only bind a name are
+ * solved first, since they fail at once. `swap` exchanges the two operands of a
+ * commutative operator. */
 static bool solve_args(struct solver *s, const struct goal *goal,
                        const struct byi_pat *pat, bool swap)
 {
@@ -318,8 +319,8 @@ static bool bind_rest(struct solver *s, const struct byi_pat *pat, byi_id value)
     return true;
 }
 
-/* The operator is part of the match from here on; false: there are too many,
- * or it gives an operand, which comes from outside. */
+/* Add the operator to the match. False: there are too many, or its value is
+ * bound as an operand, which must be outside. */
 static bool push_op(struct solver *s, const struct goal *goal)
 {
     if (s->n_ops == BYI_MATCH_MAX_OPS)
@@ -424,7 +425,8 @@ static bool solve_split(struct solver *s, const struct goal *goal,
     for (uint32_t left = (set - 1) & set; left; left = (left - 1) & set) {
         struct goal right = *goal, first = *goal;
         if (same && left < (set ^ left))
-            break; /* the same splits with the operands exchanged */
+            /* the remaining splits repeat these with the operands exchanged */
+            break;
         right.value = arg_of(s, goal->value, 1);
         right.set = set ^ left;
         right.inverse = goal->inverse != flip;

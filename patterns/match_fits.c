@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match_fits.c: what a pattern says of one node: its type, its operator and
- * attributes, its value.
+/* match_fits.c: tests whether one node fits a node of a pattern: type,
+ * operator, attributes, value.
  */
 #include "patterns.h"
 
@@ -90,7 +90,8 @@ static bool floats_fit(const struct byi_attr *attr, const struct byi_attr *want)
     return true;
 }
 
-/* Whether every item of the list, or the single value, compares so with `want`.
+/* Whether the single value, or every item of the list, compares with `want` as
+ * `cmp` says.
  */
 static bool value_fits(const struct byi_attr *attr, enum byi_cmp cmp,
                        const struct byi_attr *want)

@@ -180,7 +180,8 @@ static const char *keep(const struct byi_match *match, char *text)
 {
     match->said->n += strlen(text) + 1;
     if (match->said->n >= sizeof match->said->at)
-        match->said->n = sizeof match->said->at - 1; /* its NUL: "" from now */
+        /* the memory is used up: later texts are "", its NUL */
+        match->said->n = sizeof match->said->at - 1;
     return text;
 }
 

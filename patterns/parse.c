@@ -687,8 +687,8 @@ static enum byoc_status check_names(const struct parser *p, uint32_t index,
     return BYOC_OK;
 }
 
-/* Let the pattern have what the parser found: copies, since the parser has room
- * for the longest pattern. */
+/* Copy what the parser found to the pattern; the parser has room for the
+ * longest pattern. */
 static void keep_parts(const struct parser *p)
 {
     struct byi_pattern *out = p->p;

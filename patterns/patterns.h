@@ -44,7 +44,8 @@ enum byi_pat_kind {
     BYI_PAT_ONCE
 };
 
-/* A comparison with one of n values; NE: with none of them. */
+/* A comparison with n values: EQ holds if it equals one of them, NE if it
+ * equals none. */
 enum byi_cmp { BYI_EQ, BYI_NE, BYI_LT, BYI_LE, BYI_GT, BYI_GE, BYI_N_CMPS };
 extern const char *const byi_cmp_text[BYI_N_CMPS]; /* "=", "!=", "<", ... */
 
@@ -92,7 +93,7 @@ struct byi_pat {
     uint32_t index;    /* GET: the field */
     bool has_rest;     /* OP: any further operands, bound to rest's   */
     uint32_t rest;     /* name: rest0, rest1, ...                     */
-    uint32_t min, max; /* CHAIN: how often the step may repeat */
+    uint32_t min, max; /* CHAIN: number of repetitions of the step */
     bool forks;        /* CHAIN: '~', along every path from the base */
     uint32_t n_tests;  /* OP: tests of attributes */
     const struct byi_pat_test *tests;
@@ -117,7 +118,7 @@ struct byi_pattern {
     const char *const *names;
     /* names that can have several values, which are numbered */
     const bool *repeated;
-    /* the name of constants without one, or BYI_NO_NAME */
+    /* the name given to unnamed constants, or BYI_NO_NAME */
     uint32_t nameless;
     uint32_t n_defs; /* the ONCE nodes that `with` defines, in order */
     const uint32_t *defs;
@@ -140,7 +141,7 @@ enum byoc_status byi_patterns_compile(const struct byoc_pattern *rows,
                                       uint32_t n,
                                       struct byi_pattern_table **table,
                                       struct byoc_error *err);
-/* The same in an arena of the caller, who does not call byi_patterns_free. */
+/* The same in an arena of the caller, who must not call byi_patterns_free. */
 enum byoc_status byi_patterns_compile_in(struct byi_arena *arena,
                                          const struct byoc_pattern *rows,
                                          uint32_t n,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gates.c: checks whether enough is offloaded, and reports native operators if
- * not. */
+/* gates.c: checks whether the offloaded share reaches the user's gates, and
+ * names the native operators if not. */
 #include "gates.h"
 
 #include "report/report.h"

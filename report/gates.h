@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/gates.h: gates: shares of the model that must be offloaded. */
+/* report/gates.h: gates, the least shares of the model that must be offloaded.
+ */
 #ifndef BYI_GATES_H
 #define BYI_GATES_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger.c: records where every model node went, and why: notes during the
- * passes, completed from the final module.
+/* ledger.c: records for every model node where it runs, and why: notes during
+ * the passes, completed from the final module.
  */
 #include "ledger_book.h"
 #include "core/base/guard.h"
@@ -255,8 +255,8 @@ struct node_place {
     const char *pattern;
 };
 
-/* An operator ranks above a constant, an offloaded one above a native one: a
- * model node that was split is where its highest-ranking part is. */
+/* An operator ranks above a constant, an offloaded operator above a native one.
+ * A model node that was split is placed where its highest-ranking part is. */
 static int rank_of(enum byi_reason where)
 {
     switch (where) {
@@ -271,7 +271,7 @@ static int rank_of(enum byi_reason where)
     }
 }
 
-/* A Constant node of the model never runs, wherever its value went. */
+/* A Constant node of the model never runs, whatever became of its value. */
 static bool is_constant(const struct byi_ledger *l, uint32_t source)
 {
     return strcmp(l->sources[source].op, "Constant") == 0;
@@ -407,8 +407,8 @@ static void read_function(const struct module_reader *r, uint32_t func,
     }
 }
 
-/* The composites of offloaded function `region`, or, with 0, of a native
- * function whose region was reverted. */
+/* Read the composites of offloaded function `region`, or, if that is 0, of a
+ * native function whose region was reverted. */
 static void read_composites(const struct module_reader *r,
                             const struct byi_func *f, uint32_t region)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/ledger.h: a record of where every model node went and why
- * (docs/ledger.md). Opened on the module as imported, filled in while the
+/* report/ledger.h: a record of where every model node runs, and why
+ * (docs/ledger.md). It is opened on the module as imported, filled in while the
  * passes decide, closed over the final module and written as JSON, which all
  * readers use.
  *
@@ -21,8 +21,9 @@ enum byi_reason {
 };
 const char *byi_reason_code(enum byi_reason reason);
 const char *byi_reason_text(enum byi_reason reason);
-/* The stage at which an attempt with this reason ended. A native node's reason
- * is that of its attempt with the latest stage, of several the last. */
+/* The stage at which an attempt with this reason ended. A native node has the
+ * reason of its attempt with the latest stage; of several such attempts, of the
+ * last. */
 uint32_t byi_reason_stage(enum byi_reason reason);
 
 struct byi_ledger;
@@ -76,13 +77,15 @@ struct byi_ledger_region {
  * reason. Kept regions are read from the module when the ledger is closed. */
 void byi_ledger_region(struct byi_ledger *ledger,
                        const struct byi_ledger_region *region);
-/* The same for all of a backend's function, before the module is changed. */
+/* Like byi_ledger_region, for a whole function of a backend, before the module
+ * is changed. */
 struct byi_samples;
 void byi_ledger_revert(struct byi_ledger *ledger, const struct byi_module *m,
                        const struct byi_samples *samples, uint32_t func,
                        enum byi_reason reason, const char *detail);
-/* Record measured microseconds of a region, by name, and of the nodes with
- * these sources, which share them. Negative: not measured. */
+/* Record the measured times of a region, by name, or of the nodes with these
+ * sources, which share them equally. In microseconds; negative: not measured.
+ */
 void byi_ledger_region_times(struct byi_ledger *ledger, const char *region,
                              double backend_us, double native_us);
 void byi_ledger_node_times(struct byi_ledger *ledger,
@@ -106,7 +109,7 @@ void byi_ledger_measured(struct byi_ledger *ledger,
 double byi_func_flops(const struct byi_module *m,
                       const struct byi_samples *samples, uint32_t func);
 
-/* A large weight whose narrowing was asked for. Errors are of the narrowed
+/* A large weight that NarrowWeights was to narrow. Errors are of the narrowed
  * weights w': max |w - w'| / max |w|, and sqrt(sum (w - w')^2 / sum w^2). */
 struct byi_ledger_weight {
     const char *to; /* "int8" */

@@ -17,7 +17,7 @@ struct byi_attempt {
     const char *backend, *pattern, *detail; /* or NULL */
 };
 
-/* Microseconds; 0 if not measured. */
+/* Microseconds; 0 or less: not measured. */
 struct byi_times {
     double backend, native;
 };
@@ -83,9 +83,10 @@ struct byi_ledger {
 /* The times of the region of that name, added if new. */
 struct byi_times *byi_ledger_times_of(struct byi_ledger *ledger,
                                       const char *region);
-/* The entry of a source, added if new. The string, interned; NULL for NULL. */
+/* The entry of a source, added if new. */
 struct byi_ledger_entry *byi_ledger_entry_of(struct byi_ledger *ledger,
                                              uint32_t source);
+/* The string, interned; NULL for NULL. */
 const char *byi_ledger_keep(struct byi_ledger *ledger, const char *text);
 /* ledger_reads.c: for each source of m the sources that it reads; in `arena`.
  */

@@ -41,7 +41,7 @@ static void string(struct byi_text *out, const char *key, const char *text)
     byi_json_quote(out, text);
 }
 
-/* Nothing for an empty list. */
+/* Print a list member; an empty list is omitted. */
 static void strings(struct byi_text *out, const char *key,
                     const char *const *at, uint32_t n)
 {
@@ -68,7 +68,7 @@ static void numbers(struct byi_text *out, const char *key, const uint32_t *at,
     put(out, "]");
 }
 
-/* Negative or not finite: not measured. */
+/* Print times, except those that are 0 or less, or infinite: not measured. */
 static void times(struct byi_text *out, const struct byi_times *t)
 {
     if (t->backend > 0 && isfinite(t->backend))
@@ -120,7 +120,8 @@ static void put_backend(const struct byi_ledger *l, struct byi_text *out,
     put(out, "}");
 }
 
-/* Backends that own regions but took no part: the module came with them. */
+/* Print the backends that own regions but are not in this compile: the module
+ * already had these regions. */
 static void put_strangers(const struct byi_ledger *l, struct byi_text *out)
 {
     for (uint32_t i = 0; i < l->regions.n; i++) {
@@ -234,8 +235,8 @@ static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
     put(out, "}");
 }
 
-/* Why the node is where it is; of a native node, the attempt that got
- * furthest. */
+/* The reason for the node's placement; of a native node, that of its attempt
+ * with the latest stage. */
 static enum byi_reason reason_of(const struct byi_ledger *l,
                                  const struct byi_ledger_entry *e)
 {

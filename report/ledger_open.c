@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_open.c: opens a ledger with a module as imported: what each model node
- * reads, its attributes and the types of its outputs. These are what the
- * importer recorded or, of a module that was read as text, what the IR's nodes
- * have.
+ * reads, its attributes and the types of its outputs. They come from the
+ * importer or, if the module was read as text, from the nodes of the IR.
  */
 #include "core/ir/text.h"
 #include "ledger_book.h"
@@ -19,8 +18,8 @@ static void take_recorded(struct byi_ledger *l, const struct byi_source *s,
     e->n_outputs = s->n_outputs;
 }
 
-/* An IR node that is a model node or, if that has several, its last one: later
- * calls replace earlier ones. */
+/* Record an IR node that stands for a model node. If several do, the last call
+ * counts. */
 static void take_node(struct byi_ledger *l, const struct byi_module *m,
                       const struct byi_node *node, struct byi_ledger_entry *e)
 {

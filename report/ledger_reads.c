@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_reads.c: finds which model nodes each model node reads, in a module as
- * imported. Values without a model node are looked through: a field to the
- * tuple's operand, a parameter to the operands of its function's calls, a
- * function to its result.
+ * imported. A value without a model node is replaced by the values that it
+ * stands for: a field by the tuple's operand, a parameter by the operands of
+ * its function's calls, a function by its result.
  */
 #include "ledger_book.h"
 
 #include <stdlib.h>
 
-/* Looking through long chains of such values is quadratic. No importer creates
- * them, but text may. Reads beyond this many steps are omitted. */
+/* Following long chains of such values takes quadratic time. No importer
+ * creates them, but text may. Reads beyond this many steps are omitted. */
 enum { MAX_STEPS = 1 << 24 };
 
 struct read_pair {
@@ -44,7 +44,7 @@ static int compare_pairs(const void *a, const void *b)
     return (x->read > y->read) - (x->read < y->read);
 }
 
-/* The pairs as rows, without duplicates. */
+/* Turn the pairs into rows without duplicates. */
 static struct byi_rows take_rows(struct reads_finder *r, uint32_t n,
                                  struct byi_arena *arena)
 {
@@ -113,7 +113,8 @@ static void give(struct reads_finder *r, uint32_t f, uint32_t func,
                  r->base[f] + args[i]);
 }
 
-/* First captures, then also operands of calls, whose callee may be captured. */
+/* List the values of each parameter: captures and, if `calls`, also operands of
+ * calls, for which captured callees must be known. */
 static struct byi_rows list_given(struct reads_finder *r, bool calls)
 {
     const struct byi_module *m = r->m;
@@ -146,7 +147,7 @@ static void look_at(struct reads_finder *r, uint32_t value, uint32_t reader)
     BYI_PUSH(&r->stack, value);
 }
 
-/* Visit the values that `value` is made of. */
+/* Visit the values that `value` stands for. */
 static void look_behind(struct reads_finder *r, uint32_t value, uint32_t reader)
 {
     const struct byi_node *node = node_of(r, value);

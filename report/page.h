@@ -7,19 +7,18 @@
 
 #include "core/base/base.h"
 
-/* Both return the errors of byi_report_read. */
-
-/* What a page shows beside a ledger: JSON texts, or NULL. */
+/* What a page shows beside a ledger, as JSON texts; NULL: not shown. */
 struct byi_page {
     const char *against; /* an older ledger, drawn beside the graph */
     const char *profile; /* times: docs/byoc-profile.schema.json */
 };
-/* page.c: the ledger as one self-contained HTML page. `more`, or NULL, lasts
- * for the call. */
+/* page.c: the ledger as one self-contained HTML page. `more` may be NULL; it is
+ * not kept. Returns the errors of byi_report_read. */
 enum byoc_status byi_ledger_page(const char *json, size_t n,
                                  const struct byi_page *more,
                                  struct byi_text *out, struct byoc_error *err);
-/* dot.c: the ledger for Graphviz, with a cluster per region. */
+/* dot.c: the ledger for Graphviz, with a cluster per region. Returns the errors
+ * of byi_report_read. */
 enum byoc_status byi_ledger_dot(const char *json, size_t n,
                                 struct byi_text *out, struct byoc_error *err);
 

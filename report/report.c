@@ -30,7 +30,7 @@ static const char *plural(double n)
     return n == 1 ? "" : "s";
 }
 
-/* Never prints 100 for less than the whole, or 0 for more than nothing. */
+/* Prints 100 only for the whole, and 0 only for nothing. */
 void byi_report_share(struct byi_text *out, double part, double whole)
 {
     double percent = whole > 0 ? 100 * part / whole : 0;
@@ -83,7 +83,7 @@ static void print_measured(const struct byi_measured *m, struct byi_text *out)
             m->native_us, m->greedy_us, m->measured_us, m->chosen);
 }
 
-/* The width of a column that holds `name` too, within a limit. */
+/* The width of a column that must also hold `name`, within a limit. */
 static int widen(int width, const char *name)
 {
     const int n = (int)strlen(name);
@@ -153,7 +153,8 @@ static void print_region(const struct byi_report_region *region,
     byi_text_addf(out, "\n");
 }
 
-/* The regions of one outcome, by descending work. */
+/* Print the regions that were kept, or those that were not, by descending work.
+ */
 static void print_regions(const struct byi_report *r, bool kept,
                           struct byi_text *out)
 {
@@ -206,7 +207,8 @@ static void print_weight(const struct byi_report *r,
     byi_text_addf(out, "  %s\n", w->n_nodes ? r->nodes[w->nodes[0]].name : "");
 }
 
-/* Totals, then the weights that stay float32 and those with the largest error.
+/* Print totals, then the weights that stay float32 and those with the largest
+ * error.
  */
 static void print_weights(const struct byi_report *r, bool all,
                           struct byi_text *out)
@@ -237,7 +239,7 @@ static void print_weights(const struct byi_report *r, bool all,
 
 /* --- groups of nodes ------------------------------------------------------ */
 
-/* Nodes that are alike, in one line. */
+/* Nodes that are printed as one line. */
 struct line {
     const char *op, *reason, *detail, *first;
     uint32_t n, at; /* at: the first node */

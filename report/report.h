@@ -36,7 +36,7 @@ struct byi_report_backend {
     double flops;
 };
 
-/* A large weight that was narrowed, or was to be. */
+/* A large weight that NarrowWeights was to narrow. */
 struct byi_report_weight {
     const char *to, *kept; /* kept: why it stays float32, or "" */
     double bytes, narrow, largest, rms;

@@ -8,7 +8,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Neighbours are listed up to a line or two. */
+/* Lists of neighbours are cut after a line or two. */
 enum { MAX_NAMES = 8, MAX_LENGTH = 128 };
 
 static void print_name(struct byi_text *out, const struct byi_report *r,

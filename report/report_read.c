@@ -17,7 +17,7 @@ static enum byoc_status odd(const struct byi_json *item, const char *expected,
                     item->path, expected);
 }
 
-/* A string; if it is not needed, "" when absent. */
+/* Read a string; if it is optional and absent, "". */
 static enum byoc_status get_text(const struct byi_json *object, const char *key,
                                  bool needed, const char **out,
                                  struct byoc_error *err)
@@ -62,7 +62,7 @@ static enum byoc_status get_count(const struct byi_json *object,
     return BYOC_OK;
 }
 
-/* A list of node indices. */
+/* Read a list of node indices. */
 static enum byoc_status get_indices(struct byi_report *r,
                                     const struct byi_json *object,
                                     const char *key, const uint32_t **out,
@@ -301,11 +301,11 @@ static enum byoc_status read_all(struct byi_report *r, struct byoc_error *err)
     BYI_TRY(read_list(r, "gates", (void **)&r->gates, sizeof *r->gates,
                       &r->n_gates, read_gate, err));
     BYI_TRY(byi_json_array(&root, "nodes", MAX_NODES, &nodes, &r->n_nodes,
-                           err)); /* regions and inputs are checked by it */
+                           err)); /* it checks regions and inputs too */
     BYI_TRY(read_list(r, "nodes", (void **)&r->nodes, sizeof *r->nodes,
                       &r->n_nodes, read_node, err));
     BYI_TRY(byi_json_opt(&root, "weights", &weights, err));
-    if (weights.at) /* absent unless they were to be narrowed */
+    if (weights.at) /* absent unless the compile was to narrow weights */
         BYI_TRY(read_list(r, "weights", (void **)&r->weights,
                           sizeof *r->weights, &r->n_weights, read_weight, err));
     return read_list(r, "regions", (void **)&r->regions, sizeof *r->regions,
