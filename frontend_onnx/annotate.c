@@ -241,8 +241,8 @@ static enum byoc_status annotate_model(struct annotation *a,
 
 /* --- files ---------------------------------------------------------------- */
 
-static void see_external(void *ctx, const ProtobufCMessageDescriptor *in,
-                         const struct byi_field *f)
+static void note_external(void *ctx, const ProtobufCMessageDescriptor *in,
+                          const struct byi_field *f)
 {
     bool *external = ctx;
 
@@ -275,7 +275,7 @@ enum byoc_status byi_onnx_check_copy(const char *from, const char *to,
     struct stat old, new;
 
     BYI_TRY(byi_wire_walk(data, n, &onnx__model_proto__descriptor, from,
-                          see_external, &external, err));
+                          note_external, &external, err));
     if (stat(from, &old) == 0 && stat(to, &new) == 0 &&
         old.st_dev == new.st_dev && old.st_ino == new.st_ino)
         return byi_fail(err, BYOC_EINVAL,

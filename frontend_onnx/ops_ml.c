@@ -344,7 +344,7 @@ static void convert_label_encoder(struct byi_import *o)
 }
 
 /* Map strings to their integers, or integers to their strings. */
-static void by_place(struct byi_import *o, byi_id texts, byi_id places)
+static void map_labels(struct byi_import *o, byi_id texts, byi_id places)
 {
     const byi_id x = byi_o_in(o, 0);
     const bool forward = byi_o_dtype(o, x) == BYOC_STRING;
@@ -363,7 +363,7 @@ static void convert_label_encoder_1(struct byi_import *o)
     for (int64_t i = 0; i < n; i++)
         places[i] = i;
     if (byi_o_ok(o))
-        by_place(o, texts, byi_o_vector(o, (uint32_t)n, places));
+        map_labels(o, texts, byi_o_vector(o, (uint32_t)n, places));
 }
 
 static void convert_category_mapper(struct byi_import *o)
@@ -375,7 +375,7 @@ static void convert_category_mapper(struct byi_import *o)
     if (!byi_o_ok(o))
         return;
     const byi_id all = byi_o_vector(o, n, places);
-    by_place(o, byi_ml_strings(o, n_texts, texts), all);
+    map_labels(o, byi_ml_strings(o, n_texts, texts), all);
 }
 
 /* Concatenate the columns of all inputs. */

@@ -211,7 +211,7 @@ static void convert_qlinear_matmul(struct byi_import *o)
 /* --- com.microsoft -------------------------------------------------------- */
 
 /* Dequantise inputs i, i + 1, i + 2: numbers, scale, zero point. */
-static byi_id real(struct byi_import *o, uint32_t i)
+static byi_id dequantized(struct byi_import *o, uint32_t i)
 {
     const byi_id x = byi_o_in(o, i), scale = byi_o_in(o, i + 1);
 
@@ -236,15 +236,16 @@ static byi_id quantized(struct byi_import *o, byi_id y, uint32_t i,
 /* QLinearAdd, QLinearMul: a, scale, zero, b, scale, zero, scale, zero. */
 static void convert_qlinear_binary(struct byi_import *o)
 {
-    const byi_id b = real(o, 3);
-    o->out[0] = quantized(o, byi_o_binary(o, o->row->op, real(o, 0), b), 6, 0);
+    const byi_id b = dequantized(o, 3);
+    o->out[0] =
+        quantized(o, byi_o_binary(o, o->row->op, dequantized(o, 0), b), 6, 0);
 }
 
 /* A function of one operand: x, scale, zero, scale, zero. */
 static void convert_qlinear_unary(struct byi_import *o)
 {
     const struct byi_op *op = byi_op(o->row->op);
-    const byi_id x = real(o, 0);
+    const byi_id x = dequantized(o, 0);
 
     if (op->id == BYI_OP_NN_LEAKY_RELU)
         o->out[0] =
@@ -258,7 +259,8 @@ static void convert_qlinear_unary(struct byi_import *o)
 static void convert_qlinear_pool(struct byi_import *o)
 {
     const bool last = byi_o_int(o, "channels_last", 0) != 0;
-    const byi_id x = last ? byi_o_channels_first(o, real(o, 0)) : real(o, 0);
+    const byi_id x =
+        last ? byi_o_channels_first(o, dequantized(o, 0)) : dequantized(o, 0);
     const bool global = strcmp(o->row->type, "QLinearGlobalAveragePool") == 0;
     const byi_id y =
         global ? byi_o_global_avg_pool(o, x) : byi_o_avg_pool(o, x);
@@ -272,7 +274,7 @@ static void convert_qlinear_softmax(struct byi_import *o)
 {
     const bool old = byi_o_int(o, "opset", 13) < 13;
     const int64_t axis = byi_o_int(o, "axis", old ? 1 : -1);
-    const byi_id x = real(o, 0);
+    const byi_id x = dequantized(o, 0);
 
     o->out[0] =
         quantized(o,
@@ -292,7 +294,7 @@ static void convert_qlinear_concat(struct byi_import *o)
         byi_o_fail(o, BYOC_EPARSE,
                    "found %u inputs, expected 2 + 3 per operand", o->n_in);
     for (uint32_t i = 0; i < n; i++)
-        parts[i] = real(o, 2 + 3 * i);
+        parts[i] = dequantized(o, 2 + 3 * i);
     const byi_id y = byi_o_emit(o, BYI_OP_CONCATENATE, n, parts,
                                 ATTRS(AN_INT("axis", byi_o_int(o, "axis", 0))));
     o->out[0] = quantized(o, y, 0, 2);
@@ -377,9 +379,9 @@ static void convert_qgemm(struct byi_import *o)
 /* condition, x, scale, zero, y, scale, zero, scale, zero */
 static void convert_qlinear_where(struct byi_import *o)
 {
-    const byi_id y =
-        byi_o_emit(o, BYI_OP_WHERE,
-                   ARGS(byi_o_in(o, 0), real(o, 1), real(o, 4)), NO_ATTRS);
+    const byi_id y = byi_o_emit(
+        o, BYI_OP_WHERE,
+        ARGS(byi_o_in(o, 0), dequantized(o, 1), dequantized(o, 4)), NO_ATTRS);
 
     o->out[0] = quantized(o, y, 7, 1);
 }

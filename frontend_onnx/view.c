@@ -547,8 +547,8 @@ static uint32_t count_nodes(const Onnx__GraphProto *graph)
 /* Give the call the region of `inner`, a node of the called function; a call
  * with nodes in several regions gets none. *met counts the call's nodes that
  * are not idle. */
-static void adopt(struct byi_onnx_place *call,
-                  const struct byi_onnx_place *inner, uint32_t *met)
+static void set_call_region(struct byi_onnx_place *call,
+                            const struct byi_onnx_place *inner, uint32_t *met)
 {
     if (inner->idle)
         return;
@@ -562,7 +562,7 @@ static void adopt(struct byi_onnx_place *call,
 }
 
 /* Nodes of functions, "CALL/NODE", come after all nodes of the graph. */
-static void adopt_calls(struct view *v)
+static void set_call_regions(struct view *v)
 {
     struct byi_name_table calls = {0};
     uint32_t *met = byi_arena_calloc(v->arena, v->n_nodes, sizeof *met);
@@ -575,7 +575,7 @@ static void adopt_calls(struct view *v)
                 byi_name_find(&calls, byi_arena_strn(v->arena, name,
                                                      (size_t)(slash++ - name)));
             if (call < v->n_nodes)
-                adopt(&v->places[call], &v->places[i], &met[call]);
+                set_call_region(&v->places[call], &v->places[i], &met[call]);
         }
     }
 }
@@ -664,7 +664,7 @@ static enum byoc_status copy_model(struct view *v, const char *to,
             byi_arena_printf(v->arena, "%s\n%s",
                              byi_text_or(model.functions[i]->domain, ""),
                              byi_text_or(model.functions[i]->name, "")));
-    adopt_calls(v);
+    set_call_regions(v);
     BYI_TRY(copy_graph(v, model.graph, &model.graph));
     add_weights(v, file, model.graph);
     add_functions(v, &model);

@@ -25,23 +25,23 @@
 
 /* The layouts that a backend prefers, for all calls with the same operator and
  * shapes. */
-struct asked {
+struct layout_answer {
     byi_id id; /* the first such call */
     struct byi_layout_preference preferred;
 };
 
-struct asker {
+struct layout_query {
     struct byi_module *m;
     const struct byi_func *f;
     struct byi_pass_context *ctx;
     struct byi_arena *scratch;
-    BYI_VEC(struct asked) answers;
+    BYI_VEC(struct layout_answer) answers;
     struct byi_index index; /* of the answers, by operator and shapes */
 };
 
 /* Whether the call has weights, known shapes, and the layout that models use.
  */
-static bool may_ask(const struct asker *a, byi_id id)
+static bool may_ask(const struct layout_query *a, byi_id id)
 {
     const struct byi_node *node = &a->f->nodes.at[id];
     if (node->kind != BYI_CALL_OP ||
@@ -82,7 +82,7 @@ static bool same_call(const struct byi_func *f, const struct byi_node *a,
 }
 
 /* Build a module of one function that makes only this call. */
-static enum byoc_status isolate(const struct asker *a, byi_id id,
+static enum byoc_status isolate(const struct layout_query *a, byi_id id,
                                 struct byi_module *alone,
                                 struct byoc_error *err)
 {
@@ -112,9 +112,9 @@ static enum byoc_status isolate(const struct asker *a, byi_id id,
 }
 
 /* The backend that matched the one call of `alone` as a composite, or NULL. */
-static const struct byi_backend *taker(const struct asker *a,
-                                       const struct byi_module *alone,
-                                       uint32_t *composite)
+static const struct byi_backend *matching_backend(
+    const struct layout_query *a, const struct byi_module *alone,
+    uint32_t *composite)
 {
     const struct byi_func *f = alone->funcs.at[byi_func_find(alone, "main")];
     const struct byi_node *call = &f->nodes.at[f->result];
@@ -134,9 +134,9 @@ static const struct byi_backend *taker(const struct asker *a,
 
 /* Match the lone call as a compile would, and ask the backend that matched it.
  */
-static enum byoc_status ask(const struct asker *a, byi_id id,
-                            struct byi_layout_preference *preferred,
-                            struct byoc_error *err)
+static enum byoc_status ask_backend(const struct layout_query *a, byi_id id,
+                                    struct byi_layout_preference *preferred,
+                                    struct byoc_error *err)
 {
     struct byi_module *alone = byi_module_new();
     struct byi_pass_context ctx = *a->ctx;
@@ -152,7 +152,7 @@ static enum byoc_status ask(const struct asker *a, byi_id id,
     if (status == BYOC_OK)
         status = byi_run_passes(alone, merge, 1, &ctx, err);
     const struct byi_backend *backend =
-        status == BYOC_OK ? taker(a, alone, &composite) : NULL;
+        status == BYOC_OK ? matching_backend(a, alone, &composite) : NULL;
     if (backend)
         status =
             byi_layout_preference_of(backend, alone, composite, preferred, err);
@@ -160,7 +160,7 @@ static enum byoc_status ask(const struct asker *a, byi_id id,
     return status;
 }
 
-static enum byoc_status preference_of(struct asker *a, byi_id id,
+static enum byoc_status preference_of(struct layout_query *a, byi_id id,
                                       struct byi_layout_preference *preferred,
                                       struct byoc_error *err)
 {
@@ -171,13 +171,13 @@ static enum byoc_status preference_of(struct asker *a, byi_id id,
             *preferred = a->answers.at[i].preferred;
             return BYOC_OK;
         }
-    BYI_TRY(ask(a, id, preferred, err));
-    BYI_PUSH(&a->answers, ((struct asked){id, *preferred}));
+    BYI_TRY(ask_backend(a, id, preferred, err));
+    BYI_PUSH(&a->answers, ((struct layout_answer){id, *preferred}));
     byi_index_add(&a->index, hash, a->answers.n - 1);
     return BYOC_OK;
 }
 
-static enum byoc_status pin_all(struct asker *a, struct byi_relayout *rl,
+static enum byoc_status pin_all(struct layout_query *a, struct byi_relayout *rl,
                                 struct byoc_error *err)
 {
     for (byi_id id = 0; id < a->f->nodes.n; id++) {
@@ -201,7 +201,7 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 {
     if (!byi_backends_of(ctx))
         return BYOC_OK;
-    struct asker *a = byi_arena_calloc(scratch, 1, sizeof *a);
+    struct layout_query *a = byi_arena_calloc(scratch, 1, sizeof *a);
     struct byi_relayout rl;
     a->m = m;
     a->f = m->funcs.at[func];

@@ -19,7 +19,7 @@ typedef uint64_t row[WORDS];
 /* The regions of one window that a native node reads through native nodes
  * alone. It is the latest window with such regions; earlier ones do not matter,
  * since no reader of the node is in them. */
-struct through {
+struct native_reads {
     uint32_t window;
     row regions;
 };
@@ -32,7 +32,7 @@ struct joiner {
     uint32_t n;
     row *direct; /* of each region: regions that it reads */
     /* of each region: regions that it reads through native nodes alone */
-    row *hosted;
+    row *via_native;
     /* of the current window, by bit */
     uint32_t first, end; /* its regions */
     row *before;         /* all regions on paths to it */
@@ -80,12 +80,12 @@ static void unite(uint64_t *into, const uint64_t *from)
 /* The latest window of the regions that `node` reads, directly or through
  * native nodes; UINT32_MAX if there are none. */
 static uint32_t last_window(const struct joiner *j, const struct byi_node *node,
-                            const struct through *const *hangs)
+                            const struct native_reads *const *reads)
 {
     uint32_t last = UINT32_MAX;
     for (uint32_t a = 0; a < node->n_args; a++) {
         const uint32_t region = j->f->nodes.at[node->args[a]].region;
-        const struct through *arg = hangs[node->args[a]];
+        const struct native_reads *arg = reads[node->args[a]];
         if (!region && !arg)
             continue;
         const uint32_t window = region ? window_of(region) : arg->window;
@@ -97,16 +97,16 @@ static uint32_t last_window(const struct joiner *j, const struct byi_node *node,
 
 /* The regions that native node `id` depends on, NULL for none. The set is
  * shared with an operand if that has the same set. */
-static const struct through *hang_host(const struct joiner *j, byi_id id,
-                                       const struct through *const *hangs)
+static const struct native_reads *native_reads_of(
+    const struct joiner *j, byi_id id, const struct native_reads *const *reads)
 {
     const struct byi_node *node = &j->f->nodes.at[id];
-    const uint32_t window = last_window(j, node, hangs);
-    const struct through *shared = NULL;
-    struct through *own = NULL;
+    const uint32_t window = last_window(j, node, reads);
+    const struct native_reads *shared = NULL;
+    struct native_reads *own = NULL;
     for (uint32_t a = 0; a < node->n_args && window != UINT32_MAX; a++) {
         const uint32_t region = j->f->nodes.at[node->args[a]].region;
-        const struct through *arg = hangs[node->args[a]];
+        const struct native_reads *arg = reads[node->args[a]];
         const bool here =
             region ? window_of(region) == window : arg && arg->window == window;
         if (!here || (!region && arg == shared))
@@ -131,32 +131,33 @@ static const struct through *hang_host(const struct joiner *j, byi_id id,
 }
 
 static void read_member(struct joiner *j, byi_id id,
-                        const struct through *const *hangs)
+                        const struct native_reads *const *reads)
 {
     const struct byi_node *node = &j->f->nodes.at[id];
     const uint32_t window = window_of(node->region);
     for (uint32_t a = 0; a < node->n_args; a++) {
         const uint32_t region = j->f->nodes.at[node->args[a]].region;
-        const struct through *arg = hangs[node->args[a]];
+        const struct native_reads *arg = reads[node->args[a]];
         if (region && region != node->region && window_of(region) == window)
             put(j->direct[node->region], bit_of(region));
         else if (arg && arg->window == window)
-            unite(j->hosted[node->region], arg->regions);
+            unite(j->via_native[node->region], arg->regions);
     }
 }
 
 static void read_graph(struct joiner *j)
 {
     const uint32_t n = j->f->nodes.n;
-    const struct through **hangs =
-        byi_arena_calloc(j->scratch, n, sizeof *hangs);
+    const struct native_reads **reads =
+        byi_arena_calloc(j->scratch, n, sizeof *reads);
     j->direct = byi_arena_calloc(j->scratch, j->n + 1, sizeof *j->direct);
-    j->hosted = byi_arena_calloc(j->scratch, j->n + 1, sizeof *j->hosted);
+    j->via_native =
+        byi_arena_calloc(j->scratch, j->n + 1, sizeof *j->via_native);
     for (byi_id id = 0; id < n; id++)
         if (j->f->nodes.at[id].region)
-            read_member(j, id, hangs);
+            read_member(j, id, reads);
         else
-            hangs[id] = hang_host(j, id, hangs);
+            reads[id] = native_reads_of(j, id, reads);
 }
 
 /* --- one window ----------------------------------------------------------- */
@@ -173,11 +174,11 @@ static void gather(const struct joiner *j, uint32_t region, bool around,
 {
     memset(out, 0, sizeof(row));
     for (uint32_t w = 0; w < WORDS; w++) {
-        uint64_t left = j->direct[region][w] | j->hosted[region][w];
+        uint64_t left = j->direct[region][w] | j->via_native[region][w];
         for (; left; left &= left - 1) {
             const uint32_t bit = w * 64 + (uint32_t)__builtin_ctzll(left);
             unite(out, j->before[bit]);
-            if (!around || has(j->hosted[region], bit))
+            if (!around || has(j->via_native[region], bit))
                 put(out, bit);
         }
     }
@@ -214,8 +215,9 @@ static void rename_bit(uint64_t *r, uint32_t a, uint32_t b)
 static void join(struct joiner *j, uint32_t a, uint32_t b)
 {
     const uint32_t x = bit_of(a), y = bit_of(b);
-    uint64_t *const rows[] = {j->before[x], j->direct[a], j->hosted[a]};
-    const uint64_t *const more[] = {j->before[y], j->direct[b], j->hosted[b]};
+    uint64_t *const rows[] = {j->before[x], j->direct[a], j->via_native[a]};
+    const uint64_t *const more[] = {j->before[y], j->direct[b],
+                                    j->via_native[b]};
     for (uint32_t i = 0; i < BYI_COUNT(rows); i++) {
         unite(rows[i], more[i]);
         take_out(rows[i], x);
@@ -228,7 +230,7 @@ static void join(struct joiner *j, uint32_t a, uint32_t b)
         if (r == a || !is_whole(j, r))
             continue;
         rename_bit(j->direct[r], x, y);
-        rename_bit(j->hosted[r], x, y);
+        rename_bit(j->via_native[r], x, y);
         rename_bit(before, x, y);
         if (has(before, x))
             unite(before, j->before[x]);

@@ -26,7 +26,7 @@
 #define BRANCH UINT32_MAX
 
 /* An accepted match: the composite's function and the operands of its call. */
-struct group {
+struct accepted_match {
     uint32_t func;
     uint32_t n_args;
     const byi_id *args;
@@ -45,14 +45,14 @@ struct merger {
     const struct byi_backend *backend;
     const struct byi_samples *samples; /* NULL: no input varies */
     struct byi_uses uses;
-    uint32_t *claimed;         /* of each node: 1 + its group, or BRANCH  */
+    uint32_t *claimed;         /* of each node: 1 + its match, or BRANCH */
     struct merger *const *all; /* by function; NULL: not merged           */
     uint32_t n_all;            /* 0: only this function is examined       */
     uint32_t n_fns;            /* literals of this function left          */
     uint16_t *roots;           /* byi_root_of of each node */
     bool *fits;                /* whether any pattern fits at the node */
     bool here[BYI_N_ROOTS];
-    BYI_VEC(struct group) groups;
+    BYI_VEC(struct accepted_match) matches;
     enum byoc_status status;
 };
 
@@ -346,7 +346,7 @@ static void claim_branches(struct merger *g, const struct byi_match *match,
         return;
     for (uint32_t a = 1; a <= 2; a++) {
         if (!around)
-            g->claimed[node->args[a]] = g->groups.n;
+            g->claimed[node->args[a]] = g->matches.n;
         if (a == 1 || node->args[1] != node->args[2])
             claim_literal(merger_of(g, byi_match_branch_of(match, id, a)));
     }
@@ -360,21 +360,21 @@ static void claim(struct merger *g, const struct byi_match *match,
     for (uint32_t i = 0; i < match->n_bound; i++)
         if (!byi_composite_embeds(match, i))
             args[n++] = match->bound[i].value;
-    const struct group group = {.func = func,
-                                .n_args = n,
-                                .args = args,
-                                .sources = join_sources(g, match)};
-    BYI_PUSH(&g->groups, group);
+    const struct accepted_match accepted = {.func = func,
+                                            .n_args = n,
+                                            .args = args,
+                                            .sources = join_sources(g, match)};
+    BYI_PUSH(&g->matches, accepted);
     for (uint32_t i = match->n_ops;
          i-- > 0;) { /* an `if` before its branches */
         const byi_id id = match->ops[i];
         claim_branches(g, match, id);
         if (id >= g->f->nodes.n)
             continue;
-        g->claimed[id] = g->groups.n;
+        g->claimed[id] = g->matches.n;
         for (uint32_t u = g->uses.first[id]; u < g->uses.first[id + 1]; u++)
             if (is_inner_get(g, match, g->uses.at[u]))
-                g->claimed[g->uses.at[u]] = g->groups.n;
+                g->claimed[g->uses.at[u]] = g->matches.n;
     }
 }
 
@@ -486,7 +486,7 @@ static bool take(const struct byi_match *match, void *ctx)
     } else {
         claim(g, match, func);
         if (g->ledger)
-            byi_ledger_impl(g->ledger, g->groups.at[g->groups.n - 1].sources,
+            byi_ledger_impl(g->ledger, g->matches.at[g->matches.n - 1].sources,
                             probed.impl);
         return true;
     }
@@ -594,8 +594,8 @@ static void start(struct merger *g)
 
 /* Find and claim the backend's matches in some functions: try the patterns in
  * the table's order, each at all unclaimed nodes. */
-static enum byoc_status find_groups(const struct byi_backend *backend,
-                                    struct merger *const *list, uint32_t n)
+static enum byoc_status find_matches(const struct byi_backend *backend,
+                                     struct merger *const *list, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         start(list[i]);
@@ -617,11 +617,11 @@ static enum byoc_status find_groups(const struct byi_backend *backend,
 
 static bool is_root(const struct merger *g, byi_id id)
 {
-    uint32_t group = g->claimed[id];
-    if (!group)
+    uint32_t accepted = g->claimed[id];
+    if (!accepted)
         return false;
     for (uint32_t u = g->uses.first[id]; u < g->uses.first[id + 1]; u++)
-        if (g->claimed[g->uses.at[u]] == group)
+        if (g->claimed[g->uses.at[u]] == accepted)
             return false;
     return true;
 }
@@ -629,13 +629,14 @@ static bool is_root(const struct merger *g, byi_id id)
 static enum byoc_status emit_call(struct merger *g, struct byi_func *fresh,
                                   byi_id *map, byi_id root)
 {
-    const struct group *group = &g->groups.at[g->claimed[root] - 1];
-    byi_id *args = byi_arena_calloc(g->scratch, group->n_args, sizeof *args);
-    for (uint32_t i = 0; i < group->n_args; i++)
-        args[i] = map[group->args[i]];
-    byi_id fn = byi_add_fn(g->m, fresh, group->func, NULL, 0, NULL);
-    return byi_add_apply(g->m, fresh, fn, args, group->n_args, group->sources,
-                         &map[root], g->err);
+    const struct accepted_match *accepted =
+        &g->matches.at[g->claimed[root] - 1];
+    byi_id *args = byi_arena_calloc(g->scratch, accepted->n_args, sizeof *args);
+    for (uint32_t i = 0; i < accepted->n_args; i++)
+        args[i] = map[accepted->args[i]];
+    byi_id fn = byi_add_fn(g->m, fresh, accepted->func, NULL, 0, NULL);
+    return byi_add_apply(g->m, fresh, fn, args, accepted->n_args,
+                         accepted->sources, &map[root], g->err);
 }
 
 static enum byoc_status rebuild(struct merger *g)
@@ -675,10 +676,10 @@ enum byoc_status byi_claims(struct byi_module *m, uint32_t func,
                        .backend = backend,
                        .samples = byi_samples_new(m, ctx, arena)};
     struct merger *const list[] = {&g};
-    find_groups(backend, list, 1);
-    for (uint32_t i = 0; i < g.groups.n; i++)
-        m->funcs.at[g.groups.at[i].func]->dead = true;
-    byi_vec_free(g.groups.at);
+    find_matches(backend, list, 1);
+    for (uint32_t i = 0; i < g.matches.n; i++)
+        m->funcs.at[g.matches.at[i].func]->dead = true;
+    byi_vec_free(g.matches.at);
     *claimed = g.claimed;
     return g.status;
 }
@@ -694,7 +695,7 @@ static enum byoc_status rebuild_all(struct merger *const *list, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         if (is_branch(list[i]))
             list[i]->f->dead = true;
-        else if (list[i]->groups.n)
+        else if (list[i]->matches.n)
             BYI_TRY(rebuild(list[i]));
     }
     return BYOC_OK;
@@ -741,11 +742,11 @@ static enum byoc_status merge_for(struct byi_module *m,
                                      .n_all = n_all};
     }
     count_fns(all, n_all);
-    enum byoc_status status = find_groups(backend, list, n);
+    enum byoc_status status = find_matches(backend, list, n);
     if (status == BYOC_OK)
         status = rebuild_all(list, n);
     for (uint32_t i = 0; i < n; i++)
-        byi_vec_free(list[i]->groups.at);
+        byi_vec_free(list[i]->matches.at);
     return status;
 }
 

@@ -307,7 +307,7 @@ static bool is_only_called(const struct partitioner *p, byi_id id)
     return true;
 }
 
-static enum byoc_status emit_host(struct partitioner *p, byi_id id)
+static enum byoc_status emit_native(struct partitioner *p, byi_id id)
 {
     const struct byi_node *node = &p->f->nodes.at[id];
     const struct byi_func *body = composite_of(p, id);
@@ -365,8 +365,7 @@ static enum byoc_status emit_region(struct partitioner *p, uint32_t number)
     return BYOC_OK;
 }
 
-/* --- order: units (host nodes and whole regions) as soon as they can stand ---
- */
+/* --- order: a unit (native node or region) once its operands are emitted -- */
 
 /* Keys of units: (first old id << 32) | region number. Most units are ready at
  * once and are listed in order; the others go through the heap. */
@@ -472,7 +471,7 @@ static enum byoc_status emit_all(struct partitioner *p)
         uint64_t key = pop_ready(&ready);
         uint32_t number = (uint32_t)key;
         byi_id id = (byi_id)(key >> 32);
-        BYI_TRY(number ? emit_region(p, number) : emit_host(p, id));
+        BYI_TRY(number ? emit_region(p, number) : emit_native(p, id));
         uint32_t from = number ? p->first[number] : 0;
         uint32_t to = number ? p->first[number + 1] : 1;
         for (uint32_t i = from; i < to; i++, emitted++)

@@ -236,7 +236,7 @@ static bool takes(struct cover *c, struct pattern_place a,
 
 /* Whether row a, which comes first and is always accepted, takes an operator of
  * every match of b. */
-static bool forestalls(const struct byi_pattern *a, const struct byi_pattern *b)
+static bool shadows(const struct byi_pattern *a, const struct byi_pattern *b)
 {
     struct cover c = {.n = 0};
     return !a->row->accept && is_plain(a, true) && is_plain(b, false) &&
@@ -245,7 +245,7 @@ static bool forestalls(const struct byi_pattern *a, const struct byi_pattern *b)
 }
 
 /* The error without its prefix, which names row 0 of a table of one row. */
-static const char *complaint(const struct byoc_error *err)
+static const char *bare_message(const struct byoc_error *err)
 {
     const char *behind = strstr(err->text, "): ");
     return behind ? behind + 3 : err->text;
@@ -260,11 +260,11 @@ void byi_patterns_lint(const struct byoc_pattern *rows, uint32_t n,
         struct byoc_error err;
         struct byi_text text = {0};
         if (byi_patterns_compile(&rows[i], 1, &tables[i], &err) != BYOC_OK)
-            byi_text_addf(&text, "%s", complaint(&err));
+            byi_text_addf(&text, "%s", bare_message(&err));
         for (uint32_t k = 0; k < i && !text.n; k++) {
             if (strcmp(rows[k].name, rows[i].name) == 0)
                 byi_text_addf(&text, "row %u has the same name", k);
-            else if (tables[k] && forestalls(tables[k]->at, tables[i]->at))
+            else if (tables[k] && shadows(tables[k]->at, tables[i]->at))
                 byi_text_addf(&text,
                               "unreachable: row %u (%s) has no predicate and "
                               "takes an operator of every match",

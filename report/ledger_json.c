@@ -122,7 +122,8 @@ static void put_backend(const struct byi_ledger *l, struct byi_text *out,
 
 /* Print the backends that own regions but are not in this compile: the module
  * already had these regions. */
-static void put_strangers(const struct byi_ledger *l, struct byi_text *out)
+static void put_unlisted_backends(const struct byi_ledger *l,
+                                  struct byi_text *out)
 {
     for (uint32_t i = 0; i < l->regions.n; i++) {
         const struct byi_ledger_backend v = {.name = l->regions.at[i].backend};
@@ -142,7 +143,7 @@ static void put_backends(const struct byi_ledger *l, struct byi_text *out)
     open_list(out, "backends");
     for (uint32_t i = 0; i < l->facts.n_backends; i++)
         put_backend(l, out, &l->facts.backends[i], i == 0);
-    put_strangers(l, out);
+    put_unlisted_backends(l, out);
     open_item(out, !l->facts.n_backends && !l->regions.n, "name", "native");
     string(out, "version", l->facts.native);
     number(out, "nodes", c->native);

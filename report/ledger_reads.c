@@ -104,8 +104,8 @@ static void number_values(struct reads_finder *r)
 }
 
 /* Bind parameters `from`.. of function `func` to these values of `f`. */
-static void give(struct reads_finder *r, uint32_t f, uint32_t func,
-                 uint32_t from, const byi_id *args, uint32_t n)
+static void bind_params(struct reads_finder *r, uint32_t f, uint32_t func,
+                        uint32_t from, const byi_id *args, uint32_t n)
 {
     const struct byi_func *to = r->m->funcs.at[func];
     for (uint32_t i = 0; i < n && from + i < to->params.n; i++)
@@ -115,7 +115,7 @@ static void give(struct reads_finder *r, uint32_t f, uint32_t func,
 
 /* List the values of each parameter: captures and, if `calls`, also operands of
  * calls, for which captured callees must be known. */
-static struct byi_rows list_given(struct reads_finder *r, bool calls)
+static struct byi_rows list_param_values(struct reads_finder *r, bool calls)
 {
     const struct byi_module *m = r->m;
     for (uint32_t i = 0; i < m->funcs.n; i++) {
@@ -124,21 +124,22 @@ static struct byi_rows list_given(struct reads_finder *r, bool calls)
             const struct byi_node *node = &f->nodes.at[id];
             if (node->kind == BYI_FN) {
                 const struct byi_func *to = m->funcs.at[node->index];
-                give(r, i, node->index, to->params.n - to->n_captures,
-                     node->args, node->n_args);
+                bind_params(r, i, node->index, to->params.n - to->n_captures,
+                            node->args, node->n_args);
             }
             const struct byi_node *fn =
                 calls && node->kind == BYI_CALL
                     ? fn_of(r, r->base[i] + node->args[0])
                     : NULL;
             if (fn)
-                give(r, i, fn->index, 0, node->args + 1, node->n_args - 1);
+                bind_params(r, i, fn->index, 0, node->args + 1,
+                            node->n_args - 1);
         }
     }
     return take_rows(r, r->base[m->funcs.n], r->scratch);
 }
 
-static void look_at(struct reads_finder *r, uint32_t value, uint32_t reader)
+static void push_value(struct reads_finder *r, uint32_t value, uint32_t reader)
 {
     if (r->seen[value] == reader + 1 || r->steps == MAX_STEPS)
         return;
@@ -148,7 +149,8 @@ static void look_at(struct reads_finder *r, uint32_t value, uint32_t reader)
 }
 
 /* Visit the values that `value` stands for. */
-static void look_behind(struct reads_finder *r, uint32_t value, uint32_t reader)
+static void follow_value(struct reads_finder *r, uint32_t value,
+                         uint32_t reader)
 {
     const struct byi_node *node = node_of(r, value);
     const uint32_t base = r->base[r->func[value]];
@@ -156,17 +158,17 @@ static void look_behind(struct reads_finder *r, uint32_t value, uint32_t reader)
     if (node->kind == BYI_PARAM)
         for (uint32_t i = r->given.first[value]; i < r->given.first[value + 1];
              i++)
-            look_at(r, r->given.at[i], reader);
+            push_value(r, r->given.at[i], reader);
     if (node->kind == BYI_FN || node->kind == BYI_GLOBAL) {
         const struct byi_func *fn = r->m->funcs.at[node->index];
         if (fn->result < fn->nodes.n)
-            look_at(r, r->base[node->index] + fn->result, reader);
+            push_value(r, r->base[node->index] + fn->result, reader);
         return; /* captures are bound to parameters */
     }
     if (node->kind == BYI_GET) {
         const struct byi_node *tuple = node_of(r, base + node->args[0]);
         if (tuple->kind == BYI_MAKE_TUPLE && !tuple->sources->n) {
-            look_at(r, base + tuple->args[node->index], reader);
+            push_value(r, base + tuple->args[node->index], reader);
             return;
         }
     }
@@ -174,7 +176,7 @@ static void look_behind(struct reads_finder *r, uint32_t value, uint32_t reader)
         fn_of(r, base + node->args[0]))
         n = 1; /* operands are bound to parameters */
     for (uint32_t i = 0; i < n; i++)
-        look_at(r, base + node->args[i], reader);
+        push_value(r, base + node->args[i], reader);
 }
 
 static void read_value(struct reads_finder *r, uint32_t value)
@@ -182,7 +184,7 @@ static void read_value(struct reads_finder *r, uint32_t value)
     const struct byi_sources *to = node_of(r, value)->sources;
     if (!to->n)
         return;
-    look_behind(r, value, value);
+    follow_value(r, value, value);
     while (r->stack.n) {
         const uint32_t behind = r->stack.at[--r->stack.n];
         const struct byi_sources *from = node_of(r, behind)->sources;
@@ -194,7 +196,7 @@ static void read_value(struct reads_finder *r, uint32_t value)
                 r->steps++;
             }
         if (!from->n)
-            look_behind(r, behind, value);
+            follow_value(r, behind, value);
     }
 }
 
@@ -203,8 +205,8 @@ struct byi_rows byi_sources_reads(const struct byi_module *m,
 {
     struct reads_finder r = {.m = m, .scratch = byi_arena_new()};
     number_values(&r);
-    r.captured = list_given(&r, false);
-    r.given = list_given(&r, true);
+    r.captured = list_param_values(&r, false);
+    r.given = list_param_values(&r, true);
     for (uint32_t i = 0; i < m->funcs.n; i++)
         for (uint32_t v = r.base[i]; v < r.base[i + 1]; v++)
             if (!m->funcs.at[i]->dead)

@@ -179,7 +179,7 @@ static uint32_t distance(const char *a, const char *b, uint32_t limit)
 
 /* A rank of similarity, smaller is nearer; UINT32_MAX if dissimilar. A part of
  * a name is near, and so is a name at a small distance. */
-static uint32_t unlike(const char *asked, const char *name)
+static uint32_t dissimilarity(const char *asked, const char *name)
 {
     const size_t n = strlen(asked);
     const uint32_t far = n < 24 ? 2 + (uint32_t)n / 4 : 8;
@@ -195,7 +195,7 @@ static enum byoc_status unknown(const struct byi_report *r, const char *asked,
     enum { SHOWN = 3 };
     uint32_t best[SHOWN], at[SHOWN], n = 0;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
-        const uint32_t d = unlike(asked, r->nodes[i].name);
+        const uint32_t d = dissimilarity(asked, r->nodes[i].name);
         uint32_t k = n;
         while (k > 0 && d < best[k - 1])
             k--;

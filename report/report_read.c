@@ -10,8 +10,9 @@
 
 enum { MAX_NODES = 1 << 23, MAX_TRIED = 1 << 16, MAX_OUTPUTS = 1 << 16 };
 
-static enum byoc_status odd(const struct byi_json *item, const char *expected,
-                            struct byoc_error *err)
+static enum byoc_status fail_expected(const struct byi_json *item,
+                                      const char *expected,
+                                      struct byoc_error *err)
 {
     return byi_fail(err, BYOC_EPARSE, "%s: found something else, expected %s",
                     item->path, expected);
@@ -38,7 +39,7 @@ static enum byoc_status get_number(const struct byi_json *object,
     BYI_TRY(byi_json_get(object, key, &item, err));
     if (!cJSON_IsNumber(item.at) || !isfinite(item.at->valuedouble) ||
         item.at->valuedouble < 0)
-        return odd(&item, "a number that is not negative", err);
+        return fail_expected(&item, "a number that is not negative", err);
     *out = item.at->valuedouble;
     return BYOC_OK;
 }
@@ -119,7 +120,7 @@ static enum byoc_status read_outputs(struct byi_report *r,
     node->outputs = at;
     for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
         if (!cJSON_IsString(item.at))
-            return odd(&item, "a type as a string", err);
+            return fail_expected(&item, "a type as a string", err);
         at[i] = item.at->valuestring;
     }
     return BYOC_OK;
@@ -195,7 +196,7 @@ static enum byoc_status read_gate(struct byi_report *r,
     gate->passed = cJSON_IsTrue(passed.at);
     return gate->passed || cJSON_IsFalse(passed.at)
                ? BYOC_OK
-               : odd(&passed, "true or false", err);
+               : fail_expected(&passed, "true or false", err);
 }
 
 static enum byoc_status read_weight(struct byi_report *r,

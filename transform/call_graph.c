@@ -28,7 +28,7 @@ static bool refers(const struct byi_node *node)
     return node->kind == BYI_FN || node->kind == BYI_GLOBAL;
 }
 
-static void meet(struct scc_finder *s, uint32_t func)
+static void open_visit(struct scc_finder *s, uint32_t func)
 {
     s->number[func] = s->low[func] = ++s->clock;
     s->g.reached[func] = true;
@@ -39,7 +39,7 @@ static void meet(struct scc_finder *s, uint32_t func)
 
 /* All references of `func` are visited: pop its component if `func` is the root
  * of one, then continue with the function that referred to it. */
-static void finish(struct scc_finder *s, uint32_t func)
+static void close_visit(struct scc_finder *s, uint32_t func)
 {
     if (s->low[func] == s->number[func]) {
         const bool several = s->open[s->n_open - 1] != func;
@@ -59,8 +59,8 @@ static void finish(struct scc_finder *s, uint32_t func)
     }
 }
 
-static void look_at(struct scc_finder *s, uint32_t func,
-                    const struct byi_node *node)
+static void follow_reference(struct scc_finder *s, uint32_t func,
+                             const struct byi_node *node)
 {
     const uint32_t to = node->index;
     if (node->kind == BYI_FN)
@@ -72,7 +72,7 @@ static void look_at(struct scc_finder *s, uint32_t func,
     if (!s->number[to]) {
         if (node->kind == BYI_FN)
             s->g.root[to] = s->g.root[func];
-        meet(s, to);
+        open_visit(s, to);
     } else if (s->waiting[to] && s->number[to] < s->low[func]) {
         s->low[func] = s->number[to];
     }
@@ -80,7 +80,7 @@ static void look_at(struct scc_finder *s, uint32_t func,
 
 static void walk(struct scc_finder *s, uint32_t root)
 {
-    meet(s, root);
+    open_visit(s, root);
     while (s->n_visits > 0) {
         struct call_visit *v = &s->visits[s->n_visits - 1];
         const struct byi_func *f = s->m->funcs.at[v->func];
@@ -89,9 +89,9 @@ static void walk(struct scc_finder *s, uint32_t root)
         while (v->next < f->nodes.n && !refers(&f->nodes.at[v->next]))
             v->next++;
         if (v->next == f->nodes.n)
-            finish(s, v->func);
+            close_visit(s, v->func);
         else
-            look_at(s, v->func, &f->nodes.at[v->next++]);
+            follow_reference(s, v->func, &f->nodes.at[v->next++]);
     }
 }
 

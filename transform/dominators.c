@@ -13,8 +13,8 @@ static uint8_t stronger(uint8_t a, uint8_t b)
 }
 
 /* Insert `id` below `parent`. Two jumps of equal length merge to one. */
-static void hang(struct byi_dominator *tree, byi_id id, byi_id parent,
-                 uint8_t kind)
+static void insert_below(struct byi_dominator *tree, byi_id id, byi_id parent,
+                         uint8_t kind)
 {
     const struct byi_dominator *p = &tree[parent], *j = &tree[p->jump];
     struct byi_dominator *d = &tree[id];
@@ -29,8 +29,8 @@ static void hang(struct byi_dominator *tree, byi_id id, byi_id parent,
 }
 
 /* The ancestor of `at` at that depth. */
-static byi_id climb(const struct byi_dominator *tree, byi_id at, uint32_t depth,
-                    uint8_t *kind)
+static byi_id ancestor_at(const struct byi_dominator *tree, byi_id at,
+                          uint32_t depth, uint8_t *kind)
 {
     while (tree[at].depth > depth) {
         const struct byi_dominator *d = &tree[at];
@@ -43,11 +43,11 @@ static byi_id climb(const struct byi_dominator *tree, byi_id at, uint32_t depth,
 
 /* The lowest common ancestor; *kind becomes the maximum of the kinds on both
  * paths. Nodes of equal depth have jumps of equal length. */
-static byi_id meet(const struct byi_dominator *tree, byi_id a, byi_id b,
-                   uint8_t *kind)
+static byi_id common_ancestor(const struct byi_dominator *tree, byi_id a,
+                              byi_id b, uint8_t *kind)
 {
-    a = climb(tree, a, tree[b].depth, kind);
-    b = climb(tree, b, tree[a].depth, kind);
+    a = ancestor_at(tree, a, tree[b].depth, kind);
+    b = ancestor_at(tree, b, tree[a].depth, kind);
     while (a != b) {
         const struct byi_dominator *x = &tree[a], *y = &tree[b];
         const bool far = x->jump != y->jump;
@@ -72,16 +72,16 @@ struct byi_dominator *byi_post_dominators(const struct byi_func *f,
     for (byi_id id = top; id-- > 0;) {
         const uint32_t first = uses->first[id], end = uses->first[id + 1];
         if (id == f->result || first == end) {
-            hang(tree, id, top, outside);
+            insert_below(tree, id, top, outside);
             continue;
         }
         byi_id parent = uses->at[first];
         uint8_t kind = 0;
         for (uint32_t u = first; u < end; u++) {
             kind = stronger(kind, edge(ctx, id, uses->at[u]));
-            parent = meet(tree, parent, uses->at[u], &kind);
+            parent = common_ancestor(tree, parent, uses->at[u], &kind);
         }
-        hang(tree, id, parent, kind);
+        insert_below(tree, id, parent, kind);
     }
     return tree;
 }

@@ -129,7 +129,7 @@ struct quant_weights {
     int64_t channels, n, step, inner;
 };
 
-static bool turns_right(const struct byi_node *node)
+static bool transposes_right(const struct byi_node *node)
 {
     return node->op == BYI_OP_NN_DENSE ||
            byi_attr_int(node->attrs, "transpose_b");
@@ -141,7 +141,7 @@ static bool find_weights(const struct byi_node *node, bool image,
     const int64_t all = byi_elements(t->rank, t->dims);
     if (t->dtype != BYOC_F32 || all <= 0 || (!image && t->rank != 2))
         return false;
-    const bool rows = image || turns_right(node);
+    const bool rows = image || transposes_right(node);
     w->at = t->data;
     w->channels = t->dims[rows ? 0 : 1];
     w->n = all / w->channels;

@@ -158,7 +158,7 @@ static uint32_t join(struct grouper *g, uint32_t a, uint32_t b)
 
 /* Record a node of the walk and its group; false if the group would become too
  * large. */
-static bool meet(struct grouper *g, byi_id id, uint32_t *size)
+static bool record_visit(struct grouper *g, byi_id id, uint32_t *size)
 {
     const uint32_t group = find(g, id);
     BYI_PUSH(&g->path, id);
@@ -180,8 +180,8 @@ static bool walk_path(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
     uint32_t size = 0;
     g->walk++;
     g->path.n = g->joined.n = 0;
-    if (g->groups[find(g, to)].kind > last || !meet(g, to, &size) ||
-        !meet(g, from, &size))
+    if (g->groups[find(g, to)].kind > last || !record_visit(g, to, &size) ||
+        !record_visit(g, from, &size))
         return false;
     for (uint32_t i = 1; i < g->path.n; i++) {
         const byi_id id = g->path.at[i];
@@ -190,7 +190,7 @@ static bool walk_path(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
             if (g->seen[reader] == g->walk)
                 continue;
             if (g->groups[find(g, reader)].kind > inner ||
-                !meet(g, reader, &size))
+                !record_visit(g, reader, &size))
                 return false;
         }
     }

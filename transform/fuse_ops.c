@@ -49,7 +49,7 @@ static bool is_op(const struct byi_func *f, byi_id id)
 }
 
 /* Whether node `id` computes something, unlike a view. */
-static bool counts(const struct byi_func *f, byi_id id, bool singles)
+static bool computes(const struct byi_func *f, byi_id id, bool singles)
 {
     return is_op(f, id) &&
            (singles || !byi_op_has(f->nodes.at[id].op, BYI_TRAIT_VIEW));
@@ -73,14 +73,14 @@ static bool ends_in_tuple(const struct fuser *s, byi_id id)
 /* Choose the groups with enough operators that compute. A field whose tuple is
  * outside leaves its group; so does the tuple at the end of a group that must
  * return one tensor. */
-static void choose(struct fuser *s, bool singles, bool generated)
+static void choose_groups(struct fuser *s, bool singles, bool generated)
 {
     const uint32_t n = s->f->nodes.n, least = singles ? 1 : 2;
     uint32_t *work = byi_arena_calloc(s->scratch, n, sizeof *work);
     s->home = byi_arena_calloc(s->scratch, n, sizeof *s->home);
     s->last = byi_arena_calloc(s->scratch, n, sizeof *s->last);
     for (byi_id id = 0; id < n; id++) {
-        work[s->groups[id]] += counts(s->f, id, singles);
+        work[s->groups[id]] += computes(s->f, id, singles);
         if (generated && is_kernel(s, id))
             work[s->groups[id]] += least;
         s->last[s->groups[id]] = id;
@@ -308,8 +308,8 @@ static enum byoc_status fuse_function(struct byi_module *m, uint32_t func,
     const struct byi_uses uses = byi_uses_of(s.f, scratch);
     s.groups = level == 0 ? split_all(s.f, scratch)
                           : byi_fuse_groups(s.f, &uses, &limits, scratch);
-    choose(&s, level == 0 || byi_option_bool(ctx, "FuseOps.singles"),
-           limits.takes != NULL);
+    choose_groups(&s, level == 0 || byi_option_bool(ctx, "FuseOps.singles"),
+                  limits.takes != NULL);
     list_members(&s);
     BYI_TRY(rebuild(&s));
     byi_sweep(m, s.fresh, scratch); /* drop constants that moved to bodies */

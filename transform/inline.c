@@ -248,7 +248,7 @@ static void close_nested(struct inliner *s)
 
 /* The callee's body does not type-check here: undo the inlining and keep the
  * call. */
-static enum byoc_status take_back(struct inliner *s, struct byoc_error *err)
+static enum byoc_status undo_callee(struct inliner *s, struct byoc_error *err)
 {
     while (top(s)->kind == NESTED)
         s->frames.n--;
@@ -334,7 +334,7 @@ static enum byoc_status step(struct inliner *s, struct byoc_error *err)
         open_nested(s, frame->at);
         return BYOC_OK;
     }
-    return copy_node(s, NULL) == BYOC_OK ? BYOC_OK : take_back(s, err);
+    return copy_node(s, NULL) == BYOC_OK ? BYOC_OK : undo_callee(s, err);
 }
 
 static enum byoc_status run_frames(struct inliner *s, struct byoc_error *err)
@@ -350,7 +350,7 @@ static enum byoc_status run_frames(struct inliner *s, struct byoc_error *err)
         if (frame->kind == NESTED)
             close_nested(s);
         else if (!close_callee(s))
-            BYI_TRY(take_back(s, err));
+            BYI_TRY(undo_callee(s, err));
     }
 }
 

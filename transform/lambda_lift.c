@@ -246,7 +246,8 @@ static void read_node(struct lifter *s, uint32_t func,
     }
 }
 
-static struct value_list save(struct lifter *s, const uint32_t *at, uint32_t n)
+static struct value_list copy_list(struct lifter *s, const uint32_t *at,
+                                   uint32_t n)
 {
     return (struct value_list){n,
                                byi_arena_copy(s->scratch, at, n * sizeof *at)};
@@ -261,8 +262,8 @@ static void find_captures(struct lifter *s, uint32_t func)
     const value result = s->def[s->values.base[func] + f->result];
     s->wanted[result] = true;
     read_value(s, func, result);
-    s->captures[func] = save(s, s->reads.at, s->reads.n);
-    s->around[func] = save(s, s->calls.at, s->calls.n);
+    s->captures[func] = copy_list(s, s->reads.at, s->reads.n);
+    s->around[func] = copy_list(s, s->calls.at, s->calls.n);
 }
 
 /* Add the captures of enclosing functions, from the outside in. */
@@ -280,7 +281,7 @@ static bool add_around(struct lifter *s)
             }
             for (uint32_t k = 0; k < s->around[func].n; k++)
                 read_captures(s, func, s->around[func].at[k]);
-            s->captures[func] = save(s, s->reads.at, s->reads.n);
+            s->captures[func] = copy_list(s, s->reads.at, s->reads.n);
         }
         if (f->params.n - f->n_captures + s->captures[func].n > BYI_MAX_ARGS)
             return false;

@@ -405,7 +405,7 @@ static bool transposes(const struct byi_relayout *rl, byi_id id,
     return true;
 }
 
-static void look_at(struct byi_relayout *rl, byi_id id)
+static void analyse_node(struct byi_relayout *rl, byi_id id)
 {
     const struct byi_node *node = node_of(rl, id);
     struct byi_site *site = &rl->sites[id];
@@ -468,11 +468,11 @@ static bool has_needs(const struct byi_relayout *rl, byi_id id)
     return site->live && site->home == id && site->root == id;
 }
 
-static void look_at_all(struct byi_relayout *rl)
+static void analyse_nodes(struct byi_relayout *rl)
 {
     const struct byi_func *old = rl->old;
     for (byi_id id = 0; id < old->nodes.n; id++)
-        look_at(rl, id);
+        analyse_node(rl, id);
     for (byi_id id = 0; id < old->nodes.n; id++) {
         const struct byi_node *node = node_of(rl, id);
         const struct byi_site *site = &rl->sites[id];
@@ -501,7 +501,7 @@ void byi_relayout_init(struct byi_relayout *rl, struct byi_module *m,
     BYI_PUSH(&rl->needs, ((struct byi_need){0})); /* index 0 means none */
     mark_live(rl);
     mark_mixed(rl);
-    look_at_all(rl);
+    analyse_nodes(rl);
 }
 
 void byi_relayout_free(struct byi_relayout *rl)

@@ -425,9 +425,9 @@ static bool keeps_lead(const struct byi_rl_layout *layout, uint32_t lead,
 
 /* Align operand i, of lower rank than the result, with a result in the state's
  * layout. Leading axes of size 1 are omitted. */
-static enum byoc_status line_up(struct byi_relayout *rl,
-                                struct relayout_call *call, uint32_t i,
-                                struct byoc_error *err)
+static enum byoc_status align_operand(struct byi_relayout *rl,
+                                      struct relayout_call *call, uint32_t i,
+                                      struct byoc_error *err)
 {
     const struct byi_type *type =
         byi_rl_type(rl, node_of(rl, call->old)->args[i]);
@@ -531,7 +531,7 @@ static enum byoc_status rewrite_call(struct byi_relayout *rl,
     case BYI_LAYOUT_BROADCAST:
         for (uint32_t i = 0; i < node->n_args; i++)
             if (byi_rl_is_small(rl, call->old, i))
-                BYI_TRY(line_up(rl, call, i, err));
+                BYI_TRY(align_operand(rl, call, i, err));
         return BYOC_OK;
     case BYI_LAYOUT_PERM:
         return rewrite_perm(rl, call)

@@ -180,7 +180,7 @@ static byi_id emit_template(const struct row_try *t)
                : BYI_NO_ID;
 }
 
-static bool may_take(const struct byi_rewrite *rw, byi_id at, byi_id out)
+static bool may_replace(const struct byi_rewrite *rw, byi_id at, byi_id out)
 {
     return out != BYI_NO_ID && out != at &&
            byi_type_equal(byi_rw_node(rw, at)->type,
@@ -199,7 +199,7 @@ static bool try_match(const struct byi_match *match, void *ctx)
          byi_rw_closed(rw, match->root, match->ops, match->n_ops - 1)) &&
         (!t->row->when || t->row->when(&t->match))) {
         t->out = emit_template(t);
-        if (may_take(rw, match->root, t->out))
+        if (may_replace(rw, match->root, t->out))
             return true;
     }
     byi_rw_undo(rw, before);
@@ -218,7 +218,7 @@ static bool try_row(struct row_try *t, const struct byi_pattern *pattern,
         return byi_match(rw->m, rw->f, pattern, at, NULL, steps, try_match, t,
                          &tried);
     t->out = t->row->apply(rw, at);
-    if (may_take(rw, at, t->out))
+    if (may_replace(rw, at, t->out))
         return true;
     byi_rw_undo(rw, before);
     return false;

@@ -22,29 +22,29 @@
 /* --- reassociation of constants ------------------------------------------ */
 
 /* Combine two constants in double; false: they must not be combined. */
-typedef bool (*meet_fn)(double a, double b, double *out);
+typedef bool (*combine_fn)(double a, double b, double *out);
 
 /* Cancelling terms are not combined: that would change the rounding of x + a.
  */
-static bool meet_sum(double a, double b, double *out)
+static bool combine_sum(double a, double b, double *out)
 {
     *out = a + b;
     return a == 0.0 || b == 0.0 || (a < 0.0) == (b < 0.0);
 }
 
-static bool meet_product(double a, double b, double *out)
+static bool combine_product(double a, double b, double *out)
 {
     *out = a * b;
     return true;
 }
 
-static bool meet_max(double a, double b, double *out)
+static bool combine_max(double a, double b, double *out)
 {
     *out = a < b ? b : a;
     return a == a && b == b;
 }
 
-static bool meet_min(double a, double b, double *out)
+static bool combine_min(double a, double b, double *out)
 {
     *out = b < a ? b : a;
     return a == a && b == b;
@@ -52,7 +52,7 @@ static bool meet_min(double a, double b, double *out)
 
 /* Store v as element i of `out`; false unless it is a normal number, or exact
  * for an integer type. */
-static bool put(struct byi_tensor *out, int64_t i, double v)
+static bool put_exact(struct byi_tensor *out, int64_t i, double v)
 {
     const bool is_float = byi_dtype_is_float(out->dtype);
     if (!is_float && !(fabs(v) < 2147483648.0))
@@ -63,8 +63,8 @@ static bool put(struct byi_tensor *out, int64_t i, double v)
 }
 
 /* Combine constants a and b elementwise; scalars broadcast. */
-static byi_id meet(struct byi_rewrite *rw, byi_id left, byi_id right,
-                   meet_fn both)
+static byi_id combine_constants(struct byi_rewrite *rw, byi_id left,
+                                byi_id right, combine_fn both)
 {
     struct byi_tensor a, b, out;
     if (left == BYI_NO_ID || !byi_rw_view(rw, left, &a) ||
@@ -86,44 +86,44 @@ static byi_id meet(struct byi_rewrite *rw, byi_id left, byi_id right,
         double v;
         if (!both(byi_tensor_float(&a, na == 1 ? 0 : i),
                   byi_tensor_float(&b, nb == 1 ? 0 : i), &v) ||
-            !put(&out, i, v))
+            !put_exact(&out, i, v))
             return BYI_NO_ID;
     }
     return byi_rw_const(rw, type, &out);
 }
 
 /* Binds `c` to the constants a and b combined. */
-static bool meets(struct byi_row_match *r, meet_fn both)
+static bool bind_combined(struct byi_row_match *r, combine_fn both)
 {
-    return byi_row_give(
-        r, "c",
-        meet(r->rw, byi_row_value(r, "a"), byi_row_value(r, "b"), both));
+    return byi_row_give(r, "c",
+                        combine_constants(r->rw, byi_row_value(r, "a"),
+                                          byi_row_value(r, "b"), both));
 }
 
 static bool have_sum(struct byi_row_match *r)
 {
-    return meets(r, meet_sum);
+    return bind_combined(r, combine_sum);
 }
 
 static bool have_product(struct byi_row_match *r)
 {
-    return meets(r, meet_product);
+    return bind_combined(r, combine_product);
 }
 
 /* Integers are excluded, since their division truncates. */
 static bool have_divisor(struct byi_row_match *r)
 {
-    return byi_row_of_floats(r) && meets(r, meet_product);
+    return byi_row_of_floats(r) && bind_combined(r, combine_product);
 }
 
 static bool have_max(struct byi_row_match *r)
 {
-    return meets(r, meet_max);
+    return bind_combined(r, combine_max);
 }
 
 static bool have_min(struct byi_row_match *r)
 {
-    return meets(r, meet_min);
+    return bind_combined(r, combine_min);
 }
 
 static bool have_products(struct byi_row_match *r)
@@ -131,8 +131,10 @@ static bool have_products(struct byi_row_match *r)
     const byi_id a = byi_row_value(r, "a"), b = byi_row_value(r, "b"),
                  c = byi_row_value(r, "c");
     return byi_row_of_floats(r) &&
-           byi_row_give(r, "ac", meet(r->rw, a, c, meet_product)) &&
-           byi_row_give(r, "bc", meet(r->rw, b, c, meet_product));
+           byi_row_give(r, "ac",
+                        combine_constants(r->rw, a, c, combine_product)) &&
+           byi_row_give(r, "bc",
+                        combine_constants(r->rw, b, c, combine_product));
 }
 
 /* --- movement ------------------------------------------------------------ */

@@ -87,7 +87,8 @@ static byi_id from_dense(struct byi_rewrite *rw, byi_id at)
                       byi_rw_arg(rw, at, 1));
 }
 
-static byi_id turn(struct byi_rewrite *rw, const struct pruned_weights *w)
+static byi_id transposed_weights(struct byi_rewrite *rw,
+                                 const struct pruned_weights *w)
 {
     const int64_t dims[] = {w->m, w->k};
     const struct byi_type *type =
@@ -119,7 +120,7 @@ static byi_id from_matmul(struct byi_rewrite *rw, byi_id at)
     if (!is_sparse(rw, &w, 0))
         return BYI_NO_ID;
     return byi_rw_op2(rw, BYI_OP_NN_SPARSE_DENSE, x,
-                      turned ? constant : turn(rw, &w));
+                      turned ? constant : transposed_weights(rw, &w));
 }
 
 static byi_id from_conv(struct byi_rewrite *rw, byi_id at)
