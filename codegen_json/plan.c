@@ -66,8 +66,8 @@ static enum byoc_status check_leaf(struct byi_planner *b,
 {
     if (type->kind == BYI_FUNC && kind == BYI_P_INPUT && b->out_index == 0)
         return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                        "@%s: an input is a function; what a model is given "
-                        "are tensors; start with another function",
+                        "@%s: an input is a function, but a model's inputs "
+                        "must be tensors; choose another --function",
                         name);
     return BYOC_OK;
 }
@@ -569,9 +569,9 @@ static enum byoc_status claim_outputs(struct byi_planner *b,
         bool object = root->type->kind != BYI_TENSOR;
         if (root->type->kind == BYI_FUNC && b->out_index == 0)
             return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                            "@%s: result %u is a function; what a model gives "
-                            "are tensors; call the function, or start with "
-                            "another one",
+                            "@%s: result %u is a function, but a model's "
+                            "results must be tensors; call the function, or "
+                            "choose another --function",
                             b->out.name, i);
         bool in_place = root->fixed == b->out.values.at[v].fixed &&
                         (root->fixed || root == &b->out.values.at[v]);

@@ -263,9 +263,10 @@ static enum byoc_status add_steps(struct step_list *s, const struct byi_func *f,
         if (node->kind != BYI_CALL_OP && node->kind != BYI_MAKE_TUPLE &&
             node->kind != BYI_IF)
             return byi_fail(s->err, BYOC_EINVAL,
-                            "composite '%s': %%%u is not an operator; only "
-                            "parameters, constants, operators, tuples and "
-                            "'if' may stand in one, no constant in a branch",
+                            "composite '%s': %%%u is not an operator; a "
+                            "composite may contain parameters, constants, "
+                            "operators, tuples and 'if', and a branch no "
+                            "constants",
                             s->name, id);
         cJSON *step = s->n ? byi_json_object(s->w->arena) : s->kernel;
         if (s->n)

@@ -154,14 +154,14 @@ static void check_size(struct limiter *l, struct candidate *c)
         drop(c, BYI_REASON_TOO_SMALL,
              byi_arena_printf(arena,
                               "its region has %u node%s, --min-region-nodes "
-                              "wants %u",
+                              "requires %u",
                               size_of(c), size_of(c) == 1 ? "" : "s",
                               limits->min_nodes));
     else if (c->flops < limits->min_flops)
         drop(c, BYI_REASON_FEW_FLOPS,
              byi_arena_printf(arena,
                               "its region does %.0f floating-point operations, "
-                              "--min-region-flops wants %.0f",
+                              "--min-region-flops requires %.0f",
                               c->flops, limits->min_flops));
 }
 

@@ -216,12 +216,12 @@ static const char *say_dynamic(const struct merger *g, const char *what)
 {
     const char *fault = g->samples ? byi_sample_fault(g->samples) : NULL;
     if (!fault)
-        return byi_arena_printf(g->scratch,
-                                "%s has a size that only a run tells", what);
+        return byi_arena_printf(
+            g->scratch, "%s has a size that is known only at run time", what);
     return byi_arena_printf(
         g->scratch,
-        "%s has no size for %s, nor for others that were tried: %s; give sizes "
-        "that the model takes with --warm NAME=N",
+        "%s has no size for %s or the other tried sizes: %s; give sizes that "
+        "fit the model with --warm NAME=N",
         what, byi_sample_text(g->samples, 0), fault);
 }
 
@@ -281,10 +281,12 @@ static const char *refuse(const struct merger *g, const struct byi_match *match,
             return elsewhere;
         *reason = BYI_REASON_PATTERN_SHAPE;
         if (has_nested(node))
-            return "a result is a tuple in a tuple; a composite gives tensors";
+            return "a result is a tuple inside a tuple; results of "
+                   "composites must be tensors";
         *reason = BYI_REASON_DYNAMIC;
         if (extends_input(g, match, match->ops[i]))
-            return "it adds rows to an input, natively in the input's memory";
+            return "it appends rows to an input, which native kernels do in "
+                   "the input's memory";
         if (!is_sampled(g, match, match->ops[i]))
             return say_dynamic(g, "a result");
     }

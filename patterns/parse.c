@@ -285,7 +285,7 @@ static enum byoc_status parse_rest(struct parser *p, struct byi_pat *pat)
         BYI_TRY(byi_lex_expect(&p->lex, '.', "'...'", p->err));
     if (p->in_step)
         return byi_lex_fail(&p->lex, &at, p->err,
-                            "'...' stands outside of steps");
+                            "'...' is not allowed inside a step");
     pat->has_rest = true;
     p->list[pat->rest] = p->repeated[pat->rest] = true;
     return BYOC_OK;
@@ -467,14 +467,16 @@ static enum byoc_status parse_mark(struct byi_lexer *lex, struct byi_pat *pat,
         pat->min = 0;
     } else if (byi_lex_accept(lex, '{')) {
         BYI_TRY(byi_lex_int(lex, 0, BYI_PATTERN_MAX_REPEAT,
-                            "how often the step stands", &min, err));
+                            "the number of repetitions", &min, err));
         max = min;
         if (byi_lex_accept(lex, ','))
             BYI_TRY(byi_lex_int(lex, min ? min : 1, BYI_PATTERN_MAX_REPEAT,
-                                "how often it stands at most", &max, err));
+                                "the largest number of repetitions", &max,
+                                err));
         if (max == 0)
-            return byi_lex_fail(lex, &lex->tok, err,
-                                "a step that never stands");
+            return byi_lex_fail(
+                lex, &lex->tok, err,
+                "a step that occurs 0 times; expected at least 1");
         pat->min = (uint32_t)min;
         pat->max = (uint32_t)max;
         return byi_lex_expect(lex, '}', "',' or '}'", err);
@@ -505,7 +507,7 @@ static enum byoc_status parse_step(struct parser *p, uint32_t *out)
     const bool repeats = pat.max > 1;
     if (repeats && p->in_repeat)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "a repeated step cannot stand inside another");
+                            "a repeated step cannot contain another");
     const uint32_t outer = p->in_repeat;
     p->in_step++;
     if (repeats)
@@ -675,7 +677,8 @@ static enum byoc_status check_names(const struct parser *p, uint32_t index,
         /* a name has many values, or one */
         if (p->list[i] && p->leaf[i])
             return byi_fail(p->err, BYOC_EINVAL,
-                            "row %u (%s): %%%s stands with '...' and without",
+                            "row %u (%s): %%%s is written both with '...' and "
+                            "without",
                             index, row, p->names[i]);
         for (uint32_t k = 0; k < p->p->n_names; k++)
             if (p->repeated[k] && is_number_of(p->names[i], p->names[k]))

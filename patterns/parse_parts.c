@@ -117,7 +117,7 @@ static enum byoc_status parse_list(struct byi_lexer *lex,
                 items[i].kind == BYI_ATTR_INT ? (double)items[i].i : items[i].f;
             if (items[i].kind == BYI_ATTR_INT && items[i].i == BYI_PAT_ANY_INT)
                 return byi_lex_fail(lex, &at, err,
-                                    "'_' stands among integers only");
+                                    "'_' is allowed only in lists of integers");
         }
         value->kind = BYI_ATTR_FLOATS;
         value->floats = floats;
@@ -189,8 +189,8 @@ static enum byoc_status check_custom_name(const struct byi_lexer *lex,
     for (uint32_t k = 0; k < test->n; k++)
         if (!is_custom_name(values[k].s))
             return byi_lex_fail(lex, at, err,
-                                "'%.100s' is no operator of a plug-in; write "
-                                "PLUGIN.OPERATOR@SINCE, as in "
+                                "'%.100s' does not name an operator of a "
+                                "plug-in; write PLUGIN.OPERATOR@SINCE, as in "
                                 "\"imaging.ImageDecoder@20\"",
                                 values[k].s);
     return BYOC_OK;

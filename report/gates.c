@@ -64,7 +64,7 @@ const char *byi_gates_verdict(const struct byi_text *ledger_json,
             continue;
         byi_report_reasons(&r, 3, &why);
         verdict = byi_arena_printf(
-            arena, "--%s wants %.2f%% of the %s offloaded, found %.2f%%%s%s",
+            arena, "--%s requires %.2f%% of the %s offloaded, found %.2f%%%s%s",
             gate->name, gate->wanted, name_of(gate->name), gate->found,
             why.n ? "; native: " : "", why.n ? why.at : "");
         byi_text_free(&why);

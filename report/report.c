@@ -79,7 +79,7 @@ static void print_measured(const struct byi_measured *m, struct byi_text *out)
         byi_text_addf(
             out,
             "measured: native %.1f us, greedy %.1f us, by the cost of "
-            "parts %.1f us; taken: %s\n",
+            "parts %.1f us; chosen: %s\n",
             m->native_us, m->greedy_us, m->measured_us, m->chosen);
 }
 

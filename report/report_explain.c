@@ -88,7 +88,7 @@ static void print_verdict(const struct byi_report *r, uint32_t at,
         byi_text_addf(out, "stays native: %s: %s\n", node->reason,
                       node->detail);
     else if (is_at_compile_time(node))
-        byi_text_addf(out, "is computed at compile time: all that it reads is "
+        byi_text_addf(out, "is computed at compile time: all its inputs are "
                            "constant\n");
     else
         byi_text_addf(out, "is removed: %s\n", why_removed(r, at));

@@ -257,7 +257,7 @@ static byi_id narrow_weights(struct byi_rewrite *rw, byi_id at,
     weight->kept = find_obstacle(rw->m, view->data,
                                  byi_elements(view->rank, view->dims), s->form);
     if (!weight->kept && codes && !read_matrix(node, view, &w))
-        weight->kept = "blocks of codes are for products with a matrix; fp16 "
+        weight->kept = "int8 and int4 need a product with a matrix; fp16 "
                        "and bf16 narrow it";
     if (weight->kept)
         return BYI_NO_ID;

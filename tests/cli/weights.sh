@@ -83,7 +83,7 @@ expect fp16 'weights to fp16: 2 of 3 large ones'
 expect fp16 'stays float32: its value .* is beyond the range of float16'
 expect bf16 'weights to bf16: 3 of 3 large ones'
 expect int8 'weights to int8: 2 of 3 large ones'
-expect int8 'stays float32: blocks of codes are for products'
+expect int8 'stays float32: int8 and int4 need a product'
 expect int4 'error [0-9.]*% rms, [0-9.]*% at most'
 
 # refused

@@ -127,7 +127,7 @@ static void a_slow_backend_loses_everything(void **state)
     char *report = NULL;
     assert_int_equal(
         byoc_ledger_text(byoc_compiled_ledger(c), 0, &report, NULL), BYOC_OK);
-    assert_non_null(strstr(report, "taken: native"));
+    assert_non_null(strstr(report, "chosen: native"));
     byoc_string_free(report);
     cJSON_Delete(ledger);
     byoc_compiled_free(&c);
