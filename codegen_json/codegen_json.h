@@ -11,14 +11,14 @@
 
 /* --- write.c ------------------------------------------------------------ */
 
-/* Function `func` (Compiler set; its body calls composites) as a region.
+/* Write function `func` (Compiler set; its body calls composites) as a region.
  * *consts lists the constants that it reads (module constant indices, in the
  * order of the JSON's "data" numbers), allocated in `arena`. */
 enum byoc_status byi_region_write(const struct byi_module *m, uint32_t func,
                                   struct byi_arena *arena,
                                   struct byi_text *json, uint32_t **consts,
                                   uint32_t *n_consts, struct byoc_error *err);
-/* A single composite (a nested function with Composite and Operands) as a
+/* Write a single composite (a nested function with Composite and Operands) as a
  * region of one kernel, as for a probe. Its parameters are inputs, or constants
  * if const_args[i] (module constant index) is not BYI_NO_ID. */
 enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,

@@ -54,7 +54,7 @@ struct byi_pfunc {
     BYI_VEC(uint32_t) outputs; /* values */
     BYI_VEC(struct byi_pstep) steps;
     BYI_VEC(uint32_t) flat; /* values; nodes and steps own ranges of it */
-    uint64_t arena;
+    uint64_t arena;         /* bytes of the fixed temporaries */
 };
 
 /* The value that owns the memory of `v`. */
@@ -99,7 +99,7 @@ struct byi_planner {
     uint64_t inlined, may_inline; /* nodes of literals that were inlined */
 };
 
-/* plan.c: the steps of module function `func`, in b->out. */
+/* plan.c: plan module function `func` into b->out. */
 enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func);
 
 /* plan_funcs.c */
@@ -126,7 +126,7 @@ const void *byi_stored_data(const struct byi_const *c,
 byi_id byi_epilogue_next(const struct byi_func *group, byi_id from,
                          byi_id *operand);
 
-/* memory.c: offsets for fixed temporaries, and f->arena. */
+/* memory.c: choose the offsets of fixed temporaries, and set f->arena. */
 void byi_plan_memory(struct byi_pfunc *f);
 
 /* plan_json.c */

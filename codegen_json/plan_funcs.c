@@ -53,7 +53,7 @@ uint32_t byi_plan_func(struct byi_planner *b, uint32_t func)
     return b->func_index[func] - 1;
 }
 
-/* --- what is known of captures ------------------------------------------- */
+/* --- known captures ------------------------------------------------------ */
 
 struct finder {
     struct byi_planner *b;

@@ -10,7 +10,7 @@
 #include "frontend_onnx/import.h"
 
 struct byi_attention {
-    int64_t heads, kv_heads; /* kv_heads: of keys and values, if grouped */
+    int64_t heads, kv_heads; /* of queries; of keys and values, if grouped */
     /* (b, n, s or t, h), including past keys and values; grouped: q is (b, n /
      * g, g, s, h) */
     byi_id q, k, v;
@@ -18,6 +18,7 @@ struct byi_attention {
     byi_id bias, mask; /* BYI_NO_ID: none */
     /* (n, 1, 1) or (n / g, g, 1, 1): the score of a key without a value */
     byi_id sink;
+    /* filter: added to a score where the query must not attend */
     double filter, scale;
     double softcap; /* limits |score|, by tanh; 0: no limit */
     bool causal;

@@ -13,12 +13,14 @@
 
 /* --- model.c ------------------------------------------------------------ */
 
-/* Bytes of the mapped file; at is NULL when they are in the message. */
+/* Raw data of a tensor in the mapped file; `at` is NULL when the data is in the
+ * message. */
 struct byi_range {
     const uint8_t *at;
     size_t n;
 };
 
+/* A mapped file of external data. */
 struct byi_external {
     const char *path; /* resolved */
     const uint8_t *at;
@@ -189,7 +191,7 @@ enum byoc_status byi_onnx_add_inputs(struct byi_import *o);
 /* Fill scope->names with the initialisers of its graph. */
 enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope);
 /* order.c: the order in which to convert the graph's nodes, as indices in the
- * arena; NULL: that of the file. */
+ * arena; NULL: the order of the file. */
 const size_t *byi_o_order(struct byi_arena *arena,
                           const Onnx__GraphProto *graph);
 /* Convert the nodes of o->scope's graph. */
@@ -224,6 +226,8 @@ const int64_t *byi_o_ints(struct byi_import *o, const char *name, uint32_t *n);
 const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n);
 const char *const *byi_o_strings(struct byi_import *o, const char *name,
                                  uint32_t *n);
+/* The attribute, which fails unless it has this type (AttributeProto.type);
+ * NULL when absent. */
 const Onnx__AttributeProto *byi_o_attr(struct byi_import *o, const char *name,
                                        int type);
 /* A required graph attribute; fails when absent. */
@@ -246,13 +250,15 @@ const int64_t *byi_o_axes(struct byi_import *o, const int64_t *axes, uint32_t n,
                           uint32_t rank);
 
 /* Constants without provenance, or with the given sources (for a node of the
- * model that becomes a constant). */
+ * model that becomes a constant). borrow: the module uses the data in place,
+ * which must outlive it; else the data is copied. */
 byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
                       bool borrow, const struct byi_sources *sources);
 byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
                    bool borrow);
 byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values);
 byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value);
+/* Whether the value is a constant; if so, *t borrows its data. */
 bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t);
 /* Whether input i is a constant. The input must not be omitted. */
 bool byi_o_is_const(const struct byi_import *o, uint32_t i);
@@ -386,7 +392,8 @@ byi_id byi_o_body_close(struct byi_import *o, struct byi_body *body,
 /* Convert a graph without inputs in place of the node. */
 void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
                   byi_id *outputs);
-/* The same for an open scope, as part of an expansion. */
+/* Like byi_o_inline, for an open scope of the function that `expansion`
+ * inlines. */
 void byi_o_inline_scope(struct byi_import *o, struct byi_scope *scope,
                         const struct byi_expansion *expansion, byi_id *outputs);
 /* Create the sources of a graph's nodes in file order, each node before the
@@ -460,8 +467,9 @@ struct byi_onnx_loop {
 /* The loop as a function value of o->f. Parameters: iteration, condition (if
  * the loop has one), states, rows. Result: states, rows. */
 byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop);
-/* The empty rows before the first iteration; an empty sequence. */
+/* The rows of a scan output before the first iteration: none. */
 byi_id byi_loop_no_rows(struct byi_import *o, const struct byi_slices *rows);
+/* An empty sequence of tensors. */
 byi_id byi_o_no_elements(struct byi_import *o, enum byoc_dtype dtype);
 
 /* --- fold.c ------------------------------------------------------------- */

@@ -57,7 +57,7 @@ static void convert_reduce_input(struct byi_import *o)
     reduce(o, axes, n, noop);
 }
 
-/* The maximum or minimum of bools is that of 0 and 1. */
+/* ReduceMax and ReduceMin compute on bools as 0 and 1. */
 static void convert_reduce_bool(struct byi_import *o)
 {
     const bool truth = byi_o_dtype(o, byi_o_in(o, 0)) == BYOC_BOOL;

@@ -389,8 +389,8 @@ static Onnx__NodeProto *make_function(struct view *v,
     return make_call(v, f);
 }
 
-/* Replace the graph's nodes by the parts, and its types by those of the values
- * that are left. */
+/* Replace the graph's nodes by the parts, and drop the types of values that are
+ * inside functions now. */
 static void build_graph(struct view *v, struct view_graph *g,
                         const struct byi_view_part *parts, uint32_t n_parts)
 {

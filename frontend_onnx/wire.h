@@ -37,7 +37,7 @@ struct byi_field {
     const uint8_t *start; /* of its tag */
     uint64_t number;
     unsigned kind; /* wire type: 0 varint, 1 64 bits, 2 bytes, 5 32 bits */
-    const uint8_t *data;
+    const uint8_t *data; /* the value, n bytes without a length */
     size_t n;
 };
 

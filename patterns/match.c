@@ -467,7 +467,7 @@ static bool solve_group(struct solver *s, const struct goal *goal,
     return found;
 }
 
-/* --- steps, and what stands once ------------------------------------------ */
+/* --- steps, and values matched once --------------------------------------- */
 
 static bool is_known(const struct solver *s, uint32_t pat, byi_id value)
 {

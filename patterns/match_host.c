@@ -166,7 +166,7 @@ static const char *match_string(const struct byoc_match *m, uint32_t i,
     return attr && attr->kind == BYI_ATTR_STRING ? attr->s : NULL;
 }
 
-/* --- saying what was found ------------------------------------------------ */
+/* --- messages ------------------------------------------------------------- */
 
 /* The memory that is left for text in the match. */
 static char *room(const struct byi_match *match, size_t *n)

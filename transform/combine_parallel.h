@@ -21,7 +21,8 @@ typedef bool (*byi_combine_fn)(const struct byi_module *m,
                                const struct byi_func *f, byi_id id,
                                struct byi_channels *out);
 
-/* min_branches: below 2 means 2. */
+/* Combine the operators of `func` that `takes` accepts, in groups of at least
+ * min_branches; fewer than 2 means 2. */
 enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
                                       byi_combine_fn takes,
                                       int64_t min_branches,

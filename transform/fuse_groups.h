@@ -8,7 +8,7 @@
 struct byi_fuse_limits {
     uint32_t max_depth; /* nodes of a group                              */
     uint32_t max_args;  /* its parameters and results together           */
-    bool anchors;       /* may operators of kind OUT_FUSABLE head groups? */
+    bool anchors;       /* operators of kind OUT_FUSABLE may head groups */
     bool epilogues;     /* group native kernels with their epilogues first */
     /* Whether a group may hold that operator; NULL: any may. */
     bool (*takes)(const struct byi_func *f, byi_id id);

@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-enum { MAX_MODULE = 4 << 20 /* nodes; what the text form can hold */ };
+enum { MAX_MODULE = 4 << 20 /* nodes; the limit of the text form */ };
 
 static const struct byi_pass_option options[] = {
     {"max_nodes", BYI_ATTR_INT, "10000", "the largest body that is inlined"},

@@ -231,7 +231,7 @@ static byi_id emit_gate(struct byi_rewrite *rw, const struct gate *row,
     return byi_rw_op1(rw, row->result, x);
 }
 
-/* Is `root` the activation `row` of x, through the gate g? */
+/* Whether `root` is the activation `row` of x, with the gate g. */
 static bool match_gate(struct byi_rewrite *rw, byi_id root, byi_id g, byi_id x,
                        const struct gate *row)
 {

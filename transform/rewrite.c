@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rewrite.c: the loop of all rewriting passes. A note per fresh node counts its
- * readers: those already built, and those of the old function that are still to
- * come. When a replacement removes the last reader of a node, the node dies,
- * its operands lose a reader, and its sources are linked to the replacement. At
- * the end the links are converted to sets of sources.
+ * readers: those already built, and those of the old function that are not yet
+ * copied. When a replacement removes the last reader of a node, the node is
+ * dead, its operands lose a reader, and its sources are linked to the
+ * replacement. At the end the links are converted to sets of sources.
  */
 #include "rewrite.h"
 

@@ -38,6 +38,7 @@ struct byi_rule {
     byi_id (*apply)(struct byi_rewrite *rw, byi_id at);
 };
 
+/* Rebuild function `func` with the rules, which find `state` in rw->state. */
 enum byoc_status byi_rewrite(struct byi_module *m, uint32_t func,
                              const struct byi_rule *rules, uint32_t n_rules,
                              struct byi_pass_context *ctx,
@@ -56,12 +57,14 @@ bool byi_rw_is(const struct byi_rewrite *rw, byi_id id, enum byi_op_id op);
 byi_id byi_rw_arg(const struct byi_rewrite *rw, byi_id id, uint32_t i);
 /* The tensor type of node id, NULL when it is a tuple or function. */
 const struct byi_type *byi_rw_tensor(const struct byi_rewrite *rw, byi_id id);
+/* Whether node id is a tensor of floats. */
 bool byi_rw_float(const struct byi_rewrite *rw, byi_id id);
 /* Whether id has exactly one reader. */
 bool byi_rw_once(const struct byi_rewrite *rw, byi_id id);
 /* Whether every reader of the inner nodes is an inner node or the root. */
 bool byi_rw_closed(const struct byi_rewrite *rw, byi_id root,
                    const byi_id *inner, uint32_t n);
+/* Whether id is a constant; if so, *view borrows its data. */
 bool byi_rw_view(const struct byi_rewrite *rw, byi_id id,
                  struct byi_tensor *view);
 /* id is a numeric constant whose elements are all the same. */

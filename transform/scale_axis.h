@@ -42,6 +42,7 @@ struct byi_room {
 #define BYI_ROOM_ALL (1u << BYI_MAX_RANK) /* one factor for all */
 
 extern const struct byi_room byi_room_none, byi_room_any;
+/* The scales that fit both rooms. */
 struct byi_room byi_room_both(struct byi_room a, struct byi_room b);
 bool byi_room_fits(const struct byi_room *room, const struct byi_scale *s);
 
@@ -92,6 +93,7 @@ struct byi_scaling {
     struct byi_scale_edit *edits;
 };
 
+/* Sweep function `func` and prepare to scale it. Tables are in `scratch`. */
 struct byi_scaling byi_scaling_begin(struct byi_module *m, uint32_t func,
                                      struct byi_arena *scratch);
 /* Whether the function has a product with a constant; otherwise its weights
@@ -101,6 +103,7 @@ bool byi_scaling_needed(const struct byi_scaling *s);
 enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
                                  struct byoc_error *err);
 
+/* How node `id` propagates a scale. *positive: only factors of 0 or more. */
 enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
                                  bool *positive);
 /* The room of the weights, for a scale of the result or of the data. */
@@ -115,8 +118,8 @@ struct byi_room byi_scale_const_room(struct byi_scaling *s, byi_id id);
  * operand; NULL: another node. */
 const struct byi_scale *byi_scale_of(struct byi_scaling *s, byi_id id,
                                      byi_id *x);
-/* The product a b if both vary along the same axis, else NULL; either may be
- * NULL. */
+/* The product a b; NULL if a and b vary along different axes. Either may be
+ * NULL, which stands for 1. */
 const struct byi_scale *byi_scale_times(struct byi_scaling *s,
                                         const struct byi_scale *a,
                                         const struct byi_scale *b);
@@ -124,9 +127,11 @@ const struct byi_scale *byi_scale_times(struct byi_scaling *s,
 const struct byi_scale *byi_scale_part(struct byi_scaling *s,
                                        const struct byi_scale *scale,
                                        int64_t first, int64_t n);
+/* A scale of n factors along `axis` (-1: one factor), which are not copied. */
 const struct byi_scale *byi_scale_make(struct byi_scaling *s, int axis,
                                        int64_t n, const double *values,
                                        struct byi_trail *trail);
+/* The trail of a node's own sources and of two trails, which may be NULL. */
 struct byi_trail *byi_trail_join(struct byi_scaling *s,
                                  const struct byi_sources *own,
                                  struct byi_trail *a, struct byi_trail *b);
