@@ -57,8 +57,8 @@ uint32_t byi_plan_func(struct byi_planner *b, uint32_t func)
 
 struct finder {
     struct byi_planner *b;
-    uint32_t *
-        literals; /* by function: number of FN nodes of it in other functions */
+    /* by function: number of FN nodes in other functions that refer to it */
+    uint32_t *literals;
     bool *seen;
     BYI_VEC(uint32_t) pending;
 };
@@ -77,8 +77,8 @@ static uint32_t known_node(const struct finder *x, uint32_t func, byi_id id)
     return 0;
 }
 
-/* Record the captures of literal `fn` in function `func`, the only literal of
- * its function, which therefore always has these captures. */
+/* Record the captures of literal `fn` in function `func`. `only`: it is the
+ * only literal of its function, which therefore always has these captures. */
 static void learn_captures(struct finder *x, uint32_t func,
                            const struct byi_node *fn, bool only)
 {

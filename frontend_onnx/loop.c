@@ -329,7 +329,7 @@ static byi_id add_row(const struct byi_onnx_loop *loop, struct iteration *r,
         return byi_o_binary(in, BYI_OP_SEQ_INSERT, rows, found);
     const struct byi_type *type = rows_type(in, s, 1);
 
-    /* dims that only the file declares: reshape checks them */
+    /* only the file declares some dims: reshape checks them at run time */
     if (byi_o_ok(in) && byi_type_static(in->f->nodes.at[found].type))
         found = byi_o_expand(in, found, 1, (const int64_t[]){s->axis});
     else
@@ -453,7 +453,7 @@ static byi_id loop_pass(struct byi_import *o, struct byi_onnx_loop *loop)
             in->status =
                 byi_add_if(in->m, in->f, cond, then, exit_branch(loop, &r),
                            in->sources, &result, &in->err);
-        if (result != BYI_NO_ID) /* the symbols of the declared result */
+        if (result != BYI_NO_ID) /* with the declared symbols */
             in->f->nodes.at[result].type = in->f->type->result;
     }
     return byi_o_body_close(o, &r.func, result);

@@ -72,7 +72,7 @@ static void raise_ranks(struct branch *b, const struct branch *other)
     }
 }
 
-/* The fields of a function's result. */
+/* Make the fields of a function's result the outputs of the node. */
 static void take_results(struct byi_import *o, byi_id id, uint32_t n_fields)
 {
     for (uint32_t i = 0; i < o->n_out && byi_o_ok(o); i++)

@@ -16,7 +16,7 @@ static enum byi_type_kind kind_of(const struct byi_import *o, byi_id id)
                                           : BYI_TENSOR;
 }
 
-/* The same operands; trailing ones may be omitted. */
+/* The IR operator has the same operands; trailing ones may be omitted. */
 static void convert_list(struct byi_import *o)
 {
     uint32_t n = o->n_in;
@@ -87,7 +87,7 @@ static void convert_has(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
 
-    if (kind_of(o, x) != BYI_OPTIONAL) /* an omitted input is an empty one */
+    if (kind_of(o, x) != BYI_OPTIONAL) /* an omitted input has no element */
         o->out[0] = byi_o_scalar(o, BYOC_BOOL, x != BYI_NO_ID);
     else
         o->out[0] = byi_o_unary(o, BYI_OP_OPT_HAS, x);

@@ -567,7 +567,7 @@ static void convert_matmul_bits(struct byi_import *o)
     o->out[0] = y;
 }
 
-/* Whether all sizes are known, and can be doubled. */
+/* Whether all sizes are known, and small enough to be doubled. */
 static bool is_static(struct byi_import *o, byi_id x)
 {
     bool known = true;

@@ -10,8 +10,8 @@
 
 enum { LABEL_MAX = 48 /* bytes of a name; longer ones show their end */ };
 
-/* Colours that colour-blind people can tell apart, as on the page; `fill` is
- * `line` thinned on white. */
+/* Colours that colour-blind people can tell apart, as on the page; `fill` is a
+ * light tint of `line`. */
 struct colour {
     const char *line, *fill;
 };

@@ -27,7 +27,7 @@ enum phase { POINTWISE, INJECTIVE, FIELDS, N_PHASES };
 struct fuse_group {
     uint32_t parent; /* of the union-find forest */
     uint32_t size;
-    uint32_t next;  /* member, in a ring; of every node       */
+    uint32_t next;  /* next member, in a ring; valid at every node */
     uint64_t reads; /* operands of all members: a bound on its parameters */
     uint8_t kind;
 };

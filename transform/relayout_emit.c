@@ -227,7 +227,7 @@ struct relayout_call {
     enum byi_op_id op;
     uint32_t n_attrs;
     struct byi_attr attrs[MAX_ATTRS];
-    int64_t axes[BYI_MAX_RANK]; /* behind attribute `axis` */
+    int64_t axes[BYI_MAX_RANK]; /* memory of attribute `axis` */
     double roi[2 * BYI_MAX_RANK];
 };
 
