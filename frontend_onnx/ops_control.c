@@ -331,8 +331,9 @@ static void convert_scan(struct byi_import *o)
         return;
     if (n_reads < 1 || n_reads > o->n_in || loop.graph->n_input != o->n_in) {
         byi_o_fail(o, BYOC_EPARSE,
-                   "found %lld scan inputs of %u, for a graph with %zu inputs",
-                   (long long)n_reads, o->n_in, loop.graph->n_input);
+                   "num_scan_inputs is %lld and the graph has %zu inputs; "
+                   "expected 1 to %u scan inputs and %u inputs of the graph",
+                   (long long)n_reads, loop.graph->n_input, o->n_in, o->n_in);
         return;
     }
     for (uint32_t i = 0; i < o->n_in; i++)

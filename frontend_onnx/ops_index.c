@@ -163,7 +163,8 @@ static void convert_tensor_scatter(struct byi_import *o)
     int64_t inner[BYI_MAX_RANK]; /* the axes after the first */
 
     if (byi_o_ok(o) && axis == 0)
-        byi_o_fail(o, BYOC_ETYPE, "axis is 0, which counts the sequences");
+        byi_o_fail(o, BYOC_ETYPE,
+                   "axis is 0, the batch axis; expected another axis");
     for (uint32_t i = 1; i < rank; i++)
         inner[i - 1] = i;
     byi_id at =

@@ -261,7 +261,7 @@ static void convert_one_hot(struct byi_import *o)
     const char *const *texts = byi_o_strings(o, "cats_strings", &n_texts);
 
     if (byi_o_int(o, "zeros", 1) == 0)
-        byi_o_refuse(o, "zeros is 0: an unknown category is an error");
+        byi_o_refuse(o, "zeros is 0, which makes unknown categories errors");
     if ((text ? n_texts : n) == 0)
         byi_o_fail(o, BYOC_EPARSE, "found no categories of x's type");
     const byi_id known =

@@ -89,9 +89,9 @@ void byi_tree_index(struct byi_import *o, struct byi_trees *l)
     for (uint32_t i = 1; i < l->n; i++)
         if (l->by_key[i].tree == l->by_key[i - 1].tree &&
             l->by_key[i].node == l->by_key[i - 1].node)
-            byi_o_fail(o, BYOC_EPARSE, "tree %lld has two nodes %lld",
-                       (long long)l->by_key[i].tree,
-                       (long long)l->by_key[i].node);
+            byi_o_fail(
+                o, BYOC_EPARSE, "tree %lld has two nodes with number %lld",
+                (long long)l->by_key[i].tree, (long long)l->by_key[i].node);
 }
 
 /* Read the attributes; those of weights are named PREFIX_... */
@@ -119,7 +119,8 @@ static void read_lists(struct byi_import *o, const char *prefix,
     if (l->n == 0 || n_modes != l->n || l->n > INT32_MAX ||
         l->n_weights > INT32_MAX)
         byi_o_fail(o, BYOC_EPARSE,
-                   "found %u nodes and %u modes, expected as many, at least 1",
+                   "found %u nodes and %u modes, expected the same number, "
+                   "at least 1",
                    l->n, n_modes);
     if (byi_o_ok(o))
         byi_tree_index(o, l);

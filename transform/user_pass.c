@@ -185,7 +185,7 @@ static byoc_node emit_call(struct byoc_rewriter *face, const char *name,
     struct byi_attr attrs[MAX_GIVEN];
     if (!op || n_given > MAX_GIVEN) {
         blame(s,
-              op ? "a rule gives more attributes than there are to"
+              op ? "a rule gives more than 16 attributes to"
                  : "a rule emits an operator that does not exist:",
               name);
         return BYOC_NO_NODE;
@@ -195,7 +195,7 @@ static byoc_node emit_call(struct byoc_rewriter *face, const char *name,
         if (def && read_attr(def, &given[i], s->rw->m->arena, &attrs[i]))
             continue;
         blame(s,
-              def ? "a rule gives another kind of value to the attribute"
+              def ? "a rule gives a value of the wrong kind to the attribute"
                   : "a rule gives an attribute that does not exist:",
               given[i].name);
         return BYOC_NO_NODE;

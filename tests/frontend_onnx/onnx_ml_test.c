@@ -110,7 +110,7 @@ static void no_trees(void **state)
 {
     struct tree wrong[6];
     static const char *const why[] = {
-        "tree 0 has two nodes 1",
+        "tree 0 has two nodes with number 1",
         "node 2 of tree 0 has a child or a feature that does not exist",
         "node 1 of tree 0 has two parents",
         "only 0 of 5 nodes can be reached",

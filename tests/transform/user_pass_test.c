@@ -218,7 +218,7 @@ static const struct {
     {{"nn.gelu", no_attribute},
      "Wrong1: a rule gives an attribute that does not exist: 'aproximate'"},
     {{"nn.gelu", wrong_kind},
-     "Wrong2: a rule gives another kind of value to the attribute "
+     "Wrong2: a rule gives a value of the wrong kind to the attribute "
      "'approximate'"},
     {{"nn.gelu", no_node},
      "Wrong3: a rule returns a node that does not exist, for 'nn.gelu'"},
