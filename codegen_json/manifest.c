@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest.c: the manifest of a model (docs/artifact.md): its signature, its
- * backends, the hashes of the other sections, and a unique symbol.
+/* manifest.c: writes the manifest of a model (docs/artifact.md): its signature,
+ * its backends, the hashes of the other sections, and a unique symbol.
  */
 #include "plan.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* describe.c: a node's attributes and types, as text for the ledger and its
- * pictures.
+/* describe.c: writes a node's attributes and types as text, for the ledger and
+ * its pictures.
  */
 #include "core/ir/text.h"
 #include "frontend_onnx/import.h"

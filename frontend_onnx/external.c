@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* external.c: tensor data in other files.
+/* external.c: finds tensor data in other files.
  *
  * Models are untrusted and may name any file: the file must lie inside the
  * model's folder after links are resolved, and the range inside the file. See

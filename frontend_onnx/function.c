@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* function.c: model-local functions (FunctionProto). Each call is inlined, with
+/* function.c: inlines calls of model-local functions (FunctionProto), with
  * sources "CALL/NODE". A function has its own names and opsets; its attributes
  * may refer to attributes of the call.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import.c: from an unpacked model to @main.
+/* import.c: converts an unpacked model to @main.
  *
  *   inputs        parameters; a dim_param is a symbol, params may fix it
  *   initialisers  constants, made when a node first reads them

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inputs.c: the model's inputs as parameters of @main, with the dims, shapes
+/* inputs.c: makes the model's inputs parameters of @main, with the dims, shapes
  * and values that the user fixed: "N=1", "x=1x3x224x224", "x=0.5".
  */
 #include "frontend_onnx/import.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loop.c: Loop and Scan as recursion:
+/* loop.c: converts Loop and Scan to recursion:
  *
  *   %loop = fn (%i, %go, states..., rows...) -> (states..., rows...) {
  *     if (%i < trips and %go) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c: map, check and unpack a model file.
+/* model.c: maps, checks and unpacks a model file.
  *
  * protobuf-c copies every byte string, which would hold a large model in memory
  * twice. The importer therefore first walks the wire format (wire.c), checks

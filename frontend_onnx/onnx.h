@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frontend_onnx/onnx.h: reads ONNX models and tensors. */
+/* frontend_onnx/onnx.h: reads ONNX models and tensors, and copies models with
+ * notes or regions.
+ */
 #ifndef BYI_ONNX_H
 #define BYI_ONNX_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops.c: the tables of supported operators. */
+/* ops.c: finds the row of an operator in the tables of the files ops_*.c. */
 #include "frontend_onnx/import.h"
 
 #include <string.h>

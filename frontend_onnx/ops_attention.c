@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_attention.c: com.microsoft's attention operators, decomposed into matrix
+/* ops_attention.c: converts com.microsoft's attention operators to matrix
  * products, sums and softmax. With b sequences, n heads, s queries, t keys, h
  * elements of a head:
  *

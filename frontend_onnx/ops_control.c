@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_control.c: If, Loop, Scan.
+/* ops_control.c: converts If, Loop and Scan.
  *
  * If the condition is a constant, the taken branch is inlined; otherwise both
  * branches become functions without parameters.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_custom.c: operators of plug-ins (byoc/custom.h). */
+/* ops_custom.c: converts operators of plug-ins (byoc/custom.h). */
 #include "core/ops/custom.h"
 #include "frontend_onnx/import.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_element.c: elementwise operators: arithmetic, comparisons, activations.
+/* ops_element.c: converts elementwise operators: arithmetic, comparisons,
+ * activations.
  *
  * Add(a, b) -> add(%a, %b); before opset 7 b is aligned with an axis of a:
  * Add(a, b, axis=1) -> add(%a, expand_dims(%b, axis=[1, 2])).

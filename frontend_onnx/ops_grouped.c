@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_grouped.c: com.microsoft's GroupQueryAttention: several query heads share
- * one head of keys and values (Ainslie et al., "GQA: Training Generalized
- * Multi-Query Transformer Models from Multi-Head Checkpoints", 2023). Keys and
- * values stay in a cache from run to run.
+/* ops_grouped.c: converts com.microsoft's GroupQueryAttention: several query
+ * heads share one head of keys and values (Ainslie et al., "GQA: Training
+ * Generalized Multi-Query Transformer Models from Multi-Head Checkpoints",
+ * 2023). Keys and values stay in a cache from run to run.
  */
 #include "frontend_onnx/attention.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_image.c: resizing, sampling and detection.
+/* ops_image.c: converts operators on images: resizing, sampling and detection.
  *
  * Upsample, and Resize before opset 11, have one coordinate transformation:
  * image.resize(coordinate_transformation_mode="asymmetric",

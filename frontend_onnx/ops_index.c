@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_index.c: operators that read elements by index, or compute indices. */
+/* ops_index.c: converts operators that read elements by index, or compute
+ * indices.
+ */
 #include "frontend_onnx/import.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_linear.c: matrix products.
+/* ops_linear.c: converts matrix products.
  *
  * Gemm(a, b, c, transB=1) -> add(nn.dense(%a, %b), %c): weights are (N, K)
  * Gemm(a, b, alpha=0.5)   -> multiply(nn.matmul(%a, %b), 0.5)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_list.c: sequences and optionals.
+/* ops_list.c: converts operators on sequences and optionals.
  *
  * SequenceInsert(s, x)       -> sequence.insert(%s, %x)
  * Optional(type=seq(float))  -> optional.none(dtype="float32", sequence=true)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_loss.c: losses, decomposed into simpler operators.
+/* ops_loss.c: converts losses to simpler operators.
  *
  * x (N, C, d...) are log probabilities, target (N, d...) classes:
  *   loss[n, d...] = -x[n, target[n, d...], d...] * weight[target[n, d...]]

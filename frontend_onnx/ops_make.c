@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_make.c: operators that create values: constants, fills, ranges, shapes.
+/* ops_make.c: converts operators that create values: constants, fills, ranges,
+ * shapes.
  */
 #include "frontend_onnx/import.h"
 

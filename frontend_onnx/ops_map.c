@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_map.c: maps of ai.onnx.ml, represented by two tensors: the values under
- * the map's own name, the keys as "NAME.keys".
+/* ops_map.c: converts operators on maps of ai.onnx.ml. Two tensors represent a
+ * map: the values under the map's own name, the keys as "NAME.keys".
  *
  * A map input becomes two inputs of the same length. ZipMap's result is a
  * sequence of maps that all have the class labels as keys: it becomes the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_ml.c: scalers, encoders and linear models of ai.onnx.ml, decomposed into
+/* ops_ml.c: converts scalers, encoders and linear models of ai.onnx.ml to
  * simpler operators. Numbers are float32 unless a comment says otherwise.
  */
 #include "frontend_onnx/import.h"

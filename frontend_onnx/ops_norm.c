@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_norm.c: normalisations and softmax.
+/* ops_norm.c: converts normalisations and softmax.
  *
  * Before opset 13, Softmax flattens its input to a matrix (rows: the axes
  * before `axis`): reshape(nn.softmax(nn.flatten(%x), axis=1), shape_of(%x)).

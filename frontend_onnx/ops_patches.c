@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_patches.c: operators on the patches of an image under a sliding window,
- * as compositions:
+/* ops_patches.c: converts operators on the patches of an image under a sliding
+ * window to compositions:
  *
  * Col2Im      -> scatter_elements, which adds the elements of the patches, or
  *                transpose if patches do not overlap

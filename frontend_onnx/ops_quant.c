@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_quant.c: quantised operators.
+/* ops_quant.c: converts quantised operators.
  *
  * Operators on quantised numbers become floating-point operators between
  * dequantise and quantise (QDQ). Operators with integer results subtract the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_random.c: operators that draw random numbers.
+/* ops_random.c: converts operators that draw random numbers.
  *
  * RandomNormal(shape=[2, 3], mean=1) -> random.normal(const([2, 3]), mean=1)
  * RandomUniformLike(x)               -> random.uniform(shape_of(%x))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_rotary.c: rotary embeddings (Su et al., "RoFormer:
- * Enhanced Transformer with Rotary Position Embedding", 2021): each pair of a
- * head's elements is a point of the plane, rotated by an angle proportional to
- * the position.
+/* ops_rotary.c: converts rotary embeddings (Su et al., "RoFormer: Enhanced
+ * Transformer with Rotary Position Embedding", 2021): each pair of a head's
+ * elements is a point of the plane, rotated by an angle proportional to the
+ * position.
  */
 #include "frontend_onnx/attention.h"
 

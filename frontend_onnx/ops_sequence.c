@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_sequence.c: recurrent operators.
+/* ops_sequence.c: converts recurrent operators.
  *
  * LSTM(x, W, R, "", "", h, direction="reverse", hidden_size=64, layout=1)
  *     -> nn.lstm(%x, %W, %R, [], [], %h, direction="reverse", batch_first=true)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_shape.c: operators that change the shape, or move elements in blocks.
+/* ops_shape.c: converts operators that change the shape, or move elements in
+ * blocks.
  *
  * Shape inputs become int64 operands. Inputs that are attributes in the IR
  * (axes, sizes of a split) select the operator's dyn form if they are not

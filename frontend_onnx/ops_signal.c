@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_signal.c: window functions, Fourier transforms and mel weights.
+/* ops_signal.c: converts window functions, Fourier transforms and mel weights.
  *
  * HannWindow(n)  -> cast(0.5 - 0.5 cos(arange(0, n, 1) 2 pi / n))
  * STFT(x, step, window)

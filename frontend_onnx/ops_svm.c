@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_svm.c: support vector machines of ai.onnx.ml, in float64 throughout.
+/* ops_svm.c: converts support vector machines of ai.onnx.ml, in float64
+ * throughout.
  *
  * With V support vectors s, the kernel values K (rows, V) are a function of
  * x s^T or of |x - s|^2. A regressor computes K coefficients + rho. A

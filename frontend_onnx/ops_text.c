@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_text.c: operators on strings. */
+/* ops_text.c: converts operators on strings. */
 #include "frontend_onnx/import.h"
 
 #include <string.h>

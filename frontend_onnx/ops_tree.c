@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_tree.c: ai.onnx.ml's tree ensembles, as ml.tree_ensemble and operators on
- * its sums; TreeEnsemble is in ops_tree_5.c. ONNX lists nodes by tree and node
- * number, in any order; ml.tree_ensemble requires each node's true child next
- * to it (see ops.def), so trees are rewritten in depth-first order. The negated
- * comparisons (>, >=, !=) swap the children.
+/* ops_tree.c: converts ai.onnx.ml's tree ensembles to ml.tree_ensemble and
+ * operators on its sums; TreeEnsemble is in ops_tree_5.c. ONNX lists nodes by
+ * tree and node number, in any order; ml.tree_ensemble requires each node's
+ * true child next to it (see ops.def), so trees are rewritten in depth-first
+ * order. The negated comparisons (>, >=, !=) swap the children.
  */
 #include "frontend_onnx/tree.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_tree_5.c: TreeEnsemble of opset 5 of ai.onnx.ml. Inner nodes and leaves
- * are numbered apart, and a node may compare with a set of numbers; the sets
- * are listed one after the other, each ending with NaN. This is rewritten as
- * the lists that the older operators have: a leaf becomes a node for each
+/* ops_tree_5.c: converts TreeEnsemble of opset 5 of ai.onnx.ml. Inner nodes and
+ * leaves are numbered apart, and a node may compare with a set of numbers; the
+ * sets are listed one after the other, each ending with NaN. This is rewritten
+ * as the lists that the older operators have: a leaf becomes a node for each
  * parent, a comparison with a set a chain of nodes.
  */
 #include "frontend_onnx/tree.h"

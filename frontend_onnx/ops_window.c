@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_window.c: convolutions and pooling: a window that slides over the spatial
- * axes, all but the first two.
+/* ops_window.c: converts convolutions and pooling: a window that slides over
+ * the spatial axes, all but the first two.
  *
  * Conv(x, w, b) -> add(nn.conv2d(%x, %w), b as (O, 1, 1))
  * auto_pad becomes explicit padding; the IR has no auto_pad.

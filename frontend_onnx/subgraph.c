@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subgraph.c: graphs that are attributes of a node (If, Loop, Scan).
+/* subgraph.c: imports graphs that are attributes of a node (If, Loop, Scan).
  *
  * A subgraph may read values of the enclosing graphs. If it becomes a separate
  * function, these values become captures; parameters come first, so they are

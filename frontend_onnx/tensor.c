@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tensor.c: TensorProto to byi_tensor, from any of its encodings.
+/* tensor.c: decodes a TensorProto to a byi_tensor, from any of its encodings.
  *
  * Sizes are checked against the bytes or entries of the message before anything
  * is allocated, so a message cannot request more memory than it contains.

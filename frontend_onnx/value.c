@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value.c: files of sequences and optionals, as in ONNX test data
+/* value.c: reads files of sequences and optionals, as in ONNX test data
  * (onnx-data.proto). Both messages have their elements in the same fields:
  * tensors in field 3, sequences in 5, optionals in 7.
  */

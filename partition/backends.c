@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backends.c: loaded backends as partitioning sees them, and the cache of their
- * probes' answers.
+/* backends.c: asks loaded backends whether they can build a composite and which
+ * layouts they prefer, and caches the answers to probes.
  */
 #include "partition.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match_value.c: the values of a match. The operators in branches of an `if`
- * are in separate functions; a match treats them as if they were in the outer
- * function: an opened branch has value numbers of its own for its nodes, and
- * its captures are the outer values.
+/* match_value.c: numbers the values of a match. The operators in branches of an
+ * `if` are in separate functions; a match treats them as if they were in the
+ * outer function: an opened branch has value numbers of its own for its nodes,
+ * and its captures are the outer values.
  */
 #include "patterns.h"
 

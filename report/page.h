@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/page.h: a ledger's JSON as pictures: a page for browsers, a graph
- * for Graphviz (docs/page.md).
+/* report/page.h: draws a ledger's JSON: a page for browsers, a graph for
+ * Graphviz (docs/page.md).
  */
 #ifndef BYI_PAGE_H
 #define BYI_PAGE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call_graph.c: strongly connected components of the references between
- * functions (Tarjan, "Depth-first search and linear graph algorithms", 1972),
- * with an explicit stack instead of recursion.
+/* call_graph.c: finds the strongly connected components of the references
+ * between functions (Tarjan, "Depth-first search and linear graph algorithms",
+ * 1972), with an explicit stack instead of recursion.
  */
 #include "call_graph.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CanonicalizeOps: canonical forms, so that a pattern needs one row.
+/* CanonicalizeOps: rewrite to canonical forms, so that a pattern needs one row.
  * requires: nothing
  * leaves:   constants on the right of commutative operators, without leading
  *           axes of size 1, as (O, 1, 1) after a convolution and (N) after a

@@ -9,16 +9,16 @@
  *   %3 = nn.relu(%2);                            const[scale], const, a_min=0)
  *   qnn.quantize(%3, const, const)
  *
- * Weights that were dequantised are integers times a step per output channel,
- * exactly; the pass recovers these integers. Without the quantize the result is
- * float32. Products of int32 whose operands are 8-bit integers minus a zero
- * point (MatMulInteger, ConvInteger) become 8-bit products too, and absorb the
- * scale that multiplies their result. Maxima and data movement between equal
- * steps become operators on the integers. Integer sums are exact where float32
- * rounds, so 8-bit results may differ by one step. The bias is rounded to a
- * multiple of the sums' unit, if the error is below TOLERANCE of the result's
- * step. A compile runs this after the partition, since backends match the QDQ
- * pattern.
+ * Weights that were dequantised are integers times a step (their ONNX scale)
+ * per output channel, exactly; the pass recovers these integers. Without the
+ * quantize the result is float32. Products of int32 whose operands are 8-bit
+ * integers minus a zero point (MatMulInteger, ConvInteger) become 8-bit
+ * products too, and absorb the scale that multiplies their result. Maxima and
+ * data movement between equal steps become operators on the integers. Integer
+ * sums are exact where float32 rounds, so 8-bit results may differ by one step.
+ * The bias is rounded to a multiple of the sums' unit, if the error is below
+ * TOLERANCE of the result's step. A compile runs this after the partition,
+ * since backends match the QDQ pattern.
  */
 #include "transform.h"
 

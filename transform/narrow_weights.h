@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/narrow_weights.h: what NarrowWeights did to each large weight, for
- * the ledger.
+/* transform/narrow_weights.h: records what NarrowWeights did to each large
+ * weight, for the ledger.
  */
 #ifndef BYI_NARROW_WEIGHTS_H
 #define BYI_NARROW_WEIGHTS_H

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/user_pass.h: a struct byoc_pass as a pass of the manager. */
+/* transform/user_pass.h: makes a user's struct byoc_pass a pass of the pass
+ * manager.
+ */
 #ifndef BYI_USER_PASS_H
 #define BYI_USER_PASS_H
 
