@@ -148,7 +148,8 @@ static enum byoc_status add_step(struct byi_planner *b,
 
 /* --- known functions as values ------------------------------------------- */
 
-/* For a capture that is a known function, pass its own captures instead. */
+/* 1 + the function that capture i of `func` always is, or 0. The captures of
+ * that function are passed instead of a value. */
 static uint32_t known_capture(const struct byi_planner *b, uint32_t func,
                               uint32_t i)
 {
@@ -197,7 +198,7 @@ static struct closure *find_unmade(const struct byi_planner *b,
         if (inner)
             return inner;
     }
-    c->pos = 0; /* all captures have values: a repeated call returns at once */
+    c->pos = 0; /* all captures have values; a later search starts again */
     return NULL;
 }
 

@@ -60,7 +60,8 @@ static void requantize_blocks(struct byi_import *o, enum byi_op_id op,
             byi_o_emit(o, op, 3, args, op == BYI_OP_QUANTIZE ? 3 : 2, attrs);
 }
 
-/* Cast an int32 or 8-bit scale to a float type that holds all its values. */
+/* Cast a scale of int32, or of at most 8 bits, to a float type that holds all
+ * its values. */
 static byi_id float_scale(struct byi_import *o, byi_id scale)
 {
     const enum byoc_dtype own = byi_o_dtype(o, scale);

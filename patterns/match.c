@@ -340,7 +340,7 @@ static bool solve_op(struct solver *s, const struct goal *goal,
     const uint32_t n_bound = s->n_bound, n_known = s->n_known;
     if (!byi_match_op_fits(pat, node))
         return false;
-    /* `take` may add nodes to the function, which moves this one. */
+    /* read now: `take` may add nodes to the function, which moves this one */
     const bool swaps = pat->n_args == 2 && node->args[0] != node->args[1] &&
                        byi_op_has(node->op, BYI_TRAIT_COMMUTES);
     if (pat->has_rest && !bind_rest(s, pat, goal->value))

@@ -40,8 +40,8 @@ static const char *first_layout(const struct byi_op *op, const char *attr,
                : NULL;
 }
 
-/* Move the spatial axes of a channels-first layout forward: "NCHW" becomes
- * "NHWC", "OIHW" becomes "HWOI". */
+/* Put the channels of a channels-first layout last: "NCHW" (`batch`) becomes
+ * "NHWC"; the weights' "OIHW" and "IOHW" become "HWIO". */
 static const char *spatial_first(const char *first, bool batch,
                                  struct byi_arena *arena)
 {
