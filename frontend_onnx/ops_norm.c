@@ -216,7 +216,7 @@ static void convert_group_norm(struct byi_import *o)
     if (byi_o_int(o, "stash_type", 1) != 1)
         byi_o_refuse(o, "a stash_type that is not float32");
     if (groups < 1 || channels % groups)
-        byi_o_fail(o, BYOC_ETYPE, "%lld channels do not split in %lld groups",
+        byi_o_fail(o, BYOC_ETYPE, "%lld channels do not split into %lld groups",
                    (long long)channels, (long long)groups);
     for (uint32_t i = 0; i < 2 && o->opset < 21 && byi_o_ok(o); i++)
         by[i] = byi_o_text(o, per_channel, ARGS(by[i]),

@@ -56,8 +56,8 @@ static const int64_t *sorted_axes(struct byi_import *o, const int64_t *axes,
     uint32_t k = 0;
 
     if (n > BYI_MAX_RANK || rank > BYI_MAX_RANK) {
-        byi_o_fail(o, BYOC_ELIMIT, "%u axes in rank %u, the limit is %d", n,
-                   rank, BYI_MAX_RANK);
+        byi_o_fail(o, BYOC_ELIMIT, "found %u axes of rank %u, the limit is %d",
+                   n, rank, BYI_MAX_RANK);
         return sorted;
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -147,13 +147,14 @@ static enum byoc_status parse_name(struct parser *p, uint32_t *name)
                             "the operand's name is longer than 15 characters");
     if (strcmp(text, BYI_CONST_NAME) == 0)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "%%%s is what constants without a name are called",
+                            "%%%s is reserved for constants without a name; "
+                            "choose another name",
                             text);
     *name = find_name(p, text);
     if (p->home[*name] && p->home[*name] != p->in_repeat)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                            "%%%s belongs to a repeated step and stands "
-                            "outside of it too; give it another name",
+                            "%%%s belongs to a repeated step and is also used "
+                            "outside of it; give it another name",
                             text);
     if (p->defined[*name])
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,

@@ -56,7 +56,7 @@ static const struct {
     {"nn.relu(%x) [nn.relu(^) | ^]*", "a step must be an operator"},
     {"nn.relu(%x) [nn.relu(^) | %y]", "a step must be an operator"},
     {"nn.relu(%x) [nn.relu(^)", "'|' or the end of the choices"},
-    {"nn.relu(%x) [concatenate(^, %y...)]", "outside of steps"},
+    {"nn.relu(%x) [concatenate(^, %y...)]", "is not allowed inside a step"},
     {"nn.relu(%x) [add(^, %o)]* [add(^, %o)]", "%o belongs to a repeated step"},
     {"nn.relu(%x) [add(^, (nn.relu(%o) [exp(^)]*))]*",
      "a repeated step cannot contain another"},
@@ -127,7 +127,7 @@ static const struct {
     {"add(%x, const)", "found ')', expected an operand such as %src"},
     {"add(%x, const 0.5f)", "column 15:"},
     {"add(%x, const %c = )", "expected a number"},
-    {"add(%const, %x)", "is what constants without a name are called"},
+    {"add(%const, %x)", "is reserved for constants without a name"},
     {"add(%const0, const 1)", "%const0 could be one of the repeated %const"},
     /* operands in any grouping */
     {"add(- %x)", "add: found 1 operands, expected 2 or more"},
