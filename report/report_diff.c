@@ -259,7 +259,8 @@ static void print_backend(struct byi_text *out,
         byi_text_addf(out, "absent");
 }
 
-/* Native is skipped: its change mirrors those of the backends. */
+/* Whether the backend is unchanged. Of native, only the version counts: its
+ * numbers mirror those of the backends. */
 static bool same_backend(const struct byi_report_backend *a,
                          const struct byi_report_backend *b)
 {
