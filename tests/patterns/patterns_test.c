@@ -147,7 +147,7 @@ static const struct {
     {"nn.relu(%x) [exp(%y) [abs(^)]]", "a step must say with '^'"},
     {"nn.relu(%x) [exp(^)]{0}",
      "a step that occurs 0 times; expected at least 1"},
-    {"nn.relu(%x) [exp(^)]{3,2}", "column 24: found 2, expected how often it"},
+    {"nn.relu(%x) [exp(^)]{3,2}", "column 24: found 2, expected the largest"},
     {"nn.relu(%x) [exp(^)]{1,33}", "column 24: found 33"},
     {"nn.relu(%x) [exp(^)]{1", "expected ',' or '}'"},
     {"nn.relu(%x) [exp(^)]{x}", "expected the number of repetitions"},
