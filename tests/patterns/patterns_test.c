@@ -151,7 +151,7 @@ static const struct {
     {"nn.relu(%x) [exp(^)]{1,33}", "column 24: found 33"},
     {"nn.relu(%x) [exp(^)]{1", "expected ',' or '}'"},
     {"nn.relu(%x) [exp(^)]{x}", "expected the number of repetitions"},
-    {"nn.relu(%x) [exp(^) [abs(^)]~]{2}", "a repeated step cannot stand"},
+    {"nn.relu(%x) [exp(^) [abs(^)]~]{2}", "a repeated step cannot contain"},
     /* definitions */
     {"nn.relu(%e) with", "expected an operand such as %src"},
     {"nn.relu(%e) with %f = exp(%x)", "%f cannot be defined"},
