@@ -92,8 +92,7 @@ static void print_json(const struct byi_text *plugins,
     byi_text_free(&json);
 }
 
-/* Print every candidate with its verdict, and libraries that are loaded twice.
- */
+/* Print every plug-in found with its verdict, and libraries loaded twice. */
 static int list_backends(const char *plugins, bool as_json)
 {
     struct byi_text json = {0}, copies = {0};
@@ -132,7 +131,7 @@ static void add_row(void *ctx, const char *name, const char *finding)
     BYI_PUSH(&lint->rows, row);
 }
 
-/* Every composite of a partitioned model names its row. */
+/* Count the composites of each row in the text of a partitioned model. */
 static void count_matches(struct lint *lint, const char *ir)
 {
     static const char opening[] = "Composite=\"";

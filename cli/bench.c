@@ -30,8 +30,9 @@ const struct byi_verb byi_verb_bench = {
     .run = run,
 };
 
-/* Regions of the model, and those of which the native twin runs although a
- * backend was chosen; their operations, 0 without a ledger. */
+/* The number of the model's regions and their FLOP; and of those that run as
+ * native twins, because their backend is missing or failed. FLOP are 0 without
+ * a ledger. */
 struct twins {
     uint32_t regions, native;
     double flops, native_flops;
@@ -41,7 +42,7 @@ struct result {
     double load, first; /* seconds */
     double *runs;       /* sorted  */
     double elapsed;     /* of all runs together */
-    double rate;        /* runs that shall begin in a second; 0: any number */
+    double rate;        /* runs due per second; 0: no schedule */
     uint32_t n, clients, warmup, threads;
     const char *why;
     double peak_mb;
@@ -77,7 +78,7 @@ static double mean(const struct result *r)
     return sum / r->n;
 }
 
-/* The times are not those of the backends. */
+/* Tell that the times include native twins, so are not the backends' own. */
 static void print_twins(const struct twins *t)
 {
     struct byi_text share = {0};
@@ -185,7 +186,7 @@ static enum byoc_status time_run(struct byoc_state *state,
     return BYOC_OK;
 }
 
-/* The first run, and the others of the warm-up. */
+/* Time the first run, then do the remaining runs of the warm-up. */
 static enum byoc_status warm_up(struct byoc_state *state,
                                 const struct byi_feed *in, struct byi_feed *out,
                                 struct result *r, struct byoc_error *err)
@@ -221,7 +222,7 @@ static enum byoc_status time_runs(struct byoc_state *state,
     return status;
 }
 
-/* The same by several clients, or at a rate. */
+/* Like time_runs, but from several clients or at a given rate. */
 static enum byoc_status time_load(const struct byoc_model *model,
                                   const struct byi_feed *in, uint32_t least,
                                   double seconds, struct byi_arena *arena,
@@ -275,8 +276,7 @@ static enum byoc_status bench(const struct byoc_model *model,
     return status;
 }
 
-/* Count the regions that run their native twins, whose operations the ledger
- * tells. */
+/* Count the regions that run their native twins; take FLOP from the ledger. */
 static void count_twins(const struct byi_open_model *open, struct twins *t)
 {
     struct byi_report ledger = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chart.c: a profile as an SVG: bars in three rows, each as wide as the time it
- * takes, those with the most time first.
+/* chart.c: draws a profile as an SVG: three rows of bars, each as wide as its
+ * time, the longest first.
  *
  *     | run                                   |
  *     | conv2d                  | dense | add |   operators
@@ -37,7 +37,7 @@ static const char *text_of(const cJSON *item, const char *name)
     return text ? text : "";
 }
 
-/* At most n bytes of `from` as text of an element. Names may have any bytes. */
+/* Append at most n bytes of `from`, which may be any bytes, as XML text. */
 static void add_escaped(struct byi_text *out, const char *from, size_t n)
 {
     for (; *from && n; from++, n--) {
@@ -60,7 +60,7 @@ static void add_label(struct byi_text *out, const char *line, size_t room)
     byi_text_put(out, fits ? "" : "&#8230;");
 }
 
-/* A bar with two lines of text, as far as there is room, and a tooltip. */
+/* Append a bar with a tooltip and, if they fit, two lines of text. */
 static void add_bar(struct byi_text *out, double x, int row, double width,
                     const char *colour, double us, double share,
                     const char *const lines[2])
@@ -92,7 +92,7 @@ static bool is_of(const cJSON *step, const char *operator)
     return strlen(operator) == n && memcmp(name, operator, n) == 0;
 }
 
-/* The steps of one operator, from x on. */
+/* Append the bars of one operator's steps, starting at x. */
 static void add_steps(struct byi_text *out, const cJSON *steps,
                       const char *operator, double x, double all)
 {

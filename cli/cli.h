@@ -12,20 +12,21 @@
 /* Exit codes. */
 enum {
     BYI_EXIT_OK = 0,
-    BYI_EXIT_VERDICT = 1,     /* a negative verdict: a mismatch, a gate    */
+    BYI_EXIT_VERDICT = 1,     /* a mismatch, or a gate that failed         */
     BYI_EXIT_USAGE = 2,       /* usage, or bad input                       */
     BYI_EXIT_BACKEND = 3,     /* a backend failed                          */
     BYI_EXIT_INCOMPATIBLE = 4 /* an artifact of another version or machine */
 };
 
-/* What a verb does with a model; an option that affects neither is refused. */
+/* Whether a verb compiles the model, loads it, or both. The command refuses an
+ * option that affects only the other step. */
 enum { BYI_COMPILES = 1, BYI_LOADS = 2 };
 
-/* A verb. Each is defined in a file of its own. */
+/* A verb: a subcommand such as `byoc run`. Each has a file of its own. */
 struct byi_verb {
     const char *name, *usage, *summary;
-    const char *first; /* "a|b": what the first argument may be; NULL: a file */
-    /* commands, a line each, that run in examples/digits */
+    const char *first; /* choices for the first argument, "a|b"; NULL: a file */
+    /* commands that run in examples/digits, each followed by a newline */
     const char *example;
     unsigned does;                     /* BYI_COMPILES, BYI_LOADS */
     int (*run)(int argc, char **argv); /* argv[0] is the verb */
@@ -51,31 +52,37 @@ extern const struct byi_verb byi_verb_verify;    /* verify.c    */
 
 /* The verb of that name; prints an error and returns NULL if there is none. */
 const struct byi_verb *byi_find_verb(const char *name);
+/* Print the list of verbs with their summaries. */
 void byi_print_usage(FILE *to);
 
 /* --- terminal.c ----------------------------------------------------------- */
 
-/* Let stdout and stderr escape what a terminal would interpret. */
+/* Replace stdout and stderr by streams that escape control characters. */
 void byi_terminal_open(void);
-/* The output is JSON: use JSON's escapes. */
+/* Escape as JSON does from now on: the verb prints JSON to stdout. */
 void byi_terminal_json(void);
-/* The exit code: `code`, or, after a message, that of a failed write. */
+/* Flush stdout. Returns `code`; if a write failed, prints a message, and
+ * returns BYI_EXIT_USAGE instead of BYI_EXIT_OK. */
 int byi_terminal_close(int code);
 
 /* --- progress.c ----------------------------------------------------------- */
 
-/* From two seconds on, stderr says what the verb does and for how long, unless
- * BYOC_PROGRESS is 0. Ends at byi_progress_end(). */
+/* Start a thread that prints progress to stderr: after two seconds it begins
+ * to report the current step and the time so far. Does nothing if BYOC_PROGRESS
+ * is 0. */
 void byi_progress_begin(const char *verb);
-/* Set the step that is shown, and its progress: `done` of `of`, 0 if it is not
- * counted. Any thread may call it. */
+/* Set the current step and its progress: `done` of `of` parts; `of` is 0 if
+ * parts are not counted. Any thread may call it. */
 void byi_progress_step(const char *what, uint32_t done, uint32_t of);
-/* Erase the line on the terminal: something else is written now. */
+/* Erase the progress line, before other output goes to the terminal. */
 void byi_progress_clear(void);
+/* Stop the thread and erase the progress line. */
 void byi_progress_end(void);
 
 /* --- interrupt.c ---------------------------------------------------------- */
 
+/* Install the handler of SIGHUP, SIGINT, SIGPIPE and SIGTERM, except for those
+ * that the process ignores. */
 void byi_interrupt_watch(void);
 
 /* --- options.c ------------------------------------------------------------ */
@@ -93,7 +100,7 @@ enum byi_option_kind {
     BYI_OPTION_LEVEL   /* int *: -O0 .. -O3, an enum byoc_opt        */
 };
 
-/* Strings, ending in NULL if n > 0. */
+/* A list of n strings; if n > 0, at[n] is NULL. */
 struct byi_list {
     const char **at;
     uint32_t n;
@@ -106,30 +113,33 @@ struct byi_option {
     char brief;
     enum byi_option_kind kind;
     void *to;
-    const char *value; /* its name in help; NULL for flags */
+    const char *value; /* placeholder in help, or "a|b"; NULL for flags */
     const char *help;
 };
 
-/* Parse argv[1..]; positional arguments go to positional[0..*n_positional-1],
- * at least `least`, at most `most` of them. Returns -1 to continue, else the
- * exit code: help (0) or an error (2) was printed. */
+/* Parse argv[1..argc-1] and store the values of options. The positional
+ * arguments, `least` to `most` of them, go to positional[0..*n_positional-1].
+ * Returns -1 if the verb shall continue; otherwise the exit code, after
+ * printing help (0) or an error (2). */
 int byi_options(const struct byi_verb *verb, const struct byi_option *options,
                 uint32_t n_options, int argc, char **argv, uint32_t least,
                 uint32_t most, const char **positional, uint32_t *n_positional);
-/* A function that prints a verb's options, a row of `options` each. */
+/* A function that prints the options of a verb. */
 typedef void byi_print_options(const struct byi_verb *verb,
                                const struct byi_option *options, uint32_t n);
 byi_print_options byi_print_help;
-/* What byi_options calls for --help: byi_print_help, until `byoc help` sets
- * another one. Only byi_options sees a verb's options: their table is local to
- * the verb's function `run`. */
+/* The function that byi_options calls for --help: byi_print_help, unless `byoc
+ * help` sets another one. (The table of a verb's options is local to the verb's
+ * function `run`, so only byi_options can pass it on.) */
 extern byi_print_options *byi_help_printer;
 extern const struct byi_verb *const *byi_verbs; /* ends in NULL; set by main */
+/* Append `text`, which must outlive the list; the list is never freed. */
 void byi_list_add(struct byi_list *list, const char *text);
 /* Whether the option of that name was given; -O is called "O". */
 bool byi_given(const char *name);
 
-/* Print "byoc VERB: TEXT" to stderr. Returns the exit code for err's status. */
+/* Print "byoc VERB: MESSAGE" to stderr. Returns the exit code of err's status.
+ */
 int byi_complain(const struct byi_verb *verb, const struct byoc_error *err);
 
 /* --- input.c -------------------------------------------------------------- */
@@ -155,13 +165,13 @@ struct byi_model_options {
     const char *dump_passes, *keep_c, *function;
     const char *cost_table, *target;
     int partition_by, codegen, weights; /* of the enums of byoc.h */
-    const char *const *passes;          /* NULL: the whole pipeline */
+    const char *const *passes;          /* only these; NULL: the pipeline */
     uint32_t threads, min_region_nodes, max_regions;
     int opt_level;
     bool native, forbid_ref, keep_nan, exact, require_backends, time_passes,
         verify, verbose;
     const struct byi_verb *verb;
-    bool twins; /* compile for backends, run the native twins */
+    bool twins; /* compile for backends, but run the regions' native twins */
     double min_region_flops;
     double require_offload, require_offload_nodes; /* percent */
     double measure_seconds;
@@ -170,7 +180,7 @@ struct byi_model_options {
     uint32_t isolate_mib;
 };
 
-/* The rows of these options, for a verb's table. */
+/* The rows of a verb's option table that set `o`, a byi_model_options. */
 #define BYI_MODEL_OPTIONS(o)                                                     \
     {"backend",         0,                                                       \
      BYI_OPTION_COMMAS, &(o).backends,                                           \
@@ -366,11 +376,11 @@ struct byi_model_options {
 
 struct cJSON;
 
-/* The files to which a ledger is written for people; NULL: none. */
+/* Output files that show a ledger to people; NULL: not requested. */
 struct byi_pictures {
     const char *html, *dot, *onnx, *regions, *svg;
     const char *against;         /* a file with an older ledger, for html */
-    const struct cJSON *profile; /* byi_profile_json's, for html and svg */
+    const struct cJSON *profile; /* from byi_profile_json; for html and svg */
 };
 
 #define BYI_PICTURE_OPTIONS(p)                                                  \
@@ -383,38 +393,39 @@ struct byi_pictures {
             "write the graph for Graphviz, with a cluster for each region"      \
     }
 
-/* Write the requested files from the ledger of `model`, a path. */
+/* Write the requested files. `model` is the model's path, `ledger` its JSON. */
 enum byoc_status byi_write_pictures(const struct byi_pictures *pictures,
                                     const char *model, const char *ledger,
                                     struct byoc_error *err);
-/* Whether both exist and are the same file: an output would overwrite an input.
- */
+/* Whether both paths name the same existing file. */
 bool byi_same_file(const char *a, const char *b);
 
 /* --- model.c -------------------------------------------------------------- */
 
-/* An open model: from an artifact, or compiled in memory. */
+/* A loaded model: an artifact, or a model compiled in memory. */
 struct byi_open_model {
     struct byoc_compiled *compiled; /* NULL: an artifact */
-    const char *const *dims;        /* --dim, if it applies to runs */
+    const char *const *dims;        /* --dim for runs; NULL: none applies */
     struct byoc_model *model;
     int gate; /* from byi_compile_model; for an artifact BYI_EXIT_OK */
     bool verbose,
-        loaded; /* read by the log function: the struct must not move */
+        loaded; /* the log function reads them: never move the struct */
 };
 
-/* Compile according to `options`. *gate is the exit code of the gates
- * (--require-offload), BYI_EXIT_OK if they pass. */
+/* Compile according to `options`. *gate becomes BYI_EXIT_OK, or
+ * BYI_EXIT_VERDICT if a gate such as --require-offload fails. Free with
+ * byoc_compiled_free. */
 enum byoc_status byi_compile_model(const char *path,
                                    const struct byi_model_options *options,
                                    struct byoc_compiled **compiled, int *gate,
                                    struct byoc_error *err);
-/* The advice of byoc_advise: what would offload more of the model. */
+/* Call byoc_advise: which changes of the options would offload more of the
+ * model. The caller frees *text with byoc_string_free. */
 enum byoc_status byi_advise_model(const char *path,
                                   const struct byi_model_options *o, bool json,
                                   char **text, struct byoc_error *err);
-/* Open an artifact (.so), or compile and load in memory. Warnings of loading
- * go to stderr. */
+/* Load an artifact, or compile a model in memory and load it. Warnings of the
+ * load go to stderr. Close with byi_close_model. */
 enum byoc_status byi_open_model(const char *path,
                                 const struct byi_model_options *options,
                                 struct byi_open_model *open,
@@ -423,9 +434,10 @@ void byi_close_model(struct byi_open_model *open);
 
 /* --- list_ops.c ----------------------------------------------------------- */
 
-/* Print the operators of the IR and their attributes to stdout. JSON: an array
- * with an object for each; without "max_operands" there may be any number, and
- * without "results" the type rule gives the number. */
+/* Print the operators of the IR and their attributes to stdout; as JSON, an
+ * array of objects. An operator without "max_operands" takes any number of
+ * operands; without "results", its type rule determines the number of results.
+ */
 void byi_list_ops(bool json);
 
 /* --- report.c ------------------------------------------------------------- */
@@ -435,11 +447,11 @@ struct byi_ledger_view {
     bool json, every;
     struct byi_list explain; /* nodes; empty: the report */
 };
-/* Append the ledger's JSON of a file or of an artifact. */
+/* Append a ledger's JSON, from a file of --report or from an artifact. */
 enum byoc_status byi_read_ledger(const char *path, struct byi_text *ledger,
                                  struct byoc_error *err);
-/* Print it to stdout. Returns the exit code. `path` is for the message if the
- * ledger cannot be read or lacks a node. */
+/* Print a ledger to stdout. Returns the exit code. Messages start with `path`.
+ */
 int byi_print_ledger(const struct byi_verb *verb, const char *path,
                      const char *ledger, const struct byi_ledger_view *view);
 
@@ -447,19 +459,22 @@ int byi_print_ledger(const struct byi_verb *verb, const char *path,
 
 struct byi_profile;
 struct byi_profile *byi_profile_new(struct byi_arena *arena);
-/* Measure the machine's peak, before the runs and after them. */
+/* Measure the machine's peak. Call it before and after the runs: the larger
+ * result counts. */
 void byi_profile_peak(struct byi_profile *profile, uint32_t threads);
-/* Add an event of a run: a callback of byoc_state_profile. */
+/* Add an event of a run. A callback for byoc_state_profile; ctx: byi_profile.
+ */
 void byi_profile_event(void *ctx, const struct byoc_event *event);
+/* Print the table to stdout. */
 void byi_profile_print(struct byi_profile *profile);
-/* Add the member "profile". */
+/* Add the profile to the object `root` as its member "profile". */
 void byi_profile_json(struct byi_profile *profile, struct cJSON *root);
 void byi_profile_free(struct byi_profile *profile); /* or NULL */
 
 /* --- chart.c -------------------------------------------------------------- */
 
-/* A profile, as byi_profile_json makes it, as SVG: the run, below it its
- * operators, below each its steps, each as wide as the time it takes. */
+/* Append an SVG of a profile (the member that byi_profile_json adds): bars as
+ * wide as their time, for the run, its operators and their steps. */
 void byi_profile_svg(const struct cJSON *profile, const char *title,
                      struct byi_text *out);
 

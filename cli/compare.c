@@ -24,9 +24,9 @@ const struct byi_verb byi_verb_compare = {
 
 enum { NOT_GIVEN = -1 };
 
-/* The tolerance for results of this type. Options that were not given depend on
- * how much it rounds: 2^-24 of a float32, 2^-11 of a float16, 2^-8 of a
- * bfloat16; a network adds up some of that. */
+/* The tolerance for results of this type. The defaults allow for the unit
+ * roundoff of the type (2^-24 for float32, 2^-11 for float16, 2^-8 for
+ * bfloat16) as it accumulates over the layers of a network. */
 static struct byi_tolerance tolerance_for(const struct byi_tolerance *given,
                                           enum byoc_dtype dtype)
 {
@@ -50,8 +50,8 @@ struct compare {
     struct byi_arena *arena;
 };
 
-/* The results of the native kernels, step by step, and the first step whose
- * result differs in the run with backends. */
+/* The result of each step on native kernels, and the first step whose result
+ * differs in the run with backends. */
 struct step_table {
     struct byi_arena *arena;
     const struct byi_tolerance *tolerance;
@@ -118,7 +118,7 @@ static enum byoc_status run_once(const struct byoc_model *model,
     return byi_feed_run(*state, in, out, err);
 }
 
-/* Of the first output's type. */
+/* Print the tolerances, with the defaults of the first output's type. */
 static void print_tolerance(const struct byoc_model *model, const char *against,
                             const struct byi_tolerance *given)
 {
@@ -147,8 +147,8 @@ static void print_difference(const char *name, const struct byi_difference *d,
     printf("\n");
 }
 
-/* Compare trees: the largest difference of their tensors. Recursion is as deep
- * as the signature. */
+/* Compare two values recursively, and keep the largest difference of their
+ * tensors. Recursion is as deep as the signature. */
 static enum byoc_status compare_values(const struct byoc_value *found,
                                        const struct byoc_value *expected,
                                        const struct byi_tolerance *tolerance,
@@ -175,7 +175,7 @@ static enum byoc_status compare_values(const struct byoc_value *found,
     return BYOC_OK;
 }
 
-/* Compare every output, and name the first that differs at the end. */
+/* Compare every output; at the end, print which one differs first. */
 static int judge(const struct byoc_model *model, const struct byi_feed *out,
                  const struct byi_feed *expected,
                  const struct byi_tolerance *tolerance)
@@ -212,8 +212,8 @@ static int judge(const struct byoc_model *model, const struct byi_feed *out,
     return BYI_EXIT_VERDICT;
 }
 
-/* Steps that differ make the verdict negative, too: an output that happens to
- * be equal (a comparison, an index) does not make them right. */
+/* A step that differs makes the verdict negative even if all outputs are equal,
+ * as those of comparisons and ArgMax may be by chance. */
 static int judge_steps(const struct step_table *steps, int code)
 {
     if (!steps->first.n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* complete.c: completions of verbs, options and their values for bash, zsh and
- * fish. Each script has a part for every verb.
+/* complete.c: prints scripts for bash, zsh and fish that complete verbs,
+ * options and their values. Each script has a section for every verb.
  */
 #include "help.h"
 
@@ -13,8 +13,9 @@ static bool repeats(const struct byi_option *o)
            o->kind == BYI_OPTION_PATHS || o->kind == BYI_OPTION_COMMAS;
 }
 
-/* A string inside of single quotes: a backslash before each of `special`. How
- * a quote is written is the shell's: `quote`. */
+/* Print a string for use inside single quotes: a backslash before each
+ * character of `special`, and `quote`, the shell's notation, for each single
+ * quote. */
 static void put_quoted(const char *text, const char *special, const char *quote)
 {
     for (; *text; text++)
@@ -34,7 +35,7 @@ static int print_verbs(byi_print_options *print)
 
 /* --- bash ----------------------------------------------------------------- */
 
-/* The names of an option, each after `before` and with `between` between. */
+/* Print "--name" and "-x", whichever exist, with `between` between them. */
 static void put_names(const struct byi_option *o, const char *between)
 {
     if (*o->name)

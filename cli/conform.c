@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conform.c: `byoc conform`: tests a plug-in. */
+/* conform.c: `byoc conform`: runs the conformance kit (conform/) on a plug-in.
+ */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static void run_again(const char *const *before, int argc, char **argv)
 {
     enum { MOST_BEFORE = 10 }; /* words of `before` */
     char self[4096];
-    /* and this command, and the NULL at the end */
+    /* room for `before`, this command, and the NULL at the end */
     const char **args = calloc((size_t)argc + MOST_BEFORE + 2, sizeof *args);
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     uint32_t k = 0;
@@ -58,8 +59,9 @@ static void put_suppressions(FILE *file)
                         how[l], by[k], ours[i]);
 }
 
-/* Valgrind reports errors by the exit code of a case. It inherits the
- * suppressions as a file without a name. */
+/* Execute this command again under valgrind, which makes a case exit with an
+ * error code if it finds an error. Valgrind reads the suppressions from an
+ * inherited file descriptor. */
 static int under_valgrind(int argc, char **argv)
 {
     char suppressions[64];
@@ -79,7 +81,7 @@ static int under_valgrind(int argc, char **argv)
     snprintf(suppressions, sizeof suppressions,
              "--suppressions=/proc/self/fd/%d", file ? fileno(file) : -1);
     setenv(UNDER, "1", 1);
-    /* now, since executing the command again would leave valgrind */
+    /* set it now: executing the command again would leave valgrind */
     setenv(TUNABLES, NO_CACHES, 0);
     run_again(valgrind, argc, argv);
     fprintf(stderr, "byoc conform: --valgrind: cannot run valgrind; install "

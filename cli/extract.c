@@ -19,14 +19,14 @@ struct region {
     struct byi_arena *arena; /* of the inputs */
     struct byi_tensor in[BYI_EXTRACT_MAX_IO];
     uint32_t n_in;
-    bool seen; /* the run reached it */
+    bool seen; /* the run reached the region: `in` is set */
     struct byi_text json;
     struct byi_tensor *consts;
     uint32_t n_consts;
     const char *backend;
 };
 
-/* Keep the region's operands when a run reaches it the first time. */
+/* Copy the region's operands when the run reaches it for the first time. */
 static void keep_inputs(void *ctx, uint32_t number, uint32_t n,
                         const struct byi_tensor *const *in)
 {
@@ -69,7 +69,7 @@ static enum byoc_status run_once(const struct byoc_model *model,
     return status;
 }
 
-/* Read the region from a module in memory: write its function again. */
+/* Read the region of a model compiled in memory: serialise its function. */
 static enum byoc_status read_compiled(const struct byoc_compiled *compiled,
                                       struct region *r, struct byoc_error *err)
 {
@@ -156,8 +156,8 @@ static enum byoc_status extract(const char *path, struct byi_model_options *o,
         x.json = &r->json;
         x.consts = r->consts;
         x.n_consts = r->n_consts;
-        r->arena = NULL; /* now owned by the extract */
-        /* reducing replaces the arena and the module */
+        r->arena = NULL; /* the extract owns it now */
+        /* reduction replaces the arena and the module, which own this string */
         char *backend = strdup(r->backend);
         x.backend = backend;
         if (reduce->test)

@@ -59,7 +59,7 @@ int byi_print_verb(const struct byi_verb *verb, byi_print_options *print)
     return code;
 }
 
-/* The words "a|b|c" with `separator` between them, in `arena`. */
+/* A copy of the words "a|b|c" with `separator` instead of "|", in `arena`. */
 static const char *separated(struct byi_arena *arena, const char *words,
                              char separator)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/help.h: `byoc help`: prints the tables of verbs and options. */
+/* cli/help.h: shared by the files of `byoc help`, which prints the tables of
+ * verbs and options as text, manual pages or shell completions.
+ */
 #ifndef BYI_CLI_HELP_H
 #define BYI_CLI_HELP_H
 
@@ -13,7 +15,7 @@ int byi_print_verb(const struct byi_verb *verb, byi_print_options *print);
 
 /* How a shell completes the value of an option. */
 enum byi_completion_kind {
-    BYI_COMPLETE_OTHER, /* not at all */
+    BYI_COMPLETE_OTHER, /* no completion */
     BYI_COMPLETE_FILE,
     BYI_COMPLETE_FOLDER,
     BYI_COMPLETE_WORDS
@@ -22,7 +24,8 @@ struct byi_completion {
     enum byi_completion_kind kind;
     const char *words; /* of BYI_COMPLETE_WORDS: "a b c" */
 };
-/* The completion of an option that takes a value. Its words are in `arena`. */
+/* The completion of the value of `o`, which is not a flag. Its words are in
+ * `arena`. */
 struct byi_completion byi_completion_of(const struct byi_option *o,
                                         struct byi_arena *arena);
 /* The words that are valid as a verb's first argument, "a b c"; if `verb` is

@@ -55,8 +55,9 @@ static bool is_elf(const char *data, size_t n)
     return n >= 4 && memcmp(data, "\177ELF", 4) == 0;
 }
 
-/* A TensorProto rather than a ModelProto (onnx.proto): field 1 is a number in
- * both, field 2 a number only here; 1 as a list of numbers is only here too. */
+/* Whether the file is a TensorProto, not a ModelProto (onnx.proto). Field 1 is
+ * a varint in both, unless a TensorProto packs it as a list. Field 2 is a
+ * varint in a TensorProto only. */
 static bool is_tensor(const unsigned char *at, size_t n)
 {
     size_t i = 0;
@@ -78,7 +79,7 @@ static const struct input_kind *kind_of_elf(const char *path)
     return byoc_internal_is_plugin(path) ? &plugin : &library;
 }
 
-/* NULL: it may be a model. */
+/* The kind of a file that cannot be a model; NULL if it may be one. */
 static const struct input_kind *kind_of(const char *path, const char *data,
                                         size_t n)
 {

@@ -46,7 +46,7 @@ static void print_ios(const cJSON *manifest, const char *key)
     }
 }
 
-/* Print the metadata of the model's file: the first line of each value. */
+/* Print the metadata of the ONNX file, only the first line of each value. */
 static void print_metadata(const cJSON *manifest)
 {
     const cJSON *item;
@@ -84,7 +84,7 @@ static void print_kernels(const struct byi_image *image, const cJSON *manifest)
     cJSON_Delete(plan);
 }
 
-/* Print the regions that backends wrote in C, from the plan. */
+/* Print the regions for which backends generated C, from the plan. */
 static void print_units(const struct byi_artifact *a)
 {
     const cJSON *region;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interrupt.c: on a fatal signal, ends the child compilers and removes
- * temporary files before the signal ends the command.
+/* interrupt.c: handles signals that end the command: first ends child compilers
+ * and removes temporary files.
  */
 #include "cli.h"
 

@@ -61,7 +61,8 @@ static cJSON *json_of_attr(const struct byi_attr_def *a)
     cJSON_AddStringToObject(json, "kind", attr_kinds[a->kind]);
     cJSON_AddBoolToObject(json, "required", !a->fallback);
     if (a->fallback) {
-        /* the notation is JSON's, except for types and infinities */
+        /* default values are written as in JSON, except for types and
+         * infinities */
         cJSON *value = cJSON_Parse(a->fallback);
         cJSON_AddItemToObject(json, "default",
                               value ? value : cJSON_CreateString(a->fallback));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load.c: runs a model by several clients at once. With a rate, run k is due at
- * k / rate, whether or not earlier runs have ended, and its latency counts from
- * then. So the delay that a slow run causes to those behind it is measured, as
- * users see it; to omit that delay is the error called "coordinated omission".
+/* load.c: runs a model from several client threads at once. With a rate, run k
+ * is due at k / rate seconds whether or not earlier runs have ended, and its
+ * latency counts from then. So latencies include the delay that a slow run
+ * causes to later ones; omitting it is known as "coordinated omission".
  */
 #include "load.h"
 
@@ -46,8 +46,8 @@ struct client {
     struct byoc_error err;
 };
 
-/* Append a latency. Not to a BYI_VEC, which jumps to the thread's guard when an
- * allocation fails: the threads of clients have no guard. */
+/* Append a latency. This is no BYI_VEC, since that jumps to the thread's guard
+ * when an allocation fails, and client threads have no guard. */
 static enum byoc_status add_latency(struct client *c, double latency)
 {
     if (c->n == c->cap) {
@@ -123,7 +123,7 @@ static enum byoc_status run_crowd(struct crowd *crowd, struct client *clients,
     return status;
 }
 
-/* Set the results: the latencies of all clients, in one vector. */
+/* Join the latencies of all clients in one vector, and set the results. */
 static void gather(struct byi_bench_load *load, const struct client *clients,
                    double began)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/load.h: runs a model by several clients at once, for `byoc bench
+/* cli/load.h: runs a model from several client threads at once, for `byoc bench
  * --clients N --rate R`.
  */
 #ifndef BYI_CLI_LOAD_H
@@ -13,18 +13,19 @@ double byi_clock(void); /* seconds, of CLOCK_MONOTONIC */
 
 struct byi_bench_load {
     const struct byoc_model *model;
-    const struct byi_feed *in; /* of every run */
-    uint32_t clients;          /* threads */
-    uint32_t least;            /* runs of all clients together, at least */
-    /* runs that are due in a second; 0: each client begins a run when its last
-     * one ends */
+    const struct byi_feed *in; /* inputs of every run */
+    uint32_t clients;          /* number of client threads */
+    uint32_t least;            /* minimum number of runs, of all clients */
+    /* runs that are due per second, of all clients; 0: each client starts its
+     * next run when the last one ends */
     double rate;
-    double seconds;
-    /* Results: seconds of each of n runs, from when it was due to its end. The
-     * caller frees `latency` with byi_vec_free. */
+    double seconds; /* minimum duration */
+    /* Results: the latencies of n runs in seconds, from the time a run was due
+     * to its end. The caller frees `latency` with byi_vec_free. */
     double *latency;
     uint32_t n;
-    double elapsed; /* seconds, of all runs together */
+    double
+        elapsed; /* seconds from the first run's start to the last one's end */
 };
 
 /* Run until both the number of runs and the time are reached. If the clients

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c: byoc VERB ...: dispatches to the verbs. */
+/* main.c: the entry of the command `byoc VERB ...`: calls the verb. */
 #include "cli.h"
 
 #include "core/base/guard.h"
@@ -56,8 +56,8 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    /* by default, glibc raises this to the largest size that was freed, and the
-     * growing texts and vectors of a compile fragment its heap */
+    /* by default, glibc raises this threshold to the largest size freed so far;
+     * then the growing texts and vectors of a compile fragment the heap */
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
     byi_verbs = verbs;
     byi_terminal_open();

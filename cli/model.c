@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c: opens the input of a verb: an artifact, or a model, which it
- * compiles in memory.
+/* model.c: opens the model that a verb is given: loads an artifact, or compiles
+ * an ONNX model or text module in memory.
  */
 #include "cli.h"
 
@@ -29,7 +29,7 @@ static void print_progress(void *ctx, const char *what, uint32_t done,
     byi_progress_step(what, done, of);
 }
 
-/* The passes, as progress. */
+/* Instrument: report each pass as the current step of the progress line. */
 static enum byoc_status enter_pass(void *ctx, const char *pass,
                                    const struct byoc_module *module,
                                    struct byoc_error *err)
@@ -99,7 +99,7 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
         .progress = print_progress};
 }
 
-/* The options of models, and what each has an effect on. */
+/* The model options that affect only the compile or only the load. */
 static const struct {
     const char *name;
     unsigned at;
@@ -143,7 +143,7 @@ static const struct {
     {"verbose", BYI_LOADS},
 };
 
-/* Refuse an option that has no effect on this input of this verb. */
+/* Refuse options that affect none of the steps in `does`. */
 static enum byoc_status check_effects(const char *path, unsigned does,
                                       const struct byi_verb *verb,
                                       struct byoc_error *err)
@@ -202,8 +202,9 @@ enum byoc_status byi_advise_model(const char *path,
     return byoc_advise(path, &params, json, text, err);
 }
 
-/* While a model is loaded its warnings are kept (byoc_model_warnings) and
- * printed afterwards; those of its runs are printed as they come. */
+/* Log function of the model. Warnings of the load are skipped here: they are
+ * printed afterwards (byoc_model_warnings). Those of runs are printed at once.
+ */
 static void log_line(void *ctx, enum byoc_severity severity, const char *line)
 {
     const struct byi_open_model *open = ctx;

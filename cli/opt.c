@@ -32,12 +32,12 @@ static void list_passes(void)
     }
 }
 
-/* What to list instead of running passes. */
+/* The lists to print instead of running passes. */
 struct listing {
     bool passes, ops, json;
 };
 
-/* Refuse options and files that have no effect together with others. */
+/* Refuse options and files that have no effect because of other options. */
 static enum byoc_status check_list(const struct listing *list,
                                    const char *passes, const char *desired,
                                    uint32_t n_files, struct byoc_error *err)

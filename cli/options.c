@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.c: one table-driven parser for every verb's options. */
+/* options.c: parses the options of every verb from its table. */
 #include "cli.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Option values live as long as the process and are never freed. */
+/* The arena of option values, which is never freed. */
 static struct byi_arena *kept(void)
 {
     static struct byi_arena *arena;
@@ -16,7 +16,7 @@ static struct byi_arena *kept(void)
     return arena;
 }
 
-/* The names of the options on the command line. */
+/* The names of the options that the command line contains. */
 static struct byi_list given;
 
 bool byi_given(const char *name)
@@ -90,7 +90,7 @@ static void split_commas(struct byi_list *list, const char *value)
         byi_list_add(list, part);
 }
 
-/* A relative path becomes absolute, from the current folder. */
+/* The absolute path, from the current folder. */
 static const char *absolute(const char *path)
 {
     char here[4096];
@@ -101,7 +101,8 @@ static const char *absolute(const char *path)
     return byi_arena_printf(kept(), "%s%s%s", here, *path ? "/" : "", path);
 }
 
-/* Appends the paths of "A:B" to a list; the word "only" is not a path. */
+/* Append the paths of "A:B", made absolute, to a list of this form. The word
+ * "only" is kept as it is. */
 static void add_paths(const char **list, const char *value)
 {
     char *copy = byi_arena_str(kept(), value), *next = NULL;
@@ -112,7 +113,7 @@ static void add_paths(const char **list, const char *value)
             strcmp(part, "only") == 0 ? part : absolute(part));
 }
 
-/* Sets the index of the value among "a|b|c". */
+/* Set the option to 1 + the index of `value` in the option's "a|b|c". */
 static int set_choice(const struct byi_verb *verb, const struct byi_option *o,
                       const char *value)
 {
@@ -203,7 +204,7 @@ static const struct byi_option *find(const struct byi_option *options,
     return NULL;
 }
 
-/* Refuse options that have no effect without another one, or with it. */
+/* Refuse options that have no effect with, or without, another option. */
 static int check_pairs(const struct byi_verb *verb)
 {
     static const struct {
@@ -246,7 +247,7 @@ static int check_pairs(const struct byi_verb *verb)
         if (!byi_given(pairs[i].option) ||
             byi_given(pairs[i].other) == pairs[i].needs ||
             (strcmp(pairs[i].other, "native") == 0 && byi_given("pattern")))
-            continue; /* patterns of a backend without a plug-in are tried */
+            continue; /* --pattern rows are matched despite --native */
         fprintf(stderr, "byoc %s: --%s has no effect %s --%s; %s\n", verb->name,
                 pairs[i].option, pairs[i].needs ? "without" : "with",
                 pairs[i].other,

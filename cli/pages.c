@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pages.c: manual pages, in the macros of man(7). */
+/* pages.c: prints manual pages, in the macros of man(7). */
 #include "help.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* A string as text of a page: characters that roff gives another shape or
- * meaning are escaped. */
+/* Print text of a page: escape the characters that roff would interpret or
+ * replace. */
 static void put(const char *text, size_t n)
 {
     static const struct {
@@ -40,7 +40,7 @@ static void put_upper(const char *text)
         putchar(toupper((unsigned char)*text));
 }
 
-/* A sentence from a summary: a capital first, and a full stop last. */
+/* Print a summary as a sentence, with a capital letter and a full stop. */
 static void put_sentence(const char *text)
 {
     putchar(toupper((unsigned char)*text));
@@ -48,7 +48,8 @@ static void put_sentence(const char *text)
     puts(".");
 }
 
-/* The title, the name and the synopsis; `verb` NULL: of the command. */
+/* Print the title, name and synopsis of a verb's page, or, if `verb` is NULL,
+ * of the command's page. */
 static void put_head(const struct byi_verb *verb, const char *summary,
                      const char *usage)
 {
@@ -119,7 +120,7 @@ void byi_print_page(const struct byi_verb *verb,
                        : ".SH SEE ALSO\n.BR byoc (1)");
 }
 
-/* The variables of the environment that the command and the runtime read. */
+/* The environment variables that the command and the runtime read. */
 static const char *const variables[][2] = {
     {"BYOC_PLUGIN_PATH", "plug-ins and folders of plug-ins, separated by "
                          "colons, as for --plugin"},

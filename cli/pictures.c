@@ -20,7 +20,8 @@ bool byi_same_file(const char *a, const char *b)
            x.st_ino == y.st_ino;
 }
 
-/* Refuse to write over `input`, which is called `what`; NULL: none. */
+/* Fail if `path` is the same file as `input` (or NULL), which the message calls
+ * `what`. */
 static enum byoc_status check_output(const char *path, const char *input,
                                      const char *what, struct byoc_error *err)
 {
@@ -31,7 +32,7 @@ static enum byoc_status check_output(const char *path, const char *input,
                : BYOC_OK;
 }
 
-/* Write `text` if it was made, and free it. */
+/* Write `text` to the file if `status` is BYOC_OK, and free it. */
 static enum byoc_status write_text(enum byoc_status status, const char *path,
                                    struct byi_text *text,
                                    struct byoc_error *err)
@@ -78,7 +79,8 @@ static enum byoc_status write_chart(const struct byi_pictures *pictures,
     return write_text(BYOC_OK, pictures->svg, &text, err);
 }
 
-/* --- the model with notes ------------------------------------------------- */
+/* --- the model with the placement as metadata ------------------------------
+ */
 
 static void notes_of(const struct byi_report_node *node,
                      struct byi_arena *arena, struct byi_onnx_notes *notes)
@@ -107,7 +109,7 @@ static const char *summary_of(const struct byi_report *r)
         byi_report_flops_share(r));
 }
 
-/* Only ONNX can be written as ONNX. */
+/* Fail unless `model` is an ONNX file: text cannot be written as ONNX. */
 static enum byoc_status check_onnx(const char *option, const char *model,
                                    struct byoc_error *err)
 {

@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One event of a run, the same in every run; or the sum of several. */
+/* One step of a run, with its times in all runs; or the sum of several steps.
+ */
 struct profile_row {
     const char *name, *impl, *sources; /* in the arena */
     double flops, bytes, constant_bytes;
     BYI_VEC(double) times; /* seconds */
     double time;           /* their median */
-    uint32_t steps;        /* of a sum */
+    uint32_t steps;        /* number of steps in a sum */
 };
 
 struct byi_profile {
@@ -27,13 +28,13 @@ struct byi_profile {
     BYI_VEC(struct profile_row) rows;
     BYI_VEC(struct profile_row) sums; /* by operator; most time first */
     uint32_t at;                      /* events of this run so far */
-    uint32_t parts;                   /* primitives since the last step */
+    uint32_t parts;                   /* consecutive primitives just seen */
     uint32_t n;                       /* runs                      */
     bool differs;                     /* a run had other events    */
     uint32_t threads;
     double peak;      /* FLOP/s; 0: not measured */
-    double bandwidth; /* bytes per second of reading all constants */
-    double time;      /* of all rows */
+    double bandwidth; /* bytes/s when reading as much as all constants */
+    double time;      /* sum of all rows' medians */
 };
 
 struct byi_profile *byi_profile_new(struct byi_arena *arena)
@@ -52,8 +53,8 @@ void byi_profile_peak(struct byi_profile *p, uint32_t threads)
 
 /* --- events --------------------------------------------------------------- */
 
-/* Whether an event is the sum of others: a run is that of its steps, a region
- * that of its primitives, unless its backend reports none. */
+/* Whether an event is the sum of others: a run is the sum of its steps, a
+ * region the sum of its primitives (if its backend reports any). */
 static bool is_sum(const struct byi_profile *p, const char *kind)
 {
     static const char *const sums[] = {"run", "call", "if", "specialise"};
@@ -109,7 +110,8 @@ static double median(struct profile_row *row)
     return row->times.n ? row->times.at[row->times.n / 2] : 0;
 }
 
-/* The row of the first operator of `name`. */
+/* The sum for the operator of a step: of "a+b", a fused kernel, for "a".
+ * Creates it if it does not exist. */
 static struct profile_row *sum_of(struct byi_profile *p, const char *name)
 {
     const size_t n = strcspn(name, "+");
@@ -158,7 +160,7 @@ static double ratio(double a, double b)
     return b > 0 ? a / b : 0;
 }
 
-/* A number, or "-" for one that is unknown or that has no meaning. */
+/* Print a number, or "-" if it is unknown or has no meaning. */
 static void print_number(int width, int digits, const char *unit, double value)
 {
     if (value > 0)
@@ -215,7 +217,7 @@ void byi_profile_print(struct byi_profile *p)
 
 /* --- JSON ----------------------------------------------------------------- */
 
-/* Time, and the work that is known. */
+/* Add a row's time, and its work as far as it is known. */
 static void add_work(const struct byi_profile *p, const struct profile_row *row,
                      cJSON *to)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress.c: says on stderr what the command does, once it has worked for two
- * seconds: on a terminal as a line that is replaced, elsewhere as lines at
- * growing distances. A thread prints, so that work that reports nothing of
- * itself is shown as well. BYOC_PROGRESS=0 and --quiet switch it off.
+/* progress.c: prints the current step to stderr once the command has worked for
+ * two seconds: on a terminal as one line that is replaced, elsewhere as lines
+ * at growing intervals. A thread prints, so that the time advances during steps
+ * that report no progress. BYOC_PROGRESS=0 and --quiet switch it off.
  */
 #include "cli.h"
 #include "load.h"
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #define FIRST 2.0    /* seconds */
-#define REFRESH 0.2  /* of a line that is replaced */
-#define LONGEST 60.0 /* from line to line */
+#define REFRESH 0.2  /* seconds between updates of the line on a terminal */
+#define LONGEST 60.0 /* seconds between lines elsewhere, at most */
 
 static struct progress_report {
     pthread_mutex_t lock;
@@ -25,14 +25,14 @@ static struct progress_report {
     pthread_t thread;
     bool terminal;
     bool ending;
-    bool shown; /* the last line of the terminal is ours */
+    bool shown; /* the terminal's last line is the progress line */
     double began, next;
     const char *verb;
     char step[100]; /* "": not known */
 } report = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* False in a child of fork(), which has no thread to print and may have a copy
- * of a lock that is held. */
+/* Whether the thread runs. False in a child of fork(), which has no such thread
+ * and where the lock may be held. */
 static atomic_bool running;
 
 static void write_line(const char *line, size_t n)
@@ -40,7 +40,7 @@ static void write_line(const char *line, size_t n)
     while (n > 0) {
         const ssize_t done = write(STDERR_FILENO, line, n);
         if (done <= 0)
-            return; /* progress is not worth an error */
+            return; /* a failed write of progress is not an error */
         line += done;
         n -= (size_t)done;
     }
@@ -98,7 +98,7 @@ void byi_progress_begin(const char *verb)
     pthread_cond_init(&report.changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     pthread_atfork(NULL, NULL, stop_in_child);
-    sigfillset(&all); /* signals are for the thread that works */
+    sigfillset(&all); /* the thread that works handles signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (pthread_create(&report.thread, NULL, print_lines, &report) == 0)
         atomic_store(&running, true);
@@ -120,7 +120,7 @@ void byi_progress_step(const char *what, uint32_t done, uint32_t of)
     pthread_mutex_unlock(&report.lock);
 }
 
-/* With the lock, or without the thread. */
+/* Call with the lock held, or when the thread has ended. */
 static void erase_line(void)
 {
     static const char erase[] = "\r\033[K";

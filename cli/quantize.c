@@ -44,7 +44,7 @@ static void print_layers(const struct byi_quantized *q)
     }
 }
 
-/* What the search for --max-loss found. */
+/* Print the result of the search for --max-loss. */
 static void print_proposal(const struct byi_quantized *q)
 {
     uint32_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c: `byoc report`: prints a ledger, or the differences of two.
+/* report.c: `byoc report`: prints a ledger, or the differences between two.
  */
 #include "cli.h"
 
@@ -64,7 +64,7 @@ int byi_print_ledger(const struct byi_verb *verb, const char *path,
     return BYI_EXIT_OK;
 }
 
-/* The ledger of an artifact. */
+/* Append the ledger of an artifact. */
 static enum byoc_status read_artifact(const char *path, struct byi_text *ledger,
                                       struct byoc_error *err)
 {
@@ -107,7 +107,8 @@ static int show(const struct request *q, const char *path)
     char *text = NULL;
     enum byoc_status status = byi_read_ledger(path, &ledger, &err);
     if (status == BYOC_OK && q->view.json) {
-        /* only to check that it is a ledger: JSON is printed as it was read */
+        /* this only checks that it is a ledger: the JSON is printed unchanged
+         */
         status = byoc_ledger_text(ledger.at, false, &text, &err);
         if (status != BYOC_OK)
             byi_prefix(&err, "%s", path);
@@ -157,7 +158,8 @@ static int compare(const struct request *q, const char *old_path,
     return worse ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
-/* An option that belongs to the other form of the verb; NULL: none. */
+/* The first given option that only the other form of the verb takes; or NULL.
+ */
 static const char *misplaced(const struct request *q, bool is_diff)
 {
     if (!is_diff)

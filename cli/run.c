@@ -33,7 +33,7 @@ static void print_strings(const struct byi_tensor *t, int64_t n)
     byi_text_free(&text);
 }
 
-/* "name 1x1000 float32: min ... max ... mean ..." */
+/* Print "name 1x1000 float32: min ... max ... mean ...". */
 static void print_output(const struct byoc_io *io, const struct byi_tensor *t)
 {
     char dims[128];
@@ -56,8 +56,8 @@ static void print_output(const struct byoc_io *io, const struct byi_tensor *t)
     printf("\n");
 }
 
-/* Print a tree, one line per tensor: "name[2] (3,) float32: ...". Recursion is
- * as deep as the signature. */
+/* Print a value (tensor, tuple or sequence), one line per tensor: "name[2] (3,)
+ * float32: ...". Recursion is as deep as the signature. */
 static void print_value(const char *name, const struct byoc_value *value)
 {
     if (value->kind == BYOC_TENSOR) {
@@ -80,7 +80,7 @@ static enum byoc_status write_outputs(const struct byoc_model *model,
                                       struct byoc_error *err)
 {
     if (folder)
-        (void)mkdir(folder, 0777); /* writing gives the error */
+        (void)mkdir(folder, 0777); /* if it fails, the write below reports it */
     for (uint32_t i = 0; i < out->n; i++) {
         const struct byoc_io *io = byoc_model_output(model, i);
         if (io->kind != BYOC_TENSOR) {

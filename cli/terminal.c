@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* terminal.c: filters stdout and stderr. Names come from models, and a hostile
- * model may name a node with an escape sequence. Every byte that the command
- * prints goes through this filter, which escapes control characters, invalid
- * UTF-8 and characters that reorder text, except newlines and tabs. It also
- * detects failed writes.
+/* terminal.c: filters stdout and stderr, since a hostile model may name a node
+ * with a terminal's escape sequence. Every byte that the command prints goes
+ * through this filter. It escapes control characters (except newlines and
+ * tabs), invalid UTF-8 and characters that reorder text, and detects failed
+ * writes.
  */
 #include "cli.h"
 
@@ -13,12 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One of the two streams. Several writes may make up one character. */
+/* One of the two streams. */
 struct terminal {
     int fd;
     bool json;
-    int fault; /* errno of the first write that failed */
-    char part[4];
+    int fault;    /* errno of the first write that failed */
+    char part[4]; /* an incomplete UTF-8 character at the end of the last write
+                   */
     size_t n_part;
 };
 
@@ -45,7 +46,7 @@ static ssize_t write_escaped(void *cookie, const char *bytes, size_t n)
 {
     struct terminal *t = cookie;
     struct byi_text all = {0}, out = {0};
-    BYI_BORDER_ELSE(0); /* a guard here: no jump may cross a stream's frames */
+    BYI_BORDER_ELSE(0); /* a guard's longjmp must not cross the C library */
     byi_text_add(&all, t->part, t->n_part);
     byi_text_add(&all, bytes, n);
     const size_t rest = byi_utf8_partial(all.at, all.n);
