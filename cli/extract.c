@@ -63,8 +63,8 @@ static enum byoc_status run_once(const struct byoc_model *model,
     byi_arena_free(&arena);
     if (status == BYOC_OK && !r->seen)
         status = byi_fail(err, BYOC_EINVAL,
-                          "region %u is not run with these inputs: it is in "
-                          "a branch that is not taken",
+                          "region %u did not run with these inputs: its "
+                          "branch was not taken; give other inputs",
                           r->number);
     return status;
 }

@@ -16,39 +16,39 @@ struct input_kind {
 
 #define MAGIC(text) text, sizeof text - 1
 static const struct input_kind kinds[] = {
-    {MAGIC("\x93NUMPY"), 0, "a tensor of numpy's",
-     "an input is given with `byoc run MODEL --input NAME=FILE`"},
-    {MAGIC("PK\3\4"), 0, "a zip archive, as .npz and PyTorch's .pt are",
-     "inputs are given with `byoc run MODEL --npz FILE`; PyTorch exports ONNX "
+    {MAGIC("\x93NUMPY"), 0, "a NumPy array",
+     "pass an input with `byoc run MODEL --input NAME=FILE`"},
+    {MAGIC("PK\3\4"), 0, "a zip archive, such as an .npz or PyTorch's .pt",
+     "pass inputs with `byoc run MODEL --npz FILE`; export PyTorch models "
      "with torch.onnx.export"},
-    {MAGIC("\x89HDF"), 0, "an HDF5 file, as Keras keeps models in",
-     "tf2onnx makes ONNX of it"},
-    {MAGIC("TFL3"), 4, "a model of TensorFlow Lite",
-     "tf2onnx makes ONNX of it"},
+    {MAGIC("\x89HDF"), 0, "an HDF5 file, such as a Keras model",
+     "convert the model to ONNX with tf2onnx"},
+    {MAGIC("TFL3"), 4, "a TensorFlow Lite model",
+     "convert it to ONNX with tf2onnx"},
     {MAGIC("\x1f\x8b"), 0, "a file compressed with gzip",
-     "gunzip makes a model of it"},
-    {MAGIC("version https://git-lfs"), 0, "a pointer of Git LFS, not the file",
-     "`git lfs pull` brings the file"},
-    {MAGIC("<"), 0, "a page or another kind of markup",
-     "if it was downloaded, take the link to the file itself"},
-    {MAGIC("{"), 0, "JSON, as a ledger is",
+     "decompress it with gunzip"},
+    {MAGIC("version https://git-lfs"), 0, "a Git LFS pointer, not the file",
+     "fetch the file with `git lfs pull`"},
+    {MAGIC("<"), 0, "HTML or XML",
+     "if you downloaded it, use the link to the file itself"},
+    {MAGIC("{"), 0, "JSON, such as a ledger",
      "`byoc report show FILE` prints a ledger"},
 };
 static const struct input_kind tensor = {
-    NULL, 0, 0, "a tensor of ONNX's test data",
-    "an input is given with `byoc run MODEL --input NAME=FILE`"};
+    NULL, 0, 0, "an ONNX tensor",
+    "pass an input with `byoc run MODEL --input NAME=FILE`"};
 static const struct input_kind artifact = {
     NULL, 0, 0, "an artifact, which is compiled already",
     "`byoc inspect FILE` prints its ledger, `byoc run FILE` runs it"};
 static const struct input_kind plugin = {
     NULL, 0, 0, "a backend's plug-in",
-    "`byoc backends --plugin FILE` lists it, `byoc conform FILE` tries it"};
+    "`byoc backends --plugin FILE` lists it, `byoc conform FILE` tests it"};
 static const struct input_kind library = {
     NULL, 0, 0, "a shared library that byoc did not make",
-    "`byoc compile MODEL -o MODEL.so` makes an artifact"};
+    "compile a model with `byoc compile MODEL -o MODEL.so`"};
 static const struct input_kind onnx = {
     NULL, 0, 0, "a file that is not a shared library",
-    "`byoc compile FILE -o MODEL.so` makes an artifact of a model"};
+    "compile a model with `byoc compile FILE -o MODEL.so`"};
 
 static bool is_elf(const char *data, size_t n)
 {

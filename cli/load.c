@@ -54,8 +54,8 @@ static enum byoc_status add_latency(struct client *c, double latency)
         const uint32_t cap = c->cap ? 2 * c->cap : 1024;
         double *longer = byi_realloc(c->latency, cap, sizeof *longer);
         if (!longer)
-            return byi_fail(&c->err, BYOC_ENOMEM, "no memory for %u times",
-                            cap);
+            return byi_fail(&c->err, BYOC_ENOMEM,
+                            "no memory for the latencies of %u runs", cap);
         c->latency = longer;
         c->cap = cap;
     }

@@ -247,9 +247,9 @@ ends 2 "a backend's plug-in" run "$plugins/libbyoc_backend_ref.so"
 ends 2 "did not make" run "$plugins/tanh_gelu.so"
 ends 2 "not a shared library" verify "$digits/digits.onnx"
 ends 2 "not a shared library" inspect "$digits/digits.onnx"
-ends 2 "a page" check page.onnx
-ends 2 "a tensor of ONNX's" check tensor.pb
-ends 2 "a tensor of numpy's" run "$digits/batch0.input_0.npy"
+ends 2 "HTML or XML" check page.onnx
+ends 2 "an ONNX tensor" check tensor.pb
+ends 2 "a NumPy array" run "$digits/batch0.input_0.npy"
 ends 2 "did you mean 'compile'" compiel
 ends 2 "did you mean 'help'" hlep
 ends 2 "did you mean 'verify'" help verfy
