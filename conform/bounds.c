@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bounds.c: the error bound of a composite: the sum of the bounds of its
- * operators (core/ops/ops.def), each in units of the epsilon of its element
- * type, relative to the largest element of the results.
+/* bounds.c: the error bound of a composite or region: the sum of the bounds of
+ * its operators (core/ops/ops.def), each in units of its element type's
+ * epsilon, relative to the largest element of the results.
  */
 #include "kit.h"
 
@@ -23,8 +23,8 @@ double byi_epsilon(enum byoc_dtype dtype)
     }
 }
 
-/* For operators that subtract a mean: the number of its elements; 0 for others.
- */
+/* For an operator that subtracts a mean, the number of elements in one mean; 0
+ * for others. */
 static double normalised(const struct byi_func *f, const struct byi_node *node)
 {
     const struct byi_type *in = f->nodes.at[node->args[0]].type;
@@ -46,8 +46,8 @@ static double normalised(const struct byi_func *f, const struct byi_node *node)
     }
 }
 
-/* About how many terms are summed for one result: for products the elements of
- * the weights per output, else the reduced elements. */
+/* An upper bound of the number of terms in one result: the elements of the
+ * weights, or, for operators without weights, the elements reduced to one. */
 static double terms_of(const struct byi_func *f, const struct byi_node *node)
 {
     const struct byi_type *out = node->type;
@@ -81,7 +81,7 @@ static double epsilon_at(const struct byi_func *f, const struct byi_node *node)
     return eps;
 }
 
-/* The relative bound of one operator alone. */
+/* The relative error bound of one operator. */
 static double relative_of(const struct byi_func *f, const struct byi_node *node)
 {
     const double eps = epsilon_at(f, node);
@@ -89,7 +89,7 @@ static double relative_of(const struct byi_func *f, const struct byi_node *node)
            sqrt(terms_of(f, node));
 }
 
-/* Sum over a function and its branches, which are few. */
+/* Add the bounds of all operators of a function and of its branches. */
 static void add_function(const struct byi_module *m, uint32_t func,
                          struct byi_precision *p)
 {
@@ -146,10 +146,10 @@ static double part(struct byi_shaking *s)
     return byi_draw_below(&s->state, 1 << 20) * 0x1p-20;
 }
 
-/* Move each number up or down by its bound, or to zero if that is as near.
- * Zeros get either sign even if nothing is computed: a ReLU may give -0, and a
- * division by it shows the difference. Infinities stay, since the result of a
- * division by zero is not near zero. */
+/* Move each number up or down by its bound, or (with s->zeros) to 0 or -0 if
+ * zero is within the bound. The latter also applies to exact operators: a ReLU
+ * may give 0 or -0, and a division by it shows the difference. Infinities
+ * stay. */
 static void shake(struct byi_tensor *t, double relative, struct byi_shaking *s)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
@@ -178,9 +178,9 @@ static bool has_nan(const struct byi_tensor *t)
     return false;
 }
 
-/* Whether the cube of LRN's divisor, before its power, overflows float32.
- * Implementations compute the power 3/4 as two square roots of the cube; with
- * an infinite one results are zero. */
+/* Whether the cube of LRN's divisor overflows float32. Implementations compute
+ * the divisor's power of 3/4 as two square roots of the cube; if that is
+ * infinite, their results are zero. */
 static bool cube_overflows(const struct byi_node *node, double most)
 {
     const double divisor = byi_attr_float(node->attrs, "bias") +
@@ -188,8 +188,8 @@ static bool cube_overflows(const struct byi_node *node, double most)
     return divisor * divisor * divisor > (double)FLT_MAX;
 }
 
-/* Whether it squares numbers whose squares overflow float32: then results
- * depend on the type in which squares are computed. */
+/* Whether the operator computes squares that overflow float32, so that results
+ * depend on the type in which an implementation computes them. */
 static bool overflows(const struct byi_node *node, const struct byi_tensor *in)
 {
     static const enum byi_op_id squaring[] = {
@@ -212,7 +212,7 @@ static bool overflows(const struct byi_node *node, const struct byi_tensor *in)
 static const struct finite_operand {
     enum byi_op_id op;
     uint32_t operand;
-    bool number; /* native results may ignore a NaN in it */
+    bool number; /* must not be NaN either: native kernels may ignore it */
 } finite_operands[] = {
     /* x times a polynomial and exp(-x^2) (oneDNN 3.12) */
     {BYI_OP_NN_GELU, 0, false},
@@ -220,8 +220,7 @@ static const struct finite_operand {
     {BYI_OP_NN_PRELU, 1, true},
 };
 
-/* Whether such an operand has an infinity, to which a sum, a quotient or an
- * exponential grew. */
+/* Whether such an operand has an infinity (or a NaN that it must not have). */
 static bool has_infinite_factor(const struct byi_node *node,
                                 const struct byi_tensor *operands)
 {
@@ -239,9 +238,10 @@ static bool has_infinite_factor(const struct byi_node *node,
     return false;
 }
 
-/* If a row of a layer norm's operand is constant but for the error of earlier
- * operators, its results are beta, or a zero of either sign, and a rounding
- * that a small deviation divides. Write the former. */
+/* If a row of a layer norm's operand is constant except for rounding errors,
+ * its deviation is about zero, and the norm divides rounding errors by it.
+ * Replace the results of this row by those of a constant row: beta, or 0 or -0.
+ */
 static void level_rows(const struct byi_func *f, const struct byi_node *node,
                        const struct byi_tensor *operands,
                        struct byi_tensor *result, struct byi_shaking *s)
@@ -265,9 +265,10 @@ static void level_rows(const struct byi_func *f, const struct byi_node *node,
     }
 }
 
-/* Perturb results by the operator's bound. An operator that subtracts a mean,
- * which may be far larger than the rest, amplifies the errors of its operands
- * as well. */
+/* Called before a call (results NULL) and after it. After it, perturbs results
+ * by the operator's bound. Before it, perturbs the operand of an operator that
+ * subtracts a mean: the mean may be far larger than the differences, which
+ * amplifies the operand's errors. */
 void byi_kit_shake(void *ctx, const struct byi_func *f,
                    const struct byi_node *node, struct byi_tensor *operands,
                    struct byi_tensor *results, uint32_t n_results)

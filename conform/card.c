@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* card.c: prints the results of the cases as text and as JSON.
+/* card.c: prints the scorecard as text and as JSON.
  */
 #include "conform.h"
 #include "core/base/json_write.h"
@@ -155,8 +155,8 @@ static void add_failure(const struct byi_card *card, uint32_t at,
     byi_text_addf(out, "\n");
 }
 
-/* Add what was skipped as a whole, with the reason, and notes on cases that
- * passed. */
+/* Add the groups that were skipped, with the reason, and the notes of cases
+ * that passed. */
 static void add_skipped(const struct byi_card *card, struct byi_text *out)
 {
     for (uint32_t i = 0; i < card->entries.n; i++) {
@@ -170,7 +170,7 @@ static void add_skipped(const struct byi_card *card, struct byi_text *out)
     }
 }
 
-/* Add the rows that no case tested. */
+/* Add the rows of which no case ran a graph, with the reason of one case. */
 static void add_untested(const struct byi_card *card, struct byi_text *out)
 {
     const char *row = card->listing->rows;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chains.c: many short chains in one process: a few rows, one reading the
- * other, with views in between, whose odd strides and sizes the following
- * kernels must handle. One that fails ends the case; its text is in the
- * verdict. A case begins no chain after a fifth of its time limit: a backend
- * that calls a C compiler for each needs longer than that for all.
+/* chains.c: cases that run many short chains in one process. In a chain, each
+ * row reads the result of the previous one; many rows are views, whose unusual
+ * strides and sizes the next kernels must handle. The first chain that fails
+ * ends the case. A case begins no chain after a fifth of its time limit, since
+ * a backend that calls a C compiler for each chain may not have time for all.
  */
 #include "groups.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child.c: runs a case in a process of its own. Its verdict is in shared
- * memory, so that the progress of a case that crashes or hangs is known.
+/* child.c: runs a case in a child process. Its verdict is in shared memory, so
+ * that the parent can read it even if the case crashes or hangs.
  */
 #include "kit.h"
 
@@ -44,7 +44,7 @@ struct case_run {
 static void be_child(void *arg, struct byi_text *out)
 {
     const struct case_run *run = arg;
-    (void)out; /* the verdict is in shared memory: a case may crash */
+    (void)out; /* not used: the verdict is in shared memory */
     if (run->printed >= 0) {
         dup2(run->printed, STDOUT_FILENO);
         dup2(run->printed, STDERR_FILENO);
@@ -71,7 +71,7 @@ static void fail(struct byi_verdict *v, enum byi_conform_rule rule,
     v->done = true;
 }
 
-/* Read the first line of the output. */
+/* Read the first line of what the case printed. */
 static void read_said(int fd, struct byi_verdict *v)
 {
     ssize_t n = fd < 0 ? 0 : pread(fd, v->said, sizeof v->said - 1, 0);

@@ -15,9 +15,10 @@
 
 enum { CASES = 28, MAX_HANGS = 3 };
 
-/* --- what the plug-in has, found out in a child --------------------------- */
+/* --- the plug-in's description, which a child reads ------------------------
+ */
 
-static struct byi_listing *listing; /* shared */
+static struct byi_listing *listing; /* in shared memory */
 
 static void list_rows(struct byi_kit *kit, const struct byi_kit_case *c)
 {
@@ -72,7 +73,7 @@ static const struct {
     {"manners", byi_kit_try_process, false},
 };
 
-/* Groups with random rows: a case for each number. */
+/* Groups whose graphs have several random rows: a case for each number. */
 static const struct {
     const char *group;
     void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
@@ -81,7 +82,8 @@ static const struct {
     {"chains", byi_kit_try_chains},
 };
 
-/* Whether `only` is NAME itself or one of its groups. */
+/* Whether `only`, from --only, is the case's name or a prefix that ends at a
+ * slash; NULL selects all. */
 static bool is_wanted(const char *name, const char *only)
 {
     const size_t n = only ? strlen(only) : 0;
@@ -115,7 +117,7 @@ static void add_row(struct byi_card *card, const char *row,
     }
 }
 
-/* The state of adding ONNX's cases. */
+/* The context of add_suite_case. */
 struct suite {
     struct byi_card *card;
     const char *only;
@@ -172,8 +174,8 @@ static void add_cases(struct byi_card *card,
     add_suite(card, params);
 }
 
-/* Add a case whose number is beyond the usual ones: `--only numerics/ROW/1000`,
- * `--only regions/1000`. */
+/* Add the case of --only if its number is larger than those of the usual cases:
+ * numerics/ROW/1000, regions/1000. */
 static void add_named(struct byi_card *card,
                       const struct byoc_conform_params *params)
 {
@@ -203,8 +205,8 @@ static void add_named(struct byi_card *card,
 
 /* --- running them --------------------------------------------------------- */
 
-/* By default all cases of chains together get the time limit of one case; the
- * first is always run. With --cases, all are run. */
+/* Whether to skip a case of chains. By default all of them together get the
+ * time limit of one case, and the first always runs. With --cases, all run. */
 static bool is_late(const struct byi_kit *kit, struct byi_card_entry *e,
                     const struct byoc_conform_params *params, uint64_t spent)
 {
@@ -230,7 +232,7 @@ static void run_all(struct byi_kit *kit, struct byi_card *card,
             params->progress(params->progress_ctx, e->what.name, i,
                              card->entries.n);
         if (*e->verdict.text)
-            continue; /* its result is known already */
+            continue; /* not run: add_suite has set its verdict */
         if (hangs >= MAX_HANGS) {
             e->verdict.outcome = BYI_UNTESTED;
             snprintf(e->verdict.text, sizeof e->verdict.text,
@@ -248,7 +250,7 @@ static void run_all(struct byi_kit *kit, struct byi_card *card,
     }
 }
 
-/* The plug-in cannot be opened: keep only that result. */
+/* Add the only case of a plug-in that cannot be opened, with its verdict. */
 static void only_opening(struct byi_card *card,
                          const struct byi_verdict *verdict)
 {

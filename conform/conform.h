@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conform/conform.h: the scorecard of a plug-in. */
+/* conform/conform.h: the scorecard: the cases of `byoc conform` for one plug-in
+ * and their results, and how it is printed.
+ */
 #ifndef BYI_CONFORM_H
 #define BYI_CONFORM_H
 
 #include "kit.h"
 
-/* The self-description of a plug-in; in memory shared between processes. */
+/* A plug-in's description of itself, which a child copies to shared memory. */
 struct byi_listing {
     char name[64], version[128], compat[256];
-    bool compiles, writes_c;
+    bool compiles, writes_c; /* has compile(); compile() is asked for C */
     uint32_t n_rows;
-    char rows[1 << 17]; /* their names, each with its NUL */
+    char rows[1 << 17]; /* the names of the rows, each with its NUL */
 };
 
 struct byi_card_entry {
@@ -22,15 +24,16 @@ struct byi_card {
     struct byi_arena *arena;
     const char *path;
     uint64_t seed;
-    const char *options; /* of the command that runs a case alone; or NULL */
+    const char *options; /* to print in commands that rerun a case; or NULL */
     struct byi_listing *listing;
     BYI_VEC(struct byi_card_entry) entries;
 };
 
 /* --- card.c --------------------------------------------------------------- */
 
+/* The number of failed cases. */
 uint32_t byi_card_failed(const struct byi_card *card);
-/* Print a scorecard as text, or as JSON (docs/conform.md). */
+/* Append the scorecard as text, or as JSON (docs/conform.md). */
 void byi_card_text(const struct byi_card *card, struct byi_text *out);
 void byi_card_json(const struct byi_card *card, struct byi_text *out);
 

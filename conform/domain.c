@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* domain.c: the domains of operands: functions that are not defined everywhere
- * get numbers for which they are defined, indices are in range.
+/* domain.c: chooses the values of operands, so that functions that are not
+ * defined everywhere get numbers of their domain, and indices are in range.
  */
 #include "generate.h"
 
@@ -9,11 +9,10 @@
 static const struct byi_domain any = {-2.0, 2.0}, positive = {0.5, 2.5},
                                unit = {-0.9, 0.9};
 
-/* The operators that do not accept all numbers, and the domains of their
- * operands. */
+/* The domains of operands that do not accept all numbers. */
 static const struct {
     enum byi_op_id op;
-    int operand; /* -1: each */
+    int operand;
     const struct byi_domain *domain;
 } domains[] = {
     {BYI_OP_LOG, 0, &positive},
@@ -41,7 +40,7 @@ static int64_t axis_of(const struct byi_attrs *attrs, uint32_t rank)
     return a < 0 ? a + (int64_t)rank : a;
 }
 
-/* Indices into the first operand. */
+/* Whether the operand has indices into the first operand. */
 static bool is_index(enum byi_op_id op, uint32_t operand)
 {
     return operand == 1 &&
@@ -67,7 +66,7 @@ struct byi_domain byi_domain_of(const struct byi_op *op,
     }
     if (operand == 4 && n > 4 &&
         (op->id == BYI_OP_NN_RNN || op->id == BYI_OP_NN_GRU ||
-         op->id == BYI_OP_NN_LSTM)) /* lengths: the whole time axis */
+         op->id == BYI_OP_NN_LSTM)) /* sequence_lens: all steps */
         return (struct byi_domain){1.0, 1.0};
     if (operand == 2 &&
         (op->id == BYI_OP_QUANTIZE || op->id == BYI_OP_DEQUANTIZE))

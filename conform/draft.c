@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draft.c: helpers of op generators: random sizes, operands with known or
- * random types, attributes that the pattern requires or random ones.
+/* draft.c: helpers of op generators: they draw random sizes, plan the types of
+ * operands, and set attributes, all within the limits of the pattern.
  */
 #include "draft.h"
 
@@ -75,7 +75,7 @@ static int64_t fit_dim(struct byi_draft *d, const struct byi_pat_dim *dim)
     }
 }
 
-/* The rank that the pattern requires, or a random one. */
+/* A random rank that the pattern allows. */
 static uint32_t fit_rank(struct byi_draft *d, const struct byi_pat_type *asked)
 {
     uint32_t rank = draw_rank(d);
@@ -103,7 +103,8 @@ enum byoc_dtype byi_draft_fit_dtype(struct byi_draft *d,
     return asked->dtypes[byi_draft_below(d, asked->n_dtypes)];
 }
 
-/* A random shape, of `rank` axes unless that is UINT32_MAX. */
+/* Draw a random shape of `rank` axes (UINT32_MAX: any rank) that the pattern
+ * allows. Returns false if it is too large. */
 static bool draw_shape(struct byi_draft *d, struct byi_slot *s, uint32_t rank)
 {
     const struct byi_pat_type *asked = s->asked;
@@ -179,8 +180,6 @@ void byi_draft_set_ints(struct byi_draft *d, uint32_t i, const int64_t *values,
     memcpy(s->ints, values, n * sizeof *values);
 }
 
-/* Require `rank` axes (UINT32_MAX: any) of operand i, and plan a random type if
- * it is not known. False: the known type has another rank. */
 bool byi_draft_want_free(struct byi_draft *d, uint32_t i, uint32_t rank)
 {
     struct byi_slot *s = &d->at[i];
@@ -225,7 +224,6 @@ static void give(struct byi_draft *d, struct byi_attr attr)
         d->given[d->n_given++] = attr;
 }
 
-/* An int, a bool or a dtype: the one that the pattern requires, or `value`. */
 int64_t byi_draft_give_int(struct byi_draft *d, const char *name, int64_t value)
 {
     const struct byi_pat_test *pin = byi_draft_pinned(d, name);
@@ -268,7 +266,6 @@ const char *byi_draft_give_string(struct byi_draft *d, const char *name,
     return value;
 }
 
-/* A list; values[] becomes the list that the pattern requires. */
 void byi_draft_give_ints(struct byi_draft *d, const char *name, int64_t *values,
                          uint32_t n)
 {
@@ -291,7 +288,6 @@ void byi_draft_give_ints(struct byi_draft *d, const char *name, int64_t *values,
                 .ints = byi_arena_copy(d->arena, values, n * sizeof *values)});
 }
 
-/* A random one of the words between bars. */
 const char *byi_draft_word(struct byi_draft *d, const char *words)
 {
     uint32_t n = 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entry.c: the cases of the whole library: opening, querying and closing it.
+/* entry.c: the cases of the whole library (opening, querying and closing it),
+ * and those of a row that run no numerics: its pattern and the process's state.
  */
 #include "groups.h"
 
@@ -33,7 +34,7 @@ static byoc_backend_query_fn find_query(struct byi_kit *kit)
     if (byoc_internal_library_find(kit->path, BYOC_BACKEND_QUERY, &symbol,
                                    &err) != BYOC_OK)
         byi_kit_failed(kit, BYI_RULE_OPENS, "%s", err.text);
-    memcpy(&query, &symbol, sizeof query); /* POSIX: data to function */
+    memcpy(&query, &symbol, sizeof query); /* void * to function, as in POSIX */
     return query;
 }
 
@@ -136,7 +137,7 @@ void byi_kit_try_new_host(struct byi_kit *kit, const struct byi_kit_case *c)
     char why[256] = "";
     (void)c;
     next.host.struct_size = sizeof next;
-    next.host.abi = BYOC_BACKEND_ABI + 1; /* a minor version */
+    next.host.abi = BYOC_BACKEND_ABI + 1; /* the next minor version */
     byoc_backend_query_fn query = find_query(kit);
     byi_step(NULL, "query by a newer host");
     if (!query(&next.host, why, sizeof why))
@@ -146,7 +147,8 @@ void byi_kit_try_new_host(struct byi_kit *kit, const struct byi_kit_case *c)
                        *why ? why : "(no reason given)");
 }
 
-/* Check the answers to an artifact's compat; returns the code, 0: it runs. */
+/* Call check_compat() with the compat string of an artifact. Returns the code
+ * of its failure; 0: compatible. */
 static uint32_t ask_compat(struct byi_kit *kit, const char *text)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
@@ -213,7 +215,7 @@ static void look_at(struct process *p)
 {
     *p = (struct process){.rounding = fegetround()};
 #if defined(__x86_64__)
-    p->mxcsr = __builtin_ia32_stmxcsr() & 0xffc0u; /* without its flags */
+    p->mxcsr = __builtin_ia32_stmxcsr() & 0xffc0u; /* without sticky flags */
 #endif
     snprintf(p->locale, sizeof p->locale, "%s", setlocale(LC_ALL, NULL));
     if (!getcwd(p->folder, sizeof p->folder))

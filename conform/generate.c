@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate.c: generates a graph from a pattern: operands first, since inner
- * shapes determine outer ones. Choices of the pattern (operators, alternatives,
- * the number of repetitions) are random.
+/* generate.c: generates a graph from a pattern, operands before their readers,
+ * since the shapes of operands determine those of results. Where the pattern
+ * leaves a choice (operators, alternatives, repetitions), it is random.
  */
 #include "generate.h"
 
 #include <string.h>
 
 enum {
-    MAX_STEPS = 3, /* of a chain beyond the required ones */
+    MAX_STEPS = 3, /* repetitions of a chain's step beyond the required ones */
     MAX_CAPTURED = 32,
-    MAX_OUTSIDE = 4096, /* nodes around a branch */
+    MAX_OUTSIDE = 4096, /* nodes of the function around a branch */
     MAX_POOL = 32
 };
 
-/* The result of a part of the pattern: a value, or an operand that is not
- * created yet. */
+/* The result of a part of the pattern: a value, or an operand to be created
+ * when its reader has chosen its type. */
 struct made {
-    byi_id id; /* BYI_NO_ID: an operand */
+    byi_id id; /* BYI_NO_ID: not created yet */
     const struct byi_pat *leaf;
-    const struct byi_pat_type *asked;
+    const struct byi_pat_type *asked; /* the pattern's requirements, or NULL */
 };
 
 struct gen {
@@ -31,18 +31,19 @@ struct gen {
     enum byoc_dtype dtype;
     bool zero;
     uint64_t state;
-    byi_id *named;          /* by name; BYI_NO_ID: not yet     */
-    byi_id *once;           /* by node, for nodes that occur once */
-    struct byi_func *outer; /* of the current branch; NULL: none */
-    byi_id *inside; /* in a branch: values of the outer function, by id */
+    byi_id *named; /* values by name; BYI_NO_ID: not created yet */
+    byi_id *once;  /* values of PAT_ONCE nodes, by node */
+    struct byi_func
+        *outer;     /* the function around the branch; NULL: no branch */
+    byi_id *inside; /* in a branch: copies of outer values, by outer id */
     byi_id captured[MAX_CAPTURED];
     uint32_t n_captured;
-    struct made hole;      /* the value before the step */
+    struct made hole;      /* operand of a chain's step: the value before it */
     byi_id pool[MAX_POOL]; /* results of previous rows */
     uint32_t n_pool;
-    uint32_t n_before; /* how many of them come from before the last row */
+    uint32_t n_before; /* pool[n_before..] are results of the last row */
     enum byi_weave weave;
-    bool linked; /* in a chain: the row reads the previous one */
+    bool linked; /* in a chain: this row reads the previous one already */
     struct byoc_error *err;
 };
 
@@ -95,7 +96,7 @@ static byi_id add_const(struct gen *g, const struct byi_type *type,
                          NULL);
 }
 
-/* Add the constant that a pattern gives by value. */
+/* Add the constant of a pattern that has a value, such as const(0.5). */
 static byi_id add_number(struct gen *g, const struct byi_type *type,
                          double value)
 {
@@ -135,7 +136,7 @@ static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
         number || s->constant || s->n || (leaf && leaf->kind == BYI_PAT_CONST);
     struct byi_func *here = g->f;
     if (g->outer)
-        g->f = g->outer; /* operands of a branch are outside of it */
+        g->f = g->outer; /* a branch captures its operands */
     if (number)
         made->id = add_number(g, type, leaf->value);
     else if (constant || (i > 0 && byi_draw_below(&g->state, 100) < 20))
@@ -155,8 +156,8 @@ static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
 
 /* --- operators ------------------------------------------------------------ */
 
-/* Let an operand sometimes be the result of an earlier row; in a chain, the
- * first operand always is the result of the previous row. */
+/* Sometimes use the result of an earlier row as this operand. In a chain, the
+ * first operand is always the result of the previous row. */
 static void look_back(struct gen *g, struct made *made)
 {
     const struct byi_pat *leaf = made->leaf;
@@ -173,7 +174,7 @@ static void look_back(struct gen *g, struct made *made)
         g->named[leaf->name] = made->id;
 }
 
-/* Equal names are the same value. */
+/* Use the value that has the operand's name in the pattern, if it exists. */
 static void look_up(struct gen *g, struct made *made)
 {
     if (made->id == BYI_NO_ID && made->leaf && made->leaf->name != BYI_NO_NAME)
@@ -213,7 +214,7 @@ static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
     BYI_TRY(byi_attrs_make(g->arena, d.op, d.given, d.n_given, &attrs, g->err));
     for (uint32_t i = 0; i < n; i++) {
         if (args[i].id == BYI_NO_ID)
-            look_up(g, &args[i]); /* an earlier operand has the name */
+            look_up(g, &args[i]); /* an earlier operand may have this name */
         if (args[i].id == BYI_NO_ID)
             BYI_TRY(make_operand(g, &d, i, &args[i], attrs));
         ids[i] = args[i].id;
@@ -246,8 +247,8 @@ static enum byoc_status make_op(struct gen *g, const struct byi_pat *pat,
     return call(g, pat, op, args, n, &out->id);
 }
 
-/* A sum or product of several operands, grouped from the left; those that are
- * subtracted or divided by come last. */
+/* Create a sum or product of several operands, from left to right; subtrahends
+ * and divisors come last. */
 static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
                                    struct made *out)
 {
@@ -277,7 +278,7 @@ static enum byoc_status make_group(struct gen *g, const struct byi_pat *pat,
     return BYOC_OK;
 }
 
-/* Create the operand, if it is not created yet. */
+/* Create a value for the part of the pattern, unless it has one. */
 static enum byoc_status settle(struct gen *g, const struct byi_pat *pat,
                                struct made *made)
 {
@@ -360,7 +361,7 @@ static enum byoc_status make_if(struct gen *g, const struct byi_pat *pat,
 
 /* --- the rest of the notation --------------------------------------------- */
 
-/* Forget the names of a step that repeats: they are other values next time. */
+/* Forget the names in a repeated step: each repetition binds them anew. */
 static void forget_repeated(struct gen *g)
 {
     for (uint32_t i = 0; i < g->p->n_names; i++)
@@ -387,7 +388,7 @@ static enum byoc_status make_chain(struct gen *g, const struct byi_pat *pat,
     return BYOC_OK;
 }
 
-/* Create a node that occurs once, however it is reached. */
+/* The value of a PAT_ONCE node: created at its first use, and shared. */
 static enum byoc_status make_once(struct gen *g, uint32_t at,
                                   const struct byi_pat *pat, struct made *out)
 {
@@ -412,7 +413,8 @@ static enum byoc_status make_get(struct gen *g, const struct byi_pat *pat,
     return byi_add_get(g->m, g->f, out->id, pat->index, NULL, &out->id, g->err);
 }
 
-/* Recurses as deep as the pattern's text is nested. */
+/* Create the graph of pattern node `at`. Recursion is as deep as the pattern's
+ * text is nested. */
 static enum byoc_status make(struct gen *g, uint32_t at, struct made *out)
 {
     const struct byi_pat *pat = &g->p->nodes[at];
@@ -458,7 +460,7 @@ static enum byoc_dtype draw_dtype(enum byi_mood mood, uint64_t *state)
                : BYOC_F32;
 }
 
-/* Keep the result of a row for later rows and for the output. */
+/* Add the result of a row to the pool, for later rows and for the output. */
 static enum byoc_status keep(struct gen *g, byi_id id)
 {
     const struct byi_type *type = type_of(g, id);
@@ -489,8 +491,8 @@ static enum byoc_status make_row(struct gen *g, const struct byi_pattern *row,
     return root.id == BYI_NO_ID ? misfit(g, "no operator at all") : BYOC_OK;
 }
 
-/* The result of @main for several rows: everything, or the end of the chain
- * and, one time in four, an earlier value as well. */
+/* The result of @main for several rows: all their results; or, for a chain, the
+ * last one and, one time in four, an earlier one as well. */
 static byi_id result_of(struct gen *g, byi_id last)
 {
     if (g->weave == BYI_WEAVE_NET)
@@ -502,10 +504,11 @@ static byi_id result_of(struct gen *g, byi_id last)
     return byi_add_tuple(g->m, g->f, both, 2, NULL);
 }
 
-/* The result of an `if` whose branches differ has sizes that only a run tells,
- * and the other operand of its reader gets the same type. If that is an input,
- * these sizes become the input's, so that partitioning takes what reads them;
- * but the runtime gives no such region to a backend. */
+/* Refuse graphs with an input of unknown size. The branches of an `if` may have
+ * results of different sizes; then the result's size is known only at run time,
+ * and the other operand of its reader gets this type too. If that is an input,
+ * partitioning puts its readers in a region, which the runtime does not give to
+ * a backend. */
 static enum byoc_status check_inputs(struct gen *g)
 {
     for (uint32_t i = 0; i < g->f->params.n; i++)

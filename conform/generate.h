@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conform/generate.h: generates random graphs that a row of a backend's table
- * matches: operators, attributes and shapes are drawn from what its pattern
- * allows, reproducibly for a seed.
+/* conform/generate.h: generates random graphs that a given row of a backend's
+ * table matches. Operators, attributes and shapes are random, within the limits
+ * of the row's pattern; equal seeds give equal graphs.
  *
- * generate.c walks the pattern; recipes.c knows for each operator which
- * operands and attributes go together; domain.c which values.
+ * generate.c walks the pattern. For each operator, recipes.c chooses consistent
+ * types of operands and attributes, and domain.c the values of operands.
  */
 #ifndef BYI_GENERATE_H
 #define BYI_GENERATE_H
@@ -12,15 +12,15 @@
 #include "core/ir/ir.h"
 #include "patterns/patterns.h"
 
-/* The kind of sizes in a graph. */
+/* The property that the types in a graph emphasise. */
 enum byi_mood {
-    BYI_MOOD_SMALL,
+    BYI_MOOD_SMALL, /* sizes from 1 to 8            */
     BYI_MOOD_ONES,  /* many axes of size 1          */
-    BYI_MOOD_ODD,   /* primes                       */
+    BYI_MOOD_ODD,   /* odd primes as sizes          */
     BYI_MOOD_ZERO,  /* an axis of size 0            */
-    BYI_MOOD_LARGE, /* larger than a register and a page */
-    BYI_MOOD_RANK,  /* ranks that are rare          */
-    BYI_MOOD_DTYPE, /* another element type         */
+    BYI_MOOD_LARGE, /* sizes from 15 to 65          */
+    BYI_MOOD_RANK,  /* rare ranks: 0, 1, 5 and more */
+    BYI_MOOD_DTYPE, /* an element type other than float32 */
     BYI_N_MOODS
 };
 
@@ -28,19 +28,18 @@ enum byi_mood {
 
 /* How the rows of a graph are connected. */
 enum byi_weave {
-    /* operands are sometimes results of previous rows; everything is an
-     * output */
+    /* some operands are results of previous rows; every result is an output */
     BYI_WEAVE_NET,
-    /* each row reads the result of the previous one; the last is the output,
-     * and sometimes another one, too */
+    /* each row reads the result of the previous one; the last result is an
+     * output, and sometimes an earlier one, too */
     BYI_WEAVE_CHAIN
 };
 
-/* Generate a graph: @main has a match of each row once, in order; their
- * operands are parameters, constants, or results of previous rows. Errors, with
- * *m NULL: BYOC_ETYPE, the random choices are inconsistent, but another seed
- * may work; BYOC_EUNSUPPORTED, the row has something that cannot be generated.
- */
+/* Generate a module whose @main has one match of each row, in order. Operands
+ * are parameters, constants, or results of previous rows. The caller frees *m,
+ * which is NULL on errors: BYOC_ETYPE if the random choices are inconsistent
+ * (try another seed), BYOC_EUNSUPPORTED if a row's pattern has a construct that
+ * the generator does not support. */
 enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
                               enum byi_weave weave, enum byi_mood mood,
                               uint64_t seed, struct byi_module **m,
@@ -48,13 +47,14 @@ enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
 
 /* --- random numbers ------------------------------------------------------ */
 
+/* A linear congruential generator (Knuth's MMIX): 53 random bits. */
 static inline uint64_t byi_draw(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return *state >> 11; /* 53 bits */
+    return *state >> 11;
 }
 
-/* 0 .. n-1 */
+/* A random number from 0 to n - 1. */
 static inline uint32_t byi_draw_below(uint64_t *state, uint32_t n)
 {
     return (uint32_t)(byi_draw(state) >> 21) % n;
@@ -68,15 +68,16 @@ enum { BYI_MAX_SLOTS = 16, BYI_MAX_GIVEN = 16, BYI_MAX_INTS = 16 };
 
 /* An operand of a call that is being generated. */
 struct byi_slot {
-    /* of a value that exists; NULL: to be created as described below */
+    /* the type of an existing value; NULL: create one of the planned type,
+     * which the members below describe */
     const struct byi_type *type;
-    /* the type that the pattern requires, or NULL */
+    /* the pattern's requirements on the type, or NULL */
     const struct byi_pat_type *asked;
     enum byoc_dtype dtype;
     uint32_t rank;
     int64_t dims[BYI_MAX_RANK];
     bool constant; /* the pattern requires a constant */
-    uint32_t n;    /* > 0: a constant with these numbers */
+    uint32_t n;    /* > 0: plan a constant with these n numbers */
     int64_t ints[BYI_MAX_INTS];
 };
 
@@ -85,18 +86,18 @@ struct byi_draft {
     const struct byi_op *op;
     const struct byi_pat *pat;
     enum byi_mood mood;
-    enum byoc_dtype dtype; /* of operands that are not determined */
-    uint64_t *state;
+    enum byoc_dtype dtype; /* default for planned operands */
+    uint64_t *state;       /* of byi_draw */
     struct byi_arena *arena;
-    bool zero; /* an axis of size 0 is wanted, and there is none yet */
+    bool zero; /* the graph still needs an axis of size 0 */
     uint32_t n;
-    struct byi_slot at[BYI_MAX_SLOTS];
+    struct byi_slot at[BYI_MAX_SLOTS]; /* the n operands */
     uint32_t n_given;
-    struct byi_attr given[BYI_MAX_GIVEN];
+    struct byi_attr given[BYI_MAX_GIVEN]; /* the attributes set so far */
 };
 
-/* Choose the types of the slots without one, and the attributes. False: they
- * are inconsistent. */
+/* Run the op generator of d->op: plan the types of the slots that have none,
+ * and set the attributes. Returns false if the choices are inconsistent. */
 bool byi_draft_fill(struct byi_draft *d);
 
 /* --- domain.c ------------------------------------------------------------ */
@@ -112,10 +113,11 @@ struct byi_domain byi_domain_of(const struct byi_op *op,
                                 const struct byi_attrs *attrs,
                                 const struct byi_type *const *types, uint32_t n,
                                 uint32_t operand);
-/* The domain of parameter `param` of f: the intersection of its readers'
- * domains. */
+/* The domain of parameter `param` of f: the intersection of the domains that
+ * its readers require. */
 struct byi_domain byi_domain_of_param(const struct byi_func *f, uint32_t param);
-/* Fill in random numbers of the domain, which depend only on the seed. */
+/* Fill `t` with random numbers of the domain. Equal seeds give equal numbers.
+ */
 void byi_domain_fill(struct byi_tensor *t, struct byi_domain domain,
                      uint64_t seed);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* groups.c: the cases of a row: tests with graphs that it accepts. */
+/* groups.c: the cases of a row: they build and run graphs that it accepts. */
 #include "kit.h"
 
 #include "groups.h"
@@ -14,7 +14,7 @@
 
 /* --- numerics ------------------------------------------------------------- */
 
-/* An optional query that failed must give a reason. */
+/* Fail unless a failed optional query gave a reason. */
 static void check_no_opinion(struct byi_kit *kit, struct byoc_fail *fail,
                              const char *call)
 {
@@ -35,8 +35,8 @@ static void ask_cost(struct byi_kit *kit, const struct byoc_region *graph)
     check_no_opinion(kit, fail, "cost()");
 }
 
-/* Check a preferred layout's name, in a buffer of `room` bytes, for a tensor in
- * layout `now`; "" means no preference. */
+/* Check the name of a preferred layout, in a buffer of `room` bytes, for a
+ * tensor whose layout is `now`; "" means no preference. */
 static void check_preference(struct byi_kit *kit, const char *of,
                              const char *name, size_t room, const char *now)
 {
@@ -64,7 +64,7 @@ static void check_preference(struct byi_kit *kit, const char *of,
                        of, name, now, wrong);
 }
 
-/* The convolution or transposed convolution, if that is the only kernel, or
+/* The convolution or transposed convolution of a sample with one kernel, or
  * NULL. */
 static const struct byi_node *convolution_of(const struct byi_sample *sample)
 {
@@ -95,7 +95,7 @@ static void ask_layout(struct byi_kit *kit, const struct byi_node *conv,
                      byi_attr_string(conv->attrs, "kernel_layout"));
 }
 
-/* Call the plug-in's optional queries. */
+/* Call the optional queries cost() and layout(). */
 static void ask_opinions(struct byi_kit *kit, const struct byi_sample *sample)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
@@ -113,7 +113,8 @@ static void ask_opinions(struct byi_kit *kit, const struct byi_sample *sample)
     byi_step(NULL, "the kit");
 }
 
-/* Test load() to unload() on one state, with other inputs in between. */
+/* Call load() to unload(), with three runs on one state: the last repeats the
+ * first, after one with other inputs. */
 static void run_through(struct byi_kit *kit, const struct byi_sample *sample,
                         uint64_t seed)
 {
@@ -159,7 +160,7 @@ void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_sample_any(kit, c->row, &sample);
     const struct byi_host_books before = byi_host_books();
     byi_session_open(kit, &sample, &s);
-    byi_session_open(kit, &sample, &other); /* the same region again */
+    byi_session_open(kit, &sample, &other); /* load the region twice */
     for (int i = 0; i < N; i++)
         states[i] = byi_state_open(kit, &s);
     byi_session_close(kit, &other);
@@ -210,7 +211,7 @@ void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c)
                        code, BYOC_FAIL_CANCELLED, said);
     if (!fail)
         byi_kit_hold(kit, &sample, &e, found);
-    byi_kit_run_checked(kit, &s, state, 2, 0); /* it must work as before */
+    byi_kit_run_checked(kit, &s, state, 2, 0); /* the state must still work */
     byi_state_close(kit, &s, state);
     byi_session_close(kit, &s);
 }
@@ -232,7 +233,8 @@ static void want_resource(struct byi_kit *kit, struct byoc_fail *fail,
                        call);
 }
 
-/* Make all calls with the n-th acquire() failing; true: no call reached it. */
+/* Make all calls while acquire() fails from its n-th call on. Returns true if
+ * there were fewer calls. */
 static bool without(struct byi_kit *kit, const struct byi_sample *sample,
                     const struct byi_expected *e, struct byi_arena *arena,
                     uint32_t n)
@@ -304,8 +306,9 @@ static uint64_t heap_now(void)
     return (uint64_t)info.uordblks + (uint64_t)info.hblkhd;
 }
 
-/* Memory that grows in each of several spans of `cycles` is a leak; growth that
- * stops is a cache of the plug-in or of malloc(). */
+/* Fail if the heap grows in each of the n - 1 spans, of `cycles` calls each,
+ * which is a leak. Growth that stops is a cache of the plug-in or of malloc().
+ */
 static void want_level(struct byi_kit *kit, const uint64_t *heap, uint32_t n,
                        uint32_t cycles, const char *what)
 {
@@ -354,14 +357,14 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
         heap[i] = heap_now();
     }
     want_level(kit, heap, SPANS, RUNS, "run()");
-    byi_state_close(kit, &s, state); /* or valgrind would report a leak */
+    byi_state_close(kit, &s, state); /* otherwise valgrind reports a leak */
     byi_session_close(kit, &s);
 }
 
-/* --- regions and blobs that are wrong ------------------------------------- */
+/* --- malformed regions and blobs ------------------------------------------ */
 
-/* Load these bytes instead of those of `whole`, with its code. If load()
- * accepts them, later calls must work. */
+/* Load a malformed blob, with the code of `whole`. If load() accepts it, a
+ * state can be created and freed. `what` names the blob in messages. */
 static void try_bytes(struct byi_kit *kit, const struct byi_session *whole,
                       const struct byoc_blob *blob, const char *what)
 {
@@ -463,10 +466,11 @@ struct runner {
     struct byi_expected e;
     struct byi_arena *arena;
     void *state;
-    char wrong[600]; /* the error; "": none */
+    char wrong[600]; /* the error, or "" */
 };
 
-/* Run repeatedly on unguarded memory: a fault crashes the case. */
+/* Run repeatedly, and compare the results. On unguarded memory: a fault crashes
+ * the case. */
 static void *run_along(void *arg)
 {
     struct runner *r = arg;

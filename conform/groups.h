@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conform/groups.h: the kinds of cases; each a byi_case.run. */
+/* conform/groups.h: one function for each group of cases (docs/conform.md), to
+ * use as byi_kit_case.run: it returns if the case passes, and ends the process
+ * with a verdict otherwise.
+ */
 #ifndef BYI_GROUPS_H
 #define BYI_GROUPS_H
 
@@ -12,19 +15,20 @@ void byi_kit_try_memory(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c);
 void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c);
-
 void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c);
 
-/* cases of several rows */
+/* groups.c: a case of several rows */
 void byi_kit_try_region(struct byi_kit *kit, const struct byi_kit_case *c);
-/* chains.c: a case of BYI_CHAINS chains, from chain c->number * BYI_CHAINS on
- */
+/* chains.c: a case of BYI_CHAINS chains; the first one has the number
+ * c->number * BYI_CHAINS */
 enum { BYI_CHAINS = 100 };
 void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c);
 
-/* suite.c: c->row is the folder of the case */
+/* suite.c: one of ONNX's own cases; c->row is its folder */
 void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c);
-/* Name ONNX's cases in the folder `data`; returns how many there are. */
+/* Call use() for each of ONNX's cases in the folder `data`; return their
+ * number.
+ */
 uint32_t byi_suite_list(const char *data,
                         void (*use)(void *ctx, const char *name,
                                     const char *folder),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host.c: the kit's host for plug-ins: the runtime's services, with records of
- * all live blocks. A block has a head and a tail that the plug-in must not
- * touch.
+/* host.c: the host that plug-ins get from the kit: the runtime's services, with
+ * records of all live blocks. A block is between a head and a tail; release()
+ * checks that the plug-in has not written to them.
  */
 #include "kit.h"
 
@@ -22,8 +22,8 @@ static const uint64_t living = 0x6b636f6c62636f79, dead = 0x646165646b636f6c;
 struct host_block {
     uint64_t mark;
     uint64_t bytes;
-    struct host_block *older, *newer; /* of the live blocks */
-    char place[32];                   /* where it was acquired */
+    struct host_block *older, *newer; /* list of the live blocks */
+    char place[32];                   /* the call in which it was acquired */
 };
 _Static_assert(sizeof(struct host_block) == 64, "what is behind it is aligned");
 
@@ -31,7 +31,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct byi_host_books books;
 static uint32_t exhausted_at = UINT32_MAX;
 static struct byi_kit *kit;
-static struct host_block *newest; /* under lock */
+static struct host_block *newest; /* guarded by `lock` */
 
 static void *acquire(void *ctx, uint64_t bytes)
 {
@@ -46,7 +46,7 @@ static void *acquire(void *ctx, uint64_t bytes)
         return NULL;
     *head = (struct host_block){.mark = living, .bytes = bytes};
     memcpy(head->place, byi_step_text(), sizeof head->place - 1);
-    memset((char *)(head + 1), 0xcd, bytes); /* not zeros */
+    memset((char *)(head + 1), 0xcd, bytes); /* memory is not zeroed */
     memset((char *)(head + 1) + bytes, 0xa5, TAIL);
     pthread_mutex_lock(&lock);
     books.live++;
@@ -123,7 +123,7 @@ static uint32_t threads(void *ctx)
 void byi_host_serial(void)
 {
     n_threads = 1;
-    setenv("BYOC_NUM_THREADS", "1", 1); /* for regions of backends */
+    setenv("BYOC_NUM_THREADS", "1", 1); /* for byoc's pool in plug-ins */
     setenv("OMP_NUM_THREADS", "1", 1);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recipes.c: op generators: they choose consistent operands and attributes for
- * an operator. A generator reads the operands with known types, plans random
- * types for the others, and draws random attributes; a value that the pattern
- * requires takes precedence. An operator without a generator gets operands of
- * one shape.
+/* recipes.c: the op generators: each chooses consistent types of operands and
+ * attributes for a kind of operator. A generator reads the types that are
+ * known, plans random types for the other operands, and draws random
+ * attributes; values that the pattern requires take precedence. An operator
+ * without a generator gets operands of one shape.
  */
 #include "draft.h"
 
@@ -21,7 +21,7 @@ static bool like_first(struct byi_draft *d)
     return true;
 }
 
-/* Operand i broadcasts to operand `to`. */
+/* Plan operand i with a random shape that broadcasts to operand `to`. */
 static void set_broadcast(struct byi_draft *d, uint32_t i, uint32_t to)
 {
     const uint32_t rank = byi_draft_rank_of(d, to);
@@ -99,7 +99,8 @@ static uint32_t spatial_of(const struct byi_op *op)
     return number ? (uint32_t)(*number - '0') : 2;
 }
 
-/* Data (N, C, spatial) with room for a window; channels in *channels. */
+/* Plan operand 0 as an image of `sp` spatial axes, (N, C, ...) or, if `last`,
+ * (N, ..., C), large enough for a window. Sets *channels and space[0..sp-1]. */
 static bool want_image(struct byi_draft *d, uint32_t sp, bool last,
                        int64_t *channels, int64_t *space)
 {
@@ -115,8 +116,8 @@ static bool want_image(struct byi_draft *d, uint32_t sp, bool last,
     return byi_draft_fits(byi_draft_rank_of(d, 0), dims);
 }
 
-/* strides, padding, dilation for windows of these sizes; mostly 1 in a large
- * image. */
+/* Set the attributes of windows of these sizes. In a large image, strides and
+ * dilation are mostly 1. */
 static void give_windows(struct byi_draft *d, uint32_t sp, int64_t *size,
                          bool large)
 {
@@ -137,8 +138,8 @@ static void give_windows(struct byi_draft *d, uint32_t sp, int64_t *size,
 static const char *const data_layouts[] = {"", "NWC", "NHWC", "NDHWC"};
 static const char *const kernel_layouts[] = {"", "WIO", "HWIO", "DHWIO"};
 
-/* Make the image of a convolution large enough, now and then, for algorithms
- * that small ones never take: 16 channels or more, 5 positions or more. */
+/* Sometimes enlarge the image of a convolution, to at least 16 channels and 5
+ * positions, for algorithms that are never used for small images. */
 static bool enlarge_image(struct byi_draft *d, uint32_t sp, bool last,
                           int64_t *channels, int64_t *space)
 {
@@ -248,15 +249,16 @@ static bool dense(struct byi_draft *d)
     return true;
 }
 
-/* Plan operand `i` of a product with `other`, which is known: they share axis
- * k. */
+/* Plan operand `i` of a matrix product from `other`, whose type is known. The
+ * flags tell whether each operand is transposed. */
 static void set_factor(struct byi_draft *d, uint32_t i, uint32_t other,
                        bool flip_i, bool flip_other)
 {
     const uint32_t rank = byi_draft_rank_of(d, other);
     int64_t dims[BYI_MAX_RANK];
     memcpy(dims, byi_draft_dims_of(d, other), rank * sizeof *dims);
-    /* the shared axis is the last of operand 0, the last but one of 1 */
+    /* k, the reduced axis, is the last of operand 0 and the last but one of 1
+     */
     const bool k_last = (other == 0) != flip_other;
     const int64_t k = dims[rank - (k_last ? 1 : 2)], free = byi_draft_size(d);
     const bool my_k_last = (i == 0) != flip_i;
@@ -327,7 +329,7 @@ static bool reduce(struct byi_draft *d)
     return true;
 }
 
-/* gamma, beta, ...: one number for each channel. */
+/* Normalisations: gamma, beta and so on have one number for each channel. */
 static bool per_channel(struct byi_draft *d)
 {
     if (!byi_draft_want_free(d, 0, UINT32_MAX) || byi_draft_rank_of(d, 0) < 2)
@@ -396,7 +398,7 @@ static bool reshape(struct byi_draft *d)
                 to[n++] = dims[i];
     } else if (byi_draft_chance(d, 50)) {
         to[n++] = -1;
-    } else { /* one axis more */
+    } else { /* add an axis */
         for (uint32_t i = 0; i < rank; i++)
             to[n++] = dims[i];
         to[n++] = 1;
@@ -660,7 +662,8 @@ static bool resize(struct byi_draft *d)
 
 /* --- quantised, sequences ------------------------------------------------- */
 
-/* scale and zero point: one, or one for each slice along axis. */
+/* quantize and dequantize: one scale and zero point, or one for each slice
+ * along an axis. */
 static bool quantised(struct byi_draft *d)
 {
     static const enum byoc_dtype bits[] = {BYOC_U8, BYOC_I8, BYOC_U8, BYOC_I8,
@@ -757,8 +760,8 @@ static const struct { const char *attr, *words; } words[] = {
 };
 /* clang-format on */
 
-/* Set the attributes that the generator left: as the pattern requires, or
- * random. */
+/* Set attributes that the generator has not set: to values that the pattern
+ * requires, or random ones. */
 static void give_rest(struct byi_draft *d)
 {
     for (uint32_t i = 0; i < d->op->n_attrs; i++) {

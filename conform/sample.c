@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample.c: finds a sample that a row of the plug-in's table accepts, as a
- * compile does: by its patterns, predicates and probe.
+/* sample.c: generates random graphs and partitions them, with the plug-in's
+ * patterns, predicates and probe as in a compile, until the plug-in accepts
+ * one.
  */
 #include "kit.h"
 
@@ -13,10 +14,10 @@ enum { MAX_DRAWN = 400, MAX_REFUSED = 6, MAX_ANY = 24, MAX_ROWS = 4096 };
 
 static const struct byoc_backend *theirs;
 static struct byoc_backend
-    asked; /* the plug-in's, with predicates and probe wrapped */
+    asked; /* a copy of `theirs` with wrapped predicates and probe */
 static struct byoc_pattern rows[MAX_ROWS];
 static struct byi_kit *asking;
-static char heard[1024]; /* the last refusal */
+static char heard[1024]; /* the reason of the last refusal */
 static uint32_t refusals;
 
 const struct byoc_backend *byi_kit_backend(struct byi_kit *kit)
@@ -32,7 +33,7 @@ const struct byoc_backend *byi_kit_backend(struct byi_kit *kit)
     return theirs = plugin->backend;
 }
 
-/* --- questions, heard ----------------------------------------------------- */
+/* --- wrapped predicates and probe ----------------------------------------- */
 
 static void refuse(const char *why)
 {
@@ -40,7 +41,7 @@ static void refuse(const char *why)
     snprintf(heard, sizeof heard, "%s", why);
 }
 
-/* Call the row's own predicate, twice. */
+/* Call the row's own predicate twice: it must return the same. */
 static const char *accept(const struct byoc_host *host,
                           const struct byoc_match *m)
 {
@@ -102,7 +103,8 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     return fail;
 }
 
-/* --- the plug-in's table, as partitioning sees it ------------------------- */
+/* --- the plug-in's table, with wrapped functions ---------------------------
+ */
 
 static struct byi_backends *open_backends(struct byi_kit *kit)
 {
@@ -145,7 +147,8 @@ static uint32_t count_ops(const struct byi_func *f)
     return n;
 }
 
-/* The only composite of m, if that is all of @main. */
+/* Find the only composite of m; false unless it covers all operators of @main.
+ */
 static bool find_composite(const struct byi_module *m, uint32_t n_ops,
                            uint32_t *func)
 {
@@ -195,7 +198,8 @@ static bool write_sample(struct byi_sample *s, struct byoc_error *err)
            s->n_consts <= BYI_KIT_MAX_IO;
 }
 
-/* The result for a random graph. */
+/* The result for a random graph: the row matched it; no row did; the plug-in
+ * refused it; another row matched it. */
 enum drawn { TAKEN, MADE, REFUSED, ELSEWHERE };
 
 static enum drawn offer(struct byi_backends *backends, struct byi_module **m,
@@ -221,7 +225,7 @@ static enum drawn offer(struct byi_backends *backends, struct byi_module **m,
     return write_sample(s, err) ? TAKEN : MADE;
 }
 
-/* Why a row has no sample. */
+/* End the case with the reason why the row has no sample. */
 static _Noreturn void give_up(struct byi_kit *kit, const char *row,
                               uint32_t refused, uint32_t elsewhere,
                               const struct byoc_error *err)
@@ -232,7 +236,8 @@ static _Noreturn void give_up(struct byi_kit *kit, const char *row,
                 row, elsewhere ? "another row comes first: " : "", err->text);
 }
 
-/* Try to generate graph `number`; false: with the reasons of give_up. */
+/* Try to generate graph `number`. Returns false, and the arguments of give_up,
+ * if that fails. */
 static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
                      struct byi_sample *s, uint32_t *refused,
                      uint32_t *elsewhere, struct byoc_error *err)
@@ -284,7 +289,7 @@ void byi_sample_any(struct byi_kit *kit, const char *row,
 
 /* --- regions of several kernels ------------------------------------------- */
 
-/* The number of composites that a region calls. */
+/* The number of kernels (composites) that a region calls. */
 static uint32_t count_kernels(const struct byi_func *f)
 {
     uint32_t n = 0;
@@ -293,7 +298,7 @@ static uint32_t count_kernels(const struct byi_func *f)
     return n;
 }
 
-/* The largest region of m, of more than `most` kernels. */
+/* Find the largest region with more than `most` kernels. */
 static bool find_region(struct byi_sample *s, uint32_t most)
 {
     const uint32_t before = most;
@@ -307,7 +312,8 @@ static bool find_region(struct byi_sample *s, uint32_t most)
     return most > before;
 }
 
-/* `least`: the least number of kernels of a region. */
+/* Partition the sample's module, and find its largest region. Returns false
+ * unless that has at least `least` kernels. */
 static bool partition(struct byi_backends *backends, struct byi_sample *s,
                       uint32_t least, struct byoc_error *err)
 {
@@ -360,8 +366,9 @@ void byi_sample_region(struct byi_kit *kit, uint32_t number,
 
 /* --- chains --------------------------------------------------------------- */
 
-/* Whether the row only moves elements. Such rows are more frequent in chains,
- * since following kernels must handle the strides that they give. */
+/* Whether the row contains an operator that moves elements. Chains have more of
+ * these rows, since the next kernels must handle the strides of their results.
+ */
 static bool is_move(const struct byi_pattern *row)
 {
     static const enum byi_op_id moves[] = {

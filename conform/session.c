@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session.c: calls a plug-in as the runtime does, on guarded memory, and makes
- * arguments inaccessible after every call.
+/* session.c: calls a plug-in as the runtime does, but on guarded memory, and
+ * makes the arguments inaccessible after every call.
  */
 #include "kit.h"
 
@@ -38,7 +38,7 @@ static struct byoc_view view_of(enum byoc_dtype dtype, uint32_t rank,
 
 /* --- regions -------------------------------------------------------------- */
 
-/* Constants live from load() to unload(), so each is created once. */
+/* The zone of constant i, created once: it lives until unload(). */
 static struct byi_zone *const_zone(struct byi_kit *kit, struct byi_session *s,
                                    uint32_t i)
 {
@@ -115,7 +115,7 @@ static bool writes_c(const struct byi_kit *kit, const struct byoc_backend *b)
            (b->flags & BYOC_BACKEND_WRITES_C) != 0;
 }
 
-/* Check the result of compile(): bytes, or C if a function was requested. */
+/* Check the kind of compile()'s result: data, or C if a symbol was given. */
 static void check_kind(struct byi_kit *kit, const struct byoc_blob *blob,
                        const char *symbol)
 {
@@ -133,7 +133,7 @@ static void check_kind(struct byi_kit *kit, const struct byoc_blob *blob,
                        "BYOC_BACKEND_WRITES_C");
 }
 
-/* Compile C as byoc does, once for each source. */
+/* Compile the C of compile() as byoc does, once for each source. */
 static struct byi_code *compile_code(struct byi_kit *kit, const char *symbol,
                                      const struct byoc_blob *blob)
 {
@@ -213,8 +213,9 @@ struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
     return fail;
 }
 
-/* A call failed to build what the probe accepted. Returns the reason if a
- * region of several kernels was refused. */
+/* Handle a failure to build a sample. The plug-in may refuse a region of
+ * several kernels: then returns the reason. Otherwise ends the case, since
+ * `took`, the plug-in's probe() or accept(), has accepted it. */
 static const char *not_built(struct byi_kit *kit,
                              const struct byi_sample *sample,
                              struct byoc_fail *fail, const char *took,
@@ -336,9 +337,10 @@ void byi_state_close(struct byi_kit *kit, struct byi_session *s, void *state)
     byi_step(NULL, "the kit");
 }
 
-/* --- what is expected ----------------------------------------------------- */
+/* --- expected results ----------------------------------------------------- */
 
-/* shaking: perturbs the results of every operator; or NULL. */
+/* Run the sample on native kernels. `shaking` tells how to perturb the results
+ * of every operator; NULL: not at all. */
 static void run_native(struct byi_kit *kit, const struct byi_sample *sample,
                        const struct byi_tensor *in, struct byi_shaking *shaking,
                        struct byi_arena *arena, struct byi_tensor *out)
@@ -352,7 +354,7 @@ static void run_native(struct byi_kit *kit, const struct byi_sample *sample,
                     "the native kernels cannot run it: %s", err.text);
 }
 
-/* The same numbers, each off by a few units of its precision. */
+/* A copy of `t` with each number perturbed by a few units of its precision. */
 static struct byi_tensor jitter(const struct byi_tensor *t,
                                 struct byi_arena *arena,
                                 struct byi_shaking *shaking)
@@ -370,9 +372,9 @@ static struct byi_tensor jitter(const struct byi_tensor *t,
     return moved;
 }
 
-/* How far y moved, to x. A large number that moved by half of itself, or that
- * was a small one, has no significant digit: it comes from a division by a
- * number that may be zero. */
+/* The distance of x and y. Infinite if one is large and the other is less than
+ * half of it: then no digit is significant, as after a division by a number
+ * that may be zero. */
 static double distance(double x, double y)
 {
     const double d = fabs(x - y), most = fmax(fabs(x), fabs(y));
@@ -381,8 +383,8 @@ static double distance(double x, double y)
     return !isfinite(d) || (most > 1e4 && d > 0.5 * most) ? INFINITY : d;
 }
 
-/* Run again with all numbers perturbed by `shaking`, and record how far the
- * results move. */
+/* Run on perturbed numbers, and increase e->slack to twice the distance that
+ * each result moves. */
 static void add_way(struct byi_kit *kit, const struct byi_sample *sample,
                     struct byi_shaking shaking, struct byi_arena *arena,
                     const struct byi_expected *e)
@@ -402,9 +404,9 @@ static void add_way(struct byi_kit *kit, const struct byi_sample *sample,
         }
 }
 
-/* Perturb to zero, at random, and in the opposite direction: if only one
- * direction leaves a function's domain or crosses a pole, a random one may miss
- * it. */
+/* Set e->slack from three perturbations: to zero, in random directions, and in
+ * the opposite directions. (If only one direction leaves a function's domain or
+ * crosses a pole, a random one may miss it.) */
 static void add_slack(struct byi_kit *kit, const struct byi_sample *sample,
                       struct byi_arena *arena, struct byi_expected *e)
 {
@@ -436,7 +438,7 @@ void byi_kit_expect(struct byi_kit *kit, const struct byi_sample *sample,
 
 /* --- runs ----------------------------------------------------------------- */
 
-/* The arguments of one run. */
+/* The arguments of one run, in zones. */
 struct lent_run {
     struct byi_zone *zones[2 * BYI_KIT_MAX_IO], *dims[2 * BYI_KIT_MAX_IO];
     struct byi_zone *in, *out, *args;
@@ -513,7 +515,7 @@ struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
     return fail;
 }
 
-/* The first output outside its bound; sample->n_out: none. */
+/* The first output that exceeds its tolerance; sample->n_out if none does. */
 static uint32_t find_wrong(const struct byi_sample *sample,
                            const struct byi_expected *e,
                            const struct byi_tensor *found,
@@ -529,8 +531,9 @@ static uint32_t find_wrong(const struct byi_sample *sample,
     return sample->n_out;
 }
 
-/* In a few random perturbations, the errors of several operators may happen to
- * cancel. Compare a result that is too far off with more of them. */
+/* Find the first wrong output. In three perturbations, the errors of several
+ * operators may cancel by chance, so try up to 64 more before an output counts
+ * as wrong. */
 static uint32_t look_closer(struct byi_kit *kit,
                             const struct byi_sample *sample,
                             const struct byi_expected *e,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suite.c: ONNX's own cases, if they are installed: a model of one operator,
- * inputs and outputs. The plug-in's results must equal these.
+/* suite.c: runs ONNX's own cases, if they are installed. A case is a model of
+ * one operator, with inputs and expected outputs.
  */
 #include "groups.h"
 
@@ -15,7 +15,7 @@
 
 enum { PATH = 4096 };
 
-/* As in scripts/onnx-suite. */
+/* The same as in scripts/onnx-suite. */
 static const struct byi_tolerance tolerance = {.atol = 1e-7, .rtol = 1e-3};
 
 static bool is_offloaded(const struct byoc_compiled *compiled)
@@ -27,7 +27,8 @@ static bool is_offloaded(const struct byoc_compiled *compiled)
     return false;
 }
 
-/* Run on one set of data; true: as expected. Errors are in err. */
+/* Run one data set. Returns whether the outputs are as expected; if not, err
+ * tells why. */
 static bool run_set(const struct byoc_model *model, const char *folder,
                     struct byi_arena *arena, struct byoc_error *err)
 {
@@ -59,7 +60,7 @@ static bool run_set(const struct byoc_model *model, const char *folder,
     return status == BYOC_OK;
 }
 
-/* The plug-in, and no others. */
+/* The value of .plugins that loads this plug-in and no others. */
 static const char *only_this(const struct byi_kit *kit)
 {
     static char list[PATH + 8];
@@ -67,7 +68,7 @@ static const char *only_this(const struct byi_kit *kit)
     return list;
 }
 
-/* Run every data set of the case, with or without the plug-in. */
+/* Run every data set of the case, on the plug-in or on native kernels. */
 static bool run_case(struct byoc_compiled *compiled, const struct byi_kit *kit,
                      const char *folder, bool native, struct byoc_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zones.c: guarded memory, which ends before an unmapped page. An access to
- * memory that the plug-in may not use, or no longer, is a fault; the signal
- * handler finds the zone of the address, and ends the case with a message.
+/* zones.c: guarded memory, which ends before an inaccessible page. A forbidden
+ * access is a fault; the signal handler finds the zone of the address, and ends
+ * the case with a message.
  */
 #include "kit.h"
 
@@ -24,7 +24,7 @@ struct byi_zone {
     char what[60];
 };
 
-static struct byi_zone zones[MAX_ZONES]; /* the oldest is reused first */
+static struct byi_zone zones[MAX_ZONES]; /* a ring once it is full */
 static uint32_t n_zones, oldest;
 static struct byi_kit *watching;
 
@@ -33,7 +33,8 @@ static size_t page(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* A free zone or, if there is none, the oldest one that was freed. */
+/* An unused element of `zones` or, if there is none, the oldest that is GONE.
+ */
 static struct byi_zone *take_zone(struct byi_kit *kit)
 {
     if (n_zones < MAX_ZONES)
