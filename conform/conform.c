@@ -215,8 +215,8 @@ static bool is_late(const struct byi_kit *kit, struct byi_card_entry *e,
         return false;
     e->verdict.outcome = BYI_UNTESTED;
     snprintf(e->verdict.text, sizeof e->verdict.text,
-             "not tried: the chains before it took %.0f seconds; --cases N "
-             "runs all of N",
+             "not tried: earlier chains took %.0f seconds; --cases N runs all "
+             "N cases",
              (double)spent * 1e-9);
     return true;
 }

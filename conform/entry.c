@@ -60,27 +60,27 @@ void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c)
         const struct byoc_backend *b = query(host, why, sizeof why);
         if (!b)
             byi_kit_failed(kit, BYI_RULE_QUERY,
-                           "query %u of this host gave NULL", i + 1);
+                           "query %u by this host returned NULL", i + 1);
         if (first && b != first &&
             (b->struct_size != first->struct_size ||
              strcmp(b->name, first->name) != 0))
             byi_kit_failed(kit, BYI_RULE_QUERY,
-                           "query %u gave another backend than the first",
+                           "query %u returned another backend than the first",
                            i + 1);
         first = first ? first : b;
     }
     byi_host_balance(kit, &before, "queries");
     if (count_entries("/proc/self/task") > opened)
         byi_kit_failed(kit, BYI_RULE_QUERY,
-                       "found %u threads after asking, before it were %u",
+                       "found %u threads after the queries, expected %u",
                        count_entries("/proc/self/task"), opened);
     if (opened > threads)
         byi_kit_end(kit, BYI_PASSED, 0,
                     "opening the library started %u thread%s, before any "
-                    "query: a library that it brings does so when it is loaded "
-                    "(OpenBLAS, MKL; OPENBLAS_NUM_THREADS=1 or "
-                    "MKL_NUM_THREADS=1 has them start none); they are not the "
-                    "host's to bound, and a child of fork() lacks them",
+                    "query: a library that it links, such as OpenBLAS or MKL, "
+                    "starts threads when it is loaded. The host cannot limit "
+                    "them, and a child of fork() has none of them. Set "
+                    "OPENBLAS_NUM_THREADS=1 or MKL_NUM_THREADS=1 to prevent it",
                     opened - threads, opened - threads == 1 ? "" : "s");
 }
 
@@ -101,14 +101,16 @@ static void ask_too_old(struct byi_kit *kit, byoc_backend_query_fn query,
     if (b)
         byi_kit_failed(
             kit, BYI_RULE_VERSIONS,
-            "a host of version 0 was given a backend, expected NULL and "
-            "a reason");
+            "the query by a host of version 0 returned a backend, expected "
+            "NULL and a reason");
     if (!memchr(why, '\0', room))
         byi_kit_failed(kit, BYI_RULE_WHY,
-                       "a reason without its NUL in %u bytes", room);
+                       "the reason has no NUL within its buffer of %u bytes",
+                       room);
     if (room > 1 && !*why)
         byi_kit_failed(kit, BYI_RULE_WHY,
-                       "NULL without a reason for a host of version 0");
+                       "the query by a host of version 0 returned NULL without "
+                       "a reason");
 }
 
 void byi_kit_try_old_host(struct byi_kit *kit, const struct byi_kit_case *c)
@@ -163,7 +165,7 @@ static uint32_t ask_compat(struct byi_kit *kit, const char *text)
     byi_zone_lend(z, BYI_LENT_GONE);
     if (fail && !*byi_fail_said(fail, &code))
         byi_kit_failed(kit, BYI_RULE_REASON,
-                       "check_compat() failed with an empty sentence");
+                       "check_compat() failed without a reason");
     return code;
 }
 
@@ -289,8 +291,8 @@ void byi_kit_try_reload(struct byi_kit *kit, const struct byi_kit_case *c)
     }
     byi_kit_failed(
         kit, BYI_RULE_RELOAD,
-        "every %d openings cost %llu bytes of heap and %lld files or "
-        "threads",
+        "opening the library %d times leaks %llu bytes of heap and %lld files "
+        "or threads",
         (int)CYCLES, (unsigned long long)(heap[3] - heap[2]),
         (long long)(files[3] - files[2]));
 }

@@ -19,7 +19,7 @@ static void check_no_opinion(struct byi_kit *kit, struct byoc_fail *fail,
                              const char *call)
 {
     if (fail && !*byi_fail_said(fail, NULL))
-        byi_kit_failed(kit, BYI_RULE_REASON, "%s failed with an empty sentence",
+        byi_kit_failed(kit, BYI_RULE_REASON, "%s failed without a reason",
                        call);
 }
 
@@ -53,10 +53,10 @@ static void check_preference(struct byi_kit *kit, const char *of,
     const char *wrong = byi_layout_parse(name, &preferred);
     for (uint32_t i = 0; !wrong && i < preferred.n; i++)
         if (byi_layout_find(&has, preferred.at[i].letter) < 0)
-            wrong = "found another axis";
+            wrong = "it has another axis";
     for (uint32_t i = 0; !wrong && i < has.n; i++)
         if (byi_layout_find(&preferred, has.at[i].letter) < 0)
-            wrong = "one is missing";
+            wrong = "an axis is missing";
     if (wrong)
         byi_kit_failed(kit, BYI_RULE_OPINION,
                        "layout() prefers the %s in '%s', expected the axes of "
@@ -226,10 +226,10 @@ static void want_resource(struct byi_kit *kit, struct byoc_fail *fail,
     if (code != BYOC_FAIL_RESOURCE)
         byi_kit_failed(kit, BYI_RULE_EXHAUSTED,
                        "%s failed with code %u, expected %d (RESOURCE), when "
-                       "acquire() number %u gave NULL: %.600s",
+                       "acquire() number %u returned NULL: %.600s",
                        call, code, (int)BYOC_FAIL_RESOURCE, n, said);
     if (!*said)
-        byi_kit_failed(kit, BYI_RULE_REASON, "%s failed with an empty sentence",
+        byi_kit_failed(kit, BYI_RULE_REASON, "%s failed without a reason",
                        call);
 }
 
@@ -269,8 +269,7 @@ static bool without(struct byi_kit *kit, const struct byi_sample *sample,
     byi_host_exhaust(UINT32_MAX);
     if (fail && none)
         byi_kit_failed(kit, BYI_RULE_BUILDS,
-                       "%s failed with all the memory it "
-                       "asked for: %.800s",
+                       "%s failed although every acquire() succeeded: %.800s",
                        call, byi_fail_said(fail, NULL));
     if (fail)
         want_resource(kit, fail, call, n);
@@ -377,7 +376,7 @@ static void try_bytes(struct byi_kit *kit, const struct byi_session *whole,
         if (code == BYOC_FAIL_INTERNAL || !*said)
             byi_kit_failed(kit, BYI_RULE_HOSTILE,
                            "load() of %s failed with code %u and '%.300s', "
-                           "expected INVALID or INCOMPATIBLE and a sentence",
+                           "expected INVALID or INCOMPATIBLE and a reason",
                            what, code, said);
     } else {
         void *state;
@@ -446,8 +445,8 @@ void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c)
         memcmp(blob.data, again.data, blob.bytes) != 0)
         byi_kit_failed(
             kit, BYI_RULE_SAME,
-            "compile() gave %llu bytes, and for the same region %llu "
-            "other ones",
+            "compile() returned %llu bytes, and then %llu different ones for "
+            "the same region",
             (unsigned long long)blob.bytes, (unsigned long long)again.bytes);
     cut_and_change(kit, &s, &blob, kit->seed);
     byi_kit_blob_free(kit, &blob);

@@ -70,7 +70,7 @@ static void release(void *ctx, void *memory)
         byi_kit_failed(kit, BYI_RULE_BALANCE, "%s released %s", byi_step_text(),
                        head->mark == dead
                            ? "a block twice"
-                           : "what was not acquired from the host");
+                           : "memory that the host did not give");
     for (uint32_t i = 0; i < TAIL; i++)
         if (tail[i] != 0xa5)
             byi_kit_failed(

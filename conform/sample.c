@@ -59,13 +59,12 @@ static const char *accept(const struct byoc_host *host,
     if (!first != !again || (again && strcmp(before, again) != 0))
         byi_kit_failed(
             asking, BYI_RULE_PURE,
-            "accept() of %s said '%.300s' at first, and '%.300s' when "
-            "it was asked again",
+            "accept() of %s returned '%.300s' at first, and '%.300s' when "
+            "it was called again",
             own->name, first ? before : "yes", again ? again : "yes");
     if (again && !*again)
         byi_kit_failed(asking, BYI_RULE_REASON,
-                       "accept() of %s refused with an empty sentence",
-                       own->name);
+                       "accept() of %s refused without a reason", own->name);
     if (again)
         refuse(again);
     byi_step(NULL, "the kit");
@@ -82,19 +81,20 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     if (fail) {
         if (!*host->fail_text(fail))
             byi_kit_failed(asking, BYI_RULE_REASON,
-                           "probe() refused with an empty sentence");
+                           "probe() refused without a reason");
         if (host->fail_code(fail) == BYOC_FAIL_INTERNAL ||
             host->fail_code(fail) == BYOC_FAIL_INVALID)
             byi_kit_failed(asking, BYI_RULE_REASON,
-                           "probe() says that %s is at fault: %.600s",
+                           "probe() failed with code %s, expected UNSUPPORTED "
+                           "for a refusal: %.600s",
                            host->fail_code(fail) == BYOC_FAIL_INTERNAL
-                               ? "the backend"
-                               : "byoc's region",
+                               ? "INTERNAL"
+                               : "INVALID",
                            host->fail_text(fail));
         refuse(host->fail_text(fail));
     } else if (!memchr(result->impl, '\0', sizeof result->impl)) {
         byi_kit_failed(asking, BYI_RULE_REASON,
-                       "probe() left impl without its NUL");
+                       "probe() set an impl that does not end in NUL");
     }
     struct byi_host_books after = before;
     after.fails += fail != NULL;
@@ -219,7 +219,7 @@ static enum drawn offer(struct byi_backends *backends, struct byi_module **m,
         return refusals > before ? REFUSED : MADE;
     const char *name = s->m->funcs.at[s->func]->attr.composite;
     if (strcmp(name, row) != 0) {
-        byi_fail(err, BYOC_EINVAL, "row %s takes it", name);
+        byi_fail(err, BYOC_EINVAL, "row %s matches it", name);
         return refusals > before ? REFUSED : ELSEWHERE;
     }
     return write_sample(s, err) ? TAKEN : MADE;

@@ -120,16 +120,17 @@ static void check_kind(struct byi_kit *kit, const struct byoc_blob *blob,
                        const char *symbol)
 {
     if (blob->kind != BYOC_BLOB_DATA && blob->kind != BYOC_BLOB_C)
-        byi_kit_failed(kit, BYI_RULE_KIND,
-                       "compile() gave a blob of kind %u, expected %d or %d",
-                       blob->kind, BYOC_BLOB_DATA, BYOC_BLOB_C);
+        byi_kit_failed(
+            kit, BYI_RULE_KIND,
+            "compile() returned a blob of kind %u, expected %d or %d",
+            blob->kind, BYOC_BLOB_DATA, BYOC_BLOB_C);
     if (blob->kind == BYOC_BLOB_C && !symbol)
         byi_kit_failed(kit, BYI_RULE_KIND,
-                       "compile() gave C, and was given no symbol");
+                       "compile() returned C, but was given no symbol");
     if (blob->kind == BYOC_BLOB_DATA &&
         byi_kit_backend(kit)->flags & BYOC_BACKEND_WRITES_C)
         byi_kit_failed(kit, BYI_RULE_KIND,
-                       "compile() gave bytes, and the backend has the flag "
+                       "compile() returned data, but the backend has the flag "
                        "BYOC_BACKEND_WRITES_C");
 }
 
@@ -144,13 +145,14 @@ static struct byi_code *compile_code(struct byi_kit *kit, const char *symbol,
     struct byi_code *code =
         byi_code_get(&kit->codes, symbol, blob->data, blob->bytes);
     if (code->fault)
-        byi_kit_failed(kit, BYI_RULE_SOURCE, "the C that compile() gave: %s",
+        byi_kit_failed(kit, BYI_RULE_SOURCE, "the C from compile(): %s",
                        code->fault);
     if (byi_code_map(code, &err) != BYOC_OK)
         byi_kit_end(kit, BYI_UNTESTED, 0, "%s", err.text);
     if (!code->function)
         byi_kit_end(kit, BYI_UNTESTED, 0,
-                    "this machine runs none of the code that C becomes");
+                    "this machine supports no instruction set for which the C "
+                    "from compile() was compiled");
     return code;
 }
 
@@ -179,10 +181,9 @@ struct byoc_fail *byi_kit_compile(struct byi_kit *kit, struct byi_session *s,
     if (!fail)
         check_kind(kit, blob, symbol);
     if (!fail && (!blob->data || !blob->bytes))
-        byi_kit_failed(
-            kit, BYI_RULE_BUILDS,
-            "compile() succeeded and gave no blob (%llu bytes at %p)",
-            (unsigned long long)blob->bytes, blob->data);
+        byi_kit_failed(kit, BYI_RULE_BUILDS,
+                       "compile() succeeded without a blob (%llu bytes at %p)",
+                       (unsigned long long)blob->bytes, blob->data);
     s->code = !fail && blob->kind == BYOC_BLOB_C
                   ? compile_code(kit, symbol, blob)
                   : NULL;
@@ -303,7 +304,8 @@ struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
         const uint64_t bytes = b->state_bytes(host, s->compiled);
         if (b->state_bytes(host, s->compiled) != bytes)
             byi_kit_failed(kit, BYI_RULE_RUNS,
-                           "state_bytes() says another size than before");
+                           "state_bytes() returned another size when called "
+                           "again");
         struct byi_zone *z =
             byi_zone_new(kit, bytes, BYI_ALIGN, "the state's memory");
         *state = byi_zone_data(z);

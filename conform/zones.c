@@ -47,7 +47,7 @@ static struct byi_zone *take_zone(struct byi_kit *kit)
             return z;
         }
     }
-    byi_kit_end(kit, BYI_UNTESTED, 0, "more than %d pieces of memory",
+    byi_kit_end(kit, BYI_UNTESTED, 0, "more than %d buffers at once",
                 (int)MAX_ZONES);
 }
 
@@ -125,9 +125,8 @@ static void say(const struct byi_zone *z, const char *at, const char *did,
                        "%s %s %s of an earlier call, which is over",
                        byi_step_text(), did, z->what);
     if (at < z->base + z->room)
-        byi_kit_failed(kit, BYI_RULE_CONSTANT,
-                       "%s %s %s, which is only to read", byi_step_text(), did,
-                       z->what);
+        byi_kit_failed(kit, BYI_RULE_CONSTANT, "%s %s %s, which is read-only",
+                       byi_step_text(), did, z->what);
     byi_kit_failed(kit, past, "%s %s byte %td of %s, which has %zu",
                    byi_step_text(), did, at - z->data, z->what, z->bytes);
 }
