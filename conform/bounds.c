@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-double byi_epsilon(enum byoc_dtype dtype)
+double byi_kit_epsilon(enum byoc_dtype dtype)
 {
     switch (dtype) {
     case BYOC_F64:
@@ -74,10 +74,10 @@ static double epsilon_at(const struct byi_func *f, const struct byi_node *node)
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_type *type = f->nodes.at[node->args[i]].type;
         if (type->kind == BYI_TENSOR && byi_dtype_is_float(type->dtype))
-            eps = fmax(eps, byi_epsilon(type->dtype));
+            eps = fmax(eps, byi_kit_epsilon(type->dtype));
     }
     if (node->type->kind == BYI_TENSOR && byi_dtype_is_float(node->type->dtype))
-        eps = fmax(eps, byi_epsilon(node->type->dtype));
+        eps = fmax(eps, byi_kit_epsilon(node->type->dtype));
     return eps;
 }
 

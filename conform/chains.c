@@ -17,9 +17,9 @@ static void try_chain(struct byi_kit *kit, const struct byi_sample *sample,
     const struct byi_host_books before = byi_host_books();
     if (!byi_session_try(kit, sample, &s, &why))
         return;
-    void *state = byi_state_open(kit, &s);
+    void *state = byi_kit_state_open(kit, &s);
     byi_kit_run_checked(kit, &s, state, seed, seed % 2 ? BYI_ALIGN : 0);
-    byi_state_close(kit, &s, state);
+    byi_kit_state_close(kit, &s, state);
     byi_session_close(kit, &s);
     byi_host_balance(kit, &before, "unload()");
     kit->verdict->ran++;

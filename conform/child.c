@@ -104,8 +104,8 @@ static void judge(struct byi_verdict *v, const struct byi_child *child,
              child->step);
 }
 
-void byi_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
-                  struct byi_verdict *verdict)
+void byi_kit_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
+                      struct byi_verdict *verdict)
 {
     const struct byi_child_limits limits = {.seconds = kit->seconds};
     const uint64_t begin = byi_now_ns();

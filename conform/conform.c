@@ -242,7 +242,7 @@ static void run_all(struct byi_kit *kit, struct byi_card *card,
         if (is_late(kit, e, params, in_chains))
             continue;
         const uint64_t begin = byi_now_ns();
-        byi_run_case(kit, &e->what, &e->verdict);
+        byi_kit_run_case(kit, &e->what, &e->verdict);
         if (e->what.run == byi_kit_try_chains)
             in_chains += byi_now_ns() - begin;
         hangs += e->verdict.outcome == BYI_FAILED &&
@@ -286,7 +286,7 @@ static enum byoc_status fill_card(struct byi_kit *kit, struct byi_card *card,
     listing = card->listing;
     if (!listing)
         return byi_fail(err, BYOC_ENOMEM, "no memory for the cases");
-    byi_run_case(kit, &open, &verdict);
+    byi_kit_run_case(kit, &open, &verdict);
     if (verdict.outcome == BYI_FAILED)
         only_opening(card, &verdict);
     else

@@ -163,7 +163,7 @@ static uint32_t ask_compat(struct byi_kit *kit, const char *text)
     struct byoc_fail *fail =
         b->check_compat(byi_kit_host(kit), byi_zone_data(z));
     byi_zone_lend(z, BYI_LENT_GONE);
-    if (fail && !*byi_fail_said(fail, &code))
+    if (fail && !*byi_kit_fail_text(fail, &code))
         byi_kit_failed(kit, BYI_RULE_REASON,
                        "check_compat() failed without a reason");
     return code;
@@ -251,9 +251,9 @@ void byi_kit_try_process(struct byi_kit *kit, const struct byi_kit_case *c)
     look_at(&before);
     byi_sample_any(kit, c->row, &sample);
     byi_session_open(kit, &sample, &s);
-    void *state = byi_state_open(kit, &s);
+    void *state = byi_kit_state_open(kit, &s);
     byi_kit_run_checked(kit, &s, state, 1, 0);
-    byi_state_close(kit, &s, state);
+    byi_kit_state_close(kit, &s, state);
     byi_session_close(kit, &s);
     look_at(&after);
     const char *what = changed(&before, &after);

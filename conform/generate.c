@@ -27,7 +27,7 @@ struct gen {
     struct byi_module *m;
     struct byi_func *f;
     struct byi_arena *arena;
-    enum byi_mood mood;
+    enum byi_emphasis emphasis;
     enum byoc_dtype dtype;
     bool zero;
     uint64_t state;
@@ -42,7 +42,7 @@ struct gen {
     byi_id pool[MAX_POOL]; /* results of previous rows */
     uint32_t n_pool;
     uint32_t n_before; /* pool[n_before..] are results of the last row */
-    enum byi_weave weave;
+    enum byi_topology topology;
     bool linked; /* in a chain: this row reads the previous one already */
     struct byoc_error *err;
 };
@@ -115,8 +115,8 @@ static byi_id add_param(struct gen *g, const struct byi_type *type)
     return byi_add_param(g->m, g->f, byi_arena_str(g->m->arena, name), type);
 }
 
-/* Create operand i of the draft from its slot. */
-static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
+/* Create operand i of the call from its slot. */
+static enum byoc_status make_operand(struct gen *g, struct byi_opgen *d,
                                      uint32_t i, struct made *made,
                                      const struct byi_attrs *attrs)
 {
@@ -161,8 +161,10 @@ static enum byoc_status make_operand(struct gen *g, struct byi_draft *d,
 static void look_back(struct gen *g, struct made *made)
 {
     const struct byi_pat *leaf = made->leaf;
-    const bool next = g->weave == BYI_WEAVE_CHAIN && !g->linked;
-    const uint32_t percent = next ? 100 : g->weave == BYI_WEAVE_CHAIN ? 25 : 60;
+    const bool next = g->topology == BYI_TOPOLOGY_CHAIN && !g->linked;
+    const uint32_t percent = next                                ? 100
+                             : g->topology == BYI_TOPOLOGY_CHAIN ? 25
+                                                                 : 60;
     const uint32_t from = next ? g->n_before : 0;
     if (made->id != BYI_NO_ID || g->n_pool == from || g->outer ||
         (leaf && leaf->kind != BYI_PAT_ANY) ||
@@ -186,9 +188,9 @@ static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
                              byi_id *id)
 {
     static const struct byi_pat plain = {.kind = BYI_PAT_OP};
-    struct byi_draft d = {.op = byi_op(op),
+    struct byi_opgen d = {.op = byi_op(op),
                           .pat = pat ? pat : &plain,
-                          .mood = g->mood,
+                          .emphasis = g->emphasis,
                           .dtype = g->dtype,
                           .state = &g->state,
                           .arena = g->m->arena,
@@ -208,7 +210,7 @@ static enum byoc_status call(struct gen *g, const struct byi_pat *pat,
         if (d.at[i].type && !d.dtype)
             d.dtype = d.at[i].type->dtype;
     }
-    if (!byi_draft_fill(&d))
+    if (!byi_opgen_fill(&d))
         return misfit(g, "shapes that do not go together");
     g->zero = d.zero;
     BYI_TRY(byi_attrs_make(g->arena, d.op, d.given, d.n_given, &attrs, g->err));
@@ -285,15 +287,15 @@ static enum byoc_status settle(struct gen *g, const struct byi_pat *pat,
     look_up(g, made);
     if (made->id != BYI_NO_ID)
         return BYOC_OK;
-    struct byi_draft d = {.op = byi_op(BYI_OP_COPY),
+    struct byi_opgen d = {.op = byi_op(BYI_OP_COPY),
                           .pat = pat,
-                          .mood = g->mood,
+                          .emphasis = g->emphasis,
                           .dtype = g->dtype,
                           .state = &g->state,
                           .arena = g->m->arena,
                           .n = 1};
     d.at[0].asked = made->asked;
-    if (!byi_draft_fill(&d))
+    if (!byi_opgen_fill(&d))
         return misfit(g, "a value of no shape");
     return make_operand(g, &d, 0, made, NULL);
 }
@@ -451,11 +453,11 @@ static enum byoc_status make(struct gen *g, uint32_t at, struct made *out)
     byi_unreachable();
 }
 
-static enum byoc_dtype draw_dtype(enum byi_mood mood, uint64_t *state)
+static enum byoc_dtype draw_dtype(enum byi_emphasis emphasis, uint64_t *state)
 {
     static const enum byoc_dtype others[] = {
         BYOC_F16, BYOC_BF16, BYOC_F64, BYOC_I32, BYOC_I64, BYOC_I8, BYOC_U8};
-    return mood == BYI_MOOD_DTYPE
+    return emphasis == BYI_EMPHASIS_DTYPE
                ? others[byi_draw_below(state, BYI_COUNT(others))]
                : BYOC_F32;
 }
@@ -495,7 +497,7 @@ static enum byoc_status make_row(struct gen *g, const struct byi_pattern *row,
  * last one and, one time in four, an earlier one as well. */
 static byi_id result_of(struct gen *g, byi_id last)
 {
-    if (g->weave == BYI_WEAVE_NET)
+    if (g->topology == BYI_TOPOLOGY_NET)
         return byi_add_tuple(g->m, g->f, g->pool, g->n_pool, NULL);
     if (!g->n_before || byi_draw_below(&g->state, 4))
         return last;
@@ -518,22 +520,22 @@ static enum byoc_status check_inputs(struct gen *g)
 }
 
 enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
-                              enum byi_weave weave, enum byi_mood mood,
-                              uint64_t seed, struct byi_module **m,
-                              struct byoc_error *err)
+                              enum byi_topology topology,
+                              enum byi_emphasis emphasis, uint64_t seed,
+                              struct byi_module **m, struct byoc_error *err)
 {
     struct gen g = {.m = byi_module_new(),
                     .arena = byi_arena_new(),
-                    .weave = weave,
-                    .mood = mood,
-                    .zero = mood == BYI_MOOD_ZERO,
+                    .topology = topology,
+                    .emphasis = emphasis,
+                    .zero = emphasis == BYI_EMPHASIS_ZERO,
                     .state = seed * 0x9e3779b97f4a7c15u + 1,
                     .err = err};
     const uint32_t func = byi_func_new(g.m, "main");
     enum byoc_status status = BYOC_OK;
     byi_id last = BYI_NO_ID;
     byi_draw(&g.state);
-    g.dtype = draw_dtype(mood, &g.state);
+    g.dtype = draw_dtype(emphasis, &g.state);
     g.f = g.m->funcs.at[func];
     for (uint32_t i = 0; status == BYOC_OK && i < n; i++) {
         status = make_row(&g, rows[i], &last);

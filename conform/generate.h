@@ -3,8 +3,9 @@
  * table matches. Operators, attributes and shapes are random, within the limits
  * of the row's pattern; equal seeds give equal graphs.
  *
- * generate.c walks the pattern. For each operator, recipes.c chooses consistent
- * types of operands and attributes, and domain.c the values of operands.
+ * generate.c walks the pattern. For each operator, op_generators.c chooses
+ * consistent types of operands and attributes, and domain.c the values of
+ * operands.
  */
 #ifndef BYI_GENERATE_H
 #define BYI_GENERATE_H
@@ -13,26 +14,26 @@
 #include "patterns/patterns.h"
 
 /* The property that the types in a graph emphasise. */
-enum byi_mood {
-    BYI_MOOD_SMALL, /* sizes from 1 to 8            */
-    BYI_MOOD_ONES,  /* many axes of size 1          */
-    BYI_MOOD_ODD,   /* odd primes as sizes          */
-    BYI_MOOD_ZERO,  /* an axis of size 0            */
-    BYI_MOOD_LARGE, /* sizes from 15 to 65          */
-    BYI_MOOD_RANK,  /* rare ranks: 0, 1, 5 and more */
-    BYI_MOOD_DTYPE, /* an element type other than float32 */
-    BYI_N_MOODS
+enum byi_emphasis {
+    BYI_EMPHASIS_SMALL, /* sizes from 1 to 8            */
+    BYI_EMPHASIS_ONES,  /* many axes of size 1          */
+    BYI_EMPHASIS_ODD,   /* odd primes as sizes          */
+    BYI_EMPHASIS_ZERO,  /* an axis of size 0            */
+    BYI_EMPHASIS_LARGE, /* sizes from 15 to 65          */
+    BYI_EMPHASIS_RANK,  /* rare ranks: 0, 1, 5 and more */
+    BYI_EMPHASIS_DTYPE, /* an element type other than float32 */
+    BYI_N_EMPHASES
 };
 
 /* --- generate.c --------------------------------------------------------- */
 
 /* How the rows of a graph are connected. */
-enum byi_weave {
+enum byi_topology {
     /* some operands are results of previous rows; every result is an output */
-    BYI_WEAVE_NET,
+    BYI_TOPOLOGY_NET,
     /* each row reads the result of the previous one; the last result is an
      * output, and sometimes an earlier one, too */
-    BYI_WEAVE_CHAIN
+    BYI_TOPOLOGY_CHAIN
 };
 
 /* Generate a module whose @main has one match of each row, in order. Operands
@@ -41,9 +42,9 @@ enum byi_weave {
  * (try another seed), BYOC_EUNSUPPORTED if a row's pattern has a construct that
  * the generator does not support. */
 enum byoc_status byi_generate(const struct byi_pattern *const *rows, uint32_t n,
-                              enum byi_weave weave, enum byi_mood mood,
-                              uint64_t seed, struct byi_module **m,
-                              struct byoc_error *err);
+                              enum byi_topology topology,
+                              enum byi_emphasis emphasis, uint64_t seed,
+                              struct byi_module **m, struct byoc_error *err);
 
 /* --- random numbers ------------------------------------------------------ */
 
@@ -60,7 +61,8 @@ static inline uint32_t byi_draw_below(uint64_t *state, uint32_t n)
     return (uint32_t)(byi_draw(state) >> 21) % n;
 }
 
-/* --- recipes.c ----------------------------------------------------------- */
+/* --- op_generators.c
+ * ----------------------------------------------------------- */
 
 enum { BYI_GENERATE_MAX_ROWS = 6 };
 
@@ -81,11 +83,11 @@ struct byi_slot {
     int64_t ints[BYI_MAX_INTS];
 };
 
-/* A call that is being generated. */
-struct byi_draft {
+/* The state of an op generator: the call that is being generated. */
+struct byi_opgen {
     const struct byi_op *op;
     const struct byi_pat *pat;
-    enum byi_mood mood;
+    enum byi_emphasis emphasis;
     enum byoc_dtype dtype; /* default for planned operands */
     uint64_t *state;       /* of byi_draw */
     struct byi_arena *arena;
@@ -98,7 +100,7 @@ struct byi_draft {
 
 /* Run the op generator of d->op: plan the types of the slots that have none,
  * and set the attributes. Returns false if the choices are inconsistent. */
-bool byi_draft_fill(struct byi_draft *d);
+bool byi_opgen_fill(struct byi_opgen *d);
 
 /* --- domain.c ------------------------------------------------------------ */
 

@@ -18,7 +18,7 @@
 static void check_no_opinion(struct byi_kit *kit, struct byoc_fail *fail,
                              const char *call)
 {
-    if (fail && !*byi_fail_said(fail, NULL))
+    if (fail && !*byi_kit_fail_text(fail, NULL))
         byi_kit_failed(kit, BYI_RULE_REASON, "%s failed without a reason",
                        call);
 }
@@ -102,12 +102,12 @@ static void ask_opinions(struct byi_kit *kit, const struct byi_sample *sample)
     const struct byi_node *conv = convolution_of(sample);
     struct byi_session s = {.sample = sample};
     struct byi_lent_region lent =
-        byi_lend_region(kit, &s, sample->json.at, sample->json.n, NULL, NULL);
+        byi_session_lend(kit, &s, sample->json.at, sample->json.n, NULL, NULL);
     if (b->cost)
         ask_cost(kit, lent.region);
     if (b->layout && conv)
         ask_layout(kit, conv, lent.region);
-    byi_take_back(&lent);
+    byi_session_take_back(&lent);
     for (uint32_t i = 0; i < sample->n_consts; i++)
         byi_zone_lend(s.consts[i], BYI_LENT_GONE);
     byi_step(NULL, "the kit");
@@ -122,11 +122,11 @@ static void run_through(struct byi_kit *kit, const struct byi_sample *sample,
     const struct byi_host_books before = byi_host_books();
     ask_opinions(kit, sample);
     byi_session_open(kit, sample, &s);
-    void *state = byi_state_open(kit, &s);
+    void *state = byi_kit_state_open(kit, &s);
     byi_kit_run_checked(kit, &s, state, seed + 1, 0);
     byi_kit_run_checked(kit, &s, state, seed + 2, BYI_ALIGN);
     byi_kit_run_checked(kit, &s, state, seed + 1, 0);
-    byi_state_close(kit, &s, state);
+    byi_kit_state_close(kit, &s, state);
     byi_session_close(kit, &s);
     byi_host_balance(kit, &before, "unload()");
 }
@@ -162,17 +162,17 @@ void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_session_open(kit, &sample, &s);
     byi_session_open(kit, &sample, &other); /* load the region twice */
     for (int i = 0; i < N; i++)
-        states[i] = byi_state_open(kit, &s);
+        states[i] = byi_kit_state_open(kit, &s);
     byi_session_close(kit, &other);
     for (int i = 0; i < N; i++) {
         for (int k = i; k < N; k++)
             byi_kit_run_checked(kit, &s, states[order[k]], (uint64_t)(i + k),
                                 0);
-        byi_state_close(kit, &s, states[order[i]]);
+        byi_kit_state_close(kit, &s, states[order[i]]);
     }
-    void *late = byi_state_open(kit, &s);
+    void *late = byi_kit_state_open(kit, &s);
     byi_kit_run_checked(kit, &s, late, 9, 0);
-    byi_state_close(kit, &s, late);
+    byi_kit_state_close(kit, &s, late);
     byi_session_close(kit, &s);
     byi_host_balance(kit, &before, "unload()");
 }
@@ -199,20 +199,20 @@ void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_arena *arena = byi_arena_new();
     any_expected(kit, c, arena, &sample, &e);
     byi_session_open(kit, &sample, &s);
-    void *state = byi_state_open(kit, &s);
+    void *state = byi_kit_state_open(kit, &s);
     e.cancel = &now;
     struct byoc_fail *fail = byi_kit_run(kit, &s, state, &e, 0, arena, found);
     uint32_t code = BYOC_FAIL_CANCELLED;
-    const char *said = fail ? byi_fail_said(fail, &code) : "";
+    const char *said = fail ? byi_kit_fail_text(fail, &code) : "";
     if (code != BYOC_FAIL_CANCELLED)
         byi_kit_failed(kit, BYI_RULE_CANCEL,
                        "a run that was cancelled failed with code %u, expected "
                        "%d (CANCELLED): %.600s",
                        code, BYOC_FAIL_CANCELLED, said);
     if (!fail)
-        byi_kit_hold(kit, &sample, &e, found);
+        byi_kit_compare(kit, &sample, &e, found);
     byi_kit_run_checked(kit, &s, state, 2, 0); /* the state must still work */
-    byi_state_close(kit, &s, state);
+    byi_kit_state_close(kit, &s, state);
     byi_session_close(kit, &s);
 }
 
@@ -222,7 +222,7 @@ static void want_resource(struct byi_kit *kit, struct byoc_fail *fail,
                           const char *call, uint32_t n)
 {
     uint32_t code;
-    const char *said = byi_fail_said(fail, &code);
+    const char *said = byi_kit_fail_text(fail, &code);
     if (code != BYOC_FAIL_RESOURCE)
         byi_kit_failed(kit, BYI_RULE_EXHAUSTED,
                        "%s failed with code %u, expected %d (RESOURCE), when "
@@ -270,11 +270,11 @@ static bool without(struct byi_kit *kit, const struct byi_sample *sample,
     if (fail && none)
         byi_kit_failed(kit, BYI_RULE_BUILDS,
                        "%s failed although every acquire() succeeded: %.800s",
-                       call, byi_fail_said(fail, NULL));
+                       call, byi_kit_fail_text(fail, NULL));
     if (fail)
         want_resource(kit, fail, call, n);
     if (stated)
-        byi_state_close(kit, &s, state);
+        byi_kit_state_close(kit, &s, state);
     if (loaded)
         byi_session_close(kit, &s);
     byi_kit_blob_free(kit, &blob);
@@ -335,14 +335,14 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
     for (uint32_t i = 0; i < SPANS; i++) {
         for (uint32_t k = 0; k < CYCLES; k++) {
             byi_session_open(kit, &sample, &s);
-            byi_state_close(kit, &s, byi_state_open(kit, &s));
+            byi_kit_state_close(kit, &s, byi_kit_state_open(kit, &s));
             byi_session_close(kit, &s);
         }
         heap[i] = heap_now();
     }
     want_level(kit, heap, SPANS, CYCLES, "load() and unload()");
     byi_session_open(kit, &sample, &s);
-    void *state = byi_state_open(kit, &s);
+    void *state = byi_kit_state_open(kit, &s);
     for (uint32_t i = 0; i < SPANS; i++) {
         for (uint32_t k = 0; k < RUNS; k++) {
             struct byi_arena *own = byi_arena_new();
@@ -350,13 +350,13 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
                 byi_kit_run(kit, &s, state, &e, 0, own, found);
             if (fail)
                 byi_kit_failed(kit, BYI_RULE_RUNS, "run() failed: %.900s",
-                               byi_fail_said(fail, NULL));
+                               byi_kit_fail_text(fail, NULL));
             byi_arena_free(&own);
         }
         heap[i] = heap_now();
     }
     want_level(kit, heap, SPANS, RUNS, "run()");
-    byi_state_close(kit, &s, state); /* otherwise valgrind reports a leak */
+    byi_kit_state_close(kit, &s, state); /* otherwise valgrind reports a leak */
     byi_session_close(kit, &s);
 }
 
@@ -372,7 +372,7 @@ static void try_bytes(struct byi_kit *kit, const struct byi_session *whole,
     struct byoc_fail *fail = byi_kit_load(kit, &s, blob);
     if (fail) {
         uint32_t code;
-        const char *said = byi_fail_said(fail, &code);
+        const char *said = byi_kit_fail_text(fail, &code);
         if (code == BYOC_FAIL_INTERNAL || !*said)
             byi_kit_failed(kit, BYI_RULE_HOSTILE,
                            "load() of %s failed with code %u and '%.300s', "
@@ -382,9 +382,9 @@ static void try_bytes(struct byi_kit *kit, const struct byi_session *whole,
         void *state;
         fail = byi_kit_state_new(kit, &s, &state);
         if (fail)
-            byi_fail_said(fail, NULL);
+            byi_kit_fail_text(fail, NULL);
         else
-            byi_state_close(kit, &s, state);
+            byi_kit_state_close(kit, &s, state);
         byi_session_close(kit, &s);
     }
     byi_host_balance(kit, &before, what);
@@ -439,7 +439,7 @@ void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c)
         struct byoc_fail *fail = byi_kit_compile(kit, &s, i ? &again : &blob);
         if (fail)
             byi_kit_failed(kit, BYI_RULE_BUILDS, "compile() failed: %.900s",
-                           byi_fail_said(fail, NULL));
+                           byi_kit_fail_text(fail, NULL));
     }
     if (blob.bytes != again.bytes ||
         memcmp(blob.data, again.data, blob.bytes) != 0)
@@ -536,7 +536,7 @@ void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c)
                                      .s = &s,
                                      .begin = &begin,
                                      .arena = byi_arena_new(),
-                                     .state = byi_state_open(kit, &s)};
+                                     .state = byi_kit_state_open(kit, &s)};
         byi_kit_expect(kit, &sample, 100 + i, runners[i].arena, &runners[i].e);
     }
     byi_step(NULL, "run() on %d threads", (int)THREADS);
@@ -552,7 +552,7 @@ void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c)
                 "%d threads run one compiled region, each with a state "
                 "of its own; on thread %u, %s",
                 (int)THREADS, i, runners[i].wrong);
-        byi_state_close(kit, &s, runners[i].state);
+        byi_kit_state_close(kit, &s, runners[i].state);
     }
     byi_session_close(kit, &s);
 }

@@ -195,7 +195,7 @@ void byi_host_balance(struct byi_kit *of, const struct byi_host_books *before,
             b.fails - before->fails > 1 ? "s were" : " was", after);
 }
 
-const char *byi_fail_said(struct byoc_fail *fail, uint32_t *code)
+const char *byi_kit_fail_text(struct byoc_fail *fail, uint32_t *code)
 {
     static char said[1000];
     snprintf(said, sizeof said, "%s", byi_failure_text(fail));

@@ -73,8 +73,8 @@ struct byi_kit_case {
 /* --- child.c ------------------------------------------------------------ */
 
 /* Run the case in a child process, and set *verdict to its result. */
-void byi_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
-                  struct byi_verdict *verdict);
+void byi_kit_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
+                      struct byi_verdict *verdict);
 /* In a child: end the case with this verdict, and exit. */
 _Noreturn void byi_kit_end(struct byi_kit *kit, enum byi_outcome outcome,
                            enum byi_conform_rule rule, const char *format, ...)
@@ -129,7 +129,7 @@ void byi_host_balance(struct byi_kit *kit, const struct byi_host_books *before,
                       const char *after);
 /* The text and code of a failure, which this frees. The text is static memory,
  * until the next call. */
-const char *byi_fail_said(struct byoc_fail *fail, uint32_t *code);
+const char *byi_kit_fail_text(struct byoc_fail *fail, uint32_t *code);
 
 /* --- sample.c: random graphs that the plug-in accepts --------------------- */
 
@@ -191,12 +191,12 @@ struct byi_lent_region {
 /* Copy the sample's region to zones: its text (or blob); the symbol that
  * compile() shall define, or NULL; the function that its C was compiled to, or
  * NULL. Constants stay accessible until unload(), so `session` keeps them. */
-struct byi_lent_region byi_lend_region(struct byi_kit *kit,
-                                       struct byi_session *session,
-                                       const void *text, uint64_t bytes,
-                                       const char *symbol, byi_unit_fn code);
+struct byi_lent_region byi_session_lend(struct byi_kit *kit,
+                                        struct byi_session *session,
+                                        const void *text, uint64_t bytes,
+                                        const char *symbol, byi_unit_fn code);
 /* Make these zones inaccessible, after the call. */
-void byi_take_back(struct byi_lent_region *lent);
+void byi_session_take_back(struct byi_lent_region *lent);
 /* Set *blob to the result of compile() for the sample's region, or to the
  * region's text if the backend has no compile(). Free it with
  * byi_kit_blob_free. */
@@ -216,12 +216,14 @@ void byi_session_close(struct byi_kit *kit, struct byi_session *s);
 struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
                                const struct byoc_blob *blob);
 /* Set *state to what the backend's run() requires: memory of state_bytes()
- * bytes, the result of state_new(), or NULL. Free it with byi_state_close. */
+ * bytes, the result of state_new(), or NULL. Free it with byi_kit_state_close.
+ */
 struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
                                     void **state);
 /* The same; ends the case if it fails. */
-void *byi_state_open(struct byi_kit *kit, struct byi_session *s);
-void byi_state_close(struct byi_kit *kit, struct byi_session *s, void *state);
+void *byi_kit_state_open(struct byi_kit *kit, struct byi_session *s);
+void byi_kit_state_close(struct byi_kit *kit, struct byi_session *s,
+                         void *state);
 
 /* Random inputs, and the results of the native kernels. `slack` is how far each
  * element moves when inputs are perturbed by a few units of their precision,
@@ -242,9 +244,9 @@ struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
                               uint64_t align, struct byi_arena *arena,
                               struct byi_tensor *found);
 /* End the case if results differ from the expected ones. */
-void byi_kit_hold(struct byi_kit *kit, const struct byi_sample *sample,
-                  const struct byi_expected *expected,
-                  const struct byi_tensor *found);
+void byi_kit_compare(struct byi_kit *kit, const struct byi_sample *sample,
+                     const struct byi_expected *expected,
+                     const struct byi_tensor *found);
 /* Run on random inputs; end the case if results differ from those expected. */
 void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
                          void *state, uint64_t seed, uint64_t align);
@@ -252,7 +254,7 @@ void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
 /* --- bounds.c ------------------------------------------------------------- */
 
 /* The epsilon of a float type: the difference between 1 and the next number. */
-double byi_epsilon(enum byoc_dtype dtype);
+double byi_kit_epsilon(enum byoc_dtype dtype);
 /* The tolerance for an output of `dtype` of function `func`, relative to the
  * native kernels: |found - want| <= relative (|want| + max |want|) + absolute +
  * slack. If the function is not continuous, `share` of the elements may exceed

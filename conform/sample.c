@@ -249,7 +249,7 @@ static bool make_one(struct byi_kit *kit, const char *row, uint32_t number,
     for (uint32_t i = 0; i < MAX_DRAWN && *refused < MAX_REFUSED; i++) {
         struct byi_module *m;
         *s = (struct byi_sample){0};
-        if (byi_generate(&pattern, 1, BYI_WEAVE_NET, number % BYI_N_MOODS,
+        if (byi_generate(&pattern, 1, BYI_TOPOLOGY_NET, number % BYI_N_EMPHASES,
                          base + i, &m, err) != BYOC_OK) {
             if (err->status == BYOC_EUNSUPPORTED)
                 break;
@@ -353,7 +353,7 @@ void byi_sample_region(struct byi_kit *kit, uint32_t number,
         for (uint32_t k = 0; k < n; k++)
             list[k] = &table->at[byi_draw_below(&state, table->n)];
         *s = (struct byi_sample){.joined = true};
-        if (byi_generate(list, n, BYI_WEAVE_NET, number % BYI_MOOD_ZERO,
+        if (byi_generate(list, n, BYI_TOPOLOGY_NET, number % BYI_EMPHASIS_ZERO,
                          byi_draw(&state), &s->m, &err) != BYOC_OK)
             continue;
         if (partition(backends, s, 2, &err))
@@ -400,22 +400,23 @@ static const struct byi_pattern *draw_row(const struct byi_pattern_table *table,
 bool byi_sample_chain(struct byi_kit *kit, uint64_t number,
                       struct byi_sample *s)
 {
-    static const enum byi_mood moods[] = {BYI_MOOD_SMALL, BYI_MOOD_ONES,
-                                          BYI_MOOD_ONES,  BYI_MOOD_ODD,
-                                          BYI_MOOD_ZERO,  BYI_MOOD_RANK};
+    static const enum byi_emphasis emphases[] = {
+        BYI_EMPHASIS_SMALL, BYI_EMPHASIS_ONES, BYI_EMPHASIS_ONES,
+        BYI_EMPHASIS_ODD,   BYI_EMPHASIS_ZERO, BYI_EMPHASIS_RANK};
     enum { TRIES = 60 };
     struct byi_backends *backends = open_backends(kit);
     uint64_t state = byi_kit_seed(kit, "chain", number);
     struct byoc_error err;
     const uint32_t n = 1 + byi_draw_below(&state, BYI_GENERATE_MAX_ROWS);
-    const enum byi_mood mood = moods[byi_draw_below(&state, BYI_COUNT(moods))];
+    const enum byi_emphasis emphasis =
+        emphases[byi_draw_below(&state, BYI_COUNT(emphases))];
     for (uint32_t i = 0; i < TRIES; i++) {
         const struct byi_pattern *list[BYI_GENERATE_MAX_ROWS];
         for (uint32_t k = 0; k < n; k++)
             list[k] = draw_row(backends->at[0].table, &state);
         *s = (struct byi_sample){.joined = true};
-        if (byi_generate(list, n, BYI_WEAVE_CHAIN, mood, byi_draw(&state),
-                         &s->m, &err) != BYOC_OK)
+        if (byi_generate(list, n, BYI_TOPOLOGY_CHAIN, emphasis,
+                         byi_draw(&state), &s->m, &err) != BYOC_OK)
             continue;
         if (partition(backends, s, 1, &err))
             return true;

@@ -60,10 +60,10 @@ static void drop_consts(struct byi_session *s)
         }
 }
 
-struct byi_lent_region byi_lend_region(struct byi_kit *kit,
-                                       struct byi_session *s, const void *text,
-                                       uint64_t bytes, const char *symbol,
-                                       byi_unit_fn code)
+struct byi_lent_region byi_session_lend(struct byi_kit *kit,
+                                        struct byi_session *s, const void *text,
+                                        uint64_t bytes, const char *symbol,
+                                        byi_unit_fn code)
 {
     const struct byi_sample *sample = s->sample;
     struct byi_lent_region lent = {0};
@@ -103,7 +103,7 @@ struct byi_lent_region byi_lend_region(struct byi_kit *kit,
     return lent;
 }
 
-void byi_take_back(struct byi_lent_region *lent)
+void byi_session_take_back(struct byi_lent_region *lent)
 {
     for (uint32_t i = 0; i < lent->n; i++)
         byi_zone_lend(lent->parts[i], BYI_LENT_GONE);
@@ -174,10 +174,10 @@ struct byoc_fail *byi_kit_compile(struct byi_kit *kit, struct byi_session *s,
     }
     const char *symbol = writes_c(kit, b) ? "byoc_conform_0" : NULL;
     struct byi_lent_region lent =
-        byi_lend_region(kit, s, json->at, json->n, symbol, NULL);
+        byi_session_lend(kit, s, json->at, json->n, symbol, NULL);
     byi_step(NULL, "compile()");
     struct byoc_fail *fail = b->compile(host, lent.region, blob);
-    byi_take_back(&lent);
+    byi_session_take_back(&lent);
     if (!fail)
         check_kind(kit, blob, symbol);
     if (!fail && (!blob->data || !blob->bytes))
@@ -203,13 +203,13 @@ struct byoc_fail *byi_kit_load(struct byi_kit *kit, struct byi_session *s,
                                const struct byoc_blob *blob)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
-    struct byi_lent_region lent = byi_lend_region(
+    struct byi_lent_region lent = byi_session_lend(
         kit, s, blob->data, blob->bytes, s->code ? s->code->unit.symbol : NULL,
         s->code ? s->code->function : NULL);
     byi_step(NULL, "load()");
     struct byoc_fail *fail =
         b->load(byi_kit_host(kit), lent.region, &s->compiled);
-    byi_take_back(&lent);
+    byi_session_take_back(&lent);
     byi_step(NULL, "the kit");
     return fail;
 }
@@ -223,7 +223,7 @@ static const char *not_built(struct byi_kit *kit,
                              const char *call)
 {
     uint32_t code;
-    const char *said = byi_fail_said(fail, &code);
+    const char *said = byi_kit_fail_text(fail, &code);
     if (!sample->joined || code != BYOC_FAIL_UNSUPPORTED || !*said)
         byi_kit_failed(kit, BYI_RULE_BUILDS,
                        "%s took it, and %s failed: %.900s", took, call, said);
@@ -318,17 +318,18 @@ struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
     return fail;
 }
 
-void *byi_state_open(struct byi_kit *kit, struct byi_session *s)
+void *byi_kit_state_open(struct byi_kit *kit, struct byi_session *s)
 {
     void *state;
     struct byoc_fail *fail = byi_kit_state_new(kit, s, &state);
     if (fail)
         byi_kit_failed(kit, BYI_RULE_RUNS, "state_new() failed: %.900s",
-                       byi_fail_said(fail, NULL));
+                       byi_kit_fail_text(fail, NULL));
     return state;
 }
 
-void byi_state_close(struct byi_kit *kit, struct byi_session *s, void *state)
+void byi_kit_state_close(struct byi_kit *kit, struct byi_session *s,
+                         void *state)
 {
     const struct byoc_backend *b = byi_kit_backend(kit);
     byi_step(NULL, "state_free()");
@@ -365,7 +366,7 @@ static struct byi_tensor jitter(const struct byi_tensor *t,
     struct byi_tensor moved = *t;
     if (!byi_dtype_is_float(t->dtype))
         return moved;
-    const double off = UNITS * byi_epsilon(t->dtype);
+    const double off = UNITS * byi_kit_epsilon(t->dtype);
     moved.data = byi_arena_copy(arena, t->data, byi_tensor_bytes(t));
     for (int64_t i = byi_elements(t->rank, t->dims); i-- > 0;)
         byi_tensor_set(&moved, i,
@@ -558,8 +559,9 @@ static uint32_t look_closer(struct byi_kit *kit,
     return wrong;
 }
 
-void byi_kit_hold(struct byi_kit *kit, const struct byi_sample *sample,
-                  const struct byi_expected *e, const struct byi_tensor *found)
+void byi_kit_compare(struct byi_kit *kit, const struct byi_sample *sample,
+                     const struct byi_expected *e,
+                     const struct byi_tensor *found)
 {
     struct byoc_error err;
     const uint32_t i = look_closer(kit, sample, e, found, &err);
@@ -585,7 +587,7 @@ void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
         byi_kit_run(kit, s, state, &e, align, arena, found);
     if (fail)
         byi_kit_failed(kit, BYI_RULE_RUNS, "run() failed: %.900s",
-                       byi_fail_said(fail, NULL));
-    byi_kit_hold(kit, s->sample, &e, found);
+                       byi_kit_fail_text(fail, NULL));
+    byi_kit_compare(kit, s->sample, &e, found);
     byi_arena_free(&arena);
 }

@@ -1,62 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draft.c: helpers of op generators: they draw random sizes, plan the types of
+/* opgen.c: helpers of op generators: they draw random sizes, plan the types of
  * operands, and set attributes, all within the limits of the pattern.
  */
-#include "draft.h"
+#include "opgen.h"
 
 #include <string.h>
 
 enum { MAX_ELEMENTS = 1 << 15 };
 
-uint32_t byi_draft_below(struct byi_draft *d, uint32_t n)
+uint32_t byi_opgen_below(struct byi_opgen *d, uint32_t n)
 {
     return byi_draw_below(d->state, n);
 }
 
-bool byi_draft_chance(struct byi_draft *d, uint32_t percent)
+bool byi_opgen_chance(struct byi_opgen *d, uint32_t percent)
 {
-    return byi_draft_below(d, 100) < percent;
+    return byi_opgen_below(d, 100) < percent;
 }
 
 /* --- sizes ---------------------------------------------------------------- */
 
-int64_t byi_draft_size(struct byi_draft *d)
+int64_t byi_opgen_size(struct byi_opgen *d)
 {
     static const int64_t small[] = {1, 2, 3, 4, 5, 6, 8};
     static const int64_t odd[] = {3, 5, 7, 11, 13};
     static const int64_t large[] = {15, 16, 17, 24, 31, 32, 33, 48, 65};
-    switch (d->mood) {
-    case BYI_MOOD_ONES:
-        return byi_draft_chance(d, 65)
+    switch (d->emphasis) {
+    case BYI_EMPHASIS_ONES:
+        return byi_opgen_chance(d, 65)
                    ? 1
-                   : small[byi_draft_below(d, BYI_COUNT(small))];
-    case BYI_MOOD_ODD:
-        return odd[byi_draft_below(d, BYI_COUNT(odd))];
-    case BYI_MOOD_LARGE:
-        return large[byi_draft_below(d, BYI_COUNT(large))];
+                   : small[byi_opgen_below(d, BYI_COUNT(small))];
+    case BYI_EMPHASIS_ODD:
+        return odd[byi_opgen_below(d, BYI_COUNT(odd))];
+    case BYI_EMPHASIS_LARGE:
+        return large[byi_opgen_below(d, BYI_COUNT(large))];
     default:
-        return small[byi_draft_below(d, BYI_COUNT(small))];
+        return small[byi_opgen_below(d, BYI_COUNT(small))];
     }
 }
 
-static uint32_t draw_rank(struct byi_draft *d)
+static uint32_t draw_rank(struct byi_opgen *d)
 {
     static const uint32_t usual[] = {1, 2, 2, 3, 3, 4, 4, 4, 5};
     static const uint32_t rare[] = {0, 1, 5, 6, 7};
-    return d->mood == BYI_MOOD_RANK
-               ? rare[byi_draft_below(d, BYI_COUNT(rare))]
-               : usual[byi_draft_below(d, BYI_COUNT(usual))];
+    return d->emphasis == BYI_EMPHASIS_RANK
+               ? rare[byi_opgen_below(d, BYI_COUNT(rare))]
+               : usual[byi_opgen_below(d, BYI_COUNT(usual))];
 }
 
-bool byi_draft_fits(uint32_t rank, const int64_t *dims)
+bool byi_opgen_fits(uint32_t rank, const int64_t *dims)
 {
     const int64_t n = byi_elements(rank, dims);
     return n >= 0 && n <= MAX_ELEMENTS;
 }
 
-static int64_t fit_dim(struct byi_draft *d, const struct byi_pat_dim *dim)
+static int64_t fit_dim(struct byi_opgen *d, const struct byi_pat_dim *dim)
 {
-    const int64_t size = byi_draft_size(d);
+    const int64_t size = byi_opgen_size(d);
     if (dim->any)
         return size;
     switch (dim->cmp) {
@@ -76,11 +76,11 @@ static int64_t fit_dim(struct byi_draft *d, const struct byi_pat_dim *dim)
 }
 
 /* A random rank that the pattern allows. */
-static uint32_t fit_rank(struct byi_draft *d, const struct byi_pat_type *asked)
+static uint32_t fit_rank(struct byi_opgen *d, const struct byi_pat_type *asked)
 {
     uint32_t rank = draw_rank(d);
     if (asked && asked->has_dims)
-        return asked->n_dims + (asked->has_rest ? byi_draft_below(d, 3) : 0);
+        return asked->n_dims + (asked->has_rest ? byi_opgen_below(d, 3) : 0);
     if (asked && !asked->rank.any) {
         const struct byi_pat_dim *r = &asked->rank;
         const int64_t v = r->value;
@@ -91,7 +91,7 @@ static uint32_t fit_rank(struct byi_draft *d, const struct byi_pat_type *asked)
     return rank;
 }
 
-enum byoc_dtype byi_draft_fit_dtype(struct byi_draft *d,
+enum byoc_dtype byi_opgen_fit_dtype(struct byi_opgen *d,
                                     const struct byi_pat_type *asked,
                                     enum byoc_dtype dtype)
 {
@@ -100,12 +100,12 @@ enum byoc_dtype byi_draft_fit_dtype(struct byi_draft *d,
     for (uint32_t i = 0; i < asked->n_dtypes; i++)
         if (asked->dtypes[i] == dtype)
             return dtype;
-    return asked->dtypes[byi_draft_below(d, asked->n_dtypes)];
+    return asked->dtypes[byi_opgen_below(d, asked->n_dtypes)];
 }
 
 /* Draw a random shape of `rank` axes (UINT32_MAX: any rank) that the pattern
  * allows. Returns false if it is too large. */
-static bool draw_shape(struct byi_draft *d, struct byi_slot *s, uint32_t rank)
+static bool draw_shape(struct byi_opgen *d, struct byi_slot *s, uint32_t rank)
 {
     const struct byi_pat_type *asked = s->asked;
     s->rank = rank == UINT32_MAX ? fit_rank(d, asked) : rank;
@@ -117,9 +117,9 @@ static bool draw_shape(struct byi_draft *d, struct byi_slot *s, uint32_t rank)
             if (asked && asked->has_dims && i < asked->n_dims &&
                 (!asked->has_rest || i < asked->rest))
                 dim = &asked->dims[i];
-            s->dims[i] = dim ? fit_dim(d, dim) : byi_draft_size(d);
+            s->dims[i] = dim ? fit_dim(d, dim) : byi_opgen_size(d);
         }
-        if (byi_draft_fits(s->rank, s->dims))
+        if (byi_opgen_fits(s->rank, s->dims))
             break;
     }
     if (asked && !asked->size.any && asked->size.cmp == BYI_EQ &&
@@ -127,45 +127,45 @@ static bool draw_shape(struct byi_draft *d, struct byi_slot *s, uint32_t rank)
         for (uint32_t i = 0; i < s->rank; i++)
             s->dims[i] = 1;
     else if (d->zero && s->rank)
-        s->dims[byi_draft_below(d, s->rank)] = 0;
+        s->dims[byi_opgen_below(d, s->rank)] = 0;
     d->zero = d->zero && !s->rank;
-    return byi_draft_fits(s->rank, s->dims);
+    return byi_opgen_fits(s->rank, s->dims);
 }
 
 /* --- slots ---------------------------------------------------------------- */
 
-bool byi_draft_is_known(const struct byi_draft *d, uint32_t i)
+bool byi_opgen_is_known(const struct byi_opgen *d, uint32_t i)
 {
     return d->at[i].type != NULL;
 }
 
-uint32_t byi_draft_rank_of(const struct byi_draft *d, uint32_t i)
+uint32_t byi_opgen_rank_of(const struct byi_opgen *d, uint32_t i)
 {
-    return byi_draft_is_known(d, i) ? d->at[i].type->rank : d->at[i].rank;
+    return byi_opgen_is_known(d, i) ? d->at[i].type->rank : d->at[i].rank;
 }
 
-const int64_t *byi_draft_dims_of(const struct byi_draft *d, uint32_t i)
+const int64_t *byi_opgen_dims_of(const struct byi_opgen *d, uint32_t i)
 {
-    return byi_draft_is_known(d, i) ? d->at[i].type->dims : d->at[i].dims;
+    return byi_opgen_is_known(d, i) ? d->at[i].type->dims : d->at[i].dims;
 }
 
-enum byoc_dtype byi_draft_dtype_of(const struct byi_draft *d, uint32_t i)
+enum byoc_dtype byi_opgen_dtype_of(const struct byi_opgen *d, uint32_t i)
 {
-    return byi_draft_is_known(d, i) ? d->at[i].type->dtype : d->at[i].dtype;
+    return byi_opgen_is_known(d, i) ? d->at[i].type->dtype : d->at[i].dtype;
 }
 
-void byi_draft_set_dims(struct byi_draft *d, uint32_t i, enum byoc_dtype dtype,
+void byi_opgen_set_dims(struct byi_opgen *d, uint32_t i, enum byoc_dtype dtype,
                         uint32_t rank, const int64_t *dims)
 {
     struct byi_slot *s = &d->at[i];
     if (s->type || i >= d->n)
         return;
-    s->dtype = byi_draft_fit_dtype(d, s->asked, dtype);
+    s->dtype = byi_opgen_fit_dtype(d, s->asked, dtype);
     s->rank = rank;
     memcpy(s->dims, dims, rank * sizeof *dims);
 }
 
-void byi_draft_set_ints(struct byi_draft *d, uint32_t i, const int64_t *values,
+void byi_opgen_set_ints(struct byi_opgen *d, uint32_t i, const int64_t *values,
                         uint32_t n)
 {
     struct byi_slot *s = &d->at[i];
@@ -180,18 +180,18 @@ void byi_draft_set_ints(struct byi_draft *d, uint32_t i, const int64_t *values,
     memcpy(s->ints, values, n * sizeof *values);
 }
 
-bool byi_draft_want_free(struct byi_draft *d, uint32_t i, uint32_t rank)
+bool byi_opgen_want_free(struct byi_opgen *d, uint32_t i, uint32_t rank)
 {
     struct byi_slot *s = &d->at[i];
     if (s->type)
         return rank == UINT32_MAX || s->type->rank == rank;
-    s->dtype = byi_draft_fit_dtype(d, s->asked, d->dtype);
+    s->dtype = byi_opgen_fit_dtype(d, s->asked, d->dtype);
     return draw_shape(d, s, rank);
 }
 
 /* --- attributes ----------------------------------------------------------- */
 
-const struct byi_pat_test *byi_draft_pinned(const struct byi_draft *d,
+const struct byi_pat_test *byi_opgen_pinned(const struct byi_opgen *d,
                                             const char *name)
 {
     for (uint32_t i = 0; i < d->pat->n_tests; i++)
@@ -201,7 +201,7 @@ const struct byi_pat_test *byi_draft_pinned(const struct byi_draft *d,
     return NULL;
 }
 
-const struct byi_attr_def *byi_draft_def_of(const struct byi_draft *d,
+const struct byi_attr_def *byi_opgen_def_of(const struct byi_opgen *d,
                                             const char *name)
 {
     for (uint32_t i = 0; i < d->op->n_attrs; i++)
@@ -210,7 +210,7 @@ const struct byi_attr_def *byi_draft_def_of(const struct byi_draft *d,
     return NULL;
 }
 
-bool byi_draft_is_given(const struct byi_draft *d, const char *name)
+bool byi_opgen_is_given(const struct byi_opgen *d, const char *name)
 {
     for (uint32_t i = 0; i < d->n_given; i++)
         if (strcmp(d->given[i].name, name) == 0)
@@ -218,33 +218,33 @@ bool byi_draft_is_given(const struct byi_draft *d, const char *name)
     return false;
 }
 
-static void give(struct byi_draft *d, struct byi_attr attr)
+static void give(struct byi_opgen *d, struct byi_attr attr)
 {
-    if (d->n_given < BYI_MAX_GIVEN && !byi_draft_is_given(d, attr.name))
+    if (d->n_given < BYI_MAX_GIVEN && !byi_opgen_is_given(d, attr.name))
         d->given[d->n_given++] = attr;
 }
 
-int64_t byi_draft_give_int(struct byi_draft *d, const char *name, int64_t value)
+int64_t byi_opgen_give_int(struct byi_opgen *d, const char *name, int64_t value)
 {
-    const struct byi_pat_test *pin = byi_draft_pinned(d, name);
-    const struct byi_attr_def *def = byi_draft_def_of(d, name);
+    const struct byi_pat_test *pin = byi_opgen_pinned(d, name);
+    const struct byi_attr_def *def = byi_opgen_def_of(d, name);
     if (!def)
         return value;
     if (pin && pin->values[0].kind != BYI_ATTR_INTS)
-        value = pin->values[byi_draft_below(d, pin->n)].i;
+        value = pin->values[byi_opgen_below(d, pin->n)].i;
     give(d,
          (struct byi_attr){.name = def->name, .kind = def->kind, .i = value});
     return value;
 }
 
-double byi_draft_give_float(struct byi_draft *d, const char *name, double value)
+double byi_opgen_give_float(struct byi_opgen *d, const char *name, double value)
 {
-    const struct byi_pat_test *pin = byi_draft_pinned(d, name);
-    const struct byi_attr_def *def = byi_draft_def_of(d, name);
+    const struct byi_pat_test *pin = byi_opgen_pinned(d, name);
+    const struct byi_attr_def *def = byi_opgen_def_of(d, name);
     if (!def)
         return value;
     if (pin) {
-        const struct byi_attr *v = &pin->values[byi_draft_below(d, pin->n)];
+        const struct byi_attr *v = &pin->values[byi_opgen_below(d, pin->n)];
         value = v->kind == BYI_ATTR_INT ? (double)v->i : v->f;
     }
     give(d, (struct byi_attr){
@@ -252,29 +252,29 @@ double byi_draft_give_float(struct byi_draft *d, const char *name, double value)
     return value;
 }
 
-const char *byi_draft_give_string(struct byi_draft *d, const char *name,
+const char *byi_opgen_give_string(struct byi_opgen *d, const char *name,
                                   const char *value)
 {
-    const struct byi_pat_test *pin = byi_draft_pinned(d, name);
-    const struct byi_attr_def *def = byi_draft_def_of(d, name);
+    const struct byi_pat_test *pin = byi_opgen_pinned(d, name);
+    const struct byi_attr_def *def = byi_opgen_def_of(d, name);
     if (!def)
         return value;
     if (pin)
-        value = pin->values[byi_draft_below(d, pin->n)].s;
+        value = pin->values[byi_opgen_below(d, pin->n)].s;
     give(d, (struct byi_attr){
                 .name = def->name, .kind = BYI_ATTR_STRING, .s = value});
     return value;
 }
 
-void byi_draft_give_ints(struct byi_draft *d, const char *name, int64_t *values,
+void byi_opgen_give_ints(struct byi_opgen *d, const char *name, int64_t *values,
                          uint32_t n)
 {
-    const struct byi_pat_test *pin = byi_draft_pinned(d, name);
-    const struct byi_attr_def *def = byi_draft_def_of(d, name);
+    const struct byi_pat_test *pin = byi_opgen_pinned(d, name);
+    const struct byi_attr_def *def = byi_opgen_def_of(d, name);
     if (!def)
         return;
     if (pin) {
-        const struct byi_attr *v = &pin->values[byi_draft_below(d, pin->n)];
+        const struct byi_attr *v = &pin->values[byi_opgen_below(d, pin->n)];
         for (uint32_t i = 0; i < n; i++)
             if (v->kind != BYI_ATTR_INTS)
                 values[i] = v->i;
@@ -288,12 +288,12 @@ void byi_draft_give_ints(struct byi_draft *d, const char *name, int64_t *values,
                 .ints = byi_arena_copy(d->arena, values, n * sizeof *values)});
 }
 
-const char *byi_draft_word(struct byi_draft *d, const char *words)
+const char *byi_opgen_word(struct byi_opgen *d, const char *words)
 {
     uint32_t n = 1;
     for (const char *p = words; *p; p++)
         n += *p == '|';
-    for (uint32_t skip = byi_draft_below(d, n); skip > 0; skip--)
+    for (uint32_t skip = byi_opgen_below(d, n); skip > 0; skip--)
         words = strchr(words, '|') + 1;
     return byi_arena_strn(d->arena, words, strcspn(words, "|"));
 }

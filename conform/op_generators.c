@@ -1,0 +1,801 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_generators.c: the op generators: each chooses consistent types of operands
+ * and attributes for a kind of operator. A generator reads the types that are
+ * known, plans random types for the other operands, and draws random
+ * attributes; values that the pattern requires take precedence. An operator
+ * without a generator gets operands of one shape.
+ */
+#include "opgen.h"
+
+#include <string.h>
+
+/* --- elementwise ---------------------------------------------------------- */
+
+static bool like_first(struct byi_opgen *d)
+{
+    if (d->n && !byi_opgen_want_free(d, 0, UINT32_MAX))
+        return false;
+    for (uint32_t i = 1; i < d->n; i++)
+        byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, 0),
+                           byi_opgen_rank_of(d, 0), byi_opgen_dims_of(d, 0));
+    return true;
+}
+
+/* Plan operand i with a random shape that broadcasts to operand `to`. */
+static void set_broadcast(struct byi_opgen *d, uint32_t i, uint32_t to)
+{
+    const uint32_t rank = byi_opgen_rank_of(d, to);
+    int64_t dims[BYI_MAX_RANK];
+    memcpy(dims, byi_opgen_dims_of(d, to), rank * sizeof *dims);
+    const uint32_t kind = byi_opgen_below(d, 6);
+    const struct byi_pat_type *asked = d->at[i].asked;
+    const bool one = asked && !asked->size.any && asked->size.value == 1;
+    if (kind == 0 || one) { /* one number */
+        const uint32_t r = byi_opgen_chance(d, 50) ? 0 : 1;
+        byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, to), r,
+                           (const int64_t[]){1});
+    } else if (kind == 1 && rank > 0) { /* the last axis */
+        byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, to), 1, dims + rank - 1);
+    } else if (kind == 2 && rank > 2) { /* channels */
+        for (uint32_t k = 2; k < rank; k++)
+            dims[k] = 1;
+        dims[0] = 1;
+        const uint32_t skip = byi_opgen_below(d, 2);
+        byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, to), rank - skip,
+                           dims + skip);
+    } else if (kind == 3 && rank > 0) { /* some axes of size 1 */
+        for (uint32_t k = 0; k < rank; k++)
+            dims[k] = byi_opgen_chance(d, 40) ? 1 : dims[k];
+        byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, to), rank, dims);
+    } else {
+        byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, to), rank, dims);
+    }
+}
+
+static bool broadcast(struct byi_opgen *d)
+{
+    uint32_t base = 0;
+    while (base + 1 < d->n && !byi_opgen_is_known(d, base))
+        base++;
+    if (!byi_opgen_is_known(d, base))
+        base = d->op->id == BYI_OP_NN_PRELU ? 0 : byi_opgen_below(d, d->n);
+    if (!byi_opgen_want_free(d, base, UINT32_MAX))
+        return false;
+    for (uint32_t i = 0; i < d->n; i++)
+        if (i != base && !byi_opgen_is_known(d, i))
+            set_broadcast(d, i, base);
+    if (d->op->id == BYI_OP_WHERE && !byi_opgen_is_known(d, 0))
+        d->at[0].dtype = BYOC_BOOL;
+    return true;
+}
+
+static bool logic(struct byi_opgen *d)
+{
+    d->dtype = BYOC_BOOL;
+    return broadcast(d);
+}
+
+static bool clip(struct byi_opgen *d)
+{
+    const double low =
+        byi_opgen_give_float(d, "a_min", -0.25 * (1 + byi_opgen_below(d, 4)));
+    byi_opgen_give_float(d, "a_max", low + 0.5 * (1 + byi_opgen_below(d, 5)));
+    return like_first(d);
+}
+
+static bool cast(struct byi_opgen *d)
+{
+    static const enum byoc_dtype to[] = {BYOC_F32, BYOC_F16, BYOC_F64, BYOC_I32,
+                                         BYOC_I64, BYOC_U8,  BYOC_BOOL};
+    byi_opgen_give_int(d, "dtype", to[byi_opgen_below(d, BYI_COUNT(to))]);
+    return like_first(d);
+}
+
+/* --- windows -------------------------------------------------------------- */
+
+static uint32_t spatial_of(const struct byi_op *op)
+{
+    const char *number = strpbrk(op->name, "123");
+    return number ? (uint32_t)(*number - '0') : 2;
+}
+
+/* Plan operand 0 as an image of `sp` spatial axes, (N, C, ...) or, if `last`,
+ * (N, ..., C), large enough for a window. Sets *channels and space[0..sp-1]. */
+static bool want_image(struct byi_opgen *d, uint32_t sp, bool last,
+                       int64_t *channels, int64_t *space)
+{
+    struct byi_slot *s = &d->at[0];
+    if (!byi_opgen_want_free(d, 0, sp + 2))
+        return false;
+    const int64_t *dims = byi_opgen_dims_of(d, 0);
+    if (!s->type && d->emphasis != BYI_EMPHASIS_ONES)
+        for (uint32_t i = 0; i < sp; i++) /* leave space for windows */
+            s->dims[i + (last ? 1 : 2)] += s->dims[i + (last ? 1 : 2)] ? 2 : 0;
+    *channels = dims[last ? sp + 1 : 1];
+    memcpy(space, dims + (last ? 1 : 2), sp * sizeof *space);
+    return byi_opgen_fits(byi_opgen_rank_of(d, 0), dims);
+}
+
+/* Set the attributes of windows of these sizes. In a large image, strides and
+ * dilation are mostly 1. */
+static void give_windows(struct byi_opgen *d, uint32_t sp, int64_t *size,
+                         bool large)
+{
+    int64_t strides[3], dilation[3], padding[6];
+    for (uint32_t i = 0; i < sp; i++) {
+        strides[i] = byi_opgen_chance(d, large ? 10 : 35) ? 2 : 1;
+        dilation[i] = byi_opgen_chance(d, large ? 5 : 15) ? 2 : 1;
+        padding[i] = size[i] / 2 && byi_opgen_chance(d, 60) ? size[i] / 2 : 0;
+        padding[i + sp] = byi_opgen_chance(d, 80) ? padding[i] : 0;
+    }
+    byi_opgen_give_ints(d, "strides", strides, sp);
+    byi_opgen_give_ints(d, "dilation", dilation, sp);
+    byi_opgen_give_ints(d, "padding", padding, 2 * sp);
+    byi_opgen_give_int(d, "ceil_mode", byi_opgen_chance(d, 15));
+    byi_opgen_give_int(d, "count_include_pad", byi_opgen_chance(d, 40));
+}
+
+static const char *const data_layouts[] = {"", "NWC", "NHWC", "NDHWC"};
+static const char *const kernel_layouts[] = {"", "WIO", "HWIO", "DHWIO"};
+
+/* Sometimes enlarge the image of a convolution, to at least 16 channels and 5
+ * positions, for algorithms that are never used for small images. */
+static bool enlarge_image(struct byi_opgen *d, uint32_t sp, bool last,
+                          int64_t *channels, int64_t *space)
+{
+    struct byi_slot *s = &d->at[0];
+    if (s->type || d->emphasis == BYI_EMPHASIS_ONES || *channels < 1 ||
+        !byi_opgen_chance(d, 40))
+        return false;
+    int64_t dims[BYI_MAX_RANK];
+    memcpy(dims, s->dims, sizeof dims);
+    dims[last ? sp + 1 : 1] += 15;
+    for (uint32_t i = 0; i < sp; i++)
+        dims[i + (last ? 1 : 2)] += 3;
+    if (!byi_opgen_fits(byi_opgen_rank_of(d, 0), dims))
+        return false;
+    memcpy(s->dims, dims, sizeof dims);
+    *channels += 15;
+    memcpy(space, dims + (last ? 1 : 2), sp * sizeof *space);
+    return true;
+}
+
+static bool conv(struct byi_opgen *d)
+{
+    const uint32_t sp = spatial_of(d->op);
+    const bool last = !byi_opgen_pinned(d, "data_layout") &&
+                      !byi_opgen_is_known(d, 1) && byi_opgen_chance(d, 12);
+    int64_t channels, space[3], size[3], w[5];
+    if (!want_image(d, sp, last, &channels, space))
+        return false;
+    const bool large = enlarge_image(d, sp, last, &channels, space);
+    const uint32_t how = byi_opgen_below(d, 10);
+    int64_t groups = how < 6 || channels < 1 || large ? 1
+                     : how < 8                        ? channels
+                     : channels % 2 == 0              ? 2
+                                                      : 1;
+    groups = byi_opgen_give_int(d, "groups", groups);
+    if (groups < 1 || channels % groups)
+        return false;
+    for (uint32_t i = 0; i < sp; i++)
+        size[i] = large ? 3 : 1 + byi_opgen_below(d, 3);
+    if (byi_opgen_is_known(d, 1) && byi_opgen_rank_of(d, 1) == sp + 2)
+        memcpy(size, byi_opgen_dims_of(d, 1) + 2, sp * sizeof *size);
+    give_windows(d, sp, size, large);
+    const int64_t outs =
+        groups * (1 + byi_opgen_below(d, groups == 1 ? 9 : 2)) +
+        (groups == 1 && large ? 15 : 0);
+    const bool deconv = strstr(d->op->name, "transpose") != NULL;
+    const int64_t a = deconv ? channels : outs;
+    const int64_t b = deconv ? outs / groups : channels / groups;
+    if (last) {
+        byi_opgen_give_string(d, "data_layout", data_layouts[sp]);
+        if (!deconv) {
+            byi_opgen_give_string(d, "kernel_layout", kernel_layouts[sp]);
+            memcpy(w, size, sp * sizeof *w);
+            w[sp] = b;
+            w[sp + 1] = a;
+            byi_opgen_set_dims(d, 1, byi_opgen_dtype_of(d, 0), sp + 2, w);
+            return true;
+        }
+    }
+    w[0] = a;
+    w[1] = b;
+    memcpy(w + 2, size, sp * sizeof *w);
+    byi_opgen_set_dims(d, 1, byi_opgen_dtype_of(d, 0), sp + 2, w);
+    return true;
+}
+
+static bool pool(struct byi_opgen *d)
+{
+    const uint32_t sp = spatial_of(d->op);
+    const bool last = !byi_opgen_pinned(d, "layout") &&
+                      byi_opgen_def_of(d, "layout") && byi_opgen_chance(d, 12);
+    int64_t channels, space[3], size[3];
+    if (!want_image(d, sp, last, &channels, space))
+        return false;
+    for (uint32_t i = 0; i < sp; i++)
+        size[i] = 1 + byi_opgen_below(d, 3);
+    byi_opgen_give_ints(d, "pool_size", size, sp);
+    give_windows(d, sp, size, false);
+    if (last)
+        byi_opgen_give_string(d, "layout", data_layouts[sp]);
+    return true;
+}
+
+static bool global_pool(struct byi_opgen *d)
+{
+    int64_t channels, space[3];
+    return want_image(d, spatial_of(d->op), false, &channels, space);
+}
+
+/* --- products ------------------------------------------------------------- */
+
+static bool dense(struct byi_opgen *d)
+{
+    if (!byi_opgen_is_known(d, 0) && byi_opgen_is_known(d, 1)) {
+        if (byi_opgen_rank_of(d, 1) != 2)
+            return false;
+        byi_opgen_set_dims(
+            d, 0, byi_opgen_dtype_of(d, 1), 2,
+            (const int64_t[]){byi_opgen_size(d), byi_opgen_dims_of(d, 1)[1]});
+        return true;
+    }
+    if (!byi_opgen_want_free(d, 0, 2))
+        return false;
+    byi_opgen_set_dims(
+        d, 1, byi_opgen_dtype_of(d, 0), 2,
+        (const int64_t[]){byi_opgen_size(d), byi_opgen_dims_of(d, 0)[1]});
+    return true;
+}
+
+/* Plan operand `i` of a matrix product from `other`, whose type is known. The
+ * flags tell whether each operand is transposed. */
+static void set_factor(struct byi_opgen *d, uint32_t i, uint32_t other,
+                       bool flip_i, bool flip_other)
+{
+    const uint32_t rank = byi_opgen_rank_of(d, other);
+    int64_t dims[BYI_MAX_RANK];
+    memcpy(dims, byi_opgen_dims_of(d, other), rank * sizeof *dims);
+    /* k, the reduced axis, is the last of operand 0 and the last but one of 1
+     */
+    const bool k_last = (other == 0) != flip_other;
+    const int64_t k = dims[rank - (k_last ? 1 : 2)], free = byi_opgen_size(d);
+    const bool my_k_last = (i == 0) != flip_i;
+    dims[rank - 1] = my_k_last ? k : free;
+    dims[rank - 2] = my_k_last ? free : k;
+    uint32_t skip = 0;
+    if (rank > 2 && byi_opgen_chance(d, 35)) /* one matrix for all batches */
+        skip = rank - 2;
+    else
+        for (uint32_t b = 0; b + 2 < rank; b++)
+            dims[b] = byi_opgen_chance(d, 15) ? 1 : dims[b];
+    byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, other), rank - skip,
+                       dims + skip);
+}
+
+static bool matmul(struct byi_opgen *d)
+{
+    const bool a =
+        byi_opgen_give_int(d, "transpose_a", byi_opgen_chance(d, 20)) != 0;
+    const bool b =
+        byi_opgen_give_int(d, "transpose_b", byi_opgen_chance(d, 30)) != 0;
+    if (!byi_opgen_is_known(d, 0) && !byi_opgen_is_known(d, 1) &&
+        !byi_opgen_want_free(d, 0, UINT32_MAX))
+        return false;
+    const bool from_1 = byi_opgen_is_known(d, 1) && !byi_opgen_is_known(d, 0);
+    if (byi_opgen_rank_of(d, from_1) < 2)
+        return false;
+    if (from_1)
+        set_factor(d, 0, 1, a, b);
+    else if (!byi_opgen_is_known(d, 1))
+        set_factor(d, 1, 0, b, a);
+    return true;
+}
+
+/* --- along axes ----------------------------------------------------------- */
+
+static int64_t draw_axis(struct byi_opgen *d, uint32_t rank)
+{
+    const int64_t axis = rank ? (int64_t)byi_opgen_below(d, rank) : 0;
+    return byi_opgen_chance(d, 40) ? axis - (int64_t)rank : axis;
+}
+
+static bool along_axis(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX) || !byi_opgen_rank_of(d, 0))
+        return false;
+    byi_opgen_give_int(d, "axis", draw_axis(d, byi_opgen_rank_of(d, 0)));
+    return true;
+}
+
+static bool reduce(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
+        return false;
+    int64_t axes[BYI_MAX_RANK];
+    uint32_t n = 0;
+    const uint32_t rank = byi_opgen_rank_of(d, 0);
+    for (uint32_t i = 0; i < rank; i++)
+        if (byi_opgen_chance(d, 45))
+            axes[n++] = byi_opgen_chance(d, 20) ? (int64_t)i - (int64_t)rank
+                                                : (int64_t)i;
+    const struct byi_pat_test *pin = byi_opgen_pinned(d, "axis");
+    if (pin && pin->values[0].kind == BYI_ATTR_INTS)
+        n = pin->values[0].n;
+    byi_opgen_give_ints(d, "axis", axes, n);
+    byi_opgen_give_int(d, "keepdims", byi_opgen_chance(d, 50));
+    byi_opgen_give_int(d, "noop_empty", 0);
+    return true;
+}
+
+/* Normalisations: gamma, beta and so on have one number for each channel. */
+static bool per_channel(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX) || byi_opgen_rank_of(d, 0) < 2)
+        return false;
+    const uint32_t rank = byi_opgen_rank_of(d, 0);
+    int64_t axis = 1;
+    if (byi_opgen_def_of(d, "axis"))
+        axis = byi_opgen_give_int(
+            d, "axis", byi_opgen_chance(d, 80) ? 1 : draw_axis(d, rank));
+    axis += axis < 0 ? (int64_t)rank : 0;
+    if (axis < 0 || axis >= (int64_t)rank)
+        return false;
+    const int64_t channels = byi_opgen_dims_of(d, 0)[axis];
+    if (byi_opgen_def_of(d, "num_groups"))
+        byi_opgen_give_int(
+            d, "num_groups",
+            channels % 2 == 0 && byi_opgen_chance(d, 60) ? 2 : channels);
+    for (uint32_t i = 1; i < d->n; i++)
+        byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, 0), 1, &channels);
+    byi_opgen_give_float(d, "epsilon", byi_opgen_chance(d, 50) ? 1e-5 : 1e-3);
+    return true;
+}
+
+static bool layer_norm(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX) || !byi_opgen_rank_of(d, 0))
+        return false;
+    const uint32_t rank = byi_opgen_rank_of(d, 0);
+    int64_t axis = byi_opgen_give_int(
+        d, "axis", byi_opgen_chance(d, 70) ? -1 : draw_axis(d, rank));
+    axis += axis < 0 ? (int64_t)rank : 0;
+    if (axis < 0 || axis >= (int64_t)rank)
+        return false;
+    for (uint32_t i = 1; i < d->n; i++)
+        byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, 0),
+                           rank - (uint32_t)axis,
+                           byi_opgen_dims_of(d, 0) + axis);
+    byi_opgen_give_float(d, "epsilon", byi_opgen_chance(d, 50) ? 1e-5 : 1e-3);
+    return true;
+}
+
+static bool lrn(struct byi_opgen *d)
+{
+    byi_opgen_give_int(d, "size", 1 + 2 * byi_opgen_below(d, 3));
+    byi_opgen_give_float(d, "alpha", byi_opgen_chance(d, 50) ? 0.0001 : 0.5);
+    byi_opgen_give_float(d, "beta", byi_opgen_chance(d, 50) ? 0.75 : 0.5);
+    return byi_opgen_want_free(d, 0, 4);
+}
+
+/* --- movement ------------------------------------------------------------- */
+
+static bool reshape(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
+        return false;
+    const uint32_t rank = byi_opgen_rank_of(d, 0);
+    const int64_t *dims = byi_opgen_dims_of(d, 0);
+    int64_t to[BYI_MAX_RANK + 1];
+    uint32_t n = 0;
+    if (rank >= 2 && byi_opgen_chance(d, 50)) { /* join two axes */
+        const uint32_t at = byi_opgen_below(d, rank - 1);
+        for (uint32_t i = 0; i < rank; i++)
+            if (i == at + 1)
+                to[n - 1] *= dims[i];
+            else
+                to[n++] = dims[i];
+    } else if (byi_opgen_chance(d, 50)) {
+        to[n++] = -1;
+    } else { /* add an axis */
+        for (uint32_t i = 0; i < rank; i++)
+            to[n++] = dims[i];
+        to[n++] = 1;
+    }
+    byi_opgen_set_ints(d, 1, to, n);
+    return n <= BYI_MAX_RANK;
+}
+
+static bool squeeze(struct byi_opgen *d)
+{
+    struct byi_slot *s = &d->at[0];
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
+        return false;
+    int64_t axes[BYI_MAX_RANK];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < byi_opgen_rank_of(d, 0); i++) {
+        if (!s->type && s->dims[i] && byi_opgen_chance(d, 40))
+            s->dims[i] = 1;
+        if (byi_opgen_dims_of(d, 0)[i] == 1 && byi_opgen_chance(d, 80))
+            axes[n++] = i;
+    }
+    byi_opgen_give_ints(d, "axis", axes, n);
+    return n > 0 || byi_opgen_chance(d, 20);
+}
+
+static bool expand_dims(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
+        return false;
+    int64_t axes[2];
+    const uint32_t n = 1 + byi_opgen_below(d, 2),
+                   rank = byi_opgen_rank_of(d, 0) + n;
+    axes[0] = byi_opgen_below(d, rank);
+    if (n > 1)
+        axes[1] = (axes[0] + 1 + byi_opgen_below(d, rank - 1)) % (int64_t)rank;
+    byi_opgen_give_ints(d, "axis", axes, n);
+    return true;
+}
+
+static bool flatten(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
+        return false;
+    byi_opgen_give_int(d, "axis",
+                       byi_opgen_below(d, byi_opgen_rank_of(d, 0) + 1));
+    return true;
+}
+
+static bool transpose(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
+        return false;
+    int64_t axes[BYI_MAX_RANK];
+    const uint32_t rank = byi_opgen_rank_of(d, 0);
+    for (uint32_t i = 0; i < rank; i++)
+        axes[i] = i;
+    for (uint32_t i = rank; i > 1; i--) {
+        const uint32_t k = byi_opgen_below(d, i);
+        const int64_t kept = axes[k];
+        axes[k] = axes[i - 1];
+        axes[i - 1] = kept;
+    }
+    byi_opgen_give_ints(d, "axes", axes, rank);
+    return true;
+}
+
+static bool concatenate(struct byi_opgen *d)
+{
+    uint32_t base = 0;
+    while (base + 1 < d->n && !byi_opgen_is_known(d, base))
+        base++;
+    if (!byi_opgen_want_free(d, base, UINT32_MAX) ||
+        !byi_opgen_rank_of(d, base))
+        return false;
+    const uint32_t rank = byi_opgen_rank_of(d, base);
+    int64_t axis = byi_opgen_give_int(d, "axis", draw_axis(d, rank));
+    axis += axis < 0 ? (int64_t)rank : 0;
+    if (axis < 0 || axis >= (int64_t)rank)
+        return false;
+    for (uint32_t i = 0; i < d->n; i++) {
+        int64_t dims[BYI_MAX_RANK];
+        memcpy(dims, byi_opgen_dims_of(d, base), rank * sizeof *dims);
+        dims[axis] = byi_opgen_size(d);
+        if (i != base)
+            byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, base), rank, dims);
+    }
+    return true;
+}
+
+static bool split(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX) || !byi_opgen_rank_of(d, 0))
+        return false;
+    const uint32_t rank = byi_opgen_rank_of(d, 0);
+    int64_t axis = byi_opgen_give_int(d, "axis", draw_axis(d, rank)), sizes[3];
+    axis += axis < 0 ? (int64_t)rank : 0;
+    if (axis < 0 || axis >= (int64_t)rank)
+        return false;
+    const int64_t size = byi_opgen_dims_of(d, 0)[axis];
+    const uint32_t n = size > 2 ? 2 + byi_opgen_below(d, 2) : size == 2 ? 2 : 1;
+    int64_t left = size;
+    for (uint32_t i = 0; i < n; i++) {
+        const int64_t rest = (int64_t)(n - i - 1);
+        sizes[i] =
+            i + 1 == n
+                ? left
+                : 1 + (int64_t)byi_opgen_below(d, (uint32_t)(left - rest));
+        left -= sizes[i];
+    }
+    byi_opgen_give_ints(d, "sizes", sizes, n);
+    return true;
+}
+
+static bool strided_slice(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX) || !byi_opgen_rank_of(d, 0))
+        return false;
+    const uint32_t rank = byi_opgen_rank_of(d, 0),
+                   first = byi_opgen_below(d, rank);
+    const uint32_t n =
+        1 + byi_opgen_below(d, rank - first < 3 ? rank - first : 3);
+    int64_t begin[3], end[3], axes[3], strides[3];
+    for (uint32_t i = 0; i < n; i++) {
+        const int64_t size = byi_opgen_dims_of(d, 0)[first + i];
+        axes[i] = first + i;
+        strides[i] = byi_opgen_chance(d, 25) ? 2 : 1;
+        begin[i] =
+            size > 1 ? (int64_t)byi_opgen_below(d, (uint32_t)size / 2 + 1) : 0;
+        end[i] = byi_opgen_chance(d, 30) ? INT32_MAX
+                 : byi_opgen_chance(d, 30) && size > 1 && begin[i] < size - 1
+                     ? -1
+                     : size;
+    }
+    byi_opgen_set_ints(d, 1, begin, n);
+    byi_opgen_set_ints(d, 2, end, n);
+    byi_opgen_set_ints(d, 3, axes, n);
+    byi_opgen_set_ints(d, 4, strides, n);
+    return true;
+}
+
+static bool take(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX) || !byi_opgen_rank_of(d, 0))
+        return false;
+    byi_opgen_give_int(d, "axis", draw_axis(d, byi_opgen_rank_of(d, 0)));
+    if (byi_opgen_is_known(d, 1))
+        return true;
+    const struct byi_pat_type *asked = d->at[1].asked;
+    d->at[1].rank = byi_opgen_below(d, 3);
+    for (uint32_t i = 0; i < d->at[1].rank; i++)
+        d->at[1].dims[i] = 1 + byi_opgen_below(d, 4);
+    d->at[1].dtype = byi_opgen_fit_dtype(
+        d, asked, byi_opgen_chance(d, 70) ? BYOC_I64 : BYOC_I32);
+    return true;
+}
+
+static bool gather(struct byi_opgen *d)
+{
+    if (!take(d))
+        return false;
+    byi_opgen_set_dims(d, 1, d->at[1].dtype, byi_opgen_rank_of(d, 0),
+                       byi_opgen_dims_of(d, 0));
+    return true;
+}
+
+static bool tile(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
+        return false;
+    int64_t repeats[BYI_MAX_RANK];
+    for (uint32_t i = 0; i < byi_opgen_rank_of(d, 0); i++)
+        repeats[i] = byi_opgen_chance(d, 30) ? 2 : 1;
+    byi_opgen_set_ints(d, 1, repeats, byi_opgen_rank_of(d, 0));
+    return true;
+}
+
+static bool broadcast_to(struct byi_opgen *d)
+{
+    struct byi_slot *s = &d->at[0];
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
+        return false;
+    int64_t to[BYI_MAX_RANK];
+    const uint32_t rank = byi_opgen_rank_of(d, 0);
+    memcpy(to, byi_opgen_dims_of(d, 0), rank * sizeof *to);
+    for (uint32_t i = 0; i < rank && !s->type; i++)
+        s->dims[i] = byi_opgen_chance(d, 40) ? 1 : s->dims[i];
+    byi_opgen_set_ints(d, 1, to, rank);
+    return true;
+}
+
+static bool pad(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX) ||
+        byi_opgen_rank_of(d, 0) * 2 > BYI_MAX_INTS)
+        return false;
+    int64_t pads[BYI_MAX_INTS];
+    const uint32_t rank = byi_opgen_rank_of(d, 0);
+    for (uint32_t i = 0; i < 2 * rank; i++)
+        pads[i] =
+            byi_opgen_chance(d, 40) && byi_opgen_dims_of(d, 0)[i % rank] > 1
+                ? 1
+                : 0;
+    byi_opgen_give_string(d, "mode",
+                          byi_opgen_word(d, "constant|constant|edge|reflect"));
+    byi_opgen_set_ints(d, 1, pads, 2 * rank);
+    byi_opgen_set_dims(d, 2, byi_opgen_dtype_of(d, 0), 0, NULL);
+    return true;
+}
+
+static bool blocks(struct byi_opgen *d)
+{
+    if (!byi_opgen_want_free(d, 0, 4))
+        return false;
+    const int64_t size = byi_opgen_give_int(d, "block_size", 2);
+    struct byi_slot *s = &d->at[0];
+    const bool to_space = d->op->id == BYI_OP_DEPTH_TO_SPACE;
+    if (!s->type && to_space)
+        s->dims[1] *= size * size;
+    for (uint32_t i = 2; i < 4 && !s->type && !to_space; i++)
+        s->dims[i] *= size;
+    if (to_space)
+        byi_opgen_give_string(d, "mode", byi_opgen_word(d, "DCR|CRD"));
+    return byi_opgen_fits(4, byi_opgen_dims_of(d, 0));
+}
+
+static bool layout_transform(struct byi_opgen *d)
+{
+    static const char *const both[][2] = {{"NCHW", "NHWC"},   {"NHWC", "NCHW"},
+                                          {"NCW", "NWC"},     {"NWC", "NCW"},
+                                          {"NCDHW", "NDHWC"}, {"OIHW", "HWIO"}};
+    const char *const *pair = both[byi_opgen_below(d, BYI_COUNT(both))];
+    byi_opgen_give_string(d, "src_layout", pair[0]);
+    byi_opgen_give_string(d, "dst_layout", pair[1]);
+    return byi_opgen_want_free(d, 0, (uint32_t)strlen(pair[0]));
+}
+
+static bool resize(struct byi_opgen *d)
+{
+    static const char *const modes[][3] = {
+        {"nearest", "asymmetric", "floor"},
+        {"nearest", "half_pixel", "round_prefer_floor"},
+        {"linear", "half_pixel", "round_prefer_floor"},
+        {"linear", "align_corners", "round_prefer_floor"},
+        {"cubic", "half_pixel", "round_prefer_floor"}};
+    const char *const *mode = modes[byi_opgen_below(d, BYI_COUNT(modes))];
+    if (!byi_opgen_want_free(d, 0, 3 + byi_opgen_below(d, 3)))
+        return false;
+    int64_t sizes[BYI_MAX_RANK];
+    const uint32_t rank = byi_opgen_rank_of(d, 0);
+    for (uint32_t i = 0; i < rank; i++)
+        sizes[i] = byi_opgen_dims_of(d, 0)[i] *
+                   (i < 2 ? 1 : 1 + byi_opgen_below(d, 3));
+    if (rank > 3 && byi_opgen_chance(d, 30))
+        sizes[rank - 1] += 1;
+    byi_opgen_give_string(d, "mode", mode[0]);
+    byi_opgen_give_string(d, "coordinate_transformation_mode", mode[1]);
+    byi_opgen_give_string(d, "nearest_mode", mode[2]);
+    byi_opgen_set_ints(d, 1, sizes, rank);
+    return true;
+}
+
+/* --- quantised, sequences ------------------------------------------------- */
+
+/* quantize and dequantize: one scale and zero point, or one for each slice
+ * along an axis. */
+static bool quantised(struct byi_opgen *d)
+{
+    static const enum byoc_dtype bits[] = {BYOC_U8, BYOC_I8, BYOC_U8, BYOC_I8,
+                                           BYOC_I32};
+    const bool from = d->op->id == BYI_OP_DEQUANTIZE;
+    const enum byoc_dtype integer = bits[byi_opgen_below(d, from ? 5 : 4)];
+    const enum byoc_dtype kept = d->dtype;
+    if (from)
+        d->dtype = integer;
+    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
+        return false;
+    d->dtype = kept;
+    const uint32_t rank = byi_opgen_rank_of(d, 0);
+    const bool many = rank > 1 && byi_opgen_chance(d, 25);
+    int64_t n = 1;
+    if (many)
+        n = byi_opgen_dims_of(d, 0)[byi_opgen_give_int(d, "axis", 1)];
+    byi_opgen_set_dims(d, 1, from ? d->dtype : byi_opgen_dtype_of(d, 0), many,
+                       &n);
+    byi_opgen_set_dims(d, 2, from ? byi_opgen_dtype_of(d, 0) : integer, many,
+                       &n);
+    return true;
+}
+
+static bool recurrent(struct byi_opgen *d)
+{
+    if (byi_opgen_is_known(d, 0) || d->n < 3 || !byi_opgen_want_free(d, 0, 3))
+        return false;
+    const int64_t gates = d->op->id == BYI_OP_NN_RNN   ? 1
+                          : d->op->id == BYI_OP_NN_GRU ? 3
+                                                       : 4;
+    const bool first =
+        byi_opgen_give_int(d, "batch_first", byi_opgen_chance(d, 25)) != 0;
+    const char *way = byi_opgen_give_string(
+        d, "direction", byi_opgen_word(d, "forward|reverse|bidirectional"));
+    const int64_t ways = strcmp(way, "bidirectional") == 0 ? 2 : 1;
+    const int64_t hidden = 1 + byi_opgen_below(d, 9),
+                  input = byi_opgen_dims_of(d, 0)[2];
+    const int64_t batch = byi_opgen_dims_of(d, 0)[first ? 0 : 1];
+    const enum byoc_dtype t = byi_opgen_dtype_of(d, 0);
+    byi_opgen_give_int(d, "linear_before_reset", byi_opgen_chance(d, 50));
+    byi_opgen_set_dims(d, 1, t, 3,
+                       (const int64_t[]){ways, gates * hidden, input});
+    byi_opgen_set_dims(d, 2, t, 3,
+                       (const int64_t[]){ways, gates * hidden, hidden});
+    byi_opgen_set_dims(d, 3, t, 2, (const int64_t[]){ways, 2 * gates * hidden});
+    byi_opgen_set_dims(d, 4, BYOC_I32, 1, (const int64_t[]){0});
+    for (uint32_t i = 5; i < 7; i++)
+        byi_opgen_set_dims(d, i, t, 3,
+                           first ? (const int64_t[]){batch, ways, hidden}
+                                 : (const int64_t[]){ways, batch, hidden});
+    byi_opgen_set_dims(d, 7, t, 2, (const int64_t[]){ways, 3 * hidden});
+    return true;
+}
+
+/* --- the table ------------------------------------------------------------ */
+
+/* clang-format off */
+static const struct {
+    enum byi_op_id op;
+    bool (*fill)(struct byi_opgen *d);
+} generators[] = {
+    {BYI_OP_CLIP, clip}, {BYI_OP_CAST, cast}, {BYI_OP_LOGICAL_NOT, logic},
+    {BYI_OP_LOGICAL_AND, logic}, {BYI_OP_LOGICAL_OR, logic}, {BYI_OP_LOGICAL_XOR, logic},
+    {BYI_OP_NN_CONV1D, conv}, {BYI_OP_NN_CONV2D, conv}, {BYI_OP_NN_CONV3D, conv},
+    {BYI_OP_NN_CONV1D_TRANSPOSE, conv}, {BYI_OP_NN_CONV2D_TRANSPOSE, conv}, {BYI_OP_NN_CONV3D_TRANSPOSE, conv},
+    {BYI_OP_NN_DENSE, dense}, {BYI_OP_NN_MATMUL, matmul},
+    {BYI_OP_NN_MAX_POOL1D, pool}, {BYI_OP_NN_MAX_POOL2D, pool}, {BYI_OP_NN_MAX_POOL3D, pool},
+    {BYI_OP_NN_AVG_POOL1D, pool}, {BYI_OP_NN_AVG_POOL2D, pool}, {BYI_OP_NN_AVG_POOL3D, pool},
+    {BYI_OP_NN_MAX_POOL_INDICES, pool}, {BYI_OP_NN_LP_POOL, pool},
+    {BYI_OP_NN_GLOBAL_MAX_POOL1D, global_pool}, {BYI_OP_NN_GLOBAL_MAX_POOL2D, global_pool},
+    {BYI_OP_NN_GLOBAL_MAX_POOL3D, global_pool}, {BYI_OP_NN_GLOBAL_AVG_POOL1D, global_pool},
+    {BYI_OP_NN_GLOBAL_AVG_POOL2D, global_pool}, {BYI_OP_NN_GLOBAL_AVG_POOL3D, global_pool},
+    {BYI_OP_NN_GLOBAL_LP_POOL, global_pool},
+    {BYI_OP_NN_SOFTMAX, along_axis}, {BYI_OP_NN_LOG_SOFTMAX, along_axis}, {BYI_OP_NN_HARDMAX, along_axis},
+    {BYI_OP_LP_NORMALIZE, along_axis}, {BYI_OP_CUMSUM, along_axis}, {BYI_OP_ARGMAX, along_axis}, {BYI_OP_ARGMIN, along_axis},
+    {BYI_OP_MVN, reduce}, {BYI_OP_SUM, reduce}, {BYI_OP_MEAN, reduce}, {BYI_OP_MAX, reduce}, {BYI_OP_MIN, reduce},
+    {BYI_OP_PROD, reduce}, {BYI_OP_L1, reduce}, {BYI_OP_L2, reduce}, {BYI_OP_LOG_SUM, reduce},
+    {BYI_OP_LOG_SUM_EXP, reduce}, {BYI_OP_SUM_SQUARE, reduce},
+    {BYI_OP_NN_BATCH_NORM, per_channel}, {BYI_OP_NN_INSTANCE_NORM, per_channel}, {BYI_OP_NN_GROUP_NORM, per_channel},
+    {BYI_OP_NN_LAYER_NORM, layer_norm}, {BYI_OP_NN_LRN, lrn},
+    {BYI_OP_RESHAPE, reshape}, {BYI_OP_SQUEEZE, squeeze}, {BYI_OP_EXPAND_DIMS, expand_dims}, {BYI_OP_FLATTEN, flatten},
+    {BYI_OP_TRANSPOSE, transpose}, {BYI_OP_CONCATENATE, concatenate}, {BYI_OP_SPLIT, split},
+    {BYI_OP_STRIDED_SLICE, strided_slice}, {BYI_OP_TAKE, take}, {BYI_OP_GATHER, gather}, {BYI_OP_TILE, tile},
+    {BYI_OP_BROADCAST_TO, broadcast_to}, {BYI_OP_NN_PAD, pad}, {BYI_OP_DEPTH_TO_SPACE, blocks},
+    {BYI_OP_SPACE_TO_DEPTH, blocks}, {BYI_OP_LAYOUT_TRANSFORM, layout_transform}, {BYI_OP_RESIZE, resize},
+    {BYI_OP_QUANTIZE, quantised}, {BYI_OP_DEQUANTIZE, quantised},
+    {BYI_OP_NN_RNN, recurrent}, {BYI_OP_NN_GRU, recurrent}, {BYI_OP_NN_LSTM, recurrent},
+};
+
+/* Values of string attributes for operators without a generator. */
+static const struct { const char *attr, *words; } words[] = {
+    {"approximate", "none|tanh"},
+};
+/* clang-format on */
+
+/* Set attributes that the generator has not set: to values that the pattern
+ * requires, or random ones. */
+static void give_rest(struct byi_opgen *d)
+{
+    for (uint32_t i = 0; i < d->op->n_attrs; i++) {
+        const struct byi_attr_def *def = &d->op->attrs[i];
+        if (byi_opgen_is_given(d, def->name))
+            continue;
+        if (byi_opgen_pinned(d, def->name) &&
+            (def->kind == BYI_ATTR_INT || def->kind == BYI_ATTR_BOOL))
+            byi_opgen_give_int(d, def->name, 0);
+        else if (byi_opgen_pinned(d, def->name) && def->kind == BYI_ATTR_STRING)
+            byi_opgen_give_string(d, def->name, "");
+        else if (def->kind == BYI_ATTR_FLOAT &&
+                 (byi_opgen_pinned(d, def->name) ||
+                  strcmp(def->name, "alpha") == 0) &&
+                 byi_opgen_chance(d, 70))
+            byi_opgen_give_float(d, def->name,
+                                 0.05 + 0.1 * byi_opgen_below(d, 9));
+        for (size_t k = 0; k < BYI_COUNT(words); k++)
+            if (def->kind == BYI_ATTR_STRING &&
+                strcmp(words[k].attr, def->name) == 0)
+                byi_opgen_give_string(d, def->name,
+                                      byi_opgen_word(d, words[k].words));
+    }
+}
+
+bool byi_opgen_fill(struct byi_opgen *d)
+{
+    bool (*fill)(struct byi_opgen * d) =
+        d->op->kind == BYI_BROADCAST ? broadcast : like_first;
+    for (size_t i = 0; i < BYI_COUNT(generators); i++)
+        if (generators[i].op == d->op->id)
+            fill = generators[i].fill;
+    if (!fill(d))
+        return false;
+    give_rest(d);
+    return true;
+}
