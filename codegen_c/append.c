@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* append.c: appends the weights to the linked file as a separate segment, so
- * that they are written once and neither assembler nor linker reads them. The
- * source has a note, whose program header becomes the segment's, and a weights
- * section of one byte, whose header is redirected to the segment (System V
- * gABI, "Program Loading": loadable segments ascend by address, and file offset
- * and address are congruent modulo the alignment).
+ * that they are written once, and neither assembler nor linker reads them. The
+ * assembler source has a note, whose program header this replaces by that of
+ * the segment, and a weights section of one byte, whose header this changes to
+ * describe the segment. (System V gABI, "Program Loading": loadable segments
+ * ascend by address, and file offset and address are congruent modulo the
+ * alignment.)
  */
 #include "codegen_c.h"
 
@@ -24,7 +25,7 @@ struct linked {
     struct byoc_error *err;
 };
 
-/* Fail because of the linker's output. */
+/* Fail because the linker's output is not as expected. */
 static enum byoc_status reject(const struct linked *l, const char *what)
 {
     return byi_fail(l->err, BYOC_EIO,
@@ -144,7 +145,8 @@ static enum byoc_status move_section(struct linked *l,
     return put(l, model.sh_offset, &d, sizeof d);
 }
 
-/* Write the weights directly from their spans; gaps read as zeros. */
+/* Write the weights directly from their spans; gaps in the file read as zeros.
+ */
 static enum byoc_status write_weights(struct linked *l, uint64_t at)
 {
     const struct byi_image *image = l->image;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* artifact.c: writes an image as a shared library. Assembler source includes
- * each member from a file, as one section each; the compiler driver links it in
- * a folder beside the target; the weights and the checksum are appended, and
- * the file is renamed into place. The result does not depend on the folder's
- * name or the time.
+ * each member of the image from a file, as a section of its own; the compiler
+ * driver links it in a folder beside the target; then this appends the weights
+ * and the checksum, and renames the file to the target. The result does not
+ * depend on the folder's name or the time.
  */
 #include "codegen_c.h"
 
@@ -17,14 +17,14 @@
 #include "core/base/descriptor.h"
 #include "core/base/machine.h"
 
-/* Sections in the descriptor's order. */
+/* The members, each a section, in the order of the descriptor. */
 static const char *const parts[] = {"manifest", "plan", "ledger", "blobs",
                                     "weights"};
 struct artifact_job {
     const char *path;
     struct byi_target target;
     const struct byi_image *image;
-    const struct byi_machine *machine; /* that it is for */
+    const struct byi_machine *machine; /* the machine to compile for */
     struct byi_cc cc;
     char symbol[64];
     struct byoc_error *err;
@@ -47,8 +47,8 @@ static enum byoc_status write_member(const struct artifact_job *j,
     return BYOC_OK;
 }
 
-/* Write the table of the backends' functions, and hide them: the library
- * exports one symbol. */
+/* Write the table of the backends' functions, and make them hidden, since the
+ * library exports only one symbol. */
 static void write_units(const struct artifact_job *j, FILE *f)
 {
     const struct byi_image *image = j->image;
@@ -150,9 +150,9 @@ static enum byoc_status write_members(const struct artifact_job *j)
 
 /* --- the compiler driver ------------------------------------------------ */
 
-/* Compile the fused kernels for all instruction sets in parallel. Results equal
- * the native kernels': the compiler fuses multiply-adds and reorders sums only
- * where the source requests it. */
+/* Compile the fused kernels for all instruction sets in parallel. The options
+ * keep results equal to those of native kernels: the compiler contracts
+ * multiply-adds and reorders sums only where the source requests it. */
 static enum byoc_status compile_kernels(const struct artifact_job *j)
 {
     struct byi_cc_run runs[BYI_MAX_CODE_LEVELS] = {{0}};
@@ -268,7 +268,7 @@ static enum byoc_status read_symbol(struct artifact_job *j)
 }
 
 /* Make the folder beside the target, so that the rename stays in one file
- * system; for a device, in $TMPDIR. */
+ * system. If the target is a device, make it in $TMPDIR. */
 static enum byoc_status make_folder(struct artifact_job *j, const char *cc)
 {
     const char *target = j->target.path, *slash = strrchr(target, '/');
@@ -296,7 +296,7 @@ enum byoc_status byi_artifact_write(const char *path,
                              .machine = image->machine ? image->machine : host,
                              .err = err};
     if (!cc && j.machine != host)
-        cc = j.machine->cc; /* $CC compiles for the host */
+        cc = j.machine->cc; /* not $CC, which compiles for the host */
     BYI_TRY(read_symbol(&j));
     BYI_TRY(byi_target_find(path, &j.target, err));
     enum byoc_status status = make_folder(&j, cc);

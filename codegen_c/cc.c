@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cc.c: runs the machine's compiler driver. */
+/* cc.c: runs a compiler driver in a temporary folder. */
 #include "cc.h"
 
 #include "core/base/guard.h"
@@ -19,7 +19,7 @@
 
 extern char **environ;
 
-enum { NOT_FOUND = 127 }; /* a shell's exit status */
+enum { NOT_FOUND = 127 }; /* a shell's exit status for "command not found" */
 
 /* --- the folder ----------------------------------------------------------- */
 
@@ -139,7 +139,7 @@ enum byoc_status byi_cc_read(const struct byi_cc *cc, const char *name,
 
 /* --- the driver ----------------------------------------------------------- */
 
-/* $CC may hold options. */
+/* Split the command line into words; $CC may contain options. */
 static uint32_t split_words(char *text, char **words, uint32_t max)
 {
     uint32_t n = 0;

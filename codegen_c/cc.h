@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codegen_c/cc.h: runs the machine's compiler driver (cc, gcc, clang) in a
- * temporary folder. The output does not depend on the folder's name.
+/* codegen_c/cc.h: runs a compiler driver (cc, gcc, clang) in a temporary
+ * folder, so that its output does not depend on the folder's name.
  */
 #ifndef BYI_CC_H
 #define BYI_CC_H
@@ -12,31 +12,34 @@
 /* A driver and its folder. Set `seconds` and `bytes` to compile untrusted
  * source. */
 struct byi_cc {
-    const char *command; /* may hold options: "gcc -m64" */
-    char *folder;        /* where it runs */
+    const char *command; /* may contain options, as in "gcc -m64" */
+    char *folder;        /* the working folder of its runs */
     double seconds;      /* limit of a run; 0: none                        */
     uint64_t bytes;      /* limit of a process's address space; 0: none    */
 };
 
-/* A run of the driver. Zero-initialise, then set the log. */
+/* A run of the driver. Zero-initialise, then set `log`. */
 struct byi_cc_run {
-    const char *log; /* a file of the folder, receives standard error */
-    pid_t pid;       /* also its process group */
+    const char *log; /* name of the file in the folder for standard error */
+    pid_t pid;       /* also the id of its process group */
     struct byi_temp *listed;
-    struct byi_child_time time; /* its limit */
+    struct byi_child_time time; /* its time limit */
 };
 
-/* Make a folder whose name begins with `prefix`; cc NULL: $CC, then "cc".
- * Errors: BYOC_EIO. */
+/* Make a folder whose name begins with `prefix`, and choose the driver:
+ * `command`; if NULL, $CC; if not set, "cc". Errors: BYOC_EIO. */
 enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
                              const char *command, struct byoc_error *err);
 /* Remove the folder and its files. */
 void byi_cc_close(struct byi_cc *cc);
 
-/* The path of a file of the folder, to be freed; NULL: no memory. */
+/* The path of file `name` of the folder, which the caller frees; NULL: out of
+ * memory. */
 char *byi_cc_path(const struct byi_cc *cc, const char *name);
+/* Open file `name` of the folder with fopen(). */
 FILE *byi_cc_file(const struct byi_cc *cc, const char *name, const char *mode);
-/* Errors: BYOC_EIO. */
+/* Write file `name` of the folder, or append its content to `data`. Errors:
+ * BYOC_EIO, BYOC_ENOMEM. */
 enum byoc_status byi_cc_write(const struct byi_cc *cc, const char *name,
                               const void *data, size_t n,
                               struct byoc_error *err);
@@ -46,8 +49,8 @@ enum byoc_status byi_cc_read(const struct byi_cc *cc, const char *name,
 /* Start the driver with `options`, separated by spaces. Errors: BYOC_EIO. */
 enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
                               struct byi_cc_run *run, struct byoc_error *err);
-/* Wait for a run, if it was started. Returns `before` if that is a failure;
- * BYOC_EIO if the run failed, with its log on one line. */
+/* Wait until a run ends, if it was started. Returns `before` if that is a
+ * failure; BYOC_EIO, with the log as one line, if the run failed. */
 enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
                                enum byoc_status before, struct byoc_error *err);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codegen_c/codegen_c.h: generates and compiles C, and links the artifact. */
+/* codegen_c/codegen_c.h: generates C for fused groups, compiles it and the C of
+ * backends, and links the artifact.
+ */
 #ifndef BYI_CODEGEN_C_H
 #define BYI_CODEGEN_C_H
 
@@ -17,15 +19,15 @@ struct byi_kernels {
     BYI_VEC(struct byi_plan_fused) list;
     uint32_t *of; /* as in struct byi_plan_code */
 };
-/* Whether there is C for node `id`'s operator on these types, so that a group
- * may contain it. For struct byi_pass_context. */
+/* Whether C can be generated for node `id`, so that a group may contain it. A
+ * callback for struct byi_pass_context. */
 bool byi_kernels_take(const struct byi_func *f, byi_id id);
-/* Whether node `id` is worth a kernel on its own. For struct byi_pass_context
- * as well. */
+/* Whether node `id` is worth a kernel of its own. A callback, too. */
 bool byi_kernels_take_alone(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
 /* Generate a kernel for each group (Primitive=1, without captures, called
- * directly) that is worth one. If there are none, *kernels is all zero. */
+ * directly) that is worth one. If no group is, *kernels is all zero. Otherwise
+ * free it with byi_kernels_free. */
 void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels);
 void byi_kernels_free(struct byi_kernels *kernels);
 
@@ -39,14 +41,14 @@ struct byi_c_unit {
     struct byi_text source;
     /* ------------------------------------------------------------------- */
     struct byi_text objects[BYI_N_CODE_LEVELS];
-    /* the objects, linked: exports one function for each, named by
+    /* all objects linked as a library, which exports one function for each; see
      * byi_c_unit_name */
     struct byi_text library;
 };
-/* Compile and link. Errors: BYOC_EUNSUPPORTED, with a sentence about the
- * source: it does not compile, defines other external symbols than `symbol`,
- * needs symbols outside the C and math libraries, or exceeds a limit of size or
- * time; BYOC_EIO, BYOC_ENOMEM. Threads: safe. */
+/* Compile and link with `cc` (NULL: as byi_cc_open). Errors: BYOC_EUNSUPPORTED,
+ * with a sentence about the source, if it does not compile, defines external
+ * symbols other than `symbol`, needs symbols outside the C and math libraries,
+ * or exceeds a limit of size or time; BYOC_EIO, BYOC_ENOMEM. Threads: safe. */
 enum byoc_status byi_c_unit_compile(struct byi_c_unit *unit, const char *cc,
                                     struct byoc_error *err);
 void byi_c_unit_free(struct byi_c_unit *unit);
@@ -55,8 +57,9 @@ char *byi_c_unit_name(const char *symbol, uint32_t level, char *buf, size_t n);
 
 /* --- object.c: checks an object file -------------------------------------- */
 
-/* Check that function `name` is the object's only external symbol, and that the
- * object has only sections of code and data. Errors: BYOC_EUNSUPPORTED. */
+/* Check that function `name` is the only external symbol that the object
+ * defines, and that it has only the sections of C functions and variables.
+ * Errors: BYOC_EUNSUPPORTED. */
 enum byoc_status byi_object_check(const struct byi_text *object,
                                   const char *name, struct byoc_error *err);
 

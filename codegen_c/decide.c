@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decide.c: chooses the form of a loop nest: element by element, tiled, a
- * reduction by columns or in parts; which loops run in parallel, and whether
- * results bypass the caches. All decisions depend on constants only.
+/* decide.c: chooses the form of a loop nest: element by element, tiled, or with
+ * a reduction by columns or in parts; which loops run in parallel; and whether
+ * stores bypass the caches. All decisions depend on constants only.
  */
 #include "nest.h"
 
@@ -24,7 +24,8 @@ bool byi_nest_holds(const struct byi_printer *p, uint32_t nest, uint32_t level,
     return false;
 }
 
-/* Count the loads with stride 1 along a loop, and those with another stride. */
+/* Count the loads with stride 1 along a loop, and those with any other stride
+ * except 0. */
 static void count_loads(const struct byi_printer *p, uint32_t loop,
                         uint32_t *along, uint32_t *across)
 {
@@ -37,7 +38,8 @@ static void count_loads(const struct byi_printer *p, uint32_t loop,
     }
 }
 
-/* Whether a load has a large stride along this loop in a large operand. */
+/* Whether value `v` is a load from a large operand, with a large stride along
+ * this loop. */
 static bool is_far(const struct byi_printer *p, uint32_t v, uint32_t loop)
 {
     const struct byi_gvalue *value = value_at(p, v);
@@ -46,8 +48,8 @@ static bool is_far(const struct byi_printer *p, uint32_t v, uint32_t loop)
     return (c < -4 || c > 4) && byi_type_bytes(type) > NEAR;
 }
 
-/* 1 + the loop with stride 1 of a load that has a large stride along the last
- * loop; 0: none. */
+/* The loop to tile with the last one: a load has a large stride along the last
+ * loop and stride 1 along this one. Returns 1 + its index; 0: none. */
 static uint32_t find_tile(const struct byi_printer *p)
 {
     uint32_t found = 0;
@@ -63,8 +65,9 @@ static uint32_t find_tile(const struct byi_printer *p)
     return found;
 }
 
-/* 1 + the reduction at the innermost level that is faster by columns: its loads
- * have stride 1 along the result's last loop only; 0: none. */
+/* The reduction, at the innermost level, that is faster by columns, since its
+ * loads have stride 1 only along the result's last loop. Returns 1 + its value;
+ * 0: none. */
 static uint32_t find_columns(const struct byi_printer *p)
 {
     uint32_t found = 0, n = 0, along, across, loops[BYI_MAX_LOOPS];
@@ -105,7 +108,9 @@ static int64_t count_reduced(const struct byi_printer *p, uint32_t v)
     return n;
 }
 
-/* The steps of the most expensive reduction; *which: its value. */
+/* The number of steps of the most expensive reduction; *which becomes its
+ * value.
+ */
 static int64_t reduced_steps(const struct byi_printer *p, uint32_t *which)
 {
     int64_t most = 1;
@@ -123,8 +128,8 @@ static int64_t reduced_steps(const struct byi_printer *p, uint32_t *which)
     return most;
 }
 
-/* The number of threads worth using. Most steps are bound by memory; a call of
- * a prelude function costs FUNCTION steps more. */
+/* The number of threads worth using. A step costs 1, as most are bound by
+ * memory, and FUNCTION more for each call of a prelude function. */
 static int64_t team_of(const struct byi_printer *p, int64_t steps)
 {
     enum { FUNCTION = 3 };
@@ -176,7 +181,7 @@ void byi_nest_decide(struct byi_printer *p)
 }
 
 /* Whether a load has a large stride along the innermost loop of its nest, even
- * after tiling: a native kernel with two-dimensional tiles is faster. */
+ * after tiling. Then a native kernel with two-dimensional tiles is faster. */
 static bool reads_across(const struct byi_printer *p)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* expr.c: the C of one element, by operator and element type: the formulas of
- * unary.def and binary.def as text. Native kernels use the same formulas and
- * the prelude's functions, so both give the same bits.
+/* expr.c: the C expression of one element, by operator and element type: the
+ * formulas of unary.def and binary.def as text. Native kernels compile the same
+ * formulas and the prelude's functions, so results are equal bit by bit.
  */
 #include "group.h"
 
@@ -70,7 +70,8 @@ static const struct {
 #include "core/ops/binary.def"
 };
 
-/* An elementwise operator that neither file has a row for is an error here. */
+/* This does not compile if an elementwise operator has a row in neither file.
+ */
 enum {
 #define UNARY(id, wide, single) HAS_##id,
 #define UNARY_FLOAT32(id, wide, single) HAS_##id,
@@ -101,8 +102,8 @@ enum {
 };
 
 /* clang-format off */
-/* float32 is summed in blocks of floats, and the blocks in double; others in the type of `acc`. $s: the accumulator, $v: the element, $w: $s's type, #: the
- * number of elements. */
+/* The reductions; see struct byi_fold for the notation. Sums of float32 add
+ * blocks in float, and the sums of blocks in double. */
 static const struct {
     enum byi_op_id op;
     unsigned class;
@@ -207,7 +208,7 @@ void byi_expr_literal(const struct byi_tensor *t, struct byi_text *out)
         print_int(t->dtype, byi_tensor_int(t, 0), out);
 }
 
-/* Attribute `i` as a number of the type. */
+/* Print attribute `i` as a number of the node's element type. */
 static void print_attr(const struct byi_node *node, uint32_t i,
                        struct byi_text *out)
 {
@@ -223,7 +224,8 @@ static bool in_name(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Names of one and two letters stand for operands, attributes, and the type. */
+/* In a row, x is operand 0; a, b and c are operands 0 to 2; p0 to p9 are
+ * attributes; T is the result's C type. Other names are copied. */
 static void expand_name(const char *name, size_t n, const struct byi_node *node,
                         const char *const *args, struct byi_text *out)
 {
@@ -270,7 +272,8 @@ void byi_fold_print(const char *text, const struct byi_fold_names *names,
     }
 }
 
-/* As the native cast: integers wrap, floats truncate by way of 64 bits. */
+/* Like the native cast: integers wrap; floats are truncated to 64 bits first.
+ */
 static const char *cast_row(enum byoc_dtype from, enum byoc_dtype to)
 {
     if (to == BYOC_BOOL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grid.c: image.grid_sample with a constant grid as C: the indices and weights
- * of every position are constant tables, and the loop over them comes from
- * runtime_native/sample.inc, which the prelude includes. For larger constant
+/* grid.c: generates C for image.grid_sample with a small constant grid: tables
+ * of the indices and weights of every position, and a call of the loop in
+ * runtime_native/sample.inc, which the prelude contains. For larger constant
  * grids the runtime computes the tables when it loads the model.
  */
 #include "image.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group.c: translates a fused function to values at affine indices. The walk
- * goes backwards from the result: a request for a node's element, at an index
- * that is affine in the loop variables, requests elements of its operands; an
- * operator that moves data only rewrites the index. If a reshape's digit covers
- * part of a loop's range, that loop is split and the walk restarts. Finally
- * place.c fuses loops and hoists each value out of the loops that it does not
+/* group.c: translates a fused group to values at affine indices. The walk goes
+ * backwards from the result: the value of a node at an index, which is affine
+ * in the loop variables, requests values of its operands; an operator that
+ * moves data only rewrites the index. If an index behind a reshape depends on a
+ * part of a loop's range, the loop is split, and the walk restarts. Finally
+ * place.c fuses loops, and hoists each value out of the loops that it does not
  * depend on.
  */
 #include "group.h"
@@ -15,7 +15,7 @@
 
 struct group_reader {
     struct byi_group *g;
-    BYI_VEC(uint32_t) * of; /* by node: its values */
+    BYI_VEC(uint32_t) * of; /* by node: the values requested of it */
     bool again;             /* a loop was split */
 };
 
@@ -42,7 +42,8 @@ static bool is_stuck(const struct group_reader *r)
 
 /* --- loops -------------------------------------------------------------- */
 
-/* The index along an axis from its loops; add a loop if the axis has none. */
+/* The index along an axis in terms of its loops. Adds a loop if the axis has
+ * none. */
 static struct byi_affine axis_index(struct group_reader *r, byi_id owner,
                                     uint32_t axis, int64_t dim)
 {
@@ -109,8 +110,9 @@ static struct byi_affine flatten(const struct byi_type *type,
     return flat;
 }
 
-/* The digit flat / stride % dim: terms below the stride vanish, as do multiples
- * of stride * dim. A loop whose term overlaps the digit partially must be split
+/* The affine index flat / stride % dim: one digit of the flat index in the
+ * mixed radix of the dims. Terms below the stride and multiples of stride * dim
+ * vanish. A loop whose term contributes to the digit only in part is split
  * where the digit begins or ends. */
 static struct byi_affine digit(struct group_reader *r,
                                const struct byi_affine *flat, int64_t stride,
@@ -189,7 +191,7 @@ static struct index reshape(struct group_reader *r, const struct byi_gvalue *v,
     return out;
 }
 
-/* The index of an operand that is broadcast to `from`. */
+/* The index of an operand of type `to` that is broadcast to `from`. */
 static struct index broadcast(const struct byi_gvalue *v,
                               const struct byi_type *from,
                               const struct byi_type *to)
@@ -203,7 +205,7 @@ static struct index broadcast(const struct byi_gvalue *v,
 
 /* --- requests for values ------------------------------------------------ */
 
-/* The value of node `id` at an index; equal requests share one. */
+/* The value of node `id` at an index; equal requests share a value. */
 static uint32_t request(struct group_reader *r, byi_id id,
                         const struct index *index)
 {
@@ -307,7 +309,7 @@ static void read_slice(struct group_reader *r, struct byi_gvalue *v,
     alias(r, v, node->args[0], &index);
 }
 
-/* A field of a split, or of a tuple made in the group. */
+/* Read a field of a split, or of a tuple that the group makes. */
 static void read_get(struct group_reader *r, struct byi_gvalue *v,
                      const struct byi_node *node)
 {
@@ -331,8 +333,8 @@ static void read_get(struct group_reader *r, struct byi_gvalue *v,
 
 /* --- borders of concatenation and padding ------------------------------- */
 
-/* The index crosses a border: cut the loop with the largest coefficient there.
- * The other loops together must add less than one iteration of it. */
+/* Cut the loop with the largest coefficient where the index crosses a border.
+ * The other loops together must add less than one iteration of this loop. */
 static void cut_at(struct group_reader *r, const struct byi_affine *a,
                    int64_t border)
 {
@@ -362,8 +364,8 @@ static void cut_at(struct group_reader *r, const struct byi_affine *a,
     }
 }
 
-/* 1 if the index is in [from, to) in all iterations, 0 if in none. Otherwise
- * cut the loops and return -1. */
+/* Returns 1 if the index is in [from, to) in all iterations, 0 if in none.
+ * Otherwise cuts a loop, and returns -1. */
 static int is_within(struct group_reader *r, const struct byi_affine *a,
                      int64_t from, int64_t to)
 {
@@ -413,7 +415,7 @@ static void read_concatenate(struct group_reader *r, struct byi_gvalue *v,
     }
 }
 
-/* The operand inside the borders, the padding value outside. */
+/* Read the operand inside its borders, and the padding value outside. */
 static void read_pad(struct group_reader *r, struct byi_gvalue *v,
                      const struct byi_node *node)
 {
@@ -543,7 +545,7 @@ static bool is_movement(enum byi_op_id op)
     for (uint32_t i = 0; i < BYI_COUNT(movements); i++)
         if (movements[i].op == op)
             return true;
-    return op == BYI_OP_SPLIT; /* read through its fields */
+    return op == BYI_OP_SPLIT; /* see read_get */
 }
 
 static bool has_c_type(const struct byi_type *type)
@@ -618,9 +620,8 @@ static void read_value(struct group_reader *r, struct byi_gvalue *v)
     }
 }
 
-/* Visit every value from the result to the parameters. Operands precede their
- * readers in a function, so all requests for a node exist when it is visited.
- */
+/* Read every value, from the result to the parameters. Operands precede their
+ * readers in a function, so a node is read after all requests for it. */
 static void walk(struct group_reader *r)
 {
     struct byi_group *g = r->g;
@@ -641,7 +642,7 @@ static void walk(struct group_reader *r)
 
 /* --- order -------------------------------------------------------------- */
 
-/* Requests are in reverse order; sort the values by node. */
+/* Sort the values by node, since requests are in reverse order. */
 static void sort_values(struct group_reader *r)
 {
     struct byi_group *g = r->g;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codegen_c/group.h: translates a fused group to a C function: its values as
- * expressions of loop variables (group.c, place.c), the C of one value
- * (expr.c), and the loop nests (decide.c, nest.c).
+/* codegen_c/group.h: translates a fused group to a C function. group.c and
+ * place.c express its values in terms of loop variables, expr.c gives the C of
+ * one value, and decide.c and nest.c print the loop nests.
  */
 #ifndef BYI_GROUP_H
 #define BYI_GROUP_H
@@ -11,10 +11,10 @@
 enum {
     BYI_MAX_LOOPS = 24,
     BYI_MAX_GROUP = 512,      /* nodes of a group                       */
-    BYI_SMALL_WORK = 1 << 15, /* elements of work for one thread        */
+    BYI_SMALL_WORK = 1 << 15, /* least elements of work per thread      */
 };
 
-/* The most bytes of a tensor; 64-bit index arithmetic cannot overflow then. */
+/* The largest tensor; 64-bit index arithmetic on it cannot overflow. */
 #define BYI_MAX_C_BYTES (UINT64_C(1) << 44)
 
 /* base + sum of coef[k] times loop variable k. */
@@ -28,12 +28,13 @@ struct byi_loop {
     byi_id owner; /* the reduction's node; BYI_NO_ID: the result */
     uint32_t axis;
     int64_t extent;
-    int64_t from,
-        full; /* iterates from .. from + extent - 1 of 0 .. full - 1 */
+    /* the axis has iterations 0 .. full - 1; this part of the result has those
+     * in from .. from + extent - 1 */
+    int64_t from, full;
 };
 
-/* A part of the result, with separate loops. A concatenation cuts the result
- * where one operand ends and the next begins. */
+/* A part of the result, with separate loops. A concatenation or padding cuts
+ * the result at the border between two operands. */
 struct byi_group_part {
     struct byi_loop loops[BYI_MAX_LOOPS];
     uint32_t n_loops;
@@ -42,7 +43,7 @@ struct byi_group_part {
 enum byi_gkind {
     BYI_G_LOAD,   /* an element of parameter `index`, at `offset`      */
     BYI_G_SCALAR, /* a constant                                        */
-    BYI_G_ALIAS,  /* args[0], behind an operator that moves data       */
+    BYI_G_ALIAS,  /* the same as args[0]: its operator moves data      */
     BYI_G_OP,     /* computed from args                                */
     BYI_G_REDUCE  /* args[0] reduced over the loops that its node owns */
 };
@@ -55,14 +56,14 @@ struct byi_gvalue {
     uint32_t index;
     uint32_t rank;
     struct byi_affine at[BYI_MAX_RANK]; /* index of the node's element */
-    struct byi_affine offset;
+    struct byi_affine offset;           /* of a load, in elements */
     uint32_t n_args;
-    uint32_t *args; /* values */
+    uint32_t *args; /* indices of values */
     uint64_t loops; /* bit k: it varies with loop k */
-    /* 0: computed in the result's loops; else in those of the reduction with
-     * value nest - 1 */
+    /* 0: computed in the result's loops; otherwise in the loops of the
+     * reduction whose value is nest - 1 */
     uint32_t nest;
-    uint32_t level; /* depth in that nest where it is computed */
+    uint32_t level; /* number of that nest's loops around it */
 };
 
 struct byi_group {
@@ -72,68 +73,78 @@ struct byi_group {
     struct byi_loop loops[BYI_MAX_LOOPS];
     uint32_t n_loops;
     BYI_VEC(struct byi_gvalue *) values; /* operands before their readers */
-    uint32_t result;                     /* value */
-    struct byi_affine store;             /* of the result's elements */
+    uint32_t result;                     /* index of the result's value */
+    struct byi_affine store;             /* offset of the result's element */
     const char *refused; /* why no code can be generated; NULL: it can */
-    bool cut;            /* the loops must be cut in two, at cut_loop */
+    bool cut;            /* loop cut_loop must be cut in two */
     uint32_t cut_loop;
-    int64_t cut_at; /* iterations of the first part */
+    int64_t cut_at; /* number of iterations in the first part */
 };
 
 /* --- group.c ------------------------------------------------------------ */
 
-/* Translate function `f` over g->loops (none: the whole result) to values. If
- * that fails, set g->refused, or g->cut: then read the two parts of
- * byi_group_cut instead. The caller frees g->values (byi_vec_free). */
+/* Translate function `f`, over g->loops (none: the whole result), to values.
+ * Sets g->refused if that is not possible. Sets g->cut if the result has to be
+ * cut: then read the two parts of byi_group_cut instead. The caller frees
+ * g->values.at with byi_vec_free. */
 void byi_group_read(struct byi_group *g);
 void byi_group_cut(const struct byi_group *g, struct byi_group_part *first,
                    struct byi_group_part *second);
 
 /* --- place.c ------------------------------------------------------------ */
 
-/* Order and fuse g->loops; set loops, nest and level of every value. */
+/* Order and fuse g->loops; set the members loops, nest and level of every
+ * value.
+ */
 void byi_group_place(struct byi_group *g);
-/* The loops of a nest, outermost first; their number. */
+/* Set loops[] to the loops of a nest, outermost first. Returns their number. */
 uint32_t byi_group_nest(const struct byi_group *g, uint32_t nest,
                         uint32_t loops[BYI_MAX_LOOPS]);
 
 /* --- expr.c ------------------------------------------------------------- */
 
-const char *byi_c_type(enum byoc_dtype dtype); /* NULL: not in generated C */
-/* Whether there is C for this operator on these types. */
+/* The C type of an element type; NULL: generated C does not support it. */
+const char *byi_c_type(enum byoc_dtype dtype);
+/* Whether there is a C expression for this operator, if its first operand has
+ * this element type. */
 bool byi_expr_has(const struct byi_node *node, enum byoc_dtype operand);
-/* Whether that C calls one of the prelude's math functions. */
+/* Whether that expression calls one of the prelude's math functions. */
 bool byi_expr_calls(const struct byi_node *node, enum byoc_dtype operand);
-/* Append the C of `node`; args: the operands' names. */
+/* Append the expression of `node`; args: the names of its operands. */
 void byi_expr_print(const struct byi_node *node, enum byoc_dtype operand,
                     const char *const *args, struct byi_text *out);
 /* Append the element of a one-element constant as a C literal. */
 void byi_expr_literal(const struct byi_tensor *t, struct byi_text *out);
 
-/* A reduction in C. byi_fold_print expands the texts. */
+/* A reduction in C. In the texts, $s is the accumulator, $w its type, $v the
+ * element, @ the element's type, and # the number of elements. */
 struct byi_fold {
     const char *type;   /* of the accumulator                          */
     const char *start;  /* its initial value                           */
     const char *step;   /* the statement that adds an element          */
-    const char *merge;  /* "+", "*", "max", "min": OpenMP's operator   */
-    const char *finish; /* the result                                  */
+    const char *merge;  /* OpenMP's operator: "+", "*", "max", "min"   */
+    const char *finish; /* the expression of the result                */
     bool by_blocks;     /* sum blocks in float, and their sums in type */
 };
+/* The texts that stand for $s, $w, $v, @ and #. */
 struct byi_fold_names {
     const char *sum, *sum_type, *value, *type;
     int64_t count;
 };
-/* False: there is no C for this reduction of this type. */
+/* Find the C of a reduction operator. Returns false if there is none for this
+ * element type. */
 bool byi_fold_of(enum byi_op_id op, enum byoc_dtype dtype,
                  struct byi_fold *fold);
+/* Append a text of struct byi_fold, expanded. */
 void byi_fold_print(const char *text, const struct byi_fold_names *names,
                     struct byi_text *out);
 
 /* --- nest.c ------------------------------------------------------------- */
 
-/* Why generated loops over this part would be slow; NULL: they would not. */
+/* The reason why generated loops over this part would be slow; NULL: they are
+ * not. */
 const char *byi_nest_refuse(const struct byi_group *part);
-/* Append the body of the function of these parts. */
+/* Append the body of the function that computes these n parts. */
 void byi_nest_print(const struct byi_group *parts, uint32_t n,
                     struct byi_text *out);
 

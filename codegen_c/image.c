@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image.c: image.resize of static shape as C: the indices and weights of every
- * position are constant tables, and the loops over them come from
- * runtime_native/resample.inc, which the prelude includes.
+/* image.c: generates C for image.resize of static shape: tables of the indices
+ * and weights of every position, and a call of the loops in
+ * runtime_native/resample.inc, which the prelude contains.
  */
 #include "image.h"
 
@@ -16,10 +16,10 @@ enum {
     A_LINE = 8,            /* numbers per line                       */
 };
 
-/* A resize as a kernel. */
+/* A resize, with its tables. */
 struct resize_kernel {
     struct byi_resample r;
-    struct byi_tensor x, y, given; /* types, and the value of the sizes */
+    struct byi_tensor x, y, given; /* the types; the constant sizes or scales */
     struct byi_planes planes;
 };
 
@@ -30,8 +30,8 @@ static struct byi_tensor tensor_of(const struct byi_type *type)
     return t;
 }
 
-/* Compute the tables of a resize, in `arena`; false: C cannot be generated for
- * it. */
+/* Compute the tables of a resize, in `arena`. Returns false if C cannot be
+ * generated for it. */
 static bool read_image(const struct byi_module *m, const struct byi_func *f,
                        byi_id id, struct byi_arena *arena,
                        struct resize_kernel *image)

@@ -7,8 +7,7 @@
 
 #include "group.h"
 
-/* Is it a tensor that these kernels read and write: float32, of static shape,
- * not empty? */
+/* Whether these kernels support the type: float32, static shape, not empty. */
 static inline bool byi_is_image(const struct byi_type *type)
 {
     return type->kind == BYI_TENSOR && type->dtype == BYOC_F32 &&
@@ -22,9 +21,11 @@ bool byi_image_takes(const struct byi_module *m, const struct byi_func *f,
 /* The same for a call of image.grid_sample whose grid is constant. */
 bool byi_grid_takes(const struct byi_module *m, const struct byi_func *f,
                     const struct byi_node *node);
+/* Append the body of the kernel for such a call. */
 void byi_grid_print(const struct byi_module *m, const struct byi_func *f,
                     const struct byi_node *node, struct byi_text *out);
-/* Append the body of the kernel for f, whose result byi_image_takes. */
+/* Append the body of the kernel for f, whose result is a node that
+ * byi_image_takes accepts. */
 void byi_image_print(const struct byi_module *m, const struct byi_func *f,
                      struct byi_text *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels.c: generates one C file from the fused groups of a module. Each group
- * that is worth it becomes a kernel named after the model's nodes; groups with
- * the same C share a kernel. The other groups run operator by operator.
+/* kernels.c: generates one C file from the fused groups of a module. A group
+ * becomes a kernel if it is worth it, named after the model's nodes; groups
+ * with the same C share a kernel. Other groups run operator by operator.
  */
 #include "codegen_c.h"
 
@@ -21,20 +21,22 @@ enum {
 struct kernel_writer {
     const struct byi_module *m;
     struct byi_kernels *out;
-    BYI_VEC(const char *) bodies; /* by kernel */
-    struct byi_text refused;      /* comments on groups without a kernel */
+    BYI_VEC(const char *)
+    bodies;                  /* the kernels' C, in the order of out->list */
+    struct byi_text refused; /* C comments on groups without a kernel */
 };
 
 /* --- names -------------------------------------------------------------- */
 
-/* Exporters name nodes by paths: "/features/features.0/features.0.1/Mul". */
+/* The last component of a node's name. Exporters name nodes by paths, such as
+ * "/features/features.0/features.0.1/Mul". */
 static const char *last_part(const char *source)
 {
     const char *slash = strrchr(source, '/');
     return slash && slash[1] ? slash + 1 : source;
 }
 
-/* The last components of a path, at most ROOM characters. */
+/* The last components of a path, about ROOM characters. */
 static const char *short_path(const char *source)
 {
     enum { ROOM = 40 };
@@ -43,8 +45,8 @@ static const char *short_path(const char *source)
     return cut ? cut : last_part(source);
 }
 
-/* A name from the group's model nodes, or from its operators if it has none.
- * Runs of characters other than letters and digits become '_'. */
+/* Make a name from the group's nodes of the model, or from its operators if it
+ * has none. Runs of characters other than letters and digits become '_'. */
 static void make_name(const struct kernel_writer *w, const struct byi_func *f,
                       const struct byi_sources *sources, char *name, size_t n)
 {
@@ -131,7 +133,8 @@ static void print_head(struct kernel_writer *w, const struct byi_func *f,
         to, " */\nstatic void %s(void *const *buffers, int threads)\n", name);
 }
 
-/* Types with the same C type still differ in the plan. */
+/* Whether two groups have the same types. Element types with the same C type,
+ * such as bool and uint8, still differ in the plan. */
 static bool same_types(const struct byi_func *a, const struct byi_func *b)
 {
     bool same = a->params.n == b->params.n &&
@@ -161,8 +164,8 @@ static uint32_t find_kernel(struct kernel_writer *w, uint32_t func,
     return w->bodies.n - 1;
 }
 
-/* Read a group part by part, cutting where needed. On failure *refused says
- * why. Returns the number of parts. */
+/* Read a group, cut into as many parts as necessary, and return their number.
+ * If no kernel can be generated, sets *refused to the reason. */
 static uint32_t read_parts(const struct kernel_writer *w, uint32_t func,
                            struct byi_arena *arena, struct byi_group *parts,
                            const char **refused)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nest.c: prints the loop nests of a fused group as C. One nest iterates over
- * the result's axes; each reduction is a nested one, where its value is needed.
- * Three forms: element by element; by rows, where the innermost loop is a
- * reduction's; by columns, where adjacent results are reduced together because
+/* nest.c: prints the loop nests of a fused group as C. The outer nest iterates
+ * over the result's axes; each reduction has a nest inside it, where its value
+ * is needed. A nest with a reduction iterates by rows (the innermost loop is
+ * the reduction's) or by columns: it reduces adjacent results together, if
  * their operands are adjacent in memory and the elements of one result are not.
- * All sizes are constants, so threads, blocks and vectors are fixed at compile
- * time, and results do not depend on the number of threads.
+ * All sizes are constants, so blocks and parts are chosen at compile time, and
+ * results do not depend on the number of threads.
  */
 #include "nest.h"
 
@@ -15,7 +15,7 @@ enum {
     TILE = 32,        /* elements of a tile's side                  */
     SUM_BLOCK = 1024, /* elements of a block summed in float        */
     COLUMNS = 256,    /* results of a block of columns              */
-    MAX_PARTS = 256,  /* of one reduction by several threads        */
+    MAX_PARTS = 256,  /* of a reduction that is computed in parallel */
 };
 
 static void line(struct byi_printer *p, const char *fmt, ...) BYI_PRINTF(2, 3);
@@ -158,8 +158,8 @@ static void print_step(struct byi_printer *p, struct nest_reduction *r,
     byi_text_free(&text);
 }
 
-/* A maximum or minimum of floats tracks NaN in a separate flag: the compiler
- * vectorises only a plain maximum. */
+/* Print a step of a maximum or minimum of floats. A separate flag records NaN,
+ * since the compiler vectorises only a plain maximum. */
 static void print_extreme(struct byi_printer *p, const struct nest_reduction *r,
                           const char *sum)
 {
@@ -206,7 +206,7 @@ static void for_loop(struct byi_printer *p, uint32_t loop)
     for_range(p, loop, "0", to);
 }
 
-/* The innermost loop of a sum of floats, in blocks. */
+/* Print the innermost loop of a sum of floats, in blocks. */
 static void print_blocks(struct byi_printer *p, struct nest_reduction *r,
                          const char *from, const char *to, bool whole)
 {
@@ -238,7 +238,8 @@ static void print_start(struct byi_printer *p, const struct nest_reduction *r)
         line(p, "int %s_nan = 0;", r->sum);
 }
 
-/* Print the loops of the reduction, the first from `from` to `to`. */
+/* Print the loops of a reduction; the outermost one runs from `from` to `to`.
+ */
 static void print_loops(struct byi_printer *p, struct nest_reduction *r,
                         const char *from, const char *to)
 {
@@ -297,8 +298,8 @@ static void print_team(struct byi_printer *p, uint32_t collapse,
          simd, several, threads);
 }
 
-/* Reduce parts of fixed size in parallel, then combine them in order, so that
- * the result is the same for any number of threads. */
+/* Print a reduction that reduces parts of fixed size in parallel and combines
+ * them in order, so that the result is the same for any number of threads. */
 static void print_parts(struct byi_printer *p, struct nest_reduction *r)
 {
     const int64_t extent = extent_of(p, r->loops[0]);
@@ -372,8 +373,8 @@ static void print_pragma(struct byi_printer *p, uint32_t k)
         line(p, "#pragma omp simd");
 }
 
-/* The last loop with streaming stores: results are collected in a block, which
- * is then stored past the caches. */
+/* Print the last loop with streaming stores: it collects results in a block,
+ * and then stores the block past the caches. */
 static void print_stream(struct byi_printer *p)
 {
     const uint32_t loop = p->loops[p->n_loops - 1];
@@ -420,8 +421,9 @@ static void print_elements(struct byi_printer *p)
 
 /* --- tiles -------------------------------------------------------------- */
 
-/* If a load has stride 1 along another loop than the result, tile both loops,
- * so that a tile of either fits the L1 cache. */
+/* A nest in which a load has stride 1 along another loop than the result tiles
+ * both loops, so that a tile of either tensor fits the L1 cache. This prints
+ * the loop over the tiles. */
 static void for_tile(struct byi_printer *p, uint32_t loop)
 {
     const long long extent = (long long)extent_of(p, loop);
@@ -440,8 +442,8 @@ static void for_in_tile(struct byi_printer *p, uint32_t loop)
     for_range(p, loop, from, to);
 }
 
-/* Print values at depth `level` that vary with the loops `with` (or do not),
- * and not with `not_with`. */
+/* Print the values at depth `level` that vary (or do not vary) with the loops
+ * `with`, and do not vary with the loops `not_with`. */
 static void print_varying(struct byi_printer *p, uint64_t with, bool varies,
                           uint64_t not_with, uint32_t level)
 {
@@ -508,7 +510,8 @@ static void print_needed(struct byi_printer *p, const bool *needed,
     }
 }
 
-/* Print the reduction's loops with the values that do not vary by column. */
+/* Print the reduction's loops, and the values in them that are the same for all
+ * columns. */
 static void print_column_loops(struct byi_printer *p, struct nest_reduction *r,
                                const bool *needed, uint64_t column)
 {

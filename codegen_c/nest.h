@@ -12,22 +12,24 @@ enum {
     BYI_MANY = 64            /* enough iterations for any team          */
 };
 
+/* The printer of one part's loops, and the form of these loops. */
 struct byi_printer {
     const struct byi_group *g;
     struct byi_text *out;
     int depth;
     const char **names;                     /* by value */
     uint32_t loops[BYI_MAX_LOOPS], n_loops; /* of the result */
-    /* number of loops that are collapsed into the parallel one, from `first`
-     * on */
+    /* run loops[first .. first + parallel - 1] as one parallel loop */
     uint32_t parallel;
     uint32_t first;
     int64_t team;     /* threads worth using; 1: serial                 */
     uint32_t columns; /* 1 + the value reduced by columns; 0: none      */
     uint32_t split;   /* 1 + the value reduced by several threads; 0: none */
     uint32_t tile;    /* 1 + the loop tiled with the last one; 0: none  */
-    bool streams;     /* the result bypasses the caches                 */
+    bool streams;     /* store the result past the caches               */
 };
+
+/* value v; its node; the number of iterations of a loop */
 
 static inline const struct byi_gvalue *value_at(const struct byi_printer *p,
                                                 uint32_t v)
@@ -50,7 +52,8 @@ static inline int64_t extent_of(const struct byi_printer *p, uint32_t loop)
 
 /* Choose the form of the loops over p->g. */
 void byi_nest_decide(struct byi_printer *p);
-/* Whether a value is computed at depth `level` of a nest. */
+/* Whether any value (or, if only_reductions, any reduction) is computed at
+ * depth `level` of a nest. */
 bool byi_nest_holds(const struct byi_printer *p, uint32_t nest, uint32_t level,
                     bool only_reductions);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* place.c: orders the loops and values of a group. Two loops that every access
- * traverses contiguously are fused, and each value is hoisted to the outermost
- * level of the loops that it depends on.
+/* place.c: orders the loops and values of a group. It fuses two loops if every
+ * access is contiguous across both, and hoists each value out of the loops that
+ * it does not depend on.
  */
 #include "group.h"
 
@@ -9,7 +9,8 @@
 
 /* --- loop fusion -------------------------------------------------------- */
 
-/* Whether loops k and k + 1 traverse the access like one loop. */
+/* Whether loops k and k + 1 are like one loop for an access, where loop k + 1
+ * has `extent` iterations. */
 static bool is_contiguous(const struct byi_affine *a, uint32_t k,
                           int64_t extent)
 {
@@ -112,8 +113,8 @@ static void find_loops(struct byi_group *g)
 }
 
 /* Place values from the last to the first, so that a reduction is placed before
- * the values in its loops. A value in two nests belongs to the inner one, whose
- * reduction comes first. */
+ * the values in its loops. A value that varies with the loops of two reductions
+ * belongs to the inner nest, whose reduction comes first. */
 static void place_values(struct byi_group *g)
 {
     for (uint32_t i = g->values.n; i-- > 0;) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unit.c: compiles a backend's C separately, so that errors can be attributed
- * to it: one object for each instruction set, and a library of all objects,
- * which shows that no symbol is missing and in which the host tests the
- * function.
+ * to it: one object for each instruction set, and a library of all objects.
+ * Linking the library shows that no symbol is missing; the host may load it to
+ * run the function.
  */
 #include "codegen_c.h"
 
@@ -43,7 +43,8 @@ static void name_object(uint32_t level, char *buf, size_t n)
 
 /* --- the compiler's messages ---------------------------------------------- */
 
-/* The line of the first error of the compiler or linker; NULL: none. */
+/* The line of a log with the first error of the compiler or linker; NULL: none.
+ */
 static const char *find_line(const char *log)
 {
     static const char *const marks[] = {"undefined reference",
@@ -56,7 +57,7 @@ static const char *find_line(const char *log)
     return found;
 }
 
-/* Fail with the first error of a log, or, without one, with the text of `err`.
+/* Fail with the first error of a log; if the log has none, with j->err's text.
  */
 static enum byoc_status report_error(const struct unit_job *j, const char *log,
                                      const char *what)
@@ -97,8 +98,9 @@ static enum byoc_status check_source(const struct unit_job *j)
                     (unsigned long long)line);
 }
 
-/* Results equal the native kernels' (see artifact.c). The build is
- * reproducible: no times, no paths. */
+/* Start the compiler for an instruction set. The options keep results equal to
+ * those of native kernels (see artifact.c), and the build reproducible: the
+ * object has no times and paths. */
 static enum byoc_status start_level(const struct unit_job *j, uint32_t level,
                                     struct byi_cc_run *run)
 {
