@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build.c: compiles models with byoc and loads them. Keeps artifacts in the
- * cache folder, each named by a digest of everything that it depends on.
+ * cache folder; the name of each is a digest of everything that it depends on.
  */
 #include "onnxruntime/provider.h"
 
@@ -81,8 +81,8 @@ enum byoc_status byi_ep_import(struct byi_ep *ep,
 
 /* --- artifacts ------------------------------------------------------------ */
 
-/* `foreign`: another process may have written the artifact. Then check all of
- * it, and refuse it if a backend that it needs is missing. */
+/* Load an artifact. If another process may have written it (`foreign`), check
+ * all its hashes, and refuse it if a backend that it needs is missing. */
 static enum byoc_status load_artifact(struct byi_ep *ep, const char *path,
                                       bool foreign, struct byi_ep_built *built,
                                       struct byoc_error *err)
@@ -98,7 +98,8 @@ static enum byoc_status load_artifact(struct byi_ep *ep, const char *path,
     return BYOC_OK;
 }
 
-/* Load an artifact from the cache. False: the file is missing or unusable. */
+/* Load an artifact from the cache. Returns false if the file is missing or
+ * unusable. */
 static bool load_cached(struct byi_ep *ep, const char *path,
                         struct byi_ep_built *built)
 {
@@ -144,10 +145,10 @@ static enum byoc_status load_cache_entry(struct byi_ep *ep, const char *path,
     return load_artifact(ep, path, false, built, err);
 }
 
-/* Load the compiled model through an artifact: at `path` in the cache, or, if
- * that is NULL or cannot be written, in a temporary folder. Only an artifact
- * has fused kernels, and it takes a C compiler to make one; without a compiler
- * the model is loaded from memory. */
+/* Write the compiled model as an artifact, and load that, since only an
+ * artifact has fused kernels: at `path` in the cache, or, if that is NULL or
+ * cannot be written, in a temporary folder. Writing one needs a C compiler;
+ * without it, load the model from memory. */
 static enum byoc_status load_compiled(struct byi_ep *ep, const char *path,
                                       struct byi_arena *scratch,
                                       struct byi_ep_built *built,

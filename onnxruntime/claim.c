@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* claim.c: decides which nodes byoc runs (OrtEp's GetCapability). It compiles
- * each group of nodes. When a group does not compile, a binary search finds the
- * node that makes it fail; that node stays with ONNX Runtime, and the others
- * are grouped again.
+/* claim.c: decides which nodes byoc runs (OrtEp's GetCapability). It divides
+ * the nodes into groups, and compiles each group. When a group does not
+ * compile, a binary search finds the node that makes it fail; that node is left
+ * to ONNX Runtime, and the others are grouped again.
  *
  *     all nodes supported -> groups -> each compiles? -> claimed
  *             ^                            | no
  *             +--- exclude the node, and nodes of its operator that fail alone
  *
- * ONNX Runtime asks about the bodies of an If, Loop or Scan before it asks
- * about the node. Nodes of a body are claimed only if byoc cannot run the whole
- * node.
+ * ONNX Runtime calls this for the bodies of an If, Loop or Scan before it calls
+ * it for the graph of that node. Nodes of a body are claimed only if byoc
+ * cannot run the whole node.
  */
 #include "onnxruntime/provider.h"
 
@@ -23,7 +23,7 @@ struct byi_ep_claim {
     struct byi_ep *ep;
     struct byi_ep_graph g;
     bool *supported;
-    const char **reasons; /* by node, why it is not supported */
+    const char **reasons; /* by node: why it is not supported */
     int32_t *group;
     uint32_t n_groups;
     bool *within; /* by node: it is in the current group */
@@ -37,8 +37,8 @@ static void exclude(struct byi_ep_claim *c, uint32_t node, const char *why)
 
 /* --- inputs and outputs of groups ----------------------------------------- */
 
-/* Does the node read value v? `explicit_only`: as an input, not in its bodies
- * only. */
+/* Whether the node reads value v, as an input or (unless `explicit_only`) in
+ * its bodies. */
 static bool reads(const struct byi_ep_node *node, uint32_t v,
                   bool explicit_only)
 {
@@ -61,7 +61,8 @@ static bool exclude_readers(struct byi_ep_claim *c, uint32_t v, const char *why)
     return any;
 }
 
-/* Is v read in bodies of the group's nodes only, and never as an input? */
+/* Whether only bodies of the group's nodes read v, and no node has it as an
+ * input. */
 static bool is_captured(const struct byi_ep_claim *c, uint32_t v)
 {
     for (uint32_t i = 0; i < c->g.n_nodes; i++)
@@ -70,15 +71,15 @@ static bool is_captured(const struct byi_ep_claim *c, uint32_t v)
     return true;
 }
 
-/* byoc compiles for inputs of known rank. */
+/* Whether ONNX Runtime knows the rank of v, which byoc needs of an input. */
 static bool has_known_rank(const struct byi_ep_claim *c, uint32_t v)
 {
     return c->g.values[v].rank > 0 ||
            (c->g.values[v].rank == 0 && c->ep->factory->scalars);
 }
 
-/* Exclude the nodes of the group that read or write a value which byoc and ONNX
- * Runtime cannot pass to each other. Returns whether there are any. */
+/* Exclude the nodes of the group that read or write a value that cannot be an
+ * input or output of a fused node. Returns whether there are any. */
 static bool trim_ends(struct byi_ep_claim *c, const struct byi_ep_model *model)
 {
     static const char kind[] =
@@ -131,7 +132,7 @@ static enum byoc_status test_build(struct byi_ep_claim *c, const bool *within,
     return status;
 }
 
-/* Does the import of a model of this node alone fail? */
+/* Whether the import of a model with this node alone fails. */
 static bool fails_alone(struct byi_ep_claim *c, uint32_t node,
                         struct byoc_error *err)
 {
@@ -140,8 +141,8 @@ static bool fails_alone(struct byi_ep_claim *c, uint32_t node,
     return test_import(c, one, err) != BYOC_OK;
 }
 
-/* The current group fails the test. Find, by binary search over its nodes in
- * order, the end of a prefix that fails although the prefix before it passes.
+/* Find the node that makes the current group fail the test, by binary search
+ * over its nodes in order: the nodes up to this one fail, those before it pass.
  * Sets *err to that failure. */
 static uint32_t find_culprit(struct byi_ep_claim *c, byi_ep_test *test,
                              struct byoc_error *err)
@@ -191,7 +192,7 @@ static void exclude_culprit(struct byi_ep_claim *c, struct byoc_error *err)
 
 /* --- groups --------------------------------------------------------------- */
 
-/* The model for these nodes that was built already, or NULL. */
+/* The model with this digest that was built already, or NULL. */
 static const struct byi_ep_built *find_built(const struct byi_ep *ep,
                                              const char *digest)
 {
@@ -211,8 +212,8 @@ static uint32_t select_group(struct byi_ep_claim *c, uint32_t group)
     return n;
 }
 
-/* Build the groups up to the first that fails, and then exclude a node of it
- * and set *again. Errors: those that no node causes, such as BYOC_ENOMEM. */
+/* Build one group after the other. If one fails, exclude a node of it, set
+ * *again, and stop. Errors: those that no node causes, such as BYOC_ENOMEM. */
 static enum byoc_status build_groups(struct byi_ep_claim *c, bool *again,
                                      struct byoc_error *err)
 {
@@ -305,8 +306,8 @@ static void put_nodes(const struct byi_ep_claim *c, struct byi_text *out)
     byi_text_put(out, "\n  ]\n}\n");
 }
 
-/* REPORT/graph-N.json: every node with its group, or the reason why it is left
- * to ONNX Runtime. N counts the graphs of the session, bodies first. */
+/* Write REPORT/graph-N.json: every node with its group, or the reason why it is
+ * left to ONNX Runtime. N counts the graphs of the session, bodies first. */
 static enum byoc_status write_claim(const struct byi_ep_claim *c,
                                     struct byoc_error *err)
 {
@@ -324,18 +325,19 @@ static enum byoc_status write_claim(const struct byi_ep_claim *c,
 
 /* --- GetCapability -------------------------------------------------------- */
 
-/* Can ONNX Runtime run fused nodes in the bodies of this operator? It inlines
- * the bodies of functions, such as SequenceMap, after nodes were claimed, and
- * then refuses fused nodes in them. */
+/* Whether ONNX Runtime can run fused nodes in the bodies of this operator. It
+ * inlines the bodies of functions, such as SequenceMap, after nodes were
+ * claimed, and then refuses fused nodes in them. */
 static bool may_have_fused(const char *op)
 {
     return strcmp(op, "If") == 0 || strcmp(op, "Loop") == 0 ||
            strcmp(op, "Scan") == 0;
 }
 
-/* Is `graph` a body? For ONNX Runtime 1.23, which gives fused nodes of several
- * graphs the same name, so that the model does not load, and has no function
- * that returns a body's node. Only the main graph has the model's name. */
+/* Set *answer to whether `graph` is a body. This is for ONNX Runtime 1.23,
+ * which cannot load a model with fused nodes in bodies (fused nodes of several
+ * graphs get the same name), and has no function that returns the node of a
+ * body. Only the main graph has the model's name. */
 static enum byoc_status is_any_body(const OrtApi *ort, const OrtGraph *graph,
                                     bool *answer, struct byoc_error *err)
 {
@@ -355,10 +357,11 @@ static enum byoc_status is_any_body(const OrtApi *ort, const OrtGraph *graph,
     return BYOC_OK;
 }
 
-/* May byoc run the node, which is the only one of c->g, with its bodies, in a
- * larger group? Yes also if its import fails because types or ranks do not fit,
- * such as those of two branches: in a larger group, other nodes may determine
- * the condition, or the ranks of the node's inputs. */
+/* Set *answer to whether byoc may be able to run the only node of c->g, with
+ * its bodies, in a larger group. This is so even if its import fails because
+ * types or ranks do not match, such as those of two branches: in a larger
+ * group, other nodes may determine the condition, or the ranks of the node's
+ * inputs. */
 static enum byoc_status may_run_whole(struct byi_ep_claim *c, bool *answer,
                                       struct byoc_error *err)
 {
@@ -381,10 +384,10 @@ static enum byoc_status may_run_whole(struct byi_ep_claim *c, bool *answer,
     return BYOC_OK;
 }
 
-/* Is `graph` a body in which no node may be claimed, because byoc may run the
- * whole node that it belongs to, or because ONNX Runtime cannot fuse nodes
- * there? The opsets are read from the body, since the graph of its node is not
- * accessible. */
+/* Set *answer to whether `graph` is a body in which no node may be claimed,
+ * because byoc may run the whole node that it belongs to, or because ONNX
+ * Runtime cannot fuse nodes there. The opsets are read from the body, since the
+ * graph of its node is not accessible. */
 static enum byoc_status is_to_skip(struct byi_ep *ep, const OrtGraph *graph,
                                    struct byi_arena *arena, bool *answer,
                                    struct byoc_error *err)
@@ -409,8 +412,8 @@ static enum byoc_status is_to_skip(struct byi_ep *ep, const OrtGraph *graph,
     return *answer ? BYOC_OK : may_run_whole(&c, answer, err);
 }
 
-/* Exclude the nodes that the ABI cannot describe, and those that another
- * provider has claimed. */
+/* Mark all nodes as supported, except those that another provider has claimed
+ * or that the ABI cannot describe. */
 static enum byoc_status exclude_foreign(struct byi_ep_claim *c,
                                         struct byoc_error *err)
 {

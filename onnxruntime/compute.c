@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compute.c: runs a built model as a fused node. ONNX Runtime may run the same
- * node on several threads at once: each run takes a state from a list, or
- * creates one. byoc reads inputs in place. It writes an output to memory that
- * ONNX Runtime allocates if the sizes of the inputs determine the output's;
- * other outputs and strings are copied once.
+ * node on several threads at once, so each run takes a state from a list, or
+ * creates one. byoc reads inputs in place. If the sizes of the inputs determine
+ * the size of an output, ONNX Runtime allocates the output before the run, and
+ * byoc writes to it; other outputs and strings are copied once.
  */
 #include "onnxruntime/provider.h"
 
@@ -13,25 +13,26 @@
 
 /* A dim of an output: a number, or equal to a dim of an input. */
 struct byi_ep_dim {
-    int64_t fixed; /* -1: from the input */
+    int64_t fixed; /* -1: the dim of `axis` of input `input` */
     uint32_t input, axis;
 };
 
+/* An input or output of the model. */
 struct byi_ep_port {
-    size_t place; /* among the fused node's inputs or outputs */
+    size_t place; /* its index among the fused node's inputs or outputs */
     const struct byoc_io *io;
     DLDataType type;
-    struct byi_ep_dim *dims; /* of an output; NULL: only the run tells them */
+    struct byi_ep_dim *dims; /* of an output; NULL: unknown before the run */
 };
 
-/* What one run at a time needs. */
+/* The memory of a run; one run at a time uses it. */
 struct byi_ep_run {
     struct byi_ep_run *next;
     struct byoc_state *state;
     struct byi_arena *strings;
     DLTensor *in, *out;
-    OrtValue **values;             /* outputs that ONNX Runtime has allocated */
-    int64_t (*dims)[BYI_MAX_RANK]; /* of inputs, then outputs */
+    OrtValue **values; /* outputs allocated before the run; or NULL */
+    int64_t (*dims)[BYI_MAX_RANK]; /* of the inputs, then of the outputs */
 };
 
 struct byi_ep_kernel {
@@ -42,7 +43,7 @@ struct byi_ep_kernel {
     uint32_t n_in, n_out;
     struct byi_ep_port *in, *out;
     pthread_mutex_t lock;
-    struct byi_ep_run *idle; /* guarded by `lock` */
+    struct byi_ep_run *idle; /* list of unused ones, guarded by `lock` */
 };
 
 /* --- states --------------------------------------------------------------- */
@@ -188,7 +189,8 @@ static enum byoc_status bind_output(const struct byi_ep_kernel *k,
     return BYOC_OK;
 }
 
-/* Copy an output from the memory of the state to ONNX Runtime's. */
+/* Copy an output from the state's memory to memory that ONNX Runtime allocates.
+ */
 static enum byoc_status copy_output(const struct byi_ep_kernel *k,
                                     const struct byi_ep_run *run, uint32_t i,
                                     OrtKernelContext *context,
@@ -284,7 +286,7 @@ static enum byoc_status find_place(const char *name, const char *const *names,
                     name);
 }
 
-/* Find an input with that symbolic dim. False: no input has it. */
+/* Find an input with this symbolic dim. Returns false if no input has it. */
 static bool find_symbol(const struct byi_ep_kernel *k, const char *symbol,
                         struct byi_ep_dim *dim)
 {
@@ -300,8 +302,8 @@ static bool find_symbol(const struct byi_ep_kernel *k, const char *symbol,
     return false;
 }
 
-/* Describe the dims of an output by those of the inputs; NULL if only a run
- * tells them. */
+/* Describe the dims of an output in terms of the inputs' dims. Returns NULL if
+ * they are unknown before the run. */
 static struct byi_ep_dim *find_dims(const struct byi_ep_kernel *k,
                                     const struct byoc_io *io)
 {

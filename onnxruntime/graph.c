@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    MAX_DEPTH = 32, /* of bodies within bodies; ONNX Runtime recurses, too */
+    MAX_DEPTH = 32, /* of nested bodies, which put_node writes recursively */
     GRAPH_NODE = 1,
     GRAPH_NAME = 2,
     GRAPH_INITIALIZER = 5,
@@ -142,10 +142,11 @@ static enum byoc_status put_bodies(const OrtApi *ort, const OrtNode *node,
 
 /* --- nodes ---------------------------------------------------------------- */
 
-/* The values that a node reads and writes. */
+/* The inputs and outputs of a node. */
 struct byi_ep_ports {
     size_t n_in, n_implicit, n_out;
-    /* in: n_in + n_implicit values; NULL: an omitted input or output */
+    /* in: n_in inputs, then n_implicit values that bodies read; an element is
+     * NULL if the input or output is omitted */
     const OrtValueInfo **in, **out;
 };
 
@@ -190,8 +191,8 @@ static enum byoc_status put_node(const OrtApi *ort, const OrtNode *node,
 
 /* --- values --------------------------------------------------------------- */
 
-/* Set v->rank, and v->is_tensor: can it be an input or output of a fused node?
- * Tensors with elements of 4 and 2 bits cannot: byoc stores each in a byte, and
+/* Set v->rank and v->is_tensor. A tensor with elements of 4 or 2 bits cannot be
+ * an input or output of a fused node: byoc stores each element in a byte, and
  * ONNX Runtime packs them. */
 static enum byoc_status read_type(const OrtApi *ort, const OrtValueInfo *info,
                                   struct byi_ep_value *v,
@@ -225,8 +226,8 @@ static enum byoc_status read_type(const OrtApi *ort, const OrtValueInfo *info,
     }
 }
 
-/* Set *number to that of the value, which is added when it is new; UINT32_MAX
- * for an input or output that the node omits. */
+/* Set *number to the index of a value, which is added if it is new; UINT32_MAX
+ * for an omitted input or output. */
 static enum byoc_status add_value(struct byi_ep_graph *g,
                                   const OrtValueInfo *info, uint32_t *number,
                                   struct byoc_error *err)
@@ -288,7 +289,7 @@ static enum byoc_status read_node(struct byi_ep_graph *g, const OrtNode *from,
     return BYOC_OK;
 }
 
-/* The fields of the ModelProto before its graph. */
+/* Write the fields of the ModelProto before its graph. */
 static enum byoc_status read_head(struct byi_ep_graph *g, const OrtGraph *graph,
                                   struct byoc_error *err)
 {
@@ -312,8 +313,9 @@ static enum byoc_status read_head(struct byi_ep_graph *g, const OrtGraph *graph,
     return BYOC_OK;
 }
 
-/* Mark the graph's outputs. The graph may be ONNX Runtime's view of a part of a
- * graph; ValueInfo_IsGraphOutput does not tell the outputs of such a view. */
+/* Mark the graph's outputs. They are read from the graph, as it may be a view
+ * of a part of a graph, whose outputs ValueInfo_IsGraphOutput does not report.
+ */
 static enum byoc_status mark_outputs(struct byi_ep_graph *g,
                                      const OrtGraph *graph,
                                      struct byoc_error *err)

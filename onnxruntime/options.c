@@ -22,7 +22,7 @@ static enum byoc_status reject(struct byoc_error *err, const char *key,
                     key, value, expected);
 }
 
-/* "dnnl,xnnpack"; "all": every backend that is found; "none": no backend. */
+/* Read the option `backends`: "dnnl,xnnpack", "all" or "none". */
 static enum byoc_status read_backends(struct byi_ep_options *o,
                                       struct byi_arena *arena, const char *key,
                                       const char *value, struct byoc_error *err)
@@ -95,7 +95,7 @@ static enum byoc_status read_pool(struct byi_ep_options *o,
     return reject(err, key, value, "onnxruntime or byoc");
 }
 
-/* Read the path of a folder, which is created if it is missing. "": none. */
+/* Read the path of a folder, and create it if it is missing. "": no folder. */
 static enum byoc_status read_folder(struct byi_arena *arena, const char *key,
                                     const char *value, const char **folder,
                                     struct byoc_error *err)
@@ -163,7 +163,9 @@ static enum byoc_status read_option(struct byi_ep_options *o,
         key, near ? "; did you mean " : "", near ? near : "");
 }
 
-/* Refuse entries of the session that ask for features the provider lacks. */
+/* Refuse an entry of the session that requests a feature that the provider
+ * lacks.
+ */
 static enum byoc_status check_entry(const char *key, const char *value,
                                     struct byoc_error *err)
 {
@@ -175,7 +177,7 @@ static enum byoc_status check_entry(const char *key, const char *value,
     return BYOC_OK;
 }
 
-/* Everything that an artifact depends on, apart from the model. */
+/* A text of everything, except the model, that an artifact depends on. */
 static const char *compile_text(const struct byi_ep_options *o,
                                 struct byi_arena *arena)
 {

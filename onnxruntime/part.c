@@ -2,7 +2,7 @@
 /* part.c: writes a subset of a graph's nodes as an ONNX model, and divides a
  * graph into groups of supported nodes. Inputs and outputs of a model are in
  * the order in which its nodes read and write them, so that the same nodes give
- * the same bytes when they are claimed and when they are compiled.
+ * the same bytes in GetCapability and in Compile.
  */
 #include "onnxruntime/provider.h"
 
@@ -33,7 +33,7 @@ static void add_span(struct byi_ep_model *model, struct byi_arena *arena,
 
 /* --- inputs and outputs --------------------------------------------------- */
 
-/* By value: a node outside of the part reads it. */
+/* By value: whether a node outside of the part reads it. */
 static bool *find_needed(const struct byi_ep_graph *g, const bool *within)
 {
     bool *needed = byi_arena_calloc(g->arena, g->names.n + 1, sizeof *needed);
@@ -165,18 +165,18 @@ void byi_ep_model_digest(const struct byi_ep_model *model, const char *salt,
 
 /* --- groups --------------------------------------------------------------- */
 
-/* Kahn's topological sort, in rounds of one kind of nodes. A round takes ready
- * nodes of its kind, supported or unsupported, until none is left; the next one
- * takes the other kind. The supported nodes of a round are a group: every node
- * on a path between two of them was ready before the round ended, so it is in
- * the group as well. */
+/* The state of byi_ep_groups: Kahn's topological sort, with rounds that take
+ * either supported or unsupported nodes. A round takes ready nodes of its kind
+ * until none is left; the next round takes the other kind. The supported nodes
+ * of a round form a group: every node on a path between two of them was ready
+ * before the round ended, so it is in the group as well. */
 struct byi_ep_rounds {
     const struct byi_ep_graph *g;
-    uint32_t *waits; /* by node: number of inputs that are not computed yet */
+    uint32_t *waits; /* by node: number of inputs not computed yet */
     /* nodes that read value v, one entry for each read, are
      * users[first[v]] ... users[first[v + 1] - 1] */
     uint32_t *users, *first;
-    BYI_VEC(uint32_t) ready[2];
+    BYI_VEC(uint32_t) ready[2]; /* [1]: supported nodes */
 };
 
 static void find_users(struct byi_ep_rounds *t)

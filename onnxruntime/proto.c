@@ -100,7 +100,7 @@ enum byoc_status byi_ep_rank(const OrtApi *ort,
 {
     size_t n, count = 1;
     BYI_ORT(ort, GetDimensionsCount(info, &n));
-    if (n == 0) /* a scalar has one element; an unknown shape, none */
+    if (n == 0) /* a scalar has one element, an unknown shape has 0 */
         BYI_ORT(ort, GetTensorShapeElementCount(info, &count));
     *rank = count == 0 ? -1 : (int32_t)n;
     return BYOC_OK;
@@ -287,7 +287,7 @@ enum byoc_status byi_ep_tensor(const OrtApi *ort, const OrtValue *value,
 
 /* --- attributes ----------------------------------------------------------- */
 
-/* The value of an attribute, as bytes. */
+/* Read the value of an attribute as bytes, in `arena`. */
 static enum byoc_status read_attribute(const OrtApi *ort, const OrtOpAttr *attr,
                                        OrtOpAttrType type,
                                        struct byi_arena *arena, char **data,
@@ -295,7 +295,7 @@ static enum byoc_status read_attribute(const OrtApi *ort, const OrtOpAttr *attr,
 {
     size_t need = 0;
     OrtStatus *status = ort->ReadOpAttr(attr, type, NULL, 0, &need);
-    if (status) /* "too small": `need` is the size that suffices */
+    if (status) /* the buffer is too small; `need` is the size it needs */
         ort->ReleaseStatus(status);
     *data = byi_arena_calloc(arena, need + 1, 1);
     if (need > 0)
@@ -324,7 +324,7 @@ static void put_floats(struct byi_ep_bytes *out, unsigned field,
     }
 }
 
-/* `data` has one string after the other, each with its NUL. */
+/* Append a field for each string in `data`, where each string has its NUL. */
 static void put_texts(struct byi_ep_bytes *out, unsigned field,
                       const char *data, size_t n)
 {
@@ -340,7 +340,8 @@ static void put_text(struct byi_ep_bytes *out, unsigned field, const char *data,
     byi_ep_put_bytes(out, field, data, n);
 }
 
-/* By OrtOpAttrType: AttributeProto.type, and how a value is written. */
+/* By OrtOpAttrType: the AttributeProto's type, its field, and the function that
+ * writes the value. */
 static const struct byi_ep_attribute {
     unsigned type, field;
     void (*put)(struct byi_ep_bytes *out, unsigned field, const char *data,

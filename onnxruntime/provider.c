@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider.c: the entry points of the library, the factory, and the provider of
- * one session (OrtEp).
+/* provider.c: the entry points of the library, the factory of providers
+ * (OrtEpFactory), and the provider of one session (OrtEp).
  */
 #include "onnxruntime/provider.h"
 
@@ -47,7 +47,7 @@ static enum byoc_status write_ledger(const struct byi_ep *ep, const char *name,
     return byi_file_write(path, built->ledger, strlen(built->ledger), err);
 }
 
-/* Take the model that was built when its nodes were claimed, or build it. */
+/* Take the model that GetCapability built for these nodes, or build it. */
 static enum byoc_status take_built(struct byi_ep *ep,
                                    const struct byi_ep_model *model,
                                    struct byi_ep_built **built,
@@ -155,8 +155,8 @@ static void ORT_API_CALL free_kernels(OrtEp *ep, OrtNodeComputeInfo **kernels,
 
 /* --- the provider --------------------------------------------------------- */
 
-/* Compile a model of one operator with the options. A wrong option then fails
- * here, where ONNX Runtime passes the message on to its caller. */
+/* Compile a model of one operator with the options, so that a wrong option
+ * fails here, where ONNX Runtime passes the message on to its caller. */
 static enum byoc_status try_options(struct byi_ep *ep, struct byoc_error *err)
 {
     static const char model[] = "def @main(%x: Tensor[(1), float32]) {\n"
@@ -235,7 +235,7 @@ static const char *ORT_API_CALL vendor(const OrtEpFactory *factory)
 static uint32_t ORT_API_CALL vendor_id(const OrtEpFactory *factory)
 {
     (void)factory;
-    return 0; /* not the PCI id of a vendor */
+    return 0; /* byoc has no PCI vendor id */
 }
 
 static const char *ORT_API_CALL version(const OrtEpFactory *factory)
@@ -316,17 +316,17 @@ static bool ORT_API_CALL is_stream_aware(const OrtEpFactory *factory)
 
 /* --- the library ---------------------------------------------------------- */
 
-/* Minor versions of ONNX Runtime (1.x) with which the provider claims more. */
+/* Minor versions of ONNX Runtime (1.x) from which on the provider claims more.
+ */
 enum {
-    /* The first known to run fused nodes in bodies. 1.23.2 does not (the fix is
-     * pull request 28608 and others), and the versions between were not
-     * tested. */
+    /* The first version known to run fused nodes in bodies. 1.23.2 cannot (pull
+     * request 28608 and others fix it); versions between were not tested. */
     FIRST_WITH_BODIES = 30,
-    /* The first whose plug-in ABI tells scalars from values of unknown rank. */
+    /* The first whose plug-in ABI distinguishes scalars from unknown ranks. */
     FIRST_WITH_SCALARS = 24
 };
 
-/* Is "1.30.0" at least 1.MINOR? */
+/* Whether a version such as "1.30.0" is at least 1.MINOR. */
 static bool is_at_least(const char *text, long minor)
 {
     char *end;
@@ -347,7 +347,7 @@ OrtStatus *CreateEpFactories(const char *registered_name,
                              OrtEpFactory **factories, size_t max_factories,
                              size_t *n_factories)
 {
-    enum { FIRST_TABLE = 1 }; /* of functions, which every ONNX Runtime has */
+    enum { FIRST_TABLE = 1 }; /* the API version that every release has */
     const OrtApi *ort = base->GetApi(ORT_API_VERSION);
     char text[200];
     (void)registered_name;

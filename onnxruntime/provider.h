@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnxruntime/provider.h: an execution provider for ONNX Runtime, on its
- * plug-in ABI (OrtEpFactory, OrtEp). Of byoc it uses include/byoc only.
+/* onnxruntime/provider.h: shared by the files of the execution provider for
+ * ONNX Runtime, which uses ONNX Runtime's plug-in ABI (OrtEpFactory, OrtEp) and
+ * the public API of byoc.
  *
  *     OrtGraph -graph.c-> struct byi_ep_graph -part.c-> bytes of an ONNX model
  *         -build.c-> artifact, loaded -compute.c-> runs
  *
- * claim.c decides which nodes form such models (GetCapability), provider.c
- * hands them over (Compile). Every callback of ONNX Runtime has a guard of its
- * own (core/base/guard.h), and ONNX Runtime's functions never call back into
- * this library while one of them is active, except to run parts of a loop.
+ * claim.c decides which nodes form these models (GetCapability), and provider.c
+ * returns them as fused nodes (Compile). Every callback of ONNX Runtime has a
+ * guard of its own (core/base/guard.h). ONNX Runtime's functions never call
+ * back into this library, except to run parts of a parallel loop.
  */
 #ifndef BYI_EP_PROVIDER_H
 #define BYI_EP_PROVIDER_H
@@ -26,20 +27,21 @@
 
 enum byi_ep_pool { BYI_EP_POOL_ORT, BYI_EP_POOL_OWN };
 
-/* The options of a session. Everything is in `arena`. */
+/* The options of a session. The pointers are to memory of the session's arena.
+ */
 struct byi_ep_options {
     const char *const *backends; /* as in struct byoc_compile_params */
     uint32_t threads;            /* 0: byoc's default                */
     enum byoc_partition partition_by;
     enum byi_ep_pool pool;
-    const char *cache_dir; /* NULL: none */
-    const char *report;    /* NULL: none */
-    const char *compile; /* the options that an artifact depends on, as text */
+    const char *cache_dir; /* folder of artifacts; NULL: none */
+    const char *report;    /* folder of reports; NULL: none */
+    const char *compile;   /* text of the options that an artifact depends on */
 };
 
-/* Read the entries of `session` that start with "ep.byocexecutionprovider.".
- * Errors: BYOC_EINVAL (an unknown option, a malformed value), BYOC_EIO (a
- * folder that cannot be made). */
+/* Read the entries of `session` whose keys start with
+ * "ep.byocexecutionprovider.". Errors: BYOC_EINVAL (an unknown option, a
+ * malformed value), BYOC_EIO (a folder that cannot be made). */
 enum byoc_status byi_ep_options_read(const OrtApi *ort,
                                      const OrtSessionOptions *session,
                                      struct byi_arena *arena,
@@ -53,7 +55,7 @@ struct byi_ep;
 /* Convert a status of ONNX Runtime to byoc's, and release it. */
 enum byoc_status byi_ep_status(const OrtApi *ort, OrtStatus *status,
                                struct byoc_error *err);
-/* The inverse; NULL for BYOC_OK. */
+/* Create ONNX Runtime's status from byoc's; NULL for BYOC_OK. */
 OrtStatus *byi_ep_fail(const OrtApi *ort, enum byoc_status status,
                        const struct byoc_error *err);
 /* Write a line to the session's log. */
@@ -62,93 +64,100 @@ void byi_ep_log(const struct byi_ep *ep, OrtLoggingLevel level, const char *fmt,
 /* Return from the function if this call of ONNX Runtime fails. */
 #define BYI_ORT(ort, call) BYI_TRY(byi_ep_status((ort), (ort)->call, err))
 
-/* --- proto.c: messages of onnx.proto -------------------------------------- */
+/* --- proto.c: writes messages of onnx.proto --------------------------------
+ */
 
-/* Bytes that grow, in an arena. */
+/* A growing array of bytes in an arena. */
 struct byi_ep_bytes {
     struct byi_arena *arena;
     char *at;
     uint32_t n, cap;
 };
+/* Append n bytes. */
 void byi_ep_put(struct byi_ep_bytes *out, const void *data, size_t n);
-/* Append a field: a varint, or bytes with their length. */
+/* Append a field of a message: a varint, or n bytes, or a string. */
 void byi_ep_put_int(struct byi_ep_bytes *out, unsigned field, uint64_t value);
 void byi_ep_put_bytes(struct byi_ep_bytes *out, unsigned field,
                       const void *data, size_t n);
 void byi_ep_put_string(struct byi_ep_bytes *out, unsigned field,
                        const char *text);
-/* Append the tag of a field, and the length of the n bytes that follow. */
+/* Append the tag and the length of a field whose n bytes the caller appends. */
 void byi_ep_put_head(struct byi_ep_bytes *out, unsigned field, size_t n);
-/* Append a value as a field that is a ValueInfoProto. */
+/* Append a field with the ValueInfoProto of a value. */
 enum byoc_status byi_ep_put_value(const OrtApi *ort, struct byi_ep_bytes *out,
                                   unsigned field, const OrtValueInfo *info,
                                   const char *name, struct byoc_error *err);
-/* Append the fields of a TensorProto except raw_data, whose bytes are set in
- * *data and *bytes (NULL, 0 for strings, which are in the message). */
+/* Append the fields of a TensorProto, except raw_data: *data and *bytes are set
+ * to its bytes, which belong to `value`. (For strings, which are appended, they
+ * are NULL and 0.) */
 enum byoc_status byi_ep_tensor(const OrtApi *ort, const OrtValue *value,
                                const char *name, struct byi_ep_bytes *out,
                                const void **data, size_t *bytes,
                                struct byoc_error *err);
-/* Append the attributes of a NodeProto, without its bodies. *refusal is set if
- * the ABI cannot read one of them. */
+/* Append the attributes of a NodeProto, except graphs. If ONNX Runtime's ABI
+ * cannot read one of them, sets *refusal to the reason. */
 enum byoc_status byi_ep_put_attributes(const OrtApi *ort, const OrtNode *node,
                                        struct byi_ep_bytes *out,
                                        const char **refusal,
                                        struct byoc_error *err);
-/* The n strings of a tensor, in `arena`. */
+/* Set at[0..n-1] to copies of the n strings of a tensor, in `arena`. */
 enum byoc_status byi_ep_strings(const OrtApi *ort, const OrtValue *value,
                                 size_t n, struct byi_arena *arena,
                                 const char **at, struct byoc_error *err);
-/* Set *rank, to -1 if ONNX Runtime does not know it. Before 1.24 it gives 0 for
- * such values, as for scalars. */
+/* Set *rank to the rank of a value; -1 if it is unknown. ONNX Runtime
+ * before 1.24 does not distinguish unknown ranks from scalars: then *rank is 0.
+ */
 enum byoc_status byi_ep_rank(const OrtApi *ort,
                              const OrtTensorTypeAndShapeInfo *info,
                              int32_t *rank, struct byoc_error *err);
-/* byoc's number of an element type of ONNX Runtime, which numbers the newest
- * ones differently. BYOC_NONE: unknown. */
+/* Convert an element type of ONNX Runtime; BYOC_NONE: byoc has no such type.
+ * (The numbers of the newest types differ.) */
 enum byoc_dtype byi_ep_dtype(ONNXTensorElementDataType type);
 
-/* --- graph.c: nodes of ONNX Runtime, copied out --------------------------- */
+/* --- graph.c: reads graphs of ONNX Runtime -------------------------------- */
 
 enum { BYI_EP_NONE = -1 };
 
 struct byi_ep_value {
     const char *name;
     const OrtValueInfo *info;
-    const OrtValue *constant; /* an initialiser that cannot change, or NULL */
-    bool is_output;           /* of the graph                               */
-    bool is_tensor;           /* that can cross between byoc and ONNX Runtime */
-    int32_t rank;             /* -1: only a run tells it */
-    int32_t producer;         /* the node, or BYI_EP_NONE */
+    const OrtValue *constant; /* a constant initialiser, or NULL */
+    bool is_output;           /* of the graph                    */
+    /* can be an input or output of a fused node: a tensor whose elements have
+     * at least 8 bits */
+    bool is_tensor;
+    int32_t rank;     /* -1: unknown until a run */
+    int32_t producer; /* index of the node, or BYI_EP_NONE */
 };
 
 struct byi_ep_node {
     const OrtNode *node;
     const char *name, *op, *domain;
-    const char *refusal; /* why it cannot be a node of a model, or NULL */
+    const char *refusal; /* why byoc cannot run it, or NULL */
     uint32_t n_in, n_out, n_explicit;
-    /* values: n_explicit inputs, then those that its bodies read */
+    /* indices of values: n_explicit inputs, then the values that its bodies
+     * read from outside; UINT32_MAX: omitted */
     const uint32_t *in;
-    const uint32_t *out; /* values */
-    const char *proto;   /* a NodeProto */
+    const uint32_t *out; /* indices of values; UINT32_MAX: omitted */
+    const char *proto;   /* the node as a NodeProto */
     size_t n_proto;
 };
 
-/* Nodes in topological order, with their values. Lives in `arena`. */
+/* Nodes in topological order, with their values. All memory is in `arena`. */
 struct byi_ep_graph {
     struct byi_arena *arena;
     const OrtApi *ort;
     uint32_t n_nodes;
     struct byi_ep_node *nodes;
     struct byi_name_table names;
-    struct byi_ep_value *values; /* by the numbers of `names` */
+    struct byi_ep_value *values; /* by the number of the name in `names` */
     uint32_t cap_values;
     struct byi_ep_bytes head; /* fields of the ModelProto before its graph */
 };
 
-/* Read these nodes of `graph`, or all if `nodes` is NULL, into out->arena. Of
- * nodes that are given, every result counts as an output.
- * Errors: of ONNX Runtime's functions. */
+/* Read these n nodes of `graph`, or all if `nodes` is NULL, into out->arena. If
+ * nodes are given, every result of theirs counts as an output. Errors: those of
+ * ONNX Runtime's functions. */
 enum byoc_status byi_ep_graph_read(const OrtApi *ort, const OrtGraph *graph,
                                    const OrtNode *const *nodes, size_t n,
                                    struct byi_ep_graph *out,
@@ -156,8 +165,8 @@ enum byoc_status byi_ep_graph_read(const OrtApi *ort, const OrtGraph *graph,
 
 /* --- part.c: subsets of the nodes as models ------------------------------- */
 
-/* A model as spans of bytes. The spans of large constants belong to ONNX
- * Runtime (`foreign`); everything else is in the arena of the graph. */
+/* An ONNX model as spans of bytes. Spans of large constants are memory of ONNX
+ * Runtime (`foreign`); the others are in the graph's arena. */
 struct byi_ep_span {
     const void *data;
     size_t n;
@@ -168,61 +177,66 @@ struct byi_ep_model {
     uint32_t n_spans, cap_spans;
     size_t bytes;
     uint32_t n_in, n_out;
-    uint32_t *in, *out; /* values, in the order of the model */
+    uint32_t *in, *out; /* indices of values, in the order of the model */
 };
-/* Make the model of the nodes with within[node]. */
+/* Make the model of the nodes whose within[node] is true. */
 enum byoc_status byi_ep_part(const struct byi_ep_graph *graph,
                              const bool *within, struct byi_ep_model *model,
                              struct byoc_error *err);
-/* A digest of the model: of all its bytes if `whole`; else, which is much
- * faster, with the addresses of large constants instead of their bytes. */
+/* Write the SHA-256 of `salt` and the model to `hex`. Unless `whole`, it covers
+ * the addresses of large constants instead of their bytes, which is much
+ * faster.
+ */
 void byi_ep_model_digest(const struct byi_ep_model *model, const char *salt,
                          bool whole, char hex[65]);
 
-/* Groups of supported nodes, each as large as possible, such that no path
- * leaves a group and comes back to it. group[node]: its number, or BYI_EP_NONE.
- * Returns how many. */
+/* Divide the supported nodes into groups, each as large as possible, such that
+ * no path leaves a group and returns to it. Sets group[node] to the group's
+ * number, or BYI_EP_NONE. Returns the number of groups. */
 uint32_t byi_ep_groups(const struct byi_ep_graph *graph, const bool *supported,
                        int32_t *group);
 
-/* --- build.c: a model compiled and loaded --------------------------------- */
+/* --- build.c: compiles and loads models ------------------------------------
+ */
 
-/* A loaded model, with the memory that it refers to. On the heap. */
+/* A loaded model, with the memory that it refers to. */
 struct byi_ep_built {
     struct byi_ep_built *next; /* in the provider's list */
-    char digest[65];           /* byi_ep_model_digest, not of the whole model */
+    char digest[65];           /* byi_ep_model_digest, not `whole` */
     struct byoc_model *model;
-    struct byoc_compiled *compiled; /* NULL: from an artifact */
+    struct byoc_compiled *compiled; /* NULL: loaded from an artifact */
     char *ledger;
-    bool cached; /* came from cache_dir */
+    bool cached; /* loaded from cache_dir */
 };
-/* Compile the model and load it, or load it from the cache folder. */
+/* Compile the model and load it, or load it from the cache folder. The caller
+ * frees *built. */
 enum byoc_status byi_ep_build(struct byi_ep *ep,
                               const struct byi_ep_model *model,
                               struct byi_ep_built **built,
                               struct byoc_error *err);
 void byi_ep_built_free(struct byi_ep_built **built);
-/* Can byoc import the model? Much faster than building it. */
+/* Only import the model, to find out whether byoc can. This is much faster than
+ * building it. */
 enum byoc_status byi_ep_import(struct byi_ep *ep,
                                const struct byi_ep_model *model,
                                struct byoc_error *err);
 
 /* --- threads.c ------------------------------------------------------------ */
 
-/* For struct byoc_load_params: runs on the threads of the session that the
- * calling thread computes for. `ctx`: the OrtApi. */
+/* A callback for struct byoc_load_params: runs a parallel loop on the threads
+ * of the session whose node the calling thread runs. `ctx`: the OrtApi. */
 void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
                          void *arg);
-/* Between enter and leave, the calling thread computes for this run. enter
- * returns the argument for leave. */
+/* Begin and end the run of a node on the calling thread. enter returns the
+ * argument of leave: runs may be nested. */
 const OrtKernelContext *byi_ep_threads_enter(const OrtKernelContext *context);
 void byi_ep_threads_leave(const OrtKernelContext *outer);
 
 /* --- compute.c ------------------------------------------------------------ */
 
-/* Create the object that runs a built model, and owns it from now on. On
- * failure *kernel may be set, and the caller frees it. `inputs`, `outputs`: the
- * names of the fused node's, in its order. */
+/* Create the object that runs a built model as a fused node, and owns `built`
+ * from now on. `inputs` and `outputs` are the fused node's names, in its order.
+ * On failure *kernel may be set; then the caller frees it. */
 enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
                                    struct byi_ep_built *built,
                                    const char *const *inputs, size_t n_in,
@@ -233,6 +247,7 @@ void byi_ep_kernel_free(OrtNodeComputeInfo *kernel);
 
 /* --- claim.c -------------------------------------------------------------- */
 
+/* OrtEp's GetCapability. */
 OrtStatus *ORT_API_CALL byi_ep_claim(OrtEp *ep, const OrtGraph *graph,
                                      OrtEpGraphSupportInfo *info);
 
@@ -242,10 +257,10 @@ struct byi_ep_factory {
     OrtEpFactory base;
     const OrtApi *ort;
     const OrtEpApi *api;
-    /* this ONNX Runtime runs fused nodes in bodies of If, Loop and Scan, and
-     * hands over what bodies of fused nodes read */
+    /* this ONNX Runtime can run fused nodes in bodies of If, Loop and Scan, and
+     * passes to a fused node the values that bodies in it read from outside */
     bool bodies;
-    bool scalars; /* byi_ep_rank tells scalars from values of unknown rank */
+    bool scalars; /* byi_ep_rank distinguishes scalars from unknown ranks */
 };
 
 /* The provider of one session. */
@@ -257,9 +272,9 @@ struct byi_ep {
     const OrtLogger *logger; /* lives as long as the session */
     struct byi_arena *arena;
     struct byi_ep_options options;
-    /* models of claimed nodes that Compile has not taken yet */
+    /* list of models that GetCapability built and Compile has not taken yet */
     struct byi_ep_built *built;
-    uint32_t n_reports;
+    uint32_t n_reports; /* number of reports on claims so far */
 };
 OrtStatus *byi_ep_new(const struct byi_ep_factory *factory,
                       const OrtSessionOptions *session, const OrtLogger *logger,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads.c: runs the parallel loops of byoc on the threads of the session. */
+/* threads.c: runs byoc's parallel loops on the threads of ONNX Runtime's
+ * session.
+ */
 #include "onnxruntime/provider.h"
 
-/* The run that this thread computes, whose session provides the threads. */
+/* The run of a fused node on this thread; its session provides the threads. */
 static _Thread_local const OrtKernelContext *current;
 
 const OrtKernelContext *byi_ep_threads_enter(const OrtKernelContext *context)
@@ -38,7 +40,7 @@ void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
         status = ort->KernelContext_ParallelFor(current, run_part, n, 0, &loop);
         if (!status)
             return;
-        ort->ReleaseStatus(status); /* no part has run */
+        ort->ReleaseStatus(status); /* it failed before running any part */
     }
     for (uint32_t i = 0; i < n; i++)
         fn(arg, i);
