@@ -159,7 +159,7 @@ static enum byoc_status load_compiled(struct byi_ep *ep, const char *path,
         status = load_cache_entry(ep, path, built, err);
         if (status == BYOC_EIO)
             byi_ep_log(ep, ORT_LOGGING_LEVEL_WARNING,
-                       "byoc: %s; the artifact is not kept", err->text);
+                       "byoc: %s; the artifact is not cached", err->text);
     }
     if (status == BYOC_EIO)
         status = load_through_file(ep, scratch, built, err);

@@ -83,14 +83,14 @@ static bool has_known_rank(const struct byi_ep_claim *c, uint32_t v)
 static bool trim_ends(struct byi_ep_claim *c, const struct byi_ep_model *model)
 {
     static const char kind[] =
-        "a value between it and ONNX Runtime is not a tensor, or has elements "
-        "of fewer than 8 bits";
+        "an input or output of its group is not a tensor, or has elements of "
+        "fewer than 8 bits";
     static const char captured[] =
         "its bodies read a value from outside, which ONNX Runtime before 1.30 "
-        "does not hand over";
+        "does not pass to a fused node";
     static const char rank[] =
-        "it reads a value from ONNX Runtime whose rank only a run tells "
-        "(before 1.24: or a scalar)";
+        "it reads a value whose rank ONNX Runtime does not know before the run "
+        "(before version 1.24: or a scalar)";
     bool any = false;
     for (uint32_t i = 0; i < model->n_in; i++) {
         if (!c->g.values[model->in[i]].is_tensor)

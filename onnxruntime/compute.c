@@ -282,7 +282,8 @@ static enum byoc_status find_place(const char *name, const char *const *names,
         if (strcmp(names[*place], name) == 0)
             return BYOC_OK;
     return byi_fail(err, BYOC_EINTERNAL,
-                    "the fused node has no value '%.200s' that its model has",
+                    "the model has an input or output '%.200s', which the "
+                    "fused node lacks",
                     name);
 }
 
