@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backend.c: struct byoc_backend for a backend in Python. byoc/_backend.py
- * keeps the definitions by name; a region finds its definition by the name of
- * its rows, since the functions of a backend are not told which backend they
- * are of.
+/* backend.c: makes the struct byoc_backend of a backend in Python.
+ * byoc/_backend.py keeps the definitions by name; a region's definition is
+ * found by the names of its rows, since the functions of struct byoc_backend do
+ * not receive the backend.
  *
  *     load()   the region's graph as Python's tuples -> _backend.load()
  *              -> a callable for each kernel
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-/* What load() makes. */
+/* A loaded region: the result of load(). */
 struct py_region {
     struct byoc_graph *graph;
     PyObject *calls; /* a list: kernel i is calls[i](operands) -> arrays */
@@ -27,7 +27,8 @@ struct py_region {
 
 /* --- exceptions ----------------------------------------------------------- */
 
-/* The exception as a failure: its text and code are of _backend.describe(). */
+/* Convert the exception to a failure, with the text and code that
+ * _backend.describe() returns. */
 static struct byoc_fail *fail_of_exception(const struct byoc_host *host)
 {
     PyObject *type, *value, *trace;
@@ -55,7 +56,7 @@ static struct byoc_fail *fail_of_exception(const struct byoc_host *host)
 
 /* --- the graph as tuples -------------------------------------------------- */
 
-/* Append, and drop the reference; item NULL: an exception is set. */
+/* Append an item, whose reference this takes. Fails if item is NULL. */
 static int append(PyObject *list, PyObject *item)
 {
     const int failed = !item || PyList_Append(list, item);
@@ -63,7 +64,7 @@ static int append(PyObject *list, PyObject *item)
     return failed ? -1 : 0;
 }
 
-/* (dtype, shape, whether it is constant) */
+/* Make the tuple (dtype, shape, is constant). */
 static PyObject *put_value(const struct byoc_graph_value *v)
 {
     PyObject *shape = PyTuple_New((Py_ssize_t)v->rank);
@@ -78,7 +79,7 @@ static PyObject *put_value(const struct byoc_graph_value *v)
                          shape, PyBool_FromLong(v->kind == BYOC_GRAPH_CONST));
 }
 
-/* A tuple of numbers or strings. */
+/* Make a tuple of numbers or strings. */
 static PyObject *put_attr(const struct byoc_graph_attr *a)
 {
     PyObject *tuple = PyTuple_New((Py_ssize_t)a->n);
@@ -92,7 +93,7 @@ static PyObject *put_attr(const struct byoc_graph_attr *a)
     return tuple;
 }
 
-/* (operator, {attribute: tuple}) */
+/* Make the tuple (operator, {attribute: tuple}). */
 static PyObject *put_step(const struct byoc_graph_step *s)
 {
     PyObject *attrs = PyDict_New();
@@ -105,7 +106,7 @@ static PyObject *put_step(const struct byoc_graph_step *s)
     return attrs ? Py_BuildValue("(sN)", s->name, attrs) : NULL;
 }
 
-/* (row, steps, {operand: value}, outputs, exact) */
+/* Make the tuple (row, steps, {operand: value}, outputs, exact). */
 static PyObject *put_kernel(const struct byoc_graph *g,
                             const struct byoc_graph_kernel *k)
 {
@@ -133,7 +134,7 @@ static PyObject *put_kernel(const struct byoc_graph *g,
 
 /* --- load ----------------------------------------------------------------- */
 
-/* The kernels, or an exception. */
+/* Make the list of the graph's kernels. */
 static PyObject *put_kernels(const struct byoc_graph *g)
 {
     PyObject *kernels = PyList_New(0);
@@ -145,7 +146,7 @@ static PyObject *put_kernels(const struct byoc_graph *g)
     return kernels;
 }
 
-/* The callables of the graph's kernels. */
+/* Set *calls to the list of callables for the graph's kernels. */
 static struct byoc_fail *make_calls(const struct byoc_host *host,
                                     const struct byoc_graph *g,
                                     PyObject **calls)
@@ -162,7 +163,7 @@ static struct byoc_fail *make_calls(const struct byoc_host *host,
     return *calls ? NULL : fail_of_exception(host);
 }
 
-/* Strings and bfloat16 have no format in the buffer protocol. */
+/* Refuse strings and bfloat16, which have no format in the buffer protocol. */
 static struct byoc_fail *check_dtypes(const struct byoc_host *host,
                                       const struct byoc_graph *g)
 {
@@ -250,7 +251,7 @@ static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
 
 /* --- run ------------------------------------------------------------------ */
 
-/* {name: array} of copies. */
+/* Make the dict {name: array} of copies of the operands. */
 static PyObject *read_operands(const struct byoc_graph *g,
                                const struct byoc_graph_kernel *k, void *state,
                                const struct byoc_run_args *args)
@@ -280,7 +281,7 @@ static bool same_shape(const Py_buffer *b, const struct byoc_graph_value *v)
     return same;
 }
 
-/* Raise an error that compares a result with what the graph says. */
+/* Raise an error: a result has another type or shape than in the graph. */
 static int complain(const Py_buffer *b, const char *row, uint32_t i,
                     const struct byoc_graph_value *v)
 {
@@ -372,10 +373,10 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     return fail;
 }
 
-/* --- making one ----------------------------------------------------------- */
+/* --- making a backend ----------------------------------------------------- */
 
-/* A copy that lives until the process ends, as backends do. NULL: an exception
- * is set. */
+/* A copy of a string that lives until the process ends, as backends do. Returns
+ * NULL with an exception set if that fails. */
 static const char *keep(PyObject *text)
 {
     const char *at = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
@@ -385,8 +386,8 @@ static const char *keep(PyObject *text)
     return copy;
 }
 
-/* backend_new(name, version, [(row, pattern), ...]): a capsule of a struct
- * byoc_backend, which lives until the process ends. */
+/* backend_new(name, version, [(row, pattern), ...]): returns a capsule of a
+ * struct byoc_backend, which lives until the process ends. */
 static PyObject *backend_new(PyObject *module, PyObject *args)
 {
     PyObject *name, *version, *rows;
@@ -421,7 +422,7 @@ static PyObject *backend_new(PyObject *module, PyObject *args)
         return PyCapsule_New(b, "byoc_backend", NULL);
     if (!PyErr_Occurred())
         PyErr_NoMemory();
-    free(table); /* the texts stay: a definition that failed is rare */
+    free(table); /* the strings leak, but failures are rare */
     free(b);
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c: byoc._byoc.Model: a model that was compiled or loaded, and what it
- * says of itself. The class that users see extends it (byoc/_model.py).
+/* model.c: the class byoc._byoc.Model: a compiled or loaded model, and its
+ * properties. The class that users see extends it (byoc/_model.py).
  */
 #include "module.h"
 
@@ -16,11 +16,11 @@ static struct pyb_model *model_of(PyObject *self)
     return (struct pyb_model *)self;
 }
 
-/* --- making one ----------------------------------------------------------- */
+/* --- opening a model ------------------------------------------------------ */
 
-/* Where a model comes from: a path, bytes, or a descriptor. */
+/* The source of a model: a path, bytes, or a file descriptor. */
 struct model_source {
-    const char *path; /* of `data`: the name that messages give it */
+    const char *path; /* for `data`, the name that messages use */
     Py_buffer data;   /* .obj NULL: none */
     int fd;
     bool compiles;
@@ -58,8 +58,8 @@ static enum byoc_status open_source(struct pyb_model *m,
                   : byoc_compiled_load(m->compiled, &p->load, &m->model, err);
 }
 
-/* open(type, source, name or None, options): with a name the source is a model
- * to compile, else an artifact. */
+/* open(type, source, name, options): with a name, the source is a model to
+ * compile; if `name` is None, an artifact to load. */
 static PyObject *model_open(PyObject *module, PyObject *args)
 {
     PyObject *type, *source, *options;
@@ -92,7 +92,7 @@ static PyObject *model_open(PyObject *module, PyObject *args)
     return (PyObject *)m;
 }
 
-/* --- freeing one ---------------------------------------------------------- */
+/* --- freeing a model ------------------------------------------------------ */
 
 /* The parts of a model that are freed without holding the GIL. */
 struct model_rest {
@@ -102,7 +102,8 @@ struct model_rest {
     PyObject *log;
 };
 
-/* Freeing waits for threads of the model, which may wait for the GIL. */
+/* Free these parts, without the GIL: this waits for threads of the model, which
+ * may wait for the GIL. */
 static void *free_rest(void *arg)
 {
     struct model_rest *rest = arg;
@@ -116,8 +117,8 @@ static void *free_rest(void *arg)
     return NULL;
 }
 
-/* The last reference may go in a callback of a run. The model waits for such a
- * callback, so that another thread must free it. */
+/* Free the parts in another thread, for a callback of a run that drops the last
+ * reference: freeing the model waits for the callback to end. */
 static void free_elsewhere(struct model_rest *rest)
 {
     pthread_t thread;
@@ -125,7 +126,7 @@ static void free_elsewhere(struct model_rest *rest)
         pthread_detach(thread);
 }
 
-/* Free what `m` holds of byoc. */
+/* Free the objects of byoc that `m` owns. */
 static void shut(struct pyb_model *m)
 {
     struct model_rest *rest =
@@ -198,7 +199,7 @@ static PyObject *describe_dims(const struct byoc_io *io)
     return shape;
 }
 
-/* (name, kind, dtype, shape, element) */
+/* Make the tuple (name, kind, dtype, shape, element). */
 static PyObject *describe(const struct byoc_io *io)
 {
     static const char *const kinds[] = {"tensor", "sequence", "optional"};
@@ -226,7 +227,8 @@ static PyObject *model_values(PyObject *self, PyObject *outputs)
     return list;
 }
 
-/* (output, input, axis) of each output that may have an input's memory. */
+/* Return a list of (output, input, axis) for the outputs that may share an
+ * input's memory. */
 static PyObject *model_in_place(PyObject *self, PyObject *unused)
 {
     const struct byoc_model *model = opened(self);
@@ -263,7 +265,7 @@ static PyObject *model_metadata(PyObject *self, PyObject *unused)
     return dict;
 }
 
-/* Facts that change: memory, threads, the cache of sizes. */
+/* Return a dict of memory, threads, and the cache of specialisations. */
 static PyObject *model_stats(PyObject *self, PyObject *unused)
 {
     const struct byoc_model *model = opened(self);
@@ -286,8 +288,8 @@ static PyObject *model_stats(PyObject *self, PyObject *unused)
         "cache_shapes", c.shapes);
 }
 
-/* A text of the model: "ledger", "warnings", "ir", "verdict", "times"; None:
- * there is none. */
+/* Return a text of the model: "ledger", "warnings", "ir", "verdict" or
+ * "compile_warnings"; "" if there is none. */
 static PyObject *model_text(PyObject *self, PyObject *which)
 {
     const struct byoc_model *model = opened(self);
@@ -313,7 +315,8 @@ static PyObject *model_text(PyObject *self, PyObject *which)
 
 /* --- methods -------------------------------------------------------------- */
 
-/* The caller sees to it that one thread at a time writes. */
+/* Write the artifact. Only one thread at a time may call this: _model.py has a
+ * lock. */
 static PyObject *model_write(PyObject *self, PyObject *path)
 {
     struct byoc_compiled *c = model_of(self)->compiled;
@@ -365,7 +368,7 @@ static PyObject *model_warm(PyObject *self, PyObject *sizes)
     Py_RETURN_NONE;
 }
 
-/* The events of later runs go to this list; None: nowhere. */
+/* Append the events of later runs to this list; None: do not record events. */
 static PyObject *model_record(PyObject *self, PyObject *list)
 {
     PyObject *before = model_of(self)->events;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* module.c: the module byoc._byoc: its functions, and exceptions. */
+/* module.c: the extension module byoc._byoc: its functions and exceptions. */
 #include "module.h"
 
 #include <stdarg.h>
@@ -8,8 +8,9 @@
 
 /* --- the package ---------------------------------------------------------- */
 
-/* The name is interned: Python's cache of attributes keeps each string that it
- * looks up, which would look like a leak for the first thousands. */
+/* The function's name is interned, since Python's cache of attributes keeps
+ * each string that it looks up, which would look like a leak in the first
+ * thousands of calls. */
 PyObject *pyb_call(const char *module, const char *function, const char *format,
                    ...)
 {
@@ -31,7 +32,7 @@ PyObject *pyb_call(const char *module, const char *function, const char *format,
 
 /* --- exceptions ----------------------------------------------------------- */
 
-/* The classes are Python's (byoc/_errors.py). */
+/* byoc/_errors.py defines the exception classes. */
 void *pyb_raise(enum byoc_status status, const char *text)
 {
     PyObject *message =
@@ -59,7 +60,7 @@ void *pyb_raisef(enum byoc_status status, const char *format, ...)
 
 /* --- functions ------------------------------------------------------------ */
 
-/* *list NULL: failed. */
+/* Append a plug-in to the list in ctx. On failure sets it to NULL. */
 static void add_backend(void *ctx, const char *path, const char *name,
                         const char *version, const char *verdict)
 {
@@ -85,8 +86,8 @@ static PyObject *list_backends(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS return list;
 }
 
-/* report(ledger, what, newer ledger or node, number): "text", "explain", "diff"
- */
+/* report(ledger, what, newer ledger or node, number): `what` is "text",
+ * "explain" or "diff". */
 static PyObject *report(PyObject *module, PyObject *args)
 {
     struct byoc_error err;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* params.c: options of Python as the params of byoc: one row for each. */
+/* params.c: converts options of Python to the params structs of byoc, from
+ * tables with a row for each option.
+ */
 #include "module.h"
 
 #include <stddef.h>
@@ -102,7 +104,8 @@ static int read_option(struct pyb_params *p, const struct row *row,
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Whether the table has the option; -1: it has, and the value is wrong. */
+/* Read an option. Returns 1 if the table has it, 0 if not, -1 if its value is
+ * wrong. */
 static int find_option(struct pyb_params *p, const struct row *rows,
                        const char *name, PyObject *object, void *params)
 {
@@ -114,7 +117,7 @@ static int find_option(struct pyb_params *p, const struct row *rows,
 
 /* --- callbacks ------------------------------------------------------------ */
 
-/* Call a callable from whatever thread byoc is in. */
+/* Call a Python callable, from any thread of byoc. */
 static void call_back(PyObject *callable, const char *format, ...)
 {
     va_list args;
@@ -142,7 +145,8 @@ static void log_line(void *ctx, enum byoc_severity severity, const char *line)
 
 /* --- all ------------------------------------------------------------------ */
 
-/* `verify` means the IR where there is one, and hashes of artifacts. */
+/* Read one option. `verify` is a member of both structs: it goes to the load
+ * only if nothing is compiled. */
 static int read_one(struct pyb_params *p, const char *name, PyObject *object,
                     bool compiles)
 {

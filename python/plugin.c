@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin.c: the plug-in of a backend in Python, as a template: byoc/_backend.py
- * copies the library and writes into `place` where the backend is. Being asked,
- * it finds Python in the process, or starts one, and has byoc._backend.find()
- * give the struct byoc_backend, which backend.c makes.
+/* plugin.c: the template of a plug-in for a backend in Python. byoc/_backend.py
+ * copies this library, and writes the location of the backend's definition to
+ * `place`. The plug-in's query finds Python in the process or starts it, and
+ * calls byoc._backend.find(), which returns the struct byoc_backend that
+ * backend.c makes.
  *
- * It links nothing: python3 has Python in its program, and `byoc` has none
- * until the library of Python is opened.
+ * The library does not link Python: the program python3 contains Python, and
+ * the command `byoc` has none until the plug-in opens libpython.
  */
 #include <Python.h>
 
@@ -16,8 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The lines of `place`, each up to its newline; the head finds them in the
- * file. volatile: the compiler must not read what stands here now. */
+/* The text that _backend.py replaces: its head, by which _backend.py finds it
+ * in the file, and then lines, each with its newline. It is volatile so that
+ * the compiler does not assume the content that it has here. */
 #define PLACE_HEAD "byoc-python-plugin:"
 static const volatile char place[4096] = PLACE_HEAD;
 enum place_line { NAME, SOURCE, LIBRARY, PACKAGE, N_LINES };
@@ -36,7 +38,8 @@ static void read_place(void)
     }
 }
 
-/* --- Python, by address --------------------------------------------------- */
+/* --- Python's functions, which dlsym() finds -------------------------------
+ */
 
 #define FUNCTIONS(each)                                                        \
     each(Py_IsInitialized) each(Py_InitializeEx) each(PyEval_SaveThread)       \
@@ -52,7 +55,7 @@ static struct {
     FUNCTIONS(MEMBER)
 } py;
 
-/* NULL, or the function that is missing. */
+/* Set the members of `py`. Returns the name of a missing function, or NULL. */
 static const char *find_functions(void *library)
 {
 #define FIND(name)                                                             \
@@ -66,7 +69,8 @@ static const char *find_functions(void *library)
     return NULL;
 }
 
-/* Starting Python sets the locale of LC_CTYPE, which is the host's. */
+/* Start Python, and restore the host program's locale, whose LC_CTYPE it sets.
+ */
 static void start_python(void)
 {
     const char *now = setlocale(LC_ALL, NULL);
@@ -78,13 +82,13 @@ static void start_python(void)
     free(before);
 }
 
-/* Returns 0, or writes why not. */
+/* Find or start Python. Returns 0, or -1 with the reason in `why`. */
 static int reach_python(char *why, uint32_t why_bytes)
 {
     const char *missing;
     void *library = RTLD_DEFAULT;
     if (!dlsym(RTLD_DEFAULT, "Py_IsInitialized")) {
-        /* global, since the extensions of Python's own library link nothing */
+        /* global, since the modules of the standard library do not link it */
         library = dlopen(lines[LIBRARY], RTLD_NOW | RTLD_GLOBAL);
         if (!library) {
             snprintf(why, why_bytes,
@@ -107,7 +111,7 @@ static int reach_python(char *why, uint32_t why_bytes)
     return 0;
 }
 
-/* --- asking it ------------------------------------------------------------ */
+/* --- the query ------------------------------------------------------------ */
 
 static void say_exception(char *why, uint32_t why_bytes)
 {
@@ -125,7 +129,7 @@ static void say_exception(char *why, uint32_t why_bytes)
     py.Py_DecRef(type);
 }
 
-/* A Python that this plug-in started does not know where byoc is. */
+/* Add byoc's folder to sys.path, for a Python that this plug-in has started. */
 static void add_package(void)
 {
     PyObject *path = py.PySys_GetObject("path"); /* borrowed */
@@ -163,7 +167,7 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
         backend = py.PyCapsule_GetPointer(capsule, "byoc_backend");
     if (!backend)
         say_exception(why, why_bytes);
-    py.Py_DecRef(capsule); /* the definition keeps it */
+    py.Py_DecRef(capsule); /* the definition has a reference, too */
     py.Py_DecRef(module);
     py.PyGILState_Release(gil);
     return backend;

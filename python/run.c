@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c: runs a model. Each run has a job, with a state of its own, so that any
- * number of threads run one model at once; a model keeps the jobs that have
- * ended for later runs.
+ * number of threads can run one model at once. A model keeps the jobs of ended
+ * runs for later ones.
  */
 #include "module.h"
 
@@ -9,30 +9,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An output's array, made before the run. */
+/* The array of an output, created before the run. */
 struct run_output {
-    PyObject *array; /* NULL: byoc fills in a view, which is copied */
+    PyObject *array; /* NULL: the output is copied from the state */
     int64_t dims[PYB_MAX_RANK];
 };
 
 struct pyb_job {
-    struct pyb_job *next; /* among those that are idle */
-    struct pyb_model *m;  /* a reference while it is not */
+    struct pyb_job *next; /* in the model's list of unused jobs */
+    struct pyb_model *m;  /* a reference while the job is in use */
     struct byoc_state *state;
     struct byoc_request request;
-    struct byoc_binding *in, *out; /* one more than the model has */
-    struct run_output *results;    /* by binding */
+    struct byoc_binding *in, *out; /* with room for one that is too many */
+    struct run_output *results;    /* by index of `out` */
     struct pyb_hold *holds;
     PyObject *tag;
-    PyObject *done;     /* of submit(): called with the result, or an error */
-    struct run *handle; /* of submit(), or NULL */
-    bool cancelled;     /* the state may cancel a later run: free it */
-    FILE *events;       /* of the run, for m->events; NULL: not recorded */
-    char *text;         /* the text that `events` has written */
+    PyObject *done;     /* callback of submit(), or NULL */
+    struct run *handle; /* result of submit(), or NULL */
+    bool cancelled; /* do not use the state again: a cancellation may be late */
+    FILE *events;   /* writes events to `text`; NULL: not recorded */
+    char *text;
     size_t bytes;
 };
 
-/* What submit() returns. */
+/* The class byoc.Run: the result of submit(). */
 struct run {
     PyObject head;
     struct pyb_job *job; /* NULL: the run has ended */
@@ -48,7 +48,7 @@ bool pyb_in_callback(void)
 
 /* --- events --------------------------------------------------------------- */
 
-/* Called without the GIL, in the midst of the run. */
+/* Record an event. Called during the run, without the GIL. */
 static void record(void *ctx, const struct byoc_event *e)
 {
     struct pyb_job *job = ctx;
@@ -70,20 +70,20 @@ static int start_events(struct pyb_job *job)
     return status ? (pyb_raise(status, err.text), -1) : 0;
 }
 
-/* Hand the events over, also those of a run that failed: a text of records,
- * which \x1e ends, of members that \x1f separates. */
+/* Append the events of a run, even of a failed one, to the model's list, as a
+ * text of records: \x1e ends a record, \x1f separates its members. */
 static void end_events(struct pyb_job *job)
 {
     if (!job->events)
         return;
     if (byoc_state_profile(job->state, NULL, NULL, NULL))
-        job->cancelled = true; /* its state is of no use */
+        job->cancelled = true; /* the state cannot be used again */
     const int odd = fclose(job->events);
     PyObject *text = odd ? NULL
                          : PyUnicode_DecodeUTF8(
                                job->text, (Py_ssize_t)job->bytes, "replace");
     if (!text || (job->m->events && PyList_Append(job->m->events, text)))
-        PyErr_Clear(); /* memory: the run counts, not its events */
+        PyErr_Clear(); /* lost events must not make the run fail */
     Py_XDECREF(text);
     free(job->text);
     job->events = NULL;
@@ -122,7 +122,7 @@ static struct pyb_job *make_job(struct pyb_model *m)
     return status ? pyb_raise(status, err.text) : (void *)PyErr_NoMemory();
 }
 
-/* A job for one run, which counts as busy. */
+/* Take a job for one run, which increments m->busy. */
 static struct pyb_job *take_job(struct pyb_model *m)
 {
     if (m->closed)
@@ -147,7 +147,7 @@ static struct pyb_job *take_job(struct pyb_model *m)
     return NULL;
 }
 
-/* The run has ended, or does not begin. */
+/* Give back a job, whose run has ended or does not begin. */
 static void give_job(struct pyb_job *job)
 {
     struct pyb_model *m = job->m;
@@ -173,8 +173,8 @@ static void give_job(struct pyb_job *job)
 
 /* --- inputs --------------------------------------------------------------- */
 
-/* Bind an input. 1: byoc_run_request will refuse the name, with the message;
- * nothing more need be bound. */
+/* Bind an input. Returns 1 if byoc_run_request will refuse its name; then the
+ * caller need not bind more. */
 static int bind_input(struct pyb_job *job, const char *name, PyObject *object)
 {
     const uint32_t k = job->request.n_inputs;
@@ -218,7 +218,7 @@ static int bind_positions(struct pyb_job *job, PyObject *args)
 
 /* --- outputs -------------------------------------------------------------- */
 
-/* The size of a symbolic dim, from the inputs; -1: none has it. */
+/* The size of a symbolic dim, from the inputs; -1 if no input has it. */
 static int64_t size_of(const struct pyb_job *job, const char *symbol)
 {
     for (uint32_t k = 0; symbol && k < job->request.n_inputs; k++) {
@@ -234,8 +234,8 @@ static int64_t size_of(const struct pyb_job *job, const char *symbol)
     return -1;
 }
 
-/* An array for output `io` if its size is known before the run; else the
- * state's memory is copied to one after the run. */
+/* Create the array of output `io` if its size is known before the run;
+ * otherwise pyb_value_write creates it after the run. */
 static int make_result(struct pyb_job *job, const struct byoc_io *io,
                        uint32_t k)
 {
@@ -257,7 +257,8 @@ static int make_result(struct pyb_job *job, const struct byoc_io *io,
     return r->array ? 0 : -1;
 }
 
-/* Bind an output, to `given` or to an array of its own. 1: as bind_input. */
+/* Bind an output, to `given` or to a new array. Returns 1 as bind_input does.
+ */
 static int bind_output(struct pyb_job *job, const char *name, PyObject *given)
 {
     const uint32_t k = job->request.n_outputs;
@@ -286,7 +287,7 @@ static int bind_all_outputs(struct pyb_job *job, PyObject *out)
     return odd;
 }
 
-/* The caller's strings must live as long as the run: they are held. */
+/* Bind the named outputs. Keeps the names for the run in job->holds. */
 static int bind_names(struct pyb_job *job, PyObject *names, PyObject *out)
 {
     PyObject *list = PySequence_Tuple(names);
@@ -307,7 +308,7 @@ static int bind_names(struct pyb_job *job, PyObject *names, PyObject *out)
     return odd;
 }
 
-/* Is each array of `out` for an output that the run returns? */
+/* Fail unless each array of `out` is for an output that the run returns. */
 static int check_out(const struct pyb_job *job, PyObject *out)
 {
     Py_ssize_t at = 0;
@@ -381,7 +382,7 @@ PyObject *pyb_model_call(PyObject *self, PyObject *args, PyObject *named)
     return all;
 }
 
-/* What run() and submit() have in common: a job with all that it binds. */
+/* Take a job and bind its inputs and outputs, for run() and submit(). */
 static struct pyb_job *bound_job(PyObject *self, PyObject *names,
                                  PyObject *feeds, PyObject *out, PyObject *tag)
 {
@@ -407,7 +408,8 @@ static struct pyb_job *bound_job(PyObject *self, PyObject *names,
 
 /* --- running later -------------------------------------------------------- */
 
-/* Called by a runner of the model, once. */
+/* The callback of byoc_run_async: call `done`. A thread of the model calls it,
+ * once. */
 static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
                   const struct byoc_error *err)
 {
@@ -424,7 +426,7 @@ static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
         Py_XDECREF(trace);
     }
     PyObject *done = Py_NewRef(job->done);
-    give_job(job); /* its memory is free for a run that `done` starts */
+    give_job(job); /* first, so that a run that `done` starts can use it */
     answer = PyObject_CallFunctionObjArgs(done, all ? all : Py_None,
                                           error ? error : Py_None, NULL);
     if (!answer)
@@ -437,7 +439,7 @@ static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
     PyGILState_Release(gil);
 }
 
-/* Begin the run of a job, which ends in a call of `done`. */
+/* Start the run of a job, which calls `done` when it ends. */
 static PyObject *run_later(struct pyb_job *job, PyObject *done)
 {
     struct byoc_error err;

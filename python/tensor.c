@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tensor.c: byoc.Tensor: memory with a dtype and a shape, for outputs where
- * NumPy is not installed or lacks the dtype. It speaks the buffer protocol and
- * DLPack.
+/* tensor.c: the class byoc.Tensor: memory with a dtype and a shape, for outputs
+ * if NumPy is not installed or lacks the dtype. It supports the buffer protocol
+ * and DLPack.
  */
 #include "module.h"
 
@@ -27,7 +27,7 @@ static PyTypeObject *tensor_type;
 
 /* --- dtypes --------------------------------------------------------------- */
 
-/* The format of Python's struct module; NULL if it lacks one. */
+/* The formats of Python's struct module, by dtype; NULL if it has none. */
 static const char *const formats[] = {
     [BYOC_F32] = "f",  [BYOC_U8] = "B",    [BYOC_I8] = "b",   [BYOC_U16] = "H",
     [BYOC_I16] = "h",  [BYOC_I32] = "i",   [BYOC_I64] = "l",  [BYOC_BOOL] = "?",
@@ -104,7 +104,7 @@ static PyObject *represent(PyObject *self)
                                 t->dtype_name);
 }
 
-/* --- its memory for others ------------------------------------------------ */
+/* --- the buffer protocol and DLPack --------------------------------------- */
 
 static int get_buffer(PyObject *self, Py_buffer *buffer, int flags)
 {
@@ -128,7 +128,7 @@ static int get_buffer(PyObject *self, Py_buffer *buffer, int flags)
     return 0;
 }
 
-/* Consumers call this from any thread. */
+/* The deleter of a DLPack tensor. Consumers may call it from any thread. */
 static void take_back(DLManagedTensor *managed)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -140,13 +140,13 @@ static void take_back(DLManagedTensor *managed)
 static void drop_capsule(PyObject *capsule)
 {
     if (!PyCapsule_IsValid(capsule, "dltensor"))
-        return; /* consumed */
+        return; /* a consumer has taken the tensor */
     DLManagedTensor *managed = PyCapsule_GetPointer(capsule, "dltensor");
     managed->deleter(managed);
 }
 
-/* Ignores the keyword arguments of the protocol: a tensor is on the CPU and is
- * never copied. */
+/* __dlpack__(). Ignores the keyword arguments of the protocol, since a tensor
+ * is on the CPU and is never copied. */
 static PyObject *to_dlpack(PyObject *self, PyObject *args, PyObject *named)
 {
     struct tensor *t = (struct tensor *)self;
@@ -208,10 +208,10 @@ int pyb_tensor_register(PyObject *module)
 
 /* --- NumPy ---------------------------------------------------------------- */
 
-static PyObject *numpy_empty;  /* None: there is no NumPy */
-static PyObject *numpy_dtypes; /* a list, by dtype; None: NumPy has none */
+static PyObject *numpy_empty;  /* numpy.empty; None: NumPy is not installed */
+static PyObject *numpy_dtypes; /* by dtype; an item is None if NumPy has none */
 
-/* byoc/_arrays.py imports NumPy, at the first output. */
+/* Set these from byoc/_arrays.py, which imports NumPy, at the first output. */
 static int import_numpy(void)
 {
     PyObject *module = PyImport_ImportModule("byoc._arrays");
@@ -223,8 +223,8 @@ static int import_numpy(void)
     return numpy_empty ? 0 : -1;
 }
 
-/* Make an array and return the address of its elements, which stays valid while
- * the array lives. The caller may write there, since no other code has a
+/* Create an array of NumPy. Sets *data to its elements, which stay valid while
+ * the array lives; the caller may write them, since no other code has a
  * reference to the array yet. */
 static PyObject *numpy_new(PyObject *dtype, uint32_t rank, const int64_t *dims,
                            void **data)

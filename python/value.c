@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value.c: converts between Python's objects and the values of a run. Arrays
- * are borrowed from whatever has the buffer protocol or DLPack; sequences are
- * lists, optionals the value or None.
+/* value.c: converts between Python's objects and the values of a run. A tensor
+ * is an object with the buffer protocol or DLPack, whose memory is used in
+ * place; a sequence is a list, and an optional its value or None.
  */
 #include "module.h"
 
@@ -33,7 +33,7 @@ struct pyb_hold *pyb_hold_add(struct pyb_hold **holds)
 
 /* --- strings -------------------------------------------------------------- */
 
-/* The UTF-8 of element i, lent by the object; NULL with an exception. */
+/* The UTF-8 of element i, which is memory of `item`; NULL with an exception. */
 static const char *read_string(PyObject *item, const char *name, Py_ssize_t i)
 {
     Py_ssize_t bytes = 0;
@@ -53,8 +53,8 @@ static const char *read_string(PyObject *item, const char *name, Py_ssize_t i)
                       name, i);
 }
 
-/* A dense array of objects from whatever NumPy makes one of: arrays of its
- * string types, lists. */
+/* Convert a list, or an array of NumPy's string types, to a dense array of
+ * objects. */
 static PyObject *array_of_objects(PyObject *object)
 {
     PyObject *numpy = PyImport_ImportModule("numpy"), *array = NULL;
@@ -70,7 +70,8 @@ static PyObject *array_of_objects(PyObject *object)
     return array;
 }
 
-/* The array is a copy, and keeps the strings that the run points to. */
+/* Read an array of strings. `hold` keeps the array of objects, a copy, whose
+ * strings the run refers to. */
 static int read_strings(struct pyb_hold *hold, const char *name,
                         PyObject *object, DLTensor *to)
 {
@@ -99,9 +100,10 @@ static int read_strings(struct pyb_hold *hold, const char *name,
 
 /* --- arrays --------------------------------------------------------------- */
 
-/* Strides in elements, for an array that is not dense: rows of a larger one,
- * which a cache may be. An array without elements keeps those it was given.
- * NULL, without an error: dense, or strides that no DLPack tensor has. */
+/* The strides, in elements, of an array that is not dense, such as rows of a
+ * larger array that is a cache, or of an array without elements. Returns NULL
+ * without an exception if the array is dense, or has strides that DLPack cannot
+ * express. */
 static int64_t *read_strides(struct pyb_hold *hold)
 {
     const Py_buffer *b = &hold->buffer;
@@ -119,7 +121,7 @@ static int64_t *read_strides(struct pyb_hold *hold)
     return strides;
 }
 
-/* Can the object's memory be read, though not written? */
+/* Whether the object's memory can be read but not written. */
 static bool is_read_only(PyObject *object)
 {
     Py_buffer b;
@@ -178,7 +180,7 @@ static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
  * "used_dltensor", so that its destructor frees the tensor. */
 static int read_dlpack(struct pyb_hold *hold, PyObject *object, DLTensor *to)
 {
-    enum { DLPACK_BOOL = 6 }; /* of DLPack 0.8 and newer */
+    enum { DLPACK_BOOL = 6 }; /* type code since DLPack 0.8 */
     hold->object = PyObject_CallMethod(object, "__dlpack__", NULL);
     DLManagedTensor *lent =
         hold->object ? PyCapsule_GetPointer(hold->object, "dltensor") : NULL;

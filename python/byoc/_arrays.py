@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy, if it is there: the extension makes outputs with it."""
+"""What the extension needs of NumPy to create outputs, if NumPy is installed."""
 
 from __future__ import annotations
 

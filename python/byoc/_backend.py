@@ -52,9 +52,9 @@ class PythonBackend:
     patterns  {row: pattern}, the most specific first (docs/patterns.md)
     run       run(kernel, **operands) returns the kernel's output as an array,
               or a list of several
-    accept    accept(kernel) returns None to take a match, or a sentence that
-              says why not; None takes all
-    version   of the backend; artifacts of another version do not load
+    accept    accept(kernel) returns None to accept a match, or a sentence with
+              the reason to refuse it; without it, all are accepted
+    version   of the backend; artifacts for another version do not load
 
     Operands are arrays of NumPy (byoc.Tensor without it) that own their memory.
     Results are arrays of the dtype and shape of kernel.outputs. Calls come from
@@ -99,7 +99,7 @@ class PythonBackend:
         frame = sys._getframe(1)
         self._source = os.path.abspath(frame.f_code.co_filename)
         if not os.path.isfile(self._source):
-            self._source = ""  # typed in
+            self._source = ""  # defined interactively
         rows = list(self.patterns.items())
         self._capsule = _byoc.backend_new(name, version, rows)
         _definitions[name] = self
@@ -110,11 +110,11 @@ class PythonBackend:
     def write(self, path: str | os.PathLike[str] | None = None) -> str:
         """Write the plug-in, and return its path.
 
-        path  None: libbyoc_backend_NAME.so beside the Python file. Every
-              program that loads plug-ins takes it: `byoc conform`, byoc.compile.
+        path  None: libbyoc_backend_NAME.so beside the Python file. Every program
+              that loads plug-ins can use it, such as `byoc conform`.
 
-        The plug-in runs the Python file of this definition again, as a module
-        that is not __main__, in programs that have not defined the backend.
+        In a process that has not defined the backend, the plug-in runs the Python
+        file of this definition, as a module other than __main__.
         """
         if path is None:
             folder = os.path.dirname(self._source) or os.getcwd()
@@ -152,11 +152,11 @@ class PythonBackend:
 
 _definitions: dict[str, PythonBackend] = {}
 
-# --- what the extension and the plug-in call ----------------------------------
+# --- called by the extension and the plug-in -----------------------------------
 
 
 def find(name: str, source: str) -> Any:
-    """The capsule of a backend; runs its file if this process lacks it."""
+    """The capsule of a backend; runs its file if this process has not defined it."""
     if name not in _definitions:
         if not source:
             raise ImportError(
@@ -173,7 +173,7 @@ def find(name: str, source: str) -> Any:
 
 
 def _execute(source: str, name: str) -> None:
-    """Run a file as a module, which may import its neighbours."""
+    """Run a file as a module, which may import modules from its folder."""
     folder = os.path.dirname(source)
     if folder not in sys.path:
         sys.path.append(folder)
@@ -190,7 +190,7 @@ def _execute(source: str, name: str) -> None:
 
 
 def load(raw: list[tuple[Any, ...]]) -> list[Callable[[dict[str, Any]], list[Any]]]:
-    """Check the kernels of a region; a callable for each."""
+    """Check the kernels of a region, and return a callable for each."""
     calls = []
     for row, steps, operands, outputs, exact in raw:
         kernel = Kernel(
@@ -220,7 +220,7 @@ _codes = [
 
 
 def describe(error: BaseException) -> tuple[int, str]:
-    """The code and sentence of a failure: what was raised, and where."""
+    """The code and sentence of a failure: which exception was raised, and where."""
     code = next((code for kind, code in _codes if isinstance(error, kind)), _INTERNAL)
     text = str(error)
     if isinstance(getattr(error, "status", None), Status):
@@ -244,7 +244,7 @@ _ROOM = 4096
 
 
 def _library() -> str:
-    """The library of this Python, which programs without one open."""
+    """The path of libpython, which the plug-in opens in programs without Python."""
     name = sysconfig.get_config_var("INSTSONAME") or ""
     folders = [sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("LIBPL")]
     multiarch = sysconfig.get_config_var("MULTIARCH")
@@ -256,7 +256,7 @@ def _library() -> str:
         path = os.path.join(folder or "", name)
         if os.path.isfile(path):
             return path
-    return name  # the loader searches
+    return name  # dlopen() searches for it
 
 
 def _copy_template(path: str, lines: Sequence[str]) -> None:
@@ -267,7 +267,7 @@ def _copy_template(path: str, lines: Sequence[str]) -> None:
     if len(text) >= _ROOM or any("\n" in line for line in lines):
         raise InvalidError(f"{path}: its paths are too long, or have newlines")
     image = image[:at] + text.ljust(_ROOM, b"\0") + image[at + _ROOM :]
-    # renamed into place: a process may have mapped the file that is there
+    # rename it into place: a process may have mapped the old file
     folder = os.path.dirname(path)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".byoc-")
     try:

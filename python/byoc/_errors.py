@@ -5,7 +5,7 @@ import enum
 
 
 class Status(enum.IntEnum):
-    """What a call came to: `enum byoc_status` of byoc/runtime.h."""
+    """The status of a call: `enum byoc_status` of byoc/runtime.h."""
 
     INVALID = 1
     PARSE = 2
@@ -21,7 +21,7 @@ class Status(enum.IntEnum):
 
 
 class Error(Exception):
-    """What byoc refuses or fails to do, in one sentence.
+    """The base of byoc's exceptions. The message is one sentence.
 
     >>> import byoc
     >>> try:
@@ -47,19 +47,19 @@ class ParseError(Error, ValueError):
 
 
 class MismatchError(Error, ValueError, TypeError):
-    """Element types or shapes do not fit."""
+    """Element types or shapes do not match."""
 
     status = Status.TYPE
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """A known thing that this build cannot do."""
+    """A feature that this build does not support."""
 
     status = Status.UNSUPPORTED
 
 
 class NoMemoryError(Error, MemoryError):
-    """Memory, or the limit of a model's memory, is exhausted."""
+    """An allocation failed, or exceeds the limit of the model's memory."""
 
     status = Status.NO_MEMORY
 
@@ -71,7 +71,7 @@ class FileError(Error, OSError):
 
 
 class IncompatibleError(Error, RuntimeError):
-    """Made by another version or for another CPU."""
+    """An artifact of another version or for another CPU."""
 
     status = Status.INCOMPATIBLE
 
@@ -101,9 +101,9 @@ class CancelledError(Error, RuntimeError):
 
 
 class GateError(Error, RuntimeError):
-    """Less was offloaded than compile() was asked to require.
+    """Less was offloaded than the options of compile() require.
 
-    `ledger` says what stayed native, and why.
+    `ledger` says which nodes stayed native, and why.
     """
 
     status = Status.LIMIT

@@ -78,15 +78,15 @@ class Ledger:
         return 100.0 * summary["flops_offloaded"] / summary["flops"]
 
     def text(self, every_node: bool = False) -> str:
-        """The report of `byoc check`; every_node: with every node."""
+        """The report of `byoc check`; every_node: list every node."""
         return _byoc.report(self.json, "text", "", every_node)
 
     def explain(self, node: str) -> str:
-        """All about one node: what was tried, and what that found."""
+        """The report on one node: which placements were tried, with results."""
         return _byoc.report(self.json, "explain", node, 0)
 
     def diff(self, newer: Ledger, tolerance: float = 0.0) -> dict[str, Any]:
-        """What changed to a newer ledger; ["worse"]: less is offloaded."""
+        """The changes to a newer ledger; ["worse"]: whether it offloads less."""
         return json.loads(_byoc.report(self.json, "diff", newer.json, tolerance))
 
     def __repr__(self) -> str:

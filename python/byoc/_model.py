@@ -39,7 +39,7 @@ class Value(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One thing that a run did (struct byoc_event of byoc/runtime.h)."""
+    """An event of a run (struct byoc_event of byoc/runtime.h)."""
 
     kind: str
     name: str
@@ -91,15 +91,15 @@ class Model(_byoc.Model):
     True
 
     Inputs are arrays with the buffer protocol or __dlpack__(): NumPy's,
-    PyTorch's on the CPU, mmap, memoryview. They are dense, but for those of
-    in_place, and read in place.
+    PyTorch's on the CPU, mmap, memoryview. They are read in place, and must be
+    dense, except those of in_place.
     Outputs are NumPy's arrays, which own their memory and outlive the model;
-    byoc.Tensor without NumPy, and for bfloat16.
+    without NumPy, and for bfloat16, they are byoc.Tensor.
 
     run(names, feeds, out=None, tag=None) takes inputs from the dict `feeds`
-    and returns a list of the outputs `names` (None: all). What only other
-    outputs need does not run. `out` maps names to arrays that are written in
-    place; `tag` is in the events of the run:
+    and returns a list of the outputs `names` (None: all). Nodes that only
+    other outputs need do not run. `out` maps names to arrays to write to;
+    `tag` is in the events of the run:
 
     >>> model.run(["probability"], {"image": images})[0].shape
     (64, 10)
@@ -111,8 +111,8 @@ class Model(_byoc.Model):
     the model, then calls done(outputs, None), or done(None, error). The run
     that it returns has a method cancel().
 
-    Sequences are lists, optionals the value or None, strings NumPy's or lists.
-    A model is also a context manager, which closes it.
+    A sequence is a list, an optional its value or None, and strings are an array
+    of NumPy or a list. A model is also a context manager, which closes it.
     """
 
     def __enter__(self) -> Model:
@@ -144,9 +144,9 @@ class Model(_byoc.Model):
 
     @property
     def in_place(self) -> dict[str, tuple[str, int]]:
-        """The outputs that may have the memory of an input: its name, and the
-        axis along which the output is that input and more rows. Rows of one
-        array that leave room for more are given as both:
+        """The outputs that may share the memory of an input: the input's name,
+        and the axis along which the output is that input with rows appended.
+        Pass views of one array, which has room for more rows, as both:
 
         >>> import byoc, numpy
         >>> model = byoc.compile("text.onnx")
@@ -169,7 +169,7 @@ class Model(_byoc.Model):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the ONNX file says of itself."""
+        """The metadata of the ONNX file."""
         return self._metadata()
 
     @property
@@ -185,13 +185,13 @@ class Model(_byoc.Model):
 
     @property
     def warnings(self) -> list[str]:
-        """What went otherwise than asked, when compiling and loading."""
+        """The warnings of the compile and the load."""
         text = self._text("compile_warnings") + "\n" + self._text("warnings")
         return [line for line in text.splitlines() if line]
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Threads, memory, and what is kept ready for sizes that vary."""
+        """Threads, memory, and the cache of plans for sizes of symbolic dims."""
         return self._stats()
 
     def write(self, path: Path) -> None:
@@ -221,7 +221,7 @@ class Model(_byoc.Model):
         feeds: Mapping[str, Any],
         tag: str | None = None,
     ) -> list[Any]:
-        """run() for asyncio: other tasks go on meanwhile.
+        """run() for asyncio: other tasks continue meanwhile.
 
         >>> import asyncio, byoc, numpy
         >>> model = byoc.compile("digits.onnx")
@@ -253,7 +253,7 @@ class Model(_byoc.Model):
 
     @contextlib.contextmanager
     def profile(self) -> Iterator[Profile]:
-        """Record what runs do, in any thread, while the context lasts.
+        """Record the events of runs, in any thread, until the context ends.
 
         >>> import byoc, numpy
         >>> model = byoc.compile("digits.onnx")
@@ -300,7 +300,7 @@ def _pair(name: str, key: str, value: Any) -> str:
 
 
 def _option(name: str, value: Any) -> Any:
-    """A value as the extension takes it: str, list of str, or number."""
+    """Convert a value for the extension: to a str, a list of str, or a number."""
     if name in _CHOICES and isinstance(value, str):
         choices = _CHOICES[name]
         if value not in choices[1:]:
@@ -379,12 +379,12 @@ def compile(  # noqa: A001
 ) -> Model:
     """Compile a model, and load it.
 
-    model     the path of an ONNX file, or of a text that ends in ".ir"; the
-              bytes of one, which `name` is the name of; or an object with
+    model     the path of an ONNX file, or of a module as text (.ir); the bytes of
+              either, which messages call `name`; or an object with
               SerializeToString(), such as onnx.ModelProto
-    backends  names, in order of preference; []: native kernels alone
+    backends  names, in order of preference; []: native kernels only
     dims, shapes, values   {"N": 1}, {"x": (1, 3, 224, 224)}, {"sr": 16000}
-    progress  called as progress(what, done, of) in long work
+    progress  called as progress(what, done, of) in long steps
 
     The other options are the members of struct byoc_compile_params and struct
     byoc_load_params, which byoc/byoc.h and byoc/runtime.h describe.
@@ -436,8 +436,8 @@ def load(
 ) -> Model:
     """Load an artifact of Model.write() or of `byoc compile`.
 
-    artifact  its path, a descriptor that is open for it, or its bytes
-    runners   threads that submit() and run_async() run on
+    artifact  its path, an open file descriptor, or its bytes
+    runners   number of threads for submit() and run_async()
 
     The options are the members of struct byoc_load_params (byoc/runtime.h).
 
@@ -456,7 +456,7 @@ def load(
 
 
 class Backend(NamedTuple):
-    """A plug-in that was found; verdict None: it can be used."""
+    """A plug-in that was found. verdict: None, or why it cannot be used."""
 
     name: str | None
     version: str | None
@@ -465,7 +465,7 @@ class Backend(NamedTuple):
 
 
 def backends(plugins: Path | None = None) -> list[Backend]:
-    """The plug-ins that are found, good or not.
+    """The plug-ins that are found, whether they can be used or not.
 
     >>> import byoc
     >>> [b.name for b in byoc.backends() if b.verdict is None]

@@ -3,7 +3,7 @@
 
     import byoc as onnxruntime
 
-What has no meaning here raises UnsupportedError, rather than doing nothing.
+Calls and options that byoc does not support raise UnsupportedError.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _type(value: Value) -> str:
 
 
 class ModelMetadata:
-    """What the ONNX file says of itself."""
+    """The metadata of the ONNX file."""
 
     def __init__(self, metadata: Mapping[str, str]):
         self.producer_name = metadata.get("producer_name", "")
@@ -129,7 +129,7 @@ class ModelMetadata:
 
 
 def _backends(providers: Sequence[Any] | None) -> list[str] | None:
-    """Names of backends; None: all that are found."""
+    """The backends of these providers; None: all that are found."""
     names = [p if isinstance(p, str) else p[0] for p in providers or []]
     for name in names:
         if name not in _PROVIDERS:
@@ -225,7 +225,10 @@ class InferenceSession:
         user_data: Any = None,
         run_options: RunOptions | None = None,
     ) -> None:
-        """Run later; callback(outputs, user_data, error): error "" if none."""
+        """Run on another thread, which calls callback(outputs, user_data, error).
+
+        error is "" if the run succeeded.
+        """
 
         def done(outputs: list[Any], error: Exception | None) -> None:
             callback(outputs or [], user_data, str(error) if error else "")
