@@ -61,7 +61,7 @@ def install(package: pathlib.Path) -> None:
         "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
         "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG", "-DCMAKE_INSTALL_LIBDIR=lib",
         "-DCMAKE_INSTALL_PREFIX=/byoc", "-DBYOC_PYTHON_DIR=..",
-        # for what oneDNN needs, which names no folder of its own
+        # DT_RPATH, which also applies to the libraries that oneDNN needs
         "-DCMAKE_MODULE_LINKER_FLAGS=-Wl,--disable-new-dtags",
         *shlex.split(os.environ.get("CMAKE_ARGS", "")),
     )  # fmt: skip
@@ -72,7 +72,7 @@ def install(package: pathlib.Path) -> None:
 
 
 def bundle(package: pathlib.Path) -> None:
-    """Add the distribution's libraries; the RPATH of byoc's finds them."""
+    """Add the distribution's libraries, which byoc's find by their RPATH."""
     licenses = package / "licenses"
     licenses.mkdir()
     shutil.copy(TOP / "LICENSE", licenses / "byoc")
@@ -87,8 +87,11 @@ def bundle(package: pathlib.Path) -> None:
         shutil.copy(f"/usr/share/doc/{owner}/copyright", licenses / owner)
 
 
-def unlink_twins(package: pathlib.Path) -> None:
-    """A zip has no links: keep of each library what the loader looks for."""
+def resolve_links(package: pathlib.Path) -> None:
+    """Keep each library only under the name that the loader looks for.
+
+    A zip has no symbolic links.
+    """
     for path in (package / "lib").glob("*.so*"):
         if path.is_symlink() and not path.name.endswith(".so.0"):
             path.unlink()
@@ -121,7 +124,7 @@ def build_wheel(
         root = pathlib.Path(folder)
         install(root / "byoc")
         bundle(root / "byoc")
-        unlink_twins(root / "byoc")
+        resolve_links(root / "byoc")
         (root / info).mkdir()
         (root / info / "METADATA").write_text(metadata())
         (root / info / "WHEEL").write_text(
@@ -132,7 +135,7 @@ def build_wheel(
 
 
 def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
-    """The files of the repository, as git knows them."""
+    """Pack the files of the repository's last commit."""
     stem = f"byoc-{version()}"
     path = pathlib.Path(sdist_directory) / f"{stem}.tar.gz"
     with tempfile.TemporaryDirectory() as folder:
