@@ -44,7 +44,7 @@ static struct byoc_fail *fail_of_exception(const struct byoc_host *host)
     if (!said || !PyArg_ParseTuple(said, "Is", &code, &text)) {
         PyErr_Clear();
         code = BYOC_FAIL_INTERNAL;
-        text = "a Python exception, which cannot be described";
+        text = "a Python exception without a description";
     }
     fail = host->fail(host->ctx, code, text);
     Py_XDECREF(said);
@@ -173,8 +173,8 @@ static struct byoc_fail *check_dtypes(const struct byoc_host *host,
         if (dtype != BYOC_STRING && dtype != BYOC_BF16)
             continue;
         snprintf(text, sizeof text,
-                 "found %s, which Python's arrays lack; expected another "
-                 "element type",
+                 "found %s, which has no format in the buffer protocol; "
+                 "expected another element type",
                  byoc_dtype_name(dtype));
         return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED, text);
     }

@@ -92,8 +92,8 @@ static int reach_python(char *why, uint32_t why_bytes)
         library = dlopen(lines[LIBRARY], RTLD_NOW | RTLD_GLOBAL);
         if (!library) {
             snprintf(why, why_bytes,
-                     "this backend is in Python, and this process has none: "
-                     "%s; install the library of Python (libpython3)",
+                     "this backend needs Python, which this process has not "
+                     "loaded: %s; install libpython3",
                      dlerror());
             return -1;
         }
@@ -101,8 +101,7 @@ static int reach_python(char *why, uint32_t why_bytes)
     missing = find_functions(library);
     if (missing) {
         snprintf(why, why_bytes,
-                 "found a Python without %s; expected 3.11 or "
-                 "newer",
+                 "found a Python without %s; expected Python 3.11 or newer",
                  missing);
         return -1;
     }
@@ -150,8 +149,8 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
     read_place();
     if (!lines[NAME][0]) {
         snprintf(why, why_bytes,
-                 "the template of backends in Python, expected a copy that "
-                 "byoc.PythonBackend.write() made");
+                 "found the template of backends in Python; expected a copy "
+                 "from byoc.PythonBackend.write()");
         return NULL;
     }
     if (reach_python(why, why_bytes))

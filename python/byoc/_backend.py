@@ -160,8 +160,8 @@ def find(name: str, source: str) -> Any:
     if name not in _definitions:
         if not source:
             raise ImportError(
-                f"{name} was typed into a Python that has ended; write its "
-                "definition to a file"
+                f"{name} was defined interactively in another process; define it "
+                "in a file"
             )
         try:
             _execute(source, f"byoc_backend_{name}")
@@ -202,7 +202,7 @@ def load(raw: list[tuple[Any, ...]]) -> list[Callable[[dict[str, Any]], list[Any
         )
         definition = _definitions.get(row.partition(".")[0])
         if definition is None:
-            raise InvalidError(f"found a kernel {row}, which no backend has")
+            raise InvalidError(f"found kernel {row}; expected one of a defined backend")
         definition._check(kernel)
         calls.append(functools.partial(definition._call, kernel))
     return calls
@@ -265,7 +265,10 @@ def _copy_template(path: str, lines: Sequence[str]) -> None:
     text = _HEAD + "\n".join(lines).encode()
     at = image.find(_HEAD + bytes(64))
     if len(text) >= _ROOM or any("\n" in line for line in lines):
-        raise InvalidError(f"{path}: its paths are too long, or have newlines")
+        raise InvalidError(
+            f"{path}: found paths that are too long or contain newlines; move the "
+            "files to another folder"
+        )
     image = image[:at] + text.ljust(_ROOM, b"\0") + image[at + _ROOM :]
     # rename it into place: a process may have mapped the old file
     folder = os.path.dirname(path)

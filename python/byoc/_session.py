@@ -53,8 +53,8 @@ class SessionOptions:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__dict__:
             raise UnsupportedError(
-                f"SessionOptions.{name} has no meaning in byoc; expected one of "
-                "intra_op_num_threads, graph_optimization_level; leave it out"
+                f"SessionOptions.{name} is not supported by byoc; expected "
+                "intra_op_num_threads or graph_optimization_level; leave it out"
             )
         self.__dict__[name] = value
 
@@ -63,7 +63,9 @@ class SessionOptions:
         self._dims[name] = size
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        raise UnsupportedError(f"session config entry {key!r} has no meaning in byoc")
+        raise UnsupportedError(
+            f"session config entry {key!r} is not supported by byoc; leave it out"
+        )
 
     def register_custom_ops_library(self, path: str) -> None:
         raise UnsupportedError(
@@ -88,7 +90,7 @@ class RunOptions:
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "logid":
             raise UnsupportedError(
-                f"RunOptions.{name} has no meaning in byoc; expected logid"
+                f"RunOptions.{name} is not supported by byoc; expected logid"
             )
         self.__dict__[name] = value
 
