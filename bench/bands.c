@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bands.c: blocks of mobile networks, computed in bands (kernels/bands.h) and
- * by separate runs, in turns.
+/* bands.c: times blocks of mobile networks, computed in bands (kernels/bands.h)
+ * and one convolution after the other, in turns.
  *
  *     [BYOC_MAX_ISA=avx2] build/bands [THREADS]
  */
@@ -20,8 +20,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A block: channels -> 1x1 -> expanded -> depthwise -> 1x1 -> outputs; 0: it
- * ends with the depthwise convolution. */
+/* A block: channels -> 1x1 -> expanded -> depthwise -> 1x1 -> outputs. If
+ * outputs is 0, it ends with the depthwise convolution. */
 static const struct {
     int64_t map, channels, expanded, outputs, size, stride;
 } blocks[] = {
@@ -80,7 +80,7 @@ static const float *packed(const struct byi_f32_conv *conv)
     return to;
 }
 
-/* The convolutions of a block; returns their number. */
+/* Set convs[] to the convolutions of a block. Returns their number. */
 static uint32_t open_block(size_t at, struct byi_f32_conv *convs)
 {
     const int64_t map = blocks[at].map, wide = blocks[at].expanded;
@@ -93,7 +93,7 @@ static uint32_t open_block(size_t at, struct byi_f32_conv *convs)
     return 3;
 }
 
-/* Seconds of a run in bands, or of separate runs. */
+/* The time in seconds of a run in bands or, if `apart`, of separate runs. */
 static double time_of(const struct byi_f32_bands *bands,
                       const struct byi_f32_conv_run *runs, bool apart)
 {

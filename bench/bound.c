@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bound.c: compares a model's run with its oneDNN primitives alone.
+/* bound.c: compares the time of a model's run with that of its oneDNN
+ * primitives.
  *
  *     bound [--threads N] [--seconds S] [--dim N=1] [--all] MODEL.onnx
  *
- * Times in turns, in one process: the model through byoc_run; the chain, which
- * is every primitive of the regions that ran, back to back; and each primitive
+ * Times in turns, in one process: the model, by byoc_run; the chain, which is
+ * all primitives of the regions that ran, back to back; and each primitive
  * alone in a loop. All three use the same primitives, packed weights and
  * buffers, which the recorder (bound_recorder.c) finds. Every turn of the chain
  * follows a run of the model, and reads the data that the run left in the
- * buffers. Inputs: NAME.input_K.npy beside the model, else random.
+ * buffers. Inputs are those in NAME.input_K.npy beside the model, or random.
  */
 #include <byoc/byoc.h>
 
@@ -25,8 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* runtime/internal.h, which has another struct byi_image_axes than oneDNN's
- * layer */
+/* declared here, since runtime/internal.h and oneDNN's layer define different
+ * structs byi_image_axes */
 BYOC_API void byoc_internal_parallel_for(uint32_t n,
                                          void (*fn)(void *, uint32_t),
                                          void *arg);
@@ -72,7 +73,7 @@ struct bench {
     struct byi_arena *arena;
     struct byi_feed in, out;
     struct bound_record *record;
-    struct bound_call *calls; /* of one run */
+    struct bound_call *calls; /* of one run of the model */
     uint32_t n_calls, n_reorders;
     BYI_VEC(struct primitive) prims;
     struct times run, outside, chain, ratio; /* ratio: of each turn */
@@ -92,7 +93,7 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts. */
+/* The median; sorts the times. */
 static double median(struct times *t)
 {
     qsort(t->at, t->n, sizeof *t->at, by_time);
@@ -111,13 +112,13 @@ static enum byoc_status run_model(struct bench *b, struct byoc_error *err)
         byoc_run(b->state, b->in.views, b->in.n, b->out.views, b->out.n, err));
     double took = now() - began;
     for (uint32_t i = 0; i < b->out.n; i++)
-        b->out.views[i].data = NULL; /* in the state's memory again */
+        b->out.views[i].data = NULL; /* the next run sets it again */
     BYI_PUSH(&b->run, took);
     BYI_PUSH(&b->outside, took - 1e-9 * (double)b->record->ns);
     return BYOC_OK;
 }
 
-/* The recorder lies beside this program. */
+/* Find the recorder, in the folder of this program. */
 static enum byoc_status find_recorder(struct bench *b, char *path, size_t n,
                                       struct byoc_error *err)
 {
@@ -135,7 +136,8 @@ static enum byoc_status find_recorder(struct bench *b, char *path, size_t n,
     return BYOC_OK;
 }
 
-/* "a/b/NAME." when NAME.input_0.npy is there, else NULL. */
+/* The prefix "a/b/NAME." of the model's inputs if NAME.input_0.npy exists, or
+ * NULL. */
 static const char *find_data(struct bench *b, const char *path)
 {
     const size_t n = strlen(path);
@@ -184,7 +186,7 @@ static enum byoc_status run_primitive(const struct primitive *p,
     return byi_dn_exec_step(p->call->state, p->step, err);
 }
 
-/* Where a primitive writes, NULL if that is not known. */
+/* The buffer that a primitive writes to; NULL if it is unknown. */
 static void *result_of(const struct primitive *p, uint64_t *bytes)
 {
     const struct byi_program *program = p->call->compiled;
@@ -239,7 +241,7 @@ static enum byoc_status run_chain(struct bench *b, struct byoc_error *err)
     return BYOC_OK;
 }
 
-/* The two alternate, so that other load slows both. */
+/* Time the model and the chain in turns, so that other load slows both. */
 static enum byoc_status time_turns(struct bench *b, double seconds,
                                    struct byoc_error *err)
 {
@@ -254,9 +256,9 @@ static enum byoc_status time_turns(struct bench *b, double seconds,
     return BYOC_OK;
 }
 
-/* The result is put back afterwards: a primitive that works in place, or adds
- * to what is there, must not hand numbers that left the normal range on to
- * those after it. */
+/* Time one primitive in a loop. Afterwards restore its result: if it works in
+ * place, or accumulates, repetition may produce infinities or denormals, which
+ * would change the time of later primitives. */
 static enum byoc_status time_alone(struct bench *b, struct primitive *p,
                                    uint32_t reps, struct byoc_error *err)
 {
@@ -298,8 +300,8 @@ static enum byoc_status measure(struct bench *b, const struct options *o,
     for (uint32_t i = 0; i < WARMUP; i++)
         BYI_TRY(run_model(b, err));
     BYI_TRY(list_primitives(b, err));
-    /* The plug-in says for the duration of a run who runs oneDNN's regions; the
-     * chain needs it here. */
+    /* during a run, the plug-in sets the threads of oneDNN's OpenMP regions;
+     * the chain has to set them here */
     static struct byi_omp_host host = {.parallel_for = on_workers};
     host.threads = byoc_model_threads(b->model, NULL);
     byi_omp_use(&host);
@@ -332,8 +334,8 @@ static double flops_of_node(const cJSON *nodes, const char *name, size_t n)
     return 0;
 }
 
-/* The operations of a primitive's nodes, as the ledger counts them; 0 when
- * these nodes became several primitives. */
+/* The operations of a primitive's nodes, as the ledger counts them; 0 if these
+ * nodes are several primitives. */
 static double flops_of(const struct bench *b, const struct primitive *p,
                        const cJSON *nodes)
 {

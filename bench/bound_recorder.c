@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bound_recorder.c: a plug-in that wraps oneDNN's: forwards every call to
- * libbyoc_backend_dnnl.so of its own folder, and records which compiled region
+/* bound_recorder.c: a plug-in that wraps oneDNN's. It forwards every call to
+ * libbyoc_backend_dnnl.so in its own folder, and records which compiled region
  * ran with which state, and for how long.
  */
 #include "bench/bound.h"
@@ -13,7 +13,8 @@
 extern struct bound_record bound_record;
 BYOC_API struct bound_record bound_record;
 
-static struct byoc_backend recorder; /* the table behind, but for `run` */
+static struct byoc_backend
+    recorder; /* a copy of oneDNN's, with another `run` */
 static struct byoc_fail *(*run_behind)(const struct byoc_host *host,
                                        void *compiled, void *state,
                                        const struct byoc_run_args *args);
@@ -37,7 +38,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     return fail;
 }
 
-/* The query function of the plug-in behind; it is never closed. */
+/* The query function of oneDNN's plug-in, which is never closed. */
 static byoc_backend_query_fn open_behind(void)
 {
     static const char name[] = "libbyoc_backend_dnnl.so";
@@ -51,7 +52,7 @@ static byoc_backend_query_fn open_behind(void)
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     void *symbol = library ? dlsym(library, BYOC_BACKEND_QUERY) : NULL;
     byoc_backend_query_fn behind;
-    memcpy(&behind, &symbol, sizeof behind); /* POSIX: data to function */
+    memcpy(&behind, &symbol, sizeof behind); /* void * to function */
     return behind;
 }
 
@@ -67,7 +68,7 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
     const struct byoc_backend *behind = query_behind(host, why, why_bytes);
     if (!behind)
         return NULL;
-    recorder = *behind; /* built with this header: of one size */
+    recorder = *behind; /* both plug-ins use the same version of the struct */
     run_behind = behind->run;
     recorder.run = run;
     return &recorder;

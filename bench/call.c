@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call.c: prints the nanoseconds that one call of byoc_run takes, for
+/* call.c: prints how many nanoseconds one call of byoc_run takes, for
  * bench/python-overhead.
  *     call MODEL.so RUNS
  * The model has one input and one output, whose memory the caller provides.

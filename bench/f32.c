@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* f32.c: the float32 kernels of kernels/ on layers of common networks: time,
- * GFLOP/s in terms of direct convolution, and the share of the peak of fused
- * multiply-adds, which is measured before and after each layer. "Cold" is the
- * share when the weights come from memory, as in a network.
+/* f32.c: times the float32 kernels of kernels/ on layers of common networks.
+ * Prints the time, GFLOP/s (operations of direct convolution), and the share of
+ * the peak of fused multiply-adds, which is measured before and after each
+ * layer. "Cold" is the share if the weights come from memory, as in a network.
  *
  *     [BYOC_MAX_ISA=sse2|avx2] build/f32 [THREADS [float16|bfloat16]]
  *
- * With a type, inputs and results are of that type. The same layer then also
- * runs on float32 data, for comparison.
+ * If a type is given, inputs and results have it, and each layer also runs on
+ * float32 data, for comparison.
  */
 #include "kernels/conv.h"
 
@@ -27,12 +27,12 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-enum { COLD = 64 << 20 }; /* bytes of weights, more than caches hold */
+enum { COLD = 64 << 20 }; /* bytes of weights that exceed the caches */
 
 /* --- layers --------------------------------------------------------------- */
 
 static const struct {
-    /* outputs 0: depthwise */
+    /* outputs is 0 for a depthwise convolution */
     int64_t images, map, channels, outputs, size, stride;
 } layers[] = {
     {1, 224, 64, 64, 3, 1},    {1, 112, 64, 64, 3, 1},
@@ -95,8 +95,8 @@ static double least_time(struct byi_f32_conv_run *run, int64_t each,
     return least;
 }
 
-/* Time layer i and print a line. `exact`: without Winograd's algorithm; else
- * the layer is left out unless that algorithm applies. */
+/* Time layer i and print a line: without Winograd's algorithm if `exact`,
+ * otherwise with it (nothing if it does not apply). */
 static void measure(size_t i, bool exact, int threads)
 {
     const int64_t out =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forms.c: compares fast forms of operators with the plain ones, on native
- * kernels, in turns in one process, for every instruction set.
+/* forms.c: compares optimised implementations of operators with plain ones, on
+ * native kernels, in turns in one process, for every instruction set.
  *     forms [--threads N] resize|tables|math|sparse|idct|warps
  */
 #include "turns.h"
@@ -22,14 +22,15 @@ static const char *const isas[] = {"sse4.2", "avx2", "avx512"};
 
 /* --- in turns ------------------------------------------------------------- */
 
-/* Something that is run over and over. */
+/* One implementation: a function to run repeatedly. */
 struct form {
     double (*run)(void *ctx); /* seconds */
     void *ctx;
     double times[ROUNDS];
 };
 
-/* Medians; and of the ratios of each round to form 0. */
+/* Run the forms in turns, and set the median time of each and, in ratios[], the
+ * medians of each round's ratio to form 0. */
 static void measure(struct form *forms, uint32_t n, double *ratios)
 {
     double list[ROUNDS], first = 0;
@@ -75,8 +76,8 @@ static const char *write_program(const char *text)
     return path;
 }
 
-/* Two artifacts of the text: the second without the passes `disable`, or the
- * second with those of `add`. */
+/* Compile the text twice: the second time without the passes `disable`, or with
+ * the passes `add` as well. */
 static void compile_both(const char *text, const char *const *disable,
                          const char *const *add, struct bench_side both[2])
 {
@@ -92,7 +93,7 @@ static void compile_both(const char *text, const char *const *disable,
     unlink(path);
 }
 
-/* oneDNN is held to the same instruction set. */
+/* Limit oneDNN to the same instruction set. */
 static void limit_backend(const char *isa)
 {
     setenv("ONEDNN_MAX_CPU_ISA",
@@ -102,8 +103,8 @@ static void limit_backend(const char *isa)
            1);
 }
 
-/* The program with `options`; without the pass `without`; and that by oneDNN.
- */
+/* Compile the text with `options`, without the pass `without`, and without that
+ * pass for oneDNN. */
 static void compile_three(const char *text, const char *const *options,
                           const char *without, struct bench_side sides[3])
 {
@@ -136,7 +137,7 @@ static void measure_three(struct bench_side sides[3], struct form forms[3],
 struct resize {
     const char *mode, *coordinates;
     bool antialias;
-    int64_t channels, in, out; /* squares */
+    int64_t channels, in, out; /* in and out: both sizes of the image */
 };
 
 static const struct resize resizes[] = {
@@ -150,15 +151,15 @@ static const struct resize resizes[] = {
     {"cubic", "half_pixel", true, 3, 1024, 224},
 };
 
-/* The single pass: every output is the sum of its inputs, rows by columns; a
- * plain loop, for the least instruction set. */
+/* A resize in a single pass: a plain loop that computes every output as a sum
+ * over its window, compiled for the baseline instruction set. */
 struct single {
     struct byi_resample r;
     struct byi_tensor x, y, sizes;
     int64_t dims[4];
 };
 
-/* nh and nw: the taps, constants where the callers' are. */
+/* nh and nw are the numbers of taps, which inlining makes constant. */
 static inline __attribute__((always_inline)) void single_pass(
     const struct single *s, int64_t nh, int64_t nw)
 {
@@ -276,13 +277,13 @@ static void bench_resizes(const char *isa)
 
 /* --- functions ------------------------------------------------------------ */
 
-/* `call` of %x, or of 8 bits that are numbers meanwhile: n elements. */
+/* A function of n elements: `call` is its expression in %x. */
 struct function {
     const char *call;
     int64_t n;
 };
 
-/* A table against what is computed, fused, and against oneDNN. */
+/* Compare a table with the computed function, fused, and with oneDNN. */
 static void bench_table(const char *isa, const struct function *f)
 {
     static struct bench_side sides[3];
@@ -344,10 +345,11 @@ static void bench_math(const char *isa)
         bench_function(isa, &functions[i]);
 }
 
-/* --- weights that are zero ------------------------------------------------ */
+/* --- sparse weights ------------------------------------------------------- */
 
-/* A product by weights of which `zeros` percent are zero, in blocks of `block`
- * outputs. size 0: dense, of `columns` rows; else a convolution of size^2. */
+/* A product with weights of which `zeros` percent are zero, in blocks of
+ * `block` outputs: dense with `columns` rows if size is 0, or a convolution of
+ * an image of size^2 positions. */
 struct pruned {
     int64_t columns, k, n, kernel, size, block, zeros;
 };
@@ -363,8 +365,8 @@ static const struct pruned prunes[] = {
     {0, 128, 128, 3, 28, 1, 90},   {0, 256, 256, 3, 14, 1, 90},
 };
 
-/* The program; its weights are products of numbers and of zeros or ones, which
- * a compile computes. */
+/* Print the module. Its weights are products of random numbers with zeros and
+ * ones, which constant folding computes. */
 static char *print_pruned(struct byi_arena *arena, const struct pruned *p)
 {
     const long long k = p->k * (p->size ? p->kernel * p->kernel : 1);
@@ -424,10 +426,10 @@ static void bench_sparse(const char *isa)
         bench_pruned(isa, &prunes[i]);
 }
 
-/* --- coefficients that are zero ------------------------------------------- */
+/* --- inverse DCT ---------------------------------------------------------- */
 
-/* Blocks of 8 by 8 of which `left` by `left` coefficients are not zero; `axes`
- * of them are transformed. */
+/* An inverse DCT along `axes` axes of 8x8 blocks of which only left x left
+ * coefficients are not zero. */
 struct coefficients {
     int64_t blocks, left;
     int axes;
@@ -491,7 +493,7 @@ static void bench_idct(const char *isa)
 
 /* --- warps ---------------------------------------------------------------- */
 
-/* An image that is turned a little, at `out`^2 positions. */
+/* The rotation of an image by a small angle, at out^2 positions. */
 struct warp {
     const char *mode, *padding;
     int64_t channels, in, out;
@@ -513,7 +515,8 @@ static void print_line(struct byi_text *text, const char *name, int64_t n,
     byi_text_addf(text, "], %s);\n", shape);
 }
 
-/* The grid of an affine warp, which a compile computes; given: main's. */
+/* Print the module of an affine warp. Constant folding computes its grid; if
+ * `given`, the grid is a parameter of @main. */
 static void print_warp(const struct warp *w, bool given, struct byi_text *text)
 {
     const long long n = w->out, in = w->in, channels = w->channels;
@@ -540,7 +543,9 @@ static void print_warp(const struct warp *w, bool given, struct byi_text *text)
                   w->mode, w->padding);
 }
 
-/* Generated, with lists made at load, and with lists made as it runs. */
+/* Compare generated C, tables computed at load, and tables computed in each
+ * run.
+ */
 static void bench_warp(const char *isa, const struct warp *w)
 {
     static const char *const none[] = {NULL}, *const fuse[] = {"FuseOps", NULL};
@@ -573,7 +578,7 @@ static void bench_warps(const char *isa)
         bench_warp(isa, &warps[i]);
 }
 
-/* --- what is measured ----------------------------------------------------- */
+/* --- the benchmarks ------------------------------------------------------- */
 
 static const struct {
     const char *name, *head;
@@ -612,7 +617,8 @@ static const struct {
      bench_warps},
 };
 
-/* One process an instruction set, since it is chosen once. */
+/* Run a benchmark in a process of its own, since a process chooses the
+ * instruction set once. */
 static int run_at(const char *isa, void (*run)(const char *isa))
 {
     int status = 0;
@@ -621,7 +627,7 @@ static int run_at(const char *isa, void (*run)(const char *isa))
     if (child == 0) {
         setenv("BYOC_MAX_ISA", isa, 1);
         if (strcmp(byi_isa_name(byi_isa_widest()), isa) == 0)
-            run(isa); /* else the machine does not have it */
+            run(isa); /* otherwise the machine lacks the instruction set */
         fflush(stdout);
         _exit(0);
     }
@@ -644,7 +650,7 @@ int main(int argc, char **argv)
                         "resize|tables|math|sparse|idct|warps\n");
         return 2;
     }
-    bench_folder(); /* of all processes */
+    bench_folder(); /* create it here: all processes share it */
     printf("%s", benches[what].head);
     for (size_t k = 0; k < BYI_COUNT(isas) && !failed; k++)
         failed = run_at(isas[k], benches[what].run);

@@ -42,8 +42,8 @@ read_piece(const char *x)
     return all;
 }
 
-/* Data that fit in a cache are read by one thread: waking others takes longer.
- */
+/* The number of threads that read n bytes. Data that fit in a cache are read by
+ * one thread, since waking others takes longer. */
 static uint32_t team_for(size_t n)
 {
     return n > 1 << 18 ? n_threads : 1;
@@ -58,7 +58,7 @@ static uint64_t read_all(const char *x, size_t n)
     return all;
 }
 
-/* Large pieces, for which glibc's memcpy uses non-temporal stores. */
+/* Copy in large pieces, for which glibc's memcpy uses non-temporal stores. */
 static void copy_all(char *y, const char *x, size_t n)
 {
     const uint32_t team = team_for(n);
@@ -81,12 +81,14 @@ static void compile(const char *path, bool fuse, const char *keep_c,
     bench_open(path, fuse ? "fused" : "unfused", &params, n_threads, side);
 }
 
-/* Medians. ratio: unfused to fused; share: plain loops to fused. */
+/* Medians. ratio: unfused / fused; share: plain loops / fused. */
 struct result {
     double fused, unfused, plain, ratio, share, difference;
 };
 
-/* `plain` reads and writes as many bytes as a fused run; NULL: unknown. */
+/* Compile the model with and without fusion, and time both and `plain` in
+ * turns. `plain` reads and writes as many bytes as a fused run; NULL: not
+ * known. */
 static struct result measure(const char *path, const char *keep_c,
                              void (*plain)(void *), void *ctx)
 {
@@ -126,7 +128,8 @@ static struct result measure(const char *path, const char *keep_c,
 
 /* --- chains --------------------------------------------------------------- */
 
-/* Operators of a chain, in turn; %b is a row, %s a column, %y like %x. */
+/* The operators of a chain, in order. %b is a row, %s a column; %y has the type
+ * of %x. */
 static const char *const steps[] = {"add(%s, %%b)",      "nn.relu(%s)",
                                     "multiply(%s, %%s)", "subtract(%s, %%b)",
                                     "abs(%s)",           "maximum(%s, %%s)",

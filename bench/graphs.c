@@ -41,7 +41,7 @@ static byi_id call(struct graph *g, enum byi_op_id op, const byi_id *args,
     return id;
 }
 
-/* A constant whose value no other constant has. */
+/* Add a constant whose value differs from those of all others. */
 static byi_id constant(struct graph *g, uint32_t rank, const int64_t *dims)
 {
     float data[16];
@@ -55,7 +55,7 @@ static byi_id constant(struct graph *g, uint32_t rank, const int64_t *dims)
                          NULL);
 }
 
-/* One operator after the other. */
+/* A chain: each operator reads the result of the previous one. */
 static void make_chain(struct graph *g, uint32_t n)
 {
     static const enum byi_op_id ops[] = {BYI_OP_TANH, BYI_OP_NN_RELU,
@@ -72,7 +72,8 @@ static void make_chain(struct graph *g, uint32_t n)
     g->f->result = x;
 }
 
-/* Many readers of one value, joined two by two. */
+/* A wide graph: many readers of one value, whose results are joined pairwise.
+ */
 static void make_wide(struct graph *g, uint32_t n)
 {
     static const int64_t channels[] = {4, 1, 1};
@@ -93,7 +94,7 @@ static void make_wide(struct graph *g, uint32_t n)
     byi_vec_free(ends.at);
 }
 
-/* A value goes two ways, which meet again. */
+/* Diamonds: two readers of a value, whose results are joined. */
 static void make_diamonds(struct graph *g, uint32_t n)
 {
     start(g, "main");
@@ -132,7 +133,7 @@ static void make_residual(struct graph *g, uint32_t n)
     g->f->result = x;
 }
 
-/* A function without parameters of its own, given what `f` captures. */
+/* Add function `index`, all of whose parameters are captures, as a literal. */
 static byi_id literal(struct graph *g, const struct byi_func *inner,
                       uint32_t index, const byi_id *captures)
 {
@@ -173,7 +174,7 @@ static uint32_t nest(struct graph *g, const struct byi_type *flag)
     return inner;
 }
 
-/* Branches in branches, DEPTH of them, one such tower after the other. */
+/* Nested branches, DEPTH deep; several such nests one after the other. */
 static void make_nested(struct graph *g, uint32_t n)
 {
     const struct byi_type *flag =
@@ -194,7 +195,8 @@ static void make_nested(struct graph *g, uint32_t n)
     byi_vec_free(towers.at);
 }
 
-/* @globals of a few operators, each of which calls one before it. */
+/* Many global functions of a few operators, each of which calls an earlier one.
+ */
 static void make_functions(struct graph *g, uint32_t n)
 {
     const uint32_t each = 12;

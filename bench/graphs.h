@@ -5,11 +5,13 @@
 
 #include "core/ir/ir.h"
 
-/* The name of shape 0, 1, ...; NULL behind the last. */
+/* The name of a shape of graphs: 0, 1, ...; NULL after the last one. */
 const char *bench_shape(uint32_t shape);
-/* A module of about that many nodes. The caller frees it. */
+/* Generate a module of this shape with about `nodes` nodes. The caller frees
+ * it.
+ */
 struct byi_module *bench_graph(uint32_t shape, uint32_t nodes);
-/* Nodes in all its functions. */
+/* The number of nodes in all functions of a module. */
 uint64_t bench_count(const struct byi_module *m);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* i8.c: the 8-bit kernels of kernels/ on layers of common networks: time,
- * Gop/s, and the share of the integer peak, which is measured before and after
- * each layer: the instruction set's products of words, all in registers.
+/* i8.c: times the 8-bit kernels of kernels/ on layers of common networks.
+ * Prints the time, Gop/s, and the share of the integer peak, which is measured
+ * before and after each layer.
  *
  *     [BYOC_MAX_ISA=sse2|avx2|avx512_vnni] build/i8 [THREADS]
  */
@@ -21,8 +21,9 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Operations a second of one core: blocks of many rows, which are all the same
- * one, by panels that stay in the first cache. */
+/* Measure the peak of one core in operations per second, with kernels of
+ * blocks: all rows of a block are the same one, and panels stay in the L1
+ * cache. */
 static double measure_block_peak(const struct byi_i8_kernels *k)
 {
     enum { WORDS = 256, ROUNDS = 10, ROWS = 16 * BYI_I8_BLOCK };
@@ -51,7 +52,9 @@ static double measure_block_peak(const struct byi_i8_kernels *k)
     return 2.0 * ROWS * BYI_I8_COLUMNS * WORDS * 4 * ROUNDS / least;
 }
 
-/* The same, or full tiles of words that stay in the first cache. */
+/* The same, with full tiles from the L1 cache if there are no kernels of
+ * blocks.
+ */
 static double measure_peak(void)
 {
     enum { WORDS = 256, ROUNDS = 100 };
@@ -90,7 +93,7 @@ static double measure_peak(void)
 
 static const struct {
     int64_t images, map, channels, outputs, groups, size, stride;
-    int8_t most; /* of the weights */
+    int8_t most; /* the largest weight */
 } layers[] = {
     {1, 224, 3, 64, 1, 7, 2, 127},     {1, 56, 64, 64, 1, 1, 1, 127},
     {1, 56, 64, 64, 1, 3, 1, 127},     {1, 56, 64, 256, 1, 1, 1, 127},

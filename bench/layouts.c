@@ -19,9 +19,10 @@ enum layout { NHWC, NCHW, ANY, N_LAYOUTS };
 static const char *const layout_names[] = {
     [NHWC] = "nhwc", [NCHW] = "nchw", [ANY] = "any"};
 
-/* A square convolution with a window around each of its positions. */
+/* A convolution of a square image with padding of half the window. */
 struct shape {
-    int64_t kernel, in, out, size, stride; /* size: of the input, each way */
+    int64_t kernel, in, out, size,
+        stride; /* size: height and width of the input */
     bool depthwise;
 };
 
@@ -49,9 +50,9 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* --- making --------------------------------------------------------------- */
+/* --- preparation ---------------------------------------------------------- */
 
-/* (1, channels, size, size) */
+/* Describe a tensor of shape (1, channels, size, size) in a layout. */
 static struct byi_desc describe(enum layout layout, int64_t channels,
                                 int64_t size)
 {
@@ -102,8 +103,8 @@ static struct byi_dnnl_conv convolution(const struct shape *s,
     return c;
 }
 
-/* Numbers in [-1/2, 1/2): the time does not depend on which, as long as none
- * is subnormal, and the results are not read. */
+/* A buffer of numbers in [-1/2, 1/2). The time does not depend on the numbers,
+ * as long as none is subnormal, and nothing reads the results. */
 static float *made_up(uint64_t bytes)
 {
     float *data = byi_acquire(bytes + BYI_DNNL_SLACK);
@@ -151,8 +152,8 @@ static void drop(struct contender *c)
 
 /* --- measuring ------------------------------------------------------------ */
 
-/* The first run is not timed: it loads the caches, from which the other layouts
- * have evicted the data. */
+/* Run twice and time the second run: the first loads the caches, from which the
+ * other layouts have evicted the data. */
 static enum byoc_status take_turn(struct contender *c, struct byoc_error *err)
 {
     BYI_TRY(byi_bound_run(c->call, err));
@@ -163,7 +164,7 @@ static enum byoc_status take_turn(struct contender *c, struct byoc_error *err)
     return BYOC_OK;
 }
 
-/* The layouts alternate, so that other load slows all of them. */
+/* Time the layouts in turns, so that other load slows all of them. */
 static enum byoc_status time_shape(struct contender *c,
                                    const struct byi_dnnl *lib,
                                    const struct shape *s,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* measure.c: runs each measurement in a process, prints medians as a table. */
+/* measure.c: runs each measurement in a process of its own, and prints medians
+ * as a table.
+ */
 #include "measure.h"
 
 #include "core/base/base.h"
@@ -13,7 +15,7 @@
 
 const uint32_t bench_sizes[BENCH_SIZES] = {1000, 10000, 100000, 1000000};
 
-/* --- memory: what Linux says of this process --------------------- */
+/* --- memory: from /proc/self/status ------------------------------ */
 
 static uint64_t read_memory(const char *field)
 {
@@ -37,11 +39,11 @@ static void forget_peak(void)
     fclose(f);
 }
 
-/* Evicts the caches and touches free pages. A graph of 1e6 nodes does not fit
- * the caches, so smaller ones must not start with warm caches either. And if a
+/* Evict the caches and touch free pages: use and free more memory than the
+ * caches have and than a step can use. A graph of 1e6 nodes does not fit the
+ * caches, so smaller ones must not start with warm caches either. And if a
  * virtual machine has returned free pages to its host, the first touch of a
- * page takes ten times as long as the work on it. So touch more memory than the
- * caches have and than a step can use, and free it for the next allocations. */
+ * page takes ten times as long as the work on it. */
 static void prepare_memory(uint64_t nodes)
 {
     enum { BYTES_A_NODE = 1024, CACHES = 384 << 20 };
@@ -58,7 +60,8 @@ static void prepare_memory(uint64_t nodes)
 
 /* --- one step ---------------------------------------------------- */
 
-/* CPU time of this process, which other processes do not affect. */
+/* The CPU time of this process in seconds, which other processes do not affect.
+ */
 static double now(void)
 {
     struct timespec t;

@@ -32,17 +32,17 @@ struct bench_clock {
 struct bench_clock bench_begin(uint64_t nodes);
 void bench_end(const struct bench_clock *clock, struct bench_step *step);
 
-/* Run `work` on a graph of `size` nodes of `shape` several times, each in a new
- * process, so that small graphs start with cold memory as well. Returns the
- * median of each of the n steps. */
+/* Run `work`, with `what` as its argument, on a graph of `size` nodes of
+ * `shape` several times, each in a new process, so that small graphs start with
+ * cold memory as well. Returns the medians of the n steps. */
 typedef void (*bench_work)(const void *what, uint32_t shape, uint32_t size,
                            struct bench_run *run);
 struct bench_run bench_measure(bench_work work, const void *what,
                                uint32_t shape, uint32_t size, uint32_t n);
 
-/* A table: the head, and a row with a time for every size up to `max`, the
- * ratio of the largest to 1e4 (marked when above two), the memory per node
- * and the seconds of the largest. */
+/* Print the head of a table; and a row: the time per node for every size up to
+ * `max`, the ratio of the largest size's to that of 1e4 nodes (marked if above
+ * 2), and the memory per node and the seconds of the largest size. */
 void bench_head(const char *title);
 void bench_row(const char *name, uint32_t max,
                const struct bench_run runs[BENCH_SIZES], uint32_t step);

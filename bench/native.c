@@ -6,10 +6,10 @@
  *     native [--threads N] [--rounds N] [--isa NAME] [PREFIX...]
  *
  * PREFIX selects the cases whose name begins with it. Prints the native time
- * divided by the other, as a median over the rounds; above 1 the other one is
- * faster. With one thread this is CPU time, which other load disturbs least.
- * oneDNN's convolutions are channels-last, as in byoc's regions; native ones
- * have ONNX's layout.
+ * divided by the other time, as a median over the rounds: above 1, native
+ * kernels are slower. With one thread this is CPU time, which other load
+ * disturbs least. oneDNN's convolutions are channels-last, as in byoc's
+ * regions; native ones have ONNX's layout.
  */
 #include "turns.h"
 
@@ -27,7 +27,7 @@ enum { MOST_CASES = 128, MOST_ROUNDS = 1000 };
 
 struct bench_case {
     char name[64];
-    char *text, *backend; /* backend: oneDNN's text; NULL: the same     */
+    char *text, *backend; /* backend: the text for oneDNN; NULL: `text` */
     bool moves;           /* compared with a copy, not with oneDNN      */
 };
 
@@ -103,7 +103,7 @@ static void add_products(void)
     }
 }
 
-/* A square convolution, its window around each position. */
+/* Add a convolution of a square image with padding of half the window. */
 static void add_conv(int kernel, int in, int out, int size, int stride,
                      int groups)
 {
@@ -151,8 +151,8 @@ static void add_convs(void)
     }
 }
 
-/* A product between dequantize and quantize, which both sides compute with
- * integers. */
+/* The text of a product between dequantize and quantize, which both sides
+ * compute with integers. */
 static char *quantize(const char *dims, const char *product,
                       const char *weights, const char *attrs)
 {
@@ -202,7 +202,7 @@ static void add_bytes(void)
              quantize("128, 768", "nn.dense", "768, 768", ""), NULL);
 }
 
-/* A case as a text: its parameters and its body. */
+/* A case as the texts of its parameters and its body. */
 struct row {
     const char *name, *inputs, *body;
 };
@@ -286,7 +286,7 @@ static bool open_side(const char *text, bool native, struct bench_side *side)
     return passed;
 }
 
-/* Memory for a copy of as many bytes as the results have. */
+/* Buffers for a copy of as many bytes as the results have. */
 struct copy {
     char *x, *y;
     size_t n;
@@ -328,8 +328,8 @@ static double run_other(struct bench_side *backend, const struct copy *copy)
     return copy ? run_copy(copy) : bench_run(backend);
 }
 
-/* Each round takes the least of several runs of one side, since a run may be
- * disturbed. */
+/* Time both sides in turns. A round takes the least time of several runs of one
+ * side, since a run may be disturbed. */
 static struct result measure(struct bench_side *native,
                              struct bench_side *backend,
                              const struct copy *copy)
@@ -410,7 +410,7 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
     for (uint32_t i = 0; i < n_cases; i++)
         if (chosen[i] &&
             read(ends[0], &results[i], sizeof *results) != sizeof *results)
-            exit(2); /* the child said why */
+            exit(2); /* the child has printed the reason */
     close(ends[0]);
     waitpid(child, NULL, 0);
 }

@@ -6,8 +6,8 @@
  *
  * Opens the library at run time and calls it through its versioned function
  * table (OrtGetApiBase, ABI version 1, to which new versions only append), so
- * building it needs no files of ONNX Runtime. Inputs are
- * PREFIX.input_K.npy; all graph optimisations, sequential execution.
+ * that it can be built without ONNX Runtime. Inputs are PREFIX.input_K.npy. The
+ * session uses all graph optimisations and sequential execution.
  */
 #include "npy/npy.h"
 
@@ -20,7 +20,7 @@
 
 enum { MAX_IO = 16, CPU_ARENA = 1, DEFAULT_MEMORY = 0, OPTIMIZE_ALL = 99 };
 
-/* Places in the table of version 1. */
+/* Indices of functions in the table of version 1. */
 enum {
     GET_ERROR_MESSAGE = 2,
     CREATE_ENV = 3,
@@ -40,7 +40,7 @@ enum {
     RELEASE_VALUE = 96
 };
 
-typedef void *(*ort_fn)(); /* every entry is called with its own arguments */
+typedef void *(*ort_fn)(); /* functions have different parameters */
 
 struct ort_base {
     const ort_fn *(*get_api)(uint32_t version);
@@ -100,7 +100,7 @@ static void open_session(struct session *s, const char *model, int threads)
 
 static void read_inputs(struct session *s, const char *prefix)
 {
-    struct byi_arena *arena = byi_arena_new(); /* lives as long as we do */
+    struct byi_arena *arena = byi_arena_new(); /* until the process ends */
     void *info;
     must(api[CREATE_CPU_MEMORY_INFO](CPU_ARENA, DEFAULT_MEMORY, &info));
     for (size_t i = 0; i < s->n_in; i++) {
@@ -172,5 +172,5 @@ int main(int argc, char **argv)
            1e3 * sum / runs.n, 1e3 * p99, (double)usage.ru_maxrss / 1024,
            runs.n, base()->get_version());
     fflush(stdout);
-    _exit(0); /* without the library's own tear-down */
+    _exit(0); /* skip the library's destructors */
 }

@@ -6,9 +6,10 @@
  * leave some operators native, so that there are many regions. The columns are
  * those of passes.c.
  *     bench_partition [--shape NAME] [--max NODES]
- * On models, after the passes of a compile, for a backend's plug-in, without
- * and with its probe: milliseconds of each pass, medians of 11. bench_partition
- * --plugin FILE.so MODEL.onnx...
+ *     bench_partition --plugin FILE.so MODEL.onnx...
+ * The second form runs the passes on models, as in a compile, for a backend's
+ * plug-in, without and with its probe, and prints milliseconds of each pass
+ * (medians of 11).
  */
 #include "graphs.h"
 #include "measure.h"
@@ -32,7 +33,7 @@ static const struct byi_pass *const passes[N_PASSES] = {
 
 /* --- backends ------------------------------------------------------------- */
 
-/* tanh and batch norm stay native. */
+/* The rows of the backends, without tanh and batch norm, which stay native. */
 static const struct byoc_pattern first_rows[] = {
     {"first.add_relu", "nn.relu(add(%a, %b))", NULL},
     {"first.mul_relu", "nn.relu(multiply(%a, %b))", NULL},

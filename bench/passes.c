@@ -3,8 +3,8 @@
  * Runs every pass, the verifier, the printer and the parser on graphs of 1e3 to
  * 1e6 nodes of several shapes, each in a process of its own. Prints nanoseconds
  * per node, the ratio of the time per node at 1e6 to that at 1e4 nodes (at most
- * 2 counts as linear), and the peak memory without the module itself.
- * Medians of eleven processes up to 1e4 nodes, of five above.
+ * 2 counts as linear), and the peak memory without the module itself; all are
+ * medians of 11 processes up to 1e4 nodes, of 5 above.
  *     bench_passes [--shape NAME] [--pass NAME] [--max NODES]
  *                  [--plugin FILE.so]
  * --plugin partitions for that backend; without it all nodes stay native.
@@ -28,10 +28,10 @@ enum { MAX_WORK = 96 };
 
 struct work {
     const char *name;
-    const struct byi_pass *const *passes; /* NULL: `run` */
+    const struct byi_pass *const *passes; /* NULL: call `run` instead */
     uint32_t n;
     bool plugin;
-    const char *first; /* a pass to run before, not timed, or NULL */
+    const char *first; /* a pass to run first, without timing it, or NULL */
     void (*prepare)(struct byi_module *m);
     enum byoc_status (*run)(struct byi_module *m, struct byoc_error *err);
 };

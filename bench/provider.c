@@ -146,7 +146,7 @@ static void read_inputs(struct trial *t, const char *path)
     ort->ReleaseMemoryInfo(memory);
 }
 
-/* Views in the order of byoc's model. */
+/* Set views of the inputs in the order of byoc's model. */
 static void bind_inputs(struct trial *t)
 {
     for (size_t i = 0; i < t->n_in; i++) {
@@ -180,15 +180,15 @@ static void run(struct trial *t, enum engine engine)
                   (const char *const *)t->out_names, t->n_out, t->got[engine]));
 }
 
-/* Seconds of a run: the median of at least three, and of 40 ms; *least gets the
- * fastest if it is faster. */
+/* The median time of a run in seconds, of at least three runs and 40 ms. Lowers
+ * *least to the fastest run if that is faster. */
 static double time_engine(struct trial *t, enum engine engine, double *least)
 {
     enum { MOST = 1000 };
     static double list[MOST];
     size_t n = 0;
     double total = 0;
-    usleep(20000); /* threads of the engine before go to sleep */
+    usleep(20000); /* until threads of the previous engine sleep */
     run(t, engine);
     while (n < MOST && (n < 3 || total < 0.04)) {
         const double from = now();
@@ -201,7 +201,7 @@ static double time_engine(struct trial *t, enum engine engine, double *least)
     return middle;
 }
 
-/* --- what is printed ------------------------------------------------------ */
+/* --- reporting ------------------------------------------------------------ */
 
 static double difference(const struct trial *t)
 {
@@ -236,7 +236,7 @@ static double difference(const struct trial *t)
     return most;
 }
 
-/* Occurrences of `word` in the reports graph-*.json. */
+/* The number of occurrences of `word` in the reports graph-*.json. */
 static unsigned count_words(const struct trial *t, const char *word)
 {
     unsigned n = 0;
@@ -274,7 +274,8 @@ static void close_trial(struct trial *t)
     byi_arena_free(&t->arena);
 }
 
-/* The provider's fastest run divided by byoc's. */
+/* Time one model and print a line. Returns the provider's fastest run divided
+ * by byoc's. */
 static double try_model(const char *path)
 {
     static double list[ENGINES][MAX_ROUNDS], ratios[MAX_ROUNDS];

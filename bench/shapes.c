@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shapes.c: runs a model with symbolic dims with random sizes. Prints the size
- * of its cache, the share of hits, and the peak memory of the process.
+/* shapes.c: runs a model with random sizes of its symbolic dims. Prints the
+ * size of its cache of specialisations, the share of hits, and the peak memory.
  *
  *     shapes MODEL.so [NAME=LEAST..MOST]... [OPTION=N]...
  *
- * Other dims are 1 to 16. Options: runs (10000), threads (1), shapes and bytes
- * (the cache's limits; 0: the defaults), seed (1). Inputs are random; integers
- * are 0 or 1. Exits with 1 when the cache exceeds its limit after the runs, or
- * a run fails.
+ * Sizes of dims that are not given are 1 to 16. Options: runs (10000), threads
+ * (1), shapes and bytes (the cache's limits; 0: the defaults), seed (1). Inputs
+ * are random; integers are 0 or 1. Exits with 1 if the cache exceeds its limit
+ * after the runs, or a run fails.
  */
 #include <byoc/runtime.h>
 
@@ -22,7 +22,7 @@
 enum { MAX_IO = 64, MAX_DIMS = 64, MAX_THREADS = 256 };
 
 struct range {
-    const char *name; /* "" from the first digit on is not part of it */
+    const char *name; /* its first n bytes */
     size_t n;
     long long least, most;
 };
@@ -74,7 +74,7 @@ static void fill(void *data, enum byoc_dtype dtype, int64_t n, uint64_t *seed)
     }
 }
 
-/* One input of a run: sizes by name are those of the run. */
+/* Make one input of a run, with the run's sizes of symbolic dims. */
 static void make_input(const struct byoc_io *io, const char **names,
                        int64_t *sizes, int *n_names, uint64_t *seed,
                        DLTensor *in, int64_t *dims, void **data)

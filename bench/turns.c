@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turns.c: compiles models and runs them in turns. */
+/* turns.c: compiles, loads and runs models, for benchmarks that run several in
+ * turns.
+ */
 #include "turns.h"
 
 #include <math.h>
@@ -18,7 +20,7 @@ static void on_workers(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
     byoc_internal_parallel_for(n, fn, arg);
 }
 
-/* Loops of the benchmarks run where byoc's do. */
+/* Parallel loops of the benchmarks run on byoc's threads. */
 const struct byi_omp_host byi_omp_home = {on_workers, NULL, 1};
 
 static char folder[] = "/tmp/byoc-bench-XXXXXX";
@@ -101,7 +103,7 @@ bool bench_open(const char *path, const char *name,
     const struct byoc_load_params load = {.threads = threads};
     struct byoc_compiled *c = NULL;
     struct byoc_error err;
-    char so[128]; /* the loader knows a library by its name */
+    char so[128]; /* a name of its own, by which the loader knows a library */
     snprintf(so, sizeof so, "%s/%s.so", bench_folder(), name);
     memset(side, 0, sizeof *side);
     check(byoc_compile(path, params, &c, &err), &err);

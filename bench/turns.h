@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turns.h: compiles models and runs them in turns in one process, so that other
- * load disturbs all of them alike.
+/* turns.h: for benchmarks that compile several models and run them in turns in
+ * one process, so that other load disturbs all of them alike.
  */
 #ifndef BENCH_TURNS_H
 #define BENCH_TURNS_H
@@ -13,33 +13,34 @@
 
 enum { BENCH_MAX_IO = 64 };
 
-/* A model that is loaded, with inputs of its own: the same numbers for the
- * same shapes. */
+/* A loaded model, with inputs and outputs of its own. Inputs of equal shapes
+ * have equal numbers. */
 struct bench_side {
     struct byoc_model *model;
     struct byoc_state *state;
     DLTensor in[BENCH_MAX_IO], out[BENCH_MAX_IO];
 };
 
-/* Seconds of `bench_clock`: CLOCK_MONOTONIC unless a program sets it. For one
- * thread CLOCK_THREAD_CPUTIME_ID excludes the time of other processes. */
+/* The clock of bench_now(): CLOCK_MONOTONIC unless a program sets it. With one
+ * thread, CLOCK_THREAD_CPUTIME_ID excludes the time of other processes. */
 extern clockid_t bench_clock;
+/* The time in seconds. */
 double bench_now(void);
 /* The median; sorts the list. */
 double bench_median(double *list, size_t n);
 
-/* A folder in /tmp for models and texts; created by the first call. */
+/* A temporary folder for models and texts, which the first call creates. */
 const char *bench_folder(void);
 void bench_folder_remove(void);
 
-/* Compiles a model, writes NAME.so in the folder, and loads it. Returns false,
+/* Compile a model, write NAME.so to the folder, and load it. Returns false,
  * with nothing to close, if a gate of the params fails. Any other failure ends
  * the program with status 2, and the reason on stderr. */
 bool bench_open(const char *path, const char *name,
                 const struct byoc_compile_params *params, uint32_t threads,
                 struct bench_side *side);
 void bench_close(struct bench_side *side);
-/* Runs once; returns the seconds. */
+/* Run once. Returns the time in seconds. */
 double bench_run(struct bench_side *side);
 
 /* The largest difference of float32 outputs, relative to the largest value;
