@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host in charge: its own allocator with a limit, its own parallel loop for
- * two models, and its own log.
+/* A host program with its own allocator, which has a limit, its own parallel
+ * loop for two models, and its own log.
  *     budget MODEL.so BYTES               (0: no limit)
  *     cc budget.c $(pkg-config --cflags --libs byoc-runtime) */
 #include <byoc/runtime.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 struct host {
-    _Atomic int64_t bytes; /* that byoc holds now */
+    _Atomic int64_t bytes; /* allocated by byoc */
     _Atomic uint32_t parts;
 };
 
@@ -30,7 +30,7 @@ static void release(void *ctx, void *memory, uint64_t bytes)
     free(memory);
 }
 
-/* A real host hands the parts to its threads. */
+/* A real host would run the parts on its threads. */
 static void parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
                          void *arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run a model with its inputs by name, ask for some of its outputs, and see
- * what each node took. Inputs are all ones.
+/* Run a model with inputs by name, for some of its outputs, and print the time
+ * of each node. Inputs are all ones.
  *     by_name MODEL.so [OUTPUT...]        (no OUTPUT: all of them)
  *     cc by_name.c $(pkg-config --cflags --libs byoc-runtime) */
 #include <byoc/runtime.h>
@@ -17,7 +17,7 @@ static size_t count(const int64_t *dims, uint32_t rank)
     return n;
 }
 
-/* An input of ones; sizes that vary are 1. */
+/* An input of ones; symbolic dims are 1. */
 static struct byoc_binding ones(const struct byoc_io *io)
 {
     int64_t *dims = calloc(io->rank + 1u, sizeof *dims);
@@ -36,7 +36,7 @@ static struct byoc_binding ones(const struct byoc_io *io)
                          .shape = dims}};
 }
 
-/* "tag kind name (nodes): microseconds" */
+/* Print "tag kind name (nodes): microseconds". */
 static void print_event(void *ctx, const struct byoc_event *e)
 {
     (void)ctx;

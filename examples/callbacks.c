@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A service in small: requests are queued, runs end in a callback, and one
- * client gives up on its second request while that waits.
+/* A small service: it queues requests, runs end in a callback, and one client
+ * cancels its second request while that waits.
  *     callbacks MODEL.so REQUESTS
  *     cc callbacks.c $(pkg-config --cflags --libs byoc-runtime) -lpthread */
 #include <byoc/runtime.h>
@@ -11,13 +11,13 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-/* One client: a state, and a request that is asked again and again. */
+/* A client: a state, and a request that it repeats. */
 struct client {
     struct byoc_state *state;
     struct byoc_request request;
     struct byoc_binding in, out;
     char tag[32];
-    int left, done, cancelled, failed; /* under lock */
+    int left, done, cancelled, failed; /* guarded by `lock` */
     int gives_up;
 };
 
@@ -36,10 +36,10 @@ static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
     pthread_mutex_unlock(&lock);
     if (status != BYOC_OK && status != BYOC_ECANCELLED)
         fprintf(stderr, "%s: %s\n", c->tag, err->text);
-    /* outputs are read here, before the state runs again */
+    /* read outputs here, before the state runs again */
     if (again &&
         byoc_run_async(state, &c->request, ended, c, NULL) == BYOC_OK) {
-        /* the state lives until this returns: freeing it waits */
+        /* the state is valid until this returns: byoc_state_free waits */
         if (first && c->gives_up)
             byoc_state_cancel(state);
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model says of itself, and which backends this machine has.
+/* Print a model's inputs, outputs and metadata, or this machine's backends.
  *     describe MODEL.so [KEY]             (KEY: one value, such as
  *                                          producer_name or custom.license)
  *     describe --backends [PLUGINS]

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detect with a model that ends in NonMaxSuppression: float32 images of its
- * input come from stdin; the boxes found in each go to stdout. A run determines
- * the number of boxes: outputs without data are in the state's own memory, with
- * their sizes. cc detect.c $(pkg-config --cflags --libs
- * byoc-runtime)
+/* Detect objects with a model that ends in NonMaxSuppression: read float32
+ * images from stdin, and print the boxes found in each. The number of boxes is
+ * known only after a run, so the outputs are in the state's memory.
+ *     cc detect.c $(pkg-config --cflags --libs byoc-runtime)
  */
 #include <byoc/runtime.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@
 
 enum { DIGITS, SCORES, BOXES, OUTPUTS };
 
-/* Are they classes (n, int64), scores (n) and boxes (n, 4)? */
+/* Whether the outputs are classes (n, int64), scores (n) and boxes (n, 4). */
 static int is_detector(const struct byoc_model *model)
 {
     static const uint32_t ranks[] = {1, 1, 2};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nothing but memory: compile a model that is bytes, keep the artifact as
- * bytes, and load it from these, or from a file that has no name any more.
+/* Work in memory: compile a model from bytes, keep the artifact as bytes, and
+ * load it from these, or from the descriptor of a deleted file.
  *     from_memory MODEL.onnx ARTIFACT     (ARTIFACT is written and removed)
  *     cc from_memory.c $(pkg-config --cflags --libs byoc) */
 #include <byoc/byoc.h>
@@ -45,14 +45,14 @@ static int compile(const char *onnx, const char *artifact)
         return fprintf(stderr, "%s: cannot read\n", onnx), 2;
     enum byoc_status status =
         byoc_compile_memory(data, n, "mine.onnx", &params, &c, &err);
-    free(data); /* is not needed any more */
+    free(data); /* not needed any more */
     if (status == BYOC_OK)
         status = byoc_compiled_write(c, artifact, &err);
     byoc_compiled_free(&c);
     return status == BYOC_OK ? 0 : fail("compile");
 }
 
-/* A model loaded either way takes and gives the same. */
+/* Print the inputs and outputs of a loaded model, and free it. */
 static int report(const char *how, struct byoc_model **model)
 {
     struct byoc_state *state = NULL;
@@ -86,7 +86,7 @@ int main(int argc, char **argv)
     close(fd);
     if (status != BYOC_OK || report("from a descriptor", &model))
         return fail("from a descriptor");
-    /* half an artifact, and no descriptor, are refused */
+    /* byoc refuses half an artifact, and an invalid descriptor */
     if (byoc_model_load_memory(artifact, n / 2, &params, &model, &err) !=
         BYOC_EPARSE)
         return fail("half of it");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Let a decoder of bytes continue a text, which goes to stdout byte by byte.
- * The caches are in buffers of this program, bound as inputs and outputs: a run
- * appends the rows of its bytes, and copies none.
+/* Continue a text with a decoder of bytes, and print it byte by byte. The
+ * caches are in buffers of this program, bound as inputs and outputs: a run
+ * appends rows for its bytes, and copies none.
+ *     cc generate.c $(pkg-config --cflags --libs byoc-runtime) -lm
  *     byoc compile examples/generate/text.onnx -o text.so
  *     ./generate text.so "The backend" 200 0.7
- * cc generate.c $(pkg-config --cflags --libs byoc-runtime) -lm
  */
 #include <byoc/runtime.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 
 enum { MOST = 64, RANK = 8 };
 
-/* One tensor that grows: an input, and the output that has its memory. */
+/* A growing tensor: an input, and the output that shares its memory. */
 struct cache {
     uint32_t axis;
     int64_t past[RANK], present[RANK], strides[RANK];
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
                           .ndim = 2,
                           .dtype = byoc_dtype_dlpack(BYOC_I64),
                           .shape = shape}};
-    DLTensor out[MOST] = {{0}}; /* the first: in the state's memory */
+    DLTensor out[MOST] = {{0}}; /* the first stays in the state's memory */
     for (uint32_t i = 1; i < n; i++)
         open_cache(model, i, made + bytes, &caches[i], in, out);
     for (int64_t i = 0; ids && i < made; i++)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tanh_gelu.c: a pass of your own, in a library of its own. It replaces the
- * exact GELU by its tanh form (Hendrycks, Gimpel: "Gaussian Error Linear
- * Units", 2016), which some accelerators have and which differs by 1e-3 at
- * most.
+/* tanh_gelu.c: a user's pass, as a plug-in. It replaces the exact GELU by its
+ * tanh approximation (Hendrycks, Gimpel: "Gaussian Error Linear Units", 2016),
+ * which some accelerators support. The two differ by at most 1e-3.
  *
  *     cc -shared -fPIC -o tanh_gelu.so tanh_gelu.c
  *     byoc opt model.onnx --pass-plugin $PWD/tanh_gelu.so --passes=TanhGelu

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blob.c: a backend with a compiler of its own: float32 arithmetic on tensors
- * of one size becomes a program for a small machine, which computes a block of
- * elements at a time, so that what lies between the operators stays in the
- * cache.
+/* blob.c: a backend with a compiler of its own: it compiles float32 arithmetic
+ * on tensors of one size to a program for a small virtual machine. The machine
+ * computes a block of elements at a time, so that intermediate values stay in
+ * the cache.
  */
 #include <byoc/backend.h>
 #include <byoc/graph.h>
@@ -33,7 +33,7 @@ static const struct {
                 {"maximum", 2},  {"minimum", 2},  {"nn.relu", 1},
                 {"negative", 1}, {"sqrt", 1}};
 
-/* Float32, and as many elements as the result has, or one. */
+/* Refuse all but float32 with as many elements as the result, or one. */
 static const char *check_type(const struct byoc_host *host,
                               const struct byoc_match *m, const char *name,
                               int64_t count)
@@ -73,8 +73,8 @@ static const struct byoc_pattern patterns[] = {
     {"blob.unary", "nn.relu|negative|sqrt(%a)", accept},
 };
 
-/* The blob: a head, then n_values values, n_steps steps, and for each output
- * the value that it is. It has no pointers: it may lie anywhere. */
+/* The blob: a head, n_values values, n_steps steps, and for each output the
+ * index of its value. It has no pointers, so it can be at any address. */
 struct head {
     char magic[8];
     uint32_t n_inputs, n_outputs, n_values, n_steps;
@@ -83,11 +83,11 @@ struct head {
 
 struct value {
     uint32_t kind, index; /* as those of struct byoc_graph_value */
-    uint32_t many;        /* 0: it has one element               */
+    uint32_t many;        /* 0: one element; otherwise `count`   */
 };
 
 struct step {
-    uint32_t op, to, a, b; /* values */
+    uint32_t op, to, a, b; /* to, a, b: indices of values */
 };
 
 static const char magic[8] = "blob 1\r\n";
@@ -101,7 +101,7 @@ static uint32_t op_of(const struct byoc_graph_step *s)
     return op;
 }
 
-/* Why a region is not for this machine; NULL: it is. */
+/* Set *count, or return why the machine cannot run the region. */
 static const char *find_count(const struct byoc_graph *g, uint64_t *count)
 {
     *count = 1;
@@ -123,7 +123,7 @@ static const char *find_count(const struct byoc_graph *g, uint64_t *count)
     return NULL;
 }
 
-/* The blob of a region whose tensors have `count` elements, into `at`. */
+/* Write the blob of a region whose tensors have `count` elements to `at`. */
 static void write_blob(const struct byoc_graph *g, uint64_t count, char *at)
 {
     struct head head = {.n_inputs = g->n_inputs,
@@ -177,8 +177,8 @@ static struct byoc_fail *compile(const struct byoc_host *host,
     return fail;
 }
 
-/* Blobs of this major version run; those of an older minor version would run
- * better if they were compiled again. */
+/* Blobs of this major version run. Compiling those of an older minor version
+ * again makes them faster. */
 static struct byoc_fail *check_compat(const struct byoc_host *host,
                                       const char *compat)
 {
@@ -196,14 +196,14 @@ static struct byoc_fail *check_compat(const struct byoc_host *host,
                       known ? BYOC_FAIL_STALE : BYOC_FAIL_INCOMPATIBLE, text);
 }
 
-/* A blob that was checked, in memory of our own. */
+/* A checked blob, in memory of this plug-in. */
 struct loaded {
     struct head head;
     struct value *values;
     struct step *steps;
     uint32_t *outputs;
     const float **consts;
-    char *made; /* of each value: is it there yet? */
+    char *made; /* by value: whether a step computed it */
     uint32_t threads;
 };
 
@@ -228,7 +228,7 @@ static void *copy(const char **at, uint64_t n, uint64_t size)
     return to;
 }
 
-/* What is wrong with a value; NULL. */
+/* The reason why a value is invalid, or NULL. */
 static const char *check_value(struct loaded *l, uint32_t i,
                                const struct byoc_region *region)
 {
@@ -259,7 +259,7 @@ static const char *check_step(struct loaded *l, const struct step *s)
     return NULL;
 }
 
-/* A blob may be any bytes: nothing of it is used before this has seen it. */
+/* A blob may be any bytes, so check all of it before it is used. */
 static const char *check_blob(struct loaded *l,
                               const struct byoc_region *region)
 {
@@ -317,7 +317,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
     return host->fail(host->ctx, BYOC_FAIL_INVALID, text);
 }
 
-/* Each thread has a block of each value. */
+/* The state: for each thread, a block of each value. */
 static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
 {
     const struct loaded *l = compiled;
@@ -331,7 +331,7 @@ struct job {
     const struct byoc_run_args *args;
 };
 
-/* The elements of a value from `at` on; one element becomes a block of it. */
+/* The elements of a value from `at` on; a single element is repeated. */
 static const float *block_of(const struct job *j, uint32_t v, float *blocks,
                              uint64_t at)
 {
@@ -370,7 +370,7 @@ static void compute(uint32_t op, const float *a, const float *b, float *to,
 #undef EACH
 }
 
-/* Every threads-th block, from `part` on. */
+/* Compute every threads-th block, starting at block `part`. */
 static void run_part(void *arg, uint32_t part)
 {
     const struct job *j = arg;
@@ -393,7 +393,7 @@ static void run_part(void *arg, uint32_t part)
     }
 }
 
-/* Are the tensors of a run as large as the blob says? */
+/* Whether the tensors of a run have the sizes in the blob. */
 static int fits(const struct loaded *l, const struct byoc_run_args *args)
 {
     int fit = args->n_inputs == l->head.n_inputs &&

@@ -3,7 +3,7 @@
 
     mpirun -n 9 python3 mpi_score.py model.so INPUTS OUTPUTS
 
-Rank 0 deals out the batches, the others run them: 8 workers here. Each machine gets
+Rank 0 distributes the batches to the other ranks, here 8 workers. Each machine gets
 one copy of the artifact, which all of its ranks map. If a rank is killed, mpirun
 ends the others; repeat the command, and it scores the batches that are left:
 
@@ -20,7 +20,8 @@ from mpi4py.futures import MPICommExecutor
 
 
 def copy_to_machines(world, artifact):
-    """Send the artifact to one rank of each machine, which writes it; its path."""
+    """Send the artifact to one rank of each machine, which writes it; return its
+    path."""
     here = world.Split_type(MPI.COMM_TYPE_SHARED)
     leaders = world.Split(0 if here.rank == 0 else MPI.UNDEFINED)
     path = None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Score a folder of inputs, piece by piece: what dask_score.py and mpi_score.py
-share. A batch is one run of the model: its files NAME.input_0.npy, NAME.input_1.npy
-and so on are the model's inputs, in order, and give NAME.output_0.npy and so on.
-A batch is scored if its first output exists: files appear whole, the first one
-last. A run that was killed is therefore repeated from where it was."""
+"""Score a folder of inputs in batches; dask_score.py and mpi_score.py use this.
+A batch is one run of the model: its files NAME.input_0.npy, NAME.input_1.npy and so
+on are the model's inputs, in order; the outputs are NAME.output_0.npy and so on. A
+batch is scored if its first output exists, since that is written last, and files are
+renamed into place. So a job that was killed can be started again."""
 
 import hashlib
 import os
@@ -33,8 +33,8 @@ def missing(folder, out):
 
 
 def place(artifact):
-    """Write the bytes of an artifact to this machine, unless they are there already;
-    return the path. The name is the hash: a machine may have several artifacts."""
+    """Write an artifact to this machine, unless it exists; return its path. The name
+    contains the hash, since a machine may have several artifacts."""
     name = f"byoc-{hashlib.sha256(artifact).hexdigest()[:16]}.so"
     path = pathlib.Path(tempfile.gettempdir(), name)
     if not path.exists():
@@ -45,8 +45,8 @@ def place(artifact):
 
 
 def _model(path):
-    """The model, loaded once in each process. One thread for each run: the workers
-    are the parallelism. Their processes share the pages of the mapped artifact."""
+    """The model, loaded once in each process. A run has one thread, since several
+    workers run at once. Their processes share the pages of the mapped artifact."""
     with _loading:
         if path not in _models:
             _models[path] = byoc.load(path, threads=1)
@@ -70,6 +70,6 @@ def score(path, folder, out, name):
 
 
 def sweep(out):
-    """Remove what killed workers left of files that they had begun."""
+    """Remove partial files of workers that were killed."""
     for part in out.glob(".*.*.*"):
         part.unlink()

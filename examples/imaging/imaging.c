@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imaging.c: a library of one operator, ONNX's ImageDecoder, on libjpeg-turbo,
- * libpng and others (docs/custom.md).
+/* imaging.c: a library with one custom operator, ONNX's ImageDecoder, which
+ * uses libjpeg-turbo, libpng and other libraries (docs/custom.md).
  */
 #include <byoc/custom.h>
 
@@ -39,7 +39,7 @@ static bool is(const struct byoc_operator_call *call, const char *pixel_format)
     return strcmp(call->attrs[0].strings[0], pixel_format) == 0;
 }
 
-/* (height, width, channels); a file that cannot be read has no pixels. */
+/* The shape (height, width, channels); all 0 if the file cannot be read. */
 static struct byoc_fail *decoder_shape(const struct byoc_host *host,
                                        const struct byoc_operator_call *call)
 {
@@ -72,7 +72,7 @@ static void swap_channels(uint8_t *rgb, int64_t pixels)
     }
 }
 
-/* The luma of ITU-R 601-2, in 16 bits after the point, as PIL computes it. */
+/* The luma of ITU-R 601-2, with 16 fractional bits, as PIL computes it. */
 static void to_gray(const uint8_t *rgb, uint8_t *gray, int64_t pixels)
 {
     for (int64_t i = 0; i < pixels; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imaging.h: the formats of imaging.c. */
+/* imaging.h: the image formats of the ImageDecoder in imaging.c. */
 #ifndef IMAGING_H
 #define IMAGING_H
 
@@ -13,11 +13,11 @@ struct encoded {
     size_t n;
 };
 
-/* A format. Both functions return false if they cannot read the file; when
- * size() does, the next format is tried. Any thread may call them. */
+/* A format. Both functions return false if they cannot read the file; if size()
+ * does, the next format is tried. Any thread may call them. */
 struct format {
     bool (*size)(struct encoded file, int64_t *width, int64_t *height);
-    /* to rgb (height, width, 3) */
+    /* decode to rgb[height][width][3], which the caller allocates */
     bool (*read)(struct encoded file, int64_t width, int64_t height,
                  uint8_t *rgb);
 };

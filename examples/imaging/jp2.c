@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jp2.c: JPEG 2000, with OpenJPEG, which reads through functions. */
+/* jp2.c: JPEG 2000, with OpenJPEG, which reads the file with callbacks. */
 #include "imaging.h"
 
 #include <string.h>
@@ -38,7 +38,8 @@ static OPJ_OFF_T skip(OPJ_OFF_T n, void *arg)
     return seek((OPJ_OFF_T)r->at + n, arg) ? n : -1;
 }
 
-/* An image's head, and with `pixels` all of it; NULL: it cannot be read. */
+/* Read an image's header and, if `pixels`, its pixels. Returns NULL if it
+ * cannot be read. */
 static opj_image_t *jp2_open(struct encoded file, bool pixels)
 {
     static const uint8_t box[] = {0, 0, 0, 12, 'j', 'P', ' ', ' '};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg.c: JPEG, with libjpeg-turbo, which leaves by a jump when it fails. */
+/* jpeg.c: JPEG, with libjpeg-turbo, whose error handler does a longjmp(). */
 #include "imaging.h"
 
 #include <setjmp.h>

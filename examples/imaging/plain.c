@@ -14,7 +14,8 @@ static uint32_t u32(const uint8_t *at)
            (uint32_t)at[3] << 24;
 }
 
-/* Where the pixels begin, and the bytes of one; false: not such a bitmap. */
+/* Read the header: sizes, offset of the pixels, bytes per pixel. Returns false
+ * if the bitmap is not supported. */
 static bool bmp_head(struct encoded file, int64_t *width, int64_t *height,
                      size_t *begin, size_t *pixel)
 {
@@ -60,7 +61,7 @@ const struct format format_bmp = {bmp_size, bmp_read};
 
 /* --- anymaps: "P6 WIDTH HEIGHT 255", one white space, pixels ------------- */
 
-/* The next number of the head, after white space and comments; -1: none. */
+/* The next number of the header, after white space and comments; -1: none. */
 static int64_t pnm_number(struct encoded file, size_t *at)
 {
     int64_t value = -1;
@@ -108,7 +109,7 @@ static bool pnm_read(struct encoded file, int64_t width, int64_t height,
     size_t begin;
     if (!pnm_head(file, &width, &height, &begin))
         return false;
-    const int step = file.at[1] == '6' ? 1 : 3; /* gray: each value 3 times */
+    const int step = file.at[1] == '6' ? 1 : 3; /* gray: repeat each value */
     for (int64_t i = 0; i < 3 * width * height; i++)
         rgb[i] = file.at[begin + (size_t)(i / step)];
     return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tiff.c: TIFF, with libtiff, which reads through functions. */
+/* tiff.c: TIFF, with libtiff, which reads the file with callbacks. */
 #include "imaging.h"
 
 #include <stdarg.h>
@@ -55,7 +55,7 @@ static toff_t bytes_of(thandle_t handle)
     return r->file.n;
 }
 
-/* libtiff prints unless this says that it was done. */
+/* An error handler that prints nothing: 1 tells libtiff not to print either. */
 static int say_nothing(TIFF *tiff, void *arg, const char *where,
                        const char *format, va_list args)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* NULL takes a match of a row; a sentence says why not. */
+/* Return NULL to accept a match of a row, or the reason to refuse it. */
 static const char *accept(const struct byoc_host *host,
                           const struct byoc_match *m)
 {
@@ -17,7 +17,7 @@ static const char *accept(const struct byoc_host *host,
     return NULL;
 }
 
-/* What this backend takes: the most specific row first. */
+/* The patterns that this backend supports, the most specific first. */
 static const struct byoc_pattern patterns[] = {
     {"minimal.add_relu", "nn.relu(add(%a, %b))", accept},
     {"minimal.add", "add(%a, %b)", accept},
@@ -25,8 +25,8 @@ static const struct byoc_pattern patterns[] = {
     {"minimal.relu", "nn.relu(%a)", accept},
 };
 
-/* Is a step one of those, with what broadcasts to its result? The text of a
- * region may come from anywhere. */
+/* Whether a step is one of these operators, with operands that broadcast to its
+ * result. Check this here, since the text of a region is not trusted. */
 static int is_known(const struct byoc_graph *g, const struct byoc_graph_step *s)
 {
     int known = strcmp(s->name, "nn.relu") == 0 ? s->n_args == 1
@@ -69,8 +69,8 @@ static void unload(const struct byoc_host *host, void *compiled)
     byoc_graph_free(host, compiled);
 }
 
-/* The memory that a run writes to, beside its outputs: the results of the
- * steps. The host gives each run memory of its own. */
+/* The size of the state: the results of the steps, except outputs. The host
+ * gives each run a state of its own. */
 static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
 {
     const struct byoc_graph *g = compiled;

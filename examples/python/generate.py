@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Let a decoder of bytes continue a text, which goes to stdout byte by byte, as
-examples/generate.c does. The caches are NumPy's arrays with room for all rows;
-a run gets the rows there are as inputs and one more as outputs, and writes only
-that one.
+"""Continue a text with a decoder of bytes, and print it byte by byte, as
+examples/generate.c does. The caches are NumPy arrays with room for all rows; the
+inputs of a run are views of the rows so far, its outputs views with one more row,
+which is all that the run writes.
 
     generate.py text.onnx "The backend" [BYTES [TEMPERATURE]]
 """

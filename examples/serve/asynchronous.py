@@ -20,7 +20,7 @@ service = Service(os.environ["MODEL"], threads=1, runners=len(os.sched_getaffini
 async def reload():
     try:
         await asyncio.to_thread(service.load)
-    except Exception as error:  # the old model stays
+    except Exception as error:  # keep the old model
         logging.getLogger("uvicorn.error").error("%s: %s", service.path, error)
 
 
@@ -29,7 +29,7 @@ async def lifespan(receive, send):
 
     def hang_up():
         task = loop.create_task(reload())
-        tasks.add(task)  # the loop alone would not keep it
+        tasks.add(task)  # the event loop keeps only weak references
         task.add_done_callback(tasks.discard)
 
     while True:

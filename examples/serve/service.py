@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What both servers share: a model behind HTTP. The body of a request is an .npy
-file, the model's only input; the body of the answer is its first output."""
+"""A model behind HTTP, for both servers. The body of a request is an .npy file, the
+model's only input; the body of the answer is its first output."""
 
 import hashlib
 import io
@@ -15,13 +15,13 @@ import numpy
 class Service:
     """A model that can be replaced while requests run.
 
-    path     the artifact; replace it by renaming another file to its name, since
-             writing into a file that is mapped changes the model under its runs
-    threads  of each run
-    runners  runs that run_async() has under way at once
-    memory   bytes that the model and its runs may use; more is answered with 503
+    path     the artifact; replace it by renaming another file to its name:
+             writing to the mapped file would change the model during runs
+    threads  threads of each run
+    runners  number of concurrent runs of run_async()
+    memory   limit in bytes of the model and its runs; beyond it, the answer is 503
 
-    `current` is the model and the hash of its file. A request takes both once.
+    `current` is the model and the hash of its file. A request reads it once.
     """
 
     def __init__(self, path, threads=1, runners=None, memory=None):
@@ -59,8 +59,8 @@ class Service:
         return file.getvalue()
 
     def refusal(self, error):
-        """The status and the text for an exception of the two functions above, or
-        of a run; raises it if it is none that a client can understand."""
+        """The HTTP status and text for an exception of feeds(), answer() or a run.
+        Raises exceptions that the client has not caused."""
         if isinstance(error, byoc.NoMemoryError):
             return "503 Service Unavailable", f"{error}\n".encode()
         if isinstance(error, (ValueError, EOFError)):  # also MismatchError

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* source.c: a backend that writes C: float32 arithmetic with broadcasting
- * becomes one nest of loops, which the compiler of the machine makes fast.
+ * becomes one loop nest, which the machine's C compiler optimises.
  */
 #define BYOC_BACKEND_NEEDS BYOC_ABI(1, 1)
 #include <byoc/backend.h>
@@ -67,7 +67,7 @@ static const struct byoc_pattern patterns[] = {
     {"source.unary", "nn.relu|negative|abs|sqrt|exp|tanh|sigmoid(%a)", accept},
 };
 
-/* Text that grows, in the host's memory. */
+/* A growing text, in memory from the host. */
 struct text {
     const struct byoc_host *host;
     char *at;
@@ -109,7 +109,7 @@ static uint32_t op_of(const struct byoc_graph_step *s)
     return op;
 }
 
-/* Why a region is not for one nest; NULL: it is. */
+/* The reason why one nest cannot compute a region, or NULL. */
 static const char *find_fault(const struct byoc_graph *g, uint32_t n_consts)
 {
     const struct byoc_graph_value *first = &g->values[g->outputs[0]];
@@ -130,7 +130,7 @@ static const char *find_fault(const struct byoc_graph *g, uint32_t n_consts)
     return NULL;
 }
 
-/* Loops over the results, the first the outermost. */
+/* The loops over the results, outermost first. */
 struct nest {
     const struct byoc_graph *g;
     uint32_t n_consts;
@@ -140,8 +140,8 @@ struct nest {
     int64_t extent[RANK];
 };
 
-/* How far value v moves, in elements, when dimension d of the results does: 0
- * where it is broadcast. */
+/* The stride of value v, in elements, along dimension d of the results: 0 if it
+ * is broadcast. */
 static int64_t stride_of(const struct nest *n, const struct byoc_graph_value *v,
                          uint32_t d)
 {
@@ -154,8 +154,8 @@ static int64_t stride_of(const struct nest *n, const struct byoc_graph_value *v,
     return stride;
 }
 
-/* Dimension d goes on where loop `loop` ends, for every tensor in memory: both
- * are one loop. */
+/* Whether one loop can iterate over dimension d and those of loop `loop`: every
+ * tensor in memory is contiguous across both. */
 static int is_one_loop(const struct nest *n, uint32_t loop, uint32_t d)
 {
     for (uint32_t i = 0; i < n->g->n_values; i++) {
@@ -201,7 +201,7 @@ static void add_index(struct text *t, const struct nest *n,
         add(t, "0");
 }
 
-/* A value where the innermost loop stands. */
+/* Add the expression of a value in the innermost loop. */
 static void add_value(struct text *t, const struct nest *n, uint32_t value)
 {
     const struct byoc_graph_value *v = &n->g->values[value];
@@ -214,7 +214,7 @@ static void add_value(struct text *t, const struct nest *n, uint32_t value)
     add(t, "]");
 }
 
-/* One operator: "const float v3 = in0[i0] + v2;". */
+/* Add the statement of an operator: "const float v3 = in0[i0] + v2;". */
 static void add_step(struct text *t, const struct nest *n, uint32_t depth,
                      const struct byoc_graph_step *s)
 {
@@ -251,7 +251,7 @@ static void add_pointers(struct text *t, const struct nest *n)
         add_pointer(t, "out", i, n->result);
 }
 
-/* The loops; threads share the outermost one. */
+/* Add the loops; each thread runs a part of the outermost one. */
 static void add_loops(struct text *t, const struct nest *n)
 {
     const struct byoc_graph *g = n->g;
@@ -278,7 +278,8 @@ static void add_loops(struct text *t, const struct nest *n)
     add(t, "%*s}\n", (int)(4 * depth), "");
 }
 
-/* So that it can be seen whether what it is given is what it is for. */
+/* Add the part that tells the sizes of the tensors, so that load() and run()
+ * can check them. */
 static void add_sizes(struct text *t, const struct nest *n,
                       const struct byoc_region *region)
 {
@@ -350,7 +351,7 @@ struct loaded {
     const float *consts[MAX_TENSORS];
 };
 
-/* Tensors from `*at` on have these sizes. */
+/* Whether the tensors from number *at on have these sizes. */
 static int are_sized(nest_fn code, long *at, const struct byoc_view *views,
                      uint32_t n)
 {

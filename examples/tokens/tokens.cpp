@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tokens.cpp: the operators SentencepieceTokenizer and SentencepieceDecoder of
- * ONNX Runtime's extensions, on the SentencePiece library (docs/custom.md).
+ * ONNX Runtime's extensions, with the SentencePiece library (docs/custom.md).
  *
- * The attribute `model` of both holds the file that SentencePiece's trainer
+ * The attribute `model` of both contains the file that SentencePiece's trainer
  * writes. No exception leaves this file.
  */
 #include <byoc/custom.h>
@@ -26,7 +26,7 @@ byoc_fail *invalid(const byoc_host *host, const std::string &why)
     return host->fail(host->ctx, BYOC_FAIL_INVALID, why.c_str());
 }
 
-/* Calls of the library may throw, at least bad_alloc. */
+/* Call `body`, and convert exceptions, such as bad_alloc, to failures. */
 template <class Body> byoc_fail *guarded(const byoc_host *host, Body body)
 {
     try {
@@ -72,7 +72,7 @@ void drop(const byoc_host *, void *made)
 
 enum { TEXT, NBEST_SIZE, ALPHA, ADD_BOS, ADD_EOS, REVERSE, FAIRSEQ };
 
-/* An input of one bool; absent: false. */
+/* The value of a bool input; false if it is absent. */
 bool flag(const byoc_operator_call *call, uint32_t i)
 {
     return i < call->n_inputs && call->inputs[i].dtype == BYOC_BOOL &&
@@ -80,7 +80,7 @@ bool flag(const byoc_operator_call *call, uint32_t i)
            *static_cast<const uint8_t *>(call->inputs[i].data) != 0;
 }
 
-/* The tokens of all strings, and where those of each string begin. */
+/* The tokens of all strings, and the index of each string's first token. */
 struct Tokens {
     std::vector<int> ids;
     std::vector<int64_t> begin;
@@ -134,7 +134,7 @@ bool all_known(const byoc_operator_call *call)
     return call->made != nullptr;
 }
 
-/* tokens (all), instance_indices (strings + 1) */
+/* The shapes: tokens (number of tokens), instance_indices (strings + 1). */
 byoc_fail *tokenizer_shape(const byoc_host *host,
                            const byoc_operator_call *call)
 {
@@ -176,7 +176,7 @@ byoc_fail *tokenizer_run(const byoc_host *host, const byoc_operator_call *call)
 
 /* --- SentencepieceDecoder ------------------------------------------------- */
 
-/* One string of all ids. */
+/* The shape: one string for all ids. */
 byoc_fail *decoder_shape(const byoc_host *host, const byoc_operator_call *call)
 {
     if (call->inputs[0].dtype != BYOC_I64)
@@ -206,7 +206,7 @@ byoc_fail *decoder_run(const byoc_host *host, const byoc_operator_call *call)
         const auto status = p->Decode(ids, &text);
         if (!status.ok())
             return invalid(host, status.ToString());
-        text.resize(std::strlen(text.c_str())); /* strings end at a NUL */
+        text.resize(std::strlen(text.c_str())); /* byoc's strings end at NUL */
         char *to = call->text(call, text.size());
         if (!to)
             return host->fail(host->ctx, BYOC_FAIL_RESOURCE, nullptr);

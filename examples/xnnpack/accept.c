@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* accept.c: which matches XNNPACK can take; a sentence for each of the others:
- * what was found, and what was expected.
+/* accept.c: accepts the matches that XNNPACK supports, and refuses others with
+ * a sentence: what was found, and what was expected.
  */
 #include "xnn.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A type as a match tells it. */
+/* The type of a value in a match. */
 struct type {
     uint32_t dtype, rank;
     const int64_t *dims;
@@ -19,7 +19,7 @@ static int type_of(const struct byoc_host *host, const struct byoc_match *m,
     return host->match_type(m, name, &t->dtype, &t->rank, &t->dims);
 }
 
-/* A list of `n` numbers of the first operator. */
+/* An attribute of the first operator: a list of `n` ints. */
 static const int64_t *ints_of(const struct byoc_host *host,
                               const struct byoc_match *m, const char *name,
                               uint32_t n)
@@ -44,7 +44,7 @@ static const char *string_of(const struct byoc_host *host,
     return text ? text : "";
 }
 
-/* --- what holds for every row --------------------------------------------- */
+/* --- checks for every row ------------------------------------------------- */
 
 static const char *check_number(const struct byoc_host *host,
                                 const struct byoc_match *m,
@@ -66,7 +66,7 @@ static const char *check_number(const struct byoc_host *host,
     return NULL;
 }
 
-/* XNNPACK clamps to a range that is not empty. */
+/* XNNPACK requires a clip range that is not empty. */
 static const char *check_clip(const struct byoc_host *host,
                               const struct byoc_match *m, uint32_t i)
 {
@@ -104,7 +104,7 @@ const char *accept_float(const struct byoc_host *host,
     return why;
 }
 
-/* The order of the data: an image in one of two. */
+/* Refuse all layouts of images except NCHW and NHWC. */
 static const char *check_layout(const struct byoc_host *host,
                                 const struct byoc_match *m, const char *name,
                                 struct image *image)
@@ -118,7 +118,8 @@ static const char *check_layout(const struct byoc_host *host,
     return NULL;
 }
 
-/* A bias has a number for each of `channels`, on the axis where they are. */
+/* Refuse a bias unless it has a number for each of the `channels`, along their
+ * axis. */
 static const char *check_bias(const struct byoc_host *host,
                               const struct byoc_match *m, int64_t channels,
                               uint32_t behind)
@@ -182,7 +183,7 @@ const char *accept_dense(const struct byoc_host *host,
     return out.rank > 0 ? check_bias(host, m, out.dims[out.rank - 1], 0) : NULL;
 }
 
-/* Does a window reach further than image and padding, as ceil_mode allows? */
+/* Whether a window exceeds the image and its padding, as ceil_mode allows. */
 static int reaches_over(const struct byoc_host *host,
                         const struct byoc_match *m, const struct image *in,
                         const char *layout)
@@ -240,7 +241,8 @@ const char *accept_global_pool(const struct byoc_host *host,
     return why ? why : check_layout(host, m, "layout", &image);
 }
 
-/* The last axis, or the channels of images: what lies together in memory. */
+/* Refuse all axes except the last one and the channels of images, which are
+ * contiguous in XNNPACK's layout. */
 static const char *check_axis(const struct byoc_host *host,
                               const struct byoc_match *m)
 {

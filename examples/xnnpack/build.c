@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build.c: a region becomes a program. Images that XNNPACK's operators make lie
- * channels-last, whatever the order of the model's axes; a tensor is moved to
- * the other form where a reader wants that, once, and not at all where both
- * forms are the same memory. Constants are copied in the form that is wanted.
+/* build.c: compiles a region to a program. Images that XNNPACK's operators
+ * compute are channels-last, whatever the model's layout. If a reader needs a
+ * tensor in the other layout, the program converts it once, unless both layouts
+ * are the same memory. Constants are converted when the program is built.
  */
 #include "xnn.h"
 
@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The state while a program is built. */
+/* The program that is being built. */
 struct build {
     const struct byoc_host *host;
     const struct byoc_graph *g;
     struct program *p;
-    uint32_t (*of)[N_FORMS]; /* of each value: its tensors; NONE */
+    uint32_t (*of)[N_FORMS]; /* by value and layout: the tensor, or NONE */
     const struct byoc_graph_kernel *kernel;
-    enum byoc_fail_code code; /* what went wrong; 0 */
+    enum byoc_fail_code code; /* of the failure, or 0 */
     const char *why;
 };
 
@@ -102,14 +102,14 @@ static struct image image_of_value(const struct byoc_graph_value *v)
     return image;
 }
 
-/* Are both forms of a value the same memory? */
+/* Whether both layouts of a value are the same memory. */
 static int same_forms(const struct byoc_graph_value *v)
 {
     const struct image i = image_of_value(v);
     return v->rank > 4 || i.c == 1 || i.h * i.w == 1;
 }
 
-/* A copy of a constant in one form, with room for reads behind it. */
+/* A copy of a constant in one layout, with room for XNNPACK's reads past it. */
 static uint32_t constant(struct build *b, const struct byoc_graph_value *v,
                          enum form form)
 {
@@ -134,7 +134,7 @@ static uint32_t memory(struct build *b, size_t bytes)
     return tensor_new(b, (struct tensor){.where = MEMORY, .bytes = bytes});
 }
 
-/* The other form of a value that is there in one. */
+/* Convert a value, which exists in the other layout, to this one. */
 static uint32_t move(struct build *b, uint32_t v, enum form form)
 {
     const uint32_t from = b->of[v][form == LAST ? PLAIN : LAST];
@@ -147,7 +147,8 @@ static uint32_t move(struct build *b, uint32_t v, enum form form)
     return to != NONE && op_add(b, op) ? to : NONE;
 }
 
-/* The tensor of a value in that form; LAST is for what rank 4 broadcasts to. */
+/* The tensor of a value in a layout. LAST is for values of rank 4, and for
+ * those that broadcast to rank 4. */
 static uint32_t tensor_of(struct build *b, uint32_t v, enum form form)
 {
     const struct byoc_graph_value *value = value_of(b, v);
@@ -169,7 +170,7 @@ static uint32_t tensor_of(struct build *b, uint32_t v, enum form form)
     return *at;
 }
 
-/* A new tensor for a value that an operator gives in that form. */
+/* A new tensor for a value that an operator computes in this layout. */
 static uint32_t result(struct build *b, uint32_t v, enum form form)
 {
     const struct byoc_graph_value *value = value_of(b, v);
@@ -185,16 +186,17 @@ static enum form form_of(const struct build *b, uint32_t v)
 
 /* --- kernels -------------------------------------------------------------- */
 
-/* A kernel that is made into operators: its first step, and what the others
- * add to that. */
+/* A kernel while operators are made of it: its first step, and what the other
+ * steps add to it. */
 struct job {
     const struct byoc_graph_step *step;
     const struct byoc_graph_value *bias; /* or NULL */
     uint32_t out;
-    struct op op; /* begun: no operands, clamped as the kernel says */
+    struct op op; /* has the range to clamp to, but no operands yet */
 };
 
-/* Tensors for operand 0 and for the result, in one form, and the operator. */
+/* Set the tensors of operand 0 and of the result, in one layout, and add the
+ * operator. */
 static int finish(struct build *b, struct job *j, enum form form)
 {
     j->op.in[0] = tensor_of(b, j->step->args[0], form);
@@ -204,7 +206,7 @@ static int finish(struct build *b, struct job *j, enum form form)
     return j->op.out != NONE && op_add(b, j->op);
 }
 
-/* The attributes that windows share; conv: 1, pool: 0. */
+/* Read the attributes that convolutions (conv: 1) and poolings (0) share. */
 static int read_window(struct build *b, struct job *j, const char *layout,
                        enum form *form)
 {
@@ -228,8 +230,8 @@ static int read_window(struct build *b, struct job *j, const char *layout,
     return 1;
 }
 
-/* Sizes and steps of weights, which are in the order of `layout`; `out` is the
- * letter of the result's channels. */
+/* Read the sizes and strides of weights in this layout. `out` is the letter of
+ * the result's channels. */
 static int read_weights(struct build *b, struct job *j, const char *layout)
 {
     const struct byoc_graph_value *v = value_of(b, j->step->args[1]);
@@ -283,8 +285,8 @@ static int build_convolution(struct build *b, struct job *j)
     return set_bias(b, j, w->out * w->groups) && finish(b, j, form);
 }
 
-/* Weights are (I, O/groups, H, W), I of all groups: XNNPACK wants those of one
- * group, so that only one group can be said by steps. */
+/* Weights are (I, O/groups, H, W), where I counts all groups. XNNPACK needs I
+ * of one group, which strides can express for one group only. */
 static int build_deconvolution(struct build *b, struct job *j)
 {
     struct window *w = &j->op.window;
@@ -325,8 +327,8 @@ static int build_dense(struct build *b, struct job *j)
     return set_bias(b, j, j->op.window.out) && finish(b, j, PLAIN);
 }
 
-/* Rows below and columns right of the image that the last windows reach, where
- * sizes are rounded up. */
+/* For ceil_mode, add padding below and to the right that the last windows need.
+ */
 static void round_up(struct window *w, const struct image *in,
                      const struct image *out)
 {
@@ -369,7 +371,7 @@ static int build_global_pool(struct build *b, struct job *j)
     return read_window(b, j, "layout", &form) && finish(b, j, form);
 }
 
-/* Along the last axis, or along the channels of an image. */
+/* Softmax along the last axis, or along the channels of an image. */
 static int build_softmax(struct build *b, struct job *j)
 {
     const struct byoc_graph_value *in = value_of(b, j->step->args[0]);
@@ -384,7 +386,9 @@ static int build_softmax(struct build *b, struct job *j)
     return finish(b, j, channels ? LAST : PLAIN);
 }
 
-/* One slope for each channel of an image, or of the last axis. */
+/* PRelu with one slope for each channel of an image or element of the last
+ * axis.
+ */
 static int build_prelu(struct build *b, struct job *j)
 {
     const struct byoc_graph_value *in = value_of(b, j->step->args[0]);
@@ -404,7 +408,7 @@ static int build_prelu(struct build *b, struct job *j)
     return finish(b, j, channels ? LAST : PLAIN);
 }
 
-/* Element by element: one row of all of them. */
+/* An elementwise operator: one row with all elements. */
 static int build_unary(struct build *b, struct job *j)
 {
     const struct byoc_graph_value *in = value_of(b, j->step->args[0]);
@@ -416,7 +420,7 @@ static int build_unary(struct build *b, struct job *j)
     return finish(b, j, form_of(b, j->step->args[0]));
 }
 
-/* The sizes of an operand in one form. */
+/* Set the sizes of an operand in one layout. */
 static void set_dims(struct op *op, int i, const struct byoc_graph_value *v,
                      enum form form)
 {
@@ -427,7 +431,7 @@ static void set_dims(struct op *op, int i, const struct byoc_graph_value *v,
         op->dims[i][d] = form == LAST ? last[d] : (size_t)v->dims[d];
 }
 
-/* May `v` be read beside images that lie channels-last? */
+/* Whether `v` can be an operand together with channels-last images. */
 static int fits_last(const struct byoc_graph_value *v)
 {
     return v->rank == 4 || v->kind == BYOC_GRAPH_CONST || same_forms(v);
@@ -459,7 +463,7 @@ static int build_binary(struct build *b, struct job *j)
     return build_pair(b, j, j->step->args[0], j->step->args[1]);
 }
 
-/* x sigmoid(x), in two. */
+/* SiLU: x sigmoid(x), as two operators. */
 static int build_silu(struct build *b, struct job *j)
 {
     const uint32_t x = j->step->args[0];
@@ -481,7 +485,7 @@ static int build_silu(struct build *b, struct job *j)
     return finish(b, j, form);
 }
 
-/* A tensor that holds one number. */
+/* A constant tensor with one number. */
 static uint32_t number(struct build *b, float x)
 {
     const struct byoc_graph_value one = {
@@ -489,7 +493,7 @@ static uint32_t number(struct build *b, float x)
     return constant(b, &one, PLAIN);
 }
 
-/* max(0, min(1, alpha x + beta)), in two. */
+/* max(0, min(1, alpha x + beta)), as two operators. */
 static int build_hard_sigmoid(struct build *b, struct job *j)
 {
     const uint32_t x = j->step->args[0];
@@ -519,8 +523,8 @@ static int build_hard_sigmoid(struct build *b, struct job *j)
     return shift.out != NONE && op_add(b, shift);
 }
 
-/* Along the last axis, or along the channels of images: each operand is copied
- * to its columns of the result's rows. */
+/* Concatenate along the last axis, or along the channels of images: each
+ * operand is copied to its columns of the result's rows. */
 static int build_join(struct build *b, struct job *j)
 {
     const struct byoc_graph_value *out = value_of(b, j->out);
@@ -548,7 +552,7 @@ static int build_join(struct build *b, struct job *j)
     return 1;
 }
 
-/* The same memory, seen with other sizes. */
+/* A view: the same memory with other sizes. */
 static int build_view(struct build *b, struct job *j)
 {
     const uint32_t x = tensor_of(b, j->step->args[0], PLAIN);
@@ -592,7 +596,8 @@ static const struct {
 };
 /* clang-format on */
 
-/* Clamp what the kernel gives, if the step does that. */
+/* Clamp the kernel's results, if the step is relu or clip. Returns 0 if it is
+ * neither. */
 static int clamp(struct op *op, const struct byoc_graph_step *s)
 {
     const int relu = strcmp(s->name, "nn.relu") == 0;
@@ -606,7 +611,7 @@ static int clamp(struct op *op, const struct byoc_graph_step *s)
     return 1;
 }
 
-/* Float32 throughout, but for what a reshape reads its sizes from. */
+/* Fail unless all values are float32, except the sizes of a reshape. */
 static int check_types(struct build *b, const struct byoc_graph_step *s)
 {
     const uint32_t n = strcmp(s->name, "reshape") == 0 ? 1 : s->n_args;
@@ -648,9 +653,9 @@ static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
     return no(b, BYOC_FAIL_UNSUPPORTED, "an operator that is not known here");
 }
 
-/* Outputs of the region must be in the memory that the run provides. The
- * operator that computes an output writes it there if no other one reads it;
- * else the output is copied. */
+/* Outputs of the region must be in memory that the run provides. The operator
+ * that computes an output writes it there if no other operator reads it;
+ * otherwise the output is copied. */
 static int build_outputs(struct build *b)
 {
     struct program *p = b->p;
@@ -683,15 +688,15 @@ static uint64_t room_of(const struct tensor *t)
     return (t->bytes + XNN_EXTRA_BYTES + 63) & ~(uint64_t)63;
 }
 
-/* Does a tensor live while another is made? `i`: by which operator. */
+/* Whether a tensor is still needed when operator `i` runs. */
 static int is_alive(const struct tensor *t, uint32_t i)
 {
     return t->where == MEMORY && t->last != NONE && t->last >= i;
 }
 
-/* Place what each operator makes at the lowest address that no tensor has
- * which is read from there on. A join has several operators, of which the
- * first one places it. */
+/* Place the result of each operator in the state's memory, at the lowest
+ * address at which no tensor is still needed. Several operators write the
+ * result of a concatenation; the first one places it. */
 static void place(struct program *p)
 {
     for (uint32_t i = 0; i < p->n_ops; i++) {

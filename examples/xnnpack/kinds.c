@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kinds.c: how each operator of a program becomes one of XNNPACK's: create()
- * packs weights and chooses a kernel, setup() binds it to memory. And the moves
- * between the two forms of a tensor, which XNNPACK is not needed for.
+/* kinds.c: creates an XNNPACK operator for each operator of a program: create()
+ * packs weights and chooses a kernel, setup() binds it to memory. Conversions
+ * between the two layouts are computed here, without XNNPACK.
  */
 #include "xnn.h"
 
@@ -10,8 +10,8 @@
 
 /* --- weights ------------------------------------------------------------- */
 
-/* The weights in XNNPACK's order (groups, out, height, width, in): where they
- * lie, or a copy that the caller frees; NULL: out of memory. */
+/* The weights in XNNPACK's layout (groups, out, height, width, in): in place,
+ * or a copy at *copy that the caller frees; NULL: out of memory. */
 static const float *packed(const struct op *op, float **copy)
 {
     const struct window *w = &op->window;
@@ -185,7 +185,7 @@ const struct kind kind_global_average_pool = {"global_average_pooling_nwc_f32",
 
 /* --- rows and columns ----------------------------------------------------- */
 
-/* An operator on `columns` numbers at a time, for each of `rows`. */
+/* An operator on rows of `columns` numbers each. */
 #define ROWS(id, ...)                                                          \
     static enum xnn_status create_##id(const struct op *op,                    \
                                        xnn_operator_t *made)                   \
@@ -294,9 +294,10 @@ const struct kind *kind_of(const char *name)
     return NULL;
 }
 
-/* --- moves ---------------------------------------------------------------- */
+/* --- conversions of layout -------------------------------------------------
+ */
 
-/* (rows, columns) to (columns, rows), in tiles that stay in the first cache. */
+/* Transpose (rows, columns), in tiles that fit the L1 cache. */
 static void turn(size_t rows, size_t columns, const float *in, float *out)
 {
     enum { TILE = 16 };

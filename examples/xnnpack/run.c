@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c: loaded regions, their states, and running them.
+/* run.c: loads regions, creates their states, and runs them.
  *
- * One of XNNPACK's operators holds packed weights and also what it is bound to,
- * so that it serves one run at a time. Loading makes one set of operators, and
- * with it packs the weights once; the first state takes that set and gives it
- * back when it ends. A further state at the same time has a set of its own.
+ * An operator of XNNPACK contains packed weights and the addresses of its
+ * operands, so it can serve one run at a time. Loading creates one set of
+ * operators, which packs the weights once; the first state takes this set, and
+ * returns it when it is freed. Each further state has a set of its own.
  *
- * XNNPACK's threads are a pool that has as many as the host allows, one for all
- * regions that are allowed as many. A run that finds it busy with another run
- * computes in its own thread.
+ * XNNPACK's threads are a pool with as many threads as the host allows; regions
+ * with the same number of threads share it. A run that finds the pool busy uses
+ * its own thread.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "xnn.h"
@@ -19,11 +19,12 @@
 #include <string.h>
 #include <time.h>
 
-/* Work below this amount is faster on one thread: it takes less time than
- * waking a second one. */
+/* Less work than this is faster on one thread: waking a second one takes
+ * longer.
+ */
 enum { ALONE = 1 << 17 };
 
-/* Operators, one for each of a program's; NULL where that is a move. */
+/* XNNPACK's operators, one for each of a program's; NULL for conversions. */
 struct set {
     struct set *next;
     xnn_operator_t at[];
@@ -32,25 +33,25 @@ struct set {
 struct pool {
     pthreadpool_t at;
     uint32_t threads;
-    uint32_t users; /* regions */
-    int busy;       /* a run has it */
+    uint32_t users; /* number of regions */
+    int busy;       /* a run uses it */
     struct pool *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pool *pools; /* under lock, with all that is in them */
+static struct pool *pools; /* `lock` guards the list and its elements */
 
 struct loaded {
     struct program *program;
     struct pool *pool; /* NULL: one thread */
-    struct set *idle;  /* under lock */
+    struct set *idle;  /* unused sets, guarded by `lock` */
 };
 
 struct state {
     struct set *set;
     char *memory;
-    const void **bound; /* of each operator: in, in, out */
-    float **copies;     /* of inputs that may not be read past; or NULL */
+    const void **bound; /* by operator: addresses of in[0], in[1], out */
+    float **copies;     /* copies of inputs that end at a page; or NULL */
 };
 
 static struct byoc_fail *fail_of(const struct byoc_host *host,
@@ -119,8 +120,8 @@ static struct byoc_fail *set_new(const struct byoc_host *host,
 
 /* --- pools ---------------------------------------------------------------- */
 
-/* The pool of that many threads, made for the first user; NULL: none could be
- * made. */
+/* The pool of this many threads, which the first user creates; NULL if that
+ * fails. */
 static struct pool *pool_use(uint32_t threads)
 {
     pthread_mutex_lock(&lock);
@@ -174,8 +175,8 @@ static void nothing(void *unused, size_t i)
     (void)unused, (void)i;
 }
 
-/* The threads of a pool first wait for more work in a loop, and so occupy CPUs
- * that the next step needs. Send them to sleep. */
+/* Give back the pool. Its threads spin while they wait for more work, on CPUs
+ * that the next step needs, so let them sleep. */
 static void pool_give(struct pool *p)
 {
     pthreadpool_parallelize_1d(p->at, nothing, NULL, p->threads,
@@ -209,7 +210,7 @@ static int is_worth_threads(const struct program *p)
     return i < p->n_ops;
 }
 
-/* The program, its operators and its threads, into `l`. */
+/* Set the program, operators and pool of `l`. */
 static struct byoc_fail *fill(const struct byoc_host *host,
                               const struct byoc_region *region,
                               struct loaded *l)
@@ -262,7 +263,7 @@ static int is_fixed(const struct program *p, uint32_t t)
            p->tensors[t].where == MEMORY;
 }
 
-/* Bind an operator, if it is bound to something else. */
+/* Bind an operator to these addresses, unless it is bound to them already. */
 static enum xnn_status bind(const struct loaded *l, struct state *s, uint32_t i,
                             const void *a, const void *b, void *out)
 {
@@ -280,7 +281,7 @@ static enum xnn_status bind(const struct loaded *l, struct state *s, uint32_t i,
     return status;
 }
 
-/* The address of a tensor that is the same for all runs; else NULL. */
+/* The address of a tensor if it is the same in all runs, or NULL. */
 static void *fixed(const struct program *p, const struct state *s, uint32_t t)
 {
     if (t == NONE)
@@ -289,7 +290,7 @@ static void *fixed(const struct program *p, const struct state *s, uint32_t t)
                                            : s->memory + p->tensors[t].at;
 }
 
-/* Bind what only needs to be bound once. */
+/* Bind the operators whose addresses are the same in all runs. */
 static struct byoc_fail *bind_fixed(const struct byoc_host *host,
                                     const struct loaded *l, struct state *s)
 {
@@ -362,12 +363,12 @@ struct byoc_fail *xnn_state_new(const struct byoc_host *host, void *compiled,
 
 /* --- runs ----------------------------------------------------------------- */
 
-/* XNNPACK reads up to XNN_EXTRA_BYTES past what it is given. Where that is in
- * the same page it does no harm; else it gets a copy. NULL: out of memory. */
+/* XNNPACK reads up to XNN_EXTRA_BYTES past an operand. Returns the input if
+ * these bytes are in the same page, otherwise a copy; NULL: out of memory. */
 static const void *readable(const struct byoc_host *host, struct state *s,
                             const struct byoc_view *view, uint32_t input)
 {
-    enum { PAGE = 4096 }; /* the smallest of any processor */
+    enum { PAGE = 4096 }; /* the smallest page size of any processor */
     const uintptr_t end = (uintptr_t)view->data + view->bytes;
     if ((end - 1) / PAGE == (end - 1 + XNN_EXTRA_BYTES) / PAGE)
         return view->data;
@@ -379,7 +380,7 @@ static const void *readable(const struct byoc_host *host, struct state *s,
     return s->copies[input];
 }
 
-/* One run as it goes. */
+/* The state of one run. */
 struct running {
     const struct byoc_host *host;
     const struct loaded *l;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xnn.h: a region as a program of XNNPACK's operators.
+/* xnn.h: shared by the files of the plug-in, which compiles a region to a
+ * program of XNNPACK's operators.
  *
- *   accept.c   which matches XNNPACK can take, and why not the others
- *   build.c    a region becomes a program: operators over tensors
- *   kinds.c    how an operator of a program becomes one of XNNPACK's
- *   run.c      memory, threads, running
+ *   accept.c   accepts the matches that XNNPACK supports
+ *   build.c    compiles a region to a program: operators and their tensors
+ *   kinds.c    creates XNNPACK's operators for those of a program
+ *   run.c      loads regions, creates states, runs
  *   xnnpack.c  the table of patterns and the backend
  */
 #ifndef XNN_H
@@ -18,66 +19,66 @@
 #define NONE UINT32_MAX
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-/* How a value lies in memory: its axes in the model's order, or, of four axes
- * (N, C, H, W), as (N, H, W, C). Other ranks have the first form only. */
+/* The layout of a value: PLAIN, the order of the model's axes; or LAST, which
+ * is (N, H, W, C) for axes (N, C, H, W) and exists for rank 4 only. */
 enum form { PLAIN, LAST, N_FORMS };
 
-/* Four sizes of an image, whatever the order they are written in. */
+/* The four sizes of an image, in any layout. */
 struct image {
     size_t n, c, h, w;
 };
 
 /* --- programs ----------------------------------------------------------- */
 
+/* Where the memory of a tensor is. */
 enum where {
-    INPUT,    /* of the run                                          */
-    CONSTANT, /* `data`: the program's own copy                      */
-    MEMORY,   /* of the state, from `at` on                          */
-    OUTPUT    /* of the run; written by one operator, read by none   */
+    INPUT,    /* an input of the run                                     */
+    CONSTANT, /* `data`, the program's own copy                          */
+    MEMORY,   /* the state's memory, from offset `at` on                 */
+    OUTPUT    /* an output of the run; one operator writes it, none reads */
 };
 
 struct tensor {
     enum where where;
-    uint32_t index; /* of the run's inputs, its outputs */
+    uint32_t index; /* of an INPUT or OUTPUT */
     float *data;
     size_t bytes;
     uint64_t at;
-    uint32_t last; /* the operator that reads it last; NONE */
+    uint32_t last; /* the operator that reads it last, or NONE */
 };
 
 struct window {
     uint32_t pad[4]; /* top, left, bottom, right */
     uint32_t size[2], stride[2], dilation[2];
-    /* rows and columns of a transposed convolution's output beyond what the
-     * others say */
+    /* additional rows and columns of a transposed convolution's output */
     uint32_t more[2];
     uint32_t groups;
-    size_t in, out; /* channels of a group */
+    size_t in, out; /* channels of one group */
 };
 
 struct kind;
 
-/* One operator; which members count says its kind. */
+/* An operator; its kind determines which members it uses. */
 struct op {
     const struct kind *kind;
-    uint32_t in[2], out;  /* tensors; in[1]: NONE */
-    struct image image;   /* of in[0] */
-    size_t rows, columns; /* of matrices; elements: 1 row                */
+    uint32_t in[2], out;  /* indices of tensors; in[1] may be NONE */
+    struct image image;   /* sizes of in[0] */
+    size_t rows, columns; /* of matrices; elementwise: 1 row             */
     size_t n_dims[2], dims[2][XNN_MAX_TENSOR_DIMS]; /* of in[0], in[1]   */
     struct window window;
-    size_t first, width; /* of joined rows: where these begin, all */
-    float min, max;      /* what results are clamped to */
+    size_t first, width; /* of concatenation: first column, row length */
+    float min, max;      /* range to clamp results to */
     float alpha;
-    const float *weights, *bias; /* of the region; bias: NULL */
+    const float *weights, *bias; /* the region's constants; bias or NULL */
     size_t stride[4];            /* of weights, in elements: O, H, W, I */
-    double work;                 /* multiplications, about */
-    int transposed;              /* weights of a matrix product: (in, out) */
+    double work;                 /* approximate number of multiplications */
+    int transposed;              /* weights of a product are (in, out) */
     const char *source;
 };
 
 struct kind {
     const char *name;
-    /* Make XNNPACK's operator; NULL: move() does the work. */
+    /* create and bind XNNPACK's operator; NULL: move() computes the result */
     enum xnn_status (*create)(const struct op *op, xnn_operator_t *made);
     enum xnn_status (*setup)(const struct op *op, xnn_operator_t made,
                              const float *a, const float *b, float *out,
@@ -90,7 +91,7 @@ struct program {
     uint32_t n_tensors, n_ops;
     struct tensor *tensors;
     struct op *ops;
-    uint64_t bytes; /* of a state's memory */
+    uint64_t bytes; /* size of a state's memory */
 };
 
 /* --- kinds.c ------------------------------------------------------------ */
@@ -103,22 +104,23 @@ extern const struct kind kind_to_last, kind_from_last, kind_copy;
  * NULL for other operators. */
 const struct kind *kind_of(const char *name);
 
-/* (n, c, h, w) of `in` as (n, h, w, c). */
+/* Convert `in`, of layout (n, c, h, w), to (n, h, w, c). */
 void to_last(struct image image, const float *in, float *out);
 
 /* --- build.c ------------------------------------------------------------ */
 
-/* Takes `graph` over, also where it fails. */
+/* Compile a graph, which the program owns from now on; on failure it is freed.
+ */
 struct byoc_fail *program_new(const struct byoc_host *host,
                               struct byoc_graph *graph,
                               struct program **program);
 void program_free(const struct byoc_host *host, struct program *program);
 
-/* The sizes of `dims`, which are in the order of `layout`: "NCHW", "NHWC"; 0:
- * another layout. */
+/* Set the sizes of an image from `dims`, which are in the order of `layout`,
+ * "NCHW" or "NHWC". Returns 0 for another layout. */
 int image_of(struct image *image, const char *layout, const int64_t *dims);
 
-/* --- accept.c ------------------------------------------------------------ */
+/* --- accept.c: predicates of rows ----------------------------------------- */
 
 const char *accept_convolution(const struct byoc_host *,
                                const struct byoc_match *);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xnnpack.c: a backend on XNNPACK: float32 convolutions, matrix products,
- * windows, and what stands between those.
+/* xnnpack.c: the backend for XNNPACK: float32 convolutions, matrix products,
+ * pooling, and the operators that are usually between those.
  */
 #include "xnn.h"
 
@@ -21,13 +21,13 @@ static const struct byoc_pattern patterns[] = {
     {"xnnpack.binary", "add|subtract|multiply|divide(%src, %with)" CLAMP, accept_float},
     {"xnnpack.extreme", "maximum|minimum(%src, %with)", accept_float},
     {"xnnpack.unary", "nn.relu|clip|sigmoid|nn.hard_swish|nn.hard_sigmoid|nn.silu|nn.leaky_relu|nn.elu|abs|negative|ceil|floor|round|sqrt(%src)", accept_float},
-    /* what would split a region where it stays outside */
+    /* operators that would split regions if they stayed native */
     {"xnnpack.view", "nn.flatten|squeeze|expand_dims(%src)", accept_float},
     {"xnnpack.reshape", "reshape(%src, const %shape)", accept_float},
 };
 /* clang-format on */
 
-/* Makes all that load() would make, and binds it to memory. */
+/* Load the region and create a state, as a run would. */
 static struct byoc_fail *probe(const struct byoc_host *host,
                                const struct byoc_region *graph,
                                struct byoc_probe *result)
@@ -46,7 +46,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     return fail;
 }
 
-/* Channels last; weights are packed, so that their order does not matter. */
+/* Prefer channels-last. Weights are packed, so their layout does not matter. */
 static struct byoc_fail *layout(const struct byoc_host *host,
                                 const struct byoc_region *graph,
                                 struct byoc_layout *wish)
