@@ -30,7 +30,7 @@ WORDS = (T.STRING, T.COMPLEX64, T.COMPLEX128)
 HALVES = (T.FLOAT16, T.BFLOAT16)
 NARROW_FLOATS = tuple(n for name, n in NARROW.items() if "float" in name)
 NARROW_INTS = tuple(n for name, n in NARROW.items() if "int" in name)
-# the type a parameter has while another one is varied: the first it allows
+# the type of a parameter while another one is varied: the first that it allows
 USUAL = ("float", "int64", "uint8", "string", "bool")
 
 
@@ -71,9 +71,9 @@ def proto(values, number, name):
 
 
 # --- operands and attributes of each operator -----------------------------------
-# name: function of the version, giving the operands (arrays of numbers, Known,
-# None where one is left out) and the attributes. Others: ramp(2, 3) for every
-# operand that must be there.
+# name: a function of the version that returns the operands (arrays of numbers,
+# Known, or None if omitted) and the attributes. Operators that are not listed get
+# ramp(2, 3) for every required operand.
 
 def axes_of(v, since):
     """Axis 1 where an attribute says it, before `since`, and where an operand
@@ -483,7 +483,7 @@ for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod",
              "SumSquare"):
     CASES["Reduce" + name] = reduction
 
-# attributes that are read or must be there when a type parameter has a type
+# attributes that are used or required if a type parameter has a certain type
 WITH_TYPE = {
     ("Cast", "T2"): lambda v, t: {"to": t if v >= 6 else
                                   T.DataType.Name(t)},

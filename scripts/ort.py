@@ -10,7 +10,7 @@ import numpy as np
 
 PLACE = "node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1"
 
-# places in the table
+# indices of functions in the API table
 (ERROR_MESSAGE, CREATE_ENV, CREATE_SESSION, RUN, OPTIONS, LOG_SEVERITY,
  OPTIMIZATION, INTRA_THREADS, IN_COUNT, OUT_COUNT, IN_NAME, OUT_NAME,
  CREATE_TENSOR, CREATE_WITH_DATA, DATA, FILL_STRINGS, STRINGS_LENGTH, STRINGS,
@@ -18,7 +18,7 @@ PLACE = "node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1
  ALLOCATOR, SEQUENCE_AT, SEQUENCE_SIZE, CREATE_SEQUENCE, RELEASE_STATUS, RELEASE_SESSION, RELEASE_VALUE, RELEASE_SHAPE) = (
      2, 3, 8, 9, 10, 22, 23, 24, 30, 31, 36, 37, 48, 49, 51, 52, 53, 54, 60,
      61, 62, 65, 67, 69, 78, 80, 81, 82, 93, 95, 96, 99)
-# of version 23: providers that are libraries
+# functions since version 23, for plug-in execution providers
 REGISTER_PROVIDER, DEVICES, ADD_PROVIDER, PROVIDER_NAME = 301, 303, 304, 312
 
 # by ONNX's numbers of element types; bfloat16 as its bits
@@ -26,7 +26,7 @@ DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16,
           6: np.int32, 7: np.int64, 9: np.bool_, 10: np.float16,
           11: np.float64, 12: np.uint32, 13: np.uint64, 14: np.complex64,
           15: np.complex128, 16: np.uint16}
-# of 2, 4 and 8 bits: the bytes of the packed elements, as a Packed
+# types of 2, 4 and 8 bits: a Packed contains the bytes of packed elements
 BITS = {17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2}
 # numbers in which its results differ from its operands
 NUMBERS = {26: 24, 24: 25, 25: 26}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Train the detector that examples/detect holds.
+"""Train the detector in examples/detect.
 
 A small convolutional network finds handwritten digits (scikit-learn's, 8x8) of
 several sizes in noisy scenes of 48x48. Each of 6x6 cells predicts a box and the
@@ -115,7 +115,7 @@ def train(images, labels):
 
 
 def exported(model):
-    """With NonMaxSuppression behind it: digits (n), scores (n), boxes (n, 4)."""
+    """The model with NonMaxSuppression: digits (n), scores (n), boxes (n, 4)."""
     file = io.BytesIO()
     torch.onnx.export(model, torch.zeros(1, 1, SIDE, SIDE), file,
                       opset_version=13, input_names=["image"],

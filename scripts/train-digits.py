@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Train the digits classifier that examples/digits holds.
+"""Train the digits classifier in examples/digits.
 
 A small convolutional network on the 8x8 handwritten digits of scikit-learn
 (1,797 images; UCI's "Optical Recognition of Handwritten Digits" test set),

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Train the model of text that examples/generate holds.
+"""Train the language model in examples/generate.
 
 A decoder of two layers, which reads and predicts bytes of ASCII, on this
 repository's own documentation, for SECONDS (120). It is exported to ONNX with
-its caches: past keys and values go in, present ones come out, and both lengths
-are symbols. Attention is biased by distance (ALiBi, arXiv 2108.12409), so that
-the length has no limit.
+its caches: past keys and values are inputs, present ones outputs, and both
+lengths are symbolic dims. Attention is biased by distance (ALiBi, arXiv
+2108.12409), so that the length has no limit.
 
 Needs the distribution's python3-torch and python3-onnx. Not needed to build or
 run anything: its output is in the repository.
@@ -90,7 +90,7 @@ def read_text():
 
 
 def train(model, text, seconds):
-    """Steps until the time is over; their size falls as a cosine does."""
+    """Train until the time is over, with a cosine schedule of the learning rate."""
     start, used, step = time.monotonic(), 0.0, 0
     optimizer = torch.optim.Adam(model.parameters())
     while used < seconds:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Train the tree ensemble that examples/trees holds.
+"""Train the tree ensemble in examples/trees.
 
 Gradient boosted trees of scikit-learn on its handwritten digits (1,797 images of
 8x8; the last 448, shuffled with a fixed seed, are held out), written as one
@@ -32,7 +32,7 @@ def threshold(value):
 
 
 def attributes(model):
-    """Of the ONNX node: all nodes of all trees, and the weights of the leaves."""
+    """The ONNX node's attributes: all nodes of all trees, and weights of leaves."""
     a = {"nodes_" + name: [] for name in (
         "treeids", "nodeids", "featureids", "values", "modes", "truenodeids",
         "falsenodeids")}

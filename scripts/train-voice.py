@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Train the voice detector that examples/voice holds.
+"""Train the voice detector in examples/voice.
 
-A bank of learned filters and a GRU give, for each 32 ms of sound at 8 kHz, the
-probability that somebody speaks; the GRU's state goes in and comes out. The sound
-is synthetic: harmonics of a gliding pitch through three formants, in syllables and
-phrases, below noise, mains hum and clicks. Eight seconds that were not trained on,
-what PyTorch gives for them, and when the voice speaks are written beside the model.
+A bank of learned filters and a GRU compute, for each 32 ms of sound at 8 kHz, the
+probability that somebody speaks; the GRU's state is an input and an output. The
+sound is synthetic: harmonics of a gliding pitch through three formants, in syllables
+and phrases, with noise, mains hum and clicks. Eight seconds that were not trained on,
+PyTorch's results for them, and when the voice speaks are written beside the model.
 
 Needs the distribution's python3-torch. Not needed to build or run anything: its
 output is in the repository.
@@ -44,7 +44,7 @@ class Voice(nn.Module):
 
 
 def syllable(rng, n, pitch):
-    """n samples of a vowel: harmonics with the gains of three formants."""
+    """Make n samples of a vowel: harmonics with the gains of three formants."""
     glide = pitch * (1 + rng.uniform(-0.15, 0.15) * np.linspace(0, 1, n))
     phase = 2 * np.pi * np.cumsum(glide) / RATE
     formants = (rng.uniform(300, 800), rng.uniform(900, 2000),
