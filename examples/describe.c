@@ -35,7 +35,7 @@ static int describe(const struct byoc_model *model, const char *key)
     if (key) {
         const char *value = byoc_model_metadata_value(model, key);
         if (!value)
-            return fprintf(stderr, "the model does not say its %s\n", key), 1;
+            return fprintf(stderr, "the model has no metadata %s\n", key), 1;
         return puts(value) < 0;
     }
     for (uint32_t i = 0; i < n; i++)

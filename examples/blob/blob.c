@@ -236,13 +236,13 @@ static const char *check_value(struct loaded *l, uint32_t i,
     if (v->kind > BYOC_GRAPH_RESULT || v->many > 1)
         return "a value of an unknown kind";
     if (v->kind == BYOC_GRAPH_INPUT && v->index >= l->head.n_inputs)
-        return "an input that is not there";
+        return "an input that does not exist";
     if (v->kind == BYOC_GRAPH_CONST &&
         (v->index >= region->n_consts ||
          region->consts[v->index].dtype != BYOC_F32 ||
          region->consts[v->index].bytes !=
              (v->many ? l->head.count : 1) * sizeof(float)))
-        return "a constant that is not there";
+        return "a constant that does not exist";
     l->made[i] = v->kind != BYOC_GRAPH_RESULT;
     return NULL;
 }
@@ -254,7 +254,7 @@ static const char *check_step(struct loaded *l, const struct step *s)
         return "an unknown instruction";
     if (s->a >= n || s->b >= n || s->to >= n || !l->made[s->a] ||
         !l->made[s->b] || l->made[s->to])
-        return "a step that reads or writes what it may not";
+        return "a step that reads or writes an invalid value";
     l->made[s->to] = 1;
     return NULL;
 }
@@ -271,7 +271,7 @@ static const char *check_blob(struct loaded *l,
         why = check_step(l, &l->steps[i]);
     for (uint32_t i = 0; !why && i < h->n_outputs; i++)
         if (l->outputs[i] >= h->n_values || !l->made[l->outputs[i]])
-            why = "an output that nothing makes";
+            why = "an output that no step computes";
     return why;
 }
 
@@ -284,7 +284,7 @@ static const char *read_blob(struct loaded *l, const struct byoc_region *region)
     memcpy(h, at, sizeof *h);
     at += sizeof *h;
     if (memcmp(h->magic, magic, sizeof magic) != 0)
-        return "it is none of this backend";
+        return "it is not a blob of this backend";
     if (region->json_bytes != bytes_of(h->n_values, h->n_steps, h->n_outputs) ||
         h->count == 0 || h->count > UINT64_MAX / 64)
         return "its head does not fit the rest";

@@ -47,10 +47,10 @@ static struct byoc_fail *decoder_shape(const struct byoc_host *host,
     struct byoc_result *image = &call->results[0];
     if (file->dtype != BYOC_U8 || file->rank != 1)
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "its input is no vector of uint8");
+                          "its input is not a vector of uint8");
     if (!is(call, "RGB") && !is(call, "BGR") && !is(call, "Grayscale"))
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "pixel_format is none of RGB, BGR and Grayscale");
+                          "pixel_format is not RGB, BGR or Grayscale");
     image->dtype = BYOC_U8;
     image->rank = 3;
     image->dims[0] = image->dims[1] = BYOC_SIZE_UNKNOWN;

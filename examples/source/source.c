@@ -114,7 +114,7 @@ static const char *find_fault(const struct byoc_graph *g, uint32_t n_consts)
 {
     const struct byoc_graph_value *first = &g->values[g->outputs[0]];
     if (g->n_inputs + n_consts + g->n_outputs > MAX_TENSORS)
-        return "more tensors than a nest of loops should read and write";
+        return "too many tensors for one loop nest";
     for (uint32_t i = 0; i < g->n_values; i++)
         if (g->values[i].dtype != BYOC_F32 || g->values[i].count == 0)
             return "a tensor is not float32, or empty";
@@ -122,7 +122,7 @@ static const char *find_fault(const struct byoc_graph *g, uint32_t n_consts)
         const struct byoc_graph_value *v = &g->values[g->outputs[i]];
         if (v->rank != first->rank ||
             memcmp(v->dims, first->dims, v->rank * sizeof *v->dims) != 0)
-            return "results of different shapes, which is a nest for each";
+            return "results of different shapes, which need several nests";
     }
     for (uint32_t i = 0; i < g->n_steps; i++)
         if (op_of(&g->steps[i]) == N_OPS)
@@ -322,7 +322,7 @@ static struct byoc_fail *compile(const struct byoc_host *host,
     struct text t = {.host = host};
     if (!region->symbol)
         return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
-                          "this backend writes C, and the host takes none");
+                          "this backend writes C, which the host does not accept");
     struct byoc_fail *fail = byoc_graph_read(host, region, &g);
     if (fail)
         return fail;
@@ -372,7 +372,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
     if (!code || region->n_consts > MAX_TENSORS ||
         !are_sized(code, &at, region->consts, region->n_consts))
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "the region's code is not there, or for others");
+                          "the region's code is missing, or for other tensors");
     struct loaded *l = host->acquire(host->ctx, sizeof *l);
     if (!l)
         return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");

@@ -56,7 +56,7 @@ byoc_fail *make(const byoc_host *host, const byoc_operator_call *call,
             {static_cast<const char *>(model.data), model.bytes});
         if (!status.ok())
             return invalid(host,
-                           "attribute 'model' is no SentencePiece model: " +
+                           "attribute 'model' is not a SentencePiece model: " +
                                status.ToString());
         *made = processor.release();
         return nullptr;

@@ -179,7 +179,7 @@ const char *accept_dense(const struct byoc_host *host,
         return host->match_say(m, "weights are %s, expected a matrix",
                                host->match_show(m, "weights"));
     if (int_of(host, m, "transpose_a"))
-        return "transpose_a, and XNNPACK takes rows";
+        return "transpose_a is set, but XNNPACK needs rows";
     return out.rank > 0 ? check_bias(host, m, out.dims[out.rank - 1], 0) : NULL;
 }
 

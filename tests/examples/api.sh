@@ -53,7 +53,7 @@ says 2 'cannot\|No such file' "$2/callbacks" "$tmp/nothing.so" 10
 
 says 0 '^producer_name = ' "$2/describe" "$tmp/model.so"
 says 0 '^[0-9]' "$2/describe" "$tmp/model.so" opset.
-says 1 'does not say its custom.nothing' \
+says 1 'has no metadata custom.nothing' \
     "$2/describe" "$tmp/model.so" custom.nothing
 says 0 'libbyoc_backend_dnnl.so: can be used' "$2/describe" --backends
 says 1 '' "$2/describe" --backends only:/nowhere

@@ -116,7 +116,7 @@ class Tokenizer(unittest.TestCase):
         with self.assertRaisesRegex(byoc.Error, "nbest_size asks for a random"):
             tokenizer(nbest=-1)
         for model in b"no model", MODEL[:len(MODEL) // 2]:
-            with self.assertRaisesRegex(byoc.Error, "is no SentencePiece model"):
+            with self.assertRaisesRegex(byoc.Error, "is not a SentencePiece model"):
                 tokenizer(model=model)(np.array(LINES, object))
 
 
