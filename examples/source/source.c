@@ -321,8 +321,9 @@ static struct byoc_fail *compile(const struct byoc_host *host,
     struct byoc_graph *g;
     struct text t = {.host = host};
     if (!region->symbol)
-        return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
-                          "this backend writes C, which the host does not accept");
+        return host->fail(
+            host->ctx, BYOC_FAIL_UNSUPPORTED,
+            "this backend writes C, which the host does not accept");
     struct byoc_fail *fail = byoc_graph_read(host, region, &g);
     if (fail)
         return fail;
