@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.c: the remover waits at a pipe for its end of file: the system closes
- * the other end with the last process that has it.
+/* folder.c: the remover is a process that waits for end of file on a pipe: the
+ * system closes the other end when the last process that has it ends.
  */
 #include "folder.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_check.c: checks that hold for every ledger. */
+/* ledger_check.c: checks the invariants of a ledger. */
 #include "ledger_check.h"
 
 #include "schema.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* schema.h: checks a document against its JSON Schema: the part of the 2020-12
- * dialect that docs/ uses; a keyword that is not known is a failure, so that no
- * rule goes unchecked.
+ * dialect that docs/ uses. An unknown keyword is a failure, so that no rule is
+ * skipped.
  */
 #ifndef BYI_TEST_SCHEMA_H
 #define BYI_TEST_SCHEMA_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph_header_test.c: byoc/graph.h gives a region's values, steps and kernels
- * as they are written, with complete attributes, passes the reader's refusals
- * on (read_test has more of them), refuses constants that are not lent, and
- * survives texts with any byte changed.
+/* graph_header_test.c: byoc/graph.h returns a region's values, steps and
+ * kernels as in its text, with complete attributes. It returns the reader's
+ * errors (read_test has more of them), refuses missing constants, and does not
+ * crash if any byte of the text is changed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bounds_test.c: for which operands conform says that the results of an
- * operator differ between implementations, so that it does not compare them.
- * And which results it does not compare, since rounding decides them.
+/* bounds_test.c: the operands for which conform assumes that results differ
+ * between implementations, and the results that rounding decides: conform
+ * compares neither.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seed_test.c: runs of conform with other seeds share no samples, however close
- * the seeds are.
+/* seed_test.c: runs of conform with different seeds share no samples, however
+ * close the seeds are.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attrs_test.c: operators by name, attributes completed and refused, and the
- * operations of a call. */
+/* attrs_test.c: finding operators by name, completing and refusing attributes,
+ * and counting the operations of a call.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failure_test.c: failures keep code and text, also when memory runs out. */
+/* failure_test.c: failures keep code and text, even when an allocation fails.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash_test.c: SHA-256 against the examples of FIPS 180-4, added in pieces of
- * any size; the table hash against the needs of a hash table. */
+/* hash_test.c: SHA-256 against the examples of FIPS 180-4, with input in pieces
+ * of any size; and the distribution of the hash for hash tables.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

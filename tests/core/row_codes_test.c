@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* row_codes_test.c: matrices as codes and steps: bit for bit, or not at all. */
+/* row_codes_test.c: storing a matrix as codes and steps: it is restored bit for
+ * bit, or refused.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cases_test.c: models whose operators are not ONNX's own, against the results
- * of ONNX Runtime (cases/, written by scripts/ort-cases): inputs and outputs
- * are initialisers that no node reads, "input NAME", "output NAME". Of maps,
- * which ONNX Runtime's C interface gives one by one, what the standard says.
+/* cases_test.c: models with operators that are not ONNX's own, compared with
+ * the results of ONNX Runtime (cases/, which scripts/ort-cases writes). Inputs
+ * and results are initialisers that no node reads, "input NAME" and "output
+ * NAME". The results for maps follow the standard, since ONNX Runtime's C
+ * interface returns maps one by one.
  */
 #include <setjmp.h>
 #include <stdarg.h>

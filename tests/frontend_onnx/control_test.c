@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_test.c: graphs inside of nodes: If, Loop, Scan. */
+/* control_test.c: importing graphs within nodes: If, Loop, Scan. */
 #include "models.h"
 
 #include "interp/interp.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_contrib_test.c: operators of com.microsoft: the operators that they
- * become, and refusals. cases_test.c tests their results.
+/* onnx_contrib_test.c: importing operators of com.microsoft: the operators of
+ * the IR that they become, and refusals. cases_test.c tests their results.
  */
 #include "models.h"
 

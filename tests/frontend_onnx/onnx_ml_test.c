@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_ml_test.c: operators of ai.onnx.ml: the operators that trees become, and
- * invalid trees. cases_test.c tests their results.
+/* onnx_ml_test.c: importing operators of ai.onnx.ml: the operators of the IR
+ * that trees become, and invalid trees. cases_test.c tests their results.
  */
 #include "models.h"
 

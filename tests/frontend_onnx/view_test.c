@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view_test.c: cuts graphs into parts: each node once, in an order in which
- * each part reads only parts before it, and a region in two only if it must be.
- * tests/cli/regions.py tests the models that are made of parts.
+/* view_test.c: dividing a graph into parts: each node is in one part, each part
+ * reads only earlier parts, and a region is in two parts only if necessary.
+ * tests/cli/regions.py tests models that are made of parts.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bytes.c: mutations of bytes without knowledge of their meaning. */
+/* bytes.c: mutates bytes without knowledge of their format. */
 #include "cover.h"
 
 #include <string.h>

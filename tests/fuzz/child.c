@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child.c: runs inputs in a process of their own, with limits on time and
- * memory, and reports how it ended.
+/* child.c: runs inputs in child processes, with limits on time and memory, and
+ * reports how they ended.
  */
 #include "job.h"
 

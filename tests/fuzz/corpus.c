@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus.c: the inputs to mutate: seeds, and mutants that reached an edge of
- * the code, or a number of visits of it, that no earlier input did.
+/* corpus.c: the corpus: seeds, and mutants that reached a new edge of the code,
+ * or a new number of visits of one.
  */
 #include "job.h"
 

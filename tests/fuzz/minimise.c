@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* minimise.c: makes a failing input smaller, and a corpus. */
+/* minimise.c: minimises a failing input, or a corpus. */
 #include "job.h"
 
 #include <stdlib.h>

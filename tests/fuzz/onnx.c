@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx.c: mutations of a model's fields. Bytes changed at random mostly break
- * the encoding; these leave a file that parses, with unusual content.
+/* onnx.c: mutates fields of an ONNX model. Random bytes mostly break the
+ * encoding; these mutations leave a file that parses, with unusual content.
  */
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* readers.c: every reader of bytes from outside. A new reader is a row here, a
- * function that feeds it, and a seed.
+/* readers.c: the table of all readers of untrusted bytes. A new reader needs a
+ * row here, a function that feeds it, and a seed.
  */
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c: compiles a mutant that may still be a model, loads it, and runs it if
- * it is small enough.
+/* run.c: compiles a mutant of a model, loads it, and runs it if it is small
+ * enough.
  */
 #include <byoc/byoc.h>
 

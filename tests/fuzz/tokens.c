@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokens.c: mutations of text that keep its tokens whole: swap them, leave
- * them out, put others in their place.
- */
+/* tokens.c: mutates text by whole tokens: swaps, omits and replaces them. */
 #include "fuzz.h"
 
 #include <ctype.h>

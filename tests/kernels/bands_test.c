@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bands_test.c: convolutions in bands (kernels/bands.h) give the bytes of
+/* bands_test.c: convolutions in bands (kernels/bands.h) give the same bytes as
  * separate runs: random blocks with every kind of epilogue, images whose lines
- * do not fill bands, any number of threads, and every instruction set that the
- * machine has; and which convolutions are refused.
+ * do not fill bands, any number of threads, and every instruction set of the
+ * machine. Also tests which convolutions are refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cases_ml.c: random calls of ai.onnx.ml's operators. Numbers are halves, so
- * that many meet a threshold or a category exactly.
+/* cases_ml.c: random calls of ai.onnx.ml's operators. Numbers are multiples of
+ * 1/2, so that many equal a threshold or category exactly.
  */
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cases_more.c: random calls of operators on strings, of losses, and of others
- * that are not in cases.c or cases_move.c.
+/* cases_more.c: random calls of operators on strings, of losses, and of
+ * operators that are not in cases.c or cases_move.c.
  */
 #include "fuzz.h"
 

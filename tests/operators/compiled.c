@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compiled.c: runs a model as the product does: imports it, runs every pass,
- * and executes it on native kernels or by a backend.
+/* compiled.c: runs a model as a user would: imports it, runs every pass, and
+ * executes it on native kernels or a backend.
  */
 #include "fuzz.h"
 

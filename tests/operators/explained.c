@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explained.c: known differences between ONNX Runtime and the standard, and how
- * to recognise them. A difference that no row explains fails the run;
- * docs/operators.md describes them in words.
+/* explained.c: known differences between ONNX Runtime and the standard, and
+ * code that recognises them. A difference without a row here fails the run;
+ * docs/operators.md describes them.
  */
 #include "fuzz.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/operators/fuzz.h: models of one random node, run by byoc's kernels, by
- * their plain forms and by ONNX Runtime, and compared.
+/* tests/operators/fuzz.h: models of one random node: runs them on byoc's
+ * kernels, on their plain implementations and in ONNX Runtime, and compares the
+ * results.
  */
 #ifndef BYI_TESTS_FUZZ_H
 #define BYI_TESTS_FUZZ_H

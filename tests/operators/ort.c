@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ort.c: ONNX Runtime, opened at run time and called through its versioned
- * function table (OrtGetApiBase, ABI version 1, which only ever grows at its
- * end), so that building this needs nothing of it.
+/* ort.c: opens ONNX Runtime at run time and calls it through its versioned
+ * function table (OrtGetApiBase, ABI version 1, to which new versions only
+ * append), so that the program can be built without ONNX Runtime.
  */
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page_test.c: a ledger as a page and as a graph for Graphviz: all of it is
- * there, each node once, and no name breaks out of its place.
+/* page_test.c: a ledger as a page and as a graph for Graphviz: both contain
+ * each node once, and names are escaped.
  */
 #include <setjmp.h>
 #include <stdarg.h>

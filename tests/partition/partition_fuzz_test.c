@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* partition_fuzz_test.c: random functions and random tables through all of
- * partitioning: results stay the same, and a second run changes only reverted
- * regions. BYOC_FUZZ_GRAPHS sets how many (default 2000), BYOC_FUZZ_SEED where
- * to start.
+/* partition_fuzz_test.c: partitions random functions with random tables:
+ * results stay the same, and a second run changes only reverted regions.
+ * BYOC_FUZZ_GRAPHS sets the number of functions (default 2000), BYOC_FUZZ_SEED
+ * the first seed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

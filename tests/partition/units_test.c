@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* units_test.c: units of placement, parts cut out of a function, and that
- * MergeComposite follows an assignment.
+/* units_test.c: candidates of placement: cutting them out of a function, and
+ * MergeComposite with a given placement.
  */
 #include "partition/cost.h"
 

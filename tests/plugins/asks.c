@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asks.c: a predicate that refuses every match, with all that the host says
- * about it: the answers are the same from a process of its own.
+/* asks.c: a predicate that refuses every match with a message of everything
+ * that the host reports about it. The message must be the same in an isolated
+ * process.
  */
 #include <byoc/backend.h>
 

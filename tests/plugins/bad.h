@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad.h: a plug-in that does what it must and no more; tests/plugins/bad_*.c
- * each break one thing of it.
+/* bad.h: a minimal valid plug-in; each tests/plugins/bad_*.c breaks one rule
+ * with it.
  */
 #ifndef BYI_TESTS_BAD_H
 #define BYI_TESTS_BAD_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_abi.c: made for a version of the header that is not ours. */
+/* bad_abi.c: a plug-in for another version of the header. */
 #include "bad.h"
 
 #undef BYOC_BACKEND_ABI

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_descriptor.c: a query, but nothing that says what it was built with. */
+/* bad_descriptor.c: a plug-in with a query but without a descriptor. */
 #include "bad.h"
 
 static const struct byoc_backend backend = {GOOD_BACKEND};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_load.c: a plug-in without fault whose load always fails. */
+/* bad_load.c: a valid plug-in whose load() always fails. */
 #include "bad.h"
 
 #pragma GCC diagnostic ignored "-Woverride-init"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_member.c: no run(). */
+/* bad_member.c: a backend without run(). */
 #include "bad.h"
 
 #pragma GCC diagnostic ignored "-Woverride-init"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_missing.c: needs a function that no library has. */
+/* bad_missing.c: a plug-in that needs a function that no library defines. */
 #include "bad.h"
 
 void byoc_test_nobody_has_this(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_name.c: a name that is not an identifier. */
+/* bad_name.c: a backend whose name is not an identifier. */
 #include "bad.h"
 
 #pragma GCC diagnostic ignored "-Woverride-init"

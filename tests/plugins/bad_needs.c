@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_needs.c: wants a host of a later version. */
+/* bad_needs.c: a plug-in that requires a later host version. */
 #define BYOC_BACKEND_NEEDS BYOC_ABI(1, 999)
 #include "bad.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_patterns.c: a count of patterns, but no table. */
+/* bad_patterns.c: a backend with a number of patterns but no table. */
 #include "bad.h"
 
 #pragma GCC diagnostic ignored "-Woverride-init"

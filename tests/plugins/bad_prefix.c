@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_prefix.c: a pattern that carries another backend's name. */
+/* bad_prefix.c: a backend with a pattern whose name has another backend's
+ * prefix.
+ */
 #include "bad.h"
 
 #pragma GCC diagnostic ignored "-Woverride-init"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_refuses.c: refuses every host, with a reason. */
+/* bad_refuses.c: a plug-in that refuses every host, with a reason. */
 #include <byoc/backend.h>
 
 #include <stdio.h>

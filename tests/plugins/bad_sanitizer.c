@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_sanitizer.c: says that it was built with the memory sanitizer. */
+/* bad_sanitizer.c: a plug-in that claims to be built with the memory sanitizer.
+ */
 #include "bad.h"
 
 #undef BYOC_TAGS

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_size.c: a struct that ends before its required members do. */
+/* bad_size.c: a backend whose struct_size does not cover the required members.
+ */
 #include "bad.h"
 
 #pragma GCC diagnostic ignored "-Woverride-init"

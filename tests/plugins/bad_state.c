@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_state.c: two ways to make a state. */
+/* bad_state.c: a backend with both state_bytes() and state_new(). */
 #include "bad.h"
 
 static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)

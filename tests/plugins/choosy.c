@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* choosy.c: the backend of ref.c, but hard to please: its load refuses regions
- * of more than four kernels, a kernel "ref.add_relu" behind another one, and a
+/* choosy.c: the backend of ref.c with many refusals. Its load() refuses regions
+ * of more than four kernels, a kernel "ref.add_relu" after another one, and a
  * "ref.relu" of 13 numbers even alone. Its probe refuses additions of 11
- * numbers, and says that "ref.multiply" of 7 is slow. It counts what it is
- * asked. With CHOOSY_COMPILES it refuses in a compile() of its own, before any
- * load.
+ * numbers, and reports that "ref.multiply" of 7 is slow. It counts the calls.
+ * With CHOOSY_COMPILES its compile() refuses instead of load().
  */
 #define REF_IS_A_PART
 #include "ref.c"

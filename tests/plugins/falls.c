@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* falls.c: a backend whose process ends where the operator says, each in a way
- * of its own: tanh in its predicate, exp in its probe, sqrt in compile, sigmoid
- * in load, abs in unload, cos once its calls are over and the process writes
- * its result. Others of its row go well; nothing is computed.
+/* falls.c: a backend whose process ends in a function that the operator
+ * selects, each in another way: tanh in the predicate, exp in the probe, sqrt
+ * in compile(), sigmoid in load(), abs in unload(), cos after all calls, when
+ * the process writes its result. Other operators of its row succeed; nothing is
+ * computed.
  */
 #define _GNU_SOURCE /* memmem */
 #include <byoc/backend.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scale.c: a backend that adds an operator, Scale of "com.example" (factor x),
- * and runs it in regions of its own: alone, and with a Relu behind it.
+/* scale.c: a backend that adds a custom operator, Scale of "com.example"
+ * (factor x), and runs it in regions: alone, and followed by a Relu.
  */
 #include <byoc/custom.h>
 #include <byoc/graph.h>

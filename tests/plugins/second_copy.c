@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* second_copy.c: a correct plug-in with an OpenMP runtime and a oneDNN of its
- * own, like one that was linked with static libraries.
+/* second_copy.c: a correct plug-in that has an OpenMP runtime and oneDNN linked
+ * statically.
  */
 #include "bad.h"
 

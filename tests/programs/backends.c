@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backends.c: two backends that are only tables of patterns, so that
- * partitioning makes regions. Their regions run their native twins.
+/* backends.c: two backends that consist of patterns only, so that partitioning
+ * makes regions. The regions run their native twins.
  */
 #include "programs.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allocation_test.c: a run allocates nothing if shapes are fixed, or were used
- * before. This program is linked so that the runtime's calls of the heap come
- * here first.
+/* allocation_test.c: a run allocates nothing if all shapes are fixed, or were
+ * used before. The linker redirects the runtime's heap functions to this
+ * program.
  */
 #include "tests/fixture.h"
 

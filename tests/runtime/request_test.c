@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request_test.c: runs with inputs and outputs by name, asynchronous runs with
- * a callback, traces and events of runs, and memory with a limit.
+ * a callback, traces and events of runs, and the memory limit.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/runtime_dnnl/region_int8_test.c: quantised regions: what computes on
- * integers and what on floats, held against the native kernels, which know
- * floats only. Results may be off by one step where a number lies between two.
+/* tests/runtime_dnnl/region_int8_test.c: quantised regions: which steps compute
+ * with integers and which with floats, compared with native kernels, which
+ * compute with floats. Results may differ by one step if a number is halfway
+ * between two.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/runtime_dnnl/region_layout_test.c: regions whose operators have their
- * channels last: the same numbers as the native kernels', no conversions where
- * the memory is right already, and what is refused. And regions whose
- * activations are to stay as the model has them.
+/* tests/runtime_dnnl/region_layout_test.c: regions with channels-last
+ * operators: the same results as native kernels, no conversions if the memory
+ * already has the right layout, and refusals. Also regions whose activations
+ * keep the model's layout.
  */
 #include <setjmp.h>
 #include <stdarg.h>

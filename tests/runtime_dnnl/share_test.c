@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* share_test.c: packed weights of regions that one host loads for other sizes:
- * had once, gone with the last, each right; not shared where weights, layouts
- * or hosts differ; by threads that load and unload at once; for want of memory.
+/* share_test.c: packed weights that regions share if one host loads them for
+ * several sizes: they are packed once, freed with the last region, and correct;
+ * not shared if weights, layouts or hosts differ; with threads that load and
+ * unload at once; and when allocations fail.
  */
 #include <byoc/backend.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* boxes_test.c: non-maximum suppression with every instruction set against
- * plain loops, which sort all candidates and hold each against all selected.
+/* boxes_test.c: non-maximum suppression with every instruction set, compared
+ * with plain loops that sort all candidates and compare each with all selected
+ * boxes.
  */
 #include "kernels.h"
 

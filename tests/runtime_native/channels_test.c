@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channels_test.c: operators in other layouts than channels first: the same
- * numbers, moved. Every layout of data and weights, over random windows,
- * against the plain form with channels first; layout_transform against index
+/* channels_test.c: operators in layouts other than channels-first: every layout
+ * of data and weights, with random windows, compared with the plain
+ * channels-first implementation; and layout_transform compared with index
  * arithmetic.
  */
 #include "kernels.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dyn_test.c: operators with an operand in place of an attribute: each gives
- * the result of the form with the attribute, and refuses invalid values.
+/* dyn_test.c: operators with an operand instead of an attribute: the result
+ * equals that of the operator with the attribute, and invalid values are
+ * refused.
  */
 #include "trial.h"
 

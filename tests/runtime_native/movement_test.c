@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* movement_test.c: the kernels that move data, against references that walk
- * the result element by element and ask where each came from. Shapes, element
- * types and thread counts are random, from fixed seeds; results have canaries
- * behind them.
+/* movement_test.c: the kernels that move data, compared with references that
+ * compute the source of each result element. Shapes, element types and thread
+ * counts are random, from fixed seeds; results have canaries after them.
  */
 #include "runtime_native/kernel.h"
 #include "trial.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample_test.c: image.grid_sample by lists against the sums in double: every
- * mode and padding, grids that reach far outside, numbers that are none, every
- * instruction set, lists made at once and when it runs.
+/* sample_test.c: image.grid_sample with tables, compared with sums in double:
+ * every mode and padding, grids that reach far outside, NaN, every instruction
+ * set, tables made in advance and during the run.
  */
 #include "kernels.h"
 

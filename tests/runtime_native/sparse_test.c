@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparse_test.c: products with weights that are mostly zero against the plain
- * dense ones: every pattern of zeros, odd sizes, data that is not finite, every
+/* sparse_test.c: products with sparse weights, compared with the plain dense
+ * ones: every pattern of zeros, odd sizes, data with NaN and infinities, every
  * instruction set, packed and not, one thread and several.
  */
 #include "kernels.h"

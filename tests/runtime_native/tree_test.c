@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_test.c: ensembles of trees against one walk a row and tree; then arrays
- * that are not trees.
+/* tree_test.c: tree ensembles, compared with one walk for each row and tree;
+ * and arrays that are not valid trees.
  */
 #include "kernels.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host.c: a process that runs models on several threads, as a user's would; the
- * first argument says how. Does not link byoc: it opens and closes the runtime.
- * Built twice, once with its own OpenMP. Exits with 0 on success, with 77 where
- * the machine does not allow the check; otherwise prints a message. Run by
- * threads.sh.
+/* host.c: a host program that runs models on several threads; the first
+ * argument selects how. It does not link byoc: it opens and closes the runtime.
+ * It is built twice, once with its own OpenMP. Exits with 0 on success, with 77
+ * if the machine does not allow the check; otherwise prints a message.
+ * threads.sh runs it.
  */
 #include <byoc/runtime.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuse_test.c: tests of FuseOps that goldens cannot do: graphs of 100,000 nodes
- * in shapes for which a non-linear walk would be slow, and every golden of
- * fusion run by the runtime, whose plan splits groups again.
+/* fuse_test.c: tests of FuseOps that goldens cannot express: graphs of 100,000
+ * nodes in shapes for which a non-linear algorithm would be slow, and every
+ * golden of fusion run by the runtime, whose plan splits groups again.
  */
 #include <setjmp.h>
 #include <stdarg.h>

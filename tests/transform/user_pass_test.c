@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* user_pass_test.c: passes of users, registered by name and from a library: the
+/* user_pass_test.c: user passes, registered by name and from a library: the
  * rewriter's input and output, failures of passes, and refused registrations.
  */
 #include <setjmp.h>
