@@ -26,7 +26,7 @@ enum byoc_status fixture_of(struct fixture *x, struct byi_module **m,
 void fixture_close(struct fixture *x);
 
 /* Run `state` on random inputs that depend on `seed`, with memory for the
- * outputs if `memory`, and hold the outputs against the interpreter's. */
+ * outputs if `memory`, and compare the outputs with the interpreter's. */
 enum byoc_status fixture_run(struct fixture *x, struct byoc_state *state,
                              uint64_t seed, bool memory,
                              struct byoc_error *err);

@@ -26,7 +26,7 @@ static _Noreturn void remove_later(const char *path, const int ends[2])
     char byte;
     if (setsid() < 0 || fork() != 0)
         _exit(0);
-    /* whoever reads the test's output must not wait for this process */
+    /* a reader of the test's output must not wait for this process */
     for (int fd = 0; fd < 3; fd++)
         close(fd);
     close(ends[1]);

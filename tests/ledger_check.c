@@ -107,7 +107,7 @@ static const char *check_node(const cJSON *node, int n, const cJSON *regions,
     return NULL;
 }
 
-/* A kept region has the nodes that say so. */
+/* A kept region has exactly the nodes that name it. */
 static const char *check_region(const cJSON *region, const cJSON *nodes)
 {
     const cJSON *list = member(region, "nodes"), *node, *next = list->child;

@@ -6,9 +6,8 @@
 
 #include <stddef.h>
 
-/* Whether this ledger fits docs/byoc-ledger.schema.json, has each node once and
- * in one place, and adds up. NULL when it does, else what does not, in `why`.
- */
+/* Check that a ledger matches docs/byoc-ledger.schema.json, has each node once
+ * and in one place, and adds up. Returns NULL, or what is wrong, in `why`. */
 const char *ledger_check(const char *json, char *why, size_t n);
 
 #endif

@@ -45,7 +45,7 @@ static const cJSON *member(const cJSON *object, const char *key)
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-/* --- keywords: each says whether the value fits --------------------------- */
+/* --- keywords: each returns whether the value is valid -------------------- */
 
 static bool is_type(const char *type, const cJSON *v)
 {

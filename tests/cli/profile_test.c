@@ -169,8 +169,8 @@ static struct byi_text bench(const char *options, int *code)
     return output;
 }
 
-/* Replace each number by '#', and each run of spaces by one; leave out the
- * instruction set behind an algorithm. */
+/* Replace each number by '#', and each run of spaces by one; omit the
+ * instruction set after an algorithm. */
 static void mask(char *at)
 {
     char *to = at;

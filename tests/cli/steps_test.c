@@ -66,7 +66,7 @@ static void others(void **unused)
         float step, off;
         int values;
     } cases[] = {
-        {0.0371f, 1e-3f, N},   /* one value lies between the steps */
+        {0.0371f, 1e-3f, N},   /* one value is halfway between two steps */
         {1, 0, N},             /* integers                         */
         {0.25f, 0, 8},         /* too few values                   */
         {0.0371f, 20.0f, N},   /* more than 255 steps              */

@@ -193,7 +193,7 @@ static void compare_outputs(const struct setup *s, const DLTensor *found,
     }
 }
 
-/* Run the artifact as it would on a CPU that has `isa` at most. */
+/* Run the artifact as on a CPU whose widest instruction set is `isa`. */
 static void run_at(struct setup *s, const char *isa, uint32_t threads,
                    const DLTensor *in, uint32_t n_in,
                    const struct byi_tensor *want, uint32_t n_out,

@@ -192,7 +192,8 @@ static void refuse_posts(const char *posts, const char *part)
     assert_null(g);
 }
 
-/* Steps are numbered as they begin; an `if` reads what its branches give. */
+/* Steps are numbered in the order in which they begin; an `if` returns the
+ * results of its branches. */
 static void test_if(void **state)
 {
     (void)state;

@@ -311,7 +311,8 @@ static void test_narrow_round_trip(void **state)
     assert_false(byi_narrow_is_float(BYOC_I4));
 }
 
-/* Values from the tables of the formats; then what lies between and beyond. */
+/* Values from the tables of the formats; then values between them and out of
+ * range. */
 static void test_narrow_values(void **state)
 {
     static const struct {

@@ -202,7 +202,7 @@ static void waits_end(void **state)
     }
 }
 
-/* --- limits beside other load --------------------------------------------- */
+/* --- limits under other load --------------------------------------------- */
 
 enum { BUSY = 8 };
 

@@ -144,8 +144,9 @@ static bool print_items(const char *text, bool whole, struct byi_text *out)
     return status == BYOC_OK;
 }
 
-/* Parsing around an array takes what parsing takes, and gives the same: for a
- * document, and for each with one byte changed or cut at one byte. */
+/* Parsing around an array succeeds for the same texts as a full parse, and
+ * gives the same: for a document, and for each with one byte changed or cut at
+ * one byte. */
 static void test_items(void **state)
 {
     static const char whole[] =

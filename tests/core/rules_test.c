@@ -822,7 +822,7 @@ TEST(movement)
 TEST(vision)
 TEST(list)
 
-/* Every rule is in the tables: no operator's rule goes untested. */
+/* Check that every type rule is in the tables. */
 static void test_every_rule(void **state)
 {
     (void)state;

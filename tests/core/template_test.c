@@ -162,7 +162,8 @@ static void test_results(void **state)
     close_scene(&s);
 }
 
-/* After an emission that fails there are no more, and no results. */
+/* After a failed emission, later ones emit nothing, and there are no results.
+ */
 static void test_failing(void **state)
 {
     (void)state;

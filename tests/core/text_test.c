@@ -354,7 +354,7 @@ static void test_errors(void **state)
     }
 }
 
-/* --- what is large ------------------------------------------------------ */
+/* --- large inputs ------------------------------------------------------- */
 
 static void repeat(struct byi_text *text, const char *what, uint32_t n)
 {
@@ -431,8 +431,8 @@ static void test_depth(void **state)
     check_nested("let %x = (%x, %x);", "", 60, BYOC_ELIMIT, "fields");
 }
 
-/* Every prefix of a text, and texts with a byte changed, are a result or an
- * error; what parses also makes the round trip. */
+/* Every prefix of a text, and texts with a byte changed, give a result or an
+ * error; a result also makes the round trip. */
 static void survive(const char *text, size_t n)
 {
     struct byi_module *m = NULL;

@@ -120,7 +120,7 @@ static struct byoc_fail *make(const char *from, const char *to,
     return compile(&host, &region, blob);
 }
 
-/* Load bytes and run them; every buffer ends where it says. */
+/* Load bytes and run them; every buffer is exactly as large as its size. */
 static struct byoc_fail *try_run(const void *bytes, uint64_t n,
                                  float *const in[2], float *const out[2])
 {

@@ -229,7 +229,8 @@ static void test_threads(void **state)
     byoc_model_free(&m);
 }
 
-/* Who is asked for no C has none, and the model runs natively. */
+/* Without a request for C, the backend compiles nothing, and the model runs
+ * natively. */
 static void test_without(void **state)
 {
     (void)state;

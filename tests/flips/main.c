@@ -51,8 +51,8 @@ static void note_usage(const struct rusage *u)
 }
 
 enum outcome { REFUSED, SAME, DIFFERENT, TOO_LONG, CRASHED, N_OUTCOMES };
-/* A changed constant may be the count of a loop: 2^40 calls are what such a
- * program asks for, and end at this limit here, at 10^8 elsewhere. */
+/* A changed constant may be the trip count of a loop: such a program requests
+ * 2^40 calls, and ends at this limit here (elsewhere at 10^8). */
 enum { MAX_CALLS = 20000 };
 enum { MAX_RANGES = 8, MAX_INPUTS = 8, MAX_ELEMENTS = 4096 };
 
@@ -65,7 +65,7 @@ struct subject {
     char whole[300], damaged[300]; /* artifacts */
     char *bytes;                   /* of the whole one */
     size_t n;
-    struct range readable[MAX_RANGES]; /* what `forged` changes */
+    struct range readable[MAX_RANGES]; /* the bytes that `forged` changes */
     uint32_t n_readable;
     struct range weights;
     /* as the manifest has them: plan, ledger, blobs, weights */
@@ -253,7 +253,7 @@ static size_t place_of(const struct subject *s, size_t at)
 
 enum way { AS_IS, NO_SUM, FORGED, CUT, N_WAYS };
 static const char *const ways[] = {"as it is", "no sum", "forged", "cut"};
-enum { MANIFEST, PLAN, LEDGER, BLOBS }; /* the first of what is readable */
+enum { MANIFEST, PLAN, LEDGER, BLOBS }; /* the first readable one */
 
 static enum outcome damage(const struct subject *s, enum way way, size_t at,
                            int mask, char *bytes)

@@ -213,7 +213,7 @@ static void refused(void **state)
     save(&b);
     assert_int_equal(truncate(b.path, (off_t)n - 3), 0);
     expect_refused(&b, to, N_NODES, notes, BYOC_EPARSE, "expected a complete");
-    assert_int_not_equal(access(to, F_OK), 0); /* nothing was left behind */
+    assert_int_not_equal(access(to, F_OK), 0); /* no temporary file is left */
     end(&b);
 }
 

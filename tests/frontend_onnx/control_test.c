@@ -254,8 +254,8 @@ static void squeeze_where_one(void **state)
 
 /* --- Loop, Scan ----------------------------------------------------------- */
 
-/* Import, run, and hold output `i` against what it must be. The model has no
- * inputs. */
+/* Import and run, and compare output `i` with the expected one. The model has
+ * no inputs. */
 static void expect_floats(struct build *b, uint32_t i, uint32_t rank,
                           const int64_t *dims, const float *expected)
 {

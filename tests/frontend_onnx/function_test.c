@@ -183,8 +183,8 @@ static void own_opsets(void **state)
            "nn.softmax(%3)");
 }
 
-/* Names are the function's own; what a call leaves out is left out inside,
- * in branches as well. */
+/* Names are local to the function; an input that the call omits is omitted
+ * inside, in branches as well. */
 static void inputs_left_out(void **state)
 {
     struct build b = begin_mine();

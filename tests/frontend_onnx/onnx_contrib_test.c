@@ -4,7 +4,7 @@
  */
 #include "models.h"
 
-/* Version 1 of com.microsoft beside `opset`. */
+/* Version 1 of com.microsoft in addition to `opset`. */
 static struct build begin_contrib(int64_t opset)
 {
     struct build b = begin(opset);
@@ -117,8 +117,8 @@ static void packed_attention(void **state)
            "nn.matmul(", "reshape(");
 }
 
-/* Sizes vary, keys are not repeated for the heads that share them, and without
- * a past the cache is what comes in. */
+/* Sizes are symbolic; keys are not repeated for the heads that share them;
+ * without a past, the cache is the new keys and values. */
 static void grouped_attention(void **state)
 {
     struct build b = begin_contrib(17);
@@ -236,7 +236,7 @@ static void refused(void **state)
     }
 }
 
-/* Without its domain among the model's opsets there is no such operator. */
+/* The operator is unknown if its domain is not among the model's opsets. */
 static void not_imported(void **state)
 {
     struct build b = begin(17);

@@ -54,7 +54,7 @@ static void typed_data(void **state)
     import_one_weight(&b, t, "Tensor[(2), float64] {0.25, ");
 }
 
-/* Large weights stay in the mapped file, and say the same. */
+/* Large weights stay in the mapped file, with the same values. */
 static void mapped_weights(void **state)
 {
     struct build b = begin(13);

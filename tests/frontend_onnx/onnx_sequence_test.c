@@ -67,7 +67,7 @@ static void batch_first(void **state)
            "batch_first=true, linear_before_reset=true)");
 }
 
-/* Numbers go to the functions that have such a parameter, in their order. */
+/* Parameters are assigned, in order, to the functions that have them. */
 static void numbers_of_activations(void **state)
 {
     struct build b = begin_with(14, 4);

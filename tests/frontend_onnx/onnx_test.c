@@ -4,7 +4,7 @@
  */
 #include "models.h"
 
-/* --- what imports --------------------------------------------------------- */
+/* --- valid models --------------------------------------------------------- */
 
 static void conv_with_bias(void **state)
 {
@@ -317,7 +317,7 @@ static void names_are_made_unique(void **state)
     EXPECT(&b, "#[\"same\": \"Exp\"]", "#[\"same", ": \"Exp\"]");
 }
 
-/* --- what is refused ------------------------------------------------------ */
+/* --- invalid models ------------------------------------------------------- */
 
 static void unknown_operator(void **state)
 {
@@ -563,7 +563,7 @@ static void entry(struct build *b, char *key, char *text)
                                         &b->model->n_metadata_props, e);
 }
 
-/* An entry without a value is one; a field without text is none. */
+/* An entry without a value counts; a field without text does not. */
 static void metadata(void **state)
 {
     static const struct byoc_metadata expected[] = {{"ir_version", "8"},

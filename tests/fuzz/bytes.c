@@ -48,8 +48,8 @@ static void overwrite_number(struct fuzz_rng *rng, struct byi_text *t,
     memcpy(t->at + at, &number, width); /* little-endian here or not */
 }
 
-/* The place of the n bytes of `what` in the text, from a random one on;
- * SIZE_MAX: nowhere. */
+/* Find the n bytes of `what` in the text, starting at a random position;
+ * SIZE_MAX if they do not occur. */
 static size_t find(struct fuzz_rng *rng, const struct byi_text *t,
                    const char *what, size_t n)
 {
@@ -123,7 +123,8 @@ static void edit(struct fuzz_rng *rng, struct byi_text *t,
             noise[i] = (char)fuzz_next(rng);
         fuzz_splice(t, at, 0, noise, n);
         return;
-    case 7: /* a copy of what is elsewhere, in place of this or before it */
+    case 7: /* a copy of other bytes of the input, in place of these or before
+               them */
         if (n > t->n - from)
             n = t->n - from;
         memcpy(noise, t->at + from, n);

@@ -205,7 +205,7 @@ static bool add_frame(char *key, size_t room, const char *line)
     return true;
 }
 
-/* Kinds of reports; what the line says after this is part of the key. */
+/* Kinds of reports; the rest of the line is part of the key. */
 static const char *const marks[] = {
     "ERROR: AddressSanitizer: ", "runtime error: ", "Assertion ",
     "ERROR: more than",          "ERROR: signal",   "ERROR: LeakSanitizer"};

@@ -20,7 +20,7 @@ static uint32_t hash_pc(uintptr_t pc, int bits)
     return (uint32_t)((pc * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - bits));
 }
 
-/* --- what instrumented code calls ----------------------------------------- */
+/* --- functions that instrumented code calls ------------------------------- */
 
 #define HOOK __attribute__((visibility("default")))
 #define CALLER ((uintptr_t)__builtin_return_address(0))
@@ -79,7 +79,7 @@ HOOK void __sanitizer_cov_trace_switch(uint64_t value, void *cases_at)
         compare(CALLER + i, value, cases[2 + i]);
 }
 
-/* --- what the fuzzer asks ------------------------------------------------- */
+/* --- functions that the fuzzer calls -------------------------------------- */
 
 bool fuzz_covered(void)
 {

@@ -30,7 +30,7 @@ bool fuzz_feed_artifact(struct fuzz_case *c)
                 fuzz_refused(c, "verify", &err);
     byoc_internal_artifact_close(&a);
     if (!good || !has_sum(c))
-        return good; /* nothing vouches for what the loader reads */
+        return good; /* no checksum covers the loader's data */
     struct byoc_model *model = NULL;
     if (byoc_model_load(path, &load, &model, &err) != BYOC_OK)
         return fuzz_refused(c, "load", &err);
@@ -39,8 +39,9 @@ bool fuzz_feed_artifact(struct fuzz_case *c)
     return good;
 }
 
-/* The artifact at `path`. It stays open until the child ends: checking the sum
- * for each input takes longer than most loads. NULL: c->why says why. */
+/* Open the artifact at `path`. It stays open until the child ends, since
+ * checking the sum for each input takes longer than most loads. On failure
+ * returns NULL, and c->why has the reason. */
 static const struct byi_artifact *open_once(struct fuzz_case *c,
                                             const char *path)
 {

@@ -43,7 +43,7 @@ static bool print_and_parse(struct fuzz_case *c, const struct byi_module *m)
     return good;
 }
 
-/* Where external data of the models is: a file beside them. */
+/* The external data of the models: a file in the same folder. */
 static bool write_external(const struct fuzz_case *c)
 {
     char path[512];

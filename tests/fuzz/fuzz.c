@@ -121,7 +121,8 @@ static bool make_seeds(const char *folder)
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* OUT/READER/FOLDER/ORIGIN-NUMBER.SUFFIX; false: there is no place for it. */
+/* Make the path OUT/READER/FOLDER/ORIGIN-NUMBER.SUFFIX; false if it is too
+ * long. */
 static bool path_of(const struct fuzz_job *job, const char *folder,
                     uint32_t origin, uint64_t number, char path[1024])
 {

@@ -42,7 +42,7 @@ static inline uint64_t fuzz_below(struct fuzz_rng *rng, uint64_t n)
 
 /* Numbers at which code breaks, small ones more often. */
 int64_t fuzz_number(struct fuzz_rng *rng);
-/* Replace bytes->at[at .. at + gone) with the n bytes at `with`. */
+/* Replace the `gone` bytes from bytes->at[at] on with the n bytes at `with`. */
 void fuzz_splice(struct byi_text *bytes, size_t at, size_t gone,
                  const char *with, size_t n);
 void fuzz_bytes(struct fuzz_rng *rng, struct byi_text *bytes,
@@ -51,15 +51,16 @@ void fuzz_bytes(struct fuzz_rng *rng, struct byi_text *bytes,
  * now and then whole subtrees. */
 void fuzz_tokens(struct fuzz_rng *rng, struct byi_text *bytes,
                  const struct byi_text *other);
-/* One change to what brackets enclose: items between commas are dropped,
- * doubled, swapped, and taken from elsewhere. False: no brackets. */
+/* Mutate text within brackets: items between commas are dropped, doubled,
+ * swapped, and copied from elsewhere. Returns false if there are no brackets.
+ */
 bool fuzz_tree(struct fuzz_rng *rng, struct byi_text *bytes,
                const struct byi_text *other);
 /* Fields of a model, so that the file stays a protobuf message. */
 void fuzz_onnx(struct fuzz_rng *rng, struct byi_text *bytes,
                const struct byi_text *other);
-/* An artifact: its bytes, or what one section holds; the latter with hashes
- * and sum made to fit. */
+/* Mutate an artifact: its bytes, or the content of a section, with hashes and
+ * sum corrected. */
 void fuzz_sections(struct fuzz_rng *rng, struct byi_text *bytes,
                    const struct byi_text *other);
 
@@ -71,10 +72,10 @@ struct fuzz_case {
     const char *origin; /* the seed that it came from: "digits" */
     const char *bytes;
     size_t n;
-    struct fuzz_rng rng; /* for choices of the one who feeds  */
+    struct fuzz_rng rng; /* for choices of the feed */
     const char *temp;    /* a folder for files of this child  */
     const char *seeds;   /* the folder of seeds.c             */
-    bool compare;        /* hold results against the plain ones */
+    bool compare;        /* compare results with the plain ones */
     bool taken;          /* out: it was read, or ran          */
     char why[1024];
 };
@@ -84,10 +85,10 @@ struct fuzz_reader {
     const char *name;
     const char *reads;  /* for people                              */
     const char *suffix; /* of its inputs                           */
-    bool made;          /* it needs what seeds.c makes             */
+    bool made;          /* needs seeds from seeds.c */
     void (*mutate)(struct fuzz_rng *rng, struct byi_text *bytes,
                    const struct byi_text *other);
-    /* Feed it; false: wrong, and `why` says how. */
+    /* Feed it an input. Returns false with the reason in `why` on an error. */
     bool (*feed)(struct fuzz_case *c);
 };
 
@@ -95,7 +96,7 @@ extern const struct fuzz_reader fuzz_readers[];
 extern const uint32_t fuzz_n_readers;
 const struct fuzz_reader *fuzz_find_reader(const char *name); /* or NULL */
 
-/* --- feed_*.c, region.c, run.c: who reads, and what must hold then -------- */
+/* --- feed_*.c, region.c, run.c: feed readers, and check invariants ------- */
 
 bool fuzz_feed_onnx(struct fuzz_case *c);
 bool fuzz_feed_onnx_run(struct fuzz_case *c);
@@ -129,7 +130,8 @@ bool fuzz_refused(struct fuzz_case *c, const char *what,
                   const struct byoc_error *err);
 /* The input as a file of this child's; the path is good until the next. */
 const char *fuzz_as_file(struct fuzz_case *c, const char *name);
-/* Compile the model at `path`, run it; false: wrong, and c->why says how. */
+/* Compile the model at `path`, and run it. Returns false with the reason in
+ * c->why on an error. */
 bool fuzz_compile_and_run(struct fuzz_case *c, const char *path);
 /* The same for a model that is loaded: it may refuse, not misbehave. */
 bool fuzz_run(struct fuzz_case *c, const struct byoc_model *model);

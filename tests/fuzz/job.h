@@ -41,7 +41,7 @@ struct fuzz_shared {
     /* totals of a reader */
     uint64_t execs, taken, edges;
     uint8_t seen[FUZZ_MAP];
-    /* the corpus: the seeds first, then what reached something new */
+    /* the corpus: first the seeds, then inputs that reached new coverage */
     struct fuzz_pool corpus;
     uint32_t n_seeds, n_tried; /* seeds, and those that have run         */
     uint32_t n_kept, n_read;   /* kept, and those of them that were read   */
@@ -108,8 +108,8 @@ void fuzz_print_log(const struct fuzz_job *job);
 
 /* --- minimise.c ----------------------------------------------------------- */
 
-/* Make `input` smaller for as long as a child says the same of it; `bytes` is
- * changed in place. Deterministic. */
+/* Minimise `input`, in place in `bytes`, while a child reports the same error.
+ * Deterministic. */
 void fuzz_minimise(struct fuzz_job *job, struct byi_text *bytes,
                    uint32_t origin, const char *key);
 /* Of the corpus's seeds, keep the smallest that reach all that they reach. */

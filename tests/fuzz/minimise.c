@@ -24,8 +24,8 @@ static bool leave_out(struct fuzz_job *job, struct byi_text *bytes, size_t at,
     return same;
 }
 
-/* Zeller's ddmin, by halves: pieces of half the size until single bytes are
- * left, again for as long as something goes. */
+/* Zeller's ddmin, by halves: drop pieces, of half the size each time, down to
+ * single bytes; repeat while a piece can be dropped. */
 void fuzz_minimise(struct fuzz_job *job, struct byi_text *bytes,
                    uint32_t origin, const char *key)
 {

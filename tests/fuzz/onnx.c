@@ -76,7 +76,7 @@ static struct graphs find_graphs(Onnx__GraphProto *root)
     return all;
 }
 
-/* A node of the other model; NULL: it has none. */
+/* A node of the other model, or NULL if it has none. */
 static Onnx__NodeProto *their_node(const struct edit *e)
 {
     if (!e->theirs.list.n)

@@ -14,7 +14,7 @@ const struct fuzz_reader fuzz_readers[] = {
     {"text", "the text form: parse, print", ".ir", false, fuzz_tokens, fuzz_feed_text},
     {"text-run", "the text form: compile and run", ".ir", false, fuzz_tokens, fuzz_feed_text_run},
     {"consts", "the side file of a text's large constants", ".consts", true, fuzz_tokens, fuzz_feed_consts},
-    /* what a compile is asked for */
+    /* options of a compile */
     {"pattern", "a row of a backend's patterns", ".pattern", true, fuzz_tokens, fuzz_feed_pattern},
     {"passes", "lists of passes, and their options", ".passes", true, fuzz_tokens, fuzz_feed_passes},
     {"params", "sizes, shapes, values, names and other texts of a compile", ".params", true, fuzz_tokens, fuzz_feed_params},
@@ -25,7 +25,7 @@ const struct fuzz_reader fuzz_readers[] = {
     {"ledger", "a ledger: text, page, graph, differences", ".ledger", true, fuzz_tokens, fuzz_feed_ledger},
     {"region", "a region as JSON: read, bind sizes", ".region", true, fuzz_tokens, fuzz_feed_region},
     {"region-run", "a region on oneDNN: probe, load, run", ".region", true, fuzz_tokens, fuzz_feed_region_run},
-    /* artifacts and what is in them */
+    /* artifacts and their parts */
     {"artifact", "an artifact: open, verify, load, run", ".so", true, fuzz_sections, fuzz_feed_artifact},
     {"plan", "a plan: load, run", ".plan", true, fuzz_tokens, fuzz_feed_plan},
     {"manifest", "a manifest: load, run", ".manifest", true, fuzz_tokens, fuzz_feed_manifest},

@@ -201,7 +201,7 @@ static bool small_consts(const struct byi_graph *g)
     return true;
 }
 
-/* Bind sizes; what comes out must be a region without names. */
+/* Bind sizes; the result must be a region without symbolic dims. */
 static bool bind(struct fuzz_case *c, const struct byi_graph *g,
                  struct byi_arena *arena)
 {

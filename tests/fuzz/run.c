@@ -94,7 +94,8 @@ static void keep(struct results *r, const DLTensor *out, uint32_t n)
     }
 }
 
-/* Far apart? What is not finite, or huge, says nothing. */
+/* Whether two numbers differ too much. Infinite, NaN and huge numbers are not
+ * compared. */
 static bool differ(const struct byi_tensor *a, const struct byi_tensor *b)
 {
     int64_t n = byi_elements(b->rank, b->dims);

@@ -56,7 +56,7 @@ static bool find_parts(struct byi_text *bytes, struct parts *p)
     return p->manifest.at && p->plan.at && p->ledger.at && p->blobs.at;
 }
 
-/* The manifest's hash of the section: 64 digits somewhere behind "hashes". */
+/* The hash of the section in the manifest: 64 digits after "hashes". */
 static void fix_hash(const struct parts *p, const char *key,
                      const struct part *part)
 {
@@ -94,8 +94,8 @@ static void fix_sum(struct byi_text *bytes, const struct parts *p)
     memcpy(sum + magic, hex, 64);
 }
 
-/* Mutate what a section says; spaces fill it up, and what no longer fits is
- * left as it was. */
+/* Mutate the content of a section, padded with spaces; a mutant that is too
+ * long is discarded. */
 static void edit_part(struct fuzz_rng *rng, struct part *part)
 {
     struct byi_text text = {0};

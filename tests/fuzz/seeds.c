@@ -98,7 +98,7 @@ static bool make(const char *folder, const char *name, const char *model)
     return good && take_apart(folder, name, path);
 }
 
-/* --- a model whose weights are in a file beside it ------------------------ */
+/* --- a model with external weights ---------------------------------------- */
 
 static bool make_external(const char *folder)
 {
@@ -208,7 +208,7 @@ static bool make_attributes(const char *folder)
     return good;
 }
 
-/* A text with a constant that goes to the side file. */
+/* A text with a constant in the side file. */
 static bool make_large(const char *folder)
 {
     struct byi_text t = {0}, printed = {0};

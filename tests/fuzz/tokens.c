@@ -85,7 +85,8 @@ static void replace(struct fuzz_rng *rng, const struct byi_text *t,
     }
 }
 
-/* Numbers, strings, words and the rest: what may stand for one another. */
+/* The classes of tokens that may replace one another: numbers, strings, words
+ * and the rest. */
 static int class_of(const struct byi_text *t, const struct token *token)
 {
     unsigned char first = (unsigned char)t->at[token->at];

@@ -11,7 +11,7 @@
 
 struct item {
     size_t at, n;  /* without white space around it  */
-    size_t value;  /* after "key":, else the same as `at` */
+    size_t value;  /* after "key":, otherwise the same as `at` */
     size_t parent; /* where its bracket opens        */
 };
 
@@ -123,8 +123,8 @@ static const struct item *second(struct fuzz_rng *rng, const struct items *all,
     return &all->list.at[fuzz_below(rng, all->list.n)];
 }
 
-/* Put the value of an item of `from` in place of the item's value (what = 0),
- * the whole item in place of it (1), or before it (2). */
+/* Replace the value of an item by that of an item of `from` (what = 0), replace
+ * the whole item (1), or insert before it (2). */
 static void graft(struct byi_text *t, const struct item *item,
                   const struct byi_text *from, const struct item *with,
                   uint64_t what)

@@ -24,7 +24,7 @@ static int64_t draw(int64_t n)
     return (int64_t)(seed >> 33) % n;
 }
 
-/* Random numbers of a tensor whose axes lie in random order in memory. */
+/* Random numbers of a tensor whose axes are in random order in memory. */
 struct tensor {
     struct byi_f32_strides at;
     float *data;

@@ -582,7 +582,7 @@ static void sizes_in_place(void)
     assert_true(byi_f32_conv_reads_in_place(&classifier));
 }
 
-/* Large matrices are not packed, whichever way they lie. */
+/* Large matrices are not packed, in either layout. */
 static void test_vectors(void **state)
 {
     (void)state;

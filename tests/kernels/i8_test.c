@@ -24,7 +24,8 @@ static uint32_t draw(uint32_t n)
     return (uint32_t)(seed >> 33) % n;
 }
 
-/* n random bytes, with no room behind them: sanitizers see reads beyond. */
+/* n random bytes at the end of a block, so that sanitizers find reads past
+ * them. */
 static uint8_t *octets(int64_t n)
 {
     uint8_t *at = malloc((size_t)n);
@@ -47,7 +48,7 @@ struct i8_case {
     struct byi_i8_conv conv;
     struct byi_i8_weights weights;
     struct byi_i8_conv_run run;
-    uint8_t *y; /* with GUARD bytes behind it */
+    uint8_t *y; /* followed by GUARD bytes */
     int64_t results;
 };
 

@@ -24,7 +24,8 @@ static uint32_t draw(uint32_t n)
 
 enum { ROW = 70 };
 
-/* Compute n numbers of each of `rows` rows in place; those behind must stay. */
+/* Compute n numbers of each of `rows` rows in place; numbers after them must
+ * not change. */
 static void run(enum byi_op_id id, float *x, int64_t rows, int64_t n)
 {
     const struct byi_f32_part part = {.y = x, .ld = ROW, .rows = rows, .n = n};
@@ -123,7 +124,7 @@ static void check_softmax(void)
         const float spread = i % 2 ? 10.0f : 1e4f;
         for (int k = 0; k < ROW; k++)
             x[k] = ((float)draw(2001) / 1000.0f - 1) * spread;
-        if (i % 3 == 0) /* what a mask leaves out */
+        if (i % 3 == 0) /* masked elements */
             x[0] = -INFINITY;
         check_softmax_row(x, 2 + draw(ROW - 3), i % 4 < 2);
     }

@@ -21,7 +21,7 @@ void __libc_free(void *memory);
 
 struct heap heap = {.fail_at = UINT64_MAX};
 
-/* Where code lies whose allocations are not made to fail. */
+/* The address ranges of code whose allocations never fail. */
 enum { MAX_SPARED = 32 };
 static struct {
     uintptr_t from, end;

@@ -37,7 +37,8 @@ enum { MAX_IO = 16, MAX_ELEMENTS = 1 << 16, KEPT_MEMORY = 16 << 20 };
 /* What a process found, as its exit code. */
 enum outcome {
     FINE,
-    FALLBACK, /* of a compile: the ledger says what runs natively instead */
+    FALLBACK, /* of a compile: the ledger lists nodes that run natively instead
+               */
     ENOMEM_SAID,
     BAD_STATUS,
     LEAK,
@@ -59,7 +60,7 @@ struct subject {
     uint64_t hash;   /* of its results             */
     uint64_t ledger; /* its hash, of a compile in which nothing failed */
     int64_t blocks;  /* of the heap, without any of these */
-    const char *why; /* what went wrong first      */
+    const char *why; /* the first error             */
 };
 
 static struct byoc_error err;
@@ -340,8 +341,8 @@ static void keep(struct subject *s)
     (void)s;
 }
 
-/* before: prepares the phase, once, without failures. act: runs the phase, any
- * number of times. undo: frees what act made. after: reads the results. */
+/* before: prepares the phase once, without failures. act: runs the phase, any
+ * number of times. undo: frees the results of act. after: reads the results. */
 static enum byoc_status load_and_run(struct subject *s)
 {
     if (!s->model && load(s) != BYOC_OK)

@@ -49,7 +49,7 @@ static struct build small_model(void)
     return b;
 }
 
-/* --- what is claimed ------------------------------------------------------ */
+/* --- claimed nodes -------------------------------------------------------- */
 
 static void all_nodes(void **state)
 {
@@ -204,8 +204,8 @@ static void loops(void **state)
     expect_claimed(&b, &square_x, 1, 1, 1);
 }
 
-/* The Loop stays with ONNX Runtime, but for what byoc can run of its body: all
- * but Inverse, if ONNX Runtime can run fused nodes there. */
+/* The Loop is left to ONNX Runtime, but byoc runs the nodes of its body except
+ * Inverse, if ONNX Runtime can run fused nodes there. */
 static void loops_in_part(void **state)
 {
     struct build b = start();
@@ -271,7 +271,8 @@ static void put_ranks(struct build *b)
 
 static const struct session_value row_x = {"x", FLOAT, 2, {1, 3}, square};
 
-/* A value whose rank only a run tells cannot be an input of a fused node. */
+/* A value whose rank is unknown before the run cannot be an input of a fused
+ * node. */
 static void rank_of_run(void **state)
 {
     static const bool choices[] = {true, false};
@@ -692,8 +693,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Bytes by which the heap grows in a block of sessions: the median of several,
- * since a leak shows in each, and what ONNX Runtime keeps for a while in few.
+/* Bytes by which the heap grows in a block of sessions: the median of several
+ * blocks, since a leak shows in each, but caches of ONNX Runtime only in a few.
  */
 enum { BLOCKS = 7, TIMES = 15 };
 static size_t usual_growth(const void *model, size_t n, const char *folder,
@@ -706,8 +707,8 @@ static size_t usual_growth(const void *model, size_t n, const char *folder,
     return grown[BLOCKS / 2];
 }
 
-/* Sessions that come and go leave no mapping and no file behind, and no more
- * memory than those of ONNX Runtime alone, of which 1.30 leaks 7 KB each,
+/* Creating and freeing sessions leaves no mapping and no open file, and no more
+ * memory than sessions of ONNX Runtime alone, of which 1.30 leaks 7 KB each,
  * and 1.5 KB more with a provider. */
 static void many_sessions(void **state)
 {

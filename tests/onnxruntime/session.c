@@ -272,7 +272,7 @@ void expect_same(OrtSession *a, OrtSession *b, const struct session_value *in,
     }
 }
 
-/* --- what was claimed ----------------------------------------------------- */
+/* --- reports of claims ---------------------------------------------------- */
 
 static void count_claimed(const char *path, unsigned *claimed, unsigned *nodes)
 {

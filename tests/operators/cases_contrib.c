@@ -33,7 +33,7 @@ static void quick_gelu(struct draw *d)
         draw_attr_float(d, "alpha", (float)draw_int(d, -16, 16) / 8);
 }
 
-/* x, what is added to it, gamma, beta unless it is simplified, a bias. */
+/* x, a summand, gamma, beta (unless simplified), a bias. */
 static void skip_norm(struct draw *d)
 {
     const int64_t dims[] = {draw_int(d, 1, 3), draw_int(d, 1, 6),
@@ -141,7 +141,7 @@ static void fused_gemm(struct draw *d)
         draw_attr_float(d, "activation_alpha", 0.125f);
 }
 
-/* x, weights, bias, what is added before the function. */
+/* x, weights, bias, a summand before the function. */
 static void fused_conv(struct draw *d)
 {
     static const char *const functions[] = {"Relu", "Tanh", "Sigmoid",
@@ -389,13 +389,13 @@ struct grouped {
     int64_t all;     /* keys of the longest sequence          */
     int64_t last[3]; /* the last key of each sequence         */
     bool rotary;
-    /* queries stand behind the end of theirs: what they find is not specified,
-     * and with a window not the same */
+    /* queries after the end of their sequence: their results are not specified,
+     * and differ with a window */
     bool padded;
 };
 
-/* A prompt, whose sequences may be shorter than it; or queries behind a past,
- * one for each of several sequences or more of a single one. */
+/* A prompt, whose sequences may be shorter than it; or queries after a past,
+ * one for each of several sequences, or several of a single one. */
 static struct grouped draw_grouped(struct draw *d)
 {
     const int64_t kv_heads = draw_int(d, 1, 3);

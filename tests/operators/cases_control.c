@@ -41,7 +41,8 @@ static void loop(struct draw *d)
     const int64_t rounds = draw_int(d, 0, 6);
     const int64_t from = 0, to = draw_int(d, 0, 2);
     const bool ends = draw_chance(d, 50), first = draw_chance(d, 80);
-    const bool listed = draw_chance(d, 40); /* rows of sizes that a run tells */
+    const bool listed =
+        draw_chance(d, 40); /* rows of sizes that are known only in a run */
 
     draw_ints(d, BYOC_I64, draw_chance(d, 50) ? -1 : 1, &rounds,
               draw_chance(d, 40));
@@ -125,7 +126,7 @@ static const char *position(struct draw *d, int64_t low, int64_t high)
     return operand_name(d, d->n - 1);
 }
 
-/* All elements of sequence `name` in one: what a sequence is compared by. */
+/* All elements of sequence `name` in one tensor, to compare sequences. */
 static void joined(struct draw *d, const char *name)
 {
     draw_node(d, d->graph, "ConcatFromSequence", name, "y0");

@@ -262,7 +262,7 @@ static void nms(struct draw *d)
     draw_attr_int(d, "center_point_box", draw_int(d, 0, 1));
 }
 
-/* Places that differ: the k-th maximum lies in the k-th window. */
+/* Distinct positions: the k-th maximum is in the k-th window. */
 static void max_unpool(struct draw *d)
 {
     const int64_t k = draw_int(d, 1, 3);

@@ -202,7 +202,7 @@ static void mean_variance(struct draw *d)
         draw_attr_ints(d, "axes", 2, (int64_t[]){draw_int(d, 0, 1), 3});
 }
 
-/* Indices that may meet, since the order of additions is no matter. */
+/* Indices may be equal, since the order of additions does not matter. */
 static void scatter_reduce(struct draw *d)
 {
     static const char *const ways[] = {"add", "mul", "max", "min"};

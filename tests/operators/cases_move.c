@@ -93,7 +93,7 @@ static void gather(struct draw *d)
     draw_attr_int(d, "axis", axis);
 }
 
-/* Places that differ: what happens to equal ones is nobody's rule. */
+/* Distinct positions, since the result for equal ones is not specified. */
 static void scatter(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK];

@@ -223,7 +223,7 @@ static void add_weight(struct draw *d, const char *name,
         list_add(d, d->graph->initializer, &d->graph->n_initializer, w);
 }
 
-/* The same numbers in float32, where a half is to be held against those. */
+/* The same numbers in float32, to compare results of float16 with. */
 static struct byi_tensor widened(struct draw *d, const struct byi_tensor *t)
 {
     struct byi_tensor wide = *t;

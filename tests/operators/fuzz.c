@@ -34,7 +34,7 @@ struct options {
     bool verbose, hostile;
 };
 
-/* What the process of an operator and type leaves behind. */
+/* The result of the process of an operator and type. */
 struct tally {
     long at; /* the case under way */
     bool in_ort;
@@ -149,7 +149,7 @@ static enum byoc_status plain_unary(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* NULL: it has none for operands of this type. */
+/* NULL if it has none for operands of this type. */
 static plain_fn plain_of(const struct byi_op *op, enum byoc_dtype dtype)
 {
     static const enum byi_op_id by_attribute[] = {BYI_OP_NN_GELU, BYI_OP_CAST,
@@ -607,7 +607,8 @@ static void run_op(const struct options *o, struct tally *tally,
             }
 }
 
-/* One type of each operator, for what is wrong is not its elements. */
+/* One element type of each operator, since the faults are not in its elements.
+ */
 static void run_hostile(long *failed, long *done)
 {
     for (uint32_t i = 0; i < BYI_COUNT(letters); i++)

@@ -29,13 +29,14 @@ struct draw {
     Onnx__ModelProto *model;
     Onnx__GraphProto *graph;
     Onnx__NodeProto *node;
-    Onnx__NodeProto *at;   /* what draw_attr_... adds to */
-    bool placed;           /* the node is in the graph; else it comes last */
+    Onnx__NodeProto *at; /* the node that draw_attr_... extends */
+    bool placed; /* the node is in the graph; otherwise it is added last */
     enum byoc_dtype dtype; /* the main one, of the case */
-    bool wide; /* halves become float32: what a half is held against */
+    bool wide; /* float16 becomes float32, to compare float16 results with */
     uint32_t n;
     struct byi_tensor in[MAX_OPERANDS];
-    bool constant[MAX_OPERANDS]; /* an initialiser: ONNX wants it known */
+    bool constant[MAX_OPERANDS]; /* an initialiser, since ONNX requires a
+                                    constant */
 };
 
 /* draw.c: numbers, shapes, operands, attributes. Bounds are inclusive. */
@@ -91,7 +92,8 @@ void draw_wiring(struct draw *d, const char *in, const char *out);
  * names. */
 Onnx__GraphProto *draw_body(struct draw *d, const char *name, const char *in,
                             const char *out);
-/* The type of a body's input; without one it is what the node says. */
+/* The type of a body's input, or that of the node's operand if it declares
+ * none. */
 void draw_body_type(struct draw *d, Onnx__GraphProto *graph, uint32_t input,
                     enum byoc_dtype dtype, uint32_t rank);
 /* A new model of the node `op` with `results` outputs; then bytes of it. */
@@ -111,7 +113,7 @@ struct op_case {
     uint32_t results;
     double bound; /* of |found - expected| / (1 + |expected|) */
     const char *domain;
-    bool compiled; /* run as it is compiled, not node by node */
+    bool compiled; /* run the compiled model, not node by node */
 };
 struct op_table {
     const struct op_case *at;
@@ -129,8 +131,8 @@ extern const struct op_case *op_now;
 /* The backend that models are compiled for; NULL: native kernels. */
 extern const char *plugin_now;
 
-/* explained.c: why ONNX Runtime's result differs from the standard's in a case
- * like this; NULL: nothing is known that says so. */
+/* explained.c: the known reason why ONNX Runtime's result differs from the
+ * standard's in this case, or NULL. */
 const char *explained(const struct draw *d);
 
 /* compiled.c: the model at `path`, results in the arena. */
@@ -145,7 +147,8 @@ long hostile_run(enum byoc_dtype dtype, long *done);
 
 /* ort.c: ONNX Runtime through its C library. */
 bool ort_open(const char *library);
-/* Results in the arena. False: it refuses, and says why. */
+/* Compute the results, in the arena. Returns false with the reason if it
+ * refuses. */
 bool ort_run(const void *model, size_t n, const struct draw *d,
              struct byi_arena *arena, struct byi_tensor *out, uint32_t *n_out,
              char *why, size_t room);

@@ -195,7 +195,7 @@ static bool survives(const char *path, char *why, size_t room)
     return false;
 }
 
-/* Mutation `site->number`; false: there are no more. */
+/* Apply mutation `site->number`. Returns false if there are no more. */
 static bool run_site(enum byoc_dtype dtype, struct hostile_site *site,
                      const char *path)
 {

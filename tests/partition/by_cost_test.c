@@ -100,7 +100,7 @@ static double number_of(const cJSON *object, const char *key)
     return item->valuedouble;
 }
 
-/* --- who gets what -------------------------------------------------------- */
+/* --- placement ------------------------------------------------------------ */
 
 static void a_slow_backend_loses_everything(void **state)
 {
@@ -369,7 +369,7 @@ static void compiles_at_once_leave_a_whole_table(void **state)
     byoc_compiled_free(&c);
 }
 
-/* --- what goes wrong ------------------------------------------------------ */
+/* --- failures ------------------------------------------------------------- */
 
 static void without_a_compiler_nothing_is_kept(void **state)
 {

@@ -177,7 +177,7 @@ static void a_loop_reads_its_last_turn(void **state)
                 "a less<dec body<a dec b<a,less,body");
 }
 
-/* --- what the schema says ------------------------------------------------- */
+/* --- the schema ----------------------------------------------------------- */
 
 #define NODES                                                                  \
     "def @main(%p: Tensor[(), bool], %x: " F4 ", %n: Tensor[(N,), float32])"   \
@@ -369,7 +369,7 @@ static void the_schema_has_every_reason(void **state)
     cJSON_Delete(schema);
 }
 
-/* --- what is noted by hand ------------------------------------------------ */
+/* --- notes without a compile ---------------------------------------------- */
 
 static void times_and_regions(void **state)
 {
@@ -427,7 +427,8 @@ static void times_and_regions(void **state)
     byi_module_free(&m);
 }
 
-/* Of what was tried, what got furthest; of equals, the last. */
+/* The reason is that of the attempt that got furthest; among equals, of the
+ * last. */
 static void the_telling_reason(void **state)
 {
     (void)state;

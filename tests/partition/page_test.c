@@ -97,7 +97,7 @@ static const cJSON *node_of(const cJSON *page, int i)
     return cJSON_GetArrayItem(cJSON_GetObjectItem(ledger, "nodes"), i);
 }
 
-/* A name that goes in comes out of the page as `expected`. */
+/* The page contains a name as `expected`. */
 static void check_name(const char *name, const char *expected)
 {
     struct byi_text ledger = {0}, page = {0};

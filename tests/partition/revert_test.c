@@ -254,7 +254,7 @@ static void regions_of_branches_are_split(void **state)
                                 NULL});
 }
 
-/* A region as long as it can be finds its parts with few tries. */
+/* A region of the maximum length is split with few attempts. */
 static void long_regions_take_few_tries(void **state)
 {
     (void)state;

@@ -59,7 +59,7 @@ struct ways {
     struct way *at;
 };
 
-/* The step around a place, as the pattern's notation has it. */
+/* The step around a pattern node, in the pattern's notation. */
 struct around {
     uint32_t chain, count;
     byi_id at;

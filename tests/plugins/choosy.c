@@ -23,7 +23,7 @@ unsigned choosy_loads(void)
     return n_loads;
 }
 
-/* The first dim of what a node gives. */
+/* The first dim of a node's result. */
 static long size_of(const cJSON *node)
 {
     const cJSON *type = cJSON_GetArrayItem(cJSON_GetObjectItem(node, "out"), 0);
@@ -32,7 +32,7 @@ static long size_of(const cJSON *node)
     return dim ? (long)dim->valuedouble : 0;
 }
 
-/* The row that a kernel was made of; "" where the node is none. */
+/* The row of a kernel; "" if the node is not a kernel. */
 static const char *row_of(const cJSON *node)
 {
     const cJSON *op = cJSON_GetObjectItem(node, "op");

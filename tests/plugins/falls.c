@@ -38,7 +38,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     return NULL;
 }
 
-/* Takes memory until there is none, and does not look whether there was. */
+/* Allocate memory until that fails, without checking the result. */
 static void eat(void)
 {
     enum { PIECE = 1 << 24 };
@@ -63,7 +63,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
 {
     if (has(region, "\"sigmoid\""))
         _exit(3);
-    if (has(region, "\"cos\"")) /* a signal ends who writes more */
+    if (has(region, "\"cos\"")) /* a signal ends a process that writes more */
         setrlimit(RLIMIT_FSIZE, &(const struct rlimit){64, 64});
     *compiled = has(region, "\"abs\"") ? host->acquire(host->ctx, 1) : NULL;
     return NULL;

@@ -119,7 +119,7 @@ static int add_step(struct compiled *c, const cJSON *step, const int *args,
     return -1;
 }
 
-/* A kernel while it is read: what its nodes and steps are. */
+/* A kernel while it is read: the kinds of its nodes and steps. */
 struct reading {
     const cJSON *kernel;
     const int *of_node;
@@ -429,7 +429,7 @@ static void quiesce(const struct byoc_host *host)
     (void)host; /* no threads, no globals */
 }
 
-/* --- what it takes -------------------------------------------------------- */
+/* --- the patterns --------------------------------------------------------- */
 
 static const char *accept(const struct byoc_host *host,
                           const struct byoc_match *m)

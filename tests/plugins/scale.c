@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the operator: what runs natively ------------------------------------ */
+/* --- the operator's native kernel ----------------------------------------- */
 
 static struct byoc_fail *scale_shape(const struct byoc_host *host,
                                      const struct byoc_operator_call *call)

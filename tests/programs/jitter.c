@@ -94,7 +94,7 @@ static void jitter_func(struct jitter *j, uint32_t index)
         if (old->nodes.at[id].kind == BYI_PARAM)
             continue;
         if (byi_add_copy(j->m, j->f, old, id, map, &map[id], NULL) != BYOC_OK)
-            return; /* the function stays as it is */
+            return; /* the function does not change */
         map[id] = perturb(j, turn_ties(j, map[id]));
     }
     j->f->result = map[old->result];

@@ -178,8 +178,8 @@ static pid_t start(struct run *job)
     exit(0);
 }
 
-/* A process that died counted its seeds so far in shared memory; another goes
- * on with the next one. */
+/* A process that crashed has counted its seeds in shared memory; another
+ * continues with the next one. */
 static int check_in_jobs(struct run *run)
 {
     const uint32_t n = run->o.jobs;
@@ -251,7 +251,7 @@ static bool keep_stage(struct run *run, const char *name)
     return false;
 }
 
-/* Reads options from argv; what is left are files. -1: usage. */
+/* Read options from argv; the remaining arguments are files. -1: usage. */
 static int read_options(struct run *run, int argc, char **argv)
 {
     struct options *o = &run->o;

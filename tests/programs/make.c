@@ -57,8 +57,7 @@ static void free_scope(struct scope *s)
     byi_vec_free(s->imported.at);
 }
 
-/* Nothing refers to it: the function, and what was written for it since, is
- * as if never written. */
+/* Undo a function that nothing refers to, and everything written for it. */
 static void abandon(struct maker *k, struct scope *s)
 {
     for (uint32_t i = s->func; i < k->m->funcs.n; i++)
@@ -493,7 +492,7 @@ static byi_id finish_step(struct maker *k, struct scope *s, byi_id call,
                : call;
 }
 
-/* The branch that goes on: steps, then `next`(%n - 1, state). */
+/* The recursive branch: steps, then `next`(%n - 1, state). */
 static byi_id make_next(struct maker *k, struct scope *outer, byi_id counter,
                         uint32_t next, const struct byi_type *type,
                         double *cost)
@@ -581,7 +580,7 @@ static void add_recursive_global(struct maker *k)
 
 /* --- @main ------------------------------------------------------- */
 
-/* Tensors, and tuples of them: what a model may give. */
+/* Tensors, and tuples of them: the types of a model's results. */
 static bool is_plain(const struct byi_type *type, const void *unused)
 {
     bool plain = type->kind != BYI_FUNC;
@@ -590,8 +589,8 @@ static bool is_plain(const struct byi_type *type, const void *unused)
     return plain && (type->kind != BYI_TUPLE || type->n_fields > 0);
 }
 
-/* Values that nobody reads, the last ones first: with them as results, little
- * of what was written is in vain. */
+/* Values without readers, the last ones first: as results, they keep most of
+ * the program alive. */
 static uint32_t list_unread(struct maker *k, const struct scope *s,
                             byi_id *list, uint32_t max)
 {

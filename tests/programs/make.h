@@ -11,8 +11,8 @@
 
 #include "programs.h"
 
-/* A value and how large its elements may be, roughly: what gets too large is
- * squashed, so that results mean something. */
+/* A value and the approximate bound of its elements: values that get too large
+ * are squashed, so that results stay meaningful. */
 struct made {
     byi_id id;
     double bound;
@@ -48,7 +48,8 @@ struct maker {
 /* --- make.c ------------------------------------------------------ */
 
 enum { MAX_DEPTH = 4, MAX_ELEMENTS = 256, N_SYMBOL = 4 };
-/* A function that is a value costs no more: who calls it does not know it. */
+/* The cost bound of any function value, since a caller does not know which one
+ * it calls. */
 #define VALUE_COST 100.0
 
 uint32_t make_pick(struct maker *k, uint32_t n);
@@ -58,8 +59,8 @@ const struct byi_type *make_type_of(const struct scope *s, byi_id id);
 typedef bool (*make_wanted_fn)(const struct byi_type *type, const void *ctx);
 const struct made *make_find(struct maker *k, struct scope *s,
                              make_wanted_fn wanted, const void *ctx);
-/* A value of this type, found or written; BYI_NO_ID where it cannot be: a size
- * is a symbol and nothing has it. */
+/* A value of this type, found or written; BYI_NO_ID if there cannot be one,
+ * since no value has the symbol of a size. */
 byi_id make_want(struct maker *k, struct scope *s, const struct byi_type *type);
 void make_push(struct scope *s, byi_id id, double bound);
 double make_bound(const struct scope *s, byi_id id);
@@ -86,7 +87,7 @@ bool make_is_image(const struct byi_type *type, const void *unused);
 /* Elements, symbols counted as N_SYMBOL. */
 int64_t make_elements(const struct byi_type *type);
 
-/* --- make_net.c: what networks are made of ----------------------- */
+/* --- make_net.c: parts of networks ------------------------------- */
 
 extern void (*const make_nets[])(struct maker *k, struct scope *s);
 extern const uint32_t n_make_nets;

@@ -158,7 +158,8 @@ static void add_conv_block(struct maker *k, struct scope *s)
     follow(k, s, add_conv(k, s, &c, x.id));
 }
 
-/* Several of one input, of the same kind, as CombineParallelConv2D wants. */
+/* Several convolutions of one input, of the same kind, as CombineParallelConv2D
+ * needs. */
 static void add_parallel_convs(struct maker *k, struct scope *s)
 {
     struct made x;

@@ -17,7 +17,7 @@ int64_t make_elements(const struct byi_type *type)
     return n;
 }
 
-/* --- what to look for -------------------------------------------- */
+/* --- expressions that passes look for ---------------------------- */
 
 bool make_is_float(const struct byi_type *type, const void *unused)
 {
@@ -117,7 +117,7 @@ byi_id make_call(struct maker *k, struct scope *s, enum byi_op_id op,
     const bool real =
         type->kind == BYI_TENSOR && byi_dtype_is_float(type->dtype);
     if (!is_small(type) || (!real && bound > 1e6))
-        return BYI_NO_ID; /* left there: nobody needs it */
+        return BYI_NO_ID; /* not used */
     if (real && bound > LARGE) {
         id = squash(k, s, id);
         bound = 4.0;
@@ -461,7 +461,7 @@ static void add_transpose(struct maker *k, struct scope *s)
     id = make_call(k, s, BYI_OP_TRANSPOSE, &id, 1, &attr, 1, bound);
     if (id == BYI_NO_ID || make_pick(k, 3))
         return;
-    int64_t back[BYI_MAX_RANK]; /* what undoes it */
+    int64_t back[BYI_MAX_RANK]; /* the inverse */
     for (uint32_t i = 0; i < rank; i++)
         back[axes[i]] = i;
     const struct byi_attr undo = {

@@ -17,13 +17,13 @@ struct byi_module *program_make(uint64_t seed, uint32_t size);
 
 /* --- jitter.c ---------------------------------------------------- */
 
-/* Multiply floats all over the module by nearly one: how much the results
- * move tells how exactly they can be expected. */
+/* Multiply floats all over the module by almost one: the changes of the results
+ * show how exactly they can be expected. */
 void program_jitter(struct byi_module *m, uint64_t seed);
 
 /* --- backends.c ----------------------------------------------------------- */
 
-/* Backends that take some operators, lent; NULL: their tables are wrong. */
+/* Backends for some operators, static; NULL if their tables are wrong. */
 struct byi_backends *program_backends(void);
 
 /* --- stages.c ---------------------------------------------------- */
@@ -45,7 +45,7 @@ struct program_case;
 /* What is done with a program, and how often it was. */
 struct program_stage {
     const char *name;
-    const struct byi_pass *pass; /* NULL: check alone says what is done */
+    const struct byi_pass *pass; /* NULL: `check` describes the stage */
     enum byoc_status (*check)(struct program_case *c,
                               const struct program_stage *stage,
                               struct byoc_error *err);
@@ -77,10 +77,10 @@ uint32_t program_check(const struct program *p, struct program_stage *stages,
                        uint32_t n, struct program_totals *totals,
                        program_failed_fn failed, void *ctx);
 
-/* What is going on, for whoever has to say where the process died. */
+/* The current step, for reports of where the process died. */
 extern char program_place[128];
 
-/* The module after the stage's pass, printed; what ran of the passes. */
+/* The printed module after the stage's pass, and the passes that ran. */
 void program_print_after(const struct program *p,
                          const struct program_stage *stage,
                          struct byi_text *out);

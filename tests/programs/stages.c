@@ -31,7 +31,7 @@ struct program_case {
     struct byi_tensor in[MAX_IN], want[PROGRAM_MAX_RESULTS];
     double *tolerance[PROGRAM_MAX_RESULTS]; /* of every element */
     uint32_t n_in, n_want;
-    struct byi_module *m; /* what the stage works on */
+    struct byi_module *m; /* the module of the stage */
     bool sample, doubted;
 };
 
@@ -84,7 +84,7 @@ enum byoc_status program_build(const struct program *p, struct byi_module **m,
 
 /* --- comparing --------------------------------------------------- */
 
-/* Results against what is wanted; scale 0: to the last bit. */
+/* Compare results with the expected ones; scale 0: bit by bit. */
 static enum byoc_status compare_one(const struct program_case *c, uint32_t r,
                                     const struct byi_tensor *found,
                                     double scale, struct byoc_error *err)
@@ -150,7 +150,7 @@ static enum byoc_status interpret_and_compare(const struct program_case *c,
     return compare(c, found, n, scale, err);
 }
 
-/* --- what is wanted ---------------------------------------------- */
+/* --- expected results -------------------------------------------- */
 
 static double largest(const struct byi_tensor *t)
 {
@@ -223,7 +223,7 @@ static enum byoc_status make_inputs(struct program_case *c,
     return BYOC_OK;
 }
 
-/* The program as it is: well formed, computed. */
+/* The unchanged program: it is well formed, and is run. */
 static enum byoc_status begin(struct program_case *c,
                               struct program_totals *totals, bool *runs,
                               struct byoc_error *err)
@@ -290,8 +290,8 @@ static bool has_idle_captures(const struct byi_module *m)
     return idle;
 }
 
-/* The module becomes what its text says; `text` is that text. The constants
- * go through a file without a name. */
+/* Parse the module from `text`. The constants go through a file without a name.
+ */
 static enum byoc_status print_and_parse(struct program_case *c,
                                         struct byi_text *text,
                                         struct byoc_error *err)
@@ -578,7 +578,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Without what nobody needs, which most passes drop on their way. */
+/* Remove dead nodes, which most passes drop as well. */
 static char *print_needed(struct byi_module *m, struct byi_text *text)
 {
     const struct byi_pass *clean = byi_pass_find("DeadCodeElimination");
@@ -601,8 +601,8 @@ static bool has_changed(struct program_case *c)
     return changed;
 }
 
-/* A few copies may all keep a tie that a pass turns: before a result counts as
- * wrong, many say how sharp it is. */
+/* A few copies may all keep a tie that a pass breaks: before a result counts as
+ * wrong, many copies determine the tolerance. */
 static enum byoc_status check_well(struct program_case *c,
                                    const struct program_stage *stage,
                                    struct byoc_error *err)

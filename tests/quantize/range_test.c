@@ -80,7 +80,7 @@ static void methods(void **unused)
     for (int i = 21; i <= 100; i++)
         assert_true(best <=
                     1.02 * error_of(values, -0.5f * (float)i, (float)i));
-    /* most of the values lie in few bins: nearly the smallest range */
+    /* most of the values are in few bins: nearly the smallest range */
     range_of(values, N, BYI_RANGE_ENTROPY, 0, &low, &high);
     assert_true(high < 30 && high > 5 && low == -0.5f * high);
 }

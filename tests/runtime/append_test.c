@@ -143,7 +143,7 @@ static void test_growing(void **state)
     }
     byoc_model_cache(m.model, &stats);
     assert_int_equal(stats.builds, 1);
-    for (int64_t h = 0; h < HEADS; h++) /* nothing behind the rows */
+    for (int64_t h = 0; h < HEADS; h++) /* nothing after the rows changes */
         for (int64_t i = STEPS * SIZE; i < ROOM * SIZE; i++)
             assert_true(buffer[h * ROOM * SIZE + i] == 0);
     close_model(&m);

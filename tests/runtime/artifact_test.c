@@ -128,7 +128,8 @@ static void test_same_bytes(void **state)
     free(b);
 }
 
-/* Load what may be damaged: an error or a model, never a crash. */
+/* Load a possibly damaged artifact: the result is an error or a model, never a
+ * crash. */
 static enum byoc_status try_load(const char *path, struct byoc_error *err)
 {
     struct byoc_model *model = NULL;

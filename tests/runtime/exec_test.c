@@ -162,8 +162,8 @@ static DLTensor string_view(const char **at, int64_t *dims)
                       .shape = dims};
 }
 
-/* Strings come from the caller, from the weights and from kernels; those of an
- * output belong to the state, whoever owns the array of pointers. */
+/* Strings come from the caller, from the weights and from kernels. Those of an
+ * output belong to the state, even if the caller owns the array of pointers. */
 static void test_strings(void **state)
 {
     struct fixture x;
@@ -267,7 +267,7 @@ static void test_lists(void **state)
         assert_true(((float *)out[1].tensor.data)[21] == 1);
         assert_int_equal(out[2].n, 4);
         assert_int_equal(*(uint8_t *)out[3].tensor.data, 0);
-        assert_int_equal(out[4].n, 2); /* the caller's is as it was */
+        assert_int_equal(out[4].n, 2); /* the caller's tensor is unchanged */
         assert_int_equal(out[5].n, 2);
         assert_int_equal(out[5].elements[1].tensor.shape[0], 1);
         assert_int_equal(out[6].tensor.ndim, 2);
@@ -488,7 +488,8 @@ static void run_fails(struct byoc_state *s, const DLTensor *in, uint32_t n_in,
         fail_msg("\"%s\" does not say \"%s\"", err.text, word);
 }
 
-/* A run that does not end is told so, leaves nothing, and the state runs on. */
+/* A run without end fails with an error and leaks nothing, and the state can
+ * run again. */
 static void limited(const char *ir, uint32_t depth, uint64_t calls,
                     const char *word)
 {
@@ -521,7 +522,7 @@ struct canceller {
     int done;
 };
 
-/* Again and again, for a run that begins clears what came before it. */
+/* Run repeatedly, since a run first clears the results of the previous one. */
 static void *keep_cancelling(void *arg)
 {
     struct canceller *c = arg;

@@ -418,8 +418,8 @@ static uint32_t count_maps(const char *word)
     return n;
 }
 
-/* The library comes and goes with its models, and leaves nothing: neither a
- * mapping, nor memory, which the leak checker would see at the end. */
+/* The library is opened and closed with its models, and leaves neither a
+ * mapping nor memory, which the leak checker would report at the end. */
 static void test_a_thousand_times(void **state)
 {
     (void)state;

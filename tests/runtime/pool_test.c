@@ -28,8 +28,8 @@ static void test_pool(void **state)
     byi_pool_free(&pool);
 }
 
-/* A value may be extended where it is only if it is the longest in its block,
- * and only as far as the block goes. */
+/* A value can be extended in place only if it is the longest in its block, and
+ * only up to the end of the block. */
 static void test_extend(void **state)
 {
     (void)state;

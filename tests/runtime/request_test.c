@@ -438,7 +438,7 @@ static void test_queue(void **state)
     end(&t);
 }
 
-/* Whom a callback has told of the end may start the next run at once, though
+/* A thread that a callback notifies may start the next run at once, although
  * the callback has not returned. */
 static void test_restart(void **state)
 {
@@ -659,7 +659,7 @@ static void test_tried(void **state)
     byoc_compiled_free(&c);
 }
 
-/* The ledger belongs to the compiled model, not to what is loaded from it. */
+/* The ledger belongs to the compiled model, not to models loaded from it. */
 static void test_no_ledger(void **state)
 {
     struct trial t;

@@ -95,8 +95,8 @@ static void check_one(const struct base *base, const char *params,
     byi_text_free(&(struct byi_text){.at = text});
 }
 
-/* The program of an activation behind `call`, its number `wrong` (none: -1)
- * one percent from the right one. The caller frees it. */
+/* The program of an activation after `call`, whose number `wrong` (none: -1) is
+ * off by one percent. The caller frees it. */
 static struct byi_text activated(const char *call, size_t activation, int wrong)
 {
     const char *const *numbers = activations[activation].numbers;

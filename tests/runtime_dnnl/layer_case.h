@@ -217,7 +217,7 @@ static double apply_bin(enum byi_bin alg, double x, double y)
     abort();
 }
 
-/* 0 to 3 post-ops beside dst; each broadcast shape of an operand. */
+/* 0 to 3 post-ops on dst; each broadcast shape of an operand. */
 static void random_posts(struct work *w, const struct byi_desc *dst)
 {
     static const enum byi_elt elts[] = {
@@ -371,7 +371,7 @@ static void open_dst(struct work *w, struct byi_desc desc)
     w->tolerance = 1e-4;
 }
 
-/* Weights as the primitive wants them. */
+/* Weights in the primitive's layout. */
 static void add_packed(struct work *w, const struct tensor *weights)
 {
     struct byi_prim *reorder = NULL;

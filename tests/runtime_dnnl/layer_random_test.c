@@ -14,7 +14,7 @@
 static uint32_t n_cases = 100, first_case;
 static uint64_t first_seed = 1;
 
-/* --- families: NULL: right or not to be had; *ran tells which ------------- */
+/* --- families: return NULL if right or not supported; *ran: it ran -------- */
 
 struct conv_loop {
     const struct byi_dnnl_conv *p;
@@ -276,7 +276,7 @@ static const char *run_pool(struct work *w, bool *ran)
         w->want[i] = p.kind == BYI_POOL_MAX   ? most
                      : p.kind == BYI_POOL_AVG ? sum / (double)count
                                               : sum / (double)n_taps;
-        /* all of the window in the padding: nothing to say */
+        /* the whole window is in the padding: the result is not specified */
         if (count == 0)
             return NULL;
     }

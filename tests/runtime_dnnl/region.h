@@ -63,13 +63,13 @@ struct region_report {
     char trace[8192]; /* "name:impl\n" per primitive */
     uint32_t n_steps, n_reorders;
 };
-/* Load, run twice, keep for units_at_end, compare with the native kernels
+/* Load, run twice, keep for units_at_end, and compare with the native kernels
  * within `tolerance` (absolute, and relative to the larger values). Returns
- * NULL when all is well, else what was wrong (in a static buffer). */
+ * NULL, or the error in a static buffer. */
 static const char *region_check(struct region *g, uint32_t n,
                                 const uint32_t *outputs, double tolerance,
                                 struct region_report *report);
-/* The plug-in's answer to a probe: NULL for yes, else its reason. */
+/* The plug-in's answer to a probe: NULL for yes, otherwise its reason. */
 static const char *region_probe(struct region *g, uint32_t n,
                                 const uint32_t *outputs,
                                 struct byoc_probe *probe);

@@ -205,8 +205,8 @@ static void test_uneven_bias(void **state)
     region_close(&g);
 }
 
-/* A residual block: integers go from convolution to convolution, two read the
- * same ones, and the floats that the sum wants are made beside them. */
+/* A residual block: convolutions pass integers on, two read the same ones, and
+ * the floats that the sum needs are computed in addition. */
 static void test_residual(void **state)
 {
     const struct scheme s = {BYOC_U8, BYOC_U8, 0, false, true};

@@ -33,7 +33,7 @@ static void expect(struct region *g, uint32_t out, const char *what,
         fail_msg("%s: %s", what, why);
 }
 
-/* Rows of channels are what oneDNN is given: nothing is converted. */
+/* oneDNN gets rows of channels: nothing is converted. */
 static void test_no_conversions(void **state)
 {
     (void)state;
@@ -166,8 +166,8 @@ static int pick(struct region *g, int least, int most)
     return least + (int)((random_unit(g) + 1) / 2 * (most - least + 0.999));
 }
 
-/* Convolutions of random shapes with random post-ops, from the border and
- * behind another one. */
+/* Convolutions of random shapes with random post-ops, as the first kernel and
+ * after another one. */
 static void test_random(void **state)
 {
     static const char *const posts[] = {"add", "multiply", "nn.relu",
@@ -223,7 +223,7 @@ static void test_random(void **state)
     assert_true(ran > 50);
 }
 
-/* Operators by themselves: from the border, and behind a convolution. */
+/* Single operators: as the first kernel, and after a convolution. */
 static void test_alone(void **state)
 {
     static const struct {
@@ -454,7 +454,7 @@ static void test_shuffled_halves(void **state)
     region_close(&g);
 }
 
-/* Reshapes of what lies in other orders, joined, split, with axes of 1. */
+/* Reshapes of values with other axis orders, joined, split, with axes of 1. */
 static void test_reshape_of_moved(void **state)
 {
     static const struct {

@@ -134,8 +134,8 @@ static void test_random(void **state)
     }
 }
 
-/* Two layers as frameworks export them: between them a transpose and a
- * reshape, which are views of what the first one wrote. */
+/* Two layers as frameworks export them, with a transpose and a reshape between
+ * them, which are views of the first layer's result. */
 static void test_stacked(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ static void test_stacked(void **state)
     const char *why = region_check(&g, 2, outs, 2e-5, &r);
     if (why)
         fail_msg("%s", why);
-    /* the layers; y of both is to leave as the model has it */
+    /* the layers; y of both must have the model's layout */
     assert_int_equal(r.n_steps - r.n_reorders, 2);
     assert_int_equal(r.n_reorders, 2);
     region_close(&g);

@@ -244,7 +244,7 @@ static void test_conv_forms(void **state)
     }
 }
 
-/* what one kernel of a single operator gives, for a list of them */
+/* the result of a kernel of one operator, for a list of operators */
 static void test_pools(void **state)
 {
     static const struct {
@@ -387,7 +387,7 @@ static void test_matmul_shapes(void **state)
     }
 }
 
-/* attention: no copies, the heads are read and written where they lie */
+/* attention: no copies, the heads are read and written in place */
 static void test_attention(void **state)
 {
     static const int64_t heads[] = {2, 12, 4, 16}, rows[] = {2, 12, 64};
@@ -499,8 +499,8 @@ static void expect_steps(struct region *g, uint32_t out, uint32_t steps,
         assert_non_null(strstr(r.trace, name));
 }
 
-/* what precedes a 1 x 1 convolution needs no step of its own: a concatenation,
- * BatchNorm and ReLU ... */
+/* an operator before a 1 x 1 convolution needs no step of its own: a
+ * concatenation, BatchNorm and ReLU ... */
 static void test_gathered_concat(void **state)
 {
     (void)state;
@@ -625,7 +625,7 @@ static void test_binary_forms(void **state)
     }
 }
 
-/* a broadcast operand beside axes in an unusual order (ViT's scaled queries):
+/* a broadcast operand with axes in an unusual order (ViT's scaled queries),
  * large enough that a reference kernel would be refused */
 static void test_binary_permuted(void **state)
 {

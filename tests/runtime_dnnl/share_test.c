@@ -167,7 +167,7 @@ static float expected(const float *x, const float *w, int b, int c, int at)
     return sum;
 }
 
-/* Run what was loaded for batch b and strides of 1. */
+/* Run the region loaded for batch b with strides of 1. */
 static bool is_right(const struct byoc_host *host, void *compiled,
                      const float *weights, int b)
 {
@@ -314,7 +314,7 @@ static void test_blocks(void **state)
     const int64_t held = counts.held;
     void *brief = byi_dn_made_take(&p, PIECE, true);
     assert_non_null(brief);
-    byi_dn_made_give(&host, brief); /* gone, though blocks stay */
+    byi_dn_made_give(&host, brief); /* freed, although blocks stay */
     assert_int_equal(counts.held, held);
     byi_dn_made_give(&host, large);
     byi_dn_made_end(&p);

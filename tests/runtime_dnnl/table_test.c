@@ -99,7 +99,7 @@ static const char *const sentences[] = {
 enum { BYI_DN_REFUSALS(ID_OF, COMMA), N_SENTENCES };
 static bool said[N_SENTENCES];
 
-/* A sentence's end, behind what it names. */
+/* The end of a sentence, after the name at its start. */
 static const char *end_of(uint32_t sentence)
 {
     const char *last = sentences[sentence];
@@ -118,7 +118,8 @@ static bool note_sentences(void)
     return any;
 }
 
-/* One that the row matches, and somebody refuses with `says`. */
+/* A program that the row matches, and the predicate or probe refuses with
+ * `says`. */
 static void check_refused(const char *params, const char *dtype,
                           const char *body, const char *says)
 {
@@ -136,7 +137,7 @@ static void check_refused(const char *params, const char *dtype,
 
 /* --- programs made from a sample ------------------------------------------ */
 
-/* The type of what `call` gives; of rank 0 where that is a tuple. */
+/* The type of the result of `call`; rank 0 if that is a tuple. */
 static struct byi_tensor shape_of(const struct sample *sample)
 {
     char *text = program_text(sample->params, "float32", sample->call);
@@ -171,8 +172,8 @@ static bool other_dims(const struct byi_tensor *t, enum other kind,
     return true;
 }
 
-/* `format` has a %s for what stands before it and one for the operand, which
- * is a parameter of positive numbers, or a constant. */
+/* `format` has a %s for the value before it and one for the operand, which is a
+ * parameter of positive numbers or a constant. */
 static void check_other(const struct sample *sample, const char *format,
                         enum other kind, const struct byi_tensor *t,
                         bool constant)
@@ -205,8 +206,8 @@ static bool is_one_of(const char *op, const char *list)
            (at[strlen(op)] == ' ' || !at[strlen(op)]);
 }
 
-/* The operator behind the sample's, for functions that want positive numbers
- * behind |x| + 1/2. */
+/* The sample's operator after |x| + 1/2, for functions that need positive
+ * numbers. */
 static void eltwise_program(const char *op, const char *call, char body[2000])
 {
     if (is_one_of(op, "sqrt reciprocal"))

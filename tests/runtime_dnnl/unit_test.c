@@ -77,7 +77,7 @@ static char *source_of(struct region *g, const char *json)
     return text;
 }
 
-/* --- what is written ------------------------------------------------------ */
+/* --- the C that is written ------------------------------------------------ */
 
 /* From where the declarations end; their number depends on all of them. */
 static char *own_part(char *source)
@@ -172,8 +172,8 @@ static void test_json(void **state)
     region_close(&g);
 }
 
-/* Weights that are computed are packed on every run, in as many bytes as the
- * primitive wants then. */
+/* Computed weights are packed on every run, in as many bytes as the primitive
+ * needs. */
 static void test_packed_on_every_run(void **state)
 {
     struct region g;
@@ -214,7 +214,8 @@ static void test_refused_symbols(void **state)
 
 /* --- when it is loaded ---------------------------------------------------- */
 
-/* A unit by hand: relu of four numbers; each way to spoil it is one bit. */
+/* A handwritten unit: relu of four numbers. A bit selects each way to break it.
+ */
 enum {
     FAILS_TO_BUILD = 1,
     PACKS_TOO_EARLY = 2,

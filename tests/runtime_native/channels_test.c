@@ -376,7 +376,7 @@ static void test_global(void **state)
     }
 }
 
-/* Half precision goes through float32 in every layout. */
+/* Half precision is computed in float32 in every layout. */
 static void test_half(void **state)
 {
     (void)state;

@@ -85,7 +85,7 @@ static void test_dense(void **state)
         struct eval e = prepare(BYI_OP_NN_DENSE, NULL, 0, in, 2);
         expect_plain(&e, byi_matmul_plain, 1e-3, "dense");
     }
-    /* by hand, and integers that wrap */
+    /* results computed by hand, and integers that wrap */
     struct byi_tensor in[] = {TENSOR(BYOC_I32, 1, 2), TENSOR(BYOC_I32, 2, 2)};
     set(&in[0], (const double[]){3, INT32_MAX});
     set(&in[1], (const double[]){1, 0, 1, 2});
@@ -130,7 +130,7 @@ static void test_einsum(void **state)
             struct eval e = prepare(BYI_OP_EINSUM, &given, 1, in, cases[i].n);
             expect_plain(&e, byi_einsum_plain, 1e-5, cases[i].equation);
         }
-    /* by hand, "ij,jk->ki" */
+    /* results computed by hand, "ij,jk->ki" */
     const struct byi_attr given = STRING("equation", "ij,jk->ki");
     struct byi_tensor in[] = {TENSOR(BYOC_F32, 2, 2), TENSOR(BYOC_F32, 2, 2)};
     set(&in[0], (const double[]){1, 2, 3, 4});

@@ -6,7 +6,7 @@
 
 /* --- one operand -------------------------------------------------------- */
 
-/* Specials, and a sweep over what float32 can say. */
+/* Special values, and a sweep over the range of float32. */
 static int64_t samples(float *x, int64_t n)
 {
     static const float special[] = {

@@ -122,7 +122,7 @@ static uint32_t length_of(const struct follower *chain)
     return n;
 }
 
-/* The result of the first call, and the operator's operands behind it. */
+/* The result of the first call, followed by the operator's other operands. */
 static struct byi_tensor operand_of(const struct follower *f,
                                     const struct byi_tensor *out)
 {

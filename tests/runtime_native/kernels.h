@@ -71,7 +71,7 @@ static inline struct byi_tensor empty_tensor(enum byoc_dtype dtype,
     return t;
 }
 
-/* Elements in [-4, 4): floats with 10 bits behind the point, or integers. */
+/* Elements in [-4, 4): floats with 10 fractional bits, or integers. */
 static inline struct byi_tensor tensor(enum byoc_dtype dtype, uint32_t rank,
                                        const int64_t *dims)
 {
@@ -132,7 +132,7 @@ static inline void release(struct byi_tensor *t)
         .name = key, .kind = BYI_ATTR_INTS, .n = count, .ints = values         \
     }
 
-/* A call, its operands, and room for results as the type rule says. */
+/* A call, its operands, and memory for results of the type rule's types. */
 struct eval {
     const struct byi_op *op;
     const struct byi_attrs *attrs;
@@ -205,7 +205,8 @@ static inline void run_plain(const struct eval *e, plain_fn plain,
     assert_int_equal(plain(&call, &err), BYOC_OK);
 }
 
-/* The table for `isa` as the one in use; NULL: there is none here. */
+/* Make the kernel table for `isa` the current one; NULL if the machine lacks
+ * it. */
 static inline const struct byi_simd *use(int isa)
 {
     return byi_simd_use((enum byi_isa)isa) ? byi_simd() : NULL;
@@ -264,8 +265,8 @@ static inline void finish(struct eval *e)
         release(&e->in[i]);
 }
 
-/* Run a kernel with as much scratch as it asks for, and see that it does not
- * write beyond. */
+/* Run a kernel with exactly the scratch that it requests, and check that it
+ * does not write past it. */
 static inline void run_kernel(const struct byi_kernel *kernel,
                               struct byi_call *call)
 {
@@ -318,7 +319,7 @@ static inline void spoil_outputs(struct eval *e)
 }
 
 /* The kernel, with one and several threads and every instruction set, packed
- * and not, gives what the plain form does. */
+ * and not, gives the results of the plain form. */
 static inline void expect_plain(struct eval *e, plain_fn plain, double bound,
                                 const char *what)
 {

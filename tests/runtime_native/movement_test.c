@@ -256,7 +256,7 @@ static void test_blocks(void **state)
     }
 }
 
-/* split, then concatenate, is the identity; parts are what slices say. */
+/* split followed by concatenate is the identity; the parts equal slices. */
 static void test_split_concatenate(void **state)
 {
     (void)state;
@@ -344,8 +344,8 @@ static void test_take_gather(void **state)
     }
 }
 
-/* A gather of what was scattered to distinct places gives it back, and the
- * other places are untouched. */
+/* A gather of elements that were scattered to distinct positions returns them,
+ * and other positions are unchanged. */
 static void test_scatter(void **state)
 {
     (void)state;

@@ -42,13 +42,13 @@ static struct byi_tensor each(enum byoc_dtype dtype, int64_t channels)
     return t;
 }
 
-/* The operands behind x and the weights; how many there are then. */
+/* Set the operands after x and the weights. Returns the number of operands. */
 static uint32_t add_operands(struct byi_tensor *in, int64_t channels)
 {
     const uint32_t n = (uint32_t)random_in(BIAS, OPERANDS);
     in[X_ZERO] = octets(in[X].dtype, 0, NULL);
     in[WEIGHTS_ZERO] = each(in[WEIGHTS].dtype, channels);
-    if (random_in(0, 1)) /* what weights mostly have */
+    if (random_in(0, 1)) /* the usual type of weights */
         memset(in[WEIGHTS_ZERO].data, 0, (size_t)byi_count(&in[WEIGHTS_ZERO]));
     if (n > BIAS)
         in[BIAS] = each(BYOC_I32, channels);
@@ -292,8 +292,8 @@ static void test_plain_matmul(void **state)
     }
 }
 
-/* Halves go to the even number, then comes the zero point; what is too large
- * stays at the end. The sums here are 6, -6, 10, 600. */
+/* Halves round to even, then the zero point is added; numbers out of range
+ * saturate. The sums here are 6, -6, 10, 600. */
 static void test_by_hand(void **state)
 {
     struct byi_tensor in[OPERANDS] = {

@@ -108,7 +108,7 @@ static void test_shapes(void **state)
     }
 }
 
-/* Classes come up as often as e^x says; one of -infinity never. */
+/* Classes occur in proportion to e^x; one of -infinity never does. */
 static void test_multinomial(void **state)
 {
     const double logits[] = {0, log(2), -INFINITY, log(5), 7, 7, 7, 7};

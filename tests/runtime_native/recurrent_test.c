@@ -132,8 +132,8 @@ static void test_random(void **state_)
     }
 }
 
-/* So many elements of the input's part that it is made in several goes, and
- * so much work that threads share it. */
+/* The product with the input has so many elements that it is computed in
+ * several parts, and so much work that threads share it. */
 static void test_long(void **state_)
 {
     (void)state_;

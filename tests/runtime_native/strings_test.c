@@ -124,7 +124,7 @@ static void test_normalize(void **state)
     byi_store_free(&store);
 }
 
-/* There is no more memory than the store may have. */
+/* The store fails when its memory limit is reached. */
 static void test_exhausted(void **state)
 {
     const struct byi_attr upper[] = {STRING("case", "UPPER")};
@@ -344,7 +344,8 @@ static void test_others(void **state)
     finish(&e);
 }
 
-/* What is not kept of a triangle is the empty string; resizing repeats. */
+/* Elements outside the triangle are empty strings; resizing repeats elements.
+ */
 static void test_moved(void **state)
 {
     const char *const x[] = {"a", "b", "c", "d"};

@@ -202,10 +202,10 @@ static void no_trees(void **state)
         int32_t value;
     } wrong[] = {
         {1, 0, -1},        /* a root before the first node */
-        {1, 0, 3},         /* one behind the last */
+        {1, 0, 3},         /* one past the last */
         {2, 0, FEATURES},  /* a feature */
         {2, 1, 0},         /* a child that is the node itself */
-        {2, 1, 3},         /* a child behind the last */
+        {2, 1, 3},         /* a child past the last */
         {2, 2, INT32_MIN}, /* more weights than there are */
         {2, 3, -1},        /* a weight before the first */
         {2, 4, 0},         /* a split at the end, whose child is beyond */

@@ -36,7 +36,7 @@ static double unit_at(double v)
 
 enum { BLOCK = 4096 };
 
-/* Arguments, and what one function of them is, in float64. */
+/* Arguments, and one function of them in float64. */
 struct block {
     int64_t n;
     float x[BLOCK];

@@ -59,7 +59,8 @@ static void test_resize(void **state)
     }
 }
 
-/* What input i, which may lie outside, counts `away` from a position. */
+/* The contribution of input i, which may be outside, at distance `away` from a
+ * position. */
 static double counts(bool cubic, double a, double away)
 {
     const double d = fabs(away);
@@ -218,8 +219,8 @@ static void test_samples(void **state)
     assert_int_equal(run(&t, BYI_OP_ROI_ALIGN, "{}"), BYOC_EINVAL);
 }
 
-/* The bins of a region of 3 by 4 pixels, found by hand; one beyond the picture
- * has no pixels. */
+/* The bins of a region of 3 by 4 pixels, computed by hand; one outside the
+ * picture has no pixels. */
 static void test_roi_pool(void **state)
 {
     (void)state;
@@ -240,7 +241,8 @@ static void test_roi_pool(void **state)
                      BYOC_EINVAL);
 }
 
-/* Two overlapping boxes and one apart; the second best of the pair goes. */
+/* Two overlapping boxes and a separate one; the second best of the pair is
+ * suppressed. */
 static void test_nms(void **state)
 {
     (void)state;

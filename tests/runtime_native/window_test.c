@@ -122,8 +122,8 @@ static void test_depthwise(void **state)
     }
 }
 
-/* Planes small enough to lie side by side, more of them than a vector has
- * lanes. */
+/* Planes small enough to be interleaved, more of them than a vector has lanes.
+ */
 static void test_small_planes(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static void test_dtypes(void **state)
         }
 }
 
-/* Worked out by hand: asymmetric padding, stride, dilation. */
+/* Results computed by hand: asymmetric padding, stride, dilation. */
 static void test_by_hand(void **state)
 {
     (void)state;
@@ -402,7 +402,8 @@ static void test_global(void **state)
     }
 }
 
-/* A window of 2^31 taps over little data costs what the data does. */
+/* A window of 2^31 taps over little data takes time in proportion to the data.
+ */
 static void test_huge_window(void **state)
 {
     (void)state;

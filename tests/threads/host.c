@@ -206,7 +206,7 @@ static void check_exhaustion(const char *path)
 static void check_fork(const char *path)
 {
     struct job j;
-    /* beside other processes, the default may leave the workers asleep */
+    /* under other load, the default may leave the workers asleep */
     const struct byoc_load_params params = {.wait = BYOC_WAIT_SPIN};
     start(&j, path, &params);
     run_often(&j);
@@ -359,7 +359,7 @@ static void expect_one_thread(const char *path)
     finish(&j);
 }
 
-/* Root has no such limit, so it becomes a user who has no processes. */
+/* Root has no such limit, so switch to a user without processes. */
 static void check_nproc(const char *path)
 {
     const uid_t user = getuid() ? getuid() : 61234;
@@ -510,7 +510,7 @@ static void check_pids(const char *path)
 
 /* --- the rest ------------------------------------------------------------- */
 
-/* No thread stays behind when the runtime goes. */
+/* No thread remains after the runtime is closed. */
 static void check_close(const char *path)
 {
     const unsigned before = count_tasks();

@@ -54,8 +54,8 @@ static void make_graph(struct byi_module *m, uint64_t seed)
     f->result = n - 1 - (pick(&seed, 4) == 0 ? pick(&seed, 3) : 0);
 }
 
-/* Which nodes lie on ways from `from` that avoid `without`; whether one of
- * these ways leaves the function; the strongest edge on them. */
+/* Find the nodes on paths from `from` that avoid `without`; whether one of
+ * these paths leaves the function; and the strongest edge on them. */
 static bool escapes(const struct byi_func *f, const struct byi_uses *uses,
                     byi_id from, byi_id without, bool *on, uint8_t *kind)
 {

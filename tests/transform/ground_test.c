@@ -186,7 +186,7 @@ static void check_file(const char *path)
     byi_arena_free(&arena);
 }
 
-/* A golden with a complaint beside it has nothing to run after its passes. */
+/* A golden that expects an error has nothing to run after its passes. */
 static bool is_refused(const char *path)
 {
     char complaint[512];
