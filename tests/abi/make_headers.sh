@@ -1,5 +1,5 @@
 #!/bin/sh
-# make_headers.sh DIR: versions of byoc/backend.h that there may be, each made of
+# make_headers.sh DIR: generates possible future versions of byoc/backend.h from
 # the present one: DIR/NAME/byoc/backend.h and its layout.
 # SPDX-License-Identifier: Apache-2.0
 set -eu

@@ -1,7 +1,6 @@
 #!/bin/sh
-# bad_input.sh BYOC: what a user may get wrong. Each case must end with its
-# exit code, one sentence on stderr that holds the words it is about, and no
-# file left behind.
+# bad_input.sh BYOC: user errors. Each case must end with its exit code and one
+# sentence on stderr that contains the given words, and leave no file behind.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: bad_input.sh BYOC" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")

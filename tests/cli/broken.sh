@@ -1,8 +1,9 @@
 #!/bin/sh
-# broken.sh BYOC PLUGINS: what `byoc conform`, `byoc compile` and `byoc compile
-# --isolate` say of twelve plug-ins that are wrong in one way each: which rule is
-# broken and where; how a compile ends. `broken.sh BYOC PLUGINS --table` prints
-# all of it. What conform prints to run a case alone has to find the same.
+# broken.sh BYOC PLUGINS: runs `byoc conform`, `byoc compile` and `byoc compile
+# --isolate` on plug-ins with one fault each, and checks which rule conform
+# reports, and how the compile ends. The command that conform prints to run a
+# case alone must report the same. `broken.sh BYOC PLUGINS --table` prints all
+# results.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -ge 2 ] && [ -x "$1" ] || { echo "usage: broken.sh BYOC PLUGINS" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")

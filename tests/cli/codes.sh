@@ -1,8 +1,9 @@
 #!/bin/sh
-# codes.sh BYOC REF: the artifact stores dequantised weights as 8-bit integers,
-# and runs as the model does: with oneDNN, which packs the integers; with another
-# backend, native kernels and native twins, which get float32; at fixed and at
-# symbolic sizes. REF is a plug-in that reads no integers.
+# codes.sh BYOC REF: an artifact that stores dequantised weights as 8-bit
+# integers gives the results of the model: with oneDNN, which packs the
+# integers; with another backend, native kernels and native twins, which receive
+# float32; with fixed and with symbolic sizes. REF is a plug-in that does not
+# read integers.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: codes.sh BYOC REF" >&2; exit 2; }
 byoc=$1 ref=$2

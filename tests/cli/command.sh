@@ -1,7 +1,7 @@
 #!/bin/sh
-# command.sh BYOC PLUGINS: the command's manners: outputs over what is there,
-# disks that are full, names with escape sequences, interrupts, plug-in folders,
-# files given to the wrong verb, damaged artifacts.
+# command.sh BYOC PLUGINS: the command's handling of existing outputs, full
+# disks, names with escape sequences, interrupts, plug-in folders, files for
+# other verbs, and damaged artifacts.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: command.sh BYOC PLUGINS" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")

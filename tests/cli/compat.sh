@@ -1,7 +1,8 @@
 #!/bin/sh
-# compat.sh BYOC PLUGINS: an artifact meets its backend again, older by a year and
-# by two: it runs and wants to be compiled again; its native twin runs, or
-# nothing does. And `byoc backends --json`, line by line.
+# compat.sh BYOC PLUGINS: an artifact with other versions of its backend: the
+# next version runs it and recommends to compile again; for the version after
+# that, the native twin runs, or loading fails. Also `byoc backends --json`,
+# line by line.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: compat.sh BYOC PLUGINS" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")

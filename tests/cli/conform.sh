@@ -1,7 +1,7 @@
 #!/bin/sh
-# conform.sh BYOC PLUGINS: of `byoc conform` what the twelve plug-ins of
-# broken.sh do not show: opinions, what malloc() gave and nobody freed, valgrind,
-# the commands that it prints.
+# conform.sh BYOC PLUGINS: the parts of `byoc conform` that broken.sh does not
+# test: optional queries, leaks of malloc(), valgrind, and the commands that it
+# prints.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: conform.sh BYOC PLUGINS" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")

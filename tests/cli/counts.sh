@@ -1,7 +1,7 @@
 #!/bin/sh
-# The counts of `check` are one: on the command line, in the JSON, on the page
-# and in a gate. And a region that its backend refuses, for the sizes that were
-# given, is in none of them; a run that meets such sizes says so, once.
+# counts.sh BYOC CHOOSY: `check` reports the same counts on the command line, in
+# the JSON, on the page and in a gate. A region that its backend refuses for the
+# given sizes is in none of them; a run with sizes that are refused warns once.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 byoc=$1

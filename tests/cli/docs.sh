@@ -1,10 +1,10 @@
 #!/bin/sh
-# docs.sh BYOC: the tables of docs/ list exactly the passes, the rows of oneDNN's
-# table, the reasons and the rules that exist, and debian/ the exported functions.
-# docs/README.md lists every page. The files that docs/glossary.md, docs/tour.md and
-# tests/partition/README.md name exist, and so do the passes and options that the
-# pages for those who come from elsewhere name, and the targets of all links between
-# documents.
+# docs.sh BYOC: checks that the tables of docs/ list exactly the existing
+# passes, rows of oneDNN's table, reasons and rules, and debian/ the exported
+# functions; that docs/README.md lists every page; and that everything that
+# pages refer to exists: the files in docs/glossary.md, docs/tour.md and
+# tests/partition/README.md, the passes and options in the tables of
+# equivalents, and the targets of links between documents.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: docs.sh BYOC" >&2; exit 2; }
 top=$(dirname "$0")/../..

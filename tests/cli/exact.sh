@@ -1,7 +1,7 @@
 #!/bin/sh
-# exact.sh BYOC: --exact reaches the backend: no Winograd convolution in what a
-# compile reports and in what a run executes, neither from JSON nor from C, and
-# the text form and the region's JSON keep the mark.
+# exact.sh BYOC: --exact reaches the backend: neither the report nor the trace
+# of a run has a Winograd convolution, from JSON or from C, and the text form
+# and the region's JSON keep the flag.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: exact.sh BYOC" >&2; exit 2; }
 byoc=$1

@@ -1,7 +1,7 @@
 #!/bin/sh
-# extract.sh BYOC PLUGINS: a region of a model runs alone, from a text and from
-# an artifact; made smaller, it still fails; what cannot be is refused, and
-# leaves nothing behind.
+# extract.sh BYOC PLUGINS: an extracted region of a model runs alone, from a
+# text and from an artifact; a reduced region still fails; other requests are
+# refused, and leave no file behind.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: extract.sh BYOC PLUGINS" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")

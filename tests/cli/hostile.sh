@@ -1,6 +1,6 @@
 #!/bin/sh
-# hostile.sh BYOC: small models that ask for much. Each is checked within 1.5 GB
-# of address space and a number of seconds of CPU time.
+# hostile.sh BYOC: small models that request large resources. Each is checked
+# within 1.5 GB of address space and a number of seconds of CPU time.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: hostile.sh BYOC" >&2; exit 2; }
 byoc=$1

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""implementations.py BYOC MODEL...: the implementations that a ledger names are
-those that the trace of a run shows, for every step of every region. Prints how
+"""implementations.py BYOC MODEL...: checks that a ledger and the trace of a run
+name the same implementations, for every step of every region. Prints how
 many steps agree."""
 
 import json

@@ -1,7 +1,7 @@
 #!/bin/sh
-# isolate.sh BYOC PLUGINS: plug-ins in processes of their own: one that falls is
-# a reason and a warning, and the rest of the model gets what it would have got;
-# where nobody falls, nothing is different.
+# isolate.sh BYOC PLUGINS: --isolate: a plug-in that crashes gives a reason and
+# a warning, and the rest of the model is compiled as without it. If no plug-in
+# crashes, the results are the same as without --isolate.
 # SPDX-License-Identifier: Apache-2.0
 set -u
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") plugins=$(cd "$2" && pwd)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# load.sh BYOC: `byoc bench` with several clients, and at a rate: the runs that are
-# due and no others begin, and times count from when a run was due.
+# load.sh BYOC: `byoc bench` with several clients, and at a rate: exactly the
+# runs that are due begin, and times count from when a run was due.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: load.sh BYOC" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")

@@ -1,9 +1,9 @@
 #!/bin/sh
-# nan.sh BYOC: what docs/dnnl.md says of NaN, held against what runs: each
-# operator that its table has loses one, on this CPU or with AVX2, and keeps it
-# where it is excluded and with --keep-nan; each other that oneDNN takes keeps
-# it. Pools are in front of a convolution, reductions and nn.rnn in front of a
-# product, since a region of such layers alone is declined.
+# nan.sh BYOC: checks docs/dnnl.md's section on NaN: each operator of its table
+# loses a NaN, on this CPU or with AVX2, and keeps it if it is excluded or with
+# --keep-nan; every other operator that oneDNN supports keeps it. Pools are
+# before a convolution, reductions and nn.rnn before a product, since a region
+# of such layers alone is declined.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: nan.sh BYOC" >&2; exit 2; }
 byoc=$1

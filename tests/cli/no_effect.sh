@@ -1,7 +1,7 @@
 #!/bin/sh
-# no_effect.sh BYOC: an option that has no effect on what a verb was given is
-# refused with a sentence: every option of models on every verb, with a model
-# and with an artifact; options that need another one; sizes.
+# no_effect.sh BYOC: options that have no effect are refused with a sentence:
+# every model option on every verb, with a model and with an artifact; options
+# that need another one; sizes.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: no_effect.sh BYOC" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")

@@ -1,7 +1,8 @@
 #!/bin/sh
-# pictures.sh BYOC: what check and inspect write of a ledger: the page and the
-# graph have each node once, Graphviz reads the graph, the ONNX checker the
-# model. What is not installed is left out, and the exit code is 77.
+# pictures.sh BYOC: the files that check and inspect write of a ledger: the page
+# and the graph have each node once, Graphviz reads the graph, and the ONNX
+# checker the model. Checks whose tools are not installed are skipped, and the
+# exit code is 77.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: pictures.sh BYOC" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")

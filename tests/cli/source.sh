@@ -1,8 +1,8 @@
 #!/bin/sh
-# source.sh BYOC PLUGINS: regions that a backend answers in C: what is right
-# computes what native kernels do, from an artifact and from memory, isolated or
-# not, and the same bytes each time; what is wrong, in each of its ways, leaves
-# its region to native kernels and says why.
+# source.sh BYOC PLUGINS: regions for which a backend returns C: correct C gives
+# the results of native kernels, from an artifact and from memory, isolated or
+# not, and the same bytes each time; each kind of invalid C leaves its region to
+# native kernels, with the reason.
 # SPDX-License-Identifier: Apache-2.0
 set -u
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") plugin=$(cd "$2" && pwd)/scribe.so

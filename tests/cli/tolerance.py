@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tolerance.py BYOC: `byoc compare` allows results of each type what that type
-rounds, and no more than an option says."""
+"""tolerance.py BYOC: the tolerance of `byoc compare` allows for the rounding of each
+type, and is no larger than the options."""
 
 import os
 import struct

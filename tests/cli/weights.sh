@@ -1,7 +1,7 @@
 #!/bin/sh
 # weights.sh BYOC: --weights narrows large weights: the artifact is smaller and
-# computes what the model in memory does; the report has the error; weights that
-# cannot be narrowed stay, and the report says why.
+# gives the results of the model in memory; the report has the error; weights
+# that cannot be narrowed stay float32, and the report has the reason.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: weights.sh BYOC" >&2; exit 2; }
 byoc=$1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# worked.sh BUILD: install byoc into a folder, and follow there the pages of docs/
-# that work through a model of examples/.
+# worked.sh BUILD: installs byoc into a folder, and follows the pages of docs/
+# there that work through a model of examples/.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -d "$1" ] || { echo "usage: worked.sh BUILD" >&2; exit 2; }
 top=$(cd "$(dirname "$0")/../.." && pwd)

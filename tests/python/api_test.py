@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package: what it takes, gives and refuses."""
+"""The Python package: arguments, results and errors."""
 
 import asyncio
 import gc

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends in Python: what run() and accept() are given, what goes wrong, and
-the plug-in in the command, which conform tests. The only argument is the path
-of the command."""
+"""Backends in Python: the arguments of run() and accept(), errors, and the
+plug-in in the command, which conform tests. The only argument is the path of
+the command."""
 
 import os
 import pathlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of plug-ins (byoc/custom.h): imported from ONNX, compiled, written,
-loaded and run, and what goes wrong; patterns over them. Arguments: the plug-ins of
+loaded and run; errors; and patterns with them. Arguments: the plug-ins of
 tests/plugins/ops.c and scale.c, and that of examples/imaging or "none"."""
 
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of the package's documentation strings, of README.md and of
-docs/python.md print what they say. Every public name has a documentation string
-and is on the page."""
+"""The examples in the package's documentation strings, README.md and
+docs/python.md print the output shown. Every public name has a documentation
+string and is on the page."""
 
 import doctest
 import importlib

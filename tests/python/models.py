@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the Python package share: small models, and a folder."""
+"""Shared by the tests of the Python package: small models, and a folder."""
 
 import atexit
 import os

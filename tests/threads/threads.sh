@@ -1,7 +1,7 @@
 #!/bin/sh
 # threads.sh BYOC RUNTIME HOST OMP_HOST: forks, unloading, affinity, exhaustion,
-# the kernel's limits, several states, a host's own threads: host.c, on models of
-# oneDNN and of native kernels.
+# limits of the kernel, several states, and threads of the host: runs host.c on
+# models of oneDNN and of native kernels.
 # SPDX-License-Identifier: Apache-2.0
 set -u
 byoc=$1 runtime=$2 host=$3 omp=$4
