@@ -115,7 +115,7 @@ model NoSuchThing 13 1 >operator.onnx
 model Relu 120 1 >opset.onnx
 model Relu 13 8 >strings.onnx
 
-# what a model may be
+# kinds of model files
 bad 2 "truncated" check text.onnx
 bad 2 "truncated" check cut.onnx
 bad 2 "empty" check empty.onnx

@@ -39,7 +39,8 @@ first_failure() {
         tr '\n' '|' | sed "s,$plugins/,,g;s/|\$//;s/|/: /"
 }
 
-# conform CASE PATTERN: the case fails so, and so does what it says to run
+# conform CASE PATTERN: the case fails as in PATTERN, and so does the command that
+# it prints
 conform() {
     "$byoc" conform "$plugins/$name.so" --only "$1" \
         ${hangs:+--seconds "$hangs"} >"$dir/card"
@@ -54,8 +55,8 @@ conform() {
     esac
 }
 
-# compile SECONDS PATTERN OPTIONS...: its exit code, and what it says: what went
-# wrong, or else what was offloaded
+# compile SECONDS PATTERN OPTIONS...: compare the exit code and the message with
+# PATTERN: the error, or, without one, the offloaded share
 compile() {
     seconds=$1 pattern=$2
     shift 2
@@ -78,7 +79,7 @@ compile() {
 
 name=
 # plugin NAME CASE CONFORM COMPILE ISOLATED [SECONDS]: a plug-in, and the
-# patterns of what is said of it; where it hangs, it may do so for so long
+# patterns of the messages; SECONDS: how long a plug-in that hangs may take
 plugin() {
     name=$1
     case $name in bad_*) backend=bad ;; *) backend=ref ;; esac

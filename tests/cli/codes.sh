@@ -56,7 +56,7 @@ END
 model 2 >"$work/fixed.ir"
 model N >"$work/varies.ir"
 
-# check FILE DIM OPTION...: the artifact computes what the model does
+# check FILE DIM OPTION...: the artifact gives the model's results
 check() {
     file=$1 dim=$2
     shift 2

@@ -25,7 +25,7 @@ fail() {
     head -n 5 err | sed 's/^/    /'
 }
 
-# ends CODE WORDS ARG...: byoc ARG... ends with CODE and says WORDS on stderr
+# ends CODE WORDS ARG...: byoc ARG... ends with CODE and prints WORDS to stderr
 ends() {
     code=$1 words=$2
     shift 2

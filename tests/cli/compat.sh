@@ -12,8 +12,8 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 2
 failed=0
 
-# runs AGE CODE SENTENCE OPTIONS...: with that exit code, and says so on stderr
-# ("nothing"); what comes out is what came out at first
+# runs AGE CODE SENTENCE OPTIONS...: a run ends with the exit code and prints
+# SENTENCE ("nothing": none) to stderr; its outputs equal those of the first run
 runs() {
     age=$1 wanted=$2 sentence=$3
     shift 3

@@ -10,7 +10,8 @@ dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT
 failed=0
 
-# finds CODE PLUGIN OPTIONS -- SENTENCE...: it ends so, and says each of these
+# finds CODE PLUGIN OPTIONS -- SENTENCE...: it ends with CODE, and prints each
+# SENTENCE
 finds() {
     wanted=$1 plugin=$2
     shift 2
@@ -48,13 +49,13 @@ done
 finds 0 "$plugins/threads_at_load.so" --only entry/query -- \
     "note: entry/query: opening the library started 1 thread, before any query"
 
-# a command for a path that sh would take apart, and for what was asked besides
+# the printed command quotes a path for sh, and has the other options
 cp "$plugins/wrong_numbers.so" "$dir/it's wrong.so"
 finds 1 "$dir/it's wrong.so" --only regions/3 --seconds 30 -- \
     "byoc conform '$dir/it'\\''s wrong.so' --only regions/3 --seed 1 --seconds 30"
 finds 1 "$plugins/wrong_numbers.so" --only regions/1000 -- "regions/1000"
 finds 2 "$plugins/wrong_numbers.so" --only regions/x -- "no case is called"
-# a sanitizer's malloc() does not say how much there is
+# a sanitizer's malloc() has no statistics
 grep -q __asan_init "$byoc" ||
     finds 1 "$plugins/forgets.so" --only heap/ref.add -- "(memory.heap: "
 

@@ -22,7 +22,7 @@ fail() {
     exit 1
 }
 
-# counts SIZE OFFLOADED: what is said of the model for N=SIZE
+# counts SIZE OFFLOADED: check the counts of the model for N=SIZE
 counts() {
     "$byoc" check "$dir/model.ir" --plugin "$choosy" --backend ref --warm "N=$1" \
         --report "$dir/json" --html "$dir/page" --require-offload-nodes 1 \
@@ -39,7 +39,7 @@ counts() {
 counts 12 1
 counts 13 0
 
-# the page shows what the JSON says, and adds nothing up
+# the page shows the numbers of the JSON
 grep -q "several(summary.operators, 'operator')" "$dir/page" ||
     fail "the page does not show the summary's operators"
 
@@ -64,7 +64,7 @@ run bench 13 --seconds 0 || fail "bench N=13"
 grep -q '1 regions refused' "$dir/out" || fail "bench N=13: $(cat "$dir/out")"
 ! run run 13 --require-backends || fail "run N=13 --require-backends passes"
 
-# without a backend the twins run, and a bench says that its times are theirs
+# without a backend the twins run, and `byoc bench` reports it
 cat >"$dir/fixed.ir" <<'END'
 def @main(%x: Tensor[(64), float32]) {
   %0 = nn.relu(%x) #["first": "Relu"];
@@ -90,7 +90,7 @@ grep -q '"regions": 1, "native_regions": 1, "native_share": 1' "$dir/out" ||
     fail "the twin ran: $(cat "$dir/out")"
 
 # sizes made by shape arithmetic, which an artifact has as fused kernels, as of
-# the mask of a TransformerEncoder: what is behind them is the backend's
+# the mask of a TransformerEncoder: the backend runs the operators after them
 cat >"$dir/model.ir" <<'END'
 def @main(%x: Tensor[(B, S), float32]) {
   %0 = shape_of(%x) #["shape": "Shape"];
@@ -112,7 +112,7 @@ grep -q '1 of .* offloaded, in 1 region' "$dir/out" || fail "$(cat "$dir/out")"
     fail "the sizes are not known: $(cat "$dir/err")"
 grep -q '"impl": "ref"' "$dir/trace" || fail "the backend's region did not run"
 
-# sizes that nobody gave are some that the model accepts: padding that reflects
+# sizes that are not given are some that the model accepts: padding that reflects
 # accepts no axis of 1, 2 or 64 here
 cat >"$dir/model.ir" <<'END'
 def @main(%x: Tensor[(N, T), float32]) {

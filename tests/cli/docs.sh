@@ -90,7 +90,7 @@ for name in $(grep -o '`[a-z_0-9]*/[a-z_0-9./-]*`' docs/tour.md | tr -d '`' | so
     }
 done
 
-# what the new reader is told to type: passes, options of any verb
+# the passes and options in the tables of equivalents exist
 passes=$("$byoc" opt --list-passes)
 verbs=$(grep -o '&byi_verb_[a-z]*' cli/main.c | sed 's/.*_//')
 help=$(for verb in $verbs; do "$byoc" "$verb" --help; done)

@@ -12,7 +12,7 @@ dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT
 failed=0
 
-# within SECONDS WORDS ARG...: byoc ARG... ends well, and says WORDS
+# within SECONDS WORDS ARG...: byoc ARG... ends without a crash, and prints WORDS
 within() {
     seconds=$1 words=$2
     shift 2

@@ -23,7 +23,7 @@ def @main(%x: Tensor[(4, 8), float32], %y: Tensor[(8), float32]) {
 END
 }
 
-# expect NAME FILE WORD: the file says it
+# expect NAME FILE WORD: the file contains WORD
 expect() {
     grep -qF -- "$3" "$2" && return
     echo "$1: nothing says '$3':"
@@ -98,8 +98,8 @@ direction='reverse'['reverse'] activations=['nn.leaky_relu'] \
 activation_alpha=[0.25] clip=inf[inf] none=; Tensor[(2, 1, 1), float32]; \
 (Tensor[(2, 1, 1, 1), float32], Tensor[(1, 1, 1), float32])"
 
-# one that falls before it has said its name is left out by the name that was
-# asked for, or that its file has; without a process, listing says so
+# a plug-in that crashes in its query is left out by the name that was requested,
+# or that its file has; without isolation, `byoc backends` reports it
 for how in "--backend bad,ref:bad" ":bad_query"; do
     timeout 1200 "$byoc" compile "$dir/good.ir" -o "$dir/good.so" --isolate \
         --plugin "only:$plugins/bad_query.so:$plugins/libbyoc_backend_ref.so" \
@@ -120,7 +120,7 @@ expect worse "$dir/err" "backend 'worse' was not found among 1 plug-in"
 [ $? = 1 ] || failed=1
 expect backends "$dir/out" "rejected  $plugins/bad_query.so: its process died"
 
-# what cannot be isolated is said
+# options that cannot be combined with --isolate are refused
 "$byoc" check "$dir/good.ir" --isolate --partition-by measured \
     >"$dir/out" 2>"$dir/err" && failed=1
 expect measured "$dir/err" "isolation does not allow"

@@ -30,8 +30,8 @@ bench 'v["clients"] == 3 && v["runs"] == 50' --iterations 50 --seconds 0 --clien
 bench 'v["runs"] == 50 && v["rate"] == 100 && v["runs_per_second"] < 105' \
     --iterations 50 --seconds 0 --clients 2 --rate 100
 bench 'v["runs"] <= 40 && v["runs_per_second"] < 85' --seconds 0.5 --rate 80
-# no machine runs these: half of the runs wait for most of the time, and what has
-# not begun after it is left out
+# no machine can run at this rate: half of the runs wait for most of the time, and
+# those that have not begun after it are dropped
 bench 'v["runs"] < 5000000 && v["p99_ms"] > 300 && v["median_ms"] > 100' \
     --seconds 0.5 --clients 2 --rate 10000000
 # the text

@@ -63,7 +63,8 @@ value() {
     esac
 }
 
-# what compiles has no effect on an artifact; what loads, on what only compiles
+# options of compiling have no effect on an artifact, and options of loading on a
+# verb that only compiles
 compiles=$("$byoc" run --help | sed -n 's/^   *--\([a-z-]*\) .*/\1/p' |
     grep -vx -e native -e plugin -e threads -e dim -e require-backends \
         -e verify -e verbose -e npz -e data -e seed -e trace -e output -e input)

@@ -35,7 +35,7 @@ count() {
     grep -c -e "$1" "$2"
 }
 
-# The ledger as it stands in a page, and what --json prints.
+# The ledger in a page equals the output of --json.
 in_page() {
     sed -n '/ id="ledger">$/,/^<\/script>$/p' "$1" |
         sed '1d; $d; s/^{"byoc": .*, "ledger": //'
@@ -90,7 +90,7 @@ done
 same "the page of an artifact" "$(cksum <so.html)" "$(cksum <page.html)"
 same "the graph of an artifact" "$(cksum <so.dot)" "$(cksum <graph.dot)"
 
-# two ledgers, and times: what of them is in the page and in the chart
+# two ledgers, and times: their parts in the page and in the chart
 "$byoc" check "$digits" --exclude MaxPool --report new.json >out
 "$byoc" check "$digits" --report old.json >out
 "$byoc" report diff old.json new.json --html diff.html >out
@@ -143,14 +143,14 @@ refused "a page of one ledger" "found --html, expected it with .report diff" \
 refused "a chart of many clients" "--svg has no effect with --clients" \
     bench digits.so --svg chart.svg --clients 2
 
-# text is no ONNX
+# a model as text cannot be written as ONNX
 ir=$tests/partition/$(ls "$tests/partition" | grep -m1 '\.ir$')
 "$byoc" check "$ir" --dump-onnx dumped.onnx >out 2>err
 same "--dump-onnx of text: exit code" $? 2
 grep -q "only an ONNX model can be written as one" err || fail "$(cat err)"
 [ ! -e dumped.onnx ] || fail "--dump-onnx of text left a file"
 
-# the model with notes compiles to what it did
+# the model with metadata compiles to the same artifact
 "$byoc" check "$digits" --json --dump-onnx digits.onnx >before &&
     "$byoc" check digits.onnx --json >after
 same "the ledger of a model with notes" "$(cksum <after)" "$(cksum <before)"

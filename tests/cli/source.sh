@@ -28,7 +28,7 @@ int SYMBOL(const float *x, float *y, int n)
     return 0;
 }'
 
-# fail NAME: what was found is in out and err
+# fail NAME: print the outputs out and err
 fail() {
     echo "FAILED: $*:"
     cat "$dir/out" "$dir/err" | sed 's/^/    /'
@@ -43,13 +43,13 @@ scribe() {
         >"$dir/out" 2>"$dir/err"
 }
 
-# says NAME WORD: what was printed has it
+# says NAME WORD: the output contains WORD
 says() {
     cat "$dir/out" "$dir/err" | grep -qF -- "$2" || fail "$1: no '$2'"
 }
 
-# refused NAME WORD [OPTION]: the region is given back, and this is why; DIR/c
-# is what compile() answers
+# refused NAME WORD [OPTION]: with the C in DIR/c, the region is reverted, and the
+# reason contains WORD
 refused() {
     # shellcheck disable=SC2086
     scribe check "$dir/model.ir" --report "$dir/json" ${3-} ||
@@ -61,7 +61,7 @@ refused() {
     }
 }
 
-# --- what is right
+# --- valid C
 echo "$good" >"$dir/c"
 scribe compile "$dir/model.ir" -o "$dir/good.so" --keep-c "$dir/kept" \
     --report "$dir/json" || fail "good"
@@ -97,7 +97,7 @@ BYOC_MAX_ISA=sse2 scribe run "$dir/good.so" -o "$dir/twin" || fail "twin"
 says twin "compiled for instruction sets that this machine does not have"
 cmp "$dir/twin/output_0.npy" "$dir/native/output_0.npy" || fail "twin"
 
-# --- who asks for none
+# --- without a request for C
 scribe check "$dir/model.ir" --codegen json --all || fail "json"
 says json "backend-writes-c"
 scribe check "$dir/model.ir" --codegen java && fail "codegen java"
@@ -105,7 +105,7 @@ says java "expected auto|c|json"
 scribe run "$dir/good.so" --codegen c && fail "codegen of an artifact"
 says codegen "an artifact is compiled already"
 
-# --- what is wrong
+# --- invalid C
 : >"$dir/c"
 refused empty "it is empty"
 echo "$good
@@ -175,8 +175,9 @@ echo "$good" >"$dir/c"
 CC=/nonexistent/cc scribe check "$dir/model.ir" || fail "no compiler"
 says "no compiler" "cannot run the compiler driver"
 
-# --- what the kit says
-# conforms WORD...: DIR/c is what compile() answers; no word: nothing is wrong
+# --- the conformance kit
+# conforms WORD...: run the kit with the C in DIR/c; it reports each WORD, or no
+# error if there is none
 conforms() {
     timeout 1200 "$byoc" conform "$plugin" --only numerics/scribe.negative/0 \
         >"$dir/out" 2>"$dir/err"

@@ -10,7 +10,7 @@ tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
 failed=0
 
-# says CODE TEXT COMMAND...: it ends with the code, and prints a line with TEXT
+# says CODE TEXT COMMAND...: the command ends with CODE, and prints a line with TEXT
 says() {
     code=$1 text=$2
     shift 2
@@ -76,7 +76,7 @@ says 2 'usage: generate' "$2/generate" "$tmp/text.so"
 says 2 'usage: generate' "$2/generate" "$tmp/text.so" ''
 says 2 'expected ids and caches' "$2/generate" "$tmp/two.so" a
 
-# A state that is fed back gives what PyTorch gives for the whole sound.
+# A recurrent state gives PyTorch's results for the whole sound.
 voice=$top/examples/voice
 "$1" compile "$voice/voice.onnx" -o "$tmp/voice.so" >/dev/null || exit 1
 tail -c +129 "$voice/sound.npy" | "$2/stream" "$tmp/voice.so" >"$tmp/found"
