@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* append.c: outputs that may have the memory of an input: a concatenation of
- * the input and more rows, or a scatter into the input. A decoder's keys and
- * values are of this kind: each run adds the rows of its tokens.
+/* append.c: computes outputs in the memory of an input. Such an output
+ * concatenates the input and more rows, or scatters into the input. An example
+ * is a decoder's cache of keys and values, to which each run adds the rows of
+ * its tokens.
  *
  * The rows of a tensor that grows along an axis are in planes, one for each
- * position of the axes before it. `pitch` is the distance of two planes in
- * bytes; a buffer with room to grow has a pitch that is larger than a plane:
+ * position of the axes before it. `pitch` is the distance in bytes from one
+ * plane to the next; a buffer with room to grow has a pitch that is larger than
+ * a plane:
  *
  *   rows, capacity 4    a a a . | b b b . | c c c .     pitch = 4 rows
  *
  * Kernels read dense tensors. A product whose batch axes are the planes runs
- * once for each plane, and shape_of and size_of read none; for every other step
- * the tensor is copied first.
- */
+ * once for each plane, and shape_of and size_of read no elements; for every
+ * other step the tensor is copied first. */
 #include "plan.h"
 
 #include <string.h>
@@ -26,8 +27,8 @@ static bool is_input(const struct byi_plan_func *f, uint32_t v)
            f->values[v].type->dtype != BYOC_STRING;
 }
 
-/* Whether input value v is read after step s, or by a function that may run
- * then, or is a result of main. */
+/* Whether main returns input value v, reads it after step s or as another
+ * operand of s, or captures it in a closure. */
 static bool is_read_after(const struct byi_plan_func *f, uint32_t v, uint32_t s)
 {
     bool read = false;
@@ -43,8 +44,9 @@ static bool is_read_after(const struct byi_plan_func *f, uint32_t v, uint32_t s)
     return read;
 }
 
-/* The axis along which step s extends its first operand; the rank: it writes
- * rows of it; UINT32_MAX: neither, or not in place. */
+/* The axis along which step s extends its first operand; the operand's rank if
+ * s replaces rows of it; UINT32_MAX if s does neither, or cannot do it in
+ * place. */
 static uint32_t axis_of(const struct byi_plan_func *f, uint32_t s)
 {
     const struct byi_step *step = &f->steps[s];
@@ -62,8 +64,8 @@ static uint32_t axis_of(const struct byi_plan_func *f, uint32_t s)
     return scatters && !is_read_after(f, step->in[0], s) ? rank : UINT32_MAX;
 }
 
-/* An input that grows along several axes in several outputs may only grow along
- * the first one in place. */
+/* Let `output` use the memory of `input`, unless another output extends the
+ * input along another axis: an input can grow in place along one axis only. */
 static void pair(struct byoc_model *model, uint32_t input, uint32_t output,
                  uint32_t axis)
 {
@@ -127,7 +129,8 @@ static uint64_t plane_bytes(const struct byi_tensor *t, uint32_t axes)
 bool byi_planes_read(const DLTensor *view, uint32_t axis,
                      struct byi_row_planes *planes)
 {
-    const int64_t most = INT64_C(1) << 44; /* from the first to the last */
+    const int64_t most = INT64_C(1) << 44; /* bytes from the first to the last
+                                            * element */
     const uint64_t size = view->dtype.bits / 8u;
     int64_t step = 1;
     *planes = (struct byi_row_planes){.axes = axis};
@@ -167,7 +170,8 @@ bool byi_planes_dense(const struct byi_tensor *t,
 
 /* --- copies --------------------------------------------------------------- */
 
-/* The distance of t's planes, of its first `axes` axes. */
+/* Bytes from one plane of t to the next, where the planes are the positions of
+ * its first `axes` axes. */
 static uint64_t pitch_of(const struct byi_tensor *t, uint32_t axes,
                          const struct byi_row_planes *planes)
 {
@@ -218,8 +222,8 @@ enum byoc_status byi_planes_alias(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* Write the rows of the second operand behind those of the first, which are
- * copied unless they are there. */
+/* Write the rows of the second operand behind those of the first. Copies the
+ * first operand's rows unless the result has them already. */
 static void append(const struct byi_frame *fr, const struct byi_step *step,
                    uint32_t axis)
 {
@@ -238,8 +242,8 @@ static void append(const struct byi_frame *fr, const struct byi_step *step,
     }
 }
 
-/* Whether the step's result is its first operand and more rows, with the same
- * planes. */
+/* Whether the step appends rows to its first operand, and the result has the
+ * same planes as that operand. */
 static bool extends(const struct byi_plan_func *f, const struct byi_frame *fr,
                     const struct byi_step *step, uint32_t *axis)
 {
@@ -254,7 +258,8 @@ static bool extends(const struct byi_plan_func *f, const struct byi_frame *fr,
            (!all->pitch || all->axes == *axis);
 }
 
-/* Whether operand 1 alone is in planes, which are the batches of a product. */
+/* Whether the step is a matrix product whose operand 1 alone is in planes, one
+ * for each batch. */
 static bool is_batched(const struct byi_frame *fr, const struct byi_step *step)
 {
     if (step->op->id != BYI_OP_NN_MATMUL)
@@ -270,7 +275,7 @@ static bool is_batched(const struct byi_frame *fr, const struct byi_step *step)
     return is;
 }
 
-/* A product for each plane. */
+/* Run the product of each plane as a kernel call of its own. */
 static enum byoc_status run_batches(struct byoc_state *s, struct byi_frame *fr,
                                     const struct byi_step *step,
                                     struct byoc_error *err)
@@ -316,7 +321,7 @@ enum byoc_status byi_planes_run(struct byoc_state *s, struct byi_frame *fr,
         return run_batches(s, fr, step, err);
     *done = false;
     if (step->op->id == BYI_OP_SHAPE_OF || step->op->id == BYI_OP_SIZE_OF)
-        return BYOC_OK; /* they read no elements */
+        return BYOC_OK; /* shape_of and size_of read no elements */
     return byi_planes_pack_all(s, fr, step, err);
 }
 

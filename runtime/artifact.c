@@ -19,7 +19,8 @@ struct section {
 };
 
 enum { MODEL, MANIFEST, PLAN, LEDGER, BLOBS, WEIGHTS, N_NEEDED };
-/* Only in artifacts with code: fused kernels, backends' C. */
+/* These sections exist only in artifacts with code of fused kernels or
+ * backends' C. */
 enum { KERNELS = N_NEEDED, UNITS, TEXT, N_SECTIONS };
 static const char *const section_names[N_SECTIONS] = {
     [MODEL] = ".byoc.model",
@@ -36,7 +37,7 @@ static const char *const section_names[N_SECTIONS] = {
 struct file {
     struct byi_elf elf;
     struct section sections[N_SECTIONS];
-    bool unsummed; /* it is being written, and has no sum yet */
+    bool unsummed; /* the file is being written and has no checksum yet */
     struct byoc_error *err;
 };
 
@@ -87,7 +88,7 @@ static enum byoc_status find_sections(struct file *f)
     return BYOC_OK;
 }
 
-/* --- what the sections say ---------------------------------------------- */
+/* --- descriptor and checksum ---------------------------------------------- */
 
 static enum byoc_status check_descriptor(struct file *f)
 {
@@ -127,9 +128,9 @@ static enum byoc_status check_descriptor(struct file *f)
     return BYOC_OK;
 }
 
-/* The sum at the end covers what no section's hash does: the loader's tables,
- * relocations and code. Nothing else checks these, so a file without its sum is
- * refused. */
+/* The checksum at the end also covers the loader's tables, relocations and
+ * code, which no section's hash covers. Nothing else checks these, so a file
+ * without a checksum is refused. */
 static enum byoc_status check_sum(struct file *f)
 {
     if (f->unsummed)
@@ -207,7 +208,8 @@ static enum byoc_status check_hash(const char *section, const void *data,
                     section, hex, expected ? expected : "nothing");
 }
 
-/* Skips sections above `limit` bytes. */
+/* Compare the sections of at most `limit` bytes with the hashes in the
+ * manifest. */
 static enum byoc_status check_hashes(const struct byi_artifact *a,
                                      uint64_t limit, struct byoc_error *err)
 {
@@ -244,7 +246,7 @@ static enum byoc_status check_hashes(const struct byi_artifact *a,
     return status;
 }
 
-/* --- in and out --------------------------------------------------------- */
+/* --- opening and closing -------------------------------------------------- */
 
 static enum byoc_status read_artifact(struct file *f, struct byi_artifact *a)
 {

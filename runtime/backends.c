@@ -13,8 +13,9 @@
 
 /* --- warnings ----------------------------------------------------------- */
 
-/* A warning is logged even if there is no memory to keep it: nothing may fail
- * between opening a plug-in and adding it to the list. */
+/* Logs the warning even if there is no memory to keep it, and never fails:
+ * callers may be between opening a plug-in and adding it to the model's list.
+ */
 void byi_model_warn(struct byoc_model *model, const char *text)
 {
     struct byi_guard guard;
@@ -42,8 +43,8 @@ static const struct byi_fact_backend *find_fact(const struct byi_facts *facts,
     return NULL;
 }
 
-/* Can this backend run what was compiled with `compat`? Warn if compiling again
- * would make it faster. */
+/* Fail unless this backend can run code that was compiled with `compat`. Warn
+ * if compiling again would make the code faster. */
 static enum byoc_status check_compat(struct byoc_model *model,
                                      const struct byi_plugin *p,
                                      const char *compat, struct byoc_error *err)
@@ -95,9 +96,9 @@ static enum byoc_status open_backend(struct byoc_model *model,
     return status;
 }
 
-/* The constants of a region that is loaded, for its backend. */
+/* The constants that the backend receives while it loads a region. */
 struct lent_consts {
-    struct byoc_region_codes codes; /* the extension */
+    struct byoc_region_codes codes; /* passed as the region's extension */
     const struct byoc_model *model;
     const struct byi_plan_part *part;
 };
@@ -114,7 +115,8 @@ static const void *widen(void *ctx, uint32_t index)
     return byi_const_data(lent->model, lent->part->consts[index]);
 }
 
-/* Lend the codes of the constants that have them. */
+/* Let the backend read the int8 codes of the constants that are stored as
+ * codes. */
 static const struct byoc_ext *lend_codes(const struct byoc_model *model,
                                          const struct byi_plan_part *part,
                                          struct byi_arena *arena)
@@ -140,7 +142,8 @@ static const struct byoc_ext *lend_codes(const struct byoc_model *model,
     return &lent->codes.head;
 }
 
-/* A backend that reads no codes gets all constants wide. */
+/* Widen the region's constants that are stored narrow, except int8 constants if
+ * the backend reads their codes. */
 static enum byoc_status widen_consts(const struct byoc_model *model,
                                      const struct byi_plan_part *part,
                                      bool codes, struct byoc_error *err)
@@ -229,8 +232,8 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
     return status;
 }
 
-/* Load a region, unless its dims are symbolic: then its blob is JSON, and runs
- * specialise it. */
+/* Load a region whose dims are numbers. A region with symbolic dims has JSON as
+ * its blob, which is specialised when a run knows the sizes. */
 static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
                                     const struct byi_plugin *plugin,
                                     struct byoc_error *err)
@@ -287,8 +290,7 @@ enum byoc_status byi_operators_open(struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* Load the regions of one backend: from `first` on, those with the same name.
- */
+/* Load all regions that have the same backend as region `first`. */
 static enum byoc_status load_backend(struct byoc_model *model,
                                      const struct byoc_load_params *params,
                                      const struct byi_facts *facts,
@@ -315,8 +317,7 @@ static enum byoc_status load_backend(struct byoc_model *model,
             missing == BYOC_OK ? load_region(model, i, plugin, &why) : missing;
         if (status == BYOC_OK)
             continue;
-        if (status ==
-            BYOC_ENOMEM) /* not a reason to run the twin permanently */
+        if (status == BYOC_ENOMEM) /* a retry may succeed */
             return byi_fail(err, status, "%s", why.text);
         if (params->require_backends)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
@@ -329,7 +330,8 @@ static enum byoc_status load_backend(struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* Backends load libraries: warn about each that is loaded twice. */
+/* Warn about each library that is now loaded twice, since backends load
+ * libraries. */
 static void warn_copies(struct byoc_model *model)
 {
     struct byi_text copies = {0};

@@ -18,7 +18,7 @@ struct binder {
     const struct byi_graph *g;
     struct byi_arena *arena;
     const struct byi_region_consts *consts;
-    const struct byi_type ***out;  /* by node, by result */
+    const struct byi_type ***out;  /* indexed by node and result */
     const struct byi_type **steps; /* of the current kernel */
     int64_t *sizes; /* by symbol of the region; -1: not bound yet */
     struct byoc_error *err;
@@ -63,7 +63,8 @@ static enum byoc_status bind_input(struct binder *b, uint32_t i,
                             (long long)*size);
         *size = have->dims[d];
     }
-    /* type rules bound the other sizes, but no rule may read this input */
+    /* type rules limit the sizes of results; this checks inputs, which no rule
+     * may read */
     if (have->dtype != BYOC_STRING && byi_type_bytes(have) == UINT64_MAX)
         return byi_fail(b->err, BYOC_ELIMIT,
                         "%s: input %u has more than 2^63 bytes", b->g->symbol,
@@ -138,9 +139,9 @@ static enum byoc_status infer_step(struct binder *b,
     return BYOC_OK;
 }
 
-/* Infer steps first .. end-1. The type of an `if` comes from its branches,
- * whose steps follow it. The recursion is as deep as `if`s are nested, which
- * readers limit. */
+/* Infer the types of steps first .. end-1. The type of an `if` comes from its
+ * branches, whose steps follow it. Recurses once for each level of nested
+ * `if`s, which the region's reader limits. */
 static enum byoc_status infer_steps(struct binder *b,
                                     const struct byi_gnode *node,
                                     uint32_t first, uint32_t end)
@@ -170,8 +171,8 @@ static cJSON *type_json(const struct binder *b, const struct byi_type *type)
     return tuple;
 }
 
-/* Steps are numbered in order: an `if`, the steps of its branches, the next
- * step. Recurses like infer_steps. */
+/* Write one step as JSON. Steps are numbered in order: an `if`, the steps of
+ * its branches, the next step. Recurses like infer_steps. */
 static void write_step(const struct binder *b, cJSON *json, uint32_t *step)
 {
     static const char *const keys[] = {"then", "else"};

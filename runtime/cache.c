@@ -17,8 +17,9 @@
 enum { DEFAULT_SHAPES = 32 };
 #define DEFAULT_BYTES (UINT64_C(1) << 30)
 
-/* Backends build regions for new sizes while this many builds have found no
- * second run, and for sizes that have run so often on twins. */
+/* PATIENCE: if this many instances with regions ran only once, new sizes run on
+ * twins. RECURRENT: after this many runs on twins, backends build regions for
+ * these sizes. */
 enum { PATIENCE = 8, RECURRENT = 4 };
 
 enum cache_stage { BUILDING, READY, FAILED };
@@ -26,30 +27,31 @@ enum cache_stage { BUILDING, READY, FAILED };
 struct byi_entry {
     struct byi_instance in;
     enum cache_stage stage;
-    uint32_t users; /* runs of it, and threads that wait for it */
-    bool listed;    /* false: freed with the last user */
+    uint32_t users; /* active runs, and threads that wait for the instance */
+    bool listed;    /* false: the last user frees the entry */
     bool twins;     /* no backend built a region */
     uint32_t runs;
     struct byi_entry *newer, *older;
     struct byi_work *idle; /* a list                             */
-    uint64_t bytes;        /* of its plan and working memory */
-    uint64_t micros;       /* that creating it took */
-    uint32_t refused;      /* regions whose twin runs            */
-    struct byoc_error why; /* FAILED                             */
+    uint64_t bytes;        /* of the plan and the working memory */
+    uint64_t micros;       /* time that creating the instance took */
+    uint32_t refused;      /* regions that run their twins */
+    struct byoc_error why; /* if `stage` is FAILED: the error */
     int64_t sizes[];       /* by symbol of the inputs */
 };
 
 struct byi_cache {
     pthread_mutex_t lock;
     pthread_cond_t made;
-    struct byi_cache *next; /* of the caches of this process */
-    bool forks;             /* the forking thread locked it for the fork */
+    struct byi_cache *next; /* in the list of all caches of this process */
+    bool forks;             /* the thread that forks holds the lock of this
+                             * cache */
     struct byi_entry *newest, *oldest;
     uint64_t own;          /* bytes of all entries, including unlisted ones */
     uint64_t baseline;     /* bytes that backends had acquired before */
     uint64_t built, rerun; /* instances with regions; second and later runs */
     struct byoc_cache_stats stats;
-    bool warned[]; /* by region: a warning was logged that its twin runs */
+    bool warned[]; /* by region: the warning that its twin runs was logged */
 };
 
 /* --- limits --------------------------------------------------------------- */
@@ -72,7 +74,7 @@ static enum byoc_status read_limit(const char *name, uint64_t option,
                     text);
 }
 
-/* --- what is held --------------------------------------------------------- */
+/* --- memory in use -------------------------------------------------------- */
 
 static uint64_t held(const struct byoc_model *model)
 {
@@ -124,7 +126,8 @@ static void drop(struct byi_cache *c, struct byi_entry *e)
     pthread_mutex_lock(&c->lock);
 }
 
-/* The least recently used entry; with `idle`, among those without users. */
+/* The least recently used entry; if `idle`, the least recently used one without
+ * users. */
 static struct byi_entry *find_oldest(const struct byi_cache *c, bool idle)
 {
     struct byi_entry *e = c->oldest;
@@ -141,7 +144,7 @@ static void evict(struct byi_cache *c, struct byi_entry *e)
         drop(c, e);
 }
 
-/* Evict entries until the limits hold, except running ones. */
+/* Evict entries that no run uses until the limits hold. */
 static void trim(const struct byoc_model *model)
 {
     struct byi_cache *c = model->cache;
@@ -159,8 +162,8 @@ static void trim(const struct byoc_model *model)
     }
 }
 
-/* After a failed allocation: free everything unused. False: there was nothing.
- */
+/* After a failed allocation: free all entries without users. Returns false if
+ * there were none. */
 static bool make_room(struct byi_cache *c)
 {
     bool any = false;
@@ -175,7 +178,7 @@ static void leave(struct byi_cache *c, struct byi_entry *e)
         drop(c, e);
 }
 
-/* --- making --------------------------------------------------------------- */
+/* --- creating instances --------------------------------------------------- */
 
 char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
                      char *buf, size_t n)
@@ -194,8 +197,8 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
     return buf;
 }
 
-/* Whether region i runs its native twin although its backend loaded the model
- * without a fault. */
+/* Whether region i runs its native twin in instance `in`, although its backend
+ * opened without a fault when the model was loaded. */
 static bool is_refused(const struct byoc_model *model,
                        const struct byi_instance *in, uint32_t i)
 {
@@ -221,9 +224,9 @@ static void say_made(const struct byoc_model *model, const struct byi_entry *e,
             (double)e->micros / 1e3);
 }
 
-/* Whether the regions' twins serve new sizes. Where sizes never return, as the
- * lengths of a growing sequence, building regions takes several times the run:
- * a ski-rental problem. */
+/* Whether runs with new sizes use the regions' twins. If sizes never recur,
+ * like the lengths of a growing sequence, building the regions takes several
+ * times as long as the run: a ski-rental problem. */
 static bool prefers_twins(const struct byoc_model *model)
 {
     const struct byi_cache *c = model->cache;
@@ -266,7 +269,7 @@ static enum byoc_status make(const struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* --- taking and giving back ----------------------------------------------- */
+/* --- taking and returning instances --------------------------------------- */
 
 static struct byi_entry *find(const struct byoc_model *model,
                               const int64_t *sizes)
@@ -310,8 +313,8 @@ static enum byoc_status add(const struct byoc_model *model,
     e->stage = status == BYOC_OK ? READY : FAILED;
     pthread_cond_broadcast(&c->made);
     *entry = e;
-    /* an instance with a twin for lack of memory serves only the threads that
-     * wait for it now */
+    /* an instance that uses a twin for lack of memory is given only to the
+     * threads that wait for it now */
     if (e->listed && (status != BYOC_OK || e->in.starved))
         unlist(c, e);
     if (status == BYOC_OK)
@@ -330,7 +333,7 @@ static enum byoc_status find_entry(const struct byoc_model *model,
     struct byi_entry *e = find(model, sizes);
     const bool returns = e && e->twins && e->stage == READY &&
                          (regions || ++e->runs == RECURRENT);
-    if (returns) { /* they deserve regions */
+    if (returns) { /* these sizes recur: build their regions */
         evict(c, e);
         e = find(model, sizes);
     }
@@ -424,7 +427,7 @@ static void init_locks(struct byi_cache *c)
     pthread_cond_init(&c->made, NULL);
 }
 
-/* A callback of the host may fork while its thread has a cache's lock; then
+/* If a callback of the host forks while its thread holds a cache's lock,
  * locking fails. */
 static void before_fork(void)
 {
@@ -441,7 +444,8 @@ static void after_fork(void)
     pthread_mutex_unlock(&all.lock);
 }
 
-/* Threads that were creating instances are not in the child. */
+/* Forget the entries whose instances other threads were creating, since those
+ * threads do not exist in the child. */
 static void in_child(void)
 {
     pthread_mutex_init(&all.lock, NULL);
@@ -478,7 +482,7 @@ static void forget(struct byi_cache *c)
     pthread_mutex_unlock(&all.lock);
 }
 
-/* --- a model's ------------------------------------------------------------ */
+/* --- the cache of a model ------------------------------------------------- */
 
 enum byoc_status byi_cache_new(struct byoc_model *model,
                                const struct byoc_load_params *params,
@@ -557,7 +561,8 @@ static enum byoc_status bind_dims(const struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* The caller frees *sizes, which are by symbol. */
+/* Read the sizes of the inputs' symbols into *sizes, which the caller frees;
+ * indexed by symbol. */
 static enum byoc_status read_dims(const struct byoc_model *model,
                                   const struct byoc_dim *dims, uint32_t n,
                                   int64_t **sizes, struct byoc_error *err)
@@ -601,7 +606,7 @@ enum byoc_status byoc_internal_region_faults(
         e = find(model, sizes);
         pthread_mutex_unlock(&model->cache->lock);
     }
-    /* only the compiler uses this model, so the entry stays */
+    /* only the compiler uses this model, so no other thread evicts the entry */
     if (e && e->stage == READY) {
         list_faults(model, &e->in, arena, faults);
     } else if (status == BYOC_OK) {

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* The number of active calls from which on tail calls end their callers early:
- * below it, copying the operands would cost more than it saves. */
+/* If at least this many calls are active, a tail call ends its caller early;
+ * with fewer, copying the operands would cost more than it saves. */
 enum { TAIL_DEPTH = 64 };
 
 static const struct byi_plan_func *func_of(const struct byoc_state *s,
@@ -18,7 +18,7 @@ static const struct byi_plan_func *func_of(const struct byoc_state *s,
     return &s->in->plan->funcs[fr->func];
 }
 
-/* Do the dims match the type where it has numbers? */
+/* Whether the tensor's dims equal those dims of the type that are numbers. */
 static bool dims_fit(const struct byi_type *type, const struct byi_tensor *t)
 {
     bool fit = type->rank == t->rank && type->dtype == t->dtype;
@@ -56,8 +56,8 @@ static void set_input(struct byoc_state *s, struct byi_frame *to, uint32_t i,
     memcpy(to->t[v].dims, t->dims, sizeof t->dims);
 }
 
-/* Pass an operand from a caller's frame that is freed before the callee runs:
- * copy what is in the frame. */
+/* Pass an operand of a caller whose frame is freed before the callee runs: copy
+ * the operand if it lies in the frame. */
 static enum byoc_status move_input(struct byoc_state *s, struct byi_frame *to,
                                    uint32_t i, const struct byi_tensor *t,
                                    struct byoc_error *err)
@@ -124,8 +124,8 @@ static enum byoc_status pass_captures(struct byoc_state *s,
 /* --- results ------------------------------------------------------------- */
 
 /* Set the destinations of the results of `to`: the memory of the step's results
- * if their sizes are known; otherwise the callee allocates it, and the caller
- * takes it over at the end. */
+ * if their sizes are known. Otherwise the callee allocates memory, which the
+ * caller takes over when the callee ends. */
 static enum byoc_status place_results(struct byoc_state *s,
                                       struct byi_frame *fr,
                                       const struct byi_step *step,
@@ -151,8 +151,8 @@ static enum byoc_status place_results(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* May `to` write the results of `fr` in its place? Yes if both know a result's
- * size, or neither does. */
+/* Whether `to` may write the results of `fr` directly: for each result, both
+ * frames know its size, or neither does. */
 static bool can_stand_in(const struct byoc_state *s, const struct byi_frame *fr,
                          const struct byi_frame *to)
 {
@@ -210,7 +210,8 @@ enum byoc_status byi_call_leave(struct byoc_state *s, struct byoc_error *err)
 
 /* --- calls --------------------------------------------------------------- */
 
-/* A call, or its callee: operands are in[first..] and the captures of `c`. */
+/* One call: the callee, and its operands, which are in[first..] and the
+ * captures of `c`. */
 struct call {
     const struct byi_step *step;
     uint32_t first, func;
@@ -300,7 +301,8 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- function values ------------------------------------------------------ */
 
-/* Check an operand or result of a function that is known only at run time. */
+/* Check the type of an operand or result of a call whose callee is known only
+ * at run time. */
 static enum byoc_status check_pair(const struct byi_step *step,
                                    const char *what, uint32_t i,
                                    const struct byi_plan_func *callee,

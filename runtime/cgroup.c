@@ -99,8 +99,8 @@ uint64_t byi_cgroup_least(const char *self, const char *root,
 
 /* --- memory --------------------------------------------------------------- */
 
-/* The number in a file; 0 for "max" and for values so large that they mean no
- * limit: version 1 writes INT64_MAX rounded down to pages. */
+/* The number in a file; 0, which means no limit, for "max" and for very large
+ * numbers: version 1 writes INT64_MAX rounded down to pages for "no limit". */
 static uint64_t bytes_in(const char *folder, const char *name)
 {
     char path[4200], line[64], *end;

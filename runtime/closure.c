@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* closure.c: closures: a function of the plan with its captures. They are
- * reference-counted and immutable, so there are no cycles. Captures live as
- * long as the closure, in a shared block or a copy. Sequences and optionals
- * (list.c) are the same without a function.
- */
+/* closure.c: makes and frees closures. A closure is a function of the plan with
+ * its captures. Closures are reference-counted and immutable, so there are no
+ * cycles. Captures live as long as the closure, in a shared block or a copy.
+ * Sequences and optionals (list.c) are objects of the same kind, without a
+ * function. */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ void byi_object_drop(struct byoc_state *s, struct byi_item *item)
     *item = (struct byi_item){0};
 }
 
-/* Is value `v` in memory that outlives the run's activations? */
+/* Whether value `v` is in memory that outlives the run's activations. */
 static bool is_lasting(const struct byi_plan_func *f,
                        const struct byi_frame *fr, uint32_t v)
 {

@@ -45,7 +45,7 @@ static int find_segment(struct dl_phdr_info *info, size_t size, void *ctx)
     return 0;
 }
 
-/* Whether these bytes are in one segment of a loaded library. */
+/* Whether these bytes lie within one segment of a loaded library. */
 static bool is_mapped(const void *at, uint64_t bytes)
 {
     struct range range = {(uintptr_t)at, bytes};
@@ -61,7 +61,7 @@ static enum byoc_status bind_openmp(const struct byi_image *image,
     const struct byi_code_table *code = image->code;
     const uint64_t room = image->code_bytes - sizeof *code;
     if (room < (code->n_levels + UINT64_C(1)) * sizeof code->levels[0])
-        return BYOC_OK; /* compiled before the table had this entry */
+        return BYOC_OK; /* the artifact is older than this entry of the table */
     const byi_begin_fn begin =
         (byi_begin_fn)((uintptr_t)code +
                        (uintptr_t)code->levels[code->n_levels]);

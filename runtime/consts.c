@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* consts.c: the data of a model's constants. Kernels need them aligned to their
- * elements, which those of a model file may not be, and wide: float32 that is
- * stored in fewer bits is widened when something reads it. A backend that reads
- * the codes of 8 bits leaves them as they are.
- */
+/* consts.c: prepares the data of a model's constants. Kernels need constants
+ * that are aligned to their elements, which those in a model file may not be,
+ * and wide: a float32 constant that is stored in fewer bits is widened when a
+ * step or backend first reads it. A backend that reads int8 codes itself gets
+ * them unwidened. */
 #include "plan.h"
 
 #include <pthread.h>
@@ -12,11 +12,11 @@
 
 #include "core/base/steps.h"
 
-/* Threads share it. */
+/* The copies of a model's constants, shared by all threads. */
 struct byi_widened {
     pthread_mutex_t lock;
     void *copied; /* copies of constants that were not aligned */
-    void **at;    /* by constant; NULL: nothing has read it */
+    void **at;    /* widened data by constant; NULL: not read yet */
 };
 
 static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
@@ -105,12 +105,12 @@ static void widen_half(const struct byi_plan_const *c, float *to)
                                       : byi_bf16_to_f32(from[i]);
 }
 
-/* Constants to widen. */
+/* The input and result of widening a list of constants. */
 struct widening {
     const struct byi_plan_tables *plan;
     const struct byi_widened *to;
     const uint32_t *list;
-    bool *missing; /* by place in the list */
+    bool *missing; /* by index in the list */
 };
 
 static void widen_one(void *arg, uint32_t i)
@@ -181,7 +181,7 @@ void *byi_const_data(const struct byoc_model *model, uint32_t index)
     return at;
 }
 
-/* --- what an instance reads ----------------------------------------------- */
+/* --- constants of an instance --------------------------------------------- */
 
 /* List the narrow constants of the functions that may run. */
 static uint32_t list_read(const struct byi_instance *in, const bool *runs,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copies.c: finds libraries that a process should load only once: two OpenMP
  * runtimes start two sets of threads, two copies of oneDNN have two sets of
- * caches, and either may bind to the other's symbols. Each is found by a
- * function that it defines, so that a copy linked into a plug-in counts as
- * well.
- */
+ * caches, and either may bind to the other's symbols. A library is recognised
+ * by a function that it defines, so that a copy linked into a plug-in counts as
+ * well. */
 #include "internal.h"
 
 #include "core/base/guard.h"
@@ -42,7 +41,7 @@ static void add_copy(const char *path, const char *function,
     const void *shim = handle ? dlsym(handle, "byoc_openmp_shim") : NULL;
     Dl_info of_shim;
     if (!known && shim && dladdr(shim, &of_shim))
-        known = of_shim.dli_fbase == info.dli_fbase; /* core/base/openmp.c */
+        known = of_shim.dli_fbase == info.dli_fbase; /* not a copy */
     for (uint32_t i = 0; !known && i < found->n; i++)
         known = found->base[i] == info.dli_fbase;
     if (!known && found->n < MAX_COPIES) {
@@ -54,8 +53,8 @@ static void add_copy(const char *path, const char *function,
     byi_loader_unlock();
 }
 
-/* The loader holds its lock, so a guard of its own ends the walk if an
- * allocation fails. */
+/* Called while the loader holds its lock: a failed allocation must not jump out
+ * of the walk, so a guard here ends it. */
 static int list_object(struct dl_phdr_info *info, size_t size, void *ctx)
 {
     (void)size;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* costs.c: the floating-point operations of steps and primitives, and the bytes
- * that they read and write, for traces. A region and a fused kernel do the work
- * of their twins; a primitive of a region, that of some steps of the twin:
+/* costs.c: counts, for traces, the floating-point operations of steps and
+ * primitives and the bytes that they read and write. The costs of a region or
+ * fused kernel are those of its twin; the costs of a region's primitive are
+ * those of some steps of the twin:
  *
  *     primitive  nn.conv2d+add+nn.relu  of Conv_0, Relu_1
- *     twin       nn.conv2d (Conv_0), add (Conv_0), nn.relu (Relu_1)
- */
+ *     twin       nn.conv2d (Conv_0), add (Conv_0), nn.relu (Relu_1) */
 #include "plan.h"
 
 #include <math.h>
@@ -14,8 +14,8 @@
 
 /* --- types ---------------------------------------------------------------- */
 
-/* The type of value `v` of a function. A frame, if given, knows the sizes that
- * vary. */
+/* The type of value `v` of a function. If a frame is given, sizes that vary
+ * come from it. */
 static struct byi_type type_of(const struct byi_plan_func *f,
                                const struct byi_frame *frame, uint32_t v)
 {
@@ -36,8 +36,8 @@ static double bytes_of(const struct byi_plan_func *f,
     return n > 0 ? (double)n * byoc_dtype_size(type.dtype) : 0;
 }
 
-/* Whether the plan has the sizes of all operands and results. A specialisation
- * has none for the twins of its regions. */
+/* Whether the sizes of all operands and results are known. A specialisation has
+ * no sizes in the twins of its regions. */
 static bool has_sizes(const struct byi_plan_func *f,
                       const struct byi_step *step)
 {
@@ -84,8 +84,8 @@ static double results_bytes(const struct byi_plan_func *f,
     return bytes;
 }
 
-/* Add an operand. An operator that only moves data reads no more of it than it
- * writes, such as a few rows of a table. */
+/* Add the bytes that are read of an operand. An operator that only moves data
+ * reads no more than it writes, such as a few rows of a table. */
 static void add_operand(const struct byi_plan_func *f,
                         const struct byi_frame *frame,
                         const struct byi_step *step, uint32_t v,
@@ -147,7 +147,8 @@ static bool has_source(const char *sources, const struct byi_step *step)
     return n == 0;
 }
 
-/* Take the first step of that operator; UINT32_MAX: there is none. */
+/* Take the first step of operator `op` that no primitive has taken; UINT32_MAX
+ * if there is none. */
 static uint32_t take_step(struct byi_cost_region *costs, const char *op,
                           size_t n, const char *sources)
 {
@@ -183,8 +184,8 @@ static bool is_result(const struct taken_steps *s, uint32_t v)
     return false;
 }
 
-/* Whether a step reads value `v` before its operand `operand` of step `step`,
- * in their order. */
+/* Whether one of the steps reads value `v` earlier than step `step` does as its
+ * operand `operand`. */
 static bool is_read_before(const struct taken_steps *s, uint32_t step,
                            uint32_t operand, uint32_t v)
 {

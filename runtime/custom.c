@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* custom.c: the operators of the open plug-ins (byoc/custom.h). A set of
- * attributes of an operator is read once, and its make() called once; then it
- * serves every call until the plug-in is closed.
- */
+/* custom.c: keeps and runs the operators of the open plug-ins (byoc/custom.h).
+ * The attributes of an operator's call are read once, and make() is called once
+ * for them; calls with equal attributes share the result until the plug-in is
+ * closed. */
 #include "internal.h"
 
 #include "core/base/guard.h"
@@ -15,9 +15,9 @@
 struct byi_custom {
     const struct byoc_operator *op;
     const struct byi_plugin *plugin;
-    char *attributes; /* the text, with which others compare */
+    char *attributes; /* as text, to find calls with equal attributes */
     struct byoc_graph_attr *attrs;
-    struct byi_arena *arena; /* of attrs */
+    struct byi_arena *arena; /* contains attrs */
     void *made;
     bool ready; /* make() was called */
     struct byi_custom *next;
@@ -32,7 +32,8 @@ struct byi_customs {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct byi_customs *all; /* under lock, like all that it leads to */
+static struct byi_customs *all; /* guarded by `lock`, with all objects that it
+                                 * points to */
 
 void byi_customs_lock(void)
 {
@@ -44,7 +45,7 @@ void byi_customs_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* --- what an operator must be -------------------------------------------- */
+/* --- checks of an operator -------------------------------------------- */
 
 static const char *check_attrs(const struct byoc_operator *op)
 {
@@ -82,7 +83,8 @@ static const char *check_operator(const struct byoc_operator *op)
     return check_attrs(op);
 }
 
-/* Read the fallbacks, so that a bad one is found now. */
+/* Read the attributes' default values now, so that a malformed one is reported
+ * when the plug-in is opened. */
 static enum byoc_status check_fallbacks(const struct byoc_operator *op,
                                         struct byoc_error *err)
 {
@@ -94,7 +96,7 @@ static enum byoc_status check_fallbacks(const struct byoc_operator *op,
     const char *text;
     uint32_t n = 0;
     for (uint32_t i = 0; i < op->n_attrs; i++)
-        if (!op->attrs[i].fallback) { /* any value will do */
+        if (!op->attrs[i].fallback) { /* no default value */
             given[n] = (struct byi_attr){.name = row->attrs[i].name,
                                          .kind = row->attrs[i].kind};
             if (given[n].kind == BYI_ATTR_STRING)
@@ -222,8 +224,8 @@ const struct byoc_operator *byoc_internal_custom_row(
 
 /* --- operators with attributes ------------------------------------------- */
 
-/* The plug-in and operator called "imaging.ImageDecoder@20", under lock. The
- * number is the operator's `since`. */
+/* Find the plug-in and operator of a name like "imaging.ImageDecoder@20", where
+ * the number is the operator's `since`. Called with the lock. */
 static struct byi_customs *find_operator(const char *name,
                                          const struct byoc_operator **op)
 {
@@ -254,7 +256,7 @@ static struct byi_custom *find_known(const struct byi_customs *c,
     return known;
 }
 
-/* As the plug-in sees them. */
+/* Convert attributes to the form in which the plug-in reads them. */
 static struct byoc_graph_attr *plain_attrs(struct byi_arena *arena,
                                            const struct byi_attrs *attrs)
 {
@@ -383,8 +385,8 @@ static bool tensors_known(const struct byoc_operator_call *call)
     return true;
 }
 
-/* Call make(), unless it was called. Two threads may both do it: the first
- * result counts. */
+/* Call make(), unless it was called before. If two threads call it at the same
+ * time, the first result is kept. */
 static enum byoc_status make(struct byi_custom *c,
                              const struct byoc_operator_call *call,
                              struct byoc_error *err)

@@ -67,7 +67,8 @@ enum byoc_status byi_elf_open(struct byi_elf *elf, struct byoc_error *err)
     return BYOC_OK;
 }
 
-/* A string of a table in the file; NULL unless it ends there. */
+/* The string at an offset of a string table; NULL if it does not end inside the
+ * table. */
 static const char *string_at(const struct byi_elf *elf, const Elf64_Shdr *table,
                              uint64_t at)
 {

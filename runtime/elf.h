@@ -15,12 +15,13 @@ struct byi_elf {
     const char *path, *what;
     const char *at;
     uint64_t n;
-    uint16_t machine; /* expected; 0: this one */
+    uint16_t machine; /* expected ELF machine; 0: that of this program */
     Elf64_Ehdr header;
     Elf64_Shdr names;
 };
 
-/* A section; its bytes are in the file unless it is SHT_NOBITS. */
+/* A section, whose bytes are in the file unless its type is SHT_NOBITS. `name`
+ * points into the file. */
 struct byi_elf_section {
     const char *name;
     Elf64_Shdr header;
@@ -37,8 +38,8 @@ enum byoc_status byi_elf_section(const struct byi_elf *elf, uint32_t i,
 /* Whether the file has `bytes` bytes at offset `at`. */
 bool byi_elf_inside(const struct byi_elf *elf, uint64_t at, uint64_t bytes);
 
-/* The symbol that the library exports as `name`; *data is NULL unless it is
- * constant data. *found is false if there is none. */
+/* The result of byi_elf_find: whether the library exports the symbol, and its
+ * bytes in the file if it is constant data; otherwise `data` is NULL. */
 struct byi_elf_symbol {
     bool found;
     const char *data;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec.c: the executor: runs steps in order, each a native kernel, a region, a
- * call, a branch, or only a view. Calls use an explicit stack of activations
- * (call.c), not the C stack. If shapes vary, a step's type rule is its shape
- * function, and results are in blocks of the state's pool until their last
- * reader.
- */
+/* exec.c: the executor. Runs steps in order; a step is a native kernel, a
+ * region, a call, a branch, or only a view. Calls use an explicit stack of
+ * activations (call.c), not the C stack. If shapes vary, a step's type rule is
+ * its shape function, and results are in blocks of the state's pool until their
+ * last reader. */
 #include "plan.h"
 #include "workers.h"
 
@@ -21,8 +20,8 @@ static bool same_dims(const struct byi_tensor *a, const struct byi_tensor *b)
 
 /* --- memory of values whose size varies --------------------------------- */
 
-/* Whether operand 0 is the beginning of the result: a concatenation along the
- * outermost axis. */
+/* Whether the step is a concatenation along the outermost axis, so that operand
+ * 0 is the beginning of the result. */
 static bool is_append(const struct byi_plan_func *f, const struct byi_frame *fr,
                       const struct byi_step *step)
 {
@@ -35,11 +34,12 @@ static bool is_append(const struct byi_plan_func *f, const struct byi_frame *fr,
     return byi_elements((uint32_t)outer, all->dims) == 1;
 }
 
-/* Memory for a result of which operand 0 is the beginning. A loop appends to
- * its scan outputs in each iteration: the result takes operand 0's block if the
- * rest of it is free. Other readers of operand 0 do not see what follows it.
- * Blocks of parameters that are appended to grow by a half, so that a loop
- * copies each row a constant number of times. */
+/* Provide memory for a result that begins with operand 0. A loop appends to its
+ * scan outputs in each iteration, so the result takes operand 0's block if the
+ * rest of the block is free; other readers of operand 0 do not read beyond
+ * their own bytes. Otherwise, if operand 0 is a parameter, the new block is
+ * half as large again as needed, so that a loop copies each row a constant
+ * number of times. */
 static enum byoc_status provide_appended(struct byoc_state *s,
                                          const struct byi_plan_func *f,
                                          struct byi_frame *fr,
@@ -66,7 +66,7 @@ static enum byoc_status provide_appended(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* --- shapes as the run goes --------------------------------------------- */
+/* --- shapes at run time --------------------------------------------- */
 
 static enum byoc_status type_fault(const struct byi_plan_func *f,
                                    const struct byi_step *step, uint32_t i,
@@ -106,7 +106,7 @@ static enum byoc_status set_dims(const struct byi_plan_func *f,
     return BYOC_OK;
 }
 
-/* Add the model's nodes of a step to its error. */
+/* Add the model's nodes that a step came from to its error. */
 static enum byoc_status name_sources(enum byoc_status status,
                                      const struct byi_step *step,
                                      struct byoc_error *err)
@@ -173,7 +173,8 @@ enum byoc_status byi_exec_need(struct byoc_state *s, uint64_t bytes,
     return BYOC_OK;
 }
 
-/* A kernel may have found fewer elements than the bound it was given. */
+/* Take the result's dims from the kernel, which may have found fewer elements
+ * than the upper bound that inference gave. */
 static enum byoc_status take_dims(const struct byi_plan_func *f,
                                   struct byi_frame *fr,
                                   const struct byi_step *step,
@@ -249,7 +250,7 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- regions ------------------------------------------------------------ */
 
-/* The receiver of the events of a region's run. */
+/* Receives the events of a region's run. */
 struct region_trace {
     struct byi_trace *trace;
     struct byi_cost_region costs;
@@ -376,7 +377,7 @@ static void trace_step(struct byoc_state *s, const struct byi_frame *fr,
     byi_trace_event(s->trace, &event);
 }
 
-/* Bind values to the caller's memory. */
+/* Point inputs, outputs and aliases of them to the caller's memory. */
 static void bind_lent(const struct byi_plan_func *f, struct byi_frame *fr)
 {
     for (uint32_t v = 0; v < f->n_values; v++) {
@@ -449,8 +450,8 @@ static void end_step(struct byoc_state *s, const struct byi_plan_func *f,
         byi_frame_drop(s, fr, step->dead[i]);
 }
 
-/* Whether the step takes operands in planes: an operator, which may make them
- * dense, or a function that is called. */
+/* Whether the step accepts operands in planes: it runs an operator, which may
+ * make them dense, or calls a function. */
 static bool reads_planes(const struct byi_frame *fr,
                          const struct byi_step *step)
 {
@@ -527,8 +528,8 @@ static enum byoc_status run_all(void *arg, struct byoc_error *err)
     }
 }
 
-/* End the activations that a failure leaves. main's outputs stay for the
- * caller, in blocks that main keeps until the next run. */
+/* End all activations after a failed run. main's outputs stay for the caller,
+ * in blocks that main keeps until the next run. */
 static void unwind(struct byoc_state *s)
 {
     struct byi_frame *fr = s->top;

@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-enum { MAX_SPARE = 16 << 20 /* bytes of frames that a state keeps */ };
+enum { MAX_SPARE = 16 << 20 /* bytes of spare frames that a state keeps */ };
 
-/* --- making ------------------------------------------------------------- */
+/* --- creating frames ------------------------------------------------------ */
 
 /* The parts of one block of memory: first to compute its size, then to set
  * pointers into it. */
@@ -32,7 +32,7 @@ static bool is_backends(const struct byi_instance *in,
     return step->kind == BYI_STEP_REGION && in->regions[step->callee].plugin;
 }
 
-/* Lay out everything except the arena, which is aligned and comes last, and set
+/* Lay out all parts except the arena, which is aligned and comes last, and set
  * the pointers in *fr. */
 static void lay_out(const struct byi_instance *in,
                     const struct byi_plan_func *f, struct layout *l,
@@ -84,7 +84,7 @@ static void init_view(struct byoc_view *view, const struct byi_tensor *t)
                                .bytes = byi_tensor_bytes(t)};
 }
 
-/* Set the views of the operands and results of regions. */
+/* Point the views of regions' operands and results to the frame's tensors. */
 static void init_views(const struct byi_plan_func *f, struct byi_frame *fr)
 {
     for (uint32_t s = 0; s < f->n_steps; s++) {
@@ -126,7 +126,7 @@ struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func)
     return fr;
 }
 
-/* --- taking and giving back ---------------------------------------------- */
+/* --- taking and returning frames ------------------------------------------ */
 
 static enum byoc_status make_extra(struct byoc_state *s, uint32_t func,
                                    struct byi_frame **frame,

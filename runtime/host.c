@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host.c: the services that plug-ins get (struct byoc_host), and the failures
- * that they give back.
- */
+/* host.c: implements the services of struct byoc_host for plug-ins, and turns
+ * failures that plug-ins return into statuses. */
 #include "internal.h"
 
 #include "core/base/failure.h"
@@ -45,8 +44,9 @@ static void host_log(void *ctx, const char *line)
     byi_log_line(&plugin->log, BYOC_DEBUG, line);
 }
 
-/* Whether the calling thread is in a backend's run(), which uses the threads of
- * its turn; other calls may use all threads of the model. */
+/* Whether the calling thread is in a backend's run(), which may use the threads
+ * of the current turn (workers.h) only; other calls may use all threads of the
+ * model. */
 static _Thread_local bool runs;
 
 static uint32_t host_threads(void *ctx)

@@ -20,17 +20,17 @@ struct byi_unit_table;
 struct byi_c_unit; /* codegen_c/codegen_c.h */
 typedef void (*byi_unit_fn)(void);
 
-/* A piece of the weights that is elsewhere in memory. */
+/* A part of the weights that is not in one block with the others. */
 struct byi_span {
     const void *data;
-    uint64_t bytes,
-        offset; /* offset: in the weights, a multiple of BYI_ALIGN */
+    uint64_t bytes, offset; /* in the weights; a multiple of BYI_ALIGN */
 };
 
 /* The input of the runtime: texts and weights, in memory or in the sections of
- * an artifact (docs/artifact.md). Borrowed. */
+ * an artifact (docs/artifact.md). Owns nothing. */
 struct byi_image {
-    const struct byi_machine *machine; /* of its code; NULL: this one */
+    const struct byi_machine *machine; /* for which the code was compiled; NULL:
+                                        * this machine */
     const char *manifest;
     size_t manifest_bytes;
     const char *plan;
@@ -41,33 +41,35 @@ struct byi_image {
     size_t blobs_bytes;
     const void *weights; /* BYI_ALIGN-aligned, or NULL */
     uint64_t weights_bytes;
-    bool weights_mapped; /* from a file, which can be read again */
-    /* if weights is NULL: its pieces, ascending and disjoint, with zeros
-     * between them */
+    bool weights_mapped; /* mapped from a file, so dropped pages are read again
+                          */
+    /* if weights is NULL: the parts of the weights, ascending and disjoint,
+     * with zeros between them */
     const struct byi_span *spans;
     uint32_t n_spans;
-    /* The fused kernels: as C while the artifact is written, as code once it is
-     * loaded. NULL: none; their twins run. */
+    /* The fused kernels: `source` while the artifact is written, `code` once it
+     * is loaded. NULL: there are no kernels, so their twins run. */
     const char *source;
     size_t source_bytes;
     uint32_t n_kernels;
     const struct byi_code_table *code;
     uint64_t code_bytes;
     /* The C of regions whose backends generated C, in the order of the plan's
-     * regions: while the artifact is written, and once it is loaded. In memory:
-     * functions, by region; NULL for other regions, or if there is no code for
-     * this machine. */
+     * regions: `sources` while the artifact is written, `units` once it is
+     * loaded. For an image in memory, `functions` has the compiled functions by
+     * region; NULL for other regions, or if there is no code for this machine.
+     */
     const struct byi_c_unit *const *sources;
     uint32_t n_sources;
     const struct byi_unit_table *units;
     uint64_t units_bytes;
     const byi_unit_fn *functions;
-    const char *text; /* the section with all that code */
+    const char *text; /* the section with the code of kernels and units */
     uint64_t text_bytes;
 };
 
 /* The name of region `region` (in the plan's order), as in the ledger; NULL if
- * there are not as many. Lives as long as the model. */
+ * the model has no region of that number. Lives as long as the model. */
 BYOC_API const char *byoc_internal_region_name(const struct byoc_model *model,
                                                uint32_t region);
 
@@ -77,17 +79,18 @@ BYOC_API const char *byoc_internal_region_name(const struct byoc_model *model,
 BYOC_API const char *byoc_internal_region_fault(const struct byoc_model *model,
                                                 uint32_t region);
 
-/* The same for given sizes of all of the inputs' symbols, as a run with these
- * sizes would find it: sets faults[i], in `arena`, to why region i runs its
- * native twin, or leaves it unchanged. Does not keep the specialisation. For a
- * model loaded without backends: why none could build it. Errors: those of
+/* The same as a run with the given sizes of all of the inputs' symbols would
+ * report: sets faults[i], in `arena`, to the reason why region i runs its
+ * native twin, or leaves faults[i] unchanged if the backend runs it. Does not
+ * keep the specialisation. For a model that was loaded without backends, the
+ * reason is why no backend could build the region. Errors: those of
  * byoc_model_warm. */
 BYOC_API enum byoc_status byoc_internal_region_faults(
     const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
     struct byi_arena *arena, const char **faults, struct byoc_error *err);
 
-/* Whether the model accepts these sizes of all of its inputs' symbols, as
- * byoc_model_warm finds out, but without a call to a backend. Errors: those of
+/* Check that the model accepts these sizes of all of its inputs' symbols, like
+ * byoc_model_warm but without calling a backend. Errors: those of
  * byoc_model_warm. */
 BYOC_API enum byoc_status byoc_internal_check_dims(
     const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
@@ -105,25 +108,28 @@ BYOC_API void byoc_internal_region_describe(const struct byoc_model *model,
  * or region, and its provenance. The tensor is valid during the call. */
 typedef void (*byi_watch_fn)(void *ctx, const char *step, const char *sources,
                              const struct byi_tensor *value);
-/* Watch the following runs; NULL stops. Two models of the same compile, with
- * and without backends, have the same steps. */
+/* Call `watch` in the state's following runs; NULL stops. Two models of the
+ * same compile, one loaded with backends and one without, have the same steps.
+ */
 BYOC_API void byoc_internal_state_watch(struct byoc_state *state,
                                         byi_watch_fn watch, void *ctx);
 
-/* Called before a region of any function runs, by its backend or its twin, with
- * its operands, which are valid during the call. NULL stops. */
+/* Called before a region of any function runs, by its backend or its twin. The
+ * operands in[0..n-1] are valid during the call. */
 typedef void (*byi_lend_fn)(void *ctx, uint32_t region, uint32_t n,
                             const struct byi_tensor *const *in);
 BYOC_API void byoc_internal_state_lend(struct byoc_state *state,
                                        byi_lend_fn lend, void *ctx);
 
-/* The facts about region `region` of a model; valid as long as the model. */
+/* The facts about a region of a model. The strings and constants are valid as
+ * long as the model, `consts` as long as the arena. */
 struct byi_region_facts {
     const char *backend, *symbol;
     const char *blob; /* its JSON, or the result of the backend's compile() */
     uint64_t blob_bytes;
     uint32_t n_consts;
-    const struct byi_tensor *const *consts; /* by the JSON's "data" */
+    const struct byi_tensor *const *consts; /* indexed by "data" in the region's
+                                             * JSON */
 };
 BYOC_API enum byoc_status byoc_internal_region(const struct byoc_model *model,
                                                uint32_t region,
@@ -131,8 +137,8 @@ BYOC_API enum byoc_status byoc_internal_region(const struct byoc_model *model,
                                                struct byi_region_facts *facts,
                                                struct byoc_error *err);
 
-/* Sizes for which to prepare specialisations; each set has every symbol of the
- * inputs. */
+/* A set of sizes for which to prepare a specialisation: one size for each
+ * symbol of the inputs. */
 struct byi_warm_set {
     uint32_t n;
     const struct byoc_dim *dims;
@@ -144,23 +150,25 @@ struct byi_warm {
 
 /* --- bind.c --------------------------------------------------------------- */
 
-/* The constants that a region receives; it does not own them. */
+/* The constants that a backend receives with a region, which keeps the
+ * ownership to the model. */
 struct byi_region_consts {
     uint32_t n;
     const struct byoc_view *at;
-    const struct byoc_ext *ext; /* of the region; may be NULL */
+    const struct byoc_ext *ext; /* the region's extension; may be NULL */
 };
-/* A region for given sizes, in an arena. */
+/* A region specialised for given sizes; its members are in an arena. */
 struct byi_sized {
-    const char *json; /* dims are numbers */
+    const char *json; /* in which all dims are numbers */
     size_t json_bytes;
     uint32_t n_outputs;
     const struct byi_type **outputs;
 };
-/* The region `json`, whose dims may be symbolic, for inputs of these types. The
- * members of `sized` are in `arena`. Errors: BYOC_ETYPE (an input does not fit,
- * a symbol has two sizes, an operator refuses these sizes), BYOC_EUNSUPPORTED
- * (a size depends on data), and those of reading the region. */
+/* Specialise the region `json` of n bytes, whose dims may be symbolic, for
+ * inputs of these types. Allocates the members of `sized` in `arena`. Errors:
+ * BYOC_ETYPE (an input does not fit, a symbol has two sizes, an operator
+ * refuses these sizes), BYOC_EUNSUPPORTED (a size depends on data), and those
+ * of reading the region. */
 BYOC_API enum byoc_status byoc_internal_region_bind(
     const char *json, size_t n, const struct byi_region_consts *consts,
     uint32_t n_inputs, const struct byi_type *const *inputs,
@@ -168,34 +176,35 @@ BYOC_API enum byoc_status byoc_internal_region_bind(
 
 /* --- weights.c ------------------------------------------------------------ */
 
-/* The hash of an image's weights: SHA-256 over the SHA-256 digests, as hex,
- * of their pieces of 4 MiB; the pieces are hashed on all threads. */
+/* Compute the hash of an image's weights: the SHA-256 of the digests, as hex,
+ * of their pieces of 4 MiB. Hashes the pieces on all threads. */
 BYOC_API void byoc_internal_weights_hash(const struct byi_image *image,
                                          char hex[65]);
 
-/* --- model.c: what the compiler side uses of the runtime besides the public
- * header; exported under byoc_internal_, not for others ------------------- */
+/* --- model.c: functions for byoc's compiler, besides the public header ---- */
 
-/* A model from an image in memory; the image must outlive it. */
+/* Make a model from an image in memory, which must outlive the model. */
 BYOC_API enum byoc_status byoc_internal_model_open(
     const struct byi_image *image, const struct byoc_load_params *params,
     struct byoc_model **model, struct byoc_error *err);
 
-/* Log and require backends as in `params` from now on; first repeats the
- * messages of loading. Call it before the model is used. */
+/* Use the log and require_backends of `params` from now on; first logs the
+ * messages of loading again. Call it before the model is used. */
 BYOC_API void byoc_internal_model_adopt(struct byoc_model *model,
                                         const struct byoc_load_params *params);
 
 /* --- artifact.c: an artifact's sections, read as an ELF file, never run --- */
 
-/* Map the artifact at `path` and find its sections. Bounds-checked; refuses
- * other files, and other versions (BYOC_EINCOMPATIBLE). */
+/* A mapped artifact and its sections. byoc_internal_artifact_open checks all
+ * bounds. It refuses files that are not artifacts, and artifacts of other
+ * versions (BYOC_EINCOMPATIBLE). */
 struct byi_artifact {
     struct byi_image image;
     const void *map;
     size_t map_bytes;
     const struct byi_descriptor *descriptor; /* in the map */
-    /* of .byoc.kernels, .byoc.units, .text, from the descriptor */
+    /* .byoc.kernels, .byoc.units and .text: distance in memory from the
+     * descriptor, and length */
     int64_t code;
     uint64_t code_bytes;
     int64_t units;
@@ -206,7 +215,7 @@ struct byi_artifact {
 BYOC_API enum byoc_status byoc_internal_artifact_open(const char *path,
                                                       struct byi_artifact *a,
                                                       struct byoc_error *err);
-/* The same for a file that has another name in messages. */
+/* The same, but messages call the file `name`. */
 enum byoc_status byi_artifact_open(const char *path, const char *name,
                                    struct byi_artifact *a,
                                    struct byoc_error *err);
@@ -216,9 +225,9 @@ BYOC_API void byoc_internal_artifact_close(struct byi_artifact *a);
 BYOC_API enum byoc_status byoc_internal_artifact_verify(
     const struct byi_artifact *a, struct byoc_error *err);
 
-/* The fused kernels of an artifact, loaded as code: model.c. An image with this
- * `code` (image.code and the following members) runs them while the library is
- * open. Nothing else of the artifact is read. */
+/* model.c: the fused kernels of an artifact, loaded as code. An image with the
+ * members of artifact.image from `code` on runs them while the library is open.
+ * Nothing else of the artifact is used. */
 struct byi_code_library {
     struct byi_artifact artifact;
     void *library;
@@ -228,44 +237,44 @@ BYOC_API enum byoc_status byoc_internal_code_open(const char *path,
                                                   struct byoc_error *err);
 BYOC_API void byoc_internal_code_close(struct byi_code_library *code);
 
-/* The file ends in BYI_SUM_MAGIC and 64 hex digits: the SHA-256 of all bytes
- * before it except the weights. A tool that rewrites the file (strip) drops it;
- * then the loader's tables are not checked, and loading continues. */
+/* An artifact ends in BYI_SUM_MAGIC and 64 hex digits: the SHA-256 of all bytes
+ * before them except the weights. Loading refuses a file without it, such as
+ * one that strip rewrote. */
 #define BYI_SUM_MAGIC "BYOCSUM1"
 enum { BYI_SUM_BYTES = 8 + 64 };
 
-/* --- library.c: opens libraries, with the loader's lock
- * ---------------------------- */
+/* --- library.c: opens libraries, with the loader's lock ------------------- */
 
-/* Whether the file may be opened. Messages call it `name`. Errors: BYOC_EIO
- * (not found, not readable), BYOC_EPARSE (not a shared library), BYOC_EINVAL
- * (not absolute, or writable by all users). */
+/* Check that the file may be opened as a library. Messages call it `name`.
+ * Errors: BYOC_EIO (not found, not readable), BYOC_EPARSE (not a shared
+ * library), BYOC_EINVAL (not absolute, or writable by all users). */
 enum byoc_status byi_library_check(const char *path, const char *name,
                                    struct byoc_error *err);
-/* dlopen with RTLD_NOW | RTLD_LOCAL. Errors: as above, and BYOC_EBACKEND with
- * the loader's message. */
+/* Check the file and open it with RTLD_NOW | RTLD_LOCAL. Errors: those of
+ * byi_library_check, and BYOC_EBACKEND with the loader's message. */
 enum byoc_status byi_library_open(const char *path, const char *name,
                                   void **handle, struct byoc_error *err);
 void *byi_library_symbol(void *handle, const char *name); /* NULL: none */
 void byi_library_close(void *handle);                     /* NULL is fine */
-/* dl_iterate_phdr with the lock of core/base/loader.h, which every walk of the
- * runtime must hold. */
+/* Call dl_iterate_phdr with the lock of core/base/loader.h, which all code of
+ * the runtime must hold during such a walk. */
 int byi_library_walk(int (*visit)(struct dl_phdr_info *info, size_t size,
                                   void *ctx),
                      void *ctx);
-/* Open `path`, never to be closed, and look up a symbol. Errors: as
- * byi_library_open, and BYOC_EBACKEND (no such symbol). */
+/* Open the library `path`, which is never closed, and look up a symbol. Errors:
+ * as byi_library_open, and BYOC_EBACKEND (no such symbol). */
 BYOC_API enum byoc_status byoc_internal_library_find(const char *path,
                                                      const char *name,
                                                      void **symbol,
                                                      struct byoc_error *err);
-/* The same for a library whose file is in memory and has no name. */
+/* A library that was opened from bytes in memory, through a file without a
+ * name. */
 struct byi_memory_library {
     void *handle; /* NULL: not open */
-    int fd;       /* of its file; -1: the library has a path */
+    int fd;       /* the file in memory; -1: the library has a path */
 };
-/* A file without a name, readable by this user only. Errors: BYOC_ENOMEM,
- * BYOC_EIO. */
+/* Write n bytes to a new file in memory that has no name and that only this
+ * user can read. The caller closes *fd. Errors: BYOC_ENOMEM, BYOC_EIO. */
 enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
                                  struct byoc_error *err);
 BYOC_API enum byoc_status byoc_internal_library_map(
@@ -275,13 +284,13 @@ BYOC_API byi_unit_fn
 byoc_internal_library_function(const struct byi_memory_library *library,
                                const char *name); /* NULL: none */
 BYOC_API void byoc_internal_library_unmap(struct byi_memory_library *library);
-/* The folder of the library or program that contains this code; false: unknown.
- */
+/* Get the folder of the library or program that contains this code; returns
+ * false if it is unknown. */
 bool byi_library_folder(char *path, size_t n);
 
 /* --- log.c ---------------------------------------------------------------- */
 
-/* The receiver of log lines; zero-initialised: none. */
+/* Where log lines go. If zero-initialised, they are dropped. */
 struct byi_log {
     void (*log)(void *ctx, enum byoc_severity severity, const char *line);
     void (*log_line)(void *ctx,
@@ -302,17 +311,17 @@ void byi_log_line(const struct byi_log *log, enum byoc_severity severity,
 struct byi_memory {
     void *(*allocate)(void *ctx, uint64_t bytes, uint64_t alignment);
     void (*release)(void *ctx, void *memory, uint64_t bytes);
-    void *ctx; /* of these two, which may be NULL: byi_acquire, byi_release */
+    void *ctx; /* passed to both, which may be NULL: then byi_acquire,
+                * byi_release */
     uint64_t limit;
     _Atomic uint64_t held, peak; /* bytes */
-    /* NULL, or a mapped file, whose pages are dropped now and then while
-     * weights are packed, so that memory never holds them all and their packed
-     * copies.
-     */
+    /* NULL, or a mapped file whose pages are dropped now and then while weights
+     * are packed, so that memory never holds both the whole file and all packed
+     * copies. */
     const void *file;
     uint64_t file_bytes;
     _Atomic uint32_t packers; /* threads that pack weights      */
-    _Atomic uint64_t since;   /* bytes taken since the last time */
+    _Atomic uint64_t since;   /* bytes taken since pages were last dropped */
 };
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params);
 /* Drop the whole pages of a constant, if it is in a file that is mapped
@@ -320,76 +329,83 @@ struct byi_memory *byi_memory_new(const struct byoc_load_params *params);
  * safe. */
 void byi_drop_const(const struct byi_image *image, const void *at,
                     uint64_t bytes);
-/* Begin, or end, packing weights. Threads: safe. */
+/* Tell that the calling thread begins (true) or ends packing weights. Threads:
+ * safe. */
 void byi_memory_packs(struct byi_memory *memory, bool packs);
 void byi_memory_free(struct byi_memory **memory);
 /* Allocate memory aligned to BYI_ALIGN; NULL if that fails or exceeds the
  * limit. `memory` NULL: no limit and no allocator. Threads: safe. */
 void *byi_memory_take(struct byi_memory *memory, uint64_t bytes);
-/* Free it; returns its size in bytes. NULL is fine. */
+/* Free memory from byi_memory_take; returns its size in bytes. NULL is fine. */
 uint64_t byi_memory_give(struct byi_memory *memory, void *at);
 
-/* --- host.c, plugin.c
- * ------------------------------------------------------------- */
+/* --- host.c, plugin.c ----------------------------------------------------- */
 
 struct byi_library;
 struct byi_plugin {
     struct byi_library *library;
     const char *path;
-    /* a copy with all members of this version */
+    /* a copy that has all members of this header's version */
     const struct byoc_backend *backend;
-    /* ctx: this plug-in; match_*: NULL, for the compiler side to set */
+    /* ctx is this plug-in; the compiler sets match_*, which are NULL here */
     struct byoc_host host;
     uint32_t threads;
     struct byi_log log;
-    struct byi_memory *memory; /* of its model, or NULL */
-    _Atomic uint64_t held;     /* bytes that it acquired and has not released */
+    struct byi_memory *memory; /* the memory of its model, or NULL */
+    _Atomic uint64_t held;     /* bytes that the backend acquired and has not
+                                * released */
     struct byi_plugin *next;
 };
 /* Fill plugin->host with the services of this process; its ctx is the plug-in.
  */
 void byi_plugin_init_host(struct byi_plugin *plugin, uint32_t abi);
-/* Load one plug-in by absolute path; RTLD_NOW | RTLD_LOCAL; checks version,
- * sizes, required members, name. Each failure has its own message. threads 0:
- * as in loading a model. Threads: safe. */
+/* Load one plug-in by absolute path, with RTLD_NOW | RTLD_LOCAL. Checks
+ * version, sizes, required members and name; each failure has its own message.
+ * If `threads` is 0, the number is decided as for loading a model. Threads:
+ * safe. */
 BYOC_API enum byoc_status byoc_internal_plugin_open(const char *path,
                                                     uint32_t threads,
                                                     struct byi_plugin **plugin,
                                                     struct byoc_error *err);
 BYOC_API void byoc_internal_plugin_close(struct byi_plugin **plugin);
-/* The plug-ins of a list as in struct byoc_load_params, as absolute paths, one
- * per line: files as given, for folders their libbyoc_backend_*.so, sorted;
- * then those of the runtime's folder and its byoc/. *places, unless NULL, lists
- * the places that were searched. */
+/* List the plug-ins of `plugins`, a list as in struct byoc_load_params, as
+ * absolute paths, one per line: first files as given, and for each folder its
+ * libbyoc_backend_*.so, sorted; then those of the runtime's folder and its
+ * byoc/. *places, unless NULL, lists the places that were searched. */
 BYOC_API enum byoc_status byoc_internal_plugin_list(const char *plugins,
                                                     struct byi_text *paths,
                                                     struct byi_text *places,
                                                     struct byoc_error *err);
 /* Load the plug-in of backend `name`: libbyoc_backend_NAME.so in a folder, or
- * any file in the list. BYOC_EIO if there is none. */
+ * any file in the list. Errors: BYOC_EIO (there is none), and those of opening
+ * it. */
 BYOC_API enum byoc_status byoc_internal_plugin_find(const char *plugins,
                                                     const char *name,
                                                     uint32_t threads,
                                                     struct byi_plugin **plugin,
                                                     struct byoc_error *err);
-/* Bytes that a plug-in has acquired from its host. Threads: safe. */
+/* Bytes that the plug-in has acquired from its host and not released. Threads:
+ * safe. */
 uint64_t byi_plugin_held(const struct byi_plugin *plugin);
-/* The status of a call of a plug-in: NULL is success; a failure is freed and
- * becomes BYOC_EBACKEND (BYOC_ENOMEM for RESOURCE) with "BACKEND: WHERE: TEXT".
- */
+/* Convert the result of a call of a plug-in: NULL is BYOC_OK. A failure is
+ * freed, and its code becomes a status (BYOC_EBACKEND unless another one fits
+ * better) with the message "BACKEND: WHERE: TEXT". */
 enum byoc_status byi_plugin_status(struct byoc_fail *fail,
                                    const struct byi_plugin *plugin,
                                    const char *where, struct byoc_error *err);
 
-/* Load a region. A blob that is not aligned is passed as an aligned copy. */
+/* Call the backend's load() for a region. If the blob is not aligned, the
+ * backend gets an aligned copy. */
 BYOC_API struct byoc_fail *byoc_internal_plugin_load(
     const struct byi_plugin *plugin, const struct byoc_region *region,
     void **compiled);
-/* Run a loaded region, on the threads of the calling thread's turn. */
+/* Call the backend's run() for a loaded region, on the threads of the calling
+ * thread's turn (workers.h). */
 struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
                                  void *compiled, void *state,
                                  const struct byoc_run_args *args);
-/* Whether the calling thread now runs a backend's kernels; returns what was. */
+/* Set whether the calling thread is in a backend's run(); returns the previous
+ * value. */
 bool byi_plugin_runs(bool now);
 /* Call the backend's state_new() and state_free() for `compiled`. */
 struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
@@ -402,63 +418,66 @@ void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
 struct byoc_operator;    /* byoc/custom.h */
 struct byi_customs;      /* the operators of a plug-in */
 struct byi_custom_calls; /* core/ops/custom.h */
-/* Check and add the operators of a plug-in; NULL if it has none. */
+/* Check the operators of a plug-in and add them; *customs is NULL if it has
+ * none. Errors: BYOC_EBACKEND, BYOC_ENOMEM. */
 enum byoc_status byi_customs_open(const struct byi_plugin *plugin,
                                   struct byi_customs **customs,
                                   struct byoc_error *err);
 void byi_customs_close(struct byi_customs *customs);
 void byi_customs_lock(void);
 void byi_customs_unlock(void);
-/* The plug-in's newest operator of this domain and name that version `version`
- * of the domain has; NULL if there is none. Lives as long as the plug-in. */
+/* The plug-in's operator of this domain and name with the highest `since` of at
+ * most `version`; NULL if there is none. Lives as long as the plug-in. */
 BYOC_API const struct byoc_operator *byoc_internal_custom_row(
     const struct byi_plugin *plugin, const char *domain, const char *name,
     int64_t version);
-/* For byi_custom_use in other libraries of byoc. */
+/* The functions that other libraries of byoc pass to byi_custom_use. */
 BYOC_API const struct byi_custom_calls *byoc_internal_custom_calls(void);
 
 /* --- plugin_abi.c --------------------------------------------------------- */
 
-/* Whether the plug-in at `path` can work with this host, judged by its file
- * without running its code. *abi: the version that both support. Errors:
+/* Check that the plug-in at `path` can work with this host, by reading its file
+ * without running its code. Sets *abi to the version that both support. Errors:
  * BYOC_EPARSE (not a shared library, damaged), BYOC_EBACKEND (no plug-in),
  * BYOC_EINCOMPATIBLE (machine, version, sanitizer, the first struct or member
  * that differs). */
 enum byoc_status byi_plugin_agree(const char *path, uint32_t *abi,
                                   struct byoc_error *err);
-/* Whether the file is a plug-in, of any version; does not run its code. */
+/* Whether the file is a plug-in of any version. Does not run its code. */
 BYOC_API bool byoc_internal_is_plugin(const char *path);
 
 /* --- copies.c ------------------------------------------------------------- */
 
-/* A line for each kind of library that this process should have once but has
- * loaded several times: its kind and the files. "" if there is none. */
+/* Write a line for each kind of library that this process should load once but
+ * has loaded several times: its kind and the files. "" if there is none. */
 BYOC_API void byoc_internal_copies(struct byi_text *out);
 
 /* --- cgroup.c ------------------------------------------------------------- */
 
-/* The limit in one cgroup folder, of version 1 or 2; 0: none. */
+/* Functions that read a limit from one cgroup folder, of version 1 or 2. They
+ * return 0 if there is no limit. */
 struct byi_cgroup_limit {
     const char *controller; /* of version 1 */
     uint64_t (*v1)(const char *folder), (*v2)(const char *folder);
 };
-/* The lowest limit of the cgroups in file `self` ("/proc/self/cgroup") and of
- * their parents, which are mounted at `root`; 0: none. */
+/* The lowest limit of the cgroups listed in file `self` ("/proc/self/cgroup")
+ * and of their parents, which are mounted at `root`; 0: no limit. */
 uint64_t byi_cgroup_least(const char *self, const char *root,
                           const struct byi_cgroup_limit *limit);
-/* The first line of a file. */
+/* Read the first line of a file; returns false if that fails. */
 bool byi_cgroup_line(const char *path, char *line, size_t n);
-/* Bytes of memory that this process may use: those of the machine, limited by
- * its cgroups. */
+/* Bytes of memory that this process may use: the machine's memory, or the
+ * lowest limit of its cgroups if that is less. `self` and `root` are as above.
+ */
 uint64_t byi_memory_limit_from(const char *self, const char *root);
 
-/* byi_temp_clear for the runtime's temporary files. */
+/* Call byi_temp_clear for the runtime's temporary files. */
 BYOC_API void byoc_internal_temp_clear(void);
 
 /* --- threads.c ------------------------------------------------------------ */
 
-/* The input of byi_threads_from; a zero member means the process's own value.
- */
+/* The input of byi_threads_from. A zero member stands for the process's own
+ * value. */
 struct byi_thread_facts {
     uint32_t option;
     const char *byoc_env, *omp_env; /* NULL: not set                */
@@ -466,20 +485,22 @@ struct byi_thread_facts {
     const char *cgroup_self;        /* "/proc/self/cgroup"          */
     const char *cgroup_root;        /* "/sys/fs/cgroup"             */
 };
-/* The number of threads, and the reason: option, BYOC_NUM_THREADS (strict:
- * BYOC_EINVAL if it is not a number from 1 to 4096), OMP_NUM_THREADS, else the
- * CPUs of the affinity mask. Limited by the affinity mask and the cgroup quota
- * (v1 and v2). */
+/* Decide the number of threads: `option`, else BYOC_NUM_THREADS, else
+ * OMP_NUM_THREADS, else the CPUs of the affinity mask; never more than the
+ * affinity mask and the cgroup quota (v1 and v2) allow. `why`, of n bytes,
+ * receives the reason. Errors: BYOC_EINVAL if the option or BYOC_NUM_THREADS is
+ * not a number from 1 to 4096. */
 enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
                                   uint32_t *threads, char *why, size_t n,
                                   struct byoc_error *err);
-/* The same for this process. `why` receives a sentence. */
+/* The same for this process. */
 enum byoc_status byi_threads_decide(uint32_t option, uint32_t *threads,
                                     char *why, size_t n,
                                     struct byoc_error *err);
-/* How long a thread spins before it sleeps, and whether it sleeps at once while
- * other processes compete: by `wait`, else by the environment's
- * BYOC_WAIT_POLICY. Errors: BYOC_EINVAL (neither is a policy). */
+/* Decide how long a thread spins before it sleeps, and whether it sleeps at
+ * once while other processes compete: from `wait`, else from the environment's
+ * BYOC_WAIT_POLICY. Errors: BYOC_EINVAL (the value that decides is not a
+ * policy). */
 enum byoc_status byi_wait_decide(enum byoc_wait wait, uint64_t *spin_ns,
                                  bool *adapts, struct byoc_error *err);
 
@@ -491,19 +512,21 @@ BYOC_API void byoc_internal_parallel_for(uint32_t n,
                                          void (*fn)(void *, uint32_t),
                                          void *arg);
 
-/* Only the number, for the compiler. */
+/* Decide the number of threads like byi_threads_decide, without the reason; for
+ * the compiler. */
 BYOC_API enum byoc_status byoc_internal_threads(uint32_t option,
                                                 uint32_t *threads,
                                                 struct byoc_error *err);
 
 /* --- peak.c --------------------------------------------------------------- */
 
-/* FLOP/s of float32 multiply-adds on registers, with the widest instruction set
- * that may be used, on `threads` threads at the same time: the best of some
- * short runs, 3 ms in all. */
+/* Measure the FLOP/s of float32 multiply-adds on registers, with the widest
+ * instruction set that may be used, on `threads` threads at the same time: the
+ * best of some short runs, 3 ms in all. */
 BYOC_API double byoc_internal_peak_flops(uint32_t threads);
-/* Bytes per second of reading `bytes` of memory over and over, a part on each
- * thread: the best of several rounds. 0: an allocation failed. */
+/* Measure the bytes per second of reading `bytes` of memory repeatedly, a part
+ * on each thread: the best of several rounds. Returns 0 if an allocation fails.
+ */
 BYOC_API double byoc_internal_peak_read(uint64_t bytes, uint32_t threads);
 
 #endif

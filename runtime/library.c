@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* library.c: opens libraries, and visits those that are loaded. A library is
- * named by its absolute path, never by a search path or the current directory,
- * and must not be writable by all users. Errors include the loader's message.
- */
+/* library.c: opens libraries, and visits the loaded ones. A library must have
+ * an absolute path, so that neither a search path nor the current directory
+ * decides which file is opened, and must not be writable by all users. Errors
+ * include the loader's message. */
 #include "internal.h"
 
 #include "core/base/loader.h"
@@ -40,8 +40,8 @@ int byi_library_walk(int (*visit)(struct dl_phdr_info *info, size_t size,
     return last;
 }
 
-/* Check that the file starts like an ELF file, since dlerror's message for
- * others is not helpful. */
+/* Also checks that the file starts like an ELF file, since dlerror's message
+ * for other files does not help. */
 enum byoc_status byi_library_check(const char *path, const char *name,
                                    struct byoc_error *err)
 {
@@ -106,7 +106,7 @@ void byi_library_close(void *handle)
         close_locked(handle);
 }
 
-/* --- from memory ---------------------------------------------------------- */
+/* --- libraries in memory -------------------------------------------------- */
 
 static bool write_all(int fd, const char *data, size_t n)
 {
@@ -136,8 +136,9 @@ enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
         "cannot put a library of %zu bytes into memory: %s", n, strerror(why));
 }
 
-/* The loader identifies libraries by path: the descriptor stays open as long as
- * the library, so that no other gets its path. */
+/* The loader identifies libraries by path, here /proc/self/fd/N: the descriptor
+ * stays open as long as the library, so that no other library gets that path.
+ */
 enum byoc_status byoc_internal_library_map(const void *data, size_t n,
                                            struct byi_memory_library *library,
                                            struct byoc_error *err)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list.c: operators on sequences and optionals. Their values are
+/* list.c: operators on sequences and optionals. Sequences and optionals are
  * reference-counted and immutable, like closures (closure.c); several may share
  * a tensor in one block. A list with one reference whose last reader is this
- * step grows in place, so that a loop that appends does not copy.
- */
+ * step grows in place, so that a loop that appends does not copy. */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -86,8 +85,8 @@ static bool is_last_reader(const struct byi_step *step, uint32_t v)
     return false;
 }
 
-/* Operand 0 as an unshared list with room for `more` values at its end: itself
- * if nothing else needs it, else a copy. */
+/* Operand 0 as an unshared list with room for `more` values at its end: operand
+ * 0 itself if this step is its only user, else a copy. */
 static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
                                  const struct byi_step *step, uint32_t more,
                                  struct byi_object **list,
@@ -109,7 +108,8 @@ static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
     return BYOC_OK;
 }
 
-/* The position in operand `i`, among n; `usual` without the operand. */
+/* Read a position in a list of n elements from operand `i`; it is `usual` if
+ * the step has no such operand. */
 static enum byoc_status read_position(const struct byi_frame *fr,
                                       const struct byi_step *step, uint32_t i,
                                       uint32_t n, uint32_t usual,
@@ -130,7 +130,7 @@ static enum byoc_status read_position(const struct byi_frame *fr,
     return BYOC_OK;
 }
 
-/* --- values out of lists -------------------------------------------------- */
+/* --- elements of lists -------------------------------------------------- */
 
 /* Set value `v` to the tensor of an item, sharing its block if possible. */
 static enum byoc_status take_tensor(struct byoc_state *s, struct byi_frame *fr,
@@ -205,7 +205,7 @@ static enum byoc_status run_insert(struct byoc_state *s, struct byi_frame *fr,
     if (n == BYI_PLAN_MAX_ITEMS)
         return fault(step, BYOC_ELIMIT, err, "more than %d elements",
                      BYI_PLAN_MAX_ITEMS);
-    /* one more position than elements: after the last */
+    /* there is one more position than elements: the end */
     const bool end = step->n_in < 3;
     int64_t position = end ? n : byi_tensor_int(&fr->t[step->in[2]], 0);
     position += position < 0 ? n : 0;
@@ -255,7 +255,7 @@ static enum byoc_status run_at(struct byoc_state *s, struct byi_frame *fr,
     return take_item(s, fr, step, &list->at[at], err);
 }
 
-/* Set a scalar result, whose memory is fixed. */
+/* Write a scalar result, which has fixed memory. */
 static enum byoc_status put_scalar(struct byoc_state *s, struct byi_frame *fr,
                                    const struct byi_step *step, int64_t value,
                                    struct byoc_error *err)
@@ -290,10 +290,10 @@ static enum byoc_status run_get(struct byoc_state *s, struct byi_frame *fr,
     return take_item(s, fr, step, &value->at[0], err);
 }
 
-/* --- cutting and joining -------------------------------------------------- */
+/* --- splitting and concatenating ------------------------------------------ */
 
-/* A tensor as seen from an axis: `outer` rows of `size` pieces of `bytes` each.
- */
+/* The memory of a tensor, divided at an axis: `outer` rows, each of `size`
+ * positions along the axis of `bytes` each. */
 struct lines {
     int64_t outer, size;
     uint64_t bytes;
@@ -316,8 +316,8 @@ static uint32_t axis_of(const struct byi_step *step, uint32_t rank)
     return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
-/* Part [from, from + size) of x along axis as an item; without that axis unless
- * it is kept. */
+/* Set *item to a copy of part [from, from + size) of x along `axis`; the copy
+ * has that axis only if `kept`. */
 static enum byoc_status cut(struct byoc_state *s, const struct byi_tensor *x,
                             uint32_t axis, int64_t from, int64_t size,
                             bool kept, struct byi_item *item,
@@ -382,7 +382,8 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
                  (long long)from, (long long)whole);
 }
 
-/* The result's dims, from elements that must be compatible. */
+/* Compute the dims of a concatenation. Fails unless the shapes of the elements
+ * fit together. */
 static enum byoc_status joined_dims(const struct byi_object *list,
                                     const struct byi_step *step, bool stacked,
                                     uint32_t axis, struct byi_tensor *out,
@@ -414,7 +415,7 @@ static enum byoc_status joined_dims(const struct byi_object *list,
     return BYOC_OK;
 }
 
-/* The result's dims for an empty list: unknown dims are 0. */
+/* Set the result's dims for an empty list: dims that are not known are 0. */
 static void empty_dims(const struct byoc_state *s, const struct byi_frame *fr,
                        const struct byi_step *step, uint32_t axis,
                        struct byi_tensor *out)

@@ -11,7 +11,8 @@ enum byi_type_kind byi_list_kind(const char *dtype)
                                             : BYI_TENSOR;
 }
 
-/* {"dtype": "float32", "shape": [2, null]}, or "any" or "none" as its shape. */
+/* Read a type such as {"dtype": "float32", "shape": [2, null]}. The shape may
+ * also be "any" or "none". */
 static enum byoc_status read_element(const struct byi_json *at,
                                      struct byi_arena *arena,
                                      const struct byi_type **type,

@@ -17,8 +17,8 @@
 #include "core/base/descriptor.h"
 #include "core/base/guard.h"
 
-/* An artifact: the path by which the loader finds it, and its name in messages.
- */
+/* An artifact's file: the path by which the loader finds it, and its name in
+ * messages. */
 struct model_file {
     char path[PATH_MAX];
     const char *name;
@@ -36,8 +36,8 @@ static enum byoc_status resolve(const char *path, struct model_file *file,
 }
 
 /* Let the loader map the artifact, and compare its descriptor with the file.
- * The weights are then the mapped ones, shared with every process that loads
- * the same file. */
+ * The image then points to the mapped weights, which every process that loads
+ * the file shares. */
 static enum byoc_status map_artifact(const struct model_file *file,
                                      struct byi_artifact *a, void **library,
                                      struct byoc_error *err)
@@ -99,7 +99,7 @@ void byoc_internal_code_close(struct byi_code_library *code)
     *code = (struct byi_code_library){0};
 }
 
-/* --- the public side ------------------------------------------------------ */
+/* --- public functions ----------------------------------------------------- */
 
 static enum byoc_status load_file(const struct model_file *file,
                                   const struct byoc_load_params *params,
@@ -141,7 +141,7 @@ enum byoc_status byoc_model_load(const char *path,
 }
 
 /* The loader identifies libraries by path: the model keeps the descriptor open,
- * so that no other library gets its path. It is closed on failure. */
+ * so that no other library gets its path. Closes the descriptor on failure. */
 static enum byoc_status load_descriptor(int fd, const char *name,
                                         const struct byoc_load_params *params,
                                         struct byoc_model **model,

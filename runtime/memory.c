@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory.c: the large memory of a model and its states: from the host's
- * allocator if it has one, counted, and limited by the load parameters.
+/* memory.c: allocates the large memory of a model and its states. Uses the
+ * host's allocator if there is one, counts the bytes, and keeps them within the
+ * limit of the load parameters.
  *
  *     | bytes, 8 of BYI_ALIGN | the caller's bytes   |
- *                             ^ the address returned
- */
+ *                             ^ the address returned */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ void byi_memory_free(struct byi_memory **memory)
     *memory = NULL;
 }
 
-/* Count the bytes, unless they exceed the limit. */
+/* Add the bytes to the count; returns false if that would exceed the limit. */
 static bool charge(struct byi_memory *m, uint64_t bytes)
 {
     uint64_t held = atomic_load_explicit(&m->held, memory_order_relaxed);

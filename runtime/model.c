@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c: makes a runnable model from an artifact or an image: manifest, plan,
- * constants, backends (backends.c).
- */
+/* model.c: makes a runnable model from an artifact or an image: reads the
+ * manifest and the plan, aligns the constants, and loads the backends
+ * (backends.c). */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -31,8 +31,8 @@ void byoc_internal_model_adopt(struct byoc_model *model,
 
 /* --- signature ---------------------------------------------------------- */
 
-/* The manifest is for people and tools, the plan is what runs: they must agree.
- */
+/* Check that the manifest, which users and tools read, declares an input or
+ * output like the plan, which runs. */
 static enum byoc_status check_io(const struct byi_plan_tables *plan,
                                  const struct byi_fact_io *io, uint32_t v,
                                  const char *what, struct byoc_error *err)
@@ -143,8 +143,8 @@ static void find_keys(struct byoc_model *model)
 
 /* --- sizes ------------------------------------------------------------- */
 
-/* If no input has symbolic dims, a region's symbolic dims depend on data: its
- * twin runs. */
+/* For a model without symbolic dims in its inputs: a region's symbolic dims
+ * then depend on data, so its twin runs. */
 static void settle_varying(struct byoc_model *model)
 {
     for (uint32_t i = 0; i < model->plan->n_parts; i++) {
@@ -156,8 +156,8 @@ static void settle_varying(struct byoc_model *model)
     }
 }
 
-/* Prepare the sizes listed in the artifact. A size that fails is a warning,
- * since runs with other sizes do not need it. */
+/* Prepare specialisations for the sizes listed in the artifact. A failure is
+ * only a warning, since runs with other sizes still work. */
 static enum byoc_status warm_up(struct byoc_model *model,
                                 const struct byi_warm *sets,
                                 struct byoc_error *err)
@@ -175,7 +175,7 @@ static enum byoc_status warm_up(struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* --- a model ------------------------------------------------------------ */
+/* --- loading ------------------------------------------------------------ */
 
 static enum byoc_status make_workers(struct byoc_model *model,
                                      const struct byoc_load_params *params,
@@ -207,8 +207,8 @@ struct opening {
     const struct byoc_load_params *params;
 };
 
-/* The part of loading that needs no workers, and the workers. A body for
- * byi_guarded. */
+/* The first part of loading: the members that need no workers, then the
+ * workers. A body for byi_guarded. */
 static enum byoc_status init_model(void *arg, struct byoc_error *err)
 {
     const struct opening *o = arg;
@@ -230,7 +230,7 @@ static enum byoc_status init_model(void *arg, struct byoc_error *err)
     return BYOC_OK;
 }
 
-/* Load the regions and pack weights, also for the sizes that are warmed up. */
+/* Load the regions, pack weights, and prepare the specialisations. */
 static enum byoc_status pack_all(struct byoc_model *model,
                                  const struct byoc_load_params *params,
                                  struct byi_facts *facts,
@@ -297,7 +297,7 @@ enum byoc_status byoc_internal_model_open(const struct byi_image *image,
         status = byi_guarded(&filling, fill_model, &o, err);
         if (status == BYOC_OK)
             status = byi_workers_whole(err);
-        byi_workers_leave(&turn); /* also after a failed allocation */
+        byi_workers_leave(&turn); /* reached after a failed allocation, too */
     }
     if (status != BYOC_OK)
         byoc_model_free(&m);
@@ -342,7 +342,7 @@ void byoc_model_free(struct byoc_model **model)
     free(m);
 }
 
-/* --- questions ---------------------------------------------------------- */
+/* --- accessors ---------------------------------------------------------- */
 
 uint32_t byoc_model_n_inputs(const struct byoc_model *model)
 {

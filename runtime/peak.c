@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peak.c: measures what the machine can do at most: multiply-adds on registers,
- * and sums of memory. Profiles and benchmarks compare kernels with these.
+/* peak.c: measures the machine's peak rates: multiply-adds on registers, and
+ * reading of memory. Profiles and benchmarks compare kernels with these rates.
  */
 #include "internal.h"
 #include "workers.h"
@@ -19,7 +19,7 @@ static double now(void)
 
 static volatile float sink;
 
-/* The least time of `rounds` runs. */
+/* The shortest time of `rounds` runs. */
 static double least_time(int rounds, uint32_t threads,
                          void (*fn)(void *, uint32_t), void *arg)
 {
@@ -37,7 +37,8 @@ static double least_time(int rounds, uint32_t threads,
 
 enum { PRODUCTS = 24 * 10000 };
 
-/* `chains` independent sums of products, all in registers. */
+/* Define a function that computes `chains` independent sums of products in
+ * registers. */
 #define PEAK(name, lanes, chains, options)                                     \
     typedef float name##_vec __attribute__((vector_size(4 * (lanes))));        \
     __attribute__((noinline)) options static float name(float x)               \
@@ -64,8 +65,9 @@ PEAK(peak_avx512_12, 16, 12, AVX512)
 PEAK(peak_avx512_24, 16, 24, AVX512)
 #endif
 
-/* The loops of an instruction set: two of other lengths, since a single one may
- * stay below the peak (on Zen 4 one of twelve chains reached 0.82 of it). */
+/* The two loops of an instruction set, with different numbers of chains, since
+ * one loop alone may stay below the peak (on Zen 4 one with twelve chains
+ * reached 0.82 of it). */
 struct loops {
     int lanes;
     float (*run[2])(float x);
@@ -105,11 +107,11 @@ double byoc_internal_peak_flops(uint32_t threads)
 
 /* --- memory --------------------------------------------------------------- */
 
-enum { LINE = 16, STREAMS = 4 }; /* floats; places that are read in turns */
+enum { LINE = 16, STREAMS = 4 }; /* in floats; per thread */
 
 struct memory {
     float *at;
-    uint64_t lines; /* of each stream; a thread reads STREAMS */
+    uint64_t lines; /* of each stream; each thread reads STREAMS streams */
 };
 
 static void read_part(void *arg, uint32_t i)
@@ -126,7 +128,8 @@ static void read_part(void *arg, uint32_t i)
     sink = sum[0][0];
 }
 
-/* Each thread touches its part first. */
+/* Each thread writes its own part first, so that the kernel places the pages
+ * near that thread. */
 static void write_part(void *arg, uint32_t i)
 {
     const struct memory *m = arg;

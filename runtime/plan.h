@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/plan.h: plans as the executor runs them (docs/plan.md), read by
- * plan_read.c and checked by plan_check.c; models and states, for model.c and
- * exec.c.
- */
+/* runtime/plan.h: the internal interface of running models: plans in the form
+ * that the executor runs (docs/plan.md), models, states, and the memory of a
+ * run. */
 #ifndef BYI_RUNTIME_PLAN_H
 #define BYI_RUNTIME_PLAN_H
 
@@ -16,26 +15,26 @@ enum {
     BYI_PLAN_MAX_BYTES = 1 << 30,
     BYI_PLAN_MAX_FUNCS = 1 << 20,
     BYI_PLAN_MAX_ITEMS = 64 << 20, /* values or steps of a function */
-    BYI_PLAN_MAX_ACTIVE = 1000000, /* nested calls */
-    BYI_PLAN_MAX_CALLS = 100000000 /* of one run */
+    BYI_PLAN_MAX_ACTIVE = 1000000, /* depth of nested calls */
+    BYI_PLAN_MAX_CALLS = 100000000 /* calls in one run */
 };
 
 enum byi_value_kind {
-    BYI_V_INPUT,  /* index: of the input */
-    BYI_V_CONST,  /* index: of the constant */
-    BYI_V_TEMP,   /* offset in the arena if the size is fixed */
-    BYI_V_OUTPUT, /* index: of the output; computed in its memory */
-    BYI_V_ALIAS   /* root: the value whose memory it shares */
+    BYI_V_INPUT,  /* `index` is the input's */
+    BYI_V_CONST,  /* `index` is the constant's */
+    BYI_V_TEMP,   /* at `offset` in the arena if the size is fixed */
+    BYI_V_OUTPUT, /* `index` is the output's; computed in its memory */
+    BYI_V_ALIAS   /* shares the memory of value `root` */
 };
 
 struct byi_value {
     enum byi_value_kind kind;
     uint32_t index;
-    uint32_t root; /* itself unless an alias */
-    bool fixed;    /* no dim varies; false for a function */
+    uint32_t root; /* the value itself unless it is an alias */
+    bool fixed;    /* all dims are numbers; false for a function */
     uint64_t offset;
-    /* of a tensor, whose dims are numbers or the plan's symbols; of a sequence
-     * or optional; or BYI_FUNC without its signature */
+    /* a tensor, whose dims are numbers or the plan's symbols; a sequence or
+     * optional; or BYI_FUNC without its signature */
     const struct byi_type *type;
 };
 
@@ -44,7 +43,7 @@ static inline bool byi_value_is_func(const struct byi_value *v)
     return v->type->kind == BYI_FUNC;
 }
 
-/* A function, a sequence, an optional. */
+/* Whether the value is a function, a sequence or an optional. */
 static inline bool byi_value_is_object(const struct byi_value *v)
 {
     return v->type->kind != BYI_TENSOR;
@@ -53,9 +52,10 @@ static inline bool byi_value_is_object(const struct byi_value *v)
 enum byi_step_kind {
     BYI_STEP_OP,
     BYI_STEP_REGION,
-    BYI_STEP_KERNEL, /* a fused kernel, from the artifact */
+    BYI_STEP_KERNEL, /* a fused kernel of the artifact */
     BYI_STEP_CALL,
-    BYI_STEP_IF,      /* operands: condition, operands of then, of else */
+    BYI_STEP_IF,      /* operands: condition, operands of `then`, operands of
+                       * `else` */
     BYI_STEP_CLOSURE, /* operands: the callee's last inputs */
     BYI_STEP_APPLY,   /* operands: a function value, its operands */
     BYI_STEP_CHOOSE   /* operands: condition, two function values */
@@ -66,23 +66,25 @@ struct byi_step {
     bool view;       /* its result shares its first operand's memory */
     bool infer;      /* result types are inferred when it runs */
     bool tail;       /* a tail call: its results are the function's */
-    bool exact;      /* its kernel uses no algorithm that rounds more */
-    bool self;       /* CLOSURE: of its own function, with its last inputs */
-    uint32_t callee; /* region, kernel or function; IF: then */
-    uint32_t other;  /* IF: else */
+    bool exact;      /* its kernel must not use an algorithm with larger
+                      * rounding errors */
+    bool self;       /* CLOSURE: of the function that contains the step, with
+                      * the same captures */
+    uint32_t callee; /* region, kernel or function; IF: the function `then` */
+    uint32_t other;  /* IF: the function `else` */
     const struct byi_op *op;
     const struct byi_attrs *attrs;
     const struct byi_kernel *kernel;
-    const void *packed; /* its constants, by prepack.c; or NULL */
+    const void *packed; /* constants that prepack.c packed; or NULL */
     uint32_t n_in, n_out, n_dead;
     /* OP: its epilogue, whose operands follow the operator's own n_own */
     uint32_t n_own, n_epilogue;
     const struct byi_epilogue_op *epilogue;
     const uint32_t *in, *out; /* values */
-    /* functions, and values of varying size, whose last reader this step is */
+    /* functions and values of varying size that no later step reads */
     const uint32_t *dead;
     const char *name;    /* operator, or the region's symbol */
-    const char *sources; /* the model's nodes, ", " between */
+    const char *sources; /* the model's nodes, separated by ", " */
 };
 
 struct byi_plan_func {
@@ -96,9 +98,9 @@ struct byi_plan_func {
 
 struct byi_plan_const {
     uint64_t offset;
-    struct byi_tensor view; /* data: mapped; NULL until it is widened */
-    /* of float32 that is stored as `stored`: float16, bfloat16, or int8 with a
-     * step for each index along `axis`; else NULL */
+    struct byi_tensor view; /* `data` is NULL until the constant is widened */
+    /* the data of a float32 constant that is stored as `stored`: float16,
+     * bfloat16, or int8 with a scale for each index along `axis`; else NULL */
     const void *narrow;
     uint64_t narrow_bytes;
     enum byoc_dtype stored;
@@ -107,12 +109,13 @@ struct byi_plan_const {
 
 struct byi_plan_part {
     const char *backend, *symbol;
-    const char *code;          /* the C function it became; NULL: none */
-    uint64_t blob, blob_bytes; /* offset in the blobs */
+    const char *code;          /* name of the C function that the backend
+                                * generated; or NULL */
+    uint64_t blob, blob_bytes; /* offset in the image's blobs, and length */
     uint32_t twin;             /* function */
     uint32_t n_consts;
     const uint32_t *consts;
-    /* a shape of its inputs or outputs is symbolic: the blob is its JSON */
+    /* an input or output has symbolic dims, so the blob is the region's JSON */
     bool varies;
 };
 
@@ -121,17 +124,17 @@ struct byi_plan_kernel {
     uint32_t twin; /* function */
 };
 
-/* Lives in its arena. */
+/* A plan that was read. It lives in its own `arena`. */
 struct byi_plan_tables {
     struct byi_arena *arena;
-    bool exact; /* every step is */
+    bool exact; /* every step is `exact` */
     uint32_t n_funcs, n_consts, n_parts, n_kernels, n_symbols;
-    struct byi_plan_func *funcs; /* 0: the entry */
+    struct byi_plan_func *funcs; /* funcs[0] is main */
     struct byi_plan_const *consts;
     struct byi_plan_part *parts;
     struct byi_plan_kernel *kernels;
-    const char **symbols; /* dim -1 - i has the name symbols[i] */
-    uint32_t max_args;    /* operands and results of one step */
+    const char **symbols; /* a dim of -1 - i is the symbol named symbols[i] */
+    uint32_t max_args;    /* largest number of operands and results of a step */
 };
 
 /* Read and check the plan of an image: every index, every type against its
@@ -144,29 +147,32 @@ void byi_plan_tables_free(struct byi_plan_tables **plan);
 
 /* --- list_type.c --------------------------------------------------------- */
 
-/* The kind of list that a dtype in JSON names; BYI_TENSOR: none. */
+/* The kind of list that a "dtype" in JSON names, BYI_SEQUENCE or BYI_OPTIONAL;
+ * else BYI_TENSOR. */
 enum byi_type_kind byi_list_kind(const char *dtype);
-/* {"dtype": "sequence", "of": {...}}: the type, in `arena`. */
+/* Read a type such as {"dtype": "sequence", "of": {...}} into `arena`. */
 enum byoc_status byi_list_type_read(const struct byi_json *at,
                                     struct byi_arena *arena,
                                     const struct byi_type **type,
                                     struct byoc_error *err);
 
-/* --- plan_check.c: what plan_read.c cannot see line by line -------------- */
+/* --- plan_check.c: checks across steps ------------------------------------ */
 
-/* Check the types of every step against its operator's rule, find kernels,
- * scratch, lifetimes. */
+/* Check order, types and lifetimes of the values of all functions; find last
+ * readers and tail calls. Errors: BYOC_EPARSE, with the path as for
+ * byi_plan_read. */
 enum byoc_status byi_plan_check(struct byi_plan_tables *plan,
                                 struct byoc_error *err);
 
 /* --- model.c ------------------------------------------------------------- */
 
-/* A region, loaded by its backend or running its twin. */
+/* A region of an instance: loaded by its backend, or run as its twin. */
 struct byi_region {
     const struct byi_plugin *plugin; /* NULL: the twin runs */
-    const char *fault;               /* why the twin runs; NULL: as requested */
+    const char *fault;               /* why the twin runs; NULL: as the caller
+                                      * requested */
     void *compiled;
-    bool lent; /* owned by the model's own instance */
+    bool lent; /* the model's own instance owns `compiled` */
 };
 
 /* A plan, and its regions as built by their backends. Immutable. */
@@ -180,39 +186,42 @@ struct byi_instance {
 
 struct byi_cache;
 struct byoc_model {
-    /* map NULL: the image belongs to the caller */
+    /* if its `map` is NULL, the caller owns the image */
     struct byi_artifact artifact;
-    struct byi_image image;            /* borrowed */
-    struct byi_memory_library library; /* of the artifact */
+    struct byi_image image;            /* points to memory of the artifact or
+                                        * the caller */
+    struct byi_memory_library library; /* the loaded artifact */
     struct byi_memory *memory;
     struct byi_runners *runners;
     struct byi_widened *widened; /* consts.c */
     void *packed; /* constants in the layout that kernels read fastest */
     struct byi_arena *arena;
     struct byi_plan_tables *plan;
-    /* of this plan; regions with symbolic dims have their plug-in, but are not
-     * built */
+    /* the instance of this plan; its regions with symbolic dims have a plug-in
+     * but are not built */
     struct byi_instance own;
-    uint32_t n_keys; /* symbols of the inputs' shapes */
+    uint32_t n_keys; /* number of symbols in the inputs' shapes; `keys` lists
+                      * them */
     uint32_t *keys;
-    uint32_t *grows;    /* by input: the axis along which an output is longer;
-                           its rank: an output has its shape, with rows
-                           replaced; UINT32_MAX: neither */
-    uint32_t *in_place; /* by output: the input whose memory it may have;
-                           UINT32_MAX: none */
-    bool *open; /* by symbol: specialisations leave it open, since it is the
-                   length of an input that grows */
+    uint32_t *grows;    /* by input: the axis along which an output extends it;
+                         * its rank if an output replaces rows of it; UINT32_MAX
+                         * if neither */
+    uint32_t *in_place; /* by output: the input whose memory it may use;
+                         * UINT32_MAX: none */
+    bool *open; /* by symbol: it is the length of an input that grows, so
+                 * specialisations give it no size */
     struct byi_cache *cache; /* NULL: no symbols, `own` runs */
-    byi_fused_fn *kernels;   /* by the plan's kernel; NULL: its twin runs */
-    const char *code_level;  /* the level they were compiled for, or NULL */
-    /* by the plan's region with code; NULL: not for this machine */
+    byi_fused_fn *kernels;   /* by kernel of the plan; NULL: its twin runs */
+    const char *code_level;  /* the instruction set that they were compiled for,
+                              * or NULL */
+    /* by region of the plan; NULL: it has no code, or none for this machine */
     byi_unit_fn *functions;
     struct byi_plugin *plugins;
     struct byoc_io *inputs, *outputs;
     const struct byoc_metadata *metadata;
     uint32_t n_metadata;
     uint32_t threads;
-    struct byi_ways ways; /* of its parallel regions */
+    struct byi_ways ways; /* how its parallel regions run */
     struct byi_pace pace;
     bool require_backends;
     char threads_why[256];
@@ -222,39 +231,42 @@ struct byoc_model {
 
 /* --- consts.c ------------------------------------------------------------- */
 
-/* Align the constants; close frees their copies, and may follow a failure. */
+/* Align the constants by copying. byi_consts_close frees the copies; call it
+ * after a failure, too. */
 enum byoc_status byi_consts_open(struct byoc_model *model,
                                  struct byoc_error *err);
 void byi_consts_close(struct byoc_model *model);
-/* Widen those of the n constants that are stored narrow. Threads: safe. Jumps
- * to no guard. Errors: BYOC_ENOMEM. */
+/* Widen the constants list[0..n-1] that are stored narrow. Never jumps to a
+ * guard. Threads: safe. Errors: BYOC_ENOMEM. */
 enum byoc_status byi_consts_widen(const struct byoc_model *model,
                                   const uint32_t *list, uint32_t n,
                                   struct byoc_error *err);
-/* A constant's data; NULL: it is stored narrow, and nothing has widened it.
+/* A constant's data; NULL if it is stored narrow and has not been widened.
  * Threads: safe. */
 void *byi_const_data(const struct byoc_model *model, uint32_t index);
-/* The codes of a constant; false: it is not stored as int8. */
+/* Get the int8 codes of a constant; returns false if it is not stored as int8.
+ */
 struct byi_row_codes;
 bool byi_const_codes(const struct byi_plan_const *c,
                      struct byi_row_codes *codes);
 /* Widen the constants that steps of the instance read, and set their data in
- * `consts`, which are its plan's. Call it after its regions are loaded. Errors:
- * BYOC_ENOMEM. */
+ * `consts`, the constants of the instance's plan. Call it after its regions are
+ * loaded. Errors: BYOC_ENOMEM. */
 enum byoc_status byi_consts_read(const struct byi_instance *in,
                                  struct byi_plan_const *consts,
                                  struct byoc_error *err);
 
 /* --- backends.c ----------------------------------------------------------- */
 
-/* Keep a warning of the model, and log it. */
+/* Add a warning to the model's warnings and log it. Never fails. */
 void byi_model_warn(struct byoc_model *model, const char *text);
 void byi_model_say_plugin(const struct byoc_model *model,
                           const struct byi_plugin *plugin);
-/* Open the plug-ins of a plan's regions and have them build those. Errors:
+/* Open the plug-ins of the regions, which build the regions. Errors:
  * BYOC_ENOMEM, BYOC_EBACKEND (require_backends). */
 struct byi_facts;
-/* Open the plug-ins whose operators the model calls, which must be there. */
+/* Open the plug-ins whose operators the model calls; it is an error if one is
+ * missing. */
 enum byoc_status byi_operators_open(struct byoc_model *model,
                                     const struct byoc_load_params *params,
                                     const struct byi_facts *facts,
@@ -263,7 +275,7 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
                                    const struct byoc_load_params *params,
                                    const struct byi_facts *facts,
                                    struct byoc_error *err);
-/* The constants of a region, as passed to its backend; in `arena`. Errors:
+/* Prepare the constants of a region for its backend, in `arena`. Errors:
  * BYOC_ENOMEM. */
 enum byoc_status byi_region_consts(const struct byoc_model *model,
                                    const struct byi_plan_part *part,
@@ -271,9 +283,10 @@ enum byoc_status byi_region_consts(const struct byoc_model *model,
                                    struct byi_arena *arena,
                                    struct byi_region_consts *consts,
                                    struct byoc_error *err);
-/* Drop the pages of mapped constants of which the backends have copies. */
+/* Drop the pages of mapped constants that the backends have copied. */
 void byi_backends_drop_consts(const struct byi_instance *in);
-/* Let a backend build a region from its JSON. */
+/* Let a backend build a region from its JSON of n bytes. Errors: those of the
+ * backend. */
 enum byoc_status byi_region_load(const struct byi_plugin *plugin,
                                  const char *symbol,
                                  const struct byi_region_consts *consts,
@@ -283,12 +296,12 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
 
 /* --- specialise.c --------------------------------------------------------- */
 
-/* Set *in to a specialisation for these sizes, by symbol of the plan, -1 for
- * symbols that are not the inputs'. A region that its backend cannot build has
- * a fault; if memory runs out, only with BYI_LAST, otherwise that is an error.
- * With BYI_TWINS all regions of backends have one, and are not built.
- * End it with byi_instance_end. Errors: BYOC_ETYPE (the model refuses these
- * sizes), BYOC_ELIMIT, BYOC_ENOMEM. */
+/* Set *in to a specialisation for `sizes`, which are indexed by symbol of the
+ * plan; -1 for symbols that are not the inputs'. A region that its backend
+ * cannot build gets a fault. If memory runs out, this is a fault with BYI_LAST,
+ * otherwise an error. With BYI_TWINS no region of a backend is built; all of
+ * them get a fault. Free the instance with byi_instance_end. Errors: BYOC_ETYPE
+ * (the model refuses these sizes), BYOC_ELIMIT, BYOC_ENOMEM. */
 enum { BYI_LAST = 1, BYI_TWINS = 2 };
 enum byoc_status byi_specialise(const struct byoc_model *model,
                                 const int64_t *sizes, unsigned how,
@@ -298,10 +311,10 @@ void byi_instance_end(struct byi_instance *in);
 
 /* --- site.c --------------------------------------------------------------- */
 
-/* The results of a call of function `func` with operands of these types and
- * values (NULL: unknown): sets out[i] and out_values[i], in `arena`, for each
- * output that follows from them. The caller sets them to NULL first. The plan
- * is the model's own, not a specialisation. */
+/* Evaluate a call of function `func` with operands of these types and values
+ * (NULL: unknown): sets out[i] and out_values[i], in `arena`, for each output
+ * that follows from them. The caller sets them to NULL first. The plan is the
+ * model's own, not a specialisation. */
 void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,
                    const struct byi_type *const *types,
                    const struct byi_tensor *const *values,
@@ -316,37 +329,38 @@ enum byoc_status byi_prepack(struct byoc_model *model, struct byoc_error *err);
 
 /* --- code.c --------------------------------------------------------------- */
 
-/* Find the code of the plan's kernels that this CPU can run. */
+/* Find the code for this CPU of the plan's fused kernels and of regions with C.
+ * Errors: BYOC_EPARSE (damaged), BYOC_ENOMEM. */
 enum byoc_status byi_code_bind(struct byoc_model *model,
                                const struct byi_image *image,
                                struct byoc_error *err);
 
 struct byi_frame;
 
-/* --- append.c: outputs in the memory of an input ---------------------------
- */
+/* --- append.c: outputs in the memory of an input ------------------------ */
 
-/* Where the rows of a tensor are that has room to grow along axis `axes`: in
- * planes, one for each position of the axes before it. */
+/* The layout of a tensor with room to grow along axis `axes`: its rows are in
+ * planes, one for each position of the axes before that axis. */
 struct byi_row_planes {
     uint32_t axes;
-    bool placed;    /* an output: it is complete in its destination, and the
-                       frame has a dense copy */
+    bool placed;    /* an output that is complete in its destination; the frame
+                     * has a dense copy */
     uint64_t pitch; /* bytes from plane to plane; 0: dense */
 };
 
-/* Set the model's grows, in_place and open. */
+/* Set the members grows, in_place and open of the model. */
 void byi_append_find(struct byoc_model *model);
-/* The planes of a caller's view that grows along `axis`, also of a dense one;
- * false: its strides are others. */
+/* Read the planes of a caller's view that grows along `axis`; a dense view has
+ * planes, too. Returns false if the view has other strides. */
 bool byi_planes_read(const DLTensor *view, uint32_t axis,
                      struct byi_row_planes *planes);
-/* Bytes from a tensor's first to its last one. */
+/* Bytes from the first byte of a tensor to its end, including gaps between
+ * planes. */
 uint64_t byi_planes_extent(const struct byi_tensor *t,
                            const struct byi_row_planes *planes);
 bool byi_planes_dense(const struct byi_tensor *t,
                       const struct byi_row_planes *planes);
-/* Make value `v` dense, by a copy: all operands of a step. */
+/* Make value `v`, or all operands of a step, dense by copying. */
 enum byoc_status byi_planes_pack(struct byoc_state *state,
                                  struct byi_frame *frame, uint32_t v,
                                  struct byoc_error *err);
@@ -354,12 +368,13 @@ enum byoc_status byi_planes_pack_all(struct byoc_state *state,
                                      struct byi_frame *frame,
                                      const struct byi_step *step,
                                      struct byoc_error *err);
-/* Set the memory of alias `v`, whose dims are set, of a value in planes. */
+/* Set the memory of alias `v` of a value in planes; the dims of `v` are set. */
 enum byoc_status byi_planes_alias(struct byoc_state *state,
                                   struct byi_frame *frame, uint32_t v,
                                   struct byoc_error *err);
-/* Run a step of an operator where it can read and write planes, or make its
- * operands dense: *done is false. Results have dims and memory. */
+/* If the operator of `step` can read and write planes, run the step; otherwise
+ * make its operands dense and set *done to false. The caller has set the dims
+ * and memory of the results. */
 enum byoc_status byi_planes_run(struct byoc_state *state,
                                 struct byi_frame *frame,
                                 const struct byi_step *step, bool *done,
@@ -370,87 +385,89 @@ enum byoc_status byi_planes_run(struct byoc_state *state,
 struct byi_block {
     void *at; /* NULL: a slot without memory */
     uint64_t bytes;
-    uint64_t filled;  /* bytes of its value, of the longest of its values */
+    uint64_t filled;  /* bytes of the longest value in it */
     uint64_t run;     /* number of the last run that used it */
-    uint32_t readers; /* how many readers have it; 0: free */
-    uint32_t next;    /* 1 + the next block of its list, if free */
-    bool kept;        /* kept for the next run */
+    uint32_t readers; /* number of references; 0: free */
+    uint32_t next;    /* if free: 1 + the next block of its list */
+    bool kept;        /* stays reserved during the next run */
 };
 
 enum { BYI_POOL_CLASSES = 64 };
 
 struct byi_pool {
-    struct byi_memory *memory; /* NULL: any */
+    struct byi_memory *memory; /* NULL: byi_memory_take without a limit */
     struct byi_block *at;
     uint32_t n, cap;
-    /* 1 + block: free lists by log2 of bytes */
+    /* free lists by log2 of bytes; entries are 1 + block */
     uint32_t free[BYI_POOL_CLASSES];
-    uint32_t empty; /* 1 + slot: the list of slots without memory */
+    uint32_t empty; /* list of slots without memory; 1 + slot */
     uint64_t bytes, limit, run;
-    uint64_t used, idle; /* bytes of blocks: taken, free */
-    uint64_t most_used;  /* at the same time, in recent runs */
+    uint64_t used, idle; /* bytes of the taken blocks, of the free blocks */
+    uint64_t most_used;  /* maximum of `used` in recent runs */
 };
 
 /* Start a run: free all blocks except the kept ones, and release those that few
  * runs needed. */
 void byi_pool_reset(struct byi_pool *pool);
-/* Keep the block that begins at `data`, if there is one, until the second reset
- * after this. */
+/* Keep the block that begins at `data`, if there is one, until the second call
+ * of byi_pool_reset after this. */
 void byi_pool_keep(struct byi_pool *pool, const void *data);
-/* A block of at least `bytes`, BYI_ALIGN-aligned; its number in *block. */
+/* Take a block of at least `bytes` bytes, aligned to BYI_ALIGN; sets *block to
+ * its number. Errors: BYOC_ENOMEM, BYOC_ELIMIT. */
 enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
                                uint32_t *block, struct byoc_error *err);
-/* Add a reader of a block: it must be freed once more. */
+/* Add a reference to a block, which byi_pool_give must then drop. */
 void byi_pool_share(struct byi_pool *pool, uint32_t block);
-/* Let the block's value of `from` bytes be the beginning of another of `to`
- * bytes, for one more reader. False if a longer value is in the block already,
- * or `to` bytes do not fit. */
+/* Let the block's value of `from` bytes also be the beginning of a new value of
+ * `to` bytes, which gets a reference. Returns false if the block already has a
+ * longer value, or is smaller than `to` bytes. */
 bool byi_pool_extend(struct byi_pool *pool, uint32_t block, uint64_t from,
                      uint64_t to);
 void byi_pool_give(struct byi_pool *pool, uint32_t block);
-/* Count memory outside of the blocks towards the limit. */
+/* Count memory outside of the blocks towards the limit. Errors: BYOC_ELIMIT. */
 enum byoc_status byi_pool_charge(struct byi_pool *pool, uint64_t bytes,
                                  struct byoc_error *err);
 void byi_pool_refund(struct byi_pool *pool, uint64_t bytes);
 void byi_pool_free(struct byi_pool *pool);
 
-/* --- closure.c: values that hold values ---------------------------------- */
+/* --- closure.c: closures and other objects -------------------------------- */
 
 /* A captured value, or an element of a list. */
 struct byi_item {
     struct byi_tensor t;
     /* 1 + the pool's block that contains t; 0: its memory outlives the run */
     uint32_t block;
-    struct byi_object *object; /* not NULL: not a tensor */
+    struct byi_object *object; /* not NULL: the item is this object instead of a
+                                * tensor */
 };
 
-/* A closure: a function of the plan with values for its last inputs; a
- * sequence; an optional, with one element or none. Reference-counted, and
- * immutable once shared, so there are no cycles. */
+/* A closure (a function of the plan with values for its last inputs), a
+ * sequence, or an optional, which has one element or none. Reference-counted,
+ * and immutable once shared, so there are no cycles. */
 struct byi_object {
-    uint32_t readers, func, n, room; /* room: of a list's items */
-    struct byi_object *next;         /* of the objects to be freed */
+    uint32_t readers, func, n, room; /* `room`: allocated items of a list */
+    struct byi_object *next;         /* in a list of objects to be freed */
     struct byi_item at[];
 };
 
 struct byi_object *byi_object_share(struct byi_object *object);
 /* Drop a reference; the last one frees it. NULL is fine. */
 void byi_object_give(struct byoc_state *state, struct byi_object *object);
-/* Value `v` of an activation as an item: shared, or copied if its memory does
- * not live long enough. */
+/* Set *item to value `v` of an activation: shares the value, or copies it if
+ * its memory does not live long enough. */
 enum byoc_status byi_object_capture(struct byoc_state *state,
                                     struct byi_frame *frame, uint32_t v,
                                     struct byi_item *item,
                                     struct byoc_error *err);
-/* Drop an item. */
+/* Drop the item's reference to its block or object. */
 void byi_object_drop(struct byoc_state *state, struct byi_item *item);
 
 /* --- list.c: sequences and optionals -------------------------------------- */
 
-/* A list of n items, to be filled in. */
+/* Make a list of n items, which the caller fills in. Errors: BYOC_ENOMEM. */
 enum byoc_status byi_list_new(struct byoc_state *state, uint32_t n,
                               struct byi_object **list, struct byoc_error *err);
-/* A step whose operator has BYI_TRAIT_LIST. */
+/* Run a step whose operator has BYI_TRAIT_LIST. */
 enum byoc_status byi_list_run(struct byoc_state *state, struct byi_frame *frame,
                               const struct byi_step *step,
                               struct byoc_error *err);
@@ -463,37 +480,42 @@ enum byoc_status byi_list_run(struct byoc_state *state, struct byi_frame *frame,
 struct byi_frame {
     uint32_t func;
     uint32_t at;                   /* the current step */
-    struct byi_frame *up;          /* the caller's; NULL: none */
+    struct byi_frame *up;          /* the caller's frame; NULL: none */
     struct byi_frame *next;        /* in the list of spare frames */
     struct byi_object *self;       /* the closure that was applied, or NULL */
     uint64_t began;                /* time of the call, if there is a trace */
     uint64_t bytes;                /* total size of its memory */
-    bool active, extra;            /* extra: a further one of its function */
+    bool active, extra;            /* `extra`: not the first frame of its
+                                    * function */
     struct byi_tensor *t;          /* by value */
     uint32_t *block;               /* by value: 1 + its block of the pool */
-    bool strided;                  /* values may be in planes, or in place */
+    bool strided;                  /* values may be in planes, or computed in
+                                    * place */
     struct byi_row_planes *planes; /* by value */
     struct byi_object **obj;       /* by value, for lists and functions */
-    /* by output: its destination; data NULL: to be provided */
+    /* by output: its destination; `data` NULL: the step provides memory */
     struct byi_tensor *dest;
     struct byi_row_planes *dest_planes; /* by output */
-    struct byoc_view **views; /* by step: a region's operands, results */
+    struct byoc_view **views; /* by step: the operands and results of a region
+                               */
 };
 
 /* NULL if an allocation fails. */
 struct byi_frame *byi_frame_new(const struct byi_instance *in, uint32_t func);
-/* Take a frame for an activation of function `func`; end the activation. */
+/* Take a frame for an activation of function `func`; byi_frame_give ends the
+ * activation and frees or keeps the frame. */
 enum byoc_status byi_frame_take(struct byoc_state *state, uint32_t func,
                                 struct byi_frame **frame,
                                 struct byoc_error *err);
 void byi_frame_give(struct byoc_state *state, struct byi_frame *frame);
-/* Mark it active, with all values dense. */
+/* Mark the frame active, with all values dense. */
 void byi_frame_begin(const struct byoc_state *state, struct byi_frame *frame);
-/* Drop value `v` of an activation. */
+/* Drop the references of value `v` to its block and object. */
 void byi_frame_drop(struct byoc_state *state, struct byi_frame *frame,
                     uint32_t v);
-/* Memory for result `v`, whose dims are set: where its value is, or a block of
- * the pool; a block in any case. */
+/* byi_frame_provide gives result `v`, whose dims are set, memory: its fixed
+ * place if it has one, else a block of the pool. byi_frame_block always takes a
+ * block. */
 enum byoc_status byi_frame_provide(struct byoc_state *state,
                                    struct byi_frame *frame, uint32_t v,
                                    struct byoc_error *err);
@@ -501,24 +523,27 @@ enum byoc_status byi_frame_block(struct byoc_state *state,
                                  struct byi_frame *frame, uint32_t v,
                                  struct byoc_error *err);
 
-/* --- work.c: what runs of an instance need, one at a time ----------------- */
+/* --- work.c: the memory of one run of an instance ------------------------- */
 
 struct byi_work {
     const struct byi_instance *in;
-    struct byi_work *next; /* in the list of idle ones */
-    uint64_t bytes;        /* of the frames                                */
-    struct byi_frame **frames; /* by function: the first; NULL: never runs */
-    struct byi_frame **spare;  /* by function: a list of further frames */
+    struct byi_work *next;     /* in the list of idle works of the instance */
+    uint64_t bytes;            /* size of the frames */
+    struct byi_frame **frames; /* by function: its first frame; NULL: it never
+                                * runs */
+    struct byi_frame **spare;  /* by function: list of further frames */
     uint64_t spare_bytes;
     void **region_states; /* by region                                  */
-    bool *region_made;    /* by region: state_new succeeded             */
-    uint64_t scratch; /* bytes for the step of fixed shapes that needs most */
+    bool *region_made;    /* by region: state_new() succeeded */
+    uint64_t scratch;     /* largest scratch of a step with fixed shapes */
 };
 
-/* The functions that a step may call, up to two. */
+/* List the functions that a step may call; returns their number, at most two.
+ */
 uint32_t byi_step_callees(const struct byi_instance *in,
                           const struct byi_step *step, uint32_t callees[2]);
-/* Mark main and all functions that it may call. `list` has room for all. */
+/* Set `runs`, by function, for main and all functions that it may call. `list`
+ * is working memory with an entry for each function of the plan. */
 void byi_mark_reached(const struct byi_instance *in, bool *runs,
                       uint32_t *list);
 /* Errors: BYOC_ENOMEM, and those of backends. */
@@ -529,7 +554,7 @@ void byi_work_free(struct byi_work **work);
  * another state's run takes the work. */
 void byi_work_clear(struct byi_work *work, struct byi_pool *pool);
 
-/* --- cache.c: instances by the sizes that they are for -------------------- */
+/* --- cache.c: the cache of specialisations -------------------------------- */
 
 struct byi_entry;
 /* An instance and its working memory, taken from the cache. */
@@ -537,21 +562,24 @@ struct byi_lease {
     struct byi_entry *entry;
     const struct byi_instance *in;
     struct byi_work *work;
-    bool made; /* it was not in the cache */
+    bool made; /* this lease created the instance */
 };
-/* Call it after the backends are open. */
+/* Create the model's cache. Call it after the backends are open. */
 enum byoc_status byi_cache_new(struct byoc_model *model,
                                const struct byoc_load_params *params,
                                struct byoc_error *err);
 void byi_cache_free(struct byoc_model *model); /* NULL is fine */
-/* `sizes` is as for byi_specialise; regions: never serve new sizes by twins of
- * regions that backends could build. Threads: safe. */
+/* Take an instance for `sizes`, as for byi_specialise, and memory to run it;
+ * creates them if needed. If `regions`, new sizes never run on the twins of
+ * regions that backends can build. Threads: safe. Errors: those of
+ * byi_specialise. */
 enum byoc_status byi_cache_take(const struct byoc_model *model,
                                 const int64_t *sizes, bool regions,
                                 struct byi_lease *lease,
                                 struct byoc_error *err);
 void byi_cache_give(const struct byoc_model *model, struct byi_lease *lease);
-/* "batch=3, sequence=7". Returns buf. */
+/* Print sizes, such as "batch=3, sequence=7", into `buf` of n bytes. Returns
+ * buf. */
 char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
                      char *buf, size_t n);
 
@@ -562,63 +590,67 @@ struct byi_later {
     const struct byoc_request *request;
     byoc_done_fn done;
     void *ctx;
-    struct byoc_state *next; /* of the queue                             */
+    struct byoc_state *next; /* next in the queue */
     bool busy;               /* until the run has ended                  */
     uint32_t callbacks;      /* calls of `done` that have not returned   */
-    /* the process in which the above holds: a count of forks */
+    /* counts forks: the other members are valid in this process only */
     uint32_t process;
 };
 
 struct byoc_state {
     const struct byoc_model *model;
     struct byi_later later;
-    /* by input, by output: its binding, of a request; UINT32_MAX: none */
+    /* by input and by output: index of its binding in the request; UINT32_MAX:
+     * none */
     uint32_t *in_at, *out_at;
     bool *needed; /* by step of main: an output of the request depends on it */
     size_t needed_room;
     bool choosing; /* this run skips steps that are not needed */
-    const struct byi_instance *in; /* what runs */
-    struct byi_work *work;         /* of it */
+    const struct byi_instance *in; /* the instance that runs */
+    struct byi_work *work;         /* the memory of that run */
     struct byi_lease lease;        /* during a run, if sizes vary */
     struct byi_tensor *inputs;     /* by input */
-    struct byi_row_planes *planes; /* by input: as the caller's strides say */
+    struct byi_row_planes *planes; /* by input: from the caller's strides */
     struct byi_tensor *
-        /* by output: the caller's view as filled in by the last run that
-         * computed it, with its dims here; data NULL: none did */
+        /* by output: the caller's view as the last run that computed it filled
+         * it in, with a copy of the dims; data NULL: no run has */
         results;
     struct byi_frame *top; /* the current activation */
     uint32_t depth;        /* number of activations */
     uint32_t max_depth;
-    uint64_t calls, max_calls; /* of one run */
-    uint64_t draws;            /* of random numbers, over all runs */
+    uint64_t calls, max_calls; /* in one run */
+    uint64_t draws;            /* random numbers drawn in all runs */
     /* by output of main: memory for callers that provide none; NULL if the size
      * varies */
     void **out;
-    int64_t *dims;                 /* by symbol: bound by the inputs; -1 open */
-    struct byi_tensor *args;       /* of the current kernel */
-    void **buffers;                /* of the current fused kernel */
-    const struct byi_type **types; /* of its operands, when inferring */
+    int64_t *dims;                 /* by symbol: its size, from the inputs; -1:
+                                    * not bound */
+    struct byi_tensor *args;       /* operands and results of the current kernel
+                                    */
+    void **buffers;                /* the same for the current fused kernel */
+    const struct byi_type **types; /* types of the operands for inference */
     struct byi_type *type_store;
     const struct byi_tensor **known;
     void *scratch;
     uint64_t scratch_bytes;
     struct byi_pool pool;
-    struct byi_string_store strings; /* of the run, and of its outputs */
-    struct byi_arena *given;         /* trees of outputs that are not tensors */
-    struct byi_arena *infer;         /* types of this run's last steps */
+    struct byi_string_store strings; /* strings of the run and of its outputs */
+    struct byi_arena *given;         /* trees of sequence and optional outputs
+                                      */
+    struct byi_arena *infer;         /* types of the last steps of this run */
     uint64_t n_inferred;
     struct byi_trace *trace;
-    volatile uint32_t cancel; /* not 0: the run must end; atomic */
+    volatile uint32_t cancel; /* not 0: the run must end; accessed atomically */
     byi_watch_fn watch;       /* NULL: none */
     void *watch_ctx;
     byi_lend_fn lend; /* NULL: none */
     void *lend_ctx;
 };
 
-/* cgroup.c: the bytes of memory that this process may use. */
+/* cgroup.c: bytes of memory that this process may use. */
 uint64_t byi_memory_limit(void);
-/* exec.c: operands and results of a step, in `args`, for its kernel.
- */
+/* exec.c: describe the step as a call of its kernel, with operands and results
+ * in `args`. */
 struct byi_call byi_exec_call(struct byi_tensor *args,
                               const struct byi_frame *fr,
                               const struct byi_step *step, uint32_t threads);
@@ -627,19 +659,20 @@ enum byoc_status byi_exec_need(struct byoc_state *state, uint64_t bytes,
                                struct byoc_error *err);
 /* exec.c: free the results of the previous run, including its outputs. */
 void byi_exec_begin(struct byoc_state *state);
-/* exec.c: drop the sequences and functions that main holds. */
+/* exec.c: drop the sequences, optionals and functions that main's frame has. */
 void byi_exec_drop(struct byoc_state *state);
-/* exec.c: check that the memory given for an output has its shape. */
+/* exec.c: check that the caller's memory `dest` for an output has the shape of
+ * `t`. Errors: BYOC_ETYPE. */
 enum byoc_status byi_exec_fits(const struct byi_plan_func *f, uint32_t output,
                                const struct byi_tensor *t,
                                const struct byi_tensor *dest,
                                struct byoc_error *err);
-/* exec.c: run main; its inputs and dests are bound. */
+/* exec.c: run main, whose inputs and destinations are bound. */
 enum byoc_status byi_exec_main(struct byoc_state *state,
                                struct byoc_error *err);
-/* call.c: run steps of these kinds. A call leaves the callee's activation as
- * state->top; byi_call_leave ends it and gives its results to the calling step.
- */
+/* call.c: run CALL, IF and APPLY steps. A call makes the callee's activation
+ * state->top; byi_call_leave ends that activation and gives its results to the
+ * calling step. */
 enum byoc_status byi_call_func(struct byoc_state *state, struct byi_frame *fr,
                                const struct byi_step *step,
                                struct byoc_error *err);
@@ -651,7 +684,7 @@ enum byoc_status byi_call_apply(struct byoc_state *state, struct byi_frame *fr,
                                 struct byoc_error *err);
 enum byoc_status byi_call_leave(struct byoc_state *state,
                                 struct byoc_error *err);
-/* closure.c: run steps of these kinds. */
+/* closure.c: run CLOSURE and CHOOSE steps. */
 enum byoc_status byi_closure_make(struct byoc_state *state,
                                   struct byi_frame *fr,
                                   const struct byi_step *step,
@@ -660,16 +693,17 @@ enum byoc_status byi_closure_choose(struct byoc_state *state,
                                     struct byi_frame *fr,
                                     const struct byi_step *step,
                                     struct byoc_error *err);
-/* The condition of a step, its first operand. */
+/* Read the condition of a step, its first operand, into *is. */
 enum byoc_status byi_closure_condition(const struct byi_frame *fr,
                                        const struct byi_step *step, bool *is,
                                        struct byoc_error *err);
 
-/* values.c: convert callers' trees to objects, and back. `io` is the model's
- * declaration. A new tree lives in state->given until the next run. */
+/* values.c: convert callers' trees to objects, and objects to trees. `io` is
+ * the model's declaration of the input or output. A new tree lives in
+ * state->given until the next run. */
 enum byoc_status byi_value_check(
     const struct byoc_value *value, const struct byoc_io *io,
-    struct byoc_error *err); /* checks only its kind */
+    struct byoc_error *err); /* checks only the kind of the value */
 enum byoc_status byi_value_read(struct byoc_state *state,
                                 const struct byoc_value *value,
                                 const struct byoc_io *io,
@@ -680,31 +714,36 @@ enum byoc_status byi_value_write(struct byoc_state *state,
                                  const struct byoc_io *io,
                                  struct byoc_value *value,
                                  struct byoc_error *err);
-/* Check a caller's tensor. It may be in planes if it grows along `axis`, which
- * is less than its rank; *planes gets them, unless it is NULL. */
+/* Check dtype, rank, fixed dims, layout and alignment of a caller's tensor, and
+ * set data and dims of *t. `what` is "input" or "output". If `axis` is less
+ * than the rank, the tensor may be in planes along it, which **planes receives
+ * unless it is NULL. Errors: BYOC_ETYPE, BYOC_EINVAL, BYOC_ELIMIT. */
 enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                 const struct byoc_io *io, struct byi_tensor *t,
                                 uint32_t axis, struct byi_row_planes *planes,
                                 struct byoc_error *err);
-/* Copy the strings of a tensor into the state. */
+/* Copy the strings of a tensor into the state, and pointers to them into
+ * `data`. */
 enum byoc_status byi_own_strings(struct byoc_state *state,
                                  const struct byi_tensor *t, void *data,
                                  struct byoc_error *err);
 
 /* --- request.c ------------------------------------------------------------ */
 
-/* Set in_at and out_at. Errors: BYOC_EINVAL. */
+/* Set in_at and out_at of the state from the names in the request. Errors:
+ * BYOC_EINVAL. */
 enum byoc_status byi_request_place(struct byoc_state *state,
                                    const struct byoc_request *request,
                                    struct byoc_error *err);
-/* Set `needed` for the outputs in out_at. */
+/* Set `needed` of the state: the steps that the outputs in out_at depend on. */
 enum byoc_status byi_request_choose(struct byoc_state *state,
                                     struct byoc_error *err);
 
 /* --- runner.c ------------------------------------------------------------- */
 
 struct byi_runners;
-/* NULL if an allocation fails. n 0: one thread. */
+/* Create the queue and threads for asynchronous runs of a model, n threads, or
+ * one if n is 0. NULL if an allocation fails. */
 struct byi_runners *byi_runners_new(uint32_t n);
 void byi_runners_free(struct byi_runners **runners); /* NULL is fine */
 /* Wait until the state has no queued or active run, and all callbacks have
@@ -713,55 +752,58 @@ void byi_runners_wait(struct byoc_state *state);
 
 /* --- trace.c -------------------------------------------------------------- */
 
-/* The receiver of the events of a state's runs: a file or a callback; NULL:
- * none. */
+/* Where the events of a state's runs go: a file or a callback. NULL: events are
+ * dropped. */
 struct byi_trace;
-/* Write them to a file; NULL: none. Closes the previous file, and returns its
- * write errors. */
+/* Write events to the file `path`, or to no file if NULL. Closes the previous
+ * file, and returns its write errors. */
 enum byoc_status byi_trace_file(struct byi_trace **trace, const char *path,
                                 struct byoc_error *err);
-/* Pass them to a callback; NULL: none. */
+/* Pass events to a callback, or to none if NULL. */
 enum byoc_status byi_trace_use(struct byi_trace **trace,
                                void (*use)(void *ctx,
                                            const struct byoc_event *event),
                                void *ctx, struct byoc_error *err);
-/* Tag the following events; NULL: no tag. */
+/* Set the tag of the following events; NULL: no tag. */
 void byi_trace_tag(struct byi_trace *trace, const char *tag);
 uint64_t byi_trace_now(void); /* nanoseconds of CLOCK_MONOTONIC */
-/* An event that ends now, as `event` describes it; strings may be NULL. */
+/* Record an event that ends now. Strings of `event` may be NULL. */
 void byi_trace_event(struct byi_trace *trace, const struct byoc_event *event);
 
 /* --- costs.c -------------------------------------------------------------- */
 
-/* Set the event's operations and bytes: those of a step, whose operands have
- * their sizes in `frame`. */
+/* Set the event's operations and bytes to those of a step, whose operands'
+ * sizes are in `frame`. */
 void byi_cost_step(const struct byi_plan_tables *plan,
                    const struct byi_frame *frame, const struct byi_step *step,
                    struct byoc_event *event);
 
-/* A region's run, to find the operators that its primitives compute: those of
- * the twin. */
+/* State of counting one run of a region: which operators of the twin its
+ * primitives have computed. */
 struct byi_cost_region {
     const struct byi_plan_func *twin;
-    /* by step of the twin: the primitive that computes it, from 1; 0: none yet.
-     * NULL: memory ran out, nothing is known */
+    /* by step of the twin: the number of the primitive that computes it, from
+     * 1; 0: none yet. NULL: an allocation failed, so nothing is counted */
     uint32_t *taken;
-    uint32_t n, begin; /* primitives; steps before `begin` are taken */
+    uint32_t n, begin; /* `n` primitives so far; steps before `begin` are taken
+                        */
 };
 void byi_cost_begin(const struct byi_plan_tables *plan, uint32_t region,
                     struct byi_cost_region *costs);
 void byi_cost_end(struct byi_cost_region *costs);
-/* The same for a primitive of the region, whose name has operators of the twin,
- * joined by '+', and whose sources are theirs. */
+/* Set the event's operations and bytes to those of a primitive of the region.
+ * The event's name lists operators of the twin, joined by '+', and its sources
+ * are theirs. */
 void byi_cost_primitive(struct byi_cost_region *costs,
                         struct byoc_event *event);
 
 /* --- manifest.c ----------------------------------------------------------- */
 
-/* An input or output, and a backend, from the manifest. */
+/* The manifest's record of an input or output. */
 struct byi_fact_io {
     const char *name;
-    /* of a sequence or optional, for which the rest is not set; or NULL */
+    /* the type of a sequence or optional, for which the members below are not
+     * set; else NULL */
     const struct byi_type *list;
     enum byoc_dtype dtype;
     uint32_t rank;
@@ -770,7 +812,7 @@ struct byi_fact_io {
 };
 struct byi_fact_backend {
     const char *name, *version, *compat;
-    bool operators; /* the plan calls operators of it */
+    bool operators; /* the plan calls operators of this plug-in */
 };
 struct byi_facts {
     const char *name, *symbol, *byoc, *isa;

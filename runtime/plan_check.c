@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan_check.c: checks that a plan is safe to run, function by function: values
- * are written once and before they are read, types follow from the operators'
- * rules, no step writes to memory that it reads. Function values are known only
- * at run time: call.c checks their calls. Also computes what the executor
- * needs: last readers and tail calls.
- */
+ * are written once and before they are read, types agree with the operators'
+ * type rules, and no step writes to memory that it reads. Function values are
+ * known only at run time: call.c checks their calls. Also computes what the
+ * executor needs: last readers and tail calls. */
 #include "plan.h"
 
 #include <string.h>
@@ -69,7 +68,8 @@ static enum byoc_status check_kinds(struct checker *c)
     return BYOC_OK;
 }
 
-/* An alias that needs no step: it is valid as soon as its root is. */
+/* Whether the value is an alias that no step needs to compute: it is valid as
+ * soon as its root is. */
 static bool is_free_alias(const struct byi_plan_func *f, uint32_t v)
 {
     return f->values[v].kind == BYI_V_ALIAS && f->values[v].fixed &&
@@ -84,7 +84,7 @@ static bool is_defined(const struct checker *c, uint32_t v)
            c->f->values[v].kind == BYI_V_CONST;
 }
 
-/* --- a step's values ---------------------------------------------------- */
+/* --- the values of a step ------------------------------------------------- */
 
 static bool overlaps(const struct byi_plan_func *f, uint32_t a, uint32_t b)
 {
@@ -147,7 +147,7 @@ static enum byoc_status check_values(struct checker *c, struct byi_step *step)
     return BYOC_OK;
 }
 
-/* --- a step's types ----------------------------------------------------- */
+/* --- the types of a step -------------------------------------------------- */
 
 static int64_t fresh_symbol(void *ctx)
 {
@@ -155,8 +155,8 @@ static int64_t fresh_symbol(void *ctx)
     return c->next_fresh--;
 }
 
-/* Compare a required type with an actual one. Dims that are not numbers on both
- * sides are compared when the step runs. */
+/* Compare a required type with an actual one. Dims that are symbolic on either
+ * side are compared when the step runs. */
 static enum byoc_status match_types(struct checker *c, struct byi_step *step,
                                     const char *what, uint32_t i,
                                     const struct byi_type *need,
@@ -228,7 +228,7 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
     return BYOC_OK;
 }
 
-/* Operands of kernels and regions must be tensors. */
+/* Check that all operands are tensors, as kernels and regions need. */
 static enum byoc_status check_tensors(struct checker *c,
                                       const struct byi_step *step)
 {
@@ -240,7 +240,7 @@ static enum byoc_status check_tensors(struct checker *c,
     return BYOC_OK;
 }
 
-/* The operands of an epilogue are the step's last ones. */
+/* Check the epilogue, whose operands are the step's last ones. */
 static enum byoc_status check_epilogue(struct checker *c,
                                        const struct byi_step *step)
 {
@@ -262,7 +262,8 @@ static enum byoc_status check_epilogue(struct checker *c,
     return BYOC_OK;
 }
 
-/* Set the number of the operator's own operands. */
+/* Set the number of operands that belong to the operator rather than the
+ * epilogue. */
 static enum byoc_status divide_operands(struct checker *c,
                                         struct byi_step *step)
 {
@@ -299,7 +300,7 @@ static enum byoc_status check_count(struct checker *c, uint32_t found,
                : fault(c, "%u operands, expected %u", found, wanted);
 }
 
-/* The operands from `first` on and the results must have the types of the
+/* Check that the operands from `first` on and the results have the types of the
  * function that runs. */
 static enum byoc_status check_signature(struct checker *c,
                                         struct byi_step *step, uint32_t first,
@@ -354,7 +355,7 @@ static enum byoc_status check_call(struct checker *c, struct byi_step *step)
     return check_count(c, step->n_in, c->plan->funcs[step->callee].n_inputs);
 }
 
-/* Regions, and fused kernels. */
+/* Check a step that runs a region or a fused kernel. */
 static enum byoc_status check_code(struct checker *c, struct byi_step *step)
 {
     bool region = step->kind == BYI_STEP_REGION;
@@ -380,7 +381,8 @@ static enum byoc_status expect_func(struct checker *c, const char *what,
                  byi_type_kind_text(c->f->values[v].type->kind));
 }
 
-/* Captures are the callee's last inputs. */
+/* Check a CLOSURE step, whose operands are captured as the callee's last
+ * inputs. */
 static enum byoc_status check_closure(struct checker *c, struct byi_step *step)
 {
     const struct byi_plan_func *callee = &c->plan->funcs[step->callee];
@@ -428,13 +430,13 @@ static enum byoc_status (*const step_checks[])(struct checker *c,
 
 /* --- lifetimes ---------------------------------------------------------- */
 
-/* For each step, find the functions and the values of varying size that are not
- * read after it. */
+/* For each step, list the functions and values of varying size that no later
+ * step reads. */
 static void find_dead(struct checker *c)
 {
     struct byi_plan_func *f = c->f;
     uint32_t *last = byi_arena_calloc(c->scratch, f->n_values + 1u,
-                                      sizeof *last); /* 1 + step; 0: none */
+                                      sizeof *last); /* 1 + step */
     for (uint32_t s = 0; s < f->n_steps; s++) {
         for (uint32_t i = 0; i < f->steps[s].n_in; i++)
             last[f->values[f->steps[s].in[i]].root] = s + 1;
@@ -457,18 +459,18 @@ static void find_dead(struct checker *c)
             *at[last[v] - 1]++ = v;
 }
 
-/* A fixed temporary in the arena, while it is in use. */
+/* A fixed temporary that is in use, and its bytes in the arena. */
 struct value_place {
     uint64_t at, end;
     uint32_t value;
 };
 
 struct value_places {
-    struct value_place *list; /* ascending and disjoint */
+    struct value_place *list; /* by ascending offset, disjoint */
     uint32_t n;
 };
 
-/* The index at which a place at `at` is, or would be inserted. */
+/* The index of the place at offset `at`, or the index at which to insert it. */
 static uint32_t find_place(const struct value_places *p, uint64_t at)
 {
     uint32_t first = 0, end = p->n;
@@ -508,7 +510,7 @@ static void remove_place(const struct checker *c, struct value_places *p,
 {
     const uint32_t i = find_place(p, c->f->values[v].offset);
     if (i == p->n || p->list[i].value != v)
-        return; /* it has no bytes */
+        return; /* values without bytes overlap nothing */
     p->n--;
     memmove(&p->list[i], &p->list[i + 1], (p->n - i) * sizeof *p->list);
 }
@@ -519,8 +521,8 @@ static bool is_placed(const struct byi_value *v)
 }
 
 /* A temporary is live from the step that writes it to the last one that uses it
- * or an alias of it: check that nothing else is written to its place meanwhile.
- */
+ * or an alias of it: check that no other step writes to its place during that
+ * time. */
 static enum byoc_status check_places(struct checker *c)
 {
     const struct byi_plan_func *f = c->f;
@@ -567,8 +569,8 @@ static void count_args(struct byi_plan_tables *plan,
     }
 }
 
-/* Find out whether the last step is a tail call: its results are the function's
- * results. */
+/* Set `tail` of the last step if it is a tail call: its results are the
+ * function's results. */
 static void find_tail(struct byi_plan_func *f)
 {
     struct byi_step *step = f->n_steps ? &f->steps[f->n_steps - 1] : NULL;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan_read.c: reads a plan from JSON. Every count is bounded, every index is
  * checked where it is read, and every error names its path. plan_check.c checks
- * what spans several steps (types against rules, lifetimes).
- */
+ * the properties that involve types or several steps. */
 #include "core/base/names.h"
 #include "plan.h"
 #include "core/base/steps.h"
@@ -12,7 +11,7 @@
 struct plan_reader {
     const struct byi_image *image;
     struct byi_plan_tables *plan;
-    struct byi_plan_func *func; /* that is read */
+    struct byi_plan_func *func; /* the function that is being read */
     struct byoc_error *err;
     struct byi_name_table symbols;
 };
@@ -25,7 +24,7 @@ static enum byoc_status fault(struct plan_reader *r, const struct byi_json *at,
                     at->path, what, found, limit);
 }
 
-/* --- pieces ------------------------------------------------------------- */
+/* --- types and lists ------------------------------------------------------ */
 
 static enum byoc_status read_type(struct plan_reader *r,
                                   const struct byi_json *at,
@@ -59,7 +58,7 @@ static enum byoc_status read_type(struct plan_reader *r,
     return BYOC_OK;
 }
 
-/* A list of numbers below `limit`. */
+/* Read a list of numbers below `limit`. */
 static enum byoc_status read_list(struct plan_reader *r,
                                   const struct byi_json *at, const char *key,
                                   uint32_t max, uint32_t limit,
@@ -158,7 +157,8 @@ static enum byoc_status read_offset(struct plan_reader *r,
     return BYOC_OK;
 }
 
-/* Read a function, sequence or optional: an input, or a result of a step. */
+/* Read a value that is a function, sequence or optional: it must be an input or
+ * a result of a step. */
 static enum byoc_status read_object(struct plan_reader *r,
                                     const struct byi_json *at,
                                     struct byi_plan_func *f,
@@ -274,7 +274,7 @@ static enum byoc_status read_op(struct plan_reader *r,
                           r->err);
 }
 
-/* "epilogue": [{"op": "add"}, {"op": "clip", "attrs": {...}}] */
+/* Read an epilogue such as [{"op": "add"}, {"op": "clip", "attrs": {...}}]. */
 static enum byoc_status read_epilogue(struct plan_reader *r,
                                       const struct byi_json *at,
                                       struct byi_step *step)
@@ -357,7 +357,7 @@ static enum byoc_status read_if(struct plan_reader *r,
     return BYOC_OK;
 }
 
-/* apply and choose: the number of operands after the first. */
+/* Read the number of operands after the first, of an apply or choose step. */
 static enum byoc_status read_count(struct plan_reader *r,
                                    const struct byi_json *at,
                                    struct byi_step *step)
@@ -365,7 +365,8 @@ static enum byoc_status read_count(struct plan_reader *r,
     return read_index(r, at, step->name, BYI_PLAN_MAX_ITEMS, &step->callee);
 }
 
-/* The kind of a step, by the one of these members that it has. */
+/* The members that say the kind of a step; the first of them that a step has
+ * decides. */
 static const struct {
     const char *key;
     enum byi_step_kind kind;
@@ -455,7 +456,8 @@ static enum byoc_status read_func(void *ctx, uint32_t index,
     return byi_json_each(at, &inner[1], NULL, read_step, r, r->err);
 }
 
-/* The address of `bytes` bytes at `offset` of the weights; NULL if outside. */
+/* The address of `bytes` bytes at `offset` of the weights; NULL if they are
+ * outside of the weights or are not exactly one span. */
 static const void *weights_at(const struct byi_image *image, uint64_t offset,
                               uint64_t bytes)
 {
@@ -482,8 +484,9 @@ static const void *weights_at(const struct byi_image *image, uint64_t offset,
     return image->spans[lo].data;
 }
 
-/* Make pointers to packed strings. Each string has at least one byte, so the
- * memory for the pointers is bounded by the file's size. */
+/* Set pointers to the strings of a constant, which are stored one after the
+ * other. Each string has at least one byte, so the file's size limits the
+ * memory for the pointers. */
 static enum byoc_status read_strings(struct plan_reader *r,
                                      const struct byi_json *at,
                                      const struct byi_type *type,
@@ -503,7 +506,8 @@ static enum byoc_status read_strings(struct plan_reader *r,
     return BYOC_OK;
 }
 
-/* The type as which a float32 constant is stored; BYOC_NONE: its own. */
+/* Read the type in which a float32 constant is stored; BYOC_NONE if it is
+ * stored as float32. */
 static enum byoc_status read_stored(struct plan_reader *r,
                                     const struct byi_json *at,
                                     const struct byi_type *type,
@@ -536,7 +540,7 @@ static enum byoc_status read_stored(struct plan_reader *r,
                     at->path, (long long)axis, type->rank);
 }
 
-/* The bytes of the constant in the weights, unless it has strings. */
+/* Bytes of the constant in the weights. Not for strings. */
 static uint64_t stored_bytes(const struct byi_plan_const *c,
                              const struct byi_type *type)
 {
@@ -582,7 +586,7 @@ static enum byoc_status read_const(struct plan_reader *r,
         BYI_TRY(read_strings(r, at, type, &data, (uint64_t)bytes));
     c->offset = (uint64_t)offset;
     if (bytes == 0)
-        c->stored = BYOC_NONE; /* without elements */
+        c->stored = BYOC_NONE; /* it has no elements */
     c->narrow = c->stored ? data : NULL;
     c->narrow_bytes = (uint64_t)bytes;
     /* never written: consts are only operands */
@@ -642,7 +646,7 @@ static enum byoc_status read_kernel(struct plan_reader *r,
     return read_index(r, at, "twin", r->plan->n_funcs, &kernel->twin);
 }
 
-/* "kernels" exists only if there are fused groups. */
+/* Read the fused kernels. A plan without any has no "kernels". */
 static enum byoc_status read_kernels(struct plan_reader *r,
                                      const struct byi_json *root)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin.c: opens and closes plug-ins: from a path to a checked table of
- * functions. A library is opened once per process, however many models use it;
- * each user has a host of its own, with its threads and log. Closing the last
- * user closes the library if it has quiesce(); otherwise it stays mapped.
- */
+/* plugin.c: opens and closes plug-ins, and checks their tables of functions. A
+ * library is opened once per process, however many models use it; each user of
+ * the library has a byoc_host of its own, with its threads and log. Closing the
+ * last user closes the library if the backend has quiesce(); otherwise the
+ * library stays mapped. */
 #include "internal.h"
 
 #include "core/base/loader.h"
@@ -14,20 +14,21 @@
 #include <string.h>
 
 struct byi_library {
-    struct byi_plugin self; /* the host the query was called with */
+    struct byi_plugin self; /* the host that was passed to the plug-in's entry
+                             * function */
     struct byoc_backend backend;
     char *path;
     void *handle;
     uint32_t abi; /* the version agreed on */
     uint32_t users;
-    struct byi_customs *customs; /* its operators, or NULL */
+    struct byi_customs *customs; /* the plug-in's operators, or NULL */
     struct byi_library *next;
 };
 
 static const pthread_mutex_t unlocked = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static struct byi_library *libraries; /* under lock */
-static bool forks; /* the forking thread locked it for the fork */
+static bool forks;                    /* the thread that forks holds `lock` */
 
 /* --- calls ---------------------------------------------------------------- */
 
@@ -78,7 +79,7 @@ void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
         plugin->host.release(plugin->host.ctx, state);
 }
 
-/* --- what a plug-in must be --------------------------------------------- */
+/* --- checks of a plug-in --------------------------------------------- */
 
 static bool is_name(const char *name)
 {
@@ -153,8 +154,9 @@ static enum byoc_status check_members(const char *path,
     return check_patterns(path, b, err);
 }
 
-/* Copy the members of the struct that the plug-in knows. Members that it does
- * not know stay zero; members that this host does not know are ignored. */
+/* Copy the members of struct byoc_backend that the plug-in was compiled with.
+ * Members that are newer than the plug-in stay zero; members that are newer
+ * than this host are ignored. */
 static enum byoc_status take_backend(struct byi_library *lib,
                                      const struct byoc_backend *theirs,
                                      struct byoc_error *err)
@@ -176,7 +178,7 @@ static enum byoc_status query(struct byi_library *lib, struct byoc_error *err)
 {
     byoc_backend_query_fn entry = NULL;
     void *symbol = byi_library_symbol(lib->handle, BYOC_BACKEND_QUERY);
-    if (!symbol) /* the file exports it */
+    if (!symbol) /* but the file exports it, as was checked */
         return byi_fail(err, BYOC_EBACKEND, "%s: changed while it was opened",
                         lib->path);
     memcpy(&entry, &symbol, sizeof entry); /* POSIX: data to function */
@@ -238,7 +240,8 @@ static enum byoc_status use_library(const char *path, struct byi_library **out,
                                     struct byoc_error *err)
 {
     char *real = path[0] == '/' ? realpath(path, NULL) : NULL;
-    const char *name = real ? real : path; /* open_library reports the error */
+    const char *name = real ? real : path; /* if NULL, open_library reports the
+                                            * error */
     struct byi_library *lib = libraries;
     while (lib && strcmp(lib->path, name) != 0)
         lib = lib->next;
@@ -251,8 +254,8 @@ static enum byoc_status use_library(const char *path, struct byi_library **out,
     return BYOC_OK;
 }
 
-/* A library without quiesce stays mapped: it may have threads or exit
- * handlers that run its code. */
+/* Drop a user of the library. Without quiesce(), the library stays mapped after
+ * the last one: it may have threads or exit handlers that run its code. */
 static void leave_library(struct byi_library *lib)
 {
     assert(lib->users > 0);
@@ -268,7 +271,8 @@ static void leave_library(struct byi_library *lib)
 
 /* --- fork --------------------------------------------------------------- */
 
-/* A plug-in that is being opened may fork; then locking fails. */
+/* If a plug-in forks while it is being opened, this thread already holds
+ * `lock`, and locking fails. */
 static void before_fork(void)
 {
     forks = pthread_mutex_lock(&lock) == 0;

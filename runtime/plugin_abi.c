@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_abi.c: checks the header that a plug-in was built with before any of
- * its code runs, by byoc_backend_descriptor_v1 in its file. The offsets of
- * structs and members, as computed by both sides' compilers, must be equal
- * where both sides have them; each side may have more members.
- */
+/* plugin_abi.c: checks, before any code of a plug-in runs, that it was built
+ * with a compatible byoc/backend.h: reads byoc_backend_descriptor_v1 from its
+ * file. The sizes of structs and the offsets of members, as computed by the
+ * compilers of plug-in and host, must be equal where both have them; each may
+ * have more members than the other. */
 #include "elf.h"
 #include "internal.h"
 
@@ -12,15 +12,15 @@
 
 static const struct byoc_descriptor ours = BYOC_DESCRIPTOR;
 
-/* --- places --------------------------------------------------------------- */
+/* --- places of structs and members ---------------------------------------- */
 
-/* The places of one side's descriptor. */
+/* The places in the descriptor of the plug-in or the host. */
 struct field_places {
     const char *at;
     uint32_t n, stride;
 };
 
-/* The first difference that was found, described in `text`. */
+/* Where to describe the first difference. */
 struct finding {
     char *text;
     size_t n;
@@ -34,8 +34,9 @@ static struct byoc_place place(const struct field_places *list, uint32_t i)
     return p;
 }
 
-/* The place of the first `length` bytes of `name`, sought from index `from` on
- * and then before it: both sides usually have the same order. */
+/* Find the place of the struct or member named by the first `length` bytes of
+ * `name`. The search begins at index `from` and wraps around, since both lists
+ * usually have the same order. */
 static bool find(const struct field_places *list, uint32_t from,
                  const char *name, size_t length, struct byoc_place *found)
 {
@@ -52,7 +53,8 @@ static bool find(const struct field_places *list, uint32_t from,
     return false;
 }
 
-/* May the struct grow? Yes if it has a struct_size. */
+/* Whether later versions may add members to the struct: it has a struct_size.
+ */
 static bool grows(const char *name)
 {
     const struct field_places list = {(const char *)ours.places, ours.n_places,
@@ -63,7 +65,8 @@ static bool grows(const char *name)
     return find(&list, 0, first, (size_t)n, &p);
 }
 
-/* Does `member`, in struct `there` and `here`, differ? */
+/* Whether a member differs between the plug-in (`there`) and this host
+ * (`here`); describes the difference. */
 static bool member_differs(const struct byoc_place *there,
                            const struct byoc_place *here,
                            const struct finding *f)
@@ -80,8 +83,8 @@ static bool member_differs(const struct byoc_place *there,
     return there->offset != here->offset || there->size != here->size;
 }
 
-/* `member` exists on one side only: it must come after the end of the other
- * side's struct. `side` is the one that has it. */
+/* Whether a member that only one side has lies before the end of the other
+ * side's struct; describes that. `side`, "here" or "there", has the member. */
 static bool member_intrudes(const struct byoc_place *member,
                             const struct field_places *other, const char *side,
                             const struct finding *f)
@@ -113,7 +116,8 @@ static bool place_differs(const struct field_places *theirs,
     return true;
 }
 
-/* Find the first difference, in the order of this host's header. */
+/* Whether the lists of places differ; describes the first difference, in the
+ * order of this host's header. */
 static bool places_differ(const struct field_places *theirs,
                           const struct field_places *mine,
                           const struct finding *f)
@@ -151,7 +155,7 @@ static enum byoc_status check_version(const char *path,
                     asked > speaks ? "try a newer byoc" : "build it again");
 }
 
-/* A plug-in without a sanitizer runs in any host. */
+/* Compare the sanitizers. A plug-in without a sanitizer runs in any host. */
 static enum byoc_status check_tags(const char *path, uint32_t tags,
                                    struct byoc_error *err)
 {
@@ -188,7 +192,8 @@ static enum byoc_status check_places(const char *path,
                     path, text);
 }
 
-/* Descriptors of other versions may be longer, before and in the places. */
+/* Check the descriptor. In other versions its fixed part and each place may be
+ * longer. */
 static enum byoc_status check_descriptor(const char *path,
                                          const struct byi_elf_symbol *symbol,
                                          struct byoc_error *err)

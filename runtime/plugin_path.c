@@ -2,10 +2,9 @@
 /* plugin_path.c: searches for plug-ins: in the caller's list, or else in
  * BYOC_PLUGIN_PATH; then, unless an entry of the list is the word "only", next
  * to libbyoc_runtime.so. Entries are absolute, so that the current directory
- * never decides which code runs. Neither do other users: folders that the
- * caller did not name, from the environment and of the library, are used only
- * if no other user can write to them.
- */
+ * never decides which code runs. Nor do other users decide: folders that the
+ * caller did not name, from the environment and next to the library, are used
+ * only if no other user can write to them. */
 #include "internal.h"
 
 #include "core/base/guard.h"
@@ -22,10 +21,11 @@
 
 enum { PATH = 4096 };
 
-/* Candidates in the order in which they are tried, one per line. */
+/* The search, which adds the paths of candidates in the order in which they are
+ * tried, one per line. */
 struct walk {
-    const char *wanted;      /* only this backend's; NULL: all */
-    bool named;              /* the caller's list */
+    const char *wanted;      /* the backend that is searched for; NULL: all */
+    bool named;              /* the entries come from the caller's list */
     struct byi_text *paths;  /* the candidates */
     struct byi_text *places; /* the places that were searched, for messages */
     struct byoc_error *err;
@@ -41,13 +41,13 @@ static int is_plugin(const struct dirent *entry)
 
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
-    return strcmp((*a)->d_name, (*b)->d_name); /* not the locale's order */
+    return strcmp((*a)->d_name, (*b)->d_name); /* byte order, in any locale */
 }
 
-/* --- who may decide which code runs --------------------------------------- */
+/* --- trusted folders ------------------------------------------------------ */
 
-/* Trusted are the current user, root, and the owner of this library: their code
- * runs here already. */
+/* Whether to trust files of this owner: the current user, root, and the owner
+ * of this library, whose code runs here already. */
 static bool is_trusted(uid_t owner)
 {
     char folder[PATH];
@@ -62,7 +62,7 @@ static enum byoc_status check_safe(const char *path, const char *what,
 {
     struct stat st;
     if (stat(path, &st) != 0)
-        return BYOC_OK; /* opening it gives the error */
+        return BYOC_OK; /* opening the plug-in reports the error */
     if (st.st_mode & S_IWOTH)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: everybody may write to this %s, so no plug-in of "
@@ -86,7 +86,7 @@ static bool is_wanted(const struct walk *w, const char *name)
                           memcmp(name + strlen(PREFIX), w->wanted, n) == 0);
 }
 
-/* Whether a file of that name is a candidate already: earlier ones take
+/* Whether an earlier folder has a candidate of this file name, which takes
  * precedence. */
 static bool is_listed(const struct walk *w, const char *name)
 {
@@ -131,7 +131,8 @@ static void end_listing(void *data)
     byi_vec_free(list);
 }
 
-/* *n: the number of plug-ins there, of any backend. */
+/* *Add the candidates of a folder. Sets *n to the number of plug-ins there, of
+ * any backend. */
 static enum byoc_status add_folder(const struct walk *w, const char *folder,
                                    uint32_t *n)
 {
@@ -155,12 +156,12 @@ static enum byoc_status add_entry(const struct walk *w, const char *path)
     const bool found = stat(path, &st) == 0;
     if (!S_ISDIR(st.st_mode)) {
         byi_text_addf(w->places, "%s%s", w->places->n ? ", " : "", path);
-        /* as in PATH: a folder that is gone does not hide those after it */
+        /* as in PATH, a missing folder does not end the search */
         if (!found && !w->named && w->wanted)
             return BYOC_OK;
         if (!w->named)
             BYI_TRY(check_safe(path, "file", w->err));
-        byi_text_addf(w->paths, "%s\n", path); /* opening gives the error */
+        byi_text_addf(w->paths, "%s\n", path); /* opening reports the error */
         return BYOC_OK;
     }
     BYI_TRY(add_folder(w, path, &n));
@@ -172,7 +173,8 @@ static enum byoc_status add_entry(const struct walk *w, const char *path)
                     path);
 }
 
-/* *alone: the list contains "only". */
+/* *Add the candidates of a list's entries. Sets *alone if the list contains
+ * "only". */
 static enum byoc_status add_list(const struct walk *w, const char *list,
                                  bool *alone)
 {
@@ -210,7 +212,8 @@ static enum byoc_status add_default(struct walk *w)
     return add_folder(w, folder, &n);
 }
 
-/* Collect the list's candidates; *alone: there are no others. */
+/* Add the candidates of the caller's list, or else of BYOC_PLUGIN_PATH. Sets
+ * *alone if no other folder may be searched. */
 static enum byoc_status walk_list(struct walk *w, const char *plugins,
                                   bool *alone)
 {
@@ -223,14 +226,15 @@ static enum byoc_status walk_list(struct walk *w, const char *plugins,
 
 struct candidates {
     struct byi_text given,
-        around; /* candidates from the list, from the library's folder */
+        around; /* from the list; from the library's folder */
     struct byi_text places;
     bool alone;
-    /* why the library's folder has none; status OK: it has some */
+    /* the error of searching the library's folder; BYOC_OK: none */
     struct byoc_error why;
 };
 
-/* Collect the candidates: for one backend in two lists, for all in one. */
+/* Search for candidates. Those of the library's folder are in `around` if one
+ * backend is wanted, otherwise in `given` like the others. */
 static enum byoc_status look(const char *plugins, const char *wanted,
                              struct candidates *c, struct byoc_error *err)
 {
@@ -243,7 +247,7 @@ static enum byoc_status look(const char *plugins, const char *wanted,
     enum byoc_status status = walk_list(&w, plugins, &made.alone);
     if (wanted) {
         w.paths = &made.around;
-        w.err = &made.why; /* used only if the list lacks the backend */
+        w.err = &made.why; /* reported only if the list lacks the backend */
     }
     if (status == BYOC_OK && !made.alone) {
         const enum byoc_status around = add_default(&w);
@@ -279,8 +283,9 @@ enum byoc_status byoc_internal_plugin_list(const char *plugins,
 
 /* --- by name -------------------------------------------------------------- */
 
-/* Open the candidates in turn until one is the backend's. If none is, returns
- * the last failure to open one. */
+/* Open the candidates in order until one is the backend `name`. If none is,
+ * *plugin stays NULL, and the result is that of the last candidate that could
+ * not be opened. */
 static enum byoc_status open_one_of(struct byi_text *paths, const char *name,
                                     uint32_t threads,
                                     struct byi_plugin **plugin,
@@ -306,8 +311,8 @@ static enum byoc_status open_one_of(struct byi_text *paths, const char *name,
                                  : byi_fail(err, why.status, "%s", why.text);
 }
 
-/* Try the candidates of the list, then, if none is the backend's and all could
- * be opened, those of the library's folder. */
+/* Try the candidates of the list. If all of them can be opened but none is the
+ * backend `name`, try those of the library's folder. */
 static enum byoc_status find(struct candidates *c, const char *name,
                              uint32_t threads, struct byi_plugin **plugin,
                              struct byoc_error *err)

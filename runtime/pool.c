@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool.c: blocks for values whose size is known only during the run. Blocks are
- * kept from run to run, so that repeated shapes need no new memory; there are
- * as many as such values are live at the same time. Free blocks are in lists by
- * the logarithm of their size, so that taking one takes constant time, however
- * many there are: a recursion holds one per call.
- */
+/* pool.c: allocates blocks for values whose size is known only during the run.
+ * The pool keeps blocks from run to run, so that repeated shapes need no new
+ * memory. Free blocks are in lists by the logarithm of their size, so that
+ * taking one takes constant time although a recursion may hold a block for each
+ * call. */
 #include "plan.h"
 
 #include <stdlib.h>
 
 enum {
-    STEPS = 8,     /* sizes of blocks between a power of two and the next */
-    IDLE_RUNS = 8, /* runs after which an unused block is freed */
-    LOOKS = 16     /* blocks of one list to try */
+    STEPS = 8,     /* block sizes from one power of two to the next */
+    IDLE_RUNS = 8, /* a block that so many runs did not use is freed */
+    LOOKS = 16     /* number of blocks of a list to try */
 };
 
 static uint32_t class_of(uint64_t bytes)
@@ -66,8 +65,8 @@ void byi_pool_keep(struct byi_pool *pool, const void *data)
             pool->at[i].kept = true;
 }
 
-/* Take the smallest block of a list, among its first LOOKS, that is large
- * enough but not wastefully large. 0: none; else 1 + its number. */
+/* Take the smallest block that is large enough but not wastefully large, among
+ * the first LOOKS of a list. Returns 1 + its number, or 0 if there is none. */
 static uint32_t take_listed(struct byi_pool *pool, uint32_t *list,
                             uint64_t bytes)
 {
@@ -99,7 +98,8 @@ static uint32_t find_block(struct byi_pool *pool, uint64_t bytes)
     return UINT32_MAX;
 }
 
-/* A slot without memory, at the end if there is no other. */
+/* Find a slot without memory; adds one if there is none. UINT32_MAX if an
+ * allocation fails. */
 static uint32_t find_slot(struct byi_pool *pool)
 {
     if (pool->empty) {
@@ -153,8 +153,8 @@ void byi_pool_refund(struct byi_pool *pool, uint64_t bytes)
     pool->bytes -= bytes;
 }
 
-/* The size of a new block: one of STEPS for each power of two, so that a value
- * that grows in a loop rarely needs a new block. */
+/* Round up the size of a new block to one of STEPS sizes for each power of two,
+ * so that a value that grows in a loop rarely needs a new block. */
 static uint64_t round_up(const struct byi_pool *pool, uint64_t bytes)
 {
     const uint64_t step = (UINT64_C(1) << class_of(bytes)) / STEPS;
@@ -163,9 +163,10 @@ static uint64_t round_up(const struct byi_pool *pool, uint64_t bytes)
     return (bytes + step - 1) / step * step;
 }
 
-/* Blocks that became too small for a growing value stay free. At most as many
- * free bytes are kept as were in use at the same time, so a pool is at most
- * twice as large as a run needs. */
+/* Allocate a block. Before that, free all free blocks if they have more bytes
+ * than recent runs used at the same time: blocks that a growing value left
+ * remain free, and without this limit the pool could grow to more than twice
+ * the size that a run needs. */
 static enum byoc_status make_block(struct byi_pool *pool, uint64_t bytes,
                                    uint32_t *block, struct byoc_error *err)
 {
@@ -196,7 +197,7 @@ enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
                                uint32_t *block, struct byoc_error *err)
 {
     if (bytes > UINT64_MAX / 4)
-        bytes = UINT64_MAX / 4; /* no machine has as much: charging fails */
+        bytes = UINT64_MAX / 4; /* exceeds any limit, so charging fails */
     const uint64_t filled = bytes;
     bytes = (bytes + BYI_ALIGN) / BYI_ALIGN * BYI_ALIGN; /* never 0 */
     uint32_t i = find_block(pool, bytes);

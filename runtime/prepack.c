@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* prepack.c: prepares constant operands of native kernels once: packs weights
- * into the tiles of the matrix product, and aligns others to BYI_ALIGN, since
- * those in a model file are not aligned. Only for steps that may run; backends
- * pack their own constants.
- */
+ * into the tiles of the matrix product, and copies other constants to memory
+ * aligned to BYI_ALIGN, since a model file does not align them. Packs only for
+ * steps that may run; backends pack their own constants. */
 #include "plan.h"
 #include "workers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A step as a call in which only constants have data. */
+/* A step, and the place of its packed constants. */
 struct packed {
     struct byi_step *step;
     const struct byi_plan_func *f;
@@ -22,7 +21,8 @@ enum { STAYS = 0 };
 struct packer {
     const struct byi_plan_tables *plan;
     const struct byi_image *image;
-    uint64_t *moved; /* by constant: 1 + its place in `packed`, or STAYS */
+    uint64_t *moved; /* by constant: 1 + its offset in the packed memory, or
+                      * STAYS */
     struct packed *list;
     uint32_t n, cap;
     uint64_t bytes;
@@ -40,7 +40,9 @@ static struct byi_tensor tensor_of(const struct byi_plan_tables *plan,
     return t;
 }
 
-/* Pack a step's operands; `to` NULL: only return the bytes needed. */
+/* Pack the constant operands of a step into `to`, or only return the bytes that
+ * this needs if `to` is NULL. The kernel sees a call in which only constants
+ * have data. */
 static uint64_t pack_step(const struct packer *p, const struct byi_plan_func *f,
                           const struct byi_step *step, void *to)
 {
@@ -79,9 +81,9 @@ static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
                     (unsigned long long)bytes);
 }
 
-/* List the constants that a step reads without packing and that should be moved
- * to aligned memory: vector loads across two cache lines take twice the time.
- */
+/* List the constants that a step reads without packing and that are not
+ * aligned, so that they are copied: vector loads across two cache lines take
+ * twice the time. */
 static void list_moves(struct packer *p, const struct byi_plan_func *f,
                        const struct byi_step *step)
 {

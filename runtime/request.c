@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request.c: requests: finds the binding of each input and output by name, and
- * the steps that the requested outputs need.
- */
+/* request.c: reads requests: finds the binding of each input and output by
+ * name, and the steps that the requested outputs depend on. */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -32,7 +31,7 @@ uint32_t byoc_model_output_index(const struct byoc_model *model,
     return index_of(model->outputs, model->plan->funcs[0].n_outputs, 0, name);
 }
 
-/* Print "a, b, c", as far as there is room. */
+/* Print the names as "a, b, c", as many as fit into `text`. */
 static const char *list_names(const struct byoc_io *ios, uint32_t n, char *text,
                               size_t size)
 {
@@ -44,14 +43,15 @@ static const char *list_names(const struct byoc_io *ios, uint32_t n, char *text,
     return text;
 }
 
-/* The inputs, or the outputs, of a request. */
+/* The inputs or the outputs of a request. */
 struct io_side {
     const char *what;
     const struct byoc_io *ios;
     uint32_t n;
     const struct byoc_binding *bindings;
     uint32_t n_bindings;
-    uint32_t *at; /* by input: its binding; UINT32_MAX: none */
+    uint32_t *at; /* by input or output: index of its binding; UINT32_MAX: none
+                   */
 };
 
 static enum byoc_status place(const struct io_side *s, uint32_t binding,
@@ -108,7 +108,8 @@ enum byoc_status byi_request_place(struct byoc_state *s,
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* A bool for each step of main, then one for each value. */
+/* Make room in `needed` for n elements: one for each step of main, then one for
+ * each value. */
 static enum byoc_status have_room(struct byoc_state *s, size_t n,
                                   struct byoc_error *err)
 {
@@ -123,14 +124,14 @@ static enum byoc_status have_room(struct byoc_state *s, size_t n,
     return BYOC_OK;
 }
 
-/* A view needs the step that writes its root. */
+/* Mark value v and, if it is a view, the root whose memory it shares. */
 static void need(const struct byi_plan_func *f, bool *values, uint32_t v)
 {
     values[v] = values[f->values[v].root] = true;
 }
 
-/* Steps are in topological order, so one pass backwards finds all that the
- * outputs need. */
+/* Steps are in topological order, so one backward pass finds all steps that the
+ * outputs depend on. */
 enum byoc_status byi_request_choose(struct byoc_state *s,
                                     struct byoc_error *err)
 {

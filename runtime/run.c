@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c: runs a state: checks the caller's DLPack views against the model's
- * signature, binds them, and fills in those of the outputs.
- */
+ * signature, binds them, and fills in the views of the outputs. */
 #include "plan.h"
 
 #include "core/base/guard.h"
@@ -26,7 +25,7 @@ static enum byoc_status check_strings(const struct byoc_io *io,
     return BYOC_OK;
 }
 
-/* The first axis that has the symbol for its size; UINT32_MAX: none. */
+/* The first axis whose size is the symbol; UINT32_MAX: none. */
 static uint32_t axis_of(const struct byi_type *type, int64_t symbol)
 {
     for (uint32_t d = 0; type->kind == BYI_TENSOR && d < type->rank; d++)
@@ -35,7 +34,8 @@ static uint32_t axis_of(const struct byi_type *type, int64_t symbol)
     return UINT32_MAX;
 }
 
-/* Fail because `input` has another size for a symbol than an earlier axis. */
+/* Report that an axis of `input` has another size than an earlier axis with the
+ * same symbol. */
 static enum byoc_status conflict(const struct byoc_state *s, uint32_t input,
                                  uint32_t axis, int64_t size,
                                  struct byoc_error *err)
@@ -54,7 +54,7 @@ static enum byoc_status conflict(const struct byoc_state *s, uint32_t input,
                     s->model->inputs[i].name);
 }
 
-/* Set the symbols of an input's dims; each has one value in a run. */
+/* Set the symbols of an input's dims. A symbol has one value in a run. */
 static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
                                      const struct byi_tensor *t,
                                      struct byoc_error *err)
@@ -77,13 +77,15 @@ static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
 struct ends {
     const DLTensor *in;
     DLTensor *out;
-    const struct byoc_value *values_in; /* NULL: tensors are given */
+    const struct byoc_value *values_in; /* NULL: the caller gave tensors */
     struct byoc_value *values_out;
-    const struct byoc_request *request; /* NULL: all, in the model's order */
-    const uint32_t *in_at, *out_at;     /* places in the request */
+    const struct byoc_request *request; /* NULL: all inputs and outputs, in the
+                                         * model's order */
+    const uint32_t *in_at, *out_at;     /* by input, by output: index in the
+                                         * request */
 };
 
-/* Input i as a value; NULL: tensors are given. */
+/* The value given for input i; NULL: the caller gave tensors. */
 static const struct byoc_value *value_in(const struct ends *e, uint32_t i)
 {
     if (e->request)
@@ -96,7 +98,8 @@ static bool is_wanted(const struct ends *e, uint32_t i)
     return !e->request || e->out_at[i] != UINT32_MAX;
 }
 
-/* Output i as a value; NULL: as a tensor, or the caller does not want it. */
+/* The value for output i; NULL if the caller gave a tensor, or does not want
+ * the output. */
 static struct byoc_value *value_out(const struct ends *e, uint32_t i)
 {
     if (e->request)
@@ -111,14 +114,14 @@ static const DLTensor *input_of(const struct ends *e, uint32_t i)
     return value ? &value->tensor : &e->in[i];
 }
 
-/* The tensor of a requested output. */
+/* The view for output i, which the caller wants. */
 static DLTensor *output_of(const struct ends *e, uint32_t i)
 {
     struct byoc_value *value = value_out(e, i);
     return value ? &value->tensor : &e->out[i];
 }
 
-/* Fail because input i is not a tensor, or the model expects another kind. */
+/* Check that input i is of the kind that the model expects. */
 static enum byoc_status check_value(const struct byoc_state *s,
                                     const struct ends *e, uint32_t i,
                                     struct byoc_error *err)
@@ -154,8 +157,8 @@ static enum byoc_status bind_inputs(struct byoc_state *s, const struct ends *e,
     return BYOC_OK;
 }
 
-/* Note the planes of input i in its frame. Only specialisations that leave its
- * length open read planes. */
+/* Set the planes of input i in main's frame. Only a specialisation that gives
+ * its length no size can read planes. */
 static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
                                     struct byoc_error *err)
 {
@@ -230,8 +233,8 @@ static bool overlaps(const struct byi_tensor *a, const struct byi_row_planes *p,
     return x < y + byi_planes_extent(b, q) && y < x + byi_planes_extent(a, p);
 }
 
-/* Output `out` overlaps input `in`: is each row of the input where the output
- * has it? */
+/* Output `out` overlaps input `in`: check that the model updates this input in
+ * place, and that both have their rows at the same addresses. */
 static enum byoc_status check_in_place(const struct byoc_state *s, uint32_t out,
                                        uint32_t in, struct byoc_error *err)
 {
@@ -257,7 +260,9 @@ static enum byoc_status check_in_place(const struct byoc_state *s, uint32_t out,
                     output, input);
 }
 
-/* Outputs may not overlap: a step writes one while later steps read others. */
+/* Check the memory of output `out` against the inputs and the outputs before
+ * it. Outputs must not overlap, since a step may write one while later steps
+ * read another. */
 static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
                                       struct byoc_error *err)
 {
@@ -327,7 +332,7 @@ static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
         const struct byoc_io *io = &s->model->outputs[i];
         fr->dest[i].data = NULL;
         fr->dest_planes[i] = (struct byi_row_planes){0};
-        if (!is_wanted(e, i)) { /* but it may be computed for another one */
+        if (!is_wanted(e, i)) { /* its step may still run for another output */
             const struct byi_value *v = &f->values[f->outputs[i]];
             if (v->kind == BYI_V_OUTPUT && v->fixed)
                 BYI_TRY(take_output(s, i, err));
@@ -354,8 +359,9 @@ static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
     return BYOC_OK;
 }
 
-/* Fill in the views of callers who brought no memory. A result that lives in
- * an input or a constant is copied: it must stay until the next run. */
+/* Fill in the views of outputs for which the caller gave no memory. A result
+ * that lives in an input or a constant is copied, since it must stay valid
+ * until the next run. */
 static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
                                   struct byoc_error *err)
 {
@@ -399,7 +405,7 @@ static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
     return BYOC_OK;
 }
 
-/* Bind the sequences and optionals among the inputs, which a frame holds. */
+/* Bind the sequences and optionals among the inputs to main's frame. */
 static enum byoc_status read_values(struct byoc_state *s, const struct ends *e,
                                     struct byoc_error *err)
 {
@@ -441,8 +447,8 @@ static enum byoc_status run_inputs(struct byoc_state *s, const struct ends *e,
     return status;
 }
 
-/* Whether `data`, of the view for output i, was set by an earlier run. A
- * request may use the view of one output for another. */
+/* Whether an earlier run set `data` in the view for output i. A request may
+ * pass the view of another output of that run. */
 static bool is_result(const struct byoc_state *s, const struct ends *e,
                       uint32_t i, const void *data)
 {
@@ -473,7 +479,7 @@ static void forget_results(struct byoc_state *s, const struct ends *e)
     }
 }
 
-/* Run with the inputs and outputs of `e`. */
+/* Run main with the inputs and outputs of `e`. */
 static enum byoc_status run_ends(struct byoc_state *state, const struct ends *e,
                                  struct byoc_error *err)
 {
@@ -523,7 +529,7 @@ enum byoc_status byoc_run_values(struct byoc_state *state,
     return run(state, &e, n_inputs, n_outputs, err);
 }
 
-/* The tag of the run that this thread is in. */
+/* The tag of the run that this thread executes. */
 static _Thread_local const char *current_tag;
 
 const char *byoc_log_tag(void)

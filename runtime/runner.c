@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runner.c: runs that end in a callback. A model has a queue of states to run,
- * and threads that take them in order. The first asynchronous run starts the
- * threads. A state is in the queue at most once, so that queueing allocates
- * nothing.
+/* runner.c: asynchronous runs, which end in a callback. A model has a queue of
+ * states to run, and threads that take them from the queue in order. The first
+ * asynchronous run starts the threads. A state is in the queue at most once, so
+ * queueing needs no allocation.
  *
  *     idle -> queued -> running -> idle, and its callback is called
  *
- * The callback, or a thread that it tells, may queue the state again or free
- * it. Freeing waits for callbacks that have not returned, except for the one
- * that frees.
+ * The callback, or a thread that it notifies, may queue the state again or free
+ * it. Freeing a state waits for its callbacks to return, except the callback
+ * that frees it.
  *
- * A forked child has no runners: it begins with empty queues and idle states,
- * and starts threads of its own.
- */
+ * A forked child has none of these threads: it begins with empty queues and
+ * idle states, and starts threads of its own. */
 #include "plan.h"
 
 #include <errno.h>
@@ -23,12 +22,12 @@
 
 struct byi_runners {
     pthread_mutex_t lock;
-    pthread_cond_t work;  /* there is a state in the queue, or the end */
+    pthread_cond_t work;  /* the queue has a state, or `stop` is set */
     pthread_cond_t ended; /* a callback has returned                   */
     struct byoc_state *first, **last;
     uint32_t wanted, n;
     bool stop;
-    struct byi_runners *newer, *older; /* of all */
+    struct byi_runners *newer, *older; /* in the list of all runners */
     pthread_t threads[];
 };
 
@@ -104,9 +103,9 @@ void byi_runners_free(struct byi_runners **runners)
     free(r);
 }
 
-/* --- a thread ------------------------------------------------------------- */
+/* --- threads ------------------------------------------------------------- */
 
-/* NULL: the runners end. */
+/* Wait for a state and take it from the queue; NULL if the threads must end. */
 static struct byoc_state *next_state(struct byi_runners *r,
                                      struct byi_later *later)
 {
@@ -154,7 +153,8 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Signals are for the threads of the host. Under the lock. */
+/* Create the threads, with all signals blocked, so that signals go to the
+ * host's threads. Returns 0 or an error number. Called with the lock. */
 static int make_threads(struct byi_runners *r)
 {
     sigset_t signals, before;
@@ -171,9 +171,9 @@ static int make_threads(struct byi_runners *r)
     return r->n ? 0 : why;
 }
 
-/* --- asking for a run ----------------------------------------------------- */
+/* --- queueing a run ----------------------------------------------------- */
 
-/* Forget runs that the state began in the parent process. */
+/* The state's asynchronous run, reset if it began in the parent process. */
 static struct byi_later *later_of(struct byoc_state *s)
 {
     if (s->later.process != all.process)
@@ -181,7 +181,7 @@ static struct byi_later *later_of(struct byoc_state *s)
     return &s->later;
 }
 
-/* Under the lock. */
+/* Called with the lock. */
 static enum byoc_status queue(struct byi_runners *r, struct byoc_state *s,
                               const struct byi_later *wanted,
                               struct byoc_error *err)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* site.c: computes the shapes and small values that a call returns from those
- * of its operands. Several calls may share a function of shape arithmetic; each
- * call is evaluated separately, so that its results are known although the
- * function has no fixed sizes.
- */
+/* site.c: computes the shapes and small values that a call returns from the
+ * shapes and values of its operands. Several calls may share a function that
+ * computes shapes; each call is evaluated separately, so its results are known
+ * although the function's values have no fixed sizes. */
 #include "plan.h"
 
-enum { MAX_STEPS = 64 }; /* larger functions are not shape arithmetic */
+enum { MAX_STEPS = 64 }; /* larger functions do not just compute shapes */
 
 struct site {
     const struct byi_plan_func *f;
@@ -15,7 +14,8 @@ struct site {
     const struct byi_tensor **value; /* by value; NULL: not known */
 };
 
-/* An alias of fixed shape has no step: it has its root's bytes. */
+/* Set type and value of alias v if it has a fixed shape: no step computes it,
+ * and it has the bytes of its root. */
 static void look_at(struct site *s, uint32_t v)
 {
     const struct byi_value *value = &s->f->values[v];
@@ -47,7 +47,7 @@ static void compute(struct site *s, const struct byi_step *step,
         in[i] = known[i] ? *known[i] : byi_tensor_of(s->type[step->in[i]]);
     if (byoc_internal_kernel_eval(step->op, step->attrs, step->n_in, in,
                                   step->n_out, out, 1, NULL) != BYOC_OK)
-        return; /* the run reports it, if it gets here */
+        return; /* if the step runs, the run reports the error */
     for (uint32_t i = 0; i < step->n_out; i++)
         s->value[step->out[i]] = &out[i];
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* specialise.c: specialises a plan for given sizes of the inputs' symbols. The
  * type rules, which are shape functions as well, compute the sizes of all
- * values that do not depend on data. Small values that follow from sizes alone
- * are computed, and their steps removed; backends build the regions for the
- * sizes; temporaries get offsets by their lifetimes. The result is the plan of
- * a model compiled for these sizes, except that values whose sizes depend on
- * data are unchanged.
+ * values that do not depend on data. Small values that depend on sizes only are
+ * computed, and their steps removed; backends build the regions for these
+ * sizes; temporaries get offsets according to their lifetimes. The result is
+ * the plan of a model compiled for these sizes, except that values whose sizes
+ * depend on data stay as they are.
  *
  *   %n = shape_of(%x: (batch, 3))       %n = const [2, 3]
- *   @dnnl_0(%x): (batch, 10)      ==>   @dnnl_0(%x): (2, 10)   batch=2
- */
+ *   @dnnl_0(%x): (batch, 10)      ==>   @dnnl_0(%x): (2, 10)   batch=2 */
 #include "plan.h"
 
 #include <string.h>
@@ -18,7 +17,8 @@
 
 enum specialise_stage { NEW, BEGUN, DONE };
 
-/* A function being specialised; its caller continues afterwards. */
+/* A function that is being specialised, and the next step; its caller continues
+ * after it. */
 struct activation {
     uint32_t func, step;
 };
@@ -28,18 +28,20 @@ struct maker {
     struct byi_instance *in;
     struct byi_plan_tables *plan; /* the result */
     struct byi_arena *arena, *scratch;
-    const int64_t *sizes; /* by symbol; -1: not one of the inputs' */
-    bool last;            /* if memory runs out, use twins */
-    bool twins;           /* no backend builds a region */
+    const int64_t *sizes; /* by symbol; -1: not a symbol of the inputs */
+    bool last;            /* BYI_LAST: use twins if memory runs out */
+    bool twins;           /* BYI_TWINS: no backend builds a region */
     /* by function: its symbols may have other sizes than the inputs' symbols of
      * the same name */
     bool *open;
     enum specialise_stage *stage;     /* by function */
     uint32_t *callers;                /* by function: steps that may call it */
-    uint32_t *uses;                   /* by region: steps */
-    bool *tried;                      /* by region */
+    uint32_t *uses;                   /* by region: number of steps that run it
+                                       */
+    bool *tried;                      /* by region: a step has specialised it */
     const struct byi_tensor ***known; /* by function, by value */
-    bool **gone;                      /* by function, by step  */
+    bool **gone;                      /* by function, by step: the step is
+                                       * removed */
     BYI_VEC(struct activation) stack;
     BYI_VEC(struct byi_plan_const) consts;
     struct byoc_error *err;
@@ -74,7 +76,7 @@ static enum byoc_status check_bytes(struct maker *m,
                     byi_dims_text(dims, sizeof dims, type->rank, type->dims));
 }
 
-/* Set the type of value v of f, a tensor without symbols. */
+/* Set the type of value v of f to a tensor type whose dims are numbers. */
 static enum byoc_status set_type(struct maker *m, struct byi_plan_func *f,
                                  const struct byi_step *step, uint32_t v,
                                  const struct byi_type *have)
@@ -110,8 +112,8 @@ static bool all_fixed(const struct byi_plan_func *f, const uint32_t *list,
     return true;
 }
 
-/* The known content of value v, or NULL; also of an alias that needs no step.
- */
+/* The value of v if it is known, else NULL. Also finds the value of an alias
+ * that needs no step. */
 static const struct byi_tensor *known_of(const struct maker *m,
                                          const struct byi_plan_func *f,
                                          uint32_t v)
@@ -128,8 +130,8 @@ static const struct byi_tensor *known_of(const struct maker *m,
     return known[v];
 }
 
-/* Infer the sizes of a step's results from its operands, unless they depend on
- * data. */
+/* Infer the sizes of a step's results from its operands. Leaves them unknown if
+ * they depend on data. */
 static enum byoc_status infer_results(struct maker *m, struct byi_plan_func *f,
                                       struct byi_step *step)
 {
@@ -163,7 +165,8 @@ static enum byoc_status infer_results(struct maker *m, struct byi_plan_func *f,
     return BYOC_OK;
 }
 
-/* Whether all operands of the step are known and its results are small. */
+/* Whether the step's results are small and follow from known operands and
+ * sizes. */
 static bool is_computable(const struct maker *m, const struct byi_plan_func *f,
                           const struct byi_step *step)
 {
@@ -191,8 +194,9 @@ static void make_const(struct maker *m, struct byi_plan_func *f, uint32_t v,
     BYI_PUSH(&m->consts, c);
 }
 
-/* The step's results are known: *t[i]. Make them constants and remove the step
- * (true), unless the function must write one of them as its own result. */
+/* Note that the step's results have the values *t[i]. Make them constants,
+ * unless one is unknown or is an output of the function. Returns true if the
+ * step can be removed. */
 static bool settle(struct maker *m, struct byi_plan_func *f,
                    const struct byi_step *step,
                    const struct byi_tensor *const *t)
@@ -207,7 +211,8 @@ static bool settle(struct maker *m, struct byi_plan_func *f,
     return goes;
 }
 
-/* Compute the step now. If its kernel refuses, the run will report it. */
+/* Compute the step now; true if it can be removed. If its kernel fails, the run
+ * will report the error. */
 static bool compute(struct maker *m, struct byi_plan_func *f,
                     const struct byi_step *step)
 {
@@ -253,7 +258,7 @@ static enum byoc_status do_op(struct maker *m, struct byi_plan_func *f,
         if (status != BYOC_OK && f == m->plan->funcs)
             return status;
         if (status != BYOC_OK)
-            return BYOC_OK; /* reported when it runs, if it runs */
+            return BYOC_OK; /* if the step runs, the run reports the error */
     }
     *gone = (is_computable(m, f, step) && compute(m, f, step)) ||
             is_settled(f, step);
@@ -262,8 +267,8 @@ static enum byoc_status do_op(struct maker *m, struct byi_plan_func *f,
 
 /* --- regions -------------------------------------------------------------- */
 
-/* Why the region cannot be specialised at all, or NULL. The compiler uses this
- * too: it specialises a model for some sizes (byoc_internal_region_faults). */
+/* The reason why the region cannot be specialised for any sizes, or NULL. The
+ * compiler gets the same reasons through byoc_internal_region_faults. */
 static const char *refuse_region(const struct maker *m,
                                  const struct byi_plan_func *f,
                                  const struct byi_step *step)
@@ -306,7 +311,7 @@ static enum byoc_status load_region(struct maker *m,
 }
 
 /* Let the backend build the region for these sizes. If it cannot, the twin
- * runs, and the instance has the reason. */
+ * runs, and the reason is stored in the instance. */
 static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
                                   struct byi_step *step)
 {
@@ -340,8 +345,8 @@ static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
 
 /* --- calls ---------------------------------------------------------------- */
 
-/* The type of result i of all functions that the step may call; NULL: unknown,
- * or they differ. */
+/* The type of result i if it is the same in all functions that the step may
+ * call; NULL if one is unknown or they differ. */
 static const struct byi_type *result_type(const struct maker *m,
                                           const struct byi_plan_func *f,
                                           const struct byi_step *step,
@@ -379,8 +384,8 @@ static enum byoc_status take_callee(struct maker *m, struct byi_plan_func *f,
     return BYOC_OK;
 }
 
-/* The function that a step calls; UINT32_MAX: none, or one that is known only
- * at run time. */
+/* The one function that a step calls; UINT32_MAX if there is none, or if the
+ * run decides which one. */
 static uint32_t only_callee(const struct maker *m, const struct byi_step *step)
 {
     if (step->kind == BYI_STEP_KERNEL)
@@ -388,7 +393,8 @@ static uint32_t only_callee(const struct maker *m, const struct byi_step *step)
     return step->kind == BYI_STEP_CALL ? step->callee : UINT32_MAX;
 }
 
-/* Infer the call's results from this call's operands alone. */
+/* Infer the call's results from this call's operands, independently of other
+ * calls of the function. */
 static enum byoc_status take_site(struct maker *m, struct byi_plan_func *f,
                                   const struct byi_step *step)
 {
@@ -457,8 +463,8 @@ static enum byoc_status begin(struct maker *m, uint32_t func)
     return BYOC_OK;
 }
 
-/* A function that is called from one place only has the sizes and values of
- * that call's operands. */
+/* If this step is the only caller of the function, pass the sizes and values of
+ * its operands to the function's inputs. */
 static void pass_sizes(struct maker *m, const struct byi_plan_func *f,
                        const struct byi_step *step, uint32_t first,
                        uint32_t func)
@@ -479,8 +485,8 @@ static void pass_sizes(struct maker *m, const struct byi_plan_func *f,
     }
 }
 
-/* Begin a function that the step calls and that was not specialised yet; false:
- * there is none. */
+/* Begin a function that the step calls and that has not been specialised;
+ * *entered is false if there is none. */
 static enum byoc_status enter_callee(struct maker *m,
                                      const struct byi_plan_func *f,
                                      const struct byi_step *step, bool *entered)
@@ -573,12 +579,12 @@ static enum byoc_status walk(struct maker *m)
                                      : take_results(m, f, step);
 }
 
-/* --- all of it ------------------------------------------------------------ */
+/* --- the whole plan ------------------------------------------------------- */
 
 static void count_callers(struct maker *m)
 {
     const struct byi_plan_tables *plan = m->model->plan;
-    m->callers[0] = 2; /* the caller of the model, and perhaps itself */
+    m->callers[0] = 2; /* main has unknown callers */
     for (uint32_t f = 0; f < plan->n_funcs; f++)
         for (uint32_t s = 0; s < plan->funcs[f].n_steps; s++) {
             const struct byi_step *step = &plan->funcs[f].steps[s];
@@ -621,9 +627,9 @@ static bool differs(const struct maker *m, const struct byi_value *from,
 }
 
 /* Whether a step of f may call function `func` with other sizes than those of
- * its symbols. Its operands are the step's from the `at`-th on, for the
- * callee's last inputs: a closure's first inputs come from the step that
- * applies it. */
+ * the function's symbols. The operands of the call are those of the step from
+ * index `at` on. For a closure they are the callee's last inputs; its first
+ * inputs come from the step that applies it. */
 static bool mistakes(const struct maker *m, const struct byi_plan_func *f,
                      const struct byi_step *step, uint32_t at, uint32_t func)
 {
@@ -636,9 +642,9 @@ static bool mistakes(const struct maker *m, const struct byi_plan_func *f,
     return differ;
 }
 
-/* A function that calls itself with growing operands has a symbol for a size
- * that differs in each call. Mark such functions in m->open; true: found new
- * ones. */
+/* Mark functions in m->open that are called with varying sizes, such as a
+ * function that calls itself with growing operands: a symbol then has another
+ * size in each call. Returns true if new ones were found. */
 static bool find_open(const struct maker *m)
 {
     bool found = false;
@@ -681,8 +687,8 @@ static enum byoc_status make(struct maker *m)
     return byi_consts_read(m->in, m->plan->consts, m->err);
 }
 
-/* *again: some functions were specialised for wrong sizes; m->open now marks
- * them. */
+/* *Specialise the plan once. Sets *again if functions were specialised for
+ * wrong sizes, which m->open now marks. */
 static enum byoc_status attempt(struct maker *m, bool *again)
 {
     const struct byoc_model *model = m->model;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state.c: the memory of one run at a time: made, traced and freed. */
+/* state.c: creates, traces and frees states; a state is the memory of one run
+ * at a time. */
 #include "plan.h"
 
 #include "core/base/guard.h"
@@ -12,7 +13,7 @@ static enum byoc_status no_memory(struct byoc_error *err, uint64_t bytes)
                     (unsigned long long)bytes);
 }
 
-/* Memory for outputs of callers who bring none, where sizes do not vary. */
+/* Allocate memory for outputs of fixed size, for callers who give none. */
 static enum byoc_status init_outputs(struct byoc_state *s,
                                      struct byoc_error *err)
 {
@@ -29,7 +30,7 @@ static enum byoc_status init_outputs(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* Room for the operands of any step. */
+/* Allocate room for the operands and results of any step. */
 static enum byoc_status init_args(struct byoc_state *s, struct byoc_error *err)
 {
     const uint32_t args = s->model->plan->max_args + 1;
@@ -62,7 +63,7 @@ static enum byoc_status init_state(struct byoc_state *s, struct byoc_error *err)
         return no_memory(err, plan->n_symbols);
     BYI_TRY(init_args(s, err));
     if (s->model->cache)
-        return BYOC_OK; /* the first run knows what it needs */
+        return BYOC_OK; /* the first run allocates the memory */
     BYI_TRY(init_outputs(s, err));
     s->in = &s->model->own;
     BYI_TRY(byi_work_new(s->in, &s->work, err));
@@ -95,7 +96,7 @@ void byoc_state_free(struct byoc_state **state)
         return;
     byi_runners_wait(s);
     const struct byi_plan_tables *plan = s->model->plan;
-    byi_exec_begin(s); /* gives back what the last run left */
+    byi_exec_begin(s); /* frees the results of the last run */
     if (!s->model->cache)
         byi_work_free(&s->work);
     byi_arena_free(&s->given);

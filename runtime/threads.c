@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads.c: the number of threads of a run, with the reason: what the caller
- * or the environment requests, else all CPUs that this process may use, or the
- * cgroup's CPU quota if that is less, since the kernel would stop further
- * threads (Documentation/scheduler/sched-bwc.rst and
- * admin-guide/cgroup-v2.rst). Requests are limited in the same way.
- */
+/* threads.c: decides the number of threads of a run and gives the reason: the
+ * number that the caller or the environment requests, else the number of CPUs
+ * that this process may use. Either is limited to those CPUs and to the
+ * cgroup's CPU quota, since the kernel would throttle more threads
+ * (Documentation/scheduler/sched-bwc.rst and admin-guide/cgroup-v2.rst). */
 #include "internal.h"
 #include "workers.h"
 
@@ -15,7 +14,7 @@
 
 enum { MAX_THREADS = 4096 };
 
-/* A whole number from 1 to MAX_THREADS, else 0. */
+/* Parse a whole number from 1 to MAX_THREADS; 0 if `text` is anything else. */
 static uint32_t parse_count(const char *text)
 {
     char *end;
@@ -38,7 +37,7 @@ static uint32_t divide_quota(double quota, double period)
     return whole + ((double)whole < cpus);
 }
 
-/* The quota of one cgroup folder. */
+/* The CPU quota of one cgroup folder; 0: no limit. */
 static uint64_t quota_v2(const char *folder)
 {
     char path[4200], line[128];
@@ -70,8 +69,8 @@ static uint32_t cgroup_quota(const char *self, const char *root)
     return least;
 }
 
-/* The number that the caller or the environment requests, and who; 0: nobody.
- */
+/* Find the number of threads that the caller or the environment requests, and
+ * the source of the request; 0 if there is no request. */
 static enum byoc_status asked_for(const struct byi_thread_facts *facts,
                                   uint32_t *threads, const char **who,
                                   struct byoc_error *err)
@@ -94,7 +93,7 @@ static enum byoc_status asked_for(const struct byi_thread_facts *facts,
                             facts->byoc_env, MAX_THREADS);
         return BYOC_OK;
     }
-    /* "4,2" is a list by nesting level: the first counts */
+    /* "4,2" has a number for each nesting level: take the first */
     char first[32] = "";
     if (facts->omp_env)
         snprintf(first, sizeof first, "%.*s", (int)strcspn(facts->omp_env, ","),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace.c: runs as a Chrome trace: the "JSON Array Format" of the Trace Event
- * Format document, complete events (ph "X"), times in microseconds from the
- * moment the trace was opened. The file appears when the trace ends.
- */
+/* trace.c: writes runs as a Chrome trace: the "JSON Array Format" of the Trace
+ * Event Format document, with complete events (ph "X") and times in
+ * microseconds since the trace was opened. The file appears when the trace
+ * ends. */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "core/base/temp.h"
 
 struct byi_trace {
-    struct byi_file file; /* stream NULL: none */
+    struct byi_file file; /* its stream is NULL if there is no file */
     uint64_t start_ns;
     bool any;
     void (*use)(void *ctx, const struct byoc_event *event); /* NULL: none */
@@ -36,7 +36,7 @@ static enum byoc_status have_trace(struct byi_trace **trace,
                   : byi_fail(err, BYOC_ENOMEM, "no memory for a trace");
 }
 
-/* Free a trace without a file or callback. */
+/* Free the trace if it has neither a file nor a callback. */
 static void drop_unused(struct byi_trace **trace)
 {
     if (!*trace || (*trace)->file.stream || (*trace)->use)

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* values.c: sequences and optionals in the public interface: converts callers'
- * trees to objects that borrow their tensors, and results to trees that the
- * state owns. Both are as deep as the model's signature.
- */
+/* values.c: checks callers' tensors, and converts sequences and optionals:
+ * callers' trees to objects that borrow the tensors, and results to trees that
+ * the state owns. Both are as deep as the model's signature. */
 #include "plan.h"
 
 #include "core/base/guard.h"
 
 #include <string.h>
 
-/* --- tensors that callers bring ------------------------------------------- */
+/* --- callers' tensors ----------------------------------------------------- */
 
 static bool is_dense(const DLTensor *view)
 {
@@ -22,8 +21,8 @@ static bool is_dense(const DLTensor *view)
     return true;
 }
 
-/* Report the axis, and its symbol, in which the view's shape differs from io's.
- */
+/* Report the axis, with its symbol, where the view's shape differs from the
+ * declaration `io`. */
 static enum byoc_status shape_fault(const DLTensor *view, const char *what,
                                     const struct byoc_io *io,
                                     struct byoc_error *err)
@@ -98,8 +97,6 @@ static enum byoc_status dtype_fault(const DLTensor *view, const char *what,
                     given.bits, given.lanes, want.code, want.bits);
 }
 
-/* Check dtype, rank, fixed dims, layout and alignment of an input, or of an
- * output with memory. *t gets data and dims. */
 enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                 const struct byoc_io *io, struct byi_tensor *t,
                                 uint32_t axis, struct byi_row_planes *planes,
@@ -139,8 +136,8 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
     return BYOC_OK;
 }
 
-/* The state owns the strings of outputs, also in memory of the caller: copy
- * strings that are the caller's or the model's. */
+/* Copies the strings that belong to the caller or the model, since the state
+ * owns the strings of outputs, also of those in the caller's memory. */
 enum byoc_status byi_own_strings(struct byoc_state *s,
                                  const struct byi_tensor *t, void *data,
                                  struct byoc_error *err)
@@ -247,7 +244,8 @@ enum byoc_status byi_value_read(struct byoc_state *s,
     return read_value(s, value, io, io->name, object, err);
 }
 
-/* A tensor that stays valid until the next run: shared if it is in a block. */
+/* Set the view of a result so that it stays valid until the next run: shares
+ * its block, or copies it if it is not in a block. */
 static enum byoc_status write_tensor(struct byoc_state *s,
                                      const struct byi_item *item,
                                      struct byoc_value *value,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights.c: the hash of weights. They are by far the largest part of a model,
- * so their pieces are hashed in parallel. The hash is the same whether they are
- * in one section or where the importer left them.
- */
+/* weights.c: computes the hash of weights. Weights are by far the largest part
+ * of a model, so their pieces are hashed in parallel. The hash is the same
+ * whether the weights are in one section or in the spans that the importer
+ * left. */
 #include "internal.h"
 #include "workers.h"
 
@@ -48,7 +48,7 @@ static void add_range(struct byi_sha256 *s, const struct byi_image *image,
     }
 }
 
-/* Pieces that are hashed in parallel. */
+/* A number of pieces that are hashed in parallel. */
 struct batch {
     const struct byi_image *image;
     uint64_t first;

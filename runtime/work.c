@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work.c: the memory for one run of an instance at a time: frames of main and
- * of all functions that it may call, and the backends' region states.
+/* work.c: creates and frees the memory of a run of an instance: the frames of
+ * main and of all functions that it may call, and the backends' region states.
  */
 #include "plan.h"
 
@@ -101,7 +101,7 @@ static enum byoc_status init_frames(struct byi_work *w, struct byoc_error *err)
 
 /* --- scratch -------------------------------------------------------------- */
 
-/* The scratch that a step of fixed shapes needs. */
+/* Bytes of scratch memory that a step needs; 0 if its shapes vary. */
 static uint64_t step_scratch(const struct byi_work *w, struct byi_tensor *args,
                              uint32_t func, const struct byi_step *step)
 {
@@ -147,7 +147,7 @@ static enum byoc_status init_regions(struct byi_work *w, struct byoc_error *err)
     return BYOC_OK;
 }
 
-/* --- all of it ------------------------------------------------------------ */
+/* --- creation ------------------------------------------------------------ */
 
 static enum byoc_status init_work(struct byi_work *w, struct byoc_error *err)
 {

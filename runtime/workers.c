@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workers.c: worker threads that spin briefly, then sleep on a futex.
  *
- * A run takes free workers when it begins and frees them when it ends, so a
- * region needs no lock: part 1 goes to the first worker, part 2 to the second,
- * part 0 is the caller's own. Each worker has a word:
+ * A run takes free workers when its turn begins and frees them when it ends, so
+ * a parallel region needs no lock: part 1 goes to the first worker, part 2 to
+ * the second, and the caller runs part 0. Each worker has a state:
  *
  *              caller              worker                worker
  *     IDLE   ---------->  GIVEN  ---------->  RUNNING  ---------->  IDLE
@@ -14,20 +14,19 @@
  *                           v
  *                          IDLE
  *
- * The way back from GIVEN or AWAITED is the one that matters on a busy machine:
- * a worker that the kernel has not scheduled soon after the caller is done with
- * its own part loses its part to the caller.
+ * The transitions from GIVEN and AWAITED back to IDLE matter on a busy machine:
+ * if the kernel has not scheduled a worker soon after the caller has finished
+ * its own part, the caller takes the worker's part back.
  *
- * When other processes compete for the CPUs, spinning takes time from them, and
- * uses up this process's share. Threads then sleep at once, including the
+ * When other processes compete for the CPUs, spinning takes CPU time from them,
+ * and uses up this process's share. Threads then sleep at once, including the
  * caller, before it takes a part back. Waking a thread costs tens of
  * microseconds, so a model of short regions runs on the caller alone then.
  * Threads notice competition by the time that they were runnable without
  * running: wall time less CPU time less time asleep.
  *
  * Taking parts back never deadlocks, because a barrier waits only for parts
- * that have begun or were given to a worker of this turn.
- */
+ * that have begun, and for workers of this turn that have been given one. */
 #include "workers.h"
 #include "internal.h"
 
@@ -44,15 +43,17 @@ enum state { IDLE, ASLEEP, GIVEN, AWAITED, RUNNING, WAITED };
 enum {
     MAX_WORKERS = 1023,
     JOIN_SECONDS = 2,
-    PATIENCE_NS = 300000, /* asleep, before a part is taken back          */
-    WINDOW_NS = 3000000,  /* of wall time, over which lost time counts    */
-    LOST_SHARE = 4,       /* a quarter lost makes a bad window            */
+    PATIENCE_NS = 300000, /* time asleep before a part is taken back */
+    WINDOW_NS = 3000000,  /* wall time over which lost time is added up */
+    LOST_SHARE = 4,       /* a window is bad if a quarter of it is lost */
     CLOSE_NS = 50000000,  /* between two bad windows: other processes compete */
     MIN_BUSY_NS = 100000000, /* threads sleep at once for this long */
     MAX_BUSY_NS = 1000000000,
-    SHORT_TURN_NS = 50000,   /* too short to read the clock */
-    LONG_REGION_NS = 150000, /* worth waking a thread for */
-    /* limit of a region's time in the average: some are preempted */
+    SHORT_TURN_NS = 50000,   /* in shorter turns, reading the clock is too
+                              * expensive */
+    LONG_REGION_NS = 150000, /* for longer regions, waking a thread pays */
+    /* longest time of a region that counts in the average, since some regions
+     * are preempted */
     CAP_NS = 1000000
 };
 
@@ -60,39 +61,41 @@ struct job {
     void (*fn)(void *arg, uint32_t part);
     void *arg;
     uint32_t n;
-    uint32_t epoch; /* of the process that began it */
-    bool busy;      /* other processes compete: the scheduler knows better */
+    uint32_t epoch; /* of the process that began the job */
+    bool busy;      /* other processes compete, so leave the CPUs to the
+                     * scheduler */
     uint64_t spin_ns, patience_ns;
-    _Atomic uint32_t next; /* part that neither caller nor worker was given */
+    _Atomic uint32_t next; /* the next part that has been given to no thread */
 };
 
 struct byi_worker {
     _Alignas(128) _Atomic uint32_t state;
     uint32_t part;
     struct job *job;
-    struct byi_worker *next; /* of the same crew, or free */
+    struct byi_worker *next; /* in the same crew or in the free list */
     pthread_t thread;
-    bool kept_off; /* wakes on fewer CPUs than its own: */
+    bool kept_off; /* allowed to wake on fewer CPUs than `cpus` */
     cpu_set_t cpus;
 };
 
 static struct {
     pthread_mutex_t lock; /* for all members that are not atomic */
     uint32_t n;           /* workers that exist */
-    uint32_t wanted;      /* the most that a model requested */
-    uint32_t turns;       /* number of threads in a turn */
+    uint32_t wanted;      /* the largest number that a model requested */
+    uint32_t turns;       /* number of active turns */
     uint32_t epoch;       /* counts forks; set while only one thread exists */
     bool denied;          /* the system refused more threads */
     struct byi_worker *free;
     _Atomic uint32_t quit;
-    _Atomic uint64_t busy_until; /* other processes compete for the CPUs */
+    _Atomic uint64_t busy_until; /* until then, other processes compete */
     _Atomic uint64_t busy_ns;    /* length of the busy period */
-    _Atomic uint64_t bad_window; /* when a thread last lost much time */
+    _Atomic uint64_t bad_window; /* end of the last window in which a thread
+                                  * lost much time */
     struct byi_worker at[MAX_WORKERS];
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local struct byi_turn *current;
-static _Thread_local bool inside; /* inside of a part */
+static _Thread_local bool inside; /* this thread is running a part */
 static _Thread_local bool cut;    /* this turn lost parts to a fork */
 
 static void run_part(const struct job *job, uint32_t part)
@@ -114,8 +117,8 @@ static void run_rest(struct job *job)
     }
 }
 
-/* Whether a part forked, and this is the child: workers that were given parts
- * do not exist here. Parts that they had begun cannot be done again, since a
+/* Whether a part forked and this is the child, in which the workers that were
+ * given parts do not exist. Parts that they had begun cannot run again, since a
  * part may change its operands. */
 static bool is_in_child(const struct job *job)
 {
@@ -133,7 +136,7 @@ enum byoc_status byi_workers_whole(struct byoc_error *err)
         "without returning, or call again");
 }
 
-/* --- whether other processes compete -------------------------------------- */
+/* --- competition by other processes -------------------------------------- */
 
 static struct byi_usage usage_now(void)
 {
@@ -153,14 +156,15 @@ static bool is_busy(uint64_t now)
 }
 
 /* Two windows with much lost time, close to each other, mean that other
- * processes compete. A single one may be a system service that ran once. */
+ * processes compete. A single window may be due to a system service that ran
+ * once. */
 static void note_bad_window(uint64_t now)
 {
     const uint64_t last = atomic_exchange(&pool.bad_window, now);
     const uint64_t until = atomic_load(&pool.busy_until);
     if (now - last > CLOSE_NS || now < until)
         return;
-    /* at once after a busy period: the next one is twice as long */
+    /* directly after a busy period: make the next one twice as long */
     uint64_t ns =
         now - until < CLOSE_NS ? 2 * atomic_load(&pool.busy_ns) : MIN_BUSY_NS;
     if (ns > MAX_BUSY_NS)
@@ -169,8 +173,8 @@ static void note_bad_window(uint64_t now)
     atomic_store(&pool.busy_until, now + ns);
 }
 
-/* Add the calling thread's time since `from` to its window, unless it slept.
- * Returns the usage now. */
+/* Add the calling thread's time since `from` to its window, unless the thread
+ * slept. Returns the current usage. */
 static struct byi_usage note_usage(const struct byi_usage *from)
 {
     static _Thread_local uint64_t wall, cpu;
@@ -194,8 +198,9 @@ static bool move(struct byi_worker *w, uint32_t from, uint32_t to)
     return atomic_compare_exchange_strong(&w->state, &from, to);
 }
 
-/* Run the worker's job, and set how long to spin afterwards. False: in a child
- * that a part forked, where this is the only thread and no caller waits. */
+/* Run the worker's part, and set how long to spin afterwards. Returns false in
+ * a child that the part forked, where this is the only thread and no caller
+ * waits. */
 static bool work_on(struct byi_worker *w, uint64_t *spin_ns)
 {
     struct job *job = w->job;
@@ -205,13 +210,13 @@ static bool work_on(struct byi_worker *w, uint64_t *spin_ns)
         run_rest(job);
     if (is_in_child(job))
         return false;
-    /* from here on the caller may return, and the job may not exist */
+    /* from here on the caller may return, and the job may be gone */
     if (atomic_exchange(&w->state, IDLE) == WAITED)
         byi_futex_wake(&w->state, 1);
     return true;
 }
 
-/* Sleep until a caller gives a part; from then on, use all CPUs again. */
+/* Sleep until a caller gives a part; then allow all CPUs again. */
 static void sleep_until_given(struct byi_worker *w)
 {
     while (atomic_load(&w->state) == ASLEEP && !atomic_load(&pool.quit))
@@ -244,9 +249,10 @@ static void *run_worker(void *arg)
     return NULL;
 }
 
-/* --- the set of them ------------------------------------------------------ */
+/* --- the pool ------------------------------------------------------------- */
 
-/* Called with the lock. */
+/* Create workers until there are `wanted`, or the system refuses. Called with
+ * the lock. */
 static void make_workers(uint32_t wanted)
 {
     sigset_t all, before;
@@ -256,7 +262,7 @@ static void make_workers(uint32_t wanted)
         return;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all,
-                    &before); /* signals are for the host's threads */
+                    &before); /* so that signals go to the host's threads */
     while (pool.n < wanted && !pool.denied) {
         struct byi_worker *w = &pool.at[pool.n];
         atomic_store(&w->state, IDLE);
@@ -285,8 +291,8 @@ uint32_t byi_workers_reserve(uint32_t threads)
 
 /* --- turns ---------------------------------------------------------------- */
 
-/* Take all requested workers that are free and to which no other turn has a
- * claim. Called with the lock. */
+/* Take free workers for the turn, as many as it requests and no more than its
+ * share. Called with the lock. */
 static void take_crew(struct byi_turn *turn)
 {
     const uint32_t wanted = turn->ways.threads - 1;
@@ -302,8 +308,8 @@ static void take_crew(struct byi_turn *turn)
     }
 }
 
-/* Whether waking sleeping workers is worth it: for long regions, and sometimes
- * for all, since sizes and models change. */
+/* Whether waking sleeping workers pays: for models with long regions, and from
+ * time to time for others, since sizes and load change. */
 static bool is_worth_waking(struct byi_pace *pace, uint64_t now)
 {
     if (!pace)
@@ -411,11 +417,12 @@ uint32_t byi_workers_of_turn(void)
     return current->ways.parallel_for ? current->ways.threads : current->n + 1;
 }
 
-/* --- a region ------------------------------------------------------------- */
+/* --- a parallel region ---------------------------------------------------- */
 
-/* Make a sleeping worker wake on another CPU than its caller's, if it may.
- * Linux does not always search for an idle CPU: on a machine of few CPUs it
- * often wakes the worker on this one, where the two take turns. */
+/* Make a sleeping worker wake on another CPU than its caller's, if its mask has
+ * one. Linux does not always search for an idle CPU: on a machine of few CPUs
+ * it often wakes the worker on this one, where caller and worker then
+ * alternate. */
 static void keep_off(struct byi_worker *w)
 {
     const int cpu = sched_getcpu();
@@ -439,8 +446,8 @@ static void give(struct byi_worker *w, struct job *job, uint32_t part)
         byi_futex_wake(&w->state, 1);
 }
 
-/* Take the part back if the worker has not begun, at once or after sleeping for
- * the patience of the job; else wait for its end. */
+/* Take the part back if the worker has not begun it, at once or after sleeping
+ * for the job's patience_ns; otherwise wait until the worker has finished. */
 static void finish(struct byi_worker *w, struct job *job)
 {
     if (job->patience_ns && move(w, GIVEN, AWAITED))
@@ -494,8 +501,8 @@ static void run_in_turn(struct job *job, struct byi_turn *turn)
     }
 }
 
-/* Reserve workers for regions before the first model, as many as for a model.
- */
+/* For parallel regions that run before the first model is loaded: reserve as
+ * many workers as a model would. */
 static void reserve_default(void)
 {
     static _Atomic bool reserved;
@@ -554,8 +561,8 @@ static void after_fork(void)
     pthread_mutex_unlock(&pool.lock);
 }
 
-/* A forked child has none of its parent's workers; it creates its own when it
- * needs them. */
+/* Forget the workers, which a forked child does not have; it creates its own
+ * when it needs them. */
 static void in_child(void)
 {
     pool.n = 0;
@@ -582,7 +589,7 @@ static __attribute__((destructor)) void end_workers(void)
     struct timespec limit;
     atomic_store(&pool.quit, 1);
     clock_gettime(CLOCK_REALTIME, &limit);
-    limit.tv_sec += JOIN_SECONDS; /* a part may never end */
+    limit.tv_sec += JOIN_SECONDS; /* a part might never end */
     for (uint32_t i = 0; i < pool.n; i++) {
         struct byi_worker *w = &pool.at[i];
         move(w, ASLEEP, IDLE);
