@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* binary.c: elementwise operators of two operands (and `where` of three) with
- * NumPy broadcasting. Adjacent axes that every operand walks with one stride
- * are merged first; the innermost axis then has stride 0 or 1 in each operand,
- * so that equal shapes, scalars and per-channel operands share one row loop.
- */
+ * NumPy broadcasting. Adjacent axes that one stride covers in every operand are
+ * merged first; the innermost axis then has stride 0 or 1 in each operand, so
+ * that equal shapes, scalars and per-channel operands share one row loop. */
 #include "kernel.h"
 
 enum { BLOCK = 256, CHUNK = 16384, OPERANDS = 3 };
@@ -11,10 +10,10 @@ enum { BLOCK = 256, CHUNK = 16384, OPERANDS = 3 };
 /* --- broadcasting ------------------------------------------------------- */
 
 /* A broadcast as rows of `inner` elements. Operand o's row starts at the dot
- * product of strides[o] and the row's coordinates; its elements are step[o],
- * 0 or 1, apart. */
+ * product of strides[o] and the row's coordinates; the distance of its elements
+ * is step[o], 0 or 1. */
 struct broadcast {
-    uint32_t rank; /* of the rows */
+    uint32_t rank; /* number of axes that number the rows */
     int64_t dims[BYI_MAX_RANK];
     int64_t strides[OPERANDS][BYI_MAX_RANK];
     int64_t rows, inner;
@@ -30,8 +29,8 @@ static int64_t stride_at(const struct byi_tensor *t, uint32_t rank,
     return t->dims[own] == 1 ? 0 : byi_span(t, own + 1, t->rank);
 }
 
-/* Can an axis be merged with the next inner one, of size `dim`? `outer` and
- * `inner` are the operands' strides along the two. */
+/* Whether an axis can be merged with the next inner one, of size `dim`. `outer`
+ * and `inner` are the operands' strides along the two. */
 static bool merges(uint32_t n, const int64_t *outer, const int64_t *inner,
                    int64_t dim)
 {
@@ -80,7 +79,7 @@ static struct broadcast broadcast_of(const struct byi_tensor *out,
 /* --- one call ----------------------------------------------------------- */
 
 struct binary_job;
-/* y[i] = a[i sa] op b[i sb] */
+/* y[i] = a[i * sa] op b[i * sb] */
 typedef void (*loop_fn)(const struct binary_job *job, const void *a, int64_t sa,
                         const void *b, int64_t sb, void *y, int64_t n);
 
@@ -102,7 +101,8 @@ static void binary_row(const struct binary_job *job, const char *const *at,
     job->loop(job, at[0], job->s.step[0], at[1], job->s.step[1], y, n);
 }
 
-/* Rows [begin, end); a single row is cut to the elements [from, from + n). */
+/* Compute rows [begin, end) of the result; of each row only the elements [from,
+ * from + n). */
 static void run_rows(const struct binary_job *job, int64_t begin, int64_t end,
                      int64_t from, int64_t n)
 {
@@ -238,7 +238,8 @@ static struct binary_job describe(const struct byi_call *call)
 BYI_EACH_INT(INT_MOD)
 BYI_EACH_FLOAT(FLOAT_MOD)
 
-/* float16 and bfloat16: through float32 blocks. A one-byte result is a bool. */
+/* Compute float16 and bfloat16 in blocks of float32. A one-byte result is a
+ * bool. */
 static void half_loop(const struct binary_job *job, const void *va, int64_t sa,
                       const void *vb, int64_t sb, void *vy, int64_t n)
 {
@@ -282,11 +283,11 @@ static loop_fn find_loop(enum byi_op_id op, enum byoc_dtype dtype)
 
 /* --- the kernel of most operators --------------------------------------- */
 
-/* The vectorised loop behind the signature of loop_fn. */
+/* Call the vectorised loop of byi_simd, with the signature of loop_fn. */
 static void simd_loop(const struct binary_job *job, const void *a, int64_t sa,
                       const void *b, int64_t sb, void *y, int64_t n)
 {
-    if (sa == 0 && sb == 0) /* one element */
+    if (sa == 0 && sb == 0) /* the row has one element */
         sa = 1;
     byi_simd()->binary[job->call->op->id](a, sa, b, sb, y, n);
 }
@@ -330,7 +331,7 @@ enum byoc_status byi_binary_plain(const struct byi_call *call,
 
 /* --- power -------------------------------------------------------------- */
 
-/* n elements, `step` (0 or 1) apart, as doubles. */
+/* Load n elements, `step` (0 or 1) apart, as doubles. */
 static void load_floats(const struct byi_tensor *like, const void *at,
                         int64_t step, int64_t n, double *to)
 {
@@ -445,9 +446,9 @@ struct element128 {
     uint64_t half[2];
 };
 
-/* How to choose one of two numbers, both of which have been read. Compilers
- * vectorise the first form, but make a branch of it for 64 bits, which costs
- * much where the conditions follow no pattern. */
+/* Choose one of two numbers that have both been read. Compilers vectorise the
+ * first form, but turn it into a branch for 64 bits, which is slow if the
+ * conditions are hard to predict. */
 #define CHOOSE(type, where, yes, no) ((where) ? (yes) : (no))
 #define CHOOSE_64(type, where, yes, no)                                        \
     (((yes) & (0 - (uint64_t)(where))) | ((no) & ((uint64_t)(where)-1)))

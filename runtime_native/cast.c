@@ -2,11 +2,10 @@
 /* cast.c: casts between all numeric types and bool, and to and from strings.
  * Integers wrap. A float is truncated to 64 bits, of which an integer type
  * keeps the low bits; values outside of 64 bits, infinities and NaN become
- * INT64_MIN first. This is what common CPUs do, here without undefined
+ * INT64_MIN first. Common CPUs do the same; here it is done without undefined
  * behaviour. A number becomes the shortest string of 6 or more digits that
- * reads back as the same number. Types of 2, 4 and 8 bits (narrow.c) go
- * through float32.
- */
+ * reads back as the same number. Types of 2, 4 and 8 bits (narrow.c) go through
+ * float32. */
 #include <errno.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -24,7 +23,7 @@ typedef void (*loop_fn)(const void *x, void *y, int64_t n);
 /* --- numbers ------------------------------------------------------------ */
 
 #if defined(__x86_64__)
-/* The instruction gives INT64_MIN for what does not fit. */
+/* The instruction gives INT64_MIN for values that do not fit. */
 static inline int64_t double_to_int64(double v)
 {
     return _mm_cvttsd_si64(_mm_set_sd(v));
@@ -63,7 +62,8 @@ static inline uint64_t to_uint64(double v)
             y[i] = convert;                                                    \
     }
 
-/* float32 by the loops of struct byi_simd, unless a number is too large. */
+/* Convert float32 with the loops of struct byi_simd; one by one if a number is
+ * too large for them. */
 #define FROM_F32(to, to_type, convert)                                         \
     static void F32_to_##to(const void *vx, void *vy, int64_t n)               \
     {                                                                          \
@@ -129,14 +129,14 @@ static const loop_fn loops[BYI_DTYPES][BYI_DTYPES] = {
 #define TARGETS(id, type) EACH_TARGET(id)
     BYI_EACH_FLOAT(TARGETS) BYI_EACH_INT(TARGETS) EACH_TARGET(BOOL)};
 
-/* How a float becomes one of the narrow types. */
+/* The parameters of rounding a float to a narrow type. */
 struct narrowing {
     bool saturate;
     enum byi_rounding mode;
 };
 
-/* Elements [at, at + n) of x to y, n <= BLOCK; float16, bfloat16 and narrow
- * types through float32. */
+/* Cast elements [at, at + n) of x to y, n <= BLOCK. float16, bfloat16 and
+ * narrow types are cast through float32. */
 static void cast_block(const struct byi_tensor *x, struct byi_tensor *y,
                        int64_t at, int64_t n, const struct narrowing *narrowing)
 {
@@ -186,8 +186,8 @@ static bool is_number(enum byoc_dtype dtype)
 
 /* --- strings ------------------------------------------------------------ */
 
-/* Parse a whole string as a number: a 64-bit integer, or what strtod accepts
- * in the C locale ("1e-5", "inf", "NaN"). */
+/* Parse a whole string as a number: a 64-bit integer, or a number that strtod
+ * accepts in the C locale ("1e-5", "inf", "NaN"). */
 static enum byoc_status read_number(const char *text, locale_t c,
                                     struct byi_tensor *y, int64_t i,
                                     const struct narrowing *narrowing,
@@ -244,7 +244,7 @@ static enum byoc_status cast_strings(const struct byi_call *call,
     return status;
 }
 
-/* Element i of x as text, at most 31 bytes, in the C locale. */
+/* Write element i of x as text of at most 31 bytes, in the C locale. */
 static void write_number(const struct byi_tensor *x, int64_t i, char text[32])
 {
     const double value = byi_tensor_float(x, i);

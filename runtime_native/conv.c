@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv.c: nn.conv1d, nn.conv2d, nn.conv3d.
  *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
- * or in other layouts. float32 runs on the kernels of kernels/conv.h, which are
- * channels last (conv_last.c).
- */
+ * or in other layouts. float32 runs on the channels-last kernels of
+ * kernels/conv.h (conv_last.c); other types run on plain loops. */
 #include "conv.h"
 
 #include "epilogue.h"
 
 /* --- plain: one output at a time ---------------------------------------- */
 
-/* Offset of tap `t` of the window at `out` in a channel; -1 on padding. */
+/* Offset, within a channel, of tap `t` of the window at output `out`; -1 if it
+ * lies on padding. */
 static int64_t tap_offset(const struct byi_window *w, const int64_t out[3],
                           int64_t t)
 {
@@ -74,7 +74,8 @@ static uint64_t conv_scratch_f32(const struct byi_call *call)
     return byi_conv_last_scratch(call, &v);
 }
 
-/* Zeros, and the epilogue on them. */
+/* Compute the result of a convolution over no data: zeros, with the epilogue
+ * applied to them. */
 static enum byoc_status conv_without_products(const struct byi_call *call,
                                               const struct byi_conv *v,
                                               struct byoc_error *err)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv.h: a convolution, or a transposed one, as its kernels see it. */
+/* conv.h: the description of a convolution or transposed convolution that its
+ * native kernels share. */
 #ifndef BYI_CONV_H
 #define BYI_CONV_H
 
 #include "kernel.h"
 
 struct byi_conv {
-    struct byi_window w; /* transposed: `in` is of y, `out` of x */
+    struct byi_window w; /* if transposed, `in` is the size of y and `out` that
+                          * of x */
     bool transposed;
-    int64_t n, c, o, groups; /* c, o: channels of x, y in one group */
+    int64_t n, c, o, groups; /* c, o: channels of x and of y in one group */
     const void *x, *weights;
     void *y;
     struct byi_image_layout in, out; /* layouts of x and y */
@@ -17,24 +19,24 @@ struct byi_conv {
 
 /* --- window.c ------------------------------------------------------------- */
 
-/* Read the operands; the caller sets c, o and the window. */
+/* byi_conv_operands reads the operands, but leaves c, o and the window to the
+ * caller; byi_conv_read describes a convolution completely. */
 struct byi_conv byi_conv_operands(const struct byi_call *call);
 struct byi_conv byi_conv_read(const struct byi_call *call);
-/* Pointwise: a window of one tap on every position. */
+/* Whether the window has one tap and visits every position. */
 bool byi_conv_is_pointwise(const struct byi_window *w);
 
 /* --- conv.c --------------------------------------------------------------- */
 
-/* Calls run[dtype] for every plane of the result, numbered in (n, O), on
- * call->threads threads. `positions` is the size of a plane. Returns
- * BYOC_EUNSUPPORTED if run[dtype] is NULL. */
+/* Compute plane `plane` of the result; planes are numbered in the order of (n,
+ * O). */
 typedef void (*byi_conv_plane)(const struct byi_conv *v, int64_t plane);
 
-/* Define plain_TYPE, a byi_conv_plane that computes one output at a time: the
- * outputs are the window's `side`, place_of(window, output, tap) is the offset
- * of a tap's data, or -1. The filter is number `filter`, and its first channel
- * number `first`, in terms of the channel of the output, `channel`, and the
- * group's first channel of data, `c0`. */
+/* Define plain_TYPE, a byi_conv_plane that computes one output at a time. The
+ * outputs are the window's `side`; place_of(window, output, tap) is the offset
+ * of a tap's data, or -1. `filter` is an expression for the number of the
+ * filter and `first` one for its first channel; they may use `channel`, the
+ * output's channel, and `c0`, the group's first channel of data. */
 #define BYI_CONV_PLAIN(id, type, wide, side, place_of, filter, first)          \
     static void plain_##id(const struct byi_conv *v, int64_t plane)            \
     {                                                                          \
@@ -66,11 +68,13 @@ typedef void (*byi_conv_plane)(const struct byi_conv *v, int64_t plane);
     {                                                                          \
         BYI_EACH_FLOAT(BYI_CONV_PLAIN_ROW) BYI_EACH_INT(BYI_CONV_PLAIN_ROW)    \
     }
+/* Call run[dtype] for every plane of the result, each of `positions` elements,
+ * on call->threads threads. Errors: BYOC_EUNSUPPORTED if run[dtype] is NULL. */
 enum byoc_status byi_conv_planes(const struct byi_call *call,
                                  const struct byi_conv *v, int64_t positions,
                                  const byi_conv_plane run[BYI_DTYPES],
                                  struct byoc_error *err);
-/* Are x, y and the weights non-empty? */
+/* Whether x, y and the weights all have elements. */
 bool byi_conv_has_products(const struct byi_conv *v);
 
 /* --- conv_last.c: float32 on the kernels of kernels/conv.h ---------------- */
@@ -83,7 +87,8 @@ enum byoc_status byi_conv_last_run(const struct byi_call *call,
                                    struct byoc_error *err);
 const char *byi_conv_last_algorithm(const struct byi_call *call,
                                     const struct byi_conv *v);
-/* See byi_packing. Dims of x and y may be unknown. */
+/* The pack() of byi_packing for a convolution. Dims of x and y may be unknown.
+ */
 uint64_t byi_conv_last_pack(const struct byi_call *call,
                             const struct byi_conv *v, void *to);
 

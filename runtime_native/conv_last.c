@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv_last.c: float32 convolutions, also transposed ones, on the kernels of
- * kernels/conv.h, which are channels last. Some images at a time are transposed
- * before and after them if channels are first. Few channels make short loops,
- * unless all taps of a row are adjacent: then rows are copied with their
- * padding. Blocked layouts are converted as a whole.
- */
+/* conv_last.c: float32 convolutions and transposed convolutions on the kernels
+ * of kernels/conv.h, which need channels last. If channels are first, chunks of
+ * images are transposed before and after the kernels run. With few channels,
+ * the loop over one tap is short; rows are then copied with their padding, so
+ * that all taps of a row are adjacent. Blocked layouts are converted as a
+ * whole. */
 #include "conv.h"
 
 #include "epilogue.h"
 
 enum {
     AXES = BYI_F32_AXES,
-    TOGETHER = 2048, /* positions of images that are copied together */
-    STRIP = 128,     /* positions of a transposition                 */
+    TOGETHER = 2048, /* a chunk has images of about so many positions */
+    STRIP = 128,     /* positions that are transposed together */
     FEW_CHANNELS = 16,
-    TRANSFORM = 1024 /* positions that pay for transforming weights in a run */
+    TRANSFORM = 1024 /* outputs of a run that pay for transforming weights */
 };
 
-/* Packed weights follow it. */
+/* The head of packed weights, which follow it. */
 struct packed_head {
     enum byi_f32_algorithm algorithm;
 };
 
 struct conv_last {
-    struct byi_f32_conv conv; /* of the images of one chunk */
+    struct byi_f32_conv conv; /* describes the images of one chunk */
     struct byi_f32_weights weights;
     struct byi_epilogue_data epilogue;
-    bool first, blocked;  /* the layout of the images       */
-    bool pads;            /* rows of x with their padding   */
-    int64_t chunks, most; /* chunks of images; images of the largest */
+    bool first, blocked;  /* channels first; blocked */
+    bool pads;            /* copy rows of x with their padding */
+    int64_t chunks, most; /* number of chunks; images of the largest chunk */
     /* bytes of the parts of scratch; 0 if they are not needed */
     uint64_t filter, packed, scratch, x, y, all_x, all_y;
 };
@@ -43,7 +43,7 @@ static bool is_blocked(const struct byi_filter *at)
     return at->at_o.block > 1 || at->at_i.block > 1;
 }
 
-/* What packed weights depend on, besides the algorithm. */
+/* Set the members that packed weights depend on, besides the algorithm. */
 static void describe_weights(const struct byi_call *call,
                              const struct byi_conv *v, struct conv_last *p)
 {
@@ -73,8 +73,8 @@ static void describe_weights(const struct byi_call *call,
             byi_align_bytes((uint64_t)byi_count(&call->in[1]) * sizeof(float));
 }
 
-/* Are rows of x copied with their padding, so that all taps of a row are
- * adjacent? The copy must not be much larger than x. */
+/* Whether rows of x are copied with their padding, so that all taps of a row
+ * are adjacent. The copy must not be much larger than x. */
 static bool pads_rows(const struct byi_conv *v, const struct conv_last *p)
 {
     const struct byi_f32_conv *conv = &p->conv;
@@ -87,7 +87,8 @@ static bool pads_rows(const struct byi_conv *v, const struct conv_last *p)
                2 * (conv->in[2] + conv->size[2]);
 }
 
-/* Bytes of scratch for the largest chunk, or one with an image less. */
+/* Bytes of scratch that suffice for chunks of the largest size and of one image
+ * less. */
 static uint64_t kernel_scratch(const struct conv_last *p, int threads)
 {
     struct byi_f32_conv conv = p->conv;
@@ -157,7 +158,8 @@ static uint64_t bytes_of(const struct conv_last *p)
            p->all_y;
 }
 
-/* Weights that were packed when dims were unknown choose another algorithm. */
+/* Weights that were packed when dims were unknown may be for another algorithm
+ * than the one chosen here, so the scratch suffices for both. */
 uint64_t byi_conv_last_scratch(const struct byi_call *call,
                                const struct byi_conv *v)
 {
@@ -201,7 +203,7 @@ uint64_t byi_conv_last_pack(const struct byi_call *call,
 
 /* --- copies --------------------------------------------------------------- */
 
-/* Row i of the images at x, channels last and with its padding. */
+/* Copy row i of the images at x, with its padding, to channels last. */
 static void pad_row(const struct byi_conv *v, const struct conv_last *p,
                     const float *x, int64_t i, float *to)
 {
@@ -220,7 +222,7 @@ static void pad_row(const struct byi_conv *v, const struct conv_last *p,
                (size_t)(wide * c) * sizeof *to);
 }
 
-/* n images to channels last. */
+/* Copy n images to channels last. */
 static void copy_images(const struct byi_call *call, const struct byi_conv *v,
                         const struct conv_last *p, const float *x, int64_t n,
                         float *to)
@@ -243,7 +245,7 @@ static void copy_images(const struct byi_call *call, const struct byi_conv *v,
     }
 }
 
-/* n images of results to channels first. */
+/* Copy n images of results to channels first. */
 static void copy_results(const struct byi_call *call, const struct byi_conv *v,
                          const struct conv_last *p, const float *from,
                          int64_t n, float *y)
@@ -260,7 +262,7 @@ static void copy_results(const struct byi_call *call, const struct byi_conv *v,
     }
 }
 
-/* The result of a blocked layout from channels last. */
+/* Convert the result from channels last to the blocked layout. */
 static void convert_result(const struct byi_call *call,
                            const struct byi_conv *v, void *last)
 {

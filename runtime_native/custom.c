@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* custom.c: runs operators of plug-ins (core/ops/custom.h). */
+/* custom.c: runs operators that plug-ins define (core/ops/custom.h). */
 #include "kernel.h"
 
 #include "core/ops/custom.h"
@@ -12,7 +12,8 @@ static char *take_text(const struct byoc_operator_call *call, uint64_t n)
                : NULL;
 }
 
-/* Take the sizes that run() lowered. */
+/* Set the dims of results that run() lowered; they must not exceed the bounds
+ * of shape(). */
 static enum byoc_status take_sizes(const struct byi_call *call,
                                    const struct byi_custom_call *c,
                                    struct byoc_error *err)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* deconv.c: nn.conv1d_transpose, nn.conv2d_transpose, nn.conv3d_transpose.
  *   data (N, C, d, h, w), weights (C, O/G, kd, kh, kw) -> (N, O, od, oh, ow)
- * or in other layouts. float32 runs on the kernels of kernels/conv.h.
- */
+ * or in other layouts. float32 runs on the kernels of kernels/conv.h
+ * (conv_last.c); other types run on plain loops. */
 #include "conv.h"
 
 #include "epilogue.h"
 
-enum { PHASES = 4096 }; /* of outputs: see kernels/transposed.c */
+enum { PHASES = 4096 }; /* at most, of the outputs (kernels/transposed.c) */
 
-/* The window slides over the result: w.in is the result's size, w.out the
- * data's. */
+/* Describe the call. The window slides over the result: w.in is the size of the
+ * result, w.out that of the data. */
 static struct byi_conv describe(const struct byi_call *call)
 {
     struct byi_conv v = byi_conv_operands(call);
@@ -24,7 +24,8 @@ static struct byi_conv describe(const struct byi_call *call)
 
 /* --- plain: one output at a time ----------------------------------------- */
 
-/* Offset of the data whose tap `t` falls on output `out`; -1: none. */
+/* Offset of the data element whose tap `t` falls on output `out`; -1 if there
+ * is none. */
 static int64_t source(const struct byi_window *w, const int64_t out[3],
                       int64_t t)
 {
@@ -39,7 +40,8 @@ static int64_t source(const struct byi_window *w, const int64_t out[3],
     return place;
 }
 
-/* The filters are (C, O/G): those of a channel begin with its group's. */
+/* The weights are (C, O/G): indexed by the channel of x, then by the output's
+ * channel within its group. */
 #define PLAIN(id, type, wide)                                                  \
     BYI_CONV_PLAIN(id, type, wide, in, source, channel % v->o, c0)
 BYI_EACH_SUM(PLAIN)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* det.c: determinants of square matrices, by Gaussian elimination with
+/* det.c: computes determinants of square matrices, by Gaussian elimination with
  * partial pivoting in double.
- *   x (..., n, n) -> (...)
- */
+ *   x (..., n, n) -> (...) */
 #include "kernel.h"
 
 static uint64_t det_scratch_f32(const struct byi_call *call)
@@ -21,7 +20,7 @@ static void swap_rows(double *a, double *b, int64_t n)
     }
 }
 
-/* The determinant of m (n, n), which is overwritten. */
+/* Compute the determinant of m (n, n), which is overwritten. */
 static double det_of(double *m, int64_t n)
 {
     double det = 1;

@@ -11,7 +11,7 @@ struct complex_number {
 
 struct dft {
     const struct byi_tensor *x, *y;
-    int64_t length, given; /* of the transform; of x's axis */
+    int64_t length, given; /* length of the transform; size of x's axis */
     int64_t bins, inner, parts;
     double scale;
     const struct complex_number *twiddle; /* e^(-+2 pi i k / length) */
@@ -66,7 +66,8 @@ static struct complex_number *transform(const struct dft *d,
     return a;
 }
 
-/* Line (o, i) of x (outer, given, inner, parts), padded with zeros. */
+/* Transform line (o, i) of x (outer, given, inner, parts), padded with zeros.
+ */
 static void one_line(const struct dft *d, int64_t line,
                      struct complex_number *room)
 {
@@ -85,7 +86,7 @@ static void one_line(const struct dft *d, int64_t line,
     }
 }
 
-/* An upper bound of the length; operands may have no data yet. */
+/* An upper bound of the length, for operands that may have no data yet. */
 static uint64_t longest(const struct byi_call *call)
 {
     const uint32_t axis =

@@ -10,16 +10,17 @@
 
 enum { LETTERS = 52, LABELS = LETTERS + BYI_MAX_RANK };
 
-/* Labels 0..51 are letters, 52.. the axes of "...", counted from its end, so
- * that shorter "..." broadcast. strides[operand][label]; the last entry is the
- * result's. */
+/* The equation and its operands. Labels 0..51 are letters; labels from 52 on
+ * are the axes of "...", counted from its end, so that shorter ones broadcast.
+ * strides[operand][label]: the last operand is the result. */
 struct sum {
     const struct byi_call *call;
     int64_t size[LABELS];
     bool in_result[LABELS];
     int64_t (*strides)[LABELS];
     int64_t results, terms; /* iterations of the two loops */
-    /* labels of the two loops, without those of size 1: [1] the result's */
+    /* labels whose size is not 1: list[0] the summed ones, list[1] the result's
+     */
     int list[2][LABELS];
     uint32_t n[2];
 };
@@ -34,8 +35,8 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Strides of tensor `t` by the labels of its term [at, end). The strides of a
- * repeated label add up, which walks the diagonal. */
+/* Set the strides of tensor `t` from the labels of its term [at, end). The
+ * strides of a repeated label add up, which walks the diagonal. */
 static void read_term(struct sum *s, const struct byi_tensor *t, const char *at,
                       const char *end, int64_t *strides)
 {
@@ -64,8 +65,8 @@ static void read_term(struct sum *s, const struct byi_tensor *t, const char *at,
     }
 }
 
-/* The result's labels if the equation has no "->": "...", then letters that
- * occur once, in alphabetical order (ASCII: upper case first). */
+/* Write the result's term if the equation has no "->": "...", then the letters
+ * that occur once, in alphabetical order (ASCII: upper case first). */
 static void implicit_term(const char *equation, char *term)
 {
     uint32_t seen[128] = {0}, n = 0;
@@ -113,10 +114,10 @@ static void read_equation(const struct byi_call *call, struct sum *s)
     }
 }
 
-/* --- plain: every combination of labels ---------------------------------- */
+/* --- plain loops over all combinations of labels -------------------------- */
 
-/* Coordinates of position `flat` over the result's labels, or over the summed
- * ones. */
+/* Set the coordinates of position `flat` over the result's labels, or over the
+ * summed labels. */
 static void labels_at(const struct sum *s, bool result, int64_t flat,
                       int64_t *at)
 {
@@ -202,7 +203,8 @@ static void run_plain(const struct sum *s)
 
 /* --- float32: as matrix products ----------------------------------------- */
 
-/* Several labels merged into one axis: its size, and its strides in a, b, c. */
+/* An axis into which several labels are merged: its size, and its strides in a,
+ * b and c. */
 struct einsum_axis {
     int64_t size, a, b, c;
 };
@@ -223,8 +225,8 @@ static bool is_contiguous(const struct einsum_axis *inner,
            outer->c == inner->c * inner->size;
 }
 
-/* Merge `label` into `axis`, inside or outside; false if no single stride
- * covers both. */
+/* Merge `label` into `axis`, as its inner or outer part; false if no single
+ * stride covers both. */
 static bool merge(struct einsum_axis *axis, const struct einsum_axis *label)
 {
     if (axis->size == 1) {
@@ -243,8 +245,9 @@ static bool merge(struct einsum_axis *axis, const struct einsum_axis *label)
     return true;
 }
 
-/* With operand `left` as the left one: the result's rows are its labels.
- * Starts at the last label, which tends to be the innermost. */
+/* Whether the sum is a matrix product with operand `left` as the left matrix,
+ * whose own labels are the result's rows. Starts at the last label, which tends
+ * to be the innermost. */
 static bool is_product(const struct sum *s, int left, struct einsum_product *p)
 {
     const int right = 1 - left;
@@ -360,8 +363,8 @@ static uint64_t einsum_scratch_f32(const struct byi_call *call)
 static const struct byi_kernel einsum_kernel = {einsum_run_f32,
                                                 einsum_scratch_f32};
 
-/* byi_run_float converts few operands; with more, elements convert one by
- * one. */
+/* Whether byi_run_float copies the operands to float32, which it does for few
+ * operands only; with more, elements are converted one by one. */
 static bool has_copies(const struct byi_call *call)
 {
     return call->n_in <= 4;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epilogue.c: see epilogue.h. */
+/* epilogue.c: describes the epilogues of native calls for kernels/
+ * (epilogue.h). */
 #include "epilogue.h"
 
 static const enum byi_f32_binary binaries[BYI_N_OPS] = {
@@ -9,7 +10,8 @@ static const enum byi_f32_binary binaries[BYI_N_OPS] = {
     [BYI_OP_DIVIDE] = BYI_F32_DIV,
 };
 
-/* The number of binary operators, whose operands are the call's last. */
+/* The number of binary operators in the epilogue; their operands are the last
+ * ones of the call. */
 static uint32_t count_operands(const struct byi_call *call)
 {
     uint32_t n = 0;
@@ -23,8 +25,8 @@ static float attr_of(const struct byi_attrs *attrs, uint32_t i)
     return i < attrs->n ? (float)byi_attr_number(&attrs->at[i]) : 0;
 }
 
-/* How an operand is read: with the result's strides, as a row, or one number.
- */
+/* Describe one operator of the epilogue, and how its operand is read: like the
+ * result, as one row, or as one number. */
 static struct byi_f32_post post_of(const struct byi_f32_kernels *kernels,
                                    const struct byi_epilogue_op *op,
                                    const struct byi_tensor *operand,
@@ -42,7 +44,8 @@ static struct byi_f32_post post_of(const struct byi_f32_kernels *kernels,
                                  .repeat = 1};
 }
 
-/* Append the epilogue as posts; with `bias`, the bias is apart. */
+/* Append the operators of the epilogue to conv->posts. If `bias`, a leading
+ * addition of a bias goes to conv->bias instead. */
 static void read_posts(const struct byi_call *call, bool bias,
                        struct byi_f32_conv *conv,
                        struct byi_epilogue_data *data)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epilogue.h: the epilogues of native calls (core/ops/epilogue.h) as kernels/
- * runs them.
- */
+/* epilogue.h: turns the epilogues of native calls (core/ops/epilogue.h) into
+ * the form that kernels/ runs. */
 #ifndef BYI_NATIVE_EPILOGUE_H
 #define BYI_NATIVE_EPILOGUE_H
 
@@ -9,26 +8,27 @@
 
 #include "kernels/conv.h"
 
-/* The operands of an epilogue, by post. */
+/* The operands of an epilogue, indexed like conv->posts. */
 struct byi_epilogue_data {
     const float *bias; /* one per output; NULL: none */
     const float *operands[BYI_F32_POSTS];
 };
 
-/* Set the epilogue of `conv`, whose kernels and outputs are set. An addition of
- * one number per output at the start becomes the bias. */
+/* Set the epilogue of `conv`, whose members `kernels` and `outputs` are set. A
+ * leading addition of one number per output becomes the bias. */
 void byi_epilogue_read(const struct byi_call *call, struct byi_f32_conv *conv,
                        struct byi_epilogue_data *data);
-/* Do the operands' shapes, known at run time, fit the result's? Returns
- * BYOC_ETYPE if not. */
+/* Check at run time that the shapes of the epilogue's operands fit the
+ * result's. Errors: BYOC_ETYPE. */
 enum byoc_status byi_epilogue_check(const struct byi_call *call,
                                     struct byoc_error *err);
-/* The operands from row `row` of the result on. */
+/* Point `run` to the operands' elements for row `row` of the result and the
+ * following ones. */
 void byi_epilogue_move(const struct byi_f32_conv *conv,
                        const struct byi_epilogue_data *data, int64_t row,
                        struct byi_f32_conv_run *run);
-/* Apply it to the whole result, rows of `columns`, that a kernel without
- * epilogue computed. */
+/* Apply the epilogue to the whole result, in rows of `columns` elements, after
+ * a kernel that does not apply it itself. */
 void byi_epilogue_apply(const struct byi_call *call, int64_t columns);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fill.c: kernels that create data: from shapes (shape_of, size_of) or from
- * parameters (full, arange, eye_like, one_hot).
- */
+/* fill.c: kernels that create data from shapes (shape_of, size_of) or from
+ * parameters (full, arange, eye_like, one_hot). */
 #include "move.h"
 
-/* Dims start .. end of x */
+/* y = dims start .. end - 1 of x */
 static enum byoc_status shape_of_run(const struct byi_call *call,
                                      struct byoc_error *err)
 {
@@ -46,7 +45,7 @@ static enum byoc_status full_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* y (rows, cols): 1 at col = row + k */
+/* y (rows, cols): 1 where col = row + k, else 0 */
 static enum byoc_status eye_like_run(const struct byi_call *call,
                                      struct byoc_error *err)
 {
@@ -62,8 +61,8 @@ static enum byoc_status eye_like_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* y[i] = start + i delta. Integers are computed unsigned; they stay in range,
- * since limit has the same type. */
+/* y[i] = start + i delta. Integers are computed as unsigned numbers; the
+ * results are in range, since limit has the same type. */
 #define RANGE_INT(id, T)                                                       \
     static void range_##id(const struct byi_call *call)                        \
     {                                                                          \
@@ -74,7 +73,7 @@ static enum byoc_status eye_like_run(const struct byi_call *call,
             y[i] = (T)(start + (uint64_t)i * delta);                           \
     }
 
-/* The value of an integer scalar; uint64 by its bits. */
+/* The value of an integer scalar; a uint64 as the int64 with the same bits. */
 static int64_t number_bits(const struct byi_tensor *t)
 {
     if (t->dtype != BYOC_U64)
@@ -87,7 +86,8 @@ BYI_EACH_INT(RANGE_INT)
 
 typedef void (*range_fn)(const struct byi_call *call);
 
-/* Operands start, limit, delta; y's length stands for the limit. */
+/* Operands start, limit, delta. The limit is not read, since y has the right
+ * length. */
 static enum byoc_status arange_run(const struct byi_call *call,
                                    struct byoc_error *err)
 {
@@ -109,7 +109,7 @@ static enum byoc_status arange_run(const struct byi_call *call,
 }
 
 /* indices (outer, inner), values (off, on): y (outer, depth, inner). Indices
- * -depth .. -1 count from the end; one out of range sets no element. */
+ * -depth .. -1 count from the end; an index out of range sets no element. */
 static enum byoc_status one_hot_run(const struct byi_call *call,
                                     struct byoc_error *err)
 {

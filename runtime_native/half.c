@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* half.c: float16 and bfloat16. CPUs rarely compute in them, so a float kernel
- * runs on float32 copies in scratch: inputs are widened before the call and
- * results narrowed after it, which rounds once.
- */
+/* half.c: runs kernels on float16 and bfloat16. CPUs rarely compute in these
+ * types, so a float kernel runs on float32 copies in scratch: inputs are
+ * widened before the call and results narrowed after it, which rounds once. */
 #include "kernel.h"
 
 #include "kernels/f32.h"
 
-enum { MOST = 8 }; /* operands or results of a float kernel, at most */
+enum { MOST = 8 }; /* largest number of operands or results of a float kernel */
 
 void byi_widen(enum byoc_dtype dtype, const void *src, float *dst, int64_t n)
 {
@@ -27,7 +26,7 @@ struct wide_call {
 };
 
 /* Replace float16 and bfloat16 tensors of `from` by float32 ones at scratch +
- * *used. Returns whether there were any. */
+ * *used. Returns whether it replaced any. */
 static bool place_copies(uint32_t n, const struct byi_tensor *from,
                          struct byi_tensor *to, char *scratch, uint64_t *used)
 {
@@ -44,7 +43,8 @@ static bool place_copies(uint32_t n, const struct byi_tensor *from,
     return any;
 }
 
-/* Returns the bytes of scratch that the copies take. */
+/* Prepare the call on float32 copies. Returns the bytes of scratch that the
+ * copies need. */
 static uint64_t widen_call(const struct byi_call *call, struct wide_call *w)
 {
     assert(call->n_in <= MOST && call->n_out <= MOST);

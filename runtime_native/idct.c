@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* idct.c: signal.idct8, the inverse of core/ops/dct.h's transform along the
- * last axis, the second to last, or both. Zero coefficients, the majority in
- * compressed images, are skipped (idct.inc); float64 has plain loops. The error
- * of a float32 element is at most 20 2^-24 times the sum of the absolute values
- * of its terms (coefficient times basis value).
- */
+/* idct.c: signal.idct8, the inverse of the transform of core/ops/dct.h along
+ * the last axis, the second to last, or both. The float32 loops skip zero
+ * coefficients, the majority in compressed images (idct.inc); float64 has plain
+ * loops. The error of a float32 element is at most 20 2^-24 times the sum of
+ * the absolute values of its terms (coefficient times basis value). */
 #include "kernel.h"
 
 #include "core/ops/dct.h"
 
-/* x as blocks (outer, 8, inner), and which axes are transformed. */
+/* x as blocks (outer, 8, inner), and the axes to transform. */
 struct idct_blocks {
     int64_t outer, inner;
-    bool rows, columns; /* transform the last axis; the second to last */
+    bool rows, columns; /* transform the last axis; transform the second to last
+                         */
 };
 
 static struct idct_blocks describe(const struct byi_call *call)
@@ -67,7 +67,7 @@ enum byoc_status byi_idct8_plain(const struct byi_call *call,
 
 /* --- float32 -------------------------------------------------------------- */
 
-/* Blocks [begin, end). */
+/* Transform blocks [begin, end). */
 static void run_part(const struct byi_call *call, const struct idct_blocks *d,
                      int64_t begin, int64_t end)
 {

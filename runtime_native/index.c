@@ -31,15 +31,16 @@ static enum byoc_status take_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* Rows of the last axis of `idx`, walked together with another tensor of the
- * same rank in which position `axis` comes from the index. */
+/* Walks the rows of `idx` along its last axis, together with another tensor of
+ * the same rank (x or y), in which the index replaces the position along
+ * `axis`. */
 struct elements {
     const struct byi_tensor *idx;
     uint32_t axis;
-    int64_t size;                  /* of axis in the other tensor    */
-    int64_t strides[BYI_MAX_RANK]; /* of the other; 0 along axis     */
+    int64_t size;                  /* size of `axis` in the other tensor */
+    int64_t strides[BYI_MAX_RANK]; /* strides of the other; 0 along `axis` */
     int64_t axis_stride;
-    int64_t n_rows, row; /* rows of idx: their number, length */
+    int64_t n_rows, row; /* number of rows of idx, and their length */
 };
 
 static struct elements walk_elements(const struct byi_call *call)
@@ -56,15 +57,17 @@ static struct elements walk_elements(const struct byi_call *call)
     return e;
 }
 
-/* Offset of row r of idx in the other tensor, without the indexed axis. */
+/* Offset in the other tensor of row r of idx, without the contribution of
+ * `axis`. */
 static int64_t row_offset(const struct elements *e, int64_t r)
 {
     int64_t at[BYI_MAX_RANK];
     return byi_seek(e->idx->rank - 1, e->idx->dims, e->strides, r, at);
 }
 
-/* Offsets in the other tensor of `n` elements of a row from i on, which begins
- * at base. Returns true if an index is out of range. */
+/* Compute the offsets in the other tensor of n elements, from element i on, of
+ * row `row`, whose offset is `base`. Returns true if an index is out of range.
+ */
 static bool offsets_of(const struct elements *e, int64_t base, int64_t row,
                        int64_t i, int64_t n, int64_t *to)
 {
@@ -78,7 +81,7 @@ static bool offsets_of(const struct elements *e, int64_t base, int64_t row,
                                      to);
 }
 
-enum { ELEMENTS = 256 }; /* whose offsets are computed together */
+enum { ELEMENTS = 256 }; /* number of offsets that are computed together */
 
 /* dst[k] = src[at[k]] for n elements */
 static void gather_cells(char *dst, const char *src, const int64_t *at,
@@ -111,7 +114,8 @@ static enum byoc_status gather_run(const struct byi_call *call,
     if (byi_count(e.idx) == 0)
         return BYOC_OK;
     const int team = byi_team(call, e.n_rows * e.row);
-    /* indices are checked as they are read: they may be longer than x */
+    /* indices are checked here, not in a pass of their own, since they may be
+     * longer than x */
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)      \
     reduction(||                                                               \
               : outside)
@@ -138,8 +142,8 @@ static enum byoc_status gather_run(const struct byi_call *call,
 struct tuples {
     const struct byi_tensor *x, *idx;
     uint32_t batch, depth;
-    int64_t n, per_batch; /* tuples                       */
-    int64_t slice, block; /* elements of a slice, of a batch entry */
+    int64_t n, per_batch; /* number of tuples; tuples of a batch entry */
+    int64_t slice, block; /* elements of a slice; elements of a batch entry */
 };
 
 static struct tuples walk_tuples(const struct byi_call *call, uint32_t batch)
@@ -232,7 +236,8 @@ static enum reduction reduction_of(const struct byi_call *call)
         break;                                                                 \
     }
 
-/* at: where the elements go; NULL: one after the other. */
+/* `at` has the places of the elements in dst; if it is NULL, they are
+ * contiguous. */
 #define REDUCE(id, T, wide)                                                    \
     static void reduce_##id(char *dst, const int64_t *at, const char *src,     \
                             int64_t n, enum reduction r)                       \
@@ -284,7 +289,8 @@ static const reduce_fn reducers[BYI_DTYPES] = {
 #undef ENTRY
 };
 
-/* Combine n elements of an update into the result. */
+/* Combine n elements of the update, from `from` on, with those of the result
+ * from `to` on. */
 static void put(const struct byi_tensor *y, enum reduction r, int64_t to,
                 const struct byi_tensor *u, int64_t from, int64_t n)
 {
@@ -297,7 +303,7 @@ static void put(const struct byi_tensor *y, enum reduction r, int64_t to,
         reducers[y->dtype](dst, NULL, src, n, r);
 }
 
-/* The same for single elements, to the places `at`. */
+/* The same for elements of the result at the places `at`. */
 static void put_cells(const struct byi_tensor *y, enum reduction r,
                       const int64_t *at, const struct byi_tensor *u,
                       int64_t from, int64_t n)
@@ -313,7 +319,8 @@ static void put_cells(const struct byi_tensor *y, enum reduction r,
                       (size_t)size);
 }
 
-/* y = x; updates follow in order, so that the last one of a place wins */
+/* Copy x to y. The callers then apply the updates in order, so that the last
+ * one for a place wins. */
 static enum byoc_status begin_scatter(const struct byi_call *call,
                                       enum reduction *r, struct byoc_error *err)
 {
@@ -321,7 +328,7 @@ static enum byoc_status begin_scatter(const struct byi_call *call,
     *r = reduction_of(call);
     if (*r != NONE && !reducers[x->dtype])
         return byi_bad_dtype(call, x->dtype, "a numeric type", err);
-    if (call->out->data != x->data) /* in place, the rest is there */
+    if (call->out->data != x->data) /* computed in place: y is x */
         byi_copy_bytes(call, call->out->data, x->data,
                        (size_t)byi_count(x) * byi_cell(x->dtype));
     return BYOC_OK;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel.h: shared by the kernel files: element type lists for typed loops,
- * tensor arithmetic, thread team sizes, and the float32 loops that are compiled
- * once per instruction set.
- */
+/* kernel.h: declarations that the kernel files share: lists of element types
+ * for typed loops, tensor arithmetic, sizes of thread teams, and the float32
+ * loops that are compiled once per instruction set. */
 #ifndef BYI_KERNEL_H
 #define BYI_KERNEL_H
 
@@ -18,7 +17,8 @@
 #include "core/ops/taps.h"
 #include "kernels/f32.h"
 
-/* T(id, C type): element types that C has as integers, and as floats. */
+/* T(id, C type): the element types that are integers in C; those that are
+ * floats. */
 #define BYI_EACH_INT(T)                                                        \
     T(U8, uint8_t)                                                             \
     T(I8, int8_t)                                                              \
@@ -43,7 +43,7 @@
     T(U64, uint64_t, uint64_t)                                                 \
     T(I64, int64_t, uint64_t)
 
-enum { BYI_DTYPES = BYI_LAST_DTYPE + 1 }; /* length of tables by dtype */
+enum { BYI_DTYPES = BYI_LAST_DTYPE + 1 }; /* by dtype */
 
 /* Number of elements of a tensor whose dims have been checked. */
 static inline int64_t byi_count(const struct byi_tensor *t)
@@ -64,7 +64,7 @@ static inline int64_t byi_span(const struct byi_tensor *t, uint32_t begin,
     return n;
 }
 
-/* Attribute `axis`, normalised to count from the front. */
+/* The axis counted from the front; a negative `axis` counts from the end. */
 static inline uint32_t byi_axis(int64_t axis, uint32_t rank)
 {
     int64_t at = axis < 0 ? axis + (int64_t)rank : axis;
@@ -72,8 +72,8 @@ static inline uint32_t byi_axis(int64_t axis, uint32_t rank)
     return (uint32_t)at;
 }
 
-/* Element i of operand `arg` as an axis of a tensor of rank `rank`, normalised
- * to count from the front. */
+/* Read element i of operand `arg` as an axis of a tensor of rank `rank`, and
+ * set *axis to the axis counted from the front. Errors: BYOC_EINVAL. */
 static inline enum byoc_status byi_axis_operand(const struct byi_call *call,
                                                 uint32_t arg, int64_t i,
                                                 uint32_t rank, uint32_t *axis,
@@ -111,8 +111,9 @@ static inline bool byi_is_half(enum byoc_dtype dtype)
     return dtype == BYOC_F16 || dtype == BYOC_BF16;
 }
 
-/* Threads worth waking for `work` simple operations. Waking a team takes some
- * microseconds, in which one thread does tens of thousands of them. */
+/* Number of threads that pays for `work` simple operations. Waking a team takes
+ * some microseconds, in which one thread does tens of thousands of operations.
+ */
 static inline int byi_team(const struct byi_call *call, int64_t work)
 {
     int64_t most = work >> 15;
@@ -130,17 +131,19 @@ static inline int byi_team_of_products(const struct byi_call *call, int64_t n)
 
 /* --- half.c ------------------------------------------------------------- */
 
-/* Convert n elements from float16 or bfloat16 to float32, and back. */
+/* Convert n elements from float16 or bfloat16 (`dtype`) to float32, and back.
+ */
 void byi_widen(enum byoc_dtype dtype, const void *src, float *dst, int64_t n);
 void byi_narrow(enum byoc_dtype dtype, const float *src, void *dst, int64_t n);
 /* Run `kernel`, on float32 copies if any tensor is float16 or bfloat16. Every
- * kernel of float dtypes goes through this. */
+ * kernel of float dtypes is called through this function. byi_scratch_float
+ * returns the bytes of scratch that it needs. */
 enum byoc_status byi_run_float(const struct byi_call *call,
                                const struct byi_kernel *kernel,
                                struct byoc_error *err);
 uint64_t byi_scratch_float(const struct byi_call *call,
                            const struct byi_kernel *kernel);
-/* Fails with "OP: dtype X is not supported, give WANTED". */
+/* Return BYOC_EUNSUPPORTED with "OP: dtype X is not supported, give WANTED". */
 enum byoc_status byi_bad_dtype(const struct byi_call *call,
                                enum byoc_dtype dtype, const char *wanted,
                                struct byoc_error *err);
@@ -161,38 +164,42 @@ enum byoc_status byi_bad_dtype(const struct byi_call *call,
 
 /* --- text.c -------------------------------------------------------------- */
 
-/* The error of a failed byi_store_string: no store, or out of memory. */
+/* Return the error of a failed byi_store_string: the call has no store, or
+ * memory ran out. */
 enum byoc_status byi_no_store(const struct byi_call *call,
                               struct byoc_error *err);
 
 /* --- window.c ----------------------------------------------------------- */
 
-/* A window sliding over up to three spatial axes; axes in front are 1. */
+/* A window that slides over up to three spatial axes. If there are fewer, the
+ * leading axes have size 1. */
 struct byi_window {
     int64_t in[3], out[3], size[3];
-    int64_t stride[3], dilation[3], pad[3]; /* pad: at the front */
-    int64_t end[3];                         /* pad at the end    */
-    int64_t in_count, out_count, taps;      /* products          */
+    int64_t stride[3], dilation[3], pad[3]; /* padding at the beginning */
+    int64_t end[3];                         /* padding at the end */
+    int64_t in_count, out_count, taps;      /* products of in, out, size */
 };
 /* Read a window from the attributes; `in`, `out` and `size` have n entries. */
 void byi_window_read(const struct byi_attrs *attrs, uint32_t n,
                      const int64_t *in, const int64_t *out, const int64_t *size,
                      struct byi_window *w);
-/* Taps [*first, *last) of the window at output `at` of an axis that lie on
- * data. A tap's input is at stride - pad + tap dilation. */
+/* Find the taps [*first, *last) along an axis that lie on data, for the window
+ * at output `at`. A tap reads input at * stride - pad + tap * dilation. */
 void byi_window_taps(const struct byi_window *w, int axis, int64_t at,
                      int64_t *first, int64_t *last);
-/* Outputs [*first, *last) of an axis whose tap `tap` lies on data. */
+/* Find the outputs [*first, *last) along an axis whose tap `tap` lies on data.
+ */
 void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
                         int64_t *first, int64_t *last);
 
-/* How the elements under a window combine: maximum (NaN wins), sum. */
+/* How the elements under a window are combined: maximum (NaN if one is NaN), or
+ * sum. */
 enum byi_window_kind { BYI_WINDOW_MAX, BYI_WINDOW_SUM, BYI_WINDOW_KINDS };
-enum { BYI_WINDOW_TAPS = 16 }; /* columns of a window, at most */
+enum { BYI_WINDOW_TAPS = 16 }; /* largest number of columns of a window */
 
-/* A window over every plane of x (planes, in[1], in[2]), giving y (planes,
- * out[1], out[2]). Sums are multiplied by shares (out[1], out[2]) unless NULL.
- */
+/* A window that slides over every plane of x (planes, in[1], in[2]) and
+ * computes y (planes, out[1], out[2]). Sums are multiplied by shares (out[1],
+ * out[2]) unless that is NULL. */
 struct byi_sliding {
     enum byi_window_kind kind;
     const struct byi_window *w;
@@ -201,8 +208,8 @@ struct byi_sliding {
     float *y;
 };
 /* Planes are processed in bands: the inputs of some rows of outputs are copied
- * with a border of padding, so that no window is a special case. There are two
- * forms.
+ * with a border of padding, so that no window is a special case. A band has one
+ * of two forms.
  *   Rows: a row is copied as `stride` phases (columns 0, stride, 2 stride ...,
  *     then 1, stride + 1, ...): adjacent outputs read adjacent elements.
  *   Side by side, for small planes: each lane of a vector holds one plane, and
@@ -223,13 +230,14 @@ struct byi_band {
         int64_t from, n;
     } data[2];
 };
-/* Do these loops take the window? It must have two axes and little padding. */
+/* Whether these loops support the window: it must have two axes and little
+ * padding. */
 bool byi_sliding_fits(const struct byi_window *w);
 uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads);
 void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
                      void *scratch);
 
-/* Position `flat` of a row-major box. */
+/* Set at[] to the coordinates of position `flat` of a row-major box. */
 static inline void byi_unflatten(const int64_t dims[3], int64_t flat,
                                  int64_t at[3])
 {
@@ -241,9 +249,9 @@ static inline void byi_unflatten(const int64_t dims[3], int64_t flat,
 
 /* --- relayout.c ---------------------------------------------------------- */
 
-/* Layout of an image: channels first, last or in blocks. A position's `block`
- * channels are contiguous (first: 1, last: all of them); positions follow, then
- * blocks. */
+/* Layout of an image: channels first, last or in blocks. `block` channels of a
+ * position are contiguous (1 if channels are first, all if they are last); then
+ * come the other positions, then the other blocks. */
 struct byi_image_layout {
     int64_t n, c, block;
     int64_t count;        /* positions                       */
@@ -251,7 +259,7 @@ struct byi_image_layout {
     uint32_t spatial;     /* number of spatial axes          */
     bool last;
 };
-/* byi_layout_is_data must accept `layout`. */
+/* Describe tensor t; byi_layout_is_data must accept `layout`. */
 void byi_image_read(const struct byi_tensor *t, const char *layout,
                     struct byi_image_layout *image);
 /* Offset of position 0 of channel c of image n; positions are image->block
@@ -264,17 +272,19 @@ static inline int64_t byi_image_at(const struct byi_image_layout *image,
            c % block;
 }
 
-/* Layout of convolution weights: element (o, i, tap) is at byi_filter_at +
- * tap index times `tap`. */
+/* Layout of convolution weights: element (o, i, t) is at byi_filter_at(o, i) +
+ * t * tap. */
 struct byi_filter {
-    int64_t o, i;         /* outputs, inputs (per group, as typed)   */
+    int64_t o, i;         /* outputs, inputs: one of them per group, as in the
+                           * type */
     const int64_t *space; /* the window's part of dims[]             */
     int64_t tap;
     struct {
-        int64_t block, outer, inner; /* block size; strides across, within */
+        int64_t block, outer, inner; /* block size; stride between blocks;
+                                      * stride within one */
     } at_o, at_i;
 };
-/* byi_layout_is_kernel must accept `layout`. */
+/* Describe the weights t; byi_layout_is_kernel must accept `layout`. */
 void byi_filter_read(const struct byi_tensor *t, const char *layout,
                      struct byi_filter *weights);
 static inline int64_t byi_filter_at(const struct byi_filter *w, int64_t o,
@@ -286,15 +296,15 @@ static inline int64_t byi_filter_at(const struct byi_filter *w, int64_t o,
            i % w->at_i.block * w->at_i.inner;
 }
 
-/* Copy t from layout `from` to layout `to`, by name. */
+/* Copy t from layout `from` to layout `to`, such as "NCHW" and "NCHW8c". */
 void byi_relayout_named(const struct byi_call *call, const struct byi_tensor *t,
                         const char *from, const char *to, void *dst);
 
 /* --- axes.c ------------------------------------------------------------- */
 
-/* A tensor's axes split into kept and reduced ones. Neighbours of one group are
- * merged, and axes of size 1 dropped. Kept axes are the outer loop, reduced
- * ones the inner. */
+/* A tensor's axes, split into kept axes (the outer loop) and reduced axes (the
+ * inner loop). Adjacent axes of the same group are merged if possible, and axes
+ * of size 1 dropped. */
 struct byi_box {
     uint32_t rank;
     int64_t dims[BYI_MAX_RANK], strides[BYI_MAX_RANK];
@@ -307,12 +317,12 @@ void byi_axes_split(const struct byi_tensor *t, const bool *reduced,
                     struct byi_axes *axes);
 /* The offset of position `flat` of a box. */
 int64_t byi_box_offset(const struct byi_box *box, int64_t flat);
-/* Rows of a box: its last axis, with this length and stride. */
+/* The rows of a box: n elements along its last axis, `stride` apart. */
 struct byi_box_rows {
     int64_t rows, n, stride;
 };
 struct byi_box_rows byi_box_rows(const struct byi_box *box);
-/* Runs `body` with `at` set to the offset of each element in turn. */
+/* Run `body` once for each element, with `at` set to its offset. */
 #define BYI_FOR_BOX(box, at, body)                                             \
     do {                                                                       \
         const struct byi_box_rows rows_ = byi_box_rows(box);                   \
@@ -326,14 +336,14 @@ struct byi_box_rows byi_box_rows(const struct byi_box *box);
 
 /* --- reduce.c ------------------------------------------------------------- */
 
-/* The first or last place of the largest or smallest of n > 0 numbers; NaN
- * wins. */
+/* The index of the first or last largest or smallest of n > 0 numbers; a NaN
+ * counts as both. */
 int64_t byi_extreme_place(const float *x, int64_t n, bool largest, bool last);
 
 /* --- sequence.c --------------------------------------------------------- */
 
-/* A call of nn.rnn, nn.gru or nn.lstm with its operands by name; an absent
- * operand is NULL. Of the results only y_c may be NULL, for operators without
+/* A call of nn.rnn, nn.gru or nn.lstm with its operands by name; absent
+ * operands are NULL. Of the results only y_c may be NULL, for operators without
  * a cell state. */
 struct byi_sequence {
     struct byi_recurrent r;
@@ -347,7 +357,8 @@ struct byi_sequence {
     struct byi_tensor *y, *y_h, *y_c;
 };
 void byi_sequence_read(const struct byi_call *call, struct byi_sequence *s);
-/* Returns BYOC_EINVAL if a length is negative or above the time of x. */
+/* Check that no length is negative or larger than `time`. Errors: BYOC_EINVAL.
+ */
 enum byoc_status byi_sequence_check(const struct byi_sequence *s,
                                     const struct byi_call *call,
                                     struct byoc_error *err);
@@ -357,8 +368,8 @@ static inline int64_t byi_sequence_length(const struct byi_sequence *s,
 {
     return s->lengths ? ((const int32_t *)s->lengths->data)[n] : s->time;
 }
-/* Offsets: of x's first input element; of y's and the states' first hidden
- * element. */
+/* Offsets of the first element at time t, of sequence n, in direction d: in x,
+ * in y, and in the states. */
 static inline int64_t byi_sequence_x(const struct byi_sequence *s, int64_t t,
                                      int64_t n)
 {
@@ -379,24 +390,23 @@ static inline int64_t byi_sequence_state(const struct byi_sequence *s,
            s->hidden;
 }
 
-/* --- packing functions: see struct byi_packing ---------------------------- */
+/* --- pack() of struct byi_packing, by operator ---------------------------- */
 
 uint64_t byi_conv_pack(const struct byi_call *call, void *to);
 uint64_t byi_deconv_pack(const struct byi_call *call, void *to);
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to);
-/* For byi_algorithm_of(). */
+/* The names that byi_algorithm_of() returns. */
 const char *byi_conv_algorithm(const struct byi_call *call);
 const char *byi_deconv_algorithm(const struct byi_call *call);
 const char *byi_matmul_algorithm(const struct byi_call *call);
-/* Pack the weights of nn.dense (k, n), rows rs and columns cs apart, to `to`,
- * unless that is NULL; returns the bytes. */
+/* Pack the weights (k, n) of nn.dense, whose rows are rs and whose columns are
+ * cs elements apart, to `to` unless that is NULL; returns the bytes. */
 uint64_t byi_dense_pack(const float *b, int64_t rs, int64_t cs, int64_t k,
                         int64_t n, float *to);
-/* Scratch of nn.dense with any number of rows. */
+/* Bytes of scratch that suffice for nn.dense with any number of rows. */
 uint64_t byi_dense_scratch(int64_t k, int64_t n, uint32_t threads);
 uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to);
 uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to);
-/* --- qnn_blocks.c */
 uint64_t byi_dense_blocks_pack(const struct byi_call *call, void *to);
 uint64_t byi_recurrent_pack(const struct byi_call *call, void *to);
 uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to);
@@ -404,14 +414,15 @@ uint64_t byi_sparse_pack(const struct byi_call *call, void *to);
 
 /* --- map.c ---------------------------------------------------------------- */
 
-/* For struct byi_packing: the hash table of the keys. */
+/* The pack() of ml.map: builds the hash table of the keys. */
 uint64_t byi_map_pack(const struct byi_call *call, void *to);
 
-/* --- plain forms: references that tests compare the fast paths with ------- */
+/* --- plain forms: references for tests of the fast paths ------------------ */
 
-/* A unary operator on one number; params are its attributes. */
+/* Apply a unary operator to one number; params are its attributes. */
 double byi_unary_plain(enum byi_op_id op, double x, const double *params);
-/* The float32 loops compute the operator for |x| up to this. */
+/* The largest |x| for which the float32 loops compute the operator; 0: any x.
+ */
 float byi_unary_bound(enum byi_op_id op);
 enum byoc_status byi_binary_plain(const struct byi_call *call,
                                   struct byoc_error *err);
@@ -442,131 +453,138 @@ enum byoc_status byi_recurrent_plain(const struct byi_call *call,
 
 /* --- simd.c and simd_*.c ------------------------------------------------ */
 
+/* Elements beyond the end of rows that some loops read or write; rows of
+ * weights per pattern of a sparse product. */
 enum { BYI_SLACK = 64, BYI_SPARSE_ROWS = 4 };
 
-/* What sums add for an element: it, its size, its square, e^(it - shift),
- * which is at most 1. */
+/* How byi_simd's `offsets` turns indices into offsets: indices are below
+ * `size`, and offsets `stride` times them; index number i adds i * step. */
 struct byi_places {
     int64_t size, stride, step;
 };
+/* The term that a sum adds for element x: x, |x|, x^2, or e^(x - shift), which
+ * is at most 1. */
 enum byi_sum { BYI_ADD, BYI_ADD_ABS, BYI_ADD_SQUARE, BYI_ADD_EXP, BYI_SUMS };
 
 /* float32 loops, compiled once per instruction set. Entries by operator are
  * NULL if the operator has no such loop. */
 struct byi_simd {
     enum byi_isa isa;
-    int64_t lanes; /* floats of a vector */
-    /* y[i] = op(x[i]); p: the attributes in the order of ops.def */
+    int64_t lanes; /* number of floats in a vector */
+    /* y[i] = op(x[i]); p has the attributes in the order of ops.def */
     void (*unary[BYI_N_OPS])(const float *x, float *y, int64_t n,
                              const float *p);
-    /* y[i] = op(a[i sa], b[i sb]); sa and sb are 0 or 1, not both 0 */
+    /* y[i] = op(a[i * sa], b[i * sb]); sa and sb are 0 or 1, not both 0 */
     void (*binary[BYI_N_OPS])(const float *a, int64_t sa, const float *b,
                               int64_t sb, float *y, int64_t n);
     double (*sum)(const float *x, int64_t n);
     double (*sum_squares)(const float *x, int64_t n, float shift);
-    float (*max)(const float *x, int64_t n); /* NaN wins; n > 0 */
+    float (*max)(const float *x, int64_t n); /* NaN if any is; n > 0 */
     float (*min)(const float *x, int64_t n);
-    /* to[i] = base + wrap(at[i]) stride + i step, where wrap adds `size` to
-     * negative indices; at: int32 or [1] int64. Returns true, and offsets that
-     * must not be used, if an index is outside of -size .. size - 1. */
+    /* to[i] = base + wrap(at[i]) * stride + i * step, where wrap adds `size` to
+     * negative indices. `at` has int32, for [1] int64. Returns true if an index
+     * is outside of -size .. size - 1; then the offsets must not be used. */
     bool (*offsets[2])(const void *at, const struct byi_places *places,
                        int64_t base, int64_t n, int64_t *to);
     double (*sum_abs)(const float *x, int64_t n);
-    /* y[i] += the term of x[i], with shift[i] for BYI_ADD_EXP */
+    /* y[i] += the term of x[i] (enum byi_sum), with shift[i] for BYI_ADD_EXP */
     void (*accumulate[BYI_SUMS])(const float *x, const float *shift, float *y,
                                  int64_t n);
-    /* place[i] = k where x[i] is best[i] or NaN, and it was negative unless
-     * `again` */
+    /* place[i] = k where x[i] is best[i] or NaN; unless `again`, only where
+     * place[i] is negative */
     void (*mark)(const float *x, const float *best, int32_t k, bool again,
                  int32_t *place, int64_t n);
     /* y[i] = e^(x[i] - shift), which is at most 1; returns the sum of y */
     double (*exp_sum)(const float *x, float *y, int64_t n, float shift);
     float (*dot)(const float *a, const float *b, int64_t n);
     void (*axpy)(float a, const float *x, float *y, int64_t n); /* y += a x */
-    /* y[i] = sum over t < taps of w[t] x[offsets[t] + i]; reads and writes up
+    /* y[i] = sum over t < taps of w[t] * x[offsets[t] + i]; reads and writes up
      * to BYI_SLACK elements beyond n */
     void (*taps)(const float *x, const int64_t *offsets, const float *w,
                  int64_t taps, float *y, int64_t n);
-    /* Copy the band for `rows` rows of outputs from h on, of n planes x (n,
-     * in[1], in[2]), to room; n is band->planes if side by side. */
+    /* Copy the band of `rows` rows of outputs from row h on, of n planes x (n,
+     * in[1], in[2]), to `room`; padding gets `outside`. For planes side by
+     * side, n is band->planes. */
     void (*lay)(const struct byi_band *band, const float *x, int64_t h,
                 int64_t rows, int64_t n, float outside, float *room);
-    /* `rows` rows of outputs y (n, out[1], out[2]) from the band of n planes
-     * in room. */
+    /* Compute `rows` rows of outputs y (n, out[1], out[2]) from the band of n
+     * planes in `room`. */
     void (*window[BYI_WINDOW_KINDS])(const struct byi_band *band, float *room,
                                      float *y, int64_t rows, int64_t n);
-    /* y[i] += x[i stride] */
+    /* y[i] += x[i * stride] */
     void (*slide_add)(const float *x, int64_t stride, float *y, int64_t n);
-    /* y[i] = max(y[i], x[i stride]); NaN wins */
+    /* y[i] = max(y[i], x[i * stride]), NaN if one is NaN; min likewise */
     void (*slide_max)(const float *x, int64_t stride, float *y, int64_t n);
     void (*slide_min)(const float *x, int64_t stride, float *y, int64_t n);
     void (*affine)(const float *x, float *y, int64_t n, float mul, float add);
-    /* y[i] = (x[i] - mean) scale gamma[i] + beta[i]; beta may be NULL */
+    /* y[i] = (x[i] - mean) * scale * gamma[i] + beta[i]; beta may be NULL */
     void (*normalize)(const float *x, float *y, int64_t n, float mean,
                       float scale, const float *gamma, const float *beta);
-    /* y[i] = at[i] / (bias + alpha s)^0.75, where s is the sum over c < planes
-     * of x[c pitch + i]^2 */
+    /* y[i] = at[i] / (bias + alpha * s)^0.75, where s is the sum over c <
+     * planes of x[c * pitch + i]^2 */
     void (*over_squares)(const float *x, int64_t pitch, int64_t planes,
                          const float *at, float *y, int64_t n, float alpha,
                          float bias);
-    /* y[i] = round(x[i] / scale) + zero, saturated; x[i] = (y[i] - zero) scale.
-     * By the dtype of y, which can represent `zero`. */
+    /* y[i] = round(x[i] / scale) + zero, saturated; x[i] = (y[i] - zero) *
+     * scale. Indexed by the dtype of y, which can represent `zero`. */
     void (*quantize[BYI_DTYPES])(const float *x, void *y, int64_t n,
                                  float scale, float zero);
     void (*dequantize[BYI_DTYPES])(const void *y, float *x, int64_t n,
                                    float scale, float zero);
-    /* Does any of n boxes overlap `box` by more than iou? A box is low 0, low
-     * 1, high 0, high 1, area; boxes has these as rows, `pitch` apart, with
-     * zeros up to BYI_SLACK beyond n. */
+    /* Whether any of n boxes overlaps `box` by more than iou. A box is low 0,
+     * low 1, high 0, high 1, area; `boxes` has a row of n for each of these,
+     * `pitch` apart, with zeros up to BYI_SLACK beyond n. */
     bool (*overlaps)(const float *boxes, int64_t pitch, int64_t n,
                      const float *box, float iou);
-    /* rows [begin, end) of a resized image: resample.inc */
+    /* compute rows [begin, end) of a resized image (resample.inc) */
     void (*resample)(const struct byi_planes *p, const float *x, float *y,
                      int64_t begin, int64_t end, float *room);
-    /* y[j] = sum over p < points (1, 4, 16) of weight[p pitch + j] times
-     * x[at[p pitch + j]], skipping negative at[]. With one point the weight is
-     * 1. */
+    /* y[j] = sum over p < points (1, 4 or 16) of weight[p * pitch + j] * x[at[p
+     * * pitch + j]], without terms whose at[] is negative. With one point the
+     * weight is 1. */
     void (*sample)(uint32_t points, const int32_t *at, const float *weight,
                    int64_t pitch, const float *x, float *y, int64_t n);
     /* The inverse DCT of 8 points (core/ops/dct.h): of rows of 8 elements; of
-     * the columns of a block (8, columns), rows `pitch` apart; of both axes of
-     * blocks (8, 8). */
+     * the columns of a block (8, columns) whose rows are `pitch` apart; of both
+     * axes of blocks (8, 8). */
     void (*idct_rows)(const float *x, float *y, int64_t rows);
     void (*idct_columns)(const float *x, float *y, int64_t pitch,
                          int64_t columns);
     void (*idct_blocks)(const float *x, float *y, int64_t blocks);
-    bool (*finite)(const float *x, int64_t n); /* are all elements finite? */
-    /* By the dtype of y, of at most 32 bits: y[i] = x[i], truncated. False, and
-     * results that must not be used, if a number is not less than 2^31 in
-     * size. NULL: no faster than one by one. */
+    bool (*finite)(const float *x, int64_t n); /* all are finite */
+    /* y[i] = x[i], truncated; indexed by the dtype of y, which has at most 32
+     * bits. Returns false if an |x[i]| is not below 2^31; then y must not be
+     * used. NULL: the loop would not be faster than single conversions. */
     bool (*to_int[BYI_DTYPES])(const float *x, void *y, int64_t n);
-    /* By dtype, of integers; [0] the largest, [1] the least: of n numbers and
-     * *best; of x[i] and y[i], which becomes y[i]. */
+    /* By dtype of integers; [0] the largest, [1] the smallest. extreme_row:
+     * *best = the extreme of n numbers and *best. extreme_rows: y[i] = that of
+     * x[i] and y[i]. */
     void (*extreme_row[2][BYI_DTYPES])(const void *x, int64_t n, void *best);
     void (*extreme_rows[2][BYI_DTYPES])(const void *x, int64_t n, void *y);
-    /* Sparse products, by pattern: bit r is set if row r of c (BYI_SPARSE_ROWS,
-     * panel) has weights for the listed rows of x, at[p], of `panel` columns.
-     * The weights of one p are contiguous. */
+    /* Sparse products, indexed by pattern: bit r is set if row r of c
+     * (BYI_SPARSE_ROWS, panel) has a weight for each of the n listed rows of x.
+     * Row p is at x + at[p] and has `panel` columns; its weights are
+     * contiguous. */
     int64_t panel;
     void (*sparse[1 << BYI_SPARSE_ROWS])(int64_t n, const int32_t *at,
                                          const float *weights, const float *x,
                                          float *c);
 };
 
-/* The table in use: the widest that the CPU has and BYOC_MAX_ISA allows;
- * chosen once. */
+/* The table in use: that of the widest instruction set that the CPU has and
+ * BYOC_MAX_ISA allows. Chosen once. */
 const struct byi_simd *byi_simd(void);
-/* The instruction set that kernels use; its loops may be those of a lower one.
+/* The instruction set that kernels use; the table may be that of a lower one.
  */
 enum byi_isa byi_simd_isa(void);
 /* Switch to the table of `isa`, for tests, while no kernel runs. Returns false
- * and changes nothing if the build or the CPU lacks it. */
+ * and changes nothing if the build or the CPU lacks `isa`. */
 bool byi_simd_use(enum byi_isa isa);
 
 /* --- lookup.c ------------------------------------------------------------ */
 
-/* y[i] = table[x[i]]. The kernel uses the first entry whose `isa` the CPU has
- * and whose runs() agrees. */
+/* A loop of qnn.lookup, y[i] = table[x[i]]. The kernel uses the first entry
+ * whose `isa` is in use and whose runs() returns true. */
 struct byi_lookup {
     enum byi_isa isa;
     bool (*runs)(void);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lookup.c: qnn.lookup: y[i] = table[x[i]], bytes. A byte shuffle looks up 16
+/* lookup.c: qnn.lookup: y[i] = table[x[i]] of bytes. A byte shuffle looks up 16
  * entries, so a table of 256 takes 16 shuffles; with AVX-512 VBMI it takes two
- * of 128 entries.
- */
+ * of 128 entries. */
 #include "kernel.h"
 
 #if defined(__x86_64__)
@@ -23,9 +22,9 @@ static bool always(void)
 
 #if defined(__x86_64__)
 
-/* Part k of the table serves bytes whose upper half is k: then x ^ 16 k is
- * below 16, and adding 0x70 leaves bit 7 clear. For all others the sum has bit
- * 7 set, for which the shuffle gives 0. */
+/* Part k of the table has the results for bytes whose upper half is k: for
+ * these, x ^ 16 k is below 16, and adding 0x70 leaves bit 7 clear. For all
+ * other bytes the saturated sum has bit 7 set, and the shuffle gives 0. */
 #define SHUFFLES(name, target_, WIDTH, vec, load, store, splat, part, xor_,    \
                  add, shuffle, or_)                                            \
     __attribute__((target(target_))) static void name(                         \
@@ -60,7 +59,7 @@ SHUFFLES(look_up_avx512, "avx512f,avx512bw", 64, __m512i, _mm512_loadu_si512,
          _mm512_xor_si512, _mm512_adds_epu8, _mm512_shuffle_epi8,
          _mm512_or_si512)
 
-/* Each half of the table by bits 0 to 6; bit 7 selects the half. */
+/* Bits 0 to 6 look up in each half of the table; bit 7 selects the half. */
 __attribute__((target("avx512f,avx512bw,avx512vbmi"))) static void look_up_vbmi(
     const uint8_t *x, const uint8_t *table, uint8_t *y, int64_t n)
 {
@@ -101,7 +100,8 @@ static const struct byi_lookup *choose(void)
 {
     const enum byi_isa widest = byi_simd_isa();
     uint32_t i = 0;
-    /* no loop table is for SSE4.2: with the baseline table ask the CPU */
+    /* the table in use is never SSE4.2's: for the baseline table, ask the CPU
+     */
     const enum byi_isa most = widest > 0 ? widest : byi_isa_widest();
     while (byi_lookups[i].isa > most || !byi_lookups[i].runs())
         i++;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* map.c: ml.map: values[i] for the first i with keys[i] = x, found in a hash
- * table with open addressing. The table is made at load if the keys are
- * constant, else by each run. Numbers are compared as 64-bit words, in which
- * NaN equals itself and -0 equals 0.
- */
+ * table with open addressing. The table is built at load if the keys are
+ * constant, else in each run. Numbers are compared as 64-bit words, so that NaN
+ * equals itself; -0 is converted to 0. */
 #include "move.h"
 
 enum { BLOCK = 256 };
 
-/* A slot: a key's word, or a string's hash, and 1 + its index; 0: free. */
+/* A slot of the table: the word of a key, or the hash of a string, and 1 + the
+ * index of the key; 0: free. */
 struct map_slot {
     uint64_t word;
     uint64_t place;
@@ -17,7 +17,8 @@ struct map_slot {
 struct map_table {
     const struct byi_tensor *keys;
     const struct map_slot *slots;
-    uint64_t mask; /* number of slots - 1; at least half of them are free */
+    uint64_t mask; /* number of slots - 1; at least half of the slots are free
+                    */
 };
 
 static uint64_t word_of_double(double x)
@@ -33,7 +34,7 @@ static uint64_t word_of_string(const char *text)
     return byi_hash(0, text, strlen(text));
 }
 
-/* The words of elements begin .. begin + n - 1 of t. */
+/* Convert elements begin .. begin + n - 1 of t to words. */
 static void words_of(const struct byi_tensor *t, int64_t begin, int64_t n,
                      uint64_t *words)
 {
@@ -56,8 +57,8 @@ static void words_of(const struct byi_tensor *t, int64_t begin, int64_t n,
     }
 }
 
-/* The slot at which the search for a word begins: the upper bits of a product
- * depend on all bits of the word. */
+/* The slot at which the search for a word begins: the upper bits of a product,
+ * which depend on all bits of the word. */
 static uint64_t first_slot(uint64_t word, uint64_t mask)
 {
     return (word * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & mask;
@@ -71,7 +72,8 @@ static bool is_key(const struct map_table *t, const struct map_slot *slot,
            (!text || strcmp(keys[slot->place - 1], *text) == 0);
 }
 
-/* The slot of the key, or a free one. text: the string, or NULL. */
+/* The slot of the key, or a free slot. `text` is the key if it is a string,
+ * else NULL. */
 static uint64_t find_slot(const struct map_table *t, uint64_t word,
                           const char *const *text)
 {
@@ -100,7 +102,7 @@ static void fill_table(const struct byi_tensor *keys, struct map_slot *slots)
         words_of(keys, i, 1, &word);
         struct map_slot *slot =
             &slots[find_slot(&t, word, texts ? &texts[i] : NULL)];
-        if (!slot->place) /* of equal keys the first counts */
+        if (!slot->place) /* the first of equal keys is used */
             *slot = (struct map_slot){word, (uint64_t)i + 1};
     }
 }

@@ -9,7 +9,8 @@
 
 #include "kernels/product.h"
 
-/* Strides of operand `t` along the result's batch axes; 0 where broadcast. */
+/* Set the strides of operand `t` along the result's batch axes; 0 where it is
+ * broadcast. */
 static void batch_strides(const struct byi_tensor *t, uint32_t rank,
                           int64_t *strides)
 {
@@ -71,7 +72,7 @@ void byi_product_fold(struct byi_product *p)
         const uint32_t i = p->rank - 1;
         if (p->dims[i] != 1 && (p->b_batch[i] != 0 || p->a_batch[i] != stride))
             return;
-        p->a_rs = p->k; /* a single row may have been transposed */
+        p->a_rs = p->k; /* one row is row-major, even if A is transposed */
         p->m *= p->dims[i];
         p->batches = p->dims[i] ? p->batches / p->dims[i] : 0;
         stride *= p->dims[i];
@@ -121,9 +122,10 @@ static void run_product(const struct byi_product *p,
     byi_f32_product_run(&product, (int)call->threads, call->scratch);
 }
 
-/* --- float32, one matrix B: a convolution of m images of one position ----- */
+/* --- float32, B shared by all batches: a pointwise convolution ------------ */
 
-/* `call`: NULL, or it has the epilogue. Then p->b may be read as it is. */
+/* Describe the product as a convolution of m images of one position. If `call`
+ * is given, it has the epilogue, and p->b may be read without packing. */
 static struct byi_f32_conv conv_of(const struct byi_product *p,
                                    const struct byi_call *call,
                                    struct byi_epilogue_data *data)
@@ -145,7 +147,8 @@ static struct byi_f32_conv conv_of(const struct byi_product *p,
     return conv;
 }
 
-/* Multiply by B packed, or as it is; false: it must be packed first. */
+/* Multiply by B, packed or as it is; returns false if B must be packed first.
+ */
 static bool run_conv(const struct byi_product *p, const struct byi_call *call)
 {
     struct byi_epilogue_data data;
@@ -167,12 +170,13 @@ static bool run_conv(const struct byi_product *p, const struct byi_call *call)
 /* --- float32, few rows: B is read once, unpacked ------------------------- */
 
 enum {
-    FEW_DOTS = 8, /* rows, if B's columns are contiguous */
-    FEW_ROWS = 4, /* rows, if B's rows are contiguous    */
+    FEW_DOTS = 8, /* rows of A, if B's columns are contiguous */
+    FEW_ROWS = 4, /* rows of A, if B's rows are contiguous */
     CHUNK = 512   /* columns */
 };
 
-/* With few rows, most of a blocked product's tile would be empty. */
+/* Multiply few rows of A by B unpacked: most of a tile of the blocked product
+ * would be empty. Returns false if A has more rows. */
 static bool run_thin(const struct byi_product *p, const struct byi_call *call)
 {
     const bool dots = p->m <= FEW_DOTS && p->b_rs == 1;
@@ -250,7 +254,8 @@ enum byoc_status byi_matmul_plain(const struct byi_call *call,
 
 /* --- the kernel ---------------------------------------------------------- */
 
-/* Are the rows of A those of one dense matrix, and B the same for all? */
+/* Whether the rows of A are those of one dense matrix, and all of them are
+ * multiplied by the same B. */
 static bool is_one_product(const struct byi_product *p)
 {
     return p->batches == 1 && (p->a_cs == 1 || p->k == 1) &&
@@ -311,7 +316,7 @@ static bool is_known(const struct byi_tensor *t)
     return true;
 }
 
-/* Packs B if all batches share it, unless it is large and read for one row. */
+/* Packs B if all batches share it, unless B is large and A has one row. */
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to)
 {
     const struct byi_tensor *a = &call->in[0], *b = &call->in[1];

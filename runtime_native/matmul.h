@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul.h: a matrix product as its kernels see it. */
+/* matmul.h: the description of a matrix product that its native kernels share.
+ */
 #ifndef BYI_MATMUL_H
 #define BYI_MATMUL_H
 
 #include "kernel.h"
 
-/* A matrix product with element strides: A (m, k), B (k, n), C dense. */
+/* A product of batches of matrices A (m, k) and B (k, n), with strides in
+ * elements; C (m, n) is dense. */
 struct byi_product {
     int64_t m, n, k;
     int64_t a_rs, a_cs, b_rs, b_cs;
-    uint32_t rank; /* of the batch */
+    uint32_t rank; /* number of batch axes */
     int64_t dims[BYI_MAX_RANK], a_batch[BYI_MAX_RANK], b_batch[BYI_MAX_RANK];
     int64_t batches;
     const void *a, *b;
@@ -17,9 +19,10 @@ struct byi_product {
 };
 
 struct byi_product byi_product_read(const struct byi_call *call);
-/* If A is row-major, fold the last batch axes that share B into rows. */
+/* If A is row-major, turn the last batch axes for which B is broadcast into
+ * rows of A. */
 void byi_product_fold(struct byi_product *p);
-/* Offset of `batch` in the operand that has these strides, in elements. */
+/* Offset, in elements, of `batch` in the operand with these strides. */
 int64_t byi_product_offset(const struct byi_product *p, const int64_t *strides,
                            int64_t batch);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* move.h: shared by the kernels that move data. They know the size of an
- * element but not its type; strings are pointers here.
- */
+/* move.h: functions for the kernels that move data. These know the size of an
+ * element but not its type; strings are pointers here. */
 #ifndef BYI_MOVE_H
 #define BYI_MOVE_H
 
@@ -9,9 +8,9 @@
 
 /* --- view.c ------------------------------------------------------------- */
 
-/* A source walked in the order of a dense result: axis i has dims[i] steps of
- * strides[i] elements, which may be 0 or negative. Twice the rank, since tile
- * and the block operators split axes. */
+/* A strided source, in the order of a dense result: axis i has dims[i] steps of
+ * strides[i] elements, which may be 0 or negative. It has up to twice the rank,
+ * since tile and the block operators split axes. */
 struct byi_view {
     uint32_t rank;
     int64_t dims[2 * BYI_MAX_RANK];
@@ -24,19 +23,19 @@ void byi_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides);
  * the view's first element. */
 void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
                    const void *src, void *dst, size_t size);
-/* memcpy, split over threads if long. */
+/* memcpy, split over threads if it is long. */
 void byi_copy_bytes(const struct byi_call *call, void *dst, const void *src,
                     size_t bytes);
 /* dst[0..n) = *value */
 void byi_fill(void *dst, const void *value, int64_t n, size_t size);
 
-/* Bytes of an element in memory. */
+/* Bytes of an element in memory; of a string, those of its pointer. */
 static inline size_t byi_cell(enum byoc_dtype dtype)
 {
     return byi_dtype_bytes(dtype);
 }
 
-/* Copy one element; the common sizes are single moves. */
+/* Copy one element, with a single move for the common sizes. */
 static inline void byi_copy_cell(char *dst, const char *src, size_t size)
 {
     switch (size) {
@@ -58,7 +57,7 @@ static inline void byi_copy_cell(char *dst, const char *src, size_t size)
     }
 }
 
-/* Copy n elements; short runs of one element are single moves. */
+/* Copy n elements; a run of one element without a call of memcpy. */
 static inline void byi_copy_cells(char *dst, const char *src, int64_t n,
                                   size_t size)
 {
@@ -81,19 +80,19 @@ static inline int64_t byi_index_at(const struct byi_tensor *t, int64_t i)
     return value;
 }
 
-/* Returns BYOC_EINVAL unless all indices are in -size .. size-1. */
+/* Check that all indices are in -size .. size - 1. Errors: BYOC_EINVAL. */
 enum byoc_status byi_check_indices(const struct byi_call *call,
                                    const struct byi_tensor *indices,
                                    int64_t size, struct byoc_error *err);
 
-/* Normalise an index that counts from the end if negative. */
+/* The index counted from the front; a negative one counts from the end. */
 static inline int64_t byi_wrap(int64_t index, int64_t size)
 {
     return index < 0 ? index + size : index;
 }
 
-/* Advance the odometer `at` through `dims`, last axis fastest, keeping `offset`
- * = sum of at[i] strides[i]. */
+/* Advance the coordinates `at` to the next position, last axis fastest, and
+ * keep *offset = sum of at[i] * strides[i]. */
 static inline void byi_step(uint32_t rank, const int64_t *dims,
                             const int64_t *strides, int64_t *at,
                             int64_t *offset)
@@ -107,7 +106,7 @@ static inline void byi_step(uint32_t rank, const int64_t *dims,
     }
 }
 
-/* Set the odometer to position `n`; returns the offset. */
+/* Set the coordinates `at` to those of position `n`; returns its offset. */
 static inline int64_t byi_seek(uint32_t rank, const int64_t *dims,
                                const int64_t *strides, int64_t n, int64_t *at)
 {

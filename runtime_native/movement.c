@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* movement.c: kernels that copy all their data in another order: reshape and
  * similar, transpose, broadcast_to, tile, slices, blocks, concatenate and
- * split. Each describes its operand as a strided view, which view.c copies.
- */
+ * split. Each kernel describes its operand as a strided view, which view.c
+ * copies. */
 #include "move.h"
 
 /* reshape, squeeze, expand_dims, flatten, bitcast: the same elements in order
@@ -85,7 +85,8 @@ static int64_t slice_begin(int64_t begin, int64_t stride, int64_t dim)
     return byi_min(begin, most);
 }
 
-/* operands x, begin, end, axes, strides; y's dims already hold the lengths */
+/* operands x, begin, end, axes, strides; the dims of y are the slice's lengths
+ */
 static enum byoc_status slice_run(const struct byi_call *call,
                                   struct byoc_error *err)
 {
@@ -105,7 +106,7 @@ static enum byoc_status slice_run(const struct byi_call *call,
         const int64_t begin =
             slice_begin(byi_index_at(&call->in[1], i), stride, x->dims[axis]);
         from += begin * v.strides[axis];
-        /* at most one step: the stride is unused and may be huge */
+        /* with one position at most, the stride is unused, and may be huge */
         v.strides[axis] = v.dims[axis] > 1 ? v.strides[axis] * stride : 0;
     }
     byi_view_copy(call, &v, (const char *)x->data + from * (int64_t)size,
@@ -113,7 +114,7 @@ static enum byoc_status slice_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* Dims and strides of a tensor of rank 4, NCHW or NHWC. */
+/* Dims and strides of a tensor in layout NCHW or NHWC. */
 struct space_planes {
     int64_t n, c, h, w;
     int64_t sn, sc, sh, sw;
@@ -185,8 +186,8 @@ static enum byoc_status space_to_depth_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* A copy between rows of `whole` bytes, from byte `at` of each, and rows of
- * `part` bytes. `outer` is the number of rows. */
+/* Copies between the bytes from `at` on of `outer` rows of `whole` bytes, and
+ * as many rows of `part` bytes. */
 struct axis_strip {
     int64_t outer, whole, part, at;
 };
@@ -207,7 +208,7 @@ static void copy_strip(const struct byi_call *call, const struct axis_strip *s,
     }
 }
 
-/* Copy between `one` and the tensors `many`, which partition its `axis`. */
+/* Copy from `one` to the tensors `many`, or back; they partition its `axis`. */
 static void copy_strips(const struct byi_call *call,
                         const struct byi_tensor *one, uint32_t n,
                         const struct byi_tensor *many, bool join)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_native/native.h: the native kernels, at least one per operator of
- * ops.def, behind one signature.
- */
+/* runtime_native/native.h: the native kernels: at least one for each operator
+ * of ops.def, all with one signature. */
 #ifndef BYI_NATIVE_H
 #define BYI_NATIVE_H
 
 #include "core/ops/epilogue.h"
 #include "core/ops/ops.h"
 
-/* The calling thread's number in its parallel region; 0 outside of one. */
+/* The calling thread's lane in an OpenMP region; 0 outside of a region. */
 static inline int64_t byi_lane(void)
 {
 #ifdef _OPENMP
@@ -20,90 +19,94 @@ static inline int64_t byi_lane(void)
 }
 
 /* Memory of the strings that kernels create, freed as a whole. Zero-initialise
- * all but the limit. */
+ * all members but `limit`, which is in bytes. */
 struct byi_string_store {
     struct byi_string_chunk *chunks;
     uint64_t bytes, limit;
 };
 
-/* text.c. A NUL-terminated buffer for n bytes; NULL if the limit or memory is
- * exhausted. */
+/* text.c. Allocate a NUL-terminated buffer for n bytes; NULL if the limit or
+ * memory is exhausted. */
 char *byi_store_string(struct byi_string_store *store, size_t n);
-/* Discard all strings, and keep memory for the next ones; or free all memory.
- */
+/* text.c. byi_store_reset discards all strings and keeps memory for the next
+ * ones; byi_store_free frees all memory. */
 void byi_store_reset(struct byi_string_store *store);
 void byi_store_free(struct byi_string_store *store);
 
 /* One call of a kernel. Tensors are dense and row-major; outputs have dtype,
- * dims and memory, and never overlap inputs. */
+ * dims and memory. Outputs do not overlap inputs, except that an output of
+ * concatenate or of a scatter may be at the address of in[0]. */
 struct byi_call {
     const struct byi_op *op;
     const struct byi_attrs *attrs;
     uint32_t n_in, n_out;
     const struct byi_tensor *in;
     struct byi_tensor *out;
-    void *scratch;      /* of the size that the kernel's scratch() returned */
+    void *scratch;      /* as many bytes as the kernel's scratch() returned */
     const void *packed; /* result of byi_packing's pack(), or NULL          */
-    /* Operators to apply to the result; their operands are the last of in[]. */
+    /* Operators to apply to the result; their operands are the last ones of
+     * in[]. */
     uint32_t n_epilogue;
     const struct byi_epilogue_op *epilogue;
-    bool exact; /* use no algorithm that rounds more than sums of products do */
-    uint32_t threads; /* at least 1: for omp num_threads() */
-    /* for strings the kernel creates; NULL: it must not create any */
+    bool exact; /* use no algorithm with larger rounding errors than sums of
+                 * products */
+    uint32_t threads; /* for omp num_threads(); at least 1 */
+    /* for strings that the kernel creates; NULL: it must not create any */
     struct byi_string_store *strings;
     uint64_t draw; /* number of earlier draws of random numbers in this state */
 };
 
 /* A kernel. byi_infer_type has accepted the types. Returns BYOC_EUNSUPPORTED,
- * "OP: dtype ... is not supported, ...", for an element type it does not
- * implement, and BYOC_EINVAL for bad values (an index out of range).
- * Allocates nothing and keeps no state, so that any number may run at once. If
- * the result's size depends on data, dims[] come in as upper bounds and the
- * kernel may lower them. */
+ * "OP: dtype ... is not supported, ...", for an element type that it does not
+ * implement, and BYOC_EINVAL for bad values (an index out of range). Allocates
+ * nothing and keeps no state, so any number of calls may run at once. If the
+ * result's size depends on data, dims[] come in as upper bounds and the kernel
+ * may lower them. */
 typedef enum byoc_status (*byi_kernel_fn)(const struct byi_call *call,
                                           struct byoc_error *err);
 
 struct byi_kernel {
     byi_kernel_fn run;
-    /* Bytes of scratch for these tensors (data may be NULL); NULL: none. */
+    /* Bytes of scratch for these tensors, whose data may be NULL. The member is
+     * NULL if the kernel needs no scratch. */
     uint64_t (*scratch)(const struct byi_call *call);
 };
 
-/* Prepares constant operands once, in the form in which run() reads them
- * fastest. */
+/* Packs constant operands once into the form that run() reads fastest. */
 struct byi_packing {
     enum byi_op_id op;
     uint32_t operands; /* bit i: operand i must be constant */
-    /* Returns the bytes of the packed form, 0 if packing does not pay, and
-     * writes it to `to`, aligned to BYI_ALIGN, unless that is NULL. Reads only
-     * the types of other operands and of results; unknown dims are negative.
-     * The packed form serves any number of runs with the same constants on the
-     * same instruction set. */
+    /* Returns the bytes of the packed form, or 0 if packing does not pay, and
+     * writes it to `to` unless that is NULL; `to` is aligned to BYI_ALIGN.
+     * Reads only the types of other operands and of results; unknown dims are
+     * negative. The packed form serves any number of runs with the same
+     * constants on the same instruction set. */
     uint64_t (*pack)(const struct byi_call *call, void *to);
 };
 
-/* Every kernel file exports rows { operator, kernel }, which table.c collects.
- * A test asserts that every operator has a row. */
+/* Every kernel file exports rows, which table.c collects. A test asserts that
+ * every operator has a row. */
 struct byi_kernel_row {
     enum byi_op_id op;
     struct byi_kernel kernel;
 };
 
-/* table.c. NULL if the operator has no kernel. */
+/* table.c. The operator's kernel; NULL if it has none. */
 const struct byi_kernel *byi_kernel_of(enum byi_op_id op);
-/* table.c. NULL if the operator packs no operands. */
+/* table.c. The operator's packing; NULL if it packs no operands. */
 const struct byi_packing *byi_packing_of(enum byi_op_id op);
-/* table.c. The algorithm of the call's kernel, for profiles:
- * "winograd_4x4:avx2"; NULL: it has no name. */
+/* table.c. The name of the algorithm that the call's kernel uses, for profiles,
+ * such as "winograd_4x4:avx2"; NULL if it has no name. */
 const char *byi_algorithm_of(const struct byi_call *call);
-/* Run with scratch from the heap: for constant folding, tests and tools. */
+/* table.c. Run an operator's kernel with scratch from the heap, for constant
+ * folding, tests and tools. Errors: those of the kernel, and BYOC_ENOMEM. */
 BYOC_API enum byoc_status byoc_internal_kernel_eval(
     const struct byi_op *op, const struct byi_attrs *attrs, uint32_t n_in,
     const struct byi_tensor *in, uint32_t n_out, struct byi_tensor *out,
     uint32_t threads, struct byoc_error *err);
 
-/* simd.c. The machine and its widest instruction set that native kernels use:
- * "x86_64 avx512". */
+/* simd.c. The machine and the widest instruction set that native kernels use on
+ * it, such as "x86_64 avx512". */
 BYOC_API const char *byoc_internal_cpu(void);
 
 #endif

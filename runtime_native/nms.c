@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nms.c: vision.non_max_suppression (ONNX NonMaxSuppression): greedy, highest
- * score first, per class and batch. Candidates are in a binary heap, so that a
- * low limit per class does not pay for sorting all of them. Each candidate is
- * compared with all selected boxes at once; their corners are stored as rows.
- */
+/* nms.c: vision.non_max_suppression (ONNX NonMaxSuppression): a greedy search,
+ * highest score first, for each class and batch. Candidates are in a binary
+ * heap, so that not all of them are sorted if the limit per class is low. Each
+ * candidate is compared with all selected boxes at once; their corners are
+ * stored as rows. */
 #include "move.h"
 
 struct nms_candidate {
@@ -13,15 +13,17 @@ struct nms_candidate {
 
 struct nms {
     const float *boxes; /* (boxes, 4) of one batch */
-    int64_t n, most;    /* boxes; to select, at most */
+    int64_t n, most;    /* number of boxes; largest number to select */
     float iou, score;
     bool has_score, centers;
     struct nms_candidate *heap;
-    float *corners; /* of the selected boxes, as for byi_simd's overlaps */
+    float *corners; /* of the selected boxes, as byi_simd's overlaps reads them
+                     */
     int64_t pitch;
 };
 
-/* a precedes b: a higher score, or an equal one of an earlier box */
+/* Whether a precedes b: it has a higher score, or the same score and an earlier
+ * box. */
 static bool before(const struct nms_candidate *a, const struct nms_candidate *b)
 {
     return a->score != b->score ? a->score > b->score : a->box < b->box;
@@ -40,7 +42,7 @@ static void sift(struct nms_candidate *heap, int64_t n, int64_t at)
     heap[at] = moved;
 }
 
-/* Low 0, low 1, high 0, high 1 and the area of a box. */
+/* Read low 0, low 1, high 0, high 1 and the area of a box. */
 static void read_box(const struct nms *s, int64_t box, float to[5])
 {
     for (int axis = 0; axis < 2; axis++) {
@@ -56,7 +58,7 @@ static void read_box(const struct nms *s, int64_t box, float to[5])
 static int64_t fill_heap(const struct nms *s, const float *scores)
 {
     int64_t n = 0;
-    for (int64_t i = 0; i < s->n; i++) /* NaN fails every comparison */
+    for (int64_t i = 0; i < s->n; i++) /* NaN fails the comparison */
         if (scores[i] == scores[i] && (!s->has_score || scores[i] > s->score))
             s->heap[n++] = (struct nms_candidate){scores[i], i};
     for (int64_t at = n / 2; at-- > 0;)
@@ -64,8 +66,8 @@ static int64_t fill_heap(const struct nms *s, const float *scores)
     return n;
 }
 
-/* Select boxes of one class into the third column of (k, 3), at most `room`.
- * Returns their number. */
+/* Select at most `room` boxes of one class into the third column of rows (k,
+ * 3). Returns their number. */
 static int64_t select_class(const struct nms *s, const float *scores,
                             int64_t *selected, int64_t room)
 {

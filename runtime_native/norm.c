@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* norm.c: normalisations. Mean and variance are computed in double, the
- * variance from differences to the mean. Batch, instance, group and layer
+ * variance from differences from the mean. Batch, instance, group and layer
  * normalisation all scale and shift rows:
- *   batch     row (n, c): the spatial axes, by the channel's given statistics;
- *             with channels last a row of channels, each by its own
- *   instance  row (n, c): the spatial axes, by the row's statistics
- *   group     row (n, g): C/G channels and the spatial axes, by the row's
- *   layer     row: the axes from `axis` on, by the row's
- */
+ *   batch row (n, c): the spatial axes, with the given statistics of the
+ * channel; with channels last a row of channels, each by its own instance  row
+ * (n, c): the spatial axes, by the row's statistics group     row (n, g): C/G
+ * channels and the spatial axes, by the row's layer     row: the axes from
+ * `axis` on, by the row's */
 #include "kernel.h"
 
-/* Element i of an operand of one element per channel. */
+/* Element i of an operand with one element per channel. */
 static double param(const struct byi_tensor *t, int64_t i)
 {
     return byi_tensor_float(t, i);
@@ -26,7 +25,7 @@ static enum byoc_status check_float(const struct byi_call *call,
                          err);
 }
 
-/* y = x mul + add over n elements from `at` on. */
+/* y = x * mul + add for n elements from `at` on. */
 static void affine(const struct byi_call *call, int64_t at, int64_t n,
                    double mul, double add)
 {
@@ -42,7 +41,7 @@ static void affine(const struct byi_call *call, int64_t at, int64_t n,
         y[i] = x[i] * mul + add;
 }
 
-/* Mean, and 1 / sqrt(variance + epsilon), of n elements from `at` on. */
+/* The mean, and 1 / sqrt(variance + epsilon), of n elements. */
 struct stats {
     double mean, scale;
 };
@@ -54,7 +53,7 @@ static struct stats stats_of(const struct byi_call *call, int64_t at, int64_t n,
     if (call->in->dtype == BYOC_F32) {
         const float *x = (const float *)call->in->data + at;
         sum = byi_simd()->sum(x, n);
-        /* shifts by the mean rounded to float; corrected below */
+        /* shifted by the mean rounded to float, which is corrected below */
         const float shift = (float)(sum / (double)n);
         const double off = sum / (double)n - (double)shift;
         squares = byi_simd()->sum_squares(x, n, shift) - off * off * (double)n;
@@ -65,14 +64,14 @@ static struct stats stats_of(const struct byi_call *call, int64_t at, int64_t n,
         for (int64_t i = 0; i < n; i++)
             squares += (x[i] - sum / (double)n) * (x[i] - sum / (double)n);
     }
-    /* clamps a rounding error below 0, keeps NaN */
+    /* raises results below 0, which are rounding errors; keeps NaN */
     const double variance = squares < 0 ? 0 : squares / (double)n;
     return (struct stats){sum / (double)n, 1 / sqrt(variance + epsilon)};
 }
 
 /* --- batch -------------------------------------------------------------- */
 
-/* Rows (.., C) with channels last: y = x mul[c] + add[c]. */
+/* Normalise rows (.., C) with channels last: y = x * mul[c] + add[c]. */
 static void batch_last(const struct byi_call *call, double epsilon)
 {
     const struct byi_tensor *in = call->in;
@@ -164,7 +163,7 @@ BYI_FLOAT_KERNEL(group, group_run_f32, NULL)
 
 /* --- layer -------------------------------------------------------------- */
 
-/* A row of n elements from `at` on. */
+/* Normalise a row of n elements from `at` on. */
 static void layer_row(const struct byi_call *call, int64_t at, int64_t n,
                       struct stats s)
 {
@@ -208,11 +207,11 @@ BYI_FLOAT_KERNEL(layer, layer_run_f32, NULL)
 
 struct lrn {
     int64_t channels, space, before, after;
-    double alpha, beta, bias; /* alpha: divided by the size */
+    double alpha, beta, bias; /* alpha is already divided by the size */
     const struct byi_call *call;
 };
 
-/* Planes [from, to) of x are the neighbours of plane `at`. */
+/* Normalise plane `at`, whose neighbours are planes [from, to) of x. */
 #define LRN_PLANE(id, type)                                                    \
     static void lrn_##id(const struct lrn *l, int64_t at, int64_t from,        \
                          int64_t to)                                           \
@@ -283,8 +282,8 @@ BYI_FLOAT_KERNEL(lrn, lrn_run_f32, NULL)
 
 /* --- p-norm along an axis, mean and variance over axes -------------------- */
 
-/* The slice at x + base, whose elements are in the box `reduced`. A norm of 0
- * means that all elements are 0; they stay 0. */
+/* Normalise the slice at x + base, whose elements are in the box `reduced`. If
+ * the norm is 0, all elements are 0 and stay 0. */
 #define SLICES(id, type)                                                       \
     static void unit_##id(const struct byi_call *call,                         \
                           const struct byi_box *reduced, int64_t base,         \
@@ -324,7 +323,7 @@ BYI_FLOAT_KERNEL(lrn, lrn_run_f32, NULL)
     }
 BYI_EACH_FLOAT(SLICES)
 
-/* A norm whose slices are rows. */
+/* Normalise a slice that is a row. */
 static void unit_row(const struct byi_call *call, const struct byi_box *reduced,
                      int64_t base, int64_t p)
 {

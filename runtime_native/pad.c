@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pad.c: kernels that copy rows and fill the elements beside them: pad, trilu,
- * reverse_sequence.
- */
+/* pad.c: kernels that copy rows or parts of rows: pad and trilu, which fill the
+ * other elements, and reverse_sequence. */
 #include "move.h"
 
 enum pad_mode { CONSTANT, EDGE, REFLECT, WRAP };
 
-/* Source position of position `at` of a padded axis of size dim; -1 for the
- * padding value. */
+/* The source of position `at` of a padded axis whose source has size dim; -1 if
+ * the position gets the padding value. */
 static int64_t source_of(int64_t at, int64_t begin, int64_t dim,
                          enum pad_mode mode)
 {
@@ -32,7 +31,8 @@ struct padding {
     size_t size;
 };
 
-/* One row of the last axis: from the row `src`, or all padding if NULL. */
+/* Write one row of the last axis, from the row `src`, or with padding only if
+ * src is NULL. */
 static void pad_row(const struct padding *p, const char *src, char *dst)
 {
     const uint32_t last = p->y->rank - 1;
@@ -57,7 +57,7 @@ static void pad_row(const struct padding *p, const char *src, char *dst)
     }
 }
 
-/* Rows [first, last) of y. */
+/* Write rows [first, last) of y. */
 static void pad_rows(const struct padding *p, int64_t first, int64_t last)
 {
     const uint32_t outer = p->y->rank - 1;
@@ -119,7 +119,8 @@ static const void *blank(enum byoc_dtype dtype)
     return dtype == BYOC_STRING ? (const void *)&text : zero;
 }
 
-/* x (..., rows, cols): keeps j >= i + k (upper) or j <= i + k (lower) */
+/* x (..., rows, cols): keeps the elements (i, j) with j >= i + k (upper) or j
+ * <= i + k (lower) */
 static enum byoc_status trilu_run(const struct byi_call *call,
                                   struct byoc_error *err)
 {
@@ -129,7 +130,7 @@ static enum byoc_status trilu_run(const struct byi_call *call,
     const int64_t rows = x->dims[x->rank - 2], cols = x->dims[x->rank - 1];
     const int64_t total = cols ? byi_count(x) / cols : 0;
     const bool upper = byi_attr_int(call->attrs, "upper") != 0;
-    const int64_t far = (int64_t)1 << 41; /* beyond every diagonal */
+    const int64_t far = (int64_t)1 << 41; /* larger than any size */
     const int64_t wanted = call->op->id == BYI_OP_DYN_TRILU
                                ? byi_index_at(&call->in[1], 0)
                                : byi_attr_int(call->attrs, "k");

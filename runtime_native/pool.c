@@ -2,12 +2,11 @@
 /* pool.c: maximum, mean and p-norm over windows, and over all spatial axes.
  *   data (N, C, d, h, w) -> (N, C, od, oh, ow)
  * The inner loop of the fast path runs over channels if they are contiguous
- * (channels last or blocked), otherwise over the positions of a row.
- * Following ONNX, padding never wins a maximum; a mean divides by the number of
- * taps on data, with count_include_pad by that on data and padding, but never
- * counts taps beyond the end that ceil_mode adds. A window without taps on data
- * gives the least number, or 0.
- */
+ * (channels last or blocked), otherwise over the positions of a row. As in
+ * ONNX, a maximum ignores padding; a mean divides by the number of taps on
+ * data, or with count_include_pad on data and padding, but does not count taps
+ * beyond the padding, which ceil_mode may add. The maximum of a window without
+ * taps on data is the lowest number of the type; its mean or norm is 0. */
 #include "kernel.h"
 
 enum pool_kind { MAXIMUM, MEAN, NORM };
@@ -17,13 +16,14 @@ struct pooling {
     enum pool_kind kind;
     bool include_pad, column_major;
     int64_t p;
-    int64_t planes, block; /* block: contiguous channels */
+    int64_t planes, block; /* `block` channels are contiguous */
     const void *x;
     void *y;
-    int64_t *indices; /* or NULL */
+    int64_t *indices; /* of maxima; or NULL */
 };
 
-/* Offset of plane `plane`, of `count` positions that are v->block apart. */
+/* Offset of plane `plane`, which has `count` positions, v->block elements
+ * apart. */
 static int64_t plane_at(const struct pooling *v, int64_t plane, int64_t count)
 {
     return plane / v->block * v->block * count + plane % v->block;
@@ -52,7 +52,7 @@ static bool flag(const struct byi_attrs *attrs, const char *name)
     return byi_attr_find(attrs, name) && byi_attr_int(attrs, name);
 }
 
-/* Layouts of the operators that take any rank. */
+/* Layouts of the operators that support any rank. */
 static const char *const plain_layouts[] = {"NC", "NCW", "NCHW", "NCDHW"};
 
 static enum byoc_status describe(const struct byi_call *call, struct pooling *v,
@@ -86,7 +86,8 @@ static enum byoc_status describe(const struct byi_call *call, struct pooling *v,
     return BYOC_OK;
 }
 
-/* Number of taps of the window at output `at` that a mean divides by. */
+/* Number of taps along an axis by which a mean divides, for the window at
+ * output `at`. */
 static int64_t divisor(const struct pooling *v, int axis, int64_t at)
 {
     const struct byi_window *w = &v->w;
@@ -103,7 +104,7 @@ static int64_t divisor(const struct pooling *v, int axis, int64_t at)
 
 /* --- plain: one output at a time ---------------------------------------- */
 
-/* One output's window, cut to the taps on data. */
+/* The taps on data of one output's window. */
 struct tap_box {
     int64_t out[3], first[3], last[3];
 };
@@ -122,8 +123,7 @@ static int64_t place_of(const struct byi_window *w, int axis, int64_t out,
     return out * w->stride[axis] - w->pad[axis] + tap * w->dilation[axis];
 }
 
-/* Runs `body` for every tap of the box, with its offset in the plane as `at`.
- */
+/* Run `body` for every tap of the box, with `at` as its offset in the plane. */
 #define FOR_TAPS(w, box, at, body)                                             \
     for (int64_t i_ = (box).first[0]; i_ < (box).last[0]; i_++)                \
         for (int64_t j_ = (box).first[1]; j_ < (box).last[1]; j_++)            \
@@ -134,7 +134,8 @@ static int64_t place_of(const struct byi_window *w, int axis, int64_t out,
                 body                                                           \
             }
 
-/* The ONNX index of a maximum: its position in the whole tensor. */
+/* The index of a maximum as ONNX defines it: its position in the whole tensor.
+ */
 static int64_t index_of(const struct pooling *v, int64_t plane, int64_t place)
 {
     const int64_t *dims = v->w.in;
@@ -213,7 +214,7 @@ static double norm_result(const struct pooling *v, const struct tap_box *box,
     return norm_root(sum, v->p);
 }
 
-/* Outputs from the sums of a term of each tap. */
+/* Compute outputs from the sum of a term of each tap. */
 #define SUM_PLANE(kind, id, type, term)                                        \
     static void kind##_##id(const struct pooling *v, int64_t plane)            \
     {                                                                          \
@@ -247,7 +248,8 @@ static const plane_fn plain[][BYI_DTYPES] = {
 
 /* --- float32: a row of outputs at a time -------------------------------- */
 
-/* Add, or take the maximum of, each tap (kd, kh, ...) for a row of outputs. */
+/* For a row of outputs, add the inputs under each tap (kd, kh, ...), or take
+ * their maximum. */
 static void take_taps(const struct pooling *v, const float *row, float *y)
 {
     const struct byi_simd *simd = byi_simd();
@@ -270,8 +272,8 @@ static float mean_of(float sum, int64_t count)
     return count ? sum / (float)count : 0;
 }
 
-/* Divide a row's sums into means. Windows that lie wholly in the row share a
- * divisor, which saves its computation. */
+/* Divide a row's sums into means. Windows that lie entirely in the row have the
+ * same divisor, which is computed once. */
 static void divide_row(const struct pooling *v, int64_t outer, float *y)
 {
     const struct byi_window *w = &v->w;
@@ -320,7 +322,7 @@ static void fast_plane(const struct pooling *v, int64_t plane)
 
 /* --- float32: contiguous channels ---------------------------------------- */
 
-/* One output's window, for v->block channels. */
+/* Compute one output of v->block channels. */
 static void pool_block(const struct pooling *v, const float *x, int64_t at,
                        float *y)
 {
@@ -346,7 +348,7 @@ static void pool_block(const struct pooling *v, const float *x, int64_t at,
         y[i] = count ? y[i] / (float)count : 0;
 }
 
-/* A row of outputs of a block of channels. */
+/* Compute a row of outputs of a block of channels. */
 static void block_row(const struct pooling *v, int64_t item)
 {
     const struct byi_window *w = &v->w;
@@ -360,7 +362,8 @@ static void block_row(const struct pooling *v, int64_t item)
 
 /* --- float32: planes ------------------------------------------------------ */
 
-/* Reciprocal divisors: the factor from each output's sum to its mean. */
+/* List the reciprocal divisors, by which each output's sum is multiplied to get
+ * the mean. */
 static void list_reciprocals(const struct pooling *v, float *shares)
 {
     const struct byi_window *w = &v->w;
@@ -398,7 +401,7 @@ static void run_planes(const struct byi_call *call, const struct pooling *v)
 
 /* --- maxima of 8 bits, separable: rows of inputs, then of outputs --------- */
 
-enum { ROW = 4096 }; /* inputs of a row, at most */
+enum { ROW = 4096 }; /* largest number of inputs of a row */
 
 #define MAX_ROWS(id, type, least)                                              \
     static void max_rows_##id(const struct pooling *v, int64_t plane)          \
@@ -431,7 +434,7 @@ enum { ROW = 4096 }; /* inputs of a row, at most */
 MAX_ROWS(U8, uint8_t, 0)
 MAX_ROWS(I8, int8_t, INT8_MIN)
 
-/* The separable form for 8-bit planes; NULL if it does not apply. */
+/* The separable loop for 8-bit planes; NULL if it does not apply. */
 static plane_fn find_rows(const struct pooling *v, enum byoc_dtype dtype)
 {
     const struct byi_window *w = &v->w;
@@ -446,8 +449,8 @@ static plane_fn find_rows(const struct pooling *v, enum byoc_dtype dtype)
 
 /* --- float32: choosing the algorithm -------------------------------------- */
 
-/* Windows far larger than the data would make the rows walk absent taps, and
- * sums over very many floats need double. */
+/* Whether the float32 loops apply. Windows far larger than the data would make
+ * them visit taps without data, and sums of very many floats need double. */
 static bool is_fast(const struct pooling *v, enum byoc_dtype dtype)
 {
     return dtype == BYOC_F32 && v->kind != NORM && !v->indices &&
@@ -538,7 +541,7 @@ static void global_mean(const struct pooling *v, int64_t plane)
 }
 
 enum {
-    STRIP = 64, /* channels of a task: some cache lines per position */
+    STRIP = 64, /* channels of a task: a few cache lines per position */
     CHUNK = 256 /* positions per partial sum                         */
 };
 
@@ -547,7 +550,7 @@ static int64_t strips_of(const struct pooling *v)
     return byi_ceil_div(v->block, STRIP);
 }
 
-/* STRIP channels of a block, or those that remain. */
+/* Compute STRIP channels of a block, or the remaining ones. */
 static void global_strip(const struct pooling *v, int64_t item)
 {
     const struct byi_simd *simd = byi_simd();
@@ -593,7 +596,7 @@ static enum byoc_status global_run_f32(const struct byi_call *call,
         .block = in.block,
         .x = x->data,
         .y = call->out->data,
-        /* a single window of the size of the data */
+        /* one window of the size of the data */
         .w = {.in = {1, 1, space},
               .out = {1, 1, 1},
               .size = {1, 1, space},

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qnn.c: 8-bit integer products: their operands, and their plain form.
+/* qnn.c: 8-bit integer products: reads their operands, and computes their plain
+ * form.
  *   sum = sum over k of (x - x zero) (weights - weights zero), 32 bits
  *   int32    sum + bias
  *   float32  (sum + bias) scale
- *   8 bits   round((sum + bias) scale) + zero, clamped to a_min .. a_max
- */
+ *   8 bits   round((sum + bias) scale) + zero, clamped to a_min .. a_max */
 #include "qnn.h"
 
-/* True if the weights are signed and all zero points are 0, so that they can be
- * used as signed bytes directly. */
+/* Whether the weights are signed and all their zero points are 0, so that they
+ * can be used as signed bytes directly. */
 static bool is_plain(const struct byi_tensor *weights,
                      const struct byi_tensor *zeros)
 {
@@ -20,7 +20,7 @@ static bool is_plain(const struct byi_tensor *weights,
     return true;
 }
 
-/* The range of 8-bit results before the zero point is added. */
+/* Set the range of 8-bit results before the zero point is added. */
 static void read_range(const struct byi_call *call, struct byi_i8_conv_run *run)
 {
     const struct byi_tensor *zero = &call->in[BYI_QNN_ZERO];
@@ -71,7 +71,7 @@ void byi_qnn_read(const struct byi_call *call, struct byi_i8_conv *conv,
 
 /* --- plain ---------------------------------------------------------------- */
 
-/* The plain epilogue of a sum of channel o: writes result i. */
+/* Apply the plain epilogue to a sum of channel o, and write result i. */
 static void put_plain(const struct byi_call *call,
                       const struct byi_i8_conv_run *run, int64_t i, int64_t o,
                       int32_t sum)
@@ -100,7 +100,7 @@ static int32_t centre(bool is_signed, uint8_t x, uint8_t zero)
     return is_signed ? (int8_t)x - (int8_t)zero : x - zero;
 }
 
-/* Scratch: x, the weights and the sums as int32. */
+/* In scratch: x, the weights and the sums as int32. */
 struct plain_operands {
     struct byi_tensor in[2], sums;
 };
@@ -132,7 +132,7 @@ enum byoc_status byi_qnn_plain(const struct byi_call *call,
     const bool conv = call->op->id != BYI_OP_QNN_MATMUL;
     const struct byi_tensor *w = &call->in[BYI_QNN_WEIGHTS];
     const uint32_t rank = call->out->rank;
-    /* number of contiguous results of a channel */
+    /* contiguous results of a channel */
     const int64_t inner = conv ? byi_span(call->out, 2, rank) : 1;
     const int64_t channels = conv          ? w->dims[0]
                              : w->rank > 1 ? call->out->dims[rank - 1]

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qnn_blocks.c: qnn.dense_blocks: products with weights of 4 or 8 bits that
- * have a scale and a zero point for each block, by kernels/codes.h. The weights
- * are packed once if they are constant and never expanded as a whole.
- */
+ * have a scale and a zero point for each block, on the kernels of
+ * kernels/codes.h. Constant weights are packed once; the weights are never
+ * expanded as a whole. */
 #include "kernel.h"
 
 #include "kernels/codes.h"
 
 enum { X, CODES, SCALE, ZERO };
 
-/* A call, and the bytes of the parts of its scratch. */
+/* The description of a call, and the bytes of the parts of its scratch. */
 struct dense_blocks {
     struct byi_f32_codes codes;
     struct byi_f32_codes_from from;
@@ -24,7 +24,7 @@ static enum byi_f32_type type_of(enum byoc_dtype dtype)
                                 : BYI_F32_WIDE;
 }
 
-/* All but what depends on x. */
+/* Describe everything that does not depend on x. */
 static struct dense_blocks describe_weights(const struct byi_call *call)
 {
     const struct byi_tensor *codes = &call->in[CODES];

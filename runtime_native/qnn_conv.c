@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qnn_conv.c: qnn.conv1d, qnn.conv2d, qnn.conv3d.
  *   data (N, C, d, h, w), weights (O, C/G, kd, kh, kw) -> (N, O, od, oh, ow)
- * The kernels of kernels/i8.h are channels last: images are transposed before
- * and after them.
- */
+ * The kernels of kernels/i8.h need channels last: images are transposed before
+ * and after they run. */
 #include "conv.h"
 #include "move.h"
 #include "qnn.h"
 
-/* A call, and the bytes of the parts of its scratch. */
+/* The description of a call, and the bytes of the parts of its scratch. */
 struct qnn_conv {
     struct byi_conv v;
-    struct byi_i8_conv conv; /* of one image */
+    struct byi_i8_conv conv; /* describes one image */
     struct byi_i8_conv_run run;
     struct byi_i8_weights weights;
-    int64_t size; /* of a result */
+    int64_t size; /* bytes of a result element */
     uint64_t packed, scratch, x, y;
 };
 
-/* The members of `conv` that packed weights depend on. */
+/* Set the members of `conv` that packed weights depend on. */
 static void describe_weights(const struct byi_call *call, int64_t groups,
                              struct qnn_conv *q)
 {
@@ -71,7 +70,8 @@ uint64_t byi_qnn_conv_pack(const struct byi_call *call, void *to)
     return byi_i8_conv_packed(&q.conv);
 }
 
-/* y (columns, rows) = x (rows, columns), of elements of 1 or 4 bytes. */
+/* Transpose x (rows, columns) to y (columns, rows); elements have 1 or 4 bytes.
+ */
 static void transpose(const struct byi_call *call, const void *x, int64_t rows,
                       int64_t columns, int64_t size, void *y)
 {
@@ -83,7 +83,7 @@ static void transpose(const struct byi_call *call, const void *x, int64_t rows,
         byi_view_copy(call, &view, x, y, (size_t)size);
 }
 
-/* Padding must not make x much larger. */
+/* Whether the kernels apply: the padding must not make x much larger. */
 static bool fits(const struct byi_conv *v)
 {
     double size = 1;

@@ -9,17 +9,17 @@
 #include "move.h"
 #include "qnn.h"
 
-/* A call, and the bytes of the parts of its scratch. */
+/* The description of a call, and the bytes of the parts of its scratch. */
 struct qnn_matmul {
     struct byi_product b;
-    struct byi_i8_conv conv; /* of one batch */
+    struct byi_i8_conv conv; /* describes one batch */
     struct byi_i8_conv_run run;
     struct byi_i8_weights weights;
-    bool dense; /* rows of A are */
+    bool dense; /* the rows of A are dense */
     uint64_t packed, scratch, a;
 };
 
-/* The members of `conv` that packed weights depend on. */
+/* Set the members of `conv` that packed weights depend on. */
 static void describe_weights(const struct byi_call *call, int64_t k, int64_t n,
                              int64_t b_rs, int64_t b_cs, struct qnn_matmul *q)
 {
@@ -65,7 +65,7 @@ uint64_t byi_qnn_matmul_pack(const struct byi_call *call, void *to)
     return byi_i8_conv_packed(&q.conv);
 }
 
-/* Does each batch have its own B? */
+/* Whether batches have different matrices B. */
 static bool has_batches(const struct qnn_matmul *q)
 {
     for (uint32_t i = 0; i < q->b.rank; i++)

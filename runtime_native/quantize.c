@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quantize.c: qnn.quantize and qnn.dequantize.
- *   x (outer, n, inner), scale and zero point: one, or n along the axis
+ *   x (outer, n, inner), one scale and zero point, or n along the axis
  *   quantize    saturate(round(x / scale) + zero point), half to even
  *   dequantize  (x - zero point) scale
- * In blocks, scale and zero point are (outer, n / block rounded up, inner).
- * Floats of 4 and 8 bits are not rounded to integers.
- */
+ * With blocks, scale and zero point have shape (outer, ceil(n / block), inner).
+ * Floats of 4 and 8 bits are not rounded to integers. */
 #include "kernel.h"
 
 struct quant {
-    int64_t n, inner; /* n: 1 for a single scale */
+    int64_t n, inner; /* n is 1 for a single scale */
     int64_t block;    /* 0: no blocks */
     bool saturate;
     const struct byi_tensor *x, *scale, *zero;
@@ -38,13 +37,13 @@ static struct quant describe(const struct byi_call *call)
     return q;
 }
 
-/* Elements [from, from + n) of row `row` of x. */
+/* Convert elements [from, from + n) of row `row` of x. */
 typedef void (*row_fn)(const struct quant *q, int64_t row, int64_t from,
                        int64_t n);
 
 /* --- quantize ----------------------------------------------------------- */
 
-/* float32 to 8 and 16 bits, and back: by the vectorised loops. */
+/* Convert float32 to 8 or 16 bits, or back, with the vectorised loops. */
 static void quantize_fast(const struct quant *q, int64_t row, int64_t from,
                           int64_t n)
 {
@@ -68,7 +67,7 @@ static void dequantize_fast(const struct quant *q, int64_t row, int64_t from,
         (float)byi_tensor_float(q->zero, c));
 }
 
-/* The scale's index of element `inner` of a row. */
+/* Index of the scale of element `inner` of a row. */
 static int64_t scale_at(const struct quant *q, int64_t row, int64_t inner)
 {
     const int64_t c = row % q->n;
@@ -78,7 +77,7 @@ static int64_t scale_at(const struct quant *q, int64_t row, int64_t inner)
     return (row / q->n * blocks + c / q->block) * q->inner + inner;
 }
 
-/* byi_tensor_set saturates. */
+/* Quantize to any type; byi_tensor_set saturates. */
 static void quantize_any(const struct quant *q, int64_t row, int64_t from,
                          int64_t n)
 {
@@ -120,7 +119,7 @@ static void quantize_any(const struct quant *q, int64_t row, int64_t from,
     }
 BYI_EACH_INT(DEQUANTIZE)
 
-/* Narrow types, and blocks. */
+/* Dequantize narrow types, and blocks. */
 static void dequantize_any(const struct quant *q, int64_t row, int64_t from,
                            int64_t n)
 {

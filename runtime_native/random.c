@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* random.c: random numbers by Philox4x32-10 (Salmon, Moraes, Dror, Shaw:
  * "Parallel random numbers: as easy as 1, 2, 3", SC 2011), a stateless function
- * of a key and a counter, so that neither evaluation order nor the number of
- * threads changes the results. The key is the bits of `seed` as a double; the
- * counter is the index of a block of four words and the number of earlier draws
- * in this state.
- */
+ * of a key and a counter, so that the results depend neither on the order of
+ * evaluation nor on the number of threads. The key is the bits of `seed` as a
+ * double; the counter is the index of a block of four words and the number of
+ * earlier draws in this state. */
 #include "kernel.h"
 
 #define PI 3.14159265358979323846
@@ -26,7 +25,7 @@ static struct stream stream_of(const struct byi_call *call)
     return s;
 }
 
-/* Block `index` of the stream. */
+/* Compute block `index` of the stream. */
 static void philox(const struct stream *s, uint64_t index, uint32_t x[WORDS])
 {
     uint32_t k0 = s->key[0], k1 = s->key[1];
@@ -64,8 +63,8 @@ static void draw_uniform(const uint32_t x[WORDS], const double *params,
         pair[i] = params[0] + unit(x + 2 * i) * (params[1] - params[0]);
 }
 
-/* The Box-Muller transform: two normally distributed numbers from two uniform
- * ones, the first of which is above 0. */
+/* The Box-Muller transform: makes two normally distributed numbers from two
+ * uniform ones, the first of which must be above 0. */
 static void draw_normal(const uint32_t x[WORDS], const double *params,
                         double pair[2])
 {
@@ -92,7 +91,8 @@ static void fill(const struct byi_call *call, draw_fn draw,
         draw(x, params, pair);
         for (int64_t k = 0; k < 2 && 2 * i + k < n; k++) {
             byi_tensor_set(y, 2 * i + k, pair[k]);
-            /* rounding to a narrower type may reach the end of the range */
+            /* rounding to the type of y may reach the excluded end of the range
+             */
             if (byi_tensor_float(y, 2 * i + k) >= below)
                 byi_tensor_set(y, 2 * i + k, params[0]);
         }
@@ -121,9 +121,9 @@ static enum byoc_status normal_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* logits (rows, classes), y (rows, samples): inverse transform sampling: the
- * first class whose cumulative sum of e^x exceeds a uniform part of the
- * total. */
+/* logits (rows, classes), y (rows, samples), by inverse transform sampling:
+ * each sample is the first class whose cumulative sum of e^x exceeds a
+ * uniformly drawn part of the total. */
 static enum byoc_status multinomial_run(const struct byi_call *call,
                                         struct byoc_error *err)
 {

@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recurrent.c: nn.rnn, nn.gru and nn.lstm in float32; sequence.c defines them
- * and computes float64. The input part of many steps is one matrix product in
- * advance. The rest of a step is cut into blocks of hidden elements; a thread
- * always has the same blocks, so that their part of the recurrent weights,
- * packed once per call, stays in its cache. For the same reason several threads
- * run both directions at once, and one thread runs one after the other. There
- * is a barrier after each step, and after GRU's reset gate. A sequence that has
- * ended keeps its state.
- */
+/* recurrent.c: nn.rnn, nn.gru and nn.lstm in float32; sequence.c has their
+ * equations and computes float64. One matrix product computes the input part of
+ * many steps in advance. The rest of a step is divided into blocks of hidden
+ * elements; a thread always computes the same blocks, so that their part of the
+ * recurrent weights, packed once per call, stays in its cache. For the same
+ * reason several threads run both directions at once, while a single thread
+ * runs one after the other. There is a barrier after each step, and after GRU's
+ * reset gate. A sequence that has ended keeps its state. */
 #include "kernel.h"
 
 #include "kernels/product.h"
 
 enum {
-    FEW = 4,         /* so few sequences are faster one after the other    */
-    SHORT = 4,       /* so few steps do not pay for packing weights        */
+    FEW = 4,         /* up to so many sequences are faster one after the other
+                      */
+    SHORT = 4,       /* from so many steps on, packing weights pays */
     PANEL = 64,      /* hidden elements of a block, with few sequences     */
     AHEAD = 1 << 20, /* floats of the input part per product               */
-    ROWS = 6         /* rows of a thread's block, besides the gates        */
+    ROWS = 6         /* rows of a thread's buffer, besides the gates */
 };
 
 /* The sizes and buffers of one call. */
 struct recurrent_plan {
     struct byi_sequence s;
     const struct byi_f32_kernels *kernels;
-    int64_t rows;          /* gates hidden */
+    int64_t rows;          /* gates times hidden */
     int64_t width, blocks; /* hidden elements of a block; their number */
     int64_t ahead;         /* steps per product of the input part      */
     bool packed, few, two_phases;
-    uint64_t bytes; /* of scratch, so far */
-    /* [d][gate][block][hidden][width], or, with many sequences, each block as
-     * panels */
+    uint64_t bytes; /* bytes of scratch so far */
+    /* [d][gate][block][hidden][width]; with many sequences each block consists
+     * of panels */
     float *weights;
     int64_t recurrent_floats;
     /* packed input weights by direction (byi_dense_pack), or NULL */
     const float *x_weights;
-    int64_t *offsets; /* [hidden]: of a panel's rows            */
+    int64_t *offsets; /* [hidden]: offsets of a panel's rows */
     float *input;     /* [d][n, t][rows]: see input_row         */
-    /* [d][rows + hidden]: both biases of every gate; with linear_before_reset
-     * the recurrent one of the last apart */
+    /* [d][rows + hidden]: the sum of both biases of every gate; with
+     * linear_before_reset, the recurrent bias of the last gate is separate */
     float *bias;
     float *h[2], *reset; /* [d][n][hidden]                         */
     float *z;            /* [d][n][hidden]                         */
@@ -80,7 +80,7 @@ static struct recurrent_plan make_plan(const struct byi_call *call)
     p.recurrent_floats =
         directions * s->r.gates * p.blocks * p.width * hidden + BYI_SLACK;
     if (p.packed && call->packed) {
-        p.weights = (float *)(uintptr_t)call->packed; /* only read */
+        p.weights = (float *)(uintptr_t)call->packed; /* not written to */
         p.x_weights = p.weights + p.recurrent_floats;
     } else if (p.packed) {
         p.weights = take_floats(&p, base, p.recurrent_floats);
@@ -175,7 +175,7 @@ static void set_states(const struct recurrent_plan *p)
         memset(s->y_c->data, 0, bytes);
 }
 
-/* Steps [first, first + n) of a direction, in its own order. */
+/* Steps [first, first + n), in the order of the direction. */
 struct time_range {
     int64_t first, n;
 };
@@ -186,7 +186,7 @@ static int64_t first_time(const struct recurrent_plan *p, int64_t d,
     return p->s.r.reverse[d] ? p->s.time - part->first - part->n : part->first;
 }
 
-/* The input part of (t, n), from gate 0, element 0 on. */
+/* The input part of sequence n at time t, all gates. */
 static const float *input_row(const struct recurrent_plan *p,
                               const struct time_range *part, int64_t d,
                               int64_t t, int64_t n)
@@ -206,7 +206,8 @@ static const float *x_weights(const struct recurrent_plan *p, int64_t d)
                         : NULL;
 }
 
-/* Multiply `n` rows of x, from row `from` on, by direction d's weights. */
+/* Multiply n rows of x, from row `from` on, by the input weights of direction
+ * d. */
 static void multiply_input(const struct recurrent_plan *p,
                            const struct byi_call *call, int64_t d, int64_t from,
                            int64_t n, float *to)
@@ -259,7 +260,7 @@ static void make_input(const struct recurrent_plan *p,
 
 /* --- one block of a step -------------------------------------------------- */
 
-/* Elements [k0, k0 + n) of hidden, in direction d at time t. */
+/* One block: hidden elements [k0, k0 + n) in direction d at time t. */
 struct recurrent_block {
     const struct recurrent_plan *p;
     const struct time_range *part;
@@ -279,7 +280,7 @@ static float *spare_row(const struct recurrent_block *b, int64_t i)
     return gate_row(b, b->p->s.r.gates, 0) + i * b->p->width;
 }
 
-/* Multiply a panel of weights by h, for n sequences from `first` on. */
+/* Multiply a panel of weights by n rows of h. */
 static void multiply_tile(const struct recurrent_block *b, const float *panel,
                           const float *h, int64_t n, float *to)
 {
@@ -326,7 +327,7 @@ static void multiply(const struct recurrent_block *b, int64_t gate,
     }
 }
 
-/* to = fn(clip(x)); overwrites x. */
+/* to = activation f of clip(x); overwrites x. */
 static void apply(const struct recurrent_block *b, uint32_t f, float *x,
                   float *to)
 {
@@ -348,8 +349,8 @@ static void apply(const struct recurrent_block *b, uint32_t f, float *x,
     }
 }
 
-/* Complete a gate's row to its activation's argument: add the input part and
- * the bias. */
+/* Add the input part and the bias to a gate's row, which is then the argument
+ * of its activation. */
 static float *argument(const struct recurrent_block *b, int64_t gate, int64_t n)
 {
     const struct recurrent_plan *p = b->p;
@@ -362,7 +363,7 @@ static float *argument(const struct recurrent_block *b, int64_t gate, int64_t n)
     return row;
 }
 
-/* row += peephole `hole` times c */
+/* row += weights of peephole `hole` times c */
 static void add_peephole(const struct recurrent_block *b, int64_t hole,
                          const float *c, float *row)
 {
@@ -375,7 +376,7 @@ static void add_peephole(const struct recurrent_block *b, int64_t hole,
         row[k] += w[k] * c[k];
 }
 
-/* Copy h of sequence n to a contiguous row. */
+/* Copy the block's elements of h of sequence n to `to`. */
 static void read_h(const struct recurrent_block *b, int64_t n, float *to)
 {
     const float *h = b->h + h_at(b->p, b->d, n, b->k0);
@@ -383,7 +384,7 @@ static void read_h(const struct recurrent_block *b, int64_t n, float *to)
         to[k] = h[k];
 }
 
-/* The finish functions write h' of sequence n to `to`. */
+/* The finish functions compute h' of sequence n and write it to `to`. */
 static void finish_rnn(const struct recurrent_block *b, int64_t n, float *to)
 {
     apply(b, 0, argument(b, 0, n), to);
@@ -428,7 +429,8 @@ static void finish_gru(const struct recurrent_block *b, int64_t n,
         to[k] = (1 - z[k]) * to[k] + z[k] * h[k];
 }
 
-/* GRU with linear_before_reset: needs one phase, since r applies to R h. */
+/* GRU with linear_before_reset, which needs one phase, since r is applied to R
+ * h. */
 static void finish_gru_linear(const struct recurrent_block *b, int64_t n,
                               float *to)
 {
@@ -442,7 +444,8 @@ static void finish_gru_linear(const struct recurrent_block *b, int64_t n,
     finish_gru(b, n, z, argument(b, 2, n), to);
 }
 
-/* GRU's first phase otherwise: computes z, and r h for the second phase. */
+/* First phase of GRU without linear_before_reset: computes z, and r h for the
+ * second phase. */
 static void start_gru(const struct recurrent_block *b, int64_t n)
 {
     const struct recurrent_plan *p = b->p;
@@ -456,7 +459,8 @@ static void start_gru(const struct recurrent_block *b, int64_t n)
         to[k] = r[k] * h[k];
 }
 
-/* Store `row` as h' of sequence n; NULL if the sequence ended before t. */
+/* Store `row` as h' of sequence n. `row` is NULL if the sequence ended before
+ * t. */
 static void store(const struct recurrent_block *b, int64_t n, const float *row)
 {
     const struct recurrent_plan *p = b->p;
@@ -594,8 +598,8 @@ static enum byoc_status sequence_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* Packs the recurrent weights, then the input weights, if all dims of x are
- * known and the plan for them uses packed weights. */
+/* Packs the recurrent weights, then the input weights. Only if all dims of x
+ * are known and the plan for them uses packed weights. */
 uint64_t byi_recurrent_pack(const struct byi_call *call, void *to)
 {
     const int64_t *dims = call->in->dims;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce.c: sums, extremes and norms over axes, argmax and argmin. Floats
- * accumulate in double, integers in 64 bits modulo 2^64. float32 has two fast
- * paths: along reduced rows, and along kept rows.
- */
+/* reduce.c: sums, extremes and norms over axes, argmax and argmin. Floats are
+ * summed in double, integers in 64 bits modulo 2^64. float32 has two fast
+ * paths: for a reduced innermost axis, and for a kept one. */
 #include "kernel.h"
 
-/* How an element updates the accumulator. */
+/* The operation that adds an element to the accumulator. */
 enum fold {
     ADD = BYI_ADD,
     ADD_ABS = BYI_ADD_ABS,
@@ -17,7 +16,7 @@ enum fold {
     FOLDS
 };
 
-enum { COLUMNS = 512 }; /* results computed together */
+enum { COLUMNS = 512 }; /* results that are computed together */
 
 static enum fold fold_of(enum byi_op_id op)
 {
@@ -51,12 +50,12 @@ struct axes_reduction {
     void *y;
 };
 
-/* Computes result `out`. */
+/* Compute result `out`. */
 typedef void (*one_fn)(const struct axes_reduction *r, int64_t out);
 
 /* --- plain: one result at a time ---------------------------------------- */
 
-/* Runs body with v set to each reduced element in turn. */
+/* Run `body` with v set to each reduced element in turn. */
 #define FOR_REDUCED(r, type, base, v, body)                                    \
     BYI_FOR_BOX(&(r)->axes.reduced, at_, {                                     \
         const type v = (base)[at_];                                            \
@@ -98,8 +97,8 @@ static double finish(enum byi_op_id op, double acc, double shift, int64_t count)
     }
 }
 
-/* The log-sum-exp shift: e^(x - shift) sums do not overflow. 0 for an infinite
- * maximum. */
+/* The shift of log-sum-exp, with which sums of e^(x - shift) do not overflow; 0
+ * for an infinite maximum. */
 static double shift_of(double largest)
 {
     return isfinite(largest) ? largest : 0;
@@ -129,8 +128,8 @@ static double shift_of(double largest)
     }
 BYI_EACH_FLOAT(FLOAT_FOLDS)
 
-/* Integers: `wide` is the signed or unsigned 64-bit type, for comparisons; sums
- * and products are unsigned, so that they wrap. */
+/* For integers, `wide` is the 64-bit type of the same signedness, for
+ * comparisons; sums and products are unsigned, so that they wrap. */
 #define U(v) ((uint64_t)(v))
 #define INT_FOLDS(id, type, wide, low, high)                                   \
     FOLD(add, id, type, wide, 0, (wide)(U(acc) + U(v)))                        \
@@ -184,7 +183,7 @@ static float extreme_identity(enum fold fold)
     return fold == LARGEST ? -INFINITY : INFINITY;
 }
 
-/* Combines two extremes; NaN wins. */
+/* The extreme of two numbers; NaN if either is NaN. */
 static float extreme(enum fold fold, float a, float b)
 {
     if (a != a || b != b)
@@ -205,7 +204,7 @@ static float rows_extreme(const struct axes_reduction *r, enum fold fold,
     return best;
 }
 
-/* Sums and products of a row of n elements. */
+/* The sum of a row of n elements. */
 static double row_sum(const struct axes_reduction *r, const float *x, int64_t n,
                       float shift)
 {
@@ -253,10 +252,11 @@ static void reduce_rows(const struct axes_reduction *r, int64_t out)
 
 /* --- float32, innermost axis kept ---------------------------------------- */
 
-/* Rows of sums in float before they are added to those in double. */
+/* Number of rows that are summed in float before the sums are added up in
+ * double. */
 enum { SUMMED_ROWS = 32 };
 
-/* acc of n columns = the sums, products or extremes of all reduced rows. */
+/* Set acc[] to the sums of n columns over all reduced rows. */
 static void column_sums(const struct axes_reduction *r, const float *x,
                         const float *shift, double *acc, int64_t n)
 {
@@ -297,7 +297,7 @@ static void column_extremes(const struct axes_reduction *r, enum fold fold,
             x + byi_box_offset(&r->axes.reduced, i), 1, best, n);
 }
 
-/* n adjacent results from `out` on. */
+/* Compute n adjacent results from `out` on. */
 static void reduce_columns(const struct axes_reduction *r, int64_t out,
                            int64_t n)
 {
@@ -329,7 +329,8 @@ static void reduce_columns(const struct axes_reduction *r, int64_t out,
 
 /* --- extremes of integers ------------------------------------------------ */
 
-/* The first reduced element of result `out`; *at: where the result goes. */
+/* The first element that is reduced to result `out`; *at is the address of the
+ * result. */
 static const char *first_of(const struct axes_reduction *r, int64_t out,
                             char **at)
 {
@@ -351,7 +352,7 @@ static void int_extreme(const struct axes_reduction *r, int64_t out)
             x + byi_box_offset(reduced, i) * size, n, y);
 }
 
-/* n adjacent results from `out` on. */
+/* Compute n adjacent results from `out` on. */
 static void int_extremes(const struct axes_reduction *r, int64_t out, int64_t n)
 {
     const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
@@ -405,7 +406,8 @@ static enum byoc_status read_axes(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* The reduction's operator: the node's, or the one its attribute names. */
+/* The operator that reduces: the call's own, or the one that its attribute
+ * "function" names. */
 static enum byi_op_id function_of(const struct byi_call *call)
 {
     if (call->op->id != BYI_OP_DYN_REDUCE)
@@ -435,7 +437,8 @@ static bool in_columns(const struct axes_reduction *r)
     return kept->rank && kept->strides[kept->rank - 1] == 1;
 }
 
-/* The fast loops of one result, or NULL: float32, and extremes of integers. */
+/* The fast loop for one result, for float32 and for extremes of integers; else
+ * NULL. */
 static one_fn fast_of(const struct axes_reduction *r)
 {
     if (r->dtype == BYOC_F32)
@@ -494,7 +497,7 @@ struct arg_search {
 
 #define NAN_OF(v) ((v) != (v))
 #define NEVER(v) false
-/* NaN counts as an extreme; the first or the last one is chosen. */
+/* Find the first or the last extreme; NaN counts as an extreme. */
 #define PLACE(id, type, is_nan)                                                \
     static void place_##id(const struct arg_search *p, int64_t out)            \
     {                                                                          \
@@ -536,7 +539,8 @@ static void place_row(const struct arg_search *p, int64_t out)
                                   p->largest, p->last);
 }
 
-/* Results [from, from + n) of one outer index, which starts at x and y. */
+/* Compute results [from, from + n) of one outer index, whose data start at x
+ * and y. */
 static void place_columns(const struct arg_search *p, const float *x,
                           int64_t *y, int64_t n)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relayout.c: layouts: the offsets of elements in them, and layout_transform,
- * which copies a tensor from one layout to another.
- */
+/* relayout.c: computes the offsets of elements in layouts, and implements
+ * layout_transform, which copies a tensor from one layout to another. */
 #include "move.h"
 
 void byi_image_read(const struct byi_tensor *t, const char *layout,
@@ -36,7 +35,8 @@ void byi_filter_read(const struct byi_tensor *t, const char *layout,
     for (uint32_t i = 0; i < l.n; i++) {
         const char letter = l.at[i].letter;
         if (letter != 'O' && letter != 'I') {
-            /* contiguous and in order: the last one's stride is the taps' */
+            /* the axes of the window are contiguous and in order, so the last
+             * one's stride is that of the taps */
             w->space = w->space ? w->space : t->dims + i;
             w->tap = strides[i];
         } else if (letter == 'O') {
@@ -53,7 +53,7 @@ void byi_filter_read(const struct byi_tensor *t, const char *layout,
 
 /* --- copies --------------------------------------------------------------- */
 
-/* An axis in a layout: strides from block to block, and within one. */
+/* An axis in a layout: the strides between blocks and within a block. */
 struct axis_strides {
     int64_t dim, block, outer, inner;
 };
@@ -80,8 +80,8 @@ static void add_axis(struct byi_view *v, int64_t dim, int64_t stride)
     v->strides[v->rank++] = stride;
 }
 
-/* One of the two block sizes of an axis divides the other, so each axis of the
- * result is one or two axes of the source. */
+/* Of the block sizes of an axis in the two layouts, one divides the other, so
+ * each axis of the result is one or two axes of the source. */
 static void relayout(const struct byi_call *call, const struct byi_tensor *t,
                      const struct byi_layout *from, const struct byi_layout *to,
                      void *dst)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resize.c: image.resize, which is ONNX Resize of opset 18 for any rank.
- * core/ops/resample.c lists the taps of every axis; two neighbouring axes are
- * resized together, row by row (resample.inc), more axes in several steps. Rows
- * are float32; float64 has plain loops, and integers are converted to float32
- * except for nearest, which only copies.
- */
+/* resize.c: image.resize: ONNX Resize of opset 18, for any rank.
+ * core/ops/resample.c lists the taps of every axis; one step resizes two
+ * adjacent axes together, row by row (resample.inc); more axes need several
+ * steps. Rows are float32; float64 has plain loops, and integers are converted
+ * to float32, except for mode nearest, which only copies. */
 #include "move.h"
 
 #include "core/ops/resample.h"
@@ -15,7 +14,7 @@ struct resize_call {
     bool nearest;
     size_t work; /* bytes of an element of the buffers   */
     char *buffers[2], *rows;
-    uint64_t row_bytes; /* of a thread's rows */
+    uint64_t row_bytes; /* bytes of the rows of a thread */
     uint64_t bytes;
 };
 
@@ -26,8 +25,9 @@ static void *piece(char *base, uint64_t *used, uint64_t bytes)
     return at;
 }
 
-/* Elements of the largest buffer between two steps, which has the axes before a
- * step resized and those after it not. Floats read x and write y directly. */
+/* Elements of the largest buffer between two steps, in which the axes up to a
+ * step are resized and those after it are not. Steps on floats read x and write
+ * y directly. */
 static int64_t largest_buffer(const struct byi_resample *r)
 {
     const uint32_t rank = r->x->rank;
@@ -39,7 +39,8 @@ static int64_t largest_buffer(const struct byi_resample *r)
     return most;
 }
 
-/* Bytes that a thread needs: as many rows as an axis has taps, or one. */
+/* Bytes of rows that a thread needs: as many rows as an axis has taps, or one.
+ */
 static uint64_t largest_rows(const struct byi_resample *r)
 {
     uint64_t most = 0;
@@ -54,7 +55,7 @@ static uint64_t largest_rows(const struct byi_resample *r)
     return byi_align_bytes(most);
 }
 
-/* Everything but the taps, from types and attributes alone. */
+/* Plan the call, except for the taps, from types and attributes. */
 static struct resize_call plan(const struct byi_call *call)
 {
     const char *mode = byi_attr_string(call->attrs, "mode");
@@ -87,7 +88,8 @@ static uint64_t resize_scratch(const struct byi_call *call)
 
 /* --- nearest, for every type but float32 ---------------------------------- */
 
-/* One row of the last axis from the row src; NULL: extrapolated throughout. */
+/* Compute one row of the last axis from the row `src`; NULL if the whole row
+ * lies outside of the image. */
 static void nearest_row(const struct byi_taps *a, const bool *outside,
                         const char *src, char *dst, const char *value,
                         size_t size)
@@ -102,8 +104,8 @@ static void nearest_row(const struct byi_taps *a, const bool *outside,
                       outside[j] ? value : src + a->first[j] * bytes, size);
 }
 
-/* Rows [first, last) of y. A row with the same source as the previous row is
- * copied from it. */
+/* Compute rows [first, last) of y. If a row has the same source as the previous
+ * row, that one is copied. */
 static void nearest_rows(const struct byi_resample *r, const char *value,
                          int64_t first, int64_t last)
 {
@@ -164,7 +166,7 @@ static void step_float(const struct byi_call *call, const struct resize_call *s,
                        (float *)(void *)(s->rows + (uint64_t)i * s->row_bytes));
 }
 
-/* One axis of float64: x (outer, in, inner) to y (outer, out, inner). */
+/* Resize one axis of float64: x (outer, in, inner) to y (outer, out, inner). */
 static void axis_double(const struct byi_taps *a, int64_t outer, int64_t inner,
                         const double *x, double *y)
 {
@@ -183,7 +185,7 @@ static void axis_double(const struct byi_taps *a, int64_t outer, int64_t inner,
 }
 
 /* Resize every axis that changes; `from` is x, or the buffer with x converted.
- * Returns where the result is: `to`, or `from` if no axis changes. */
+ * Returns the address of the result: `to`, or `from` if no axis changes. */
 static const void *run_steps(const struct byi_call *call,
                              const struct resize_call *s, const void *from,
                              void *to)
@@ -206,7 +208,7 @@ static const void *run_steps(const struct byi_call *call,
     return from;
 }
 
-/* Write `value` to positions beyond the input on any axis. */
+/* Write `value` to the positions that lie outside of the input on any axis. */
 static void extrapolate(const struct byi_resample *r, const char *value)
 {
     const size_t size = byi_cell(r->y->dtype);
@@ -222,8 +224,8 @@ static void extrapolate(const struct byi_resample *r, const char *value)
     }
 }
 
-/* Snap a value within rounding error of an integer to it, so that truncation
- * agrees on all instruction sets. */
+/* Round a value to an integer if it differs by a rounding error only, so that
+ * truncation gives the same result on all instruction sets. */
 static double snap_to_integer(double value)
 {
     const double whole = nearbyint(value);
@@ -240,7 +242,7 @@ static void run_all(const struct byi_call *call, const struct resize_call *s)
             memcpy(r->y->data, at, (size_t)n * s->work);
         return;
     }
-    /* Integers go through float32, and are truncated back as by a C cast. */
+    /* integers are resized as float32, and truncated as by a C cast */
     float *buffer = (float *)(void *)s->buffers[0];
     const int64_t n_in = byi_count(r->x);
     for (int64_t i = 0; i < n_in; i++)

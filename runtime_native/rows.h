@@ -18,7 +18,7 @@ struct byi_kernel_rows {
     uint32_t n;
 };
 
-/* NULL if the family lacks the operator. */
+/* The operator's kernel; NULL if the family has none. */
 static inline const struct byi_kernel *byi_kernel_in(
     const struct byi_kernel_rows *rows, enum byi_op_id op)
 {

@@ -9,16 +9,17 @@
 
 /* --- grid_sample -------------------------------------------------------- */
 
-/* Positions of one pair of lists, of offsets and weights, and chunks whose
- * lists exist at once: all read a plane while it is in the cache. */
+/* CHUNK positions have one list of offsets and one of weights. The lists of
+ * BLOCK_CHUNKS chunks are made together, so that all of them read a plane while
+ * it is in the cache. */
 enum { CHUNK = 256, BLOCK_CHUNKS = 16 };
 
-/* x (N, C, H, W), grid (N, h, w, 2) of (x, y): y (N, C, h, w); or with a depth
- */
+/* x (N, C, H, W), grid (N, h, w, 2) of (x, y): y (N, C, h, w); or the same with
+ * a depth axis. */
 struct sampling {
     struct byi_sampler s;
     const struct byi_tensor *x, *grid;
-    int64_t channels, n;    /* n: positions per image */
+    int64_t channels, n;    /* n positions per image */
     int64_t chunks, blocks; /* per image              */
     int64_t each;           /* elements of a list     */
 };
@@ -59,7 +60,7 @@ static void list_chunks(const struct sampling *g, int64_t first, int64_t n,
     }
 }
 
-/* Lists of a constant grid, chunk by chunk. */
+/* Makes the lists of a constant grid, chunk by chunk. */
 uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to)
 {
     if (call->in->dtype != BYOC_F32 ||
@@ -77,7 +78,7 @@ uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to)
     return (uint64_t)(2 * chunks * g.each) * sizeof(float);
 }
 
-/* Scratch of a thread: the lists of a block. */
+/* Bytes of scratch of a thread, for the lists of a block. */
 static uint64_t block_bytes(const struct sampling *g)
 {
     const int64_t chunks = byi_min(g->chunks, BLOCK_CHUNKS);
@@ -113,7 +114,7 @@ static void sample_block(const struct byi_call *call, const struct sampling *g,
         }
 }
 
-/* One position of every channel, float64. */
+/* Sample one position in every channel, in float64. */
 static void sample_double(const struct byi_call *call, const struct sampling *g,
                           int64_t i)
 {
@@ -170,7 +171,7 @@ static enum byoc_status grid_sample_float(const struct byi_call *call,
 
 enum { MAX_GRID = 4096 };
 
-/* One region on the pixels of x, cut into bins of sample points. */
+/* One region of x, in pixels, divided into bins of sample points. */
 struct roi_grid {
     double top, left; /* first bin's corner    */
     double bin_h, bin_w;
@@ -193,7 +194,7 @@ static enum byoc_status read_region(const struct byi_call *call, int64_t i,
     r->top = byi_get_real(rois, 4 * i + 1) * scale - shift;
     double width = byi_get_real(rois, 4 * i + 2) * scale - shift - r->left;
     double height = byi_get_real(rois, 4 * i + 3) * scale - shift - r->top;
-    if (!half) { /* legacy behaviour: at least one pixel */
+    if (!half) { /* legacy mode: at least one pixel */
         width = fmax(width, 1);
         height = fmax(height, 1);
     }
@@ -220,8 +221,8 @@ static enum byoc_status read_region(const struct byi_call *call, int64_t i,
     return BYOC_OK;
 }
 
-/* The two neighbours and the second one's weight; false if outside of the image
- * by a pixel or more. */
+/* Find the two pixels next to `at` and the weight of the second one; false if
+ * `at` is outside of the image by a pixel or more. */
 static bool neighbours(double at, int64_t size, int64_t *low, int64_t *high,
                        double *share)
 {
@@ -245,7 +246,8 @@ struct roi_point {
     double share[4];
 };
 
-/* False: the point is outside, where x is 0. */
+/* Find the pixels of a sample point; false if the point is outside of the
+ * image, where x is 0. */
 static bool find_point(const struct byi_tensor *x, double row, double col,
                        struct roi_point *p)
 {
@@ -265,7 +267,8 @@ static bool find_point(const struct byi_tensor *x, double row, double col,
 
 enum { ROI_PLANES = 64 }; /* channels of a bin that are pooled together */
 
-/* Add a sample point to the sums or maxima of n planes of x from plane on. */
+/* Add a sample point to the sums or maxima of n planes of x, from `plane` on.
+ */
 static void add_point(const struct byi_tensor *x, const struct roi_point *p,
                       int64_t plane, int64_t n, bool maximum, double *sums)
 {
@@ -280,7 +283,7 @@ static void add_point(const struct byi_tensor *x, const struct roi_point *p,
     }
 }
 
-/* One bin of n planes: the means or the maxima of its sample points. */
+/* Compute one bin of n planes: the means or the maxima of its sample points. */
 static void pool_bin(const struct byi_tensor *x, const struct roi_grid *r,
                      int64_t plane, int64_t n, int64_t bin_row, int64_t bin_col,
                      bool maximum, double *results)
@@ -305,7 +308,7 @@ static void pool_bin(const struct byi_tensor *x, const struct roi_grid *r,
         results[k] /= (double)count;
 }
 
-/* Bin `bin` of roi i, in all channels. */
+/* Compute bin `bin` of roi i in all channels. */
 static void align_bin(const struct byi_call *call, const struct roi_grid *r,
                       int64_t i, int64_t bin, bool maximum)
 {
@@ -336,13 +339,13 @@ static enum byoc_status roi_align_float(const struct byi_call *call,
                         call->op->name);
     const int64_t regions = y->dims[0];
     int64_t work = 0;
-    for (int64_t i = 0; i < regions; i++) { /* from here on all are valid */
+    for (int64_t i = 0; i < regions; i++) { /* all rois are valid here */
         struct roi_grid r;
         BYI_TRY(read_region(call, i, &r, err));
         work += y->dims[1] * bins * (r.rows * r.cols * 8 + 1);
     }
     const int team = byi_team(call, work);
-    const int64_t parts = regions < team ? team : 1; /* of a region */
+    const int64_t parts = regions < team ? team : 1; /* parts of a region */
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t task = 0; task < regions * parts; task++) {
         const int64_t i = task / parts, part = task % parts;
@@ -358,8 +361,8 @@ static enum byoc_status roi_align_float(const struct byi_call *call,
 
 /* --- roi_pool ------------------------------------------------------------ */
 
-/* Pixels [*first, *end) of bin `bin` of an axis: the region is `size` pixels
- * from `begin` on, cut into `bins` parts that overlap in shared pixels. */
+/* Find the pixels [*first, *end) along an axis of bin `bin` of a region, which
+ * has `size` pixels from `begin` on. Adjacent bins may share a pixel. */
 static void bin_pixels(double begin, double size, int64_t bins, int64_t bin,
                        int64_t pixels, int64_t *first, int64_t *end)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* select.c: kernels that select elements by value: topk, nonzero, compress,
- * unique; and cumsum, which walks an axis as topk does. topk and unique compare
- * 64-bit keys, so that one loop serves every type: NaN is the largest number
- * and equals itself, and -0 equals 0.
- */
+/* select.c: kernels that select elements by value (topk, nonzero, compress,
+ * unique), and cumsum, which like topk works along one axis. topk and unique
+ * compare 64-bit keys, so that one loop handles every type; NaN is the largest
+ * number and equals itself, and -0 equals 0. */
 #include "move.h"
 
 #include "kernels/conv.h"
@@ -42,12 +41,13 @@ static uint64_t load(const char *at, size_t size)
     }
 }
 
-/* The mapping from elements of a type to keys. */
+/* How to compute keys from elements of a type. */
 struct key_format {
     size_t size;
     bool is_float;
-    uint64_t flip; /* integers: added modulo 2^64, to order as unsigned */
-    uint64_t inf;  /* floats: the bits of infinity */
+    uint64_t flip; /* for integers: added modulo 2^64, so that keys are ordered
+                    * as unsigned numbers */
+    uint64_t inf;  /* for floats: the bits of infinity */
 };
 
 static struct key_format key_kind(enum byoc_dtype dtype)
@@ -79,14 +79,16 @@ struct topk_candidate {
     int64_t index;
 };
 
-/* a comes after b in the result: a smaller key, or equal and later */
+/* Whether a comes after b in the result: it has a smaller key, or the same key
+ * and a later position. */
 static bool after(const struct topk_candidate *a,
                   const struct topk_candidate *b)
 {
     return a->key != b->key ? a->key < b->key : a->index > b->index;
 }
 
-/* Restore the heap below `at`: the root is the last candidate in order. */
+/* Restore the heap below `at`, whose root is the candidate that comes last in
+ * order. */
 static void sift(struct topk_candidate *heap, int64_t n, int64_t at)
 {
     const struct topk_candidate moved = heap[at];
@@ -103,7 +105,7 @@ static void sift(struct topk_candidate *heap, int64_t n, int64_t at)
 typedef float topk_four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t topk_mask __attribute__((vector_size(16)));
 
-/* Are the numbers x[0 .. 15] certainly not better than `bound`? */
+/* Whether none of x[0 .. 15] can be better than `bound`; false for NaN. */
 static bool none_of_16(const float *x, float bound, bool largest)
 {
     const topk_four *at = (const topk_four *)(const void *)x;
@@ -115,8 +117,8 @@ static bool none_of_16(const float *x, float bound, bool largest)
     return (halves[0] & halves[1]) == UINT64_MAX;
 }
 
-/* Go on from i in blocks of 16 while none has a better number. Not inlined: it
- * would slow short lines down. */
+/* Advance i by blocks of 16 that have no better number. Not inlined, which
+ * would slow down short lines. */
 static __attribute__((noinline)) int64_t skip_blocks(const float *x, int64_t i,
                                                      int64_t n, float bound,
                                                      bool largest)
@@ -126,8 +128,8 @@ static __attribute__((noinline)) int64_t skip_blocks(const float *x, int64_t i,
     return i;
 }
 
-/* The first number from i on that may be better than number `worst`; n: none.
- * NaN is the largest number. */
+/* Index of the first number from i on that may be better than number `worst`; n
+ * if there is none. NaN is the largest number. */
 static int64_t skip_floats(const char *data, int64_t i, int64_t n, bool largest,
                            int64_t worst)
 {
@@ -172,8 +174,8 @@ static void choose(const struct key_format *kind, const char *data, int64_t n,
     }
 }
 
-/* All n candidates in order, by an LSD radix sort of keys of `bytes` bytes, in
- * one of the two arrays. */
+/* Sort all n candidates by an LSD radix sort of keys of `bytes` bytes; returns
+ * the one of the two arrays that has the result. */
 static struct topk_candidate *sort_all(const struct key_format *kind,
                                        const char *data, int64_t n,
                                        bool largest,
@@ -204,8 +206,9 @@ static struct topk_candidate *sort_all(const struct key_format *kind,
     return from;
 }
 
-/* Lines along an axis of x (outer, n, inner), y (outer, k, inner). Lines whose
- * elements are apart are copied first, TOPK_LINES at once. */
+/* A call of topk: selects k of n elements in each line of x (outer, n, inner),
+ * to y (outer, k, inner). If inner > 1, TOPK_LINES lines at a time are copied
+ * to contiguous memory first. */
 struct topk {
     const struct byi_call *call;
     struct key_format kind;
@@ -229,7 +232,7 @@ static struct topk read_topk(const struct byi_call *call)
     };
 }
 
-/* Is sorting all elements faster than a heap of k? */
+/* Whether sorting all elements is faster than a heap of k. */
 static bool sorts(const struct topk *t)
 {
     return t->n >= 64 && t->k >= t->n / 8;
@@ -242,7 +245,7 @@ static uint64_t heap_bytes(const struct topk *t)
                            sizeof(struct topk_candidate));
 }
 
-/* Scratch of a thread. */
+/* Bytes of scratch of a thread. */
 static uint64_t topk_bytes(const struct topk *t)
 {
     const uint64_t lines = t->inner > 1 ? TOPK_LINES : 0;
@@ -256,7 +259,8 @@ static uint64_t topk_scratch(const struct byi_call *call)
     return topk_bytes(&t) * call->threads;
 }
 
-/* One line, whose elements are at src, to results that are `inner` apart. */
+/* Compute one line, whose elements are contiguous at src; results are `inner`
+ * apart. */
 static void topk_line(const struct topk *t, const char *src, int64_t to,
                       struct topk_candidate *heap)
 {
@@ -274,7 +278,7 @@ static void topk_line(const struct topk *t, const char *src, int64_t to,
     }
 }
 
-/* Lines [from, from + lines) of one outer index. */
+/* Compute lines [from, from + lines) of one outer index. */
 static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
                        int64_t lines, char *scratch)
 {
@@ -321,7 +325,7 @@ static enum byoc_status topk_run(const struct byi_call *call,
 
 /* --- nonzero, compress -------------------------------------------------- */
 
-/* Element i is not zero; -0 is zero, NaN is not. */
+/* Whether element i is not zero; -0 is zero, NaN is not. */
 static bool is_set(const struct byi_tensor *t, int64_t i)
 {
     const size_t size = byi_cell(t->dtype);
@@ -340,7 +344,8 @@ static int64_t count_set(const struct byi_tensor *t)
     return count;
 }
 
-/* Lower the result's dim to the number found; fails if it exceeds the bound. */
+/* Lower the result's dim to the number of selected elements; fails if it
+ * exceeds the bound. */
 static enum byoc_status lower_dim(const struct byi_call *call, uint32_t axis,
                                   int64_t found, struct byoc_error *err)
 {
@@ -366,7 +371,8 @@ static enum byoc_status nonzero_run(const struct byi_call *call,
     const uint32_t last = x->rank ? x->rank - 1 : 0;
     const int64_t wide = x->rank ? x->dims[last] : 1;
     for (int64_t i = 0, c = 0; c < count; i += wide) {
-        /* writes each place, and keeps it if the element is set: no branch */
+        /* writes every position, but advances only if the element is set: no
+         * branch */
         for (int64_t k = 0; k < wide && c < count; k++) {
             at[last] = k;
             for (uint32_t d = 0; d < x->rank; d++)
@@ -379,7 +385,8 @@ static enum byoc_status nonzero_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* x (outer, size, inner): copies the slices of axis whose condition is set */
+/* x (outer, size, inner): copies the slices along the axis whose condition is
+ * true */
 static enum byoc_status compress_run(const struct byi_call *call,
                                      struct byoc_error *err)
 {
@@ -429,7 +436,8 @@ static int compare_elements(const struct unique_slices *s, int64_t a, int64_t b)
     return ka == kb ? 0 : ka < kb ? -1 : 1;
 }
 
-/* Compare slices a and b element by element: below 0, 0, above 0. */
+/* Compare slices a and b element by element; returns a number below, equal to
+ * or above 0. */
 static int compare_slices(const struct unique_slices *s, int64_t a, int64_t b)
 {
     for (int64_t o = 0; o < s->outer; o++)
@@ -449,7 +457,8 @@ static bool slice_before(const struct unique_slices *s, int64_t a, int64_t b)
     return order ? order < 0 : a < b;
 }
 
-/* Restore the heap below `at`: the root is the last slice in order. */
+/* Restore the heap below `at`, whose root is the slice that comes last in
+ * order. */
 static void sift_slice(const struct unique_slices *s, int64_t *heap, int64_t n,
                        int64_t at)
 {
@@ -464,7 +473,7 @@ static void sift_slice(const struct unique_slices *s, int64_t *heap, int64_t n,
     heap[at] = moved;
 }
 
-/* --- unique elements: a radix sort of their keys, which is stable */
+/* --- unique elements: a stable radix sort of keys ------------------------- */
 
 struct keyed {
     uint64_t key;
@@ -478,8 +487,8 @@ static bool has_keys(const struct unique_slices *s)
     return s->outer * s->inner == 1 && !s->strings;
 }
 
-/* Sort by byte `digit` of the keys, from `from` to `to`. False, and nothing is
- * done, if all bytes are the same. */
+/* Sort `from` to `to` by byte `digit` of the keys. Returns false, and does
+ * nothing, if that byte is the same in all keys. */
 static bool sort_digit(const struct keyed *from, struct keyed *to, int64_t n,
                        int digit)
 {
@@ -528,9 +537,9 @@ static void sort_slices(const struct unique_slices *s, int64_t *order)
     }
 }
 
-/* first[i]: the first slice equal to slice i; place[first[i]]: its position in
- * the result. Room for the keys of elements follows `place`. Returns the number
- * of distinct slices. */
+/* Set first[i] to the first slice that equals slice i, and place[first[i]] to
+ * its position in the result. Memory for the keys of elements follows `place`.
+ * Returns the number of distinct slices. */
 static int64_t number_slices(const struct unique_slices *s, bool sorted,
                              int64_t *order, int64_t *first, int64_t *place)
 {
@@ -605,8 +614,8 @@ static enum byoc_status unique_run(const struct byi_call *call,
 
 /* --- cumsum ------------------------------------------------------------- */
 
-/* Adjacent lines that are summed together; and those of float32, whose sums are
- * in the result. */
+/* Number of adjacent lines that are summed together, in general and for
+ * float32, whose sums are kept in the result. */
 enum { CUMSUM_LINES = 64, CUMSUM_FLOATS = 512 };
 
 struct cumsum_lines {
@@ -614,8 +623,8 @@ struct cumsum_lines {
     bool exclusive, product;
 };
 
-/* Lines of n elements, `stride` apart (negative: from the end). Integers wrap,
- * so they are computed unsigned. */
+/* Sum lines of n elements, `stride` apart; it is negative to sum from the end.
+ * Integers wrap, so they are computed as unsigned numbers. */
 #define CUMSUM(id, T, bits_t, sum_t, get, set)                                 \
     static void cumsum_##id(const struct cumsum_lines *r, const char *vx,      \
                             char *vy)                                          \
@@ -642,8 +651,8 @@ BYI_EACH_FLOAT(CUMSUM_FLOAT)
 CUMSUM(F16, float, uint16_t, float, byi_f16_to_f32, byi_f32_to_f16)
 CUMSUM(BF16, float, uint16_t, float, byi_bf16_to_f32, byi_f32_to_bf16)
 
-/* Adjacent lines of float32: each row of the result is the one before and a row
- * of x, in vectors. */
+/* Adjacent lines of float32: each row of the result is the row before it plus a
+ * row of x. */
 static void cumsum_rows(const struct cumsum_lines *r, const char *vx, char *vy)
 {
     const enum byi_op_id op = r->product ? BYI_OP_MULTIPLY : BYI_OP_ADD;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sequence.c: nn.rnn, nn.gru and nn.lstm by their definition, element by
- * element, in double: the float64 kernel, and the reference for recurrent.c.
+/* sequence.c: computes nn.rnn, nn.gru and nn.lstm from their equations, element
+ * by element, in double: the float64 kernel, and the reference for recurrent.c.
  * With W x = weights x + bias, R h = recurrent h + bias and activations f, g,
  * h, whose arguments are clipped:
  *   rnn   h' = f(W x + R h)
@@ -9,8 +9,7 @@
  *         h' = (1 - z) n + z h
  *   lstm  i = f(Wi x + Ri h + Pi c)   j = f(Wf x + Rf h + Pf c), or 1 - i
  *         c' = j c + i g(Wc x + Rc h)
- *         o = f(Wo x + Ro h + Po c')   h' = o h(c')
- */
+ *         o = f(Wo x + Ro h + Po c')   h' = o h(c') */
 #include "kernel.h"
 
 static const struct byi_tensor *given(const struct byi_call *call, uint32_t i)
@@ -93,7 +92,7 @@ static double apply(const struct byi_sequence *s, int64_t d, uint32_t f,
     return byi_unary_plain(fn->op, x, params);
 }
 
-/* One step of one sequence: h and c before and after it. */
+/* One step of one sequence. */
 struct sequence_step {
     const struct byi_sequence *s;
     int64_t d, t, n;
@@ -102,7 +101,7 @@ struct sequence_step {
     double *reset; /* gru: r h */
 };
 
-/* Row `row` of weights x + bias, and of recurrent v + bias. */
+/* Row `row` of weights x + bias; of_h is the same of recurrent v + bias. */
 static double of_x(const struct sequence_step *p, int64_t row)
 {
     const struct byi_sequence *s = p->s;
@@ -181,7 +180,7 @@ static void step_lstm(const struct sequence_step *p)
     }
 }
 
-/* Sequence n in direction d; state holds 5 times hidden. */
+/* Compute sequence n in direction d. `state` has room for 5 times hidden. */
 static void run_sequence(const struct byi_sequence *s, int64_t d, int64_t n,
                          double *state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simd.c: selects the table of float32 loops for the CPU. */
+/* simd.c: selects the table of float32 loops (struct byi_simd) for the CPU. */
 #include <stdatomic.h>
 
 #include "kernel.h"
@@ -14,7 +14,7 @@ static const struct simd_row {
     enum byi_isa isa;
     const struct byi_simd *table;
 } rows[] = {
-/* widest first; neither VNNI nor AMX adds to float32 */
+/* widest first; VNNI and AMX add no float32 instructions */
 #if defined(__x86_64__)
     {BYI_ISA_AMX, &byi_simd_avx512},    {BYI_ISA_VNNI, &byi_simd_avx512},
     {BYI_ISA_AVX512, &byi_simd_avx512}, {BYI_ISA_AVX_VNNI, &byi_simd_avx2},

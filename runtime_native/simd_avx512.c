@@ -3,7 +3,7 @@
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw")
 #pragma GCC target("fma,prefer-vector-width=512")
-#pragma GCC optimize("no-trapping-math") /* speculate both sides of ?: */
+#pragma GCC optimize("no-trapping-math") /* may compute both sides of ?: */
 #define TABLE byi_simd_avx512
 #define LEVEL BYI_ISA_AVX512
 #define W 16

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* softmax.c: nn.softmax, nn.log_softmax, nn.hardmax along an axis.
  *   x (outer, n, inner) -> the same
- * A slice of n elements is shifted by its maximum first, so that exponentials
- * do not overflow; sums are double.
- */
+ * The maximum of a slice of n elements is subtracted first, so that
+ * exponentials do not overflow; sums are double. */
 #include "kernel.h"
 
 #include "kernels/f32.h"

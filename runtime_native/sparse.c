@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparse.c: nn.sparse_dense and nn.sparse_conv2d: products Y = W X with mostly
- * zero weights W (m, k). W is packed as blocks of 4 outputs by 256 inputs. A
- * block lists, for each pattern of nonzeros among the 4 outputs, the inputs
- * that have it; byi_simd's loops for patterns run over such lists. X is packed
- * in panels of columns, as B of the dense product.
- * If a panel of X is not finite, the zeros of its block are multiplied too, so
- * that results equal those of nn.dense and nn.conv2d up to the order of sums.
- */
+/* sparse.c: nn.sparse_dense and nn.sparse_conv2d: products Y = W X, where most
+ * weights W (m, k) are zero. W is packed as blocks of 4 outputs by 256 inputs.
+ * For each pattern of nonzeros among the 4 outputs, a block lists the inputs
+ * with this pattern; byi_simd's `sparse` loops run over these lists. X is
+ * packed in panels of columns, like B of a dense product. If a panel of X has
+ * an infinity or NaN, the zeros of W are multiplied too, so that results equal
+ * those of nn.dense and nn.conv2d up to the order of sums. */
 #include "conv.h"
 
 #include "kernels/conv.h"
@@ -14,9 +13,9 @@
 enum {
     ROWS = BYI_SPARSE_ROWS,
     PATTERNS = 1 << ROWS,
-    DEPTH = 256,        /* inputs of a block: a panel of X fits the L1   */
+    DEPTH = 256,        /* inputs of a block: a panel of X fits the L1 cache */
     SHORT = 8,          /* shorter lists are split into lists of rows    */
-    LEAST_COLUMNS = 16, /* of X: the dense product is faster below that  */
+    LEAST_COLUMNS = 16, /* of X: with fewer, the dense product is faster */
 };
 
 static const struct byi_f32_kernels *kernels_used(void)
@@ -33,7 +32,7 @@ static const struct byi_f32_kernels *kernels_used(void)
 struct packed_sparse {
     int64_t m, k;
     int64_t bands, blocks; /* bands of ROWS outputs; blocks of a band */
-    int64_t at[];          /* a block's first word, by block, band    */
+    int64_t at[];          /* first word of a block, by block and band */
 };
 
 static int64_t head_bytes(int64_t bands, int64_t blocks)
@@ -51,10 +50,10 @@ static const uint32_t *block_of(const struct packed_sparse *s, int64_t block,
            s->at[block * s->bands + band];
 }
 
-/* Assigns each input of a block to a list: that of the pattern of its weights
- * or, if few inputs have the pattern, those of its single rows. */
+/* Assigns each input of a block to the list of its pattern or, if few inputs
+ * have that pattern, to the list of each row in it. */
 struct sparse_block {
-    const float *weights; /* the first one; rows are k apart */
+    const float *weights; /* of the block; rows are k apart */
     int64_t k, inputs;
     uint8_t pattern[DEPTH];
     bool split[PATTERNS];
@@ -74,7 +73,7 @@ static void read_block(const float *weights, int64_t k, int64_t rows,
         b->split[p] = (p & (p - 1)) && count[p] < SHORT;
 }
 
-/* Write the list of one pattern; returns its words. */
+/* Write the list of one pattern; returns its length in words. */
 static int64_t write_list(const struct sparse_block *b, uint32_t pattern,
                           uint32_t *to)
 {
@@ -139,29 +138,30 @@ static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
 
 /* --- the product ---------------------------------------------------------- */
 
-/* Packs rows [k0, k0 + kc) and columns [n0, n0 + nc) of X, nc <= nr, to
- * dst[k nr + n], with zeros beyond nc. */
+/* Packs rows [k0, k0 + kc) and columns [n0, n0 + nc) of X, nc <= nr, to dst[k *
+ * nr + n], with zeros for n >= nc. */
 typedef void (*sparse_pack_fn)(const void *ctx, int64_t batch, int64_t k0,
                                int64_t kc, int64_t n0, int64_t nc, int64_t nr,
                                float *dst);
 
 struct sparse_product {
     const struct packed_sparse *packed;
-    const float *weights; /* (m, k), as they are */
+    const float *weights; /* (m, k), not packed */
     int64_t m, k, n;
     int64_t batches; /* of X and Y */
     sparse_pack_fn pack_x;
     const void *ctx;
     float *y;
-    /* element (row, column) is y[row ldy + column], or, transposed,
-     * y[column ldy + row] */
+    /* element (row, column) is y[row * ldy + column], or y[column * ldy + row]
+     * if transposed */
     int64_t ldy;
     bool transposed;
 };
 
-/* The tiling into tasks: panels of X by bands of W. */
+/* The division into tasks. A task is a panel of X and a part of the bands of W.
+ */
 struct sparse_tiling {
-    int64_t panels, parts, bands; /* bands: of a part */
+    int64_t panels, parts, bands; /* `bands` of each part */
 };
 
 static struct sparse_tiling tiling_of(const struct sparse_product *p,
@@ -178,7 +178,7 @@ static struct sparse_tiling tiling_of(const struct sparse_product *p,
     return c;
 }
 
-/* Floats per thread: a panel of X, the sums. */
+/* Floats of scratch per thread, for a panel of X and the sums. */
 static int64_t lane_floats(const struct sparse_product *p)
 {
     return (DEPTH + byi_ceil_div(p->m, ROWS) * ROWS) * byi_simd()->panel;
@@ -205,7 +205,7 @@ static void add_block(const struct sparse_product *p, int64_t block,
     }
 }
 
-/* The same with all weights, for x with infinities or NaN. */
+/* The same with all weights, including zeros, for x with infinities or NaN. */
 static void add_dense(const struct sparse_product *p, int64_t block,
                       int64_t band, const float *x, float *sums)
 {
@@ -261,7 +261,7 @@ static void run_sparse(const struct sparse_product *p,
 
 /* --- packing X ------------------------------------------------------------ */
 
-/* Rows of the data become columns of X. */
+/* A sparse_pack_fn for data (columns of X, rows of X). */
 static void pack_data(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
                       int64_t n0, int64_t nc, int64_t nr, float *dst)
 {
@@ -275,13 +275,13 @@ static void pack_data(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
                       dst, nr);
 }
 
-/* Outputs of one row that are adjacent in a panel. */
+/* A run of outputs that are adjacent in a panel and in one row of the image. */
 struct output_run {
-    int64_t out[3]; /* of the first one */
+    int64_t out[3]; /* coordinates of the first output */
     int64_t n;
 };
 
-/* Cut the positions [n0, n0 + nc) into runs; returns their number. */
+/* Divide the positions [n0, n0 + nc) into runs; returns their number. */
 static int cut_runs(const struct byi_window *w, int64_t n0, int64_t nc,
                     struct output_run *runs)
 {
@@ -294,7 +294,8 @@ static int cut_runs(const struct byi_window *w, int64_t n0, int64_t nc,
     return count;
 }
 
-/* Inputs under tap kw of a run of outputs; `row` has w->in[2] inputs. */
+/* Copy the inputs under tap kw of a run of outputs; `row` has w->in[2] inputs.
+ */
 static void gather_row(const struct byi_window *w, const float *row,
                        const struct output_run *r, int64_t kw, float *dst)
 {
@@ -317,7 +318,7 @@ static void gather_row(const struct byi_window *w, const float *row,
         dst[i] = 0;
 }
 
-/* Row k = (channel, kd, kh, kw) of the im2col matrix, for these runs. */
+/* Copy row k = (channel, kd, kh, kw) of the im2col matrix, for these runs. */
 static void gather(const struct byi_conv *v, const float *x,
                    const int64_t tap[3], const struct output_run *runs,
                    int n_runs, float *dst)
@@ -360,7 +361,7 @@ static void pack_windows(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
     }
 }
 
-/* Positions of an image are already columns of X. */
+/* A sparse_pack_fn for an image whose positions are the columns of X. */
 static void pack_image(const void *ctx, int64_t batch, int64_t k0, int64_t kc,
                        int64_t n0, int64_t nc, int64_t nr, float *dst)
 {

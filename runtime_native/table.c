@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table.c: finds an operator's kernel, and runs a kernel on its own.
- * The search is linear over all families: it happens once per step of a plan,
- * at load, and needs no shared state.
- */
+/* table.c: finds an operator's kernel, and runs a kernel on its own. The search
+ * goes through all families: it happens once for each step of a plan, at load,
+ * and needs no shared state. */
 #include "kernel.h"
 
 static const struct byi_kernel_rows *const families[] = {
@@ -68,8 +67,8 @@ const char *byi_algorithm_of(const struct byi_call *call)
     }
 }
 
-/* Kernels read whole elements, but constants of a mapped model file may be
- * unaligned. Such operands are copied to `to`, behind the other scratch. */
+/* Kernels need aligned elements, but constants of a mapped model file may be
+ * unaligned; those are copied. */
 static bool is_aligned(const struct byi_tensor *t)
 {
     const uint32_t size = byoc_dtype_size(t->dtype);
@@ -85,7 +84,8 @@ static uint64_t copy_bytes(uint32_t n_in, const struct byi_tensor *in)
     return bytes ? bytes + byi_align_bytes(n_in * sizeof *in) : 0;
 }
 
-/* The operands, with unaligned ones replaced by copies. */
+/* Write the operands to `to`, with unaligned ones replaced by copies behind
+ * them. */
 static const struct byi_tensor *align_operands(uint32_t n_in,
                                                const struct byi_tensor *in,
                                                char *to)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c: kernels on strings, and the store of the strings that kernels create.
- */
+/* text.c: kernels that normalise strings and count n-grams, and the store of
+ * the strings that kernels create. */
 #include <locale.h>
 #include <stdlib.h>
 
@@ -21,7 +21,8 @@ char *byi_store_string(struct byi_string_store *store, size_t n)
     struct byi_string_chunk *chunk = store->chunks;
 
     if (!chunk || chunk->size - chunk->used <= n) {
-        /* doubles up to a limit, so that few chunks hold many strings */
+        /* chunks double in size up to a limit, so that many strings need few
+         * chunks */
         const size_t next = !chunk                   ? LEAST
                             : chunk->size < MOST / 2 ? 2 * chunk->size
                                                      : MOST;
@@ -86,8 +87,8 @@ enum byoc_status byi_no_store(const struct byi_call *call,
 
 /* --- text.normalize ------------------------------------------------------- */
 
-/* x (n) or (1, n): removes stop words and changes the case of the rest. If no
- * string is left, the result is one empty string. */
+/* x (n) or (1, n): removes stop words and changes the case of the other
+ * strings. If no string is left, the result is one empty string. */
 static enum byoc_status normalize_run(const struct byi_call *call,
                                       struct byoc_error *err)
 {
@@ -131,8 +132,8 @@ static enum byoc_status normalize_run(const struct byi_call *call,
 
 /* --- text.tf_idf ---------------------------------------------------------- */
 
-/* An n-gram pool as an open-addressing hash table: a slot is 1 + the n-gram's
- * number, or 0 if free. */
+/* The n-gram pool, with a hash table with open addressing: a slot has 1 + the
+ * number of the n-gram, or 0 if it is free. */
 struct ngram_pool {
     const struct byi_attr *counts, *ints, *strings;
     const int64_t *indexes;
@@ -170,8 +171,8 @@ static bool same_item(struct ngram_item a, struct ngram_item b)
     return a.text ? strcmp(a.text, b.text) == 0 : a.number == b.number;
 }
 
-/* Index of the first item of gram `gram`, and the gram's size: grams of one
- * item come first, and those of n items begin at counts[n - 1]. */
+/* Index of the first item of gram `gram`, and the gram's number of items: grams
+ * of one item come first, and those of n items begin at counts[n - 1]. */
 static uint32_t gram_at(const struct ngram_pool *p, uint32_t gram,
                         uint32_t *size)
 {
@@ -204,8 +205,8 @@ static void fill_pool(struct ngram_pool *p)
     }
 }
 
-/* 1 + the gram of `size` items of x from `at` on, `step` apart; 0 if the pool
- * does not have it. */
+/* 1 + the number of the gram that consists of `size` items of x, from `at` on
+ * and `step` apart; 0 if the pool does not have it. */
 static uint32_t find_gram(const struct ngram_pool *p,
                           const struct byi_tensor *x, int64_t at, int64_t step,
                           uint32_t size)
@@ -245,7 +246,7 @@ static struct ngram_pool read_pool(const struct byi_call *call)
     return p;
 }
 
-/* Count gram number `gram` in its element of y. */
+/* Count one occurrence of gram number `gram` in its element of y. */
 static void count_gram(const struct byi_call *call, uint32_t gram, float *y)
 {
     const char *mode = byi_attr_string(call->attrs, "mode");
@@ -261,8 +262,8 @@ static void count_gram(const struct byi_call *call, uint32_t gram, float *y)
         *y += weight;
 }
 
-/* Count the grams of one row: n-grams with up to `skips` items between
- * neighbours; single items have no skips. */
+/* Count the n-grams of one row, with up to `skips` items between neighbouring
+ * items of an n-gram. Single items need no skips. */
 static void count_grams(const struct byi_call *call, const struct ngram_pool *p,
                         int64_t first, int64_t n, float *y)
 {

@@ -9,8 +9,8 @@
 
 /* --- text.concatenate ----------------------------------------------------- */
 
-/* Strides of t in a result of rank `rank`: 0 on the axes it is broadcast along.
- */
+/* Set the strides of t for a result of rank `rank`; 0 on the axes along which t
+ * is broadcast. */
 static void spread_strides(const struct byi_tensor *t, uint32_t rank,
                            int64_t *strides)
 {
@@ -56,7 +56,7 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
 
 /* --- text.split ----------------------------------------------------------- */
 
-/* The type rule has counted the parts. */
+/* The result has room for all parts, since the type rule has counted them. */
 static enum byoc_status split_run(const struct byi_call *call,
                                   struct byoc_error *err)
 {
@@ -87,8 +87,8 @@ static enum byoc_status split_run(const struct byi_call *call,
 
 /* --- text.matches --------------------------------------------------------- */
 
-/* PCRE2's functions. The library is loaded by the first match, so that programs
- * that match no strings do not need it. */
+/* PCRE2's functions. The first match loads the library, so that programs that
+ * match no strings do not need it. */
 static struct {
     void *(*compile)(const uint8_t *pattern, size_t length, uint32_t options,
                      int *error, size_t *at, void *context);
@@ -101,8 +101,8 @@ static struct {
     int (*compile_jit)(void *code, uint32_t options);
 } pcre2;
 
-/* PCRE2's numbers. The options give RE2's reading: one match of all of the
- * text, which is UTF-8; $ matches only at the end. */
+/* Constants of PCRE2. The options select RE2's semantics: the pattern must
+ * match all of the text, which is UTF-8, and $ matches only at the end. */
 enum {
     FIRST_UTF_ERROR = -28,
     LAST_UTF_ERROR = -3,
@@ -149,10 +149,10 @@ static enum byoc_status bad_pattern(const struct byi_call *call, int error,
                     (const char *)text);
 }
 
-/* The patterns that this process has compiled, to machine code if PCRE2 can. A
- * pattern takes longer to compile than some thousand strings to match, so it
- * stays until the process ends. Those beyond the limit are compiled by each
- * run, as before. */
+/* The patterns that this process has compiled, to machine code if PCRE2
+ * supports that. Compiling a pattern takes longer than matching some thousand
+ * strings, so a compiled pattern is kept until the process ends. Patterns
+ * beyond the limit are compiled in each run. */
 enum { PATTERNS = 64 };
 static struct {
     char *text;
@@ -161,8 +161,8 @@ static struct {
 static int n_patterns;
 static pthread_mutex_t patterns_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Returns the code of the pattern; `*kept`: it must not be freed. NULL: it is
- * malformed, `*error` says how. */
+/* Returns the code of the pattern; sets *kept if the caller must not free it.
+ * NULL if the pattern is malformed, with PCRE2's error code in *error. */
 static void *find_code(const char *pattern, bool *kept, int *error)
 {
     const size_t n = strlen(pattern);
@@ -189,7 +189,8 @@ static void *find_code(const char *pattern, bool *kept, int *error)
     return code;
 }
 
-/* Machine code has a small stack; what exceeds it is matched without. */
+/* Match with machine code, or, if its small stack overflows, with the
+ * interpreter. */
 static int match_one(const void *code, const char *text, void *data)
 {
     const uint8_t *at = (const uint8_t *)text;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree.c: ensembles of decision trees, as flat arrays (ops.def):
+/* tree.c: evaluates ensembles of decision trees, which are flat arrays
+ * (ops.def):
  *   x (rows, features) -> (rows, targets)
  *
- * A node's true child is the next node and its false child is stored; both
- * follow the node, so that a walk ends without a depth limit. Walks are chains
+ * A node's true child is the next node, and the index of its false child is
+ * stored; both come after the node, so that every walk ends. Walks are chains
  * of dependent loads, so GROUP walks advance in lockstep to overlap their
  * loads: of several rows in one tree or, with few rows, of several trees for
- * one row. Sums are in double, in the order of the trees.
- */
+ * one row. Sums are in double, in the order of the trees. */
 #include "kernel.h"
 
 enum { GROUP = 8 }; /* walks in lockstep */
 
-/* bits of a node's mode */
+/* values and bits of a node's mode */
 enum { LESS = 1, EQUAL = 2, NOT_EQUAL = 3, NAN_IS_TRUE = 4 };
 
 enum combine { SUM, AVERAGE, MIN, MAX };
@@ -20,8 +20,8 @@ enum combine { SUM, AVERAGE, MIN, MAX };
 struct tree_forest {
     int64_t rows, features, trees, nodes, targets, weights;
     const int32_t *roots;
-    /* of a node: feature, false child; of a leaf: -1 - number of weights, index
-     * of the first weight */
+    /* of a node: its feature and false child; of a leaf: -1 - the number of its
+     * weights, and the index of the first one */
     const int32_t (*splits)[2];
     const uint8_t *modes; /* NULL: all 0 */
     const int32_t *to;    /* target of each weight */
@@ -79,7 +79,8 @@ static double combine(const struct tree_forest *f, double sum, double weight,
     }
 }
 
-/* Sums of a block of rows; `met` tells which targets have received a weight. */
+/* The sums of a block of rows; `met` marks targets that have received a weight.
+ */
 struct sums {
     double *at;
     bool *met;
@@ -92,7 +93,8 @@ static double finish(const struct tree_forest *f, double sum, bool met)
     return f->combine == AVERAGE ? sum / (double)f->trees : sum;
 }
 
-/* Does the walk go to the node's true child? NaN follows NAN_IS_TRUE. */
+/* Whether the walk goes to the node's true child. NaN goes there if NAN_IS_TRUE
+ * is set. */
 #define TAKES_TRUE(T)                                                          \
     static bool takes_true_##T(uint8_t mode, T v, T threshold)                 \
     {                                                                          \
@@ -104,8 +106,8 @@ static double finish(const struct tree_forest *f, double sum, bool met)
                                                : v <= threshold;                                 \
     }
 
-/* Walk from nodes at[0 .. n-1] for rows x[0 .. n-1] to the leaves. Returns
- * false on a child or feature out of range. */
+/* Walk from nodes at[0 .. n-1], with rows x[0 .. n-1], to the leaves. Returns
+ * false if a child or feature is out of range. */
 #define WALK(T)                                                                \
     static bool walk_##T(const struct tree_forest *f, const T *thresholds,     \
                          const T *const *x, int32_t *at, int n)                \
@@ -149,7 +151,7 @@ static double finish(const struct tree_forest *f, double sum, bool met)
         return true;                                                           \
     }
 
-/* Run rows [begin, end) through all trees. */
+/* Evaluate all trees for rows [begin, end). */
 #define ROWS(T)                                                                \
     static bool rows_##T(const struct tree_forest *f,                          \
                          const struct byi_call *call, const struct sums *s,    \

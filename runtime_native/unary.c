@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unary.c: elementwise operators of one operand, any shape. The plain form is
- * a function of one double; float32 has vectorised loops for most operators;
- * float16 and bfloat16 go through them in blocks; integers have their own.
- */
+/* unary.c: elementwise operators of one operand of any shape. The plain form is
+ * a function of one double. float32 has vectorised loops for most operators,
+ * which also compute float16 and bfloat16 in blocks; integers have loops of
+ * their own. */
 #include "kernel.h"
 
 enum { BLOCK = 512, PARAMS = 4 };
@@ -39,7 +39,7 @@ static const plain_fn plain[BYI_N_OPS] = {
 #include "core/ops/unary.def"
 };
 
-/* The fast form holds for |x| up to this; 0: for all numbers. */
+/* The vectorised loop is accurate for |x| up to this; 0: for all numbers. */
 static const float bounds[BYI_N_OPS] = {
 #define UNARY_BOUNDED(id, wide, single, most) [BYI_OP_##id] = most,
 #include "core/ops/unary.def"
@@ -68,7 +68,7 @@ struct unary_job {
     float pf[PARAMS];
 };
 
-/* Elements [begin, end). */
+/* Compute elements [begin, end). */
 typedef void (*range_fn)(const struct unary_job *job, int64_t begin,
                          int64_t end);
 
@@ -83,7 +83,7 @@ static void read_params(const struct byi_call *call, struct unary_job *job)
 
 /* --- floats ------------------------------------------------------------- */
 
-/* Replace the results of numbers for which the fast form does not hold. */
+/* Recompute the results for numbers beyond the bound of the vectorised loop. */
 static void mend_large(const struct unary_job *job, const float *x, float *y,
                        int64_t n)
 {
@@ -162,7 +162,7 @@ static void range_half(const struct unary_job *job, int64_t begin, int64_t end)
     TYPED(op, U64, uint64_t, form)
 #include "core/ops/unary.def"
 
-/* A bound, rounded to the nearest value of the type. */
+/* Each bound is rounded to the nearest value of the type. */
 #define CLIP(id, type, least, most)                                            \
     static type bound_##id(double v)                                           \
     {                                                                          \
@@ -190,7 +190,7 @@ CLIP(I32, int32_t, INT32_MIN, INT32_MAX)
 CLIP(U64, uint64_t, 0, UINT64_MAX)
 CLIP(I64, int64_t, INT64_MIN, INT64_MAX)
 
-/* integers beyond 53 bits lose their low bits here */
+/* integers of more than 53 bits lose their low bits here */
 #define EACH_SHRINK(id, type)                                                  \
     TYPED(NN_SHRINK, id, type, bound_##id(NN_SHRINK_plain((double)x, job->p)))
 BYI_EACH_INT(EACH_SHRINK)
@@ -220,7 +220,7 @@ BYI_EACH_INT(EACH_SHRINK)
 UNARY_TEST(ISINF, isinf(x) && (x < 0 ? p0 : p1))
 #include "core/ops/unary.def"
 
-/* The function of this operator and type alone, or NULL. */
+/* The loop for this operator and type, or NULL if there is no special one. */
 static range_fn typed_range(enum byi_op_id op, enum byoc_dtype dtype)
 {
 #define CASE(op, id)                                                           \
@@ -302,7 +302,8 @@ static enum byoc_status copy_run(const struct byi_call *call,
                                  struct byoc_error *err)
 {
     (void)err;
-    /* copies string pointers: the strings' owner outlives the run */
+    /* for strings, copies pointers: the owner of the strings outlives the run
+     */
     size_t bytes = (size_t)byi_tensor_bytes(call->in);
     if (bytes)
         memcpy(call->out->data, call->in->data, bytes);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view.c: copies a strided view to dense memory, for transpose, slices,
- * broadcasts, tiles and the block operators. Axes that form one walk in memory
- * are merged first. The rest is a copy of rows or, where source rows become
- * columns, of square blocks that fit the cache.
- */
+ * broadcasts, tiles and the block operators. Adjacent axes that one stride
+ * covers are merged first. What remains is copied row by row or, if source rows
+ * become columns, in square blocks that fit the cache. */
 #include "move.h"
 
 #include "kernels/conv.h"
 
-enum { BLOCK = 256 }; /* bytes of a block's rows and columns: some lines */
+enum { BLOCK = 256 }; /* bytes of a block's rows, columns */
 
 void byi_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides)
 {
@@ -44,7 +43,7 @@ static struct byi_view simplify(const struct byi_view *v)
     return s;
 }
 
-/* One instance of the loops below per element size. */
+/* The loops below are instantiated for each element size. */
 #define FOR_SIZES(S)                                                           \
     S(1)                                                                       \
     S(2)                                                                       \
@@ -52,7 +51,7 @@ static struct byi_view simplify(const struct byi_view *v)
     S(8)                                                                       \
     S(16)
 
-/* dst[i] = src[i stride] */
+/* dst[i] = src[i * stride] */
 #define ROW(size)                                                              \
     static void row_##size(char *restrict dst, const char *restrict src,       \
                            int64_t n, int64_t stride)                          \
@@ -75,7 +74,7 @@ static struct byi_view simplify(const struct byi_view *v)
     }
 FOR_SIZES(ROW)
 
-/* dst[r out + c] = src[r + c in] for an r by c block */
+/* dst[r * out + c] = src[r + c * in] for a block of r by c elements */
 #define SQUARE(size)                                                           \
     static void square_##size(char *dst, int64_t out, const char *src,         \
                               int64_t in, int64_t rows, int64_t cols)          \
@@ -98,8 +97,8 @@ static void square_words(char *dst, int64_t out, const char *src, int64_t in,
 typedef uint16_t halves8
     __attribute__((vector_size(16), aligned(2), may_alias));
 
-/* dst[r out + c] = src[r + c in] for r, c < 8: three steps, each of which
- * interleaves the rows of the upper half with those of the lower one. */
+/* dst[r * out + c] = src[r + c * in] for r, c < 8, in three steps, each of
+ * which interleaves the rows of the upper half with those of the lower half. */
 static void square8_halves(uint16_t *dst, int64_t out, const uint16_t *src,
                            int64_t in)
 {
@@ -121,7 +120,7 @@ static void square8_halves(uint16_t *dst, int64_t out, const uint16_t *src,
 
 typedef uint8_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
 
-/* dst[r out + c] = src[r + c in] for r, c < 16, in four such steps. */
+/* dst[r * out + c] = src[r + c * in] for r, c < 16, in four such steps. */
 static void square16_bytes(uint8_t *dst, int64_t out, const uint8_t *src,
                            int64_t in)
 {
@@ -142,8 +141,8 @@ static void square16_bytes(uint8_t *dst, int64_t out, const uint8_t *src,
         *(bytes16 *)(dst + r * out) = row[r];
 }
 
-/* The same for elements of one and two bytes, in squares of `side` by `side`:
- * the last ones overlap the ones before. */
+/* The same for elements of one and two bytes, in squares of `side` by `side`.
+ * The last squares overlap those before them. */
 #define SQUARES(name, square, side, size, type)                                \
     static void name(char *dst, int64_t out, const char *src, int64_t in,      \
                      int64_t rows, int64_t cols)                               \
@@ -195,7 +194,7 @@ static square_fn square_of(size_t size)
     return squares[size];
 }
 
-/* Rows [first, last) of the last axis. */
+/* Copy rows [first, last), which are along the last axis. */
 static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
                       const char *src, char *dst, size_t size)
 {
@@ -220,14 +219,14 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
 }
 
 enum {
-    FEW_ROWS = 4,        /* too few for squares             */
-    LEAST_FAR = 1 << 20, /* bytes that no longer stay cached */
+    FEW_ROWS = 4,        /* too few rows for squares */
+    LEAST_FAR = 1 << 20, /* so many bytes do not stay in the cache */
 };
 
 /* The axis other than the last whose source elements are contiguous, if it is
- * long enough for blocks; otherwise v->rank. It may also be all that lies
- * between two elements of the last axis, as in space_to_depth: large data is
- * then read once, not once for each element in between. */
+ * long enough for blocks; else v->rank. The contiguous elements may also be all
+ * those between two elements of the last axis, as in space_to_depth: large data
+ * is then read once instead of once for each of these elements. */
 static uint32_t near_axis(const struct byi_view *v, int64_t bytes)
 {
     const uint32_t last = v->rank - 1;
@@ -241,8 +240,8 @@ static uint32_t near_axis(const struct byi_view *v, int64_t bytes)
     return v->rank;
 }
 
-/* A blocked transpose of the axes `near` and last; the others are outer axes.
- */
+/* A blocked transpose of the near axis and the last axis; the others are outer
+ * axes. */
 struct blocked_transpose {
     struct byi_view outer;           /* source strides            */
     int64_t out[2 * BYI_MAX_RANK];   /* destination strides       */
@@ -273,8 +272,8 @@ static struct blocked_transpose plan_blocks(const struct byi_view *v,
     return b;
 }
 
-/* One group: some rows of a two-axis transpose, all columns. src and dst point
- * to the transpose's first element. */
+/* Copy one group: some rows and all columns of a two-axis transpose, whose
+ * first element is at src and dst. */
 static void copy_group(const struct blocked_transpose *b, int64_t row,
                        const char *src, char *dst, size_t size)
 {
@@ -294,7 +293,7 @@ static void copy_group(const struct blocked_transpose *b, int64_t row,
                rows, byi_min(b->wide, b->cols - c));
 }
 
-/* Groups [first, last). */
+/* Copy groups [first, last). */
 static void copy_groups(const struct blocked_transpose *b, int64_t first,
                         int64_t last, const char *src, char *dst, size_t size)
 {
@@ -373,8 +372,9 @@ void byi_fill(void *dst, const void *value, int64_t n, size_t size)
         row_of(size)(dst, value, n, 0);
 }
 
-/* Is any of n indices outside -size .. size - 1? Then one of both numbers is
- * negative; sums of them need no comparison, which SSE2 lacks for 64 bits. */
+/* Whether any of n indices is outside -size .. size - 1. Then one of the two
+ * computed numbers is negative; their sign bits replace comparisons, which SSE2
+ * lacks for 64 bits. */
 #define ANY_OUTSIDE(id, T)                                                     \
     static bool any_outside_##id(const T *at, int64_t n, int64_t size)         \
     {                                                                          \

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* window.c: the windows of convolution and pooling, extended to three spatial
- * axes, and the loop over bands of planes.
- */
+/* window.c: describes the windows of convolution and pooling with three spatial
+ * axes, and runs windows over bands of planes. */
 #include "conv.h"
 
 static int64_t at_or(const int64_t *list, uint32_t n, uint32_t i,
@@ -22,7 +21,7 @@ void byi_window_read(const struct byi_attrs *attrs, uint32_t n,
 
     *w = (struct byi_window){.in_count = 1, .out_count = 1, .taps = 1};
     for (uint32_t axis = 0; axis < 3; axis++) {
-        const uint32_t i = axis + n - 3; /* wraps beyond n on leading axes */
+        const uint32_t i = axis + n - 3; /* above n for leading axes */
         w->in[axis] = at_or(in, n, i, 1);
         w->out[axis] = at_or(out, n, i, 1);
         w->size[axis] = at_or(size, n, i, 1);
@@ -32,7 +31,7 @@ void byi_window_read(const struct byi_attrs *attrs, uint32_t n,
         w->end[axis] = i < n ? padding[n + i] : 0;
         w->in_count *= w->in[axis];
         w->out_count *= w->out[axis];
-        /* padding allows windows larger than any memory: saturate */
+        /* saturate: padding allows windows larger than any memory */
         if (__builtin_mul_overflow(w->taps, w->size[axis], &w->taps))
             w->taps = INT64_MAX;
     }
@@ -52,7 +51,7 @@ void byi_window_taps(const struct byi_window *w, int axis, int64_t at,
 void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
                         int64_t *first, int64_t *last)
 {
-    /* output i reads at i stride + from */
+    /* output i reads input i * stride + from */
     const int64_t from = tap * w->dilation[axis] - w->pad[axis];
     const int64_t stride = w->stride[axis];
     *first = from < 0 ? byi_ceil_div(-from, stride) : 0;
@@ -66,10 +65,10 @@ void byi_window_outputs(const struct byi_window *w, int axis, int64_t tap,
 enum {
     TOGETHER = 16, /* planes of a task                                       */
     TILE = 4,      /* rows of outputs that share loaded inputs               */
-    FEW_TAPS = 25, /* of a side-by-side window, at most                      */
-    ROOM = 4096,   /* floats of a band that fit the L1 cache                 */
-    SIDE = 6144,   /* the same side by side, outputs included                */
-    APART = 10240  /* the same where rows would have to be split into phases */
+    FEW_TAPS = 25, /* largest window for planes side by side */
+    ROOM = 4096,   /* floats of a band that fits the L1 cache */
+    SIDE = 6144,   /* the same for planes side by side, including outputs */
+    APART = 10240  /* the same if the rows form would need phases */
 };
 
 bool byi_sliding_fits(const struct byi_window *w)
@@ -89,14 +88,14 @@ static int64_t whole_vectors(int64_t floats)
     return byi_ceil_div(floats, lanes) * lanes;
 }
 
-/* Number of rows or columns that n outputs read. */
+/* Number of rows or columns of inputs that n outputs read. */
 static int64_t seen_by(const struct byi_window *w, int axis, int64_t n)
 {
     return (n - 1) * w->stride[axis] + (w->size[axis] - 1) * w->dilation[axis] +
            1;
 }
 
-/* The rows form: the gap between two rows is the border of both. */
+/* Lay out the rows form. The gap between two rows is the border of both. */
 static void lay_out_rows(const struct byi_window *w, struct byi_band *b)
 {
     const int64_t stride = w->stride[2];
@@ -143,7 +142,8 @@ static struct byi_band rows_of(const struct byi_window *w)
     return b;
 }
 
-/* The side-by-side form; b->side tells whether the planes are small enough. */
+/* Lay out the side-by-side form; `side` is set if the planes are small enough
+ * for it. */
 static struct byi_band side_of(const struct byi_window *w)
 {
     const int64_t lanes = byi_simd()->lanes;
@@ -177,7 +177,7 @@ uint64_t byi_sliding_scratch(const struct byi_window *w, uint32_t threads)
     return byi_align_bytes((uint64_t)room * sizeof(float)) * threads;
 }
 
-/* One band of n planes. */
+/* Compute one band of n planes. */
 static void run_band(const struct byi_sliding *v, const struct byi_band *b,
                      const float *x, float *y, int64_t n, float *room)
 {
@@ -190,12 +190,12 @@ static void run_band(const struct byi_sliding *v, const struct byi_band *b,
     }
 }
 
-/* The forms of bands that a call uses. */
+/* The two forms of bands that a call may use. */
 struct band_forms {
     struct byi_band rows, side;
 };
 
-/* n planes from `first` on. */
+/* Compute n planes from `first` on. */
 static void run_task(const struct byi_sliding *v, const struct band_forms *ways,
                      int64_t first, int64_t n, float *room)
 {
