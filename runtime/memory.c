@@ -4,7 +4,8 @@
  * limit of the load parameters.
  *
  *     | bytes, 8 of BYI_ALIGN | the caller's bytes   |
- *                             ^ the address returned */
+ *                             ^ the address returned
+ */
 #include "plan.h"
 
 #include <stdlib.h>

@@ -8,7 +8,8 @@
  * depend on data stay as they are.
  *
  *   %n = shape_of(%x: (batch, 3))       %n = const [2, 3]
- *   @dnnl_0(%x): (batch, 10)      ==>   @dnnl_0(%x): (2, 10)   batch=2 */
+ *   @dnnl_0(%x): (batch, 10)      ==>   @dnnl_0(%x): (2, 10)   batch=2
+ */
 #include "plan.h"
 
 #include <string.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/backend.c: the plug-in's entry point: the query function and the
- * byoc_backend it returns. Turns byoc_status into the host's failures, and runs
- * oneDNN on the host's threads for the duration of each call. load() accepts a
- * region as JSON, or as the C that compile() wrote for a host that compiles C.
- */
+ * byoc_backend that it returns. Turns statuses into the host's failures, and
+ * runs oneDNN on the host's threads during each call. load() accepts a region
+ * as JSON, or as the C that compile() wrote for a host that compiles C. */
 #include <byoc/graph.h>
 
 #include "core/base/guard.h"
@@ -69,8 +68,8 @@ static struct byoc_fail *make_program(const struct byoc_host *host,
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
-/* List the implementations in order, joined by "+"; reorders at the region's
- * borders only if there is nothing else. */
+/* List the implementations in order, joined by "+". Leaves out reorders unless
+ * the region consists of reorders only. */
 static void name_probed(const struct byi_program *p, struct byoc_probe *result)
 {
     size_t n = 0;
@@ -162,7 +161,7 @@ static bool is_identifier(const char *name)
            name[strspn(name, letters)] == '\0';
 }
 
-/* Leaves `text` empty if the program cannot be written. */
+/* Write the program as C. Leaves `text` empty if that is impossible. */
 static enum byoc_status write_program(const struct byi_program *program,
                                       const char *symbol, struct byi_text *text,
                                       struct byoc_error *err)
@@ -198,8 +197,9 @@ static struct byoc_fail *write_region(const struct byoc_host *host,
     return status == BYOC_OK ? NULL : make_fail(host, status, &err);
 }
 
-/* A region of more JSON is not declined: reading a thousand operators once more
- * would take longer than the question is worth. */
+/* Bytes of JSON up to which a region may be declined: for larger regions,
+ * reading a thousand operators again would take longer than declining can save.
+ */
 enum { MOST_TO_DECLINE = 256 << 10 };
 
 /* Decline the region if the host allows it and native kernels are faster. */
@@ -221,7 +221,8 @@ static struct byoc_fail *decline(const struct byoc_host *host,
     return fail;
 }
 
-/* A region that is not written as C stays JSON; load() builds from it. */
+/* If a region is not written as C, its blob is its JSON, from which load()
+ * builds the program. */
 static struct byoc_fail *compile(const struct byoc_host *host,
                                  const struct byoc_region *region,
                                  struct byoc_blob *blob)
@@ -261,9 +262,9 @@ static enum byoc_status load_unit(const struct byoc_host *host,
     return status;
 }
 
-/* The C library ends the process if it cannot allocate a library's thread-local
- * data, which it does when a thread first uses them. See that there is room for
- * oneDNN's. */
+/* The C library ends the process if it cannot allocate the thread-local data of
+ * a library, which it does when a thread first uses them. Check that there is
+ * enough memory for those of oneDNN. */
 static struct byoc_fail *see_room(const struct byoc_host *host)
 {
     enum { ROOM = 1 << 16 };
@@ -329,7 +330,8 @@ static void state_free(const struct byoc_host *host, void *compiled,
     byi_dn_exec_free(&exec);
 }
 
-/* Check that the lent buffers have the sizes of the region's types. */
+/* Check that the host's buffers have the sizes of the region's inputs and
+ * outputs. */
 static enum byoc_status check_args(const struct byi_program *p,
                                    const struct byoc_run_args *args,
                                    struct byoc_error *err)
@@ -381,9 +383,9 @@ static void describe(const struct byoc_host *host, const void *compiled,
     }
 }
 
-/* No quiesce(): oneDNN offers no call that frees its per-thread and per-process
- * state, such as the code of cached primitives, so the library stays mapped.
- */
+/* There is no quiesce(): oneDNN has no function that frees its per-thread and
+ * per-process state, such as the code of cached primitives, so the library
+ * stays mapped. */
 static struct byoc_backend backend = {
     .struct_size = sizeof(struct byoc_backend),
     .name = "dnnl",
@@ -402,7 +404,7 @@ static struct byoc_backend backend = {
     .describe = describe,
 };
 
-/* Fill in the members that are not constant expressions. */
+/* Set the members whose values are not constant expressions. */
 static void complete_backend(void)
 {
     backend.version = byi_dnnl_version();

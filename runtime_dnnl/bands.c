@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/bands.c: convolutions that byoc's own kernels run in bands
- * (kernels/bands.h): in blocks of mobile networks, a convolution of one tap
- * widens a large image for a depthwise one, and another makes it narrow again.
- * The result between them is not stored.
- */
+/* runtime_dnnl/bands.c: finds convolutions that byoc's own kernels run in bands
+ * (kernels/bands.h): in mobile networks, a pointwise convolution increases the
+ * channels of a large image for a depthwise convolution, and another pointwise
+ * one reduces them again. The large results between them are not stored. */
 #include "runtime_dnnl/build.h"
 
 #include <byoc/graph.h>
@@ -27,7 +26,7 @@ static bool is_depthwise(const struct byi_build *b,
     return groups > 1 && groups == b->graph->values[step->args[0]].dims[1];
 }
 
-/* Is it a convolution of one tap? */
+/* Whether the nn.conv2d is pointwise. */
 static bool is_point(const struct byi_build *b,
                      const struct byoc_graph_step *step)
 {
@@ -36,8 +35,8 @@ static bool is_point(const struct byi_build *b,
            dims[3] == 1;
 }
 
-/* Does the kernel begin with a convolution of this kind, of the layout that
- * regions have? */
+/* Whether the kernel begins with an nn.conv2d in NCHW that is depthwise or, if
+ * not `depthwise`, pointwise. */
 static bool begins(const struct byi_build *b,
                    const struct byoc_graph_kernel *kernel, bool depthwise)
 {
@@ -47,7 +46,8 @@ static bool begins(const struct byi_build *b,
            (depthwise ? is_depthwise(b, step) : is_point(b, step));
 }
 
-/* Would `value` leave the second cache before its reader has read all of it? */
+/* Whether `value` is larger than the second-level cache, so that its reader
+ * would read it from memory. */
 static bool is_large(const struct byi_build *b, uint32_t value)
 {
     const struct byoc_graph_value *type = &b->graph->values[value];
@@ -55,8 +55,8 @@ static bool is_large(const struct byi_build *b, uint32_t value)
            (int64_t)type->bytes > byi_f32_second_cache();
 }
 
-/* The kernel that alone reads the large result of `kernel` as data; NULL: none.
- */
+/* The only reader of the large result of `kernel`, if it reads the result as
+ * data; else NULL. */
 static const struct byoc_graph_kernel *reader_of(
     const struct byi_build *b, const struct byoc_graph_kernel *kernel)
 {
@@ -67,7 +67,7 @@ static const struct byoc_graph_kernel *reader_of(
     return first_step(b, reader)->args[0] == value ? reader : NULL;
 }
 
-/* The kernel whose large result `kernel` alone reads as data; NULL: none. */
+/* The kernel whose large result only `kernel` reads, as data; else NULL. */
 static const struct byoc_graph_kernel *source_of(
     const struct byi_build *b, const struct byoc_graph_kernel *kernel)
 {
@@ -80,7 +80,7 @@ static const struct byoc_graph_kernel *source_of(
     return reader_of(b, from) == kernel ? from : NULL;
 }
 
-/* Is it a depthwise convolution behind one of one tap? */
+/* Whether the kernel is a depthwise convolution that reads a pointwise one. */
 static bool is_middle(const struct byi_build *b,
                       const struct byoc_graph_kernel *kernel)
 {
@@ -109,8 +109,8 @@ static const struct byi_use *find_use(const struct byi_draft_step *d, int arg)
     return NULL;
 }
 
-/* Does step i alone read the large result of the step before? `uses`: of each
- * buffer. */
+/* Whether step i is the only reader of the large result of the step before it.
+ * `uses` has the number of uses of each buffer. */
 static bool follows(const struct byi_build *b, uint32_t i, const uint32_t *uses)
 {
     const struct byi_use *from = find_use(&b->drafts.at[i - 1], BYI_ARG_DST);
@@ -120,7 +120,7 @@ static bool follows(const struct byi_build *b, uint32_t i, const uint32_t *uses)
            (int64_t)b->bufs.at[to->buf].bytes > byi_f32_second_cache();
 }
 
-/* Does the last of n steps write what an earlier one reads? */
+/* Whether the last of n steps writes to a buffer that an earlier one uses. */
 static bool overwrites(const struct byi_draft_step *d, uint32_t n)
 {
     const uint32_t to = find_use(&d[n - 1], BYI_ARG_DST)->buf;
@@ -131,7 +131,7 @@ static bool overwrites(const struct byi_draft_step *d, uint32_t n)
     return false;
 }
 
-/* Run the n steps from d on in bands, if they should. */
+/* Mark the n steps from d on to run in bands, if possible and faster. */
 static bool join(struct byi_build *b, struct byi_draft_step *d, uint32_t n)
 {
     struct byi_prim *prims[BYI_F32_BANDED];

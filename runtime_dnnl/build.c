@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/build.c: what the builders of kernels share: queries of the
- * graph, values and their layouts, buffers, steps and packing.
- */
+/* runtime_dnnl/build.c: functions that the builders of kernels share: queries
+ * of the graph, values and their layouts, buffers, steps and packing. */
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
 
@@ -171,7 +170,7 @@ void byi_dn_use(struct byi_emit *e, int arg, const struct byi_dnnl_view *view)
         .arg = arg, .buf = view->buf, .offset = offset_bytes(view)};
 }
 
-/* Record how `prim` is created, for byi_dn_write. */
+/* Record how `prim` was created, for byi_dn_write. */
 static void note(struct byi_build *b, struct byi_prim *prim,
                  const char *function, const void *params, size_t size,
                  const struct byi_posts *posts)
@@ -237,7 +236,7 @@ void byi_dn_abandon(struct byi_build *b, struct byi_prim **prim)
     byi_prim_free(prim);
 }
 
-/* Run the reorder `prim`, on every run, from `src` into a new buffer of
+/* Append a step that runs the reorder `prim` from `src` into a new buffer of
  * `bytes`. Takes ownership of the primitive. */
 static enum byoc_status emit_reorder(struct byi_build *b,
                                      const struct byi_dnnl_view *src,
@@ -346,7 +345,8 @@ enum byoc_status byi_dn_want_plain(struct byi_build *b,
     return byi_dn_want(b, value, &plain, view);
 }
 
-/* The packed copy for an earlier primitive that wants the same layout. */
+/* The packed copy that was made for an earlier primitive and has the right
+ * layout, or NULL. */
 static const struct byi_pack_made *find_pack(const struct byi_build *b,
                                              const struct byi_dnnl_view *src,
                                              const struct byi_prim *prim,

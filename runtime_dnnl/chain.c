@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/chain.c: a kernel's epilogue: the operators after its first one.
- * They become post-ops of its primitive as far as oneDNN takes them, in the
- * model's order. Those that it refuses, or fuses only in a reference
- * implementation, run as primitives of their own with the rest as post-ops.
- */
+/* runtime_dnnl/chain.c: builds a kernel's epilogue, the operators after its
+ * first one. They become post-ops of its primitive, in the model's order, as
+ * far as oneDNN supports that. An operator that oneDNN refuses, or fuses only
+ * in a reference implementation, runs as a primitive of its own, with the
+ * operators after it as post-ops. */
 #include "runtime_dnnl/build.h"
 
 #include <assert.h>
@@ -12,8 +12,8 @@
 
 /* --- reading ------------------------------------------------------------- */
 
-/* Operators that are one elementwise function. A parameter is an attribute, by
- * name, or a number. */
+/* An operator that is one elementwise function. A parameter is the value of an
+ * attribute or, if that has no name, a number. */
 struct unary {
     const char *name;
     enum byi_elt alg;
@@ -89,9 +89,9 @@ static bool read_unary(const struct byoc_graph_step *step, struct byi_chain *c,
     return true;
 }
 
-/* Argument `previous` is the chain's value, the other one is `operand`.
- * c - x becomes c + (-1) x and c / x becomes c x^-1, so that the chain's value
- * comes first. */
+/* Read a binary step whose argument `previous` is the chain's value and whose
+ * other argument is `operand`. c - x becomes c + (-1) x and c / x becomes c
+ * x^-1, so that the chain's value comes first. */
 static bool read_binary(const struct byoc_graph_step *step, uint32_t previous,
                         uint32_t operand, struct byi_chain *c,
                         const struct byi_chain_item *like)
@@ -113,7 +113,7 @@ static bool read_binary(const struct byoc_graph_step *step, uint32_t previous,
     return false;
 }
 
-/* x^e for the exponents that oneDNN computes fast. */
+/* Read x^e, for the exponents that oneDNN computes fast. */
 static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
                                    struct byi_chain *c,
                                    const struct byi_chain_item *like)
@@ -153,7 +153,7 @@ static enum byoc_status read_prelu(struct byi_build *b, uint32_t operand,
     return BYOC_OK;
 }
 
-/* Is the value the result of a step of this kernel? */
+/* Whether the value is the result of a step of this kernel. */
 static bool is_step(const struct byi_build *b, uint32_t value)
 {
     const struct byoc_graph_value *v = &b->graph->values[value];
@@ -267,15 +267,17 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
 
 /* --- fusing -------------------------------------------------------------- */
 
-/* A choice of post-ops: the first n items, at most one of them as a sum. */
+/* A choice of post-ops: some of the next items, at most one of them as a sum.
+ */
 struct byi_fusion {
-    struct byi_posts posts; /* of post */
+    struct byi_posts posts; /* points to post[] */
     struct byi_post post[BYI_MAX_POSTS];
-    struct byi_desc want[BYI_MAX_POSTS]; /* operands, in the graph's dims */
-    uint32_t sum;                        /* index, or BYI_MAX_POSTS        */
+    struct byi_desc want[BYI_MAX_POSTS]; /* of operands, in the graph's dims */
+    uint32_t sum;                        /* its index, or BYI_MAX_POSTS */
 };
 
-/* An operand as the primitive sees it: batch axes folded into M. */
+/* Describe an operand for a primitive whose batch axes are folded into M; false
+ * if that is impossible. */
 static bool fold_operand(const struct byi_desc *dst,
                          const struct byi_desc *operand, struct byi_desc *out)
 {
@@ -292,8 +294,8 @@ static bool fold_operand(const struct byi_desc *dst,
     return true;
 }
 
-/* The layout that an operand must have beside `dst`; false if it does not
- * broadcast to dst. */
+/* Find the layout that an operand must have if the result is `dst`; false if it
+ * does not broadcast to dst. */
 static bool operand_layout(const struct byi_desc *operand,
                            const struct byi_desc *dst, struct byi_desc *want)
 {
@@ -308,7 +310,8 @@ static bool operand_layout(const struct byi_desc *operand,
     return true;
 }
 
-/* Can the operand's buffer become dst, with the primitive adding to it? */
+/* Whether the operand's buffer can become dst, so that the primitive adds to
+ * it. */
 static bool may_sum(struct byi_build *b, const struct byi_core *core,
                     const struct byi_chain_item *item,
                     const struct byi_desc *want)
@@ -326,7 +329,7 @@ static bool may_sum(struct byi_build *b, const struct byi_core *core,
     return value->uses == 1 && kind != BYI_BUF_CONST && kind != BYI_BUF_MADE;
 }
 
-/* True if at most one axis is longer than 1. */
+/* Whether at most one axis is longer than 1. */
 static bool is_vector(const struct byi_desc *desc)
 {
     uint32_t n = 0;
@@ -335,7 +338,8 @@ static bool is_vector(const struct byi_desc *desc)
     return n <= 1;
 }
 
-/* Items next .. next+n-1 as post-ops; false if one cannot be a post-op. */
+/* Make items next .. next + n - 1 post-ops; false if one of them cannot be a
+ * post-op, or if `with_sum` and none can be a sum. */
 static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
                         const struct byi_chain *chain, uint32_t next,
                         uint32_t n, bool with_sum, struct byi_fusion *f)
@@ -390,8 +394,8 @@ static enum byoc_status try_fusion(struct byi_build *b, struct byi_core *core,
                           b->err);
 }
 
-/* The longest fusion that oneDNN creates: tries more items first and, for each
- * number, an in-place sum before a binary operand. */
+/* Find the longest fusion that oneDNN creates: tries the largest number of
+ * items first and, for each number, an in-place sum before a binary operand. */
 static enum byoc_status choose_fusion(struct byi_build *b,
                                       struct byi_core *core,
                                       const struct byi_chain *chain,
@@ -410,10 +414,11 @@ static enum byoc_status choose_fusion(struct byi_build *b,
                 return status;
         }
     }
-    return BYOC_EUNSUPPORTED; /* err is that of the bare primitive */
+    return BYOC_EUNSUPPORTED; /* the last error, without post-ops */
 }
 
-/* The name of the operator with items from .. end-1. */
+/* The name of the core's operator joined with those of items from .. end - 1.
+ */
 static const char *fused_name(struct byi_build *b, const struct byi_core *core,
                               const struct byi_chain *chain, uint32_t from,
                               uint32_t end)
@@ -430,8 +435,9 @@ static const char *fused_name(struct byi_build *b, const struct byi_core *core,
     return name;
 }
 
-/* Emit core with its post-ops; advances *next past them and sets *view to the
- * result. Items from .. *next-1 are already part of core: a bias. */
+/* Emit the core with its post-ops; advances *next past them and sets *view to
+ * the result. Items from .. *next - 1 are already part of the core, as its
+ * bias. */
 static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
                                   const struct byi_chain *chain, uint32_t from,
                                   uint32_t *next, struct byi_dnnl_view *view)
@@ -543,7 +549,7 @@ static enum byoc_status fill_prelu(struct byi_build *b, void *params,
     return BYOC_OK;
 }
 
-/* The operand of an item, in a layout that fits p->src. */
+/* Get the operand of an item in a layout that fits p->src. */
 static enum byoc_status want_other(struct byi_build *b,
                                    const struct byi_chain_item *item,
                                    struct point *p)
@@ -561,7 +567,7 @@ static enum byoc_status want_other(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* The chain's value broadcasts to the operand: swap the two. */
+/* If the chain's value is broadcast to the operand, swap the two. */
 static enum byoc_status swap_operands(struct byi_build *b,
                                       const struct byi_chain_item *item,
                                       struct point *p)
@@ -589,8 +595,8 @@ static enum byoc_status swap_operands(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* The slopes of a prelu, and its data in row-major order where oneDNN would
- * misread them otherwise. */
+/* Get the slopes of a prelu. Makes its data row-major if oneDNN would misread
+ * the slopes otherwise. */
 static enum byoc_status want_slopes(struct byi_build *b,
                                     const struct byi_chain_item *item,
                                     struct point *p)
@@ -623,7 +629,7 @@ static enum byoc_status open_item(struct byi_build *b,
                                            .src = view->desc};
         core->make = make_elt;
         core->fill = fill_elt;
-        core->no_posts = true; /* would select a reference implementation */
+        core->no_posts = true; /* they would run as references */
     } else {
         const bool same = same_dims(item->type, &view->desc);
         BYI_TRY(!same                          ? swap_operands(b, item, p)

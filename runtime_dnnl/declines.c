@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/declines.c: regions that native kernels run faster. Pooling,
- * normalisations, reductions and depthwise convolutions read and write memory
- * and do little else. oneDNN runs most of them well on data that is channels
- * last. Inside a region data stays so, but a region of few such layers takes
- * longer to reorder its inputs and outputs than to compute:
+/* runtime_dnnl/declines.c: finds regions that native kernels run faster.
+ * Pooling, normalisations, reductions and depthwise convolutions are bound by
+ * memory. oneDNN runs most of them well on channels-last data, the layout
+ * inside a region, but a region of few such layers takes longer to reorder its
+ * inputs and outputs than to compute:
  *
  *   NCHW -> reorder -> pool -> reorder -> NCHW     2.1 x the native kernel
  *   NCHW -> reorder -> conv, pool, ... -> reorder -> NCHW      pays off
@@ -11,25 +11,23 @@
  * oneDNN's reductions take three to six times as long as the native kernel,
  * whatever the axis, and so does a binary operator with a broadcast binary
  * post-op, such as a batch normalisation by itself; a recurrent layer without
- * gates takes up to three times as long. Elementwise operators of float16 and
- * bfloat16 take twice to four times as long. They pay only inside a larger
- * region.
+ * gates takes up to three times as long, and elementwise operators of float16
+ * and bfloat16 two to four times. They pay only inside a larger region.
  *
- * So a region is declined if it has no HEAVY kernel, and has at most as many
- * SLOWER kernels as inputs and outputs together.
- */
+ * So a region is declined if it has no HEAVY kernel, and no more SLOWER kernels
+ * than inputs and outputs together. */
 #include "runtime_dnnl/build.h"
 
 #include <string.h>
 
-/* How much a kernel computes, compared with the reorders that it causes. */
+/* How much a kernel computes, compared with the reorders that it needs. */
 enum weight {
-    HEAVY, /* worth the reorders of a region                        */
+    HEAVY, /* pays for the reorders of a region */
     LIGHT, /* needs no reorder; as fast in native kernels           */
     SLOWER /* computes little; native kernels or layouts are faster */
 };
 
-/* Is axis `axis` of a tensor of this rank the innermost one? */
+/* Whether `axis` is the innermost one of a tensor of this rank. */
 static bool is_innermost(int64_t axis, uint32_t rank)
 {
     return (axis < 0 ? axis + (int64_t)rank : axis) + 1 == (int64_t)rank;
@@ -42,8 +40,8 @@ static enum weight weigh_reduction(const struct byoc_graph *g,
     return SLOWER;
 }
 
-/* A plain layer multiplies few numbers in each step, which oneDNN does not do
- * in the time that it takes to read the weights. */
+/* A layer without gates multiplies few numbers in each step, for which oneDNN
+ * takes longer than reading the weights would. */
 static enum weight weigh_recurrent(const struct byoc_graph *g,
                                    const struct byoc_graph_kernel *k)
 {
@@ -67,7 +65,8 @@ static enum weight weigh_image(const struct byoc_graph *g,
     return byoc_graph_axis(layout, 'C') == 1 ? SLOWER : LIGHT;
 }
 
-/* Depthwise: each output channel has one input channel. */
+/* SLOWER if the convolution is depthwise: each output channel has one input
+ * channel. */
 static enum weight weigh_conv(const struct byoc_graph *g,
                               const struct byoc_graph_kernel *k)
 {
@@ -95,15 +94,15 @@ static enum weight weigh_light(const struct byoc_graph *g,
     return LIGHT;
 }
 
-/* float16 and bfloat16 take twice to four times as long as in native kernels.
- */
+/* SLOWER for float16 and bfloat16, which take two to four times as long as
+ * native kernels. */
 static enum weight weigh_eltwise(const struct byoc_graph *g,
                                  const struct byoc_graph_kernel *k)
 {
     return dtype_of(g, k) == BYOC_F32 ? LIGHT : SLOWER;
 }
 
-/* Does the step read an operand that is broadcast to its result? */
+/* Whether the step reads an operand that is broadcast to its result. */
 static bool broadcasts(const struct byoc_graph *g,
                        const struct byoc_graph_step *step)
 {
@@ -155,8 +154,8 @@ static enum weight weigh(const struct byoc_graph *g,
     return HEAVY;
 }
 
-/* float32; reductions and elementwise operators are also measured on float16
- * and bfloat16. */
+/* Whether the kernel's type was measured: float32, and for reductions and
+ * elementwise operators also float16 and bfloat16. */
 static bool is_measured(const struct byoc_graph *g,
                         const struct byoc_graph_kernel *k)
 {

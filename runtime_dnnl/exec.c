@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/exec.c: a program with memory, used by one run at a time. All
- * memory objects are created once. A run sets the pointers of the region's
- * inputs and outputs and executes the steps, either from the list or as the
- * program's unit of C calls for them.
- */
+/* runtime_dnnl/exec.c: runs a program with memory of its own, one run at a
+ * time. All memory objects of oneDNN are created once. A run sets the pointers
+ * of the region's inputs and outputs and executes the steps, either from the
+ * list or as the program's unit of C calls for them. */
 #include "core/base/futex.h"
 #include "runtime_dnnl/build.h"
 
 struct byi_exec {
     const struct byi_program *program;
-    struct byi_program *listed; /* not NULL: record steps there, do not run */
-    char *memory;               /* the temporaries                       */
-    char *scratch;              /* shared by the primitives in turn      */
-    struct byi_bound_call **calls; /* of the steps                          */
-    const struct byoc_run_args *args; /* of the current run */
+    struct byi_program *listed;    /* if not NULL: append steps to it instead of
+                                    * running them */
+    char *memory;                  /* the temporaries                       */
+    char *scratch;                 /* used by one primitive after the other */
+    struct byi_bound_call **calls; /* by step */
+    const struct byoc_run_args *args; /* arguments of the current run */
     struct byoc_error *err;
 };
 
-/* The data at a place; NULL if the caller lends it for each run. */
+/* The data at a place; NULL for inputs and outputs, whose memory the caller
+ * passes for each run. */
 static void *slot_data(const struct byi_exec *exec, const struct byi_place *at)
 {
     switch (at->kind) {
@@ -90,7 +91,8 @@ enum byoc_status byi_dn_exec_new(const struct byi_program *program,
     return status;
 }
 
-/* Set the pointers of a step's arguments that the caller lends. */
+/* Set the pointers of those arguments of a step that are inputs or outputs of
+ * the region. */
 static void lend(const struct byi_exec *exec, const struct byi_dnnl_step *step)
 {
     for (uint32_t i = 0; i < step->n_slots; i++) {
@@ -105,7 +107,7 @@ static void lend(const struct byi_exec *exec, const struct byi_dnnl_step *step)
     }
 }
 
-/* Run a step and those that join it. */
+/* Run a step in bands together with those that join it. */
 static void run_bands(const struct byi_exec *exec,
                       const struct byi_dnnl_step *step)
 {
@@ -142,7 +144,7 @@ static enum byoc_status run_step(const struct byi_exec *exec,
 
 /* --- steps of a unit ------------------------------------------------------ */
 
-/* Is the place within a buffer of the program? */
+/* Whether the place is inside a buffer of the program. */
 static bool is_place(const struct byi_program *p, const struct byi_place *at)
 {
     switch (at->kind) {
@@ -189,7 +191,7 @@ static int call_step(struct byi_exec *exec, const struct byi_dnnl_step *step)
     return (int)run_step(exec, step);
 }
 
-/* The running unit calls steps only. */
+/* The operators for a unit's run function, which calls only `run`. */
 static const struct byi_operators runner = {.run = call_step};
 
 enum byoc_status byi_dn_exec_list(struct byi_program *program,

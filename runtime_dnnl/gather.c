@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/gather.c: values that are not stored. A concatenation of
- * channels, a multiplication by a scale per channel (squeeze-and-excitation, a
- * BatchNorm that cannot be folded), a shift and ReLU in front of a convolution
- * of one tap are computed by it for a few positions at a time, whose rows stay
- * in the first cache:
+/* runtime_dnnl/gather.c: finds values that need not be stored. If a pointwise
+ * convolution reads a concatenation of channels, a multiplication by a scale
+ * per channel (squeeze-and-excitation, or a BatchNorm that cannot be folded), a
+ * shift and ReLU, it computes them itself, for a few positions at a time, whose
+ * rows stay in the first-level cache:
  *
  *     a   b   scale  shift
  *      \ /     |      |
@@ -17,8 +17,9 @@
 
 #include "kernels/f32.h"
 
-/* Rows are gathered for tiles, which SSE2's kernels are too small for; longer
- * ones do not stay in the first cache. */
+/* Rows are gathered for tiles of at least LEAST_ROWS rows, which SSE2's kernels
+ * do not have. Rows of more than MOST_CHANNELS do not stay in the first-level
+ * cache. */
 enum { LEAST_ROWS = 6, MOST_CHANNELS = 4096, MOST_STEPS = 16 };
 
 static bool all_are(const struct byoc_graph_step *step, const char *name,
@@ -32,8 +33,8 @@ static bool all_are(const struct byoc_graph_step *step, const char *name,
     return true;
 }
 
-/* Are byoc's own kernels as fast as oneDNN's for so many outputs? Those for
- * AVX2 lose the rest of a panel. */
+/* Whether byoc's own kernels are as fast as oneDNN's for this number of
+ * outputs. The kernels for AVX2 are not if a panel is only partly used. */
 static bool fill_panels(int64_t outputs)
 {
     const int rows = byi_f32_kernels()->rows;
@@ -41,8 +42,8 @@ static bool fill_panels(int64_t outputs)
            (rows == LEAST_ROWS && outputs % BYI_F32_PANEL == 0);
 }
 
-/* Is the kernel's result read by a convolution of one tap only, at every
- * position once? */
+/* Whether the only reader of the kernel's result is a pointwise convolution,
+ * which reads every position once. */
 static bool is_read_by_point(const struct byi_build *b)
 {
     const uint32_t value = b->kernel->outs[0], at = b->reader[value];
@@ -65,7 +66,8 @@ static bool is_read_by_point(const struct byi_build *b)
            type->dims[1] <= MOST_CHANNELS && type->dims[2] * type->dims[3] > 1;
 }
 
-/* Is the item this operation with (images, C, 1, 1) or (1, C, 1, 1)? */
+/* Whether the item is the operation `alg` with an operand (images, C, 1, 1) or
+ * (1, C, 1, 1). */
 static bool is_per_channel(struct byi_build *b,
                            const struct byi_chain_item *item, enum byi_bin alg,
                            int64_t images)
@@ -82,7 +84,8 @@ static bool is_per_channel(struct byi_build *b,
            led.dims[1] == channels && led.dims[2] == 1 && led.dims[3] == 1;
 }
 
-/* The items of the chain: a scale, a shift and ReLU, of which any may lack. */
+/* The items of the chain: a scale, a shift and ReLU, each of which may be
+ * missing. */
 struct affine {
     const struct byi_chain_item *scale, *shift;
     bool relu;
@@ -103,7 +106,8 @@ static bool read_affine(struct byi_build *b, const struct byi_chain *chain,
     return i + a->relu == chain->n;
 }
 
-/* A dense view of the operand of an item, which must stay until it is read. */
+/* Get a dense view of an item's operand, and keep its buffer until the reader
+ * is built. */
 static enum byoc_status keep_operand(struct byi_build *b,
                                      const struct byi_chain_item *item,
                                      struct byi_dnnl_view *view)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/guards.c: refuses legal descriptors on which oneDNN crashes or
- * computes wrong results. They were found by comparing random descriptors with
- * plain loops, as tests/runtime_dnnl/layer_random_test.c does. Each guard names
- * the affected versions. Guards are asked at probe time, so a region that
- * passes them runs.
- */
+ * computes wrong results. They were found by comparing oneDNN's results for
+ * random descriptors with those of plain loops, as
+ * tests/runtime_dnnl/layer_random_test.c does. Each guard names the affected
+ * versions. The guards are called when a match is probed, so that no region
+ * contains such a descriptor. */
 #include "runtime_dnnl/layer.h"
 
 #include <string.h>
 
-/* All versions: matmul with an empty dimension divides by zero in 2.6, and
- * oneDNN gains nothing on empty tensors. Its kernels count rows in int, so a
- * matmul of 2^32 rows divides by zero as well. */
+/* All versions: oneDNN has no benefit for empty tensors, and 2.6's matmul
+ * divides by zero if a dim is 0. Kernels count rows in int, so that a matmul of
+ * 2^32 rows divides by zero as well. */
 const char *byi_guard_desc(const struct byi_desc *desc)
 {
     if (desc->rank == 0 || desc->rank > BYI_MAX_RANK)
@@ -28,8 +28,8 @@ const char *byi_guard_desc(const struct byi_desc *desc)
     return NULL;
 }
 
-/* 2.x: has one table of constants per function, so a second use with different
- * parameters reads the first one's. */
+/* 2.x has one table of constants per function, so that a second use with other
+ * parameters reads the constants of the first one. */
 const char *byi_guard_posts(int major, const struct byi_posts *posts)
 {
     if (!posts)
@@ -59,7 +59,7 @@ const char *byi_guard_posts(int major, const struct byi_posts *posts)
     return NULL;
 }
 
-/* Does the window of output o of an axis cover any element of the input? */
+/* Whether the window of output o of an axis covers an element of the input. */
 static bool sees_input(const struct byi_dnnl_window *w, uint32_t axis,
                        int64_t o, int64_t extent)
 {
@@ -69,9 +69,10 @@ static bool sees_input(const struct byi_dnnl_window *w, uint32_t axis,
     return skip < w->kernel[axis] && first + skip * d < extent;
 }
 
-/* Outputs whose windows may miss the input are at the ends. Those between
- * cover it unless a dilated window steps over the whole input; the loop checks
- * that, and is short whenever padding is large against the input. */
+/* Whether the window of an output covers no element of the input. Such outputs
+ * are at the ends, except where a dilated window steps over the whole input;
+ * the loop checks that, and is short whenever padding is large compared with
+ * the input. */
 static bool misses_input(const struct byi_dnnl_window *w,
                          const struct byi_desc *src, const struct byi_desc *dst,
                          uint32_t axis)
@@ -81,7 +82,8 @@ static bool misses_input(const struct byi_dnnl_window *w,
     for (int64_t o = 0; o < n; o++) {
         const int64_t first = o * w->stride[axis] - w->begin[axis];
         if (first >= 0 && first < extent) {
-            /* inside: continue where the window's start leaves the input */
+            /* the window begins inside: continue where its begin leaves the
+             * input */
             o += (extent - 1 - first) / w->stride[axis];
             continue;
         }
@@ -106,8 +108,9 @@ const char *byi_guard_conv(int major, const struct byi_dnnl_conv *p,
         /* all versions: wrong results or a crash with post-ops */
         if (misses_input(w, &p->src, &p->dst, i))
             return "a window of the convolution lies entirely in the padding";
-        /* dilated, more than 3 taps, most of them outside: a crash in all
-         * versions; over the whole input: wrong in 2.x */
+        /* a dilated window of more than 3 taps, most of them outside of the
+         * input, crashes all versions; if it steps over the whole input, 2.x is
+         * wrong */
         const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         const bool padded = w->begin[i] > reach / 2 || w->end[i] > reach / 2;
         if (w->dilation[i] > 1 && w->kernel[i] > 3 &&
@@ -118,8 +121,8 @@ const char *byi_guard_conv(int major, const struct byi_dnnl_conv *p,
     return NULL;
 }
 
-/* Is a matrix stored by columns with other matrices of its batch in between, or
- * the batch in another order than its axes? */
+/* Whether a matrix is stored by columns with other matrices of its batch in
+ * between, or the batch axes are stored in another order. */
 static bool is_scattered(const struct byi_desc *d)
 {
     const int64_t row = d->strides[d->rank - 2], col = d->strides[d->rank - 1];
@@ -136,8 +139,8 @@ static bool is_scattered(const struct byi_desc *d)
     return false;
 }
 
-/* Do matrices with three or more axes of a batch lie between each other's rows,
- * as of a transposed attention? */
+/* Whether the rows of the matrices of a batch with three or more axes are
+ * interleaved, as in a transposed attention. */
 static bool is_interleaved(const struct byi_desc *d)
 {
     const int64_t rows = d->dims[d->rank - 2], row = d->strides[d->rank - 2];
@@ -160,8 +163,8 @@ bool byi_desc_permutes_batch(const struct byi_desc *d)
     return false;
 }
 
-/* 2.6, and 3.x up to 3.12.1: weights that broadcast over the whole batch crash
- * or give wrong results; callers fold the batch into M. */
+/* 2.6, and 3.x up to 3.12.1: weights that are broadcast over the whole batch
+ * cause a crash or wrong results; callers fold the batch into M. */
 const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
                              const struct byi_posts *posts)
 {
@@ -191,7 +194,7 @@ const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
     return NULL;
 }
 
-/* All versions: accept sum and binary post-ops on pooling, resampling and
+/* All versions accept sum and binary post-ops on pooling, resampling and
  * normalisation, and then ignore or misread them. */
 const char *byi_guard_elt_only(const struct byi_posts *posts)
 {
@@ -217,8 +220,9 @@ const char *byi_guard_pool(int major, const struct byi_dnnl_pool *p)
     return NULL;
 }
 
-/* 2.x on SSE4.1: the kernel processes channels in halves of 8. If the remainder
- * has none for the second half, generating its post-ops crashes. */
+/* 2.x on SSE4.1: the kernel processes channels in two halves of a vector of 8.
+ * If no remaining channel is in the second half, generating the post-ops
+ * crashes. */
 const char *byi_guard_pool_impl(int major, const struct byi_dnnl_pool *p,
                                 const struct byi_posts *posts, const char *impl)
 {
@@ -231,7 +235,7 @@ const char *byi_guard_pool_impl(int major, const struct byi_dnnl_pool *p,
 }
 
 /* All versions: per-channel slopes are correct for row-major and channels-last
- * data; oneDNN takes any other axis order for one of these. */
+ * data; oneDNN treats any other axis order as one of these. */
 const char *byi_guard_prelu(const struct byi_dnnl_prelu *p)
 {
     const struct byi_desc *src = &p->src, *slopes = &p->weights;
@@ -243,7 +247,7 @@ const char *byi_guard_prelu(const struct byi_dnnl_prelu *p)
            "row-major nor channels-last";
 }
 
-/* A binary operand that is neither a scalar nor one value per channel. */
+/* Whether the operand is neither a scalar nor one value per channel. */
 static bool is_wide(const struct byi_desc *operand)
 {
     for (uint32_t i = 0; i < operand->rank; i++)
@@ -252,11 +256,11 @@ static bool is_wide(const struct byi_desc *operand)
     return false;
 }
 
-/* All versions: binary primitives compute post-op operands correctly that are
- * scalars, whole tensors, or vectors of channels. The latter are wrong if there
- * is a single spatial position, since oneDNN then takes the wrong one of
- * row-major and channels-last, and if the axes are in any other order; 3.x is
- * wrong for vectors along other axes. */
+/* All versions: in binary primitives, operands of post-ops are read correctly
+ * if they are scalars, whole tensors or vectors of channels. Vectors of
+ * channels are misread if there is a single spatial position, since oneDNN then
+ * confuses row-major with channels-last, and if the axes are in any other
+ * order. 3.x misreads vectors along other axes. */
 const char *byi_guard_binary(int major, const struct byi_dnnl_binary *p,
                              const struct byi_posts *posts)
 {
@@ -281,10 +285,11 @@ const char *byi_guard_binary(int major, const struct byi_dnnl_binary *p,
     return NULL;
 }
 
-/* 2.x: channels-last im2col convolutions misread such operands. With groups
- * they misread vectors of channels too, using the first group's for every
- * group; in three dimensions they shift them from plane to plane. Depthwise
- * convolutions read whole registers, past the end of the operand. */
+/* 2.x: channels-last im2col convolutions misread wide operands of post-ops.
+ * With groups they also misread vectors of channels, since they use those of
+ * the first group for every group; in three dimensions they shift them from
+ * plane to plane. Depthwise convolutions read whole registers, past the end of
+ * the operand. */
 const char *byi_guard_impl(int major, const struct byi_dnnl_conv *p,
                            const struct byi_posts *posts, const char *impl)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/image.c: data with channels. The graph's dims are in the order
- * of the operator's layout attribute; oneDNN's are always (N, C, spatial...),
- * with strides that tell where the channels are. Inside a region both are
- * channels-last in memory, so that a change of layout between operators moves
- * no data.
- */
+/* runtime_dnnl/image.c: describes data with channels. The graph's dims are in
+ * the order of the operator's layout attribute; oneDNN's are always (N, C,
+ * spatial...), and strides say where the channels are. Inside a region, data of
+ * either layout are channels-last in memory, so that a change of layout between
+ * operators moves no data. */
 #include "runtime_dnnl/build.h"
 
 #include <byoc/graph.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/kernels_matmul.c: nn.dense, nn.matmul and attention. Transposed
- * and permuted operands (attention's heads) are read in place; a batch that
- * shares one weight matrix is folded into M.
- */
+/* runtime_dnnl/kernels_matmul.c: builds nn.dense, nn.matmul and attention.
+ * Transposed and permuted operands (attention's heads) are read in place; a
+ * batch that shares one weight matrix is folded into M. */
 #include "runtime_dnnl/build.h"
 
 struct matmul {
@@ -36,7 +35,7 @@ static enum byoc_status fill_matmul(struct byi_build *b, void *params,
     return BYOC_OK;
 }
 
-/* All axes in order, but for the last two, which are swapped. */
+/* List all axes in order, except the last two, which are swapped. */
 static void list_swapped(uint32_t rank, uint32_t *axes)
 {
     for (uint32_t i = 0; i < rank; i++)
@@ -53,8 +52,8 @@ static struct byi_desc swap_last(const struct byi_desc *desc)
     return byi_dn_permute_desc(desc, axes);
 }
 
-/* An operand as a matrix of `rank` axes: a vector gets its missing axis, and
- * `transposed` swaps the last two. */
+/* Describe an operand as matrices of `rank` axes: adds the missing axis of a
+ * vector; if `transposed`, swaps the last two axes. */
 static struct byi_desc as_matrix(const struct byi_desc *desc, bool first,
                                  bool transposed, uint32_t rank)
 {
@@ -66,8 +65,8 @@ static struct byi_desc as_matrix(const struct byi_desc *desc, bool first,
     return byi_dn_lead(&d, rank);
 }
 
-/* True if dense with one of the last two axes contiguous; for 3.x, with the
- * axes of the batch in order. */
+/* Whether the product can read the descriptor: it is dense, one of the last two
+ * axes is contiguous, and for 3.x the batch axes are in order. */
 static bool is_usable(const struct byi_desc *desc)
 {
     uint32_t order[BYI_MAX_RANK];
@@ -82,8 +81,8 @@ static bool is_usable(const struct byi_desc *desc)
 struct side {
     struct byi_dnnl_value *value;
     bool first, transposed;
-    uint32_t rank; /* of the product             */
-    bool fold;     /* batch into M: two axes     */
+    uint32_t rank; /* rank of the product */
+    bool fold;     /* fold the batch into M: two axes */
 };
 
 static bool try_view(const struct side *s, const struct byi_desc *desc,
@@ -103,7 +102,7 @@ static bool try_view(const struct side *s, const struct byi_desc *desc,
     return true;
 }
 
-/* The layout in the value's own axes that is row-major for the product. */
+/* The layout, in the value's own axes, that is row-major for the product. */
 static struct byi_desc plain_matrix(const struct side *s)
 {
     const struct byi_desc *d = &s->value->views[0].desc;
@@ -141,8 +140,8 @@ static enum byoc_status want_side(struct byi_build *b, const struct side *s,
     return BYOC_OK;
 }
 
-/* If the result is only read transposed, choose the layout in which the
- * transposed one is row-major: attention's (B, H, S, D) becomes (B, S, H D)
+/* If the only reader transposes the result, choose the layout in which the
+ * transposed result is row-major: attention's (B, H, S, D) becomes (B, S, H D)
  * without a copy. */
 static struct byi_desc choose_dst(const struct byi_build *b,
                                   const struct byoc_graph_value *type)
@@ -168,7 +167,7 @@ static struct byi_desc choose_dst(const struct byi_build *b,
         byi_dn_dense(type->dtype, n, type->dims, order);
     const bool misplaced =
         byi_dnnl_major() >= 3 && byi_desc_permutes_batch(&moved);
-    return misplaced ? plain : moved; /* as byi_guard_matmul says */
+    return misplaced ? plain : moved; /* see byi_guard_matmul */
 }
 
 static bool is_constant(const struct byi_build *b,
@@ -212,7 +211,7 @@ static enum byoc_status open_sides(struct byi_build *b, struct matmul *m,
     return BYOC_OK;
 }
 
-/* The result's descriptor as the primitive sees it. */
+/* The result's descriptor in the primitive's axes. */
 static struct byi_desc product_desc(const struct matmul *m)
 {
     int64_t dims[BYI_MAX_RANK];
@@ -246,7 +245,7 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
         byi_dn_operand(b, byi_dn_arg0(b, 1))->views[0].desc.rank < 2;
     uint32_t next = 0;
     core.dst = byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
-    if (vector) { /* the result has no M or no N */
+    if (vector) { /* the result lacks axis M or N */
         core.elt_only = true;
         return byi_dn_emit_chain(b, &core, &chain, next);
     }
@@ -263,8 +262,9 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
     return byi_dn_emit_chain(b, &core, &chain, next);
 }
 
-/* The same on integers by byoc's own kernels, if the data are dequantised; else
- * BYOC_EUNSUPPORTED. Weights (K, N), or (N, K) if transposed. */
+/* Build the product on integers with byoc's own kernels, if its data are
+ * dequantised; else BYOC_EUNSUPPORTED. Weights are (K, N), or (N, K) if
+ * transposed. */
 static enum byoc_status try_exact(struct byi_build *b, bool transposed)
 {
     const struct byoc_graph_value *type = byi_dn_result(b);
@@ -309,15 +309,15 @@ enum byoc_status byi_dn_build_matmul(struct byi_build *b)
 struct attention {
     struct byi_dnnl_attention p;
     struct byi_dnnl_view src, keys, values;
-    bool turned; /* the result is transposed: the values times the weights' */
-    struct byi_desc dst; /* of the result, in the graph's dims */
+    bool turned;         /* the result is transposed: values' x weights' */
+    struct byi_desc dst; /* the result's, in the graph's dims */
     struct byi_posts posts;
     struct byi_post post[BYI_MAX_POSTS];
     struct byi_dnnl_view operands[BYI_MAX_POSTS];
 };
 
-/* A value as matrices, as its producer stored it: the kernel reads rows and
- * columns at any distance. */
+/* Get a value as matrices in the layout that its producer stored: the kernel
+ * reads rows and columns with any strides. */
 static enum byoc_status want_matrices(struct byi_build *b, uint32_t value,
                                       bool transposed, uint32_t rank,
                                       struct byi_dnnl_view *view)
@@ -332,7 +332,7 @@ static enum byoc_status want_matrices(struct byi_build *b, uint32_t value,
     return BYOC_OK;
 }
 
-/* The functions of the scores, which are those of steps [1, softmax). */
+/* Read the operations on the scores, which are steps [1, softmax). */
 static enum byoc_status read_scores(struct byi_build *b, uint32_t softmax,
                                     uint32_t rank, struct attention *a)
 {
@@ -388,8 +388,8 @@ static enum byoc_status emit_attention(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* Read the product with the values, the last step: weights x values, or its
- * transpose, values' x weights'. */
+/* Read the last step, the product with the values: weights x values, or its
+ * transpose, values' x weights'. False if it is neither. */
 static bool read_last(const struct byoc_graph_step *last, uint32_t weights,
                       bool *turned, bool *transposed)
 {
@@ -401,8 +401,8 @@ static bool read_last(const struct byoc_graph_step *last, uint32_t weights,
            (*turned ? last->args[1] == weights && tb : !ta);
 }
 
-/* The layout of a transposed result in which its rows, as attention computes
- * them, are dense: of an image's channels, channels last. */
+/* The layout of a transposed result in which the rows that attention computes
+ * are dense. For an image's channels it is channels last. */
 static struct byi_desc turned_dst(const struct byoc_graph_value *type)
 {
     uint32_t order[BYI_MAX_RANK];

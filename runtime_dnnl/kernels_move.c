@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/kernels_move.c: kernels that only move data. Most are another
- * view of the same memory if the layout allows; concatenation and block
- * shuffles are one primitive each.
- */
+/* runtime_dnnl/kernels_move.c: builds kernels that only move data. Most of them
+ * become another view of the same memory if the layout allows; concatenations
+ * and block shuffles become one primitive each. */
 #include "runtime_dnnl/build.h"
 #include "runtime_dnnl/prim_fast.h"
 
@@ -21,8 +20,8 @@ static bool is_output(const struct byi_build *b)
     return false;
 }
 
-/* Reshape every copy whose layout allows it. If none does, reshape a new copy:
- * row-major if the result leaves the region, otherwise as near to the present
+/* Reshape every view whose layout allows it. If none does, reshape a new copy:
+ * row-major if the result is a region output, otherwise as near to the present
  * layout as the joined axes allow, so that a channel shuffle between
  * convolutions is a single reorder. */
 enum byoc_status byi_dn_build_reshape(struct byi_build *b)
@@ -56,7 +55,7 @@ enum byoc_status byi_dn_build_reshape(struct byi_build *b)
     return BYOC_OK;
 }
 
-/* Permute the operand's axes in the descriptor; no data moves. */
+/* Permute the axes of the operand's views; no data moves. */
 static enum byoc_status permute(struct byi_build *b, const uint32_t *order)
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
@@ -121,8 +120,8 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* Operands x, begin, end, axes, strides as in ONNX Slice; the type rule has
- * checked them and computed the result's dims. */
+/* Operands x, begin, end, axes, strides as in ONNX Slice; the type rule checked
+ * them and computed the result's dims. */
 enum byoc_status byi_dn_build_slice(struct byi_build *b)
 {
     struct byi_dnnl_view view = byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0];
@@ -173,10 +172,11 @@ enum byoc_status byi_dn_build_copy(struct byi_build *b)
 
 /* --- concatenation ------------------------------------------------------- */
 
-/* The slots of a step, without that of the result. */
+/* The arguments of a step, without the result. */
 enum { MAX_CONCAT = 2 * BYI_MAX_POSTS - 1 };
 
-/* Channels-last if an operand has no view in another layout. */
+/* The layout of a concatenation: channels-last if an operand has no view in
+ * another layout. */
 static struct byi_desc concat_layout(struct byi_build *b, uint32_t n)
 {
     const struct byoc_graph_value *type = byi_dn_result(b);
@@ -346,8 +346,8 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
 
 /* --- one reorder --------------------------------------------------------- */
 
-/* depth_to_space and space_to_depth: a permutation of six axes, four of which
- * remain in the result. */
+/* depth_to_space or space_to_depth as a permutation of six axes, which are then
+ * joined to the result's four. */
 struct block_shuffle {
     int64_t dims[6];
     uint32_t order[6];

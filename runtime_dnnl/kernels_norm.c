@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/kernels_norm.c: softmax, normalisations and reductions. oneDNN
- * is fast if the axis is innermost in memory, so the source is brought into
- * such a layout and described as (outer, inner).
- */
+/* runtime_dnnl/kernels_norm.c: builds softmax, normalisations and reductions.
+ * oneDNN is fast if the axis is innermost in memory, so the source is reordered
+ * to such a layout if necessary, and described as (outer, inner). */
 #include "runtime_dnnl/build.h"
 #include "runtime_dnnl/prim_fast.h"
 
 #include <math.h>
 #include <string.h>
 
-/* An argument besides src and dst: one value per channel. */
+/* An argument with one value per channel. */
 struct norm_argument {
     int arg;
     struct byi_dnnl_view view;
 };
 
-/* The parameters of any primitive here; `kind` selects the creator. */
+/* The parameters of one of these primitives; `kind` selects the creator. */
 struct norm_kernel {
     enum { SOFTMAX, LAYER_NORM, BATCH_NORM, LRN, REDUCE } kind;
     struct byi_dnnl_softmax softmax;
@@ -82,8 +81,8 @@ static enum byoc_status check_float(struct byi_build *b, enum byoc_dtype dtype)
                          byi_dn_step0(b)->name, byoc_dtype_name(dtype));
 }
 
-/* The value with the flagged axes innermost: an existing dense view if there is
- * one, else a reordered copy. */
+/* Get a view of the value in which the flagged axes are innermost: an existing
+ * dense view if there is one, else a reordered copy. */
 static enum byoc_status want_inner(struct byi_build *b,
                                    struct byi_dnnl_value *value,
                                    const bool *inner,
@@ -124,7 +123,8 @@ static struct byi_desc flat_desc(enum byoc_dtype dtype, int64_t outer,
     return byi_dn_dense(dtype, 2, dims, NULL);
 }
 
-/* Emit step 0, whose `core` lacks only make and fill, and its epilogue. */
+/* Emit step 0 and its epilogue. This sets `make` and `fill` of the core; the
+ * caller has set the other members. */
 static enum byoc_status emit_norm(struct byi_build *b, struct norm_kernel *p,
                                   struct byi_core core)
 {
@@ -226,10 +226,10 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
     return emit_norm(b, &p, core);
 }
 
-/* Batch normalisation by the image's own statistics. Between convolutions this
- * is faster than leaving the region, alone it is slower (bench/operators). With
- * several images, whose channels would all become channels, it is always
- * slower. */
+/* Build instance normalisation as a batch normalisation with the image's own
+ * statistics. Between convolutions this is faster than leaving the region;
+ * alone it is slower (bench/operators). It is always slower with several
+ * images, since the channels of all images would become channels. */
 enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
 {
     struct norm_kernel p = {.kind = BATCH_NORM};
@@ -297,7 +297,7 @@ static const struct {
     {"min", BYI_REDUCE_MIN},
 };
 
-/* Read the reduced axes; false if there are none. */
+/* Set the flags of the reduced axes; false if there are none. */
 static bool read_axes(const struct byoc_graph_step *step, uint32_t rank,
                       bool *gone)
 {
@@ -312,8 +312,8 @@ static bool read_axes(const struct byoc_graph_step *step, uint32_t rank,
     return true;
 }
 
-/* Describe the reduction of a dense view whose reduced axes are adjacent in
- * memory, (outer, n, inner); false if they are not. */
+/* Describe the reduction of a dense view as (outer, n, inner); false if the
+ * reduced axes are not adjacent in memory. */
 static bool read_adjacent(const struct byi_desc *d, const bool *gone,
                           struct byi_dnnl_reduce *p)
 {
@@ -338,8 +338,8 @@ static bool read_adjacent(const struct byi_desc *d, const bool *gone,
     return true;
 }
 
-/* Find a view that byoc's kernels reduce, with the reduced axes innermost if
- * `inner`. */
+/* Find a view that byoc's kernels can reduce; if `inner`, one with the reduced
+ * axes innermost. */
 static bool find_reduced(const struct byi_dnnl_value *value, const bool *gone,
                          bool inner, struct norm_kernel *p)
 {
@@ -354,7 +354,7 @@ static bool find_reduced(const struct byi_dnnl_value *value, const bool *gone,
     return false;
 }
 
-/* True if exactly the spatial axes are reduced. */
+/* Whether exactly the spatial axes are reduced. */
 static bool is_spatial(const bool *gone, uint32_t rank)
 {
     if (rank < 3 || rank > 5 || gone[0] || gone[1])

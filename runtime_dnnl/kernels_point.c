@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/kernels_point.c: kernels whose first operator is elementwise or
- * binary: a chain that starts from an operand. They run in any layout, so they
- * keep that of their operands.
- */
+/* runtime_dnnl/kernels_point.c: builds kernels whose first operator is
+ * elementwise or binary: a chain that starts from an operand. They run in any
+ * layout, so they keep the layout of their operands. */
 #include "runtime_dnnl/build.h"
 
 static bool has_dims(const struct byi_dnnl_value *value,
@@ -21,8 +20,9 @@ static bool is_border(const struct byi_build *b,
     return kind != BYI_BUF_TEMP && kind != BYI_BUF_OUTPUT;
 }
 
-/* A view of the main operand in a layout that the other operand has too, or, if
- * the main one comes from outside of the region anyway, in the other's. */
+/* Choose a view of the main operand in a layout that the other operand has,
+ * too. If there is none and the main operand comes from outside of the region,
+ * reorder it to the other's layout. */
 static enum byoc_status choose_view(struct byi_build *b,
                                     struct byi_dnnl_value *main,
                                     struct byi_dnnl_value *other,
@@ -44,8 +44,9 @@ static enum byoc_status choose_view(struct byi_build *b,
     return byi_dn_want_dense(b, main, view);
 }
 
-/* Plain or channels-last: the layouts in which oneDNN's binary kernels
- * broadcast an operand; for others it uses its reference implementation. */
+/* Whether the layout is row-major or channels-last. Only in these do oneDNN's
+ * binary kernels broadcast an operand; for others it uses its reference
+ * implementation. */
 static bool is_usual(const struct byi_desc *desc)
 {
     const struct byi_desc last =

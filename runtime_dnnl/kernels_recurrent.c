@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/kernels_recurrent.c: nn.rnn, nn.gru and nn.lstm, one primitive
- * each. Weights are prepared while building: gates in oneDNN's order, both
- * biases added, and packed.
- */
+/* runtime_dnnl/kernels_recurrent.c: builds nn.rnn, nn.gru and nn.lstm, each as
+ * one primitive. Weights are prepared at load: gates are put in oneDNN's order,
+ * both biases are added up, and weights are packed. */
 #include "runtime_dnnl/build.h"
 
 #include <string.h>
@@ -35,7 +34,7 @@ static bool is_given(struct byi_build *b, uint32_t i)
     if (i >= byi_dn_step0(b)->n_args)
         return false;
     const struct byi_desc *d = &value_of(b, i)->views[0].desc;
-    return d->rank != 1 || d->dims[0] != 0; /* of no elements: left out */
+    return d->rank != 1 || d->dims[0] != 0; /* empty: absent */
 }
 
 static bool flag(const struct byi_build *b, const char *name)
@@ -61,7 +60,7 @@ static enum byoc_status read_functions(struct byi_build *b, struct recurrent *m)
                  {"sigmoid", BYI_ELT_SIGMOID}};
     const struct byoc_graph_attr *fns =
         byoc_graph_attr(byi_dn_step0(b), "activations");
-    const uint32_t n = fns ? fns->n : 0; /* 0: the usual ones */
+    const uint32_t n = fns ? fns->n : 0; /* 0: the default functions */
     if (m->p.kind != BYI_RNN_PLAIN) {
         const uint32_t of_one = n / m->directions;
         for (uint32_t i = 0; i < n; i++) {
@@ -143,7 +142,8 @@ static enum byoc_status check(struct byi_build *b, struct recurrent *m)
 
 /* --- operands ------------------------------------------------------------- */
 
-/* The value in memory order (a, b, c), or (b, a, c) seen as (a, b, c). */
+/* Get a view with dims (a, b, c) of the value, whose memory order is (a, b, c)
+ * or (b, a, c). */
 static enum byoc_status want_order(struct byi_build *b,
                                    struct byi_dnnl_value *value, bool swap,
                                    struct byi_dnnl_view *view)
@@ -179,7 +179,8 @@ static enum byoc_status want_state(struct byi_build *b, struct recurrent *m,
     return BYOC_OK;
 }
 
-/* Gates of operand `i`, `size` floats each, to be put in oneDNN's order. */
+/* Describe the gates of operand `i`, `size` floats each, which load puts in
+ * oneDNN's order. */
 static struct byi_gates gates_of(struct byi_build *b, const struct recurrent *m,
                                  uint32_t i, int64_t size)
 {
@@ -194,9 +195,9 @@ static struct byi_gates gates_of(struct byi_build *b, const struct recurrent *m,
     return p;
 }
 
-/* Input and recurrent bias added up; with linear_before_reset the last gate
- * keeps both. Zeros if there is no bias: without one oneDNN 2.6 has no
- * primitive. */
+/* Make the constant for the bias: input and recurrent bias added up, except
+ * that with linear_before_reset the last gate keeps both. Zeros if there is no
+ * bias, without which oneDNN 2.6 creates no primitive. */
 static enum byoc_status make_bias(struct byi_build *b, struct recurrent *m)
 {
     const struct byi_gates p = gates_of(b, m, BIAS, m->hidden);
@@ -295,7 +296,7 @@ static enum byoc_status want_operands(struct byi_build *b, struct recurrent *m)
     return BYOC_OK;
 }
 
-/* Define an operator's output from a result of the primitive. */
+/* Define an output of the operator as a result of the primitive. */
 static void give(struct byi_build *b, const struct recurrent *m,
                  uint32_t output, struct byi_dnnl_view view)
 {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/kernels_window.c: convolution, deconvolution, pooling,
- * resizing: data (N, C, spatial...) in channels-last memory.
- */
+/* runtime_dnnl/kernels_window.c: builds convolution, deconvolution, pooling and
+ * resizing, of data (N, C, spatial...) in channels-last memory. */
 #include "runtime_dnnl/build.h"
 
 #include <byoc/graph.h>
 
 #include <string.h>
 
-/* Operand 0 of step 0, whose layout is attribute `name`. */
+/* Get operand 0 of step 0, whose layout is attribute `name`. */
 static enum byoc_status want_data(struct byi_build *b, const char *name,
                                   struct byi_image_axes *image,
                                   struct byi_dnnl_view *view)
@@ -19,7 +18,7 @@ static enum byoc_status want_data(struct byi_build *b, const char *name,
 }
 
 /* Read strides, dilation and begin padding from the attributes. The caller
- * computes the end padding, which oneDNN wants exact. */
+ * computes the end padding, which must be exact for oneDNN. */
 static void read_window(const struct byoc_graph_step *step, uint32_t n,
                         const int64_t *kernel, struct byi_dnnl_window *w)
 {
@@ -39,8 +38,8 @@ static int64_t reach(const struct byi_dnnl_window *w, uint32_t i)
     return (w->kernel[i] - 1) * w->dilation[i] + 1;
 }
 
-/* Compute the end padding for which the window has `few` positions on `many`.
- */
+/* Compute the end padding with which the window has `few` positions on an input
+ * of size `many`. */
 static void close_window(struct byi_dnnl_window *w, const int64_t *many,
                          const int64_t *few)
 {
@@ -64,7 +63,7 @@ static bool is_deconv(const struct byoc_graph_step *step)
 struct conv_kernel {
     struct byi_dnnl_conv p;
     struct byi_dnnl_view src, weights, bias;
-    const struct byi_gathered *gathered; /* in place of src, or NULL */
+    const struct byi_gathered *gathered; /* if not NULL: replaces src */
 };
 
 static enum byoc_status make_conv(struct byi_build *b, void *params,
@@ -91,8 +90,8 @@ static enum byoc_status fill_conv(struct byi_build *b, void *params,
     return BYOC_OK;
 }
 
-/* View ONNX's weights, (O, I/G, k...) or, for deconvolution, (I, O/G, k...), as
- * oneDNN's (G, O/G, I/G, k...), without G if there is one group. */
+/* Describe ONNX's weights, (O, I/G, k...) or, for deconvolution, (I, O/G,
+ * k...), as oneDNN's (G, O/G, I/G, k...), without G if there is one group. */
 static struct byi_desc weights_desc(const struct byi_desc *w, bool deconv,
                                     int64_t groups)
 {
@@ -115,8 +114,8 @@ static struct byi_desc weights_desc(const struct byi_desc *w, bool deconv,
     return d;
 }
 
-/* The weights in the axis order (O, I/G, k...), or (I, O/G, k...) for
- * deconvolution, whatever their order in the graph. */
+/* Get the weights with axes (O, I/G, k...), or (I, O/G, k...) for
+ * deconvolution, from any axis order in the graph. */
 static enum byoc_status want_weights(struct byi_build *b, bool deconv,
                                      uint32_t rank, struct byi_dnnl_view *view)
 {
@@ -138,8 +137,8 @@ static enum byoc_status want_weights(struct byi_build *b, bool deconv,
     return BYOC_OK;
 }
 
-/* 2.x may read some bytes past the end of a source if the window overhangs. The
- * source must then be a temporary, which has slack. */
+/* 2.x may read some bytes past the end of the source if the window is larger
+ * than the input. The source must then be a temporary, which has slack. */
 static enum byoc_status secure_source(struct byi_build *b,
                                       struct conv_kernel *c)
 {
@@ -159,8 +158,9 @@ static enum byoc_status secure_source(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* The same on integers by byoc's own kernels, if `f` reads a dequantised value;
- * otherwise BYOC_EUNSUPPORTED. `dst` is in the graph's dims. */
+/* Build the convolution on integers with byoc's own kernels, if `f` reads a
+ * dequantised value; otherwise BYOC_EUNSUPPORTED. `dst` is in the graph's dims.
+ */
 static enum byoc_status try_exact(struct byi_build *b,
                                   const struct conv_kernel *f,
                                   const struct byi_image_axes *image,
@@ -199,7 +199,7 @@ static enum byoc_status check_depthwise(struct byi_build *b,
                              : "several outputs for each channel");
 }
 
-/* Bind the data, or the tensors that the data is computed from. */
+/* Get the data, or the tensors from which the data are computed. */
 static enum byoc_status want_conv_data(struct byi_build *b,
                                        struct byi_image_axes *image,
                                        struct conv_kernel *c)
@@ -334,7 +334,7 @@ static enum byoc_status fill_pool(struct byi_build *b, void *params,
     return BYOC_OK;
 }
 
-/* `dst`: in the graph's dims. */
+/* The core of a pooling; `dst` is in the graph's dims. */
 static struct byi_core pool_core(struct pool_kernel *p,
                                  const struct byi_image_axes *image,
                                  const struct byi_desc *dst)
@@ -348,8 +348,9 @@ static struct byi_core pool_core(struct pool_kernel *p,
                              .order = image->order};
 }
 
-/* With include-padding oneDNN divides by the whole window; ONNX excludes the
- * part that ceil_mode adds beyond the padding. */
+/* Choose oneDNN's kind of average. With include-padding oneDNN divides by the
+ * whole window; ONNX excludes the part beyond the padding that ceil_mode adds.
+ */
 static enum byoc_status choose_average(struct byi_build *b,
                                        struct pool_kernel *p)
 {
@@ -370,9 +371,9 @@ static enum byoc_status choose_average(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* The maximum of dequantised values is that of their integers: make it beside
- * the floats; steps that turn out to be unread are dropped. `f`: the same on
- * floats; dst is in the graph's dims. */
+/* If the data are dequantised, also pool their integers, whose maximum is that
+ * of the floats; of the two steps, one that is not read is dropped later. `f`
+ * is the pooling on floats; `dst` is in the graph's dims. */
 static enum byoc_status pool_integers(struct byi_build *b,
                                       const struct pool_kernel *f,
                                       const struct byi_image_axes *image,
@@ -430,7 +431,7 @@ enum byoc_status byi_dn_build_pool(struct byi_build *b)
     return pool_integers(b, &p, &image, &dst);
 }
 
-/* Pool all spatial axes; the result's dims may keep them as 1 or not. */
+/* The result's dims may have the spatial axes, as 1, or not. */
 enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average)
 {
     const struct byoc_graph_value *type = byi_dn_result(b);
@@ -488,8 +489,8 @@ static enum byoc_status fill_resample(struct byi_build *b, void *params,
     return BYOC_OK;
 }
 
-/* ONNX computes with the given scales, oneDNN with the quotient of the sizes:
- * the two must be equal. */
+/* Check that the given scales, with which ONNX computes, equal the quotients of
+ * the sizes, with which oneDNN computes. */
 static enum byoc_status check_scales(struct byi_build *b,
                                      const struct byi_dnnl_resample *p,
                                      const struct byi_image_axes *image)
@@ -525,7 +526,7 @@ static bool is_word(const struct byoc_graph_step *step, const char *attr,
 }
 
 /* oneDNN uses half_pixel coordinates, rounded for nearest. For an integral
- * factor, asymmetric with floor selects the same elements. */
+ * factor, mode asymmetric with floor selects the same elements. */
 static enum byoc_status check_resize(struct byi_build *b,
                                      struct byi_dnnl_resample *p)
 {
@@ -564,7 +565,7 @@ enum byoc_status byi_dn_build_resize(struct byi_build *b)
     const struct byi_desc *main = &value->views[0].desc;
     struct byi_image_axes image;
     BYI_TRY(byi_dn_image_read(b, "layout", main->rank, &image));
-    /* the resized axes tell which axis holds the channels */
+    /* the axis that is not resized has the channels */
     if (main->dims[1] != to[1] &&
         main->dims[main->rank - 1] == to[main->rank - 1])
         image = byi_dn_image(main->rank, true);

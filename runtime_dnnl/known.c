@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/known.c: the primitives of one build by their creator's
- * arguments. Equal ones are created once: a primitive descriptor of oneDNN 2.6
- * takes several kilobytes and tens of microseconds, and a chain of 100,000
- * equal operators would have 100,000 of them. Steps that share a primitive run
- * in sequence, each with its own arguments.
- */
+/* runtime_dnnl/known.c: finds primitives of one build by the arguments of their
+ * creators, so that equal ones are created once: a primitive descriptor of
+ * oneDNN 2.6 takes several kilobytes and tens of microseconds, and a chain of
+ * 100,000 equal operators would need 100,000 of them. Steps that share a
+ * primitive run in sequence, each with its own arguments. */
 #include "runtime_dnnl/build.h"
 
 #include <string.h>
@@ -16,10 +15,11 @@ struct byi_known {
     const char *why;       /* refused       */
 };
 
-/* Descriptors are compared as bytes: unused members and padding are zero in
- * nearly all of them, and otherwise the primitive is created again. Excluded
- * are concatenations, whose sources are behind a pointer, and programs to be
- * written, which keep a note on each primitive. */
+/* Whether equal calls may share a primitive. Arguments are compared as bytes:
+ * unused members and padding are zero in nearly all of them; otherwise the
+ * primitive is created again. Concatenations are excluded, since a pointer
+ * leads to their sources, and programs to be written, which attach a note to
+ * each primitive. */
 static bool may_share(const struct byi_build *b, const struct byi_order *order)
 {
     return b->program->purpose != BYI_TO_WRITE &&

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/layer.c: the library's engine, memory descriptors, attributes
- * and calls. oneDNN's status codes tell little, so messages here name the
- * request.
- */
+/* runtime_dnnl/layer.c: creates the library's engine, memory descriptors,
+ * attributes and calls. oneDNN's status codes say little, so messages here name
+ * the request. */
 #include "core/base/guard.h"
 #include "core/base/openmp.h"
 #include "runtime_dnnl/layer_dnnl.h"
@@ -96,7 +95,7 @@ static dnnl_data_type_t translate_dtype(enum byoc_dtype dtype)
 {
     switch (dtype) {
     case BYOC_F32:
-    case BYOC_BF16: /* as float32 copies: struct byi_narrowing */
+    case BYOC_BF16: /* computed on float32 copies: struct byi_narrowing */
     case BYOC_F16:
         return dnnl_f32;
     case BYOC_I32:
@@ -104,7 +103,7 @@ static dnnl_data_type_t translate_dtype(enum byoc_dtype dtype)
     case BYOC_I8:
         return dnnl_s8;
     case BYOC_U8:
-    case BYOC_BOOL: /* 0 and 1 */
+    case BYOC_BOOL: /* stored as 0 and 1 */
         return dnnl_u8;
     default:
         return dnnl_data_type_undef;
@@ -171,7 +170,7 @@ void byi_md_drop(struct byi_md *md)
 /* --- attributes ---------------------------------------------------------- */
 
 #if !BYI_V3
-#define dnnl_eltwise_hardsigmoid 0 /* 3.x only */
+#define dnnl_eltwise_hardsigmoid 0 /* exists in 3.x only */
 #endif
 #define ELT(name, algorithm) [BYI_ELT_##name] = dnnl_eltwise_##algorithm,
 #define BIN(name, algorithm) [BYI_BIN_##name] = dnnl_binary_##algorithm,
@@ -330,9 +329,10 @@ dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,
 }
 #endif
 
-/* Does a primitive do so little that a second thread would only take time to
- * start? oneDNN's own kernels start all for any number of elements. They divide
- * the work by the threads that there are, and have no barriers. */
+/* Whether the primitive should run on the calling thread only, since it does so
+ * little that starting a second thread would cost more. oneDNN's own kernels
+ * start all threads for any number of elements; they divide the work by the
+ * number of threads that they get, and have no barriers. */
 static bool runs_alone(dnnl_primitive_desc_t pd, int64_t elements)
 {
     enum { FEW = 4096 };
@@ -473,7 +473,7 @@ enum byoc_status byi_prim_check(struct byi_prim **prim, const char *what,
     return status;
 }
 
-/* Bytes of oneDNN's scratchpad, in whole cache lines. */
+/* Bytes of oneDNN's scratchpad, rounded up to whole cache lines. */
 static uint64_t scratchpad(const struct byi_prim *prim)
 {
     BYI_MD_PTR md =
@@ -547,15 +547,16 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
 /* --- calls --------------------------------------------------------------- */
 
 struct byi_bound_call {
-    /* not NULL: then only the next three and n are used */
+    /* if not NULL, only the next three members and n are used */
     const struct byi_dn_fast *fast;
     struct byi_dn_fast_slot *slots;
     void *scratch;
     dnnl_primitive_t prim;
     dnnl_stream_t stream;
-    bool alone;                     /* as of the primitive */
-    uint32_t n;                     /* slots; the scratchpad comes after them */
-    struct byi_narrow_copy *copies; /* of the slots that are narrow */
+    bool alone;                     /* as in struct byi_prim */
+    uint32_t n;                     /* number of slots, without the
+                                     * scratchpad's, which comes last */
+    struct byi_narrow_copy *copies; /* float32 copies of the narrow slots */
     uint32_t n_copies;
     uint32_t n_args;
     dnnl_exec_arg_t args[];
@@ -580,7 +581,8 @@ static enum byoc_status add_memory(const struct byi_dnnl *lib,
     return BYOC_OK;
 }
 
-/* Memory for one argument, with the descriptor that the primitive wants. */
+/* Create the memory object of one argument, with the descriptor that the
+ * primitive needs. */
 static enum byoc_status add_argument(const struct byi_dnnl *lib,
                                      struct byi_bound_call *call,
                                      const struct byi_prim *prim, int arg,
@@ -717,7 +719,7 @@ enum byoc_status byi_bound_run(const struct byi_bound_call *call,
 
 struct byi_bands {
     struct byi_f32_bands bands;
-    int threads; /* that a run may use */
+    int threads; /* threads that a run may use */
 };
 
 struct byi_bands *byi_bands_new(struct byi_arena *arena,

@@ -3,43 +3,44 @@
  * prim_*.c include dnnl.h. Enumerators and signatures differ between the major
  * versions, so the version is fixed when they are compiled.
  *
- * Tensors are described by value (struct byi_desc). It can express every layout
- * but those that oneDNN picks for packed weights, which stay inside a
- * primitive. Creators first ask the guards (guards.c), which refuse descriptors
- * that are known to crash or to give wrong results.
- */
+ * Tensors are described by values of struct byi_desc, which can express every
+ * layout except those that oneDNN chooses for packed weights; these stay inside
+ * a primitive. Creators first call the guards (guards.c), which refuse
+ * descriptors that are known to cause crashes or wrong results. */
 #ifndef BYI_DNNL_LAYER_H
 #define BYI_DNNL_LAYER_H
 
 #include "core/base/base.h"
 #include "runtime_dnnl/operators.h"
 
-/* bytes after a buffer that 2.6 may read */
+/* bytes behind a buffer that 2.6 may read */
 enum { BYI_DNNL_SLACK = 64 };
 
 /* --- layer.c: the library ------------------------------------------------ */
 
-/* The engine; one per process, shared by all threads. Returns NULL and a
- * message in err if the library cannot be used: it has another major version
- * than the headers, or no CPU engine. Never freed, like oneDNN's own globals.
- */
+/* oneDNN's engine. There is one per process, which all threads share and which
+ * is never freed, like oneDNN's own globals. byi_dnnl_open returns NULL, with a
+ * message in err, if the library cannot be used: it has another major version
+ * than the headers, or no CPU engine. */
 struct byi_dnnl;
 const struct byi_dnnl *byi_dnnl_open(struct byoc_error *err);
-/* "3.12.1"; and "oneDNN 3.12 avx512_core_bf16", which identifies the choices
- * made for an artifact. Empty before the first byi_dnnl_open. */
+/* The version, such as "3.12.1", and the string that identifies the choices
+ * made for an artifact, such as "oneDNN 3.12 avx512_core_bf16". Both are empty
+ * before the first byi_dnnl_open. */
 const char *byi_dnnl_version(void);
 const char *byi_dnnl_compat(void);
 const char *byi_dnnl_isa(void); /* "avx512_core_bf16" */
 int byi_dnnl_major(void);       /* of the headers: 2 or 3 */
-/* Does oneDNN support this element type for moves and casts? */
+/* Whether oneDNN supports this element type for moves and casts. */
 bool byi_dnnl_has_dtype(enum byoc_dtype dtype);
 
-/* float16 and bfloat16: memory holds them, kernels compute in float32 */
+/* Whether the type is float16 or bfloat16, which kernels store but do not
+ * compute in: they compute in float32. */
 static inline bool byi_dn_is_narrow(enum byoc_dtype dtype)
 {
     return dtype == BYOC_F16 || dtype == BYOC_BF16;
 }
-/* Does a region compute with this type? */
+/* Whether a region computes with this type. */
 static inline bool byi_dn_is_float(enum byoc_dtype dtype)
 {
     return dtype == BYOC_F32 || byi_dn_is_narrow(dtype);
@@ -69,8 +70,9 @@ struct byi_prim;
     X(qconv)                                                                   \
     X(qpoint)
 
-/* Create a primitive descriptor, without generating code. On BYOC_EUNSUPPORTED
- * err names what oneDNN lacks. Thread-safe. */
+/* Create a primitive from its primitive descriptor, without generating code.
+ * `posts` may be NULL. Thread-safe. Errors: BYOC_EUNSUPPORTED (err says what
+ * oneDNN lacks), BYOC_ENOMEM. */
 #define BYI_CREATOR(name)                                                      \
     enum byoc_status byi_##name##_new(                                         \
         const struct byi_dnnl *lib, const struct byi_dnnl_##name *p,           \
@@ -82,41 +84,45 @@ BYI_OPERATORS(BYI_CREATOR)
 enum byoc_status byi_prim_build(struct byi_prim *prim, struct byoc_error *err);
 /* Free the code; queries still work. */
 void byi_prim_unbuild(struct byi_prim *prim);
-/* One more reference; byi_prim_free drops one, and frees with the last. */
+/* Add a reference. byi_prim_free drops one; the last one frees the primitive.
+ */
 struct byi_prim *byi_prim_ref(struct byi_prim *prim);
 void byi_prim_free(struct byi_prim **prim);
-/* The caller's data of the primitive; NULL at first. */
+/* Attach the caller's data to the primitive; byi_prim_noted returns them, NULL
+ * at first. */
 void byi_prim_note(struct byi_prim *prim, const void *note);
 const void *byi_prim_noted(const struct byi_prim *prim);
-/* prim_layout.c: the layouts that the primitive picks where p leaves them open,
+/* prim_layout.c. Find the layouts that oneDNN chooses where p leaves them open,
  * as names ("NCHW16c", "OIHW16i16o") of less than n characters; "" if a layout
- * has no such name, as weights in groups have not, or if there is only a
- * reference implementation. */
+ * has no such name, as for weights in groups, or if there is only a reference
+ * implementation. */
 enum byoc_status byi_conv_layouts(const struct byi_dnnl *lib,
                                   const struct byi_dnnl_conv *p, char *data,
                                   char *kernel, size_t n,
                                   struct byoc_error *err);
-/* The implementation chosen: "brgconv:avx512_core". */
+/* The name of the implementation, such as "brgconv:avx512_core". */
 const char *byi_prim_impl(const struct byi_prim *prim);
-/* Is it a reference implementation, which is far slower than the others? */
+/* Whether it is a reference implementation, which is far slower than the
+ * others. */
 bool byi_prim_is_ref(const struct byi_prim *prim);
-/* A reference implementation never computes more terms: elements of a result,
- * times the products that are summed for each, or the elements of a window. */
+/* The largest number of terms for which a reference implementation is accepted:
+ * elements of the result times the products that are summed for each, or the
+ * elements of a window. */
 enum { BYI_REF_TERMS = 4096 };
-/* If it is one and has more terms, free the primitive and fail with
- * BYOC_EUNSUPPORTED. `what` is the operator. */
+/* If the primitive is a reference implementation and has more terms, free it
+ * and fail with BYOC_EUNSUPPORTED. `what` is the operator's name. */
 enum byoc_status byi_prim_check(struct byi_prim **prim, const char *what,
                                 int64_t terms, struct byoc_error *err);
 uint64_t byi_prim_scratch(const struct byi_prim *prim);
-/* Bytes of an argument in the layout that the primitive wants. */
+/* Bytes of an argument in the layout that the primitive needs. */
 uint64_t byi_prim_bytes(const struct byi_prim *prim, int arg);
-/* Does it want the argument in exactly this layout? */
+/* Whether it needs the argument in exactly this layout. */
 bool byi_prim_wants(const struct byi_prim *prim, int arg,
                     const struct byi_desc *desc);
-/* Do two primitives want these arguments in the same layout? */
+/* Whether two primitives need these arguments in the same layout. */
 bool byi_prim_same(const struct byi_prim *a, int arg_a,
                    const struct byi_prim *b, int arg_b);
-/* The reorder from `src` to the layout that `prim` wants for `arg`. */
+/* Create the reorder from `src` to the layout that `prim` needs for `arg`. */
 enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
                               const struct byi_desc *src,
                               const struct byi_prim *prim, int arg,
@@ -126,60 +132,63 @@ enum byoc_status byi_pack_new(const struct byi_dnnl *lib,
 /* --- calls: a primitive with memory, ready to run ------------------------ */
 
 struct byi_bound_call;
-/* data may be NULL, to be set later. scratch has byi_prim_scratch bytes, is
- * 64-byte aligned and used by one call at a time. The primitive must be built
- * and outlive the call. */
+/* Bind a primitive to the n arguments args[], at data[], which may be NULL and
+ * set later by byi_bound_set. `scratch` has byi_prim_scratch bytes, is 64-byte
+ * aligned, and is used by one call at a time. The primitive must be built and
+ * must outlive the call. */
 enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
                                const struct byi_prim *prim, uint32_t n,
                                const int *args, void *const *data,
                                void *scratch, struct byi_bound_call **call,
                                struct byoc_error *err);
 void byi_bound_set(struct byi_bound_call *call, uint32_t slot, void *data);
-/* Run on the calling thread's OpenMP team; returns when it is done. */
+/* Run the call on the calling thread's OpenMP team; returns when it has ended.
+ */
 enum byoc_status byi_bound_run(const struct byi_bound_call *call,
                                struct byoc_error *err);
 
 /* Convolutions of byoc's own kernels that run in bands (kernels/bands.h). */
 struct byi_bands;
-/* Each of n > 1 primitives reads the result of the one before. NULL: they
- * should run one after the other. Keeps `prims`' memory, in the arena. */
+/* Plan to run n > 1 primitives, each of which reads the result of the one
+ * before, in bands. NULL if they should run one after the other. The result is
+ * in `arena` and refers to the primitives. */
 struct byi_bands *byi_bands_new(struct byi_arena *arena,
                                 struct byi_prim *const *prims, uint32_t n);
 uint64_t byi_bands_scratch(const struct byi_bands *bands);
 const char *byi_bands_impl(const struct byi_bands *bands);
-/* Run the calls of the primitives. */
+/* Run the calls of the primitives in bands. */
 void byi_bands_run(const struct byi_bands *bands,
                    struct byi_bound_call *const *calls);
 void byi_bound_free(struct byi_bound_call **call);
 
 /* --- strides.c: strides of axes of size 1 -------------------------------- */
 
-/* How a primitive reads layouts that differ only in the strides of axes of size
- * 1. */
+/* How a primitive is to interpret layouts that differ only in the strides of
+ * axes of size 1. */
 enum byi_unit_axes {
-    BYI_UNITS_PLAIN, /* as row-major if the layout can be read so */
-    /* as channels-last if it is stored so: selects the window implementations
-     * for one channel or pixel */
+    BYI_UNITS_PLAIN, /* as row-major if possible */
+    /* as channels-last if the other axes allow it: selects the implementations
+     * of windows if there is one channel or one pixel */
     BYI_UNITS_WINDOWS
 };
-/* The same memory in the canonical description for oneDNN. */
+/* Describe the same memory with canonical strides for oneDNN. */
 struct byi_desc byi_desc_canonical(const struct byi_desc *desc,
                                    enum byi_unit_axes units);
-/* Are the axes, gaps allowed and those of size 1 ignored, in row-major or
- * channels-last order? */
+/* Whether the axes are in row-major order, or channels-last. Gaps are allowed,
+ * and axes of size 1 ignored. */
 bool byi_desc_is_plain(const struct byi_desc *desc);
 bool byi_desc_is_last(const struct byi_desc *desc);
 
-/* --- guards.c: descriptors oneDNN gets wrong ----------------------------- */
+/* --- guards.c: descriptors that oneDNN gets wrong ------------------- */
 
-/* NULL if supported, otherwise the reason. `major`, `posts`: as for creators.
- */
+/* The guards return NULL if the descriptor is supported, otherwise the reason.
+ * `major` is oneDNN's major version; `posts` may be NULL. */
 const char *byi_guard_desc(const struct byi_desc *desc);
 const char *byi_guard_posts(int major, const struct byi_posts *posts);
 const char *byi_guard_conv(int major, const struct byi_dnnl_conv *p,
                            const struct byi_posts *posts);
-/* Are the axes of a matrix product's batch stored in another order than the
- * shape's, those of size 1 included, as oneDNN sees them? */
+/* Whether the batch axes of a matrix product are stored in another order than
+ * the shape's, including axes of size 1, which oneDNN does not ignore. */
 bool byi_desc_permutes_batch(const struct byi_desc *desc);
 const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
                              const struct byi_posts *posts);
@@ -188,7 +197,8 @@ const char *byi_guard_binary(int major, const struct byi_dnnl_binary *p,
 const char *byi_guard_elt_only(const struct byi_posts *posts);
 const char *byi_guard_pool(int major, const struct byi_dnnl_pool *p);
 const char *byi_guard_prelu(const struct byi_dnnl_prelu *p);
-/* Asked after creation: implementations that are wrong for these post-ops. */
+/* Called after creation: refuse implementations that are wrong for these
+ * post-ops. */
 const char *byi_guard_pool_impl(int major, const struct byi_dnnl_pool *p,
                                 const struct byi_posts *posts,
                                 const char *impl);

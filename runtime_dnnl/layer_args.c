@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/layer_args.c: the arguments of primitives: oneDNN's numbers for
- * them, and their descriptors.
- */
+/* runtime_dnnl/layer_args.c: translates arguments of primitives to oneDNN's
+ * numbers, and queries their descriptors. */
 #include "runtime_dnnl/layer_dnnl.h"
 
 int byi_prim_arg(int arg)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/layer_dnnl.h: shared by the files of the layer: oneDNN's header,
- * and the memory descriptors of its major versions (2.x: a struct, passed by
- * address; 3.x: a handle).
- */
+/* runtime_dnnl/layer_dnnl.h: declarations that the files of the layer share.
+ * Includes dnnl.h, and hides the difference between memory descriptors of 2.x
+ * (a struct, passed by address) and 3.x (a handle). */
 #ifndef BYI_LAYER_DNNL_H
 #define BYI_LAYER_DNNL_H
 
@@ -19,27 +18,28 @@ struct byi_dnnl {
     dnnl_engine_t engine;
 };
 
-/* oneDNN has float16 and bfloat16 on few processors. Its primitives run on
- * float32 copies of such arguments, which lie in the scratch memory. */
+/* The narrow arguments of a primitive, of type float16 or bfloat16. oneDNN
+ * supports these types on few processors, so its primitives run on float32
+ * copies in scratch memory. */
 struct byi_narrowing {
     enum byoc_dtype dtype; /* of all arguments but `wide`; 0: none is narrow */
-    int wide;              /* enum byi_arg; -1: none                         */
-    bool adds;             /* reads dst                                      */
+    int wide;              /* enum byi_arg of a float32 argument; -1: none */
+    bool adds;             /* the primitive adds to dst, so it reads dst */
     uint32_t binary;       /* bit i: post-op i has an operand                */
-    uint32_t sources;      /* of a concatenation                             */
+    uint32_t sources;      /* number of sources of a concatenation */
 };
 
 struct byi_prim {
-    struct byi_dn_fast *fast; /* not NULL: run by it, and pd is NULL */
+    struct byi_dn_fast *fast; /* if not NULL, runs the primitive; pd is NULL */
     dnnl_primitive_desc_t pd;
     dnnl_primitive_t prim; /* NULL until built */
-    atomic_uint users;     /* references but the first */
+    atomic_uint users;     /* number of references, without the first */
     const char *impl;      /* owned by pd */
-    const void *note;      /* the caller's */
-    /* number of prelu slopes among its post-ops, an argument that oneDNN has no
-     * query for */
+    const void *note;      /* the caller's data */
+    /* number of slopes of the prelu among its post-ops, which oneDNN cannot be
+     * queried for */
     int64_t slopes;
-    bool alone; /* too small for more than the calling thread */
+    bool alone; /* so small that only the calling thread runs it */
     struct byi_narrowing narrow;
     uint64_t copies; /* bytes of the float32 copies of narrow arguments */
 };
@@ -62,15 +62,15 @@ enum byoc_status byi_md_make(const struct byi_desc *given,
                              struct byoc_error *err);
 void byi_md_drop(struct byi_md *md);
 
-/* The memory descriptors and attributes of a creator, made and dropped
- * together. */
+/* The memory descriptors and attributes of a creator's call, which are created
+ * and freed together. */
 enum { BYI_MAX_MDS = 9 };
 struct byi_pieces {
     struct byi_md md[BYI_MAX_MDS];
     uint32_t n;
     dnnl_primitive_attr_t attr;
     int64_t slopes;   /* as in struct byi_prim */
-    int64_t elements; /* of the largest tensor */
+    int64_t elements; /* elements of the largest tensor */
     struct byi_narrowing narrow;
 };
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
@@ -80,20 +80,22 @@ enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  struct byoc_error *err);
 void byi_pieces_drop(struct byi_pieces *pieces);
 
-/* BYOC_EUNSUPPORTED with the guard's reason, or BYOC_OK for NULL. */
+/* Turn a guard's reason into BYOC_EUNSUPPORTED with that message; NULL is
+ * BYOC_OK. */
 enum byoc_status byi_guard_status(const char *why, struct byoc_error *err);
 
 /* --- layer_args.c --------------------------------------------------------- */
 
-/* oneDNN's number of an argument, BYI_ARG_*. */
+/* oneDNN's number for an argument, BYI_ARG_*. */
 int byi_prim_arg(int arg);
 /* oneDNN's descriptor of an argument. */
 BYI_MD_PTR byi_prim_query(const struct byi_prim *prim, int arg);
 
 /* --- prim_narrow.c: narrow arguments -------------------------------------- */
 
-/* Weights whose layout is open are packed as float32; fails if other tensors
- * are float32 and some are narrow. */
+/* Find the narrow ones of n tensors. Weights whose layout is open are packed as
+ * float32. Errors: BYOC_EUNSUPPORTED if some of the other tensors are float32
+ * and some are narrow. */
 enum byoc_status byi_narrowing_read(uint32_t n,
                                     const struct byi_desc *const *desc,
                                     const struct byi_posts *posts,
@@ -103,28 +105,30 @@ bool byi_prim_is_narrow(const struct byi_prim *prim, int arg);
 /* Bytes of the float32 copies of all narrow arguments. */
 uint64_t byi_narrow_bytes(const struct byi_prim *prim);
 
-/* The float32 copy of an argument. */
+/* The float32 copy of a narrow argument. */
 struct byi_narrow_copy {
     uint32_t slot;
     void (*widen)(const uint16_t *from, float *to, int64_t n);
     void (*narrow)(const float *from, uint16_t *to, int64_t n);
-    void *data; /* narrow */
+    void *data; /* the argument's own data */
     float *copy;
     int64_t n;
     bool reads, writes;
 };
-/* The copies of the narrow ones among n slots; free them with byi_release. */
+/* Describe the copies, in `room`, of the narrow ones among n arguments; free
+ * *copies with byi_release. */
 enum byoc_status byi_narrow_copies(const struct byi_prim *prim, uint32_t n,
                                    const int *args, void *const *data,
                                    char *room, struct byi_narrow_copy **copies,
                                    uint32_t *n_copies, struct byoc_error *err);
-/* Before and after the primitive. */
+/* Call byi_narrow_begin before the primitive runs, and byi_narrow_end after it.
+ */
 void byi_narrow_begin(const struct byi_narrow_copy *copies, uint32_t n);
 void byi_narrow_end(const struct byi_narrow_copy *copies, uint32_t n);
 
-/* Declares `pd`, a primitive descriptor of `operation` made with `lib` and the
- * pieces `s`, and the status of its creation. `type` is the struct of 2.x.
- * BYI_AND: a further argument of 3.x. */
+/* Declare `pd`, a primitive descriptor of `operation` created with `lib` and
+ * the pieces `s`, and `status`, the result of its creation. `type` names the
+ * struct of 2.x. BYI_AND adds an argument for 3.x. */
 #if BYI_V3
 #define BYI_AND(argument) , argument
 #define BYI_CREATE(type, operation, ...)                                       \
@@ -138,16 +142,16 @@ void byi_narrow_end(const struct byi_narrow_copy *copies, uint32_t n);
     dnnl_##type##_desc_t op_;                                                  \
     const dnnl_status_t status = byi_pd_make(                                  \
         dnnl_##operation##_desc_init(&op_, __VA_ARGS__), &op_, &s, lib, &pd)
-/* The last step of every 2.x creator: the primitive descriptor of the operation
- * descriptor `op`, whose creation returned `status`. */
+/* The end of every 2.x creator: create the primitive descriptor of the
+ * operation descriptor `op`, whose creation returned `status`. */
 dnnl_status_t byi_pd_make(dnnl_status_t status, const void *op,
                           const struct byi_pieces *pieces,
                           const struct byi_dnnl *lib,
                           dnnl_primitive_desc_t *pd);
 #endif
 
-/* The last step of every creator: drops the pieces, and wraps pd or turns
- * `status` into a message about `what`. */
+/* The end of every creator: free the pieces, and make a primitive of pd, or
+ * turn `status` into a message about `what`. */
 enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
                                struct byi_pieces *pieces, const char *what,
                                struct byi_prim **prim, struct byoc_error *err);
@@ -157,8 +161,9 @@ enum byoc_status byi_prim_wrap_fast(const struct byi_dn_fast *fast,
                                     struct byi_prim **prim,
                                     struct byoc_error *err);
 
-/* oneDNN's algorithm of an elementwise function; changes the parameters if
- * oneDNN defines them differently. False if this version lacks it. */
+/* Find oneDNN's algorithm for an elementwise function; changes the parameters
+ * if oneDNN defines them differently. Returns false if this version lacks it.
+ */
 bool byi_elt_translate(enum byi_elt alg, float *alpha, float *beta,
                        dnnl_alg_kind_t *kind);
 dnnl_alg_kind_t byi_bin_translate(enum byi_bin alg);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/layout.c: arithmetic on strides. A layout is dims and strides;
- * the stride of an axis of size 1 has no meaning and influences no decision.
+/* runtime_dnnl/layout.c: arithmetic on strides. A layout consists of dims and
+ * strides; the stride of an axis of size 1 has no meaning and is ignored here.
  */
 #include "runtime_dnnl/build.h"
 
@@ -40,7 +40,7 @@ struct byi_desc byi_dn_channels_last(enum byoc_dtype dtype, uint32_t rank,
     return byi_dn_dense(dtype, rank, dims, order);
 }
 
-/* Insertion sort, stable: ranks are small. */
+/* A stable insertion sort, since ranks are small. */
 void byi_dn_order(const struct byi_desc *desc, uint32_t *order)
 {
     for (uint32_t i = 0; i < desc->rank; i++) {
@@ -128,7 +128,7 @@ bool byi_dn_reshape_desc(const struct byi_desc *desc, uint32_t rank,
         i = ei;
         j = ej;
     }
-    return i == n; /* any remaining new axes have size 1 */
+    return i == n; /* remaining new axes have size 1 */
 }
 
 /* Find the shortest run of axes from i on that has as many elements as a run of

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/made.c: constants computed at load: packed weights, copies in
- * another layout, and the few constants that builders introduce. Regions from
- * JSON and from C make them here from the same descriptions.
- */
+/* runtime_dnnl/made.c: computes constants at load: packed weights, copies in
+ * another layout, and the few constants that builders introduce. For regions
+ * from JSON and from C alike, structs of operators.h describe them. */
 #include "core/base/steps.h"
 #include "runtime_dnnl/build.h"
 
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- their memory --------------------------------------------------------- */
+/* --- memory of constants -------------------------------------------------- */
 
 static enum byoc_status fill_made(struct byi_program *p,
                                   struct byi_made_const *made, bool brief,
@@ -24,8 +23,9 @@ static enum byoc_status fill_made(struct byi_program *p,
                     (unsigned long long)made->bytes);
 }
 
-/* Append a constant, with memory if the program runs. It is listed before its
- * memory is allocated, so that the program frees it on failure. */
+/* Append a constant, with memory if the program is BYI_TO_RUN. It is appended
+ * before its memory is allocated, so that the program frees it after a failure.
+ */
 static enum byoc_status add_made(struct byi_program *p, uint64_t bytes,
                                  bool filled, void **data,
                                  struct byoc_error *err)
@@ -42,17 +42,17 @@ static enum byoc_status add_made(struct byi_program *p, uint64_t bytes,
 void byi_dn_drop(struct byi_program *program, uint32_t made)
 {
     struct byi_made_const *m = &program->made.at[made];
-    if (m->shared) /* its address identifies constants made from it */
+    if (m->shared) /* kept: its address identifies constants made from it */
         return;
     for (uint32_t i = 0; i < program->made.n; i++)
         if (i != made && m->data && program->made.at[i].data == m->data)
-            return; /* another constant borrows it */
+            return; /* kept: another constant uses its memory */
     if (!m->lent)
         byi_dn_made_give(program->host, m->data);
     m->data = NULL;
 }
 
-/* The address of `bytes` bytes of a constant. */
+/* Set *data to the address of `bytes` bytes at a place in a constant. */
 static enum byoc_status read_place(struct byi_program *p,
                                    const struct byi_place *at, uint64_t bytes,
                                    const void **data, struct byoc_error *err)
@@ -93,7 +93,7 @@ static enum byoc_status note(struct byi_program *p, const char *function,
 
 /* --- other layouts -------------------------------------------------------- */
 
-/* Bytes from the first to the last element. */
+/* Bytes from the first element to the end of the last one. */
 static uint64_t span_of(const struct byi_desc *desc)
 {
     uint64_t last = 0;
@@ -126,16 +126,16 @@ static enum byoc_status run_now(const struct byi_program *p,
     return status;
 }
 
-/* Does the address identify the data as long as the program lives? It does for
- * the artifact's constants and for shared ones, which the program holds, but
- * not for memory of its own. */
+/* Whether the address identifies the data as long as the program exists. That
+ * is so for the artifact's constants, and for shared ones, to which the program
+ * has a reference, but not for memory that the program owns. */
 static bool is_named(const struct byi_program *p, const struct byi_place *at)
 {
     return at->kind == BYI_BUF_CONST || p->made.at[at->index].shared;
 }
 
-/* Reorder a constant, or reuse the result of another program of the host. Takes
- * ownership of the primitive if the result is shared. */
+/* Append a reordered constant, or share the result of another program of the
+ * host. Takes ownership of the primitive if the result becomes shared. */
 static enum byoc_status reorder_now(struct byi_program *p,
                                     struct byi_prim **reorder,
                                     const struct byi_place *from,
@@ -162,7 +162,7 @@ static enum byoc_status reorder_now(struct byi_program *p,
     return BYOC_OK;
 }
 
-/* Append the result of a reorder, which is freed, as a constant. */
+/* Append the result of a reorder as a constant. Frees the primitive. */
 static enum byoc_status add_reordered(struct byi_program *p,
                                       struct byi_prim **reorder,
                                       const struct byi_place *from,
@@ -231,18 +231,18 @@ enum byoc_status byi_dn_make_fill(struct byi_program *program,
     return note(program, "fill", p, sizeof *p, 1);
 }
 
-/* Sums up to this and a bias of the same size fit in int32. */
+/* A sum and a bias of at most this size together fit in int32. */
 #define MOST_SUM (INT32_MAX / 2)
-/* A bias may be off by this share of a result's step. */
+/* Largest rounding error of a bias, in units of the result. */
 #define TOLERANCE (1.0 / 64)
 
-/* The weights of a product: floats, or codes. */
+/* The weights of a product: floats or int8 codes. */
 struct whole_weights {
     const float *floats;
     const struct byoc_codes *codes; /* NULL: none */
 };
 
-/* The parts that weights are split into. */
+/* The three constants into which weights are split. */
 struct split_weights {
     int8_t *integers;
     float *scale;
@@ -250,7 +250,8 @@ struct split_weights {
     int16_t *row; /* scratch */
 };
 
-/* Row r's scale and bias. */
+/* Compute the scale and bias of row r; false if the bias or the sums are too
+ * large or too inexact for integers. */
 static bool scale_row(const struct byi_integers *p, int64_t r, float step,
                       int64_t size, const float *bias,
                       const struct split_weights *to)
@@ -266,7 +267,7 @@ static bool scale_row(const struct byi_integers *p, int64_t r, float step,
     return true;
 }
 
-/* Find the integers of row r and their step. */
+/* Find the integers of row r and their scale; false if there are none. */
 static bool find_row(const struct byi_integers *p, int64_t r,
                      const float *floats, float *step,
                      const struct split_weights *to)
@@ -286,7 +287,7 @@ static bool find_row(const struct byi_integers *p, int64_t r,
     return low >= INT8_MIN && high <= INT8_MAX;
 }
 
-/* Copy those of row r, unless they are where they should be. */
+/* Copy the codes of row r, unless the codes themselves are used. */
 static void copy_row(const struct byi_integers *p, int64_t r,
                      const struct byoc_codes *codes, float *step,
                      const struct split_weights *to)
@@ -336,7 +337,8 @@ static enum byoc_status split_into(const struct byi_integers *p,
                            "per row");
 }
 
-/* The codes of the weights, if the constant is stored as such rows. */
+/* The codes of the weights, if the constant is stored as codes of these rows,
+ * else NULL. */
 static const struct byoc_codes *find_codes(const struct byi_program *program,
                                            const struct byi_integers *p)
 {
@@ -353,8 +355,8 @@ static const struct byoc_codes *find_codes(const struct byi_program *program,
                : NULL;
 }
 
-/* Append the constant for the integers: the codes themselves where they are
- * rows. The integers are packed next, and dropped. */
+/* Append the constant for the integers, which is the codes themselves if they
+ * are stored row by row. The integers are packed next, and then dropped. */
 static enum byoc_status add_integers(struct byi_program *program,
                                      const struct byi_integers *p,
                                      const struct byoc_codes *codes,
@@ -373,8 +375,8 @@ static enum byoc_status add_integers(struct byi_program *program,
     return status;
 }
 
-/* Computed even if the program does not run, since only the data tell whether
- * it is possible. */
+/* Computes the data even if the program is not BYI_TO_RUN, since the result
+ * depends on the data. */
 enum byoc_status byi_dn_make_integers(struct byi_program *program,
                                       const struct byi_integers *p,
                                       struct byoc_error *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/made_memory.c: memory for constants made at load. A program
- * with many constants places them in large blocks, because the host puts large
- * blocks on large pages: weights are then read from memory up to 1.6 times as
- * fast.
+/* runtime_dnnl/made_memory.c: allocates memory for constants that are computed
+ * at load. A program with many constants puts them in large blocks, because the
+ * host uses large pages for large blocks: weights are then read from memory up
+ * to 1.6 times as fast.
  *
  *     | head | constant's bytes |
  *            ^ the address returned
@@ -14,20 +14,21 @@
 
 enum {
     HEAD = BYI_ALIGN,
-    /* the host's own head makes a block four pages of 2 MB */
+    /* with the host's own head, a block fills four pages of 2 MB */
     BLOCK = (8 << 20) - BYI_ALIGN,
-    LARGE = 4 << 20, /* bytes from which a constant has memory of its own  */
-    FEW = 1 << 20    /* bytes of constants after which blocks are used     */
+    LARGE = 4 << 20, /* a constant of so many bytes has memory of its own */
+    FEW = 1 << 20    /* once constants have so many bytes, blocks are used */
 };
 
 struct byi_made_block {
-    atomic_uint users; /* constants, and the program that adds to it */
+    atomic_uint users; /* its constants, and the program while it adds constants
+                        */
     uint64_t used;     /* bytes */
 };
 
-/* The head of a constant. */
+/* Precedes the bytes of a constant. */
 struct made_head {
-    struct byi_made_block *block; /* NULL: memory of its own */
+    struct byi_made_block *block; /* NULL: the constant has memory of its own */
 };
 
 _Static_assert(sizeof(struct made_head) <= HEAD, "a head fits in one line");
@@ -41,7 +42,7 @@ static void leave_block(const struct byoc_host *host,
         host->release(host->ctx, block);
 }
 
-/* The program's block, or a new one if the rest of it is too small. NULL if an
+/* The program's block if it has room for the bytes, else a new one. NULL if an
  * allocation fails. */
 static struct byi_made_block *find_room(struct byi_program *p, uint64_t bytes)
 {
@@ -66,7 +67,7 @@ void *byi_dn_made_take(struct byi_program *p, uint64_t bytes, bool brief)
         return NULL;
     if (all < LARGE && p->taken >= FEW && !brief)
         block = find_room(p, all);
-    /* without room for a whole block, a memory limit may allow the constant */
+    /* if a memory limit forbids a block, it may still allow the constant */
     char *at = block ? (char *)block + block->used
                      : p->host->acquire(p->host->ctx, all);
     if (!at)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/operators.h: a small operator library on oneDNN: parameters of
- * operators, memory, and the steps of a region. Both the plug-in (walk.c) and
- * the C that regions become (write.c) use it. The C carries this file as text,
- * so it must be plain C11 and mean the same in both. Loading refuses a unit of
- * C with other declarations than the plug-in's (unit.c).
+ * operators, memory, and the steps of a region. The plug-in (walk.c) and the C
+ * of regions (write.c) use it. That C contains the text of this file, which
+ * must be plain C11 and mean the same in both. Loading refuses a unit of C
+ * whose declarations differ from the plug-in's (unit.c).
  *
- * enum byoc_dtype and BYI_MAX_RANK come before it: core/base/base.h has them.
- */
+ * The text before this file must define enum byoc_dtype and BYI_MAX_RANK, as
+ * core/base/base.h does. */
 #ifndef BYI_DNNL_OPERATORS_H
 #define BYI_DNNL_OPERATORS_H
 
@@ -33,8 +33,8 @@ struct byi_desc {
 
 /* --- post-ops ------------------------------------------------------------ */
 
-/* X(name, oneDNN's algorithm): elementwise functions by this project's
- * definition; a oneDNN version that lacks one refuses it. CLIP is min(max(x,
+/* X(name, oneDNN's algorithm): elementwise functions as this project defines
+ * them; creators refuse those that the oneDNN version lacks. CLIP is min(max(x,
  * alpha), beta), HARDSIGMOID clip(alpha x + beta, 0, 1), HARDSWISH x clip(x/6 +
  * 1/2, 0, 1), LINEAR alpha x + beta, POW alpha x^beta, RELU x < 0 ? alpha x :
  * x, SWISH x sigmoid(alpha x); ELU has alpha. */
@@ -59,14 +59,15 @@ enum byi_post_kind {
     BYI_POST_SUM,
     BYI_POST_ELT,
     BYI_POST_BIN,
-    BYI_POST_PRELU /* at most one per primitive */
+    BYI_POST_PRELU /* a primitive has at most one */
 };
 
 struct byi_post {
     enum byi_post_kind kind;
     int alg; /* enum byi_elt or byi_bin */
     float alpha, beta;
-    /* BIN: the other operand; PRELU: the slopes, on at most one axis */
+    /* BIN: the other operand; PRELU: the slopes, which vary along one axis at
+     * most */
     struct byi_desc desc;
 };
 
@@ -77,7 +78,7 @@ struct byi_posts {
 
 /* --- operators ----------------------------------------------------------- */
 
-/* Names of a primitive's arguments. */
+/* The arguments of a primitive. */
 enum byi_arg {
     BYI_ARG_SRC,
     BYI_ARG_SRC1,
@@ -88,33 +89,35 @@ enum byi_arg {
     BYI_ARG_SCALE,
     BYI_ARG_SHIFT,
     BYI_ARG_DST,
-    BYI_ARG_SRC_H, /* a recurrent layer's initial states ... */
+    BYI_ARG_SRC_H, /* initial states of a recurrent layer ... */
     BYI_ARG_SRC_C,
     BYI_ARG_RECURRENT,
-    BYI_ARG_DST_H, /* ... and its final ones */
+    BYI_ARG_DST_H, /* ... and its final states */
     BYI_ARG_DST_C,
     BYI_ARG_POST = 0x100,  /* + index of a post-op: its other operand */
     BYI_ARG_SLOPE = 0x200, /* + index of a post-op: its slopes        */
     BYI_ARG_MULTI = 0x1000 /* + index of a source that is concatenated */
 };
 
-/* A window over the spatial axes of convolution, deconvolution or pooling. The
- * arrays have the length of oneDNN's own. */
+/* A window over the spatial axes of a convolution, deconvolution or pooling.
+ * Arrays are as long as oneDNN's. */
 struct byi_dnnl_window {
-    uint32_t n; /* spatial axes: 1 .. 3 */
+    uint32_t n; /* number of spatial axes, 1 .. 3 */
     int64_t kernel[BYI_MAX_RANK];
     int64_t stride[BYI_MAX_RANK];
-    int64_t dilation[BYI_MAX_RANK]; /* 1: dense */
+    int64_t dilation[BYI_MAX_RANK]; /* 1: adjacent taps */
     int64_t begin[BYI_MAX_RANK];
-    int64_t end[BYI_MAX_RANK]; /* exact; negative values crop */
+    int64_t end[BYI_MAX_RANK]; /* end padding, exact; negative values crop */
 };
 
-/* Data that a primitive gathers as it reads them: the channels of n sources
- * follow one another, and are multiplied by SCALE, (N or 1, C, 1...), then
- * SHIFT, (1, C, 1...), is added, unless they are absent; then ReLU. */
+/* Data that a primitive computes while it reads them: it concatenates the
+ * channels of n sources, multiplies them by SCALE, (N or 1, C, 1...), adds
+ * SHIFT, (1, C, 1...), and applies ReLU. SCALE, SHIFT and ReLU may be absent.
+ */
 enum { BYI_MAX_GATHERED = 32 };
 struct byi_dnnl_gather {
-    uint32_t n; /* 0: the data are the argument SRC, else MULTI + index */
+    uint32_t n; /* 0: the data are argument SRC; else source i is argument MULTI
+                 * + i */
     int64_t channels[BYI_MAX_GATHERED];
     struct byi_desc scale, shift;
     bool relu;
@@ -123,20 +126,23 @@ struct byi_dnnl_gather {
  * deconvolution too; bias (O) or absent */
 struct byi_dnnl_conv {
     bool deconv;
-    bool exact;  /* no algorithm that rounds more than a sum of products */
-    bool banded; /* byoc's own kernel, which may run in bands with others */
+    bool exact;  /* use no algorithm with larger rounding errors than sums of
+                  * products */
+    bool banded; /* use byoc's own kernel, so that it may run in bands with
+                  * others */
     struct byi_dnnl_window window;
     struct byi_desc src, weights, bias, dst;
-    struct byi_dnnl_gather gather; /* byoc's own kernels, windows of one tap */
+    struct byi_dnnl_gather gather; /* only for byoc's own kernels and windows of
+                                    * one tap */
 };
 /* (..., M, K) x (..., K, N), all of the same rank; bias (1, ..., N) or absent
  */
 struct byi_dnnl_matmul {
     struct byi_desc src, weights, bias, dst;
 };
-/* softmax(SRC WEIGHTS, then posts) SRC1: (..., M, K) x (..., K, N) and (..., N,
- * D), all of the same rank; batch axes of 1 are repeated. Posts are binary, and
- * the last axis of their operands is dense. */
+/* softmax(posts(SRC x WEIGHTS)) x SRC1: (..., M, K) x (..., K, N), and the
+ * result x (..., N, D), all of the same rank; batch axes of size 1 are
+ * repeated. Posts are binary, and the last axis of their operands is dense. */
 struct byi_dnnl_attention {
     struct byi_desc src, weights, src1, dst;
 };
@@ -169,7 +175,7 @@ enum byi_reduce_kind {
 };
 struct byi_dnnl_reduce {
     enum byi_reduce_kind kind;
-    struct byi_desc src, dst; /* dst has 1 where reduced */
+    struct byi_desc src, dst; /* reduced axes have size 1 in dst */
 };
 struct byi_dnnl_resample {
     bool linear;
@@ -208,7 +214,7 @@ struct byi_dnnl_reorder {
 /* One recurrent layer over a whole sequence: src (T, N, I), weights (1, D, I,
  * G, H), recurrent (1, D, H, G, H), bias (1, D, G, H) or absent, states (1, D,
  * N, H) or all absent, dst (T, N, D H). Gates are in oneDNN's order: lstm i, f,
- * c, o; gru u, r, o; linear-before-reset gru has one more bias. */
+ * c, o; gru u, r, o; gru with linear-before-reset has one more bias. */
 enum byi_rnn_kind {
     BYI_RNN_PLAIN, /* tanh, relu, sigmoid */
     BYI_RNN_LSTM,
@@ -223,8 +229,8 @@ struct byi_dnnl_rnn {
     struct byi_desc dst, dst_h, dst_c;
 };
 
-/* Elementwise on 8-bit integers that stand for (q - zero) scale, exactly:
- * dst is round(clamp(value / scale)) + zero. */
+/* Exact elementwise operations on 8-bit integers q that represent (q - zero) *
+ * scale: dst is round(clamp(value / scale)) + zero. */
 enum byi_qpoint_kind {
     BYI_QPOINT_QUANTIZE,   /* src is float32             */
     BYI_QPOINT_DEQUANTIZE, /* dst is float32             */
@@ -236,30 +242,31 @@ struct byi_dnnl_qpoint {
     struct byi_desc src, src1, dst;
     int64_t src_zero, src1_zero, zero;
     float src_scale, src1_scale, scale;
-    float low, high; /* of value / scale */
+    float low, high; /* bounds of value / scale */
 };
 /* A convolution or product of 8-bit integers, which byoc's own kernels compute
  * exactly (kernels/i8.h): src u8 or s8 with a zero point, dims (N, C,
  * spatial...); weights s8 (O, I/G, k...); bias (O) int32 and scale (O) float32;
- * dst float32, sum scale, or u8 or s8: round(clamp(sum scale)) + zero; or, if
- * `more` is a sum, that of these bytes, its src without a zero point, and src1.
- */
+ * dst is float32, sum * scale, or u8 or s8, round(clamp(sum * scale)) + zero.
+ * If `more` is an ADD, dst is its result for these bytes as src, which has no
+ * zero point, and src1. */
 struct byi_dnnl_qconv {
-    struct byi_dnnl_window window; /* n is 0 for a product */
+    struct byi_dnnl_window window; /* its n is 0 for a product */
     struct byi_desc src, weights, dst;
     int64_t src_zero, zero;
-    float low, high;             /* before the zero point is added */
-    struct byi_dnnl_qpoint more; /* BYI_QPOINT_ADD, or all zero: none */
+    float low, high;             /* bounds before the zero point is added */
+    struct byi_dnnl_qpoint more; /* a BYI_QPOINT_ADD, or all zero if there is
+                                  * none */
 };
 
 /* --- memory -------------------------------------------------------------- */
 
 enum byi_buf_kind {
-    BYI_BUF_INPUT,  /* the region's input `index`, lent for a run  */
-    BYI_BUF_OUTPUT, /* the region's output `index`, lent for a run */
-    BYI_BUF_CONST,  /* constant `index` of the artifact, mapped    */
+    BYI_BUF_INPUT,  /* input `index` of the region, in the caller's memory */
+    BYI_BUF_OUTPUT, /* output `index` of the region, in the caller's memory */
+    BYI_BUF_CONST,  /* constant `index` of the artifact */
     BYI_BUF_MADE,   /* constant `index` computed at load           */
-    BYI_BUF_TEMP    /* in the state's memory; index is 0           */
+    BYI_BUF_TEMP    /* a temporary; index is 0 */
 };
 
 struct byi_place {
@@ -270,8 +277,8 @@ struct byi_place {
 
 /* Constants computed at load from others (CONST or MADE). */
 
-/* Weights in the layout that argument `arg` of a step's primitive wants; no
- * copy if they have it already. */
+/* Weights in the layout that argument `arg` of a step's primitive needs; not
+ * copied if they have that layout already. */
 struct byi_pack {
     struct byi_place from;
     struct byi_desc src;
@@ -288,25 +295,25 @@ struct byi_fill {
     int64_t n;
     float value;
 };
-/* Rows of floats as int8 times a scale per row; `turned`: the floats are
- * (columns, rows). Makes three constants for qconv: the integers, (rows,
- * columns); the scales times `scale`, divided by `result` unless it is 0; and
- * the bias in units of the sums, int32. */
+/* Floats (rows, columns), or (columns, rows) if `turned`, as int8 times a scale
+ * per row. Makes three constants for qconv: the integers, (rows, columns); the
+ * scales times `scale`, divided by `result` unless that is 0; and the bias in
+ * units of the sums, int32. */
 struct byi_integers {
     struct byi_place from;
     int64_t rows, columns;
     bool turned;
     float scale, result;
-    int64_t n_bias; /* 0: none; 1 or rows floats */
+    int64_t n_bias; /* number of floats: 0, 1 or rows */
     struct byi_place bias;
 };
 /* A recurrent layer's gates in oneDNN's order: gate i is the model's order[i].
- * Weights have `size` floats per gate. Biases have `size` floats, input and
- * recurrent bias added up, or zeros without a bias; `apart`: those of the last
- * gate stay separate. */
+ * Weights have `size` floats per gate. Biases have `size` floats, the sums of
+ * input and recurrent bias, or zeros if there is no bias. If `apart`, the
+ * biases of the last gate are not added up. */
 struct byi_gates {
     struct byi_place from;
-    bool none; /* biases: the model has none */
+    bool none; /* for biases: the model has no bias */
     uint32_t directions, gates;
     uint8_t order[4];
     bool apart;
@@ -320,14 +327,14 @@ struct byi_dnnl_slot {
     struct byi_place at;
 };
 
-/* One primitive, the index-th to be created, and its arguments. */
+/* A primitive, number `index` in the order of creation, and its arguments. */
 struct byi_dnnl_step {
     uint32_t index;
-    /* Its convolution alone reads the result of the step before, and runs with
-     * it in bands; the first of such steps is named after all. */
+    /* its convolution is the only reader of the result of the step before, with
+     * which it runs in bands; the first of these steps has the names of all */
     bool joins;
     const char *name;    /* "nn.conv2d+add+nn.relu", "reorder" */
-    const char *sources; /* names of the model, comma between  */
+    const char *sources; /* the model's nodes, separated by commas */
     uint32_t n_slots;
     const struct byi_dnnl_slot *slots;
 };
@@ -337,17 +344,17 @@ struct byi_dnnl_step {
 struct byi_load; /* a region being loaded          */
 struct byi_exec; /* a region with memory, runnable */
 
-/* The functions that a unit calls: `build` calls all but `run`, and `run` calls
- * only that one.
- * Each function returns 0, or a value that its caller must return unchanged;
- * the loader or executor keeps the error. `posts` may be NULL. */
+/* The functions that a unit calls: the unit's `build` calls all except `run`,
+ * and its `run` calls only `run`. Each function returns 0, or a value that its
+ * caller must return unchanged; the loader or executor stores the error.
+ * `posts` may be NULL. */
 #define BYI_OPERATOR(name)                                                     \
     int (*name)(struct byi_load * load, const struct byi_dnnl_##name *p,       \
                 const struct byi_posts *posts)
 #define BYI_MAKER(name, spec)                                                  \
     int (*name)(struct byi_load * load, const struct spec *p)
 struct byi_operators {
-    /* make the primitive of the next step */
+    /* Make the primitive of the next step. */
     BYI_OPERATOR(conv);
     BYI_OPERATOR(matmul);
     BYI_OPERATOR(attention);
@@ -366,20 +373,20 @@ struct byi_operators {
     BYI_OPERATOR(rnn);
     BYI_OPERATOR(qconv);
     BYI_OPERATOR(qpoint);
-    /* make the next constant; `integers` makes three */
+    /* Make the next constant; `integers` makes three. */
     BYI_MAKER(pack, byi_pack);
     BYI_MAKER(copy, byi_copy);
     BYI_MAKER(fill, byi_fill);
     BYI_MAKER(integers, byi_integers);
     BYI_MAKER(gate_weights, byi_gates);
     BYI_MAKER(gate_biases, byi_gates);
-    /* constant `made` was needed only to make others */
+    /* Free constant `made`, which was needed only to make others. */
     int (*drop)(struct byi_load *load, uint32_t made);
-    /* run a step, which lives as long as the unit */
+    /* Run a step. The step exists as long as the unit. */
     int (*run)(struct byi_exec *exec, const struct byi_dnnl_step *step);
 };
 
-/* The constant that a unit's only exported function returns. */
+/* What the only exported function of a unit returns. */
 struct byi_dnnl_unit {
     uint32_t size; /* sizeof(struct byi_dnnl_unit) */
     uint32_t id;   /* hash of these declarations: byi_dn_unit_id */
@@ -387,7 +394,7 @@ struct byi_dnnl_unit {
     uint32_t n_steps, n_made;
     uint32_t n_inputs, n_outputs, n_consts;
     const uint64_t *input_bytes, *output_bytes, *const_bytes;
-    uint64_t temp_bytes; /* memory that a run needs */
+    uint64_t temp_bytes; /* bytes of memory for temporaries */
     /* Make all primitives and constants; called once, at load. */
     int (*build)(const struct byi_operators *dn, struct byi_load *load);
     /* Run all steps in order; called for each run, and once before, to list the

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/patterns.c: the rows of patterns.def as patterns, and their
- * predicates. Like any backend it uses byoc/backend.h only. A row tells which
- * operators may form a composite; the probe tells whether oneDNN builds it well
- * for the actual shapes.
- */
+/* runtime_dnnl/patterns.c: turns the rows of patterns.def into patterns, and
+ * defines their predicates. Like any backend, it uses byoc/backend.h only. A
+ * row says which operators may form a composite; the probe finds out whether
+ * oneDNN supports it well for the actual shapes. */
 #include "patterns.h"
 
 #include <string.h>
@@ -28,8 +27,8 @@ enum { BYI_DN_REFUSALS(ID, COMMA) };
 
 static const char *const says[] = {BYI_DN_REFUSALS(SAY, COMMA)};
 
-/* Requires results and, for operators that return a tuple, a source of one of
- * the types, which are `n`. */
+/* Accepts a match if its results and, for operators that return a tuple, its
+ * source have one of n types. */
 static const char *accept_types(const struct byoc_host *host,
                                 const struct byoc_match *m,
                                 const uint32_t *types, uint32_t n, int gives,
@@ -70,8 +69,8 @@ static const char *accept_float32(const struct byoc_host *host,
     return accept_types(host, m, types, 1, TAKES_WIDE, TAKES_WIDE);
 }
 
-/* Requires results of one shape from the first n operators, which run in place
- * on the first one's. */
+/* Accepts a match if the results of its first n operators have the same shape,
+ * since post-ops run in place on the first one's. */
 static const char *keeps_shape(const struct byoc_host *host,
                                const struct byoc_match *m, uint32_t n)
 {
@@ -96,7 +95,7 @@ static const char *accept_chain(const struct byoc_host *host,
     return why ? why : keeps_shape(host, m, host->match_n_ops(m));
 }
 
-/* The last operator is the product with the values. */
+/* The last operator, the product with the values, may have another shape. */
 static const char *accept_attention(const struct byoc_host *host,
                                     const struct byoc_match *m)
 {
@@ -104,7 +103,7 @@ static const char *accept_attention(const struct byoc_host *host,
     return why ? why : keeps_shape(host, m, host->match_n_ops(m) - 1);
 }
 
-/* Requires 8 bits on one side, float32 on the other, and a single scale. */
+/* Accepts a match between 8-bit integers and float32 with a single scale. */
 static const char *accept_quantize(const struct byoc_host *host,
                                    const struct byoc_match *m)
 {

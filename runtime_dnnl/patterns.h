@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/patterns.h: shared by the compiler and runtime halves of
- * oneDNN's plug-in: the pattern rows, and the operators that can be post-ops,
- * from which both the rows' text and the runtime's tables are made.
- */
+/* runtime_dnnl/patterns.h: the pattern rows of oneDNN's plug-in, and the
+ * operators that can be post-ops. The compiler half makes the text of rows from
+ * the latter, the runtime half its tables. */
 #ifndef BYI_DNNL_PATTERNS_H
 #define BYI_DNNL_PATTERNS_H
 
@@ -11,8 +10,8 @@
 /* clang-format off */
 
 /* X(operator, name, function, alpha, beta, value of alpha, of beta): operators
- * that are one elementwise function, its parameters taken from attributes of
- * these names, or numbers. `AND` stands between. */
+ * that are one elementwise function. Its parameters are the attributes of these
+ * names or, for NULL, the numbers. `AND` is put between entries. */
 #define BYI_DN_ELTWISE(X, AND)                                            \
     X(NN_RELU, "nn.relu", RELU, NULL, NULL, 0, 0) AND                     \
     X(NN_LEAKY_RELU, "nn.leaky_relu", RELU, "alpha", NULL, 0, 0) AND      \
@@ -34,7 +33,7 @@
     X(RECIPROCAL, "reciprocal", POW, NULL, NULL, 1, -1) AND               \
     X(ROUND, "round", ROUND, NULL, NULL, 0, 0)
 
-/* X(operator, name, function) of two values. */
+/* X(operator, name, function): operators of two values. */
 #define BYI_DN_BINARY(X, AND)                                             \
     X(ADD, "add", ADD) AND                                                \
     X(SUBTRACT, "subtract", SUB) AND                                      \
@@ -43,7 +42,7 @@
     X(MAXIMUM, "maximum", MAX) AND                                        \
     X(MINIMUM, "minimum", MIN)
 
-/* X(id, text): the messages of the rows' predicates. */
+/* X(id, text): the messages of predicates that refuse a match. */
 #define BYI_DN_REFUSALS(X, AND)                                           \
     X(GIVES, "%s gives %s, expected float32, float16 or bfloat16: oneDNN is given no other results") AND \
     X(TAKES, "%s takes %s, expected float32, float16 or bfloat16: oneDNN is given no other data") AND \

@@ -21,7 +21,7 @@ static int larger_first(const void *a, const void *b)
         return x->bytes < y->bytes ? 1 : -1;
     if (x->first != y->first)
         return x->first < y->first ? -1 : 1;
-    return x < y ? -1 : x > y; /* ties in order of creation */
+    return x < y ? -1 : x > y; /* equal sizes in order of creation */
 }
 
 static bool meets(const struct byi_buf *a, const struct byi_buf *b)

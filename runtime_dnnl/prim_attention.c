@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/prim_attention.c: the creator of attention, which byoc's own
- * kernel computes (kernels/attention.h); oneDNN has no such primitive.
- */
+ * kernel computes (kernels/attention.h), since oneDNN has no such primitive. */
 #include "core/base/openmp.h"
 #include "runtime_dnnl/layer_dnnl.h"
 #include "runtime_dnnl/prim_fast.h"
@@ -39,8 +38,8 @@ static const struct byi_dn_fast_kind attention_kind = {
     .run = run_attention,
 };
 
-/* The strides of matrices, or of an operand of the scores; axes of 1 are
- * repeated. False if they cannot be read. */
+/* Read the strides of matrices, or of an operand of the scores; axes of size 1
+ * get stride 0. False if the kernel does not support them. */
 static bool read_strides(const struct byi_desc *desc, uint32_t rank,
                          struct byi_f32_strides *to)
 {

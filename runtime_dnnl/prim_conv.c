@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-/* oneDNN's dilation is 0 for a dense window. */
+/* Converts a window to oneDNN's arrays. oneDNN's dilation is 0 for adjacent
+ * taps. */
 static void read_window(const struct byi_dnnl_window *w,
                         dnnl_dim_t dilates[BYI_MAX_RANK])
 {
@@ -14,8 +15,8 @@ static void read_window(const struct byi_dnnl_window *w,
         dilates[i] = w->dilation[i] - 1;
 }
 
-/* With a single output the stride has no effect, but 3.12 computes convolutions
- * of one input channel wrongly unless it is 1. */
+/* Sets strides of axes with a single output, where they have no effect, to 1:
+ * otherwise 3.12 computes convolutions of one input channel wrongly. */
 static void read_strides(const struct byi_dnnl_conv *p,
                          dnnl_dim_t strides[BYI_MAX_RANK])
 {
@@ -47,7 +48,7 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
         BYI_MD(&s->md[CONV_WEIGHTS]), BYI_MD(&s->md[CONV_BIAS]),
         BYI_MD(&s->md[CONV_DST]), strides, dilates, w->begin, w->end, s->attr);
 #else
-    dnnl_convolution_desc_t d; /* also of a deconvolution */
+    dnnl_convolution_desc_t d; /* 2.x uses it for deconvolutions, too */
     const dnnl_status_t status =
         (p->deconv ? dnnl_dilated_deconvolution_forward_desc_init
                    : dnnl_dilated_convolution_forward_desc_init)(
@@ -58,7 +59,7 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
 #endif
 }
 
-/* Refuse an implementation that a guard rejects. */
+/* Free the primitive and fail if a guard gave the reason `why`. */
 static enum byoc_status pass_impl(const char *why, struct byi_prim **prim,
                                   struct byoc_error *err)
 {
@@ -68,8 +69,9 @@ static enum byoc_status pass_impl(const char *why, struct byi_prim **prim,
     return status;
 }
 
-/* 2.6 and 3.12: deconvolutions multiply by a slope of 0 what ReLU clears, which
- * makes NaN of minus infinity. A clip from 0 to infinity does not. */
+/* 2.6 and 3.12: in deconvolutions, ReLU multiplies negative numbers by a slope
+ * of 0, which turns minus infinity into NaN. A clip from 0 to infinity does
+ * not. */
 static struct byi_posts replace_relu(const struct byi_dnnl_conv *p,
                                      const struct byi_posts *posts,
                                      struct byi_post own[BYI_MAX_POSTS])

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_fast.c: primitives that byoc's own kernels run (kernels/),
- * for float32 convolutions, products and recurrent layers with constant
- * weights. They have the interface of oneDNN's: arguments, packed weights,
- * scratch memory.
- */
+/* runtime_dnnl/prim_fast.c: primitives that byoc's own kernels run (kernels/):
+ * float32 convolutions, products and recurrent layers with constant weights.
+ * They have the same interface as oneDNN's: arguments, packed weights, scratch
+ * memory. */
 #include "runtime_dnnl/prim_fast.h"
 
 #include <string.h>
@@ -16,7 +15,8 @@ bool byi_dn_is_dense_last(const struct byi_desc *desc, enum byoc_dtype dtype)
     if (desc->kind != BYI_DESC_STRIDED || desc->dtype != dtype)
         return false;
     for (uint32_t n = 0; n < desc->rank; n++) {
-        /* axes from the innermost one on: 1, then the last ... 2, then 0 */
+        /* axes from the innermost one: 1, then the last to the second, then 0
+         */
         const uint32_t axis = n == 0               ? 1
                               : n < desc->rank - 1 ? desc->rank - n
                                                    : 0;
@@ -36,8 +36,8 @@ static enum byi_f32_type type_of(enum byoc_dtype dtype)
 
 /* --- epilogues ------------------------------------------------------------ */
 
-/* The operator that computes an elementwise post-op; BYI_OP_NONE: no operator
- * of these kernels does. */
+/* The operator that computes an elementwise post-op; BYI_OP_NONE if these
+ * kernels have none. */
 static enum byi_op_id translate_elt(const struct byi_post *post,
                                     struct byi_f32_post *to)
 {
@@ -79,9 +79,9 @@ static enum byi_op_id translate_elt(const struct byi_post *post,
     }
 }
 
-/* Find how the operand of a binary post-op is read, by position and channel of
- * the result `dst`. Both have the channel in axis 1, or, for a product, in the
- * last of two axes, which then is axis 1 as well. */
+/* Find how to read the operand of a binary post-op by position and channel of
+ * the result `dst`. Both have the channel in axis 1; for a product, that is the
+ * last of two axes. False if the kernels cannot read it. */
 static bool read_operand(const struct byi_desc *dst,
                          const struct byi_desc *desc, struct byi_f32_post *to)
 {
@@ -108,7 +108,7 @@ static bool read_operand(const struct byi_desc *dst,
     }
     to->column = desc->dims[1] != 1;
     if (vector && (!to->column || desc->strides[1] == 1))
-        return true; /* row is 0 */
+        return true; /* one row for all positions: row stays 0 */
     if (image && (!to->column || desc->strides[1] == 1)) {
         to->repeat = positions;
         to->row = desc->strides[0];
@@ -118,8 +118,8 @@ static bool read_operand(const struct byi_desc *dst,
     return position && byi_dn_is_dense_last(desc, dst->dtype);
 }
 
-/* Do the next two post-ops compute clip(alpha x + beta, 0, 1)? The chain has
- * them for versions of oneDNN without hard_sigmoid. */
+/* Whether the next two post-ops compute clip(alpha x + beta, 0, 1), which
+ * stands for hard_sigmoid in versions of oneDNN that lack it. */
 static bool is_hard_sigmoid(const struct byi_post *post, uint32_t n)
 {
     return n > 1 && post[0].kind == BYI_POST_ELT &&
@@ -204,7 +204,7 @@ static uint64_t conv_packed(const struct byi_dn_fast *fast, int arg)
 static void pack_conv(const struct byi_dn_fast *fast, int arg,
                       const struct byi_desc *src, const void *from, void *to)
 {
-    /* groups, if there are any, outputs, channels, taps */
+    /* axes: groups if there are several, outputs, channels, taps */
     const bool product = src->rank == 2, groups = fast->conv.groups > 1;
     const uint32_t n = src->rank - 2 - groups, skip = BYI_F32_AXES - n;
     struct byi_f32_weights weights = {.at = from,
@@ -335,7 +335,8 @@ static const struct byi_dn_fast_kind recurrent_kind = {
 
 /* --- descriptors ---------------------------------------------------------- */
 
-/* Are all tensors of one type of floats, and data channels-last? */
+/* Whether all tensors have the same type of floats, and the data are
+ * channels-last. */
 static bool agree(const struct byi_desc *src, const struct byi_desc *weights,
                   const struct byi_desc *bias, const struct byi_desc *dst)
 {
@@ -346,8 +347,8 @@ static bool agree(const struct byi_desc *src, const struct byi_desc *weights,
            (bias->kind == BYI_DESC_ABSENT || bias->dtype == dtype);
 }
 
-/* Read the sources that a pointwise convolution gathers. Returns false for a
- * convolution that does not read every position exactly once. */
+/* Read the sources that a pointwise convolution gathers. Returns false if the
+ * convolution does not read every position exactly once. */
 static bool read_gather(const struct byi_dnnl_conv *p, struct byi_dn_fast *fast)
 {
     const struct byi_dnnl_gather *g = &p->gather;
@@ -533,7 +534,7 @@ const char *byi_dn_fast_impl(const struct byi_dn_fast *fast)
     return fast->packs ? "pack" : fast->kind->name(fast);
 }
 
-/* Elements of memory that the tensor spans, gaps included. */
+/* Elements of memory that the tensor spans, including gaps. */
 static int64_t span_of(const struct byi_desc *desc)
 {
     int64_t last = 0;

@@ -13,11 +13,12 @@
 struct byi_dn_fast;
 struct byi_dn_fast_slot;
 
-/* One kind of primitive. Both of packs_alike() are of this kind; `arg` is the
- * argument whose weights are packed, laid out as src. */
+/* The functions of one kind of primitive. `arg` is the argument whose weights,
+ * described by `src`, are packed. Both arguments of packs_alike() are of this
+ * kind. */
 struct byi_dn_fast_kind {
     const char *(*name)(const struct byi_dn_fast *fast);
-    uint64_t (*scratch)(const struct byi_dn_fast *fast); /* NULL: none */
+    uint64_t (*scratch)(const struct byi_dn_fast *fast); /* NULL: needs none */
     uint64_t (*packed)(const struct byi_dn_fast *fast, int arg);
     void (*pack)(const struct byi_dn_fast *fast, int arg,
                  const struct byi_desc *src, const void *from, void *to);
@@ -32,13 +33,13 @@ enum { BYI_DN_SOURCES = 2 * BYI_MAX_POSTS }; /* of a concatenation, at most */
 
 struct byi_dn_fast {
     const struct byi_dn_fast_kind *kind;
-    union { /* by kind */
+    union { /* depends on `kind` */
         struct byi_f32_recurrent recurrent;
         struct {
             struct byi_f32_conv conv;
-            bool sums; /* the first post-op adds to the destination       */
+            bool sums; /* the first post-op adds to dst */
             uint32_t n_gathered;
-            int64_t gathered[BYI_MAX_GATHERED]; /* channels of the sources */
+            int64_t gathered[BYI_MAX_GATHERED]; /* channels of each source */
         };
         struct { /* prim_i8.c */
             struct byi_i8_conv i8;
@@ -62,13 +63,14 @@ struct byi_dn_fast {
                   * alternate, if it `zips` */
             uint32_t n_sources;
             bool zips;
-            int64_t outer, length[BYI_DN_SOURCES]; /* rows, their bytes */
-            int64_t pitch[BYI_DN_SOURCES]; /* bytes from one to the next */
+            int64_t outer; /* rows */
+            /* bytes of each source's row, and from one row to the next */
+            int64_t length[BYI_DN_SOURCES], pitch[BYI_DN_SOURCES];
         };
     };
-    int packs; /* enum byi_arg: packs these weights, laid out as src; */
-    struct byi_desc src; /* 0: runs                                   */
-    int threads;         /* that a run may use                        */
+    int packs; /* if not 0, this primitive packs weights for argument */
+    struct byi_desc src; /* `packs` (enum byi_arg), which `src` describes */
+    int threads;         /* number of threads that a run may use */
 };
 
 /* An argument of a call. */
@@ -77,23 +79,24 @@ struct byi_dn_fast_slot {
     void *data;
 };
 
-/* The argument of a call, or NULL. */
+/* The data of an argument of a call, or NULL. */
 void *byi_dn_fast_find(uint32_t n, const struct byi_dn_fast_slot *slots,
                        int arg);
 
-/* The kernels' function of a binary post-op. */
+/* The function of kernels/ for a binary post-op. */
 enum byi_f32_binary byi_dn_fast_binary(const struct byi_post *post);
 
-/* Whether the tensor is dense, with the channel, axis 1, last. */
+/* Whether the tensor is dense and its channel, axis 1, is last in memory. */
 bool byi_dn_is_dense_last(const struct byi_desc *desc, enum byoc_dtype dtype);
 
-/* Describe the primitive; false if oneDNN should run it. */
+/* Describe the primitive in *fast; false if oneDNN should run it. */
 bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
                       const struct byi_posts *posts, struct byi_dn_fast *fast);
 bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
                         const struct byi_posts *posts,
                         struct byi_dn_fast *fast);
-/* prim_point.c: (outer, n) or (outer, n, inner) over n, without post-ops */
+/* prim_point.c. A reduction of (outer, n) or (outer, n, inner) over n, without
+ * post-ops. */
 bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
                         struct byi_dn_fast *fast);
 bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast);
@@ -109,31 +112,32 @@ int64_t byi_dn_row_pitch(const struct byi_desc *src,
                          const struct byi_desc *like, int64_t row);
 bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
                         struct byi_dn_fast *fast);
-/* also of images of bytes, to channels last */
+/* prim_move.c. Copies of float16 and bfloat16 data, and of images of bytes to
+ * channels last. */
 bool byi_dn_fast_reorder(const struct byi_dnnl_reorder *p,
                          const struct byi_posts *posts,
                          struct byi_dn_fast *fast);
-/* The one that packs `src` for argument `arg` of `user`. */
+/* Describe the primitive that packs `src` for argument `arg` of `user`. */
 void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,
                       const struct byi_desc *src, struct byi_dn_fast *pack);
 
-/* Describe convolutions each of which reads the result of the one before; false
- * if they should not run in bands. */
+/* Describe n convolutions, each of which reads the result of the one before;
+ * false if they should not run in bands. */
 bool byi_dn_fast_bands(uint32_t n, const struct byi_dn_fast *const *fast,
                        struct byi_f32_bands *bands);
-/* The arguments of a convolution. */
+/* Set the arguments of a convolution. */
 void byi_dn_fast_fill(const struct byi_dn_fast *fast, uint32_t n,
                       const struct byi_dn_fast_slot *slots,
                       struct byi_f32_conv_run *run);
 
-/* Does it use weights that are laid out so without packing them? */
+/* Whether it can use weights with this descriptor without packing them. */
 bool byi_dn_fast_wants(const struct byi_dn_fast *fast, int arg,
                        const struct byi_desc *desc);
 const char *byi_dn_fast_impl(const struct byi_dn_fast *fast);
 uint64_t byi_dn_fast_scratch(const struct byi_dn_fast *fast);
 /* Bytes of the packed weights for argument `arg`. */
 uint64_t byi_dn_fast_packed(const struct byi_dn_fast *fast, int arg);
-/* Do the two want for these arguments, or make, the same packed weights? */
+/* Whether the two use, or make, the same packed weights for these arguments. */
 bool byi_dn_fast_same(const struct byi_dn_fast *a, int arg_a,
                       const struct byi_dn_fast *b, int arg_b);
 void byi_dn_fast_run(const struct byi_dn_fast *fast, uint32_t n,

@@ -9,7 +9,7 @@
 
 #include "core/base/openmp.h"
 
-/* Xor with it makes bytes of the type unsigned. */
+/* The byte whose xor turns bytes of the type into unsigned ones. */
 static uint8_t flip_of(enum byoc_dtype dtype)
 {
     return dtype == BYOC_I8 ? 0x80 : 0;
@@ -20,7 +20,7 @@ static bool is_bytes(const struct byi_desc *desc)
     return desc->dtype == BYOC_U8 || desc->dtype == BYOC_I8;
 }
 
-/* A zero point, of the flipped bytes. */
+/* The zero point of the bytes after that xor. */
 static int32_t flipped_zero(int64_t zero, enum byoc_dtype dtype)
 {
     return (int32_t)zero + (dtype == BYOC_I8 ? 128 : 0);
@@ -44,7 +44,7 @@ static uint64_t qconv_packed(const struct byi_dn_fast *fast, int arg)
     return byi_i8_conv_packed(&fast->i8);
 }
 
-/* src: weights (O, I, k...) */
+/* Packs `src`, weights (O, I, k...). */
 static void pack_qconv(const struct byi_dn_fast *fast, int arg,
                        const struct byi_desc *src, const void *from, void *to)
 {
@@ -176,7 +176,7 @@ static const char *qpoint_name(const struct byi_dn_fast *fast)
     return "i8_point";
 }
 
-/* Elements [at, at + n). */
+/* Compute elements [at, at + n). */
 static void run_range(const struct byi_dnnl_qpoint *p, const void *src,
                       const void *src1, void *dst, int64_t at, int64_t n)
 {
@@ -213,7 +213,7 @@ static void run_qpoint(const struct byi_dn_fast *fast, uint32_t n,
                        const struct byi_dn_fast_slot *slots, void *scratch,
                        int threads)
 {
-    enum { PART = 1 << 15 }; /* elements that pay for a thread */
+    enum { PART = 1 << 15 }; /* elements for which another thread pays */
     const struct byi_dnnl_qpoint *p = &fast->point;
     const int64_t all = byi_elements(p->dst.rank, p->dst.dims);
     const int64_t parts = all / PART < 1         ? 1

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_layout.c: names the blocked layouts that oneDNN picks for a
- * convolution with format `any`.
- */
+/* runtime_dnnl/prim_layout.c: names the blocked layouts that oneDNN chooses for
+ * a convolution with format `any`. */
 #include "runtime_dnnl/layer_dnnl.h"
 
 #include <string.h>
 
-/* The blocking of a memory descriptor of either major version. */
+/* The blocking of a memory descriptor, for either major version. */
 struct blocking {
     int rank;
     const dnnl_dim_t *strides;

@@ -42,7 +42,7 @@ static const struct byi_dn_fast_kind pool_kind = {
     .run = run_pool,
 };
 
-/* Does every window have an element of the data? */
+/* Whether every window covers an element of the data. */
 static bool is_full(const struct byi_f32_pool *pool)
 {
     for (int i = 0; i < BYI_F32_AXES; i++) {
@@ -100,7 +100,7 @@ static void copy_sources(const struct byi_dn_fast *fast,
                          int64_t at, int64_t end)
 {
     for (int64_t o = at / all; at < end; o++) {
-        int64_t first = o * all; /* of a source's part of row o */
+        int64_t first = o * all; /* first byte of the source's part of row o */
         for (uint32_t i = 0; i < fast->n_sources && first < end; i++) {
             const int64_t length = fast->length[i], skip = at - first;
             const int64_t n = byi_min(first + length, end) - at;
@@ -132,7 +132,7 @@ static void run_concat(const struct byi_dn_fast *fast, uint32_t n,
                        const struct byi_dn_fast_slot *slots, void *scratch,
                        int threads)
 {
-    enum { PART = 1 << 16 }; /* bytes that pay for a thread */
+    enum { PART = 1 << 16 }; /* bytes for which another thread pays */
     const char *from[BYI_DN_SOURCES];
     int64_t all = 0;
     for (uint32_t i = 0; i < fast->n_sources; i++) {

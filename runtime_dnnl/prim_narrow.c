@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/prim_narrow.c: runs oneDNN's float32 primitives on float16 and
  * bfloat16 arguments. Each argument has a float32 copy in scratch memory, with
- * the same strides. Inputs are converted before the primitive runs, results
+ * the same strides. Inputs are converted before the primitive runs and results
  * after it, so that a result is rounded once. byoc's own kernels (prim_fast.c)
- * need no copies.
- */
+ * need no copies. */
 #include "core/base/openmp.h"
 #include "runtime_dnnl/layer_dnnl.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_point.c: creators of the other primitives: elementwise,
- * binary, softmax, normalisations, reduction, concatenation, reorder.
- */
+/* runtime_dnnl/prim_point.c: creators of elementwise and binary primitives,
+ * softmax, normalisations, reductions, concatenations and reorders. */
 #include "core/base/openmp.h"
 #include "runtime_dnnl/layer_dnnl.h"
 #include "runtime_dnnl/prim_fast.h"
@@ -18,7 +17,7 @@ static void run_softmax(const struct byi_dn_fast *fast, uint32_t n,
                         const struct byi_dn_fast_slot *slots, void *scratch,
                         int threads)
 {
-    enum { PART = 1 << 14 }; /* elements that pay for a thread */
+    enum { PART = 1 << 14 }; /* elements for which another thread pays */
     const struct byi_f32_kernels *k = byi_f32_kernels();
     const int64_t rows = fast->softmax.rows, columns = fast->softmax.columns;
     const int64_t pays = byi_max(rows * columns / PART, 1);
@@ -38,7 +37,8 @@ static const struct byi_dn_fast_kind softmax_kind = {
     .run = run_softmax,
 };
 
-/* Do byoc's kernels compute it? oneDNN's take 1.2 to 2 times as long. */
+/* Whether byoc's own kernels compute it, which oneDNN's take 1.2 to 2 times as
+ * long for. */
 static bool is_fast_softmax(const struct byi_dnnl_softmax *p,
                             const struct byi_posts *posts)
 {
@@ -381,9 +381,9 @@ enum byoc_status byi_concat_new(const struct byi_dnnl *lib,
     return byi_prim_wrap(status, pd, &s, "concatenation", prim, err);
 }
 
-/* oneDNN's reorders tile an axis by trying divisors from its size down, which
- * takes 7 seconds in 2.6 for a prime of 10^9, and longer with more axes. The
- * number of tries depends on the largest prime factor. */
+/* The largest prime factor of n. oneDNN's reorders tile an axis by trying
+ * divisors from its size down, so their creation takes time in proportion to
+ * it: 7 seconds in 2.6 for a prime of 10^9, and longer with more axes. */
 static int64_t largest_factor(int64_t n)
 {
     int64_t largest = 1;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/program.c: the memory of a program, which walk.c fills from a
- * graph, or unit.c from the calls of a unit of C.
- */
+/* runtime_dnnl/program.c: creates and frees programs. walk.c fills a program
+ * from a graph, unit.c from the calls of a unit of C. */
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
 

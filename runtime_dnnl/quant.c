@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/quant.c: quantised models. A dequantised value keeps a reference
- * to the integers it came from. A convolution or product that reads it runs on
- * those, by byoc's own kernels (kernels/i8.h), if its weights are integers
- * times a scale per output channel, and writes integers if its only reader
- * quantises. walk.c drops the float32 steps that are no longer read; kernels
- * for which this does not apply run in float32.
- */
+/* runtime_dnnl/quant.c: builds quantised models. A dequantised value has a
+ * reference to its integers. A convolution or product that reads it runs on the
+ * integers, with byoc's own kernels (kernels/i8.h), if its weights are integers
+ * times a scale per output channel; it writes integers if its only reader
+ * quantises. walk.c drops float32 steps whose results are no longer read; other
+ * kernels run in float32. */
 #include "runtime_dnnl/build.h"
 
 #include <math.h>
@@ -23,8 +22,8 @@ static bool const_number(const struct byoc_graph_value *v, double *number)
     return true;
 }
 
-/* The scale and zero point of a quantize or dequantize kernel for integers of
- * `dtype`; false unless each is a constant scalar. */
+/* Read the scale and zero point of a quantize or dequantize step for integers
+ * of `dtype`; false unless each is a constant scalar. */
 static bool read_quant(const struct byi_build *b,
                        const struct byoc_graph_step *step,
                        enum byoc_dtype dtype, struct byi_quant *q)
@@ -47,7 +46,7 @@ static bool same_quant(const struct byi_quant *a, const struct byi_quant *b)
 
 /* --- conversion between integers and floats ------------------------------- */
 
-/* The range of the integers, less their zero point. */
+/* The range of the integers minus their zero point. */
 static void read_range(const struct byi_quant *q, float *low, float *high)
 {
     const bool is_signed = q->dtype == BYOC_I8;
@@ -55,8 +54,8 @@ static void read_range(const struct byi_quant *q, float *low, float *high)
     *high = (float)(is_signed ? INT8_MAX : UINT8_MAX) - q->zero;
 }
 
-/* One primitive on one or two tensors of equal layout; `p` lacks their
- * descriptors. */
+/* Emit one primitive on one or two tensors of equal layout. Sets their
+ * descriptors in `p`. */
 static enum byoc_status emit_qpoint(struct byi_build *b,
                                     struct byi_dnnl_qpoint *p,
                                     const struct byi_dnnl_view *src,
@@ -126,14 +125,16 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
 
 /* --- products ------------------------------------------------------------- */
 
-/* Are the weights, operand 1, float32 constants? Their floats may be codes. */
+/* Whether the weights, operand 1, are float32 constants. They may be stored as
+ * codes. */
 static bool has_const_weights(const struct byi_build *b)
 {
     const struct byoc_graph_value *w = &b->graph->values[byi_dn_arg0(b, 1)];
     return w->kind == BYOC_GRAPH_CONST && w->dtype == BYOC_F32;
 }
 
-/* The quantisation of this kernel's result, if its only reader quantises. */
+/* Get the quantisation of this kernel's result if its only reader quantises it;
+ * else false. */
 static bool quantised_after(struct byi_build *b, struct byi_quant *q)
 {
     const struct byoc_graph *g = b->graph;
@@ -145,8 +146,8 @@ static bool quantised_after(struct byi_build *b, struct byi_quant *q)
            read_quant(b, step, g->values[step->outs[0]].dtype, q);
 }
 
-/* Narrow [low, high], in steps of the result, by the items of a chain from
- * `next` on. False if one is not a clamp. */
+/* Reduce [low, high], in units of `scale`, by the items of a chain from `next`
+ * on. False if one is not a clamp. */
 static bool read_clamps(const struct byi_chain *chain, uint32_t next,
                         float scale, float *low, float *high)
 {
@@ -162,9 +163,9 @@ static bool read_clamps(const struct byi_chain *chain, uint32_t next,
     return true;
 }
 
-/* Let the product write bytes: read the bias and the clamps of its chain, if
- * the only reader quantises. BYOC_EUNSUPPORTED if the chain has something else.
- */
+/* Let the product write bytes, if its only reader quantises: read the bias and
+ * the clamps of its chain. Errors: BYOC_EUNSUPPORTED if the chain has other
+ * items. */
 static enum byoc_status read_narrow(struct byi_build *b, struct byi_exact *x,
                                     const struct byi_desc *dst, uint32_t axis,
                                     struct byi_integers *p)
@@ -210,8 +211,7 @@ enum byoc_status byi_dn_exact_open(struct byi_build *b,
     if (status == BYOC_OK)
         status = byi_dn_make_integers(b->program, &narrow, b->err);
     x->narrow = status == BYOC_OK;
-    if (status ==
-        BYOC_EUNSUPPORTED) /* the bias may be the cause: retry without */
+    if (status == BYOC_EUNSUPPORTED) /* retry without the bias */
         status = byi_dn_make_integers(b->program, &wide, b->err);
     BYI_TRY(status);
     const uint32_t made = b->program->made.n - 3;
@@ -222,7 +222,7 @@ enum byoc_status byi_dn_exact_open(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* A convolution or product that was emitted. */
+/* A convolution or product on integers that was emitted. */
 struct byi_qconv_step {
     struct byi_dnnl_qconv p;
     struct byi_quant out;
@@ -230,7 +230,7 @@ struct byi_qconv_step {
     struct byi_desc dst; /* in the graph's dims */
 };
 
-/* The kernel's result is integers. */
+/* Note that the views of the kernel's result hold integers. */
 static void mark_integers(struct byi_build *b, const struct byi_quant *q)
 {
     struct byi_dnnl_value *result = &b->values[b->kernel->outs[0]];
@@ -281,11 +281,11 @@ enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
 
 /* --- elementwise ---------------------------------------------------------- */
 
-/* Is the buffer written before step `draft`? */
+/* Whether the buffer has been written before step `draft`. */
 static bool is_written_before(const struct byi_build *b, uint32_t buf,
                               uint32_t draft)
 {
-    enum { FAR = 64 }; /* steps between a product and its sum, at most */
+    enum { FAR = 64 }; /* most steps between a product and its sum */
     if (b->drafts.n - draft > FAR)
         return false;
     for (uint32_t i = draft; i < b->drafts.n; i++)
@@ -296,8 +296,8 @@ static bool is_written_before(const struct byi_build *b, uint32_t buf,
     return true;
 }
 
-/* Let the product that made operand `which` of the sum `p` add the other
- * operand, if the sum is its only reader. */
+/* Let the product that computed operand `which` of the sum `p` add the other
+ * operand, if the sum is its only reader; else BYOC_EUNSUPPORTED. */
 static enum byoc_status add_in_product(struct byi_build *b,
                                        const struct byi_dnnl_qpoint *p,
                                        uint32_t which)
@@ -349,8 +349,8 @@ static enum byoc_status add_in_product(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* The integers of a sum or product of two dequantised values of one shape,
- * whose only reader quantises. */
+/* Computes the integers of the result from those of both operands, which must
+ * have one shape. */
 enum byoc_status byi_dn_exact_point(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/share.c: a region is built once for each set of sizes that its
- * model runs with, but reordered weights seldom depend on the sizes. All
- * programs of a host that need the same reorder of the same constant share one
- * result. A constant does not move while a program uses it, so its address
- * identifies it.
- */
+/* runtime_dnnl/share.c: shares reordered constants. A region is built for each
+ * set of sizes that its model runs with, but reordered weights seldom depend on
+ * the sizes. So all programs of a host that need the same reorder of the same
+ * constant share one result. A constant is identified by its address, since it
+ * does not move while a program uses it. */
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
 
 #include <pthread.h>
 
 struct byi_shared {
-    struct byi_shared *next; /* of its list */
+    struct byi_shared *next; /* next in its list */
     const struct byoc_host *host;
     const void *src;          /* the constant                */
     struct byi_prim *reorder; /* identifies both layouts     */
-    void *data;               /* of byi_dn_made_take()        */
+    void *data;               /* from byi_dn_made_take() */
     uint32_t users;           /* reference count             */
 };
 
@@ -46,7 +45,7 @@ static struct byi_shared **list_of(const void *src)
     return &all.lists[(uintptr_t)src / BYI_ALIGN % LISTS];
 }
 
-/* The caller holds the lock. */
+/* Find a shared constant. Called with the lock. */
 static struct byi_shared *find(const struct byoc_host *host, const void *src,
                                const struct byi_prim *reorder)
 {

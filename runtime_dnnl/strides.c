@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/strides.c: one canonical description per layout. The stride of
- * an axis of size 1 has no meaning, and views leave arbitrary values there, but
- * oneDNN reads it: 2.6 takes a transposed tensor that is plain but for such an
- * axis for a layout that its binary kernels lack, and leaves the result
- * unwritten; matrix products use it as a leading dimension.
- */
+/* runtime_dnnl/strides.c: finds one canonical description for each layout. The
+ * stride of an axis of size 1 has no meaning, and views have arbitrary values
+ * there, but oneDNN reads it: if only such an axis makes a transposed tensor
+ * differ from row-major, 2.6's binary kernels do not support it and do not
+ * write the result; matrix products use the stride as a leading dimension. */
 #include "runtime_dnnl/layer.h"
 
 #include <string.h>
 
-/* Set the strides of axes of size 1 to fit the axis order `order`, outermost
- * first. False if the other axes are not in that order. */
+/* Set the strides of axes of size 1 so that all axes are in the order `order`,
+ * outermost first. False if the other axes are not. */
 static bool order_units(struct byi_desc *d, const uint32_t *order)
 {
-    int64_t next = 1; /* the stride of a dense next axis */
+    int64_t next = 1; /* stride that the next axis would have if dense */
     int64_t inside = 0;
     for (uint32_t k = d->rank; k-- > 0;) {
         const uint32_t i = order[k];
@@ -59,8 +58,8 @@ static void sort_axes(uint32_t rank, const int64_t *stride, uint32_t *order)
     }
 }
 
-/* Order the axes by stride, those of size 1 too if their strides fit; otherwise
- * such an axis follows the axis before it in the shape. */
+/* Order the axes by stride, including those of size 1 if their strides fit;
+ * otherwise such an axis follows the axis before it in the shape. */
 static void order_any(struct byi_desc *d)
 {
     uint32_t order[BYI_MAX_RANK];

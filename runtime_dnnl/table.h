@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/table.h: runtime_dnnl/patterns.def as a table of builders.
- */
+/* runtime_dnnl/table.h: the rows of runtime_dnnl/patterns.def as a table of
+ * builders. */
 #ifndef BYI_DNNL_TABLE_H
 #define BYI_DNNL_TABLE_H
 
@@ -14,11 +14,11 @@ struct byi_build;
     enum byoc_status byi_dn_build_##build(struct byi_build *b);
 #include "runtime_dnnl/patterns.def"
 
-/* What may follow step 0. */
+/* The steps that may follow step 0. */
 enum byi_dn_more {
     BYI_DN_NOTHING,
     BYI_DN_POSTS,
-    BYI_DN_ATTENDS /* must follow */
+    BYI_DN_ATTENDS /* attention's steps, which must follow */
 };
 
 /* A row of the table; a missing builder is a link error. */
@@ -30,7 +30,7 @@ struct byi_dn_row {
 };
 extern const struct byi_dn_row byi_dn_rows[]; /* walk.c */
 extern const uint32_t byi_dn_n_rows;
-/* Does the row accept the operator as step 0? */
+/* Whether the row accepts the operator as step 0. */
 bool byi_dn_row_has(const struct byi_dn_row *row, const char *operator);
 
 #endif

@@ -4,12 +4,11 @@
  * libdnnl.so that it loads binds to them before libgomp's, so that parallel
  * regions go to host->parallel_for().
  *
- * If the process had loaded libdnnl.so, or an OpenMP library with global
- * visibility, before the plug-in, oneDNN is bound to that one.
- * core/base/openmp.c then receives no calls while oneDNN creates primitives,
- * and the number of threads is set in that library, where it is a property of
- * the calling thread.
- */
+ * If the process loaded libdnnl.so, or an OpenMP library with global
+ * visibility, before the plug-in, oneDNN is bound to another OpenMP library.
+ * core/base/openmp.c then receives no calls while oneDNN creates primitives; so
+ * the number of threads is set in that library, where it is a property of the
+ * calling thread. */
 #include "runtime_dnnl/threads.h"
 
 #include <dlfcn.h>
@@ -22,8 +21,9 @@ static _Atomic int whose = UNKNOWN;
 static void (*set_threads)(int n); /* NULL: no other library */
 static int (*max_threads)(void);
 
-/* Whoever loads the plug-in keeps forks away meanwhile. A later dlopen would
- * not be safe: a child forked during it cannot load anything. */
+/* Runs while the plug-in is being loaded, when the loading code prevents forks.
+ * A dlopen at a later time would not be safe, since a child that is forked
+ * during it cannot load anything. */
 static __attribute__((constructor)) void find_other(void)
 {
     void *gomp = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD);

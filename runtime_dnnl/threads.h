@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/threads.h: oneDNN's parallel regions on the host's threads. */
+/* runtime_dnnl/threads.h: runs oneDNN's parallel regions on the host's threads.
+ */
 #ifndef BYI_DN_THREADS_H
 #define BYI_DN_THREADS_H
 
@@ -12,7 +13,7 @@ struct byi_dn_threads {
     struct byi_omp_host host;
     const struct byi_omp_host *before; /* the host that leave restores */
     uint64_t asked;                    /* byi_omp_asked() at enter */
-    int gomp; /* threads of another OpenMP library at enter; 0: unchanged */
+    int gomp; /* threads of another OpenMP library before enter; 0: unchanged */
 };
 
 /* Run the calling thread's oneDNN calls on the host's threads until leave,

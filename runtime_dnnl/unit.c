@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/unit.c: loads a region that is a unit of C (write.c). The unit's
- * calls build the same program here that walk.c builds from a graph.
- */
+/* runtime_dnnl/unit.c: loads a region that is a unit of C (write.c). The calls
+ * of the unit build the same program as walk.c builds from a graph. */
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
 
@@ -73,7 +72,8 @@ static const struct byi_operators makers = {
 
 /* --- loading -------------------------------------------------------------- */
 
-/* `size` and `id` come first in every version of the struct. */
+/* Check that the unit has these declarations. `size` and `id` are first in
+ * every version of the struct. */
 static enum byoc_status check_unit(const struct byi_dnnl_unit *unit,
                                    struct byoc_error *err)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/walk.c: makes a program of a region's graph: walks the kernels
- * in order, lets the builder of each append its primitives, and adds the
- * region's borders.
- */
+/* runtime_dnnl/walk.c: makes a program from a region's graph: visits the
+ * kernels in order, lets the builder of each append its primitives, and adds
+ * the region's inputs and outputs. */
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
 
@@ -34,8 +33,8 @@ bool byi_dn_row_has(const struct byi_dn_row *row, const char *operator)
     return true;
 }
 
-/* The row that a kernel's pattern names; NULL if step 0 does not belong to
- * it. */
+/* The row with the name of the kernel's pattern; NULL if it does not accept
+ * step 0. */
 static const struct byi_dn_row *find_row(const struct byi_build *b)
 {
     for (uint32_t i = 0; i < byi_dn_n_rows; i++)
@@ -46,7 +45,8 @@ static const struct byi_dn_row *find_row(const struct byi_build *b)
     return NULL;
 }
 
-/* Every read by a kernel and every region output counts as a use. */
+/* Count the uses of values: every read by a kernel and every region output is
+ * one. */
 static void count_uses(struct byi_build *b)
 {
     const struct byoc_graph *g = b->graph;
@@ -96,7 +96,8 @@ static enum byoc_status check_types(struct byi_build *b)
     return BYOC_OK;
 }
 
-/* Builders define the results of the last step, or of the only one. */
+/* Whether the kernel's results are those of its last step, which builders
+ * define. */
 static bool gives_last_step(const struct byi_build *b)
 {
     const struct byoc_graph_kernel *k = b->kernel;
@@ -131,7 +132,7 @@ static enum byoc_status build_kernel(struct byi_build *b)
     return BYOC_OK;
 }
 
-/* The region's inputs and constants. */
+/* Add the region's inputs and constants as buffers. */
 static void add_borders(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->graph->n_values; i++) {
@@ -156,7 +157,7 @@ static enum byoc_status build_kernels(struct byi_build *b)
         const enum byoc_status status = build_kernel(b);
         if (status == BYOC_OK)
             continue;
-        /* a probe concerns a single kernel */
+        /* the graph of a probe has a single kernel */
         return b->program->purpose == BYI_TO_PROBE
                    ? status
                    : byi_prefix(b->err, "kernels[%u]", i);
@@ -164,8 +165,9 @@ static enum byoc_status build_kernels(struct byi_build *b)
     return BYOC_OK;
 }
 
-/* A result needs no copy into the caller's memory if its primitive can write
- * there: the plain temporary becomes the region's output. */
+/* Make a temporary in row-major order the region's output, so that its
+ * primitive writes to the caller's memory; if that is impossible, add a copy.
+ */
 static enum byoc_status place_output(struct byi_build *b, uint32_t index)
 {
     const struct byoc_graph *g = b->graph;
@@ -203,7 +205,8 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
     return byi_dn_emit(b, &e);
 }
 
-/* Does the step write a region output, or a buffer that a later step reads? */
+/* Whether the step writes to a region output, or to a buffer that a later step
+ * reads. */
 static bool is_live(const struct byi_build *b, const struct byi_draft_step *d,
                     const bool *read)
 {
@@ -218,8 +221,8 @@ static bool is_live(const struct byi_build *b, const struct byi_draft_step *d,
     return false;
 }
 
-/* Drop steps whose results no step reads, such as a conversion that became
- * redundant when its reader took the integers. */
+/* Drop steps whose results no step reads, such as a conversion to floats whose
+ * reader uses the integers instead. */
 static void drop_dead_steps(struct byi_build *b)
 {
     bool *read = byi_arena_calloc(b->arena, b->bufs.n, sizeof *read);
@@ -239,8 +242,8 @@ static void drop_dead_steps(struct byi_build *b)
     b->drafts.n = n;
 }
 
-/* A buffer is live from its first step to its last. Steps that run in bands
- * take place at the same time. */
+/* Find the first and last step of each buffer, between which it is live. Steps
+ * that run in bands run at the same time. */
 static void find_lives(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->bufs.n; i++) {
@@ -260,7 +263,7 @@ static void find_lives(struct byi_build *b)
     }
 }
 
-/* Append a draft step, whose buffers are placed, to the program. */
+/* Append a step, whose buffers have been placed, to the program. */
 static enum byoc_status add_step(struct byi_build *b, struct byi_draft_step *d)
 {
     struct byi_program *p = b->program;
@@ -287,7 +290,7 @@ static enum byoc_status add_step(struct byi_build *b, struct byi_draft_step *d)
     return BYOC_OK;
 }
 
-/* Drop constants that served only to make other constants. */
+/* Drop constants that were needed only to make other constants. */
 static void drop_unread(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->bufs.n; i++) {
@@ -323,7 +326,7 @@ static enum byoc_status build_program(struct byi_build *b)
     return finish_program(b);
 }
 
-/* BYOC_DNNL_LAYOUT: the layout of activations inside a region. */
+/* Read BYOC_DNNL_LAYOUT, the layout of activations inside a region. */
 static enum byoc_status read_layout(bool *plain, struct byoc_error *err)
 {
     const char *text = getenv("BYOC_DNNL_LAYOUT");
@@ -336,7 +339,7 @@ static enum byoc_status read_layout(bool *plain, struct byoc_error *err)
                     text);
 }
 
-/* Record the sizes of the region's inputs and outputs. */
+/* Store the sizes of the region's inputs and outputs in the program. */
 static void note_borders(struct byi_build *b)
 {
     struct byi_program *p = b->program;
@@ -383,7 +386,7 @@ enum byoc_status byi_dn_build(const struct byi_dnnl *lib,
                               struct byi_program **program,
                               struct byoc_error *err)
 {
-    struct byoc_error local = {0}; /* also receives errors of rejected tries */
+    struct byoc_error local = {0}; /* also for errors of rejected tries */
     struct byi_build b = {.lib = lib, .graph = graph, .err = &local};
     enum byoc_status status =
         byi_dn_program_new(lib, host, purpose, region, &b.program, &local);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/write.c: writes a program as C. walk.c has decided everything:
- * primitives, post-ops, order and memory. The unit of C repeats it as calls of
- * the operators of operators.h:
+/* runtime_dnnl/write.c: writes a program as C. walk.c has chosen primitives,
+ * post-ops, order and memory. The unit of C reproduces them with calls of the
+ * operators of operators.h:
  *
  *     make_N   makes the constants that step N needs first, and its primitive
  *     step_N   lists the places of its arguments
- *     make_all, run_all  do so for all steps, in order
+ *     make_all, run_all call these for all steps, in order
  *
- * Tables of members write the parameters. The output is deterministic.
- */
+ * Parameters are written with the help of tables of their members. The output
+ * is deterministic. */
 #include "runtime_dnnl/build.h"
 
 #include <math.h>
@@ -177,7 +177,7 @@ static const struct param_member qpoint[] = {
 static const struct param_member post[] = {
     ENUM(byi_post, kind, post_kinds), MEMBER(byi_post, alpha, FLOAT),
     MEMBER(byi_post, beta, FLOAT), MEMBER(byi_post, desc, DESC)};
-/* `from`, `step` and `arg` are added when the recipe is written */
+/* `from`, `step` and `arg` are written separately */
 static const struct param_member pack[] = {MEMBER(byi_pack, from, PLACE),
                                            MEMBER(byi_pack, src, DESC)};
 static const struct param_member copy[] = {MEMBER(byi_copy, from, PLACE),
@@ -196,8 +196,8 @@ static const struct param_member gates[] = {
     MEMBER(byi_gates, order, ORDER),    MEMBER(byi_gates, apart, BOOL),
     MEMBER(byi_gates, size, I64)};
 
-/* The parameters of the functions of struct byi_operators; `from` is the offset
- * of the place that a constant is made from. */
+/* The parameters of the functions of struct byi_operators. `from` is the offset
+ * of the member with the place from which a constant is made. */
 #define OPERATOR(name)                                                         \
     {#name, "byi_dnnl_" #name, name, BYI_COUNT(name), SIZE_MAX},
 #define MAKER(name, spec, members, from)                                       \
@@ -233,15 +233,17 @@ struct unit_writer {
     const struct byi_program *program;
     struct byi_text *text;
     struct byi_arena *arena;
-    uint32_t *made; /* [made]: its number in the unit, or BYI_NOBODY */
+    uint32_t *made; /* [made]: number of the constant in the unit, or BYI_NOBODY
+                     */
     uint32_t n_made;
     uint32_t *step;         /* [recipe]: the first step that needs it */
-    int *arg;               /* [recipe]: the argument it is for       */
-    bool *read;             /* [made]: does a step read it?           */
+    int *arg;               /* [recipe]: the argument that it packs */
+    bool *read;             /* [made]: a step reads it */
     uint32_t *first, *next; /* [step], [recipe]: lists of recipes     */
 };
 
-/* Text for a comment, without characters that would end or nest it. */
+/* Add text in a comment, without characters that would end the comment or begin
+ * another. */
 static void add_comment(struct byi_text *t, const char *s)
 {
     for (; *s; s++) {
@@ -252,8 +254,8 @@ static void add_comment(struct byi_text *t, const char *s)
     }
 }
 
-/* Octal escapes have three digits, so that a following digit is not part of
- * them; "??" is escaped, since it may start a trigraph. */
+/* Add a string literal. Octal escapes have three digits, so that a following
+ * digit is not part of them; "??" is escaped, since it may start a trigraph. */
 static void add_string(struct byi_text *t, const char *s)
 {
     byi_text_addf(t, "\"");
@@ -267,7 +269,7 @@ static void add_string(struct byi_text *t, const char *s)
     byi_text_addf(t, "\"");
 }
 
-/* The shortest decimal that reads back as x. */
+/* Add the shortest decimal number that reads back as x. */
 static void add_float(struct byi_text *t, float x)
 {
     char digits[32];
@@ -290,7 +292,7 @@ static void add_numbers(struct byi_text *t, uint32_t n, const int64_t *at)
     byi_text_addf(t, "}");
 }
 
-/* Members that the descriptor's kind leaves open are omitted. */
+/* Add a descriptor, without the members that its kind does not use. */
 static void add_desc(struct byi_text *t, const struct byi_desc *d)
 {
     static const int64_t none[1] = {0};
@@ -357,7 +359,7 @@ static void add_arg(struct byi_text *t, int arg)
         byi_text_addf(t, "%s", args[arg]);
 }
 
-/* Is it the value that an omitted designated initialiser gives? */
+/* Whether the member is zero, so that its initialiser can be omitted. */
 static bool is_zero(const struct param_member *m, const char *at)
 {
     switch (m->kind) {
@@ -458,7 +460,8 @@ static uint32_t *recipes_of(const struct unit_writer *w)
 }
 
 /* Assign every recipe to the first step that reads its constants, or constants
- * made from them; recipes follow those of the constants they read. */
+ * made from them. A recipe comes after those that make the constants it reads.
+ */
 static void place_recipes(struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
@@ -631,7 +634,7 @@ static void write_head(const struct unit_writer *w, const char *symbol)
                   byi_dnnl_compat(), byi_dn_unit_text);
 }
 
-/* `static const uint64_t NAME[]`; omitted if empty. */
+/* Write `static const uint64_t NAME[]`, or nothing if n is 0. */
 static void write_sizes(struct byi_text *t, const char *name, uint32_t n,
                         const uint64_t *bytes)
 {

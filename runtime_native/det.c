@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* det.c: computes determinants of square matrices, by Gaussian elimination with
  * partial pivoting in double.
- *   x (..., n, n) -> (...) */
+ *   x (..., n, n) -> (...)
+ */
 #include "kernel.h"
 
 static uint64_t det_scratch_f32(const struct byi_call *call)

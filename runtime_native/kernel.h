@@ -213,7 +213,8 @@ struct byi_sliding {
  *   Rows: a row is copied as `stride` phases (columns 0, stride, 2 stride ...,
  *     then 1, stride + 1, ...): adjacent outputs read adjacent elements.
  *   Side by side, for small planes: each lane of a vector holds one plane, and
- *     each column is a vector. */
+ *     each column is a vector.
+ */
 struct byi_band {
     const struct byi_window *w;
     bool side;

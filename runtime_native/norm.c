@@ -2,11 +2,12 @@
 /* norm.c: normalisations. Mean and variance are computed in double, the
  * variance from differences from the mean. Batch, instance, group and layer
  * normalisation all scale and shift rows:
- *   batch row (n, c): the spatial axes, with the given statistics of the
- * channel; with channels last a row of channels, each by its own instance  row
- * (n, c): the spatial axes, by the row's statistics group     row (n, g): C/G
- * channels and the spatial axes, by the row's layer     row: the axes from
- * `axis` on, by the row's */
+ *   batch     row (n, c): the spatial axes, by the channel's given statistics;
+ *             with channels last a row of channels, each by its own
+ *   instance  row (n, c): the spatial axes, by the row's statistics
+ *   group     row (n, g): C/G channels and the spatial axes, by the row's
+ *   layer     row: the axes from `axis` on, by the row's
+ */
 #include "kernel.h"
 
 /* Element i of an operand with one element per channel. */

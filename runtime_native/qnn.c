@@ -4,7 +4,8 @@
  *   sum = sum over k of (x - x zero) (weights - weights zero), 32 bits
  *   int32    sum + bias
  *   float32  (sum + bias) scale
- *   8 bits   round((sum + bias) scale) + zero, clamped to a_min .. a_max */
+ *   8 bits   round((sum + bias) scale) + zero, clamped to a_min .. a_max
+ */
 #include "qnn.h"
 
 /* Whether the weights are signed and all their zero points are 0, so that they

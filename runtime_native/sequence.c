@@ -9,7 +9,8 @@
  *         h' = (1 - z) n + z h
  *   lstm  i = f(Wi x + Ri h + Pi c)   j = f(Wf x + Rf h + Pf c), or 1 - i
  *         c' = j c + i g(Wc x + Rc h)
- *         o = f(Wo x + Ro h + Po c')   h' = o h(c') */
+ *         o = f(Wo x + Ro h + Po c')   h' = o h(c')
+ */
 #include "kernel.h"
 
 static const struct byi_tensor *given(const struct byi_call *call, uint32_t i)
