@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/attention.c: see kernels/attention.h. */
+/* kernels/attention.c: computes attention for some rows of a head at a time
+ * (kernels/attention.h). */
 #include "kernels/attention.h"
 
 #include "kernels/product.h"
@@ -18,14 +19,14 @@ void byi_f32_attention_plan(struct byi_f32_attention *a)
         a->kernels = byi_f32_kernels();
     const int64_t tile = a->kernels->rows;
     a->wide = byi_ceil_div(byi_max(a->keys, 1), BYI_F32_PANEL) * BYI_F32_PANEL;
-    /* every task packs keys and values, so it should have many rows */
+    /* every task packs keys and values, so a task should have many rows */
     const int64_t fit =
         byi_f32_second_cache() / 2 / (a->wide * (int64_t)sizeof(float));
     a->high = byi_max(fit / tile, 4) * tile;
     a->high = byi_min(a->high, byi_max(a->rows, 1));
 }
 
-/* Bytes of a thread's scratch: scores, then what a product needs. */
+/* Bytes of a thread's scratch: the scores, then the scratch of a product. */
 static uint64_t lane_of(const struct byi_f32_attention *a)
 {
     return byi_align_bytes((uint64_t)(a->high * a->wide) * sizeof(float)) +
@@ -38,7 +39,7 @@ uint64_t byi_f32_attention_scratch(const struct byi_f32_attention *a,
     return (uint64_t)threads * lane_of(a);
 }
 
-/* The matrix at `head`, from row `row` on. */
+/* The address of row `row` of the matrix of head `head`. */
 static const float *find(const struct byi_f32_attention *a, const float *from,
                          const struct byi_f32_strides *s, int64_t head,
                          int64_t row)
@@ -55,7 +56,8 @@ static struct byi_f32_matrices same_matrices(const void *ctx, int64_t batch)
     return *(const struct byi_f32_matrices *)ctx;
 }
 
-/* The product of matrices in one thread; m, n, k and the strides are set. */
+/* Multiply two matrices on one thread. The caller has set m, n, k and the
+ * strides. */
 static void multiply(struct byi_f32_product *p, const float *left,
                      const float *right, float *to, void *scratch)
 {
@@ -66,7 +68,7 @@ static void multiply(struct byi_f32_product *p, const float *left,
     byi_f32_product_run(p, 1, scratch);
 }
 
-/* Rows [row, row + n) of a head. */
+/* Compute rows [row, row + n) of a head. */
 static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
                      int64_t row, int64_t n, char *lane)
 {
@@ -107,7 +109,8 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
              (float *)(uintptr_t)find(a, run->y, &a->y, head, row), scratch);
 }
 
-/* Rows of a task, fewer than planned if threads would have none. */
+/* Number of rows of a task: fewer than planned if some threads would have no
+ * task. */
 static int64_t choose_high(const struct byi_f32_attention *a, int team)
 {
     int64_t high = a->high;
@@ -119,7 +122,7 @@ static int64_t choose_high(const struct byi_f32_attention *a, int team)
 
 void byi_f32_attention_run(const struct byi_f32_attention_run *run)
 {
-    enum { PAYS = 1 << 17 }; /* multiply-adds that pay for a thread */
+    enum { PAYS = 1 << 17 }; /* multiply-adds for which another thread pays */
     const struct byi_f32_attention *a = run->attention;
     const int64_t work =
         heads_of(a) * a->rows * a->keys * (a->depth + a->columns);

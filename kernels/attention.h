@@ -4,10 +4,9 @@
  *     y = softmax(f(q k)) v
  *
  * where f applies elementwise functions, such as a scale and a mask, to the
- * scores. Of these, only those of some rows of q exist at a time, and stay in
- * the second cache. All memory is the caller's; nothing here allocates or
- * fails.
- */
+ * scores. Only the scores of some rows of q exist at a time, which stay in the
+ * second-level cache. The caller provides all memory; nothing here allocates or
+ * fails. */
 #ifndef BYI_F32_ATTENTION_H
 #define BYI_F32_ATTENTION_H
 
@@ -15,26 +14,28 @@
 
 enum { BYI_F32_BATCH_AXES = 6 };
 
-/* Elements between matrices along each axis of the batch, 0: the same ones;
- * between the rows of a matrix, and between its columns. */
+/* Distances in elements: between matrices along each batch axis (0 repeats the
+ * same matrix), between the rows of a matrix, and between its columns. */
 struct byi_f32_strides {
     int64_t batch[BYI_F32_BATCH_AXES], row, column;
 };
 
-/* A function of the scores and of operand i, whose column stride is 0 or 1. */
+/* A binary function of the scores and an operand, whose column stride is 0 or
+ * 1. */
 struct byi_f32_score {
     byi_f32_binary_fn *binary;
     struct byi_f32_strides operand;
 };
 
 struct byi_f32_attention {
-    int64_t batch[BYI_F32_BATCH_AXES]; /* of heads; axes in front may be 1 */
+    int64_t batch[BYI_F32_BATCH_AXES]; /* numbers of heads; unused leading axes
+                                        * are 1 */
     /* q (rows, depth), k (depth, keys), v (keys, columns), y (rows, columns) */
     int64_t rows, depth, keys, columns;
-    struct byi_f32_strides q, k, v, y; /* of y: columns are 1 apart */
+    struct byi_f32_strides q, k, v, y; /* y.column is 1 */
     uint32_t n_scores;
     struct byi_f32_score scores[BYI_F32_POSTS];
-    /* byi_f32_attention_plan() sets these, the first unless it is set */
+    /* byi_f32_attention_plan() sets these; `kernels` only if it is NULL */
     const struct byi_f32_kernels *kernels;
     int64_t high, wide; /* rows of a task; floats of a row of scores */
 };
@@ -42,16 +43,16 @@ struct byi_f32_attention {
 struct byi_f32_attention_run {
     const struct byi_f32_attention *attention;
     const float *q, *k, *v, *operands[BYI_F32_POSTS];
-    float *y; /* must not overlap the others */
+    float *y; /* must not overlap an input */
     void *scratch;
-    int threads; /* the scratch was sized for so many at least */
+    int threads; /* at most the number for which the scratch was sized */
 };
 
 void byi_f32_attention_plan(struct byi_f32_attention *attention);
-/* Bytes of scratch of a run with at most so many threads. */
+/* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_attention_scratch(const struct byi_f32_attention *attention,
                                    int threads);
-/* The result does not depend on the number of threads. */
+/* Compute y. The result does not depend on the number of threads. */
 void byi_f32_attention_run(const struct byi_f32_attention_run *run);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/bands.c: see bands.h. */
+/* kernels/bands.c: plans and runs convolutions in bands (kernels/bands.h). */
 #include "kernels/bands.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ struct band_lines {
     int64_t from, end;
 };
 
-/* Elements of a line of x and of y. */
+/* Elements of a line of x; line_of_y is the same for y. */
 static int64_t line_of_x(const struct byi_f32_conv *conv)
 {
     return conv->in[2] * conv->channels;
@@ -20,7 +20,7 @@ static int64_t line_of_y(const struct byi_f32_conv *conv)
     return conv->out[2] * conv->outputs;
 }
 
-/* The lines of x under lines of y. */
+/* The lines of x that the lines `y` of the result read. */
 static struct band_lines lines_under(const struct byi_f32_conv *conv,
                                      struct band_lines y)
 {
@@ -31,7 +31,7 @@ static struct band_lines lines_under(const struct byi_f32_conv *conv,
 
 /* --- planning ------------------------------------------------------------- */
 
-/* Can the kernels compute lines separately, with the posts? */
+/* Whether the kernels can compute lines separately, including the posts. */
 static bool suits(const struct byi_f32_conv *conv)
 {
     if (conv->type || conv->gathers || conv->out[2] < 8 ||
@@ -49,7 +49,8 @@ static bool suits(const struct byi_f32_conv *conv)
     return true;
 }
 
-/* Lines of result i under a band; the last result's are those of the band. */
+/* Number of lines of result i that a band needs; for the last result, the lines
+ * of the band itself. */
 static int64_t lines_at(const struct byi_f32_bands *bands, uint32_t i)
 {
     int64_t high = bands->high;
@@ -58,7 +59,7 @@ static int64_t lines_at(const struct byi_f32_bands *bands, uint32_t i)
     return high;
 }
 
-/* Bytes of the results between. */
+/* Bytes of the lines of intermediate results that a band needs. */
 static int64_t bytes_between(const struct byi_f32_bands *bands)
 {
     int64_t floats = 0;
@@ -67,7 +68,7 @@ static int64_t bytes_between(const struct byi_f32_bands *bands)
     return floats * (int64_t)sizeof(float);
 }
 
-/* The largest scratch of convolution i for any of its lines. */
+/* The largest scratch of a convolution for up to `high` lines. */
 static uint64_t kernel_bytes(const struct byi_f32_conv *conv, int64_t high)
 {
     uint64_t most = 0;
@@ -80,8 +81,7 @@ static uint64_t kernel_bytes(const struct byi_f32_conv *conv, int64_t high)
     return byi_align_bytes(most);
 }
 
-/* Bytes of a thread's scratch: that of the kernels, then the results between.
- */
+/* The largest scratch that the kernel of any convolution needs. */
 static uint64_t kernels_bytes(const struct byi_f32_bands *bands)
 {
     uint64_t most = 0;
@@ -100,6 +100,7 @@ static uint64_t between_bytes(const struct byi_f32_bands *bands, uint32_t i)
         sizeof(float));
 }
 
+/* Bytes of a thread's scratch: the kernels', then the intermediate results. */
 static uint64_t lane_bytes(const struct byi_f32_bands *bands)
 {
     uint64_t bytes = bands->kernels;
@@ -111,8 +112,8 @@ static uint64_t lane_bytes(const struct byi_f32_bands *bands)
 bool byi_f32_bands_plan(struct byi_f32_bands *bands)
 {
     const struct byi_f32_conv *last = bands->convs[bands->n - 1];
-    /* SSE2's kernels add the products of the rows of small tiles in an order of
-     * their own, so a result would depend on the bands */
+    /* SSE2's kernels add up the products of small tiles in another order, so
+     * results would depend on the bands */
     if (last->kernels->rows < 6)
         return false;
     int64_t weights = 0;
@@ -142,7 +143,7 @@ uint64_t byi_f32_bands_scratch(const struct byi_f32_bands *bands, int threads)
     return bands->lane * (uint64_t)threads + BYI_ALIGN;
 }
 
-/* A thread's work: the lines that it has of each result between. */
+/* A thread's state: the lines of each intermediate result that it has. */
 struct band_lane {
     const struct byi_f32_bands *bands;
     const struct byi_f32_conv_run *runs;
@@ -152,7 +153,7 @@ struct band_lane {
     void *scratch;
 };
 
-/* Compute lines `y` of result i at `to`. */
+/* Compute lines `y` of result i, and write them to `to`. */
 static void run_lines(const struct band_lane *lane, uint32_t i,
                       struct band_lines y, float *to)
 {
@@ -176,7 +177,8 @@ static void run_lines(const struct band_lane *lane, uint32_t i,
     byi_f32_conv_run(&run);
 }
 
-/* Have lines `y` of result i, which is between. */
+/* Make lines `y` of intermediate result i available: keeps the lines that exist
+ * already, and computes the others. */
 static void advance(struct band_lane *lane, uint32_t i, struct band_lines y)
 {
     const int64_t line = line_of_y(lane->bands->convs[i]);
@@ -206,7 +208,8 @@ static void run_band(struct band_lane *lane, struct band_lines band)
                   (lane->image * conv->out[1] + band.from) * line_of_y(conv));
 }
 
-/* Lines [begin, end) of all images' last results. */
+/* Compute lines [begin, end) of the last result; lines are numbered through all
+ * images. */
 static void run_share(const struct byi_f32_bands *bands,
                       const struct byi_f32_conv_run *runs, int64_t begin,
                       int64_t end, char *scratch)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/codes.c: packs weights of 4 and 8 bits, and multiplies by them
- * (kernels/codes.h): row by row, or as a product whose `pack` expands codes.
- */
+ * (kernels/codes.h): row by row if there are few rows, else as a product whose
+ * `pack` function expands codes. */
 #include "kernels/codes.h"
 
 #include <string.h>
@@ -45,7 +45,8 @@ static float scale_at(const struct byi_f32_codes_from *from, int64_t at)
 }
 
 /* Pack block b of row j. `to` is that block of the row's panel: its head has
- * the scales and the zero points of all lanes, and the words are behind it. */
+ * the scales and zero points of all rows of the panel, and is followed by the
+ * words. */
 static void pack_row(const struct byi_f32_codes *c,
                      const struct byi_f32_codes_from *from, int64_t j,
                      int64_t b, uint8_t *to)
@@ -75,8 +76,8 @@ void byi_f32_codes_pack(const struct byi_f32_codes *c,
 
 /* --- few rows ------------------------------------------------------------- */
 
-/* Floats of a padded row: a row of x, with zeros up to whole blocks, and behind
- * it the sum of each block. */
+/* Floats of a padded row: a row of x, padded with zeros to whole blocks, and
+ * then the sum of each block. */
 static int64_t row_floats(const struct byi_f32_codes *c)
 {
     return blocks_of(c) * (c->block + 1) + BYI_F32_PANEL;
@@ -95,7 +96,7 @@ static void pad_row(const struct byi_f32_codes *c, const float *x, float *to)
     }
 }
 
-/* Multiply a padded row by panels [begin, end) of w. */
+/* Multiply a padded row of x by panels [begin, end) of w. */
 static void run_panels(const struct byi_f32_codes *c, const uint8_t *packed,
                        const float *x, int64_t begin, int64_t end, float *y)
 {
@@ -147,7 +148,8 @@ static struct byi_f32_matrices matrices(const void *ctx, int64_t batch)
     return (struct byi_f32_matrices){.a = p->x, .c = p->y};
 }
 
-/* Columns [first, first + n) of rows [k, k + depth) of w^T, as panels. */
+/* The `pack` of the product: writes columns [first, first + n) of rows [k, k +
+ * depth) of w^T as panels. */
 static void expand(const void *ctx, int64_t k, int64_t depth, int64_t first,
                    int64_t n, float *to)
 {

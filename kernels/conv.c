@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/conv.c: chooses the algorithm of a convolution, packs its weights and
- * runs it. The choice depends on shapes and the instruction set only.
+ * runs it. The choice depends on the shapes, the element types and the machine.
  */
 #include "kernels/conv.h"
 
@@ -26,8 +26,8 @@ const struct byi_f32_kernels *byi_f32_kernels(void)
     return byi_f32_kernels_of(byi_isa_widest());
 }
 
-/* Bytes of a core's second-level cache, read once: sysconf takes microseconds
- * on some machines. */
+/* Bytes of a core's second-level cache. Read once, since sysconf takes
+ * microseconds on some machines. */
 static int64_t second_cache;
 static pthread_once_t second_cache_once = PTHREAD_ONCE_INIT;
 
@@ -49,8 +49,8 @@ int64_t byi_f32_second_cache(void)
 
 /* --- planning ------------------------------------------------------------- */
 
-/* Find the posts at the start that the kernels apply to the sums: an addition
- * and a clamp. conv->next is the first of the others. */
+/* Find the leading posts that the kernels apply to the sums: an addition and a
+ * clamp. conv->next is the first post after them. */
 static void split_epilogue(struct byi_f32_conv *conv)
 {
     const struct byi_f32_post *post = conv->posts;
@@ -76,8 +76,8 @@ static void split_epilogue(struct byi_f32_conv *conv)
     conv->next += conv->clamps;
 }
 
-/* Small groups are computed together: a panel has room for their columns, and
- * few channels make short loops. */
+/* Compute small groups together, since a panel has room for the columns of
+ * several groups, and the loop over the few channels of one group is short. */
 static void choose_parts(struct byi_f32_conv *conv)
 {
     const int64_t columns = conv->outputs / conv->groups;
@@ -90,11 +90,11 @@ static void choose_parts(struct byi_f32_conv *conv)
     conv->columns = conv->outputs / conv->parts;
 }
 
-/* Winograd's algorithm multiplies less (4/9, 1/4), but its transformed weights
- * are larger (16/9 for F(2 x 2), 4 times for F(4 x 4)) and are read once per
- * block of tiles: F(4 x 4) where they are small or tiles are many. The number
- * of images is left out, so that models of varying batch size pack weights
- * once. */
+/* Winograd's algorithm needs fewer multiplications (4/9 for F(2 x 2), 1/4 for
+ * F(4 x 4)), but its transformed weights are larger (16/9, 4 times) and are
+ * read once for each block of tiles. So F(4 x 4) is chosen if the weights are
+ * small or there are many tiles. The choice ignores the number of images, so
+ * that models with varying batch size pack weights once. */
 static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
 {
     const int64_t channels = conv->run, outputs = conv->columns;
@@ -120,15 +120,15 @@ static bool is_product(const struct byi_f32_conv *conv)
            byi_f32_product_of(conv->out) == 1 && conv->groups == 1;
 }
 
-/* Bytes of the largest float32 matrix that is packed for one vector. The panels
- * of a packed matrix are read a fifth to a half faster than the matrix, since
- * they are one or two streams on large pages. A larger matrix takes too long to
- * pack, and memory for both while it is packed. */
+/* Bytes of the largest float32 matrix that is packed to be multiplied by one
+ * vector. The panels of a packed matrix are read a fifth to a half faster than
+ * the matrix, since they are one or two streams on large pages. Packing a
+ * larger matrix takes too long, and needs memory for both. */
 enum { PACKED_FOR_VECTOR = 32 << 20 };
 
-/* Is the matrix read as it is? Narrow weights in the second cache are packed,
- * which converts them to float32; larger ones would be read at half the speed.
- * The kernel cannot add to y. */
+/* Whether to read the matrix without packing it. Narrow weights that fit the
+ * second-level cache are packed, which converts them to float32; larger ones
+ * would then be read at half the speed. The kernel cannot add to y. */
 static bool is_vector(const struct byi_f32_conv *conv)
 {
     const int64_t most = conv->weight_type ? conv->cache : PACKED_FOR_VECTOR;
@@ -138,7 +138,7 @@ static bool is_vector(const struct byi_f32_conv *conv)
            conv->channels * conv->outputs * (int64_t)sizeof(float) > most;
 }
 
-/* Tiles belong to the widest instruction set. */
+/* Whether to use AMX's tiles, which the widest instruction set has. */
 static bool suits_tiles(const struct byi_f32_conv *conv)
 {
     return conv->kernels == byi_f32_kernels() && byi_f32_tiles_suit(conv);
@@ -166,8 +166,8 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
 
 /* --- compared with oneDNN ------------------------------------------------- */
 
-/* Does the epilogue compute the logistic function, or GELU by erf? oneDNN's for
- * AVX-512 take twice as long. */
+/* Whether the epilogue computes the logistic function, SiLU, or GELU by erf,
+ * for which oneDNN takes twice as long with AVX-512. */
 static bool has_fast_function(const struct byi_f32_conv *conv)
 {
     byi_f32_unary_fn *const *unary = conv->kernels->unary;
@@ -184,10 +184,10 @@ static bool has_fast_function(const struct byi_f32_conv *conv)
     return false;
 }
 
-/* Convolutions of one tap: oneDNN's kernels for AVX2 are as fast; those for
- * AVX-512 wait for weights if these are read for few positions, and write parts
- * of vectors slowly. They are as fast for few channels, and if an image of many
- * positions is multiplied by a large matrix. */
+/* For pointwise convolutions: oneDNN's kernels for AVX2 are as fast. Those for
+ * AVX-512 wait for weights if they are read for few positions, and store parts
+ * of vectors slowly; they are as fast for few channels, and for large weights
+ * that are read for many positions. */
 static bool pointwise_pays(const struct byi_f32_conv *conv)
 {
     const int64_t positions = byi_f32_product_of(conv->out);
@@ -198,8 +198,9 @@ static bool pointwise_pays(const struct byi_f32_conv *conv)
             (positions <= 300 || conv->channels * conv->outputs <= 1 << 15));
 }
 
-/* Products: oneDNN's kernels are as fast where there are few channels, except
- * for a vector by a matrix, and faster with AVX-512 in two halves. */
+/* For products: oneDNN's kernels are as fast if there are few channels, except
+ * for a vector by a matrix. They are faster on CPUs that execute AVX-512 in two
+ * halves. */
 static bool product_pays(const struct byi_f32_conv *conv)
 {
     const bool halves = conv->kernels->rows > 6 && byi_isa_halves_512();
@@ -207,8 +208,8 @@ static bool product_pays(const struct byi_f32_conv *conv)
            ((conv->channels >= 256 || has_fast_function(conv)) && !halves);
 }
 
-/* Other convolutions: oneDNN's kernels are as fast where there are few
- * channels. */
+/* For products and other convolutions: oneDNN's kernels are as fast if there
+ * are few channels. */
 static bool direct_pays(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
@@ -223,8 +224,8 @@ static bool direct_pays(const struct byi_f32_conv *conv)
     return conv->kernels->rows == 6 || conv->channels >= 64;
 }
 
-/* oneDNN's depthwise kernels are as fast for two axes and small windows that
- * are not dilated, or have at most nine taps. Elsewhere it falls back to slow
+/* For depthwise convolutions: oneDNN is as fast for two axes and small windows
+ * that are not dilated or have at most nine taps. For others it uses slow
  * general kernels. */
 static bool depthwise_pays(const struct byi_f32_conv *conv)
 {
@@ -236,8 +237,8 @@ static bool depthwise_pays(const struct byi_f32_conv *conv)
             has_fast_function(conv));
 }
 
-/* oneDNN computes a transposed convolution as the gradient of a convolution,
- * which is far from the peak, except without overlap on SSE2. */
+/* For transposed convolutions: oneDNN computes the gradient of a convolution,
+ * far from the peak, unless windows do not overlap on SSE2. */
 static bool transposed_pays(const struct byi_f32_conv *conv)
 {
     const bool steps = conv->stride[1] < conv->size[1] ||
@@ -251,7 +252,7 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
     if (byi_f32_product_of(conv->size) > BYI_F32_TAPS ||
         (conv->channels > BYI_F32_PIECE && !is_product(conv)))
         return false;
-    if (conv->type) /* oneDNN would run on a copy of all data */
+    if (conv->type) /* oneDNN would run on float32 copies of all data */
         return true;
     if (conv->gathers)
         return conv->algorithm == BYI_F32_DIRECT && conv->parts == 1;
@@ -350,7 +351,7 @@ static void pack_part(const struct byi_f32_conv *conv,
     }
 }
 
-/* Pack parts [first, end), which are whole groups. */
+/* Pack parts [first, end). A part has one group or several. */
 static void pack_some(const struct byi_f32_conv *conv,
                       const struct byi_f32_weights *weights, int64_t first,
                       int64_t end, float *to)
@@ -419,7 +420,7 @@ bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
 
 static const float shared_zeros[BYI_F32_PIECE];
 
-/* Bytes of a piece of padding, if the shared one is too short. */
+/* Bytes of a piece of padding; 0 if the shared one is long enough. */
 static uint64_t zeros_bytes(const struct byi_f32_conv *conv)
 {
     const int64_t most = conv->size[2] * conv->channels;
@@ -445,9 +446,9 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
     }
 }
 
-/* Threads that pay: each should have some 2^18 multiplications to do. Reading a
- * weight from the second cache takes as long as four: of a vector's product it
- * is the most of the time. */
+/* Each thread should have about 2^18 multiplications. Reading a weight from the
+ * second-level cache takes as long as four multiplications, which dominates the
+ * product of a vector by a matrix. */
 int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads)
 {
     const int64_t *of = conv->transposed ? conv->in : conv->out;

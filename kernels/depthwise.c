@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/depthwise.c: depthwise convolution, part of a line of the result by
- * part, with all channels.
- */
+/* kernels/depthwise.c: depthwise convolutions. Computes one part of a line of
+ * the result at a time, with all channels. */
 #include "kernels/conv.h"
 
-/* Floats of a part that stays in the first cache for its epilogue, and the
+/* Floats of a part, which stays in the first-level cache until its epilogue;
  * positions that the kernel computes together. */
 enum { PART = 2048, TOGETHER = 4 };
 
-/* The lines of x and of the weights under the line of the result that position
- * `row` is in: those inside of the image. Returns their number. */
+/* Find the lines of x and of the weights for the line of the result that has
+ * position `row`, without lines outside of the image. Returns their number. */
 static int64_t find_lines(const struct byi_f32_conv_run *run, int64_t row,
                           const float **x, const float **weights)
 {
@@ -35,7 +34,7 @@ static int64_t find_lines(const struct byi_f32_conv_run *run, int64_t row,
     return n;
 }
 
-/* Positions [row, row + n), of one line. */
+/* Compute positions [row, row + n), which are in one line. */
 static void run_part(const struct byi_f32_conv_run *run, const float *add,
                      int64_t row, int64_t n, struct byi_f32_line *line)
 {
@@ -48,7 +47,7 @@ static void run_part(const struct byi_f32_conv_run *run, const float *add,
     byi_f32_posts_run(run, conv->next, row, n, 0, conv->channels);
 }
 
-/* Rows [begin, end) of the result. */
+/* Compute rows [begin, end) of the result. */
 static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
                      int64_t end, const float **pointers)
 {
@@ -56,7 +55,7 @@ static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
     const float **weights = pointers + conv->size[0] * conv->size[1];
     const int64_t most =
         byi_max(PART / conv->channels / TOGETHER, 1) * TOGETHER;
-    /* the bias needs no padding: the kernel loads no more than exist */
+    /* the bias needs no padding: the kernel loads only elements that exist */
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(run, 0, 0, BYI_F32_PANEL, NULL);
     struct byi_f32_line line = {.bias = e.bias,
@@ -87,7 +86,7 @@ void byi_f32_depthwise_run(const struct byi_f32_conv_run *run)
     const int64_t last = conv->out[2];
     const uint64_t lane = byi_f32_pointers(byi_f32_product_of(conv->size));
     const int64_t rows = conv->images * byi_f32_product_of(conv->out);
-    /* whole lines, if there are enough of them */
+    /* give threads whole lines if there are enough */
     const int64_t unit = rows / last >= 3 * n ? last : 1;
 #pragma omp parallel for num_threads(run->threads) if (run->threads > 1)       \
     schedule(static)

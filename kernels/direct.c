@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/direct.c: convolution as a product whose rows are gathered through
- * pointers, one for each tap (Dukhan, arXiv 1907.02129), and plain products.
- */
+/* kernels/direct.c: indirect convolution, a product whose rows are read through
+ * pointers, one for each tap (Dukhan, arXiv 1907.02129), and plain products. */
 #include "kernels/conv.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Elements of a row, from which on a tile fetches the lines of its results. */
+/* If a row has at least so many elements, a tile prefetches the cache lines of
+ * its results. */
 enum { LONG = 256 };
 
-/* Elements of a slice of a row, at least: see slices_of(). */
+/* Smallest number of elements of a slice of a row (see slices_of()). */
 enum { SLICE = 256 };
 
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv)
@@ -35,7 +35,7 @@ void byi_f32_pack_tap(const struct byi_f32_conv *conv,
     }
 }
 
-/* The products of a run, cut into tiles of rows and blocks of columns. */
+/* The products of a run, divided into tiles of rows and blocks of columns. */
 struct direct {
     const struct byi_f32_conv_run *run;
     const struct byi_f32_conv *conv;
@@ -53,8 +53,9 @@ struct direct {
     uint64_t lane;  /* bytes of scratch of a thread        */
 };
 
-/* Rows whose distance is a multiple of a page fall into the same sets of the
- * first cache, which has fewer ways than a tile has rows. */
+/* Whether to copy rows: gathered ones, and those whose distance is a multiple
+ * of a page. These map to the same sets of the first-level cache, which has
+ * fewer ways than a tile has rows. */
 static bool copies_rows(const struct byi_f32_conv *conv)
 {
     if (conv->gathers)
@@ -82,10 +83,10 @@ static int64_t tile_floats(const struct direct *d)
     return d->copied * d->conv->kernels->rows;
 }
 
-/* Tiles of which all columns are computed before those of the next: one, so
- * that rows of the result are written whole, if the weights stay in the second
- * cache; else as many as there is room for pointers, and for their rows in that
- * cache. */
+/* Number of tiles in a group; all columns of a group are computed before the
+ * next group. If the weights stay in the second-level cache, it is 1, so that
+ * whole rows of the result are written; else as many tiles as there is room for
+ * pointers, and for their rows in that cache. */
 static int64_t group_of(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
@@ -100,9 +101,10 @@ static int64_t group_of(const struct direct *d)
     return byi_min(room / size / tile_floats(d) + 1, most);
 }
 
-/* Slices of long rows: one of a group's rows and the weights of two blocks stay
- * in the second cache, so that the rows are read from memory once and not for
- * every block. The sums of a slice begin with those of the one before. */
+/* Number of slices of long rows. One slice of a group's rows and the weights of
+ * two blocks stay in the second-level cache, so that rows are read from memory
+ * once and not for every block. The sums of a slice continue those of the slice
+ * before. */
 static int64_t slices_of(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
@@ -208,7 +210,7 @@ uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads)
            describe(&plain).lane * (uint64_t)threads;
 }
 
-/* The first row of a tile: all tiles have about the same number of rows. */
+/* The first row of a tile. All tiles have about the same number of rows. */
 static int64_t first_row(const struct direct *d, int64_t tile)
 {
     return d->each * tile + byi_min(tile, d->rest);
@@ -256,7 +258,7 @@ static void find_border(const struct direct *d, const float *image,
     }
 }
 
-/* The same if all are inside. */
+/* The same if all pieces are inside. */
 static void find_inside(const struct byi_f32_conv *conv, const float *image,
                         const int64_t taps[BYI_F32_AXES],
                         const int64_t at[BYI_F32_AXES], const float **piece)
@@ -315,7 +317,7 @@ static void find_rows(const struct direct *d, int64_t row, int64_t n,
     const int64_t step = conv->stride[2] * conv->channels;
     const int64_t pieces = d->segments;
     for (int64_t r = 0, left = -1; r < n; r++) {
-        /* `left`: steps for which the windows to the right are inside too */
+        /* the next `left` windows are inside, too */
         if (left-- > 0)
             for (int64_t t = 0; t < pieces; t++)
                 to[t * BYI_F32_ROWS + r] =
@@ -332,7 +334,8 @@ static void find_rows(const struct direct *d, int64_t row, int64_t n,
     }
 }
 
-/* Copy elements [from, to) of the rows to memory where they do not collide. */
+/* Copy elements [from, to) of the rows to memory where they map to different
+ * cache sets. */
 static void copy_rows(const struct direct *d, const float **rows, int64_t n,
                       int64_t from, int64_t to, float *copy)
 {
@@ -342,7 +345,7 @@ static void copy_rows(const struct direct *d, const float **rows, int64_t n,
     }
 }
 
-/* Gather n rows of an image from `row` on. */
+/* Gather n rows of one image from `row` on. */
 static void gather_image(const struct direct *d, int64_t row, int64_t n,
                          float *to)
 {
@@ -378,7 +381,7 @@ static void gather_rows(const struct direct *d, int64_t row, int64_t n,
     }
 }
 
-/* A tile whose last panel has columns that y does not. */
+/* Run a tile whose last panel has columns that y lacks. */
 static void run_partial(const struct byi_f32_kernels *kernels,
                         struct byi_f32_tile *t, int rows, int64_t columns)
 {
@@ -427,8 +430,8 @@ void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
     t->fetch = fetch;
 }
 
-/* Load the lines that a tile's results are written to, while it is computed:
- * rows that are a multiple of a page apart evict each other's lines. */
+/* Prefetch the cache lines of a tile's results while the tile is computed: rows
+ * that are a multiple of a page apart evict each other's lines. */
 static void fetch_results(const struct byi_f32_tile *t, int rows)
 {
     for (int r = 0; r < rows; r++)
@@ -436,7 +439,7 @@ static void fetch_results(const struct byi_f32_tile *t, int rows)
             __builtin_prefetch(t->y + r * t->ldy + j, 1);
 }
 
-/* Tiles [begin, end) of rows, of whose pieces elements [from, to), with all
+/* A group: tiles [begin, end) of rows, elements [from, to) of their pieces, and
  * their pointers. */
 struct direct_group {
     int64_t begin, end, from, to;
@@ -448,7 +451,7 @@ struct direct_group {
  * change: a copy of the whole would wait until the results of the tile before
  * are in the cache. */
 struct direct_block {
-    int64_t column, columns, panel; /* panel: elements of one */
+    int64_t column, columns, panel; /* panel: elements of a panel */
     struct byi_f32_tile tile;
     int64_t padded; /* column that the bias below begins with; -1: none */
     float bias[BYI_F32_COLUMNS];
@@ -473,7 +476,7 @@ static void start_slice(const struct direct *d, const struct direct_group *g,
         .high = ends ? e.high : INFINITY,
         .ldy = conv->outputs,
         .more = !begins,
-        .splits = true, /* its rows do not depend on the threads */
+        .splits = true, /* rows do not depend on the number of threads */
     };
 }
 
@@ -538,8 +541,8 @@ static void run_block(const struct direct *d, const struct direct_group *g,
     }
 }
 
-/* Mark the pieces that are padding in all n rows: they add nothing. Large
- * dilations make most pieces such. */
+/* Mark the pieces that are padding in all n rows, which tiles skip. With large
+ * dilations, most pieces are. */
 static void mark_padding(const struct direct *d, int64_t n, const float **rows)
 {
     for (int64_t s = 0; s < d->segments; s++, rows += BYI_F32_ROWS) {
@@ -576,10 +579,10 @@ static void find_group(const struct direct *d, const struct direct_group *g)
     }
 }
 
-/* Tiles [begin, end) of rows by blocks [first, last) of columns, which all
- * parts have in turn. The pointers of as many tiles as fit are found once for
- * all columns; the weights of a block stay in the cache while its tiles are
- * computed. */
+/* Compute tiles [begin, end) of rows by blocks [first, last) of columns; blocks
+ * are numbered through all parts. The pointers of a group of tiles are found
+ * once for all columns; the weights of a block stay in the cache while its
+ * tiles are computed. */
 static void run_share(const struct direct *d, int64_t begin, int64_t end,
                       int64_t first, int64_t last, void *scratch)
 {
@@ -587,8 +590,8 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
         .rows = scratch,
         .copies =
             (float *)(void *)((char *)scratch + byi_f32_pointers(d->segments))};
-    /* a long row takes posts faster than parts of several rows do, and the
-     * results of one tile are in the first cache */
+    /* posts run faster on a long row than on parts of several rows, and the
+     * results of one tile are in the first-level cache */
     const bool whole =
         d->group == 1 && first == 0 && last == d->conv->parts * d->blocks;
     const int64_t groups = byi_ceil_div(end - begin, d->group);
@@ -617,8 +620,7 @@ static void run_direct(const struct byi_f32_conv_run *run)
     struct direct d = describe(run->conv);
     d.run = run;
     const int64_t n = run->threads, blocks = d.conv->parts * d.blocks;
-    /* Each thread reads the weights of its columns and the rows of its tiles.
-     */
+    /* each thread reads the weights of its columns and the rows of its tiles */
     const bool by_rows =
         d.tiles >= blocks ||
         (d.tiles >= 2 * n &&

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/epilogue.c: the operations behind a convolution or a product, on the
- * part of the result that was just computed and lies in the cache.
- */
+/* kernels/epilogue.c: applies the operations after a convolution or product to
+ * the part of the result that was just computed and is still in the cache. */
 #include "kernels/conv.h"
 
 #include <math.h>
@@ -31,7 +30,7 @@ struct byi_f32_epilogue byi_f32_epilogue_at(const struct byi_f32_conv_run *run,
     return e;
 }
 
-/* A binary operation whose operand changes every `repeat` rows. */
+/* Apply a binary operation whose operand changes every `repeat` rows. */
 static void run_repeated(const struct byi_f32_post *post,
                          const struct byi_f32_part *part, int64_t row,
                          const float *operand)

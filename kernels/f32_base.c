@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* f32_base.c: the kernels for any CPU that the compiler builds for. */
+/* f32_base.c: the float32 kernels for every CPU that the build supports. */
 #define TABLE byi_f32_base
 #define W 4
-#if defined(__aarch64__) /* 32 registers, and sums of products */
+#if defined(__aarch64__) /* 32 vector registers, and FMA */
 #define NAME "neon"
 #define MR 6
 #else

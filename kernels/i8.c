@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/i8.c: plan and run 8-bit convolutions and products: indirect
- * convolutions (Dukhan, arXiv 1907.02129) where x can be read in place, rows
- * gathered per block of tiles otherwise.
- */
+/* kernels/i8.c: plans and runs 8-bit convolutions and products: as indirect
+ * convolutions (Dukhan, arXiv 1907.02129) if x can be read in place; otherwise
+ * rows are gathered for each block of tiles. */
 #include "kernels/i8_job.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    GATHERED = 1 << 16, /* bytes of rows that are gathered for tiles  */
-    BLOCK = 1 << 17     /* bytes of rows of a block, if they are more */
+    GATHERED = 1 << 16, /* bytes of rows gathered at a time for tiles */
+    BLOCK = 1 << 17     /* bytes of rows of a block, if larger */
 };
 
 const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa)
@@ -59,7 +58,7 @@ const char *byi_i8_conv_name(const struct byi_i8_conv *conv)
 
 /* --- a run ---------------------------------------------------------------- */
 
-/* Bytes of a row of x's zero point. */
+/* Bytes of a row that is filled with x's zero point. */
 static int64_t zeros_bytes(const struct byi_i8_conv *conv)
 {
     return i8_align(conv->size[2] * conv->channels + BYI_I8_COLUMNS);
@@ -72,12 +71,12 @@ static int64_t shared_bytes(const struct byi_i8_conv *conv)
 
 static int64_t row_bytes(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
-    /* not a multiple of a page, so that rows fall into different sets */
+    /* not a multiple of a page, so that rows map to different cache sets */
     const int64_t n = i8_words_of(conv, form) * 4 + 2 * BYI_I8_COLUMNS;
     return i8_align(n) % 1024 ? i8_align(n) : i8_align(n) + 64;
 }
 
-/* Rows of a block: whole tiles. */
+/* Number of rows of a block, in whole tiles. */
 static int64_t block_rows(const struct byi_i8_conv *conv)
 {
     const int64_t all = conv->images * i8_positions_of(conv);
@@ -118,7 +117,7 @@ uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads)
     return (uint64_t)(shared_bytes(conv) + lane * threads);
 }
 
-/* Do the kernels for strips run it? */
+/* Whether the kernels for strips support the convolution. */
 static bool has_strips(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
     return conv->depthwise && conv->kernels->strip[0] && form == BYI_I8_BYTES &&
@@ -126,14 +125,15 @@ static bool has_strips(const struct byi_i8_conv *conv, enum byi_i8_form form)
            conv->size[1] <= 4 && conv->dilation[2] == 1 && conv->stride[2] <= 2;
 }
 
-/* Blocks multiply bytes; they read signed ones as they are. */
+/* Whether to use blocks, which multiply bytes; they read signed bytes without
+ * flipping them. */
 static bool runs_blocks(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
     return conv->blocks && form == BYI_I8_BYTES;
 }
 
-/* Are the results of all sums from 0 on exact, and those below the lowest byte,
- * if sums are lifted? */
+/* Whether lifting sums is exact: sums of 0 or more keep their results, and
+ * negative sums become the lowest byte. */
 static bool can_lift(const struct byi_i8_conv_run *run, enum byi_i8_form form,
                      const int32_t *add, const float *scale)
 {
@@ -149,14 +149,14 @@ static bool can_lift(const struct byi_i8_conv_run *run, enum byi_i8_form form,
         (int32_t)rintf(run->high) != 255)
         return false;
     const int32_t limit = (int32_t)room;
-    int32_t outside = 0; /* no branches, one width: compilers use vectors */
+    int32_t outside = 0; /* without branches, for vectors */
     for (int64_t i = 0; i < i8_all_outputs(conv); i++)
         outside |= (add[i] > limit) | (add[i] < -limit) | !(scale[i] >= 0) |
                    (scale[i] > 1);
     return !outside;
 }
 
-/* The addends and scales of n outputs from output `at` on. */
+/* Set the addends and scales of n outputs from output `at` on. */
 static void fill_columns(const struct byi_i8_conv_run *run, uint32_t zero,
                          const int32_t *totals, int64_t at, int64_t n,
                          int32_t *add, float *scale)
@@ -175,7 +175,7 @@ static void fill_columns(const struct byi_i8_conv_run *run, uint32_t zero,
         scale[i] = by[i];
 }
 
-/* The constants of the epilogue, per column. */
+/* Set the constants of the epilogue for each column. */
 static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
                           struct byi_i8_epilogue *e)
 {
@@ -268,7 +268,7 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
 
 /* --- rows of x ------------------------------------------------------------ */
 
-/* Pointers to the pieces of rows [row, row + n) of group `group`. */
+/* Find pointers to the pieces of rows [row, row + n) of group `group`. */
 static void find_rows(const struct i8_job *j, int64_t group, int64_t row,
                       int64_t n, const uint8_t **to)
 {
@@ -297,13 +297,13 @@ static void find_rows(const struct i8_job *j, int64_t group, int64_t row,
     }
 }
 
-/* May as many bytes behind the line's end be read? */
+/* Whether BYI_I8_COLUMNS bytes behind `end` may be read. */
 static bool is_loose(const struct i8_job *j, const uint8_t *end)
 {
     return j->end - end >= BYI_I8_COLUMNS;
 }
 
-/* Copy a piece of a row; returns where the next one goes. */
+/* Copy a piece of a row; returns the destination of the next piece. */
 static char *copy_piece(const struct i8_job *j, const uint8_t *from, int64_t n,
                         char *to)
 {
@@ -319,7 +319,8 @@ static char *copy_piece(const struct i8_job *j, const uint8_t *from, int64_t n,
     return to + n * 4 / i8_each(j->form);
 }
 
-/* Gather a line of a window of adjacent taps: padding, inside, padding. */
+/* Gather one line of a window whose taps are adjacent: padding, elements of x,
+ * padding. */
 static char *gather_line(const struct i8_job *j, const uint8_t *line,
                          int64_t left, char *to)
 {
@@ -369,7 +370,8 @@ static int64_t gather_inside(const struct i8_job *j, const struct i8_place *at,
     return n;
 }
 
-/* Elements beyond the last one may be anything: their weights are 0. */
+/* Gather one row. Elements beyond the last one may have any value, since their
+ * weights are 0. */
 static void gather_row(const struct i8_job *j, int64_t group,
                        const struct i8_place *at, char *to)
 {
@@ -409,8 +411,8 @@ static void gather_rows(const struct i8_job *j, int64_t group, int64_t row,
     }
 }
 
-/* Find or gather rows [row, row + n) of group `group`: to[segment][row]. `at`:
- * memory of gathered rows. */
+/* Find or gather rows [row, row + n) of group `group`, and set
+ * to[segment][row]. `at` is memory for gathered rows. */
 static void get_rows(const struct i8_job *j, int64_t group, int64_t row,
                      int64_t n, char *at, const uint8_t **to)
 {
@@ -425,13 +427,13 @@ static void get_rows(const struct i8_job *j, int64_t group, int64_t row,
 
 /* --- tiles ---------------------------------------------------------------- */
 
-/* The first row of a tile: all tiles have about the same number of rows. */
+/* The first row of a tile. All tiles have about the same number of rows. */
 static int64_t first_row(const struct i8_job *j, int64_t tile)
 {
     return j->rows / j->tiles * tile + byi_min(tile, j->rows % j->tiles);
 }
 
-/* A tile whose last panel has columns that y does not. */
+/* Run a tile whose last panel has columns that y lacks. */
 static void run_partial(const struct i8_job *j, struct byi_i8_tile *t, int rows,
                         int64_t columns)
 {
@@ -454,7 +456,7 @@ static void run_partial(const struct i8_job *j, struct byi_i8_tile *t, int rows,
         memcpy(y + r * ldy, results + r * t->ldy, (size_t)(columns * j->size));
 }
 
-/* Tiles [begin, end) of rows by a block of columns of a group. */
+/* Multiply tiles [begin, end) of rows by a block of columns of a group. */
 static void run_block(const struct i8_job *j, const uint8_t *const *rows,
                       int64_t begin, int64_t end, int64_t group, int64_t block)
 {
@@ -471,7 +473,7 @@ static void run_block(const struct i8_job *j, const uint8_t *const *rows,
                             .e = j->e};
     t.e.add += padded;
     t.e.scale += padded;
-    /* the first tiles fetch the weights of the next block */
+    /* the first tiles prefetch the weights of the next block */
     const char *fetch = (const char *)(t.weights + panels * t.next);
     for (int64_t i = begin; i < end; i++, rows += j->segments * BYI_I8_ROWS) {
         const int64_t row = first_row(j, i);
@@ -492,10 +494,10 @@ static void run_block(const struct i8_job *j, const uint8_t *const *rows,
     }
 }
 
-/* Tiles [begin, end) by blocks [first, last) of columns of all groups. The rows
- * of as many tiles as fit are found or gathered once for all columns of a
- * group; the weights of a block stay in the cache while its tiles are computed.
- */
+/* Multiply tiles [begin, end) by blocks [first, last) of columns, numbered
+ * through all groups. The rows of as many tiles as fit are found or gathered
+ * once for all columns of a group; the weights of a block stay in the cache
+ * while its tiles are computed. */
 static void run_part(const struct i8_job *j, int64_t begin, int64_t end,
                      int64_t first, int64_t last, char *lane)
 {
@@ -521,8 +523,8 @@ static void run_part(const struct i8_job *j, int64_t begin, int64_t end,
 
 /* --- blocks --------------------------------------------------------------- */
 
-/* Rows [begin, end) by columns [first, last) of a group. `at`: memory of
- * gathered rows. */
+/* Multiply rows [begin, end) by columns [first, last) of a group, in blocks.
+ * `at` is memory for gathered rows. */
 static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
                         int64_t group, int64_t first, int64_t last, char *at)
 {
@@ -558,7 +560,8 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
     conv->kernels->block(&b);
 }
 
-/* Rows [begin, end) by blocks [first, last) of columns of all groups. */
+/* Multiply rows [begin, end) by blocks [first, last) of columns, numbered
+ * through all groups. */
 static void run_blocks(const struct i8_job *j, int64_t begin, int64_t end,
                        int64_t first, int64_t last, char *lane)
 {
@@ -576,14 +579,16 @@ static void run_blocks(const struct i8_job *j, int64_t begin, int64_t end,
     }
 }
 
-/* Part i of n of all rows, in whole tiles. */
+/* The first row of part i, if all rows are divided into n parts of whole tiles.
+ */
 static int64_t part_of(const struct i8_job *j, int64_t i, int64_t n)
 {
     const int64_t tiles = byi_ceil_div(j->rows, BYI_I8_BLOCK);
     return byi_min(j->rows, tiles * i / n * BYI_I8_BLOCK);
 }
 
-/* Threads that pay: each should have some 2^18 multiplications to do. */
+/* The number of threads for which the work pays: each should have about 2^18
+ * multiplications. */
 static int team_of(const struct byi_i8_conv *conv, int threads)
 {
     const int64_t most = conv->images * i8_positions_of(conv) * conv->outputs *
@@ -606,7 +611,8 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
     const bool by_rows = j->by_blocks
                              ? j->rows >= 4 * BYI_I8_BLOCK * n || blocks < n
                              : j->tiles >= 2 * n || j->tiles >= blocks;
-    /* few rows: parts of equal size, which read nothing twice */
+    /* with few rows, give threads channels: the parts have equal sizes and read
+     * nothing twice */
     const int64_t strips = byi_ceil_div(j->conv->channels, BYI_I8_STRIP);
     const bool by_strips = rows < 8 * n && strips >= 4 * n;
 #pragma omp parallel for num_threads(n) if (n > 1) schedule(static)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/i8.h: exact 8-bit convolutions and products, channels last, for every
- * instruction set. All results are the integers of the formula, whatever the
- * instruction set and the number of threads:
+ * instruction set. Results do not depend on the instruction set or the number
+ * of threads:
  *
  *   sum  = sum over k of (x - x zero) (weights - weights zero) + bias, 32 bits
  *   SUMS    sum
@@ -11,13 +11,12 @@
  *   ADDED   round(clamp((q scale' + (b - b zero) b scale) / scale'', low'',
  *           high'')) + zero'', where b is another tensor of bytes
  *
- * Kernels multiply words of 32 bits, which hold consecutive elements of a sum:
- * BYTES, 4 unsigned bytes by 4 signed ones, or PAIRS, 2 numbers of 16 bits.
- * Weights lie in panels of BYI_I8_PANEL columns, [words][BYI_I8_PANEL], the
- * same for all instruction sets. x is read as unsigned bytes; its zero point is
- * part of the addend of a column. All memory is the caller's; nothing here
- * allocates or fails.
- */
+ * Kernels multiply words of 32 bits, which have consecutive elements of a sum:
+ * with form BYTES, 4 unsigned bytes by 4 signed ones; with form PAIRS, 2 by 2
+ * numbers of 16 bits. Weights are packed in panels of BYI_I8_PANEL columns,
+ * [words][BYI_I8_PANEL], the same for all instruction sets. x is read as
+ * unsigned bytes; its zero point is part of the addend of a column. The caller
+ * provides all memory; nothing here allocates or fails. */
 #ifndef BYI_I8_H
 #define BYI_I8_H
 
@@ -28,29 +27,30 @@
 
 enum {
     BYI_I8_PANEL = 16,                 /* columns of a panel                 */
-    BYI_I8_ROWS = 14,                  /* rows of a tile, at most            */
-    BYI_I8_COLUMNS = 2 * BYI_I8_PANEL, /* of a tile, at most */
-    BYI_I8_STRIP = 64,                 /* channels of a strip, at most */
-    BYI_I8_BLOCK = 16,                 /* rows that a block reads, at least */
+    BYI_I8_ROWS = 14,                  /* most rows of a tile */
+    BYI_I8_COLUMNS = 2 * BYI_I8_PANEL, /* most columns of a tile */
+    BYI_I8_STRIP = 64,                 /* most channels of a strip */
+    BYI_I8_BLOCK = 16,                 /* fewest rows that a block reads */
     BYI_I8_AXES = 3                    /* spatial axes */
 };
 
 enum byi_i8_form { BYI_I8_PAIRS, BYI_I8_BYTES, BYI_I8_FORMS };
 enum byi_i8_result { BYI_I8_SUMS, BYI_I8_FLOATS, BYI_I8_OCTETS, BYI_I8_ADDED };
 
-/* The other tensor of ADDED, and how the sum becomes bytes. */
+/* The other tensor of ADDED, and how to convert the sum of both to bytes.
+ * `flip` is xored with its bytes, which makes them unsigned. */
 struct byi_i8_other {
-    const uint8_t *at; /* laid out as y */
+    const uint8_t *at; /* with the layout of y */
     int64_t ld;        /* bytes between its rows */
     uint8_t flip;      /* 0x80 for signed bytes  */
     int32_t b_zero;    /* of the flipped bytes   */
     float own_scale, b_scale, scale;
-    float low, high; /* of the quotient */
+    float low, high; /* bounds of the quotient */
     int32_t zero;
 };
 
-/* How sums become results. add and scale have an entry per column, for whole
- * panels. */
+/* How to convert sums to results. `add` and `scale` have an entry for each
+ * column of whole panels. */
 struct byi_i8_epilogue {
     enum byi_i8_result result;
     const int32_t *add;
@@ -58,28 +58,28 @@ struct byi_i8_epilogue {
     float low, high;
     int32_t zero;
     struct byi_i8_other other; /* ADDED */
-    /* OCTETS: `add` contains BYI_I8_LIFT. No sum exceeds 2^23, and the bytes
-     * are the quotients of the whole range of their type, so that those of
-     * negative sums are the lowest byte. */
+    /* For OCTETS: `add` includes BYI_I8_LIFT. This requires that no sum exceeds
+     * 2^23 and that results cover the whole range of bytes, so that a negative
+     * sum gives the lowest byte. */
     bool lifted;
 };
 
-/* The bits of 2^23: those of the float 2^23 + n for n from 0 to 2^23, plus n.
- * So one fused multiplication and addition scales a sum that starts there:
- * (2^23 + sum) scale - 2^23 scale has the rounding of sum scale. For a negative
- * sum it is negative, too. */
+/* The bits of the float 2^23. Adding an integer n from 0 to 2^23 to them gives
+ * the bits of the float 2^23 + n. So a sum that starts with these bits can be
+ * scaled by one fused multiply-add: (2^23 + sum) * scale - 2^23 * scale is
+ * rounded like sum * scale. It is negative for a negative sum. */
 enum { BYI_I8_LIFT = 0x4b000000 };
 
 /* --- kernels of one instruction set --------------------------------------- */
 
-/* A tile of a product: rows of x, each in `segments` pieces of `words` words,
- * by one or two panels of weights. */
+/* A tile of a product: some rows of x, each in `segments` pieces of `words`
+ * words, times one or two panels of weights. */
 struct byi_i8_tile {
     const uint8_t *const *x; /* [segments][BYI_I8_ROWS] */
     int64_t segments, words;
     const uint32_t *weights; /* the first panel */
     int64_t next;            /* words from one panel to the next */
-    /* memory that is read soon: as many bytes as the words of a panel */
+    /* memory to prefetch, of as many bytes as a panel's words */
     const char *fetch;
     struct byi_i8_epilogue e;
     char *y;
@@ -87,12 +87,13 @@ struct byi_i8_tile {
 };
 typedef void byi_i8_tile_fn(const struct byi_i8_tile *t);
 
-/* What a block's x has. BFLOAT16: words have 2 numbers, sums and addends are
- * float32. */
+/* The elements of a block's x. With BFLOAT16, a word has 2 numbers, and sums
+ * and addends are float32. */
 enum byi_i8_values { BYI_I8_UNSIGNED, BYI_I8_SIGNED, BYI_I8_BFLOAT16 };
 
-/* A block of a product of BYTES: rows [from, from + rows) of `all` that may be
- * read, at least BYI_I8_BLOCK, by adjacent panels of `words` words. */
+/* A block of a product in form BYTES: rows [from, from + rows) of x, of which
+ * `all` rows, at least BYI_I8_BLOCK, may be read, times adjacent panels of
+ * `words` words. */
 struct byi_i8_block {
     const uint8_t *x;
     int64_t ldx; /* bytes between rows of x */
@@ -100,27 +101,28 @@ struct byi_i8_block {
     int64_t words, columns;
     const uint32_t *weights;
     enum byi_i8_values values;
-    struct byi_i8_epilogue e; /* ADDED: other is at the first result */
+    struct byi_i8_epilogue e; /* for ADDED, e.other.at belongs to the first
+                               * result */
     char *y;
     int64_t ldy; /* bytes between its rows */
 };
 
-/* Rows of x, each in lines of n bytes, `step` apart, which become adjacent.
- * With `loose` up to BYI_I8_COLUMNS elements too many may be read and written.
- */
+/* A copy of rows of x. A row consists of lines of n bytes, `step` apart, which
+ * the copy makes adjacent. If `loose`, up to BYI_I8_COLUMNS elements more may
+ * be read and written. */
 struct byi_i8_lines {
     const uint8_t *from;
     int64_t rows, next;     /* bytes from one row to the next */
-    int64_t lines, step, n; /* of a row                       */
+    int64_t lines, step, n; /* lines of a row */
     bool loose;
     uint8_t flip;
     void *to;
     int64_t ld; /* bytes from one result to the next */
 };
 
-/* Outputs of a row of a depthwise convolution, for one block of BYI_I8_PANEL
- * channels: output i is the sum over t of x[i * step + offsets[t]] times
- * weights[t], each a vector of words. */
+/* n outputs of a row of a depthwise convolution, for one block of BYI_I8_PANEL
+ * channels: output i is the sum over t of x[i * step + offsets[t]] *
+ * weights[t], each of which is a vector of words. */
 struct byi_i8_taps {
     const uint32_t *x;
     int64_t step; /* words */
@@ -133,37 +135,38 @@ struct byi_i8_taps {
     int columns; /* channels that exist in y    */
 };
 
-/* Constants of a strip of 16 `lanes` channels, in its order of them: entry
- * (j lanes + L) 4 + i is of channel 16 L + 4 j + i. */
+/* Constants of a strip of 16 * lanes channels, in the order of the kernel:
+ * entry (j * lanes + L) * 4 + i is for channel 16 L + 4 j + i. */
 struct byi_i8_strip_weights {
-    /* by output row, which is a row below, and column */
+    /* [output row][column]; for the second output row, a row further down */
     _Alignas(64) uint32_t weights[2][3][BYI_I8_STRIP];
     _Alignas(64) int32_t add[BYI_I8_STRIP];
     _Alignas(64) float scale[BYI_I8_STRIP];
 };
 
-/* A row of n bytes of up to 64 channels of a depthwise convolution whose window
- * has 3 adjacent columns and up to 4 rows, of words of bytes; or two rows, with
- * stride 1 and windows of up to 3 rows. A column of x is padding, or at
- * rows[i] + column * steps[i]. */
+/* A row of n outputs, of up to 64 channels, of a depthwise convolution in form
+ * BYTES whose window has 3 adjacent columns and up to 4 rows; or two such rows,
+ * if the stride is 1 and windows have up to 3 rows. A column of x is padding,
+ * or is at rows[i] + column * steps[i]. */
 struct byi_i8_strip {
     const uint8_t *rows[4]; /* the first column that is not padding */
     int64_t steps[4];
     const uint8_t *zeros;   /* padding, for all channels           */
-    int64_t before, inside; /* columns of padding, and then of x   */
-    int64_t n, stride;      /* 1 or 2                              */
+    int64_t before, inside; /* columns of padding, then columns of x */
+    int64_t n, stride;      /* `stride` is 1 or 2 */
     const struct byi_i8_strip_weights *w;
     bool lifted;             /* as in the epilogue           */
-    int32_t low, high, zero; /* low and high: of the results */
+    int32_t low, high, zero; /* `low` and `high` are bounds of the results */
     uint8_t flip;
     uint8_t *y;
     int64_t ldy;  /* bytes between outputs                 */
     int64_t next; /* bytes to the second row; 0: there is none */
-    int columns;  /* channels: at least 1                  */
+    int columns;  /* number of channels, at least 1 */
 };
 
-/* A row of words from rows of bytes: word i of 16 bytes at i * step of each of
- * up to 4 (BYTES) or 2 (PAIRS) rows. A row of step 0 repeats. */
+/* Makes n vectors of words from rows of bytes: vector i from the 16 bytes at
+ * rows[r] + i * steps[r] of each of 4 (BYTES) or 2 (PAIRS) rows. Step 0 repeats
+ * a row. */
 struct byi_i8_weave {
     const uint8_t *rows[4];
     int64_t steps[4];
@@ -173,8 +176,9 @@ struct byi_i8_weave {
     uint32_t *to;
 };
 
-/* y = round(clamp((a - a zero) a scale + (b - b zero) b scale) / scale) + zero,
- * or with a product instead of the sum. `flip` 0x80 for signed bytes. */
+/* y = round(clamp(((a - a zero) * a scale + (b - b zero) * b scale) / scale)) +
+ * zero; if `multiplies`, with the product of the two instead of their sum. A
+ * flip is 0x80 for signed bytes, else 0. */
 struct byi_i8_point {
     const uint8_t *a, *b;
     uint8_t *y;
@@ -182,13 +186,13 @@ struct byi_i8_point {
     int32_t zeros[2]; /* of the flipped bytes */
     uint8_t flips[2];
     float scales[2], scale;
-    float low, high; /* of the quotient */
+    float low, high; /* bounds of the quotient */
     int32_t zero;
     bool multiplies;
 };
 
-/* A tile of 6 x 6 inputs of kernels/i8_winograd.c, of which rows [top, bottom)
- * and columns [left, right) exist; the others are the zero point. */
+/* For kernels/i8_winograd.c: a tile of 6 x 6 inputs, of which rows [top,
+ * bottom) and columns [left, right) exist; the others are the zero point. */
 struct byi_i8_window {
     const uint8_t *x;   /* its first row and column */
     int64_t line, step; /* bytes between rows, columns */
@@ -197,13 +201,14 @@ struct byi_i8_window {
     int32_t zero;     /* of the flipped bytes */
     uint8_t flip;
     int16_t *v;
-    int64_t point; /* elements between the results' points */
+    int64_t point; /* elements of v from one point to the next */
 };
 
-/* Up to 4 x 4 outputs of a panel there, from products of 32 bits. */
+/* For kernels/i8_winograd.c: up to 4 x 4 outputs of a panel, from products of
+ * 32 bits. */
 struct byi_i8_outputs {
     const uint32_t *m;
-    int64_t point; /* elements between the points */
+    int64_t point; /* elements of m from one point to the next */
     struct byi_i8_epilogue e;
     char *y;
     int64_t line, ldy; /* bytes between rows, columns */
@@ -211,44 +216,45 @@ struct byi_i8_outputs {
 };
 
 enum byi_i8_bytes {
-    BYI_I8_NEVER, /* no products of bytes */
-    /* exact if for two neighbours in a word the absolute values of the weights
-     * sum to 128 at most */
+    BYI_I8_NEVER, /* the kernels have no products of bytes */
+    /* products of bytes are exact if the absolute values of any two adjacent
+     * weights in a word sum up to 128 at most */
     BYI_I8_BOUNDED,
     BYI_I8_ALWAYS
 };
 
 struct byi_i8_kernels {
-    const char *names[2]; /* of convolutions, and of depthwise ones */
-    int rows;             /* of a full tile          */
-    int panels;           /* of a full tile: 1 or 2  */
+    const char *names[2]; /* of convolutions, of depthwise convolutions */
+    int rows;             /* rows of a full tile */
+    int panels;           /* panels of a full tile: 1 or 2 */
     enum byi_i8_bytes bytes;
     byi_i8_tile_fn *tile[BYI_I8_FORMS][2][BYI_I8_ROWS + 1]; /* [panels - 1] */
-    void (*block)(const struct byi_i8_block *b);            /* NULL: tiles */
+    void (*block)(const struct byi_i8_block *b);            /* NULL: use tiles
+                                                             */
     const char *block_name;
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
     void (*weave[BYI_I8_FORMS])(const struct byi_i8_weave *w);
-    /* up to 32 channels; up to 64; NULL: taps and weave */
+    /* for up to 32 and up to 64 channels; NULL: use taps and weave */
     void (*strip[2])(const struct byi_i8_strip *s);
-    bool lifts; /* supports `lifted` */
+    bool lifts; /* kernels support `lifted` */
     void (*winograd_inputs)(const struct byi_i8_window *w);
     void (*winograd_outputs)(const struct byi_i8_outputs *o);
-    /* Copy bytes to elements of rows: bytes, or 16 bits each. */
+    /* copy bytes to rows of elements: of bytes, or of 16 bits for PAIRS */
     void (*copy[BYI_I8_FORMS])(const struct byi_i8_lines *l);
     void (*point)(const struct byi_i8_point *p);
     /* y (columns, rows) = x (rows, columns) */
     void (*transpose)(const uint8_t *x, int64_t rows, int64_t columns,
                       uint8_t *y);
-    /* round(clamp(x / scale, low, high)) + zero; (x - zero) scale, where zero
-     * is of the flipped bytes */
+    /* y = round(clamp(x / scale, low, high)) + zero; and back, (x - zero) *
+     * scale, where x is flipped first */
     void (*quantize)(const float *x, int64_t n, float scale, float low,
                      float high, int32_t zero, uint8_t *y);
     void (*dequantize)(const uint8_t *x, int64_t n, uint8_t flip, int32_t zero,
                        float scale, float *y);
 };
 
-/* The kernels of this instruction set; those of the widest one that the CPU and
- * BYOC_MAX_ISA allow. */
+/* The kernels of instruction set `isa`; and those of the widest one that the
+ * CPU and BYOC_MAX_ISA allow. */
 const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa);
 const struct byi_i8_kernels *byi_i8_kernels(void);
 extern const struct byi_i8_kernels byi_i8_base, byi_i8_avx2, byi_i8_avx_vnni,
@@ -256,9 +262,9 @@ extern const struct byi_i8_kernels byi_i8_base, byi_i8_avx2, byi_i8_avx_vnni,
 
 /* --- convolutions and products -------------------------------------------- */
 
-/* x (images, in..., channels), y (images, out..., outputs), both dense. A
- * product of M x K by K x N has M images of one position, K channels and N
- * outputs. */
+/* A convolution: x (images, in..., channels), y (images, out..., outputs), both
+ * dense. A product of M x K by K x N has M images of one position, K channels
+ * and N outputs. */
 struct byi_i8_conv {
     int64_t images, in[BYI_I8_AXES], out[BYI_I8_AXES];
     int64_t channels, outputs, groups;
@@ -266,20 +272,21 @@ struct byi_i8_conv {
     int64_t pad[BYI_I8_AXES];
     bool x_signed, w_signed;
     bool centred; /* weights are signed and have no zero points */
-    /* x and weights have 2 channels for each number of bfloat16, sums and
-     * biases are float32; the result is FLOATS. Only for kernels with blocks.
-     */
+    /* x and weights are bfloat16, and each number counts as 2 channels; sums
+     * and biases are float32, and the result is FLOATS. Only for kernels with
+     * blocks. */
     bool bfloat16;
     enum byi_i8_result result;
-    /* byi_i8_conv_plan() sets these, the first unless it is set */
+    /* byi_i8_conv_plan() sets these; `kernels` only if it is NULL */
     const struct byi_i8_kernels *kernels;
     bool depthwise;
-    bool blocks;   /* if all products are of bytes    */
-    bool winograd; /* if the weights are small enough */
+    bool blocks;   /* use blocks, if weights can be packed as BYTES */
+    bool winograd; /* use Winograd's algorithm, if the weights are small enough
+                    */
 };
 
-/* Weights: the element for output o, channel c of its group and tap (i, j, k)
- * is at[o * strides[0] + c * strides[1] + i * strides[2] + ...]. */
+/* Unpacked weights. The element for output o, channel c of its group and tap
+ * (i, j, k) is at[o * strides[0] + c * strides[1] + i * strides[2] + ...]. */
 struct byi_i8_weights {
     const uint8_t *at;
     int64_t strides[2 + BYI_I8_AXES];
@@ -287,30 +294,32 @@ struct byi_i8_weights {
     int64_t zero_step;
 };
 
-/* Arguments of a run. Bias and scale: one per output, or one (step 0). */
+/* Arguments of a run. Bias and scale have one element per output, or one
+ * element for all if their step is 0. */
 struct byi_i8_conv_run {
     const struct byi_i8_conv *conv;
     const void *x, *packed;
-    uint8_t x_zero;      /* as stored in x */
+    uint8_t x_zero;      /* as in x, not flipped */
     const int32_t *bias; /* NULL: none     */
     const float *scale;  /* NULL for SUMS  */
     int64_t bias_step, scale_step;
     float low, high;
     int32_t zero;
-    struct byi_i8_other other; /* ADDED; without `ld` */
+    struct byi_i8_other other; /* for ADDED; `ld` is not read */
     void *y;
     void *scratch; /* 64-byte aligned */
-    int threads;   /* the scratch was sized for so many at least */
+    int threads;   /* at most the number for which the scratch was sized */
 };
 
 void byi_i8_conv_plan(struct byi_i8_conv *conv);
-/* "i8:avx512_amx", "i8_depthwise:avx2" */
+/* Name of the kernels, such as "i8:avx512_amx" or "i8_depthwise:avx2". */
 const char *byi_i8_conv_name(const struct byi_i8_conv *conv);
-/* Bytes of the packed weights, at most; 64-byte aligned. */
+/* Largest number of bytes of the packed weights, whose memory must be 64-byte
+ * aligned. */
 uint64_t byi_i8_conv_packed(const struct byi_i8_conv *conv);
 void byi_i8_conv_pack(const struct byi_i8_conv *conv,
                       const struct byi_i8_weights *weights, void *to);
-/* Would `a` and `b` pack the same weights to the same bytes? */
+/* Whether `a` and `b` pack the same weights to the same bytes. */
 bool byi_i8_conv_packs_alike(const struct byi_i8_conv *a,
                              const struct byi_i8_conv *b);
 uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads);

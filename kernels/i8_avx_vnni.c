@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* i8_avx_vnni.c: the 8-bit kernels for AVX2 with AVX-VNNI, which CPUs without
- * AVX-512 have.
- */
+/* i8_avx_vnni.c: the 8-bit kernels for AVX2 with AVX-VNNI, for CPUs without
+ * AVX-512. */
 #if defined(__x86_64__)
 #pragma GCC target("avx2,fma,avxvnni")
 #define TABLE byi_i8_avx_vnni

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* i8_base.c: the 8-bit kernels for any CPU that the compiler builds for. */
+/* i8_base.c: the 8-bit kernels for every CPU that the build supports. */
 #define TABLE byi_i8_base
 #if defined(__aarch64__)
 #define NAME "neon"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/i8_depthwise.c: depthwise convolutions on rows whose words hold the
- * taps of a column.
- */
+/* kernels/i8_depthwise.c: 8-bit depthwise convolutions, on rows of words that
+ * have the taps of one column each. */
 #include "kernels/i8_job.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Weave the input rows of output row `row` for channels [c, c + columns). */
+/* Make the words of the output row at `at` from its input rows, for channels
+ * [c, c + columns). */
 static void weave_row(const struct i8_job *j, const struct i8_place *at,
                       int64_t c, int columns, uint32_t *to)
 {
@@ -41,8 +41,9 @@ static void weave_row(const struct i8_job *j, const struct i8_place *at,
     }
 }
 
-/* The constants of `columns` channels from c on, for strips of 16 `lanes`. The
- * words of the second row are a row below, one byte up. */
+/* Set the constants of `columns` channels from c on, for strips of 16 * lanes
+ * channels. The weights of the second output row are shifted by one byte, since
+ * its window is a row further down. */
 static void fill_strip(const struct i8_job *j, int64_t c, int columns,
                        int lanes, struct byi_i8_strip_weights *w)
 {
@@ -63,7 +64,8 @@ static void fill_strip(const struct i8_job *j, int64_t c, int columns,
     }
 }
 
-/* Output row `row` of all images, or two, channels [c, c + columns). */
+/* Compute one or two output rows from `row` on, channels [c, c + columns). Rows
+ * are numbered through all images. */
 static void run_strip(const struct i8_job *j, int64_t row, int rows, int64_t c,
                       int columns, const struct byi_i8_strip_weights *w)
 {
@@ -96,8 +98,9 @@ static void run_strip(const struct i8_job *j, int64_t row, int rows, int64_t c,
     conv->kernels->strip[columns > BYI_I8_STRIP / 2](&s);
 }
 
-/* Output rows [begin, end) of all images, channels [c, c + columns): two rows
- * of an image at a time where their windows are 4 rows high together. */
+/* Compute output rows [begin, end), channels [c, c + columns). Two rows of an
+ * image are computed together if their windows together are at most 4 rows
+ * high. */
 static void run_strips(const struct i8_job *j, int64_t begin, int64_t end,
                        int64_t c, int columns)
 {

@@ -1,50 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/i8_job.h: a run of an 8-bit convolution, as i8.c and i8_depthwise.c
- * share it.
- */
+/* kernels/i8_job.h: the state of a run of an 8-bit convolution, which i8.c and
+ * i8_depthwise.c share. */
 #ifndef BYI_I8_JOB_H
 #define BYI_I8_JOB_H
 
 #include "kernels/i8_shape.h"
 
-enum { I8_TAPS = 128 /* pieces of a row that is read in place, at most */ };
+enum { I8_TAPS = 128 /* most pieces of a row that is read in place */ };
 
-/* A run, in parts that threads share. */
+/* A run, parts of which threads compute. */
 struct i8_job {
     const struct byi_i8_conv_run *run;
     const struct byi_i8_conv *conv;
     enum byi_i8_form form;
     const uint32_t *panels; /* packed words                              */
-    int64_t words;          /* of a panel's column                       */
-    int64_t rows, tiles;    /* rows: positions of all images             */
-    int64_t wide, blocks;   /* wide: columns of a block; blocks: per group */
+    int64_t words;          /* words of a column of a panel */
+    int64_t rows, tiles;    /* `rows`: positions of all images */
+    int64_t wide, blocks;   /* columns of a block; blocks of a group */
     int64_t n;              /* outputs of a group                        */
     int64_t channels;       /* of a group                                */
     int64_t segments;       /* pieces of a row                           */
     bool pointwise;         /* row i of x is row i of y */
     bool in_place;          /* rows are read from x                      */
-    bool by_blocks;         /* not tiles                                 */
-    bool strips;            /* the kernels for strips run it             */
+    bool by_blocks;         /* blocks are used instead of tiles */
+    bool strips;            /* the kernels for strips are used */
     int64_t ld;             /* bytes of a gathered row                   */
-    int64_t most;           /* tiles gathered, or found, at once         */
+    int64_t most;           /* tiles whose rows are gathered or found together
+                             */
     struct byi_i8_epilogue e;
     int64_t size;         /* bytes of a result              */
-    uint8_t flip;         /* of x's bytes                   */
-    const uint8_t *zeros; /* a row of x's zero point        */
+    uint8_t flip;         /* flips bytes of x */
+    const uint8_t *zeros; /* a row filled with x's zero point */
     const uint8_t *end;   /* of x                           */
     int64_t image;        /* bytes of an image of x         */
     char *lanes;          /* scratch of the threads         */
-    int64_t lane;         /* bytes of a thread's            */
+    int64_t lane;         /* bytes of a thread's scratch */
 };
 
-/* Words of a row of a depthwise convolution. */
+/* Vectors of words in a row of a depthwise convolution. */
 static inline int64_t i8_woven_positions(const struct byi_i8_conv *conv)
 {
     return (conv->out[2] - 1) * conv->stride[2] +
            (conv->size[2] - 1) * conv->dilation[2] + 1;
 }
 
-/* The first tap of a row's window, per axis, and its image. */
+/* The position of an output, the first tap of its window along each axis, and
+ * its image. */
 struct i8_place {
     const uint8_t *image;
     int64_t out[BYI_I8_AXES], first[BYI_I8_AXES];
@@ -77,7 +78,8 @@ static inline void i8_next_place(const struct i8_job *j, struct i8_place *at)
     at->image += j->image;
 }
 
-/* The start of a line of the window, or NULL if it is outside of the image. */
+/* The beginning of a line of the window; NULL if the line is outside of the
+ * image. */
 static inline const uint8_t *i8_line_at(const struct byi_i8_conv *conv,
                                         const struct i8_place *at, int64_t d,
                                         int64_t h)
@@ -89,8 +91,9 @@ static inline const uint8_t *i8_line_at(const struct byi_i8_conv *conv,
     return at->image + (z * conv->in[1] + y) * conv->in[2] * conv->channels;
 }
 
-/* i8_depthwise.c: output rows [begin, end) of all images, strips [first, last)
- * of channels. `lane`: the thread's scratch. */
+/* i8_depthwise.c. Compute output rows [begin, end), numbered through all
+ * images, of strips [first, last) of channels. `lane` is the thread's scratch.
+ */
 void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
                        int64_t first, int64_t last, char *lane);
 

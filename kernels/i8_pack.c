@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/i8_pack.c: pack the weights of 8-bit convolutions and products. */
+/* kernels/i8_pack.c: packs the weights of 8-bit convolutions and products. */
 #include "kernels/i8_shape.h"
 
 #include <string.h>
 
-/* The form that needs most memory: all weights fit in BYTES only for sure if
- * they are signed without zero points, and the products are exact. */
+/* The form with the largest memory that the weights may need. BYTES is certain
+ * only if weights are signed and have no zero points, and products of bytes are
+ * always exact. */
 static enum byi_i8_form largest_form(const struct byi_i8_conv *conv)
 {
     return conv->kernels->bytes == BYI_I8_ALWAYS && conv->centred
@@ -34,7 +35,7 @@ bool byi_i8_conv_packs_alike(const struct byi_i8_conv *a,
            memcmp(a->size, b->size, sizeof a->size) == 0;
 }
 
-/* A packing of weights. */
+/* The input of a packing. */
 struct i8_packing {
     const struct byi_i8_conv *conv;
     const struct byi_i8_weights *w;
@@ -42,13 +43,14 @@ struct i8_packing {
     int64_t channels; /* of a group */
 };
 
-/* The elements of one output's sum, less their zero point, in order. */
+/* Visits the weights of one output in the order of its sum, minus their zero
+ * point. */
 struct i8_column {
     const struct i8_packing *p;
     uint32_t *to; /* words BYI_I8_PANEL apart, zero at first */
     uint32_t total;
-    int32_t last; /* absolute value of the element before */
-    bool fits;    /* in products of bytes                 */
+    int32_t last; /* absolute value of the weight before */
+    bool fits;    /* products of bytes are exact */
 };
 
 /* Put element i of word `word`. */
@@ -69,7 +71,7 @@ static inline void check(struct i8_column *c, int64_t k, int32_t v)
     c->last = size;
 }
 
-/* Put, or without memory check, all elements of output o. */
+/* Put all weights of output o; if `to` is NULL, only check them. */
 static void walk_column(struct i8_column *c, int64_t o)
 {
     const struct byi_i8_conv *conv = c->p->conv;
@@ -100,8 +102,8 @@ static void walk_column(struct i8_column *c, int64_t o)
             }
 }
 
-/* Are products of words of bytes exact? The bound concerns neighbours, which
- * are other ones in depthwise sums. */
+/* Whether products of bytes are exact. The bound is for adjacent weights in a
+ * word; in depthwise sums, others are adjacent than those checked here. */
 static bool fits_bytes(const struct i8_packing *p)
 {
     const struct byi_i8_conv *conv = p->conv;
@@ -120,7 +122,7 @@ static bool fits_bytes(const struct i8_packing *p)
 
 /* --- whole words of signed weights ---------------------------------------- */
 
-enum { LINE = 64 }; /* elements of a line */
+enum { LINE = 64 }; /* most elements of a line */
 
 /* Copy n channels from channel c of one tap for each of `columns` outputs, and
  * add them to the totals of the columns. */
@@ -139,7 +141,7 @@ static void read_lines(const struct i8_packing *p, const uint8_t *at,
     }
 }
 
-/* The lines side by side as words. */
+/* Interleave the lines as words. */
 static void put_lines(enum byi_i8_form form, int columns, int n,
                       int8_t lines[BYI_I8_PANEL][LINE], uint32_t *to)
 {
@@ -155,8 +157,8 @@ static void put_lines(enum byi_i8_form form, int columns, int n,
                     (uint32_t)(uint16_t)lines[o][i + 1] << 16;
 }
 
-/* A panel of `columns` outputs from output o on. A word holds channels of one
- * tap, since their number is a multiple of 4. */
+/* Pack a panel of `columns` outputs from output o on. A word has channels of
+ * one tap, since the number of channels is a multiple of 4. */
 static void pack_panel(const struct i8_packing *p, int64_t o, int columns,
                        uint32_t *panel, int32_t *totals)
 {

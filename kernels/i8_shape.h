@@ -17,7 +17,7 @@
 enum { I8_WINOGRAD = BYI_I8_FORMS };
 
 struct i8_head {
-    int64_t form; /* enum byi_i8_form: of the words; or I8_WINOGRAD */
+    int64_t form; /* enum byi_i8_form of the words, or I8_WINOGRAD */
     int64_t room[7];
 };
 
@@ -45,7 +45,7 @@ static inline bool i8_is_pointwise(const struct byi_i8_conv *conv)
     return true;
 }
 
-/* Outputs of a group, padded to whole panels; depthwise, of all channels. */
+/* Outputs of a group, padded to whole panels; if depthwise, all channels. */
 static inline int64_t i8_padded_outputs(const struct byi_i8_conv *conv)
 {
     const int64_t n =
@@ -63,7 +63,7 @@ static inline int64_t i8_each(enum byi_i8_form form)
     return form == BYI_I8_BYTES ? 4 : 2;
 }
 
-/* Words of a sum; depthwise, of all its taps. */
+/* Words of a sum. If depthwise, a word has taps of one column of the window. */
 static inline int64_t i8_words_of(const struct byi_i8_conv *conv,
                                   enum byi_i8_form form)
 {
@@ -73,12 +73,13 @@ static inline int64_t i8_words_of(const struct byi_i8_conv *conv,
                         i8_each(form));
 }
 
-/* i8_winograd.c */
+/* --- i8_winograd.c -------------------------------------------------------- */
 bool i8_suits_winograd(const struct byi_i8_conv *conv);
-/* Bytes of the packed words; of a thread's scratch. */
+/* Bytes of the packed words, and of a thread's scratch. */
 int64_t i8_winograd_weights(const struct byi_i8_conv *conv);
 int64_t i8_winograd_lane(const struct byi_i8_conv *conv);
-/* Pack to zeroed memory. False if the sums might exceed their range. */
+/* Pack the weights to zeroed memory. Returns false if sums might exceed the
+ * range of 32 bits. */
 bool i8_winograd_pack(const struct byi_i8_conv *conv,
                       const struct byi_i8_weights *weights, uint32_t *to);
 void i8_winograd_run(const struct byi_i8_conv_run *run, const uint32_t *weights,

@@ -5,11 +5,11 @@
  *
  *     sum = A' K [ sum over channels of (G g G') * (B' d B) ] K A / 576
  *
- * G is that of real numbers times 24 over K, so that it has no fractions. The
- * bracket is 36 products of tiles by channels by outputs on numbers of 16 bits.
- * All is computed modulo 2^32. 576 = 9 * 64: 9 has an inverse there, and 64
- * times the sum is in range if the weights of an output are not too large,
- * which packing checks.
+ * G is the matrix of real numbers multiplied by 24 and divided by K, so that it
+ * has no fractions. The bracket consists of 36 products of tiles by channels by
+ * outputs, of 16-bit numbers. Everything is computed modulo 2^32. 576 = 9 * 64:
+ * 9 has an inverse modulo 2^32, and 64 times the sum is in range if the weights
+ * of an output are not too large, which packing checks.
  *
  *     V[point][tile][channel]                transformed inputs, 16 bits
  *     U[panel][point][pair of channels][16]  transformed weights
@@ -21,8 +21,8 @@
 
 enum { POINTS = 36, INPUTS = 6, OUTPUTS = 4 };
 
-/* Only whole panels and vectors; where fewer multiplications pay for the
- * transforms and larger weights. */
+/* Whether to use the algorithm: only for whole panels and vectors, and if the
+ * fewer multiplications pay for the transforms and the larger weights. */
 bool i8_suits_winograd(const struct byi_i8_conv *conv)
 {
     const int64_t least = conv->kernels->bytes == BYI_I8_ALWAYS ? 20 : 12;
@@ -69,7 +69,7 @@ static void transform_weights(const struct byi_i8_weights *w, int64_t o,
 bool i8_winograd_pack(const struct byi_i8_conv *conv,
                       const struct byi_i8_weights *weights, uint32_t *to)
 {
-    enum { MOST = (1 << 25) / 255 }; /* sum of an output's weights */
+    enum { MOST = (1 << 25) / 255 }; /* of an output's weights */
     const int64_t words = conv->channels / 2;
     for (int64_t o = 0; o < conv->outputs; o++) {
         uint32_t *column = to +
@@ -92,8 +92,8 @@ bool i8_winograd_pack(const struct byi_i8_conv *conv,
 
 /* --- a run ---------------------------------------------------------------- */
 
-/* Tiles whose V is kept at a time: whole tiles of rows, about a quarter of a
- * megabyte. */
+/* Number of tiles whose V exists at a time: about a quarter of a megabyte, in
+ * whole tiles of the product. */
 static int64_t tiles_at_once(const struct byi_i8_conv *conv)
 {
     const int64_t rows = conv->kernels->rows;
@@ -101,7 +101,7 @@ static int64_t tiles_at_once(const struct byi_i8_conv *conv)
     return byi_min(byi_max(n, rows), 4 * rows);
 }
 
-/* Elements between rows of V: not a multiple of a page. */
+/* Elements from one row of V to the next; not a multiple of a page. */
 static int64_t row_elements(const struct byi_i8_conv *conv)
 {
     return conv->channels + BYI_I8_COLUMNS;
@@ -122,13 +122,14 @@ struct winograd_job {
     const struct byi_i8_conv *conv;
     const uint32_t *weights;
     const struct byi_i8_epilogue *e;
-    int64_t high, wide; /* tiles of an image */
+    int64_t high, wide; /* tiles of an image along each axis */
     int64_t ldv;        /* elements of a row of V */
-    int64_t point;      /* rows of V of a point */
+    int64_t point;      /* rows of V from one point to the next */
     int64_t size;       /* bytes of a result */
 };
 
-/* The first output of a tile, and its image (of axis 0, too). */
+/* The first output of a tile, and its image, where axis 0 counts as images,
+ * too. */
 struct tile_place {
     int64_t image, y, x;
 };
@@ -167,12 +168,12 @@ static void fill_v(const struct winograd_job *j, int64_t begin, int64_t end,
     }
 }
 
-/* Products of n rows of V by a block of columns, for all points. */
+/* Multiply n rows of V by a block of columns, for all points. */
 static void multiply(const struct winograd_job *j, const int16_t *v, int64_t n,
                      int64_t block, uint32_t *m)
 {
     static const int32_t zeros[BYI_I8_COLUMNS];
-    static const float scales[BYI_I8_COLUMNS]; /* of no effect */
+    static const float scales[BYI_I8_COLUMNS]; /* without effect, for SUMS */
     const struct byi_i8_kernels *k = j->conv->kernels;
     const int64_t words = j->conv->channels / 2;
     const int64_t panel = POINTS * words * BYI_I8_PANEL;

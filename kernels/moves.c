@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/moves.c: copies of 16-bit elements between layouts. */
+/* kernels/moves.c: copies 16-bit elements between layouts. */
 #include "kernels/moves.h"
 
 #include <string.h>
 
 /* --- planning ------------------------------------------------------------- */
 
-/* Join axis `at` + 1 with axis `at`, which is outside of it. */
+/* Join axis `at` with the next inner axis, `at` + 1. */
 static void join(struct byi_f32_move *m, uint32_t at)
 {
     m->dims[at] *= m->dims[at + 1];
@@ -58,8 +58,8 @@ typedef int16_t eight_ids __attribute__((vector_size(16)));
 #define LOW 0, 8, 1, 9, 2, 10, 3, 11
 #define HIGH 4, 12, 5, 13, 6, 14, 7, 15
 
-/* to[c pitch + r] = from[r stride + c] for r, c < 8. Interleaving row i with
- * row i + 4, three times over, transposes. */
+/* to[c * pitch + r] = from[r * stride + c] for r, c < 8. Transposes by
+ * interleaving row i with row i + 4 three times. */
 static void transpose_eight(const uint16_t *from, int64_t stride, uint16_t *to,
                             int64_t pitch)
 {
@@ -93,7 +93,7 @@ static void transpose(const uint16_t *from, int64_t stride, int64_t rows,
 
 /* --- running -------------------------------------------------------------- */
 
-/* The offset of outer index i, over axes [0, rank) but `skip`. */
+/* The offsets of outer index i over the axes [0, rank) except `skip`. */
 static void offsets(const struct byi_f32_move *m, uint32_t rank, uint32_t skip,
                     int64_t i, int64_t *from, int64_t *to)
 {
@@ -107,7 +107,7 @@ static void offsets(const struct byi_f32_move *m, uint32_t rank, uint32_t skip,
     }
 }
 
-/* The plane of axes `a` and the last one. */
+/* Copy a plane, of axis `a` and the last axis. */
 static void copy_plane(const struct byi_f32_move *m, uint32_t a,
                        const uint16_t *from, uint16_t *to)
 {
@@ -126,8 +126,8 @@ static void copy_plane(const struct byi_f32_move *m, uint32_t a,
     }
 }
 
-/* The axis of a plane beside the last one: where a line of `from` lies, or the
- * one in front of the last. */
+/* The axis that forms planes with the last one: the axis along which elements
+ * of `from` are adjacent, else the one before the last. */
 static uint32_t other_axis(const struct byi_f32_move *m)
 {
     for (uint32_t i = 0; i + 1 < m->rank; i++)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/moves.h: copies and pools of float16 and bfloat16 tensors. All memory
- * is the caller's; nothing here allocates or fails.
- */
+/* kernels/moves.h: copies and pools of float16 and bfloat16 tensors. The caller
+ * provides all memory; nothing here allocates or fails. */
 #ifndef BYI_F32_MOVES_H
 #define BYI_F32_MOVES_H
 
@@ -9,31 +8,31 @@
 
 enum { BYI_MOVE_RANK = 12 };
 
-/* A copy of elements of 16 bits from one layout to another: strides are in
- * elements, and no two elements of `to` are the same. */
+/* A copy of 16-bit elements from one layout to another. Strides are in
+ * elements; no two elements of `to` may have the same address. */
 struct byi_f32_move {
     uint32_t rank;
     int64_t dims[BYI_MOVE_RANK], from[BYI_MOVE_RANK], to[BYI_MOVE_RANK];
 };
 
-/* Drop axes of size 1, sort the rest by the result's strides and join those
+/* Drop axes of size 1, sort the others by the result's strides, and join axes
  * that are adjacent in both layouts. */
 void byi_f32_move_plan(struct byi_f32_move *move);
 void byi_f32_move_run(const struct byi_f32_move *move, const uint16_t *from,
                       uint16_t *to, int threads);
 
-/* A pool over channels-last images, both dense: the maximum, where NaN wins, or
- * the mean of a window's elements, which are summed as float32. */
+/* A pool from dense channels-last images x to dense y: the maximum of a
+ * window's elements, NaN if one is NaN, or their mean, summed in float32. */
 struct byi_f32_pool {
     const struct byi_f32_kernels *kernels;
     enum byi_f32_type type; /* BYI_F32_F16 or BYI_F32_BF16 */
-    bool mean, padded;      /* padded: a mean counts all taps */
+    bool mean, padded;      /* `padded`: a mean divides by all taps */
     int64_t images, channels, in[BYI_F32_AXES], out[BYI_F32_AXES];
     int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
-    int64_t pad[BYI_F32_AXES]; /* in front */
+    int64_t pad[BYI_F32_AXES]; /* padding at the beginning */
 };
 uint64_t byi_f32_pool_scratch(const struct byi_f32_pool *pool, int threads);
-/* Every window has an element. */
+/* Compute y. Every window must contain an element of x. */
 void byi_f32_pool_run(const struct byi_f32_pool *pool, const uint16_t *x,
                       uint16_t *y, void *scratch, int threads);
 

@@ -8,8 +8,8 @@ uint64_t byi_f32_pool_scratch(const struct byi_f32_pool *pool, int threads)
            sizeof(uint16_t *);
 }
 
-/* Pointers to the elements under the window of output `at`; returns how many.
- */
+/* Find pointers to the elements under the window of output `at`; returns their
+ * number. */
 static int64_t find_taps(const struct byi_f32_pool *pool, const uint16_t *image,
                          const int64_t at[BYI_F32_AXES], const uint16_t **taps)
 {

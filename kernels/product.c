@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/product.c: see kernels/product.h. */
+/* kernels/product.c: multiplies matrices that are not packed
+ * (kernels/product.h). */
 #include "kernels/product.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    DEPTH = 512,    /* rows of B that are packed at once, at most */
-    FEW_ROWS = 128, /* rows of B that stay in the first cache     */
-    BLOCK = 1 << 16 /* elements of B that are packed at once      */
+    DEPTH = 512,    /* most rows of B that are packed at once */
+    FEW_ROWS = 128, /* rows of B that stay in the first-level cache */
+    BLOCK = 1 << 16 /* most elements of B that are packed at once */
 };
 
-/* A thread's scratch, in floats: a block of B, then rows of A. */
+/* Floats of a thread's scratch: a block of B, then rows of A. */
 enum { ROW = DEPTH + BYI_F32_PANEL, LANE = BLOCK + BYI_F32_ROWS * ROW };
 
 uint64_t byi_f32_product_scratch(int threads)
@@ -19,15 +20,16 @@ uint64_t byi_f32_product_scratch(int threads)
     return (uint64_t)threads * LANE * sizeof(float);
 }
 
-/* The tasks of a product: rows by columns of a batch. */
+/* The division of a product into tasks, each of which computes some rows and
+ * columns of a batch. */
 struct product_tasks {
     const struct byi_f32_product *p;
     int64_t depth;         /* rows of a packed block of B       */
-    int64_t tiles;         /* of rows, in all of A              */
-    int64_t high, wide;    /* tiles of rows, columns of a task  */
-    int64_t rows, columns; /* tasks of a batch along each axis  */
+    int64_t tiles;         /* tiles of rows in A */
+    int64_t high, wide;    /* tiles of rows of a task; columns of a task */
+    int64_t rows, columns; /* tasks of a batch along rows and along columns */
     bool copies;           /* rows of A are copied first        */
-    bool in_place;         /* whole units of B are not packed   */
+    bool in_place;         /* whole panels of B are read unpacked */
     bool vector;           /* A is one row, B has dense columns */
 };
 
@@ -51,17 +53,17 @@ static struct product_tasks cut(const struct byi_f32_product *p, int threads)
         else
             break;
     }
-    /* packing must pay: distant rows are read by few or many tiles */
+    /* packing does not pay if B has few rows, or few tiles read it */
     t.in_place = !p->pack && p->b_cs == 1 &&
                  (p->k <= FEW_ROWS || p->m <= 2 * p->kernels->rows);
-    /* rows a page apart fall into the same sets of the first cache */
     t.vector = !p->pack && p->m == 1 && p->a_cs == 1 && p->b_rs == 1;
+    /* rows a page apart map to the same sets of the first-level cache */
     t.copies =
         p->a_cs != 1 || (p->a_rs % 512 == 0 && t.depth >= 256 && t.wide > unit);
     return t;
 }
 
-/* Columns [first, first + n) of rows [k, k + depth) of B, as panels. */
+/* Pack columns [first, first + n) of rows [k, k + depth) of B as panels. */
 static void pack_block(const struct product_tasks *t, const float *b, int64_t k,
                        int64_t depth, int64_t first, int64_t n, float *to)
 {
@@ -81,7 +83,8 @@ static void pack_block(const struct product_tasks *t, const float *b, int64_t k,
     }
 }
 
-/* Pointers to n rows of A, from row `first` and column k on. */
+/* Find pointers to n rows of A, from row `first` and column k on; copies the
+ * rows if necessary. */
 static void find_rows(const struct product_tasks *t, const float *a, int64_t k,
                       int64_t depth, int64_t first, int64_t n, float *room,
                       const float **rows)
@@ -98,14 +101,14 @@ static void find_rows(const struct product_tasks *t, const float *a, int64_t k,
         byi_f32_gather(p->kernels, a, p->a_cs, p->a_rs, depth, n, room, ROW);
 }
 
-/* The columns of a task: packed, and as they are in B. */
+/* The columns of a task, packed and in B. */
 struct columns {
     const float *packed, *b;
     int64_t n, depth;
-    int64_t whole; /* so many are read in place */
+    int64_t whole; /* number of columns that are read in place */
 };
 
-/* A tile's rows by all columns of the task. */
+/* Multiply the rows of a tile by all columns of the task. */
 static void run_row(const struct product_tasks *t, const float *const *x,
                     int rows, const struct columns *with, bool add, float *c)
 {
@@ -132,7 +135,8 @@ static void run_row(const struct product_tasks *t, const float *const *x,
     }
 }
 
-/* One row of A by columns of B as they lie: packing them would take longer. */
+/* Multiply one row of A by columns of B without packing them, which would take
+ * longer. */
 static void run_vector(const struct byi_f32_product *p,
                        struct byi_f32_matrices at, int64_t first, int64_t n)
 {
@@ -180,7 +184,7 @@ static void run_task(const struct product_tasks *t, int64_t task, float *lane)
     }
 }
 
-/* The product for k = 0. */
+/* Write the result for k = 0, which is zero. */
 static void clear(const struct byi_f32_product *p)
 {
     for (int64_t batch = 0; batch < p->batches; batch++)

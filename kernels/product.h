@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/product.h: float32 matrix products of which neither matrix is packed,
- * such as those of attention: C[batch] (m, n) = A[batch] (m, k) B[batch] (k,
- * n). A task packs blocks of B's columns to its thread's scratch, unless it
- * reads them in place, and multiplies rows of A by them.
- */
+/* kernels/product.h: float32 products of two matrices that are not packed, such
+ * as those of attention: C[batch] (m, n) = A[batch] (m, k) B[batch] (k, n). A
+ * task packs blocks of columns of B into its thread's scratch, unless it reads
+ * them in place, and multiplies rows of A by them. */
 #ifndef BYI_F32_PRODUCT_H
 #define BYI_F32_PRODUCT_H
 
@@ -18,19 +17,20 @@ struct byi_f32_matrices {
 struct byi_f32_product {
     const struct byi_f32_kernels *kernels;
     int64_t batches, m, n, k;
-    int64_t a_rs, a_cs, b_rs, b_cs, ldc; /* distances of rows, of columns */
+    int64_t a_rs, a_cs, b_rs, b_cs, ldc; /* elements from row to row, from
+                                          * column to column */
     struct byi_f32_matrices (*at)(const void *ctx, int64_t batch);
-    /* NULL, or writes columns [first, first + n) of rows [k, k + depth) of B as
-     * panels, with zeros behind the last column; k and first are multiples of
-     * 512 and of two panels. B is not read then. */
+    /* if not NULL, writes columns [first, first + n) of rows [k, k + depth) of
+     * B as panels, with zeros behind the last column, and `b` is not read; k is
+     * a multiple of 512, `first` one of two panels */
     void (*pack)(const void *ctx, int64_t k, int64_t depth, int64_t first,
                  int64_t n, float *to);
     const void *ctx;
 };
 
-/* Suffices for products of any size. */
+/* Bytes of scratch that suffice for products of any size. */
 uint64_t byi_f32_product_scratch(int threads);
-/* The result does not depend on the number of threads. */
+/* Compute C. The result does not depend on the number of threads. */
 void byi_f32_product_run(const struct byi_f32_product *p, int threads,
                          void *scratch);
 

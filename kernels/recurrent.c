@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/recurrent.c: recurrent layers. The input's product with its weights
- * is computed for all steps at once. Then a step multiplies the state by the
- * recurrent weights, a group of hidden units after the other: the weights of
- * all gates of a group are adjacent, so that its cell is computed as soon as
- * its sums are. Every second step takes the groups backwards: of a matrix that
- * is larger than the cache, the part read last is still there.
- */
+/* kernels/recurrent.c: runs recurrent layers. The product of the input and its
+ * weights is computed for all steps at once. Then each step multiplies the
+ * state by the recurrent weights, one group of hidden units after the other.
+ * The weights of all gates of a group are adjacent, so that the new state of a
+ * group is computed directly after its sums. Every second step visits the
+ * groups in reverse order: if the matrix is larger than the cache, the part
+ * that was read last is still in the cache. */
 #include "kernels/recurrent.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static int64_t padded(const struct byi_f32_recurrent *layer)
     return layer->groups * layer->kernels->width;
 }
 
-/* Columns of one direction in the input's product: [group][gate][unit]. */
+/* Columns of the input's product for one direction: [group][gate][unit]. */
 static int64_t columns_of(const struct byi_f32_recurrent *layer)
 {
     return layer->gates * padded(layer);
@@ -41,8 +41,9 @@ void byi_f32_recurrent_plan(struct byi_f32_recurrent *layer)
     byi_f32_conv_plan(&layer->product, true);
 }
 
-/* Is it faster than oneDNN? More sequences than a tile holds would read the
- * weights again. One sequence without wide vectors takes as long as oneDNN. */
+/* oneDNN is as fast if there are more sequences than a step computes, since
+ * weights would be read several times, and for one sequence without wide
+ * vectors. */
 bool byi_f32_recurrent_pays(const struct byi_f32_recurrent *layer)
 {
     return layer->batch <= layer->kernels->sequences &&
@@ -60,7 +61,7 @@ uint64_t byi_f32_recurrent_packed(const struct byi_f32_recurrent *layer,
            sizeof(float);
 }
 
-/* The first element of a column, counted over both directions; NULL if the
+/* The first element of a column, numbered through both directions; NULL if the
  * column is padding. */
 static const float *find_column(const struct byi_f32_recurrent *layer,
                                 const float *from, const int64_t strides[4],
@@ -101,13 +102,14 @@ bool byi_f32_recurrent_packs_alike(const struct byi_f32_recurrent *a,
 
 /* --- running -------------------------------------------------------------- */
 
-/* The parts of the scratch memory; each begins at a cache line. */
+/* Offsets of the parts of the scratch memory, each of which begins at a cache
+ * line. */
 struct recurrent_scratch {
-    int64_t x;    /* the input's product: (time, batch, direction, columns) */
-    int64_t bias; /* of the product, laid out as its columns                */
-    int64_t last; /* GRU: the last bias (direction, unit)                   */
-    int64_t c;    /* LSTM: (direction, batch, unit)                         */
-    int64_t rest; /* the product's own scratch memory                       */
+    int64_t x;    /* the input's product, (time, batch, direction, columns) */
+    int64_t bias; /* bias of the product, in the order of its columns */
+    int64_t last; /* GRU: the last bias, (direction, unit) */
+    int64_t c;    /* LSTM: the cell state, (direction, batch, unit) */
+    int64_t rest; /* scratch of the product */
 };
 
 static int64_t whole_lines(int64_t floats)
@@ -141,7 +143,7 @@ struct recurrent_task {
     float *x, *bias, *last, *c;
 };
 
-/* Lay out the biases as the sums are, and the initial cell state. */
+/* Copy the biases in the order of the sums, and the initial cell state. */
 static void set_state(const struct recurrent_task *task)
 {
     const struct byi_f32_recurrent *layer = task->run->layer;
@@ -177,7 +179,7 @@ static void multiply_input(const struct recurrent_task *task, float *scratch)
     byi_f32_conv_run(&run);
 }
 
-/* The time of a direction's step. */
+/* The time of step `step` of a direction. */
 static int64_t time_of(const struct byi_f32_recurrent *layer, int64_t d,
                        int64_t step)
 {
@@ -262,8 +264,8 @@ static void give_states(const struct recurrent_task *task)
     }
 }
 
-/* Threads of a direction. A step ends with a barrier if there are several, so
- * each should have some 2^16 multiplications to do. */
+/* Number of threads for a direction. With several, every step ends with a
+ * barrier, so each thread should have about 2^16 multiplications. */
 static int64_t parts_of(const struct byi_f32_recurrent *layer, int threads)
 {
     const int64_t products = layer->batch * layer->hidden * columns_of(layer);

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/strips.c: runs convolutions and products of float16 and bfloat16 data
- * on the float32 kernels. The result is cut into strips of lines or of images,
- * whose float32 copies fit in the second-level cache:
+ * on the float32 kernels. The result is divided into strips of lines or of
+ * images, whose float32 copies fit in the second-level cache:
  *
  *   x -widen-> strip of x -kernel, epilogue-> strip of y -narrow-> y
  *
  * A value is rounded once, after the epilogue. Weights are packed as float32,
- * since converting them for every tile costs more than reading them, unless a
- * vector is multiplied by a matrix.
- */
+ * since converting them for every tile would cost more than reading them,
+ * except if a vector is multiplied by a matrix. */
 #include "kernels/conv.h"
 
 #include <string.h>
 
 enum {
-    LINES = 4,              /* of a tile of Winograd's algorithm, at most */
+    LINES = 4,              /* most lines of a tile of Winograd's algorithm */
     PIECE = 1 << 14,        /* elements that a thread converts at a time */
     FIRST_CACHE = 32 << 10, /* bytes of the first-level cache */
 };
@@ -22,14 +21,16 @@ enum {
 /* The strips of a convolution. */
 struct strips {
     const struct byi_f32_conv *conv;
-    bool lines;        /* a unit is a line of an image; else it is an image */
-    int64_t all, high; /* lines of an image, or all images; units of a strip */
-    int64_t each, n;   /* strips of `all` units; of the convolution */
-    int64_t positions; /* of the result in a unit */
-    enum byi_f32_type reads; /* not 0: the kernel converts x of this type */
-    bool together; /* all threads compute one strip, then the next one */
-    /* bytes of a thread's scratch: the copies of x, y, operands and bias, the
-     * scratch of the kernel, and their sum */
+    bool lines;        /* a unit is a line of an image; otherwise an image */
+    int64_t all, high; /* units to divide: lines of an image, or all images;
+                        * units of a strip */
+    int64_t each, n;   /* strips of `all` units; strips of the convolution */
+    int64_t positions; /* positions of the result in a unit */
+    enum byi_f32_type reads; /* if not 0, the kernel converts x from this type
+                              */
+    bool together;           /* all threads compute one strip after the other */
+    /* bytes of a thread's scratch: of the copies of x, y, operands and bias, of
+     * the kernel's scratch, and of all of them */
     uint64_t x, y, operands[BYI_F32_POSTS], bias, kernel, lane;
 };
 
@@ -92,8 +93,8 @@ static int64_t y_floats(const struct strips *s, int64_t high)
 }
 
 /* Elements of an operand, from the first to the last that `rows` positions of
- * the result read. The positions begin at a multiple of `repeat`, or all repeat
- * the same row of the operand. */
+ * the result read. The positions begin at a multiple of `repeat`, or all of
+ * them read the same row of the operand. */
 static int64_t operand_floats(const struct byi_f32_conv *conv,
                               const struct byi_f32_post *post, int64_t rows)
 {
@@ -115,8 +116,8 @@ static int64_t best_bytes(const struct strips *s)
                : s->conv->cache / 4;
 }
 
-/* Units of a strip: at least one tile, and few enough that every thread has a
- * strip. */
+/* Number of units of a strip: at least one tile, and few enough that every
+ * thread has a strip. */
 static int64_t choose_high(const struct strips *s, int threads)
 {
     const int64_t step = s->lines && !s->reads ? LINES : 1;
@@ -138,7 +139,7 @@ static struct strips cut(const struct byi_f32_conv *conv, int threads)
     const int team = byi_f32_conv_team(conv, threads);
     s.positions = s.lines ? conv->out[2] : byi_f32_product_of(conv->out);
     s.all = s.lines ? conv->out[1] : conv->images;
-    /* Threads that share a strip read parts of the weights each. */
+    /* If threads compute a strip together, each reads a part of the weights. */
     s.together =
         team > 1 && (byi_f32_conv_packed(conv) > (uint64_t)conv->cache / 2 ||
                      s.all < team * (s.lines ? LINES : 1));
@@ -172,7 +173,7 @@ static struct strip strip_at(const struct strips *s, int64_t i)
     return strip;
 }
 
-/* The largest scratch of the kernel for any strip. */
+/* The largest kernel scratch of any strip. */
 static uint64_t kernel_bytes(const struct strips *s, int threads)
 {
     uint64_t most = 0;
@@ -216,7 +217,7 @@ uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads)
     return most + BYI_ALIGN;
 }
 
-/* Convert n elements by several threads. */
+/* Convert n elements on several threads. */
 static void widen(const struct byi_f32_conv *conv, const uint16_t *from,
                   float *to, int64_t n, int threads)
 {
@@ -239,7 +240,7 @@ static void narrow(const struct byi_f32_conv *conv, const float *from,
                                               byi_min(PIECE, n - i * PIECE));
 }
 
-/* Take `bytes` of the lane. */
+/* Take `bytes` from the lane. */
 static float *take_bytes(char **lane, uint64_t bytes)
 {
     float *at = (float *)(void *)*lane;

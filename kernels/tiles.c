@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/tiles.c: convolutions and products of bfloat16 on AMX's tiles, by the
- * blocks of i8.h: a number is two channels of bytes there. Products of two
- * numbers are exact in float32, and so are weights, which the model has as
- * bfloat16. The processor takes subnormal numbers for 0.
- */
+/* kernels/tiles.c: convolutions and products of bfloat16 on AMX's tiles, with
+ * the blocks of i8.h, where a number counts as two channels of bytes. Products
+ * of two numbers are exact in float32, and so are the weights, which the model
+ * stores as bfloat16. The processor treats subnormal numbers as 0. */
 #include "kernels/conv.h"
 #include "kernels/i8_shape.h"
 
@@ -30,7 +29,8 @@ static struct byi_i8_conv describe(const struct byi_f32_conv *conv)
     return c;
 }
 
-/* Products of few rows wait for weights, which are packed as float32 then. */
+/* Products of few rows wait for weights, so these are packed as float32 and
+ * other kernels used. */
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv)
 {
     return conv->type == BYI_F32_BF16 && conv->groups == 1 && !conv->gathers &&
@@ -69,7 +69,7 @@ void byi_f32_tiles_pack(const struct byi_f32_conv *conv,
                                            BYI_I8_PANEL +
                                        o % BYI_I8_PANEL) *
                                           4;
-                /* the upper half of a float is a number of bfloat16 */
+                /* the upper half of a float is a bfloat16 number */
                 memcpy(word + k % 2 * 2, (const char *)from + 2, 2);
             }
     }
@@ -90,7 +90,7 @@ void byi_f32_tiles_run(const struct byi_f32_conv_run *run)
         .conv = &c,
         .x = run->x,
         .packed = run->weights,
-        .bias = (const int32_t *)(const void *)run->bias, /* its bits */
+        .bias = (const int32_t *)(const void *)run->bias, /* floats */
         .bias_step = 1,
         .y = run->y,
         .scratch = (void *)(uintptr_t)byi_align_bytes((uintptr_t)run->scratch),

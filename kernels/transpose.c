@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/transpose.c: transpose float32 matrices of any size. */
+/* kernels/transpose.c: transposes float32 matrices of any size. */
 #include "kernels/conv.h"
 
 #include <string.h>
@@ -7,14 +7,14 @@
 typedef float quad __attribute__((vector_size(16)));
 typedef int quad_ids __attribute__((vector_size(16)));
 #define SHUFFLE(a, b, ...) BYI_SHUFFLE(quad_ids, a, b, __VA_ARGS__)
-/* lane numbers: interleave two rows; combine their halves */
+/* lane numbers that interleave two rows, and that combine their halves */
 #define LOW 0, 4, 1, 5
 #define HIGH 2, 6, 3, 7
 #define FIRST 0, 1, 4, 5
 #define SECOND 2, 3, 6, 7
 typedef float quad_any __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* to[c pitch + r] = from[r][c] for four rows: reads along the rows, which are
+/* to[c * pitch + r] = from[r][c] for four rows. Reads along the rows, which are
  * long, and writes columns, which stay in the cache. */
 static void transpose_four(const float *const from[4], int64_t columns,
                            float *to, int64_t pitch)
@@ -67,7 +67,7 @@ void byi_f32_transpose(const struct byi_f32_kernels *kernels, const float *from,
         kernels->transpose(from, stride, rows, columns, to, pitch);
         return;
     }
-    if ((rows == 2 || rows == 3) && pitch == rows) { /* as of colour images */
+    if ((rows == 2 || rows == 3) && pitch == rows) { /* such as colour images */
         const float *const each[] = {from, from + stride,
                                      from + (rows - 1) * stride};
         kernels->zip[rows - 2](each, columns, to);

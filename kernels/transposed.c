@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/transposed.c: transposed convolution. Output positions of the same
- * phase, their position modulo the stride, are reached by the same taps. A
- * phase is therefore a product like that of direct.c: rows gathered through
- * pointers by the weights of its taps. A tile is computed beside y, since the
- * positions of a phase are not adjacent.
+/* kernels/transposed.c: transposed convolution. Output positions with the same
+ * phase, which is the position modulo the stride, are computed from the same
+ * taps. So a phase is a product like that of direct.c: rows that are read
+ * through pointers, times the weights of the phase's taps. A tile is computed
+ * in scratch memory, since the positions of a phase are not adjacent in y.
  *
  *     weights[part][phase][panel][tap of the phase][channel][16]
  */
@@ -12,9 +12,10 @@
 #include <math.h>
 #include <string.h>
 
-/* A phase on one axis: its taps are first, first + step ..., `taps` of them;
- * its outputs phase, phase + stride ..., `outputs` of them. Output number k
- * reads input from + k with the first tap, and `back` fewer with each next. */
+/* A phase along one axis. It has `taps` taps, first, first + step, ..., and
+ * `outputs` outputs, phase, phase + stride, ... Output number k reads input
+ * from + k with the first tap, and with each further tap an input `back`
+ * positions before. */
 struct axis_phase {
     int64_t first, step, taps, phase, outputs, from, back;
 };
@@ -49,11 +50,12 @@ static struct axis_phase phase_on(const struct byi_f32_conv *conv, int axis,
 
 enum { OUTPUTS, TAPS };
 
-/* A phase, and its place among the tiles and the weights of all. */
+/* A phase, and its place among all tiles and all weights. */
 struct output_phase {
     struct axis_phase on[BYI_F32_AXES];
-    int64_t limits[2][BYI_F32_AXES]; /* of the axes: outputs, taps */
-    int64_t taps, rows;              /* rows: outputs of all images */
+    int64_t limits[2][BYI_F32_AXES]; /* numbers of outputs and of taps along the
+                                      * axes */
+    int64_t taps, rows;              /* `rows`: outputs of all images */
     int64_t tiles;
     const float *weights;
 };
@@ -80,7 +82,7 @@ static int64_t weights_of(const struct byi_f32_conv *conv,
            BYI_F32_PANEL;
 }
 
-/* The numbers of tap t of a phase along the axes. */
+/* Find the numbers, along the axes, of tap t of a phase. */
 static void find_tap(const struct output_phase *p, int64_t t,
                      int64_t at[BYI_F32_AXES])
 {
@@ -88,7 +90,7 @@ static void find_tap(const struct output_phase *p, int64_t t,
         at[axis] = t % p->on[axis].taps;
 }
 
-/* The weights of group g for a phase, to those of its part. */
+/* Pack the weights of group g for a phase into those of its part. */
 static void pack_group(const struct byi_f32_conv *conv,
                        const struct output_phase *p,
                        const struct byi_f32_weights *weights, int64_t g,
@@ -126,7 +128,7 @@ void byi_f32_transposed_pack(const struct byi_f32_conv *conv,
     }
 }
 
-/* Outputs of a phase: numbers k[] on the axes of an image. */
+/* An output of a phase: number k[] along each axis of an image. */
 struct place {
     int64_t image, k[BYI_F32_AXES];
 };
@@ -140,8 +142,8 @@ static struct place place_of(const struct output_phase *p, int64_t row)
     return at;
 }
 
-/* Advance numbers on all axes, each below its limit, the last one fastest.
- * Returns true after the last of them, when all are 0 again. */
+/* Advance the numbers along all axes, each below its limit, the last axis
+ * fastest. Returns true if they wrapped around to 0. */
 static bool count_up(int64_t at[BYI_F32_AXES], const int64_t *limit)
 {
     for (int axis = BYI_F32_AXES - 1; axis >= 0; at[axis--] = 0)
@@ -150,7 +152,7 @@ static bool count_up(int64_t at[BYI_F32_AXES], const int64_t *limit)
     return true;
 }
 
-/* The position of a place of the phase in the result. */
+/* The position in the result of an output of the phase. */
 static int64_t position_of(const struct byi_f32_conv *conv,
                            const struct output_phase *p, const struct place *at)
 {
@@ -161,7 +163,7 @@ static int64_t position_of(const struct byi_f32_conv *conv,
     return position;
 }
 
-/* Pointers to the pieces of the row, in the order of the packed taps. */
+/* Find pointers to the pieces of the row, in the order of the packed taps. */
 static void find_pieces(const struct byi_f32_conv_run *run,
                         const struct output_phase *p, const struct place *at,
                         const float **to)
@@ -190,7 +192,7 @@ static void finish_row(const struct byi_f32_conv_run *run, uint32_t next,
     const struct byi_f32_conv *conv = run->conv;
     const struct byi_f32_post *post = conv->posts;
     float *y = run->y + row * conv->outputs + column;
-    if (conv->adds) { /* maybe of y itself */
+    if (conv->adds) { /* `add` may be y */
         const float *add =
             run->operands[post->operand] + row * post->row + column;
         for (int64_t c = 0; c < columns; c++)
@@ -202,7 +204,7 @@ static void finish_row(const struct byi_f32_conv_run *run, uint32_t next,
         byi_f32_posts_run(run, next, row, 1, column, columns);
 }
 
-/* Rows [begin, begin + n) of the phase, columns of a part. */
+/* Compute rows [begin, begin + n) of the phase and the columns of a part. */
 static void run_tile(const struct byi_f32_conv_run *run,
                      const struct output_phase *p, int64_t part, int64_t begin,
                      int64_t n, const float **rows)
@@ -250,7 +252,7 @@ static void run_tile(const struct byi_f32_conv_run *run,
     }
 }
 
-/* Tiles [begin, end) of all phases. */
+/* Compute tiles [begin, end), numbered through all phases. */
 static void run_tiles(const struct byi_f32_conv_run *run, int64_t begin,
                       int64_t end, const float **rows)
 {

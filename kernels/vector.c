@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/vector.c: the product of a vector by a large matrix. It takes as long
- * as reading the matrix, which is used where and as it lies.
- */
+/* kernels/vector.c: the product of a vector and a large matrix, which is not
+ * packed. It takes as long as reading the matrix. */
 #include "kernels/conv.h"
 
-/* Columns whose sums stay in the first cache. */
+/* Number of columns whose sums stay in the first-level cache. */
 enum { COLUMNS = 2048 };
 
 static void run_columns(const struct byi_f32_conv_run *run, int64_t begin,

@@ -11,8 +11,8 @@
  *     U[panel][point][channel][16]        transformed weights, made at load
  *     M[point][tile][32]                  products of one block of columns
  *
- * V of a block of tiles stays in the second cache while the columns go by.
- */
+ * V of a block of tiles stays in the second-level cache while all columns are
+ * computed. */
 #include "kernels/conv.h"
 
 #include <math.h>
@@ -20,16 +20,16 @@
 
 struct winograd {
     const struct byi_f32_conv_run *run;
-    int64_t part;       /* computes its columns                            */
-    int m, n;           /* outputs, inputs of a tile along an axis         */
+    int64_t part;       /* the part whose columns are computed */
+    int m, n;           /* outputs and inputs of a tile along an axis */
     int64_t points;     /* n^2                                             */
     int64_t high, wide; /* tiles of an image along each axis               */
-    int64_t tiles;      /* of all images                                   */
-    int64_t block;      /* tiles whose V is kept at a time                 */
+    int64_t tiles;      /* tiles of all images */
+    int64_t block;      /* tiles whose V exists at a time */
     int64_t ldv;        /* floats of a row of V                            */
-    int64_t columns;    /* of a row of M                                   */
-    /* a thread computes whole blocks of tiles; else all threads share one block
-     * at a time */
+    int64_t columns;    /* columns of M */
+    /* threads compute whole blocks of tiles; otherwise all threads share one
+     * block at a time */
     bool whole;
 };
 
@@ -58,8 +58,8 @@ int64_t byi_f32_winograd_floats(const struct byi_f32_conv *conv)
            conv->run;
 }
 
-/* The taps of channel c of a part, for a panel of outputs from `column` on;
- * those of other groups, and beyond the last output, are 0. */
+/* Gather the taps of channel c of a part, for a panel of outputs from `column`
+ * on. Taps of other groups, and of outputs beyond the last one, are 0. */
 static void gather_taps(const struct byi_f32_conv *conv,
                         const struct byi_f32_weights *weights, int64_t column,
                         int64_t end, int64_t channel,
@@ -78,8 +78,8 @@ static void gather_taps(const struct byi_f32_conv *conv,
                      i % 3 * weights->tap[2]];
 }
 
-/* The same for channels [c, c + n) of a part that is one group, whose taps are
- * adjacent from channel to channel, as of OIHW. */
+/* The same for channels [c, c + n) of a part that is one group, if the taps of
+ * adjacent channels are adjacent, as in OIHW. */
 static void gather_strip(const struct byi_f32_conv *conv,
                          const struct byi_f32_weights *weights, int64_t column,
                          int64_t end, int64_t c, int64_t n,
@@ -93,7 +93,7 @@ static void gather_strip(const struct byi_f32_conv *conv,
                    &taps[0][0][0], BYI_F32_PANEL);
 }
 
-/* Transform the weights of a panel of outputs, [column, end). */
+/* Transform the weights of a panel, of outputs [column, end). */
 static void pack_panel(const struct byi_f32_conv *conv,
                        const struct byi_f32_weights *weights, int64_t column,
                        int64_t end, float *to)
@@ -135,11 +135,12 @@ void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
 
 /* --- blocks --------------------------------------------------------------- */
 
-/* Choose how many tiles make a block. Their V should fill half of the second
- * cache; but each block reads all weights, which costs more than reading a V
- * that does not fit, for every block of columns, where tiles are few. Threads
- * have blocks of their own if they have enough tiles: reading all weights takes
- * less time than reading inputs that another one transformed. */
+/* Choose the number of tiles of a block. Their V should fill half of the
+ * second-level cache. But every block reads all weights; if there are few
+ * tiles, that costs more than reading a V that does not fit the cache, for
+ * every block of columns. Threads compute blocks of their own if there are
+ * enough tiles: reading all weights takes less time than reading inputs that
+ * another thread transformed. */
 static struct winograd plan(const struct byi_f32_conv_run *run,
                             const struct byi_f32_conv *conv, int threads)
 {
@@ -164,13 +165,13 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
     int64_t blocks = byi_ceil_div(w.tiles, w.block);
     w.whole = threads > 1 && w.tiles >= threads &&
               (w.tiles >= threads * BYI_F32_ROWS || columns < 2 * threads);
-    if (w.whole) /* as many for each thread */
+    if (w.whole) /* the same number for each thread */
         blocks = byi_ceil_div(blocks, threads) * threads;
     w.block = byi_ceil_div(w.tiles, blocks);
     return w;
 }
 
-/* Floats of V and of M. */
+/* Floats of V; the next function is for M. */
 static int64_t inputs_room(const struct winograd *w)
 {
     return w->points * w->block * w->ldv;
@@ -184,7 +185,7 @@ static int64_t products_room(const struct winograd *w)
 uint64_t byi_f32_winograd_scratch(const struct byi_f32_conv *conv, int threads)
 {
     uint64_t most = 0;
-    for (int n = 1; n <= threads; n++) { /* fewer may run */
+    for (int n = 1; n <= threads; n++) { /* a run may have fewer threads */
         const struct winograd w = plan(NULL, conv, n);
         const int64_t floats = w.whole
                                    ? n * (inputs_room(&w) + products_room(&w))
@@ -197,7 +198,7 @@ uint64_t byi_f32_winograd_scratch(const struct byi_f32_conv *conv, int threads)
 
 /* --- running -------------------------------------------------------------- */
 
-/* Tile `tile` is row and column `at` of image `image`. */
+/* Set at[] to the row and column of a tile in its image; returns the image. */
 static int64_t locate(const struct winograd *w, int64_t tile, int64_t at[2])
 {
     at[0] = tile / w->wide % w->high * w->m;
@@ -205,7 +206,8 @@ static int64_t locate(const struct winograd *w, int64_t tile, int64_t at[2])
     return tile / w->wide / w->high;
 }
 
-/* V of tiles [begin, end) of the block that begins with tile `first` */
+/* Compute V of tiles [begin, end) of the block that begins with tile `first`.
+ */
 static void transform_inputs(const struct winograd *w, float *v, int64_t first,
                              int64_t begin, int64_t end)
 {
@@ -234,7 +236,7 @@ static void transform_inputs(const struct winograd *w, float *v, int64_t first,
     }
 }
 
-/* M = V U for `tiles` tiles and one block of columns */
+/* M = V U for `tiles` tiles and one block of columns. */
 static void multiply(const struct winograd *w, const float *v, float *m,
                      int64_t tiles, int64_t column, int64_t panels)
 {
@@ -246,7 +248,8 @@ static void multiply(const struct winograd *w, const float *v, float *m,
         const float *weights = w->run->weights +
                                w->part * byi_f32_winograd_floats(conv) +
                                (column / BYI_F32_PANEL * w->points + p) * point;
-        /* of the next point or, after the last one, of the next columns */
+        /* weights of the next point or, after the last point, of the next
+         * columns */
         const float *next =
             weights +
             (p + 1 < w->points
@@ -274,7 +277,7 @@ static void multiply(const struct winograd *w, const float *v, float *m,
     }
 }
 
-/* Outputs of one tile and one panel of the part's columns. */
+/* Compute the outputs of one tile for one panel of the part's columns. */
 static void transform_output(const struct winograd *w, const float *m,
                              int64_t tile, int64_t first)
 {
