@@ -61,7 +61,7 @@ static const struct byoc_graph_kernel *reader_of(
     const struct byi_build *b, const struct byoc_graph_kernel *kernel)
 {
     const uint32_t value = kernel->outs[0], at = b->reader[value];
-    if (kernel->n_outs != 1 || at == BYI_NOBODY || !is_large(b, value))
+    if (kernel->n_outs != 1 || at == BYI_NO_INDEX || !is_large(b, value))
         return NULL;
     const struct byoc_graph_kernel *reader = &b->graph->kernels[at];
     return first_step(b, reader)->args[0] == value ? reader : NULL;
@@ -101,7 +101,7 @@ bool byi_dn_is_banded(const struct byi_build *b)
     return (to && is_middle(b, to)) || (from && is_middle(b, from));
 }
 
-static const struct byi_use *find_use(const struct byi_draft_step *d, int arg)
+static const struct byi_use *find_use(const struct byi_emitted_step *d, int arg)
 {
     for (uint32_t i = 0; i < d->n; i++)
         if (d->uses[i].arg == arg)
@@ -113,15 +113,15 @@ static const struct byi_use *find_use(const struct byi_draft_step *d, int arg)
  * `uses` has the number of uses of each buffer. */
 static bool follows(const struct byi_build *b, uint32_t i, const uint32_t *uses)
 {
-    const struct byi_use *from = find_use(&b->drafts.at[i - 1], BYI_ARG_DST);
-    const struct byi_use *to = find_use(&b->drafts.at[i], BYI_ARG_SRC);
+    const struct byi_use *from = find_use(&b->emitted.at[i - 1], BYI_ARG_DST);
+    const struct byi_use *to = find_use(&b->emitted.at[i], BYI_ARG_SRC);
     return from && to && from->buf == to->buf && from->offset == to->offset &&
            b->bufs.at[to->buf].kind == BYI_BUF_TEMP && uses[to->buf] == 2 &&
            (int64_t)b->bufs.at[to->buf].bytes > byi_f32_second_cache();
 }
 
 /* Whether the last of n steps writes to a buffer that an earlier one uses. */
-static bool overwrites(const struct byi_draft_step *d, uint32_t n)
+static bool overwrites(const struct byi_emitted_step *d, uint32_t n)
 {
     const uint32_t to = find_use(&d[n - 1], BYI_ARG_DST)->buf;
     for (uint32_t i = 0; i + 1 < n; i++)
@@ -132,7 +132,7 @@ static bool overwrites(const struct byi_draft_step *d, uint32_t n)
 }
 
 /* Mark the n steps from d on to run in bands, if possible and faster. */
-static bool join(struct byi_build *b, struct byi_draft_step *d, uint32_t n)
+static bool join(struct byi_build *b, struct byi_emitted_step *d, uint32_t n)
 {
     struct byi_prim *prims[BYI_F32_BANDED];
     for (uint32_t i = 0; i < n; i++)
@@ -152,15 +152,15 @@ static bool join(struct byi_build *b, struct byi_draft_step *d, uint32_t n)
 void byi_dn_find_bands(struct byi_build *b)
 {
     uint32_t *uses = byi_arena_calloc(b->arena, b->bufs.n, sizeof *uses);
-    for (uint32_t i = 0; i < b->drafts.n; i++)
-        for (uint32_t k = 0; k < b->drafts.at[i].n; k++)
-            uses[b->drafts.at[i].uses[k].buf]++;
-    for (uint32_t i = 0, n; i < b->drafts.n; i += n) {
+    for (uint32_t i = 0; i < b->emitted.n; i++)
+        for (uint32_t k = 0; k < b->emitted.at[i].n; k++)
+            uses[b->emitted.at[i].uses[k].buf]++;
+    for (uint32_t i = 0, n; i < b->emitted.n; i += n) {
         n = 1;
-        while (n < BYI_F32_BANDED && i + n < b->drafts.n &&
+        while (n < BYI_F32_BANDED && i + n < b->emitted.n &&
                follows(b, i + n, uses))
             n++;
-        while (n > 1 && !join(b, &b->drafts.at[i], n))
+        while (n > 1 && !join(b, &b->emitted.at[i], n))
             n--;
     }
 }

@@ -179,18 +179,19 @@ static void note(struct byi_build *b, struct byi_prim *prim,
     const char *pattern = b->kernel ? b->kernel->pattern : "";
     if (b->program->purpose != BYI_TO_WRITE)
         return;
-    struct byi_recipe *recipe = byi_arena_alloc(arena, sizeof *recipe);
-    *recipe = (struct byi_recipe){.function = function,
-                                  .params = byi_arena_copy(arena, params, size),
-                                  .pattern = byi_arena_str(arena, pattern)};
+    struct byi_creation *creation = byi_arena_alloc(arena, sizeof *creation);
+    *creation =
+        (struct byi_creation){.function = function,
+                              .params = byi_arena_copy(arena, params, size),
+                              .pattern = byi_arena_str(arena, pattern)};
     if (posts && posts->n) {
         struct byi_posts *kept = byi_arena_alloc(arena, sizeof *kept);
         kept->n = posts->n;
         kept->at =
             byi_arena_copy(arena, posts->at, posts->n * sizeof *posts->at);
-        recipe->posts = kept;
+        creation->posts = kept;
     }
-    byi_prim_note(prim, recipe);
+    byi_prim_note(prim, creation);
 }
 
 #define DEFINE(name)                                                           \
@@ -198,14 +199,14 @@ static void note(struct byi_build *b, struct byi_prim *prim,
         struct byi_build *b, const struct byi_dnnl_##name *p,                  \
         const struct byi_posts *posts, struct byi_prim **prim)                 \
     {                                                                          \
-        const struct byi_order order = {#name, p, sizeof *p, posts};           \
+        const struct byi_creator_call call = {#name, p, sizeof *p, posts};     \
         enum byoc_status status;                                               \
-        if (byi_dn_known(b, &order, prim, &status))                            \
+        if (byi_dn_known(b, &call, prim, &status))                             \
             return status;                                                     \
         status = byi_##name##_new(b->lib, p, posts, prim, b->err);             \
         if (status == BYOC_OK)                                                 \
             note(b, *prim, #name, p, sizeof *p, posts);                        \
-        byi_dn_know(b, &order, *prim, status);                                 \
+        byi_dn_know(b, &call, *prim, status);                                  \
         return status;                                                         \
     }
 BYI_OPERATORS(DEFINE)
@@ -215,14 +216,14 @@ enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e)
     if (!b->sources)
         b->sources = byi_arena_str(b->program->arena,
                                    b->kernel ? b->kernel->source : "");
-    const struct byi_draft_step draft = {
+    const struct byi_emitted_step step = {
         .prim = e->prim,
         .name = byi_arena_str(b->program->arena, e->name),
         .sources = b->sources,
         .n = e->n,
         .uses = byi_arena_copy(b->arena, e->uses, e->n * sizeof e->uses[0]),
     };
-    BYI_PUSH(&b->drafts, draft);
+    BYI_PUSH(&b->emitted, step);
     return BYOC_OK;
 }
 

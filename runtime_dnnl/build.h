@@ -40,7 +40,7 @@ enum byi_purpose {
 
 /* How a primitive or a constant is made: the function of struct byi_operators
  * that makes it, and its arguments. */
-struct byi_recipe {
+struct byi_creation {
     const char *function;
     const void *params;
     const struct byi_posts *posts; /* may be NULL           */
@@ -67,12 +67,13 @@ struct byi_program {
     struct byi_bands **bands; /* by step: the bands of the step and those that
                                * join it, or NULL */
     BYI_VEC(struct byi_made_const) made;
-    BYI_VEC(struct byi_recipe) recipes; /* of the constants, for BYI_TO_WRITE */
-    uint64_t temp_bytes;                /* of the temporaries */
-    struct byi_made_block *block;       /* the block that is being filled */
-    uint64_t taken;                     /* bytes that it allocated outside of
-                                         * blocks */
-    uint64_t scratch_bytes;             /* maximum over the primitives */
+    BYI_VEC(struct byi_creation)
+    creations;                    /* for BYI_TO_WRITE */
+    uint64_t temp_bytes;          /* of the temporaries */
+    struct byi_made_block *block; /* the block that is being filled */
+    uint64_t taken;               /* bytes that it allocated outside of
+                                   * blocks */
+    uint64_t scratch_bytes;       /* maximum over the primitives */
 };
 
 /* program.c. Create an empty program with the region's constants. Constants
@@ -223,7 +224,7 @@ struct byi_use {
 
 /* A step under construction: dead steps have not been dropped, nor buffers
  * placed. */
-struct byi_draft_step {
+struct byi_emitted_step {
     struct byi_prim *prim;
     const char *name, *sources;
     bool joins; /* as in struct byi_dnnl_step */
@@ -285,7 +286,7 @@ struct byi_qconv_step; /* quant.c */
 struct byi_known;  /* known.c */
 struct byi_fusion; /* chain.c */
 
-#define BYI_NOBODY UINT32_MAX
+#define BYI_NO_INDEX UINT32_MAX
 
 struct byi_build {
     struct byi_program *program;
@@ -293,12 +294,12 @@ struct byi_build {
     const struct byoc_graph *graph;
     struct byi_arena *arena; /* for data that are freed after building */
     BYI_VEC(struct byi_buf) bufs;
-    BYI_VEC(struct byi_draft_step) drafts;
+    BYI_VEC(struct byi_emitted_step) emitted;
     bool plain; /* keep the model's layouts, for measurements */
     const struct byoc_graph_kernel *kernel; /* the kernel that is being built */
     struct byi_dnnl_value *values;          /* by value of the graph */
-    /* by value: the only kernel that reads it; BYI_NOBODY if there are several
-     * or none, or if it is a region output */
+    /* by value: the only kernel that reads it; BYI_NO_INDEX if there are
+     * several or none, or if it is a region output */
     uint32_t *reader;
     const char *sources; /* the kernel's sources; NULL until they are copied */
     struct byoc_error *err;
@@ -382,7 +383,7 @@ void byi_dn_use(struct byi_emit *e, int arg, const struct byi_dnnl_view *view);
 BYI_OPERATORS(BYI_DN_CREATOR)
 /* --- known.c: the primitives of one build --------------------------------- */
 /* A call of a creator. Its arguments identify a primitive. */
-struct byi_order {
+struct byi_creator_call {
     const char *function; /* the member of struct byi_operators */
     const void *params;
     size_t size;
@@ -391,17 +392,17 @@ struct byi_order {
 /* If the creator was called with these arguments before, return true and set
  * *status to its result: BYOC_OK, with a reference to the primitive, or
  * BYOC_EUNSUPPORTED, with the message in b->err. */
-bool byi_dn_known(struct byi_build *b, const struct byi_order *order,
+bool byi_dn_known(struct byi_build *b, const struct byi_creator_call *call,
                   struct byi_prim **prim, enum byoc_status *status);
 /* Remember a result of a creator: a reference to the primitive or, for
  * BYOC_EUNSUPPORTED, the message in b->err. Other failures are not remembered.
  */
-void byi_dn_know(struct byi_build *b, const struct byi_order *order,
+void byi_dn_know(struct byi_build *b, const struct byi_creator_call *call,
                  struct byi_prim *prim, enum byoc_status status);
 /* Drop the references to all remembered primitives. */
 void byi_dn_known_free(struct byi_build *b);
 
-/* Append a step to b->drafts; takes ownership of the primitive. */
+/* Append a step to b->emitted; takes ownership of the primitive. */
 enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e);
 /* Free a primitive, and remove it from the list of packed weights. */
 void byi_dn_abandon(struct byi_build *b, struct byi_prim **prim);
@@ -496,7 +497,7 @@ struct byi_core {
 /* bands.c. Whether the kernel, a convolution, is likely to run in bands with
  * others. */
 bool byi_dn_is_banded(const struct byi_build *b);
-/* bands.c. Find the steps in b->drafts that run in bands, and set `joins`. */
+/* bands.c. Find the steps in b->emitted that run in bands, and set `joins`. */
 void byi_dn_find_bands(struct byi_build *b);
 
 /* image.c. The axes of data with a channel axis, which is first or last in the

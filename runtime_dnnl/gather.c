@@ -48,7 +48,7 @@ static bool is_read_by_point(const struct byi_build *b)
 {
     const uint32_t value = b->kernel->outs[0], at = b->reader[value];
     const struct byoc_graph_value *type = &b->graph->values[value];
-    if (b->kernel->n_outs != 1 || at == BYI_NOBODY || b->plain ||
+    if (b->kernel->n_outs != 1 || at == BYI_NO_INDEX || b->plain ||
         type->rank != 4 || type->dtype != BYOC_F32)
         return false;
     const struct byoc_graph_kernel *reader = &b->graph->kernels[at];

@@ -149,7 +149,7 @@ static struct byi_desc choose_dst(const struct byi_build *b,
     const struct byi_desc plain =
         byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
     const uint32_t reader = b->reader[b->kernel->outs[0]];
-    if (reader == BYI_NOBODY)
+    if (reader == BYI_NO_INDEX)
         return plain;
     const struct byoc_graph_kernel *k = &b->graph->kernels[reader];
     const struct byoc_graph_step *step = &b->graph->steps[k->first];

@@ -199,7 +199,7 @@ static const struct byoc_graph_step *read_by(const struct byi_build *b,
                                              uint32_t value, const char *name)
 {
     const uint32_t at = b->reader[value];
-    if (at == BYI_NOBODY || b->graph->kernels[at].n_steps != 1)
+    if (at == BYI_NO_INDEX || b->graph->kernels[at].n_steps != 1)
         return NULL;
     const struct byoc_graph_step *step =
         &b->graph->steps[b->graph->kernels[at].first];

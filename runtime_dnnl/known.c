@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct byi_known {
-    struct byi_order order; /* copies */
+    struct byi_creator_call call; /* copies */
     struct byi_posts posts;
     struct byi_prim *prim; /* NULL: refused */
     const char *why;       /* refused       */
@@ -20,28 +20,30 @@ struct byi_known {
  * primitive is created again. Concatenations are excluded, since a pointer
  * leads to their sources, and programs to be written, which attach a note to
  * each primitive. */
-static bool may_share(const struct byi_build *b, const struct byi_order *order)
+static bool may_share(const struct byi_build *b,
+                      const struct byi_creator_call *call)
 {
     return b->program->purpose != BYI_TO_WRITE &&
-           strcmp(order->function, "concat") != 0;
+           strcmp(call->function, "concat") != 0;
 }
 
-static uint32_t n_posts(const struct byi_order *order)
+static uint32_t n_posts(const struct byi_creator_call *call)
 {
-    return order->posts ? order->posts->n : 0;
+    return call->posts ? call->posts->n : 0;
 }
 
-static uint64_t hash_order(const struct byi_order *order)
+static uint64_t hash_call(const struct byi_creator_call *call)
 {
     const uint64_t hash =
-        byi_hash(byi_hash(0, order->function, strlen(order->function)),
-                 order->params, order->size);
-    return n_posts(order) ? byi_hash(hash, order->posts->at,
-                                     order->posts->n * sizeof(struct byi_post))
-                          : hash;
+        byi_hash(byi_hash(0, call->function, strlen(call->function)),
+                 call->params, call->size);
+    return n_posts(call) ? byi_hash(hash, call->posts->at,
+                                    call->posts->n * sizeof(struct byi_post))
+                         : hash;
 }
 
-static bool same(const struct byi_order *a, const struct byi_order *b)
+static bool same(const struct byi_creator_call *a,
+                 const struct byi_creator_call *b)
 {
     return strcmp(a->function, b->function) == 0 && a->size == b->size &&
            memcmp(a->params, b->params, a->size) == 0 &&
@@ -52,21 +54,21 @@ static bool same(const struct byi_order *a, const struct byi_order *b)
 }
 
 static const struct byi_known *find(const struct byi_build *b,
-                                    const struct byi_order *order)
+                                    const struct byi_creator_call *call)
 {
-    const uint64_t hash = hash_order(order);
+    const uint64_t hash = hash_call(call);
     BYI_INDEX_EACH (&b->known_index, hash, i)
-        if (same(&b->known.at[i]->order, order))
+        if (same(&b->known.at[i]->call, call))
             return b->known.at[i];
     return NULL;
 }
 
-bool byi_dn_known(struct byi_build *b, const struct byi_order *order,
+bool byi_dn_known(struct byi_build *b, const struct byi_creator_call *call,
                   struct byi_prim **prim, enum byoc_status *status)
 {
-    if (!may_share(b, order))
+    if (!may_share(b, call))
         return false;
-    const struct byi_known *k = find(b, order);
+    const struct byi_known *k = find(b, call);
     if (!k)
         return false;
     *status = BYOC_OK;
@@ -77,25 +79,25 @@ bool byi_dn_known(struct byi_build *b, const struct byi_order *order,
     return true;
 }
 
-void byi_dn_know(struct byi_build *b, const struct byi_order *order,
+void byi_dn_know(struct byi_build *b, const struct byi_creator_call *call,
                  struct byi_prim *prim, enum byoc_status status)
 {
-    if (!may_share(b, order) ||
+    if (!may_share(b, call) ||
         (status != BYOC_OK && status != BYOC_EUNSUPPORTED))
         return;
     struct byi_known *k = byi_arena_alloc(b->arena, sizeof *k);
-    k->order = *order;
-    k->order.params = byi_arena_copy(b->arena, order->params, order->size);
-    if (n_posts(order)) {
-        const size_t bytes = order->posts->n * sizeof(struct byi_post);
-        k->posts.n = order->posts->n;
-        k->posts.at = byi_arena_copy(b->arena, order->posts->at, bytes);
+    k->call = *call;
+    k->call.params = byi_arena_copy(b->arena, call->params, call->size);
+    if (n_posts(call)) {
+        const size_t bytes = call->posts->n * sizeof(struct byi_post);
+        k->posts.n = call->posts->n;
+        k->posts.at = byi_arena_copy(b->arena, call->posts->at, bytes);
     }
-    k->order.posts = &k->posts;
+    k->call.posts = &k->posts;
     if (status != BYOC_OK)
         k->why = byi_arena_str(b->arena, b->err->text);
     BYI_PUSH(&b->known, k);
-    byi_index_add(&b->known_index, hash_order(order), b->known.n - 1);
+    byi_index_add(&b->known_index, hash_call(call), b->known.n - 1);
     if (status == BYOC_OK)
         k->prim = byi_prim_ref(prim);
 }

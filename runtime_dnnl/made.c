@@ -82,12 +82,12 @@ static enum byoc_status note(struct byi_program *p, const char *function,
 {
     if (p->purpose != BYI_TO_WRITE)
         return BYOC_OK;
-    const struct byi_recipe recipe = {
+    const struct byi_creation creation = {
         .function = function,
         .params = byi_arena_copy(p->arena, params, size),
         .made = p->made.n - n,
         .n_made = n};
-    BYI_PUSH(&p->recipes, recipe);
+    BYI_PUSH(&p->creations, creation);
     return BYOC_OK;
 }
 

@@ -67,7 +67,7 @@ void byi_dn_program_free(struct byi_program **program)
     byi_vec_free(p->prims.at);
     byi_vec_free(p->steps.at);
     byi_vec_free(p->made.at);
-    byi_vec_free(p->recipes.at);
+    byi_vec_free(p->creations.at);
     byi_arena_free(&p->arena);
     byi_vec_free(p);
     *program = NULL;

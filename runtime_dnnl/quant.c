@@ -139,7 +139,7 @@ static bool quantised_after(struct byi_build *b, struct byi_quant *q)
 {
     const struct byoc_graph *g = b->graph;
     const uint32_t reader = b->reader[b->kernel->outs[0]];
-    if (reader == BYI_NOBODY)
+    if (reader == BYI_NO_INDEX)
         return false;
     const struct byoc_graph_step *step = &g->steps[g->kernels[reader].first];
     return byi_dn_is(step, "qnn.quantize") &&
@@ -226,7 +226,7 @@ enum byoc_status byi_dn_exact_open(struct byi_build *b,
 struct byi_qconv_step {
     struct byi_dnnl_qconv p;
     struct byi_quant out;
-    uint32_t draft;
+    uint32_t index;      /* of its step in b->emitted */
     struct byi_desc dst; /* in the graph's dims */
 };
 
@@ -273,7 +273,7 @@ enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
     if (p->src.dims[1] == p->weights.dims[1]) {
         struct byi_qconv_step *step = byi_arena_alloc(b->arena, sizeof *step);
         *step = (struct byi_qconv_step){
-            .p = *p, .out = x->out, .draft = b->drafts.n - 1, .dst = y.desc};
+            .p = *p, .out = x->out, .index = b->emitted.n - 1, .dst = y.desc};
         b->values[b->kernel->outs[0]].qconv = step;
     }
     return BYOC_OK;
@@ -281,17 +281,17 @@ enum byoc_status byi_dn_exact_emit(struct byi_build *b, struct byi_exact *x,
 
 /* --- elementwise ---------------------------------------------------------- */
 
-/* Whether the buffer has been written before step `draft`. */
+/* Whether the buffer has been written before step `index`. */
 static bool is_written_before(const struct byi_build *b, uint32_t buf,
-                              uint32_t draft)
+                              uint32_t index)
 {
     enum { FAR = 64 }; /* most steps between a product and its sum */
-    if (b->drafts.n - draft > FAR)
+    if (b->emitted.n - index > FAR)
         return false;
-    for (uint32_t i = draft; i < b->drafts.n; i++)
-        for (uint32_t k = 0; k < b->drafts.at[i].n; k++)
-            if (b->drafts.at[i].uses[k].arg == BYI_ARG_DST &&
-                b->drafts.at[i].uses[k].buf == buf)
+    for (uint32_t i = index; i < b->emitted.n; i++)
+        for (uint32_t k = 0; k < b->emitted.at[i].n; k++)
+            if (b->emitted.at[i].uses[k].arg == BYI_ARG_DST &&
+                b->emitted.at[i].uses[k].buf == buf)
                 return false;
     return true;
 }
@@ -308,15 +308,15 @@ static enum byoc_status add_in_product(struct byi_build *b,
     const struct byi_dnnl_value *other =
         byi_dn_operand(b, byi_dn_arg0(b, 1 - which))->integers;
     if (!own->qconv || !same_quant(&real->quant, &own->qconv->out) ||
-        b->reader[real - b->values] == BYI_NOBODY ||
-        b->reader[own - b->values] == BYI_NOBODY)
+        b->reader[real - b->values] == BYI_NO_INDEX ||
+        b->reader[own - b->values] == BYI_NO_INDEX)
         return BYOC_EUNSUPPORTED;
-    struct byi_draft_step *d = &b->drafts.at[own->qconv->draft];
+    struct byi_emitted_step *d = &b->emitted.at[own->qconv->index];
     struct byi_dnnl_qconv conv = own->qconv->p;
     struct byi_desc like = own->qconv->dst;
     like.dtype = other->views[0].desc.dtype;
     const struct byi_dnnl_view *found = byi_dn_find(other, &like);
-    if (!found || !is_written_before(b, found->buf, own->qconv->draft))
+    if (!found || !is_written_before(b, found->buf, own->qconv->index))
         return BYOC_EUNSUPPORTED;
     conv.more = *p;
     conv.more.src_zero = 0;

@@ -58,11 +58,11 @@ static void count_uses(struct byi_build *b)
         }
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         b->values[g->outputs[i]].uses++;
-        b->reader[g->outputs[i]] = BYI_NOBODY;
+        b->reader[g->outputs[i]] = BYI_NO_INDEX;
     }
     for (uint32_t v = 0; v < g->n_values; v++)
         if (b->values[v].uses != 1)
-            b->reader[v] = BYI_NOBODY;
+            b->reader[v] = BYI_NO_INDEX;
 }
 
 static void release_operands(struct byi_build *b)
@@ -207,7 +207,7 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
 
 /* Whether the step writes to a region output, or to a buffer that a later step
  * reads. */
-static bool is_live(const struct byi_build *b, const struct byi_draft_step *d,
+static bool is_live(const struct byi_build *b, const struct byi_emitted_step *d,
                     const bool *read)
 {
     for (uint32_t i = 0; i < d->n; i++) {
@@ -226,20 +226,20 @@ static bool is_live(const struct byi_build *b, const struct byi_draft_step *d,
 static void drop_dead_steps(struct byi_build *b)
 {
     bool *read = byi_arena_calloc(b->arena, b->bufs.n, sizeof *read);
-    bool *dead = byi_arena_calloc(b->arena, b->drafts.n, sizeof *dead);
+    bool *dead = byi_arena_calloc(b->arena, b->emitted.n, sizeof *dead);
     uint32_t n = 0;
-    for (uint32_t i = b->drafts.n; i-- > 0;) {
-        const struct byi_draft_step *d = &b->drafts.at[i];
+    for (uint32_t i = b->emitted.n; i-- > 0;) {
+        const struct byi_emitted_step *d = &b->emitted.at[i];
         dead[i] = !is_live(b, d, read);
         for (uint32_t k = 0; k < d->n && !dead[i]; k++)
             read[d->uses[k].buf] = true;
     }
-    for (uint32_t i = 0; i < b->drafts.n; i++)
+    for (uint32_t i = 0; i < b->emitted.n; i++)
         if (dead[i])
-            byi_prim_free(&b->drafts.at[i].prim);
+            byi_prim_free(&b->emitted.at[i].prim);
         else
-            b->drafts.at[n++] = b->drafts.at[i];
-    b->drafts.n = n;
+            b->emitted.at[n++] = b->emitted.at[i];
+    b->emitted.n = n;
 }
 
 /* Find the first and last step of each buffer, between which it is live. Steps
@@ -250,13 +250,13 @@ static void find_lives(struct byi_build *b)
         b->bufs.at[i].first = UINT32_MAX;
         b->bufs.at[i].last = 0;
     }
-    for (uint32_t i = 0, first = 0; i < b->drafts.n; i++) {
+    for (uint32_t i = 0, first = 0; i < b->emitted.n; i++) {
         uint32_t last = i;
-        first = b->drafts.at[i].joins ? first : i;
-        while (last + 1 < b->drafts.n && b->drafts.at[last + 1].joins)
+        first = b->emitted.at[i].joins ? first : i;
+        while (last + 1 < b->emitted.n && b->emitted.at[last + 1].joins)
             last++;
-        for (uint32_t k = 0; k < b->drafts.at[i].n; k++) {
-            struct byi_buf *buf = &b->bufs.at[b->drafts.at[i].uses[k].buf];
+        for (uint32_t k = 0; k < b->emitted.at[i].n; k++) {
+            struct byi_buf *buf = &b->bufs.at[b->emitted.at[i].uses[k].buf];
             buf->first = first < buf->first ? first : buf->first;
             buf->last = last;
         }
@@ -264,7 +264,8 @@ static void find_lives(struct byi_build *b)
 }
 
 /* Append a step, whose buffers have been placed, to the program. */
-static enum byoc_status add_step(struct byi_build *b, struct byi_draft_step *d)
+static enum byoc_status add_step(struct byi_build *b,
+                                 struct byi_emitted_step *d)
 {
     struct byi_program *p = b->program;
     struct byi_dnnl_slot *slots =
@@ -306,8 +307,8 @@ static enum byoc_status finish_program(struct byi_build *b)
     byi_dn_find_bands(b);
     find_lives(b);
     BYI_TRY(byi_dn_plan_temps(b));
-    for (uint32_t i = 0; i < b->drafts.n; i++)
-        BYI_TRY(add_step(b, &b->drafts.at[i]));
+    for (uint32_t i = 0; i < b->emitted.n; i++)
+        BYI_TRY(add_step(b, &b->emitted.at[i]));
     drop_unread(b);
     byi_dn_bands_end(b->program);
     return BYOC_OK;
@@ -359,10 +360,10 @@ static void note_borders(struct byi_build *b)
 
 static void close_build(struct byi_build *b)
 {
-    for (uint32_t i = 0; i < b->drafts.n; i++)
-        byi_prim_free(&b->drafts.at[i].prim);
+    for (uint32_t i = 0; i < b->emitted.n; i++)
+        byi_prim_free(&b->emitted.at[i].prim);
     byi_dn_known_free(b);
-    byi_vec_free(b->drafts.at);
+    byi_vec_free(b->emitted.at);
     byi_vec_free(b->bufs.at);
     byi_vec_free(b->packs.at);
     byi_arena_free(&b->arena);

@@ -233,13 +233,14 @@ struct unit_writer {
     const struct byi_program *program;
     struct byi_text *text;
     struct byi_arena *arena;
-    uint32_t *made; /* [made]: number of the constant in the unit, or BYI_NOBODY
-                     */
+    uint32_t
+        *made; /* [made]: number of the constant in the unit, or BYI_NO_INDEX
+                */
     uint32_t n_made;
-    uint32_t *step;         /* [recipe]: the first step that needs it */
-    int *arg;               /* [recipe]: the argument that it packs */
+    uint32_t *step;         /* [creation]: the first step that needs it */
+    int *arg;               /* [creation]: the argument that it packs */
     bool *read;             /* [made]: a step reads it */
-    uint32_t *first, *next; /* [step], [recipe]: lists of recipes     */
+    uint32_t *first, *next; /* [step], [creation]: lists of creations     */
 };
 
 /* Add text in a comment, without characters that would end the comment or begin
@@ -440,7 +441,7 @@ static void add_members(const struct unit_writer *w,
 
 /* --- placing constants with steps ----------------------------------------- */
 
-static const struct byi_place *source_of(const struct byi_recipe *r)
+static const struct byi_place *source_of(const struct byi_creation *r)
 {
     const size_t from = find_function(r->function)->from;
     return from == SIZE_MAX
@@ -448,26 +449,27 @@ static const struct byi_place *source_of(const struct byi_recipe *r)
                : (const struct byi_place *)((const char *)r->params + from);
 }
 
-/* [made]: the recipe that makes it. */
-static uint32_t *recipes_of(const struct unit_writer *w)
+/* [made]: the creation that makes it. */
+static uint32_t *creations_of(const struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
     uint32_t *of = byi_arena_calloc(w->arena, p->made.n, sizeof *of);
-    for (uint32_t r = 0; r < p->recipes.n; r++)
-        for (uint32_t i = 0; i < p->recipes.at[r].n_made; i++)
-            of[p->recipes.at[r].made + i] = r;
+    for (uint32_t r = 0; r < p->creations.n; r++)
+        for (uint32_t i = 0; i < p->creations.at[r].n_made; i++)
+            of[p->creations.at[r].made + i] = r;
     return of;
 }
 
-/* Assign every recipe to the first step that reads its constants, or constants
- * made from them. A recipe comes after those that make the constants it reads.
+/* Assign every creation to the first step that reads its constants, or
+ * constants made from them. A creation comes after those that make the
+ * constants it reads.
  */
-static void place_recipes(struct unit_writer *w)
+static void place_creations(struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
-    const uint32_t *of = recipes_of(w);
-    for (uint32_t r = 0; r < p->recipes.n; r++)
-        w->step[r] = BYI_NOBODY;
+    const uint32_t *of = creations_of(w);
+    for (uint32_t r = 0; r < p->creations.n; r++)
+        w->step[r] = BYI_NO_INDEX;
     for (uint32_t s = p->steps.n; s-- > 0;)
         for (uint32_t i = 0; i < p->steps.at[s].n_slots; i++) {
             const struct byi_dnnl_slot *slot = &p->steps.at[s].slots[i];
@@ -477,16 +479,16 @@ static void place_recipes(struct unit_writer *w)
             w->step[of[slot->at.index]] = s;
             w->arg[of[slot->at.index]] = slot->arg;
         }
-    for (uint32_t r = p->recipes.n; r-- > 0;) {
-        const struct byi_place *from = source_of(&p->recipes.at[r]);
+    for (uint32_t r = p->creations.n; r-- > 0;) {
+        const struct byi_place *from = source_of(&p->creations.at[r]);
         if (from && from->kind == BYI_BUF_MADE &&
             w->step[r] < w->step[of[from->index]])
             w->step[of[from->index]] = w->step[r];
     }
     for (uint32_t s = 0; s < p->steps.n; s++)
-        w->first[s] = BYI_NOBODY;
-    for (uint32_t r = p->recipes.n; r-- > 0;)
-        if (w->step[r] != BYI_NOBODY) {
+        w->first[s] = BYI_NO_INDEX;
+    for (uint32_t r = p->creations.n; r-- > 0;)
+        if (w->step[r] != BYI_NO_INDEX) {
             w->next[r] = w->first[w->step[r]];
             w->first[w->step[r]] = r;
         }
@@ -503,15 +505,15 @@ static void write_params(const struct unit_writer *w,
     add_members(w, op->members, op->n, params, ",\n        ");
 }
 
-static void write_recipe(struct unit_writer *w, uint32_t r)
+static void write_creation(struct unit_writer *w, uint32_t r)
 {
-    const struct byi_recipe *recipe = &w->program->recipes.at[r];
-    const struct unit_function *op = find_function(recipe->function);
+    const struct byi_creation *creation = &w->program->creations.at[r];
+    const struct unit_function *op = find_function(creation->function);
     char variable[32];
-    for (uint32_t i = 0; i < recipe->n_made; i++)
-        w->made[recipe->made + i] = w->n_made++;
-    snprintf(variable, sizeof variable, "made_%u", w->made[recipe->made]);
-    write_params(w, op, variable, recipe->params);
+    for (uint32_t i = 0; i < creation->n_made; i++)
+        w->made[creation->made + i] = w->n_made++;
+    snprintf(variable, sizeof variable, "made_%u", w->made[creation->made]);
+    write_params(w, op, variable, creation->params);
     if (strcmp(op->name, "pack") == 0) {
         byi_text_addf(w->text,
                       ",\n        .step = %u,\n        .arg = ", w->step[r]);
@@ -586,26 +588,27 @@ static void write_slots(const struct unit_writer *w,
 static void write_step(struct unit_writer *w, uint32_t at)
 {
     const struct byi_dnnl_step *step = &w->program->steps.at[at];
-    const struct byi_recipe *recipe = byi_prim_noted(w->program->prims.at[at]);
-    const struct unit_function *op = find_function(recipe->function);
+    const struct byi_creation *creation =
+        byi_prim_noted(w->program->prims.at[at]);
+    const struct unit_function *op = find_function(creation->function);
     struct byi_text *t = w->text;
     byi_text_addf(t, "/* %u: %s%s%s: ", at, step->name,
-                  *recipe->pattern ? ", of pattern " : "", recipe->pattern);
+                  *creation->pattern ? ", of pattern " : "", creation->pattern);
     add_comment(t, step->sources);
     byi_text_addf(t,
                   " */\nstatic int make_%u(const struct byi_operators *dn, "
                   "struct byi_load *load)\n{\n",
                   at);
     if (strcmp(op->name, "concat") == 0)
-        write_sources(w, recipe->params);
-    write_params(w, op, op->name, recipe->params);
+        write_sources(w, creation->params);
+    write_params(w, op, op->name, creation->params);
     byi_text_addf(t, "};\n");
-    if (recipe->posts)
-        write_posts(w, recipe->posts);
+    if (creation->posts)
+        write_posts(w, creation->posts);
     byi_text_addf(t, "    DO(dn->%s(load, &%s, %s));\n", op->name, op->name,
-                  recipe->posts ? "&posts" : "NULL");
-    for (uint32_t r = w->first[at]; r != BYI_NOBODY; r = w->next[r])
-        write_recipe(w, r);
+                  creation->posts ? "&posts" : "NULL");
+    for (uint32_t r = w->first[at]; r != BYI_NO_INDEX; r = w->next[r])
+        write_creation(w, r);
     byi_text_addf(t, "    return 0;\n}\n\n");
     write_slots(w, step);
 }
@@ -668,7 +671,7 @@ static void write_build(const struct unit_writer *w)
     for (uint32_t i = 0; i < p->steps.n; i++)
         byi_text_addf(t, "    DO(make_%u(dn, load));\n", i);
     for (uint32_t i = 0; i < p->made.n; i++)
-        if (w->made[i] != BYI_NOBODY && !w->read[i])
+        if (w->made[i] != BYI_NO_INDEX && !w->read[i])
             byi_text_addf(t, "    DO(dn->drop(load, %u));\n", w->made[i]);
     byi_text_addf(t, "    return 0;\n}\n\n");
 }
@@ -732,7 +735,7 @@ static bool can_write(const struct byi_program *p)
 bool byi_dn_write(const struct byi_program *program, const char *symbol,
                   struct byi_text *text)
 {
-    const uint32_t n = program->recipes.n, n_made = program->made.n;
+    const uint32_t n = program->creations.n, n_made = program->made.n;
     if (!can_write(program))
         return false;
     struct unit_writer w = {
@@ -744,8 +747,8 @@ bool byi_dn_write(const struct byi_program *program, const char *symbol,
     w.next = byi_arena_calloc(w.arena, n, sizeof *w.next);
     w.first = byi_arena_calloc(w.arena, program->steps.n, sizeof *w.first);
     for (uint32_t i = 0; i < n_made; i++)
-        w.made[i] = BYI_NOBODY;
-    place_recipes(&w);
+        w.made[i] = BYI_NO_INDEX;
+    place_creations(&w);
     write_head(&w, symbol);
     for (uint32_t i = 0; i < program->steps.n; i++)
         write_step(&w, i);
