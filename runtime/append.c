@@ -66,8 +66,8 @@ static uint32_t axis_of(const struct byi_plan_func *f, uint32_t s)
 
 /* Let `output` use the memory of `input`, unless another output extends the
  * input along another axis: an input can grow in place along one axis only. */
-static void pair(struct byoc_model *model, uint32_t input, uint32_t output,
-                 uint32_t axis)
+static void allow_in_place(struct byoc_model *model, uint32_t input,
+                           uint32_t output, uint32_t axis)
 {
     const struct byi_plan_func *f = &model->plan->funcs[0];
     const struct byi_type *type = f->values[f->inputs[input]].type;
@@ -97,7 +97,7 @@ void byi_append_find(struct byoc_model *model)
         const struct byi_value *from = &f->values[f->steps[s].in[0]];
         const struct byi_value *to = &f->values[f->steps[s].out[0]];
         if (f->outputs[to->index] == f->steps[s].out[0])
-            pair(model, from->index, to->index, axis);
+            allow_in_place(model, from->index, to->index, axis);
     }
 }
 

@@ -76,7 +76,7 @@ static enum byoc_status read_limit(const char *name, uint64_t option,
 
 /* --- memory in use -------------------------------------------------------- */
 
-static uint64_t held(const struct byoc_model *model)
+static uint64_t held_bytes(const struct byoc_model *model)
 {
     const struct byi_cache *c = model->cache;
     uint64_t bytes = 0;
@@ -150,7 +150,7 @@ static void trim(const struct byoc_model *model)
     struct byi_cache *c = model->cache;
     for (;;) {
         const bool many = c->stats.shapes > c->stats.max_shapes;
-        c->stats.bytes = held(model);
+        c->stats.bytes = held_bytes(model);
         if (c->stats.bytes > c->stats.peak_bytes)
             c->stats.peak_bytes = c->stats.bytes;
         struct byi_entry *e = NULL;
@@ -239,9 +239,9 @@ static bool prefers_twins(const struct byoc_model *model)
 
 /* Create the entry's instance, and count its memory. Called with the lock,
  * which it releases meanwhile. */
-static enum byoc_status make(const struct byoc_model *model,
-                             const int64_t *sizes, struct byi_entry *e,
-                             struct byoc_error *err)
+static enum byoc_status make_instance(const struct byoc_model *model,
+                                      const int64_t *sizes, struct byi_entry *e,
+                                      struct byoc_error *err)
 {
     struct byi_cache *c = model->cache;
     const uint64_t began = byi_trace_now();
@@ -309,7 +309,7 @@ static enum byoc_status add(const struct byoc_model *model,
     e->users = 1;
     e->twins = twins;
     list(c, e);
-    enum byoc_status status = make(model, sizes, e, &e->why);
+    enum byoc_status status = make_instance(model, sizes, e, &e->why);
     e->stage = status == BYOC_OK ? READY : FAILED;
     pthread_cond_broadcast(&c->made);
     *entry = e;
@@ -502,7 +502,7 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
     c->stats.max_shapes = shapes < UINT32_MAX ? (uint32_t)shapes : UINT32_MAX;
     c->stats.max_bytes = bytes;
     model->cache = c;
-    c->baseline = held(model);
+    c->baseline = held_bytes(model);
     return BYOC_OK;
 }
 
@@ -531,7 +531,7 @@ void byoc_model_cache(const struct byoc_model *model,
     if (!c)
         return;
     pthread_mutex_lock(&c->lock);
-    c->stats.bytes = held(model);
+    c->stats.bytes = held_bytes(model);
     *stats = c->stats;
     pthread_mutex_unlock(&c->lock);
 }

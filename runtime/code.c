@@ -12,8 +12,8 @@
 #include "core/base/isa.h"
 #include "core/base/openmp.h"
 
-static enum byoc_status odd_code(struct byoc_error *err, const char *whose,
-                                 const char *what)
+static enum byoc_status damaged_code(struct byoc_error *err, const char *whose,
+                                     const char *what)
 {
     return byi_fail(err, BYOC_EPARSE,
                     "the %s' code %s; copy or compile the artifact again",
@@ -66,7 +66,7 @@ static enum byoc_status bind_openmp(const struct byi_image *image,
         (byi_begin_fn)((uintptr_t)code +
                        (uintptr_t)code->levels[code->n_levels]);
     if (!in_text(image, (uintptr_t)begin))
-        return odd_code(err, "fused kernels", "lies outside its section");
+        return damaged_code(err, "fused kernels", "lies outside its section");
     begin(&byi_omp_calls);
     return BYOC_OK;
 }
@@ -87,7 +87,7 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
         code->n_levels > BYI_N_CODE_LEVELS ||
         image->code_bytes - sizeof *code <
             code->n_levels * sizeof code->levels[0])
-        return odd_code(err, whose, "is not what the plan lists");
+        return damaged_code(err, whose, "is not what the plan lists");
     BYI_TRY(bind_openmp(image, err));
     const uint32_t level = byi_code_levels(code->n_levels);
     if (level == 0)
@@ -96,10 +96,10 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
         (const void *)((uintptr_t)code + (uintptr_t)code->levels[level - 1]);
     if ((uintptr_t)table % _Alignof(byi_fused_fn) != 0 ||
         !is_mapped(table, n * sizeof *table))
-        return odd_code(err, whose, "lists its functions outside the file");
+        return damaged_code(err, whose, "lists its functions outside the file");
     for (uint32_t k = 0; k < n; k++) {
         if (!in_text(image, (uintptr_t)table[k]))
-            return odd_code(err, whose, "lies outside its section");
+            return damaged_code(err, whose, "lies outside its section");
         model->kernels[k] = table[k];
     }
     model->code_level = byi_code_level_name(level - 1);
@@ -136,7 +136,7 @@ static enum byoc_status bind_units(struct byoc_model *model,
         units->n_levels > BYI_N_CODE_LEVELS ||
         (image->units_bytes - sizeof *units) / sizeof units->places[0] <
             (uint64_t)units->n_levels * n)
-        return odd_code(err, whose, "is not what the plan lists");
+        return damaged_code(err, whose, "is not what the plan lists");
     const uint32_t level = byi_code_levels(units->n_levels);
     const int64_t *place =
         level ? &units->places[(uint64_t)(level - 1) * n] : NULL;
@@ -145,7 +145,7 @@ static enum byoc_status bind_units(struct byoc_model *model,
             continue;
         const uintptr_t at = (uintptr_t)units + (uintptr_t)*place++;
         if (!in_text(image, at))
-            return odd_code(err, whose, "lies outside its section");
+            return damaged_code(err, whose, "lies outside its section");
         model->functions[i] = (byi_unit_fn)at;
     }
     return BYOC_OK;

@@ -145,7 +145,7 @@ static void find_keys(struct byoc_model *model)
 
 /* For a model without symbolic dims in its inputs: a region's symbolic dims
  * then depend on data, so its twin runs. */
-static void settle_varying(struct byoc_model *model)
+static void use_twins_of_varying(struct byoc_model *model)
 {
     for (uint32_t i = 0; i < model->plan->n_parts; i++) {
         struct byi_region *region = &model->own.regions[i];
@@ -238,7 +238,7 @@ static enum byoc_status pack_all(struct byoc_model *model,
 {
     BYI_TRY(byi_backends_load(model, params, facts, err));
     if (model->n_keys == 0)
-        settle_varying(model);
+        use_twins_of_varying(model);
     BYI_TRY(byi_consts_read(&model->own, model->plan->consts, err));
     BYI_TRY(byi_prepack(model, err));
     if (model->n_keys == 0)

@@ -235,8 +235,10 @@ struct candidates {
 
 /* Search for candidates. Those of the library's folder are in `around` if one
  * backend is wanted, otherwise in `given` like the others. */
-static enum byoc_status look(const char *plugins, const char *wanted,
-                             struct candidates *c, struct byoc_error *err)
+static enum byoc_status collect_candidates(const char *plugins,
+                                           const char *wanted,
+                                           struct candidates *c,
+                                           struct byoc_error *err)
 {
     struct candidates made = {.alone = false};
     struct walk w = {.wanted = wanted,
@@ -270,7 +272,7 @@ enum byoc_status byoc_internal_plugin_list(const char *plugins,
                                            struct byoc_error *err)
 {
     struct candidates c = {.alone = false};
-    const enum byoc_status status = look(plugins, NULL, &c, err);
+    const enum byoc_status status = collect_candidates(plugins, NULL, &c, err);
     *paths = c.given;
     c.given = (struct byi_text){0};
     if (places) {
@@ -313,9 +315,10 @@ static enum byoc_status open_one_of(struct byi_text *paths, const char *name,
 
 /* Try the candidates of the list. If all of them can be opened but none is the
  * backend `name`, try those of the library's folder. */
-static enum byoc_status find(struct candidates *c, const char *name,
-                             uint32_t threads, struct byi_plugin **plugin,
-                             struct byoc_error *err)
+static enum byoc_status open_backend(struct candidates *c, const char *name,
+                                     uint32_t threads,
+                                     struct byi_plugin **plugin,
+                                     struct byoc_error *err)
 {
     BYI_TRY(open_one_of(&c->given, name, threads, plugin, err));
     if (*plugin)
@@ -338,9 +341,9 @@ enum byoc_status byoc_internal_plugin_find(const char *plugins,
 {
     struct candidates c = {.alone = false};
     *plugin = NULL;
-    enum byoc_status status = look(plugins, name, &c, err);
+    enum byoc_status status = collect_candidates(plugins, name, &c, err);
     if (status == BYOC_OK)
-        status = find(&c, name, threads, plugin, err);
+        status = open_backend(&c, name, threads, plugin, err);
     free_candidates(&c);
     return status;
 }

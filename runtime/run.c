@@ -74,7 +74,7 @@ static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
 
 /* The inputs and outputs of a run: tensors, values of any kind, or values that
  * a request binds. */
-struct ends {
+struct run_io {
     const DLTensor *in;
     DLTensor *out;
     const struct byoc_value *values_in; /* NULL: the caller gave tensors */
@@ -86,21 +86,21 @@ struct ends {
 };
 
 /* The value given for input i; NULL: the caller gave tensors. */
-static const struct byoc_value *value_in(const struct ends *e, uint32_t i)
+static const struct byoc_value *value_in(const struct run_io *e, uint32_t i)
 {
     if (e->request)
         return &e->request->inputs[e->in_at[i]].value;
     return e->values_in ? &e->values_in[i] : NULL;
 }
 
-static bool is_wanted(const struct ends *e, uint32_t i)
+static bool is_wanted(const struct run_io *e, uint32_t i)
 {
     return !e->request || e->out_at[i] != UINT32_MAX;
 }
 
 /* The value for output i; NULL if the caller gave a tensor, or does not want
  * the output. */
-static struct byoc_value *value_out(const struct ends *e, uint32_t i)
+static struct byoc_value *value_out(const struct run_io *e, uint32_t i)
 {
     if (e->request)
         return is_wanted(e, i) ? &e->request->outputs[e->out_at[i]].value
@@ -108,14 +108,14 @@ static struct byoc_value *value_out(const struct ends *e, uint32_t i)
     return e->values_out ? &e->values_out[i] : NULL;
 }
 
-static const DLTensor *input_of(const struct ends *e, uint32_t i)
+static const DLTensor *input_of(const struct run_io *e, uint32_t i)
 {
     const struct byoc_value *value = value_in(e, i);
     return value ? &value->tensor : &e->in[i];
 }
 
 /* The view for output i, which the caller wants. */
-static DLTensor *output_of(const struct ends *e, uint32_t i)
+static DLTensor *output_of(const struct run_io *e, uint32_t i)
 {
     struct byoc_value *value = value_out(e, i);
     return value ? &value->tensor : &e->out[i];
@@ -123,7 +123,7 @@ static DLTensor *output_of(const struct ends *e, uint32_t i)
 
 /* Check that input i is of the kind that the model expects. */
 static enum byoc_status check_value(const struct byoc_state *s,
-                                    const struct ends *e, uint32_t i,
+                                    const struct run_io *e, uint32_t i,
                                     struct byoc_error *err)
 {
     const struct byoc_io *io = &s->model->inputs[i];
@@ -135,7 +135,8 @@ static enum byoc_status check_value(const struct byoc_state *s,
                     io->name);
 }
 
-static enum byoc_status bind_inputs(struct byoc_state *s, const struct ends *e,
+static enum byoc_status bind_inputs(struct byoc_state *s,
+                                    const struct run_io *e,
                                     struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
@@ -323,7 +324,8 @@ static enum byoc_status bind_given(struct byoc_state *s, const DLTensor *view,
                     s->model->outputs[i].name);
 }
 
-static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
+static enum byoc_status bind_outputs(struct byoc_state *s,
+                                     const struct run_io *e,
                                      struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->in->plan->funcs[0];
@@ -362,7 +364,7 @@ static enum byoc_status bind_outputs(struct byoc_state *s, const struct ends *e,
 /* Fill in the views of outputs for which the caller gave no memory. A result
  * that lives in an input or a constant is copied, since it must stay valid
  * until the next run. */
-static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
+static enum byoc_status hand_over(struct byoc_state *s, const struct run_io *e,
                                   struct byoc_error *err)
 {
     BYI_BORDER(err);
@@ -406,7 +408,8 @@ static enum byoc_status hand_over(struct byoc_state *s, const struct ends *e,
 }
 
 /* Bind the sequences and optionals among the inputs to main's frame. */
-static enum byoc_status read_values(struct byoc_state *s, const struct ends *e,
+static enum byoc_status read_values(struct byoc_state *s,
+                                    const struct run_io *e,
                                     struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->in->plan->funcs[0];
@@ -420,7 +423,7 @@ static enum byoc_status read_values(struct byoc_state *s, const struct ends *e,
     return BYOC_OK;
 }
 
-static enum byoc_status run_bound(struct byoc_state *s, const struct ends *e,
+static enum byoc_status run_bound(struct byoc_state *s, const struct run_io *e,
                                   struct byoc_error *err)
 {
     if (s->choosing)
@@ -433,7 +436,7 @@ static enum byoc_status run_bound(struct byoc_state *s, const struct ends *e,
     return hand_over(s, e, err);
 }
 
-static enum byoc_status run_inputs(struct byoc_state *s, const struct ends *e,
+static enum byoc_status run_inputs(struct byoc_state *s, const struct run_io *e,
                                    struct byoc_error *err)
 {
     struct byi_turn turn;
@@ -449,7 +452,7 @@ static enum byoc_status run_inputs(struct byoc_state *s, const struct ends *e,
 
 /* Whether an earlier run set `data` in the view for output i. A request may
  * pass the view of another output of that run. */
-static bool is_result(const struct byoc_state *s, const struct ends *e,
+static bool is_result(const struct byoc_state *s, const struct run_io *e,
                       uint32_t i, const void *data)
 {
     const uint32_t n = s->model->plan->funcs[0].n_outputs;
@@ -463,7 +466,7 @@ static bool is_result(const struct byoc_state *s, const struct ends *e,
  * run may reuse, so they count as views without data. A later request may bring
  * back the views of outputs that this one does not want: their memory stays
  * reserved, so that no other value gets the same address. */
-static void forget_results(struct byoc_state *s, const struct ends *e)
+static void forget_results(struct byoc_state *s, const struct run_io *e)
 {
     const uint32_t n = s->model->plan->funcs[0].n_outputs;
     for (uint32_t i = 0; i < n; i++) {
@@ -480,8 +483,8 @@ static void forget_results(struct byoc_state *s, const struct ends *e)
 }
 
 /* Run main with the inputs and outputs of `e`. */
-static enum byoc_status run_ends(struct byoc_state *state, const struct ends *e,
-                                 struct byoc_error *err)
+static enum byoc_status run_main(struct byoc_state *state,
+                                 const struct run_io *e, struct byoc_error *err)
 {
     forget_results(state, e);
     byi_exec_begin(state);
@@ -497,7 +500,7 @@ static enum byoc_status run_ends(struct byoc_state *state, const struct ends *e,
     return status;
 }
 
-static enum byoc_status run(struct byoc_state *state, const struct ends *e,
+static enum byoc_status run(struct byoc_state *state, const struct run_io *e,
                             uint32_t n_inputs, uint32_t n_outputs,
                             struct byoc_error *err)
 {
@@ -507,14 +510,14 @@ static enum byoc_status run(struct byoc_state *state, const struct ends *e,
                         "%u inputs and %u outputs were given, but the model "
                         "has %u and %u",
                         n_inputs, n_outputs, f->n_inputs, f->n_outputs);
-    return run_ends(state, e, err);
+    return run_main(state, e, err);
 }
 
 enum byoc_status byoc_run(struct byoc_state *state, const DLTensor *inputs,
                           uint32_t n_inputs, DLTensor *outputs,
                           uint32_t n_outputs, struct byoc_error *err)
 {
-    const struct ends e = {.in = inputs, .out = outputs};
+    const struct run_io e = {.in = inputs, .out = outputs};
     return run(state, &e, n_inputs, n_outputs, err);
 }
 
@@ -524,8 +527,8 @@ enum byoc_status byoc_run_values(struct byoc_state *state,
                                  uint32_t n_outputs, struct byoc_error *err)
 {
     static const struct byoc_value none;
-    const struct ends e = {.values_in = inputs ? inputs : &none,
-                           .values_out = outputs};
+    const struct run_io e = {.values_in = inputs ? inputs : &none,
+                             .values_out = outputs};
     return run(state, &e, n_inputs, n_outputs, err);
 }
 
@@ -554,14 +557,14 @@ enum byoc_status byoc_run_request(struct byoc_state *state,
     BYI_TRY(byi_params_read(&request, BYI_PARAMS_SIZE(byoc_request, tag), given,
                             err));
     BYI_TRY(byi_reserved_check(request.reserved, err));
-    const struct ends e = {
+    const struct run_io e = {
         .request = &request, .in_at = state->in_at, .out_at = state->out_at};
     BYI_TRY(byi_request_place(state, &request, err));
     state->choosing = !wants_all(state);
     if (state->trace)
         byi_trace_tag(state->trace, request.tag);
     current_tag = request.tag;
-    const enum byoc_status status = run_ends(state, &e, err);
+    const enum byoc_status status = run_main(state, &e, err);
     current_tag = before;
     if (state->trace)
         byi_trace_tag(state->trace, NULL);

@@ -16,7 +16,7 @@ struct site {
 
 /* Set type and value of alias v if it has a fixed shape: no step computes it,
  * and it has the bytes of its root. */
-static void look_at(struct site *s, uint32_t v)
+static void infer_alias(struct site *s, uint32_t v)
 {
     const struct byi_value *value = &s->f->values[v];
     if (s->type[v] || value->kind != BYI_V_ALIAS || !value->fixed)
@@ -59,7 +59,7 @@ static void infer(struct site *s, const struct byi_step *step)
     const struct byi_tensor **known =
         byi_arena_calloc(s->arena, step->n_in, sizeof *known);
     for (uint32_t i = 0; i < step->n_in; i++) {
-        look_at(s, step->in[i]);
+        infer_alias(s, step->in[i]);
         in[i] = s->type[step->in[i]];
         known[i] = s->value[step->in[i]];
         if (!in[i])
@@ -110,7 +110,7 @@ void byi_site_eval(const struct byi_plan_tables *plan, uint32_t func,
             !byi_op_has(f->steps[k].op->id, BYI_TRAIT_LIST))
             infer(&s, &f->steps[k]);
     for (uint32_t i = 0; i < f->n_outputs; i++) {
-        look_at(&s, f->outputs[i]);
+        infer_alias(&s, f->outputs[i]);
         out[i] = s.type[f->outputs[i]];
         out_values[i] = s.value[f->outputs[i]];
     }

@@ -617,8 +617,8 @@ static void count_callers(struct maker *m)
 
 /* Whether operand `from` of a call may have another size than input i of
  * function `func` has by its symbols. */
-static bool differs(const struct maker *m, const struct byi_value *from,
-                    uint32_t func, uint32_t i)
+static bool may_differ(const struct maker *m, const struct byi_value *from,
+                       uint32_t func, uint32_t i)
 {
     const uint32_t v = m->plan->funcs[func].inputs[i];
     const struct byi_value *to = &m->plan->funcs[func].values[v];
@@ -631,15 +631,17 @@ static bool differs(const struct maker *m, const struct byi_value *from,
  * the function's symbols. The operands of the call are those of the step from
  * index `at` on. For a closure they are the callee's last inputs; its first
  * inputs come from the step that applies it. */
-static bool mistakes(const struct maker *m, const struct byi_plan_func *f,
-                     const struct byi_step *step, uint32_t at, uint32_t func)
+static bool calls_with_other_sizes(const struct maker *m,
+                                   const struct byi_plan_func *f,
+                                   const struct byi_step *step, uint32_t at,
+                                   uint32_t func)
 {
     const uint32_t n_in = m->plan->funcs[func].n_inputs;
     const uint32_t own = step->kind == BYI_STEP_CLOSURE ? n_in - step->n_in : 0;
     bool differ = false;
     for (uint32_t i = 0; i < n_in && !differ; i++)
-        differ = differs(m, i < own ? NULL : &f->values[step->in[at + i - own]],
-                         func, i);
+        differ = may_differ(
+            m, i < own ? NULL : &f->values[step->in[at + i - own]], func, i);
     return differ;
 }
 
@@ -657,7 +659,8 @@ static bool find_open(const struct maker *m)
             uint32_t at = f->steps[s].kind == BYI_STEP_IF;
             for (uint32_t c = 0; c < n; c++) {
                 bool *open = &m->open[callees[c]];
-                if (!*open && mistakes(m, f, &f->steps[s], at, callees[c]))
+                if (!*open &&
+                    calls_with_other_sizes(m, f, &f->steps[s], at, callees[c]))
                     found = *open = true;
                 at += m->plan->funcs[callees[c]].n_inputs;
             }

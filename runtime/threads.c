@@ -71,9 +71,9 @@ static uint32_t cgroup_quota(const char *self, const char *root)
 
 /* Find the number of threads that the caller or the environment requests, and
  * the source of the request; 0 if there is no request. */
-static enum byoc_status asked_for(const struct byi_thread_facts *facts,
-                                  uint32_t *threads, const char **who,
-                                  struct byoc_error *err)
+static enum byoc_status read_request(const struct byi_thread_facts *facts,
+                                     uint32_t *threads, const char **who,
+                                     struct byoc_error *err)
 {
     if (facts->option > MAX_THREADS)
         return byi_fail(err, BYOC_EINVAL,
@@ -110,7 +110,7 @@ enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
     const uint32_t cpus = facts->affinity ? facts->affinity : 1;
     uint32_t asked = 0, quota = 0;
     const char *who = "";
-    BYI_TRY(asked_for(facts, &asked, &who, err));
+    BYI_TRY(read_request(facts, &asked, &who, err));
     if (asked != 1) /* no limit is below 1, and reading it takes a tenth of a
                        small model's load */
         quota = cgroup_quota(facts->cgroup_self, facts->cgroup_root);

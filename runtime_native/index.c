@@ -14,7 +14,7 @@ static enum byoc_status take_run(const struct byi_call *call,
     const int64_t n = byi_count(idx), size = x->dims[axis];
     const int64_t outer = byi_span(x, 0, axis);
     const int64_t inner = byi_span(x, axis + 1, x->rank);
-    const size_t cell = byi_cell(x->dtype);
+    const size_t cell = byi_element_bytes(x->dtype);
     const int64_t run = inner * (int64_t)cell;
     BYI_TRY(byi_check_indices(call, idx, size, err));
     const int team = byi_team(call, outer * n * inner);
@@ -109,7 +109,7 @@ static enum byoc_status gather_run(const struct byi_call *call,
 {
     const struct byi_tensor *x = call->in;
     const struct elements e = walk_elements(call);
-    const size_t size = byi_cell(x->dtype);
+    const size_t size = byi_element_bytes(x->dtype);
     bool outside = false;
     if (byi_count(e.idx) == 0)
         return BYOC_OK;
@@ -191,7 +191,7 @@ static enum byoc_status gather_nd_run(const struct byi_call *call,
 {
     const struct tuples s =
         walk_tuples(call, (uint32_t)byi_attr_int(call->attrs, "batch_dims"));
-    const size_t cell = byi_cell(s.x->dtype);
+    const size_t cell = byi_element_bytes(s.x->dtype);
     const int64_t size = (int64_t)cell;
     BYI_TRY(check_tuples(call, &s, err));
     const int team = byi_team(call, s.n * s.slice);
@@ -294,7 +294,7 @@ static const reduce_fn reducers[BYI_DTYPES] = {
 static void put(const struct byi_tensor *y, enum reduction r, int64_t to,
                 const struct byi_tensor *u, int64_t from, int64_t n)
 {
-    const int64_t size = (int64_t)byi_cell(y->dtype);
+    const int64_t size = (int64_t)byi_element_bytes(y->dtype);
     char *dst = (char *)y->data + to * size;
     const char *src = (const char *)u->data + from * size;
     if (r == NONE)
@@ -308,7 +308,7 @@ static void put_cells(const struct byi_tensor *y, enum reduction r,
                       const int64_t *at, const struct byi_tensor *u,
                       int64_t from, int64_t n)
 {
-    const int64_t size = (int64_t)byi_cell(y->dtype);
+    const int64_t size = (int64_t)byi_element_bytes(y->dtype);
     const char *src = (const char *)u->data + from * size;
     if (r != NONE) {
         reducers[y->dtype](y->data, at, src, n, r);
@@ -330,7 +330,7 @@ static enum byoc_status begin_scatter(const struct byi_call *call,
         return byi_bad_dtype(call, x->dtype, "a numeric type", err);
     if (call->out->data != x->data) /* computed in place: y is x */
         byi_copy_bytes(call, call->out->data, x->data,
-                       (size_t)byi_count(x) * byi_cell(x->dtype));
+                       (size_t)byi_count(x) * byi_element_bytes(x->dtype));
     return BYOC_OK;
 }
 

@@ -119,7 +119,7 @@ static void map_block(const struct byi_call *call, const struct map_table *t,
 {
     const struct byi_tensor *x = &call->in[0];
     const char *const *texts = x->dtype == BYOC_STRING ? x->data : NULL;
-    const size_t size = byi_cell(call->out->dtype);
+    const size_t size = byi_element_bytes(call->out->dtype);
     const char *values = call->in[2].data, *otherwise = call->in[3].data;
     char *y = (char *)call->out->data + begin * (int64_t)size;
     uint64_t words[BLOCK];

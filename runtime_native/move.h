@@ -30,7 +30,7 @@ void byi_copy_bytes(const struct byi_call *call, void *dst, const void *src,
 void byi_fill(void *dst, const void *value, int64_t n, size_t size);
 
 /* Bytes of an element in memory; of a string, those of its pointer. */
-static inline size_t byi_cell(enum byoc_dtype dtype)
+static inline size_t byi_element_bytes(enum byoc_dtype dtype)
 {
     return byi_dtype_bytes(dtype);
 }

@@ -11,7 +11,7 @@ static enum byoc_status same_run(const struct byi_call *call,
                                  struct byoc_error *err)
 {
     (void)err;
-    const size_t size = byi_cell(call->in->dtype);
+    const size_t size = byi_element_bytes(call->in->dtype);
     byi_copy_bytes(call, call->out->data, call->in->data,
                    (size_t)byi_count(call->in) * size);
     return BYOC_OK;
@@ -33,7 +33,8 @@ static enum byoc_status transpose_run(const struct byi_call *call,
         v.dims[i] = x->dims[from];
         v.strides[i] = strides[from];
     }
-    byi_view_copy(call, &v, x->data, call->out->data, byi_cell(x->dtype));
+    byi_view_copy(call, &v, x->data, call->out->data,
+                  byi_element_bytes(x->dtype));
     return BYOC_OK;
 }
 
@@ -52,7 +53,7 @@ static enum byoc_status broadcast_run(const struct byi_call *call,
         v.strides[i] =
             i < lead || x->dims[i - lead] == 1 ? 0 : strides[i - lead];
     }
-    byi_view_copy(call, &v, x->data, y->data, byi_cell(x->dtype));
+    byi_view_copy(call, &v, x->data, y->data, byi_element_bytes(x->dtype));
     return BYOC_OK;
 }
 
@@ -72,7 +73,7 @@ static enum byoc_status tile_run(const struct byi_call *call,
         v.dims[2 * i + 1] = x->dims[i];
         v.strides[2 * i + 1] = strides[i];
     }
-    byi_view_copy(call, &v, x->data, y->data, byi_cell(x->dtype));
+    byi_view_copy(call, &v, x->data, y->data, byi_element_bytes(x->dtype));
     return BYOC_OK;
 }
 
@@ -92,7 +93,7 @@ static enum byoc_status slice_run(const struct byi_call *call,
 {
     (void)err;
     const struct byi_tensor *x = call->in, *y = call->out;
-    const size_t size = byi_cell(x->dtype);
+    const size_t size = byi_element_bytes(x->dtype);
     const int64_t n = byi_count(&call->in[3]);
     struct byi_view v = {.rank = x->rank};
     int64_t from = 0;
@@ -160,7 +161,7 @@ static enum byoc_status depth_to_space_run(const struct byi_call *call,
         .strides = {x.sn, x.sh, b * block, x.sw, block, channel},
     };
     byi_view_copy(call, x.last ? &last : &first, call->in->data,
-                  call->out->data, byi_cell(call->in->dtype));
+                  call->out->data, byi_element_bytes(call->in->dtype));
     return BYOC_OK;
 }
 
@@ -182,7 +183,7 @@ static enum byoc_status space_to_depth_run(const struct byi_call *call,
         .strides = {x.sn, b * x.sh, b * x.sw, x.sh, x.sw, x.sc},
     };
     byi_view_copy(call, x.last ? &last : &first, call->in->data,
-                  call->out->data, byi_cell(call->in->dtype));
+                  call->out->data, byi_element_bytes(call->in->dtype));
     return BYOC_OK;
 }
 
@@ -215,8 +216,8 @@ static void copy_strips(const struct byi_call *call,
 {
     const uint32_t axis =
         byi_axis(byi_attr_int(call->attrs, "axis"), one->rank);
-    const int64_t inner =
-        byi_span(one, axis + 1, one->rank) * (int64_t)byi_cell(one->dtype);
+    const int64_t inner = byi_span(one, axis + 1, one->rank) *
+                          (int64_t)byi_element_bytes(one->dtype);
     struct axis_strip s = {.outer = byi_span(one, 0, axis),
                            .whole = one->dims[axis] * inner};
     if (byi_count(one) == 0)

@@ -110,7 +110,7 @@ static void nearest_rows(const struct byi_resample *r, const char *value,
                          int64_t first, int64_t last)
 {
     const uint32_t outer = r->x->rank - 1;
-    const size_t size = byi_cell(r->x->dtype);
+    const size_t size = byi_element_bytes(r->x->dtype);
     const int64_t bytes = r->axes[outer].out * (int64_t)size;
     int64_t strides[BYI_MAX_RANK], at[BYI_MAX_RANK], none = 0;
     const char *before = NULL;
@@ -211,7 +211,7 @@ static const void *run_steps(const struct byi_call *call,
 /* Write `value` to the positions that lie outside of the input on any axis. */
 static void extrapolate(const struct byi_resample *r, const char *value)
 {
-    const size_t size = byi_cell(r->y->dtype);
+    const size_t size = byi_element_bytes(r->y->dtype);
     const int64_t n = byi_count(r->y);
     int64_t zeros[BYI_MAX_RANK] = {0}, at[BYI_MAX_RANK] = {0}, none = 0;
     for (int64_t j = 0; j < n; j++) {

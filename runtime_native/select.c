@@ -52,7 +52,7 @@ struct key_format {
 
 static struct key_format key_kind(enum byoc_dtype dtype)
 {
-    struct key_format k = {.size = byi_cell(dtype)};
+    struct key_format k = {.size = byi_element_bytes(dtype)};
     k.is_float = byi_dtype_is_float(dtype);
     if (k.is_float)
         k.inf = dtype == BYOC_F16    ? 0x7c00
@@ -328,7 +328,7 @@ static enum byoc_status topk_run(const struct byi_call *call,
 /* Whether element i is not zero; -0 is zero, NaN is not. */
 static bool is_set(const struct byi_tensor *t, int64_t i)
 {
-    const size_t size = byi_cell(t->dtype);
+    const size_t size = byi_element_bytes(t->dtype);
     const uint64_t bits = load((const char *)t->data + i * (int64_t)size, size);
     if (!byi_dtype_is_float(t->dtype))
         return bits != 0;
@@ -397,7 +397,7 @@ static enum byoc_status compress_run(const struct byi_call *call,
     const int64_t size = flat ? byi_count(x) : x->dims[axis];
     const int64_t outer = flat ? 1 : byi_span(x, 0, axis);
     const int64_t inner = flat ? 1 : byi_span(x, axis + 1, x->rank);
-    const size_t cell = byi_cell(x->dtype);
+    const size_t cell = byi_element_bytes(x->dtype);
     const int64_t run = inner * (int64_t)cell;
     const int64_t n = byi_min(condition->dims[0], size);
     const char *src = x->data;
@@ -691,7 +691,7 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
         axis = byi_axis(byi_attr_int(call->attrs, "axis"), x->rank);
     const int64_t n = x->dims[axis], inner = byi_span(x, axis + 1, x->rank);
     const int64_t lines = byi_span(x, 0, axis) * inner;
-    const int64_t size = (int64_t)byi_cell(x->dtype);
+    const int64_t size = (int64_t)byi_element_bytes(x->dtype);
     const bool back = byi_attr_int(call->attrs, "reverse") != 0;
     const struct cumsum_lines all = {
         .n = n,

@@ -84,8 +84,8 @@ static void read_params(const struct byi_call *call, struct unary_job *job)
 /* --- floats ------------------------------------------------------------- */
 
 /* Recompute the results for numbers beyond the bound of the vectorised loop. */
-static void mend_large(const struct unary_job *job, const float *x, float *y,
-                       int64_t n)
+static void recompute_large(const struct unary_job *job, const float *x,
+                            float *y, int64_t n)
 {
     int outside = 0;
     for (int64_t i = 0; i < n; i++)
@@ -101,7 +101,7 @@ static void run_f32(const struct unary_job *job, const float *x, float *y,
     if (job->fast) {
         job->fast(x, y, n, job->pf);
         if (job->most > 0)
-            mend_large(job, x, y, n);
+            recompute_large(job, x, y, n);
         return;
     }
     for (int64_t i = 0; i < n; i++)

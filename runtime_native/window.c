@@ -89,7 +89,7 @@ static int64_t whole_vectors(int64_t floats)
 }
 
 /* Number of rows or columns of inputs that n outputs read. */
-static int64_t seen_by(const struct byi_window *w, int axis, int64_t n)
+static int64_t inputs_read(const struct byi_window *w, int axis, int64_t n)
 {
     return (n - 1) * w->stride[axis] + (w->size[axis] - 1) * w->dilation[axis] +
            1;
@@ -99,7 +99,7 @@ static int64_t seen_by(const struct byi_window *w, int axis, int64_t n)
 static void lay_out_rows(const struct byi_window *w, struct byi_band *b)
 {
     const int64_t stride = w->stride[2];
-    const int64_t columns = seen_by(w, 2, w->out[2]);
+    const int64_t columns = inputs_read(w, 2, w->out[2]);
     int64_t first[2], most = 0, beside = 0;
     for (int64_t p = 0; p < stride; p++) {
         const int64_t seen = byi_ceil_div(byi_max(0, columns - p), stride);
@@ -125,7 +125,7 @@ static void lay_out_rows(const struct byi_window *w, struct byi_band *b)
 
 static struct byi_band rows_of(const struct byi_window *w)
 {
-    const int64_t above = seen_by(w, 1, 1);
+    const int64_t above = inputs_read(w, 1, 1);
     struct byi_band b = {
         .w = w,
         .wide = w->out[2],
@@ -136,7 +136,7 @@ static struct byi_band rows_of(const struct byi_window *w)
     if (b.high > TILE)
         b.high -= b.high % TILE;
     b.high = byi_max(1, byi_min(b.high, w->out[1]));
-    b.size = seen_by(w, 1, b.high) * b.pitch;
+    b.size = inputs_read(w, 1, b.high) * b.pitch;
     b.planes = byi_max(1, byi_min(TOGETHER, ROOM / b.size));
     b.room = b.lead + b.size * b.planes + BYI_SLACK;
     return b;
@@ -148,9 +148,9 @@ static struct byi_band side_of(const struct byi_window *w)
 {
     const int64_t lanes = byi_simd()->lanes;
     const int64_t columns =
-        byi_max(w->pad[2] + w->in[2], seen_by(w, 2, w->out[2]));
+        byi_max(w->pad[2] + w->in[2], inputs_read(w, 2, w->out[2]));
     const int64_t rows =
-        byi_max(w->pad[1] + w->in[1], seen_by(w, 1, w->out[1]));
+        byi_max(w->pad[1] + w->in[1], inputs_read(w, 1, w->out[1]));
     struct byi_band b = {
         .w = w,
         .high = w->out[1],
