@@ -225,8 +225,8 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
         blob.kind == BYOC_BLOB_DATA
             ? load_blob(plugin, symbol, &from, region, err)
             : byi_fail(err, BYOC_EUNSUPPORTED,
-                       "%s: the backend's answer for sizes that vary is C, "
-                       "which only a compile can take",
+                       "%s: the backend's compile() returned C for new sizes; "
+                       "expected data, since a run cannot build C",
                        symbol);
     plugin->host.release(plugin->host.ctx, blob.data);
     return status;

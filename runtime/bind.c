@@ -129,7 +129,7 @@ static enum byoc_status infer_step(struct binder *b,
         return byi_prefix(b->err, "%s", b->g->symbol);
     if (!byi_type_all_static(b->steps[at]))
         return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                        "%s: the size of what %s gives depends on data",
+                        "%s: the size of the result of %s depends on data",
                         b->g->symbol, step->op->name);
     if (!fits_step(b->steps[at], step->type))
         return byi_fail(b->err, BYOC_ETYPE,

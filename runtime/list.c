@@ -286,7 +286,7 @@ static enum byoc_status run_get(struct byoc_state *s, struct byi_frame *fr,
     const struct byi_object *value = fr->obj[step->in[0]];
     if (value->n == 0)
         return fault(step, BYOC_EINVAL, err,
-                     "there is no value; ask optional.has first");
+                     "found no value; test it with optional.has first");
     return take_item(s, fr, step, &value->at[0], err);
 }
 
@@ -370,7 +370,8 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
             size = whole - from;
         if (size < 0 || size > whole - from)
             return fault(step, BYOC_EINVAL, err,
-                         "part %lld has size %lld, of %lld that are left",
+                         "part %lld has size %lld, expected at most %lld, the "
+                         "remaining size",
                          (long long)i, (long long)size,
                          (long long)(whole - from));
         BYI_TRY(cut(s, x, axis, from, size, kept, &list->at[i], err));
@@ -378,7 +379,8 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
     }
     if (from == whole)
         return BYOC_OK;
-    return fault(step, BYOC_EINVAL, err, "the parts come to %lld of %lld",
+    return fault(step, BYOC_EINVAL, err,
+                 "the sizes of the parts sum up to %lld, expected %lld",
                  (long long)from, (long long)whole);
 }
 

@@ -194,7 +194,7 @@ static enum byoc_status make_workers(struct byoc_model *model,
     if (got < wanted) {
         model->threads = got;
         snprintf(model->threads_why, sizeof model->threads_why,
-                 "%u: the system makes no more threads, %u are wanted", got,
+                 "%u: the system refused more threads; requested %u", got,
                  wanted);
     }
     model->ways.threads = model->threads;

@@ -43,12 +43,15 @@ static enum byoc_status check_kinds(struct checker *c)
     bool is_main = f == c->plan->funcs;
     for (uint32_t i = 0; is_main && i < f->n_outputs; i++)
         if (byi_value_is_func(&f->values[f->outputs[i]]))
-            return fault(c, "outputs[%u]: a model cannot give a function", i);
+            return fault(
+                c, "outputs[%u]: found a function, expected a tensor or list",
+                i);
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         const struct byi_value *v = &f->values[f->inputs[i]];
         if (is_main && byi_value_is_func(v))
-            return fault(c, "inputs[%u]: a model cannot be given a function",
-                         i);
+            return fault(
+                c, "inputs[%u]: found a function, expected a tensor or list",
+                i);
         if (v->kind != BYI_V_INPUT || v->index != i)
             return fault(c, "inputs[%u]: value %u is not input %u", i,
                          f->inputs[i], i);
@@ -105,8 +108,8 @@ static enum byoc_status check_view(struct checker *c, struct byi_step *step)
     if (step->kind != BYI_STEP_OP ||
         !byi_op_has(step->op->id, BYI_TRAIT_VIEW) || step->n_out != 1 ||
         step->n_in == 0)
-        return fault(c, "value %u is an alias, but %s does not give one", out,
-                     step->name);
+        return fault(c, "value %u is an alias, but %s does not return a view",
+                     out, step->name);
     if (values[step->in[0]].root != values[out].root)
         return fault(c, "value %u is an alias of value %u, not of operand %u",
                      out, values[out].root, step->in[0]);
@@ -121,7 +124,10 @@ static enum byoc_status check_out(struct checker *c, struct byi_step *step,
     const struct byi_value *v = &c->f->values[out];
     if (v->kind == BYI_V_INPUT || v->kind == BYI_V_CONST ||
         is_free_alias(c->f, out))
-        return fault(c, "out[%u]: value %u is not to be written", i, out);
+        return fault(c,
+                     "out[%u]: value %u is read-only, expected a temporary "
+                     "or an output",
+                     i, out);
     if (c->defined[out])
         return fault(c, "out[%u]: value %u is written twice", i, out);
     c->defined[out] = true;
@@ -174,7 +180,8 @@ static enum byoc_status match_types(struct checker *c, struct byi_step *step,
             same = need->dims[d] == have->dims[d];
     }
     return same ? BYOC_OK
-                : fault(c, "%s[%u]: the type of value %u is not what %s gives",
+                : fault(c,
+                        "%s[%u]: the type of value %u differs from that of %s",
                         what, i, what[0] == 'i' ? step->in[i] : step->out[i],
                         step->name);
 }

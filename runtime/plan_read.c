@@ -179,7 +179,8 @@ static enum byoc_status read_object(struct plan_reader *r,
     if (v->kind == BYI_V_TEMP)
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
-                    "%s.kind: no tensor, and neither input nor temp", at->path);
+                    "%s.kind: found a list or function, expected input or temp",
+                    at->path);
 }
 
 static enum byoc_status read_value(void *ctx, uint32_t index,

@@ -111,8 +111,9 @@ static bool place_differs(const struct field_places *theirs,
                     : member_intrudes(&here, theirs, "here", f);
     if (!both || there.size == here.size || grows(here.name))
         return false;
-    snprintf(f->text, f->n, "struct %s: %u bytes, here %u, and it never grows",
-             here.name, there.size, here.size);
+    snprintf(f->text, f->n,
+             "struct %s: %u bytes, here %u, and its size is fixed", here.name,
+             there.size, here.size);
     return true;
 }
 
@@ -187,7 +188,7 @@ static enum byoc_status check_places(const char *path,
     if (!places_differ(theirs, &mine, &finding))
         return BYOC_OK;
     return byi_fail(err, BYOC_EINCOMPATIBLE,
-                    "%s: laid out otherwise than by this byoc/backend.h: %s; "
+                    "%s: its structs differ from this byoc/backend.h: %s; "
                     "build it with this header",
                     path, text);
 }
@@ -209,7 +210,7 @@ static enum byoc_status check_descriptor(const char *path,
         (uint64_t)d.n_places * d.place_size > symbol->bytes - d.struct_size)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: its " BYOC_BACKEND_DESCRIPTOR " is damaged; "
-                        "expected what BYOC_BACKEND_DEFINE makes",
+                        "expected that of BYOC_BACKEND_DEFINE",
                         path);
     const struct field_places theirs = {symbol->data + d.struct_size,
                                         d.n_places, d.place_size};

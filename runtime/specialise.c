@@ -323,7 +323,7 @@ static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
         return BYOC_OK;
     m->tried[step->callee] = true;
     if (m->twins && backend) {
-        region->fault = "its sizes are new, as those of the runs before were";
+        region->fault = "its sizes are new, and recent sizes did not recur";
         return BYOC_OK;
     }
     struct byoc_error *err = m->err, why;

@@ -42,7 +42,7 @@ static const struct {
     {"gone", "a member is missing",
      "struct byoc_run_args: member 'trace_ctx' at offset 40 is only here"},
     {"view", "struct byoc_view has grown",
-     "struct byoc_view: 40 bytes, here 32, and it never grows"},
+     "struct byoc_view: 40 bytes, here 32, and its size is fixed"},
 };
 
 static void check_run(struct byoc_compiled *c, const char *path)
