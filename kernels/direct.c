@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* If a row has at least so many elements, a tile prefetches the cache lines of
- * its results. */
+/* Elements of a row from which a tile prefetches the cache lines of its
+ * results. */
 enum { LONG = 256 };
 
 /* Smallest number of elements of a slice of a row (see slices_of()). */

@@ -250,8 +250,7 @@ struct byi_f32_kernels {
     byi_f32_step_fn *step[2][BYI_F32_SEQUENCES + 1]; /* LSTM, GRU */
     const char *bands;                  /* name of the kernels of bands.h
                                          */
-    byi_f32_unary_fn *unary[BYI_N_OPS]; /* NULL: no such function
-                                         */
+    byi_f32_unary_fn *unary[BYI_N_OPS]; /* NULL: not supported */
     byi_f32_binary_fn *binary[BYI_F32_BINARIES];
 };
 

@@ -117,7 +117,8 @@ static void free_entry(struct byi_entry *e)
     free(e);
 }
 
-/* Called with the lock, which it releases meanwhile. */
+/* Free an unused entry. Called with the lock, which it releases while it frees
+ * the entry. */
 static void drop(struct byi_cache *c, struct byi_entry *e)
 {
     c->own -= e->bytes;
@@ -238,7 +239,7 @@ static bool prefers_twins(const struct byoc_model *model)
 }
 
 /* Create the entry's instance, and count its memory. Called with the lock,
- * which it releases meanwhile. */
+ * which it releases while it creates the instance. */
 static enum byoc_status make_instance(const struct byoc_model *model,
                                       const int64_t *sizes, struct byi_entry *e,
                                       struct byoc_error *err)

@@ -64,7 +64,7 @@ static const char *check_attrs(const struct byoc_operator *op)
     return NULL;
 }
 
-/* What is wrong with an operator; NULL: nothing. */
+/* The fault of an operator; NULL if it has none. */
 static const char *check_operator(const struct byoc_operator *op)
 {
     if (!op->domain || !*op->domain || !op->name || !*op->name)

@@ -20,7 +20,7 @@ struct byi_unit_table;
 struct byi_c_unit; /* codegen_c/codegen_c.h */
 typedef void (*byi_unit_fn)(void);
 
-/* A part of the weights that is not in one block with the others. */
+/* One of several blocks of memory that contain the weights. */
 struct byi_span {
     const void *data;
     uint64_t bytes, offset; /* in the weights; a multiple of BYI_ALIGN */
@@ -150,8 +150,8 @@ struct byi_warm {
 
 /* --- bind.c --------------------------------------------------------------- */
 
-/* The constants that a backend receives with a region, which keeps the
- * ownership to the model. */
+/* The constants that a backend receives with a region. The model owns their
+ * data. */
 struct byi_region_consts {
     uint32_t n;
     const struct byoc_view *at;

@@ -10,7 +10,7 @@
 
 enum {
     STEPS = 8,     /* block sizes from one power of two to the next */
-    IDLE_RUNS = 8, /* a block that so many runs did not use is freed */
+    IDLE_RUNS = 8, /* a block is freed if this many runs did not use it */
     LOOKS = 16     /* number of blocks of a list to try */
 };
 

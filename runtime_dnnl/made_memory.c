@@ -16,8 +16,8 @@ enum {
     HEAD = BYI_ALIGN,
     /* with the host's own head, a block fills four pages of 2 MB */
     BLOCK = (8 << 20) - BYI_ALIGN,
-    LARGE = 4 << 20, /* a constant of so many bytes has memory of its own */
-    FEW = 1 << 20    /* once constants have so many bytes, blocks are used */
+    LARGE = 4 << 20, /* bytes from which a constant is not put in a block */
+    FEW = 1 << 20    /* bytes of constants after which blocks are used */
 };
 
 struct byi_made_block {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* index.c: kernels that move data by indices: take, gather, gather_nd and the
- * scatters. Indices are checked before any element moves, so that the copy
- * loops cannot fail.
+ * scatters. An index is checked before the element that it selects is copied.
  */
 #include "move.h"
 

@@ -12,9 +12,8 @@
 #include "kernels/product.h"
 
 enum {
-    FEW = 4,         /* up to so many sequences are faster one after the other
-                      */
-    SHORT = 4,       /* from so many steps on, packing weights pays */
+    FEW = 4,         /* sequences up to which one after the other is faster */
+    SHORT = 4,       /* steps from which packing weights pays */
     PANEL = 64,      /* hidden elements of a block, with few sequences     */
     AHEAD = 1 << 20, /* floats of the input part per product               */
     ROWS = 6         /* rows of a thread's buffer, besides the gates */

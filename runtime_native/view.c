@@ -220,7 +220,7 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
 
 enum {
     FEW_ROWS = 4,        /* too few rows for squares */
-    LEAST_FAR = 1 << 20, /* so many bytes do not stay in the cache */
+    LEAST_FAR = 1 << 20, /* bytes that do not stay in the cache */
 };
 
 /* The axis other than the last whose source elements are contiguous, if it is
