@@ -22,13 +22,12 @@
 
 /* A constant that is computed at load. */
 struct byi_made_const {
-    void *data; /* NULL if the program is not BYI_TO_RUN, and after byi_dn_drop
-                 */
+    void *data; /* NULL after byi_dn_drop, and unless BYI_TO_RUN */
     uint64_t bytes;
-    struct byi_shared *shared; /* the owner of the data; NULL: this constant
-                                * owns it, */
-    bool lent;                 /* unless `lent`: another constant or the
-                                * artifact does */
+    /* Owners of the data: `shared` if not NULL; another constant or the
+     * artifact if `lent`; otherwise this constant. */
+    struct byi_shared *shared;
+    bool lent;
 };
 
 /* The purpose of a program. */
