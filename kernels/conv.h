@@ -61,8 +61,7 @@ struct byi_f32_conv {
     /* Parts are products that share no operands: one for each group or, if
      * groups are small, one for several groups, with zero weights between
      * groups. */
-    int64_t parts, run, columns; /* run, columns: channels and outputs of a part
-                                  */
+    int64_t parts, run, columns; /* channels and outputs of a part */
     int64_t cache;               /* bytes of a core's second-level cache */
     /* the leading part of the epilogue, which kernels apply in registers:
      * adding a matrix with the layout of y, then a clamp; post `next` is the

@@ -38,8 +38,7 @@ struct byi_f32_tile {
      * segment is zero in all rows */
     const float *const *x;
     int64_t segments, run;
-    int64_t first;        /* number of the first element of every piece to use
-                           */
+    int64_t first;        /* first element of every piece to use */
     const float *weights; /* the first panel                                 */
     int64_t next;         /* elements from one panel to the next             */
     int64_t ld;           /* elements from one row of a panel to the next; 0:
@@ -153,8 +152,7 @@ struct byi_f32_adapted {
 
 /* Outputs of one Winograd tile, for `columns` <= BYI_F32_PANEL channels. */
 struct byi_f32_outputs {
-    const float *m; /* element (i, j) of the product is m[(i * n + j) * point]
-                     */
+    const float *m; /* element (i, j) is m[(i * n + j) * point] */
     int64_t point;
     int rows, cols; /* outputs of the tile that exist */
     int columns;
@@ -248,8 +246,7 @@ struct byi_f32_kernels {
                             * vector */
     int sequences;         /* most sequences that a step computes */
     byi_f32_step_fn *step[2][BYI_F32_SEQUENCES + 1]; /* LSTM, GRU */
-    const char *bands;                  /* name of the kernels of bands.h
-                                         */
+    const char *bands;                  /* name of bands.h's kernels */
     byi_f32_unary_fn *unary[BYI_N_OPS]; /* NULL: not supported */
     byi_f32_binary_fn *binary[BYI_F32_BINARIES];
 };

@@ -113,7 +113,7 @@ struct byi_i8_block {
 struct byi_i8_lines {
     const uint8_t *from;
     int64_t rows, next;     /* bytes from one row to the next */
-    int64_t lines, step, n; /* lines of a row */
+    int64_t lines, step, n; /* of a row: lines, their distance and bytes */
     bool loose;
     uint8_t flip;
     void *to;
@@ -229,8 +229,7 @@ struct byi_i8_kernels {
     int panels;           /* panels of a full tile: 1 or 2 */
     enum byi_i8_bytes bytes;
     byi_i8_tile_fn *tile[BYI_I8_FORMS][2][BYI_I8_ROWS + 1]; /* [panels - 1] */
-    void (*block)(const struct byi_i8_block *b);            /* NULL: use tiles
-                                                             */
+    void (*block)(const struct byi_i8_block *b);            /* NULL: tiles */
     const char *block_name;
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
     void (*weave[BYI_I8_FORMS])(const struct byi_i8_weave *w);
@@ -281,8 +280,7 @@ struct byi_i8_conv {
     const struct byi_i8_kernels *kernels;
     bool depthwise;
     bool blocks;   /* use blocks, if weights can be packed as BYTES */
-    bool winograd; /* use Winograd's algorithm, if the weights are small enough
-                    */
+    bool winograd; /* if the weights are small enough */
 };
 
 /* Unpacked weights. The element for output o, channel c of its group and tap

@@ -25,8 +25,7 @@ struct i8_job {
     bool by_blocks;         /* blocks are used instead of tiles */
     bool strips;            /* the kernels for strips are used */
     int64_t ld;             /* bytes of a gathered row                   */
-    int64_t most;           /* tiles whose rows are gathered or found together
-                             */
+    int64_t most;           /* tiles whose rows are found together */
     struct byi_i8_epilogue e;
     int64_t size;         /* bytes of a result              */
     uint8_t flip;         /* flips bytes of x */

@@ -26,8 +26,7 @@ struct strips {
                         * units of a strip */
     int64_t each, n;   /* strips of `all` units; strips of the convolution */
     int64_t positions; /* positions of the result in a unit */
-    enum byi_f32_type reads; /* if not 0, the kernel converts x from this type
-                              */
+    enum byi_f32_type reads; /* not 0: the kernel converts x of this type */
     bool together;           /* all threads compute one strip after the other */
     /* bytes of a thread's scratch: of the copies of x, y, operands and bias, of
      * the kernel's scratch, and of all of them */

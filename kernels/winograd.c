@@ -311,7 +311,7 @@ static void transform_output(const struct winograd *w, const float *m,
                               o.cols, column, columns);
 }
 
-/* Columns of blocks [begin, end) for the tiles from `first` on. */
+/* Compute blocks [begin, end) of columns for the tiles from `first` on. */
 static void run_columns(const struct winograd *w, const float *v, float *m,
                         int64_t first, int64_t tiles, int64_t begin,
                         int64_t end)

@@ -41,8 +41,7 @@ struct byi_image {
     size_t blobs_bytes;
     const void *weights; /* BYI_ALIGN-aligned, or NULL */
     uint64_t weights_bytes;
-    bool weights_mapped; /* mapped from a file, so dropped pages are read again
-                          */
+    bool weights_mapped; /* mapped, so dropped pages are read again */
     /* if weights is NULL: the parts of the weights, ascending and disjoint,
      * with zeros between them */
     const struct byi_span *spans;

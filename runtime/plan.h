@@ -496,8 +496,7 @@ struct byi_frame {
     /* by output: its destination; `data` NULL: the step provides memory */
     struct byi_tensor *dest;
     struct byi_row_planes *dest_planes; /* by output */
-    struct byoc_view **views; /* by step: the operands and results of a region
-                               */
+    struct byoc_view **views; /* by step: a region's operands and results */
 };
 
 /* NULL if an allocation fails. */
@@ -625,8 +624,7 @@ struct byoc_state {
     void **out;
     int64_t *dims;                 /* by symbol: its size, from the inputs; -1:
                                     * not bound */
-    struct byi_tensor *args;       /* operands and results of the current kernel
-                                    */
+    struct byi_tensor *args;       /* arguments of the current kernel */
     void **buffers;                /* the same for the current fused kernel */
     const struct byi_type **types; /* types of the operands for inference */
     struct byi_type *type_store;
@@ -635,8 +633,7 @@ struct byoc_state {
     uint64_t scratch_bytes;
     struct byi_pool pool;
     struct byi_string_store strings; /* strings of the run and of its outputs */
-    struct byi_arena *given;         /* trees of sequence and optional outputs
-                                      */
+    struct byi_arena *given;         /* trees of outputs that are lists */
     struct byi_arena *infer;         /* types of the last steps of this run */
     uint64_t n_inferred;
     struct byi_trace *trace;
@@ -785,8 +782,7 @@ struct byi_cost_region {
     /* by step of the twin: the number of the primitive that computes it, from
      * 1; 0: none yet. NULL: an allocation failed, so nothing is counted */
     uint32_t *taken;
-    uint32_t n, begin; /* `n` primitives so far; steps before `begin` are taken
-                        */
+    uint32_t n, begin; /* primitives so far; steps before `begin` are taken */
 };
 void byi_cost_begin(const struct byi_plan_tables *plan, uint32_t region,
                     struct byi_cost_region *costs);

@@ -37,8 +37,7 @@ struct maker {
     bool *open;
     enum specialise_stage *stage;     /* by function */
     uint32_t *callers;                /* by function: steps that may call it */
-    uint32_t *uses;                   /* by region: number of steps that run it
-                                       */
+    uint32_t *uses;                   /* by region: steps that run it */
     bool *tried;                      /* by region: a step has specialised it */
     const struct byi_tensor ***known; /* by function, by value */
     bool **gone;                      /* by function, by step: the step is

@@ -21,8 +21,7 @@ enum {
 };
 
 struct byi_made_block {
-    atomic_uint users; /* its constants, and the program while it adds constants
-                        */
+    atomic_uint users; /* its constants, and the program that adds to it */
     uint64_t used;     /* bytes */
 };
 

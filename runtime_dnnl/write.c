@@ -233,9 +233,7 @@ struct unit_writer {
     const struct byi_program *program;
     struct byi_text *text;
     struct byi_arena *arena;
-    uint32_t
-        *made; /* [made]: number of the constant in the unit, or BYI_NO_INDEX
-                */
+    uint32_t *made; /* [made]: number in the unit, or BYI_NO_INDEX */
     uint32_t n_made;
     uint32_t *step;         /* [creation]: the first step that needs it */
     int *arg;               /* [creation]: the argument that it packs */

@@ -11,8 +11,7 @@
 /* x as blocks (outer, 8, inner), and the axes to transform. */
 struct idct_blocks {
     int64_t outer, inner;
-    bool rows, columns; /* transform the last axis; transform the second to last
-                         */
+    bool rows, columns; /* transform the last axis; the second to last */
 };
 
 static struct idct_blocks describe(const struct byi_call *call)

@@ -17,8 +17,7 @@ struct map_slot {
 struct map_table {
     const struct byi_tensor *keys;
     const struct map_slot *slots;
-    uint64_t mask; /* number of slots - 1; at least half of the slots are free
-                    */
+    uint64_t mask; /* number of slots - 1; at least half of them are free */
 };
 
 static uint64_t word_of_double(double x)

@@ -17,8 +17,7 @@ struct nms {
     float iou, score;
     bool has_score, centers;
     struct nms_candidate *heap;
-    float *corners; /* of the selected boxes, as byi_simd's overlaps reads them
-                     */
+    float *corners; /* of the selected boxes, for byi_simd's overlaps */
     int64_t pitch;
 };
 
