@@ -100,7 +100,7 @@ static enum byoc_status open_backend(struct byoc_model *model,
 struct lent_consts {
     struct byoc_region_codes codes; /* passed as the region's extension */
     const struct byoc_model *model;
-    const struct byi_plan_part *part;
+    const struct byi_region_row *entry;
 };
 
 /* byoc_region_codes.widen */
@@ -108,25 +108,25 @@ static const void *widen(void *ctx, uint32_t index)
 {
     const struct lent_consts *lent = ctx;
     struct byoc_error err;
-    if (index >= lent->part->n_consts ||
-        byi_consts_widen(lent->model, &lent->part->consts[index], 1, &err) !=
+    if (index >= lent->entry->n_consts ||
+        byi_consts_widen(lent->model, &lent->entry->consts[index], 1, &err) !=
             BYOC_OK)
         return NULL;
-    return byi_const_data(lent->model, lent->part->consts[index]);
+    return byi_const_data(lent->model, lent->entry->consts[index]);
 }
 
 /* Let the backend read the int8 codes of the constants that are stored as
  * codes. */
 static const struct byoc_ext *lend_codes(const struct byoc_model *model,
-                                         const struct byi_plan_part *part,
+                                         const struct byi_region_row *entry,
                                          struct byi_arena *arena)
 {
     struct lent_consts *lent = byi_arena_alloc(arena, sizeof *lent);
     struct byoc_codes *at =
-        byi_arena_calloc(arena, part->n_consts + 1u, sizeof *at);
-    for (uint32_t k = 0; k < part->n_consts; k++) {
+        byi_arena_calloc(arena, entry->n_consts + 1u, sizeof *at);
+    for (uint32_t k = 0; k < entry->n_consts; k++) {
         struct byi_row_codes c;
-        if (byi_const_codes(&model->plan->consts[part->consts[k]], &c))
+        if (byi_const_codes(&model->plan->consts[entry->consts[k]], &c))
             at[k] = (struct byoc_codes){.at = c.codes,
                                         .steps = c.steps,
                                         .rows = (uint64_t)c.rows,
@@ -138,30 +138,30 @@ static const struct byoc_ext *lend_codes(const struct byoc_model *model,
                   .ctx = lent,
                   .widen = widen},
         .model = model,
-        .part = part};
+        .entry = entry};
     return &lent->codes.head;
 }
 
 /* Widen the region's constants that are stored narrow, except int8 constants if
  * the backend reads their codes. */
 static enum byoc_status widen_consts(const struct byoc_model *model,
-                                     const struct byi_plan_part *part,
+                                     const struct byi_region_row *entry,
                                      bool codes, struct byoc_error *err)
 {
-    uint32_t *list = byi_alloc(part->n_consts + 1u, sizeof *list), n = 0;
+    uint32_t *list = byi_alloc(entry->n_consts + 1u, sizeof *list), n = 0;
     if (!list)
         return byi_fail(err, BYOC_ENOMEM, "no memory for %u constants",
-                        part->n_consts);
-    for (uint32_t k = 0; k < part->n_consts; k++)
-        if (!codes || model->plan->consts[part->consts[k]].stored != BYOC_I8)
-            list[n++] = part->consts[k];
+                        entry->n_consts);
+    for (uint32_t k = 0; k < entry->n_consts; k++)
+        if (!codes || model->plan->consts[entry->consts[k]].stored != BYOC_I8)
+            list[n++] = entry->consts[k];
     const enum byoc_status status = byi_consts_widen(model, list, n, err);
     free(list);
     return status;
 }
 
 enum byoc_status byi_region_consts(const struct byoc_model *model,
-                                   const struct byi_plan_part *part,
+                                   const struct byi_region_row *entry,
                                    const struct byi_plugin *plugin,
                                    struct byi_arena *arena,
                                    struct byi_region_consts *consts,
@@ -170,19 +170,20 @@ enum byoc_status byi_region_consts(const struct byoc_model *model,
     const bool codes =
         plugin && plugin->backend->flags & BYOC_BACKEND_READS_CODES;
     struct byoc_view *at =
-        byi_arena_calloc(arena, part->n_consts + 1u, sizeof *at);
-    BYI_TRY(widen_consts(model, part, codes, err));
-    for (uint32_t k = 0; k < part->n_consts; k++) {
-        const struct byi_tensor *t = &model->plan->consts[part->consts[k]].view;
+        byi_arena_calloc(arena, entry->n_consts + 1u, sizeof *at);
+    BYI_TRY(widen_consts(model, entry, codes, err));
+    for (uint32_t k = 0; k < entry->n_consts; k++) {
+        const struct byi_tensor *t =
+            &model->plan->consts[entry->consts[k]].view;
         at[k] =
             (struct byoc_view){.dtype = t->dtype,
                                .rank = t->rank,
                                .dims = t->dims,
-                               .data = byi_const_data(model, part->consts[k]),
+                               .data = byi_const_data(model, entry->consts[k]),
                                .bytes = byi_tensor_bytes(t)};
     }
     *consts = (struct byi_region_consts){
-        part->n_consts, at, codes ? lend_codes(model, part, arena) : NULL};
+        entry->n_consts, at, codes ? lend_codes(model, entry, arena) : NULL};
     return BYOC_OK;
 }
 
@@ -238,31 +239,31 @@ static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
                                     const struct byi_plugin *plugin,
                                     struct byoc_error *err)
 {
-    const struct byi_plan_part *part = &model->plan->parts[i];
-    if (part->varies) {
+    const struct byi_region_row *entry = &model->plan->regions[i];
+    if (entry->varies) {
         model->own.regions[i].plugin = plugin;
         return BYOC_OK;
     }
-    if (part->code && !model->functions[i])
+    if (entry->code && !model->functions[i])
         return byi_fail(err, BYOC_EINCOMPATIBLE,
                         "%s: its code was compiled for instruction sets that "
                         "this machine does not have",
-                        part->symbol);
+                        entry->symbol);
     struct byi_arena *scratch = byi_arena_new();
     struct byi_region_consts consts;
     enum byoc_status status =
-        byi_region_consts(model, part, plugin, scratch, &consts, err);
+        byi_region_consts(model, entry, plugin, scratch, &consts, err);
     if (status == BYOC_OK) {
         const struct byoc_region region = {.struct_size = sizeof region,
-                                           .n_consts = part->n_consts,
+                                           .n_consts = entry->n_consts,
                                            .json =
-                                               model->image.blobs + part->blob,
-                                           .json_bytes = part->blob_bytes,
+                                               model->image.blobs + entry->blob,
+                                           .json_bytes = entry->blob_bytes,
                                            .consts = consts.at,
-                                           .symbol = part->code,
+                                           .symbol = entry->code,
                                            .code = model->functions[i],
                                            .ext = consts.ext};
-        status = load_blob(plugin, part->symbol, &region,
+        status = load_blob(plugin, entry->symbol, &region,
                            &model->own.regions[i], err);
     }
     byi_arena_free(&scratch);
@@ -298,7 +299,7 @@ static enum byoc_status load_backend(struct byoc_model *model,
                                      struct byoc_error *err)
 {
     const struct byi_plan_tables *plan = model->plan;
-    const char *name = plan->parts[first].backend;
+    const char *name = plan->regions[first].backend;
     struct byi_plugin *plugin = NULL;
     struct byoc_error why;
     enum byoc_status missing =
@@ -309,8 +310,8 @@ static enum byoc_status load_backend(struct byoc_model *model,
     }
     if (plugin)
         byi_model_say_plugin(model, plugin);
-    for (uint32_t i = first; i < plan->n_parts; i++) {
-        if (strcmp(plan->parts[i].backend, name) != 0)
+    for (uint32_t i = first; i < plan->n_regions; i++) {
+        if (strcmp(plan->regions[i].backend, name) != 0)
             continue;
         seen[i] = true;
         enum byoc_status status =
@@ -324,7 +325,7 @@ static enum byoc_status load_backend(struct byoc_model *model,
         char text[1200];
         model->own.regions[i].fault = byi_arena_str(model->arena, why.text);
         snprintf(text, sizeof text, "region %s runs its native twin: %s",
-                 plan->parts[i].symbol, why.text);
+                 plan->regions[i].symbol, why.text);
         byi_model_warn(model, text);
     }
     return BYOC_OK;
@@ -349,7 +350,7 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
                                    const struct byi_facts *facts,
                                    struct byoc_error *err)
 {
-    uint32_t n = model->plan->n_parts;
+    uint32_t n = model->plan->n_regions;
     model->own.regions = byi_alloc(n + 1u, sizeof *model->own.regions);
     bool *seen = byi_arena_calloc(model->arena, n + 1u, sizeof *seen);
     enum byoc_status status = BYOC_OK;
@@ -365,14 +366,15 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
 
 void byi_backends_drop_consts(const struct byi_instance *in)
 {
-    for (uint32_t i = 0; i < in->plan->n_parts; i++) {
-        const struct byi_plan_part *part = &in->plan->parts[i];
+    for (uint32_t i = 0; i < in->plan->n_regions; i++) {
+        const struct byi_region_row *entry = &in->plan->regions[i];
         const struct byi_region *region = &in->regions[i];
         if (!region->plugin || region->lent ||
             !(region->plugin->backend->flags & BYOC_BACKEND_COPIES_CONSTS))
             continue;
-        for (uint32_t k = 0; k < part->n_consts; k++) {
-            const struct byi_plan_const *c = &in->plan->consts[part->consts[k]];
+        for (uint32_t k = 0; k < entry->n_consts; k++) {
+            const struct byi_plan_const *c =
+                &in->plan->consts[entry->consts[k]];
             if (c->narrow)
                 byi_drop_const(&in->model->image, c->narrow, c->narrow_bytes);
             else

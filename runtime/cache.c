@@ -212,13 +212,13 @@ static void say_made(const struct byoc_model *model, const struct byi_entry *e,
 {
     char text[256];
     byi_sizes_text(model, sizes, text, sizeof text);
-    for (uint32_t i = 0; i < model->plan->n_parts; i++)
+    for (uint32_t i = 0; i < model->plan->n_regions; i++)
         if (is_refused(model, &e->in, i)) {
             /* warn once for each region; the count includes all */
-            byi_log(&model->log,
-                    model->cache->warned[i] ? BYOC_INFO : BYOC_WARNING,
-                    "region %s runs its native twin for %s: %s",
-                    model->plan->parts[i].symbol, text, e->in.regions[i].fault);
+            byi_log(
+                &model->log, model->cache->warned[i] ? BYOC_INFO : BYOC_WARNING,
+                "region %s runs its native twin for %s: %s",
+                model->plan->regions[i].symbol, text, e->in.regions[i].fault);
             model->cache->warned[i] = true;
         }
     byi_log(&model->log, BYOC_INFO, "shapes %s: made in %.1f ms", text,
@@ -232,8 +232,8 @@ static bool prefers_twins(const struct byoc_model *model)
 {
     const struct byi_cache *c = model->cache;
     bool varies = false;
-    for (uint32_t i = 0; i < model->plan->n_parts && !varies; i++)
-        varies = model->own.regions[i].plugin && model->plan->parts[i].varies;
+    for (uint32_t i = 0; i < model->plan->n_regions && !varies; i++)
+        varies = model->own.regions[i].plugin && model->plan->regions[i].varies;
     return varies && !model->require_backends &&
            c->built >= c->rerun + PATIENCE;
 }
@@ -261,7 +261,7 @@ static enum byoc_status make_instance(const struct byoc_model *model,
     e->micros = (byi_trace_now() - began) / 1000;
     e->bytes = byi_arena_bytes(e->in.plan->arena);
     c->own += e->bytes;
-    for (uint32_t i = 0; i < model->plan->n_parts; i++)
+    for (uint32_t i = 0; i < model->plan->n_regions; i++)
         e->refused += is_refused(model, &e->in, i);
     c->stats.builds++;
     c->built += !e->twins;
@@ -495,7 +495,7 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
     BYI_TRY(read_limit("BYOC_CACHE_BYTES", params->cache_bytes, DEFAULT_BYTES,
                        &bytes, err));
     struct byi_cache *c =
-        byi_alloc(1, sizeof *c + model->plan->n_parts * sizeof c->warned[0]);
+        byi_alloc(1, sizeof *c + model->plan->n_regions * sizeof c->warned[0]);
     if (!c)
         return byi_fail(err, BYOC_ENOMEM, "no memory for a cache of shapes");
     init_locks(c);
@@ -590,7 +590,7 @@ static void list_faults(const struct byoc_model *model,
                         const struct byi_instance *in, struct byi_arena *arena,
                         const char **faults)
 {
-    for (uint32_t i = 0; i < model->plan->n_parts; i++)
+    for (uint32_t i = 0; i < model->plan->n_regions; i++)
         if (in->regions[i].fault)
             faults[i] = byi_arena_str(arena, in->regions[i].fault);
 }

@@ -279,7 +279,7 @@ enum byoc_status byi_call_func(struct byoc_state *s, struct byi_frame *fr,
 {
     struct call call = {.step = step, .func = step->callee};
     if (step->kind == BYI_STEP_REGION)
-        call.func = s->in->plan->parts[step->callee].twin;
+        call.func = s->in->plan->regions[step->callee].twin;
     else if (step->kind == BYI_STEP_KERNEL)
         call.func = s->in->plan->kernels[step->callee].twin;
     return enter(s, fr, &call, err);

@@ -111,8 +111,8 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
 static uint32_t count_units(const struct byi_plan_tables *plan)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->n_parts; i++)
-        n += plan->parts[i].code != NULL;
+    for (uint32_t i = 0; i < plan->n_regions; i++)
+        n += plan->regions[i].code != NULL;
     return n;
 }
 
@@ -124,11 +124,12 @@ static enum byoc_status bind_units(struct byoc_model *model,
     const struct byi_plan_tables *plan = model->plan;
     const struct byi_unit_table *units = image->units;
     const uint32_t n = count_units(plan);
-    model->functions = byi_alloc(plan->n_parts + 1u, sizeof *model->functions);
+    model->functions =
+        byi_alloc(plan->n_regions + 1u, sizeof *model->functions);
     if (!model->functions)
         return byi_fail(err, BYOC_ENOMEM, "no memory for %u regions",
-                        plan->n_parts);
-    for (uint32_t i = 0; image->functions && i < plan->n_parts; i++)
+                        plan->n_regions);
+    for (uint32_t i = 0; image->functions && i < plan->n_regions; i++)
         model->functions[i] = image->functions[i];
     if (!units || n == 0)
         return BYOC_OK;
@@ -140,8 +141,8 @@ static enum byoc_status bind_units(struct byoc_model *model,
     const uint32_t level = byi_code_levels(units->n_levels);
     const int64_t *place =
         level ? &units->places[(uint64_t)(level - 1) * n] : NULL;
-    for (uint32_t i = 0; place && i < plan->n_parts; i++) {
-        if (!plan->parts[i].code)
+    for (uint32_t i = 0; place && i < plan->n_regions; i++) {
+        if (!plan->regions[i].code)
             continue;
         const uintptr_t at = (uintptr_t)units + (uintptr_t)*place++;
         if (!in_text(image, at))

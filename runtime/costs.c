@@ -108,7 +108,7 @@ void byi_cost_step(const struct byi_plan_tables *plan,
     if (step->view || step->kind > BYI_STEP_KERNEL)
         return;
     if (step->kind == BYI_STEP_REGION)
-        twin = &plan->funcs[plan->parts[step->callee].twin];
+        twin = &plan->funcs[plan->regions[step->callee].twin];
     if (step->kind == BYI_STEP_KERNEL)
         twin = &plan->funcs[plan->kernels[step->callee].twin];
     event->flops = flops_of(f, frame, step);
@@ -124,7 +124,7 @@ void byi_cost_step(const struct byi_plan_tables *plan,
 void byi_cost_begin(const struct byi_plan_tables *plan, uint32_t region,
                     struct byi_cost_region *costs)
 {
-    const struct byi_plan_func *twin = &plan->funcs[plan->parts[region].twin];
+    const struct byi_plan_func *twin = &plan->funcs[plan->regions[region].twin];
     *costs = (struct byi_cost_region){
         .twin = twin, .taken = byi_alloc(twin->n_steps, sizeof *costs->taken)};
 }

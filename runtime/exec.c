@@ -370,7 +370,7 @@ static void trace_step(struct byoc_state *s, const struct byi_frame *fr,
         event.impl = algorithm ? algorithm : event.impl;
     }
     if (step->kind == BYI_STEP_REGION && fr->views[fr->at])
-        event.impl = s->in->plan->parts[step->callee].backend;
+        event.impl = s->in->plan->regions[step->callee].backend;
     if (step->kind == BYI_STEP_KERNEL && s->model->kernels[step->callee])
         event.impl = s->model->code_level;
     byi_cost_step(s->in->plan, fr, step, &event);

@@ -147,9 +147,9 @@ static void find_keys(struct byoc_model *model)
  * then depend on data, so its twin runs. */
 static void use_twins_of_varying(struct byoc_model *model)
 {
-    for (uint32_t i = 0; i < model->plan->n_parts; i++) {
+    for (uint32_t i = 0; i < model->plan->n_regions; i++) {
         struct byi_region *region = &model->own.regions[i];
-        if (!model->plan->parts[i].varies || !region->plugin)
+        if (!model->plan->regions[i].varies || !region->plugin)
             continue;
         region->plugin = NULL;
         region->fault = "its sizes depend on data";
@@ -315,10 +315,10 @@ void byoc_model_free(struct byoc_model **model)
         return;
     byi_runners_free(&m->runners);
     byi_cache_free(m);
-    for (uint32_t i = 0; m->plan && m->own.regions && i < m->plan->n_parts;
+    for (uint32_t i = 0; m->plan && m->own.regions && i < m->plan->n_regions;
          i++) {
         const struct byi_region *region = &m->own.regions[i];
-        if (region->plugin && !m->plan->parts[i].varies)
+        if (region->plugin && !m->plan->regions[i].varies)
             region->plugin->backend->unload(&region->plugin->host,
                                             region->compiled);
     }
@@ -399,22 +399,22 @@ uint32_t byoc_model_threads(const struct byoc_model *model, const char **why)
 const char *byoc_internal_region_name(const struct byoc_model *model,
                                       uint32_t region)
 {
-    return region < model->plan->n_parts ? model->plan->parts[region].symbol
-                                         : NULL;
+    return region < model->plan->n_regions ? model->plan->regions[region].symbol
+                                           : NULL;
 }
 
 const char *byoc_internal_region_fault(const struct byoc_model *model,
                                        uint32_t region)
 {
-    return region < model->plan->n_parts ? model->own.regions[region].fault
-                                         : NULL;
+    return region < model->plan->n_regions ? model->own.regions[region].fault
+                                           : NULL;
 }
 
 void byoc_internal_region_describe(const struct byoc_model *model,
                                    uint32_t region, byoc_trace_fn say,
                                    void *ctx)
 {
-    if (region >= model->plan->n_parts || model->plan->parts[region].varies)
+    if (region >= model->plan->n_regions || model->plan->regions[region].varies)
         return;
     const struct byi_region *r = &model->own.regions[region];
     const struct byoc_backend *b = r->plugin ? r->plugin->backend : NULL;
@@ -436,27 +436,27 @@ enum byoc_status byoc_internal_region(const struct byoc_model *model,
 {
     const struct byi_plan_tables *plan = model->plan;
     BYI_BORDER(err);
-    if (region >= plan->n_parts)
+    if (region >= plan->n_regions)
         return byi_fail(err, BYOC_EINVAL,
                         "no region %u: the model has %u, counted from 0",
-                        region, plan->n_parts);
-    const struct byi_plan_part *part = &plan->parts[region];
+                        region, plan->n_regions);
+    const struct byi_region_row *entry = &plan->regions[region];
     const struct byi_tensor **consts =
-        byi_arena_calloc(arena, part->n_consts + 1, sizeof *consts);
-    BYI_TRY(byi_consts_widen(model, part->consts, part->n_consts, err));
-    for (uint32_t i = 0; i < part->n_consts; i++) {
+        byi_arena_calloc(arena, entry->n_consts + 1, sizeof *consts);
+    BYI_TRY(byi_consts_widen(model, entry->consts, entry->n_consts, err));
+    for (uint32_t i = 0; i < entry->n_consts; i++) {
         struct byi_tensor *t = byi_arena_alloc(arena, sizeof *t);
-        *t = plan->consts[part->consts[i]].view;
-        t->data = byi_const_data(model, part->consts[i]);
+        *t = plan->consts[entry->consts[i]].view;
+        t->data = byi_const_data(model, entry->consts[i]);
         consts[i] = t;
     }
     *facts = (struct byi_region_facts){
-        .backend = part->backend,
-        .symbol = part->symbol,
-        .blob = model->artifact.map ? model->artifact.image.blobs + part->blob
+        .backend = entry->backend,
+        .symbol = entry->symbol,
+        .blob = model->artifact.map ? model->artifact.image.blobs + entry->blob
                                     : NULL,
-        .blob_bytes = model->artifact.map ? part->blob_bytes : 0,
-        .n_consts = part->n_consts,
+        .blob_bytes = model->artifact.map ? entry->blob_bytes : 0,
+        .n_consts = entry->n_consts,
         .consts = consts};
     return BYOC_OK;
 }

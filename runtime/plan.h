@@ -107,7 +107,8 @@ struct byi_plan_const {
     uint32_t axis;
 };
 
-struct byi_plan_part {
+/* A region in the plan's table. */
+struct byi_region_row {
     const char *backend, *symbol;
     const char *code;          /* name of the C function that the backend
                                 * generated; or NULL */
@@ -128,10 +129,10 @@ struct byi_plan_kernel {
 struct byi_plan_tables {
     struct byi_arena *arena;
     bool exact; /* every step is `exact` */
-    uint32_t n_funcs, n_consts, n_parts, n_kernels, n_symbols;
+    uint32_t n_funcs, n_consts, n_regions, n_kernels, n_symbols;
     struct byi_plan_func *funcs; /* funcs[0] is main */
     struct byi_plan_const *consts;
-    struct byi_plan_part *parts;
+    struct byi_region_row *regions;
     struct byi_plan_kernel *kernels;
     const char **symbols; /* a dim of -1 - i is the symbol named symbols[i] */
     uint32_t max_args;    /* largest number of operands and results of a step */
@@ -278,7 +279,7 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
 /* Prepare the constants of a region for its backend, in `arena`. Errors:
  * BYOC_ENOMEM. */
 enum byoc_status byi_region_consts(const struct byoc_model *model,
-                                   const struct byi_plan_part *part,
+                                   const struct byi_region_row *entry,
                                    const struct byi_plugin *plugin,
                                    struct byi_arena *arena,
                                    struct byi_region_consts *consts,

@@ -366,7 +366,7 @@ static enum byoc_status check_call(struct checker *c, struct byi_step *step)
 static enum byoc_status check_code(struct checker *c, struct byi_step *step)
 {
     bool region = step->kind == BYI_STEP_REGION;
-    uint32_t twin = region ? c->plan->parts[step->callee].twin
+    uint32_t twin = region ? c->plan->regions[step->callee].twin
                            : c->plan->kernels[step->callee].twin;
     BYI_TRY(check_tensors(c, step));
     BYI_TRY(check_signature(c, step, 0, twin));
@@ -375,7 +375,7 @@ static enum byoc_status check_code(struct checker *c, struct byi_step *step)
         return fault(c, "a shape of %s varies; kernels need fixed shapes",
                      step->name);
     if (step->infer)
-        c->plan->parts[step->callee].varies = true;
+        c->plan->regions[step->callee].varies = true;
     return BYOC_OK;
 }
 

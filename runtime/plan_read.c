@@ -315,8 +315,8 @@ static enum byoc_status read_region(struct plan_reader *r,
                                     const struct byi_json *at,
                                     struct byi_step *step)
 {
-    BYI_TRY(read_index(r, at, "region", r->plan->n_parts, &step->callee));
-    step->name = r->plan->parts[step->callee].symbol;
+    BYI_TRY(read_index(r, at, "region", r->plan->n_regions, &step->callee));
+    step->name = r->plan->regions[step->callee].symbol;
     return BYOC_OK;
 }
 
@@ -599,36 +599,37 @@ static enum byoc_status read_const(struct plan_reader *r,
     return BYOC_OK;
 }
 
-static enum byoc_status read_part(struct plan_reader *r,
-                                  const struct byi_json *at,
-                                  struct byi_plan_part *part)
+static enum byoc_status read_region_entry(struct plan_reader *r,
+                                          const struct byi_json *at,
+                                          struct byi_region_row *entry)
 {
     static const char *const keys[] = {"backend", "symbol", "code",
                                        "blob",    "twin",   "consts"};
     struct byi_json code;
     BYI_TRY(byi_json_only(at, keys, BYI_COUNT(keys), r->err));
-    BYI_TRY(byi_json_string(at, "backend", &part->backend, r->err));
-    BYI_TRY(byi_json_string(at, "symbol", &part->symbol, r->err));
-    part->backend = byi_arena_str(r->plan->arena, part->backend);
-    part->symbol = byi_arena_str(r->plan->arena, part->symbol);
+    BYI_TRY(byi_json_string(at, "backend", &entry->backend, r->err));
+    BYI_TRY(byi_json_string(at, "symbol", &entry->symbol, r->err));
+    entry->backend = byi_arena_str(r->plan->arena, entry->backend);
+    entry->symbol = byi_arena_str(r->plan->arena, entry->symbol);
     BYI_TRY(byi_json_opt(at, "code", &code, r->err));
     if (code.at) {
-        BYI_TRY(byi_json_as_string(&code, &part->code, r->err));
-        part->code = byi_arena_str(r->plan->arena, part->code);
+        BYI_TRY(byi_json_as_string(&code, &entry->code, r->err));
+        entry->code = byi_arena_str(r->plan->arena, entry->code);
     }
-    BYI_TRY(read_index(r, at, "twin", r->plan->n_funcs, &part->twin));
+    BYI_TRY(read_index(r, at, "twin", r->plan->n_funcs, &entry->twin));
     BYI_TRY(read_list(r, at, "consts", BYI_PLAN_MAX_ITEMS, r->plan->n_consts,
-                      &part->consts, &part->n_consts));
+                      &entry->consts, &entry->n_consts));
     struct byi_json blob, item = {0};
     uint32_t n;
     int64_t place[2] = {0, 0};
     BYI_TRY(byi_json_array(at, "blob", 2, &blob, &n, r->err));
     for (uint32_t i = 0; byi_json_next(&blob, &item, i); i++)
         BYI_TRY(byi_json_as_int(&item, 0, INT64_C(1) << 50, &place[i], r->err));
-    part->blob = (uint64_t)place[0];
-    part->blob_bytes = (uint64_t)place[1];
+    entry->blob = (uint64_t)place[0];
+    entry->blob_bytes = (uint64_t)place[1];
     uint64_t have = r->image->blobs_bytes;
-    if (n == 2 && part->blob <= have && part->blob_bytes <= have - part->blob)
+    if (n == 2 && entry->blob <= have &&
+        entry->blob_bytes <= have - entry->blob)
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
                     "%s.blob: expected [offset, bytes] inside the "
@@ -687,12 +688,12 @@ static enum byoc_status read_root(struct plan_reader *r,
                         "%d; compile the model again",
                         (long long)version, BYI_PLAN_VERSION);
     struct byi_plan_tables *plan = r->plan;
-    struct byi_json parts, consts, item = {0};
+    struct byi_json regions, consts, item = {0};
     BYI_TRY(byi_json_flag(root, "exact", &plan->exact, r->err));
     BYI_TRY(byi_json_count(root, funcs, "functions", BYI_PLAN_MAX_FUNCS,
                            &plan->n_funcs, r->err));
-    BYI_TRY(byi_json_array(root, "regions", BYI_PLAN_MAX_FUNCS, &parts,
-                           &plan->n_parts, r->err));
+    BYI_TRY(byi_json_array(root, "regions", BYI_PLAN_MAX_FUNCS, &regions,
+                           &plan->n_regions, r->err));
     BYI_TRY(byi_json_array(root, "consts", BYI_PLAN_MAX_ITEMS, &consts,
                            &plan->n_consts, r->err));
     if (plan->n_funcs == 0)
@@ -700,15 +701,15 @@ static enum byoc_status read_root(struct plan_reader *r,
                         "functions: the list is empty, expected main");
     plan->funcs =
         byi_arena_calloc(plan->arena, plan->n_funcs, sizeof *plan->funcs);
-    plan->parts =
-        byi_arena_calloc(plan->arena, plan->n_parts + 1u, sizeof *plan->parts);
+    plan->regions = byi_arena_calloc(plan->arena, plan->n_regions + 1u,
+                                     sizeof *plan->regions);
     plan->consts = byi_arena_calloc(plan->arena, plan->n_consts + 1u,
                                     sizeof *plan->consts);
     for (uint32_t i = 0; byi_json_next(&consts, &item, i); i++)
         BYI_TRY(read_const(r, &item, &plan->consts[i]));
     item = (struct byi_json){0};
-    for (uint32_t i = 0; byi_json_next(&parts, &item, i); i++)
-        BYI_TRY(read_part(r, &item, &plan->parts[i]));
+    for (uint32_t i = 0; byi_json_next(&regions, &item, i); i++)
+        BYI_TRY(read_region_entry(r, &item, &plan->regions[i]));
     BYI_TRY(read_kernels(r, root));
     return byi_json_each(root, funcs, func_keys, read_func, r, r->err);
 }

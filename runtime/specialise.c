@@ -286,7 +286,7 @@ static enum byoc_status load_region(struct maker *m,
                                     struct byi_region *region,
                                     struct byi_sized *sized)
 {
-    const struct byi_plan_part *part = &m->plan->parts[step->callee];
+    const struct byi_region_row *entry = &m->plan->regions[step->callee];
     const struct byi_plugin *plugin =
         m->model->own.regions[step->callee].plugin;
     const struct byi_image *image = &m->model->image;
@@ -297,16 +297,16 @@ static enum byoc_status load_region(struct maker *m,
     for (uint32_t i = 0; i < step->n_in; i++)
         types[i] = f->values[step->in[i]].type;
     if (refused)
-        return byi_fail(m->err, BYOC_EUNSUPPORTED, "%s: %s", part->symbol,
+        return byi_fail(m->err, BYOC_EUNSUPPORTED, "%s: %s", entry->symbol,
                         refused);
-    BYI_TRY(
-        byi_region_consts(m->model, part, plugin, m->scratch, &consts, m->err));
-    BYI_TRY(byoc_internal_region_bind(image->blobs + part->blob,
-                                      part->blob_bytes, &consts, step->n_in,
+    BYI_TRY(byi_region_consts(m->model, entry, plugin, m->scratch, &consts,
+                              m->err));
+    BYI_TRY(byoc_internal_region_bind(image->blobs + entry->blob,
+                                      entry->blob_bytes, &consts, step->n_in,
                                       types, m->scratch, sized, m->err));
     if (!plugin) /* the model was opened without backends */
         return BYOC_OK;
-    return byi_region_load(plugin, part->symbol, &consts, sized->json,
+    return byi_region_load(plugin, entry->symbol, &consts, sized->json,
                            sized->json_bytes, region, m->err);
 }
 
@@ -318,7 +318,7 @@ static enum byoc_status do_region(struct maker *m, struct byi_plan_func *f,
     struct byi_region *region = &m->in->regions[step->callee];
     const bool backend = m->model->own.regions[step->callee].plugin;
     struct byi_sized sized;
-    if (m->tried[step->callee] || !m->plan->parts[step->callee].varies)
+    if (m->tried[step->callee] || !m->plan->regions[step->callee].varies)
         return BYOC_OK;
     m->tried[step->callee] = true;
     if (m->twins && backend) {
@@ -591,7 +591,7 @@ static void count_callers(struct maker *m)
             switch (step->kind) {
             case BYI_STEP_REGION:
                 m->uses[step->callee]++;
-                m->callers[plan->parts[step->callee].twin]++;
+                m->callers[plan->regions[step->callee].twin]++;
                 break;
             case BYI_STEP_KERNEL:
                 m->callers[plan->kernels[step->callee].twin]++;
@@ -674,8 +674,8 @@ static enum byoc_status make(struct maker *m)
     m->stage = byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->stage);
     m->callers =
         byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->callers);
-    m->uses = byi_arena_calloc(m->scratch, plan->n_parts, sizeof *m->uses);
-    m->tried = byi_arena_calloc(m->scratch, plan->n_parts, sizeof *m->tried);
+    m->uses = byi_arena_calloc(m->scratch, plan->n_regions, sizeof *m->uses);
+    m->tried = byi_arena_calloc(m->scratch, plan->n_regions, sizeof *m->tried);
     m->known = byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->known);
     m->gone = byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->gone);
     count_callers(m);
@@ -705,9 +705,9 @@ static enum byoc_status attempt(struct maker *m, bool *again)
     *m->in =
         (struct byi_instance){.model = model, .plan = plan, .twins = m->twins};
     m->in->regions =
-        byi_arena_calloc(arena, plan->n_parts + 1u, sizeof *m->in->regions);
-    for (uint32_t i = 0; i < plan->n_parts; i++)
-        if (!plan->parts[i].varies) {
+        byi_arena_calloc(arena, plan->n_regions + 1u, sizeof *m->in->regions);
+    for (uint32_t i = 0; i < plan->n_regions; i++)
+        if (!plan->regions[i].varies) {
             m->in->regions[i] = model->own.regions[i];
             m->in->regions[i].lent = true;
         }
@@ -762,7 +762,7 @@ enum byoc_status byi_specialise(const struct byoc_model *model,
 
 void byi_instance_end(struct byi_instance *in)
 {
-    for (uint32_t i = 0; in->regions && i < in->plan->n_parts; i++) {
+    for (uint32_t i = 0; in->regions && i < in->plan->n_regions; i++) {
         const struct byi_region *region = &in->regions[i];
         if (region->plugin && !region->lent)
             region->plugin->backend->unload(&region->plugin->host,

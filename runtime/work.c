@@ -23,7 +23,7 @@ uint32_t byi_step_callees(const struct byi_instance *in,
     case BYI_STEP_CHOOSE:
         return 0;
     case BYI_STEP_REGION:
-        callees[0] = in->plan->parts[step->callee].twin;
+        callees[0] = in->plan->regions[step->callee].twin;
         return in->regions[step->callee].plugin ? 0 : 1;
     case BYI_STEP_KERNEL:
         callees[0] = in->plan->kernels[step->callee].twin;
@@ -133,15 +133,15 @@ static enum byoc_status find_scratch(struct byi_work *w, struct byoc_error *err)
 
 static enum byoc_status init_regions(struct byi_work *w, struct byoc_error *err)
 {
-    for (uint32_t i = 0; i < w->in->plan->n_parts; i++) {
+    for (uint32_t i = 0; i < w->in->plan->n_regions; i++) {
         const struct byi_region *region = &w->in->regions[i];
         const struct byi_plugin *plugin = region->plugin;
         if (!plugin)
             continue;
         struct byoc_fail *fail = byi_plugin_state_new(plugin, region->compiled,
                                                       &w->region_states[i]);
-        BYI_TRY(
-            byi_plugin_status(fail, plugin, w->in->plan->parts[i].symbol, err));
+        BYI_TRY(byi_plugin_status(fail, plugin, w->in->plan->regions[i].symbol,
+                                  err));
         w->region_made[i] = true;
     }
     return BYOC_OK;
@@ -154,8 +154,8 @@ static enum byoc_status init_work(struct byi_work *w, struct byoc_error *err)
     const struct byi_plan_tables *plan = w->in->plan;
     w->frames = byi_alloc(plan->n_funcs, sizeof *w->frames);
     w->spare = byi_alloc(plan->n_funcs, sizeof *w->spare);
-    w->region_states = byi_alloc(plan->n_parts + 1u, sizeof(void *));
-    w->region_made = byi_alloc(plan->n_parts + 1u, sizeof *w->region_made);
+    w->region_states = byi_alloc(plan->n_regions + 1u, sizeof(void *));
+    w->region_made = byi_alloc(plan->n_regions + 1u, sizeof *w->region_made);
     if (!w->frames || !w->spare || !w->region_states || !w->region_made)
         return no_memory(err, plan->n_funcs);
     BYI_TRY(init_frames(w, err));
@@ -207,7 +207,7 @@ void byi_work_free(struct byi_work **work)
     if (!w)
         return;
     const struct byi_plan_tables *plan = w->in->plan;
-    for (uint32_t i = 0; w->region_made && i < plan->n_parts; i++) {
+    for (uint32_t i = 0; w->region_made && i < plan->n_regions; i++) {
         const struct byi_region *region = &w->in->regions[i];
         if (w->region_made[i])
             byi_plugin_state_free(region->plugin, region->compiled,

@@ -72,10 +72,10 @@ static bool take_apart(const char *folder, const char *name, const char *so)
         part(folder, name, "plan", i->plan, i->plan_bytes) &&
         part(folder, name, "manifest", i->manifest, i->manifest_bytes) &&
         part(folder, name, "ledger", i->ledger, i->ledger_bytes);
-    for (uint32_t k = 0; k < plan->n_parts && good; k++) {
+    for (uint32_t k = 0; k < plan->n_regions && good; k++) {
         snprintf(suffix, sizeof suffix, "%u.region", k);
-        good = part(folder, name, suffix, i->blobs + plan->parts[k].blob,
-                    (size_t)plan->parts[k].blob_bytes);
+        good = part(folder, name, suffix, i->blobs + plan->regions[k].blob,
+                    (size_t)plan->regions[k].blob_bytes);
     }
     byi_plan_tables_free(&plan);
     byoc_internal_artifact_close(&a);
