@@ -103,7 +103,7 @@ static void walk_column(struct i8_column *c, int64_t o)
 }
 
 /* Whether products of bytes are exact. The bound is for adjacent weights in a
- * word; in depthwise sums, others are adjacent than those checked here. */
+ * word, which are other weights in depthwise sums than those checked here. */
 static bool fits_bytes(const struct i8_packing *p)
 {
     const struct byi_i8_conv *conv = p->conv;
@@ -179,7 +179,7 @@ static void pack_panel(const struct i8_packing *p, int64_t o, int columns,
         }
 }
 
-/* --- all ------------------------------------------------------------------ */
+/* --- all weights ---------------------------------------------------------- */
 
 void byi_i8_conv_pack(const struct byi_i8_conv *conv,
                       const struct byi_i8_weights *weights, void *to)

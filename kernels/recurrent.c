@@ -41,9 +41,9 @@ void byi_f32_recurrent_plan(struct byi_f32_recurrent *layer)
     byi_f32_conv_plan(&layer->product, true);
 }
 
-/* oneDNN is as fast if there are more sequences than a step computes, since
- * weights would be read several times, and for one sequence without wide
- * vectors. */
+/* oneDNN is as fast for more sequences than a step computes at once, since each
+ * step would read the weights several times, and for one sequence on a CPU
+ * without wide vectors. */
 bool byi_f32_recurrent_pays(const struct byi_f32_recurrent *layer)
 {
     return layer->batch <= layer->kernels->sequences &&

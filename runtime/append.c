@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-/* --- which outputs -------------------------------------------------------- */
+/* --- outputs in the memory of inputs -------------------------------------- */
 
 static bool is_input(const struct byi_plan_func *f, uint32_t v)
 {

@@ -90,8 +90,8 @@ static bool read_unary(const struct byoc_graph_step *step, struct byi_chain *c,
 }
 
 /* Read a binary step whose argument `previous` is the chain's value and whose
- * other argument is `operand`. c - x becomes c + (-1) x and c / x becomes c
- * x^-1, so that the chain's value comes first. */
+ * other argument is `operand`. c - x becomes c + (-1) * x and c / x becomes
+ * c * x^-1, so that the chain's value comes first. */
 static bool read_binary(const struct byoc_graph_step *step, uint32_t previous,
                         uint32_t operand, struct byi_chain *c,
                         const struct byi_chain_item *like)
@@ -181,7 +181,10 @@ static enum byoc_status find_previous(struct byi_build *b, uint32_t at,
     for (*previous = 0; *previous < step->n_args; ++*previous)
         if (is_step(b, step->args[*previous]))
             return BYOC_OK;
-    return byi_dn_refuse(b, "%s: does not read the previous step", step->name);
+    return byi_dn_refuse(b,
+                         "%s: no operand is the result of the previous step, "
+                         "which a post-op must read",
+                         step->name);
 }
 
 static enum byoc_status read_step(struct byi_build *b, uint32_t at,

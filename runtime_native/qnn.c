@@ -3,8 +3,8 @@
  * form.
  *   sum = sum over k of (x - x zero) (weights - weights zero), 32 bits
  *   int32    sum + bias
- *   float32  (sum + bias) scale
- *   8 bits   round((sum + bias) scale) + zero, clamped to a_min .. a_max
+ *   float32  (sum + bias) * scale
+ *   8 bits   round((sum + bias) * scale) + zero, clamped to a_min .. a_max
  */
 #include "qnn.h"
 

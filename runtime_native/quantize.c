@@ -2,7 +2,7 @@
 /* quantize.c: qnn.quantize and qnn.dequantize.
  *   x (outer, n, inner), one scale and zero point, or n along the axis
  *   quantize    saturate(round(x / scale) + zero point), half to even
- *   dequantize  (x - zero point) scale
+ *   dequantize  (x - zero point) * scale
  * With blocks, scale and zero point have shape (outer, ceil(n / block), inner).
  * Floats of 4 and 8 bits are not rounded to integers. */
 #include "kernel.h"

@@ -5,11 +5,11 @@
  * h, whose arguments are clipped:
  *   rnn   h' = f(W x + R h)
  *   gru   z = f(Wz x + Rz h)   r = f(Wr x + Rr h)
- *         n = g(Wh x + Rh (r h)), or g(Wh x + r (Rh h)) linear before reset
- *         h' = (1 - z) n + z h
- *   lstm  i = f(Wi x + Ri h + Pi c)   j = f(Wf x + Rf h + Pf c), or 1 - i
- *         c' = j c + i g(Wc x + Rc h)
- *         o = f(Wo x + Ro h + Po c')   h' = o h(c')
+ *         n = g(Wh x + Rh (r * h)), or g(Wh x + r * (Rh h)) linear before reset
+ *         h' = (1 - z) * n + z * h
+ *   lstm  i = f(Wi x + Ri h + Pi * c)   j = f(Wf x + Rf h + Pf * c), or 1 - i
+ *         c' = j * c + i * g(Wc x + Rc h)
+ *         o = f(Wo x + Ro h + Po * c')   h' = o * h(c')
  */
 #include "kernel.h"
 
