@@ -289,7 +289,7 @@ bool byi_library_folder(char *path, size_t n);
 
 /* --- log.c ---------------------------------------------------------------- */
 
-/* Where log lines go. If zero-initialised, they are dropped. */
+/* The destination of log lines; a zero-initialised one drops them. */
 struct byi_log {
     void (*log)(void *ctx, enum byoc_severity severity, const char *line);
     void (*log_line)(void *ctx,

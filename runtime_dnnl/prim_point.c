@@ -37,8 +37,8 @@ static const struct byi_dn_fast_kind softmax_kind = {
     .run = run_softmax,
 };
 
-/* Whether byoc's own kernels compute it, which oneDNN's take 1.2 to 2 times as
- * long for. */
+/* Whether byoc's own kernels support the softmax. oneDNN's take 1.2 to 2 times
+ * as long. */
 static bool is_fast_softmax(const struct byi_dnnl_softmax *p,
                             const struct byi_posts *posts)
 {
@@ -383,7 +383,8 @@ enum byoc_status byi_concat_new(const struct byi_dnnl *lib,
 
 /* The largest prime factor of n. oneDNN's reorders tile an axis by trying
  * divisors from its size down, so their creation takes time in proportion to
- * it: 7 seconds in 2.6 for a prime of 10^9, and longer with more axes. */
+ * the factor: oneDNN 2.6 takes 7 seconds for a prime of 10^9, and longer with
+ * more axes. */
 static int64_t largest_factor(int64_t n)
 {
     int64_t largest = 1;

@@ -112,7 +112,9 @@ static enum byoc_status build_kernel(struct byi_build *b)
 {
     BYI_TRY(check_types(b));
     if (!gives_last_step(b))
-        return byi_dn_refuse(b, "pattern %s gives a tuple of other values",
+        return byi_dn_refuse(b,
+                             "pattern %s: found a result that is not one of "
+                             "its last step",
                              b->kernel->pattern);
     const struct byoc_graph_step *step = byi_dn_step0(b);
     const struct byi_dn_row *row = find_row(b);

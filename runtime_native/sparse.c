@@ -13,7 +13,8 @@
 enum {
     ROWS = BYI_SPARSE_ROWS,
     PATTERNS = 1 << ROWS,
-    DEPTH = 256,        /* inputs of a block: a panel of X fits the L1 cache */
+    /* inputs of a block: a panel of X fits the first-level cache */
+    DEPTH = 256,
     SHORT = 8,          /* shorter lists are split into lists of rows    */
     LEAST_COLUMNS = 16, /* of X: with fewer, the dense product is faster */
 };

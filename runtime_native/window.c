@@ -66,7 +66,7 @@ enum {
     TOGETHER = 16, /* planes of a task                                       */
     TILE = 4,      /* rows of outputs that share loaded inputs               */
     FEW_TAPS = 25, /* largest window for planes side by side */
-    ROOM = 4096,   /* floats of a band that fits the L1 cache */
+    ROOM = 4096,   /* floats of a band that fits the first-level cache */
     SIDE = 6144,   /* the same for planes side by side, including outputs */
     APART = 10240  /* the same if the rows form would need phases */
 };
