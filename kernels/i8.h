@@ -3,13 +3,13 @@
  * instruction set. Results do not depend on the instruction set or the number
  * of threads:
  *
- *   sum  = sum over k of (x - x zero) (weights - weights zero) + bias, 32 bits
+ *   sum = sum over k of (x - x zero) * (weights - weights zero) + bias, 32 bits
  *   SUMS    sum
  *   FLOATS  (float) sum * scale
  *   OCTETS  q + zero, where q = round(clamp((float) sum * scale, low, high)),
  *           half to even
- *   ADDED   round(clamp((q scale' + (b - b zero) b scale) / scale'', low'',
- *           high'')) + zero'', where b is another tensor of bytes
+ *   ADDED   round(clamp((q * scale' + (b - b zero) * b scale) / scale'',
+ *           low'', high'')) + zero'', where b is another tensor of bytes
  *
  * Kernels multiply words of 32 bits, which have consecutive elements of a sum:
  * with form BYTES, 4 unsigned bytes by 4 signed ones; with form PAIRS, 2 by 2

@@ -221,8 +221,8 @@ struct byi_use {
     uint64_t offset; /* bytes */
 };
 
-/* A step under construction: dead steps have not been dropped, nor buffers
- * placed. */
+/* A step under construction: dead steps have not been dropped, and buffers have
+ * not been placed. */
 struct byi_emitted_step {
     struct byi_prim *prim;
     const char *name, *sources;
@@ -489,8 +489,8 @@ struct byi_core {
     bool no_sum;              /* dst must not be the buffer of an operand */
     struct byi_dnnl_view src; /* the primitive may overwrite it if in_place */
     bool in_place;
-    const struct byi_gathered *gathered; /* if not NULL: what the data are
-                                          * computed from */
+    const struct byi_gathered *gathered; /* if not NULL: the source of the
+                                          * data */
 };
 
 /* bands.c. Whether the kernel, a convolution, is likely to run in bands with

@@ -179,7 +179,7 @@ const char *byi_guard_matmul(int major, const struct byi_dnnl_matmul *p,
     if (major >= 3 && byi_desc_permutes_batch(&p->weights))
         return "oneDNN 3.x misreads weights whose batch is stored in another "
                "order";
-    /* 3.12.1: of (11, 5, 5, 11), stored by the second axis, out of bounds */
+    /* 3.12.1, for example a result (11, 5, 5, 11) stored by its second axis */
     if (major >= 3 && byi_desc_permutes_batch(&p->dst))
         return "oneDNN 3.x writes results whose batch is stored in another "
                "order to wrong addresses";
