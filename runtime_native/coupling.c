@@ -87,7 +87,7 @@ static void couple(const double *q, int64_t n, double *p, double *qp)
     }
 }
 
-/* pairs (rows, n (n - 1) / 2) -> (rows, n) */
+/* pairs (rows, n * (n - 1) / 2) -> (rows, n) */
 static enum byoc_status coupling_run_f32(const struct byi_call *call,
                                          struct byoc_error *err)
 {

@@ -61,7 +61,7 @@ static enum byoc_status eye_like_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-/* y[i] = start + i delta. Integers are computed as unsigned numbers; the
+/* y[i] = start + i * delta. Integers are computed as unsigned numbers; the
  * results are in range, since limit has the same type. */
 #define RANGE_INT(id, T)                                                       \
     static void range_##id(const struct byi_call *call)                        \
