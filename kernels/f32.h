@@ -196,7 +196,7 @@ enum byi_f32_algorithm {
 /* The functions of one instruction set. */
 struct byi_f32_kernels {
     const char *name;
-    const char *names[BYI_F32_ALGORITHMS]; /* for reports: "direct:avx2" */
+    const char *names[BYI_F32_ALGORITHMS]; /* such as "direct:avx2" */
     int rows;                              /* rows of a full tile */
     int panels;                            /* panels of a full tile: 1 or 2 */
     bool partial; /* tiles may have a `last` panel of fewer columns */

@@ -300,7 +300,7 @@ static void test_lists_refused(void **state)
         {"sequence.concatenate(sequence.erase(sequence.erase(%s)), axis=0)",
          "the sequence is empty"},
         {"optional.get(optional.none(dtype=\"float32\", sequence=true))",
-         "there is no value"},
+         "found no value"},
     };
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(rows); i++) {
