@@ -70,9 +70,10 @@ static double largest_of(struct byi_scaling *s, byi_id id)
     if (!byi_const_view(s->m, s->f, id, &t))
         return INFINITY;
     const int64_t n = byi_elements(t.rank, t.dims);
-    const float *f32 = t.dtype == BYOC_F32 ? t.data : NULL;
+    const bool wide = t.dtype == BYOC_F32;
     for (int64_t i = 0; i < n; i++) {
-        const double v = fabs(f32 ? (double)f32[i] : byi_tensor_float(&t, i));
+        const double v = fabs(wide ? (double)byi_float_at(t.data, i)
+                                   : byi_tensor_float(&t, i));
         most = !isfinite(v) ? INFINITY : v > most ? v : most;
     }
     return s->largest[index] = most;
