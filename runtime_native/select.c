@@ -309,8 +309,9 @@ static enum byoc_status topk_run(const struct byi_call *call,
     if (t.k == 0 || t.inner == 0 || t.n == 0)
         return BYOC_OK;
     const int64_t tasks = byi_count(call->in) / (t.n * t.inner) * parts;
+    const int64_t weight = sorts(&t) ? 32 : 8; /* operations of an element */
     const int64_t team =
-        byi_min(tasks, byi_team(call, 8 * byi_count(call->in)));
+        byi_min(tasks, byi_team(call, weight * byi_count(call->in)));
 #pragma omp parallel for num_threads((int)team) if (team > 1)
     for (int64_t p = 0; p < team; p++) {
         char *scratch = (char *)call->scratch + (uint64_t)p * topk_bytes(&t);
@@ -371,15 +372,16 @@ static enum byoc_status nonzero_run(const struct byi_call *call,
     const uint32_t last = x->rank ? x->rank - 1 : 0;
     const int64_t wide = x->rank ? x->dims[last] : 1;
     for (int64_t i = 0, c = 0; c < count; i += wide) {
+        const int64_t first = c;
         /* writes every position, but advances only if the element is set: no
          * branch */
         for (int64_t k = 0; k < wide && c < count; k++) {
-            at[last] = k;
-            for (uint32_t d = 0; d < x->rank; d++)
-                y[d * count + c] = at[d];
+            y[last * count + c] = k;
             c += is_set(x, i + k);
         }
-        at[last] = 0;
+        for (uint32_t d = 0; d < last; d++)
+            for (int64_t k = first; k < c; k++)
+                y[d * count + k] = at[d];
         byi_step(last, x->dims, zeros, at, &none);
     }
     return BYOC_OK;

@@ -22,6 +22,48 @@ static void spread_strides(const struct byi_tensor *t, uint32_t rank,
             strides[more + i] = 0;
 }
 
+/* Copy n bytes; short strings without a call of memcpy, in two moves that may
+ * overlap. */
+static void copy_text(char *to, const char *from, size_t n)
+{
+    uint64_t first, last;
+    if (n < sizeof first || n > 2 * sizeof first) {
+        memcpy(to, from, n);
+        return;
+    }
+    memcpy(&first, from, sizeof first);
+    memcpy(&last, from + n - sizeof last, sizeof last);
+    memcpy(to, &first, sizeof first);
+    memcpy(to + n - sizeof last, &last, sizeof last);
+}
+
+/* Strings that are stored one behind the other at once. */
+enum { TEXTS = 64 };
+
+struct text_pair {
+    const char *text[2];
+    size_t length[2];
+};
+
+/* The strings of n pairs, of `bytes` bytes with the NUL of each. */
+static bool join_pairs(struct byi_string_store *store,
+                       const struct text_pair *pairs, int64_t n, size_t bytes,
+                       const char **y)
+{
+    char *at = byi_store_string(store, bytes - 1);
+    if (!at)
+        return false;
+    for (int64_t i = 0; i < n; i++) {
+        const struct text_pair *p = &pairs[i];
+        y[i] = at;
+        copy_text(at, p->text[0], p->length[0]);
+        copy_text(at + p->length[0], p->text[1], p->length[1]);
+        at += p->length[0] + p->length[1];
+        *at++ = '\0';
+    }
+    return true;
+}
+
 static enum byoc_status concatenate_run(const struct byi_call *call,
                                         struct byoc_error *err)
 {
@@ -29,6 +71,7 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
     const char *const *x[] = {call->in[0].data, call->in[1].data};
     int64_t strides[2][BYI_MAX_RANK], at[2][BYI_MAX_RANK] = {{0}};
     int64_t offset[2] = {0};
+    struct text_pair pairs[TEXTS];
     if (!call->strings)
         return byi_no_store(call, err);
     for (int k = 0; k < 2; k++)
@@ -36,20 +79,22 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
     const int64_t count = byi_count(y);
     const bool alike =
         byi_count(&call->in[0]) == count && byi_count(&call->in[1]) == count;
-    for (int64_t i = 0; i < count; i++) {
-        const char *a = x[0][offset[0]], *b = x[1][offset[1]];
-        const size_t n = strlen(a), m = strlen(b);
-        char *text = byi_store_string(call->strings, n + m);
-        if (!text)
+    for (int64_t first = 0, n; first < count; first += n) {
+        size_t bytes = 0;
+        n = byi_min(TEXTS, count - first);
+        for (int64_t i = 0; i < n; i++)
+            for (int k = 0; k < 2; k++) {
+                pairs[i].text[k] = x[k][offset[k]];
+                pairs[i].length[k] = strlen(pairs[i].text[k]);
+                bytes += pairs[i].length[k] + (size_t)k; /* and the NUL */
+                if (alike)
+                    offset[k]++;
+                else
+                    byi_step(y->rank, y->dims, strides[k], at[k], &offset[k]);
+            }
+        if (!join_pairs(call->strings, pairs, n, bytes,
+                        (const char **)y->data + first))
             return byi_no_store(call, err);
-        memcpy(text, a, n);
-        memcpy(text + n, b, m);
-        ((const char **)y->data)[i] = text;
-        for (int k = 0; k < 2; k++)
-            if (alike)
-                offset[k]++;
-            else
-                byi_step(y->rank, y->dims, strides[k], at[k], &offset[k]);
     }
     return BYOC_OK;
 }

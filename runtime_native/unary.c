@@ -262,12 +262,35 @@ static range_fn find_range(const struct unary_job *job)
     }
 }
 
+/* Operators whose float32 form computes a function, such as exp. */
+static const bool functions[BYI_N_OPS] = {
+#define UNARY_FLOAT32(id, wide, single) [BYI_OP_##id] = true,
+#define UNARY_CHOICE(id, wide, single, other) UNARY_FLOAT32(id, , )
+#define UNARY_BOUNDED(id, wide, single, most) UNARY_FLOAT32(id, , )
+#include "core/ops/unary.def"
+};
+
+/* What an element costs, in simple operations (byi_team). */
+static int64_t weight_of(const struct unary_job *job)
+{
+    if (!job->fast)
+        return 8;
+    switch (job->op) {
+    case BYI_OP_CLIP:
+    case BYI_OP_NN_HARD_SIGMOID:
+    case BYI_OP_NN_HARD_SWISH:
+        return 1;
+    default:
+        return functions[job->op] ? 3 : 1;
+    }
+}
+
 static void run_all(const struct byi_call *call, range_fn run,
                     const struct unary_job *job)
 {
     enum { CHUNK = 8192 };
     const int64_t n = byi_count(call->in);
-    const int team = byi_team(call, job->fast ? n : n * 8);
+    const int team = byi_team(call, n * weight_of(job));
 #pragma omp parallel for schedule(static) num_threads(team) if (team > 1)
     for (int64_t at = 0; at < n; at += CHUNK)
         run(job, at, byi_min(at + CHUNK, n));

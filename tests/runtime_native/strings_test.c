@@ -204,6 +204,30 @@ static void test_concatenate(void **state)
 }
 
 /* The parts are those of Python's str.split. */
+/* Strings of every length from 0 to 20 before one of every length, which is
+ * more than are stored at once. */
+static void test_concatenate_lengths(void **state)
+{
+    enum { LENGTHS = 21 };
+    static const char letters[] = "abcdefghijklmnopqrst";
+    const char *x[LENGTHS];
+    (void)state;
+    store.limit = 1 << 20;
+    for (int n = 0; n < LENGTHS; n++)
+        x[n] = letters + LENGTHS - 1 - n;
+    const struct byi_tensor in[] = {strings(2, DIMS(LENGTHS, 1), x),
+                                    strings(1, DIMS(LENGTHS), x)};
+    struct eval e = prepare(BYI_OP_TEXT_CONCATENATE, NULL, 0, in, 2);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    const char *const *found = e.out[0].data;
+    for (int i = 0; i < LENGTHS * LENGTHS; i++) {
+        char wanted[2 * LENGTHS];
+        snprintf(wanted, sizeof wanted, "%s%s", x[i / LENGTHS], x[i % LENGTHS]);
+        assert_string_equal(found[i], wanted);
+    }
+    finish(&e);
+}
+
 static void test_split(void **state)
 {
     static const struct {
@@ -406,6 +430,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_exhausted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tf_idf, setup, teardown),
         cmocka_unit_test_setup_teardown(test_concatenate, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_concatenate_lengths, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_split, setup, teardown),
         cmocka_unit_test_setup_teardown(test_matches, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_matches, setup, teardown),
