@@ -2,8 +2,16 @@
 /* tokens.cpp: the operators SentencepieceTokenizer and SentencepieceDecoder of
  * ONNX Runtime's extensions, with the SentencePiece library (docs/custom.md).
  *
- * The attribute `model` of both contains the file that SentencePiece's trainer
- * writes. No exception leaves this file.
+ * Inputs and outputs are those of version 0.10 of the extensions:
+ *
+ *   SentencepieceTokenizer(text, nbest_size, alpha, add_bos, add_eos, reverse,
+ *                          fairseq or none)
+ *       -> tokens, instance_indices, token_indices
+ *   SentencepieceDecoder(ids, fairseq or none) -> text
+ *
+ * nbest_size and alpha have no effect there, and none here. The attribute
+ * `model` of both holds the file that SentencePiece's trainer writes, as it is
+ * or in base64. No exception leaves this file.
  */
 #include <byoc/custom.h>
 
@@ -14,6 +22,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace
@@ -46,14 +55,49 @@ uint64_t count(const byoc_view &x)
 
 /* --- the model ------------------------------------------------------------ */
 
+/* The value of a base64 digit; -1: none. */
+int digit(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                 "abcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? std::strchr(digits, c) : nullptr;
+    return at ? static_cast<int>(at - digits) : -1;
+}
+
+/* The bytes of a text in base64, which may have line ends; empty: it is none.
+ */
+std::string from_base64(std::string_view text)
+{
+    std::string bytes;
+    uint32_t bits = 0;
+    int n = 0;
+    for (const char c : text) {
+        if (c == '=')
+            break;
+        if (c == '\n' || c == '\r')
+            continue;
+        const int value = digit(c);
+        if (value < 0)
+            return {};
+        bits = bits << 6 | static_cast<uint32_t>(value);
+        n += 6;
+        if (n >= 8)
+            bytes.push_back(static_cast<char>(bits >> (n -= 8)));
+    }
+    return bytes;
+}
+
 byoc_fail *make(const byoc_host *host, const byoc_operator_call *call,
                 void **made)
 {
     return guarded(host, [&]() -> byoc_fail * {
         const byoc_view &model = call->tensors[0];
+        const std::string_view given(static_cast<const char *>(model.data),
+                                     model.bytes);
+        const std::string decoded = from_base64(given);
         auto processor = std::make_unique<SentencePieceProcessor>();
         const auto status = processor->LoadFromSerializedProto(
-            {static_cast<const char *>(model.data), model.bytes});
+            decoded.empty() ? given : std::string_view(decoded));
         if (!status.ok())
             return invalid(host,
                            "attribute 'model' is not a SentencePiece model: " +
@@ -68,6 +112,24 @@ void drop(const byoc_host *, void *made)
     delete static_cast<SentencePieceProcessor *>(made);
 }
 
+/* --- fairseq ---------------------------------------------------------------
+ *
+ * Models such as XLM-RoBERTa number tokens as fairseq does:
+ *
+ *                  0      1      2     3      4 ...
+ *   SentencePiece  <unk>  <s>    </s>  first  second
+ *   fairseq        <s>    <pad>  </s>  <unk>  first
+ */
+int to_fairseq(int id)
+{
+    return id == 0 ? 3 : id == 1 ? 0 : id == 2 ? 2 : id + 1;
+}
+
+int64_t from_fairseq(int64_t id)
+{
+    return id == 3 ? 0 : id == 0 ? 1 : id == 2 ? 2 : id - 1;
+}
+
 /* --- SentencepieceTokenizer ----------------------------------------------- */
 
 enum { TEXT, NBEST_SIZE, ALPHA, ADD_BOS, ADD_EOS, REVERSE, FAIRSEQ };
@@ -80,49 +142,67 @@ bool flag(const byoc_operator_call *call, uint32_t i)
            *static_cast<const uint8_t *>(call->inputs[i].data) != 0;
 }
 
-/* The tokens of all strings, and the index of each string's first token. */
+/* The tokens of all strings, at which byte of its string each begins, and where
+ * the tokens of each string begin. */
 struct Tokens {
-    std::vector<int> ids;
+    std::vector<int32_t> ids, bytes;
     std::vector<int64_t> begin;
+
+    void add(int id, size_t byte)
+    {
+        ids.push_back(id);
+        bytes.push_back(static_cast<int32_t>(byte));
+    }
 };
+
+/* The tokens of one string: bos, its pieces, eos. */
+byoc_fail *tokenize_one(const byoc_host *host, const byoc_operator_call *call,
+                        const char *text, Tokens *to)
+{
+    const auto *p = static_cast<const SentencePieceProcessor *>(call->made);
+    sentencepiece::ImmutableSentencePieceText pieces;
+    const auto status = p->Encode(text, pieces.mutable_proto());
+    if (!status.ok())
+        return invalid(host, status.ToString());
+    if (flag(call, ADD_BOS))
+        to->add(p->bos_id(), 0);
+    for (const auto &piece : pieces.pieces())
+        to->add(static_cast<int>(piece.id()), piece.begin());
+    if (flag(call, ADD_EOS))
+        to->add(p->eos_id(), std::strlen(text));
+    return nullptr;
+}
 
 byoc_fail *tokenize(const byoc_host *host, const byoc_operator_call *call,
                     Tokens *to)
 {
-    const auto *p = static_cast<const SentencePieceProcessor *>(call->made);
     const auto *texts =
         static_cast<const char *const *>(call->inputs[TEXT].data);
     const uint64_t n = count(call->inputs[TEXT]);
+    to->begin.push_back(0);
     for (uint64_t i = 0; i < n; i++) {
-        std::vector<int> ids;
-        const auto status = p->Encode(texts[i], &ids);
-        if (!status.ok())
-            return invalid(host, status.ToString());
-        if (flag(call, REVERSE))
-            std::reverse(ids.begin(), ids.end());
+        if (byoc_fail *fail = tokenize_one(host, call, texts[i], to))
+            return fail;
+        if (flag(call, REVERSE)) {
+            std::reverse(to->ids.begin() + to->begin.back(), to->ids.end());
+            std::reverse(to->bytes.begin() + to->begin.back(), to->bytes.end());
+        }
         to->begin.push_back(static_cast<int64_t>(to->ids.size()));
-        if (flag(call, ADD_BOS))
-            to->ids.push_back(p->bos_id());
-        to->ids.insert(to->ids.end(), ids.begin(), ids.end());
-        if (flag(call, ADD_EOS))
-            to->ids.push_back(p->eos_id());
     }
-    to->begin.push_back(static_cast<int64_t>(to->ids.size()));
+    if (flag(call, FAIRSEQ))
+        std::transform(to->ids.begin(), to->ids.end(), to->ids.begin(),
+                       to_fairseq);
     return nullptr;
 }
 
 byoc_fail *check(const byoc_host *host, const byoc_operator_call *call)
 {
-    const auto *nbest =
-        static_cast<const int64_t *>(call->inputs[NBEST_SIZE].data);
     if (call->inputs[TEXT].dtype != BYOC_STRING)
         return invalid(host, "its first input has no strings");
     if (call->inputs[NBEST_SIZE].dtype != BYOC_I64)
         return invalid(host, "nbest_size is not int64");
-    if (nbest && call->inputs[NBEST_SIZE].bytes && (*nbest < 0 || *nbest > 1))
-        return invalid(host, "nbest_size asks for a random sample; give 0");
-    if (flag(call, FAIRSEQ))
-        return invalid(host, "fairseq numbers are not supported");
+    if (flag(call, FAIRSEQ) && flag(call, REVERSE))
+        return invalid(host, "fairseq numbers in reverse are not supported");
     return nullptr;
 }
 
@@ -134,7 +214,7 @@ bool all_known(const byoc_operator_call *call)
     return call->made != nullptr;
 }
 
-/* The shapes: tokens (number of tokens), instance_indices (strings + 1). */
+/* tokens (all), instance_indices (strings + 1), token_indices (all) */
 byoc_fail *tokenizer_shape(const byoc_host *host,
                            const byoc_operator_call *call)
 {
@@ -142,7 +222,7 @@ byoc_fail *tokenizer_shape(const byoc_host *host,
         if (byoc_fail *fail = check(host, call))
             return fail;
         for (uint32_t i = 0; i < call->n_results; i++) {
-            call->results[i].dtype = i ? BYOC_I64 : BYOC_I32;
+            call->results[i].dtype = i == 1 ? BYOC_I64 : BYOC_I32;
             call->results[i].rank = 1;
             call->results[i].dims[0] = BYOC_SIZE_UNKNOWN;
         }
@@ -151,10 +231,9 @@ byoc_fail *tokenizer_shape(const byoc_host *host,
         Tokens tokens;
         if (byoc_fail *fail = tokenize(host, call, &tokens))
             return fail;
-        call->results[0].dims[0] = static_cast<int64_t>(tokens.ids.size());
-        if (call->n_results > 1)
-            call->results[1].dims[0] =
-                static_cast<int64_t>(tokens.begin.size());
+        for (uint32_t i = 0; i < call->n_results; i++)
+            call->results[i].dims[0] = static_cast<int64_t>(
+                i == 1 ? tokens.begin.size() : tokens.ids.size());
         return nullptr;
     });
 }
@@ -170,19 +249,23 @@ byoc_fail *tokenizer_run(const byoc_host *host, const byoc_operator_call *call)
         if (call->n_results > 1)
             std::copy(tokens.begin.begin(), tokens.begin.end(),
                       static_cast<int64_t *>(call->results[1].data));
+        if (call->n_results > 2)
+            std::copy(tokens.bytes.begin(), tokens.bytes.end(),
+                      static_cast<int32_t *>(call->results[2].data));
         return nullptr;
     });
 }
 
 /* --- SentencepieceDecoder ------------------------------------------------- */
 
-/* The shape: one string for all ids. */
+/* ids (n) or (1, n): one string */
 byoc_fail *decoder_shape(const byoc_host *host, const byoc_operator_call *call)
 {
     if (call->inputs[0].dtype != BYOC_I64)
         return invalid(host, "its input is not int64");
-    if (flag(call, 1))
-        return invalid(host, "fairseq numbers are not supported");
+    const byoc_view &ids = call->inputs[0];
+    if (ids.rank != 1 && (ids.rank != 2 || ids.dims[0] != 1))
+        return invalid(host, "its input has not the shape (n) or (1, n)");
     call->results[0].dtype = BYOC_STRING;
     call->results[0].rank = 1;
     call->results[0].dims[0] = 1;
@@ -196,11 +279,13 @@ byoc_fail *decoder_run(const byoc_host *host, const byoc_operator_call *call)
         const auto *x = static_cast<const int64_t *>(call->inputs[0].data);
         std::vector<int> ids;
         for (uint64_t i = 0; i < count(call->inputs[0]); i++) {
-            if (x[i] < 0 || x[i] >= p->GetPieceSize())
+            const int64_t id =
+                x[i] >= 0 && flag(call, 1) ? from_fairseq(x[i]) : x[i];
+            if (id < 0 || id >= p->GetPieceSize())
                 return invalid(host, "the id " + std::to_string(x[i]) +
                                          " is not in the vocabulary of " +
                                          std::to_string(p->GetPieceSize()));
-            ids.push_back(static_cast<int>(x[i]));
+            ids.push_back(static_cast<int>(id));
         }
         std::string text;
         const auto status = p->Decode(ids, &text);
@@ -235,7 +320,7 @@ byoc_operator tokenizer_in(const char *domain)
     op.min_inputs = 6;
     op.max_inputs = 7;
     op.min_results = 1;
-    op.max_results = 2;
+    op.max_results = 3;
     op.n_attrs = 1;
     op.attrs = attrs;
     op.make = make;

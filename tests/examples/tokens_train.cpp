@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tokens_train TEXT PREFIX VOCABULARY [LINE...]: train a unigram model of that
  * many pieces on the file TEXT and write it to PREFIX.model. Prints the
- * library's own ids of each LINE, one line each, "bos", "eos" and those numbers
- * first.
+ * library's own pieces of each LINE, one line each, as ID@BYTE, where BYTE is
+ * where the piece begins; "bos", "eos" and those numbers first.
  */
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
 #include <iostream>
 #include <string>
-#include <vector>
 
 static int failed(const sentencepiece::util::Status &status)
 {
@@ -35,12 +34,8 @@ int main(int argc, char **argv)
         return failed(loaded);
     std::cout << "bos " << p.bos_id() << " eos " << p.eos_id() << "\n";
     for (int i = 4; i < argc; i++) {
-        std::vector<int> ids;
-        const auto status = p.Encode(argv[i], &ids);
-        if (!status.ok())
-            return failed(status);
-        for (const int id : ids)
-            std::cout << id << " ";
+        for (const auto &piece : p.EncodeAsImmutableProto(argv[i]).pieces())
+            std::cout << piece.id() << "@" << piece.begin() << " ";
         std::cout << "\n";
     }
 }

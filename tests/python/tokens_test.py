@@ -3,6 +3,7 @@
 library's trainer makes of this tree's documents. Arguments: the plug-in and the
 program of tests/examples/tokens_train.cpp, or "none"."""
 
+import base64
 import glob
 import os
 import subprocess
@@ -39,10 +40,13 @@ def train():
                              capture_output=True, text=True).stdout.splitlines()
     with open("small.model", "rb") as file:
         return (file.read(), int(printed[0].split()[1]), int(printed[0].split()[3]),
-                [[int(i) for i in line.split()] for line in printed[1:]])
+                [[[int(i) for i in piece.split("@")] for piece in line.split()]
+                 for line in printed[1:]])
 
 
-MODEL, BOS, EOS, IDS = train()
+MODEL, BOS, EOS, PIECES = train()
+IDS = [[piece[0] for piece in line] for line in PIECES]
+BYTES = [[piece[1] for piece in line] for line in PIECES]
 
 
 def compiled(op, inputs, outputs, model=MODEL, domain="com.microsoft.extensions",
@@ -64,16 +68,22 @@ def compiled(op, inputs, outputs, model=MODEL, domain="com.microsoft.extensions"
         plugins=PLUGIN, backends=[])
 
 
-def tokenizer(nbest=0, bos=False, eos=False, reverse=False, **options):
+def tokenizer(nbest=0, bos=False, eos=False, reverse=False, fairseq=None,
+              outputs=2, **options):
     def one(name, kind, value):
         return helper.make_tensor(name, kind, [1], [value])
     flag = TensorProto.BOOL
+    last = [] if fairseq is None else [one("fairseq", flag, fairseq)]
     return compiled(
-        "SentencepieceTokenizer", [("text", TensorProto.STRING, ["n"])], 2,
+        "SentencepieceTokenizer", [("text", TensorProto.STRING, ["n"])], outputs,
         constants=[one("nbest_size", TensorProto.INT64, nbest),
                    one("alpha", TensorProto.FLOAT, 0.0), one("add_bos", flag, bos),
-                   one("add_eos", flag, eos), one("reverse", flag, reverse)],
+                   one("add_eos", flag, eos), one("reverse", flag, reverse)] + last,
         **options)
+
+
+def in_fairseq(ids):
+    return [{0: 3, 1: 0, 2: 2}.get(i, i + 1) for i in ids]
 
 
 class Tokenizer(unittest.TestCase):
@@ -89,11 +99,51 @@ class Tokenizer(unittest.TestCase):
                                  [0, *np.cumsum([len(i) for i in ids])])
 
     def test_marks(self):
-        tokens, begin = tokenizer(bos=True, eos=True, reverse=True)(
-            np.array(LINES[:2], object))
-        self.assertEqual(tokens.tolist(),
-                         [BOS, *IDS[0][::-1], EOS, BOS, EOS])
-        self.assertEqual(begin.tolist(), [0, len(IDS[0]) + 2, len(IDS[0]) + 4])
+        """In reverse, the end comes first."""
+        for reverse in False, True:
+            tokens, begin, starts = tokenizer(
+                bos=True, eos=True, reverse=reverse, outputs=3)(
+                np.array(LINES[:2], object))
+            wanted = [BOS, *IDS[0], EOS], [BOS, EOS]
+            at = [0, *BYTES[0], len(LINES[0])], [0, 0]
+            step = -1 if reverse else 1
+            self.assertEqual(tokens.tolist(), wanted[0][::step] + wanted[1][::step])
+            self.assertEqual(starts.tolist(), at[0][::step] + at[1][::step])
+            self.assertEqual(starts.dtype, np.int32)
+            self.assertEqual(begin.tolist(), [0, len(IDS[0]) + 2, len(IDS[0]) + 4])
+
+    def test_starts(self):
+        """Bytes, not characters."""
+        _, _, starts = tokenizer(outputs=3)(np.array(LINES, object))
+        self.assertEqual(starts.tolist(), sum(BYTES, []))
+        line = LINES[3]
+        self.assertGreater(max(BYTES[3]), len(line))
+        self.assertLess(max(BYTES[3]), len(line.encode()))
+
+    def test_fairseq(self):
+        tokens, _ = tokenizer(bos=True, eos=True, fairseq=True)(
+            np.array(LINES, object))
+        self.assertEqual(tokens.tolist(), in_fairseq(
+            sum([[BOS, *ids, EOS] for ids in IDS], [])))
+        tokens, _ = tokenizer(fairseq=False)(np.array(LINES, object))
+        self.assertEqual(tokens.tolist(), sum(IDS, []))
+        decoder = compiled(
+            "SentencepieceDecoder", [("ids", TensorProto.INT64, [1, "n"])], 1,
+            constants=[helper.make_tensor("fairseq", TensorProto.BOOL, [1], [True])])
+        ids = np.array([in_fairseq([BOS, *IDS[0], EOS])])
+        self.assertEqual(decoder(ids)[0], LINES[0])
+        with self.assertRaisesRegex(byoc.Error, "the id -9223372036854775808 is not"):
+            decoder(np.array([[-2 ** 63]]))
+
+    def test_base64(self):
+        for model in base64.b64encode(MODEL), base64.encodebytes(MODEL):
+            tokens, _ = tokenizer(model=model)(np.array(LINES, object))
+            self.assertEqual(tokens.tolist(), sum(IDS, []))
+
+    def test_no_sample(self):
+        """nbest_size has no effect, as in ONNX Runtime's extensions."""
+        tokens, _ = tokenizer(nbest=-1)(np.array(LINES, object))
+        self.assertEqual(tokens.tolist(), sum(IDS, []))
 
     def test_artifact(self):
         """The tokenizer's model is in the artifact."""
@@ -113,8 +163,10 @@ class Tokenizer(unittest.TestCase):
                 model(np.array([wrong]))
 
     def test_refused(self):
-        with self.assertRaisesRegex(byoc.Error, "nbest_size asks for a random"):
-            tokenizer(nbest=-1)
+        with self.assertRaisesRegex(byoc.Error, "fairseq numbers in reverse"):
+            tokenizer(fairseq=True, reverse=True)
+        with self.assertRaisesRegex(byoc.Error, "has not the shape"):
+            compiled("SentencepieceDecoder", [("ids", TensorProto.INT64, [2, "n"])], 1)
         for model in b"no model", MODEL[:len(MODEL) // 2]:
             with self.assertRaisesRegex(byoc.Error, "is not a SentencePiece model"):
                 tokenizer(model=model)(np.array(LINES, object))
