@@ -30,10 +30,10 @@ enum {
 
 struct grouped_attention {
     struct byi_attention a;
-    byi_id past;  /* (b): past keys of each sequence        */
-    byi_id rows;  /* (b, s): position of each query         */
-    byi_id all;   /* keys of the longest sequence, a scalar */
-    byi_id moves; /* (b, kv_heads, t, 1): see cache_moves   */
+    byi_id past; /* (b): past keys of each sequence        */
+    byi_id rows; /* (b, s): position of each query         */
+    byi_id all;  /* keys of the longest sequence, a scalar */
+    bool room;   /* the caches have room for all keys      */
 };
 
 static void check_grouped(struct byi_import *o)
@@ -144,42 +144,6 @@ static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
     g->a.k = byi_rotary_apply(o, g->a.k, tables, interleaved);
 }
 
-/* For each row of a sequence's new cache, the index of its source row in the
- * concatenation [old keys, new keys, a row of zeros]: past keys, then new keys,
- * then zeros. The cache grows only when the keys do not fit. */
-static byi_id cache_moves(struct byi_import *o,
-                          const struct grouped_attention *g)
-{
-    static const char text[] =
-        "fn (%past, %old, %new, %at) {"
-        "  %behind = subtract(%at, expand_dims(%past, axis=[1]));"
-        "  %fresh = where(less(%behind, %new), add(%behind, %old),"
-        "                 add(%old, %new));"
-        "  %rows = where(less(%behind, 0), %at, %fresh);"
-        "  broadcast_to(expand_dims(%rows, axis=[1, 3]), [1, heads, 1, 1])"
-        "}";
-    const byi_id old = byi_o_length(o, byi_o_in(o, PAST_KEY), 2);
-    const byi_id n = byi_o_binary(o, BYI_OP_MAXIMUM, old, g->all);
-    const byi_id at = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), n);
-
-    return byi_o_text(o, text,
-                      ARGS(g->past, old, byi_o_length(o, g->a.k, 2), at),
-                      ATTRS(AN_INT("heads", g->a.kv_heads)));
-}
-
-/* The cache (b, kv_heads, t, h) after this run. */
-static byi_id cached(struct byi_import *o, const struct grouped_attention *g,
-                     byi_id old, byi_id new)
-{
-    return byi_o_text(
-        o,
-        "fn (%old, %new, %moves) {"
-        "  %ended = nn.pad(%new, [0, 0, 0, 0, 0, 0, 1, 0], 0);"
-        "  gather_nd(concatenate(%old, %ended, axis=2), %moves, batch_dims=2)"
-        "}",
-        ARGS(old, new, g->moves), NO_ATTRS);
-}
-
 /* The declared size of axis 2 of the graph's input or output `name`. */
 static const Onnx__TensorShapeProto__Dimension *declared_rows(
     Onnx__ValueInfoProto *const *list, size_t n, const char *name)
@@ -215,40 +179,14 @@ static bool has_room(const struct byi_import *o, uint32_t past, uint32_t made)
            *a->dim_param && strcmp(a->dim_param, b->dim_param) == 0;
 }
 
-/* For each new row of the cache, its place: (b, kv_heads, s, 3). Sums broadcast
- * the three indices, since type inference keeps the known sizes of sums. */
-static byi_id new_places(struct byi_import *o,
-                         const struct grouped_attention *g)
+/* The cache (b, kv_heads, t, h) after this run, which may be in the memory of
+ * the one before. */
+static byi_id cached(struct byi_import *o, const struct grouped_attention *g,
+                     uint32_t old, byi_id new)
 {
-    static const char text[] =
-        "fn (%sequences, %heads, %rows) {"
-        "  %i = reshape(%sequences, [-1, 1, 1, 1]);"
-        "  %k = reshape(%heads, [1, -1, 1, 1]);"
-        "  %row = expand_dims(%rows, axis=[1, 3]);"
-        "  %zeros = multiply(add(add(%i, %k), %row), 0);"
-        "  concatenate(add(%zeros, %i), add(%zeros, %k), add(%zeros, %row),"
-        "              axis=3)"
-        "}";
-    const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
-    const byi_id sequences = byi_o_count(o, zero, byi_o_length(o, g->a.k, 0));
-    const byi_id heads =
-        byi_o_count(o, zero, byi_o_scalar(o, BYOC_I64, (double)g->a.kv_heads));
-
-    return byi_o_text(o, text, ARGS(sequences, heads, g->rows), NO_ATTRS);
-}
-
-/* Write the new rows into the caches, which the caller may bind to inputs and
- * outputs alike: a run then copies no other row. Rows behind a sequence's last
- * key do not change. */
-static void write_rows(struct byi_import *o, struct grouped_attention *g)
-{
-    const byi_id places = new_places(o, g);
-
-    g->a.k = byi_o_emit(o, BYI_OP_SCATTER_ND,
-                        ARGS(byi_o_in(o, PAST_KEY), places, g->a.k), NO_ATTRS);
-    g->a.v =
-        byi_o_emit(o, BYI_OP_SCATTER_ND,
-                   ARGS(byi_o_in(o, PAST_VALUE), places, g->a.v), NO_ATTRS);
+    return byi_o_emit(o, BYI_OP_NN_CACHE_APPEND,
+                      ARGS(byi_o_in(o, old), new, g->past, g->all),
+                      ATTRS(A_BOOL("grows", !g->room)));
 }
 
 /* The rows of a cache up to the longest sequence. */
@@ -271,12 +209,10 @@ static void cache_grouped(struct byi_import *o, struct grouped_attention *g)
     a->k = byi_transpose_heads(o, a->k);
     a->v = byi_transpose_heads(o, a->v);
     const bool past = byi_o_in(o, PAST_KEY) != BYI_NO_ID && byi_o_ok(o);
-    if (past && has_room(o, PAST_KEY, 1) && has_room(o, PAST_VALUE, 2)) {
-        write_rows(o, g);
-    } else if (past) {
-        g->moves = cache_moves(o, g);
-        a->k = cached(o, g, byi_o_in(o, PAST_KEY), a->k);
-        a->v = cached(o, g, byi_o_in(o, PAST_VALUE), a->v);
+    if (past) {
+        g->room = has_room(o, PAST_KEY, 1) && has_room(o, PAST_VALUE, 2);
+        a->k = cached(o, g, PAST_KEY, a->k);
+        a->v = cached(o, g, PAST_VALUE, a->v);
     }
     if (byi_o_wants(o, 1))
         o->out[1] = a->k;
@@ -350,8 +286,7 @@ static byi_id grouped_queries(struct byi_import *o,
 
 static void convert_grouped(struct byi_import *o)
 {
-    struct grouped_attention g = {.a = byi_attention_read(o),
-                                  .moves = BYI_NO_ID};
+    struct grouped_attention g = {.a = byi_attention_read(o)};
 
     g.a.kv_heads = byi_o_int(o, "kv_num_heads", 0);
     g.a.softcap = byi_o_float(o, "softcap", 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* append.c: computes outputs in the memory of an input. Such an output
- * concatenates the input and more rows, or scatters into the input. An example
- * is a decoder's cache of keys and values, to which each run adds the rows of
- * its tokens.
+ * concatenates the input and more rows, appends to it by nn.cache_append, or
+ * scatters into it. An example is a decoder's cache of keys and values, to
+ * which each run adds the rows of its tokens.
  *
  * The rows of a tensor that grows along an axis are in planes, one for each
  * position of the axes before it. `pitch` is the distance in bytes from one
@@ -17,6 +17,8 @@
 #include "plan.h"
 
 #include <string.h>
+
+enum { CACHE_AXIS = 2 }; /* along which nn.cache_append appends rows */
 
 /* --- outputs in the memory of inputs -------------------------------------- */
 
@@ -59,9 +61,17 @@ static uint32_t axis_of(const struct byi_plan_func *f, uint32_t s)
         const int64_t axis = byi_attr_int(step->attrs, "axis");
         return (uint32_t)(axis < 0 ? axis + rank : axis);
     }
-    const bool scatters = step->op->id == BYI_OP_SCATTER_ELEMENTS ||
-                          step->op->id == BYI_OP_SCATTER_ND;
-    return scatters && !is_read_after(f, step->in[0], s) ? rank : UINT32_MAX;
+    if (is_read_after(f, step->in[0], s))
+        return UINT32_MAX;
+    switch (step->op->id) {
+    case BYI_OP_SCATTER_ELEMENTS:
+    case BYI_OP_SCATTER_ND:
+        return rank;
+    case BYI_OP_NN_CACHE_APPEND:
+        return byi_attr_int(step->attrs, "grows") ? CACHE_AXIS : rank;
+    default:
+        return UINT32_MAX;
+    }
 }
 
 /* Let `output` use the memory of `input`, unless another output extends the
@@ -193,7 +203,8 @@ enum byoc_status byi_planes_pack(struct byoc_state *s, struct byi_frame *fr,
         for (uint64_t i = 0; i < n; i++)
             memcpy((char *)t->data + i * bytes, from + i * planes->pitch,
                    bytes);
-        *planes = (struct byi_row_planes){.placed = true};
+        *planes = (struct byi_row_planes){.placed = f->values[root].kind ==
+                                                    BYI_V_OUTPUT};
     }
     if (fr->planes[v].pitch) {
         fr->planes[v] = (struct byi_row_planes){0};
@@ -224,8 +235,8 @@ enum byoc_status byi_planes_alias(struct byoc_state *s, struct byi_frame *fr,
 
 /* Write the rows of the second operand behind those of the first. Copies the
  * first operand's rows unless the result has them already. */
-static void append(const struct byi_frame *fr, const struct byi_step *step,
-                   uint32_t axis)
+static void concatenate(const struct byi_frame *fr, const struct byi_step *step,
+                        uint32_t axis)
 {
     const struct byi_tensor *all = &fr->t[step->out[0]];
     const uint64_t n = product_of(all->dims, axis);
@@ -242,14 +253,29 @@ static void append(const struct byi_frame *fr, const struct byi_step *step,
     }
 }
 
+static void append(struct byoc_state *s, const struct byi_frame *fr,
+                   const struct byi_step *step, uint32_t axis)
+{
+    if (step->op->id == BYI_OP_CONCATENATE) {
+        concatenate(fr, step, axis);
+        return;
+    }
+    const struct byi_call call =
+        byi_exec_call(s->args, fr, step, s->model->threads);
+    byi_cache_append(&call, pitch_of(call.in, axis, &fr->planes[step->in[0]]),
+                     pitch_of(call.out, axis, &fr->planes[step->out[0]]));
+}
+
 /* Whether the step appends rows to its first operand, and the result has the
  * same planes as that operand. */
 static bool extends(const struct byi_plan_func *f, const struct byi_frame *fr,
                     const struct byi_step *step, uint32_t *axis)
 {
-    if (step->op->id != BYI_OP_CONCATENATE || step->n_in != 2)
+    const bool joins = step->op->id == BYI_OP_CONCATENATE && step->n_in == 2;
+    if (!joins && step->op->id != BYI_OP_NN_CACHE_APPEND)
         return false;
-    const int64_t given = byi_attr_int(step->attrs, "axis");
+    const int64_t given =
+        joins ? byi_attr_int(step->attrs, "axis") : CACHE_AXIS;
     *axis = (uint32_t)(given < 0 ? given + fr->t[step->out[0]].rank : given);
     const struct byi_row_planes *first = &fr->planes[step->in[0]];
     const struct byi_row_planes *all = &fr->planes[step->out[0]];
@@ -313,8 +339,9 @@ enum byoc_status byi_planes_run(struct byoc_state *s, struct byi_frame *fr,
     uint32_t axis;
     *done = true;
     if (extends(f, fr, step, &axis)) {
-        BYI_TRY(byi_planes_pack(s, fr, step->in[1], err));
-        append(fr, step, axis);
+        for (uint32_t i = 1; i < step->n_in; i++)
+            BYI_TRY(byi_planes_pack(s, fr, step->in[i], err));
+        append(s, fr, step, axis);
         return BYOC_OK;
     }
     if (is_batched(fr, step))
@@ -323,6 +350,43 @@ enum byoc_status byi_planes_run(struct byoc_state *s, struct byi_frame *fr,
     if (step->op->id == BYI_OP_SHAPE_OF || step->op->id == BYI_OP_SIZE_OF)
         return BYOC_OK; /* shape_of and size_of read no elements */
     return byi_planes_pack_all(s, fr, step, err);
+}
+
+/* The only element of an integer operand that has one. */
+static bool is_one(const struct byi_tensor *t, int64_t *value)
+{
+    if (byi_elements(t->rank, t->dims) != 1)
+        return false;
+    *value = byi_tensor_int(t, 0);
+    return true;
+}
+
+bool byi_planes_slice(struct byoc_state *s, struct byi_frame *fr,
+                      const struct byi_step *step)
+{
+    const struct byi_plan_func *f = &s->in->plan->funcs[fr->func];
+    const uint32_t v = step->out[0], x = step->in[0];
+    int64_t begin, axis, stride;
+    if (step->op->id != BYI_OP_STRIDED_SLICE ||
+        f->values[f->values[x].root].kind != BYI_V_OUTPUT ||
+        f->values[v].kind != BYI_V_TEMP ||
+        !is_one(&fr->t[step->in[1]], &begin) || begin != 0 ||
+        !is_one(&fr->t[step->in[3]], &axis) ||
+        !is_one(&fr->t[step->in[4]], &stride) || stride != 1)
+        return false;
+    const struct byi_tensor *from = &fr->t[x];
+    struct byi_tensor *t = &fr->t[v];
+    const uint32_t axes = (uint32_t)(axis < 0 ? axis + from->rank : axis);
+    if (fr->planes[x].pitch && fr->planes[x].axes != axes)
+        return false;
+    byi_frame_drop(s, fr, v);
+    t->data = from->data;
+    fr->planes[v] = (struct byi_row_planes){
+        .axes = axes, .pitch = pitch_of(from, axes, &fr->planes[x])};
+    if (byi_planes_dense(t, &fr->planes[v]))
+        fr->planes[v].pitch = 0;
+    fr->strided = fr->strided || fr->planes[v].pitch;
+    return true;
 }
 
 enum byoc_status byi_planes_pack_all(struct byoc_state *s, struct byi_frame *fr,

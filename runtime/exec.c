@@ -229,6 +229,8 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
     if (step->view)
         return step->infer ? BYOC_OK
                            : byi_frame_provide(s, fr, step->out[0], err);
+    if (step->infer && byi_planes_slice(s, fr, step))
+        return BYOC_OK;
     if (fr->strided) {
         bool done;
         BYI_TRY(byi_planes_run(s, fr, step, &done, err));

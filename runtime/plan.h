@@ -373,6 +373,10 @@ enum byoc_status byi_planes_pack_all(struct byoc_state *state,
 enum byoc_status byi_planes_alias(struct byoc_state *state,
                                   struct byi_frame *frame, uint32_t v,
                                   struct byoc_error *err);
+/* Whether the step takes the first rows along an axis of an output. Then its
+ * result is set to where they are, without a copy. */
+bool byi_planes_slice(struct byoc_state *state, struct byi_frame *frame,
+                      const struct byi_step *step);
 /* If the operator of `step` can read and write planes, run the step; otherwise
  * make its operands dense and set *done to false. The caller has set the dims
  * and memory of the results. */

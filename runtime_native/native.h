@@ -56,6 +56,12 @@ struct byi_call {
     uint64_t draw; /* number of earlier draws of random numbers in this state */
 };
 
+/* cache.c. Run nn.cache_append on planes (sequence and head) that begin so many
+ * bytes apart, in past and in the result, which may have past's memory: its
+ * other rows then stay. */
+void byi_cache_append(const struct byi_call *call, uint64_t past_pitch,
+                      uint64_t to_pitch);
+
 /* A kernel. byi_infer_type has accepted the types. Returns BYOC_EUNSUPPORTED,
  * "OP: dtype ... is not supported, ...", for an element type that it does not
  * implement, and BYOC_EINVAL for bad values (an index out of range). Allocates

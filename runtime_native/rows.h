@@ -56,6 +56,7 @@ static inline const struct byi_kernel *byi_kernel_in(
     FAMILY(movement)                                                           \
     FAMILY(relayout)                                                           \
     FAMILY(pad)                                                                \
+    FAMILY(cache)                                                              \
     FAMILY(index)                                                              \
     FAMILY(fill)                                                               \
     FAMILY(select)                                                             \

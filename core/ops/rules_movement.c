@@ -324,6 +324,52 @@ enum byoc_status byi_rule_scatter(struct byi_infer *t,
     return BYOC_OK;
 }
 
+/* --- caches ------------------------------------------------------------- */
+
+/* The rows of the result: those of past, or as many as total needs. */
+static enum byoc_status cache_rows(const struct byi_infer *t, int64_t *rows)
+{
+    const bool grows = byi_attr_int(t->attrs, "grows") != 0;
+    const int64_t past = t->in[0]->dims[2];
+    int64_t total;
+    uint32_t n;
+    *rows = past;
+    if (!byi_known_ints(t, 3, 1, &total, &n) || BYI_IS_SYMBOL(past)) {
+        *rows = grows ? byi_rule_fresh(t) : past;
+        return BYOC_OK;
+    }
+    if (!grows && total > past)
+        return byi_rule_fail(t,
+                             "total is %lld, expected at most %lld, the rows "
+                             "of past, since the result has as many",
+                             (long long)total, (long long)past);
+    *rows = total > past ? total : past;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_cache_append(struct byi_infer *t,
+                                       const struct byi_type **out)
+{
+    const struct byi_type *past = t->in[0], *fresh = t->in[1];
+    int64_t dims[4];
+    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "past"));
+    BYI_TRY(byi_want_rank(t, 0, 4, "past"));
+    BYI_TRY(byi_want_rank(t, 1, 4, "new"));
+    BYI_TRY(byi_want_same_dtype(t, 1, 0, "new"));
+    BYI_TRY(byi_want_ints(t, 2, past->dims[0], "lengths"));
+    BYI_TRY(byi_want_dtype(t, 3, BYI_INDEX, "total"));
+    BYI_TRY(byi_want_scalar(t, 3, "total"));
+    for (uint32_t i = 0; i < 4; i++) {
+        if (i != 2 && !byi_dims_agree(past->dims[i], fresh->dims[i]))
+            return byi_rule_fail(t, "axis %u of new is %lld, expected %lld", i,
+                                 (long long)fresh->dims[i],
+                                 (long long)past->dims[i]);
+        dims[i] = byi_dim_unify(past->dims[i], fresh->dims[i]);
+    }
+    BYI_TRY(cache_rows(t, &dims[2]));
+    return byi_rule_tensor(t, past->dtype, 4, dims, out);
+}
+
 /* --- selections --------------------------------------------------------- */
 
 enum byoc_status byi_rule_one_hot(struct byi_infer *t,

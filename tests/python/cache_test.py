@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GroupQueryAttention with its caches in one buffer: the same array is bound to
-the past and the present, and a run writes its new rows alone."""
+"""GroupQueryAttention with its caches in one buffer: the past and the present are
+bound to the same rows of an array, and a run writes its new rows alone."""
 
 import unittest
 
@@ -84,22 +84,52 @@ class InPlace(unittest.TestCase):
         cache = np.zeros((1, SHARED, 9, WIDTH), np.float32)
         feeds = {n: np.ones((1, 1, h * WIDTH), np.float32)
                  for n, h in (("q", HEADS), ("k", SHARED), ("v", SHARED))}
-        with self.assertRaisesRegex(byoc.Error, "out of range"):
+        with self.assertRaisesRegex(byoc.Error, "total is 10, expected at most 9"):
             model_of().run(None, dict(
                 feeds, past_key=cache, past_value=cache,
                 last=np.array([9], np.int32), all=np.array(10, np.int32)))
 
     def test_growing(self):
-        """A present of another length grows, in memory of its own."""
+        """A present of another length, with strides and in memory of its own."""
         model = model_of("T")
-        self.assertEqual(dict(model.in_place), {})
-        feeds = {n: np.ones((1, 1, h * WIDTH), np.float32)
+        self.assertEqual(dict(model.in_place), {"present_key": ("past_key", 2),
+                                                "present_value": ("past_value", 2)})
+        random = np.random.default_rng(2)
+        for b in 1, 2:
+            room = [np.full((b, SHARED, 12, WIDTH), 77, np.float32) for _ in range(2)]
+            whole = [np.zeros((b, 0, h * WIDTH), np.float32)
+                     for h in (HEADS, SHARED, SHARED)]
+            for new in 3, 1, 1, 2:
+                step = [random.standard_normal((b, new, x.shape[2]), np.float32)
+                        for x in whole]
+                old = whole[0].shape[1]
+                whole = [np.concatenate(x, 1) for x in zip(whole, step)]
+                n = old + new
+                feeds = dict(
+                    zip("qkv", step), past_key=room[0][:, :, :old],
+                    past_value=room[1][:, :, :old],
+                    last=np.full(b, n - 1, np.int32), all=np.array(n, np.int32))
+                copied = model.run(None, feeds)
+                y = model.run(None, feeds, out={
+                    "present_key": room[0][:, :, :n],
+                    "present_value": room[1][:, :, :n]})[0]
+                np.testing.assert_allclose(
+                    y, attention(step[0], *whole[1:]), rtol=1e-4, atol=1e-5)
+                np.testing.assert_array_equal(y, copied[0])
+                for cache, dense in zip(room, copied[1:]):
+                    np.testing.assert_array_equal(cache[:, :, :n], dense)
+                    self.assertTrue((cache[:, :, n:] == 77).all())
+
+    def test_lengths(self):
+        """Sequences of two lengths: zeros follow the shorter one's new row."""
+        past = np.ones((2, SHARED, 4, WIDTH), np.float32)
+        feeds = {n: np.full((2, 1, h * WIDTH), 2, np.float32)
                  for n, h in (("q", HEADS), ("k", SHARED), ("v", SHARED))}
-        cache = np.zeros((1, SHARED, 9, WIDTH), np.float32)
-        made = model.run(["present_key"], dict(
-            feeds, past_key=cache, past_value=cache,
-            last=np.array([9], np.int32), all=np.array(10, np.int32)))[0]
-        self.assertEqual(made.shape, (1, SHARED, 10, WIDTH))
+        made = model_of("T").run(["present_key"], dict(
+            feeds, past_key=past, past_value=past,
+            last=np.array([4, 1], np.int32), all=np.array(5, np.int32)))[0]
+        self.assertEqual(made[0, 0, :, 0].tolist(), [1, 1, 1, 1, 2])
+        self.assertEqual(made[1, 0, :, 0].tolist(), [1, 2, 0, 0, 0])
 
 
 unittest.main()

@@ -181,6 +181,40 @@ static void test_copies(void **state)
     close_model(&m);
 }
 
+/* A result that is the past, which is read before, in the caller's memory. */
+static void test_past_result(void **state)
+{
+    (void)state;
+    static const char ir[] = "def @main(%past: Tensor[(1, 3, past, 4), "
+                             "float32], %new: Tensor[(1, 3, "
+                             "1, 4), float32]) {\n"
+                             "  %0 = concatenate(%past, %new, axis=2);\n"
+                             "  (%0, tanh(%past), %past)\n"
+                             "}\n";
+    static float a[HEADS * ROOM * SIZE];
+    float new[HEADS * SIZE], copy[HEADS * 5 * SIZE] = {0};
+    struct model m;
+    struct byoc_error err;
+    open_with(&m, ir, NULL);
+    fill(a, HEADS * ROOM * SIZE, 1);
+    fill(new, HEADS * SIZE, 2);
+    struct view past = rows_of(a, 5, ROOM), made = rows_of(a, 6, ROOM);
+    struct view one = rows_of(new, 1, 0), result = rows_of(copy, 5, 0);
+    DLTensor in[] = {past.t, one.t}, out[] = {made.t, {0}, result.t};
+    in[0].shape = past.shape;
+    in[0].strides = past.strides;
+    in[1].shape = one.shape;
+    out[0].shape = made.shape;
+    out[0].strides = made.strides;
+    out[2].shape = result.shape;
+    if (byoc_run(m.state, in, 2, out, 3, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    for (int64_t h = 0; h < HEADS; h++)
+        assert_memory_equal(copy + h * 5 * SIZE, a + h * ROOM * SIZE,
+                            5 * SIZE * sizeof(float));
+    close_model(&m);
+}
+
 static void refuse(struct model *m, struct view past, struct view made,
                    const char *why)
 {
@@ -338,7 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shared_heads), cmocka_unit_test(test_growing),
         cmocka_unit_test(test_copies),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_past_result),  cmocka_unit_test(test_scatter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -468,6 +468,39 @@ static void test_topk(void **state)
     }
 }
 
+/* Past rows, new rows, zeros; past of two sequences, as long as it may be. */
+static void test_cache_append(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        const int64_t h = pick(1, 3), old = pick(0, 5), s = pick(1, 3);
+        const int64_t lengths[] = {pick(0, old), pick(0, old + 1)};
+        const int64_t total = pick(0, old + s);
+        const int64_t dims[] = {2, 3, old, h}, fresh[] = {2, 3, s, h};
+        struct trial t = {
+            .n_in = 4,
+            .in = {make(round % 2 ? BYOC_F32 : BYOC_F16, 4, dims),
+                   make(round % 2 ? BYOC_F32 : BYOC_F16, 4, fresh),
+                   ints(2, lengths), ints(1, &total)}};
+        must_run(&t, BYI_OP_NN_CACHE_APPEND, "{}");
+        const int64_t n = old < total ? total : old;
+        assert_int_equal(t.out[0].dims[2], n);
+        for (int64_t i = 0; i < count(&t.out[0]); i++) {
+            const int64_t x = i % h, row = i / h % n, plane = i / h / n;
+            const int64_t length = lengths[plane / 3], behind = row - length;
+            double wanted = 0;
+            if (behind < 0 && row < old)
+                wanted =
+                    byi_tensor_float(&t.in[0], (plane * old + row) * h + x);
+            else if (behind >= 0 && behind < s)
+                wanted =
+                    byi_tensor_float(&t.in[1], (plane * s + behind) * h + x);
+            const double found = byi_tensor_float(&t.out[0], i);
+            assert_true(found == wanted || (isnan(found) && isnan(wanted)));
+        }
+    }
+}
+
 static void test_nonzero_compress(void **state)
 {
     (void)state;
@@ -614,6 +647,7 @@ int main(void)
         cmocka_unit_test(test_scatter_reductions),
         cmocka_unit_test(test_bad_indices),
         cmocka_unit_test(test_topk),
+        cmocka_unit_test(test_cache_append),
         cmocka_unit_test(test_nonzero_compress),
         cmocka_unit_test(test_cumsum),
         cmocka_unit_test(test_made),

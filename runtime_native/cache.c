@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cache.c: nn.cache_append: past keys or values, and the new ones behind them.
+ *
+ *   past (b, heads, t, h), new (b, heads, s, h), lengths (b), total
+ *
+ * A plane is the rows of one sequence and head. In the result a sequence's new
+ * rows follow its first `length` rows, and zeros follow these:
+ *
+ *   p p p p n n 0 0
+ *   p p n n 0 0 0 0
+ */
+#include "kernel.h"
+
+struct planes {
+    const char *past, *fresh;
+    char *to;
+    uint64_t past_pitch, to_pitch; /* bytes from plane to plane */
+    int64_t old, fresh_rows, rows; /* of a plane */
+    size_t row;                    /* bytes     */
+};
+
+static void append_plane(const struct planes *p, int64_t plane, int64_t length)
+{
+    const char *past = p->past + (uint64_t)plane * p->past_pitch;
+    char *to = p->to + (uint64_t)plane * p->to_pitch;
+    const int64_t kept = byi_min(byi_max(length, 0), p->rows);
+    const int64_t fresh = byi_min(p->fresh_rows, p->rows - kept);
+    const bool there = past == to; /* and so are the rows behind */
+    const int64_t known = byi_min(kept, p->old);
+    int64_t end = kept + fresh;
+    if (!there)
+        memcpy(to, past, (size_t)known * p->row);
+    memset(to + (size_t)known * p->row, 0, (size_t)(kept - known) * p->row);
+    memcpy(to + (size_t)kept * p->row,
+           p->fresh + (size_t)(plane * p->fresh_rows) * p->row,
+           (size_t)fresh * p->row);
+    if (there)
+        end = byi_max(end, p->old);
+    memset(to + (size_t)end * p->row, 0, (size_t)(p->rows - end) * p->row);
+}
+
+void byi_cache_append(const struct byi_call *call, uint64_t past_pitch,
+                      uint64_t to_pitch)
+{
+    const struct byi_tensor *past = &call->in[0], *y = call->out;
+    const struct planes p = {
+        .past = past->data,
+        .fresh = call->in[1].data,
+        .to = y->data,
+        .past_pitch = past_pitch,
+        .to_pitch = to_pitch,
+        .old = past->dims[2],
+        .fresh_rows = call->in[1].dims[2],
+        .rows = y->dims[2],
+        .row = (size_t)y->dims[3] * byi_dtype_bytes(y->dtype),
+    };
+    const int64_t n = y->dims[0] * y->dims[1];
+    const bool there = p.past == p.to && past_pitch == to_pitch;
+    const int64_t moved = there ? p.fresh_rows : p.rows;
+    const int team =
+        byi_team(call, n * moved * (int64_t)(p.row / sizeof(float)));
+    if (p.row == 0)
+        return;
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t i = 0; i < n; i++)
+        append_plane(&p, i, byi_tensor_int(&call->in[2], i / y->dims[1]));
+}
+
+static uint64_t pitch_of(const struct byi_tensor *t)
+{
+    return (uint64_t)(t->dims[2] * t->dims[3]) * byi_dtype_bytes(t->dtype);
+}
+
+static enum byoc_status append_run(const struct byi_call *call,
+                                   struct byoc_error *err)
+{
+    (void)err;
+    byi_cache_append(call, pitch_of(call->in), pitch_of(call->out));
+    return BYOC_OK;
+}
+
+static const struct byi_kernel_row rows[] = {
+    {BYI_OP_NN_CACHE_APPEND, {append_run, NULL}},
+};
+const struct byi_kernel_rows byi_rows_cache = {rows, BYI_COUNT(rows)};
