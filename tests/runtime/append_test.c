@@ -215,6 +215,76 @@ static void test_past_result(void **state)
     close_model(&m);
 }
 
+/* nn.cache_append in planes; a product reads the filled rows where they are,
+ * and a sum a dense copy of them. */
+static void test_cache(void **state)
+{
+    (void)state;
+    static const char ir[] =
+        "def @main(%past: Tensor[(1, 3, past, 4), float32], %new: Tensor[(1, "
+        "3, "
+        "1, 4), float32], %lengths: Tensor[(1), int64], %total: Tensor[(1), "
+        "int64]) {\n"
+        "  %0 = nn.cache_append(%past, %new, %lengths, %total);\n"
+        "  %1 = strided_slice(%0, [0], %total, [2], [1]);\n"
+        "  %2 = nn.matmul(%new, %1, transpose_b=true);\n"
+        "  (%0, %2, sum(%1, axis=[2]))\n"
+        "}\n";
+    static float buffer[HEADS * ROOM * SIZE];
+    struct model m;
+    struct byoc_error err;
+    struct byoc_cache_stats stats;
+    int64_t one[] = {1};
+    uint32_t axis;
+    open_with(&m, ir, NULL);
+    assert_int_equal(byoc_model_in_place(m.model, 0, &axis), 0);
+    assert_int_equal(axis, 2);
+    for (int64_t n = 0; n < STEPS; n++) {
+        int64_t total = n + 1;
+        float new[HEADS * SIZE], sums[HEADS * SIZE] = {0};
+        struct view past = rows_of(buffer, n, ROOM);
+        struct view made = rows_of(buffer, n + 1, ROOM);
+        struct view row = rows_of(new, 1, 0);
+        fill(new, HEADS * SIZE, (int)n);
+        DLTensor in[] = {past.t, row.t, row.t, row.t}, out[3] = {made.t};
+        in[0].shape = past.shape;
+        in[0].strides = past.strides;
+        in[1].shape = row.shape;
+        for (int i = 2; i < 4; i++) {
+            in[i].data = i == 2 ? &n : &total;
+            in[i].ndim = 1;
+            in[i].dtype = byoc_dtype_dlpack(BYOC_I64);
+            in[i].shape = one;
+        }
+        out[0].shape = made.shape;
+        out[0].strides = made.strides;
+        if (byoc_run(m.state, in, 4, out, 3, &err) != BYOC_OK)
+            fail_msg("%d rows: %s", (int)n, err.text);
+        for (int64_t h = 0; h < HEADS; h++) {
+            const float *rows = buffer + h * ROOM * SIZE;
+            assert_memory_equal(rows + n * SIZE, new + h *SIZE,
+                                SIZE * sizeof(float));
+            for (int64_t r = 0; r <= n; r++) {
+                float score = 0;
+                for (int64_t i = 0; i < SIZE; i++) {
+                    score += rows[r * SIZE + i] * new[h * SIZE + i];
+                    sums[h * SIZE + i] += rows[r * SIZE + i];
+                }
+                assert_float_equal(((float *)out[1].data)[h * (n + 1) + r],
+                                   score, 1e-5);
+            }
+        }
+        for (int i = 0; i < HEADS * SIZE; i++)
+            assert_float_equal(((float *)out[2].data)[i], sums[i], 1e-4);
+    }
+    byoc_model_cache(m.model, &stats);
+    assert_int_equal(stats.builds, 1);
+    for (int64_t h = 0; h < HEADS; h++) /* nothing behind the rows */
+        for (int64_t i = STEPS * SIZE; i < ROOM * SIZE; i++)
+            assert_true(buffer[h * ROOM * SIZE + i] == 0);
+    close_model(&m);
+}
+
 static void refuse(struct model *m, struct view past, struct view made,
                    const char *why)
 {
@@ -372,7 +442,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shared_heads), cmocka_unit_test(test_growing),
         cmocka_unit_test(test_copies),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_past_result),  cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_past_result),  cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_scatter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
