@@ -369,8 +369,10 @@ static enum byoc_status nonzero_run(const struct byi_call *call,
     int64_t *y = call->out->data, at[BYI_MAX_RANK] = {0}, none = 0;
     const int64_t zeros[BYI_MAX_RANK] = {0};
     BYI_TRY(lower_dim(call, 1, count, err));
-    const uint32_t last = x->rank ? x->rank - 1 : 0;
-    const int64_t wide = x->rank ? x->dims[last] : 1;
+    if (x->rank == 0) /* a scalar has no coordinates */
+        return BYOC_OK;
+    const uint32_t last = x->rank - 1;
+    const int64_t wide = x->dims[last];
     for (int64_t i = 0, c = 0; c < count; i += wide) {
         const int64_t first = c;
         /* writes every position, but advances only if the element is set: no

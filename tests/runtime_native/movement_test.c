@@ -501,6 +501,18 @@ static void test_cache_append(void **state)
     }
 }
 
+/* A scalar has no coordinates: the result has no elements, and the sanitizers
+ * find one that is written. */
+static void test_nonzero_scalar(void **state)
+{
+    (void)state;
+    struct trial t = {.n_in = 1, .in = {make(BYOC_F32, 0, NULL)}};
+    byi_tensor_set(&t.in[0], 0, 1.5);
+    must_run(&t, BYI_OP_NONZERO, "{}");
+    assert_int_equal(t.out[0].dims[0], 0);
+    assert_int_equal(t.out[0].dims[1], 1);
+}
+
 static void test_nonzero_compress(void **state)
 {
     (void)state;
@@ -648,6 +660,7 @@ int main(void)
         cmocka_unit_test(test_bad_indices),
         cmocka_unit_test(test_topk),
         cmocka_unit_test(test_cache_append),
+        cmocka_unit_test(test_nonzero_scalar),
         cmocka_unit_test(test_nonzero_compress),
         cmocka_unit_test(test_cumsum),
         cmocka_unit_test(test_made),
