@@ -138,10 +138,17 @@ static bool is_vector(const struct byi_f32_conv *conv)
            conv->channels * conv->outputs * (int64_t)sizeof(float) > most;
 }
 
-/* Whether to use AMX's tiles, which the widest instruction set has. */
-static bool suits_tiles(const struct byi_f32_conv *conv)
+/* Tiles belong to the widest instruction set. The four products of split
+ * numbers take longer than Winograd's algorithm in float32, unless this reads
+ * its large weights for few positions. */
+static bool suits_tiles(const struct byi_f32_conv *conv, bool exact)
 {
-    return conv->kernels == byi_f32_kernels() && byi_f32_tiles_suit(conv);
+    enum { FEW_POSITIONS = 64 };
+    if (conv->kernels != byi_f32_kernels() || !byi_f32_tiles_suit(conv))
+        return false;
+    return exact || conv->type == BYI_F32_BF16 ||
+           byi_f32_product_of(conv->out) <= FEW_POSITIONS ||
+           choose_winograd(conv) == BYI_F32_DIRECT;
 }
 
 bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv)
@@ -159,7 +166,7 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
     conv->algorithm = conv->transposed             ? BYI_F32_TRANSPOSED
                       : byi_f32_is_depthwise(conv) ? BYI_F32_DEPTHWISE
                       : is_vector(conv)            ? BYI_F32_VECTOR
-                      : suits_tiles(conv)          ? BYI_F32_TILES
+                      : suits_tiles(conv, exact)   ? BYI_F32_TILES
                       : exact                      ? BYI_F32_DIRECT
                                                    : choose_winograd(conv);
 }

@@ -191,9 +191,13 @@ int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
 uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_strips_run(const struct byi_f32_conv_run *run);
 
-/* tiles.c. Convolutions and products of bfloat16 on AMX's tiles; y is float32.
- */
+/* tiles.c: convolutions and products of narrow numbers on AMX's tiles, if y is
+ * not narrow. x has bfloat16 numbers, or float16 ones that are split. */
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv);
+/* Floats of a position of x that is split; 0: x is not split. */
+int64_t byi_f32_tiles_floats(const struct byi_f32_conv *conv);
+void byi_f32_tiles_split(const struct byi_f32_conv *conv, const uint16_t *from,
+                         int64_t positions, float *to);
 uint64_t byi_f32_tiles_packed(const struct byi_f32_conv *conv);
 void byi_f32_tiles_pack(const struct byi_f32_conv *conv,
                         const struct byi_f32_weights *weights, float *to);

@@ -539,9 +539,11 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
                              .words = j->words,
                              .columns = last - first,
                              .weights = j->panels + padded * j->words,
-                             .values = conv->bfloat16   ? BYI_I8_BFLOAT16
+                             .values = conv->split      ? BYI_I8_SPLIT
+                                       : conv->bfloat16 ? BYI_I8_BFLOAT16
                                        : conv->x_signed ? BYI_I8_SIGNED
                                                         : BYI_I8_UNSIGNED,
+                             .half = conv->channels / 8,
                              .e = j->e,
                              .y = (char *)j->run->y + offset,
                              .ldy = ldy};

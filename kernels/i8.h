@@ -70,6 +70,10 @@ struct byi_i8_epilogue {
  * rounded like sum * scale. It is negative for a negative sum. */
 enum { BYI_I8_LIFT = 0x4b000000 };
 
+/* The bits of 2^-120 as bfloat16, which no sum notices: the low part of a split
+ * number that has none, with its sign. */
+enum { BYI_I8_TINY = 0x0380 };
+
 /* --- kernels of one instruction set --------------------------------------- */
 
 /* A tile of a product: some rows of x, each in `segments` pieces of `words`
@@ -87,9 +91,14 @@ struct byi_i8_tile {
 };
 typedef void byi_i8_tile_fn(const struct byi_i8_tile *t);
 
-/* The elements of a block's x. With BFLOAT16, a word has 2 numbers, and sums
- * and addends are float32. */
-enum byi_i8_values { BYI_I8_UNSIGNED, BYI_I8_SIGNED, BYI_I8_BFLOAT16 };
+/* What a block's x has. BFLOAT16: words have 2 numbers, sums and addends are
+ * float32. SPLIT: so they are, and a number is the sum of two, see `split`. */
+enum byi_i8_values {
+    BYI_I8_UNSIGNED,
+    BYI_I8_SIGNED,
+    BYI_I8_BFLOAT16,
+    BYI_I8_SPLIT
+};
 
 /* A block of a product in form BYTES: rows [from, from + rows) of x, of which
  * `all` rows, at least BYI_I8_BLOCK, may be read, times adjacent panels of
@@ -101,8 +110,8 @@ struct byi_i8_block {
     int64_t words, columns;
     const uint32_t *weights;
     enum byi_i8_values values;
-    struct byi_i8_epilogue e; /* for ADDED, e.other.at belongs to the first
-                               * result */
+    int64_t half;             /* SPLIT: words of the high parts of a tap */
+    struct byi_i8_epilogue e; /* ADDED: other is at the first result */
     char *y;
     int64_t ldy; /* bytes between its rows */
 };
@@ -231,6 +240,11 @@ struct byi_i8_kernels {
     byi_i8_tile_fn *tile[BYI_I8_FORMS][2][BYI_I8_ROWS + 1]; /* [panels - 1] */
     void (*block)(const struct byi_i8_block *b);            /* NULL: tiles */
     const char *block_name;
+    /* Split float16 numbers, rows of n, exactly: number i of a row is
+     * to[i] + to[half + i], two numbers of bfloat16. `to` has rows of 2 `half`
+     * numbers, at least 2 n; the others become 0. With `block`. */
+    void (*split)(const uint16_t *from, int64_t rows, int64_t n, int64_t half,
+                  uint16_t *to);
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
     void (*weave[BYI_I8_FORMS])(const struct byi_i8_weave *w);
     /* for up to 32 and up to 64 channels; NULL: use taps and weave */
@@ -275,6 +289,9 @@ struct byi_i8_conv {
      * and biases are float32, and the result is FLOATS. Only for kernels with
      * blocks. */
     bool bfloat16;
+    /* of bfloat16: each tap has the high parts of all numbers, then the low
+     * parts; parts are multiples of a tile's 32 numbers */
+    bool split;
     enum byi_i8_result result;
     /* byi_i8_conv_plan() sets these; `kernels` only if it is NULL */
     const struct byi_i8_kernels *kernels;

@@ -23,5 +23,6 @@ const struct byi_i8_kernels byi_i8_amx = {
 #include "i8_table.inc"
     .block = block,
     .block_name = "i8:avx512_amx",
+    .split = split,
 };
 #endif

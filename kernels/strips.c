@@ -27,7 +27,9 @@ struct strips {
     int64_t each, n;   /* strips of `all` units; strips of the convolution */
     int64_t positions; /* positions of the result in a unit */
     enum byi_f32_type reads; /* not 0: the kernel converts x of this type */
-    bool together;           /* all threads compute one strip after the other */
+    /* if not 0, x is split, and a position of it has so many floats */
+    int64_t splits;
+    bool together; /* all threads compute one strip after the other */
     /* bytes of a thread's scratch: of the copies of x, y, operands and bias, of
      * the kernel's scratch, and of all of them */
     uint64_t x, y, operands[BYI_F32_POSTS], bias, kernel, lane;
@@ -79,11 +81,11 @@ int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
 static int64_t x_floats(const struct strips *s, int64_t high)
 {
     const struct byi_f32_conv *conv = s->conv;
+    const int64_t each = s->splits ? s->splits : conv->channels;
     if (s->reads)
         return 0;
-    return s->lines
-               ? byi_f32_lines_read(conv, high) * conv->in[2] * conv->channels
-               : high * byi_f32_product_of(conv->in) * conv->channels;
+    return s->lines ? byi_f32_lines_read(conv, high) * conv->in[2] * each
+                    : high * byi_f32_product_of(conv->in) * each;
 }
 
 static int64_t y_floats(const struct strips *s, int64_t high)
@@ -142,7 +144,9 @@ static struct strips cut(const struct byi_f32_conv *conv, int threads)
     s.together =
         team > 1 && (byi_f32_conv_packed(conv) > (uint64_t)conv->cache / 2 ||
                      s.all < team * (s.lines ? LINES : 1));
-    if (conv->algorithm == BYI_F32_TILES ||
+    if (conv->algorithm == BYI_F32_TILES)
+        s.splits = byi_f32_tiles_floats(conv);
+    if ((conv->algorithm == BYI_F32_TILES && !s.splits) ||
         (conv->algorithm == BYI_F32_DEPTHWISE &&
          conv->kernels->depthwise[conv->type]))
         s.reads = conv->type;
@@ -168,7 +172,7 @@ static struct strip strip_at(const struct strips *s, int64_t i)
         strip.row = (image * conv->out[1] + first) * conv->out[2];
     }
     strip.conv.type = BYI_F32_WIDE;
-    strip.conv.x_type = s->reads;
+    strip.conv.x_type = s->splits ? conv->type : s->reads;
     return strip;
 }
 
@@ -239,6 +243,19 @@ static void narrow(const struct byi_f32_conv *conv, const float *from,
                                               byi_min(PIECE, n - i * PIECE));
 }
 
+/* Split the numbers of n positions of x. */
+static void split(const struct byi_f32_conv *conv, const uint16_t *from,
+                  float *to, int64_t n, int64_t each, int threads)
+{
+    const int64_t some = byi_ceil_div(PIECE, conv->channels);
+    const int64_t pieces = byi_ceil_div(n, some);
+#pragma omp parallel for num_threads(threads) if (threads > 1 && pieces > 2)   \
+    schedule(static)
+    for (int64_t i = 0; i < pieces; i++)
+        byi_f32_tiles_split(conv, from + i * some * conv->channels,
+                            byi_min(some, n - i * some), to + i * some * each);
+}
+
 /* Take `bytes` from the lane. */
 static float *take_bytes(char **lane, uint64_t bytes)
 {
@@ -266,6 +283,8 @@ static void run_strip(const struct strips *s,
     const uint16_t *from = (const uint16_t *)(const void *)given->x + strip.x;
     if (s->reads)
         run.x = (const float *)(const void *)from;
+    else if (s->splits)
+        split(conv, from, x, inputs / conv->channels, s->splits, threads);
     else
         widen(conv, from, x, inputs, threads);
     if (given->bias) {

@@ -1,22 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/tiles.c: convolutions and products of bfloat16 on AMX's tiles, with
- * the blocks of i8.h, where a number counts as two channels of bytes. Products
- * of two numbers are exact in float32, and so are the weights, which the model
- * stores as bfloat16. The processor treats subnormal numbers as 0. */
+/* kernels/tiles.c: convolutions and products of bfloat16 and float16 on AMX's
+ * tiles, by the blocks of i8.h: a number of bfloat16 is two channels of bytes
+ * there. Products of two numbers are exact in float32, and so are weights,
+ * which the model has in the type of x. The processor takes subnormal numbers
+ * for 0.
+ *
+ * A number of float16 is the sum of two of bfloat16, which have its upper and
+ * its lower bits. Both are normal. The four products of the parts take half to
+ * a third of the time that the product in float32 takes.
+ */
 #include "kernels/conv.h"
 #include "kernels/i8_shape.h"
 
 #include <string.h>
 
+/* Channels of a part of split numbers: whole tiles. Rows of x that are read in
+ * place should not fall into the same sets of the first cache. */
+static int64_t part_channels(const struct byi_f32_conv *conv)
+{
+    enum { TILE = 32, SETS = 512 };
+    const int64_t n = byi_ceil_div(conv->channels, TILE) * TILE;
+    const bool in_place = byi_f32_product_of(conv->size) == 1;
+    return n % SETS == 0 && in_place ? n + TILE : n;
+}
+
+static bool splits(const struct byi_f32_conv *conv)
+{
+    return conv->type == BYI_F32_F16 || conv->x_type == BYI_F32_F16;
+}
+
+int64_t byi_f32_tiles_floats(const struct byi_f32_conv *conv)
+{
+    return splits(conv) ? part_channels(conv) : 0;
+}
+
+void byi_f32_tiles_split(const struct byi_f32_conv *conv, const uint16_t *from,
+                         int64_t positions, float *to)
+{
+    byi_i8_kernels()->split(from, positions, conv->channels,
+                            part_channels(conv), (uint16_t *)(void *)to);
+}
+
+/* Bytes of a position of x. */
+static int64_t position_bytes(const struct byi_f32_conv *conv)
+{
+    return splits(conv) ? 4 * part_channels(conv) : 2 * conv->channels;
+}
+
 static struct byi_i8_conv describe(const struct byi_f32_conv *conv)
 {
     struct byi_i8_conv c = {.images = conv->images,
-                            .channels = 2 * conv->channels,
+                            .channels = position_bytes(conv),
                             .outputs = conv->outputs,
                             .groups = 1,
                             .w_signed = true,
                             .centred = true,
                             .bfloat16 = true,
+                            .split = splits(conv),
                             .result = BYI_I8_FLOATS,
                             .kernels = byi_i8_kernels()};
     memcpy(c.in, conv->in, sizeof c.in);
@@ -29,12 +69,13 @@ static struct byi_i8_conv describe(const struct byi_f32_conv *conv)
     return c;
 }
 
-/* Products of few rows wait for weights, so these are packed as float32 and
- * other kernels used. */
+/* Products of few rows wait for weights, which are packed as float32 then.
+ * Tiles of split numbers with few channels are mostly padding. */
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv)
 {
-    return conv->type == BYI_F32_BF16 && conv->groups == 1 && !conv->gathers &&
-           conv->channels > 0 &&
+    const int64_t least = conv->type == BYI_F32_F16 ? 24 : 1;
+    return conv->type != BYI_F32_WIDE && conv->groups == 1 && !conv->gathers &&
+           conv->channels >= least &&
            conv->images * byi_f32_product_of(conv->out) >= BYI_I8_BLOCK &&
            byi_i8_kernels()->block;
 }
@@ -43,6 +84,27 @@ uint64_t byi_f32_tiles_packed(const struct byi_f32_conv *conv)
 {
     const struct byi_i8_conv c = describe(conv);
     return byi_i8_conv_packed(&c);
+}
+
+/* The upper half of a float is a number of bfloat16. */
+static void put_upper(float x, void *to)
+{
+    memcpy(to, (const char *)&x + 2, 2);
+}
+
+/* As the kernels split x (kernels/i8_amx.inc). */
+static float low_part(float x)
+{
+    uint32_t bits;
+    float high;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t upper = bits & 0xffff0000;
+    const uint32_t tiny = (bits & 0x80000000) | (uint32_t)BYI_I8_TINY << 16;
+    memcpy(&high, &upper, sizeof high);
+    float low = x - high;
+    if (!(low < 0 || low > 0) && x != 0)
+        memcpy(&low, &tiny, sizeof low);
+    return low;
 }
 
 void byi_f32_tiles_pack(const struct byi_f32_conv *conv,
@@ -62,15 +124,18 @@ void byi_f32_tiles_pack(const struct byi_f32_conv *conv,
                            t % conv->size[2] * weights->tap[2];
         for (int64_t o = 0; o < conv->outputs; o++)
             for (int64_t i = 0; i < conv->channels; i++) {
-                const int64_t k = t * conv->channels + i;
-                const float *from =
-                    tap + o * weights->output + i * weights->channel;
-                char *word = panels + ((o / BYI_I8_PANEL * words + k / 2) *
-                                           BYI_I8_PANEL +
-                                       o % BYI_I8_PANEL) *
-                                          4;
-                /* the upper half of a float is a bfloat16 number */
-                memcpy(word + k % 2 * 2, (const char *)from + 2, 2);
+                const int64_t k = t * c.channels / 2 + i;
+                const float x = tap[o * weights->output + i * weights->channel];
+                char *to_high =
+                    panels +
+                    ((o / BYI_I8_PANEL * words + k / 2) * BYI_I8_PANEL +
+                     o % BYI_I8_PANEL) *
+                        4 +
+                    k % 2 * 2;
+                put_upper(x, to_high);
+                if (c.split)
+                    put_upper(low_part(x), to_high + part_channels(conv) / 2 *
+                                                         BYI_I8_PANEL * 4);
             }
     }
 }

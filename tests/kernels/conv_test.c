@@ -843,6 +843,59 @@ static void keeps_nan(void)
     }
 }
 
+/* Infinite numbers of x and of the weights reach the results with the sign that
+ * they have in a plain sum, and zero times infinity is NaN. */
+static void keeps_infinity(void)
+{
+    enum { ROWS = 20, CHANNELS = 40, OUTPUTS = 19 };
+    for (int type = BYI_F32_F16; type < BYI_F32_TYPES; type++) {
+        struct conv_case c = {.threads = 1};
+        c.conv = (struct byi_f32_conv){.images = ROWS,
+                                       .channels = CHANNELS,
+                                       .outputs = OUTPUTS,
+                                       .groups = 1,
+                                       .in = {1, 1, 1},
+                                       .out = {1, 1, 1},
+                                       .size = {1, 1, 1},
+                                       .stride = {1, 1, 1},
+                                       .dilation = {1, 1, 1},
+                                       .type = (enum byi_f32_type)type};
+        byi_f32_conv_plan(&c.conv, true);
+        open_case(&c);
+        for (int r = 0; r < ROWS; r++)
+            for (int i = 0; i < CHANNELS; i++) /* exact as bfloat16, too */
+                c.x[r * CHANNELS + i] = r == i ? 0 : i % 2 ? 0.5f : -1.375f;
+        for (int o = 0; o < OUTPUTS; o++)
+            for (int i = 0; i < CHANNELS; i++)
+                c.weights[o * CHANNELS + i] = (o + i) % 3 ? 0.25f : -2;
+        c.x[3 * CHANNELS + 21] = INFINITY;
+        c.x[4 * CHANNELS + 22] = -INFINITY;
+        c.weights[5 * CHANNELS + 8] = INFINITY;
+        c.weights[6 * CHANNELS + 9] = -INFINITY;
+        c.weights[7 * CHANNELS + 21] = 0;
+        byi_f32_conv_pack(&c.conv, &c.from, c.packed, 1);
+        run_case(&c, 1);
+        for (int r = 0; r < ROWS; r++)
+            for (int o = 0; o < OUTPUTS; o++) {
+                float expected = 0;
+                for (int i = 0; i < CHANNELS; i++)
+                    expected +=
+                        c.x[r * CHANNELS + i] * c.weights[o * CHANNELS + i];
+                const float found = c.y[r * OUTPUTS + o];
+                assert_int_equal(isnan(found), isnan(expected));
+                if (isinf(found) || isinf(expected))
+                    assert_true(found == expected);
+            }
+        close_case(&c);
+    }
+}
+
+static void test_infinity(void **state)
+{
+    (void)state;
+    at_all_levels(keeps_infinity);
+}
+
 /* A vector's product is split where reading the weights takes longer than to
  * start a thread. */
 static void test_team(void **state)
@@ -873,8 +926,8 @@ int main(void)
         cmocka_unit_test(test_random),    cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_long_rows), cmocka_unit_test(test_scratch),
         cmocka_unit_test(test_layers),    cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_nan),       cmocka_unit_test(test_gathered),
-        cmocka_unit_test(test_team),
+        cmocka_unit_test(test_nan),       cmocka_unit_test(test_infinity),
+        cmocka_unit_test(test_gathered),  cmocka_unit_test(test_team),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
