@@ -26,10 +26,25 @@ void byi_f32_attention_plan(struct byi_f32_attention *a)
     a->high = byi_min(a->high, byi_max(a->rows, 1));
 }
 
-/* Bytes of a thread's scratch: the scores, then the scratch of a product. */
+static uint64_t floats(int64_t n)
+{
+    return byi_align_bytes((uint64_t)n * sizeof(float));
+}
+
+/* Bytes of the float32 copies of a head's narrow data. */
+static uint64_t copies_of(const struct byi_f32_attention *a)
+{
+    if (!a->type)
+        return 0;
+    return floats(a->high * a->depth) + floats(a->depth * a->keys) +
+           floats(a->keys * a->columns) + floats(a->high * a->columns) +
+           a->n_scores * floats(a->high * a->keys);
+}
+
+/* Bytes of a thread's scratch: scores, copies, then what a product needs. */
 static uint64_t lane_of(const struct byi_f32_attention *a)
 {
-    return byi_align_bytes((uint64_t)(a->high * a->wide) * sizeof(float)) +
+    return floats(a->high * a->wide) + copies_of(a) +
            byi_align_bytes(byi_f32_product_scratch(1));
 }
 
@@ -39,15 +54,60 @@ uint64_t byi_f32_attention_scratch(const struct byi_f32_attention *a,
     return (uint64_t)threads * lane_of(a);
 }
 
-/* The address of row `row` of the matrix of head `head`. */
-static const float *find(const struct byi_f32_attention *a, const float *from,
+/* A matrix of float32; its column stride may be 0. */
+struct head_matrix {
+    const float *at;
+    int64_t row, column; /* strides */
+};
+
+/* Copy a narrow matrix as float32, in the order of its elements in memory. */
+static struct head_matrix widen(const struct byi_f32_attention *a,
+                                const uint16_t *from,
+                                const struct byi_f32_strides *s, int64_t rows,
+                                int64_t columns, float *to)
+{
+    const bool turned = s->column > 1 && s->row <= 1;
+    const int64_t lines = turned ? columns : s->row ? rows : 1;
+    const int64_t line = turned ? s->column : s->row;
+    const int64_t step = turned ? s->row : s->column;
+    const int64_t n = !step ? 1 : turned ? rows : columns;
+    for (int64_t i = 0; i < lines; i++, from += line, to += n) {
+        if (step <= 1)
+            a->kernels->widen[a->type - 1](from, to, n);
+        else
+            for (int64_t k = 0; k < n; k++)
+                a->kernels->widen[a->type - 1](from + k * step, to + k, 1);
+    }
+    to -= lines * n;
+    return turned ? (struct head_matrix){to, step ? 1 : 0, n}
+                  : (struct head_matrix){to, line ? n : 0, step ? 1 : 0};
+}
+
+/* The offset of row `row` of the matrix at `head`, in elements. */
+static int64_t offset_of(const struct byi_f32_attention *a,
                          const struct byi_f32_strides *s, int64_t head,
                          int64_t row)
 {
-    from += row * s->row;
+    int64_t at = row * s->row;
     for (int i = BYI_F32_BATCH_AXES; i-- > 0; head /= a->batch[i])
-        from += head % a->batch[i] * s->batch[i];
-    return from;
+        at += head % a->batch[i] * s->batch[i];
+    return at;
+}
+
+/* The matrix at `head`, from row `row` on. Copies are taken from the lane. */
+static struct head_matrix find(const struct byi_f32_attention *a,
+                               const float *from,
+                               const struct byi_f32_strides *s, int64_t head,
+                               int64_t row, int64_t rows, int64_t columns,
+                               char **lane)
+{
+    const int64_t at = offset_of(a, s, head, row);
+    if (!a->type)
+        return (struct head_matrix){from + at, s->row, s->column};
+    float *to = (float *)(void *)*lane;
+    *lane += floats(rows * columns);
+    return widen(a, (const uint16_t *)(const void *)from + at, s, rows, columns,
+                 to);
 }
 
 static struct byi_f32_matrices same_matrices(const void *ctx, int64_t batch)
@@ -68,45 +128,66 @@ static void multiply(struct byi_f32_product *p, const float *left,
     byi_f32_product_run(p, 1, scratch);
 }
 
-/* Compute rows [row, row + n) of a head. */
+/* The softmax of the scores of rows [row, row + n) of a head. */
+static void run_scores(const struct byi_f32_attention_run *run, int64_t head,
+                       int64_t row, int64_t n, float *scores, char *lane)
+{
+    const struct byi_f32_attention *a = run->attention;
+    const struct head_matrix q =
+        find(a, run->q, &a->q, head, row, n, a->depth, &lane);
+    const struct head_matrix k =
+        find(a, run->k, &a->k, head, 0, a->depth, a->keys, &lane);
+    struct head_matrix operands[BYI_F32_POSTS];
+    for (uint32_t i = 0; i < a->n_scores; i++)
+        operands[i] = find(a, run->operands[i], &a->scores[i].operand, head,
+                           row, n, a->keys, &lane);
+    struct byi_f32_product product = {.kernels = a->kernels,
+                                      .m = n,
+                                      .n = a->keys,
+                                      .k = a->depth,
+                                      .a_rs = q.row,
+                                      .a_cs = q.column,
+                                      .b_rs = k.row,
+                                      .b_cs = k.column,
+                                      .ldc = a->wide};
+    multiply(&product, q.at, k.at, scores, lane);
+    const struct byi_f32_part part = {scores, a->wide, n, a->keys};
+    for (uint32_t i = 0; i < a->n_scores; i++)
+        a->scores[i].binary(&part, operands[i].at, operands[i].row,
+                            operands[i].column);
+    for (int64_t i = 0; i < n && a->keys > 0; i++)
+        a->kernels->softmax[0](scores + i * a->wide, scores + i * a->wide,
+                               a->keys);
+}
+
+/* Rows [row, row + n) of a head. */
 static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
                      int64_t row, int64_t n, char *lane)
 {
     const struct byi_f32_attention *a = run->attention;
     float *scores = (float *)(void *)lane;
-    char *scratch =
-        lane + byi_align_bytes((uint64_t)(a->high * a->wide) * sizeof *scores);
-    struct byi_f32_product first = {.kernels = a->kernels,
-                                    .m = n,
-                                    .n = a->keys,
-                                    .k = a->depth,
-                                    .a_rs = a->q.row,
-                                    .a_cs = a->q.column,
-                                    .b_rs = a->k.row,
-                                    .b_cs = a->k.column,
-                                    .ldc = a->wide};
-    multiply(&first, find(a, run->q, &a->q, head, row),
-             find(a, run->k, &a->k, head, 0), scores, scratch);
-    const struct byi_f32_part part = {scores, a->wide, n, a->keys};
-    for (uint32_t i = 0; i < a->n_scores; i++) {
-        const struct byi_f32_strides *s = &a->scores[i].operand;
-        a->scores[i].binary(&part, find(a, run->operands[i], s, head, row),
-                            s->row, s->column);
-    }
-    for (int64_t i = 0; i < n && a->keys > 0; i++)
-        a->kernels->softmax[0](scores + i * a->wide, scores + i * a->wide,
-                               a->keys);
-    struct byi_f32_product second = {.kernels = a->kernels,
-                                     .m = n,
-                                     .n = a->columns,
-                                     .k = a->keys,
-                                     .a_rs = a->wide,
-                                     .a_cs = 1,
-                                     .b_rs = a->v.row,
-                                     .b_cs = a->v.column,
-                                     .ldc = a->y.row};
-    multiply(&second, scores, find(a, run->v, &a->v, head, 0),
-             (float *)(uintptr_t)find(a, run->y, &a->y, head, row), scratch);
+    lane += floats(a->high * a->wide);
+    run_scores(run, head, row, n, scores, lane);
+    const struct head_matrix v =
+        find(a, run->v, &a->v, head, 0, a->keys, a->columns, &lane);
+    const int64_t at = offset_of(a, &a->y, head, row);
+    float *y = a->type ? (float *)(void *)lane : run->y + at;
+    if (a->type)
+        lane += floats(n * a->columns);
+    struct byi_f32_product product = {.kernels = a->kernels,
+                                      .m = n,
+                                      .n = a->columns,
+                                      .k = a->keys,
+                                      .a_rs = a->wide,
+                                      .a_cs = 1,
+                                      .b_rs = v.row,
+                                      .b_cs = v.column,
+                                      .ldc = a->type ? a->columns : a->y.row};
+    multiply(&product, scores, v.at, y, lane);
+    for (int64_t i = 0; i < n && a->type; i++)
+        a->kernels->narrow[a->type - 1](
+            y + i * a->columns, (uint16_t *)(void *)run->y + at + i * a->y.row,
+            a->columns);
 }
 
 /* Number of rows of a task: fewer than planned if some threads would have no

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/attention.h: attention in float32, one head after the other:
+/* kernels/attention.h: attention in float32, one head after the other, of
+ * float32 data or of float32 copies of a head's narrow data:
  *
  *     y = softmax(f(q k)) v
  *
@@ -35,11 +36,13 @@ struct byi_f32_attention {
     struct byi_f32_strides q, k, v, y; /* y.column is 1 */
     uint32_t n_scores;
     struct byi_f32_score scores[BYI_F32_POSTS];
-    /* byi_f32_attention_plan() sets these; `kernels` only if it is NULL */
+    enum byi_f32_type type; /* of all arguments */
+    /* byi_f32_attention_plan() sets these, the first unless it is set */
     const struct byi_f32_kernels *kernels;
     int64_t high, wide; /* rows of a task; floats of a row of scores */
 };
 
+/* Pointers to float may point to narrow elements. */
 struct byi_f32_attention_run {
     const struct byi_f32_attention *attention;
     const float *q, *k, *v, *operands[BYI_F32_POSTS];

@@ -99,7 +99,7 @@ static const char *accept_chain(const struct byoc_host *host,
 static const char *accept_attention(const struct byoc_host *host,
                                     const struct byoc_match *m)
 {
-    const char *why = accept_float32(host, m);
+    const char *why = accept_float(host, m);
     return why ? why : keeps_shape(host, m, host->match_n_ops(m) - 1);
 }
 

@@ -41,10 +41,10 @@ static const struct byi_dn_fast_kind attention_kind = {
 /* Read the strides of matrices, or of an operand of the scores; axes of size 1
  * get stride 0. False if the kernel does not support them. */
 static bool read_strides(const struct byi_desc *desc, uint32_t rank,
-                         struct byi_f32_strides *to)
+                         enum byoc_dtype dtype, struct byi_f32_strides *to)
 {
     int64_t strides[BYI_MAX_RANK];
-    if (desc->kind != BYI_DESC_STRIDED || desc->dtype != BYOC_F32 ||
+    if (desc->kind != BYI_DESC_STRIDED || desc->dtype != dtype ||
         desc->rank != rank || rank < 2 || rank - 2 > BYI_F32_BATCH_AXES)
         return false;
     for (uint32_t i = 0; i < rank; i++)
@@ -57,7 +57,7 @@ static bool read_strides(const struct byi_desc *desc, uint32_t rank,
 }
 
 static bool read_scores(const struct byi_posts *posts, uint32_t rank,
-                        struct byi_f32_attention *a)
+                        enum byoc_dtype dtype, struct byi_f32_attention *a)
 {
     a->n_scores = posts ? posts->n : 0;
     if (a->n_scores > BYI_F32_POSTS)
@@ -66,7 +66,7 @@ static bool read_scores(const struct byi_posts *posts, uint32_t rank,
         const struct byi_post *post = &posts->at[i];
         struct byi_f32_score *to = &a->scores[i];
         if (post->kind != BYI_POST_BIN ||
-            !read_strides(&post->desc, rank, &to->operand) ||
+            !read_strides(&post->desc, rank, dtype, &to->operand) ||
             to->operand.column > 1)
             return false;
         to->binary = byi_f32_kernels()->binary[byi_dn_fast_binary(post)];
@@ -79,12 +79,14 @@ static bool read_attention(const struct byi_dnnl_attention *p,
                            struct byi_f32_attention *a)
 {
     const uint32_t rank = p->dst.rank;
-    if (!read_strides(&p->src, rank, &a->q) ||
-        !read_strides(&p->weights, rank, &a->k) ||
-        !read_strides(&p->src1, rank, &a->v) ||
-        !read_strides(&p->dst, rank, &a->y) || a->y.column > 1 ||
-        !read_scores(posts, rank, a))
+    const enum byoc_dtype dtype = p->dst.dtype;
+    if (!byi_dn_is_float(dtype) || !read_strides(&p->src, rank, dtype, &a->q) ||
+        !read_strides(&p->weights, rank, dtype, &a->k) ||
+        !read_strides(&p->src1, rank, dtype, &a->v) ||
+        !read_strides(&p->dst, rank, dtype, &a->y) || a->y.column > 1 ||
+        !read_scores(posts, rank, dtype, a))
         return false;
+    a->type = byi_dn_fast_type(dtype);
     for (int i = 0; i < BYI_F32_BATCH_AXES; i++)
         a->batch[i] = 1;
     for (uint32_t i = 0; i + 2 < rank; i++)
@@ -106,7 +108,8 @@ enum byoc_status byi_attention_new(const struct byi_dnnl *lib,
     (void)lib;
     if (!read_attention(p, posts, &fast.attention))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "attention: expected float32 matrices with at most %d "
+                        "attention: expected matrices of one floating-point "
+                        "type with at most %d "
                         "batch axes, and at most %d operations on scores",
                         BYI_F32_BATCH_AXES, BYI_F32_POSTS);
     byi_f32_attention_plan(&fast.attention);

@@ -27,13 +27,6 @@ bool byi_dn_is_dense_last(const struct byi_desc *desc, enum byoc_dtype dtype)
     return true;
 }
 
-static enum byi_f32_type type_of(enum byoc_dtype dtype)
-{
-    return dtype == BYOC_F16    ? BYI_F32_F16
-           : dtype == BYOC_BF16 ? BYI_F32_BF16
-                                : BYI_F32_WIDE;
-}
-
 /* --- epilogues ------------------------------------------------------------ */
 
 /* The operator that computes an elementwise post-op; BYI_OP_NONE if these
@@ -382,7 +375,7 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
         p->weights.kind != BYI_DESC_ANY ||
         !agree(&p->src, &p->weights, &p->bias, &p->dst))
         return false;
-    conv->type = type_of(p->src.dtype);
+    conv->type = byi_dn_fast_type(p->src.dtype);
     conv->images = p->src.dims[0];
     conv->channels = p->src.dims[1];
     conv->outputs = p->dst.dims[1];
@@ -424,8 +417,8 @@ static bool read_matmul(const struct byi_dnnl_matmul *p,
         .dilation = {1, 1, 1},
         .weight_strides = {p->weights.strides[1], p->weights.strides[0]},
         .bias = p->bias.kind != BYI_DESC_ABSENT,
-        .type = type_of(p->src.dtype),
-        .weight_type = type_of(p->weights.dtype)};
+        .type = byi_dn_fast_type(p->src.dtype),
+        .weight_type = byi_dn_fast_type(p->weights.dtype)};
     return true;
 }
 
@@ -524,7 +517,8 @@ bool byi_dn_fast_wants(const struct byi_dn_fast *fast, int arg,
     return fast->kind == &conv_kind && arg == BYI_ARG_WEIGHTS &&
            byi_f32_conv_reads_in_place(&fast->conv) &&
            desc->kind == BYI_DESC_STRIDED &&
-           type_of(desc->dtype) == fast->conv.weight_type && desc->rank == 2 &&
+           byi_dn_fast_type(desc->dtype) == fast->conv.weight_type &&
+           desc->rank == 2 &&
            desc->strides[1] == fast->conv.weight_strides[0] &&
            desc->strides[0] == fast->conv.weight_strides[1];
 }

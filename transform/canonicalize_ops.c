@@ -105,20 +105,28 @@ static double invert(double v)
     return 1.0 / v;
 }
 
-/* Apply f to every element; BYI_NO_ID if a result is not a normal number. */
+static bool is_half(enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F16 || dtype == BYOC_BF16;
+}
+
+/* f of every element; BYI_NO_ID if a result is not a normal number, or of 16
+ * bits and rounded. */
 static byi_id map_const(struct byi_rewrite *rw, byi_id c, double (*f)(double))
 {
     struct byi_tensor in, out;
-    if (!byi_rw_view(rw, c, &in) || !is_single(in.dtype))
+    if (!byi_rw_view(rw, c, &in) || !(is_single(in.dtype) || is_half(in.dtype)))
         return BYI_NO_ID;
     const struct byi_type *type = byi_rw_tensor(rw, c);
     const int64_t n = byi_elements(in.rank, in.dims);
     if (!byi_rw_alloc(rw, type, &out))
         return BYI_NO_ID;
     for (int64_t i = 0; i < n; i++) {
-        byi_tensor_set(&out, i, f(byi_tensor_float(&in, i)));
+        const double exact = f(byi_tensor_float(&in, i));
+        byi_tensor_set(&out, i, exact);
         const double made = byi_tensor_float(&out, i);
-        if (made != 0.0 ? !isnormal(made) : f == invert)
+        if ((made != 0.0 ? !isnormal(made) : f == invert) ||
+            (is_half(in.dtype) && made != exact))
             return BYI_NO_ID;
     }
     return byi_rw_const(rw, type, &out);

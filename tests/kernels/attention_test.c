@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention_test.c: kernels/attention.h under every instruction set that the
- * machine has, against float64, with any number of threads and any layout.
+ * machine has, against float64, with any type, number of threads and layout.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -28,8 +28,29 @@ static int64_t draw(int64_t n)
 struct tensor {
     struct byi_f32_strides at;
     float *data;
+    uint16_t *narrow; /* the data, if they are of a narrow type */
     int64_t n;
 };
+
+static void narrow(struct tensor *t, enum byi_f32_type type)
+{
+    t->narrow = malloc((size_t)(t->n + 1) * sizeof *t->narrow);
+    for (int64_t i = 0; i < t->n && type; i++)
+        t->narrow[i] = type == BYI_F32_F16 ? byi_f32_to_f16(t->data[i])
+                                           : byi_f32_to_bf16(t->data[i]);
+}
+
+static void widen(struct tensor *t, enum byi_f32_type type)
+{
+    for (int64_t i = 0; i < t->n && type; i++)
+        t->data[i] = type == BYI_F32_F16 ? byi_f16_to_f32(t->narrow[i])
+                                         : byi_bf16_to_f32(t->narrow[i]);
+}
+
+static float *argument(const struct tensor *t, enum byi_f32_type type)
+{
+    return type ? (float *)(void *)t->narrow : t->data;
+}
 
 /* `last`: the last axis is the innermost one; `repeats`: axes may be left out.
  */
@@ -96,7 +117,10 @@ static void check_row(const struct layer *l, const int64_t *head, int64_t row)
         for (int64_t j = 0; j < a->keys; j++)
             expected += scores[j] / sum * element(&l->v, head, j, c);
         const double found = element(&l->y, head, row, c);
-        if (!(fabs(found - expected) <= 1e-5))
+        const double tolerance = a->type == BYI_F32_F16    ? 5e-4
+                                 : a->type == BYI_F32_BF16 ? 4e-3
+                                                           : 1e-5;
+        if (!(fabs(found - expected) <= tolerance))
             fail_msg("%s: %lld x %lld x %lld x %lld: row %lld, column %lld is "
                      "%g, expected %g",
                      a->kernels->name, (long long)a->rows, (long long)a->depth,
@@ -114,7 +138,8 @@ static void try_attention(const struct byi_f32_kernels *kernels)
                             .depth = draw(large ? 70 : 20),
                             .keys = draw(large ? 700 : 40),
                             .columns = draw(large ? 40 : 20),
-                            .n_scores = draw(2) ? 2 : 0}};
+                            .n_scores = draw(2) ? 2 : 0,
+                            .type = (enum byi_f32_type)draw(BYI_F32_TYPES)}};
     struct byi_f32_attention *a = &l.a;
     for (int i = 0; i < BYI_F32_BATCH_AXES; i++)
         a->batch[i] = i < BYI_F32_BATCH_AXES - AXES ? 1 : 1 + draw(3);
@@ -135,20 +160,28 @@ static void try_attention(const struct byi_f32_kernels *kernels)
     }
     a->q = l.q.at, a->k = l.k.at, a->v = l.v.at, a->y = l.y.at;
     byi_f32_attention_plan(a);
+    struct tensor *const all[] = {&l.q, &l.k,           &l.v,
+                                  &l.y, &l.operands[0], &l.operands[1]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        narrow(all[i], a->type);
+        widen(all[i], a->type);
+    }
     const size_t bytes = (size_t)l.y.n * sizeof(float);
     float *first = malloc(bytes + 1);
     void *scratch = malloc(byi_f32_attention_scratch(a, 3));
     for (int threads = 1; threads <= 3; threads++) {
         const struct byi_f32_attention_run run = {
             .attention = a,
-            .q = l.q.data,
-            .k = l.k.data,
-            .v = l.v.data,
-            .operands = {l.operands[0].data, l.operands[1].data},
-            .y = l.y.data,
+            .q = argument(&l.q, a->type),
+            .k = argument(&l.k, a->type),
+            .v = argument(&l.v, a->type),
+            .operands = {argument(&l.operands[0], a->type),
+                         argument(&l.operands[1], a->type)},
+            .y = argument(&l.y, a->type),
             .scratch = scratch,
             .threads = threads};
         byi_f32_attention_run(&run);
+        widen(&l.y, a->type);
         if (threads == 1)
             memcpy(first, l.y.data, bytes);
         assert_memory_equal(first, l.y.data, bytes);
@@ -156,10 +189,10 @@ static void try_attention(const struct byi_f32_kernels *kernels)
     for (int64_t i = 0; i < batch[0] * batch[1]; i++)
         for (int64_t row = 0; row < a->rows; row++)
             check_row(&l, (int64_t[]){i / batch[1], i % batch[1]}, row);
-    struct tensor *const all[] = {&l.q, &l.k,           &l.v,
-                                  &l.y, &l.operands[0], &l.operands[1]};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         free(all[i]->data);
+        free(all[i]->narrow);
+    }
     free(scratch);
     free(first);
 }
