@@ -67,6 +67,7 @@ static const struct byi_pass *const box[] = {
     &byi_pass_convert_layout,
     &byi_pass_exact_math,
     &byi_pass_fake_quantization_to_integer,
+    &byi_pass_scale_integer_products,
     &byi_pass_fold_code_blocks,
     &byi_pass_narrow_weights,
     &byi_pass_sparse_weights,
@@ -99,6 +100,7 @@ static const struct byi_pass *const pipeline[] = {
     &byi_pass_sparse_weights, /* before a backend multiplies zeros */
     &byi_pass_inverse_dct,    /* ... and these are mostly zero              */
     &byi_pass_tabulate,       /* before a backend computes a look-up */
+    &byi_pass_scale_integer_products, /* before a backend takes the scale */
     &partition,
     &byi_pass_fake_quantization_to_integer, /* products that no backend runs */
     &byi_pass_convert_layout, /* native convolutions are channels last */

@@ -517,18 +517,59 @@ static bool narrow_weights(struct byi_rewrite *rw, byi_id id, byi_id *args)
     return true;
 }
 
-static byi_id from_integers(struct byi_rewrite *rw, byi_id at)
+/* The integer product for a product of int32 that were 8 bits, and its
+ * operands; NULL: it is none. */
+static const struct quant_product *read_integers(struct byi_rewrite *rw,
+                                                 byi_id at, byi_id *args)
 {
     const struct quant_product *row = find_product(rw, at);
     const struct byi_type *type = byi_rw_tensor(rw, at);
-    byi_id args[OPERANDS];
     if (!row || !type || type->dtype != BYOC_I32 ||
         !read_centred(rw, byi_rw_arg(rw, at, 0), &args[X], &args[X_ZERO]) ||
         (!narrow_weights(rw, byi_rw_arg(rw, at, 1), args) &&
          !read_centred(rw, byi_rw_arg(rw, at, 1), &args[WEIGHTS],
                        &args[WEIGHTS_ZERO])))
-        return BYI_NO_ID;
-    return emit_product(rw, at, row->integer, args, BIAS, NULL, 0);
+        return NULL;
+    return row;
+}
+
+static byi_id from_integers(struct byi_rewrite *rw, byi_id at)
+{
+    byi_id args[OPERANDS];
+    const struct quant_product *row = read_integers(rw, at, args);
+    return row ? emit_product(rw, at, row->integer, args, BIAS, NULL, 0)
+               : BYI_NO_ID;
+}
+
+/* Read the operands of a product's sums. Returns its integer operator, or
+ * BYI_OP_NONE. */
+static enum byi_op_id read_sums(struct byi_rewrite *rw, byi_id sums,
+                                byi_id *args)
+{
+    const struct byi_node *node = byi_rw_node(rw, sums);
+    if (node->kind != BYI_CALL_OP || !byi_rw_once(rw, sums))
+        return BYI_OP_NONE;
+    if (node->op < BYI_OP_QNN_CONV1D || node->op > BYI_OP_QNN_MATMUL) {
+        const struct quant_product *row = read_integers(rw, sums, args);
+        return row ? row->integer : BYI_OP_NONE;
+    }
+    if (node->n_args != BIAS)
+        return BYI_OP_NONE;
+    memcpy(args, node->args, BIAS * sizeof *args);
+    return node->op;
+}
+
+/* Is it one scale, or one for each column of a matrix? */
+static bool scales_sums(const struct byi_rewrite *rw, byi_id scale,
+                        enum byi_op_id op, byi_id sums)
+{
+    const struct byi_type *by = byi_rw_tensor(rw, scale);
+    const struct byi_type *type = byi_rw_tensor(rw, sums);
+    if (!by || !type || by->dtype != BYOC_F32 || by->rank > 1)
+        return false;
+    return byi_elements(by->rank, by->dims) == 1 ||
+           (op == BYI_OP_QNN_MATMUL && type->rank > 0 &&
+            type->dims[type->rank - 1] == by->dims[0]);
 }
 
 /* cast(sums) times a scale, per-tensor or per-column. */
@@ -536,25 +577,17 @@ static byi_id scale_sums(struct byi_rewrite *rw, byi_id at)
 {
     for (uint32_t i = 0; i < 2; i++) {
         const byi_id wide = byi_rw_arg(rw, at, i);
+        const byi_id scale = byi_rw_arg(rw, at, 1 - i);
+        byi_id args[OPERANDS];
         if (!byi_rw_is(rw, wide, BYI_OP_CAST) || !byi_rw_once(rw, wide))
             continue;
         const byi_id sums = byi_rw_arg(rw, wide, 0);
-        const struct byi_node *node = byi_rw_node(rw, sums);
-        const struct byi_type *scale =
-            byi_rw_tensor(rw, byi_rw_arg(rw, at, 1 - i));
-        if (node->kind != BYI_CALL_OP || node->op < BYI_OP_QNN_CONV1D ||
-            node->op > BYI_OP_QNN_MATMUL || node->n_args != BIAS ||
-            !byi_rw_once(rw, sums) || !scale || scale->dtype != BYOC_F32 ||
-            scale->rank > 1 ||
-            (node->op != BYI_OP_QNN_MATMUL &&
-             byi_elements(scale->rank, scale->dims) != 1))
+        const enum byi_op_id op = read_sums(rw, sums, args);
+        if (op == BYI_OP_NONE || !scales_sums(rw, scale, op, sums))
             continue;
-        byi_id args[OPERANDS];
-        memcpy(args, node->args, BIAS * sizeof *args);
         args[BIAS] = make_number(rw, BYOC_I32, 0);
-        args[SCALE] = byi_rw_arg(rw, at, 1 - i);
-        return emit_product(rw, sums, byi_rw_node(rw, sums)->op, args, ZERO,
-                            NULL, 0);
+        args[SCALE] = scale;
+        return emit_product(rw, sums, op, args, ZERO, NULL, 0);
     }
     return BYI_NO_ID;
 }
@@ -581,4 +614,21 @@ const struct byi_pass byi_pass_fake_quantization_to_integer = {
     .summary = "products of dequantised numbers as products of 8-bit integers",
     .opt_level = 1,
     .run_func = run,
+};
+
+static enum byoc_status run_scaled(struct byi_module *m, uint32_t func,
+                                   struct byi_pass_context *ctx,
+                                   struct byi_arena *scratch,
+                                   struct byoc_error *err)
+{
+    static const struct byi_rule scaled[] = {{BYI_OP_MULTIPLY, scale_sums}};
+    return byi_rewrite(m, func, scaled, BYI_COUNT(scaled), ctx, scratch, NULL,
+                       err);
+}
+
+const struct byi_pass byi_pass_scale_integer_products = {
+    .name = "ScaleIntegerProducts",
+    .summary = "products of 8-bit integers with the scale of their sums",
+    .opt_level = 1,
+    .run_func = run_scaled,
 };

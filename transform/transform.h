@@ -20,6 +20,7 @@ extern const struct byi_pass byi_pass_combine_parallel_conv2d;
 extern const struct byi_pass byi_pass_combine_parallel_dense;
 extern const struct byi_pass byi_pass_exact_math;
 extern const struct byi_pass byi_pass_fake_quantization_to_integer;
+extern const struct byi_pass byi_pass_scale_integer_products;
 extern const struct byi_pass byi_pass_tabulate;
 extern const struct byi_pass byi_pass_fold_code_blocks;
 extern const struct byi_pass byi_pass_narrow_weights;
