@@ -2,7 +2,8 @@
 // Classify the digits of ../digits with ONNX Runtime 1.23 or newer and byoc's
 // execution provider; the classes go to stdout, one a line.
 //     c++ -std=c++17 digits.cpp -I ORT/include -L ORT/lib -lonnxruntime
-//     a.out /usr/lib/libbyoc_onnxruntime.so digits.onnx batch0.input_0.npy
+//     a.out PROVIDER digits.onnx batch0.input_0.npy
+// PROVIDER is the absolute path of libbyoc_onnxruntime.so.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>

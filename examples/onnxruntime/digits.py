@@ -2,7 +2,9 @@
 """Classify the digits of ../digits with ONNX Runtime 1.23 or newer and byoc's
 execution provider; prints the classes, one a line.
 
-    python3 digits.py /usr/lib/libbyoc_onnxruntime.so digits.onnx batch0.input_0.npy
+    python3 digits.py PROVIDER digits.onnx batch0.input_0.npy
+
+PROVIDER is the absolute path of libbyoc_onnxruntime.so.
 """
 import sys
 
