@@ -22,7 +22,8 @@ struct byi_ep_port {
     size_t place; /* its index among the fused node's inputs or outputs */
     const struct byoc_io *io;
     DLDataType type;
-    struct byi_ep_dim *dims; /* of an output; NULL: unknown before the run */
+    size_t bytes;            /* of an input; 0: its size may vary */
+    struct byi_ep_dim *dims; /* of an output; NULL: only the run tells them */
 };
 
 /* The memory of a run; one run at a time uses it. */
@@ -42,6 +43,7 @@ struct byi_ep_kernel {
     struct byi_arena *arena;
     uint32_t n_in, n_out;
     struct byi_ep_port *in, *out;
+    bool has_strings; /* among the inputs */
     pthread_mutex_t lock;
     struct byi_ep_run *idle; /* list of unused ones, guarded by `lock` */
 };
@@ -133,6 +135,21 @@ static enum byoc_status read_dims(const OrtApi *ort, const OrtValue *value,
     return BYOC_OK;
 }
 
+/* Does the input have the size that its fixed dims say? ONNX Runtime has
+ * checked type and dims. Unlike read_dims, this allocates nothing, in ONNX
+ * Runtime either. */
+static enum byoc_status has_fixed_size(const OrtApi *ort,
+                                       const struct byi_ep_port *port,
+                                       const OrtValue *value, bool *answer,
+                                       struct byoc_error *err)
+{
+    size_t bytes = 0;
+    if (port->bytes > 0)
+        BYI_ORT(ort, GetTensorSizeInBytes(value, &bytes));
+    *answer = bytes > 0 && bytes == port->bytes;
+    return BYOC_OK;
+}
+
 static enum byoc_status bind_input(const struct byi_ep_kernel *k,
                                    struct byi_ep_run *run, uint32_t i,
                                    const OrtKernelContext *context,
@@ -143,13 +160,20 @@ static enum byoc_status bind_input(const struct byi_ep_kernel *k,
     const OrtApi *ort = k->ort;
     const OrtValue *value = NULL;
     const void *data = NULL;
+    bool fixed;
     BYI_ORT(ort, KernelContext_GetInput(context, port->place, &value));
     if (!value)
         return byi_fail(err, BYOC_EINVAL, "input %s has no value",
                         port->io->name);
-    *t = (DLTensor){
-        .device = {kDLCPU, 0}, .dtype = port->type, .shape = run->dims[i]};
-    BYI_TRY(read_dims(ort, value, port->io, run->dims[i], &t->ndim, err));
+    *t = (DLTensor){.device = {kDLCPU, 0},
+                    .dtype = port->type,
+                    .ndim = (int32_t)port->io->rank,
+                    .shape = (int64_t *)port->io->dims};
+    BYI_TRY(has_fixed_size(ort, port, value, &fixed, err));
+    if (!fixed) {
+        t->shape = run->dims[i];
+        BYI_TRY(read_dims(ort, value, port->io, t->shape, &t->ndim, err));
+    }
     if (port->io->dtype != BYOC_STRING) {
         BYI_ORT(ort, GetTensorData(value, &data));
         t->data = (void *)data;
@@ -226,7 +250,8 @@ static enum byoc_status run_kernel(struct byi_ep_kernel *k,
         byi_keep(strings);
         run->strings = strings;
     }
-    byi_arena_reset(run->strings);
+    if (k->has_strings)
+        byi_arena_reset(run->strings);
     for (uint32_t i = 0; i < k->n_in; i++)
         BYI_TRY(bind_input(k, run, i, context, err));
     for (uint32_t i = 0; i < k->n_out; i++)
@@ -318,6 +343,18 @@ static struct byi_ep_dim *find_dims(const struct byi_ep_kernel *k,
     return dims;
 }
 
+/* The bytes of a tensor whose dims are fixed, without strings; else 0. */
+static size_t fixed_bytes(const struct byoc_io *io)
+{
+    if (io->dtype == BYOC_STRING)
+        return 0;
+    for (uint32_t d = 0; d < io->rank; d++)
+        if (io->dims[d] < 0)
+            return 0;
+    return (size_t)byi_elements(io->rank, io->dims) *
+           byoc_dtype_size(io->dtype);
+}
+
 static enum byoc_status fill_kernel(struct byi_ep_kernel *k,
                                     const char *const *inputs, size_t n_in,
                                     const char *const *outputs, size_t n_out,
@@ -333,6 +370,8 @@ static enum byoc_status fill_kernel(struct byi_ep_kernel *k,
         struct byi_ep_port *port = &k->in[i];
         port->io = byoc_model_input(model, i);
         port->type = byoc_dtype_dlpack(port->io->dtype);
+        port->bytes = fixed_bytes(port->io);
+        k->has_strings |= port->io->dtype == BYOC_STRING;
         BYI_TRY(find_place(port->io->name, inputs, n_in, &port->place, err));
     }
     for (uint32_t i = 0; i < k->n_out; i++) {
