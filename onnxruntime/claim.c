@@ -287,6 +287,21 @@ static void log_claim(const struct byi_ep_claim *c)
                c->n_groups);
 }
 
+/* Advise the option initializers=constant. */
+static void log_replaceable(const struct byi_ep_claim *c)
+{
+    uint32_t n = 0;
+    for (uint32_t v = 0; v < c->g.names.n; v++)
+        n += c->g.values[v].is_input && !c->g.values[v].constant;
+    if (n > 0)
+        byi_ep_log(c->ep, ORT_LOGGING_LEVEL_WARNING,
+                   "byoc: %u initializers are inputs of the model as well, so "
+                   "that each run may replace them; byoc reads them in each "
+                   "run, and runs slower; if no run replaces them, set the "
+                   "option initializers=constant",
+                   n);
+}
+
 static void put_nodes(const struct byi_ep_claim *c, struct byi_text *out)
 {
     byi_text_put(out, "{\n  \"nodes\": [");
@@ -404,6 +419,7 @@ static enum byoc_status is_to_skip(struct byi_ep *ep, const OrtGraph *graph,
     const char *reason = NULL;
     struct byi_ep_claim c = {.ep = ep,
                              .g.arena = arena,
+                             .g.fixed = ep->options.fixed,
                              .supported = &supported,
                              .reasons = &reason,
                              .within = &within};
@@ -457,6 +473,7 @@ static enum byoc_status claim_nodes(struct byi_ep_claim *c,
         c->n_groups = byi_ep_groups(&c->g, c->supported, c->group);
     }
     log_claim(c);
+    log_replaceable(c);
     BYI_TRY(write_claim(c, err));
     return hand_over(c, info, err);
 }
@@ -466,7 +483,8 @@ static enum byoc_status claim_guarded(struct byi_ep *ep, const OrtGraph *graph,
                                       struct byoc_error *err)
 {
     BYI_BORDER(err);
-    struct byi_ep_claim c = {.ep = ep, .g.arena = byi_arena_new()};
+    struct byi_ep_claim c = {
+        .ep = ep, .g.arena = byi_arena_new(), .g.fixed = ep->options.fixed};
     const enum byoc_status status = claim_nodes(&c, graph, info, err);
     byi_arena_free(&c.g.arena);
     return status;

@@ -43,6 +43,8 @@ struct byi_ep_kernel {
     struct byi_arena *arena;
     uint32_t n_in, n_out;
     struct byi_ep_port *in, *out;
+    struct byi_ep_fixed *fixed;
+    uint32_t n_fixed;
     bool has_strings; /* among the inputs */
     pthread_mutex_t lock;
     struct byi_ep_run *idle; /* list of unused ones, guarded by `lock` */
@@ -252,6 +254,7 @@ static enum byoc_status run_kernel(struct byi_ep_kernel *k,
     }
     if (k->has_strings)
         byi_arena_reset(run->strings);
+    BYI_TRY(byi_ep_fixed_check(k->ort, k->fixed, k->n_fixed, context, err));
     for (uint32_t i = 0; i < k->n_in; i++)
         BYI_TRY(bind_input(k, run, i, context, err));
     for (uint32_t i = 0; i < k->n_out; i++)
@@ -356,6 +359,7 @@ static size_t fixed_bytes(const struct byoc_io *io)
 }
 
 static enum byoc_status fill_kernel(struct byi_ep_kernel *k,
+                                    const struct byi_ep_graph *graph,
                                     const char *const *inputs, size_t n_in,
                                     const char *const *outputs, size_t n_out,
                                     struct byoc_error *err)
@@ -381,10 +385,12 @@ static enum byoc_status fill_kernel(struct byi_ep_kernel *k,
         port->dims = find_dims(k, port->io);
         BYI_TRY(find_place(port->io->name, outputs, n_out, &port->place, err));
     }
-    return BYOC_OK;
+    return byi_ep_fixed_list(graph, inputs, n_in, k->arena, &k->fixed,
+                             &k->n_fixed, err);
 }
 
 enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
+                                   const struct byi_ep_graph *graph,
                                    struct byi_ep_built *built,
                                    const char *const *inputs, size_t n_in,
                                    const char *const *outputs, size_t n_out,
@@ -404,7 +410,7 @@ enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
     k->built = built;
     pthread_mutex_init(&k->lock, NULL);
     *kernel = &k->base;
-    return fill_kernel(k, inputs, n_in, outputs, n_out, err);
+    return fill_kernel(k, graph, inputs, n_in, outputs, n_out, err);
 }
 
 void byi_ep_kernel_free(OrtNodeComputeInfo *kernel)

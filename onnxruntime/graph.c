@@ -222,6 +222,7 @@ static enum byoc_status read_type(const OrtApi *ort, const OrtValueInfo *info,
         return BYOC_OK;
     default:
         v->is_tensor = true;
+        v->is_string = byi_ep_dtype(element) == BYOC_STRING;
         return BYOC_OK;
     }
 }
@@ -252,7 +253,9 @@ static enum byoc_status add_value(struct byi_ep_graph *g,
         .name = g->names.at[*number], .info = info, .producer = BYI_EP_NONE};
     BYI_TRY(read_type(ort, info, v, err));
     BYI_ORT(ort, ValueInfo_IsConstantInitializer(info, &constant));
-    if (constant)
+    if (!constant)
+        BYI_ORT(ort, ValueInfo_IsOptionalGraphInput(info, &v->is_input));
+    if (constant || (v->is_input && g->fixed && v->is_tensor && !v->is_string))
         BYI_ORT(ort, ValueInfo_GetInitializerValue(info, &v->constant));
     return BYOC_OK;
 }

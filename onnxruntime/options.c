@@ -95,7 +95,19 @@ static enum byoc_status read_pool(struct byi_ep_options *o,
     return reject(err, key, value, "onnxruntime or byoc");
 }
 
-/* Read the path of a folder, and create it if it is missing. "": no folder. */
+static enum byoc_status read_initializers(struct byi_ep_options *o,
+                                          struct byi_arena *arena,
+                                          const char *key, const char *value,
+                                          struct byoc_error *err)
+{
+    (void)arena;
+    o->fixed = strcmp(value, "constant") == 0;
+    if (o->fixed || strcmp(value, "replaceable") == 0)
+        return BYOC_OK;
+    return reject(err, key, value, "replaceable or constant");
+}
+
+/* Read the path of a folder, which is created if it is missing. "": none. */
 static enum byoc_status read_folder(struct byi_arena *arena, const char *key,
                                     const char *value, const char **folder,
                                     struct byoc_error *err)
@@ -139,9 +151,13 @@ static const struct byi_ep_option {
                              const char *key, const char *value,
                              struct byoc_error *err);
 } table[] = {
-    {"backends", read_backends},      {"threads", read_threads},
-    {"partition_by", read_partition}, {"cache_dir", read_cache},
-    {"report", read_report},          {"thread_pool", read_pool},
+    {"backends", read_backends},
+    {"threads", read_threads},
+    {"partition_by", read_partition},
+    {"cache_dir", read_cache},
+    {"report", read_report},
+    {"thread_pool", read_pool},
+    {"initializers", read_initializers},
 };
 
 static enum byoc_status read_option(struct byi_ep_options *o,
@@ -155,12 +171,12 @@ static enum byoc_status read_option(struct byi_ep_options *o,
         names[i] = table[i].key;
     }
     const char *near = byi_nearest(key, names, BYI_COUNT(table));
-    return byi_fail(
-        err, BYOC_EINVAL,
-        BYI_EP_NAME
-        " has no option '%.100s'; expected backends, "
-        "threads, partition_by, cache_dir, report or thread_pool%s%s",
-        key, near ? "; did you mean " : "", near ? near : "");
+    return byi_fail(err, BYOC_EINVAL,
+                    BYI_EP_NAME
+                    " has no option '%.100s'; expected backends, "
+                    "threads, partition_by, cache_dir, report, thread_pool or "
+                    "initializers%s%s",
+                    key, near ? "; did you mean " : "", near ? near : "");
 }
 
 /* Refuse an entry of the session that requests a feature that the provider

@@ -74,7 +74,7 @@ static enum byoc_status compile_graph(struct byi_ep *ep, const OrtGraph *graph,
                                       struct byoc_error *err)
 {
     const OrtApi *ort = ep->ort;
-    struct byi_ep_graph g = {.arena = arena};
+    struct byi_ep_graph g = {.arena = arena, .fixed = ep->options.fixed};
     const char *const *inputs, *const *outputs, *name;
     struct byi_ep_built *built = NULL;
     struct byi_ep_model model;
@@ -98,8 +98,8 @@ static enum byoc_status compile_graph(struct byi_ep *ep, const OrtGraph *graph,
         byi_ep_built_free(&built);
         return status;
     }
-    return byi_ep_kernel_new(ep, built, inputs, n_in, outputs, n_out, kernel,
-                             err);
+    return byi_ep_kernel_new(ep, &g, built, inputs, n_in, outputs, n_out,
+                             kernel, err);
 }
 
 static enum byoc_status compile_guarded(struct byi_ep *ep,

@@ -14,6 +14,8 @@
 #ifndef BYI_EP_PROVIDER_H
 #define BYI_EP_PROVIDER_H
 
+#include <stdatomic.h>
+
 #include <byoc/byoc.h>
 
 #include <onnxruntime_c_api.h>
@@ -34,9 +36,10 @@ struct byi_ep_options {
     uint32_t threads;            /* 0: byoc's default                */
     enum byoc_partition partition_by;
     enum byi_ep_pool pool;
-    const char *cache_dir; /* folder of artifacts; NULL: none */
-    const char *report;    /* folder of reports; NULL: none */
-    const char *compile;   /* text of the options that an artifact depends on */
+    bool fixed;            /* initialisers that are inputs keep their values */
+    const char *cache_dir; /* NULL: none */
+    const char *report;    /* NULL: none */
+    const char *compile; /* the options that an artifact depends on, as text */
 };
 
 /* Read the entries of `session` whose keys start with
@@ -121,13 +124,13 @@ enum { BYI_EP_NONE = -1 };
 struct byi_ep_value {
     const char *name;
     const OrtValueInfo *info;
-    const OrtValue *constant; /* a constant initialiser, or NULL */
-    bool is_output;           /* of the graph                    */
-    /* can be an input or output of a fused node: a tensor whose elements have
-     * at least 8 bits */
-    bool is_tensor;
-    int32_t rank;     /* -1: unknown until a run */
-    int32_t producer; /* index of the node, or BYI_EP_NONE */
+    const OrtValue *constant; /* an initialiser that does not change, or NULL */
+    bool is_input;            /* an initialiser that is also an input */
+    bool is_output;           /* of the graph                               */
+    bool is_tensor;           /* that can cross between byoc and ONNX Runtime */
+    bool is_string;           /* ... of strings */
+    int32_t rank;             /* -1: only a run tells it */
+    int32_t producer;         /* the node, or BYI_EP_NONE */
 };
 
 struct byi_ep_node {
@@ -147,6 +150,7 @@ struct byi_ep_node {
 struct byi_ep_graph {
     struct byi_arena *arena;
     const OrtApi *ort;
+    bool fixed; /* as in the options */
     uint32_t n_nodes;
     struct byi_ep_node *nodes;
     struct byi_name_table names;
@@ -155,9 +159,9 @@ struct byi_ep_graph {
     struct byi_ep_bytes head; /* fields of the ModelProto before its graph */
 };
 
-/* Read these n nodes of `graph`, or all if `nodes` is NULL, into out->arena. If
- * nodes are given, every result of theirs counts as an output. Errors: those of
- * ONNX Runtime's functions. */
+/* Read these nodes of `graph`, or all if `nodes` is NULL, into out->arena;
+ * out->fixed is set by the caller. Of nodes that are given, every result counts
+ * as an output. Errors: of ONNX Runtime's functions. */
 enum byoc_status byi_ep_graph_read(const OrtApi *ort, const OrtGraph *graph,
                                    const OrtNode *const *nodes, size_t n,
                                    struct byi_ep_graph *out,
@@ -232,12 +236,35 @@ void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
 const OrtKernelContext *byi_ep_threads_enter(const OrtKernelContext *context);
 void byi_ep_threads_leave(const OrtKernelContext *outer);
 
+/* --- fixed.c: initialisers that are also inputs of the model -------------- */
+
+/* One of them, which was compiled as a constant. */
+struct byi_ep_fixed {
+    const char *name;
+    size_t place;             /* among the fused node's inputs */
+    char digest[65];          /* of the bytes that were compiled */
+    _Atomic(const void *) at; /* memory that was found to have them; or NULL */
+};
+/* List in *fixed, which is in `arena`, those of the graph that are among the
+ * fused node's inputs. */
+enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,
+                                   const char *const *inputs, size_t n_in,
+                                   struct byi_arena *arena,
+                                   struct byi_ep_fixed **fixed, uint32_t *n,
+                                   struct byoc_error *err);
+/* Errors: BYOC_EINVAL (this run has another value for one of them). */
+enum byoc_status byi_ep_fixed_check(const OrtApi *ort,
+                                    struct byi_ep_fixed *fixed, uint32_t n,
+                                    const OrtKernelContext *context,
+                                    struct byoc_error *err);
+
 /* --- compute.c ------------------------------------------------------------ */
 
 /* Create the object that runs a built model as a fused node, and owns `built`
  * from now on. `inputs` and `outputs` are the fused node's names, in its order.
  * On failure *kernel may be set; then the caller frees it. */
 enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
+                                   const struct byi_ep_graph *graph,
                                    struct byi_ep_built *built,
                                    const char *const *inputs, size_t n_in,
                                    const char *const *outputs, size_t n_out,

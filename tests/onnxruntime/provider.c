@@ -436,6 +436,7 @@ static void wrong_options(void **state)
         {"backends", "dnnl,", "'all' or 'none'"},
         {"partition_by", "luck", "greedy, estimated or measured"},
         {"thread_pool", "mine", "onnxruntime or byoc"},
+        {"initializers", "fixed", "replaceable or constant"},
         {"cache_dir", "/proc/none/cache", "cannot make the folder"},
         {"report", "/dev/null", "not a folder"},
         {"ep.context_enable", "1", "use the option cache_dir"},
@@ -453,6 +454,38 @@ static void wrong_options(void **state)
             fail_msg("%s=%s: %s", wrong[i][0], wrong[i][1], why);
     }
     close_digits(&d);
+}
+
+/* Weights that are inputs as well: a run may replace them, unless the session
+ * has the option initializers=constant. */
+static void fixed_weights(void **state)
+{
+    struct build b = small_model();
+    struct session_value in[] = {square_x, square_x};
+    float given[9];
+    OrtValue *out;
+    (void)state;
+    input(&b, "w", "3 3");
+    OrtSession *plain = session_of(&b, NULL);
+    OrtSession *usual = session_of(&b, PLAIN);
+    OrtSession *fixed = session_of(&b, WITH("initializers", "constant"));
+    in[1].name = "w";
+    for (int i = 0; i < 2; i++) {
+        expect_same(plain, usual, in, 1);
+        expect_same(plain, usual, in, 2);
+        expect_same(plain, fixed, in, 1);
+        char *why = session_try_run(fixed, in, 2, &out, 1);
+        assert_non_null(why);
+        assert_non_null(strstr(why, "input w: found another value"));
+        free(why);
+    }
+    memcpy(given, b.graph->initializer[0]->raw_data.data, sizeof given);
+    in[1].data = given;
+    expect_same(plain, fixed, in, 2);
+    ort->ReleaseSession(plain);
+    ort->ReleaseSession(usual);
+    ort->ReleaseSession(fixed);
+    end(&b);
 }
 
 /* --- the cache ------------------------------------------------------------ */
@@ -748,7 +781,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(wrong_options), cmocka_unit_test(cache),
         cmocka_unit_test(failing_run),   cmocka_unit_test(wrong_library),
         cmocka_unit_test(older_runtime), cmocka_unit_test(many_threads),
-        cmocka_unit_test(many_sessions),
+        cmocka_unit_test(many_sessions), cmocka_unit_test(fixed_weights),
     };
     if (argc < 3) {
         fprintf(stderr, "usage: %s LIBONNXRUNTIME LIBBYOC_ONNXRUNTIME [NAME]\n",

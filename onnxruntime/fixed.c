@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fixed.c: initialisers that are also inputs of the model, so that a run may
+ * replace their values. With the option initializers=constant they are compiled
+ * as constants, and a run that replaces one fails. ONNX Runtime does not tell
+ * whether a run does, so the bytes are compared, by their digest, once for each
+ * place in memory that they are read from: as long as no run replaces them,
+ * this is the memory of the session.
+ */
+#include "onnxruntime/provider.h"
+
+#include <string.h>
+
+static enum byoc_status digest_value(const OrtApi *ort, const OrtValue *value,
+                                     char hex[65], struct byoc_error *err)
+{
+    struct byi_sha256 s;
+    const void *data;
+    size_t bytes;
+    BYI_ORT(ort, GetTensorSizeInBytes(value, &bytes));
+    BYI_ORT(ort, GetTensorData(value, &data));
+    byi_sha256_init(&s);
+    byi_sha256_add(&s, data, bytes);
+    byi_sha256_hex(&s, hex);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,
+                                   const char *const *inputs, size_t n_in,
+                                   struct byi_arena *arena,
+                                   struct byi_ep_fixed **fixed, uint32_t *n,
+                                   struct byoc_error *err)
+{
+    *n = 0;
+    *fixed = byi_arena_calloc(arena, n_in + 1, sizeof **fixed);
+    for (size_t i = 0; i < n_in; i++)
+        for (uint32_t v = 0; v < graph->names.n; v++) {
+            const struct byi_ep_value *value = &graph->values[v];
+            if (!value->is_input || !value->constant ||
+                strcmp(value->name, inputs[i]) != 0)
+                continue;
+            struct byi_ep_fixed *f = &(*fixed)[(*n)++];
+            f->name = byi_arena_str(arena, inputs[i]);
+            f->place = i;
+            BYI_TRY(digest_value(graph->ort, value->constant, f->digest, err));
+        }
+    return BYOC_OK;
+}
+
+static enum byoc_status check_one(const OrtApi *ort, struct byi_ep_fixed *f,
+                                  const OrtKernelContext *context,
+                                  struct byoc_error *err)
+{
+    const OrtValue *value = NULL;
+    const void *data = NULL;
+    char digest[65];
+    BYI_ORT(ort, KernelContext_GetInput(context, f->place, &value));
+    if (!value)
+        return BYOC_OK;
+    BYI_ORT(ort, GetTensorData(value, &data));
+    if (data == atomic_load_explicit(&f->at, memory_order_relaxed))
+        return BYOC_OK;
+    BYI_TRY(digest_value(ort, value, digest, err));
+    if (strcmp(digest, f->digest) != 0)
+        return byi_fail(err, BYOC_EINVAL,
+                        "input %s: found another value than the model's, "
+                        "expected none, or that one, with the option "
+                        "initializers=constant; try initializers=replaceable",
+                        f->name);
+    atomic_store_explicit(&f->at, data, memory_order_relaxed);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_ep_fixed_check(const OrtApi *ort,
+                                    struct byi_ep_fixed *fixed, uint32_t n,
+                                    const OrtKernelContext *context,
+                                    struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < n; i++)
+        BYI_TRY(check_one(ort, &fixed[i], context, err));
+    return BYOC_OK;
+}
