@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* provider.c: runs models in ONNX Runtime, in ONNX Runtime with byoc's
  * execution provider, and in byoc, in turns in one process, so that other load
- * disturbs all of them alike. For each model it prints how many nodes the
- * provider claimed, the largest difference between its outputs and ONNX
- * Runtime's, relative to the largest value, milliseconds (medians), and the
- * ratio of the provider to byoc (the median over all rounds).
+ * disturbs all of them alike. A fourth turn is the floor: ONNX Runtime calls
+ * byoc through a provider that does nothing else (bare_provider.c). For each
+ * model it prints how many nodes the provider claimed, the largest difference
+ * between its outputs and ONNX Runtime's, relative to the largest value,
+ * milliseconds (medians), and the ratios of the provider to byoc and to the
+ * floor (medians over all rounds).
  *
  *     provider [--threads N] [--rounds N] [--option KEY=VALUE]...
  *         LIBONNXRUNTIME LIBBYOC_ONNXRUNTIME MODEL.onnx...
  *
- * N threads run each of the three. Inputs are NAME.input_K.npy beside
+ * N threads run each of them. Inputs are NAME.input_K.npy beside
  * NAME.onnx. A round runs each engine once to warm up, then for at least 40 ms.
  */
 #include <dlfcn.h>
@@ -23,14 +25,16 @@
 #include <byoc/byoc.h>
 #include <onnxruntime_c_api.h>
 
+#include "bare_provider.h"
 #include "npy/npy.h"
 
 enum { MAX_IO = 16, MAX_OPTIONS = 16, MAX_ROUNDS = 101 };
-enum engine { PLAIN, PROVIDER, BYOC, ENGINES };
+/* the first three are sessions */
+enum engine { PLAIN, PROVIDER, FLOOR, BYOC, ENGINES };
 
 static const OrtApi *ort;
 static OrtEnv *env;
-static const OrtEpDevice *device;
+static const OrtEpDevice *device, *bare_device;
 static const char *keys[MAX_OPTIONS], *values[MAX_OPTIONS];
 static size_t n_options;
 static uint32_t threads = 2, rounds = 9;
@@ -83,16 +87,23 @@ struct trial {
     char *in_names[MAX_IO], *out_names[MAX_IO];
     OrtValue *given[MAX_IO], *got[BYOC][MAX_IO];
     DLTensor views[MAX_IO], results[MAX_IO];
+    struct bare_call call;
 };
 
 static OrtSession *open_session(const struct trial *t, const char *path,
-                                bool provider)
+                                enum engine engine)
 {
     OrtSessionOptions *options;
     OrtSession *session;
     must(ort->CreateSessionOptions(&options));
     must(ort->SetIntraOpNumThreads(options, (int)threads));
-    if (provider) {
+    if (engine == FLOOR) {
+        static const char *const key = "call";
+        const char *address =
+            byi_arena_printf(t->arena, "%zu", (size_t)&t->call);
+        must(ort->SessionOptionsAppendExecutionProvider_V2(
+            options, env, &bare_device, 1, &key, &address, 1));
+    } else if (engine == PROVIDER) {
         keys[n_options] = "report";
         values[n_options] = t->folder;
         must(ort->SessionOptionsAppendExecutionProvider_V2(
@@ -162,13 +173,19 @@ static void bind_inputs(struct trial *t)
     }
 }
 
+static void run_byoc(void *arg)
+{
+    struct trial *t = arg;
+    struct byoc_error err;
+    check(byoc_run(t->state, t->views, (uint32_t)t->n_in, t->results,
+                   (uint32_t)t->n_out, &err),
+          &err);
+}
+
 static void run(struct trial *t, enum engine engine)
 {
-    struct byoc_error err;
     if (engine == BYOC) {
-        check(byoc_run(t->state, t->views, (uint32_t)t->n_in, t->results,
-                       (uint32_t)t->n_out, &err),
-              &err);
+        run_byoc(t);
         return;
     }
     for (size_t i = 0; i < t->n_out; i++) {
@@ -180,8 +197,27 @@ static void run(struct trial *t, enum engine engine)
                   (const char *const *)t->out_names, t->n_out, t->got[engine]));
 }
 
-/* The median time of a run in seconds, of at least three runs and 40 ms. Lowers
- * *least to the fastest run if that is faster. */
+/* Open the session of the floor: its outputs are as large as ONNX Runtime's. */
+static void open_floor(struct trial *t, const char *path)
+{
+    t->call = (struct bare_call){run_byoc, t, .n_out = t->n_out};
+    run(t, PLAIN);
+    for (size_t i = 0; i < t->n_out; i++) {
+        OrtTensorTypeAndShapeInfo *info;
+        struct bare_output *out = &t->call.out[i];
+        out->name = t->out_names[i];
+        must(ort->GetTensorTypeAndShape(t->got[PLAIN][i], &info));
+        must(ort->GetDimensionsCount(info, &out->rank));
+        if (out->rank > BARE_RANK)
+            exit(2);
+        must(ort->GetDimensions(info, out->dims, out->rank));
+        ort->ReleaseTensorTypeAndShapeInfo(info);
+    }
+    t->sessions[FLOOR] = open_session(t, path, FLOOR);
+}
+
+/* Seconds of a run: the median of at least three, and of 40 ms; *least gets the
+ * fastest if it is faster. */
 static double time_engine(struct trial *t, enum engine engine, double *least)
 {
     enum { MOST = 1000 };
@@ -207,11 +243,11 @@ static double difference(const struct trial *t)
 {
     double most = 0;
     for (size_t i = 0; i < t->n_out; i++) {
-        OrtTensorTypeAndShapeInfo *info[BYOC];
+        OrtTensorTypeAndShapeInfo *info[FLOOR];
         ONNXTensorElementDataType type;
-        void *data[BYOC];
-        size_t n[BYOC];
-        for (int k = 0; k < BYOC; k++) {
+        void *data[FLOOR];
+        size_t n[FLOOR];
+        for (int k = 0; k < FLOOR; k++) {
             must(ort->GetTensorTypeAndShape(t->got[k][i], &info[k]));
             must(ort->GetTensorShapeElementCount(info[k], &n[k]));
             must(ort->GetTensorMutableData(t->got[k][i], &data[k]));
@@ -223,8 +259,8 @@ static double difference(const struct trial *t)
             return INFINITY;
         double largest = 1e-30, apart = 0;
         for (size_t e = 0; e < n[0]; e++) {
-            double x[BYOC];
-            for (int k = 0; k < BYOC; k++)
+            double x[FLOOR];
+            for (int k = 0; k < FLOOR; k++)
                 x[k] = type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT
                            ? (double)((float *)data[k])[e]
                            : (double)((int64_t *)data[k])[e];
@@ -278,32 +314,35 @@ static void close_trial(struct trial *t)
  * by byoc's. */
 static double try_model(const char *path)
 {
-    static double list[ENGINES][MAX_ROUNDS], ratios[MAX_ROUNDS];
+    static double list[ENGINES][MAX_ROUNDS], ratios[2][MAX_ROUNDS];
     struct trial t = {.arena = byi_arena_new()};
-    double least[ENGINES] = {INFINITY, INFINITY, INFINITY};
+    double least[ENGINES] = {INFINITY, INFINITY, INFINITY, INFINITY};
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     strcpy(t.folder, "/tmp/byoc-bench-XXXXXX");
     if (!mkdtemp(t.folder))
         exit(2);
-    t.sessions[PLAIN] = open_session(&t, path, false);
-    t.sessions[PROVIDER] = open_session(&t, path, true);
+    t.sessions[PLAIN] = open_session(&t, path, PLAIN);
+    t.sessions[PROVIDER] = open_session(&t, path, PROVIDER);
     open_byoc(&t, path);
     read_inputs(&t, path);
     bind_inputs(&t);
+    open_floor(&t, path);
     for (uint32_t r = 0; r < rounds; r++) {
         for (uint32_t k = 0; k < ENGINES; k++) {
             const enum engine engine = (enum engine)((k + r) % ENGINES);
             list[engine][r] = time_engine(&t, engine, &least[engine]);
         }
-        ratios[r] = list[PROVIDER][r] / list[BYOC][r];
+        ratios[0][r] = list[PROVIDER][r] / list[BYOC][r];
+        ratios[1][r] = list[PROVIDER][r] / list[FLOOR][r];
     }
-    const double ratio = median(ratios, rounds);
-    printf(
-        "%-30.*s %4u/%-4u %8.1e %9.3f %9.3f %9.3f %7.3f %7.3f\n",
-        (int)strlen(name) - 5, name, count_words(&t, "\"group\""),
-        count_words(&t, "\"operator\""), difference(&t),
-        1e3 * median(list[PLAIN], rounds), 1e3 * median(list[PROVIDER], rounds),
-        1e3 * median(list[BYOC], rounds), ratio, least[PROVIDER] / least[BYOC]);
+    printf("%-30.*s %4u/%-4u %8.1e %9.3f %9.3f %9.3f %9.3f %7.3f %7.3f %7.3f\n",
+           (int)strlen(name) - 5, name, count_words(&t, "\"group\""),
+           count_words(&t, "\"operator\""), difference(&t),
+           1e3 * median(list[PLAIN], rounds),
+           1e3 * median(list[PROVIDER], rounds),
+           1e3 * median(list[FLOOR], rounds), 1e3 * median(list[BYOC], rounds),
+           median(ratios[0], rounds), median(ratios[1], rounds),
+           least[PROVIDER] / least[BYOC]);
     fflush(stdout);
     close_trial(&t);
     return least[PROVIDER] / least[BYOC];
@@ -326,13 +365,18 @@ static void open_runtime(const char *library, const char *provider)
         exit(2);
     must(ort->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "bench", &env));
     must(ort->RegisterExecutionProviderLibrary(env, "byoc", provider));
+    must(ort->RegisterExecutionProviderLibrary(env, "bare", BARE_PROVIDER));
     must(ort->GetEpDevices(env, &devices, &n));
     for (size_t i = 0; i < n; i++)
         if (strcmp(ort->EpDevice_EpVendor(devices[i]), "byoc") == 0)
             device = devices[i];
-    printf("ONNX Runtime %s, %u threads\n%-30s %9s %8s %9s %9s %9s %7s %7s\n",
+        else if (strcmp(ort->EpDevice_EpName(devices[i]), BARE_NAME) == 0)
+            bare_device = devices[i];
+    printf("ONNX Runtime %s, %u threads\n"
+           "%-30s %9s %8s %9s %9s %9s %9s %7s %7s %7s\n",
            base()->GetVersionString(), threads, "model", "nodes", "apart",
-           "plain ms", "provider", "byoc", "ratio", "fastest");
+           "plain ms", "provider", "floor", "byoc", "/ byoc", "/ floor",
+           "fastest");
 }
 
 static void add_option(const char *key, const char *value)
