@@ -44,6 +44,7 @@ from ._session import (
     NodeArg,
     RunOptions,
     SessionOptions,
+    onnxruntime_provider,
 )
 
 __version__ = _version()

@@ -4,7 +4,7 @@
 import os
 import sys
 
-from ._command import COMMAND
+from ._places import COMMAND
 
 path = os.path.join(os.path.dirname(__file__), COMMAND)
 try:

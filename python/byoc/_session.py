@@ -14,11 +14,25 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ._errors import MismatchError, UnsupportedError
+from ._errors import FileError, MismatchError, UnsupportedError
 from ._model import Model, Value, compile, load
+from ._places import PROVIDER
 
 _TYPES = {"float32": "float", "float64": "double"}
 _PROVIDERS = {"CPUExecutionProvider": None, "DnnlExecutionProvider": "dnnl"}
+
+
+def onnxruntime_provider() -> str:
+    """The path of byoc's execution provider, for ONNX Runtime's
+    register_execution_provider_library. FileError if it is not installed.
+    """
+    path = os.path.realpath(os.path.join(os.path.dirname(__file__), PROVIDER))
+    if not os.path.exists(path):
+        raise FileError(
+            f"{path}: does not exist; expected byoc's execution provider; "
+            "install libbyoc-onnxruntime, or build byoc with headers of ONNX Runtime"
+        )
+    return path
 
 
 class GraphOptimizationLevel(enum.IntEnum):

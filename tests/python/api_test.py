@@ -2,6 +2,7 @@
 """The Python package: arguments, results and errors."""
 
 import asyncio
+import ctypes
 import gc
 import logging
 import mmap
@@ -689,6 +690,14 @@ class Session(unittest.TestCase):
         session.run_async(None, {"image": x}, done, 7)
         self.assertTrue(ended.wait(10))
         self.assertEqual(ends[0][1:], (7, ""))
+
+    def test_onnxruntime_provider(self):
+        try:
+            path = byoc.onnxruntime_provider()
+        except byoc.FileError as error:
+            self.assertIn("libbyoc-onnxruntime", str(error))
+        else:
+            self.assertTrue(hasattr(ctypes.CDLL(path), "CreateEpFactories"))
 
     def test_unknown_provider(self):
         with self.assertWarnsRegex(UserWarning, "CUDAExecutionProvider"):
