@@ -338,16 +338,21 @@ class Drawing {
         this.writeType(box);
     }
 
-    // The type of the first result, beside the wire that leaves the box. Most
-    // are float32, which is left out.
+    // The type of the first result, beside the wire that leaves the box, on a rim
+    // that covers wires which turn below it. Most are float32, which is left out.
     writeType(box) {
         const { pen, scene, view } = this, { types } = box.item;
         if (!types[0] || view.scale < 0.5)
             return;
         pen.font = '10px ' + FONT;
+        const type = fit(pen, types[0].replace(/^float32 /, ''), box.w / 2 + 6);
+        const x = box.x + box.w / 2 + 5, y = box.y + box.h + 9;
+        pen.lineJoin = 'round';
+        pen.lineWidth = 3;
+        pen.strokeStyle = scene.paint.paper;
+        pen.strokeText(type, x, y);
         pen.fillStyle = scene.paint.soft;
-        pen.fillText(fit(pen, types[0].replace(/^float32 /, ''), box.w / 2 + 6),
-            box.x + box.w / 2 + 5, box.y + box.h + 9);
+        pen.fillText(type, x, y);
     }
 
     writeRegion(box) {
