@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "needs.h"
 #include "program.inc"
 
 struct base {
@@ -122,6 +123,7 @@ static void each_is_one_composite(void **state)
 {
     char call[1000], body[2000], params[300];
     (void)state;
+    needs_kernels();
     open_backends(0);
     for (size_t b = 0; b < BYI_COUNT(bases); b++)
         for (int bias = 0; bias < 2; bias++)

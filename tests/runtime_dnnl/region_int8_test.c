@@ -154,6 +154,7 @@ static const struct scheme schemes[] = {
 static void test_convs(void **state)
 {
     (void)state;
+    needs_kernels();
     for (size_t i = 0; i < BYI_COUNT(schemes); i++)
         for (size_t k = 0; k < BYI_COUNT(convs); k++)
             conv(&schemes[i], k);

@@ -174,6 +174,7 @@ static void test_random(void **state)
                                         "maximum"};
     int ran = 0;
     (void)state;
+    needs_kernels();
     for (int round = 0; round < 60; round++) {
         struct region g;
         region_open(&g);
@@ -246,6 +247,7 @@ static void test_alone(void **state)
          "{\"src_layout\":\"NHWC\",\"dst_layout\":\"NCHW\"}"},
     };
     (void)state;
+    needs_kernels();
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
         struct region g;
         region_open(&g);

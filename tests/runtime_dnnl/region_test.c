@@ -59,6 +59,7 @@ static void test_conv_bias_relu(void **state)
 static void test_residual(void **state)
 {
     (void)state;
+    needs_kernels();
     struct region g;
     struct region_report r;
     region_open(&g);
@@ -146,6 +147,7 @@ static void test_activations(void **state)
         {"round", "{}", 2e-5},
     };
     (void)state;
+    needs_kernels();
     for (size_t i = 0; i < BYI_COUNT(acts); i++) {
         struct region g;
         struct region_report r;
@@ -175,6 +177,7 @@ static void test_chains(void **state)
     static const char *const ops[] = {"add",    "subtract", "multiply",
                                       "divide", "maximum",  "minimum"};
     (void)state;
+    needs_kernels();
     for (size_t i = 0; i < BYI_COUNT(ops); i++) {
         for (int swapped = 0; swapped < 2; swapped++) {
             struct region g;
@@ -281,6 +284,7 @@ static void test_pools(void **state)
         {"split", "{\"axis\":1,\"sizes\":[3,5]}"},
     };
     (void)state;
+    needs_kernels();
     for (size_t i = 0; i < BYI_COUNT(pools); i++) {
         struct region g;
         region_open(&g);
@@ -459,6 +463,7 @@ static void test_norms(void **state)
 static void test_concat_split(void **state)
 {
     (void)state;
+    needs_kernels();
     struct region g;
     struct region_report r;
     region_open(&g);
@@ -561,6 +566,7 @@ static void test_not_gathered(void **state)
     } cases[] = {
         {"{\"strides\":[2,2]}", 1, false}, {"{}", 3, false}, {"{}", 1, true}};
     (void)state;
+    needs_kernels();
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
         struct region g;
         region_open(&g);
@@ -584,6 +590,7 @@ static void test_not_gathered(void **state)
 static void test_classifier(void **state)
 {
     (void)state;
+    needs_kernels();
     struct region g;
     struct region_report r;
     region_open(&g);

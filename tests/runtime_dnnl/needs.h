@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* needs.h: for tests of steps that oneDNN has kernels for on x86-64 alone, such
+ * as most convolutions; elsewhere only its reference implementations are left,
+ * which byoc refuses above BYI_REF_TERMS products.
+ */
+#ifndef BYI_TESTS_NEEDS_H
+#define BYI_TESTS_NEEDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+static inline bool has_kernels(void)
+{
+#ifdef __x86_64__
+    return true;
+#else
+    return false;
+#endif
+}
+
+/* Skip the test if oneDNN has no such kernels. */
+static inline void needs_kernels(void)
+{
+    if (has_kernels())
+        return;
+    print_message("skipped: oneDNN has no kernel for this step here\n");
+    skip();
+}
+
+#endif
