@@ -216,8 +216,8 @@ static void open_floor(struct trial *t, const char *path)
     t->sessions[FLOOR] = open_session(t, path, FLOOR);
 }
 
-/* Seconds of a run: the median of at least three, and of 40 ms; *least gets the
- * fastest if it is faster. */
+/* The median time of a run in seconds, of at least three runs and 40 ms. Lowers
+ * *least to the fastest run if that is faster. */
 static double time_engine(struct trial *t, enum engine engine, double *least)
 {
     enum { MOST = 1000 };

@@ -23,7 +23,7 @@ struct byi_ep_port {
     const struct byoc_io *io;
     DLDataType type;
     size_t bytes;            /* of an input; 0: its size may vary */
-    struct byi_ep_dim *dims; /* of an output; NULL: only the run tells them */
+    struct byi_ep_dim *dims; /* of an output; NULL: unknown before the run */
 };
 
 /* The memory of a run; one run at a time uses it. */

@@ -37,9 +37,9 @@ struct byi_ep_options {
     enum byoc_partition partition_by;
     enum byi_ep_pool pool;
     bool fixed;            /* initialisers that are inputs keep their values */
-    const char *cache_dir; /* NULL: none */
-    const char *report;    /* NULL: none */
-    const char *compile; /* the options that an artifact depends on, as text */
+    const char *cache_dir; /* folder of artifacts; NULL: none */
+    const char *report;    /* folder of reports; NULL: none */
+    const char *compile;   /* text of the options that an artifact depends on */
 };
 
 /* Read the entries of `session` whose keys start with
