@@ -42,7 +42,7 @@ within 10 "offloaded" check "$dir/norm.ir"
 
 # oneDNN walks to the largest prime factor of an axis
 cat >"$dir/prime.ir" <<'EOF'
-def @main(%x: Tensor[(2, 1000000007), float32]) {
+def @main(%x: Tensor[(5, 1000000007), float32]) {
   transpose(%x, axes=[1, 0]) #["t": "Transpose"]
 }
 EOF
