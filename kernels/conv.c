@@ -77,12 +77,15 @@ static void split_epilogue(struct byi_f32_conv *conv)
 }
 
 /* Compute small groups together, since a panel has room for the columns of
- * several groups, and the loop over the few channels of one group is short. */
-static void choose_parts(struct byi_f32_conv *conv)
+ * several groups, and the loop over the few channels of one group is short.
+ * Channels of the other groups are multiplied by zero, which gives NaN if one
+ * is infinite or NaN; so `exact` leaves the groups apart. */
+static void choose_parts(struct byi_f32_conv *conv, bool exact)
 {
     const int64_t columns = conv->outputs / conv->groups;
     int64_t together = 1;
-    for (int64_t n = 2; n <= conv->groups && n * columns <= BYI_F32_PANEL; n++)
+    for (int64_t n = 2;
+         !exact && n <= conv->groups && n * columns <= BYI_F32_PANEL; n++)
         if (conv->groups % n == 0)
             together = n;
     conv->parts = conv->groups / together;
@@ -162,7 +165,7 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
     if (!conv->kernels)
         conv->kernels = byi_f32_kernels();
     split_epilogue(conv);
-    choose_parts(conv);
+    choose_parts(conv, exact);
     conv->algorithm = conv->transposed             ? BYI_F32_TRANSPOSED
                       : byi_f32_is_depthwise(conv) ? BYI_F32_DEPTHWISE
                       : is_vector(conv)            ? BYI_F32_VECTOR

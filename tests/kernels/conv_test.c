@@ -920,14 +920,38 @@ static void test_nan(void **state)
     at_all_levels(keeps_nan);
 }
 
+/* An infinity in a channel reaches the results of its group only, if the
+ * convolution is exact. */
+static void keeps_groups_apart(void)
+{
+    struct conv_case c = {.threads = 1};
+    c.conv = three_by_three(1, 7, 32, 16);
+    c.conv.groups = 8;
+    byi_f32_conv_plan(&c.conv, true);
+    open_case(&c);
+    c.x[24 * 32 + 5] = INFINITY; /* of group 1, in the middle */
+    run_case(&c, 1);
+    for (int64_t i = 0; i < positions_of(&c.conv) * 16; i++)
+        assert_true(isfinite(c.y[i]) || i % 16 / 2 == 1);
+    assert_true(!isfinite(c.y[24 * 16 + 2]));
+    close_case(&c);
+}
+
+static void test_groups(void **state)
+{
+    (void)state;
+    at_all_levels(keeps_groups_apart);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),    cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_long_rows), cmocka_unit_test(test_scratch),
         cmocka_unit_test(test_layers),    cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_nan),       cmocka_unit_test(test_infinity),
-        cmocka_unit_test(test_gathered),  cmocka_unit_test(test_team),
+        cmocka_unit_test(test_nan),       cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_infinity),  cmocka_unit_test(test_gathered),
+        cmocka_unit_test(test_team),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
