@@ -64,7 +64,7 @@ struct byi_reduce {
 };
 /* Reduce the program as long as the test fails with the same exit code as at
  * first: drop operators, replace computed values by inputs, and choose smaller
- * sizes and simpler numbers (delta debugging: A. Zeller, R. Hildebrandt,
+ * sizes and simpler values (delta debugging: A. Zeller, R. Hildebrandt,
  * "Simplifying and Isolating Failure-Inducing Input", 2002). Deterministic if
  * the test is. Errors: BYOC_EINVAL (the test does not fail), those of writing.
  */

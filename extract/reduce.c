@@ -63,14 +63,17 @@ static void free_small(struct small_program *s)
 
 /* --- the test ------------------------------------------------------------- */
 
-/* Run the test in the folder. Returns its exit code, 128 + a signal, or -1 if
- * it did not end in time. */
-static int run_test(const struct byi_reduce *r, const char *folder)
+/* Run the test in the folder. Returns its exit code, 128 + a signal, or -1 and
+ * an error if it did not start or did not end in time. */
+static int run_test(const struct byi_reduce *r, const char *folder,
+                    struct byoc_error *err)
 {
+    const double seconds = r->seconds > 0 ? r->seconds : 60;
     struct byi_temp *listed = NULL;
     int status = 0;
     bool ended = false;
     const pid_t child = byi_temp_fork(true, &listed);
+    const int error = errno;
     if (child == 0) {
         const int nothing = open("/dev/null", O_WRONLY);
         if (chdir(folder) != 0 || dup2(nothing, STDOUT_FILENO) < 0 ||
@@ -80,39 +83,47 @@ static int run_test(const struct byi_reduce *r, const char *folder)
         _exit(125);
     }
     if (child > 0) {
-        const struct byi_child_time time =
-            byi_child_time(r->seconds > 0 ? r->seconds : 60);
+        const struct byi_child_time time = byi_child_time(seconds);
         ended = byi_child_wait(child, true, &time, &status);
     }
     byi_temp_done(&listed);
+    if (child < 0)
+        byi_fail(err, BYOC_EIO, "cannot start the test '%s': %s", r->test,
+                 strerror(error));
+    else if (!ended)
+        byi_fail(err, BYOC_EINVAL,
+                 "the test '%s' did not end within %g seconds; expected one "
+                 "that fails; try a larger --test-seconds",
+                 r->test, seconds);
     if (!ended)
         return -1;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Run the test on a program; -1 if that cannot be written. */
-static int try_program(struct reducer *d, const struct small_program *s)
+/* Run the test on a program. Returns its exit code, or -1 and an error if the
+ * program cannot be written or the test does not start or end in time. */
+static int try_program(struct reducer *d, const struct small_program *s,
+                       struct byoc_error *err)
 {
     const char *base = secure_getenv("TMPDIR");
     struct byi_temp *listed = NULL;
-    char room[4096], folder[4096 + 20];
-    if (snprintf(room, sizeof room, "%s/byoc-reduce.XXXXXX",
-                 base ? base : "/tmp") >= (int)sizeof room ||
-        !byi_temp_folder(room, &listed)) {
+    char temp[4096], folder[4096 + 20];
+    if (snprintf(temp, sizeof temp, "%s/byoc-reduce.XXXXXX",
+                 base ? base : "/tmp") >= (int)sizeof temp ||
+        !byi_temp_folder(temp, &listed)) {
         d->status = byi_fail(d->err, BYOC_EIO,
                              "cannot make a folder for a test in %s: %s",
                              base ? base : "/tmp", strerror(errno));
         return -1;
     }
-    struct byoc_error why;
     int code = -1;
     const struct byi_extract x = {
         .m = s->m, .n_in = s->n_in, .in = s->in, .backend = d->x->backend};
-    snprintf(folder, sizeof folder, "%s/region", room);
-    if (byi_extract_write(&x, folder, &why) == BYOC_OK)
-        code = run_test(d->r, folder);
+    snprintf(folder, sizeof folder, "%s/region", temp);
+    if (byi_extract_write(&x, folder, err) == BYOC_OK)
+        code = run_test(d->r, folder, err);
     byi_folder_remove(folder);
-    rmdir(room);
+    rmdir(temp);
     byi_temp_done(&listed);
     d->r->n_tests++;
     return code;
@@ -171,27 +182,33 @@ static const struct byi_type *type_of(struct rewrite *w,
     return byi_type_tensor(w->to.m->arena, t->dtype, t->rank, t->dims);
 }
 
-static byi_id add_input(struct rewrite *w, const struct byi_tensor *t)
+static bool add_input(struct rewrite *w, const struct byi_tensor *t, byi_id *id,
+                      struct byoc_error *err)
 {
     char name[24];
+    if (w->to.n_in + 1 >= BYI_EXTRACT_MAX_IO)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "found %d or more inputs, expected fewer",
+                        BYI_EXTRACT_MAX_IO) == BYOC_OK;
     snprintf(name, sizeof name, "input%u", w->to.n_in);
     w->to.in[w->to.n_in++] = *t;
-    return byi_add_param(w->to.m, w->fresh, byi_arena_str(w->to.m->arena, name),
-                         type_of(w, t));
+    *id = byi_add_param(w->to.m, w->fresh, byi_arena_str(w->to.m->arena, name),
+                        type_of(w, t));
+    return true;
 }
 
 /* The value of one node, as native kernels compute it. */
 static bool value_of(const struct small_program *s, byi_id id,
-                     struct byi_arena *arena, struct byi_tensor *out)
+                     struct byi_arena *arena, struct byi_tensor *out,
+                     struct byoc_error *err)
 {
     struct byi_func *f = s->m->funcs.at[byi_func_find(s->m, "main")];
     const byi_id kept = f->result;
-    struct byoc_error why;
     uint32_t n = 0;
     f->result = id;
     const bool fine =
         byi_interp_run(s->m, byi_func_find(s->m, "main"), s->in, s->n_in, arena,
-                       out, 1, &n, &why) == BYOC_OK;
+                       out, 1, &n, err) == BYOC_OK;
     f->result = kept;
     return fine && n == 1;
 }
@@ -219,23 +236,24 @@ static bool add_node(struct rewrite *w, byi_id id, struct byoc_error *err)
     struct byi_tensor t;
     byi_id args[BYI_EXTRACT_MAX_IO];
     if (id == w->edit->input) {
-        if (!value_of(w->from, id, w->to.arena, &t))
-            return false;
-        w->map[id] = add_input(w, &t);
-        return true;
+        return value_of(w->from, id, w->to.arena, &t, err) &&
+               add_input(w, &t, &w->map[id], err);
     }
     if (n->n_args > BYI_EXTRACT_MAX_IO)
-        return false;
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "found an operator with %u operands, expected at most "
+                        "%d",
+                        n->n_args, BYI_EXTRACT_MAX_IO) == BYOC_OK;
     for (uint32_t a = 0; a < n->n_args; a++)
         args[a] = w->map[source_of(w, n->args[a])];
     switch (n->kind) {
     case BYI_PARAM:
         t = new_tensor(w, &w->from->in[n->index], id == w->edit->plain, false);
-        w->map[id] = add_input(w, &t);
-        return true;
+        return add_input(w, &t, &w->map[id], err);
     case BYI_CONST:
         if (!byi_const_view(w->from->m, w->f, id, &t))
-            return false;
+            return byi_fail(err, BYOC_EUNSUPPORTED,
+                            "found a constant that cannot be read") == BYOC_OK;
         t = new_tensor(w, &t, id == w->edit->plain, true);
         w->map[id] = byi_add_const(
             w->to.m, w->fresh,
@@ -251,18 +269,24 @@ static bool add_node(struct rewrite *w, byi_id id, struct byoc_error *err)
     case BYI_GET:
         return byi_add_get(w->to.m, w->fresh, args[0], n->index, NULL,
                            &w->map[id], err) == BYOC_OK;
-    default:
-        return false;
+    case BYI_CALL:
+    case BYI_GLOBAL:
+    case BYI_FN:
+    case BYI_IF:
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "found a function or an `if`, expected operators and "
+                        "tuples only") == BYOC_OK;
     }
+    return false;
 }
 
-/* Apply the edit to a program; false if that gives no valid program. */
+/* Apply the edit to a program. Returns false and an error if the result is not
+ * a valid program. */
 static bool rewrite(const struct small_program *from, const struct edit *edit,
-                    struct small_program *out)
+                    struct small_program *out, struct byoc_error *err)
 {
     struct byi_arena *scratch = byi_arena_new();
     struct rewrite w = {.from = from, .f = main_of(from), .edit = edit};
-    struct byoc_error why;
     const byi_id result =
         edit->result != BYI_NO_ID ? edit->result : w.f->result;
     w.to =
@@ -276,7 +300,7 @@ static bool rewrite(const struct small_program *from, const struct edit *edit,
     bool fine = true;
     for (byi_id id = 0; fine && id < w.f->nodes.n; id++)
         if (w.used[id])
-            fine = add_node(&w, id, &why) && w.to.n_in < BYI_EXTRACT_MAX_IO;
+            fine = add_node(&w, id, err);
     if (fine)
         w.fresh->result = w.map[result];
     byi_arena_free(&scratch);
@@ -290,11 +314,12 @@ static bool rewrite(const struct small_program *from, const struct edit *edit,
 static bool attempt(struct reducer *d, const struct edit *edit)
 {
     struct small_program next;
+    struct byoc_error why;
     const uint32_t most = d->r->max_tests ? d->r->max_tests : 500;
     if (d->status != BYOC_OK || d->r->n_tests >= most ||
-        !rewrite(&d->now, edit, &next))
+        !rewrite(&d->now, edit, &next, &why))
         return false;
-    if (try_program(d, &next) != d->r->code) {
+    if (try_program(d, &next, &why) != d->r->code) {
         free_small(&next);
         return false;
     }
@@ -318,9 +343,12 @@ static void say(const struct reducer *d, const char *what)
             elements += byi_elements(n->type->rank, n->type->dims);
     }
     snprintf(line, sizeof line,
-             "%s: %u operator%s, %u input%s, %lld numbers in, after %u tests",
+             "%s: %u operator%s, %u input%s, %lld element%s of inputs and "
+             "constants, after %u test%s",
              what, ops, ops == 1 ? "" : "s", d->now.n_in,
-             d->now.n_in == 1 ? "" : "s", (long long)elements, d->r->n_tests);
+             d->now.n_in == 1 ? "" : "s", (long long)elements,
+             elements == 1 ? "" : "s", d->r->n_tests,
+             d->r->n_tests == 1 ? "" : "s");
     if (d->r->say)
         d->r->say(d->r->say_ctx, line);
 }
@@ -394,7 +422,7 @@ static int64_t next_size(const struct reducer *d, int64_t under)
     return most;
 }
 
-static bool smaller_size(struct reducer *d)
+static bool shrink_size(struct reducer *d)
 {
     for (int64_t size = next_size(d, INT64_MAX); size > 1;
          size = next_size(d, size)) {
@@ -429,7 +457,7 @@ static bool is_plain(const struct small_program *s, byi_id id, double value)
     return true;
 }
 
-static bool simpler_numbers(struct reducer *d)
+static bool simplify_values(struct reducer *d)
 {
     static const double values[] = {0.0, 1.0, NAN};
     const struct byi_func *f = main_of(&d->now);
@@ -443,7 +471,7 @@ static bool simpler_numbers(struct reducer *d)
             e.plain = id;
             e.value = values[i];
             if (is_plain(&d->now, id, e.value))
-                break; /* the numbers are as simple as this already */
+                break; /* the values are as simple as this already */
             if (attempt(d, &e))
                 return true;
         }
@@ -455,9 +483,11 @@ static const struct {
     const char *what;
     bool (*step)(struct reducer *d);
 } steps[] = {
-    {"ends earlier", end_earlier},        {"begins later", begin_later},
-    {"leaves one out", skip_node},        {"smaller", smaller_size},
-    {"simpler numbers", simpler_numbers},
+    {"dropped operators at the end", end_earlier},
+    {"dropped operators at the beginning", begin_later},
+    {"skipped an operator", skip_node},
+    {"reduced a size", shrink_size},
+    {"simplified values", simplify_values},
 };
 
 enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
@@ -468,22 +498,22 @@ enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
         .m = x->m,
         .n_in = x->n_in,
         .in = (struct byi_tensor *)(uintptr_t)x->in};
+    struct byoc_error why;
     r->n_tests = 0;
-    if (!rewrite(&whole, &no_edit, &d.now))
+    if (!rewrite(&whole, &no_edit, &d.now, &why))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "the region cannot be reduced; expected operators "
-                        "and tuples, and fewer than %d inputs",
-                        BYI_EXTRACT_MAX_IO);
-    r->code = try_program(&d, &d.now);
-    if (d.status == BYOC_OK && r->code <= 0)
-        d.status = byi_fail(
-            err, BYOC_EINVAL,
-            r->code == 0 ? "the test succeeds on the whole region, expected "
-                           "one that fails: '%s'"
-                         : "the test does not end on the whole region: '%s'",
-            r->test);
+                        "the region cannot be reduced: %s", why.text);
+    r->code = try_program(&d, &d.now, &why);
+    if (d.status == BYOC_OK && r->code < 0)
+        d.status =
+            byi_fail(err, why.status, "on the whole region: %s", why.text);
+    else if (d.status == BYOC_OK && r->code == 0)
+        d.status = byi_fail(err, BYOC_EINVAL,
+                            "the test succeeds on the whole region, expected "
+                            "one that fails: '%s'",
+                            r->test);
     if (d.status == BYOC_OK)
-        say(&d, "the whole");
+        say(&d, "whole region");
     for (size_t i = 0; d.status == BYOC_OK && i < BYI_COUNT(steps);)
         if (steps[i].step(&d)) {
             say(&d, steps[i].what);

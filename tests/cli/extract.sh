@@ -93,6 +93,8 @@ refused "a folder that is there" "here exists" --region 0 -o here
 refused "a folder that cannot be" "cannot make the folder" -o nowhere/no
 refused "a test that succeeds" "the test succeeds on the whole region" \
     -o no --reduce --test true
+refused "a test that takes too long" "did not end within 0.1 seconds" \
+    -o no --reduce --test "sleep 9" --test-seconds 0.1
 refused "no test" "reduce without --test" -o no --reduce
 refused "no folder" "found no -o" --region 0
 
