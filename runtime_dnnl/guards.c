@@ -18,8 +18,7 @@ const char *byi_guard_desc(const struct byi_desc *desc)
         return "oneDNN takes tensors of rank 1 to 12";
     for (uint32_t i = 0; i < desc->rank; i++) {
         if (desc->dims[i] <= 0)
-            return "found an empty tensor; oneDNN takes tensors with elements "
-                   "only";
+            return "found an empty tensor; expected at least one element";
         if (desc->dims[i] > INT32_MAX)
             return "found a dim of more than 32 bits, in which oneDNN counts";
     }

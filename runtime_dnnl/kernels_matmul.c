@@ -118,10 +118,9 @@ static enum byoc_status want_side(struct byi_build *b, const struct side *s,
 {
     struct byi_desc desc = s->value->views[0].desc;
     if (byi_elements(desc.rank, desc.dims) <= 0)
-        return byi_dn_refuse(b,
-                             "%s: found an empty operand; oneDNN takes tensors "
-                             "with elements only",
-                             byi_dn_step0(b)->name);
+        return byi_dn_refuse(
+            b, "%s: found an empty operand; expected at least one element",
+            byi_dn_step0(b)->name);
     for (uint32_t i = 0; i < s->value->n_views; i++) {
         if (!try_view(s, &s->value->views[i].desc, &desc))
             continue;
@@ -132,10 +131,11 @@ static enum byoc_status want_side(struct byi_build *b, const struct side *s,
     const struct byi_desc plain = plain_matrix(s);
     BYI_TRY(byi_dn_want(b, s->value, &plain, view));
     if (!try_view(s, &plain, &desc))
-        return byi_dn_refuse(b,
-                             "%s: found an operand in no layout that the "
-                             "product can read",
-                             byi_dn_step0(b)->name);
+        return byi_dn_refuse(
+            b,
+            "%s: oneDNN's matmul cannot read an operand in any of its "
+            "layouts",
+            byi_dn_step0(b)->name);
     view->desc = desc;
     return BYOC_OK;
 }
@@ -188,11 +188,12 @@ static enum byoc_status open_sides(struct byi_build *b, struct matmul *m,
     const struct byi_desc *da = &a.value->views[0].desc;
     const struct byi_desc *dw = &w.value->views[0].desc;
     if (!byi_dn_is_float(da->dtype) || dw->dtype != da->dtype)
-        return byi_dn_refuse(b,
-                             "%s: found dtypes %s and %s; expected float32, "
-                             "float16 or bfloat16",
-                             byi_dn_step0(b)->name, byoc_dtype_name(da->dtype),
-                             byoc_dtype_name(dw->dtype));
+        return byi_dn_refuse(
+            b,
+            "%s: found dtypes %s and %s; expected the same dtype for both: "
+            "float32, float16 or bfloat16",
+            byi_dn_step0(b)->name, byoc_dtype_name(da->dtype),
+            byoc_dtype_name(dw->dtype));
     uint32_t rank = da->rank > dw->rank ? da->rank : dw->rank;
     rank = rank < 2 ? 2 : rank;
     int64_t weights_batch = 1;
@@ -309,8 +310,8 @@ enum byoc_status byi_dn_build_matmul(struct byi_build *b)
 struct attention {
     struct byi_dnnl_attention p;
     struct byi_dnnl_view src, keys, values;
-    bool turned;         /* the result is transposed: values' x weights' */
-    struct byi_desc dst; /* the result's, in the graph's dims */
+    bool result_transposed; /* the result is values' x weights' */
+    struct byi_desc dst;    /* the result's, in the graph's dims */
     struct byi_posts posts;
     struct byi_post post[BYI_MAX_POSTS];
     struct byi_dnnl_view operands[BYI_MAX_POSTS];
@@ -391,19 +392,19 @@ static enum byoc_status emit_attention(struct byi_build *b,
 /* Read the last step, the product with the values: weights x values, or its
  * transpose, values' x weights'. False if it is neither. */
 static bool read_last(const struct byoc_graph_step *last, uint32_t weights,
-                      bool *turned, bool *transposed)
+                      bool *result_transposed, bool *transposed)
 {
     const bool ta = byoc_graph_int(last, "transpose_a", 0) != 0;
     const bool tb = byoc_graph_int(last, "transpose_b", 0) != 0;
-    *turned = last->args[0] != weights;
-    *transposed = *turned ? !ta : tb;
+    *result_transposed = last->args[0] != weights;
+    *transposed = *result_transposed ? !ta : tb;
     return byi_dn_is(last, "nn.matmul") &&
-           (*turned ? last->args[1] == weights && tb : !ta);
+           (*result_transposed ? last->args[1] == weights && tb : !ta);
 }
 
 /* The layout of a transposed result in which the rows that attention computes
- * are dense. For an image's channels it is channels last. */
-static struct byi_desc turned_dst(const struct byoc_graph_value *type)
+ * are dense. If the result is an image (N, C, H W), this is channels last. */
+static struct byi_desc transposed_dst(const struct byoc_graph_value *type)
 {
     uint32_t order[BYI_MAX_RANK];
     list_swapped(type->rank, order);
@@ -420,16 +421,22 @@ enum byoc_status byi_dn_build_attention(struct byi_build *b)
     struct attention a = {0};
     bool transposed = false;
     if (!softmax || !byi_dn_is(softmax, "nn.softmax") ||
-        !read_last(last, softmax->outs[0], &a.turned, &transposed))
+        !read_last(last, softmax->outs[0], &a.result_transposed, &transposed))
         return byi_dn_refuse(b,
-                             "attention: expected nn.softmax and the product "
-                             "of its result with the values at the end");
+                             "attention: found %u steps, the last being %s; "
+                             "expected nn.softmax and the product of its "
+                             "result with the values at the end",
+                             n, last->name);
     const struct byoc_graph_value *type = &b->graph->values[last->outs[0]];
     const uint32_t rank = type->rank;
     if (!is_along_last_axis(b, softmax))
-        return byi_dn_refuse(b, "nn.softmax: expected the last axis of scores");
-    BYI_TRY(
-        want_matrices(b, last->args[!a.turned], transposed, rank, &a.values));
+        return byi_dn_refuse(b,
+                             "nn.softmax: found axis %lld of rank %u; expected "
+                             "the last axis of scores",
+                             (long long)byoc_graph_int(softmax, "axis", -1),
+                             b->graph->values[softmax->outs[0]].rank);
+    BYI_TRY(want_matrices(b, last->args[!a.result_transposed], transposed, rank,
+                          &a.values));
     BYI_TRY(want_matrices(b, scores->args[0],
                           byoc_graph_int(scores, "transpose_a", 0) != 0, rank,
                           &a.src));
@@ -437,11 +444,11 @@ enum byoc_status byi_dn_build_attention(struct byi_build *b)
                           byoc_graph_int(scores, "transpose_b", 0) != 0, rank,
                           &a.keys));
     BYI_TRY(read_scores(b, n - 2, rank, &a));
-    a.dst = a.turned ? turned_dst(type) : choose_dst(b, type);
-    a.p = (struct byi_dnnl_attention){.src = a.src.desc,
-                                      .weights = a.keys.desc,
-                                      .src1 = a.values.desc,
-                                      .dst =
-                                          a.turned ? swap_last(&a.dst) : a.dst};
+    a.dst = a.result_transposed ? transposed_dst(type) : choose_dst(b, type);
+    a.p = (struct byi_dnnl_attention){
+        .src = a.src.desc,
+        .weights = a.keys.desc,
+        .src1 = a.values.desc,
+        .dst = a.result_transposed ? swap_last(&a.dst) : a.dst};
     return emit_attention(b, &a);
 }

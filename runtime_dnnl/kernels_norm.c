@@ -395,8 +395,8 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
         BYI_TRY(want_inner(b, value, gone, &p.src));
         if (!read_adjacent(&p.src.desc, gone, &p.reduce))
             return byi_dn_refuse(b,
-                                 "%s: found an empty operand; oneDNN takes "
-                                 "tensors with elements only",
+                                 "%s: found an empty operand; expected at "
+                                 "least one element",
                                  step->name);
     }
     int64_t kept[BYI_MAX_RANK];

@@ -16,7 +16,8 @@
 #include <stddef.h>
 
 enum { UNKNOWN, OURS, OTHER };
-static _Atomic int whose = UNKNOWN;
+/* the OpenMP library that oneDNN calls, once known */
+static _Atomic int bound_to = UNKNOWN;
 
 static void (*set_threads)(int n); /* NULL: no other library */
 static int (*max_threads)(void);
@@ -45,7 +46,7 @@ void byi_dn_threads_enter(struct byi_dn_threads *threads,
     threads->before = byi_omp_use(&threads->host);
     threads->asked = byi_omp_asked();
     threads->gomp = 0;
-    if (atomic_load(&whose) == OURS)
+    if (atomic_load(&bound_to) == OURS)
         return;
     if (!set_threads)
         return;
@@ -60,7 +61,7 @@ void byi_dn_threads_leave(struct byi_dn_threads *threads)
     if (threads->gomp)
         set_threads(threads->gomp);
     if (byi_omp_asked() != threads->asked)
-        atomic_store(&whose, OURS);
+        atomic_store(&bound_to, OURS);
     else
-        atomic_compare_exchange_strong(&whose, &unknown, OTHER);
+        atomic_compare_exchange_strong(&bound_to, &unknown, OTHER);
 }

@@ -88,8 +88,8 @@ static enum byoc_status check_types(struct byi_build *b)
                                      step->name, byoc_dtype_name(v->dtype));
             if (v->count == 0)
                 return byi_dn_refuse(b,
-                                     "%s: found an empty tensor; oneDNN takes "
-                                     "tensors with elements only",
+                                     "%s: found an empty tensor; expected at "
+                                     "least one element",
                                      step->name);
         }
     }
