@@ -32,7 +32,7 @@ struct maker {
     const int64_t *sizes; /* by symbol; -1: not a symbol of the inputs */
     bool last;            /* BYI_LAST: use twins if memory runs out */
     bool twins;           /* BYI_TWINS: no backend builds a region */
-    /* by function: its symbols may have other sizes than the inputs' symbols of
+    /* by function: its symbols may differ in size from the inputs' symbols of
      * the same name */
     bool *open;
     enum specialise_stage *stage;     /* by function */
@@ -72,7 +72,8 @@ static enum byoc_status check_bytes(struct maker *m,
         return BYOC_OK;
     char dims[128];
     return byi_fail(m->err, BYOC_ELIMIT,
-                    "for these sizes a tensor has shape %s: more than 16 TiB",
+                    "for these sizes a tensor has shape %s, which is more than "
+                    "16 TiB; use smaller inputs",
                     byi_dims_text(dims, sizeof dims, type->rank, type->dims));
 }
 
@@ -87,13 +88,15 @@ static enum byoc_status set_type(struct maker *m, struct byi_plan_func *f,
     for (uint32_t d = 0; fit && d < want->rank; d++)
         fit = BYI_IS_SYMBOL(want->dims[d]) || want->dims[d] == have->dims[d];
     if (!fit) {
-        char found[128];
+        char found[128], expected[128];
         return byi_fail(
             m->err, BYOC_ETYPE,
-            "%s (%s): for these sizes a result has shape %s, which "
-            "is not what the model was compiled for",
-            step->name, step->sources,
-            byi_dims_text(found, sizeof found, have->rank, have->dims));
+            "%s (%s): for these sizes a result has dtype %s and shape %s, but "
+            "the model was compiled for %s and %s",
+            step->name, step->sources, byoc_dtype_name(have->dtype),
+            byi_dims_text(found, sizeof found, have->rank, have->dims),
+            byoc_dtype_name(want->dtype),
+            byi_dims_text(expected, sizeof expected, want->rank, want->dims));
     }
     f->values[v].type =
         byi_type_tensor(m->arena, have->dtype, have->rank, have->dims);
@@ -194,9 +197,9 @@ static void make_const(struct maker *m, struct byi_plan_func *f, uint32_t v,
     BYI_PUSH(&m->consts, c);
 }
 
-/* Note that the step's results have the values *t[i]. Make them constants,
- * unless one is unknown or is an output of the function. Returns true if the
- * step can be removed. */
+/* Record the values *t[i] of the step's results; NULL if unknown. Make them
+ * constants, unless one is unknown or is an output of the function. Returns
+ * true if the step can be removed. */
 static bool settle(struct maker *m, struct byi_plan_func *f,
                    const struct byi_step *step,
                    const struct byi_tensor *const *t)
@@ -553,9 +556,10 @@ static enum byoc_status finish(struct maker *m, uint32_t func)
     m->stack.n--;
     if (f->arena > byi_memory_limit())
         return byi_fail(m->err, BYOC_ELIMIT,
-                        "for these sizes @%s needs %llu bytes, more than the "
-                        "machine has; use smaller inputs",
-                        f->name, (unsigned long long)f->arena);
+                        "for these sizes @%s needs %llu bytes, more than this "
+                        "process may use (%llu bytes); use smaller inputs",
+                        f->name, (unsigned long long)f->arena,
+                        (unsigned long long)byi_memory_limit());
     return BYOC_OK;
 }
 
@@ -614,8 +618,8 @@ static void count_callers(struct maker *m)
         }
 }
 
-/* Whether operand `from` of a call may have another size than input i of
- * function `func` has by its symbols. */
+/* Whether operand `from` (NULL: unknown) of a call may differ in size from
+ * input i of function `func`, as its symbols give it. */
 static bool may_differ(const struct maker *m, const struct byi_value *from,
                        uint32_t func, uint32_t i)
 {
@@ -626,10 +630,10 @@ static bool may_differ(const struct maker *m, const struct byi_value *from,
     return !from || !from->fixed || !byi_type_equal(from->type, to->type);
 }
 
-/* Whether a step of f may call function `func` with other sizes than those of
- * the function's symbols. The operands of the call are those of the step from
- * index `at` on. For a closure they are the callee's last inputs; its first
- * inputs come from the step that applies it. */
+/* Whether a step of f may call function `func` with sizes that differ from
+ * those of the function's symbols. The operands of the call are those of the
+ * step from index `at` on. For a closure they are the callee's last inputs; its
+ * first inputs come from the step that applies it. */
 static bool calls_with_other_sizes(const struct maker *m,
                                    const struct byi_plan_func *f,
                                    const struct byi_step *step, uint32_t at,
@@ -690,8 +694,8 @@ static enum byoc_status make(struct maker *m)
     return byi_consts_read(m->in, m->plan->consts, m->err);
 }
 
-/* *Specialise the plan once. Sets *again if functions were specialised for
- * wrong sizes, which m->open now marks. */
+/* Specialise the plan once. Sets *again if functions were specialised for
+ * wrong sizes; m->open now marks these functions. */
 static enum byoc_status attempt(struct maker *m, bool *again)
 {
     const struct byoc_model *model = m->model;
