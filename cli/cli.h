@@ -287,7 +287,8 @@ struct byi_model_options {
          BYI_OPTION_CHOICE,                                                      \
          &(o).codegen,                                                           \
          "auto|c|json",                                                          \
-         "backends to ask for C: those that generate nothing else, all, "        \
+         "backends to generate C: auto: those with nothing else; c: all; "       \
+         "json: "                                                                \
          "none"},                                                                \
         {"weights",                                                              \
          0,                                                                      \

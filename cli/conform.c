@@ -41,8 +41,8 @@ static void run_again(const char *const *before, int argc, char **argv)
     free(args);
 }
 
-/* Suppress leaks of byoc itself, including its calls of the C library and
- * cJSON, since a case may end at any point. */
+/* Suppress leaks of byoc itself, including memory that the C library and cJSON
+ * allocate for it, since a case may end at any point. */
 static void put_suppressions(FILE *file)
 {
     static const char *const ours[] = {"byoc", "libbyoc.so*",
@@ -62,7 +62,7 @@ static void put_suppressions(FILE *file)
 /* Execute this command again under valgrind, which makes a case exit with an
  * error code if it finds an error. Valgrind reads the suppressions from an
  * inherited file descriptor. */
-static int under_valgrind(int argc, char **argv)
+static int rerun_under_valgrind(int argc, char **argv)
 {
     char suppressions[64];
     const char *const valgrind[] = {"valgrind",
@@ -92,7 +92,7 @@ static int under_valgrind(int argc, char **argv)
 /* malloc's statistics count freed blocks in a thread's cache as used, which
  * looks like a leak, so disable these caches. malloc reads the setting when the
  * process starts. */
-static void without_thread_caches(int argc, char **argv)
+static void rerun_without_thread_caches(int argc, char **argv)
 {
     static const char *const nothing[] = {NULL};
     if (getenv(TUNABLES))
@@ -134,7 +134,7 @@ static int run(int argc, char **argv)
         {"no-onnx", 0, BYI_OPTION_FLAG, &no_onnx, NULL,
          "leave out ONNX's own cases"},
         {"codegen", 0, BYI_OPTION_CHOICE, &codegen, "auto|c",
-         "backends to ask for C: those that generate nothing else, or all"},
+         "backends to generate C: auto: those with nothing else; c: all"},
         {"valgrind", 0, BYI_OPTION_FLAG, &valgrind, NULL,
          "run the cases under valgrind"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
@@ -144,14 +144,14 @@ static int run(int argc, char **argv)
     if (code >= 0)
         return code;
     if (valgrind && !getenv(UNDER))
-        return under_valgrind(argc, argv);
-    without_thread_caches(argc, argv);
+        return rerun_under_valgrind(argc, argv);
+    rerun_without_thread_caches(argc, argv);
     params.codegen = (enum byoc_codegen)codegen;
     say_options(&params, valgrind, &again);
     params.options = again.n ? again.at + 1 : NULL;
     params.seed = seed;
     params.no_onnx = no_onnx;
-    if (getenv(UNDER)) /* valgrind slows programs down so much */
+    if (getenv(UNDER)) /* valgrind slows programs down about 20 times */
         params.seconds = 20 * (params.seconds > 0 ? params.seconds : 20);
     params.progress = show_progress;
     struct byoc_error err;

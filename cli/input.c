@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* input.c: detects the kind of an input file by its content (an artifact, a
- * plug-in, a tensor, a page), so that an error can name the verb for it.
+ * plug-in, a tensor, an HTML page), so that an error can name the verb for it.
  */
 #include "cli.h"
 
@@ -46,7 +46,7 @@ static const struct input_kind plugin = {
 static const struct input_kind library = {
     NULL, 0, 0, "a shared library that byoc did not make",
     "compile a model with `byoc compile MODEL -o MODEL.so`"};
-static const struct input_kind onnx = {
+static const struct input_kind not_library = {
     NULL, 0, 0, "a file that is not a shared library",
     "compile a model with `byoc compile FILE -o MODEL.so`"};
 
@@ -136,7 +136,7 @@ enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
     byi_unmap(data, n);
     if (ours || kind == &artifact)
         return status; /* a damaged artifact: keep the message */
-    kind = kind ? kind : &onnx;
+    kind = kind ? kind : &not_library;
     return byi_fail(err, status,
                     "%s: not an artifact of byoc compile: found %s; %s", path,
                     kind->found, kind->tries);

@@ -85,7 +85,8 @@ static int run(int argc, char **argv)
     struct listing list = {0};
     const struct byi_option options[] = {
         {"passes", 0, BYI_OPTION_TEXT, &passes, "A,B,[C,D]",
-         "run these in order; in brackets, -O and --disable-pass apply"},
+         "run these passes in order; -O and --disable-pass apply to those in "
+         "brackets"},
         {"desired", 0, BYI_OPTION_TEXT, &desired, "OP=LAYOUT,...",
          "short for --pass-option ConvertLayout.desired=..."},
         {"list-passes", 0, BYI_OPTION_FLAG, &list.passes, NULL,
@@ -95,7 +96,8 @@ static int run(int argc, char **argv)
         {"json", 0, BYI_OPTION_FLAG, &list.json, NULL,
          "print the operators as JSON"},
         {"consts", 0, BYI_OPTION_TEXT, &consts, "FILE.consts",
-         "write the large constants, to read FILE.ir back"},
+         "write the large constants to this file, which readers of the text "
+         "need"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;
@@ -110,8 +112,8 @@ static int run(int argc, char **argv)
     if (list.passes || list.ops)
         return print_lists(&list, &o.pass_plugins);
     struct byoc_error err = {.status = BYOC_EINVAL,
-                             .text = "a file to read is missing; `byoc opt "
-                                     "--help` says more"};
+                             .text = "no input given; expected FILE.ir or "
+                                     "MODEL.onnx; see `byoc opt --help`"};
     if (n == 0)
         return byi_complain(&byi_verb_opt, &err);
     struct byi_text layouts = {0};

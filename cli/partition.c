@@ -21,7 +21,8 @@ static int run(int argc, char **argv)
         {"stop-after", 0, BYI_OPTION_TEXT, &o.stop_after, "PASS",
          "stop after this pass"},
         {"consts", 0, BYI_OPTION_TEXT, &consts, "FILE.consts",
-         "write the large constants, to read FILE.ir back"},
+         "write the large constants to this file, which readers of the text "
+         "need"},
         BYI_MODEL_OPTIONS(o),
     };
     const char *path;

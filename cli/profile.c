@@ -30,7 +30,7 @@ struct byi_profile {
     uint32_t at;                      /* events of this run so far */
     uint32_t parts;                   /* consecutive primitives just seen */
     uint32_t n;                       /* runs                      */
-    bool differs;                     /* a run had other events    */
+    bool differs;                     /* the runs' events differ   */
     uint32_t threads;
     double peak;      /* FLOP/s; 0: not measured */
     double bandwidth; /* bytes/s when reading as much as all constants */
@@ -110,8 +110,8 @@ static double median(struct profile_row *row)
     return row->times.n ? row->times.at[row->times.n / 2] : 0;
 }
 
-/* The sum for the operator of a step: of "a+b", a fused kernel, for "a".
- * Creates it if it does not exist. */
+/* Returns the sum for a step's operator, and creates it if it does not exist. A
+ * fused kernel "a+b" counts under "a". */
 static struct profile_row *sum_of(struct byi_profile *p, const char *name)
 {
     const size_t n = strcspn(name, "+");
@@ -212,7 +212,9 @@ void byi_profile_print(struct byi_profile *p)
     }
     print_row(p, &all);
     printf("  %5u  all, over %u runs%s\n", all.steps, p->n,
-           p->differs ? "; some runs had other steps, which are left out" : "");
+           p->differs
+               ? "; some runs executed different steps; these are left out"
+               : "");
 }
 
 /* --- JSON ----------------------------------------------------------------- */

@@ -20,7 +20,7 @@ enum {
 };
 
 /* Bounds protobuf-c's memory for a message of n bytes: a two-byte empty node
- * becomes a struct, so an unbounded 1 MB could take 100 MB. */
+ * becomes a struct, so without a bound, a 1 MB message could take 100 MB. */
 #define UNPACK_BASE ((size_t)64 << 20)
 #define UNPACK_FACTOR 32
 
@@ -38,7 +38,7 @@ static void cut_tensor(struct byi_wire_reader w, struct byi_text *out,
             *raw = (struct byi_range){f.data, f.n};
             continue;
         }
-        if (is_raw) /* a repeated field: the last one counts */
+        if (is_raw) /* the field occurs again: the last occurrence wins */
             *raw = (struct byi_range){0};
         byi_wire_copy(out, &f);
     }
@@ -90,7 +90,7 @@ static void cut_model(const uint8_t *data, size_t n, struct byi_text *out,
 
 struct budget {
     size_t left;
-    bool exhausted; /* malloc failed; the budget was not exhausted */
+    bool oom; /* malloc failed within the budget */
 };
 
 /* Allocate from the budget. On NULL protobuf-c frees everything and fails. The
@@ -104,7 +104,7 @@ static void *budget_alloc(void *arg, size_t n)
         return NULL;
     budget->left -= n;
     memory = byi_own_try(n ? n : 1, 1, NULL);
-    budget->exhausted = budget->exhausted || !memory;
+    budget->oom = budget->oom || !memory;
     return memory;
 }
 
@@ -114,7 +114,7 @@ static void budget_free(void *budget, void *memory)
     byi_vec_free(memory);
 }
 
-/* NULL: the message is malformed. */
+/* Returns NULL if the message is malformed or needs more than the budget. */
 static ProtobufCMessage *unpack(const ProtobufCMessageDescriptor *type,
                                 const void *data, size_t n)
 {
@@ -127,7 +127,7 @@ static ProtobufCMessage *unpack(const ProtobufCMessageDescriptor *type,
         return NULL;
     budget.left += n * UNPACK_FACTOR;
     message = protobuf_c_message_unpack(type, &allocator, n, data);
-    if (!message && budget.exhausted)
+    if (!message && budget.oom)
         byi_oom(n);
     return message;
 }
@@ -169,7 +169,8 @@ static enum byoc_status open_bytes(const char *path, const uint8_t *data,
     if (n >= 4 && memcmp(data, "\177ELF", 4) == 0)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: found a shared library, expected an ONNX model; "
-                        "an artifact of byoc is loaded, not compiled again",
+                        "to run an artifact, use byoc_model_load() or "
+                        "`byoc run`",
                         path);
     BYI_TRY(byi_wire_check(data, n, &onnx__model_proto__descriptor, path, err));
     file->folder = folder_of(path, file->arena);

@@ -405,7 +405,7 @@ class Compile(unittest.TestCase):
         with self.assertRaisesRegex(byoc.InvalidError, "loaded, not compiled"):
             byoc.compile("digits.onnx").write("l.so")
             byoc.load("l.so").write("m.so")
-        with self.assertRaisesRegex(byoc.ParseError, "artifact of byoc is loaded"):
+        with self.assertRaisesRegex(byoc.ParseError, "found a shared library, expected an ONNX model"):
             byoc.compile("l.so")
         with self.assertRaises(byoc.FileError):
             byoc.compile("digits.onnx").write("no/such/folder.so")
