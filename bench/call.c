@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-static DLTensor view(const struct byoc_io *io)
+static DLTensor new_tensor(const struct byoc_io *io)
 {
     size_t n = 1;
     for (uint32_t d = 0; d < io->rank; d++)
@@ -38,8 +38,8 @@ int main(int argc, char **argv)
     if (argc != 3 || byoc_model_load(argv[1], &params, &model, &err) ||
         byoc_state_new(model, &state, &err))
         return fprintf(stderr, "%s\n", err.text), 2;
-    DLTensor in = view(byoc_model_input(model, 0));
-    DLTensor out = view(byoc_model_output(model, 0));
+    DLTensor in = new_tensor(byoc_model_input(model, 0));
+    DLTensor out = new_tensor(byoc_model_output(model, 0));
     const int runs = atoi(argv[2]);
     const double start = now();
     for (int i = 0; i < runs; i++)

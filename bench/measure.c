@@ -6,6 +6,7 @@
 
 #include "core/base/base.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -40,7 +41,7 @@ static void forget_peak(void)
 }
 
 /* Evict the caches and touch free pages: use and free more memory than the
- * caches have and than a step can use. A graph of 1e6 nodes does not fit the
+ * caches hold and than a step can use. A graph of 1e6 nodes does not fit the
  * caches, so smaller ones must not start with warm caches either. And if a
  * virtual machine has returned free pages to its host, the first touch of a
  * page takes ten times as long as the work on it. */
@@ -96,20 +97,31 @@ static struct bench_run measure_once(bench_work work, const void *what,
              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct bench_run result;
     int status = 0;
-    if (shared == MAP_FAILED)
+    if (shared == MAP_FAILED) {
+        perror("cannot map memory for a measurement");
         exit(1);
+    }
     fflush(NULL);
     const pid_t pid = fork();
     if (pid == 0) {
         work(what, shape, size, shared);
         _exit(0);
     }
-    waitpid(pid, &status, 0);
+    const int error = errno;
+    if (pid > 0)
+        waitpid(pid, &status, 0);
     result = *shared;
-    if (pid < 0 || status != 0) {
+    if (pid < 0 || status != 0)
         result.failed = true;
-        snprintf(result.why, sizeof result.why, "died, status %d", status);
-    }
+    if (pid < 0)
+        snprintf(result.why, sizeof result.why, "cannot start a process: %s",
+                 strerror(error));
+    else if (WIFSIGNALED(status))
+        snprintf(result.why, sizeof result.why, "crashed with signal %d",
+                 WTERMSIG(status));
+    else if (status != 0)
+        snprintf(result.why, sizeof result.why, "exited with code %d",
+                 WEXITSTATUS(status));
     munmap(shared, sizeof *shared);
     return result;
 }

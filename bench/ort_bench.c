@@ -90,8 +90,13 @@ static void open_session(struct session *s, const char *model, int threads)
     must(api[GET_DEFAULT_ALLOCATOR](&allocator));
     must(api[GET_INPUT_COUNT](s->session, &s->n_in));
     must(api[GET_OUTPUT_COUNT](s->session, &s->n_out));
-    if (s->n_in > MAX_IO || s->n_out > MAX_IO)
+    if (s->n_in > MAX_IO || s->n_out > MAX_IO) {
+        fprintf(stderr,
+                "ort_bench: %s: found %zu inputs and %zu outputs, expected at "
+                "most %d of each\n",
+                model, s->n_in, s->n_out, MAX_IO);
         exit(1);
+    }
     for (size_t i = 0; i < s->n_in; i++)
         must(api[GET_INPUT_NAME](s->session, i, allocator, &s->in_names[i]));
     for (size_t i = 0; i < s->n_out; i++)

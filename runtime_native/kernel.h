@@ -540,9 +540,9 @@ struct byi_simd {
     /* compute rows [begin, end) of a resized image (resample.inc) */
     void (*resample)(const struct byi_planes *p, const float *x, float *y,
                      int64_t begin, int64_t end, float *room);
-    /* y[j] = sum over p < points (1, 4 or 16) of weight[p * pitch + j] * x[at[p
-     * * pitch + j]], without terms whose at[] is negative. With one point the
-     * weight is 1. */
+    /* y[j] = sum over p < points of weight[p * pitch + j] * x[at[p * pitch +
+     * j]], without terms whose at[] is negative. `points` is 1, 4, 8 or 16;
+     * with one point the weight is 1. */
     void (*sample)(uint32_t points, const int32_t *at, const float *weight,
                    int64_t pitch, const float *x, float *y, int64_t n);
     /* The inverse DCT of 8 points (core/ops/dct.h): of rows of 8 elements; of
@@ -555,7 +555,7 @@ struct byi_simd {
     bool (*finite)(const float *x, int64_t n); /* all are finite */
     /* y[i] = x[i], truncated; indexed by the dtype of y, which has at most 32
      * bits. Returns false if an |x[i]| is not below 2^31; then y must not be
-     * used. NULL: the loop would not be faster than single conversions. */
+     * used. NULL: the loop would not be faster than scalar conversions. */
     bool (*to_int[BYI_DTYPES])(const float *x, void *y, int64_t n);
     /* By dtype of integers; [0] the largest, [1] the smallest. extreme_row:
      * *best = the extreme of n numbers and *best. extreme_rows: y[i] = that of

@@ -104,7 +104,7 @@ static inline const char *byoc_pat_value(struct byoc_pat *t, const char *name,
     return byoc_pat_text(t, "const %%%s = %.17g", name, value);
 }
 
-/* %name...: the last operand of an operator */
+/* %name...: all remaining operands of an operator; must be its last part */
 static inline const char *byoc_pat_rest(struct byoc_pat *t, const char *name)
 {
     return byoc_pat_text(t, "%%%s...", name);
