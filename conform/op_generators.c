@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_generators.c: the op generators: each chooses consistent types of operands
- * and attributes for a kind of operator. A generator reads the types that are
- * known, plans random types for the other operands, and draws random
- * attributes; values that the pattern requires take precedence. An operator
- * without a generator gets operands of one shape.
- */
+/* op_generators.c: each op generator chooses consistent types of operands and
+ * attributes for a kind of operator. It reads the types that are known, plans
+ * random types for the other operands, and draws random attributes; values that
+ * the pattern requires take precedence. Other operators get operands of one
+ * shape. */
 #include "opgen.h"
 
 #include <string.h>
