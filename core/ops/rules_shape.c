@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_shape.c: type rules of the operators that change shapes, and of
- * shape_of. Symbols are kept if the result provably has the same dim.
+/* rules_shape.c: type rules of the operators that change a shape, give a shape
+ * as data (shape_of, size_of), or make a tensor of a given shape (full, arange,
+ * random.*). Symbols are kept if the result provably has the same dim.
  */
 #include "rules.h"
 
@@ -15,7 +16,7 @@ struct product {
     uint32_t n;
 };
 
-/* False if the number exceeds the limit. */
+/* Multiply p by a dim. Returns false if its number exceeds BYI_MAX_ELEMENTS. */
 static bool multiply(struct product *p, int64_t dim)
 {
     if (BYI_IS_SYMBOL(dim)) {
@@ -61,7 +62,8 @@ static enum byoc_status misfit(const struct byi_infer *t, uint32_t n,
                          n ? text : "");
 }
 
-/* The dim that -1 stands for: the elements of x divided by the other dims. */
+/* Find the dim that -1 stands for: the elements of x (`have`) divided by the
+ * other dims (`want`). Returns false if they are known not to divide. */
 static bool infer_rest(const struct byi_infer *t, const struct product *have,
                        const struct product *want, int64_t *dim)
 {
@@ -81,7 +83,7 @@ static bool infer_rest(const struct byi_infer *t, const struct product *have,
     return true;
 }
 
-/* reshape to the n known entries of `shape`. */
+/* Compute the dims of x reshaped to the n known entries of `shape`. */
 static enum byoc_status reshape(const struct byi_infer *t, uint32_t n,
                                 const int64_t *shape, int64_t *dims)
 {
@@ -95,8 +97,8 @@ static enum byoc_status reshape(const struct byi_infer *t, uint32_t n,
             rest = i;
         else if (shape[i] < 0)
             return byi_rule_fail(t,
-                                 "shape[%u] is %lld, expected a size, 0 or "
-                                 "one -1",
+                                 "shape[%u] is %lld, expected 0 or more, or "
+                                 "a single -1",
                                  i, (long long)shape[i]);
         else if (shape[i] > 0 || !copy)
             if (!multiply(&want, shape[i]))
@@ -130,12 +132,10 @@ static enum byoc_status unknown_shape(const struct byi_infer *t, uint32_t i,
 {
     const int64_t n = t->in[i]->dims[0];
     if (BYI_IS_SYMBOL(n))
-        return byi_rule_fail(t, "the length of shape is not known, expected a "
-                                "known rank");
+        return byi_rule_fail(t, "the length of shape is symbolic, expected a "
+                                "number, the rank of the result");
     if (n > BYI_MAX_RANK)
-        return byi_rule_fail(t,
-                             "shape has %lld entries, at most %d are "
-                             "supported",
+        return byi_rule_fail(t, "shape has %lld entries, expected at most %d",
                              (long long)n, BYI_MAX_RANK);
     *rank = (uint32_t)n;
     for (uint32_t k = 0; k < *rank; k++)
@@ -203,9 +203,7 @@ static enum byoc_status expanded_rank(const struct byi_infer *t, uint32_t n,
 {
     const uint32_t r = t->in[0]->rank;
     if (n > BYI_MAX_RANK - r)
-        return byi_rule_fail(t,
-                             "the result has rank %u, at most %d is "
-                             "supported",
+        return byi_rule_fail(t, "the result has rank %u, expected at most %d",
                              n + r, BYI_MAX_RANK);
     *rank = n + r;
     return BYOC_OK;
@@ -235,7 +233,7 @@ enum byoc_status byi_rule_expand_dims(struct byi_infer *t,
     return expand_dims(t, rank, flags, out);
 }
 
-/* A result with only its rank known. */
+/* A result of known rank, each dim of which is a new symbol. */
 static enum byoc_status of_rank(struct byi_infer *t, uint32_t rank,
                                 const struct byi_type **out)
 {
@@ -255,7 +253,8 @@ enum byoc_status byi_rule_dyn_squeeze(struct byi_infer *t,
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_axis_operand(t, 1, axes, &n, &known));
     if (n > x->rank)
-        return byi_rule_fail(t, "%u axes, x has rank %u", n, x->rank);
+        return byi_rule_fail(t, "found %u axes, expected at most %u, x's rank",
+                             n, x->rank);
     if (!known)
         return of_rank(t, x->rank - n, out);
     BYI_TRY(byi_want_axis_list(t, "axes", axes, n, x->rank, flags));
@@ -385,6 +384,13 @@ enum byoc_status byi_rule_size_of(struct byi_infer *t,
     return byi_rule_tensor(t, BYOC_I64, 0, NULL, out);
 }
 
+/* The name of a dtype in messages, also of one that does not exist. */
+static const char *dtype_text(enum byoc_dtype dtype)
+{
+    const char *name = byoc_dtype_name(dtype);
+    return name ? name : "unknown";
+}
+
 enum byoc_status byi_rule_full(struct byi_infer *t, const struct byi_type **out)
 {
     const enum byoc_dtype dtype =
@@ -392,8 +398,8 @@ enum byoc_status byi_rule_full(struct byi_infer *t, const struct byi_type **out)
     int64_t dims[BYI_MAX_RANK];
     uint32_t n;
     if ((unsigned)dtype >= 32 || !(BYI_BIT(dtype) & (BYI_VALUES | BYI_NARROW)))
-        return byi_rule_fail(t, "dtype is not supported, expected a numeric "
-                                "type or bool");
+        return byi_rule_fail(t, "dtype is %s, expected a numeric type or bool",
+                             dtype_text(dtype));
     BYI_TRY(byi_want_ints(t, 0, -1, "shape"));
     if (!byi_known_ints(t, 0, BYI_MAX_RANK, dims, &n))
         BYI_TRY(unknown_shape(t, 0, &n, dims));
@@ -412,7 +418,7 @@ enum byoc_status byi_rule_random_fill(struct byi_infer *t,
         (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
     if (!byi_dtype_is_float(dtype))
         return byi_rule_fail(t, "dtype is %s, expected a floating-point type",
-                             byoc_dtype_name(dtype));
+                             dtype_text(dtype));
     return byi_rule_full(t, out);
 }
 
@@ -426,12 +432,12 @@ enum byoc_status byi_rule_random_multinomial(struct byi_infer *t,
     BYI_TRY(byi_want_rank(t, 0, 2, "logits"));
     if (dtype != BYOC_I32 && dtype != BYOC_I64)
         return byi_rule_fail(t, "dtype is %s, expected int32 or int64",
-                             byoc_dtype_name(dtype));
+                             dtype_text(dtype));
     if (size < 1 || size > BYI_MAX_ELEMENTS)
         return byi_rule_fail(t, "sample_size is %lld, expected 1 to 2^40",
                              (long long)size);
     if (t->in[0]->dims[1] == 0)
-        return byi_rule_fail(t, "logits has no classes, expected some");
+        return byi_rule_fail(t, "logits has 0 classes, expected 1 or more");
     const int64_t dims[] = {t->in[0]->dims[0], size};
     return byi_rule_tensor(t, dtype, 2, dims, out);
 }
@@ -442,15 +448,17 @@ enum byoc_status byi_rule_eye_like(struct byi_infer *t,
     const enum byoc_dtype dtype =
         (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
     if ((unsigned)dtype >= 32 || !(BYI_BIT(dtype) & BYI_VALUES))
-        return byi_rule_fail(t, "dtype is not supported, expected a numeric "
-                                "type or bool");
+        return byi_rule_fail(t,
+                             "dtype is %s, expected a numeric type of 8 bits "
+                             "or more, or bool",
+                             dtype_text(dtype));
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_rank(t, 0, 2, "x"));
     return byi_rule_like(t, 0, dtype, out);
 }
 
-/* Elements of start, start + delta, ... before limit; -1 if delta is 0 or there
- * are too many. Integers are counted exactly. */
+/* Count the elements of start, start + delta, ... before limit; -1 if delta is
+ * 0, an operand is NaN, or they exceed BYI_MAX_ELEMENTS. Exact for integers. */
 static int64_t count_range(const struct byi_tensor *start,
                            const struct byi_tensor *limit,
                            const struct byi_tensor *delta)

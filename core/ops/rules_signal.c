@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* The length of a transform: of operand 1, or of x's axis. */
+/* The length of a transform: the value of operand 1, or if there is none, the
+ * size of x's axis. */
 static enum byoc_status transform_length(const struct byi_infer *t,
                                          uint32_t axis, int64_t *length)
 {
@@ -20,7 +21,7 @@ static enum byoc_status transform_length(const struct byi_infer *t,
                                  (long long)*length);
     }
     if (*length == 0)
-        return byi_rule_fail(t, "axis %u has no elements, expected some", axis);
+        return byi_rule_fail(t, "axis %u has size 0, expected 1 or more", axis);
     return BYOC_OK;
 }
 
@@ -36,9 +37,11 @@ enum byoc_status byi_rule_idct8(struct byi_infer *t,
         BYI_TRY(byi_want_axis(t, axes[i], x->rank, &axis));
         if (axis + 2 < x->rank || seen >> axis & 1)
             return byi_rule_fail(t,
-                                 "axis %u is not among the last two, or twice, "
-                                 "expected each of them once at most",
-                                 axis);
+                                 "axis %u is %s, expected each of the last two "
+                                 "axes at most once",
+                                 axis,
+                                 axis + 2 < x->rank ? "not one of the last two"
+                                                    : "given twice");
         if (x->dims[axis] != BYI_DCT)
             return byi_rule_fail(t, "axis %u has size %lld, expected 8", axis,
                                  (long long)x->dims[axis]);
@@ -66,12 +69,13 @@ enum byoc_status byi_rule_dft(struct byi_infer *t, const struct byi_type **out)
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     if (axis == x->rank - 1)
         return byi_rule_fail(t,
-                             "axis %u holds the parts of a number, expected "
-                             "another one",
+                             "axis %u is the last, which holds real and "
+                             "imaginary parts, expected another axis",
                              axis);
     if (half && (byi_attr_int(t->attrs, "inverse") || parts == 2))
-        return byi_rule_fail(t, "onesided is true for complex numbers or an "
-                                "inverse transform, expected false");
+        return byi_rule_fail(t, "onesided is true for %s, expected false",
+                             parts == 2 ? "complex numbers"
+                                        : "an inverse transform");
     BYI_TRY(transform_length(t, axis, &length));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     dims[axis] = !half                   ? length

@@ -5,7 +5,8 @@
 #include <locale.h>
 #include <string.h>
 
-/* The number of strings that are left without stop words; at least 1. */
+/* Count the strings of x that are not stop words; at least 1, since ONNX's
+ * result is one empty string if all are. */
 static int64_t count_kept(const struct byi_infer *t, const struct byi_tensor *x)
 {
     const struct byi_attr *stop = byi_attr_find(t->attrs, "stopwords");
@@ -57,7 +58,7 @@ enum byoc_status byi_rule_text_concatenate(struct byi_infer *t,
     return byi_rule_tensor(t, BYOC_STRING, rank, dims, out);
 }
 
-/* The largest number of parts of a string. */
+/* The largest number of parts that a string of x is split into. */
 static int64_t count_parts(const struct byi_infer *t,
                            const struct byi_tensor *x)
 {
@@ -103,8 +104,8 @@ enum byoc_status byi_rule_text_matches(struct byi_infer *t,
     return byi_rule_like(t, 0, BYOC_BOOL, out);
 }
 
-/* Check ngram_counts, the begin of each length of n-gram in the pool, and count
- * the n-grams. */
+/* Check ngram_counts, whose entry i is the index in the pool where the n-grams
+ * of i + 1 items begin, and count the n-grams. */
 static enum byoc_status check_pool(const struct byi_infer *t, uint32_t pool,
                                    uint32_t *grams)
 {
@@ -116,8 +117,9 @@ static enum byoc_status check_pool(const struct byi_infer *t, uint32_t pool,
         if (counts[i] < 0 || end > pool || counts[i] > end ||
             (end - counts[i]) % (i + 1) != 0)
             return byi_rule_fail(t,
-                                 "ngram_counts[%u] is %lld and the next %lld, "
-                                 "expected whole %u-grams in a pool of %u",
+                                 "ngram_counts[%u] is %lld and the next entry "
+                                 "or end %lld, expected whole %u-grams in a "
+                                 "pool of %u items",
                                  i, (long long)counts[i], (long long)end, i + 1,
                                  pool);
         *grams += (uint32_t)((end - counts[i]) / (i + 1));
@@ -134,8 +136,9 @@ static enum byoc_status check_grams(const struct byi_infer *t)
     byi_attr_ints(t->attrs, "ngram_counts", &n);
     if (least < 1 || most < least || most > n || skips < 0 || skips > INT32_MAX)
         return byi_rule_fail(t,
-                             "grams of %lld to %lld items with %lld skipped, "
-                             "expected 1 to %u, the length of ngram_counts",
+                             "n-grams have %lld to %lld items and skip %lld, "
+                             "expected 1 to %u items, the length of "
+                             "ngram_counts, and 0 or more skipped",
                              (long long)least, (long long)most,
                              (long long)skips, n);
     return BYOC_OK;
@@ -156,9 +159,11 @@ enum byoc_status byi_rule_text_tf_idf(struct byi_infer *t,
     if (x->rank < 1 || x->rank > 2)
         return byi_rule_fail(t, "x has rank %u, expected 1 or 2", x->rank);
     if ((x->dtype == BYOC_STRING ? ints : strings) != 0)
-        return byi_rule_fail(t, "x has type %s, but the pool holds %s",
-                             byoc_dtype_name(x->dtype),
-                             strings ? "strings" : "numbers");
+        return byi_rule_fail(
+            t, "x has type %s and %s has %u entries, expected none",
+            byoc_dtype_name(x->dtype),
+            x->dtype == BYOC_STRING ? "pool_int64s" : "pool_strings",
+            x->dtype == BYOC_STRING ? ints : strings);
     BYI_TRY(check_pool(t, strings ? strings : ints, &grams));
     BYI_TRY(check_grams(t));
     for (uint32_t i = 0; i < n; i++) {
@@ -170,8 +175,9 @@ enum byoc_status byi_rule_text_tf_idf(struct byi_infer *t,
     }
     if (n == 0 || n != grams || (n_weights && n_weights != n))
         return byi_rule_fail(t,
-                             "%u indexes and %u weights for %u grams in the "
-                             "pool, expected one each",
+                             "found %u ngram_indexes and %u weights for %u "
+                             "n-grams in the pool, expected one index for "
+                             "each, and one weight for each or none",
                              n, n_weights, grams);
     const int64_t dims[] = {x->dims[0], most + 1};
     return byi_rule_tensor(t, BYOC_F32, x->rank, dims + (x->rank == 1), out);

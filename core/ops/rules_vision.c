@@ -28,8 +28,8 @@ static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
     return BYOC_OK;
 }
 
-/* The part of axis that operand 2 (roi) selects; *known: whether it is known.
- */
+/* The fraction of axis that operand 2 (roi) selects; 1 and *known = false if
+ * the value of roi is unknown. */
 static double given_span(const struct byi_infer *t, uint32_t axis, bool *known)
 {
     const struct byi_tensor *roi = byi_known(t, 2);
@@ -39,8 +39,8 @@ static double given_span(const struct byi_infer *t, uint32_t axis, bool *known)
                : 1;
 }
 
-/* The part of axis that is resized: all of it, or the part in roi if the
- * coordinates are those of a crop. */
+/* The fraction of axis that is resized: 1, or with the coordinate
+ * transformation tf_crop_and_resize the part in roi. */
 static enum byoc_status read_span(const struct byi_infer *t, uint32_t axis,
                                   double *span, bool *known)
 {
@@ -63,7 +63,7 @@ static enum byoc_status read_span(const struct byi_infer *t, uint32_t axis,
     return BYOC_OK;
 }
 
-/* Whether elements are only copied: then any type will do. */
+/* Whether elements are only copied, so that x may have any element type. */
 static bool moves_only(const struct byi_infer *t)
 {
     return strcmp(byi_attr_string(t->attrs, "mode"), "nearest") == 0 &&
@@ -86,8 +86,8 @@ static enum byoc_status check_resize(const struct byi_infer *t)
     BYI_TRY(byi_want_rank(t, 1, 1, "sizes or scales"));
     if (!byi_dims_agree(t->in[1]->dims[0], rank))
         return byi_rule_fail(t,
-                             "sizes or scales have %lld elements, x has "
-                             "rank %u",
+                             "sizes or scales have %lld elements, expected "
+                             "%u, the rank of x",
                              (long long)t->in[1]->dims[0], rank);
     if (t->op->id == BYI_OP_DYN_RESIZE) {
         BYI_TRY(byi_want_word(t, "coordinate_transformation_mode",
@@ -111,9 +111,9 @@ enum byoc_status byi_rule_resize(struct byi_infer *t,
     BYI_TRY(check_resize(t));
     for (uint32_t i = 0; i < x->rank; i++) {
         double span;
-        bool cut;
-        BYI_TRY(read_span(t, i, &span, &cut));
-        if (!known || (!cut && known->dtype != BYOC_I64)) {
+        bool span_known;
+        BYI_TRY(read_span(t, i, &span, &span_known));
+        if (!known || (!span_known && known->dtype != BYOC_I64)) {
             dims[i] = byi_rule_fresh(t);
         } else if (known->dtype == BYOC_I64) {
             dims[i] = byi_tensor_int(known, i);
@@ -151,7 +151,8 @@ enum byoc_status byi_rule_grid_sample(struct byi_infer *t,
         return byi_rule_fail(t, "grid has %lld coordinates, expected %u",
                              (long long)grid->dims[x->rank - 1], x->rank - 2);
     if (!byi_dims_agree(grid->dims[0], x->dims[0]))
-        return byi_rule_fail(t, "grid has batch %lld, x has %lld",
+        return byi_rule_fail(t,
+                             "grid has batch size %lld, expected %lld as x has",
                              (long long)grid->dims[0], (long long)x->dims[0]);
     const int64_t dims[] = {byi_dim_unify(x->dims[0], grid->dims[0]),
                             x->dims[1], grid->dims[1], grid->dims[2],
@@ -208,7 +209,8 @@ enum byoc_status byi_rule_roi_pool(struct byi_infer *t,
     return byi_rule_tensor(t, x->dtype, 4, dims, out);
 }
 
-/* The most rows of a result: per_class boxes for each class of each batch. */
+/* The most rows that nms can have: for each class of each batch element,
+ * per_class boxes, or all if there are fewer. */
 static int64_t count_boxes(const struct byi_infer *t, int64_t per_class)
 {
     const int64_t boxes = t->in[0]->dims[1], *scores = t->in[1]->dims;
@@ -218,9 +220,9 @@ static int64_t count_boxes(const struct byi_infer *t, int64_t per_class)
     return byi_dim_mul(t, byi_dim_mul(t, scores[0], scores[1]), most);
 }
 
-/* The number of rows depends on the boxes: if they are unknown, it is a fresh
- * symbol; if they are known (in a run), it is an upper bound that the kernel
- * lowers. */
+/* The number of rows depends on the values of boxes and scores: if these are
+ * unknown, it is a new symbol; if they are known, as in a run, it is an upper
+ * bound that the kernel lowers. */
 enum byoc_status byi_rule_nms(struct byi_infer *t, const struct byi_type **out)
 {
     static const char *const names[] = {"boxes", "scores", "max per class",
@@ -243,7 +245,9 @@ enum byoc_status byi_rule_nms(struct byi_infer *t, const struct byi_type **out)
     if (!byi_dims_agree(boxes->dims[0], scores->dims[0]) ||
         !byi_dims_agree(boxes->dims[1], scores->dims[2]))
         return byi_rule_fail(
-            t, "boxes are %lld batches of %lld, scores %lld batches of %lld",
+            t,
+            "boxes are %lld batches of %lld, scores %lld batches of %lld, "
+            "expected the same",
             (long long)boxes->dims[0], (long long)boxes->dims[1],
             (long long)scores->dims[0], (long long)scores->dims[2]);
     const bool limited = t->n_in < 3 || byi_known_ints(t, 2, 1, &per_class, &n);

@@ -49,8 +49,9 @@ static double reflect(double at, int64_t size, bool align)
     return away + low;
 }
 
-/* Apply the padding mode to a coordinate, and clamp it to the range of
- * integers. NaN becomes 0, or far outside if the padding is zeros. */
+/* Apply the padding mode to a coordinate. With zeros, NaN and coordinates that
+ * may overflow an integer become -100, outside of every axis. With the other
+ * modes, NaN and -infinity become 0, and infinity the last pixel. */
 static double settle(const struct byi_sampler *s, double at, int64_t size)
 {
     const double last = (double)(size - 1);
@@ -64,21 +65,22 @@ static double settle(const struct byi_sampler *s, double at, int64_t size)
     return at > -1e9 && at < 1e9 ? at : -100;
 }
 
-/* The pixel of a coordinate: -1 .. 1 spans the pixels' centres, or their outer
- * edges. */
+/* The pixel of a coordinate: -1 .. 1 goes from the centre of the first pixel to
+ * that of the last if corners are aligned, else between their outer edges. */
 static double pixel_of(const struct byi_sampler *s, double where, int64_t size)
 {
     return s->align ? (where + 1) / 2 * (double)(size - 1)
                     : ((where + 1) * (double)size - 1) / 2;
 }
 
-/* Taps of one axis: indices, -1 for none, and weights. */
+/* The taps of one axis at the grid's coordinate `where`: their indices, or -1
+ * outside of the axis, and weights. */
 static void axis_taps(const struct byi_sampler *s, double where, int64_t size,
                       int64_t *index, double *w)
 {
     const double at = pixel_of(s, where, size);
-    /* the standard's reference rounds before it reflects; PyTorch after, which
-     * differs if a coordinate is halfway between two pixels */
+    /* ONNX's reference implementation rounds before it reflects, PyTorch
+     * afterwards; they differ for coordinates halfway between two pixels */
     const double near = s->taps == 1 ? nearbyint(at) : at;
     const double settled = s->taps == 4 ? (at > -1e9 && at < 1e9 ? at : -100)
                                         : settle(s, near, size);
@@ -89,7 +91,7 @@ static void axis_taps(const struct byi_sampler *s, double where, int64_t size,
         w[1] = settled - first;
         w[0] = 1 - w[1];
     } else {
-        first -= 1; /* Keys' kernel with a = -0.75, as PyTorch */
+        first -= 1; /* Keys' kernel with a = -0.75, as in PyTorch */
         for (uint32_t t = 0; t < s->taps; t++)
             w[t] = byi_cubic_weight(-0.75, first + t - settled);
     }
@@ -128,9 +130,9 @@ uint32_t byi_sampler_points(const struct byi_sampler *s,
     return n;
 }
 
-/* The fast path for bilinear sampling of positions whose four pixels lie inside
- * of the image, with the same arithmetic as axis_taps(). Returns false for
- * other positions. */
+/* The fast path for bilinear sampling of a position whose four pixels lie
+ * inside the image, with the same arithmetic as axis_taps(). Returns false,
+ * and writes nothing, for other positions, modes and padding by reflection. */
 static bool list_inside(const struct byi_sampler *s,
                         const struct byi_tensor *grid, int64_t position,
                         int64_t pitch, int32_t *at, float *weight)
