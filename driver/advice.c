@@ -13,11 +13,11 @@
 
 enum {
     MAX_VALUES = 16, /* inputs to try as constants */
-    MAX_FOUND = 8    /* changes to combine in the end */
+    MAX_FOUND = 8    /* trials that help, to combine in the end */
 };
 
-/* A change, as an option of the command. value NULL: drop the caller's option.
- */
+/* A change, as an option of the command byoc. If `value` is NULL, the caller's
+ * option is dropped. */
 struct change {
     const char *option, *value;
 };
@@ -25,7 +25,7 @@ struct change {
 struct advice_trial {
     BYI_VEC(struct change) changes;
     struct byi_coverage after;
-    bool fails; /* it does not compile */
+    bool fails; /* the model does not compile with the changes */
 };
 
 struct advisor {
@@ -40,7 +40,8 @@ struct advisor {
 
 /* --- trying --------------------------------------------------------------- */
 
-/* The caller's list with the trial's additions. */
+/* The caller's list of values of `option` with those of the trial; only those
+ * of the trial if it drops the option. */
 static const char *const *list_with(struct advisor *a, const char *const *given,
                                     const struct advice_trial *t,
                                     const char *option)
@@ -64,7 +65,7 @@ static const char *const *list_with(struct advisor *a, const char *const *given,
     return kept;
 }
 
-static bool leaves_out(const struct advice_trial *t, const char *option)
+static bool drops(const struct advice_trial *t, const char *option)
 {
     for (uint32_t i = 0; i < t->changes.n; i++)
         if (!t->changes.at[i].value &&
@@ -73,16 +74,15 @@ static bool leaves_out(const struct advice_trial *t, const char *option)
     return false;
 }
 
-/* The caller's parameters for compiling up to partitioning, without
- * instruments. */
+/* The caller's parameters for compiling up to partitioning, without instruments
+ * and without output. */
 static struct byoc_compile_params plain(const struct byoc_compile_params *p)
 {
     struct byoc_compile_params plain = *p;
 
     plain.stop_after = byi_pass_partition_graph.name;
-    plain.partition_by =
-        /* offload as much as possible, whatever the cost */
-        BYOC_PARTITION_GREEDY;
+    /* offload as much as possible, whatever the cost */
+    plain.partition_by = BYOC_PARTITION_GREEDY;
     plain.instruments = NULL;
     plain.n_instruments = 0;
     plain.print = NULL;
@@ -104,19 +104,19 @@ static struct byoc_compile_params changed(struct advisor *a,
     p.disable = list_with(a, p.disable, t, "--disable-pass");
     p.add_passes = list_with(a, p.add_passes, t, "--pass");
     p.options = list_with(a, p.options, t, "--pass-option");
-    if (leaves_out(t, "--native"))
+    if (drops(t, "--native"))
         p.backends = NULL;
-    if (leaves_out(t, "--forbid-ref"))
+    if (drops(t, "--forbid-ref"))
         p.forbid_reference = 0;
-    if (leaves_out(t, "--keep-nan"))
+    if (drops(t, "--keep-nan"))
         p.keep_nan = 0;
-    if (leaves_out(t, "--min-region-nodes"))
+    if (drops(t, "--min-region-nodes"))
         p.min_region_nodes = 0;
-    if (leaves_out(t, "--min-region-flops"))
+    if (drops(t, "--min-region-flops"))
         p.min_region_flops = 0;
-    if (leaves_out(t, "--max-regions"))
+    if (drops(t, "--max-regions"))
         p.max_regions = 0;
-    if (leaves_out(t, "-O"))
+    if (drops(t, "-O"))
         p.opt_level = BYOC_OPT_DEFAULT;
     return p;
 }
@@ -126,9 +126,9 @@ static double share(const struct byi_coverage *c)
     return c->flops > 0 ? 100 * c->flops_offloaded / c->flops : 0;
 }
 
-/* Whether a change helps: more operators or floating-point operations are
- * offloaded, and no smaller share of the latter. Operators that a change lets
- * fold do not count. (In a text without sources, no operators count.) */
+/* Whether a change helps: more operators or floating-point operations (FLOPs)
+ * are offloaded, and the offloaded share of the FLOPs does not fall. Folded
+ * operators do not count; in an .ir file without provenance none count. */
 static bool helps(const struct byi_coverage *before,
                   const struct byi_coverage *after)
 {
@@ -205,7 +205,8 @@ static void try_limits(struct advisor *a)
             try_one(a, limits[i].option, NULL);
 }
 
-/* A size to try if 1 does not work: a usual one for such inputs. */
+/* A size to try for a symbolic axis if 1 does not help: 1 for axis 0, which is
+ * usually the batch, else a common size of images or sequences. */
 static int64_t size_of(const struct byi_type *type, uint32_t axis)
 {
     if (axis == 0)
@@ -221,8 +222,8 @@ static bool has_dim(const struct byi_type *type, int64_t dim)
     return false;
 }
 
-/* Add the complete shapes of all inputs with this symbol or, for dim 0, with
- * any. */
+/* Add the complete shape of each input that has symbol `dim`, or, if `dim` is
+ * 0, any symbol. */
 static void add_shapes(struct advisor *a, struct advice_trial *t, int64_t dim)
 {
     const struct byi_func *f = entry_of(a);
@@ -248,7 +249,7 @@ static void add_shapes(struct advisor *a, struct advice_trial *t, int64_t dim)
 /* A symbol of the model's inputs. */
 struct symbol {
     int64_t dim, size;
-    const char *name; /* NULL: it has no name             */
+    const char *name; /* NULL: none, or fixing it by name does not compile */
 };
 
 static void add_dim(struct advisor *a, struct advice_trial *t,
@@ -443,7 +444,8 @@ static void sort_found(struct advisor *a)
     }
 }
 
-/* Try several changes that help at once, if they concern different options. */
+/* Try the best changes that help together, but only the best of those that fix
+ * sizes. */
 static void try_together(struct advisor *a)
 {
     struct advice_trial all = {0};
@@ -576,8 +578,9 @@ enum byoc_status byoc_advise(const char *path,
     const struct byoc_compile_params base = plain(a.params);
     if (a.params->passes || a.params->stop_after)
         return byi_fail(err, BYOC_EINVAL,
-                        "advice is about a whole compile; leave out passes and "
-                        "stop_after");
+                        "advice: found %s, expected a whole compile; leave it "
+                        "out",
+                        a.params->passes ? "passes" : "stop_after");
     BYI_TRY(byoc_compile(path, &base, &a.base, err));
     a.arena = byi_arena_new();
     a.now = *byi_compiled_coverage(a.base);

@@ -21,7 +21,7 @@ struct byi_image byi_compiled_image(const struct byoc_compiled *c)
     return image;
 }
 
-/* --- writing it ----------------------------------------------------------- */
+/* --- writing the artifact ------------------------------------------------- */
 
 /* `passes` and `stop_after` leave a module without a plan. */
 static enum byoc_status check_plan(const struct byoc_compiled *c,
@@ -66,7 +66,8 @@ static enum byoc_status keep_source(const struct byoc_compiled *c,
     return keep_file(c, "kernels.c", &kernels->source, err);
 }
 
-/* Write the artifact, with a plan and manifest for its compiled kernels. */
+/* Write the artifact, with a plan and manifest for its compiled kernels, which
+ * the caller frees. */
 static enum byoc_status write_artifact(const struct byoc_compiled *c,
                                        const struct byi_kernels *kernels,
                                        struct byi_plan *plan,
@@ -111,7 +112,7 @@ enum byoc_status byoc_compiled_write(const struct byoc_compiled *c,
     return status;
 }
 
-/* --- loading it ----------------------------------------------------------- */
+/* --- loading from memory -------------------------------------------------- */
 
 /* Does the model that try_regions loaded also satisfy `params`? */
 static bool fits_tried(const struct byoc_compiled *c,

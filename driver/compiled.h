@@ -21,10 +21,10 @@ struct byoc_compiled {
     struct byi_built built;
     struct byi_text ledger_json, ir, times, warnings;
     struct byi_timing timing;
-    struct byi_pass_list list;
-    const char *verdict; /* of the gates: NULL if they hold */
+    struct byi_pass_list list; /* the passes to run */
+    const char *verdict;       /* why a gate fails; NULL: all hold */
     struct byi_coverage coverage;
-    uint32_t n_added; /* passes of the list that the caller added         */
+    uint32_t n_added; /* passes of the list that the caller added */
     struct byi_by_cost by_cost;
     struct byi_narrow_list narrowing;
     char *cc;
@@ -33,7 +33,7 @@ struct byoc_compiled {
      * represents exactly; BYOC_NONE: all stay float32 */
     enum byoc_dtype store;
     /* the model that try_regions loaded, with these threads and plug-ins, for
-     * the first caller that can use it */
+     * the first byoc_compiled_load whose parameters it fits; or NULL */
     struct byoc_model *tried;
     uint32_t tried_threads;
     const char *tried_plugins;
@@ -43,17 +43,20 @@ struct byoc_compiled {
 const struct byi_module *byi_compiled_module(const struct byoc_compiled *c);
 const struct byi_coverage *byi_compiled_coverage(const struct byoc_compiled *c);
 
-/* Plan, weights, blobs and ledger, as for loading; owned by c. */
+/* The image from which the runtime loads c: plan, weights, blobs and ledger.
+ * What it points to belongs to c. */
 struct byi_image byi_compiled_image(const struct byoc_compiled *c);
 
-/* A model: a file, or its content in memory. */
+/* The model to compile: a file, or its content in memory. All belongs to the
+ * caller. */
 struct byi_given {
-    const char *path;
+    const char *path; /* with `data`: a name, whose end gives the format */
     const void *data; /* NULL: read the file */
-    uint64_t bytes;
+    uint64_t bytes;   /* of `data` */
 };
 
-/* pipeline.c: an empty result. */
+/* pipeline.c: an empty result, which byoc_compiled_free frees. It copies the
+ * strings that it keeps of `params`. */
 struct byoc_compiled *byi_compiled_new(
     const struct byoc_compile_params *params);
 /* described.c: record in the ledger which implementations the regions use, if
@@ -67,13 +70,16 @@ enum byoc_status byi_compile_here(const struct byi_given *given,
                                   uint32_t n_crashed, struct byoc_compiled **c,
                                   struct byoc_error *err);
 /* isolated.c: the same in a child process. If a call of a backend crashes or
- * hangs, compiles again without this backend. Errors: also BYOC_EBACKEND. */
+ * hangs, compiles again without this backend. *c must be NULL before. Errors:
+ * also BYOC_EBACKEND, if the child crashes outside of such calls, or sends a
+ * malformed result. */
 enum byoc_status byi_compile_isolated(const struct byi_given *given,
                                       const struct byoc_compile_params *params,
                                       struct byoc_compiled **c,
                                       struct byoc_error *err);
 
-/* pipeline.c: read the parameters of a caller, of any struct_size. */
+/* pipeline.c: copy a caller's parameters, of any struct_size or NULL, and set
+ * fields beyond it to 0. Errors: BYOC_EINVAL for an invalid size or enum. */
 enum byoc_status byi_compile_params_read(
     struct byoc_compile_params *params, const struct byoc_compile_params *given,
     struct byoc_error *err);

@@ -13,7 +13,7 @@
 struct source_names {
     struct byoc_compiled *c;
     struct byi_index index; /* positions in c->m->sources, by name */
-    const char **impls;     /* of each of these; NULL: not described */
+    const char **impls;     /* of each source, joined by '+'; NULL: none */
 };
 
 static void add_names(struct source_names *names)
@@ -24,7 +24,7 @@ static void add_names(struct source_names *names)
     }
 }
 
-/* Is `impl` one of those that `list` joins by '+'? */
+/* Is `impl` one of the names in `list`, which are joined by '+'? */
 static bool has_impl(const char *list, const char *impl)
 {
     const size_t n = strlen(impl);
@@ -37,8 +37,8 @@ static bool has_impl(const char *list, const char *impl)
     return false;
 }
 
-/* Add `impl` to those of all model nodes that are called by the `n` bytes at
- * `at`. */
+/* Add `impl` to the implementations of all model nodes whose name is the `n`
+ * bytes at `at`. */
 static void add_impl(const struct source_names *names, const char *at, size_t n,
                      const char *impl)
 {

@@ -35,8 +35,8 @@ static enum byoc_status read_file(const char *path, struct byi_arena *arena,
                     "%s: not a .npy or .pb file; expected one of these", path);
 }
 
-/* numpy and ONNX's test data store bfloat16, and the types of 8 bits or fewer,
- * as their bits. */
+/* Give a tensor the type of its input or output: numpy and ONNX's test data
+ * store bfloat16, and the types of 8 bits or fewer, as integers. */
 static void adopt_bits(const struct byoc_io *io, struct byi_tensor *t)
 {
     if (io->dtype == BYOC_BF16 && t->dtype == BYOC_U16)
@@ -46,9 +46,9 @@ static void adopt_bits(const struct byoc_io *io, struct byi_tensor *t)
         t->dtype = io->dtype;
 }
 
-/* data + "input_0" + ".npy" or ".pb", whichever exists; NULL: neither. `data`
- * is a folder, also "." or a path that ends in "/.", or else a prefix that ends
- * in a dot. */
+/* The path `data` + "input_0" (or "output_0") + ".pb" or ".npy", whichever
+ * exists; NULL: neither. `data` is a folder, such as "." or "a/.", or else a
+ * prefix that ends in a dot. */
 static const char *find_file(const char *data, const char *what, uint32_t k,
                              struct byi_arena *arena)
 {
@@ -82,7 +82,7 @@ struct sizes {
     struct byoc_dim at[64];
     bool given[64]; /* by a file or --dim */
     uint32_t n;
-    bool whole; /* every dim has a name and is in the list */
+    bool whole; /* every symbolic dim has a name and is in the list */
 };
 
 static struct byoc_dim *find_size(struct sizes *sizes, const char *name)
@@ -114,8 +114,8 @@ static void add_sizes(const struct byoc_model *model,
 }
 
 /* Set the size of symbolic dims that neither a file nor --dim gives. If the
- * model accepts none of the sizes tried, it is 1, and the run fails with the
- * reason. */
+ * model accepts none of the sizes tried, the size is 1, and the run fails with
+ * the reason. */
 static void choose_sizes(const struct byoc_model *model,
                          const struct byi_feed_params *params,
                          const struct byi_feed *feed, struct sizes *sizes)
@@ -174,9 +174,9 @@ static enum byoc_status make_random(const struct byoc_io *io,
     if (bytes > (UINT64_C(1) << 36))
         return byi_fail(
             err, BYOC_ELIMIT,
-            "input '%s' has more than 64 GiB, too large for random data; "
-            "give smaller sizes with --dim",
-            io->name);
+            "input '%s' has %llu bytes, expected at most 64 GiB for random "
+            "data; give smaller sizes with --dim",
+            io->name, (unsigned long long)bytes);
     if (!byoc_dtype_size(io->dtype) || io->dtype == BYOC_C64 ||
         io->dtype == BYOC_C128)
         return byi_fail(err, BYOC_EUNSUPPORTED,
@@ -236,12 +236,14 @@ static enum byoc_status check_names(const struct byoc_model *model,
             const char *name = byoc_model_input(model, i)->name;
             known = known || (strlen(name) == n && !strncmp(*in, name, n));
         }
+        if (!known && byoc_model_n_inputs(model) == 0)
+            return byi_fail(err, BYOC_EINVAL,
+                            "input '%s': the model has no inputs; leave it out",
+                            *in);
         if (!known)
-            return byi_fail(
-                err, BYOC_EINVAL,
-                "the model has no input '%.*s'; its first is '%s'", (int)n, *in,
-                byoc_model_n_inputs(model) ? byoc_model_input(model, 0)->name
-                                           : "");
+            return byi_fail(err, BYOC_EINVAL,
+                            "the model has no input '%.*s'; its first is '%s'",
+                            (int)n, *in, byoc_model_input(model, 0)->name);
     }
     return BYOC_OK;
 }
@@ -259,8 +261,8 @@ static bool read_dim(const char *text, size_t *n, int64_t *size)
     return !errno && !*end;
 }
 
-/* List the symbolic dims of the inputs, each once; *used: does a random input
- * have the dim called `name`? */
+/* List up to `most` symbolic dims of the inputs, each once, and return their
+ * number. Sets *used if a random input has the dim called `name`. */
 static uint32_t list_dims(const struct byoc_model *model,
                           const struct byi_feed *feed, const char **names,
                           uint32_t most, const char *name, size_t n_name,
@@ -306,7 +308,8 @@ static enum byoc_status unknown_dim(const char *dim, const char *const *names,
     return status;
 }
 
-/* Check that every size given is that of a random input's dim. */
+/* Check that each size in params->dims is well formed, is given once, and is
+ * the size of a random input's dim. */
 static enum byoc_status check_dims(const struct byoc_model *model,
                                    const struct byi_feed_params *params,
                                    const struct byi_feed *feed,
@@ -321,8 +324,8 @@ static enum byoc_status check_dims(const struct byoc_model *model,
         int64_t size;
         if (!read_dim(*at, &n_name, &size))
             return byi_fail(err, BYOC_EINVAL,
-                            "dim '%s': expected NAME=NUMBER, a number from 0 "
-                            "on",
+                            "dim '%s': expected NAME=NUMBER, with a number of "
+                            "0 or more",
                             *at);
         const char *name = byi_arena_strn(arena, *at, n_name);
         const uint32_t n =
@@ -354,8 +357,9 @@ static enum byoc_status read_list(const char *path, const struct byoc_io *io,
     if (path && ends_in(path, ".pb"))
         return byi_onnx_value(path, io, arena, value, err);
     return byi_fail(err, BYOC_EUNSUPPORTED,
-                    "'%s' is a sequence or optional; give it as a .pb file",
-                    io->name);
+                    "'%s' is a sequence or optional: found %s, expected a .pb "
+                    "file",
+                    io->name, path ? path : "no file");
 }
 
 enum byoc_status byi_feed_inputs(const struct byoc_model *model,
@@ -524,12 +528,12 @@ static enum byoc_status differ_strings(const struct byi_tensor *found,
     return BYOC_OK;
 }
 
-/* The number of different values from which on multiples of a step are taken
- * for a quantisation, not for a coincidence. */
+/* The least number of different values for which multiples of a step are taken
+ * as quantised, not as a coincidence. */
 #define LEAST_VALUES 16
 
-/* The step of an 8-bit quantisation that the n values are multiples of; 0 if
- * there is no such step. */
+/* Find the step of an 8-bit quantisation of which all n float32 values are
+ * multiples; 0 if there is none. */
 static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
                                   double *step, struct byoc_error *err)
 {

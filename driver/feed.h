@@ -14,18 +14,18 @@ struct byi_feed_params {
     const char *data;          /* "DIR" or "path/NAME.": input_K.pb or .npy */
     const char *npz;           /* an archive with the inputs' names as keys */
     const char *const *inputs; /* "NAME=FILE.npy|.pb", NULL-ended           */
-    const char *const *dims;   /* "N=4": sizes of varying dims, NULL-ended  */
+    const char *const *dims;   /* "N=4": sizes of symbolic dims, NULL-ended */
     uint64_t seed;             /* of random inputs */
     bool seeded;               /* the seed was given */
 };
 
-/* Tensors for every input or output, in `arena`. */
+/* The values of all inputs or outputs, in `arena`. */
 struct byi_feed {
     uint32_t n;
-    struct byi_tensor *at;
-    DLTensor *views;           /* of the same memory */
-    struct byoc_value *values; /* the same, including lists */
-    bool lists;                /* some value is not a tensor */
+    struct byi_tensor *at;     /* empty for a sequence or optional */
+    DLTensor *views;           /* of the memory of `at` */
+    struct byoc_value *values; /* the views, or sequences and optionals */
+    bool lists;                /* some value is a sequence or optional */
     bool *random;              /* by input: random, since no file was given */
     uint32_t n_random;
 };
@@ -33,8 +33,8 @@ struct byi_feed {
 /* The inputs of `model`. Inputs without a file are random, from the seed:
  * floats in [-1, 1), integers 0 or 1. A symbolic dim has the size that a file
  * or `dims` gives, else the same size as all others: the first of 1, 2, 64,
- * 512, 4,096 and 32,768 that the model accepts. Errors: also a dim or a seed
- * that has no effect. */
+ * 512, 4,096 and 32,768 that the model accepts, or 1. Errors: also a dim or a
+ * seed that has no effect (BYOC_EINVAL). */
 enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                                  const struct byi_feed_params *params,
                                  struct byi_arena *arena, struct byi_feed *feed,
@@ -46,14 +46,15 @@ enum byoc_status byi_feed_expected(const struct byoc_model *model,
                                    struct byi_arena *arena,
                                    struct byi_feed *feed, bool *found,
                                    struct byoc_error *err);
-/* Views without data, for byoc_run to fill in. */
+/* Views without data, for byi_feed_run to fill in. */
 struct byi_feed byi_feed_outputs(const struct byoc_model *model,
                                  struct byi_arena *arena);
-/* Run with byoc_run if all values are tensors, else with byoc_run_values. */
+/* Run with byoc_run if all values are tensors, else with byoc_run_values. The
+ * data of `out` is in the state's memory, until its next run. */
 enum byoc_status byi_feed_run(struct byoc_state *state,
                               const struct byi_feed *in, struct byi_feed *out,
                               struct byoc_error *err);
-/* A filled-in view as a tensor. */
+/* A filled-in view as a tensor in the same memory. */
 struct byi_tensor byi_feed_tensor(const DLTensor *view);
 
 /* The difference of two tensors. */
@@ -62,7 +63,7 @@ struct byi_difference {
     double max_rel;           /* over |expected| + 1% of the largest one    */
     int64_t worst;            /* the element with max_abs */
     int64_t n_bad;            /* elements outside the tolerance             */
-    double found, expected;   /* the values at `worst`                      */
+    double found, expected;   /* the values at `worst`; NaN for strings     */
     /* the step of an 8-bit quantisation, of which all expected values are
      * multiples; 0: there is no such step */
     double step;
@@ -71,12 +72,12 @@ struct byi_difference {
 
 /* An element matches if |found - expected| <= atol + rtol |expected| + stol
  * max|expected|; NaN matches NaN. If the expected values are float32 that were
- * dequantised from 8 bits, up to `steps` of their steps are allowed, too:
- * rounding the sum of one layer in another order moves results by such steps.
- * They count as dequantised if at least 16 different values occur, and each is
- * an integer of up to 255 times the same step, bit for bit, which is not an
- * integer itself. Errors: BYOC_ETYPE if dtype or shape differ; BYOC_ENOMEM.
- */
+ * dequantised from 8 bits, a difference of up to `steps` quantisation steps is
+ * allowed, too: a sum in another order may round to a neighbouring step. Values
+ * count as dequantised if at least 16 different ones occur, and each is k times
+ * one step, bit for bit, for an integer |k| <= 255 and a step that is not an
+ * integer. Strings match if they are equal. Errors: BYOC_ETYPE if shape or
+ * dtype differ (bool is compared with any type of one byte); BYOC_ENOMEM. */
 struct byi_tolerance {
     double atol, rtol, stol, steps;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* isolated.c: runs a whole compile in a child process. The result comes back as
  * bytes: the module as text with its constants in an unnamed file, the
- * backends' results for its regions, and the ledger. This process builds plan
- * and manifest from these as usual, but never maps plug-ins.
+ * backends' results for its regions, and the ledger. From these, this process
+ * builds the plan and manifest as usual, but it never loads a plug-in.
  */
 #include "compiled.h"
 
@@ -25,13 +25,15 @@ struct isolated_compile {
 
 /* --- writing, in the child ------------------------------------------------ */
 
+/* Each item of the result is its length, a size_t, then its bytes. */
+
 static void put(struct byi_text *out, const void *data, size_t n)
 {
     byi_text_add(out, (const char *)&n, sizeof n);
     byi_text_add(out, data, n);
 }
 
-/* A string, which may be NULL. */
+/* Put a string with its NUL; NULL has length 0. */
 static void put_string(struct byi_text *out, const char *text)
 {
     put(out, text, text ? strlen(text) + 1 : 0);
@@ -152,7 +154,8 @@ static void get_value(struct reader *in, void *value, size_t n)
         memcpy(value, at, n);
 }
 
-/* Read the number of items that take at least `size` bytes each. */
+/* Read a number of items, each of which needs at least a size_t; a number that
+ * the rest of the bytes cannot hold sets `bad`. */
 static uint32_t get_count(struct reader *in)
 {
     uint32_t n;
@@ -208,7 +211,7 @@ static enum byoc_status get_module(struct reader *in, int consts,
     return BYOC_OK;
 }
 
-/* Make backends that have only names, and are never called. */
+/* Make backends that have only a name and versions, and are never called. */
 static void get_backends(struct reader *in, struct byi_found *found)
 {
     const uint32_t n = get_count(in);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline.c: the compiler from model to image: imports, runs the passes,
- * builds the image (image.c), and tries it once.
+ * builds the image (compile/image.c), and loads it to find the regions that
+ * their backend cannot build.
  */
 #include "compiled.h"
 
@@ -47,9 +48,9 @@ static enum byoc_status list_passes(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
-/* The options of a compile, then the user's. Operators without generated C,
- * such as convolutions, have native kernels, and passes should not decompose
- * them. */
+/* The pass options of a compile, then the user's. FuseOps may fuse epilogues
+ * into the native kernels of convolutions and products, but must not put
+ * operators without generated C into other groups. */
 static const char *const *list_options(struct byoc_compiled *c,
                                        const struct byoc_compile_params *params)
 {
@@ -76,8 +77,8 @@ static const char *const *list_options(struct byoc_compiled *c,
     return kept;
 }
 
-/* The caller's list and the passes that the caller adds: passes that are named
- * run, whatever their level. */
+/* The caller's list and the passes that the caller adds: a pass that the caller
+ * names runs, whatever its level. */
 static const char *const *list_required(
     struct byoc_compiled *c, const struct byoc_compile_params *params)
 {
@@ -360,8 +361,8 @@ static enum byoc_status import_text(const struct byi_given *given,
     return status;
 }
 
-/* A text may lack provenance. If it has none at all, each operator becomes a
- * node of its own, so that the ledger can count them. */
+/* If a module in text form has no provenance at all, name each call of an
+ * operator as a node of the model, so that the ledger can count it. */
 static void name_operators(struct byi_module *m)
 {
     if (m->sources.n)
@@ -431,7 +432,8 @@ static enum byoc_status import(struct byoc_compiled *c,
 
 /* --- trying the image ----------------------------------------------------- */
 
-/* Load every region, in steps that name its backend. */
+/* Load every region, and note its backend meanwhile, so that a crash is
+ * attributed to it (byi_step). */
 static enum byoc_status try_isolated(struct byoc_compiled *c,
                                      struct byoc_error *err)
 {
@@ -457,9 +459,9 @@ static enum byoc_status try_isolated(struct byoc_compiled *c,
 }
 
 /* Ask the runtime which regions with symbolic dims it could specialise, for the
- * sizes of --warm, else for one sample size of each symbol. A region that it
- * refuses has a fault, and is not counted as offloaded. *asked: the model
- * accepts some sizes. */
+ * sizes of --warm, else for one sample size of each symbol. A region that the
+ * runtime refuses gets a fault, and is not counted as offloaded. Sets *asked if
+ * the model accepts some of the sizes. */
 static enum byoc_status ask_runtime(struct byoc_compiled *c,
                                     const struct byoc_model *model, bool *asked,
                                     struct byoc_error *err)
@@ -509,8 +511,9 @@ static void describe_tried(const void *ctx, byoc_trace_fn say, void *to)
     byoc_internal_region_describe(at->model, at->region, say, to);
 }
 
-/* Load the image once. Probes see one composite at a time; only loading shows
- * combinations that a backend cannot build. */
+/* Load the image, and set the fault of each region that fails. Probes see one
+ * composite at a time; only loading shows combinations that a backend cannot
+ * build. Keeps the model as c->tried if all regions load. */
 static enum byoc_status try_regions(struct byoc_compiled *c,
                                     const struct byoc_compile_params *params,
                                     struct byoc_error *err)
@@ -558,7 +561,8 @@ static enum byoc_status try_regions(struct byoc_compiled *c,
     return status;
 }
 
-/* For struct byi_builds: build the region as loading does. */
+/* For struct byi_builds: build a region as loading does. Sets *why to the
+ * reason if the backend cannot build it. */
 static enum byoc_status ask_backend(void *ctx, const struct byi_module *m,
                                     uint32_t func, const char **why,
                                     struct byoc_error *err)
@@ -588,10 +592,13 @@ static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
     return BYOC_OK;
 }
 
+/* A round of building the image. */
 struct round {
-    bool last, again;
+    bool last;  /* revert the regions that fail; do not split them */
+    bool again; /* set if a region failed, so the image must be rebuilt */
 };
 
+/* Split or revert the regions that have a fault, then clean up. */
 static enum byoc_status amend_regions(struct byoc_compiled *c, void *what,
                                       struct byi_pass_context *ctx,
                                       struct byoc_error *err)
@@ -614,11 +621,12 @@ static enum byoc_status amend_regions(struct byoc_compiled *c, void *what,
     return status;
 }
 
-/* Splitting tried the parts of a region alone, so they should build; regions
- * that still fail are reverted. */
-static enum byoc_status write_output(struct byoc_compiled *c,
-                                     const struct byoc_compile_params *params,
-                                     struct byoc_error *err)
+/* Build the image until all its regions load. The first round splits regions
+ * that fail into parts that were tried alone, so they should build; later
+ * rounds revert the regions that still fail. */
+static enum byoc_status build_image(struct byoc_compiled *c,
+                                    const struct byoc_compile_params *params,
+                                    struct byoc_error *err)
 {
     struct round round = {.again = true};
     for (; round.again; round.last = true) {
@@ -738,7 +746,7 @@ static enum byoc_status compile(struct byoc_compiled *c,
     BYI_TRY(open_ledger(c, given->path, params, err));
     BYI_TRY(with_context(c, params, run_passes, NULL, err));
     if (!params->stop_after && !params->passes) {
-        BYI_TRY(write_output(c, params, err));
+        BYI_TRY(build_image(c, params, err));
         byi_record_implementations(c);
     }
     close_ledger(c, params);
