@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 16 };
+enum { MOST = 16 }; /* most inputs, and most outputs */
 
 static size_t count(const int64_t *dims, uint32_t rank)
 {
@@ -51,7 +51,10 @@ static int run(const struct byoc_model *model, struct byoc_state *state,
     for (uint32_t i = 0; i < request->n_inputs; i++) {
         in[i] = ones(byoc_model_input(model, i));
         if (byoc_model_input(model, i)->dtype != BYOC_F32)
-            return fprintf(stderr, "%s is not float32\n", in[i].name), 2;
+            return fprintf(stderr, "%s has type %s, expected float32\n",
+                           in[i].name,
+                           byoc_dtype_name(byoc_model_input(model, i)->dtype)),
+                   2;
     }
     request->inputs = in;
     const int failed = byoc_state_profile(state, print_event, NULL, err) ||
@@ -87,7 +90,10 @@ int main(int argc, char **argv)
     if (request.n_outputs == 0)
         request.n_outputs = byoc_model_n_outputs(model);
     if (request.n_inputs > MOST || request.n_outputs > MOST)
-        return fprintf(stderr, "more than %d inputs or outputs\n", MOST), 2;
+        return fprintf(stderr,
+                       "found %u inputs and %u outputs, expected at most %d\n",
+                       request.n_inputs, request.n_outputs, MOST),
+               2;
     for (uint32_t i = 0; i < request.n_outputs; i++)
         out[i].name =
             argc > 2 ? argv[2 + i] : byoc_model_output(model, i)->name;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small service: it queues requests, runs end in a callback, and one client
- * cancels its second request while that waits.
+ * cancels its second request while the request waits.
  *     callbacks MODEL.so REQUESTS
  *     cc callbacks.c $(pkg-config --cflags --libs byoc-runtime) -lpthread */
 #include <byoc/runtime.h>
@@ -17,10 +17,12 @@ struct client {
     struct byoc_request request;
     struct byoc_binding in, out;
     char tag[32];
-    int left, done, cancelled, failed; /* guarded by `lock` */
-    int gives_up;
+    /* guarded by `lock`; left: requests to queue, -1 after the last one */
+    int left, done, cancelled, failed;
+    int gives_up; /* cancels its second request */
 };
 
+/* The callback: count the request that ended, and queue the next one. */
 static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
                   const struct byoc_error *err)
 {

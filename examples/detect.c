@@ -76,9 +76,11 @@ int main(int argc, char **argv)
         if (is_detector(model))
             code = detect(model, state, &err);
         else
-            snprintf(err.text, sizeof err.text, "%s",
-                     "expected an image, and classes (n), scores (n) "
-                     "and boxes (n, 4)");
+            snprintf(err.text, sizeof err.text,
+                     "%s: found %u inputs and %u outputs; expected an image, "
+                     "and classes (n), scores (n) and boxes (n, 4)",
+                     argv[1], byoc_model_n_inputs(model),
+                     byoc_model_n_outputs(model));
     }
     if (code)
         fprintf(stderr, "%s\n", err.text);

@@ -4,9 +4,11 @@
  *     from_memory MODEL.onnx ARTIFACT     (ARTIFACT is written and removed)
  *     cc from_memory.c $(pkg-config --cflags --libs byoc) */
 #include <byoc/byoc.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static struct byoc_error err;
@@ -42,17 +44,18 @@ static int compile(const char *onnx, const char *artifact)
     uint64_t n;
     char *data = read_all(onnx, &n);
     if (!data)
-        return fprintf(stderr, "%s: cannot read\n", onnx), 2;
+        return fprintf(stderr, "%s: cannot read: %s\n", onnx, strerror(errno)),
+               2;
     enum byoc_status status =
         byoc_compile_memory(data, n, "mine.onnx", &params, &c, &err);
-    free(data); /* not needed any more */
+    free(data); /* the result has its own copy */
     if (status == BYOC_OK)
         status = byoc_compiled_write(c, artifact, &err);
     byoc_compiled_free(&c);
     return status == BYOC_OK ? 0 : fail("compile");
 }
 
-/* Print the inputs and outputs of a loaded model, and free it. */
+/* Print the first input and output of a loaded model, and free the model. */
 static int report(const char *how, struct byoc_model **model)
 {
     struct byoc_state *state = NULL;
@@ -89,10 +92,10 @@ int main(int argc, char **argv)
     /* byoc refuses half an artifact, and an invalid descriptor */
     if (byoc_model_load_memory(artifact, n / 2, &params, &model, &err) !=
         BYOC_EPARSE)
-        return fail("half of it");
+        return fail("half an artifact, expected BYOC_EPARSE");
     printf("refused: %s\n", err.text);
     if (byoc_model_load_fd(-1, &params, &model, &err) != BYOC_EINVAL || model)
-        return fail("no descriptor");
+        return fail("an invalid descriptor, expected BYOC_EINVAL");
     printf("refused: %s\n", err.text);
     free(artifact);
     return 0;

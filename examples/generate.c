@@ -8,13 +8,15 @@
  */
 #include <byoc/runtime.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 64, RANK = 8 };
+enum { MOST = 64, RANK = 8 }; /* most inputs; most axes of a cache */
 
-/* A growing tensor: an input, and the output that shares its memory. */
+/* A growing tensor: an input (the rows of earlier runs), and the output that
+ * shares its memory (with the rows of this run). */
 struct cache {
     uint32_t axis;
     int64_t past[RANK], present[RANK], strides[RANK];
@@ -22,9 +24,13 @@ struct cache {
 
 static struct byoc_error err;
 
-static _Noreturn void fail(const char *text)
+static _Noreturn void fail(const char *format, ...)
 {
-    fprintf(stderr, "generate: %s\n", text);
+    va_list list;
+    va_start(list, format);
+    fputs("generate: ", stderr);
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
     exit(2);
 }
 
@@ -35,12 +41,14 @@ static void open_cache(const struct byoc_model *model, uint32_t output,
 {
     const uint32_t input = byoc_model_in_place(model, output, &c->axis);
     if (input == UINT32_MAX)
-        fail("an output behind the first does not extend an input");
+        fail("output %u extends no input; expected a cache", output);
     const struct byoc_io *io = byoc_model_input(model, input);
     int64_t n = 1;
     for (uint32_t d = io->rank; d-- > 0; n *= c->present[d]) {
         if (d >= RANK || (io->dims[d] < 0 && d != c->axis))
-            fail("a cache's size varies; compile with --dim");
+            fail("input %u has a symbolic axis %u, expected only axis %u; "
+                 "compile with --dim",
+                 input, d, c->axis);
         c->past[d] = d == c->axis ? 0 : io->dims[d];
         c->present[d] = d == c->axis ? capacity : io->dims[d];
         c->strides[d] = n;
@@ -53,11 +61,15 @@ static void open_cache(const struct byoc_model *model, uint32_t output,
                            .strides = c->strides};
     out[output] = in[input];
     out[output].shape = c->present;
-    if (io->dtype != BYOC_F32 || !in[input].data)
-        fail("a cache has other elements than float32, or no memory");
+    if (io->dtype != BYOC_F32)
+        fail("input %u has type %s, expected float32", input,
+             byoc_dtype_name(io->dtype));
+    if (!in[input].data)
+        fail("input %u: out of memory", input);
 }
 
-/* The index of the largest logit, or with a temperature one at random. */
+/* The index of the largest logit, or with a temperature that of a random one,
+ * with the probabilities softmax(logits / temperature). */
 static int64_t choose(const float *logits, int64_t n, double temperature)
 {
     static unsigned seed = 7;
@@ -87,12 +99,14 @@ int main(int argc, char **argv)
         fail("usage: generate MODEL.so TEXT [BYTES [TEMPERATURE]]");
     if (byoc_model_load(argv[1], NULL, &model, &err) ||
         byoc_state_new(model, &state, &err))
-        fail(err.text);
+        fail("%s", err.text);
     const uint32_t n = byoc_model_n_inputs(model);
     const int64_t bytes = argc > 3 ? atol(argv[3]) : 200;
     const double temperature = argc > 4 ? atof(argv[4]) : 0.7;
     if (n > MOST || byoc_model_n_outputs(model) != n)
-        fail("expected ids and caches, in and out");
+        fail("found %u inputs and %u outputs; expected ids and caches, in and "
+             "out, at most %d",
+             n, byoc_model_n_outputs(model), MOST);
     int64_t made = (int64_t)strlen(argv[2]), shape[] = {1, made};
     int64_t *ids = calloc((size_t)made, sizeof *ids);
     struct cache caches[MOST];
@@ -111,7 +125,7 @@ int main(int argc, char **argv)
         for (uint32_t i = 1; i < n; i++)
             caches[i].present[caches[i].axis] = made;
         if (byoc_run(state, in, n, out, n, &err))
-            fail(err.text);
+            fail("%s", err.text);
         const int64_t words = out[0].shape[2];
         const float *last = (float *)out[0].data + (shape[1] - 1) * words;
         ids[0] = choose(last, words, temperature);

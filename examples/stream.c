@@ -67,8 +67,11 @@ int main(int argc, char **argv)
         if (byoc_model_n_inputs(model) == 2 && byoc_model_n_outputs(model) == 2)
             code = stream(model, state, &err);
         else
-            snprintf(err.text, sizeof err.text, "%s",
-                     "expected a chunk and a state, in and out");
+            snprintf(err.text, sizeof err.text,
+                     "%s: found %u inputs and %u outputs; expected a chunk "
+                     "and a state, in and out",
+                     argv[1], byoc_model_n_inputs(model),
+                     byoc_model_n_outputs(model));
     }
     if (code)
         fprintf(stderr, "%s\n", err.text);

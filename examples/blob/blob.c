@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blob.c: a backend with a compiler of its own: it compiles float32 arithmetic
- * on tensors of one size to a program for a small virtual machine. The machine
+/* blob.c: a backend with its own compiler: it compiles float32 arithmetic on
+ * tensors of one size to a program for a small virtual machine. The machine
  * computes a block of elements at a time, so that intermediate values stay in
  * the cache.
  */
@@ -33,7 +33,8 @@ static const struct {
                 {"maximum", 2},  {"minimum", 2},  {"nn.relu", 1},
                 {"negative", 1}, {"sqrt", 1}};
 
-/* Refuse all but float32 with as many elements as the result, or one. */
+/* Refuse a value of the match unless it is float32 and has as many elements as
+ * the result, or one. A row without the value passes. */
 static const char *check_type(const struct byoc_host *host,
                               const struct byoc_match *m, const char *name,
                               int64_t count)
@@ -60,7 +61,7 @@ static const char *accept(const struct byoc_host *host,
     const int64_t *dims;
     int64_t count = 1;
     if (!host->match_type(m, NULL, &dtype, &rank, &dims))
-        return "gives a tuple";
+        return "found a tuple, expected one tensor";
     for (uint32_t d = 0; d < rank; d++)
         count *= dims[d];
     const char *why = check_type(host, m, NULL, count);
@@ -82,7 +83,7 @@ struct head {
 };
 
 struct value {
-    uint32_t kind, index; /* as those of struct byoc_graph_value */
+    uint32_t kind, index; /* as in struct byoc_graph_value       */
     uint32_t many;        /* 0: one element; otherwise `count`   */
 };
 
@@ -108,18 +109,18 @@ static const char *find_count(const struct byoc_graph *g, uint64_t *count)
     for (uint32_t i = 0; i < g->n_values; i++) {
         const struct byoc_graph_value *v = &g->values[i];
         if (v->dtype != BYOC_F32 || v->count == 0)
-            return "a tensor is not float32, or empty";
+            return "found a tensor that is empty or not float32";
         if (v->count > 1 && *count > 1 && v->count != *count)
-            return "tensors of different sizes in one region";
+            return "found tensors of different sizes, expected one size";
         if (v->count > 1)
             *count = v->count;
     }
     for (uint32_t i = 0; i < g->n_outputs; i++)
         if (g->values[g->outputs[i]].count != *count)
-            return "one number among larger results";
+            return "found one number among larger results, expected one size";
     for (uint32_t i = 0; i < g->n_steps; i++)
         if (op_of(&g->steps[i]) == N_OPS)
-            return "an operator that is not in the table";
+            return "found an operator that is not in the table";
     return NULL;
 }
 
@@ -177,8 +178,8 @@ static struct byoc_fail *compile(const struct byoc_host *host,
     return fail;
 }
 
-/* Blobs of this major version run. Compiling those of an older minor version
- * again makes them faster. */
+/* Blobs of this major version run. Those of an older minor version become
+ * faster if they are compiled again. */
 static struct byoc_fail *check_compat(const struct byoc_host *host,
                                       const char *compat)
 {
@@ -190,8 +191,8 @@ static struct byoc_fail *check_compat(const struct byoc_host *host,
     if (known && minor == MINOR)
         return NULL;
     snprintf(text, sizeof text,
-             "made for \"%.60s\", and this is \"blob %d.%d\"", compat, MAJOR,
-             MINOR);
+             "found a blob of \"%.60s\", expected \"blob %d.%d\"", compat,
+             MAJOR, MINOR);
     return host->fail(host->ctx,
                       known ? BYOC_FAIL_STALE : BYOC_FAIL_INCOMPATIBLE, text);
 }
@@ -203,7 +204,7 @@ struct loaded {
     struct step *steps;
     uint32_t *outputs;
     const float **consts;
-    char *made; /* by value: whether a step computed it */
+    char *made; /* by value: an input, a constant, or computed by a step */
     uint32_t threads;
 };
 
@@ -234,15 +235,15 @@ static const char *check_value(struct loaded *l, uint32_t i,
 {
     const struct value *v = &l->values[i];
     if (v->kind > BYOC_GRAPH_RESULT || v->many > 1)
-        return "a value of an unknown kind";
+        return "found a value of an unknown kind";
     if (v->kind == BYOC_GRAPH_INPUT && v->index >= l->head.n_inputs)
-        return "an input that does not exist";
+        return "found an input that does not exist";
     if (v->kind == BYOC_GRAPH_CONST &&
         (v->index >= region->n_consts ||
          region->consts[v->index].dtype != BYOC_F32 ||
          region->consts[v->index].bytes !=
              (v->many ? l->head.count : 1) * sizeof(float)))
-        return "a constant that does not exist";
+        return "found a constant that does not exist, or has another size";
     l->made[i] = v->kind != BYOC_GRAPH_RESULT;
     return NULL;
 }
@@ -251,10 +252,10 @@ static const char *check_step(struct loaded *l, const struct step *s)
 {
     const uint32_t n = l->head.n_values;
     if (s->op >= N_OPS)
-        return "an unknown instruction";
+        return "found an unknown instruction";
     if (s->a >= n || s->b >= n || s->to >= n || !l->made[s->a] ||
         !l->made[s->b] || l->made[s->to])
-        return "a step that reads or writes an invalid value";
+        return "found a step that reads or writes an invalid value";
     l->made[s->to] = 1;
     return NULL;
 }
@@ -271,7 +272,7 @@ static const char *check_blob(struct loaded *l,
         why = check_step(l, &l->steps[i]);
     for (uint32_t i = 0; !why && i < h->n_outputs; i++)
         if (l->outputs[i] >= h->n_values || !l->made[l->outputs[i]])
-            why = "an output that no step computes";
+            why = "found an output that no step computes";
     return why;
 }
 
@@ -280,14 +281,14 @@ static const char *read_blob(struct loaded *l, const struct byoc_region *region)
     struct head *h = &l->head;
     const char *at = region->json;
     if (region->json_bytes < sizeof *h)
-        return "it ends in its head";
+        return "found only a part of its head";
     memcpy(h, at, sizeof *h);
     at += sizeof *h;
     if (memcmp(h->magic, magic, sizeof magic) != 0)
-        return "it is not a blob of this backend";
+        return "found other data than a blob of this backend";
     if (region->json_bytes != bytes_of(h->n_values, h->n_steps, h->n_outputs) ||
         h->count == 0 || h->count > UINT64_MAX / 64)
-        return "its head does not fit the rest";
+        return "found a size that differs from the one in its head";
     l->values = copy(&at, h->n_values, sizeof *l->values);
     l->steps = copy(&at, h->n_steps, sizeof *l->steps);
     l->outputs = copy(&at, h->n_outputs, sizeof *l->outputs);
@@ -317,7 +318,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
     return host->fail(host->ctx, BYOC_FAIL_INVALID, text);
 }
 
-/* The state: for each thread, a block of each value. */
+/* The size of a state: for each thread, a block of each value. */
 static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
 {
     const struct loaded *l = compiled;
@@ -415,7 +416,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     struct job job = {compiled, state, args};
     if (!fits(job.l, args))
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "the region's blob was made for other tensors");
+                          "found tensors of other sizes than in the blob");
     host->parallel_for(host->ctx, job.l->threads, run_part, &job);
     return NULL;
 }

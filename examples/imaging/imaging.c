@@ -6,6 +6,7 @@
 
 #include "imaging.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_SIDE = 1 << 15, MAX_PIXELS = 1 << 27 };
@@ -23,6 +24,8 @@ static const struct format *const formats[] = {
 #endif
 };
 
+/* The format that can read the file's size, or NULL; also NULL if the size
+ * exceeds the limits. */
 static const struct format *find(struct encoded file, int64_t *width,
                                  int64_t *height)
 {
@@ -39,7 +42,8 @@ static bool is(const struct byoc_operator_call *call, const char *pixel_format)
     return strcmp(call->attrs[0].strings[0], pixel_format) == 0;
 }
 
-/* The shape (height, width, channels); all 0 if the file cannot be read. */
+/* The shape (height, width, channels). Height and width are 0 if the file
+ * cannot be read, and unknown if its bytes are not known yet. */
 static struct byoc_fail *decoder_shape(const struct byoc_host *host,
                                        const struct byoc_operator_call *call)
 {
@@ -47,10 +51,15 @@ static struct byoc_fail *decoder_shape(const struct byoc_host *host,
     struct byoc_result *image = &call->results[0];
     if (file->dtype != BYOC_U8 || file->rank != 1)
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "its input is not a vector of uint8");
-    if (!is(call, "RGB") && !is(call, "BGR") && !is(call, "Grayscale"))
-        return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "pixel_format is not RGB, BGR or Grayscale");
+                          "found an input of another type or rank, expected a "
+                          "vector of uint8");
+    if (!is(call, "RGB") && !is(call, "BGR") && !is(call, "Grayscale")) {
+        char text[120];
+        snprintf(text, sizeof text,
+                 "pixel_format is %.40s, expected RGB, BGR or Grayscale",
+                 call->attrs[0].strings[0]);
+        return host->fail(host->ctx, BYOC_FAIL_INVALID, text);
+    }
     image->dtype = BYOC_U8;
     image->rank = 3;
     image->dims[0] = image->dims[1] = BYOC_SIZE_UNKNOWN;
@@ -96,7 +105,7 @@ static struct byoc_fail *decoder_run(const struct byoc_host *host,
         gray ? host->acquire(host->ctx, 3 * (uint64_t)pixels) : image->data;
     if (!rgb)
         return host->fail(host->ctx, BYOC_FAIL_RESOURCE,
-                          "no memory for the pixels");
+                          "out of memory for the pixels");
     if (!format->read(bytes, width, height, rgb))
         image->dims[0] = image->dims[1] = 0;
     else if (gray)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imaging.h: the image formats of the ImageDecoder in imaging.c. */
+/* imaging.h: the image formats that the ImageDecoder in imaging.c reads. */
 #ifndef IMAGING_H
 #define IMAGING_H
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jp2.c: JPEG 2000, with OpenJPEG, which reads the file with callbacks. */
+/* jp2.c: reads JPEG 2000 images of 8 bits with OpenJPEG, which gets the bytes
+ * of a file from callbacks.
+ */
 #include "imaging.h"
 
 #include <string.h>
@@ -38,8 +40,8 @@ static OPJ_OFF_T skip(OPJ_OFF_T n, void *arg)
     return seek((OPJ_OFF_T)r->at + n, arg) ? n : -1;
 }
 
-/* Read an image's header and, if `pixels`, its pixels. Returns NULL if it
- * cannot be read. */
+/* Read an image's header and, if `pixels`, its pixels. Returns NULL if they
+ * cannot be read; otherwise the caller destroys the image. */
 static opj_image_t *jp2_open(struct encoded file, bool pixels)
 {
     static const uint8_t box[] = {0, 0, 0, 12, 'j', 'P', ' ', ' '};

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg.c: JPEG, with libjpeg-turbo, whose error handler does a longjmp(). */
+/* jpeg.c: reads JPEG images with libjpeg-turbo. Its error handler must not
+ * return, so it leaves with longjmp().
+ */
 #include "imaging.h"
 
 #include <setjmp.h>

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plain.c: formats without compression: Windows bitmaps of 24 and 32 bits, and
- * portable anymaps (P5, P6) of 8 bits.
+/* plain.c: reads formats without compression: Windows bitmaps of 24 and 32
+ * bits, and portable anymaps (P5, P6) of 8 bits.
  */
 #include "imaging.h"
 
 #include <string.h>
 
-/* --- bitmaps: rows from the last to the first, padded to 4 bytes, BGR ---- */
+/* --- bitmaps -------------------------------------------------------------- */
+
+/* The header has 54 bytes. Then come the rows of B, G, R or B, G, R, unused,
+ * each padded to 4 bytes: from the last to the first, or, if the height in the
+ * header is negative, from the first on. */
 
 static uint32_t u32(const uint8_t *at)
 {
@@ -15,7 +19,7 @@ static uint32_t u32(const uint8_t *at)
 }
 
 /* Read the header: sizes, offset of the pixels, bytes per pixel. Returns false
- * if the bitmap is not supported. */
+ * if the bitmap is not supported or is truncated. */
 static bool bmp_head(struct encoded file, int64_t *width, int64_t *height,
                      size_t *begin, size_t *pixel)
 {
@@ -59,7 +63,10 @@ static bool bmp_read(struct encoded file, int64_t width, int64_t height,
 
 const struct format format_bmp = {bmp_size, bmp_read};
 
-/* --- anymaps: "P6 WIDTH HEIGHT 255", one white space, pixels ------------- */
+/* --- anymaps -------------------------------------------------------------- */
+
+/* "P5 WIDTH HEIGHT 255" (gray) or "P6 ..." (R, G, B), a white-space character,
+ * then the pixels. */
 
 /* The next number of the header, after white space and comments; -1: none. */
 static int64_t pnm_number(struct encoded file, size_t *at)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* png.c: PNG, with libpng's simplified interface. */
+/* png.c: reads PNG images with libpng's simplified interface. */
 #include "imaging.h"
 
 #include <png.h>

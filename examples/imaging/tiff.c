@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tiff.c: TIFF, with libtiff, which reads the file with callbacks. */
+/* tiff.c: reads TIFF images with libtiff, which gets the bytes of a file from
+ * callbacks.
+ */
 #include "imaging.h"
 
 #include <stdarg.h>

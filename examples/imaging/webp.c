@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* webp.c: WebP, with libwebp. */
+/* webp.c: reads WebP images with libwebp. */
 #include "imaging.h"
 
 #include <webp/decode.h>

@@ -13,7 +13,7 @@
 enum {
     RANK = BYOC_GRAPH_RANK,
     MAX_TENSORS = 64,
-    WORTH_WAKING = 1 << 16 /* bytes of a result, for more than one thread */
+    WORTH_WAKING = 1 << 16 /* least bytes of a result for several threads */
 };
 
 /* An operator as an expression of its operands, %a and %b. */
@@ -114,19 +114,19 @@ static const char *find_fault(const struct byoc_graph *g, uint32_t n_consts)
 {
     const struct byoc_graph_value *first = &g->values[g->outputs[0]];
     if (g->n_inputs + n_consts + g->n_outputs > MAX_TENSORS)
-        return "too many tensors for one loop nest";
+        return "found more than 64 tensors, expected at most 64";
     for (uint32_t i = 0; i < g->n_values; i++)
         if (g->values[i].dtype != BYOC_F32 || g->values[i].count == 0)
-            return "a tensor is not float32, or empty";
+            return "found a tensor that is empty or not float32";
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         const struct byoc_graph_value *v = &g->values[g->outputs[i]];
         if (v->rank != first->rank ||
             memcmp(v->dims, first->dims, v->rank * sizeof *v->dims) != 0)
-            return "results of different shapes, which need several nests";
+            return "found results of different shapes, expected one shape";
     }
     for (uint32_t i = 0; i < g->n_steps; i++)
         if (op_of(&g->steps[i]) == N_OPS)
-            return "an operator that is not in the table";
+            return "found an operator that is not in the table";
     return NULL;
 }
 
@@ -136,7 +136,7 @@ struct nest {
     uint32_t n_consts;
     const struct byoc_graph_value *result; /* all have its shape */
     uint32_t n_loops;
-    uint32_t dim[RANK]; /* by loop: the last dimension it goes over */
+    uint32_t dim[RANK]; /* by loop: its innermost dimension of the results */
     int64_t extent[RANK];
 };
 
@@ -278,8 +278,8 @@ static void add_loops(struct text *t, const struct nest *n)
     add(t, "%*s}\n", (int)(4 * depth), "");
 }
 
-/* Add the part that tells the sizes of the tensors, so that load() and run()
- * can check them. */
+/* Add the statements that return the sizes of the tensors, so that load() and
+ * run() can check them. */
 static void add_sizes(struct text *t, const struct nest *n,
                       const struct byoc_region *region)
 {
@@ -298,9 +298,10 @@ static void write_source(struct text *t, const struct nest *n,
                          const struct byoc_region *region)
 {
     static const char head[] =
-        "/* Written by the backend \"source\": part `part` of `parts` of the "
-        "results.\n * Where there are none: the bytes of tensor `part`, of "
-        "constants, inputs,\n * results; behind the last one -1. */\n"
+        "/* Written by the backend \"source\": computes part `part` of `parts` "
+        "of the\n * results. If `out` is NULL, returns the bytes of tensor "
+        "`part` in the order\n * constants, inputs, results, and -1 after the "
+        "last one. */\n"
         "#include <math.h>\n\n";
     static const char arguments[] =
         "(const float *const *c, const float *const *in,\n"
@@ -352,7 +353,8 @@ struct loaded {
     const float *consts[MAX_TENSORS];
 };
 
-/* Whether the tensors from number *at on have these sizes. */
+/* Whether the code expects the sizes of these views for its tensors from number
+ * *at on. Advances *at past them. */
 static int are_sized(nest_fn code, long *at, const struct byoc_view *views,
                      uint32_t n)
 {
@@ -373,7 +375,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
     if (!code || region->n_consts > MAX_TENSORS ||
         !are_sized(code, &at, region->consts, region->n_consts))
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "the region's code is missing, or for other tensors");
+                          "found no code, or code for tensors of other sizes");
     struct loaded *l = host->acquire(host->ctx, sizeof *l);
     if (!l)
         return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
@@ -415,7 +417,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
         !are_sized(j.l->code, &at, args->outputs, args->n_outputs) ||
         j.l->code(NULL, NULL, NULL, at, 1) != -1)
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "the region's code is for other tensors");
+                          "found tensors of other sizes than in the code");
     for (uint32_t i = 0; i < args->n_inputs; i++)
         j.in[i] = args->inputs[i].data;
     for (uint32_t i = 0; i < args->n_outputs; i++)
