@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* accept.c: accepts the matches that XNNPACK supports, and refuses others with
- * a sentence: what was found, and what was expected.
+ * a sentence that says what was found and what is expected.
  */
 #include "xnn.h"
 
@@ -46,17 +46,17 @@ static const char *string_of(const struct byoc_host *host,
 
 /* --- checks for every row ------------------------------------------------- */
 
-static const char *check_number(const struct byoc_host *host,
-                                const struct byoc_match *m,
-                                const struct type *t, const char *shown)
+static const char *check_float(const struct byoc_host *host,
+                               const struct byoc_match *m, const struct type *t,
+                               const char *shown)
 {
     int64_t count = 1;
     for (uint32_t d = 0; d < t->rank; d++)
         count *= t->dims[d] != 0;
     if (t->dtype != BYOC_F32)
         return host->match_say(m,
-                               "found %s, and this plug-in calls XNNPACK's "
-                               "float32 kernels only",
+                               "found %s, expected float32 (this plug-in "
+                               "calls only those of XNNPACK's kernels)",
                                shown);
     if (count == 0 || t->rank > XNN_MAX_TENSOR_DIMS)
         return host->match_say(m,
@@ -88,18 +88,18 @@ const char *accept_float(const struct byoc_host *host,
     const char *why = NULL;
     for (size_t i = 0; !why && i < COUNT(operands); i++)
         if (type_of(host, m, operands[i], &t))
-            why = check_number(host, m, &t, host->match_show(m, operands[i]));
+            why = check_float(host, m, &t, host->match_show(m, operands[i]));
     for (int i = 0; !why; i++) {
         char name[16];
         snprintf(name, sizeof name, "src%d", i);
         if (!type_of(host, m, name, &t))
             break;
-        why = check_number(host, m, &t, host->match_show(m, name));
+        why = check_float(host, m, &t, host->match_show(m, name));
     }
     for (uint32_t i = 0; !why && i < host->match_n_ops(m); i++) {
         why = check_clip(host, m, i);
         if (!why && host->match_op_type(m, i, &t.dtype, &t.rank, &t.dims))
-            why = check_number(host, m, &t, host->match_show_op(m, i));
+            why = check_float(host, m, &t, host->match_show_op(m, i));
     }
     return why;
 }
@@ -119,7 +119,7 @@ static const char *check_layout(const struct byoc_host *host,
 }
 
 /* Refuse a bias unless it has a number for each of the `channels`, along their
- * axis. */
+ * axis, which has `behind` axes behind it. */
 static const char *check_bias(const struct byoc_host *host,
                               const struct byoc_match *m, int64_t channels,
                               uint32_t behind)
@@ -156,8 +156,8 @@ const char *accept_convolution(const struct byoc_host *host,
     if (!why && strcmp(host->match_op(m, 0), "nn.conv2d_transpose") == 0 &&
         int_of(host, m, "groups") != 1)
         why = host->match_say(m,
-                              "a transposed convolution in %lld groups, and "
-                              "this plug-in does those in 1",
+                              "found a transposed convolution in %lld "
+                              "groups, expected 1",
                               (long long)int_of(host, m, "groups"));
     if (why || !host->match_op_type(m, 0, &t.dtype, &t.rank, &t.dims))
         return why;
@@ -179,7 +179,7 @@ const char *accept_dense(const struct byoc_host *host,
         return host->match_say(m, "weights are %s, expected a matrix",
                                host->match_show(m, "weights"));
     if (int_of(host, m, "transpose_a"))
-        return "transpose_a is set, but XNNPACK needs rows";
+        return "transpose_a is 1, expected 0: XNNPACK reads rows";
     return out.rank > 0 ? check_bias(host, m, out.dims[out.rank - 1], 0) : NULL;
 }
 
@@ -214,22 +214,25 @@ const char *accept_pool(const struct byoc_host *host,
     const int64_t *pad = ints_of(host, m, "padding", 4);
     const int64_t *dilation = ints_of(host, m, "dilation", 2);
     if (size && size[0] * size[1] == 1)
-        return "a window of 1 by 1, which XNNPACK refuses";
+        return "found a window of 1 by 1, expected a larger one, as XNNPACK "
+               "requires";
     const bool dilated = dilation && (dilation[0] != 1 || dilation[1] != 1);
     const bool padded = pad && (pad[0] || pad[1] || pad[2] || pad[3]);
     if (strcmp(host->match_op(m, 0), "nn.max_pool2d") == 0)
-        return dilated && padded ? "a dilated window over padding, for which "
-                                   "XNNPACK reads the wrong elements"
+        return dilated && padded ? "found a dilated window over padding, for "
+                                   "which XNNPACK reads the wrong elements"
                                  : NULL;
     if (dilated)
         return host->match_say(m,
-                               "an average dilated by %lld and %lld, "
+                               "found an average dilated by %lld and %lld, "
                                "expected 1",
                                (long long)dilation[0], (long long)dilation[1]);
     if (padded && int_of(host, m, "count_include_pad"))
-        return "count_include_pad, and XNNPACK does not count padding";
+        return "count_include_pad is 1, expected 0: XNNPACK does not count "
+               "padding";
     if (reaches_over(host, m, &image, string_of(host, m, "layout")))
-        return "ceil_mode, and XNNPACK's averages end with the padding";
+        return "found a window beyond the padding (ceil_mode), expected none: "
+               "XNNPACK's averages end with the padding";
     return NULL;
 }
 

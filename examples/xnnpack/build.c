@@ -15,13 +15,15 @@ struct build {
     const struct byoc_host *host;
     const struct byoc_graph *g;
     struct program *p;
-    uint32_t (*of)[N_FORMS]; /* by value and layout: the tensor, or NONE */
+    uint32_t (*of)[N_LAYOUTS]; /* by value and layout: the tensor, or NONE */
     const struct byoc_graph_kernel *kernel;
     enum byoc_fail_code code; /* of the failure, or 0 */
     const char *why;
 };
 
-static int no(struct build *b, enum byoc_fail_code code, const char *why)
+/* Record why the region cannot be built, unless an earlier reason is known.
+ * Returns 0. */
+static int refuse(struct build *b, enum byoc_fail_code code, const char *why)
 {
     if (!b->code) {
         b->code = code;
@@ -49,7 +51,7 @@ static uint32_t tensor_new(struct build *b, struct tensor t)
     struct program *p = b->p;
     struct tensor *at = realloc(p->tensors, (p->n_tensors + 1) * sizeof *at);
     if (!at) {
-        no(b, BYOC_FAIL_RESOURCE, "out of memory");
+        refuse(b, BYOC_FAIL_RESOURCE, "out of memory");
         return NONE;
     }
     p->tensors = at;
@@ -73,7 +75,7 @@ static int op_add(struct build *b, struct op op)
     struct program *p = b->p;
     struct op *at = realloc(p->ops, (p->n_ops + 1) * sizeof *at);
     if (!at)
-        return no(b, BYOC_FAIL_RESOURCE, "out of memory");
+        return refuse(b, BYOC_FAIL_RESOURCE, "out of memory");
     p->ops = at;
     op.source = b->kernel ? b->kernel->source : "";
     op.work = work_of(p, &op);
@@ -91,7 +93,7 @@ static const struct byoc_graph_value *value_of(const struct build *b,
     return &b->g->values[v];
 }
 
-/* A value as (N, C, H, W), with axes of size 1 before its own. */
+/* The sizes of a value as (N, C, H, W), with axes of size 1 in front. */
 static struct image image_of_value(const struct byoc_graph_value *v)
 {
     int64_t dims[4] = {1, 1, 1, 1};
@@ -103,7 +105,7 @@ static struct image image_of_value(const struct byoc_graph_value *v)
 }
 
 /* Whether both layouts of a value are the same memory. */
-static int same_forms(const struct byoc_graph_value *v)
+static int same_layouts(const struct byoc_graph_value *v)
 {
     const struct image i = image_of_value(v);
     return v->rank > 4 || i.c == 1 || i.h * i.w == 1;
@@ -111,15 +113,15 @@ static int same_forms(const struct byoc_graph_value *v)
 
 /* A copy of a constant in one layout, with room for XNNPACK's reads past it. */
 static uint32_t constant(struct build *b, const struct byoc_graph_value *v,
-                         enum form form)
+                         enum layout layout)
 {
     struct tensor t = {.where = CONSTANT, .bytes = (size_t)v->bytes};
     t.data = b->host->acquire(b->host->ctx, t.bytes + XNN_EXTRA_BYTES);
     if (!t.data) {
-        no(b, BYOC_FAIL_RESOURCE, "out of memory");
+        refuse(b, BYOC_FAIL_RESOURCE, "out of memory");
         return NONE;
     }
-    if (form == LAST && !same_forms(v))
+    if (layout == LAST && !same_layouts(v))
         to_last(image_of_value(v), v->data, t.data);
     else
         memcpy(t.data, v->data, t.bytes);
@@ -135,12 +137,12 @@ static uint32_t memory(struct build *b, size_t bytes)
 }
 
 /* Convert a value, which exists in the other layout, to this one. */
-static uint32_t move(struct build *b, uint32_t v, enum form form)
+static uint32_t move(struct build *b, uint32_t v, enum layout layout)
 {
-    const uint32_t from = b->of[v][form == LAST ? PLAIN : LAST];
+    const uint32_t from = b->of[v][layout == LAST ? PLAIN : LAST];
     const uint32_t to = memory(b, (size_t)value_of(b, v)->bytes);
     const struct op op = {.kind =
-                              form == LAST ? &kind_to_last : &kind_from_last,
+                              layout == LAST ? &kind_to_last : &kind_from_last,
                           .in = {from, NONE},
                           .out = to,
                           .image = image_of_value(value_of(b, v))};
@@ -149,45 +151,46 @@ static uint32_t move(struct build *b, uint32_t v, enum form form)
 
 /* The tensor of a value in a layout. LAST is for values of rank 4, and for
  * those that broadcast to rank 4. */
-static uint32_t tensor_of(struct build *b, uint32_t v, enum form form)
+static uint32_t tensor_of(struct build *b, uint32_t v, enum layout layout)
 {
     const struct byoc_graph_value *value = value_of(b, v);
-    if (same_forms(value))
-        form = PLAIN;
-    uint32_t *at = &b->of[v][form];
+    if (same_layouts(value))
+        layout = PLAIN;
+    uint32_t *at = &b->of[v][layout];
     if (*at == NONE && value->kind == BYOC_GRAPH_CONST)
-        *at = constant(b, value, form);
-    else if (*at == NONE && value->kind == BYOC_GRAPH_INPUT && form == PLAIN)
+        *at = constant(b, value, layout);
+    else if (*at == NONE && value->kind == BYOC_GRAPH_INPUT && layout == PLAIN)
         *at = tensor_new(b, (struct tensor){.where = INPUT,
                                             .index = value->index,
                                             .bytes = (size_t)value->bytes});
     else if (*at == NONE && value->kind == BYOC_GRAPH_INPUT)
         *at = tensor_of(b, v, PLAIN) == NONE ? NONE : move(b, v, LAST);
-    else if (*at == NONE && b->of[v][!form] != NONE)
-        *at = move(b, v, form);
+    else if (*at == NONE && b->of[v][!layout] != NONE)
+        *at = move(b, v, layout);
     if (*at == NONE)
-        no(b, BYOC_FAIL_INTERNAL, "reads a value that nothing made");
+        refuse(b, BYOC_FAIL_INTERNAL,
+               "found a read of a value that no step computes");
     return *at;
 }
 
 /* A new tensor for a value that an operator computes in this layout. */
-static uint32_t result(struct build *b, uint32_t v, enum form form)
+static uint32_t result(struct build *b, uint32_t v, enum layout layout)
 {
     const struct byoc_graph_value *value = value_of(b, v);
-    return b->of[v][same_forms(value) ? PLAIN : form] =
+    return b->of[v][same_layouts(value) ? PLAIN : layout] =
                memory(b, (size_t)value->bytes);
 }
 
 /* The layout in which an operator that supports both layouts reads `v`. */
-static enum form form_of(const struct build *b, uint32_t v)
+static enum layout layout_of(const struct build *b, uint32_t v)
 {
     return b->of[v][LAST] != NONE ? LAST : PLAIN;
 }
 
 /* --- kernels -------------------------------------------------------------- */
 
-/* A kernel while operators are made of it: its first step, and what the other
- * steps add to it. */
+/* A kernel that becomes operators of the program: its first step, with the bias
+ * and the clamp that the other steps add. */
 struct job {
     const struct byoc_graph_step *step;
     const struct byoc_graph_value *bias; /* or NULL */
@@ -196,19 +199,21 @@ struct job {
 };
 
 /* Set the tensors of operand 0 and of the result, in one layout, and add the
- * operator. */
-static int finish(struct build *b, struct job *j, enum form form)
+ * operator. Returns 0 on failure. */
+static int finish(struct build *b, struct job *j, enum layout layout)
 {
-    j->op.in[0] = tensor_of(b, j->step->args[0], form);
+    j->op.in[0] = tensor_of(b, j->step->args[0], layout);
     if (j->op.in[0] == NONE)
         return 0;
-    j->op.out = result(b, j->out, form);
+    j->op.out = result(b, j->out, layout);
     return j->op.out != NONE && op_add(b, j->op);
 }
 
-/* Read the attributes that convolutions (conv: 1) and poolings (0) share. */
-static int read_window(struct build *b, struct job *j, const char *layout,
-                       enum form *form)
+/* Read the attributes that convolutions and poolings share, and the sizes of
+ * the image, whose layout is attribute `name`. Sets *layout to the layout in
+ * which XNNPACK reads operand 0. */
+static int read_window(struct build *b, struct job *j, const char *name,
+                       enum layout *layout)
 {
     const struct byoc_graph_step *s = j->step;
     const struct byoc_graph_value *in = value_of(b, s->args[0]);
@@ -216,10 +221,11 @@ static int read_window(struct build *b, struct job *j, const char *layout,
     byoc_graph_ints(s, "strides", stride, 2);
     byoc_graph_ints(s, "padding", pad, 4);
     byoc_graph_ints(s, "dilation", dilation, 2);
-    const char *order = byoc_graph_string(s, layout, "NCHW");
+    const char *order = byoc_graph_string(s, name, "NCHW");
     if (in->rank != 4 || !image_of(&j->op.image, order, in->dims))
-        return no(b, BYOC_FAIL_UNSUPPORTED, "data is neither NCHW nor NHWC");
-    *form = strcmp(order, "NHWC") == 0 ? PLAIN : LAST;
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found another layout of data, expected NCHW or NHWC");
+    *layout = strcmp(order, "NHWC") == 0 ? PLAIN : LAST;
     struct window *w = &j->op.window;
     for (int i = 0; i < 4; i++)
         w->pad[i] = (uint32_t)pad[i];
@@ -230,28 +236,31 @@ static int read_window(struct build *b, struct job *j, const char *layout,
     return 1;
 }
 
-/* Read the sizes and strides of weights in this layout. `out` is the letter of
- * the result's channels. */
-static int read_weights(struct build *b, struct job *j, const char *layout)
+/* Read the sizes and strides of weights, whose axes are in the order `axes`,
+ * such as "OIHW". */
+static int read_weights(struct build *b, struct job *j, const char *axes)
 {
     const struct byoc_graph_value *v = value_of(b, j->step->args[1]);
-    static const char axes[] = "OHWI";
+    static const char letters[] = "OHWI";
     size_t size[4] = {0}, step = 1;
-    if (v->kind != BYOC_GRAPH_CONST || v->rank != 4 || strlen(layout) != 4)
-        return no(b, BYOC_FAIL_UNSUPPORTED,
-                  "weights are not a constant of four axes");
+    if (v->kind != BYOC_GRAPH_CONST || v->rank != 4 || strlen(axes) != 4)
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found other weights, expected a constant of four axes");
     for (int d = 3; d >= 0; d--) {
-        const char *at = strchr(axes, layout[d]);
+        const char *at = strchr(letters, axes[d]);
         if (!at)
-            return no(b, BYOC_FAIL_UNSUPPORTED, "unknown layout of weights");
-        size[at - axes] = (size_t)v->dims[d];
-        j->op.stride[at - axes] = step;
+            return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                          "found an unknown axis of weights, expected O, H, W "
+                          "and I");
+        size[at - letters] = (size_t)v->dims[d];
+        j->op.stride[at - letters] = step;
         step *= (size_t)v->dims[d];
     }
     struct window *w = &j->op.window;
     w->groups = (uint32_t)byoc_graph_int(j->step, "groups", 1);
     if (w->groups == 0 || size[0] * size[1] * size[2] * size[3] == 0)
-        return no(b, BYOC_FAIL_INVALID, "no groups, or empty weights");
+        return refuse(b, BYOC_FAIL_INVALID,
+                      "found 0 groups or empty weights, expected 1 or more");
     w->size[0] = (uint32_t)size[1];
     w->size[1] = (uint32_t)size[2];
     w->out = size[0];
@@ -265,7 +274,8 @@ static int set_bias(struct build *b, struct job *j, size_t channels)
     if (!j->bias)
         return 1;
     if (j->bias->kind != BYOC_GRAPH_CONST || j->bias->count != channels)
-        return no(b, BYOC_FAIL_UNSUPPORTED, "a bias that is not per channel");
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found another bias, expected a constant per channel");
     j->op.bias = j->bias->data;
     return 1;
 }
@@ -273,16 +283,18 @@ static int set_bias(struct build *b, struct job *j, size_t channels)
 static int build_convolution(struct build *b, struct job *j)
 {
     struct window *w = &j->op.window;
-    enum form form;
+    enum layout layout;
     j->op.kind = &kind_convolution;
-    if (!read_window(b, j, "data_layout", &form) ||
+    if (!read_window(b, j, "data_layout", &layout) ||
         !read_weights(b, j,
                       byoc_graph_string(j->step, "kernel_layout", "OIHW")))
         return 0;
     if (w->out % w->groups || w->in * w->groups != j->op.image.c)
-        return no(b, BYOC_FAIL_INVALID, "channels do not fit the weights");
+        return refuse(b, BYOC_FAIL_INVALID,
+                      "found weights for another number of channels than the "
+                      "image has");
     w->out /= w->groups;
-    return set_bias(b, j, w->out * w->groups) && finish(b, j, form);
+    return set_bias(b, j, w->out * w->groups) && finish(b, j, layout);
 }
 
 /* Weights are (I, O/groups, H, W), where I counts all groups. XNNPACK needs I
@@ -291,18 +303,20 @@ static int build_deconvolution(struct build *b, struct job *j)
 {
     struct window *w = &j->op.window;
     int64_t more[2] = {0};
-    enum form form;
+    enum layout layout;
     j->op.kind = &kind_deconvolution;
-    if (!read_window(b, j, "data_layout", &form) ||
+    if (!read_window(b, j, "data_layout", &layout) ||
         !read_weights(b, j,
                       byoc_graph_string(j->step, "kernel_layout", "IOHW")))
         return 0;
     if (w->groups != 1 || w->in != j->op.image.c)
-        return no(b, BYOC_FAIL_UNSUPPORTED, "transposed in groups");
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found a transposed convolution in several groups or of "
+                      "other channels than the image has, expected 1 group");
     byoc_graph_ints(j->step, "output_padding", more, 2);
     w->more[0] = (uint32_t)more[0];
     w->more[1] = (uint32_t)more[1];
-    return set_bias(b, j, w->out) && finish(b, j, form);
+    return set_bias(b, j, w->out) && finish(b, j, layout);
 }
 
 /* nn.dense: weights (out, in). nn.matmul: (in, out), unless transpose_b. */
@@ -314,15 +328,17 @@ static int build_dense(struct build *b, struct job *j)
     j->op.kind = &kind_dense;
     if (v->kind != BYOC_GRAPH_CONST || v->rank != 2 || in->rank == 0 ||
         byoc_graph_int(j->step, "transpose_a", 0))
-        return no(b, BYOC_FAIL_UNSUPPORTED,
-                  "weights are not a constant matrix");
+        return refuse(
+            b, BYOC_FAIL_UNSUPPORTED,
+            "found other operands, expected rows and a constant matrix");
     j->op.transposed = !dense && !byoc_graph_int(j->step, "transpose_b", 0);
     j->op.window.in = (size_t)v->dims[j->op.transposed ? 0 : 1];
     j->op.window.out = (size_t)v->dims[j->op.transposed ? 1 : 0];
     j->op.weights = v->data;
     if (j->op.window.in == 0 ||
         j->op.window.in != (size_t)in->dims[in->rank - 1])
-        return no(b, BYOC_FAIL_INVALID, "columns do not fit the weights");
+        return refuse(b, BYOC_FAIL_INVALID,
+                      "found weights for rows of another length");
     j->op.rows = (size_t)in->count / j->op.window.in;
     return set_bias(b, j, j->op.window.out) && finish(b, j, PLAIN);
 }
@@ -348,27 +364,28 @@ static int build_pool(struct build *b, struct job *j)
     const struct byoc_graph_value *out = value_of(b, j->out);
     struct image image;
     int64_t size[2] = {0};
-    enum form form;
+    enum layout layout;
     const int is_max = strcmp(j->step->name, "nn.max_pool2d") == 0;
     j->op.kind = is_max ? &kind_max_pool : &kind_average_pool;
-    if (!read_window(b, j, "layout", &form))
+    if (!read_window(b, j, "layout", &layout))
         return 0;
     byoc_graph_ints(j->step, "pool_size", size, 2);
     w->size[0] = (uint32_t)size[0];
     w->size[1] = (uint32_t)size[1];
     if (!is_max && (w->dilation[0] != 1 || w->dilation[1] != 1))
-        return no(b, BYOC_FAIL_UNSUPPORTED, "a dilated average");
-    image_of(&image, form == PLAIN ? "NHWC" : "NCHW", out->dims);
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found a dilated average, expected dilation 1");
+    image_of(&image, layout == PLAIN ? "NHWC" : "NCHW", out->dims);
     if (is_max && size[0] > 0 && size[1] > 0 && image.h && image.w)
         round_up(w, &j->op.image, &image);
-    return finish(b, j, form);
+    return finish(b, j, layout);
 }
 
 static int build_global_pool(struct build *b, struct job *j)
 {
-    enum form form;
+    enum layout layout;
     j->op.kind = &kind_global_average_pool;
-    return read_window(b, j, "layout", &form) && finish(b, j, form);
+    return read_window(b, j, "layout", &layout) && finish(b, j, layout);
 }
 
 /* Softmax along the last axis, or along the channels of an image. */
@@ -379,7 +396,9 @@ static int build_softmax(struct build *b, struct job *j)
     const int channels = rank == 4 && axis == 1;
     if (rank == 0 || in->count == 0 ||
         (!channels && axis != -1 && axis != rank - 1))
-        return no(b, BYOC_FAIL_UNSUPPORTED, "softmax along an inner axis");
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found softmax along an inner axis, expected the last "
+                      "axis or an image's channels");
     j->op.kind = kind_of("nn.softmax");
     j->op.columns = (size_t)in->dims[channels ? 1 : rank - 1];
     j->op.rows = (size_t)in->count / j->op.columns;
@@ -400,7 +419,8 @@ static int build_prelu(struct build *b, struct job *j)
         (channels
              ? in->dims[1] != (int64_t)count
              : image.w != count || in->dims[in->rank - 1] != (int64_t)count))
-        return no(b, BYOC_FAIL_UNSUPPORTED, "slopes that are not per channel");
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found other slopes, expected a constant per channel");
     j->op.kind = kind_of("nn.prelu");
     j->op.weights = slope->data;
     j->op.columns = count;
@@ -417,24 +437,24 @@ static int build_unary(struct build *b, struct job *j)
     j->op.alpha = (float)byoc_graph_float(j->step, "alpha", is_elu ? 1 : 0.01);
     j->op.rows = 1;
     j->op.columns = (size_t)in->count;
-    return finish(b, j, form_of(b, j->step->args[0]));
+    return finish(b, j, layout_of(b, j->step->args[0]));
 }
 
 /* Set the sizes of an operand in one layout. */
 static void set_dims(struct op *op, int i, const struct byoc_graph_value *v,
-                     enum form form)
+                     enum layout layout)
 {
     const struct image m = image_of_value(v);
     const size_t last[4] = {m.n, m.h, m.w, m.c};
-    op->n_dims[i] = form == LAST ? 4 : v->rank;
+    op->n_dims[i] = layout == LAST ? 4 : v->rank;
     for (uint32_t d = 0; d < op->n_dims[i]; d++)
-        op->dims[i][d] = form == LAST ? last[d] : (size_t)v->dims[d];
+        op->dims[i][d] = layout == LAST ? last[d] : (size_t)v->dims[d];
 }
 
 /* Whether `v` can be an operand together with channels-last images. */
 static int fits_last(const struct byoc_graph_value *v)
 {
-    return v->rank == 4 || v->kind == BYOC_GRAPH_CONST || same_forms(v);
+    return v->rank == 4 || v->kind == BYOC_GRAPH_CONST || same_layouts(v);
 }
 
 static int build_pair(struct build *b, struct job *j, uint32_t x, uint32_t y)
@@ -442,18 +462,19 @@ static int build_pair(struct build *b, struct job *j, uint32_t x, uint32_t y)
     const struct byoc_graph_value *v[2] = {value_of(b, x), value_of(b, y)};
     const int last = value_of(b, j->out)->rank == 4 && fits_last(v[0]) &&
                      fits_last(v[1]) &&
-                     (form_of(b, x) == LAST || form_of(b, y) == LAST);
-    const enum form form = last ? LAST : PLAIN;
+                     (layout_of(b, x) == LAST || layout_of(b, y) == LAST);
+    const enum layout layout = last ? LAST : PLAIN;
     const uint32_t operands[2] = {x, y};
     for (int i = 0; i < 2; i++) {
         if (v[i]->rank > XNN_MAX_TENSOR_DIMS)
-            return no(b, BYOC_FAIL_UNSUPPORTED, "more than 6 axes");
-        set_dims(&j->op, i, v[i], form);
-        j->op.in[i] = tensor_of(b, operands[i], form);
+            return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                          "found more than 6 axes, expected at most 6");
+        set_dims(&j->op, i, v[i], layout);
+        j->op.in[i] = tensor_of(b, operands[i], layout);
         if (j->op.in[i] == NONE)
             return 0;
     }
-    j->op.out = result(b, j->out, form);
+    j->op.out = result(b, j->out, layout);
     return j->op.out != NONE && op_add(b, j->op);
 }
 
@@ -468,9 +489,9 @@ static int build_silu(struct build *b, struct job *j)
 {
     const uint32_t x = j->step->args[0];
     const struct byoc_graph_value *in = value_of(b, x);
-    const enum form form = form_of(b, x);
+    const enum layout layout = layout_of(b, x);
     struct op gate = {.kind = kind_of("sigmoid"),
-                      .in = {tensor_of(b, x, form), NONE},
+                      .in = {tensor_of(b, x, layout), NONE},
                       .rows = 1,
                       .columns = (size_t)in->count};
     gate.out = memory(b, (size_t)in->bytes);
@@ -482,7 +503,7 @@ static int build_silu(struct build *b, struct job *j)
         j->op.dims[i][0] = (size_t)in->count;
     }
     j->op.in[1] = gate.out;
-    return finish(b, j, form);
+    return finish(b, j, layout);
 }
 
 /* A constant tensor with one number. */
@@ -498,13 +519,13 @@ static int build_hard_sigmoid(struct build *b, struct job *j)
 {
     const uint32_t x = j->step->args[0];
     const struct byoc_graph_value *in = value_of(b, x);
-    const enum form form = form_of(b, x);
+    const enum layout layout = layout_of(b, x);
     const uint32_t alpha =
         number(b, (float)byoc_graph_float(j->step, "alpha", 0.2));
     const uint32_t beta =
         number(b, (float)byoc_graph_float(j->step, "beta", 0.5));
     struct op scale = {.kind = kind_of("multiply"),
-                       .in = {tensor_of(b, x, form), alpha},
+                       .in = {tensor_of(b, x, layout), alpha},
                        .out = memory(b, (size_t)in->bytes),
                        .n_dims = {1, 1},
                        .dims = {{(size_t)in->count}, {1}},
@@ -519,7 +540,7 @@ static int build_hard_sigmoid(struct build *b, struct job *j)
     shift.in[1] = beta;
     shift.min = 0;
     shift.max = 1;
-    shift.out = result(b, j->out, form);
+    shift.out = result(b, j->out, layout);
     return shift.out != NONE && op_add(b, shift);
 }
 
@@ -531,20 +552,24 @@ static int build_join(struct build *b, struct job *j)
     const int64_t rank = out->rank, axis = byoc_graph_int(j->step, "axis", 0);
     const int channels = rank == 4 && axis == 1;
     if (rank == 0 || (!channels && axis != -1 && axis != rank - 1))
-        return no(b, BYOC_FAIL_UNSUPPORTED, "joins along an inner axis");
-    const enum form form = channels ? LAST : PLAIN;
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found a concatenation along an inner axis, expected the "
+                      "last axis or an image's channels");
+    const enum layout layout = channels ? LAST : PLAIN;
     const int64_t at = channels ? 1 : rank - 1;
     j->op.kind = &kind_join;
     j->op.width = (size_t)out->dims[at];
     j->op.rows = (size_t)out->count / j->op.width;
-    j->op.out = result(b, j->out, form);
+    j->op.out = result(b, j->out, layout);
     for (uint32_t i = 0; i < j->step->n_args; i++) {
         const struct byoc_graph_value *v = value_of(b, j->step->args[i]);
-        j->op.in[0] = tensor_of(b, j->step->args[i], form);
+        j->op.in[0] = tensor_of(b, j->step->args[i], layout);
         j->op.columns = v->rank == rank ? (size_t)v->dims[at] : 0;
         if (j->op.columns * j->op.rows != v->count ||
             j->op.first + j->op.columns > j->op.width)
-            return no(b, BYOC_FAIL_INVALID, "operands do not fit the result");
+            return refuse(b, BYOC_FAIL_INVALID,
+                          "found operands whose sizes do not add up to the "
+                          "result");
         if (j->op.in[0] == NONE || j->op.out == NONE || !op_add(b, j->op))
             return 0;
         j->op.first += j->op.columns;
@@ -620,7 +645,8 @@ static int check_types(struct build *b, const struct byoc_graph_step *s)
     for (uint32_t i = 0; fit && i < n; i++)
         fit = value_of(b, s->args[i])->dtype == BYOC_F32 &&
               value_of(b, s->args[i])->count > 0;
-    return fit || no(b, BYOC_FAIL_UNSUPPORTED, "not float32, or empty");
+    return fit || refuse(b, BYOC_FAIL_UNSUPPORTED,
+                         "found a tensor that is empty or not float32");
 }
 
 static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
@@ -631,7 +657,8 @@ static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
         .op = {.in = {NONE, NONE}, .min = -INFINITY, .max = INFINITY}};
     b->kernel = k;
     if (k->n_steps == 0 || k->n_outs != 1 || !check_types(b, j.step))
-        return no(b, BYOC_FAIL_INVALID, "a kernel without one result");
+        return refuse(b, BYOC_FAIL_INVALID,
+                      "found a kernel with no step or several results");
     clamp(&j.op, j.step);
     j.out = steps[0].outs[0];
     for (uint32_t i = 1; i < k->n_steps; i++) {
@@ -639,18 +666,22 @@ static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
         const uint32_t last = s->n_args - 1, with = s->args[0] == j.out;
         if (!check_types(b, s) || last > 1 ||
             (s->args[0] != j.out && s->args[last] != j.out))
-            return no(b, BYOC_FAIL_UNSUPPORTED, "the post-ops are not a chain");
+            return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                          "found an epilogue that is not a chain");
         if (i == 1 && last == 1 && strcmp(s->name, "add") == 0)
             j.bias = value_of(b, s->args[with]);
         else if (last == 1 || !clamp(&j.op, s))
-            return no(b, BYOC_FAIL_UNSUPPORTED, "an unknown post-op");
+            return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                          "found an unknown epilogue, expected a bias, "
+                          "nn.relu or clip");
         j.out = s->outs[0];
     }
     for (size_t i = 0; i < COUNT(builders); i++)
         if (strcmp(builders[i].name, j.step->name) == 0 &&
             (builders[i].n_args == 0 || builders[i].n_args == j.step->n_args))
             return builders[i].build(b, &j);
-    return no(b, BYOC_FAIL_UNSUPPORTED, "an operator that is not known here");
+    return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                  "found an operator that is not in the table");
 }
 
 /* Outputs of the region must be in memory that the run provides. The operator
@@ -743,7 +774,7 @@ struct byoc_fail *program_new(const struct byoc_host *host,
         byoc_graph_free(host, graph);
     int ok = p && b.of;
     if (!ok)
-        no(&b, BYOC_FAIL_RESOURCE, "out of memory");
+        refuse(&b, BYOC_FAIL_RESOURCE, "out of memory");
     for (uint32_t i = 0; ok && i < graph->n_values; i++)
         b.of[i][PLAIN] = b.of[i][LAST] = NONE;
     for (uint32_t i = 0; ok && i < graph->n_kernels; i++)

@@ -294,11 +294,10 @@ const struct kind *kind_of(const char *name)
     return NULL;
 }
 
-/* --- conversions of layout -------------------------------------------------
- */
+/* --- conversions between layouts ------------------------------------------ */
 
 /* Transpose (rows, columns), in tiles that fit the L1 cache. */
-static void turn(size_t rows, size_t columns, const float *in, float *out)
+static void transpose(size_t rows, size_t columns, const float *in, float *out)
 {
     enum { TILE = 16 };
     for (size_t r = 0; r < rows; r += TILE)
@@ -315,7 +314,7 @@ void to_last(struct image image, const float *in, float *out)
 {
     const size_t area = image.h * image.w, all = image.c * area;
     for (size_t i = 0; i < image.n; i++)
-        turn(image.c, area, in + i * all, out + i * all);
+        transpose(image.c, area, in + i * all, out + i * all);
 }
 
 static void move_to_last(const struct op *op, const float *in, float *out)
@@ -327,7 +326,7 @@ static void move_from_last(const struct op *op, const float *in, float *out)
 {
     const size_t area = op->image.h * op->image.w, all = op->image.c * area;
     for (size_t i = 0; i < op->image.n; i++)
-        turn(area, op->image.c, in + i * all, out + i * all);
+        transpose(area, op->image.c, in + i * all, out + i * all);
 }
 
 static void move_copy(const struct op *op, const float *in, float *out)

@@ -3,8 +3,8 @@
  *
  * An operator of XNNPACK contains packed weights and the addresses of its
  * operands, so it can serve one run at a time. Loading creates one set of
- * operators, which packs the weights once; the first state takes this set, and
- * returns it when it is freed. Each further state has a set of its own.
+ * operators, which packs the weights once. A new state takes an unused set, or
+ * creates another one; freeing the state makes its set unused again.
  *
  * XNNPACK's threads are a pool with as many threads as the host allows; regions
  * with the same number of threads share it. A run that finds the pool busy uses
@@ -24,7 +24,8 @@
  */
 enum { ALONE = 1 << 17 };
 
-/* XNNPACK's operators, one for each of a program's; NULL for conversions. */
+/* XNNPACK's operators, one for each operator of a program; NULL for
+ * conversions. */
 struct set {
     struct set *next;
     xnn_operator_t at[];
@@ -175,9 +176,9 @@ static void nothing(void *unused, size_t i)
     (void)unused, (void)i;
 }
 
-/* Give back the pool. Its threads spin while they wait for more work, on CPUs
- * that the next step needs, so let them sleep. */
-static void pool_give(struct pool *p)
+/* Release the pool for other runs. Its threads spin while they wait for more
+ * work, on CPUs that the next step needs, so let them sleep. */
+static void pool_release(struct pool *p)
 {
     pthreadpool_parallelize_1d(p->at, nothing, NULL, p->threads,
                                PTHREADPOOL_FLAG_YIELD_WORKERS);
@@ -380,15 +381,17 @@ static const void *readable(const struct byoc_host *host, struct state *s,
     return s->copies[input];
 }
 
-/* The state of one run. */
+/* A run: its region, state and arguments. */
 struct running {
     const struct byoc_host *host;
     const struct loaded *l;
     struct state *s;
     const struct byoc_run_args *args;
-    pthreadpool_t pool;
+    pthreadpool_t pool; /* NULL: the run's own thread */
 };
 
+/* The address from which an operator reads tensor t, or NULL if t is NONE or
+ * memory is exhausted; `moved`: the operator is a conversion of layout. */
 static const void *source(struct running *r, uint32_t t, int moved)
 {
     const struct tensor *tensor = t == NONE ? NULL : &r->l->program->tensors[t];
@@ -451,13 +454,17 @@ struct byoc_fail *xnn_run(const struct byoc_host *host, void *compiled,
                           void *state, const struct byoc_run_args *args)
 {
     struct loaded *l = compiled;
-    if (args->n_inputs != l->program->graph->n_inputs ||
-        args->n_outputs != l->program->graph->n_outputs)
-        return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "not as many inputs or outputs as the region has");
+    const struct byoc_graph *g = l->program->graph;
+    if (args->n_inputs != g->n_inputs || args->n_outputs != g->n_outputs) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "found %u inputs and %u outputs, expected %u and %u",
+                 args->n_inputs, args->n_outputs, g->n_inputs, g->n_outputs);
+        return host->fail(host->ctx, BYOC_FAIL_INVALID, text);
+    }
     struct running r = {host, l, state, args, pool_take(l->pool)};
     struct byoc_fail *fail = run_all(&r);
     if (r.pool)
-        pool_give(l->pool);
+        pool_release(l->pool);
     return fail;
 }

@@ -21,7 +21,7 @@
 
 /* The layout of a value: PLAIN, the order of the model's axes; or LAST, which
  * is (N, H, W, C) for axes (N, C, H, W) and exists for rank 4 only. */
-enum form { PLAIN, LAST, N_FORMS };
+enum layout { PLAIN, LAST, N_LAYOUTS };
 
 /* The four sizes of an image, in any layout. */
 struct image {
@@ -58,7 +58,7 @@ struct window {
 
 struct kind;
 
-/* An operator; its kind determines which members it uses. */
+/* An operator of a program; its kind determines which members it uses. */
 struct op {
     const struct kind *kind;
     uint32_t in[2], out;  /* indices of tensors; in[1] may be NONE */
@@ -76,9 +76,10 @@ struct op {
     const char *source;
 };
 
+/* How operators are computed: by an operator of XNNPACK or by move(). */
 struct kind {
     const char *name;
-    /* create and bind XNNPACK's operator; NULL: move() computes the result */
+    /* create XNNPACK's operator, and bind it to addresses; NULL: use move() */
     enum xnn_status (*create)(const struct op *op, xnn_operator_t *made);
     enum xnn_status (*setup)(const struct op *op, xnn_operator_t made,
                              const float *a, const float *b, float *out,
@@ -109,8 +110,8 @@ void to_last(struct image image, const float *in, float *out);
 
 /* --- build.c ------------------------------------------------------------ */
 
-/* Compile a graph, which the program owns from now on; on failure it is freed.
- */
+/* Compile a graph. The program owns the graph from now on; on failure the graph
+ * is freed. The region's constants must live as long as the program. */
 struct byoc_fail *program_new(const struct byoc_host *host,
                               struct byoc_graph *graph,
                               struct program **program);
@@ -122,6 +123,8 @@ int image_of(struct image *image, const char *layout, const int64_t *dims);
 
 /* --- accept.c: predicates of rows ----------------------------------------- */
 
+/* NULL: accepted; otherwise the reason why the match is refused. */
+
 const char *accept_convolution(const struct byoc_host *,
                                const struct byoc_match *);
 const char *accept_dense(const struct byoc_host *, const struct byoc_match *);
@@ -132,7 +135,7 @@ const char *accept_axis(const struct byoc_host *, const struct byoc_match *);
 const char *accept_prelu(const struct byoc_host *, const struct byoc_match *);
 const char *accept_float(const struct byoc_host *, const struct byoc_match *);
 
-/* --- run.c ---------------------------------------------------------------- */
+/* --- run.c: functions of struct byoc_backend ------------------------------ */
 
 struct byoc_fail *xnn_load(const struct byoc_host *host,
                            const struct byoc_region *region, void **compiled);

@@ -49,10 +49,10 @@ static struct byoc_fail *probe(const struct byoc_host *host,
 /* Prefer channels-last. Weights are packed, so their layout does not matter. */
 static struct byoc_fail *layout(const struct byoc_host *host,
                                 const struct byoc_region *graph,
-                                struct byoc_layout *wish)
+                                struct byoc_layout *preferred)
 {
     (void)host, (void)graph;
-    strcpy(wish->data, "NHWC");
+    strcpy(preferred->data, "NHWC");
     return NULL;
 }
 
