@@ -1,33 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* extract/extract.h: turns one region of a model into a program of its own,
- * with the inputs that it has in a run, and reduces this program while a test
- * fails.
+/* extract/extract.h: turns one region of a model into a separate program, with
+ * the inputs that the region has in a run, and reduces this program as long as
+ * a test fails.
  */
 #ifndef BYI_EXTRACT_H
 #define BYI_EXTRACT_H
 
 #include "core/ir/ir.h"
 
+/* The most outputs, and operands of an operator; inputs are fewer. */
 enum { BYI_EXTRACT_MAX_IO = 512 };
 
-/* A program and its inputs. @main of m is the region as plain operators. */
+/* A program and its inputs. @main of m is the region as plain operators. The
+ * other pointers are the caller's, unless `arena` holds what they point to. */
 struct byi_extract {
     struct byi_module *m;
     struct byi_arena *arena; /* of the inputs */
     uint32_t n_in;
     const struct byi_tensor *in;
-    const char *backend; /* the region's; written files name it            */
+    const char *backend; /* of the region, for README.md; or NULL */
     /* the region as its backend receives it; NULL after a reduction */
     const struct byi_text *json;
     uint32_t n_consts;
     const struct byi_tensor *consts;
 };
+/* Free m and the arena, and set *x to zeros. */
 void byi_extract_free(struct byi_extract *x);
 
 /* --- region.c ------------------------------------------------------------- */
 
-/* Convert a region ("byoc-graph") to a module; consts[i] is constant i of the
- * JSON. Errors: those of byi_graph_read; BYOC_EUNSUPPORTED (an `if`). */
+/* Convert a region ("byoc-graph" JSON) to a module, which the caller frees;
+ * consts[i] is constant i of the JSON, and is copied. On an error *m is NULL.
+ * Errors: those of byi_graph_read; BYOC_EPARSE (a constant that does not exist
+ * or has another size); BYOC_EUNSUPPORTED (an `if`). */
 enum byoc_status byi_region_module(const char *json, size_t n,
                                    const struct byi_tensor *consts,
                                    uint32_t n_consts, struct byi_module **m,
@@ -39,13 +44,13 @@ const struct byi_attrs *byi_attrs_copy(struct byi_arena *arena,
 
 /* --- folder.c ------------------------------------------------------------- */
 
-/* Remove a folder and the files in it. */
+/* Remove a folder and the files in it; errors are ignored. */
 void byi_folder_remove(const char *folder);
 /* Write the program to a new folder: region.ir and its constants, region.json
  * and const_K.npy as the backend gets them, input_K.npy, the outputs of native
  * kernels as output_K.npy, README.md. The folder is written under another name,
- * then renamed. Errors: BYOC_EIO (`folder` exists, or cannot be written), those
- * of running the program. */
+ * then renamed, so that it is complete or missing. Errors: BYOC_EIO (`folder`
+ * exists, or cannot be written), those of running the program. */
 enum byoc_status byi_extract_write(const struct byi_extract *x,
                                    const char *folder, struct byoc_error *err);
 
@@ -53,21 +58,22 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
 
 /* Options and results of a reduction. */
 struct byi_reduce {
-    const char *test;   /* for sh -c, run in the folder; must fail */
-    uint32_t max_tests; /* 0: 500   */
-    double seconds;     /* for one test; 0: 60 */
-    /* called after every step; or NULL */
+    const char *test;   /* for sh -c, run in the program's folder; must fail */
+    uint32_t max_tests; /* 0: 500 */
+    double seconds;     /* limit of one test; 0: 60 */
+    /* called at the start and after each change that is kept; or NULL */
     void (*say)(void *ctx, const char *line);
     void *say_ctx;
-    uint32_t n_tests; /* out */
-    int code;         /* out: the test's exit code */
+    uint32_t n_tests; /* out: tests that ran */
+    int code;         /* out: the test's exit code, or 128 + a signal */
 };
-/* Reduce the program as long as the test fails with the same exit code as at
- * first: drop operators, replace computed values by inputs, and choose smaller
- * sizes and simpler values (delta debugging: A. Zeller, R. Hildebrandt,
- * "Simplifying and Isolating Failure-Inducing Input", 2002). Deterministic if
- * the test is. Errors: BYOC_EINVAL (the test does not fail), those of writing.
- */
+/* Reduce the program as long as the test fails with the same exit code as on
+ * the whole region: drop operators, replace computed values by inputs, and
+ * choose smaller sizes and simpler values (delta debugging: A. Zeller, R.
+ * Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002).
+ * Deterministic if the test is. On an error x is unchanged. Errors: BYOC_EINVAL
+ * (the test succeeds, or does not end in time), BYOC_EUNSUPPORTED (the program
+ * has an `if` or too many inputs), those of writing. */
 enum byoc_status byi_extract_reduce(struct byi_extract *x, struct byi_reduce *r,
                                     struct byoc_error *err);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.c: writes an extracted program and its tensors to a folder.
- */
+/* folder.c: writes an extracted program and its tensors to a folder. */
 #include "extract.h"
 
 #include "core/base/temp.h"

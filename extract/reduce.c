@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce.c: delta debugging of a program: tries one change after the other,
  * keeps a change if the test still fails with the same exit code, and ends when
- * no change can be kept.
+ * no change can be kept, or after max_tests tests.
  */
 #include "extract.h"
 
@@ -101,7 +101,8 @@ static int run_test(const struct byi_reduce *r, const char *folder,
 }
 
 /* Run the test on a program. Returns its exit code, or -1 and an error if the
- * program cannot be written or the test does not start or end in time. */
+ * program cannot be written or the test does not start or end in time. If no
+ * temporary folder can be made, the error is that of `d`, and ends it. */
 static int try_program(struct reducer *d, const struct small_program *s,
                        struct byoc_error *err)
 {
@@ -146,8 +147,9 @@ static int64_t new_size(const struct edit *e, int64_t size)
     return e->from && size == e->from ? e->to : size;
 }
 
-/* The leading part of `t` that fits the new sizes; `plain`: with simpler
- * numbers. */
+/* The leading part of `t` that fits the new sizes; `plain`: with the edit's
+ * simpler numbers; `constant`: the edit may also replace sizes in its values.
+ */
 static struct byi_tensor new_tensor(struct rewrite *w,
                                     const struct byi_tensor *t, bool plain,
                                     bool constant)
@@ -197,7 +199,7 @@ static bool add_input(struct rewrite *w, const struct byi_tensor *t, byi_id *id,
     return true;
 }
 
-/* The value of one node, as native kernels compute it. */
+/* Compute the value of one node, a tensor, with native kernels. */
 static bool value_of(const struct small_program *s, byi_id id,
                      struct byi_arena *arena, struct byi_tensor *out,
                      struct byoc_error *err)
@@ -252,8 +254,10 @@ static bool add_node(struct rewrite *w, byi_id id, struct byoc_error *err)
         return add_input(w, &t, &w->map[id], err);
     case BYI_CONST:
         if (!byi_const_view(w->from->m, w->f, id, &t))
-            return byi_fail(err, BYOC_EUNSUPPORTED,
-                            "found a constant that cannot be read") == BYOC_OK;
+            return byi_fail(
+                       err, BYOC_EUNSUPPORTED,
+                       "found a constant that is not in memory, expected one "
+                       "that is") == BYOC_OK;
         t = new_tensor(w, &t, id == w->edit->plain, true);
         w->map[id] = byi_add_const(
             w->to.m, w->fresh,
@@ -371,7 +375,8 @@ static bool end_earlier(struct reducer *d)
     return false;
 }
 
-/* Make the result of a node an input: the last node that can be one. */
+/* Make the result of a node an input: the last node with which the test still
+ * fails. */
 static bool begin_later(struct reducer *d)
 {
     const struct byi_func *f = main_of(&d->now);

@@ -50,14 +50,16 @@ static enum byoc_status read_const(struct reading *r, uint32_t node,
     const struct byi_gnode *n = &r->graph->nodes[node];
     if (n->data >= n_consts)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "nodes[%u].data: found %u, there are %u constants",
+                        "nodes[%u].data: found constant %u, expected less "
+                        "than %u, the number of constants",
                         node, n->data, n_consts);
     const struct byi_tensor *t = &consts[n->data];
     const struct byi_type *type = byi_type_tensor(
         r->m->arena, n->out[0]->dtype, n->out[0]->rank, n->out[0]->dims);
     if (byi_type_bytes(type) != byi_tensor_bytes(t))
         return byi_fail(r->err, BYOC_EPARSE,
-                        "nodes[%u]: the constant has %llu bytes, its type %llu",
+                        "nodes[%u]: found a constant of %llu bytes, expected "
+                        "%llu for its type",
                         node, (unsigned long long)byi_tensor_bytes(t),
                         (unsigned long long)byi_type_bytes(type));
     r->value[node][0] = byi_add_const(
@@ -98,8 +100,8 @@ static enum byoc_status read_kernel(struct reading *r, uint32_t node)
             steps[i] = byi_add_tuple(r->m, r->f, args, s->n_args, NULL);
         else
             return byi_fail(r->err, BYOC_EUNSUPPORTED,
-                            "nodes[%u]: a region with an `if` cannot be "
-                            "extracted; its branches can be, from the model",
+                            "nodes[%u]: found an `if`, expected operators and "
+                            "tuples; extract a region in one of its branches",
                             node);
     }
     const byi_id last = steps[k->last];
