@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annotate.c: copies a model and adds notes to the metadata of its nodes.
+/* annotate.c: copies a model and adds notes to the metadata of the model and of
+ * its nodes.
  *
  * The file is copied as bytes, so that weights take no memory and fields that
  * this program's onnx.proto does not know survive; only node messages are

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention.h: shared by the converters of com.microsoft's attention operators
- * (ops_attention.c, ops_grouped.c, ops_rotary.c). Dims: b sequences, n query
- * heads, g query heads per key head, s queries, t keys, h elements of a head.
- * Errors are sticky, as in struct byi_import.
+/* attention.h: shared by the converters of attention operators of ai.onnx and
+ * com.microsoft (ops_attention.c, ops_grouped.c, ops_rotary.c). Dims: b
+ * sequences, n query heads, g query heads per key head, s queries, t keys, h
+ * elements of a head. Errors are sticky, as in struct byi_import.
  */
 #ifndef BYI_FRONTEND_ONNX_ATTENTION_H
 #define BYI_FRONTEND_ONNX_ATTENTION_H
@@ -28,10 +28,11 @@ struct byi_attention {
     enum byoc_dtype dtype; /* of the result */
 };
 
-/* Read the attributes common to all variants. */
+/* Read the attributes that com.microsoft's operators share. */
 struct byi_attention byi_attention_read(struct byi_import *o);
-/* Cast 16-bit operands to float32: exp turns a score's absolute error into a
- * relative one. Call before making masks, which have the queries' dtype. */
+/* Set a->dtype to the dtype of the queries, and cast 16-bit operands to
+ * float32: exp turns a score's absolute error into a relative one. Call before
+ * making masks, which have the queries' dtype. */
 void byi_attention_widen(struct byi_import *o, struct byi_attention *a);
 /* softmax(q k scale + bias + mask) v as (b, s, n h). */
 byi_id byi_attention_emit(struct byi_import *o, const struct byi_attention *a);
@@ -55,7 +56,8 @@ void byi_split_qkv(struct byi_import *o, byi_id x, const int64_t sizes[3],
 byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
                           byi_id allowed, double filter, uint32_t n,
                           const int64_t *axes);
-/* The lowest finite score: as a mask, it excludes a key. */
+/* The value of an additive mask that excludes a key: -infinity in ai.onnx's
+ * Attention, else the lowest finite float. */
 double byi_attention_lowest(struct byi_import *o,
                             const struct byi_attention *a);
 

@@ -168,7 +168,8 @@ static const struct byi_dim_item *through_slice(struct dims_call *c)
     return x + begin;
 }
 
-/* Operators that keep the elements; NULL for results of rank 2 or more. */
+/* Operators that keep the elements; NULL for results of rank 2 or more, or of
+ * another type than int64. */
 static const struct byi_dim_item *through_view(struct dims_call *c,
                                                enum byi_op_id op)
 {
@@ -314,8 +315,8 @@ bool byi_o_all_numbers(struct byi_import *o, const struct byi_dim_item *items,
 
 /* --- targets -------------------------------------------------------------- */
 
-/* 0 where the dim equals x's on that axis, -1 for one other unknown dim. With
- * several of those, the target stays a run-time value. */
+/* The target has 0 where the dim equals x's on that axis, and -1 for one other
+ * dim that is not a number. With several of them it stays a run-time value. */
 byi_id byi_o_reshape_target(struct byi_import *o, byi_id x, byi_id shape)
 {
     const uint32_t rank = byi_o_rank(o, x);
@@ -335,7 +336,7 @@ byi_id byi_o_reshape_target(struct byi_import *o, byi_id x, byi_id shape)
     return inferred <= 1 ? byi_o_vector(o, n, target) : shape;
 }
 
-/* 1 where the dim equals x's: broadcasting keeps it. */
+/* The target has 1 where the dim equals x's, since broadcasting keeps x's. */
 byi_id byi_o_expand_target(struct byi_import *o, byi_id x, byi_id shape)
 {
     const uint32_t rank = byi_o_rank(o, x);

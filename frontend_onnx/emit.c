@@ -18,7 +18,9 @@ byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
 
     for (uint32_t i = 0; i < n && byi_o_ok(o); i++)
         if (args[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE, "a required input is omitted");
+            byi_o_fail(o, BYOC_EPARSE,
+                       "operand %u of %s is an omitted input, expected a value",
+                       i, byi_op(op)->name);
     if (!byi_o_ok(o))
         return BYI_NO_ID;
     const struct byi_dim_item *items =
@@ -144,7 +146,8 @@ byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor)
     if (factor == 1.0)
         return x;
     if (!byi_dtype_is_float(dtype) && factor != rint(factor))
-        byi_o_refuse(o, "a fractional alpha or beta of an integer product");
+        byi_o_refuse(o, "found the factor %s of integers, expected an integer",
+                     BYI_FLOAT_TEXT(factor));
     return byi_o_emit(o, BYI_OP_MULTIPLY,
                       ARGS(x, byi_o_scalar(o, dtype, factor)), NO_ATTRS);
 }
@@ -242,7 +245,7 @@ void byi_o_convert_same(struct byi_import *o)
         n_in--; /* trailing inputs may be omitted by an empty name */
     for (uint32_t i = 0; i < n_in; i++)
         if (o->in[i] == BYI_NO_ID) {
-            byi_o_refuse(o, "input %u is omitted", i);
+            byi_o_refuse(o, "input %u is omitted, expected a value", i);
             return;
         }
     for (uint32_t i = 0; i < op->n_attrs; i++)

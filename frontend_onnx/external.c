@@ -144,8 +144,8 @@ enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
     if ((offset_text && !read_number(offset_text, &offset)) ||
         (length_text && !read_number(length_text, &length)))
         return byi_fail(err, BYOC_EPARSE,
-                        "tensor '%s': offset '%s' or length '%s' of its "
-                        "external data is not a number",
+                        "tensor '%s': its external data has offset '%s' and "
+                        "length '%s', expected numbers",
                         name, offset_text ? offset_text : "",
                         length_text ? length_text : "");
     if (offset > found->n || length > found->n - offset || length != bytes)

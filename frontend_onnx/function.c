@@ -43,7 +43,8 @@ enum byoc_status byi_functions_open(struct byi_import *o)
             byi_names_add(&o->functions->names, key_of(o, f->domain, f->name));
         if (!entry)
             return byi_fail(&o->err, BYOC_EPARSE,
-                            "function %s of domain %s is defined twice",
+                            "function %s of domain %s is defined twice, "
+                            "expected once",
                             byi_text_or(f->name, "(none)"),
                             byi_onnx_domain(f->domain));
         entry->initializer = (uint32_t)i;
@@ -105,7 +106,9 @@ static Onnx__AttributeProto *resolve(struct byi_import *o,
     if (!found)
         return NULL;
     if (found->g || found->n_graphs)
-        byi_o_refuse(o, "attribute '%s' passes a graph to a function",
+        byi_o_refuse(o,
+                     "attribute '%s' passes a graph to a function, expected "
+                     "another kind of attribute",
                      byi_text_or(a->name, ""));
     Onnx__AttributeProto *copy =
         byi_arena_copy(o->scratch, found, sizeof *found);
@@ -116,16 +119,18 @@ static Onnx__AttributeProto *resolve(struct byi_import *o,
 const Onnx__NodeProto *byi_function_node(struct byi_import *o,
                                          const Onnx__NodeProto *node)
 {
-    bool refers = false;
+    const Onnx__AttributeProto *refers = NULL;
 
     for (size_t i = 0; i < node->n_attribute; i++)
-        refers |= *byi_text_or(node->attribute[i]->ref_attr_name, "") != '\0';
+        if (*byi_text_or(node->attribute[i]->ref_attr_name, "") != '\0')
+            refers = node->attribute[i];
     if (!refers)
         return node;
     if (!o->expansion) {
         byi_o_fail(o, BYOC_EPARSE,
-                   "an attribute has a ref_attr_name, which is allowed in "
-                   "functions only");
+                   "attribute '%s' has ref_attr_name '%s', expected none "
+                   "outside of functions",
+                   byi_text_or(refers->name, ""), refers->ref_attr_name);
         return node;
     }
     Onnx__NodeProto *copy = byi_arena_copy(o->scratch, node, sizeof *node);
@@ -183,8 +188,8 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
                    MAX_EXPANDED);
     if (call->n_input > f->n_input || call->n_output > f->n_output)
         byi_o_fail(o, BYOC_EPARSE,
-                   "found %zu inputs and %zu outputs; its function has %zu "
-                   "and %zu",
+                   "found %zu inputs and %zu outputs, expected at most %zu "
+                   "and %zu as in its function",
                    call->n_input, call->n_output, f->n_input, f->n_output);
     for (size_t i = 0; i < call->n_attribute; i++) {
         const char *name = byi_text_or(call->attribute[i]->name, "");
@@ -192,7 +197,8 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
         for (size_t k = 0; k < f->n_attribute; k++)
             known |= strcmp(f->attribute[k], name) == 0;
         if (!known)
-            byi_o_refuse(o, "its function has no attribute '%s'", name);
+            byi_o_refuse(o, "found attribute '%s', which its function lacks",
+                         name);
     }
 }
 
@@ -240,7 +246,8 @@ void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
     o->status = byi_scope_open(o, &scope);
     for (uint32_t i = 0; i < f->n_input && byi_o_ok(o); i++) {
         if (!byi_names_bind(&scope.names, f->input[i], byi_o_in(o, i))) {
-            byi_o_fail(o, BYOC_EPARSE, "its function has two inputs '%s'",
+            byi_o_fail(o, BYOC_EPARSE,
+                       "its function has two inputs '%s', expected one",
                        f->input[i]);
             return;
         }

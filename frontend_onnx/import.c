@@ -23,7 +23,8 @@ enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope)
     scope->names = byi_names_new(o->scratch);
     if (graph->n_sparse_initializer)
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                        "the model has sparse initialisers");
+                        "found %zu sparse initialisers, expected dense ones",
+                        graph->n_sparse_initializer);
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const char *name = byi_text_or(graph->initializer[i]->name, "");
         struct byi_name *entry =
@@ -31,7 +32,7 @@ enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope)
         if (!entry)
             return byi_fail(&o->err, BYOC_EPARSE,
                             "initialiser '%s': the name is empty or already "
-                            "defined",
+                            "defined, expected a new one",
                             name);
         entry->initializer = (uint32_t)i;
     }
@@ -221,7 +222,7 @@ static bool arity_ok(struct byi_import *o)
     if (o->node->n_output == 0)
         byi_o_fail(o, BYOC_EPARSE, "found no outputs, expected one");
     if (o->node->n_attribute > 64) /* bits of o->seen */
-        byi_o_fail(o, BYOC_ELIMIT, "found %zu attributes, the limit is 64",
+        byi_o_fail(o, BYOC_ELIMIT, "found %zu attributes, expected at most 64",
                    o->node->n_attribute);
     return byi_o_ok(o);
 }
@@ -254,8 +255,7 @@ static void bind_outputs(struct byi_import *o)
             entry->producer = byi_arena_printf(
                 o->scratch,
                 "node %.200s: operator %.100s (domain %.100s, opset %lld) is "
-                "not "
-                "supported",
+                "not supported",
                 o->name, byi_text_or(o->node->op_type, "(none)"),
                 byi_onnx_domain(o->node->domain), (long long)o->opset);
     }
@@ -364,7 +364,7 @@ static enum byoc_status add_result(struct byi_import *o)
     if (made > BYI_MAX_ARGS)
         return byi_fail(&o->err, BYOC_ELIMIT,
                         "the graph has %u outputs, including the keys of "
-                        "maps; the limit is %d",
+                        "maps, expected at most %d",
                         made, BYI_MAX_ARGS);
     o->f->result =
         made == 1 ? ids[0] : byi_add_tuple(o->m, o->f, ids, made, o->sources);
@@ -378,12 +378,12 @@ static enum byoc_status check_model(struct byi_import *o)
 
     if (count_nodes(graph) > UINT32_MAX / 16)
         return byi_fail(&o->err, BYOC_ELIMIT,
-                        "the graph has %zu nodes; the limit is %u",
+                        "the graph has %zu nodes, expected at most %u",
                         count_nodes(graph), UINT32_MAX / 16);
     if (opset != 0 && (opset < MIN_OPSET || opset > MAX_OPSET))
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                        "the model uses opset %lld of ai.onnx; opsets %d to "
-                        "%d are supported; export it with one of these",
+                        "the model uses opset %lld of ai.onnx, expected %d to "
+                        "%d; export it with one of these",
                         (long long)opset, MIN_OPSET, MAX_OPSET);
     return BYOC_OK;
 }

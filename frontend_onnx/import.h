@@ -39,11 +39,12 @@ struct byi_onnx_file {
 
 /* Map and unpack the model at `path`. The mapping lives as long as `arena`;
  * the rest until byi_onnx_close, which also accepts a file that failed to
- * open. */
+ * open. Errors: BYOC_EIO, BYOC_EPARSE. */
 enum byoc_status byi_onnx_open(const char *path, struct byi_arena *arena,
                                struct byi_onnx_file *file,
                                struct byoc_error *err);
-/* Like byi_onnx_open, for a model in memory, which is copied. */
+/* Like byi_onnx_open, for a model in memory, which is copied; `path` is for
+ * messages and external data. Errors: also BYOC_ENOMEM. */
 enum byoc_status byi_onnx_open_memory(const void *data, uint64_t bytes,
                                       const char *path, struct byi_arena *arena,
                                       struct byi_onnx_file *file,
@@ -60,13 +61,14 @@ enum byoc_status byi_onnx_attribute(struct byi_onnx_file *file,
                                     Onnx__AttributeProto **attribute,
                                     struct byoc_error *err);
 
-/* Map `path` for the life of the arena. */
+/* Map `path` for the life of the arena. Errors: BYOC_EIO. */
 enum byoc_status byi_onnx_map(const char *path, struct byi_arena *arena,
                               const uint8_t **data, size_t *n,
                               struct byoc_error *err);
 
-/* Decode a TensorProto in memory. `path` appears in error messages; external
- * data is looked up in its folder. */
+/* Decode a TensorProto in memory, which must live as long as the arena. `path`
+ * appears in error messages; external data is looked up in its folder. `name`
+ * may be NULL. */
 enum byoc_status byi_onnx_tensor_bytes(
     const uint8_t *data, size_t n, const char *path, struct byi_arena *arena,
     struct byi_tensor *tensor, const char **name, struct byoc_error *err);
@@ -84,7 +86,9 @@ enum byoc_status byi_onnx_decode(struct byi_onnx_file *file,
 
 /* --- external.c --------------------------------------------------------- */
 
-/* Find the bytes of a tensor whose data is outside the model file. */
+/* Find the `bytes` bytes of a tensor whose data is outside the model file; they
+ * are mapped as long as file->arena lives. Errors: BYOC_EIO, BYOC_EPARSE,
+ * BYOC_EUNSUPPORTED (a file outside the model's folder). */
 enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
                                    const Onnx__TensorProto *proto,
                                    uint64_t bytes, struct byi_range *range,
@@ -109,11 +113,12 @@ struct byi_names {
     struct byi_index index;
 };
 
-/* An empty table in `arena`. */
+/* An empty table in `arena`. Names are not copied, and must live as long. */
 struct byi_names byi_names_new(struct byi_arena *arena);
+/* The entry of `text`, or NULL. */
 struct byi_name *byi_names_find(const struct byi_names *names,
                                 const char *text);
-/* The new entry of `text`; NULL when that name is taken. */
+/* The new entry of `text`; NULL if the table has that name already. */
 struct byi_name *byi_names_add(struct byi_names *names, const char *text);
 /* Bind `text`, an input or a captured value of a body graph, to `id`. BYI_NO_ID
  * stands for an omitted input; an initialiser of that name stays its default.
@@ -153,8 +158,8 @@ struct byi_onnx_op {
 };
 
 /* The state of one import. Errors are sticky: after the first failure the
- * functions below do nothing and return BYI_NO_ID, 0 or NULL, so converters
- * need not check each step. */
+ * functions below do nothing and return BYI_NO_ID, 0, NULL or their `fallback`,
+ * so converters need not check each step. */
 struct byi_import {
     struct byi_module *m;
     struct byi_func *f;
@@ -197,8 +202,8 @@ const size_t *byi_o_order(struct byi_arena *arena,
 /* Convert the nodes of o->scope's graph. */
 enum byoc_status byi_onnx_nodes(struct byi_import *o);
 /* Look up the value `text` in o->scope; the error message names `reader`, or
- * o's node if that is NULL.
- * BYI_NO_ID without a failure: an omitted input of a function. */
+ * o's node if `reader` is NULL. Returns BYI_NO_ID without a failure for an
+ * omitted input of a function. */
 byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader);
 /* The source of node `index` of its graph, the same one in every call. */
 uint32_t byi_o_source(struct byi_import *o, size_t index,
@@ -226,8 +231,8 @@ const int64_t *byi_o_ints(struct byi_import *o, const char *name, uint32_t *n);
 const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n);
 const char *const *byi_o_strings(struct byi_import *o, const char *name,
                                  uint32_t *n);
-/* The attribute, which fails unless it has this type (AttributeProto.type);
- * NULL when absent. */
+/* The attribute, or NULL when absent; fails if it has another type than `type`
+ * (AttributeProto.type). */
 const Onnx__AttributeProto *byi_o_attr(struct byi_import *o, const char *name,
                                        int type);
 /* A required graph attribute; fails when absent. */
@@ -262,7 +267,8 @@ byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value);
 bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t);
 /* Whether input i is a constant. The input must not be omitted. */
 bool byi_o_is_const(const struct byi_import *o, uint32_t i);
-/* The elements of input i, which must be constant; messages call it `what`. */
+/* The elements of input i, or its one element; refuses the node unless the
+ * input is constant. Messages call the input `what`. */
 const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
                                 const char *what, uint32_t *n);
 int64_t byi_o_const_int(struct byi_import *o, uint32_t i, const char *what);
@@ -275,10 +281,12 @@ void byi_o_describe(struct byi_import *o, uint32_t source);
 
 /* --- emit.c ------------------------------------------------------------- */
 
-/* Append a call, or fold it when its operands are small constants. */
+/* Append a call, or fold it when its operands are small constants. Returns its
+ * value; fails if an operand is BYI_NO_ID. */
 byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
                   const byi_id *args, uint32_t n_attrs,
                   const struct byi_attr *attrs);
+/* A field of a tuple. */
 byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index);
 /* A call with one operand, or two, and no attributes. */
 byi_id byi_o_unary(struct byi_import *o, enum byi_op_id op, byi_id a);
@@ -286,18 +294,22 @@ byi_id byi_o_binary(struct byi_import *o, enum byi_op_id op, byi_id a,
                     byi_id b);
 /* A call with operands a and b, where b becomes a scalar of a's type. */
 byi_id byi_o_with(struct byi_import *o, enum byi_op_id op, byi_id a, double b);
+/* A cast to dtype; `id` itself if it has that dtype. */
 byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype);
 /* The vector `all` with `values` at the indices `axes`, which may be negative.
  */
 byi_id byi_o_spread(struct byi_import *o, byi_id all, byi_id axes,
                     byi_id values);
+/* Insert n axes of size 1, which become the axes `axes` of the result. */
 byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
                     const int64_t *axes);
+/* A reshape to an int64 vector; without allowzero, 0 keeps an axis' size. */
 byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
                      bool allowzero);
+/* The shape as an int64 vector. */
 byi_id byi_o_shape_of(struct byi_import *o, byi_id id);
 /* Emit a template (core/ir/template.h) with these values and attributes.
- * Returns its result or results. */
+ * Returns its one result, or writes its n_results results. */
 byi_id byi_o_text(struct byi_import *o, const char *text, uint32_t n,
                   const byi_id *args, uint32_t n_attrs,
                   const struct byi_attr *attrs);
@@ -313,6 +325,7 @@ byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor);
  * of the same name and default. */
 void byi_o_convert_same(struct byi_import *o);
 
+/* ARGS and ATTRS: the length of a list and the list, as two arguments. */
 #define BYI_N(array) ((uint32_t)BYI_COUNT(array))
 #define ARGS(...)                                                              \
     BYI_N(((const byi_id[]){__VA_ARGS__})), (const byi_id[])                   \
@@ -360,7 +373,7 @@ struct byi_body {
     uint32_t func;
     struct byi_outside *outside; /* values of the enclosing function */
     uint32_t n_outside;
-    byi_id *captures; /* of these, the ones that are not constants */
+    byi_id *captures; /* the values in `outside` that are not constants */
 };
 
 /* A value of the enclosing function: its name (NULL when the node itself needs
@@ -412,8 +425,8 @@ struct byi_expansion {
     uint32_t depth;
     uint64_t before; /* memory of the import when the outermost call began */
     uint32_t n_fallbacks;
-    Onnx__AttributeProto **fallbacks;
-    const struct byi_expansion *outer;
+    Onnx__AttributeProto **fallbacks;  /* the function's default attributes */
+    const struct byi_expansion *outer; /* the call around this one, or NULL */
 };
 
 /* Index the model's functions by name. */

@@ -186,9 +186,12 @@ static enum byoc_status read_dims(struct byi_import *o,
         const char *fixed = param_of(o->params->dims, param, used->dims);
         if (!fixed) /* reports print the symbol's name */
             fixed = param_of(o->params->dims, symbol, used->dims);
-        if (*param && fixed && (!read_dim(&fixed, &dims[i]) || *fixed != '\0'))
+        const char *end = fixed;
+        if (*param && fixed && (!read_dim(&end, &dims[i]) || *end != '\0'))
             return byi_fail(&o->err, BYOC_EINVAL,
-                            "dim '%s': the value is not a number >= 0", param);
+                            "dim '%s': found '%s', expected a number of 0 or "
+                            "more",
+                            param, fixed);
         if (*param && !fixed)
             dims[i] = byi_symbol(o->m, symbol);
         else if (dims[i] < 0) /* unnamed, or exporters' -1 */
@@ -211,19 +214,19 @@ static enum byoc_status input_dims(struct byi_import *o, const char *input,
                         input, given, BYI_MAX_RANK);
     if (given && shape && shape->n_dim != *rank)
         return byi_fail(&o->err, BYOC_EINVAL,
-                        "shape of '%s': found rank %u, expected rank %zu of "
-                        "the model's input",
+                        "shape of '%s': found rank %u, expected %zu, the rank "
+                        "of the model's input",
                         input, *rank, shape->n_dim);
     if (given)
         return BYOC_OK;
     if (!shape)
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                        "input '%s' has no shape; give one, such as "
-                        "%s=1x3x224x224",
+                        "input '%s' has no shape; give one with --shape, such "
+                        "as %s=1x3x224x224",
                         input, input);
     if (shape->n_dim > BYI_MAX_RANK)
         return byi_fail(&o->err, BYOC_ELIMIT,
-                        "input '%s' has rank %zu, the limit is %d", input,
+                        "input '%s' has rank %zu, expected at most %d", input,
                         shape->n_dim, BYI_MAX_RANK);
     *rank = (uint32_t)shape->n_dim;
     return read_dims(o, shape, used, dims);
@@ -262,10 +265,11 @@ static byi_id fixed_input(struct byi_import *o, const char *input,
     if (!byi_type_static(type) || byoc_dtype_size(type->dtype) == 0 ||
         byoc_dtype_size(type->dtype) > 8 || !byi_const_alloc(o->m, type, &t)) {
         o->status = byi_fail(&o->err, BYOC_EINVAL,
-                             "value of '%s': the input has symbolic dims or "
-                             "elements that are not numbers; fix its dims with "
-                             "a shape",
-                             input);
+                             "value of '%s': found %s elements with %s dims, "
+                             "expected numbers with known dims; fix dims with "
+                             "--dim or --shape",
+                             input, byoc_dtype_name(type->dtype),
+                             byi_type_static(type) ? "known" : "symbolic");
         return BYI_NO_ID;
     }
     if (!read_value(text, &t)) {
@@ -375,7 +379,8 @@ static enum byoc_status add_input(struct byi_import *o,
         *name ? byi_names_add(&o->scope->names, name) : NULL;
     if (!entry)
         return byi_fail(&o->err, BYOC_EPARSE,
-                        "input '%s': the name is empty or already defined",
+                        "input '%s': the name is empty or already defined, "
+                        "expected a new one",
                         name);
     const struct byi_type *list = list_type(o, info->type);
     if (list) {

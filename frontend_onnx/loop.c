@@ -51,7 +51,8 @@ static const struct byi_type *rows_type(struct byi_import *o,
     return byi_type_tensor(o->m->arena, s->row->dtype, rank + 1, dims);
 }
 
-/* Dims that change in the loop get another symbol in its result. */
+/* The type of the loop's result, in which dims of states that change have new
+ * symbols. */
 static const struct byi_type *result_type(struct byi_import *o,
                                           const struct byi_onnx_loop *loop)
 {
@@ -77,7 +78,8 @@ static const struct byi_type *result_type(struct byi_import *o,
     return n == 1 ? fields[0] : byi_type_tuple(o->m->arena, n, fields);
 }
 
-/* Open the function: its parameters and its type. */
+/* Open the function: its parameters and its type. Sets *trips_at to the place
+ * of the trip count in func->outside, if the loop has one. */
 static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
                       struct iteration *r, uint32_t *trips_at)
 {
@@ -231,14 +233,17 @@ static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
             found = byi_type_list(o->m->arena, BYI_OPTIONAL, found);
         const struct byi_type *both = byi_type_join(o->m->arena, type, found);
         if (!both)
-            byi_o_refuse(o, "state %u changes its type", i);
+            byi_o_refuse(o, "state %u changes its type, expected one type", i);
         wider = both && !byi_type_equal(both, type);
         loop->types[i] = both ? both : type;
         return wider;
     }
     if (found->kind != BYI_TENSOR || found->dtype != type->dtype ||
         found->rank != type->rank) {
-        byi_o_refuse(o, "state %u changes its type or rank", i);
+        byi_o_refuse(o,
+                     "state %u changes its type or rank, expected only its "
+                     "dims to change",
+                     i);
         return false;
     }
     for (uint32_t d = 0; d < type->rank; d++) {
@@ -279,7 +284,8 @@ static bool row_type(struct byi_import *o, const Onnx__ValueInfoProto *info,
         row->stacked = row->stacked || BYI_IS_SYMBOL(dims[d]);
     }
     if (found->rank == BYI_MAX_RANK) {
-        byi_o_refuse(o, "an output of rank above %d", BYI_MAX_RANK);
+        byi_o_refuse(o, "a scan output has rank %u, expected at most %d",
+                     found->rank + 1, BYI_MAX_RANK);
         return false;
     }
     row->axis = byi_o_axis(o, row->wanted_axis, found->rank + 1);
@@ -469,7 +475,9 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
         loop->types[i] = o->f->nodes.at[loop->states[i]].type;
         if (loop->types[i]->kind == BYI_TUPLE ||
             loop->types[i]->kind == BYI_FUNC)
-            byi_o_refuse(o, "state %u is not a tensor, sequence or optional",
+            byi_o_refuse(o,
+                         "state %u is a map, expected a tensor, sequence or "
+                         "optional",
                          i);
     }
     while (byi_o_ok(o) && fn == BYI_NO_ID) { /* each pass widens a type */

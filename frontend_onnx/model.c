@@ -184,7 +184,8 @@ static enum byoc_status open_bytes(const char *path, const uint8_t *data,
                         "or far more entries than its size suggests",
                         path);
     if (!file->model->graph || !file->model->has_ir_version)
-        return byi_fail(err, BYOC_EPARSE, "%s: not an ONNX model: it has no %s",
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: not an ONNX model: found no %s, expected one",
                         path, file->model->graph ? "ir_version" : "graph");
     assert(file->model->graph->n_initializer == file->raw.n);
     return BYOC_OK;
@@ -234,7 +235,8 @@ enum byoc_status byi_onnx_attribute(struct byi_onnx_file *file,
     ProtobufCMessage *message = NULL;
 
     if (!byi_wire_skip_varint(&w)) /* the length, which n implies */
-        return byi_fail(err, BYOC_EPARSE, "%s: the length is missing", place);
+        return byi_fail(err, BYOC_EPARSE, "%s: found no length, expected one",
+                        place);
     n = (size_t)(w.end - w.at);
     BYI_TRY(byi_wire_check(w.at, n, &onnx__attribute_proto__descriptor, place,
                            err));

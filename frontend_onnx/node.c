@@ -89,6 +89,17 @@ static bool has_field(const Onnx__AttributeProto *a, int type)
     }
 }
 
+/* How messages name an attribute that is not of type `wanted`. */
+static const char *kind_of(const Onnx__AttributeProto *a, int wanted)
+{
+    const unsigned type = a->has_type ? (unsigned)a->type : 0;
+
+    if ((int)type == wanted)
+        return "without a value";
+    return type < BYI_COUNT(kinds) && kinds[type] ? kinds[type]
+                                                  : "of another type";
+}
+
 const Onnx__AttributeProto *byi_o_attr(struct byi_import *o, const char *name,
                                        int type)
 {
@@ -99,8 +110,8 @@ const Onnx__AttributeProto *byi_o_attr(struct byi_import *o, const char *name,
         o->seen |= UINT64_C(1) << i;
         if (has_field(a, type) && (!a->has_type || (int)a->type == type))
             return a;
-        byi_o_fail(o, BYOC_EPARSE, "attribute '%s' is not %s", name,
-                   kinds[type]);
+        byi_o_fail(o, BYOC_EPARSE, "attribute '%s' is %s, expected %s", name,
+                   kind_of(a, type), kinds[type]);
     }
     return NULL;
 }
@@ -175,7 +186,9 @@ const int64_t *byi_o_ints(struct byi_import *o, const char *name, uint32_t *n)
     if (!a)
         return NULL;
     if (a->n_ints > UINT32_MAX) {
-        byi_o_fail(o, BYOC_ELIMIT, "attribute '%s' is too long", name);
+        byi_o_fail(o, BYOC_ELIMIT,
+                   "attribute '%s' has %zu entries, expected at most %u", name,
+                   a->n_ints, UINT32_MAX);
         return NULL;
     }
     *n = (uint32_t)a->n_ints;
@@ -231,8 +244,8 @@ enum byoc_dtype byi_o_dtype_attr(struct byi_import *o, const char *name)
     const int64_t value = byi_o_int(o, name, BYOC_NONE);
 
     if (value < 0 || value > BYI_LAST_DTYPE)
-        byi_o_refuse(o, "attribute '%s' is the unknown element type %lld", name,
-                     (long long)value);
+        byi_o_refuse(o, "attribute '%s' is %lld, expected a known element type",
+                     name, (long long)value);
     return byi_o_ok(o) ? (enum byoc_dtype)value : BYOC_NONE;
 }
 
@@ -275,8 +288,11 @@ int64_t byi_o_dim(const struct byi_import *o, byi_id id, uint32_t axis)
 uint32_t byi_o_axis(struct byi_import *o, int64_t axis, uint32_t rank)
 {
     if (axis < -(int64_t)rank || axis >= (int64_t)rank) {
-        byi_o_fail(o, BYOC_ETYPE, "axis %lld is out of range for rank %u",
-                   (long long)axis, rank);
+        byi_o_fail(o, BYOC_ETYPE,
+                   "axis %lld is out of range for rank %u, expected %lld to "
+                   "%lld",
+                   (long long)axis, rank, -(long long)rank,
+                   (long long)rank - 1);
         return 0;
     }
     return (uint32_t)(axis < 0 ? axis + rank : axis);
@@ -345,7 +361,7 @@ byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value)
     }
     if (bytes > 0 && bytes <= sizeof room && value == 0.0)
         return byi_o_const(o, &t, false); /* a complex 0 */
-    byi_o_refuse(o, "element type %s",
+    byi_o_refuse(o, "element type %s, expected numbers, bool or string",
                  byoc_dtype_name(dtype) ? byoc_dtype_name(dtype) : "none");
     return BYI_NO_ID;
 }
@@ -367,7 +383,8 @@ static bool const_input(struct byi_import *o, uint32_t i, const char *what,
                         struct byi_tensor *t)
 {
     if (!byi_o_value(o, byi_o_in(o, i), t)) {
-        byi_o_refuse(o, "its input '%s' is not a constant", what);
+        byi_o_refuse(o, "its input '%s' is computed, expected a constant",
+                     what);
         return false;
     }
     if (t->rank > 1 || t->dtype == BYOC_C64 || t->dtype == BYOC_C128) {
@@ -390,8 +407,9 @@ const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
         return NULL;
     const int64_t elements = byi_elements(t.rank, t.dims);
     if (elements > BYI_MAX_ARGS) {
-        byi_o_fail(o, BYOC_ELIMIT, "input '%s' has %lld elements", what,
-                   (long long)elements);
+        byi_o_fail(o, BYOC_ELIMIT,
+                   "input '%s' has %lld elements, expected at most %d", what,
+                   (long long)elements, BYI_MAX_ARGS);
         return NULL;
     }
     int64_t *values =
@@ -412,5 +430,3 @@ int64_t byi_o_const_int(struct byi_import *o, uint32_t i, const char *what)
                    what, n);
     return byi_o_ok(o) ? values[0] : 0;
 }
-
-/* --- calls ---------------------------------------------------------------- */

@@ -45,13 +45,15 @@ struct byi_onnx_params {
  * model's folder.
  * Errors: BYOC_EIO, BYOC_EPARSE (not a model; truncated), BYOC_EUNSUPPORTED
  * ("node NAME: operator OP (domain D, opset N) is not supported"), BYOC_ETYPE
- * (types or shapes do not match; names the node), BYOC_EINVAL (params). */
+ * (types or shapes do not match; names the node), BYOC_EINVAL (params),
+ * BYOC_ELIMIT, BYOC_ENOMEM. */
 enum byoc_status byi_onnx_import(const char *path,
                                  const struct byi_onnx_params *params,
                                  struct byi_module **module,
                                  struct byoc_error *err);
 
-/* Read a TensorProto file (.pb, as in ONNX test data) into `arena`. */
+/* Read a TensorProto file (.pb, as in ONNX test data) into `arena`; *name is
+ * its name, or "". Errors: BYOC_EIO, BYOC_EPARSE, BYOC_EUNSUPPORTED. */
 enum byoc_status byi_onnx_tensor(const char *path, struct byi_arena *arena,
                                  struct byi_tensor *tensor, const char **name,
                                  struct byoc_error *err);

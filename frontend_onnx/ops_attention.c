@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_attention.c: converts com.microsoft's attention operators to matrix
- * products, sums and softmax. With b sequences, n heads, s queries, t keys, h
- * elements of a head:
+/* ops_attention.c: converts attention operators of ai.onnx and com.microsoft to
+ * matrix products, sums and softmax. With b sequences, n heads, s queries, t
+ * keys, h elements of a head:
  *
  *   scores = nn.matmul(q, k, transpose_b=true) scale + bias + mask
  *   result = nn.matmul(nn.softmax(scores), v)
@@ -10,8 +10,9 @@
  * query heads share a key head: both are (b, n / g, g, s, ...), and keys
  * broadcast over g.
  *
- * Masks are additive: 0 where a query attends to a key, mask_filter_value where
- * it does not, and the lowest float in the causal mask.
+ * Masks are additive: 0 where a query attends to a key, and elsewhere
+ * mask_filter_value, or in the causal mask the lowest float; in ai.onnx's
+ * Attention always -infinity.
  */
 #include "frontend_onnx/attention.h"
 
@@ -35,8 +36,8 @@ byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads)
 
     if (byi_o_ok(o) && (byi_o_rank(o, x) != 3 || (known && width % heads)))
         byi_o_fail(o, BYOC_ETYPE,
-                   "an operand of rank %u and width %lld does not split in "
-                   "%lld heads",
+                   "an operand of rank %u and width %lld does not split into "
+                   "%lld heads, expected rank 3 and a multiple of them",
                    byi_o_rank(o, x), (long long)width, (long long)heads);
     return byi_o_reshape(o, x, byi_o_vector(o, 4, shape), false);
 }
@@ -99,7 +100,7 @@ byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
                       ARGS(byi_group_heads(o, a, x, 3)), NO_ATTRS);
 }
 
-/* The reverse: (b, n / g, g, s, t) -> (b, n, s, t) */
+/* The reverse of byi_group_scores: (b, n / g, g, s, t) -> (b, n, s, t) */
 static byi_id join_groups(struct byi_import *o, const struct byi_attention *a,
                           byi_id x)
 {
@@ -185,8 +186,8 @@ static byi_id index_mask(struct byi_import *o, const struct byi_attention *a,
     if (n == batch)
         return range_mask(o, a, BYI_NO_ID, mask);
     if (BYI_IS_SYMBOL(n) || BYI_IS_SYMBOL(batch) || n != 2 * batch) {
-        byi_o_refuse(o, "a mask of rank 1 with neither one nor two elements "
-                        "for each sequence");
+        byi_o_refuse(o, "found a mask of rank 1 of symbolic or other size, "
+                        "expected one or two elements for each sequence");
         return BYI_NO_ID;
     }
     const byi_id both = byi_o_emit(o, BYI_OP_SPLIT, ARGS(mask),
@@ -207,7 +208,7 @@ static byi_id read_mask(struct byi_import *o, const struct byi_attention *a,
     if (rank == 1)
         return index_mask(o, a, mask);
     if (rank != 2 && rank != 3) {
-        byi_o_refuse(o, "a mask of rank %u", rank);
+        byi_o_refuse(o, "found a mask of rank %u, expected 1, 2 or 3", rank);
         return BYI_NO_ID;
     }
     const byi_id zero = byi_o_scalar(o, byi_o_dtype(o, mask), 0);
@@ -335,7 +336,8 @@ static byi_id attention_heads(struct byi_import *o,
 
     if (a->scale == 0.0 && byi_o_ok(o) &&
         BYI_IS_SYMBOL(byi_o_dim(o, a->q, rank - 1)))
-        byi_o_refuse(o, "heads of symbolic size");
+        byi_o_refuse(o, "found heads of symbolic size, expected a known size "
+                        "or attribute scale");
     if (!byi_o_ok(o))
         return BYI_NO_ID;
     const byi_id k = shared ? byi_o_expand(o, a->k, 1, group) : a->k;
@@ -401,14 +403,14 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
     byi_id parts[3];
 
     if (byi_o_int(o, "do_rotary", 0) || byi_o_int(o, "rotary_embedding_dim", 0))
-        byi_o_refuse(o, "rotary embeddings");
+        byi_o_refuse(o, "found rotary embeddings, expected none");
     if (byi_o_int(o, "past_present_share_buffer", 0))
-        byi_o_refuse(o, "past and present in one buffer");
+        byi_o_refuse(o, "found past and present in one buffer, expected two");
     if (given && n != 3)
         byi_o_fail(o, BYOC_EPARSE,
                    "qkv_hidden_sizes has %u entries, expected 3", n);
     if (byi_o_ok(o) && BYI_IS_SYMBOL(byi_o_dim(o, weights, 1)))
-        byi_o_refuse(o, "weights of symbolic width");
+        byi_o_refuse(o, "found weights of symbolic width, expected a number");
     if (given && byi_o_ok(o))
         memcpy(sizes, given, sizeof sizes);
     byi_split_qkv(
@@ -433,7 +435,7 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
 static void convert_attention(struct byi_import *o)
 {
     if (byi_o_in(o, 6) != BYI_NO_ID)
-        byi_o_refuse(o, "past and present in one buffer");
+        byi_o_refuse(o, "found past and present in one buffer, expected two");
     attend_to_self(o, byi_o_in(o, 0), byi_o_in(o, 1), byi_o_in(o, 3),
                    byi_o_in(o, 4), byi_o_in(o, 5));
 }
@@ -459,7 +461,8 @@ static byi_id dequantized(struct byi_import *o, uint32_t i, uint32_t scale,
             byi_o_cast(o, each ? given : byi_o_as_scalar(o, given), BYOC_F32));
     }
     if (dtype != BYOC_U8 && dtype != BYOC_I8 && byi_o_ok(o))
-        byi_o_fail(o, BYOC_ETYPE, "input %u has type %s, expected 8 bits", i,
+        byi_o_fail(o, BYOC_ETYPE,
+                   "input %u has type %s, expected uint8 or int8", i,
                    byoc_dtype_name(dtype));
     return byi_o_binary(o, BYI_OP_MULTIPLY, x, factor);
 }
@@ -484,7 +487,8 @@ static void read_operands(struct byi_import *o, struct byi_attention *a)
     byi_id parts[3] = {BYI_NO_ID, BYI_NO_ID, BYI_NO_ID};
 
     if (bias != BYI_NO_ID && rank != 3)
-        byi_o_refuse(o, "a bias of packed operands");
+        byi_o_refuse(o, "found a bias and packed operands, expected separate "
+                        "operands of rank 3");
     if (rank == 0 && byi_o_ok(o) && byi_o_rank(o, q) != 5)
         byi_o_fail(o, BYOC_EPARSE,
                    "found no key and a query of rank %u, expected a packed "
@@ -518,7 +522,7 @@ static void convert_multi_head(struct byi_import *o)
     struct byi_attention a = byi_attention_read(o);
 
     if (byi_o_in(o, 8) != BYI_NO_ID || byi_o_in(o, 9) != BYI_NO_ID)
-        byi_o_refuse(o, "past and present in one buffer");
+        byi_o_refuse(o, "found past and present in one buffer, expected two");
     read_operands(o, &a);
     add_past(o, &a, byi_o_in(o, 6), byi_o_in(o, 7));
     a.bias = byi_o_in(o, 5);
@@ -550,8 +554,8 @@ static byi_id standard_operand(struct byi_import *o, uint32_t i, int64_t *heads)
 }
 
 /* The additive mask (b or 1, n or 1, s, t) of input attn_mask, which broadcasts
- * to these dims. It may have fewer keys; the others are masked. If its number
- * of keys is unknown, it has all. */
+ * to these dims. attn_mask may cover only the first keys; the others are
+ * masked. If its number of keys is symbolic, it covers all. */
 static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
 {
     static const int64_t front[] = {0, 1};
@@ -591,7 +595,8 @@ static void read_standard(struct byi_import *o, struct byi_attention *a)
     int64_t heads = a->kv_heads;
     a->v = standard_operand(o, 2, &heads);
     if (precision == BYOC_F64 && byi_o_dtype(o, a->q) != BYOC_F64)
-        byi_o_refuse(o, "a softmax_precision of float64");
+        byi_o_refuse(o, "softmax_precision is float64, expected at most "
+                        "float32 for queries of another type");
     if (byi_o_ok(o) && (a->heads < 1 || a->kv_heads < 1 ||
                         a->heads % a->kv_heads || heads != a->kv_heads))
         byi_o_fail(o, BYOC_ETYPE,

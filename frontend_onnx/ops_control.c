@@ -173,7 +173,9 @@ static void convert_if(struct byi_import *o)
     if (!byi_o_ok(o))
         return;
     if (then->n_input || otherwise->n_input)
-        byi_o_fail(o, BYOC_EPARSE, "a branch has inputs, expected none");
+        byi_o_fail(o, BYOC_EPARSE,
+                   "its branches have %zu and %zu inputs, expected none",
+                   then->n_input, otherwise->n_input);
     if (then->n_output != o->n_out || otherwise->n_output != o->n_out)
         byi_o_fail(o, BYOC_EPARSE,
                    "its branches have %zu and %zu outputs, expected %u",
@@ -225,7 +227,7 @@ static void run_loop(struct byi_import *o, struct byi_onnx_loop *loop)
     }
 }
 
-/* Outputs of the graph after the states are scan outputs. */
+/* Count the scan outputs: the outputs of the graph after the states. */
 static void count_rows(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     const uint32_t first = loop->counts ? 1 : 0;
@@ -234,8 +236,13 @@ static void count_rows(struct byi_import *o, struct byi_onnx_loop *loop)
     if (n < first + loop->n_states || n - first > BYI_MAX_ARGS / 2 ||
         n - first < o->n_out || n == first) {
         byi_o_fail(o, BYOC_EPARSE,
-                   "its graph has %zu outputs for %u states and %u outputs", n,
-                   loop->n_states, o->n_out);
+                   "its graph has %zu outputs for %u states and %u outputs, "
+                   "expected at least %u and at most %d",
+                   n, loop->n_states, o->n_out,
+                   first + (loop->n_states > o->n_out ? loop->n_states
+                            : o->n_out > 0            ? o->n_out
+                                                      : 1),
+                   (int)first + BYI_MAX_ARGS / 2);
         return;
     }
     loop->n_rows = (uint32_t)n - first - loop->n_states;
@@ -255,11 +262,12 @@ static void convert_loop(struct byi_import *o)
     if (!byi_o_ok(o))
         return;
     if (loop.trips == BYI_NO_ID && loop.go == BYI_NO_ID)
-        byi_o_refuse(o, "it has neither a trip count nor a condition, and "
-                        "never ends");
+        byi_o_refuse(o, "found neither a trip count nor a condition, expected "
+                        "one, or the loop never ends");
     for (uint32_t i = 0; i < loop.n_states; i++)
         if (loop.states[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE, "state %u has no initial value", i);
+            byi_o_fail(o, BYOC_EPARSE,
+                       "state %u has no initial value, expected one", i);
     if (loop.graph->n_input != 2 + loop.n_states)
         byi_o_fail(o, BYOC_EPARSE,
                    "its graph has %zu inputs, expected %u (iteration, "
@@ -279,8 +287,9 @@ static void read_slices(struct byi_import *o, struct byi_slices *slices,
     const int64_t *direction = byi_o_ints(o, directions, &n_directions);
 
     if ((axis && n_axes != n) || (direction && n_directions != n))
-        byi_o_fail(o, BYOC_EPARSE, "%s or %s: expected %u numbers", axes,
-                   directions, n);
+        byi_o_fail(o, BYOC_EPARSE,
+                   "%s has %u entries and %s %u, expected %u or none", axes,
+                   n_axes, directions, n_directions, n);
     for (uint32_t i = 0; i < n && byi_o_ok(o); i++) {
         slices[i].wanted_axis = axis ? axis[i] : 0;
         slices[i].backward = direction && direction[i] != 0;
@@ -379,17 +388,22 @@ static void convert_scan_8(struct byi_import *o)
 
     for (uint32_t i = 0; i < n; i++)
         if (whole[i] == BYI_NO_ID || byi_o_rank(o, whole[i]) == 0)
-            byi_o_fail(o, BYOC_ETYPE, "input %u has no batch axis", i + 1);
+            byi_o_fail(o, BYOC_ETYPE,
+                       "input %u is omitted or a scalar, expected a batch axis",
+                       i + 1);
     if (n == 0)
-        byi_o_fail(o, BYOC_EPARSE, "found no scan inputs");
+        byi_o_fail(o, BYOC_EPARSE, "found no scan inputs, expected 1 or more");
     if (byi_o_in(o, 0) != BYI_NO_ID)
-        byi_o_refuse(o, "with sequence_lens");
+        byi_o_refuse(o, "found input sequence_lens, expected it to be omitted");
     const int64_t batch = byi_o_ok(o) ? byi_o_dim(o, whole[0], 0) : 0;
-    if (batch < 1 || batch > MOST)
+    if (BYI_IS_SYMBOL(batch))
         byi_o_refuse(o,
-                     "expected a batch of 1 to %d (fix it with --dim or "
-                     "--shape)",
+                     "found a symbolic batch, expected 1 to %d; fix it with "
+                     "--dim or --shape",
                      MOST);
+    else if (batch < 1 || batch > MOST)
+        byi_o_refuse(o, "found a batch of %lld, expected 1 to %d",
+                     (long long)batch, MOST);
     for (int64_t b = 0; b < batch && byi_o_ok(o); b++) {
         scan_entry(o, whole, n, b);
         made[b] = o->out;

@@ -27,7 +27,8 @@ static const char *digest(struct byi_import *o, const struct byi_tensor *t)
     char text[65];
 
     if (t->dtype == BYOC_STRING) {
-        byi_o_refuse(o, "a tensor attribute has strings");
+        byi_o_refuse(o, "found a tensor attribute of strings, expected "
+                        "numbers");
         return "";
     }
     byi_sha256_init(&sha);

@@ -34,8 +34,10 @@ static void convert_binary_old(struct byi_import *o)
         b = byi_o_expand(o, b, (uint32_t)n, ends);
     } else if (aligned && (axis > ra - rb || axis < 0)) {
         byi_o_fail(o, BYOC_ETYPE,
-                   "b of rank %lld at axis %lld does not fit rank %lld",
-                   (long long)rb, (long long)axis, (long long)ra);
+                   "b of rank %lld at axis %lld does not fit rank %lld, "
+                   "expected an axis of 0 to %lld",
+                   (long long)rb, (long long)axis, (long long)ra,
+                   (long long)(ra - rb));
     }
     o->out[0] = byi_o_emit(o, o->row->op, ARGS(a, b), NO_ATTRS);
 }
@@ -165,7 +167,7 @@ static void convert_clip(struct byi_import *o)
 static void cast_to(struct byi_import *o, enum byoc_dtype dtype)
 {
     if (dtype == BYOC_NONE)
-        byi_o_refuse(o, "the target type is missing");
+        byi_o_refuse(o, "found no target type, expected a tensor type");
     /* these apply to casts to 8-bit floats and are ignored in others */
     const bool saturate = byi_o_int(o, "saturate", 1) != 0;
     const char *mode = byi_o_string(o, "round_mode", "up");
@@ -192,7 +194,8 @@ static void convert_cast_1(struct byi_import *o)
             &onnx__tensor_proto__data_type__descriptor, to);
 
     if (!value)
-        byi_o_refuse(o, "attribute 'to' is '%s'", to);
+        byi_o_refuse(o, "attribute 'to' is '%s', expected a type such as FLOAT",
+                     to);
     else
         cast_to(o, (enum byoc_dtype)value->value);
 }
@@ -277,7 +280,7 @@ static void convert_dropout(struct byi_import *o)
 
     byi_o_int(o, "seed", 0);
     if (o->opset < 7 && byi_o_int(o, "is_test", 0) == 0)
-        byi_o_refuse(o, "in training mode (is_test is 0)");
+        byi_o_refuse(o, "is_test is 0 (training mode), expected 1");
     struct byi_tensor part = {0};
     const bool none = ratio != BYI_NO_ID && byi_o_value(o, ratio, &part) &&
                       byi_tensor_float(&part, 0) == 0;
@@ -360,7 +363,10 @@ byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
             attrs[k] = (struct byi_attr)A_FLOAT(op->attrs[k].name, numbers[k]);
         return byi_o_emit(o, op->id, ARGS(x), taken, attrs);
     }
-    byi_o_refuse(o, "activation '%s'", name);
+    byi_o_refuse(o,
+                 "activation '%s', expected Relu, Sigmoid, Tanh, LeakyRelu, "
+                 "Clip, HardSigmoid, Elu, Softplus, Softsign or HardSwish",
+                 name);
     return BYI_NO_ID;
 }
 

@@ -39,23 +39,26 @@ struct grouped_attention {
 static void check_grouped(struct byi_import *o)
 {
     if (byi_o_int(o, "sliding_window_cache", 0))
-        byi_o_refuse(o, "a cache that keeps only the window");
+        byi_o_refuse(o, "found a cache that keeps only the window, expected "
+                        "sliding_window_cache 0");
     if (byi_o_int(o, "qk_output", 0) || byi_o_wants(o, 3))
-        byi_o_refuse(o, "the scores as an output");
+        byi_o_refuse(o, "found the scores as an output, expected qk_output 0");
     if (byi_o_in(o, KEY_SCALE) != BYI_NO_ID ||
         byi_o_in(o, VALUE_SCALE) != BYI_NO_ID ||
         strcmp(byi_o_string(o, "k_quant_type", "NONE"), "NONE") != 0 ||
         strcmp(byi_o_string(o, "v_quant_type", "NONE"), "NONE") != 0 ||
         byi_o_int(o, "kv_cache_bit_width", 0))
-        byi_o_refuse(o, "a quantised cache");
+        byi_o_refuse(o, "found a quantised cache, expected floats");
     if (byi_o_in(o, QUERY_NORM) != BYI_NO_ID ||
         byi_o_in(o, KEY_NORM) != BYI_NO_ID)
-        byi_o_refuse(o, "normalised queries and keys");
+        byi_o_refuse(o, "found normalised queries and keys, expected these "
+                        "inputs to be omitted");
     byi_o_float(o, "qk_norm_epsilon", 0);
     if (byi_o_in(o, LAST_KEY) == BYI_NO_ID ||
         byi_o_in(o, ALL_KEYS) == BYI_NO_ID)
         byi_o_fail(o, BYOC_EPARSE,
-                   "inputs seqlens_k and total_sequence_length are required");
+                   "inputs seqlens_k and total_sequence_length are required, "
+                   "but one is omitted");
     if ((byi_o_in(o, PAST_KEY) == BYI_NO_ID) !=
         (byi_o_in(o, PAST_VALUE) == BYI_NO_ID))
         byi_o_fail(o, BYOC_EPARSE,
@@ -82,7 +85,7 @@ static void read_grouped(struct byi_import *o, struct grouped_attention *g)
         if (BYI_IS_SYMBOL(width) || width % heads)
             byi_o_fail(o, BYOC_ETYPE,
                        "a packed query of width %lld does not split into %lld "
-                       "heads of queries, keys and values",
+                       "heads of queries, keys and values, expected a multiple",
                        (long long)width, (long long)heads);
         else
             byi_split_qkv(o, parts[0], sizes, parts);
@@ -124,7 +127,8 @@ static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
     for (uint32_t i = 0; i < 2; i++)
         if (tables[i] == BYI_NO_ID || byi_o_rank(o, tables[i]) != 2) {
             byi_o_fail(o, BYOC_EPARSE,
-                       "do_rotary is 1, which needs %s of rank 2",
+                       "do_rotary is 1, but %s is omitted or has another rank "
+                       "than 2",
                        i ? "sin_cache" : "cos_cache");
             return;
         }

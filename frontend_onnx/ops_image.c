@@ -74,7 +74,8 @@ static bool is_given(const struct byi_import *o, uint32_t i)
            !(byi_o_rank(o, id) == 1 && byi_o_dim(o, id, 0) == 0);
 }
 
-/* The region of tf_crop_and_resize; the other modes ignore it. */
+/* The constant roi of tf_crop_and_resize, the part of x that is resized; NULL
+ * in other modes, which ignore it, or if wanted_roi() must compute it. */
 static const double *read_roi(struct byi_import *o, const char *transform,
                               uint32_t *n)
 {
@@ -87,7 +88,10 @@ static const double *read_roi(struct byi_import *o, const char *transform,
     if (!byi_o_value(o, byi_o_in(o, 1), &t))
         return NULL;
     if (t.rank != 1 || t.dims[0] > 2 * BYI_MAX_RANK) {
-        byi_o_refuse(o, "input 'roi' is not a vector of at most %d elements",
+        byi_o_refuse(o,
+                     "input 'roi' has rank %u and %lld elements, expected a "
+                     "vector of at most %d",
+                     t.rank, (long long)byi_elements(t.rank, t.dims),
                      2 * BYI_MAX_RANK);
         return NULL;
     }
@@ -111,7 +115,8 @@ static byi_id wanted_roi(struct byi_import *o)
 
     if (roi == BYI_NO_ID)
         byi_o_fail(o, BYOC_EPARSE,
-                   "input 'roi' is omitted, but tf_crop_and_resize needs it");
+                   "input 'roi' is omitted, expected one for "
+                   "tf_crop_and_resize");
     if (n == 0 || n > rank || !byi_o_ok(o))
         return roi;
     for (uint32_t i = 0; i < n; i++) {
@@ -286,8 +291,8 @@ static const char *sample_mode(struct byi_import *o)
                                         : mode;
 }
 
-/* The coordinates -1 .. 1 of the pixels of an axis of `size` elements, or of
- * their centres: (2 i + 1) / size - 1. */
+/* The coordinates of the pixels of an axis of `size` elements. -1 and 1 are the
+ * first and last pixel if `corners`, else the edges: (2 i + 1) / size - 1. */
 static byi_id coordinates(struct byi_import *o, byi_id size, bool corners,
                           enum byoc_dtype dtype)
 {
@@ -316,7 +321,10 @@ static void convert_affine_grid(struct byi_import *o)
     byi_id columns[4];
 
     if (byi_o_ok(o) && (byi_o_rank(o, theta) != 3 || (d != 2 && d != 3)))
-        byi_o_refuse(o, "a theta that is neither (N, 2, 3) nor (N, 3, 4)");
+        byi_o_refuse(o,
+                     "theta has rank %u and %lld rows, expected (N, 2, 3) or "
+                     "(N, 3, 4)",
+                     byi_o_rank(o, theta), (long long)d);
     if (!byi_o_ok(o))
         return;
     const int64_t flat[] = {-1, d + 1}, end = d + 2;
@@ -389,7 +397,8 @@ static void convert_image_scaler(struct byi_import *o)
     byi_id y = byi_o_scale(o, x, byi_o_float(o, "scale", 1.0));
 
     if (n > BYI_N(bias))
-        byi_o_refuse(o, "a bias of %u channels", n);
+        byi_o_refuse(o, "found a bias of %u channels, expected at most %u", n,
+                     BYI_N(bias));
     if (given && byi_o_ok(o)) {
         for (uint32_t i = 0; i < n; i++)
             bias[i] = (float)given[i];
@@ -423,7 +432,11 @@ static void convert_crop(struct byi_import *o)
     for (uint32_t i = 0; i < 2; i++)
         if (border[i] < 0 || border[2 + i] < 0 || border[i] > INT32_MAX ||
             (n_size && (size[i] < 0 || size[i] > INT32_MAX)))
-            byi_o_fail(o, BYOC_EPARSE, "border and scale are out of range");
+            byi_o_fail(o, BYOC_EPARSE,
+                       "found border %lld and %lld, and scale %lld, expected 0 "
+                       "to 2^31 - 1",
+                       (long long)border[i], (long long)border[2 + i],
+                       n_size ? (long long)size[i] : 0);
     if (!byi_o_ok(o))
         return;
     const int64_t begin[] = {border[1], border[0]};

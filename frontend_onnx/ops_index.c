@@ -179,7 +179,7 @@ static void convert_tensor_scatter(struct byi_import *o)
     if (strcmp(mode, "circular") == 0)
         at = byi_o_binary(o, BYI_OP_MOD, at, byi_o_length(o, x, axis));
     else if (strcmp(mode, "linear") != 0)
-        byi_o_refuse(o, "mode '%s'", mode);
+        byi_o_refuse(o, "mode '%s', expected linear or circular", mode);
     at = byi_o_binary(o, BYI_OP_BROADCAST_TO, at, byi_o_shape_of(o, update));
     o->out[0] = byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(x, at, update),
                            ATTRS(AN_INT("axis", (int64_t)axis)));

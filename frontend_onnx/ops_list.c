@@ -74,8 +74,8 @@ static void convert_optional(struct byi_import *o)
     if (sequence)
         type = type->sequence_type->elem_type;
     if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) {
-        byi_o_refuse(o, "an optional of another type than tensor or sequence "
-                        "of tensors");
+        byi_o_refuse(o, "found an optional of another type, expected a tensor "
+                        "or a sequence of tensors");
         return;
     }
     o->out[0] = byi_o_emit(o, BYI_OP_OPT_NONE, 0, NULL,
@@ -117,7 +117,7 @@ static void convert_map(struct byi_import *o)
     if (graph->n_input != o->n_in || graph->n_output < o->n_out) {
         byi_o_fail(o, BYOC_EPARSE,
                    "its body has %zu inputs and %zu outputs, expected %u and "
-                   "%u",
+                   "at least %u",
                    graph->n_input, graph->n_output, o->n_in, o->n_out);
         return;
     }

@@ -60,7 +60,8 @@ static byi_id reduce_loss(struct byi_import *o, byi_id loss, byi_id weight)
     if (strcmp(reduction, "sum") == 0)
         return sum_all(o, BYI_OP_SUM, loss);
     if (strcmp(reduction, "mean") != 0)
-        byi_o_refuse(o, "reduction '%s'", reduction);
+        byi_o_refuse(o, "reduction '%s', expected none, sum or mean",
+                     reduction);
     if (weight == BYI_NO_ID)
         return sum_all(o, BYI_OP_MEAN, loss);
     weight = sum_all(o, BYI_OP_SUM, weight);
@@ -77,7 +78,8 @@ static byi_id nll(struct byi_import *o, byi_id x)
     const struct loss l = read_target(o, byi_o_dtype(o, x));
 
     if (byi_o_ok(o) && byi_o_rank(o, x) != byi_o_rank(o, l.target) + 1)
-        byi_o_fail(o, BYOC_ETYPE, "scores have rank %u, the target has %u",
+        byi_o_fail(o, BYOC_ETYPE,
+                   "scores have rank %u, the target has %u, expected one less",
                    byi_o_rank(o, x), byi_o_rank(o, l.target));
     byi_id loss = byi_o_text(o, text, ARGS(x, l.target), NO_ATTRS);
     if (l.weight != BYI_NO_ID)

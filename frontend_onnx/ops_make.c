@@ -84,9 +84,8 @@ static void convert_constant(struct byi_import *o)
     } else if (byi_o_has(o, "value_strings")) {
         o->out[0] = string_vector(o);
     } else {
-        byi_o_refuse(o, "attribute '%s'",
-                     o->node->attribute[0]->name ? o->node->attribute[0]->name
-                                                 : "");
+        byi_o_refuse(o, "attribute '%s', expected value, value_int or similar",
+                     byi_text_or(o->node->attribute[0]->name, ""));
     }
 }
 
@@ -107,7 +106,11 @@ static void convert_constant_of_shape(struct byi_import *o)
         return;
     if (byi_elements(t.rank, t.dims) != 1 || byoc_dtype_size(t.dtype) == 0 ||
         byoc_dtype_size(t.dtype) > 8) {
-        byi_o_refuse(o, "attribute 'value' is not one number");
+        byi_o_refuse(o,
+                     "attribute 'value' has %lld elements of type %s, expected "
+                     "one number",
+                     (long long)byi_elements(t.rank, t.dims),
+                     byoc_dtype_name(t.dtype));
         return;
     }
     const double value = byi_tensor_float(&t, 0);

@@ -82,7 +82,7 @@ static byi_id wanted_map(struct byi_import *o)
     const byi_id map = byi_o_in(o, 0);
 
     if (byi_o_ok(o) && !byi_o_is_map(o, map))
-        byi_o_fail(o, BYOC_ETYPE, "its input is not a map");
+        byi_o_fail(o, BYOC_ETYPE, "its input is not a map, expected one");
     return map;
 }
 
@@ -136,7 +136,9 @@ static byi_id vocabulary(struct byi_import *o, bool texts)
         if (n)
             return byi_o_vector(o, n, words);
     }
-    byi_o_fail(o, BYOC_EPARSE, "found no vocabulary of the keys' type");
+    byi_o_fail(o, BYOC_EPARSE,
+               "found no vocabulary of the keys' type, expected %s_vocabulary",
+               texts ? "string" : "int64");
     return BYI_NO_ID;
 }
 
@@ -182,7 +184,8 @@ static byi_id by_key(struct byi_import *o, byi_id keys, byi_id values)
     const int64_t n = byi_o_int(o, "max_map", 1);
 
     if (n < 1 || n > UINT32_MAX) {
-        byi_o_fail(o, BYOC_EPARSE, "max_map is %lld", (long long)n);
+        byi_o_fail(o, BYOC_EPARSE, "max_map is %lld, expected 1 to 2^32 - 1",
+                   (long long)n);
         return BYI_NO_ID;
     }
     const byi_id none =

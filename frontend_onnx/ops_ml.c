@@ -68,7 +68,9 @@ byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n)
     const char *const *texts = byi_o_strings(o, "classlabels_strings", n);
     if (texts && *n)
         return byi_ml_strings(o, *n, texts);
-    byi_o_fail(o, BYOC_EPARSE, "found no class labels");
+    byi_o_fail(o, BYOC_EPARSE,
+               "found no class labels, expected %s or classlabels_strings",
+               ints);
     return BYI_NO_ID;
 }
 
@@ -144,7 +146,10 @@ byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name)
         return byi_o_text(o, probit, ARGS(scores),
                           ATTRS(A_FLOAT("two_by_pi_a", 2 / (3.14159 * 0.147)),
                                 A_FLOAT("one_by_a", 1 / 0.147)));
-    byi_o_refuse(o, "post_transform '%s'", name);
+    byi_o_refuse(o,
+                 "post_transform '%s', expected NONE, LOGISTIC, SOFTMAX, "
+                 "SOFTMAX_ZERO or PROBIT",
+                 name);
     return BYI_NO_ID;
 }
 
@@ -179,7 +184,7 @@ static void convert_normalizer(struct byi_import *o)
     else if (strcmp(norm, "L2") == 0)
         op = BYI_OP_L2;
     else if (strcmp(norm, "MAX") != 0)
-        byi_o_refuse(o, "norm '%s'", norm);
+        byi_o_refuse(o, "norm '%s', expected MAX, L1 or L2", norm);
     const byi_id size =
         byi_o_emit(o, op, ARGS(x),
                    ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", true)));
@@ -261,9 +266,12 @@ static void convert_one_hot(struct byi_import *o)
     const char *const *texts = byi_o_strings(o, "cats_strings", &n_texts);
 
     if (byi_o_int(o, "zeros", 1) == 0)
-        byi_o_refuse(o, "zeros is 0, which makes unknown categories errors");
+        byi_o_refuse(o, "zeros is 0, so that unknown categories are errors, "
+                        "expected 1");
     if ((text ? n_texts : n) == 0)
-        byi_o_fail(o, BYOC_EPARSE, "found no categories of x's type");
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found no categories of x's type, expected %s",
+                   text ? "cats_strings" : "cats_int64s");
     const byi_id known =
         text ? byi_ml_strings(o, n_texts, texts) : byi_o_vector(o, n, ints);
     const byi_id wide =
@@ -318,7 +326,11 @@ static byi_id look_up(struct byi_import *o, byi_id x, byi_id keys,
         byi_o_rank(o, keys) != 1 || byi_o_rank(o, values) != 1 ||
         byi_o_dim(o, keys, 0) == 0)
         byi_o_fail(o, BYOC_EPARSE,
-                   "expected keys and values of the same length, at least 1");
+                   "found %lld keys and %lld values, expected vectors of the "
+                   "same length, at least 1",
+                   keys == BYI_NO_ID ? 0 : (long long)byi_o_dim(o, keys, 0),
+                   values == BYI_NO_ID ? 0
+                                       : (long long)byi_o_dim(o, values, 0));
     if (byi_o_tensor(o, "default_tensor", &given)) {
         if (byi_elements(given.rank, given.dims) != 1)
             byi_o_fail(o, BYOC_EPARSE,
@@ -435,11 +447,13 @@ static void convert_linear_regressor(struct byi_import *o)
     const char *transform = byi_o_string(o, "post_transform", "NONE");
 
     if (targets < 1 || targets > UINT32_MAX)
-        byi_o_fail(o, BYOC_EPARSE, "targets is %lld", (long long)targets);
+        byi_o_fail(o, BYOC_EPARSE, "targets is %lld, expected 1 to 2^32 - 1",
+                   (long long)targets);
     o->out[0] = byi_ml_transform(o, linear(o, (uint32_t)targets), transform);
 }
 
-/* There are as many scores as intercepts; a single score means two classes. */
+/* There are as many scores as intercepts, or without these as labels; a single
+ * score means two classes. */
 static void convert_linear_classifier(struct byi_import *o)
 {
     const char *transform = byi_o_string(o, "post_transform", "NONE");

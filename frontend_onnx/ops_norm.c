@@ -55,8 +55,8 @@ static void train_batch_norm(struct byi_import *o, double momentum)
     }
 }
 
-/* Operands may have other types than x: compute in x's type, or in float32 if
- * x has 16 bits. */
+/* Cast the operands to x's type, or, if x has 16 bits and one of them another
+ * type, all to float32. Returns the type that x had. */
 static enum byoc_dtype same_types(struct byi_import *o)
 {
     const enum byoc_dtype own = byi_o_dtype(o, byi_o_in(o, 0));
@@ -83,7 +83,7 @@ static void convert_batch_norm(struct byi_import *o)
     const double momentum = byi_o_float(o, "momentum", 0.9);
 
     if (o->opset < 7 && byi_o_int(o, "is_test", 0) == 0)
-        byi_o_refuse(o, "in training mode");
+        byi_o_refuse(o, "is_test is 0 (training mode), expected 1");
     const double epsilon = byi_o_float(o, "epsilon", 1e-5);
     const bool by_channel = byi_o_int(o, "spatial", 1) != 0;
     if (byi_o_int(o, "training_mode", 0) != 0 && byi_o_ok(o))
@@ -103,7 +103,9 @@ byi_id byi_o_softmax_from(struct byi_import *o, enum byi_op_id op, byi_id x,
     uint32_t wide = 0, last = rank ? rank - 1 : 0;
 
     if (axis < -(int64_t)rank || axis > (int64_t)rank || rank == 0) {
-        byi_o_fail(o, BYOC_ETYPE, "axis %lld is out of range for rank %u",
+        byi_o_fail(o, BYOC_ETYPE,
+                   "axis %lld is out of range for rank %u, expected rank 1 or "
+                   "more and axis -rank to rank",
                    (long long)axis, rank);
         return BYI_NO_ID;
     }
@@ -216,7 +218,9 @@ static void convert_group_norm(struct byi_import *o)
     if (byi_o_int(o, "stash_type", 1) != 1)
         byi_o_refuse(o, "a stash_type that is not float32");
     if (groups < 1 || channels % groups)
-        byi_o_fail(o, BYOC_ETYPE, "%lld channels do not split into %lld groups",
+        byi_o_fail(o, BYOC_ETYPE,
+                   "%lld channels do not split into %lld groups, expected a "
+                   "divisor",
                    (long long)channels, (long long)groups);
     for (uint32_t i = 0; i < 2 && o->opset < 21 && byi_o_ok(o); i++)
         by[i] = byi_o_text(o, per_channel, ARGS(by[i]),

@@ -180,8 +180,8 @@ static byi_id place_tiles(struct byi_import *o, const struct patches *p,
 }
 
 /* x (n, channels block, places), with the elements of each channel's patches:
- * (n, channels, image), where elements of the same position are added. Those in
- * the padding go to one position behind the image, which is cut off. */
+ * (n, channels, image), where elements of the same position are added. Elements
+ * in the padding go to one position behind the image, which is cut off. */
 static void convert_col2im(struct byi_import *o)
 {
     static const char text[] =
@@ -209,8 +209,10 @@ static void convert_col2im(struct byi_import *o)
     int64_t tiles[MAX_SPACE];
 
     if (byi_o_ok(o) && (n < 1 || n > MAX_SPACE || byi_o_rank(o, x) != 3))
-        byi_o_refuse(o, "an input of rank %u and an image of %lld axes",
-                     byi_o_rank(o, x), (long long)n);
+        byi_o_refuse(o,
+                     "found an input of rank %u and an image of %lld axes, "
+                     "expected rank 3 and 1 to %d axes",
+                     byi_o_rank(o, x), (long long)n, MAX_SPACE);
     if (!byi_o_ok(o))
         return;
     p.n = (uint32_t)n;
@@ -309,7 +311,7 @@ static void read_deformed(struct byi_import *o, struct deformed_conv *d)
 
     for (uint32_t i = 0; i < BYI_COUNT(operands); i++)
         if (byi_o_rank(o, operands[i]) != 4)
-            byi_o_refuse(o, "input %u of rank %u", i,
+            byi_o_refuse(o, "input %u has rank %u, expected 4", i,
                          byi_o_rank(o, operands[i]));
     if (!byi_o_ok(o))
         return;
@@ -334,13 +336,14 @@ static void read_deformed(struct byi_import *o, struct deformed_conv *d)
     d->parts = byi_o_int(o, "offset_group", 1);
     if (d->outputs < 1 || d->inputs < 1 || d->kernel[0] < 1 ||
         d->kernel[1] < 1 || !countable || d->taps > 1 << 20)
-        byi_o_refuse(o, "weights of symbolic, empty or huge shape");
+        byi_o_refuse(o, "found weights of symbolic, empty or huge shape, "
+                        "expected known sizes and at most 2^20 taps");
     else if (d->groups < 1 || d->parts < 1 || d->outputs % d->groups ||
              d->inputs > (1 << 30) / d->groups ||
              d->inputs * d->groups % d->parts)
         byi_o_fail(o, BYOC_ETYPE,
-                   "%lld groups and %lld offset groups, expected divisors of "
-                   "the channels",
+                   "found %lld groups and %lld offset groups, expected "
+                   "divisors of the channels",
                    (long long)d->groups, (long long)d->parts);
 }
 

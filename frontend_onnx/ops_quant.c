@@ -13,7 +13,8 @@
 
 /* --- quantise and dequantise ---------------------------------------------- */
 
-/* A scale and zero point of one element each may differ in rank. */
+/* Emit `op`, quantize or dequantize. In a model, a scale and a zero point of
+ * one element each may differ in rank. */
 static byi_id requantize(struct byi_import *o, enum byi_op_id op, byi_id x,
                          byi_id scale, byi_id zero, int64_t axis)
 {
@@ -77,7 +78,8 @@ static void convert_quantize(struct byi_import *o)
     const enum byoc_dtype precision = byi_o_dtype_attr(o, "precision");
 
     if (precision != BYOC_NONE && precision != BYOC_F32)
-        byi_o_refuse(o, "a precision that is not float32");
+        byi_o_refuse(o, "precision is %s, expected float32",
+                     byoc_dtype_name(precision));
     requantize_blocks(o, BYI_OP_QUANTIZE, float_scale(o, byi_o_in(o, 1)),
                       given == BYOC_NONE ? BYOC_U8 : given);
 }
@@ -198,7 +200,8 @@ static void convert_qlinear_matmul(struct byi_import *o)
     for (uint32_t i = 0; i < 2; i++) {
         const byi_id x = byi_o_in(o, 3 * i), scale = byi_o_in(o, 3 * i + 1);
         if (byi_o_ok(o) && byi_o_rank(o, scale) > 1)
-            byi_o_refuse(o, "a scale of rank %u", byi_o_rank(o, scale));
+            byi_o_refuse(o, "found a scale of rank %u, expected 0 or 1",
+                         byi_o_rank(o, scale));
         /* scales of a are per row, of b per column */
         const int64_t axis = i == 0 ? (int64_t)byi_o_rank(o, x) - 2 : -1;
         ab[i] = requantize(o, BYI_OP_DEQUANTIZE, x, scale,
@@ -547,7 +550,8 @@ static void convert_matmul_bits(struct byi_import *o)
 
     byi_o_int(o, "accuracy_level", 0);
     if (w.bits != 4 && w.bits != 8)
-        byi_o_refuse(o, "weights of %lld bits", (long long)w.bits);
+        byi_o_refuse(o, "found weights of %lld bits, expected 4 or 8",
+                     (long long)w.bits);
     if (w.k < 1 || w.n < 1 || w.size < 2 || w.k > INT32_MAX ||
         w.n > INT32_MAX || w.size > INT32_MAX || w.size % 2)
         byi_o_fail(o, BYOC_EPARSE,
@@ -616,7 +620,8 @@ static void convert_gather_blocks(struct byi_import *o)
     axis += axis < 0 ? rank : 0;
     along += along < 0 ? rank : 0;
     if (bits != 4 && bits != 8)
-        byi_o_refuse(o, "codes of %lld bits", (long long)bits);
+        byi_o_refuse(o, "found codes of %lld bits, expected 4 or 8",
+                     (long long)bits);
     if (rank < 1 || axis < 0 || axis >= rank || along < 0 || along >= rank ||
         axis == along || (bytes && bits == 4 && along != rank - 1) || block < 1)
         byi_o_fail(o, BYOC_EPARSE,
@@ -633,7 +638,8 @@ static void convert_gather_blocks(struct byi_import *o)
                    (long long)rank);
     if (!is_static(o, codes) || !is_static(o, scales) ||
         (given != BYI_NO_ID && !is_static(o, given)))
-        byi_o_refuse(o, "codes or scales of an unknown or too large size");
+        byi_o_refuse(o, "found codes or scales of symbolic or huge size, "
+                        "expected known sizes");
     if (!byi_o_ok(o))
         return;
     const int64_t last =

@@ -45,7 +45,8 @@ static void convert_random(struct byi_import *o)
     const int64_t *dims = byi_o_ints(o, "shape", &n);
 
     if (!byi_o_has(o, "shape"))
-        byi_o_fail(o, BYOC_EPARSE, "attribute 'shape' is missing");
+        byi_o_fail(o, BYOC_EPARSE,
+                   "attribute 'shape' is missing, expected a list of sizes");
     o->out[0] = draw(o, byi_o_vector(o, n, dims), BYOC_F32);
 }
 

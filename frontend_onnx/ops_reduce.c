@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_reduce.c: converts reductions over axes. The axes are an attribute, or
- * from some opset on an input; an input that is not constant becomes a
- * dyn.reduce.
+ * from some opset on an input; if this input is not constant, the node becomes
+ * a dyn.reduce.
  *
  * ReduceMean(x, axes=[-1], keepdims=0) -> mean(%x, axis=[2], keepdims=false)
  * ReduceMean(x, axes) -> dyn.reduce(%x, %axes, function="mean")

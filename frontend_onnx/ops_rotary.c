@@ -113,7 +113,7 @@ static void convert_rotary(struct byi_import *o)
     if (!standard) {
         byi_o_float(o, "scale", 1.0);
         if (byi_o_int(o, "is_packed_batching", 0))
-            byi_o_refuse(o, "packed batches");
+            byi_o_refuse(o, "is_packed_batching is 1, expected 0");
     }
     if (byi_o_ok(o) && (width < 2 || hidden < 1 || head < width ||
                         hidden % head || (part > 0 && part != width) ||

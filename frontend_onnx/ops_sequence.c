@@ -39,7 +39,8 @@ static const struct rnn_function *find_function(struct byi_import *o,
     for (size_t i = 0; i < BYI_COUNT(functions); i++)
         if (strcasecmp(functions[i].onnx, name) == 0)
             return &functions[i];
-    byi_o_refuse(o, "activation '%.40s'", name);
+    byi_o_refuse(
+        o, "activation '%.40s', expected one that ONNX defines for RNN", name);
     return NULL;
 }
 

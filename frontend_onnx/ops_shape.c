@@ -56,14 +56,16 @@ static const int64_t *sorted_axes(struct byi_import *o, const int64_t *axes,
     uint32_t k = 0;
 
     if (n > BYI_MAX_RANK || rank > BYI_MAX_RANK) {
-        byi_o_fail(o, BYOC_ELIMIT, "found %u axes of rank %u, the limit is %d",
-                   n, rank, BYI_MAX_RANK);
+        byi_o_fail(o, BYOC_ELIMIT,
+                   "found %u axes of rank %u, expected at most %d", n, rank,
+                   BYI_MAX_RANK);
         return sorted;
     }
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t axis = byi_o_axis(o, axes[i], rank);
         if (byi_o_ok(o) && flags[axis])
-            byi_o_fail(o, BYOC_ETYPE, "axis %u is repeated", axis);
+            byi_o_fail(o, BYOC_ETYPE, "axis %u is repeated, expected it once",
+                       axis);
         if (!byi_o_ok(o))
             return sorted;
         flags[axis] = true;
@@ -74,7 +76,8 @@ static const int64_t *sorted_axes(struct byi_import *o, const int64_t *axes,
     return sorted;
 }
 
-/* If the axes are not constant, emit `op`, which has an operand for them. */
+/* If the axes are not constant, emit `op`, which has an operand for them, and
+ * return true. */
 static bool dynamic_axes(struct byi_import *o, enum byi_op_id op)
 {
     if (o->opset < 13 || byi_o_in(o, 1) == BYI_NO_ID || byi_o_is_const(o, 1))
@@ -205,6 +208,7 @@ byi_id byi_o_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis)
     return byi_o_emit(o, BYI_OP_CONCATENATE, ARGS(a, b),
                       ATTRS(AN_INT("axis", axis)));
 }
+
 static void convert_concat(struct byi_import *o)
 {
     const int64_t axis = byi_o_int(o, "axis", 1); /* required from opset 4 */
@@ -230,10 +234,14 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
     int64_t left = dim;
 
     if (BYI_IS_SYMBOL(dim))
-        byi_o_refuse(o, "into equal parts of axis %u, which is symbolic", axis);
+        byi_o_refuse(o,
+                     "found equal parts of symbolic axis %u, expected sizes "
+                     "of the parts",
+                     axis);
     else if (n == 0 || (dim % n != 0 && !uneven))
         byi_o_fail(o, BYOC_ETYPE,
-                   "axis %u of size %lld does not split into %u equal parts",
+                   "axis %u of size %lld does not split into %u equal parts, "
+                   "expected a divisor of it",
                    axis, (long long)dim, n);
     for (uint32_t i = 0; i < n; i++) {
         sizes[i] = part < left ? part : left;
@@ -269,7 +277,9 @@ static void convert_split(struct byi_import *o)
     if (!sizes) {
         n = o->n_out;
         if (parts_wanted != 0 && parts_wanted != n)
-            byi_o_fail(o, BYOC_EPARSE, "num_outputs is %lld, found %u outputs",
+            byi_o_fail(o, BYOC_EPARSE,
+                       "num_outputs is %lld, expected %u, the number of "
+                       "outputs",
                        (long long)parts_wanted, n);
         sizes =
             equal_sizes(o, byi_o_dim(o, x, axis), axis, n, parts_wanted != 0);
@@ -293,7 +303,9 @@ static void slice(struct byi_import *o, byi_id begin, byi_id end, byi_id axes,
 
     if ((axes == BYI_NO_ID || steps == BYI_NO_ID) && byi_o_ok(o)) {
         if (n < 0 || n > BYI_MAX_RANK) {
-            byi_o_refuse(o, "the number of axes is not constant, or above %d",
+            byi_o_refuse(o,
+                         "found a symbolic number of axes, or too many, "
+                         "expected at most %d",
                          BYI_MAX_RANK);
             return;
         }
@@ -397,7 +409,10 @@ static byi_id spread_pads(struct byi_import *o, uint32_t rank)
     const byi_id zeros = byi_o_vector(o, rank, none);
 
     if (byi_o_ok(o) && (BYI_IS_SYMBOL(n) || byi_o_rank(o, axes) != 1))
-        byi_o_refuse(o, "a number of axes that is not constant");
+        byi_o_refuse(o,
+                     "found axes of rank %u or of symbolic number, expected "
+                     "a vector of known length",
+                     byi_o_rank(o, axes));
     if (byi_o_ok(o) && byi_o_dim(o, pads, 0) != 2 * n)
         byi_o_fail(o, BYOC_ETYPE,
                    "found %lld pads for %lld axes, expected two each",

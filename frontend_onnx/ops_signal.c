@@ -248,7 +248,8 @@ static byi_id frame_length(struct byi_import *o)
     if (byi_o_in(o, 3) != BYI_NO_ID)
         return scalar_input(o, 3, BYOC_I64);
     if (byi_o_in(o, 2) == BYI_NO_ID)
-        byi_o_fail(o, BYOC_EPARSE, "found neither a window nor a frame_length");
+        byi_o_fail(o, BYOC_EPARSE,
+                   "found neither a window nor a frame_length, expected one");
     return byi_o_emit(o, BYI_OP_SIZE_OF, ARGS(byi_o_in(o, 2)), NO_ATTRS);
 }
 

@@ -87,7 +87,8 @@ static byi_id kernel_values(struct byi_import *o, byi_id x, byi_id vectors)
         return with_number(o, BYI_OP_POWER, line, params[2]);
     if (strcmp(kind, "SIGMOID") == 0)
         return byi_o_unary(o, BYI_OP_TANH, line);
-    byi_o_refuse(o, "kernel_type '%s'", kind);
+    byi_o_refuse(o, "kernel_type '%s', expected LINEAR, RBF, POLY or SIGMOID",
+                 kind);
     return BYI_NO_ID;
 }
 
@@ -99,7 +100,8 @@ static void read_svm(struct byi_import *o, struct svm *s)
     s->coefficients = byi_o_floats(o, "coefficients", &s->n_coefficients);
     s->rho = byi_o_floats(o, "rho", &s->n_rho);
     if (byi_o_ok(o) && s->n_rho == 0)
-        byi_o_fail(o, BYOC_EPARSE, "attribute 'rho' is missing");
+        byi_o_fail(o, BYOC_EPARSE,
+                   "attribute 'rho' is missing, expected 1 or more numbers");
 }
 
 /* The kernel values of the support vectors, which must be n_vectors vectors of
@@ -262,7 +264,8 @@ static byi_id two_scores(struct byi_import *o, byi_id score,
     if (strcmp(transform, "NONE") == 0)
         return byi_ml_pair(o, byi_o_unary(o, BYI_OP_NEGATIVE, score), score);
     if (strcmp(transform, "PROBIT") == 0)
-        byi_o_refuse(o, "PROBIT of one score for two classes");
+        byi_o_refuse(o, "found PROBIT of one score for two classes, expected "
+                        "another post_transform");
     if (strcmp(transform, "LOGISTIC") == 0)
         score = byi_ml_transform(o, score, transform);
     return byi_ml_pair(o, byi_ml_complement(o, score), score);
@@ -284,9 +287,10 @@ static bool read_pairs(struct byi_import *o, struct svm *s, struct pairs *p)
         s->n_coefficients != (n - 1) * sum || s->n_rho != p->n) {
         byi_o_fail(o, BYOC_EPARSE,
                    "found %u coefficients and %u rho for %u classes with %llu "
-                   "support vectors and %u labels",
+                   "support vectors and %u labels, expected a label per class, "
+                   "%u rho, and (classes - 1) * vectors coefficients",
                    s->n_coefficients, s->n_rho, n, (unsigned long long)sum,
-                   p->n_classes);
+                   p->n_classes, p->n);
         return false;
     }
     return true;

@@ -89,12 +89,14 @@ void byi_tree_index(struct byi_import *o, struct byi_trees *l)
     for (uint32_t i = 1; i < l->n; i++)
         if (l->by_key[i].tree == l->by_key[i - 1].tree &&
             l->by_key[i].node == l->by_key[i - 1].node)
-            byi_o_fail(
-                o, BYOC_EPARSE, "tree %lld has two nodes with number %lld",
-                (long long)l->by_key[i].tree, (long long)l->by_key[i].node);
+            byi_o_fail(o, BYOC_EPARSE,
+                       "tree %lld has two nodes with number %lld, expected one",
+                       (long long)l->by_key[i].tree,
+                       (long long)l->by_key[i].node);
 }
 
-/* Read the attributes; those of weights are named PREFIX_... */
+/* Read the attributes; the names of the weights' attributes begin with PREFIX_.
+ */
 static void read_lists(struct byi_import *o, const char *prefix,
                        struct byi_trees *l)
 {
@@ -162,7 +164,11 @@ static bool read_mode(struct byi_import *o, const struct byi_trees *l,
         return true;
     }
     if (strcmp(l->modes[at], "LEAF") != 0)
-        byi_o_refuse(o, "a node of mode '%s'", l->modes[at]);
+        byi_o_refuse(o,
+                     "a node of mode '%s', expected LEAF, BRANCH_LEQ, "
+                     "BRANCH_LT, BRANCH_GTE, BRANCH_GT, BRANCH_EQ or "
+                     "BRANCH_NEQ",
+                     l->modes[at]);
     return false;
 }
 
@@ -203,7 +209,8 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
         const int32_t place = (int32_t)f->n;
         bool swap = false;
         if (met[w.at]) {
-            byi_o_fail(o, BYOC_EPARSE, "node %lld of tree %lld has two parents",
+            byi_o_fail(o, BYOC_EPARSE,
+                       "node %lld of tree %lld has two parents, expected one",
                        (long long)l->nodes[w.at], (long long)l->trees[w.at]);
             break;
         }
@@ -237,7 +244,7 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
     }
     for (uint32_t i = (uint32_t)f->roots.at[f->roots.n - 1]; i < f->n; i++)
         if (l->set &&
-            l->set[f->from[i]] == BYI_SET_NEXT) /* all share a child */
+            l->set[f->from[i]] == BYI_SET_NEXT) /* a set has one such child */
             f->splits[i][1] = f->splits[i - 1][1];
     byi_vec_free(stack.at);
 }
@@ -471,7 +478,10 @@ static void convert_tree_regressor(struct byi_import *o)
         if (strcmp(aggregate, names[i][0]) == 0)
             combine = names[i][1];
     if (!combine) {
-        byi_o_refuse(o, "aggregate_function '%s'", aggregate);
+        byi_o_refuse(o,
+                     "aggregate_function '%s', expected SUM, AVERAGE, MIN or "
+                     "MAX",
+                     aggregate);
         return;
     }
     read_ensemble(o, "target", combine, &e);
@@ -496,7 +506,8 @@ static void classify_binary(struct byi_import *o, const struct byi_ensemble *e,
     byi_id first;
 
     if (strcmp(transform, "PROBIT") == 0)
-        byi_o_refuse(o, "PROBIT of one score for two classes");
+        byi_o_refuse(o, "found PROBIT of one score for two classes, expected "
+                        "another post_transform");
     o->out[0] =
         byi_ml_label(o, labels, byi_ml_above(o, p, e->negative ? 0 : 0.5));
     p = byi_o_cast(o, p, BYOC_F32);
@@ -556,7 +567,9 @@ static void convert_tree_classifier(struct byi_import *o)
     const bool single = n_labels == 2 && e.used[0] != e.used[1] &&
                         (n == 0 || (n == 1 && e.used[0]));
     if (n && n != n_labels && !single)
-        byi_o_refuse(o, "%u base_values for %u classes", n, n_labels);
+        byi_o_refuse(o,
+                     "found %u base_values for %u classes, expected one each",
+                     n, n_labels);
     if (!byi_o_ok(o))
         return;
     byi_id sums = single && e.used[0] ? column(o, e.sums, 0) : e.sums;

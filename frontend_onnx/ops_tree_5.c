@@ -105,8 +105,9 @@ static int64_t add_child(struct byi_import *o, const struct inner_nodes *t,
                          struct tree_lists *m, int64_t child, bool leaf)
 {
     if (child < 0 || child >= (leaf ? t->n_leaves : t->n)) {
-        byi_o_fail(o, BYOC_EPARSE, "%s %lld does not exist",
-                   leaf ? "leaf" : "node", (long long)child);
+        byi_o_fail(o, BYOC_EPARSE, "%s %lld does not exist, expected 0 to %u",
+                   leaf ? "leaf" : "node", (long long)child,
+                   (leaf ? t->n_leaves : t->n) - 1);
         return -1;
     }
     if (!leaf)
@@ -134,7 +135,8 @@ static void add_inner(struct byi_import *o, const struct inner_nodes *t,
     const int64_t no = add_child(o, t, m, t->no[i], t->no_leaf[i] != 0);
 
     if (mode < 0 || mode > IN_SET) {
-        byi_o_refuse(o, "a node of mode %lld", (long long)mode);
+        byi_o_refuse(o, "a node of mode %lld, expected 0 to %d",
+                     (long long)mode, IN_SET);
         return;
     }
     numbers_of(t, i, member);
@@ -163,8 +165,9 @@ static void check_roots(struct byi_import *o, const struct inner_nodes *t)
 
     for (uint32_t i = 0; i < n; i++)
         if (roots[i] < 0 || roots[i] >= t->n)
-            byi_o_fail(o, BYOC_EPARSE, "root %lld does not exist",
-                       (long long)roots[i]);
+            byi_o_fail(o, BYOC_EPARSE,
+                       "root %lld does not exist, expected 0 to %u",
+                       (long long)roots[i], t->n - 1);
 }
 
 static void read_tree_ensemble(struct byi_import *o, const char *aggregate,
@@ -215,7 +218,9 @@ static void convert_tree_ensemble(struct byi_import *o)
 
     if (aggregate < 0 || aggregate >= (int64_t)BYI_COUNT(aggregates) ||
         transform < 0 || transform >= (int64_t)BYI_COUNT(transforms)) {
-        byi_o_refuse(o, "aggregate_function %lld with post_transform %lld",
+        byi_o_refuse(o,
+                     "aggregate_function %lld with post_transform %lld, "
+                     "expected 0 to 3 and 0 to 4",
                      (long long)aggregate, (long long)transform);
         return;
     }

@@ -61,8 +61,10 @@ static void pad_same(struct byi_import *o, byi_id x, struct onnx_window *w,
         int64_t total = reach - 1;
         if (w->strides[i] != 1) {
             if (BYI_IS_SYMBOL(dim)) {
-                byi_o_refuse(
-                    o, "auto_pad with a symbolic axis %u; fix its size", i + 2);
+                byi_o_refuse(o,
+                             "found auto_pad with a symbolic axis %u, expected "
+                             "a known size; fix it with --dim or --shape",
+                             i + 2);
                 return;
             }
             /* the end of the last of ceil(dim / stride) windows, computed in
@@ -85,7 +87,10 @@ static const char *read_auto_pad(struct byi_import *o)
     for (uint32_t i = 0; i < BYI_COUNT(modes); i++)
         if (strcmp(mode, modes[i]) == 0)
             return i == 0 ? NULL : mode;
-    byi_o_refuse(o, "auto_pad '%s'", mode);
+    byi_o_refuse(o,
+                 "auto_pad '%s', expected NOTSET, VALID, SAME_UPPER or "
+                 "SAME_LOWER",
+                 mode);
     return NULL;
 }
 
@@ -113,13 +118,15 @@ static void auto_pad(struct byi_import *o, byi_id x, struct onnx_window *w)
         pad_same(o, x, w, strcmp(mode, "SAME_UPPER") == 0);
 }
 
-/* The number of spatial axes of x; 0 after a failure. */
+/* The number of spatial axes of x; 0 after a failure. Refuses more than `max`.
+ */
 static uint32_t spatial(struct byi_import *o, byi_id x, uint32_t max)
 {
     const uint32_t rank = byi_o_rank(o, x);
 
     if (byi_o_ok(o) && (rank < 3 || rank > max + 2))
-        byi_o_refuse(o, "with an input of rank %u", rank);
+        byi_o_refuse(o, "found an input of rank %u, expected 3 to %u", rank,
+                     max + 2);
     return byi_o_ok(o) ? rank - 2 : 0;
 }
 
@@ -134,13 +141,14 @@ static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
     w->n = spatial(o, x, 3);
     if (byi_o_ok(o) && byi_o_rank(o, weights) != w->n + 2)
         byi_o_fail(o, BYOC_ETYPE,
-                   "weights have rank %u, expected %u as the data",
+                   "weights have rank %u, expected %u as the data has",
                    byi_o_rank(o, weights), w->n + 2);
     read_list(o, "kernel_shape", w->n, 0, w->kernel);
     for (uint32_t i = 0; i < w->n; i++) {
         const int64_t dim = byi_o_dim(o, weights, i + 2);
         if (!given && BYI_IS_SYMBOL(dim))
-            byi_o_refuse(o, "weights of symbolic kernel size");
+            byi_o_refuse(o, "found weights of symbolic kernel size, expected "
+                            "a known size or kernel_shape");
         if (given && !BYI_IS_SYMBOL(dim) && dim != w->kernel[i])
             byi_o_fail(o, BYOC_ETYPE,
                        "kernel_shape[%u] is %lld, expected %lld as in the "
@@ -213,15 +221,19 @@ static void convert_causal_conv(struct byi_import *o)
     byi_id all = x;
 
     /* an attribute of com.microsoft's variant */
-    if (byi_o_int(o, "ndim", 1) != 1)
-        byi_o_refuse(o, "ndim other than 1");
+    const int64_t ndim = byi_o_int(o, "ndim", 1);
+    if (ndim != 1)
+        byi_o_refuse(o, "ndim is %lld, expected 1", (long long)ndim);
     if (!smooth && strcmp(activation, "none") != 0)
-        byi_o_refuse(o, "activation '%s'", activation);
+        byi_o_refuse(o, "activation '%s', expected none, silu or swish",
+                     activation);
     if (byi_o_rank(o, x) != 3 || byi_o_rank(o, weights) != 3)
-        byi_o_refuse(o, "an input of rank %u with weights of rank %u",
+        byi_o_refuse(o,
+                     "found an input of rank %u with weights of rank %u, "
+                     "expected 3 and 3",
                      byi_o_rank(o, x), byi_o_rank(o, weights));
     if (BYI_IS_SYMBOL(groups) || BYI_IS_SYMBOL(k))
-        byi_o_refuse(o, "weights of symbolic size");
+        byi_o_refuse(o, "found weights of symbolic size, expected numbers");
     if (!byi_o_ok(o))
         return;
     if (k > 1 && state != BYI_NO_ID)
@@ -277,7 +289,10 @@ static void pad_to_shape(struct byi_import *o, struct onnx_window *w,
         const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
         int64_t total = output_padding[i] + reach - w->strides[i];
         if (given && BYI_IS_SYMBOL(dim))
-            byi_o_refuse(o, "output_shape with a symbolic axis %u", i + 2);
+            byi_o_refuse(o,
+                         "found output_shape with a symbolic axis %u, expected "
+                         "a known size; fix it with --dim or --shape",
+                         i + 2);
         if (given &&
             (shape[i] < 0 || shape[i] > MAX_WINDOW || dim > MAX_WINDOW))
             byi_o_fail(o, BYOC_ETYPE,
@@ -326,7 +341,9 @@ static void read_pool(struct byi_import *o, byi_id x, struct onnx_window *w,
 {
     w->n = spatial(o, x, max);
     if (!byi_o_has(o, "kernel_shape"))
-        byi_o_fail(o, BYOC_EPARSE, "attribute 'kernel_shape' is missing");
+        byi_o_fail(o, BYOC_EPARSE,
+                   "attribute 'kernel_shape' is missing, expected %u numbers",
+                   w->n);
     read_list(o, "kernel_shape", w->n, 1, w->kernel);
     read_window(o, w);
     auto_pad(o, x, w);
@@ -379,7 +396,9 @@ static byi_id unpooled_shape(struct byi_import *o, byi_id x,
             __builtin_sub_overflow(offset[i], w->pads[i - 2 + w->n],
                                    &offset[i]))
             byi_o_fail(o, BYOC_ETYPE,
-                       "its window of axis %u is larger than any tensor", i);
+                       "its window of axis %u is larger than any tensor, "
+                       "expected smaller pads",
+                       i);
     }
     const byi_id factors = byi_o_vector(o, w->n + 2, scale);
     const byi_id scaled =
@@ -479,7 +498,7 @@ static int64_t read_p(struct byi_import *o)
         return byi_o_int(o, "p", 2);
     const double p = byi_o_float(o, "p", 2);
     if (p != (double)(int32_t)p)
-        byi_o_refuse(o, "p is %s, which is not an integer", BYI_FLOAT_TEXT(p));
+        byi_o_refuse(o, "p is %s, expected an integer", BYI_FLOAT_TEXT(p));
     return byi_o_ok(o) ? (int64_t)p : 2;
 }
 

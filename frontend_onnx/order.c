@@ -7,10 +7,10 @@
 
 struct node_order {
     struct byi_names producers; /* initializer: the node that has this output */
-    size_t *reads;              /* of one node after the other: producers */
+    size_t *reads;              /* the producers that each node reads */
     uint32_t n_reads, cap;
-    size_t *first; /* of each node in `reads`, and their number */
-    size_t *made, n_made;
+    size_t *first;        /* in `reads`, by node; at the end n_reads */
+    size_t *made, n_made; /* the order; NULL: that of the file */
 };
 
 /* Add the producer of the value, if it is a node of this graph. */
@@ -43,7 +43,8 @@ static void collect(struct node_order *order, const Onnx__NodeProto *node)
     }
 }
 
-/* Whether each node reads only nodes before it. */
+/* Fill producers, reads and first. Returns whether each node reads only nodes
+ * before it. */
 static bool read_edges(struct node_order *order, const Onnx__GraphProto *graph)
 {
     bool sorted = true;

@@ -171,7 +171,7 @@ static void bind(struct byi_import *o, struct byi_scope *scope, uint32_t input,
     if (!*name || !byi_names_bind(&scope->names, name, value))
         byi_o_fail(o, BYOC_EPARSE,
                    "input %u of its graph '%s': the name is empty or already "
-                   "defined",
+                   "defined, expected a new one",
                    input, byi_text_or(scope->graph->name, ""));
 }
 
@@ -189,9 +189,9 @@ static void convert_graph(struct byi_import *o, struct byi_import *inner,
         const char *name = byi_text_or(graph->output[i]->name, "");
         outputs[i] = byi_o_read(inner, name, reader);
         if (byi_o_ok(inner) && outputs[i] == BYI_NO_ID)
-            inner->status =
-                byi_fail(&inner->err, BYOC_EPARSE,
-                         "%s: '%s' is an omitted input", reader, name);
+            inner->status = byi_fail(
+                &inner->err, BYOC_EPARSE,
+                "%s: '%s' is an omitted input, expected a value", reader, name);
     }
     o->status = inner->status;
     if (!byi_o_ok(o))

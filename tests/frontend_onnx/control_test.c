@@ -442,9 +442,9 @@ static void scan_of_a_batch(void **state)
     expect_floats(&b, 1, 3, (int64_t[]){2, 3, 2}, rows);
     end(&b);
     b = batched_scan("lengths start x", "2 3 2");
-    refuse(&b, BYOC_EUNSUPPORTED, "with sequence_lens");
+    refuse(&b, BYOC_EUNSUPPORTED, "found input sequence_lens");
     b = batched_scan("- x x", "N 3 2");
-    refuse(&b, BYOC_EUNSUPPORTED, "expected a batch of 1 to 64");
+    refuse(&b, BYOC_EUNSUPPORTED, "found a symbolic batch, expected 1 to 64");
     b = batched_scan("- start", "2 3 2");
     refuse(&b, BYOC_EPARSE, "1 scan inputs");
 }

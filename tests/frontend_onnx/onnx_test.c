@@ -107,7 +107,7 @@ static void fixed_value(void **state)
          "value of 'b': found '0.5x', expected a number that fits float32"},
         {"b=", "value of 'b': found ''"},
         {"c=1", "value 'c=1': expected NAME=NUMBER, where NAME is an input"},
-        {"x=1", "value of 'x': the input has symbolic dims"},
+        {"x=1", "value of 'x': found float32 elements with symbolic dims"},
         {"i=1.5",
          "value of 'i': found '1.5', expected a number that fits int64"},
     };
@@ -364,7 +364,8 @@ static void attribute_of_another_type(void **state)
     attr_string(&b, node(&b, "Softmax", "x", "y"), "axis", "0");
     output(&b, "y");
     refuse(&b, BYOC_EPARSE,
-           "node Softmax_0 (Softmax): attribute 'axis' is not an int");
+           "node Softmax_0 (Softmax): attribute 'axis' is a string, expected "
+           "an int");
 }
 
 static void shapes_that_do_not_fit(void **state)

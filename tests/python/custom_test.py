@@ -161,8 +161,8 @@ class Errors(unittest.TestCase):
 
     def test_node(self):
         self.refused("attribute 'factor' is missing", "Mix", [(F32, [3])])
-        self.refused("attribute 'factor' is not a float", "Mix", [(F32, [3])],
-                     factor="x")
+        self.refused("attribute 'factor' is a string, expected a float", "Mix",
+                     [(F32, [3])], factor="x")
         self.refused("attribute 'other' is unknown", "Mix", [(F32, [3])],
                      factor=1.0, other=2)
         self.refused("found 4 inputs, expected 1 to 3", "Mix", [(F32, [3])] * 4,
