@@ -12,7 +12,7 @@ struct compiling {
     struct byoc_compiled *c;
 };
 
-/* A body for byi_guarded. */
+/* The body of byi_guarded: compile in this process or in a child. */
 static enum byoc_status compile_all(void *arg, struct byoc_error *err)
 {
     struct compiling *x = arg;

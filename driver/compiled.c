@@ -23,7 +23,8 @@ struct byi_image byi_compiled_image(const struct byoc_compiled *c)
 
 /* --- writing the artifact ------------------------------------------------- */
 
-/* `passes` and `stop_after` leave a module without a plan. */
+/* Fail if the compile ended without a plan, as with `passes` or `stop_after`.
+ */
 static enum byoc_status check_plan(const struct byoc_compiled *c,
                                    struct byoc_error *err)
 {

@@ -44,11 +44,11 @@ const struct byi_module *byi_compiled_module(const struct byoc_compiled *c);
 const struct byi_coverage *byi_compiled_coverage(const struct byoc_compiled *c);
 
 /* The image from which the runtime loads c: plan, weights, blobs and ledger.
- * What it points to belongs to c. */
+ * Its pointers are valid until c is freed. */
 struct byi_image byi_compiled_image(const struct byoc_compiled *c);
 
-/* The model to compile: a file, or its content in memory. All belongs to the
- * caller. */
+/* The model to compile: a file, or its content in memory. The caller owns what
+ * the pointers refer to. */
 struct byi_given {
     const char *path; /* with `data`: a name, whose end gives the format */
     const void *data; /* NULL: read the file */

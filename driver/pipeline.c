@@ -28,7 +28,8 @@ static enum byoc_status eval(const struct byi_op *op,
     return byoc_internal_kernel_eval(op, attrs, n_in, in, n_out, out, 1, err);
 }
 
-/* List the requested passes. */
+/* List the passes to run: the caller's, or else the pipeline's, with the passes
+ * that the caller adds after the clean-up passes. */
 static enum byoc_status list_passes(struct byoc_compiled *c,
                                     const struct byoc_compile_params *params,
                                     struct byoc_error *err)
@@ -124,7 +125,7 @@ static int level_of(enum byoc_opt opt)
     return opt ? (int)opt - (int)BYOC_O0 : 2;
 }
 
-/* An action that runs with the pass context of `params`. */
+/* An action that runs with a pass context; `what` is its own argument. */
 typedef enum byoc_status (*in_context)(struct byoc_compiled *c, void *what,
                                        struct byi_pass_context *ctx,
                                        struct byoc_error *err);
@@ -295,7 +296,7 @@ static enum byoc_status check_effects(const struct byoc_compiled *c,
 }
 
 /* Check that each name of a list is a node of the model or an operator of the
- * IR; otherwise it is misspelt, and would silently have no effect. */
+ * model or of the IR; a misspelt name would silently have no effect. */
 static enum byoc_status check_named(const struct byi_module *m,
                                     const char *option, const char *const *list,
                                     struct byoc_error *err)

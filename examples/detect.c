@@ -38,7 +38,7 @@ static void print(int image, const DLTensor out[OUTPUTS])
                (double)box[2], (double)box[1], (double)box[3]);
 }
 
-/* Find the digits of each image on stdin. */
+/* Print the digits found in each image on stdin. Returns the exit code. */
 static int detect(struct byoc_model *model, struct byoc_state *state,
                   struct byoc_error *err)
 {

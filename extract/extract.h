@@ -8,11 +8,12 @@
 
 #include "core/ir/ir.h"
 
-/* The most outputs, and operands of an operator; inputs are fewer. */
+/* The most outputs of a program, and operands of an operator; a program has
+ * fewer inputs. */
 enum { BYI_EXTRACT_MAX_IO = 512 };
 
 /* A program and its inputs. @main of m is the region as plain operators. The
- * other pointers are the caller's, unless `arena` holds what they point to. */
+ * arena owns the inputs; json, consts and backend belong to the caller. */
 struct byi_extract {
     struct byi_module *m;
     struct byi_arena *arena; /* of the inputs */

@@ -102,7 +102,8 @@ static int run_test(const struct byi_reduce *r, const char *folder,
 
 /* Run the test on a program. Returns its exit code, or -1 and an error if the
  * program cannot be written or the test does not start or end in time. If no
- * temporary folder can be made, the error is that of `d`, and ends it. */
+ * temporary folder can be made, d->status has the error, which ends the
+ * reduction. */
 static int try_program(struct reducer *d, const struct small_program *s,
                        struct byoc_error *err)
 {

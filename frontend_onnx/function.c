@@ -47,7 +47,7 @@ enum byoc_status byi_functions_open(struct byi_import *o)
                             "expected once",
                             byi_text_or(f->name, "(none)"),
                             byi_onnx_domain(f->domain));
-        entry->initializer = (uint32_t)i;
+        entry->index = (uint32_t)i;
     }
     return BYOC_OK;
 }
@@ -59,7 +59,7 @@ const Onnx__FunctionProto *byi_function_find(struct byi_import *o,
         return NULL;
     const struct byi_name *entry = byi_names_find(
         &o->functions->names, key_of(o, node->domain, node->op_type));
-    return entry ? o->file->model->functions[entry->initializer] : NULL;
+    return entry ? o->file->model->functions[entry->index] : NULL;
 }
 
 /* --- attributes ----------------------------------------------------------- */

@@ -34,7 +34,7 @@ enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope)
                             "initialiser '%s': the name is empty or already "
                             "defined, expected a new one",
                             name);
-        entry->initializer = (uint32_t)i;
+        entry->index = (uint32_t)i;
     }
     return BYOC_OK;
 }
@@ -78,8 +78,8 @@ byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
                              entry->producer, text);
         return BYI_NO_ID;
     }
-    if (entry->id == BYI_NO_ID && entry->initializer != UINT32_MAX)
-        entry->id = decode(o, scope, entry->initializer);
+    if (entry->id == BYI_NO_ID && entry->index != UINT32_MAX)
+        entry->id = decode(o, scope, entry->index);
     return entry->id;
 }
 

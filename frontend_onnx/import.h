@@ -100,9 +100,9 @@ struct byi_name {
     const char *text;
     /* BYI_NO_ID: an initialiser not read yet, or an omitted input */
     byi_id id;
-    /* index of the initialiser; UINT32_MAX: not an initialiser. In the table of
-     * functions: index of the function */
-    uint32_t initializer;
+    /* of the initialiser, or UINT32_MAX for other values; in the table of
+     * functions, of the function; in order.c, of the producer */
+    uint32_t index;
     /* of an unsupported output: its node, for the message */
     const char *producer;
 };
@@ -525,7 +525,7 @@ byi_id byi_o_expand_target(struct byi_import *o, byi_id x, byi_id shape);
 
 /* --- ops.c: finding rows ------------------------------------------------ */
 
-/* The row for an operator of a domain; NULL: not supported. */
+/* The row for an operator of a domain at an opset; NULL: not supported. */
 const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,
                                         int64_t opset);
 

@@ -104,7 +104,7 @@ static const char *list_inputs(struct byi_import *o, bool dims)
                               ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE
                 ? info->type->tensor_type
                 : NULL;
-        if (known && known->initializer != UINT32_MAX)
+        if (known && known->index != UINT32_MAX)
             continue;
         if (!dims)
             list_name(&list, &n, input);
@@ -373,7 +373,7 @@ static enum byoc_status add_input(struct byi_import *o,
     uint32_t rank = 0;
 
     const struct byi_name *known = byi_names_find(&o->scope->names, name);
-    if (known && known->initializer != UINT32_MAX)
+    if (known && known->index != UINT32_MAX)
         return BYOC_OK; /* a weight, listed as an input before IR version 4 */
     struct byi_name *entry =
         *name ? byi_names_add(&o->scope->names, name) : NULL;

@@ -36,7 +36,7 @@ struct byi_name *byi_names_add(struct byi_names *names, const char *text)
     *entry = (struct byi_name){
         .text = text,
         .id = BYI_NO_ID,
-        .initializer = UINT32_MAX,
+        .index = UINT32_MAX,
     };
     byi_index_add(&names->index, hash_name(text), names->n);
     names->at[names->n++] = entry;
@@ -49,7 +49,7 @@ bool byi_names_bind(struct byi_names *names, const char *text, byi_id id)
 
     if (!entry)
         entry = byi_names_add(names, text);
-    else if (entry->id != BYI_NO_ID || entry->initializer == UINT32_MAX)
+    else if (entry->id != BYI_NO_ID || entry->index == UINT32_MAX)
         return false;
     if (id != BYI_NO_ID)
         entry->id = id;

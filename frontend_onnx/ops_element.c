@@ -225,7 +225,7 @@ static void convert_is_special(struct byi_import *o)
     byi_o_convert_same(o);
 }
 
-/* The mask of a Dropout in inference mode: all true. */
+/* The mask of a Dropout in inference mode: all true or, before opset 10, 1. */
 static byi_id all_ones(struct byi_import *o, enum byoc_dtype dtype)
 {
     return byi_o_emit(o, BYI_OP_FULL, ARGS(byi_o_shape_of(o, byi_o_in(o, 0))),

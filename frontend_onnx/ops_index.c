@@ -153,8 +153,8 @@ static void convert_unique(struct byi_import *o)
 }
 
 /* TensorScatter: write `update` (b, ..., s, ...) into the cache x (b, ..., t,
- * ...), each sequence from its own index on along the axis. Rows behind the end
- * start again at the front if the mode is circular. */
+ * ...) along the axis, each sequence from its own start index on. If the mode
+ * is circular, rows past the end continue at the front. */
 static void convert_tensor_scatter(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0), update = byi_o_in(o, 1);

@@ -3,7 +3,7 @@
  *
  * SequenceInsert(s, x)       -> sequence.insert(%s, %x)
  * Optional(type=seq(float))  -> optional.none(dtype="float32", sequence=true)
- * OptionalHasElement(x)      -> true, unless x is an optional
+ * OptionalHasElement(x)      -> true if x is a tensor or sequence
  * SequenceMap(s, x, body)    -> a loop (loop.c) over the elements of s
  */
 #include "frontend_onnx/import.h"

@@ -177,8 +177,9 @@ static void convert_layer_norm(struct byi_import *o)
     }
 }
 
-/* RMS norm over the axes from `axis` on, in float32 if x has 16 bits. The
- * result has gamma's type; the second result is the inverse RMS. */
+/* RMS norm over the axes from `axis` on, computed in float32, or in float64 if
+ * x is float64. The result has gamma's type; the second result is the inverse
+ * RMS. */
 static const char rms_text[] =
     "fn (%x, %gamma) {"
     "  %w = cast(%x, dtype=wide);"
@@ -231,8 +232,8 @@ static void convert_group_norm(struct byi_import *o)
                          A_FLOAT("epsilon", byi_o_float(o, "epsilon", 1e-5))));
 }
 
-/* RMSNormalization, and the name that ONNX Runtime gives it in domain ai.onnx,
- * which has a second result. */
+/* RMSNormalization and SimplifiedLayerNormalization, ONNX Runtime's name for it
+ * in domain ai.onnx, whose second result is the inverse RMS. */
 static void convert_simplified_norm(struct byi_import *o)
 {
     const byi_id x = byi_o_in(o, 0);
@@ -298,7 +299,7 @@ static byi_id look_up(struct byi_import *o, byi_id table, byi_id ids)
                       ATTRS(AN_INT("axis", 0)));
 }
 
-/* The first rows of the table, as many as axis 1 of ids has elements. */
+/* The first rows of the table; their number is the size of axis 1 of ids. */
 static const char first_rows[] =
     "fn (%table, %ids) {"
     "  strided_slice(%table, [0], shape_of(%ids, start=1, end=2), [0], [1])"

@@ -181,7 +181,7 @@ static byi_id place_tiles(struct byi_import *o, const struct patches *p,
 
 /* x (n, channels block, places), with the elements of each channel's patches:
  * (n, channels, image), where elements of the same position are added. Elements
- * in the padding go to one position behind the image, which is cut off. */
+ * in the padding go to one position after the image, which is cut off. */
 static void convert_col2im(struct byi_import *o)
 {
     static const char text[] =

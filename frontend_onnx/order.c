@@ -6,7 +6,7 @@
 #include "frontend_onnx/import.h"
 
 struct node_order {
-    struct byi_names producers; /* initializer: the node that has this output */
+    struct byi_names producers; /* index: of the node that has this output */
     size_t *reads;              /* the producers that each node reads */
     uint32_t n_reads, cap;
     size_t *first;        /* in `reads`, by node; at the end n_reads */
@@ -24,7 +24,7 @@ static void add_read(struct node_order *order, const char *text)
         order->reads =
             byi_arena_grow(order->producers.index.arena, order->reads,
                            &order->cap, sizeof *order->reads);
-    order->reads[order->n_reads++] = name->initializer;
+    order->reads[order->n_reads++] = name->index;
 }
 
 /* Add the producers of the values that the node and its subgraphs read. Names
@@ -55,7 +55,7 @@ static bool read_edges(struct node_order *order, const Onnx__GraphProto *graph)
             struct byi_name *name =
                 *text ? byi_names_add(&order->producers, text) : NULL;
             if (name) /* import.c reports a second producer */
-                name->initializer = (uint32_t)i;
+                name->index = (uint32_t)i;
         }
     for (size_t i = 0; i < graph->n_node; i++) {
         order->first[i] = order->n_reads;

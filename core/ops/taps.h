@@ -12,20 +12,21 @@
 struct byi_taps {
     int64_t in, out, n;
     const int32_t *first;
-    const float *weight; /* doubles if the tensor is float64    */
+    const float *weight; /* doubles if the tensor is float64 */
     int64_t at_j, at_t;
-    /* flag W, 8 or 16: the taps of W positions, from any multiple of W on, are
-     * among the 2 W inputs from the first position's `first` on */
+    /* bits 8 and 16: bit W is set if the taps of W positions, beginning at any
+     * multiple of W, are among the 2 W inputs from the first position's `first`
+     * on */
     uint32_t fits;
 };
 
-/* x (planes, high.in, wide.in, inner) to y (planes, high.out, wide.out, inner):
- * an axis without taps (n = 0) is not resized. */
+/* A resize of two axes: x (planes, high.in, wide.in, inner) becomes y (planes,
+ * high.out, wide.out, inner). An axis without taps (n = 0) is not resized. */
 struct byi_planes {
     struct byi_taps high, wide;
     int64_t planes, inner;
     int64_t room;       /* floats that one thread needs */
-    uint8_t high_first; /* resize `high` first: less to compute      */
+    uint8_t high_first; /* resize `high` first, which computes less */
 };
 
 #endif

@@ -34,7 +34,7 @@ static const struct {
                 {"negative", 1}, {"sqrt", 1}};
 
 /* Refuse a value of the match unless it is float32 and has as many elements as
- * the result, or one. A row without the value passes. */
+ * the result, or one. Accept a value that the row does not have. */
 static const char *check_type(const struct byoc_host *host,
                               const struct byoc_match *m, const char *name,
                               int64_t count)

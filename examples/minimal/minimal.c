@@ -69,8 +69,8 @@ static void unload(const struct byoc_host *host, void *compiled)
     byoc_graph_free(host, compiled);
 }
 
-/* The size of the state: the results of the steps, except outputs. The host
- * gives each run a state of its own. */
+/* The size of the state, which holds the results of all steps. Runs at the same
+ * time have different states. */
 static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
 {
     const struct byoc_graph *g = compiled;

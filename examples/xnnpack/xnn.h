@@ -145,7 +145,8 @@ struct byoc_fail *xnn_state_new(const struct byoc_host *host, void *compiled,
 void xnn_state_free(const struct byoc_host *host, void *compiled, void *state);
 struct byoc_fail *xnn_run(const struct byoc_host *host, void *compiled,
                           void *state, const struct byoc_run_args *args);
-/* The name of the XNNPACK operator that runs a loaded region's first kernel. */
+/* The name of the XNNPACK operator that runs a loaded region's first kernel;
+ * "view" if the region has none. */
 const char *xnn_name(const void *compiled);
 
 #endif
