@@ -176,8 +176,8 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
 
 /* --- compared with oneDNN ------------------------------------------------- */
 
-/* Whether the epilogue computes the logistic function, SiLU, or GELU by erf,
- * for which oneDNN takes twice as long with AVX-512. */
+/* Whether the epilogue computes the logistic function, SiLU, GELU or tanh, for
+ * which oneDNN takes twice as long with AVX-512. */
 static bool has_fast_function(const struct byi_f32_conv *conv)
 {
     byi_f32_unary_fn *const *unary = conv->kernels->unary;
@@ -185,10 +185,10 @@ static bool has_fast_function(const struct byi_f32_conv *conv)
         return false;
     for (uint32_t i = conv->next; i < conv->n_posts; i++) {
         const struct byi_f32_post *post = &conv->posts[i];
-        if (post->unary &&
-            (post->unary == unary[BYI_OP_NN_SILU] ||
-             post->unary == unary[BYI_OP_SIGMOID] ||
-             (post->unary == unary[BYI_OP_NN_GELU] && post->p0 == 0)))
+        if (post->unary && (post->unary == unary[BYI_OP_NN_SILU] ||
+                            post->unary == unary[BYI_OP_SIGMOID] ||
+                            post->unary == unary[BYI_OP_TANH] ||
+                            post->unary == unary[BYI_OP_NN_GELU]))
             return true;
     }
     return false;

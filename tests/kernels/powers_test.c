@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* powers_test.c: the kernels' logistic function, SiLU, GELU and softmax, under
- * every instruction set that the machine has, against float64: the error for
- * rows of any length, and special numbers.
+/* powers_test.c: the kernels' logistic function, SiLU, GELU, tanh and softmax,
+ * under every instruction set that the machine has, against float64: the error
+ * for rows of any length, and special numbers.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -26,20 +26,28 @@ enum { ROW = 70 };
 
 /* Compute n numbers of each of `rows` rows in place; numbers after them must
  * not change. */
-static void run(enum byi_op_id id, float *x, int64_t rows, int64_t n)
+static void run(enum byi_op_id id, float p0, float *x, int64_t rows, int64_t n)
 {
     const struct byi_f32_part part = {.y = x, .ld = ROW, .rows = rows, .n = n};
     for (int64_t r = 0; r < rows; r++)
         x[r * ROW + n] = 7.0f;
-    byi_f32_kernels()->unary[id](&part, 0, 0);
+    byi_f32_kernels()->unary[id](&part, p0, 0);
     for (int64_t r = 0; r < rows; r++)
         assert_true(x[r * ROW + n] == 7.0f);
 }
 
 /* The function, and how far off the result may be. */
-static double want_of(enum byi_op_id id, double x, double *error)
+static double want_of(enum byi_op_id id, bool by_tanh, double x, double *error)
 {
     const double logistic = 1 / (1 + exp(-x));
+    if (id == BYI_OP_TANH) {
+        *error = 5e-7 * fabs(tanh(x));
+        return tanh(x);
+    }
+    if (by_tanh) {
+        *error = 4e-7 * fabs(x);
+        return x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
+    }
     if (id == BYI_OP_NN_GELU) {
         *error = 2e-7 * fabs(x);
         return x * (1 + erf(x / sqrt(2))) / 2;
@@ -49,18 +57,18 @@ static double want_of(enum byi_op_id id, double x, double *error)
     return want;
 }
 
-static void check_numbers(enum byi_op_id id)
+static void check_numbers(enum byi_op_id id, bool by_tanh)
 {
     for (float from = -87.0f; from < 100.0f; from += 0.05f) {
         float x[2 * ROW], y[2 * ROW];
         const int64_t n = 1 + draw(ROW - 1);
         for (int i = 0; i < 2 * ROW; i++)
             x[i] = y[i] = from + 0.05f * (float)draw(1000) / 1000.0f;
-        run(id, y, 2, n);
+        run(id, by_tanh, y, 2, n);
         for (int64_t i = 0; i < 2 * n; i++) {
             const int64_t at = i / n * ROW + i % n;
             double error;
-            const double want = want_of(id, (double)x[at], &error);
+            const double want = want_of(id, by_tanh, (double)x[at], &error);
             assert_true(fabs((double)y[at] - want) <= error);
         }
     }
@@ -70,7 +78,7 @@ static void check_special(enum byi_op_id id)
 {
     const bool silu = id == BYI_OP_NN_SILU;
     float x[ROW] = {NAN, INFINITY, -1e38f, -100.0f, 1e38f, 0.0f, -0.0f};
-    run(id, x, 1, 7);
+    run(id, 0, x, 1, 7);
     assert_true(isnan(x[0]));
     assert_true(x[1] == (silu ? INFINITY : 1.0f));
     assert_true(fabsf(x[2]) < 2e-36f && fabsf(x[3]) < 2e-36f);
@@ -79,13 +87,33 @@ static void check_special(enum byi_op_id id)
     assert_true(x[6] == (silu ? 0.0f : 0.5f));
 }
 
-static void check_special_gelu(void)
+/* tanh near zero and where it reaches 1, which it must not exceed. */
+static void check_tanh(void)
+{
+    float x[ROW] = {NAN, INFINITY, -INFINITY, 1e38f, -1e38f, 1e-30f, -0.0f};
+    run(BYI_OP_TANH, 0, x, 1, 7);
+    assert_true(isnan(x[0]));
+    assert_true(x[1] == 1 && x[2] == -1 && x[3] == 1 && x[4] == -1);
+    assert_true(fabsf(x[5] - 1e-30f) <= 1e-36f);
+    assert_true(x[6] == 0 && signbit(x[6]));
+    for (float from = -10.0f; from < 10.0f; from += 1e-4f) {
+        float y = from, near = from * 1e-4f;
+        run(BYI_OP_TANH, 0, memcpy(x, &y, sizeof y), 1, 1);
+        assert_true(fabsf(x[0]) <= 1);
+        run(BYI_OP_TANH, 0, memcpy(x, &near, sizeof near), 1, 1);
+        assert_true(fabs((double)x[0] - tanh((double)near)) <=
+                    5e-7 * fabs((double)near));
+    }
+}
+
+static void check_special_gelu(float by_tanh)
 {
     float x[ROW] = {NAN, INFINITY, -1e38f, -100.0f, 1e38f, 0.0f, -0.0f};
-    run(BYI_OP_NN_GELU, x, 1, 7);
+    run(BYI_OP_NN_GELU, by_tanh, x, 1, 7);
     assert_true(isnan(x[0]));
     assert_true(x[1] == INFINITY && x[4] == 1e38f);
-    assert_true(x[2] == 0 && x[3] == 0 && x[5] == 0 && x[6] == 0);
+    assert_true(fabsf(x[2]) < 2e-36f && fabsf(x[3]) < 2e-36f);
+    assert_true(x[5] == 0 && x[6] == 0);
     assert_true(signbit(x[6]) && !signbit(x[5]));
 }
 
@@ -143,12 +171,16 @@ static void test_powers(void **state)
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(levels); i++) {
         setenv("BYOC_MAX_ISA", levels[i], 1);
-        check_numbers(BYI_OP_SIGMOID);
-        check_numbers(BYI_OP_NN_SILU);
+        check_numbers(BYI_OP_SIGMOID, false);
+        check_numbers(BYI_OP_NN_SILU, false);
         check_special(BYI_OP_SIGMOID);
         check_special(BYI_OP_NN_SILU);
-        check_numbers(BYI_OP_NN_GELU);
-        check_special_gelu();
+        for (int by_tanh = 0; by_tanh < 2; by_tanh++) {
+            check_numbers(BYI_OP_NN_GELU, by_tanh);
+            check_special_gelu((float)by_tanh);
+        }
+        check_numbers(BYI_OP_TANH, false);
+        check_tanh();
         check_softmax();
     }
     unsetenv("BYOC_MAX_ISA");
