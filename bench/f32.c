@@ -116,9 +116,11 @@ static void measure(size_t i, bool exact, int threads)
         .pad = {0, layers[i].size / 2, layers[i].size / 2},
     };
     conv.type = type;
+    conv.planar = byi_f32_planar_suits(&conv);
     byi_f32_conv_plan(&conv, exact);
-    if (!exact && (conv.algorithm == BYI_F32_DIRECT ||
-                   conv.algorithm == BYI_F32_DEPTHWISE))
+    if (!exact &&
+        (conv.algorithm == BYI_F32_DIRECT || conv.algorithm == BYI_F32_PLANAR ||
+         conv.algorithm == BYI_F32_DEPTHWISE))
         return;
     const int64_t taps = byi_f32_product_of(conv.size);
     const int64_t each = conv.channels / conv.groups;

@@ -167,6 +167,7 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
     split_epilogue(conv);
     choose_parts(conv, exact);
     conv->algorithm = conv->transposed             ? BYI_F32_TRANSPOSED
+                      : conv->planar               ? BYI_F32_PLANAR
                       : byi_f32_is_depthwise(conv) ? BYI_F32_DEPTHWISE
                       : is_vector(conv)            ? BYI_F32_VECTOR
                       : suits_tiles(conv, exact)   ? BYI_F32_TILES
@@ -271,6 +272,8 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
         return direct_pays(conv);
     case BYI_F32_DEPTHWISE:
         return depthwise_pays(conv);
+    case BYI_F32_PLANAR:
+        return !conv->adds; /* y is written twice where tiles overlap */
     case BYI_F32_TRANSPOSED:
         return transposed_pays(conv);
     default:
@@ -352,6 +355,9 @@ static void pack_part(const struct byi_f32_conv *conv,
         break;
     case BYI_F32_DEPTHWISE:
         pack_depthwise(conv, weights, to);
+        break;
+    case BYI_F32_PLANAR:
+        byi_f32_planar_pack(conv, weights, to);
         break;
     case BYI_F32_TRANSPOSED:
         byi_f32_transposed_pack(conv, weights, to);
@@ -451,6 +457,8 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
         return zeros_bytes(conv) + byi_f32_winograd_scratch(conv, threads);
     case BYI_F32_TILES:
         return zeros_bytes(conv) + byi_f32_tiles_scratch(conv, threads);
+    case BYI_F32_PLANAR:
+        return zeros_bytes(conv) + byi_f32_planar_scratch(conv, threads);
     default:
         return zeros_bytes(conv) + (uint64_t)threads * byi_f32_pointers(taps);
     }
@@ -486,6 +494,9 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
         break;
     case BYI_F32_DEPTHWISE:
         byi_f32_depthwise_run(run);
+        break;
+    case BYI_F32_PLANAR:
+        byi_f32_planar_run(run);
         break;
     case BYI_F32_TRANSPOSED:
         byi_f32_transposed_run(run);

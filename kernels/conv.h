@@ -27,13 +27,14 @@ struct byi_f32_post {
     float p0, p1;
 };
 
-/* A convolution: x (images, in..., channels), y (images, out..., outputs), both
- * dense. A product of M x K by K x N has M images of one position, K channels
- * and N outputs. */
+/* A convolution: x (images, in..., channels), or, if `planar`, (images,
+ * channels, in...); y (images, out..., outputs); both dense. A product of M x K
+ * by K x N has M images of one position, K channels and N outputs. */
 struct byi_f32_conv {
     int64_t images, in[BYI_F32_AXES], out[BYI_F32_AXES];
     int64_t channels, outputs, groups;
     bool transposed; /* the window slides over y, so `pad` pads y */
+    bool planar;     /* x is channels-first; see byi_f32_planar_suits() */
     int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
     int64_t pad[BYI_F32_AXES];
     /* For a product: strides of the unpacked weights, like `output` and
@@ -103,6 +104,10 @@ struct byi_f32_weights {
 
 /* Bytes of a core's second-level cache. */
 int64_t byi_f32_second_cache(void);
+/* Whether runs can read x channels-first: x has few channels, and the result
+ * has long lines. The same on all machines; the caller need not have planned
+ * the convolution. */
+bool byi_f32_planar_suits(const struct byi_f32_conv *conv);
 /* Choose the fastest algorithm for these shapes on this machine. If `exact`, it
  * has no larger rounding errors than a sum of products. */
 void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact);
@@ -171,6 +176,10 @@ static inline const float *byi_f32_element(const struct byi_f32_conv *conv,
  * within a panel. */
 void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
                       struct byi_f32_tile *t, int rows, int64_t columns);
+/* The same by function `tile`, for as many rows and panels. */
+void byi_f32_tile_run_with(const struct byi_f32_kernels *kernels,
+                           byi_f32_tile_fn *tile, struct byi_f32_tile *t,
+                           int rows, int64_t columns);
 /* Bytes of a thread's pointers, for rows of `pieces` pieces. */
 uint64_t byi_f32_pointers(int64_t pieces);
 
@@ -204,8 +213,8 @@ void byi_f32_tiles_pack(const struct byi_f32_conv *conv,
 uint64_t byi_f32_tiles_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_tiles_run(const struct byi_f32_conv_run *run);
 
-/* direct.c, depthwise.c, transposed.c, vector.c, winograd.c. Offsets and sizes
- * of packed weights are in floats. */
+/* direct.c, depthwise.c, planar.c, transposed.c, vector.c, winograd.c. Offsets
+ * and sizes of packed weights are in floats. */
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv);
 /* Pack one tap, which begins at `from`, of all outputs of a group to panels of
  * `panel` floats, from column `first` on. */
@@ -213,6 +222,10 @@ void byi_f32_pack_tap(const struct byi_f32_conv *conv,
                       const struct byi_f32_weights *weights, const float *from,
                       int64_t panel, int64_t first, float *to);
 void byi_f32_depthwise_run(const struct byi_f32_conv_run *run);
+void byi_f32_planar_pack(const struct byi_f32_conv *conv,
+                         const struct byi_f32_weights *weights, float *to);
+uint64_t byi_f32_planar_scratch(const struct byi_f32_conv *conv, int threads);
+void byi_f32_planar_run(const struct byi_f32_conv_run *run);
 void byi_f32_vector_run(const struct byi_f32_conv_run *run);
 void byi_f32_transposed_pack(const struct byi_f32_conv *conv,
                              const struct byi_f32_weights *weights, float *to);

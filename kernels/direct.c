@@ -382,8 +382,8 @@ static void gather_rows(const struct direct *d, int64_t row, int64_t n,
 }
 
 /* Run a tile whose last panel has columns that y lacks. */
-static void run_partial(const struct byi_f32_kernels *kernels,
-                        struct byi_f32_tile *t, int rows, int64_t columns)
+static void run_partial(byi_f32_tile_fn *tile, struct byi_f32_tile *t, int rows,
+                        int64_t columns)
 {
     float sums[BYI_F32_ROWS * BYI_F32_COLUMNS];
     float add[BYI_F32_ROWS * BYI_F32_COLUMNS] = {0};
@@ -401,21 +401,30 @@ static void run_partial(const struct byi_f32_kernels *kernels,
     t->y = sums;
     t->last = 0;
     t->ldadd = t->ldy = ld;
-    kernels->tile[panels - 1][rows](t);
+    tile(t);
     for (int r = 0; r < rows; r++)
         memcpy(y + r * ldy, sums + r * ld, (size_t)columns * sizeof *y);
     t->ldy = ldy;
     t->ldadd = ldadd;
 }
 
-void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
-                      struct byi_f32_tile *t, int rows, int64_t columns)
+void byi_f32_tile_run_with(const struct byi_f32_kernels *kernels,
+                           byi_f32_tile_fn *tile, struct byi_f32_tile *t,
+                           int rows, int64_t columns)
 {
     t->last = columns % BYI_F32_PANEL;
     if (t->last && !kernels->partial)
-        run_partial(kernels, t, rows, columns);
+        run_partial(tile, t, rows, columns);
     else
-        kernels->tile[byi_ceil_div(columns, BYI_F32_PANEL) - 1][rows](t);
+        tile(t);
+}
+
+void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
+                      struct byi_f32_tile *t, int rows, int64_t columns)
+{
+    const int64_t panels = byi_ceil_div(columns, BYI_F32_PANEL);
+    byi_f32_tile_run_with(kernels, kernels->tile[panels - 1][rows], t, rows,
+                          columns);
 }
 
 void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,

@@ -27,6 +27,7 @@ enum {
     BYI_F32_COLUMNS = 2 * BYI_F32_PANEL, /* most columns of a tile */
     BYI_F32_STEP = 8,                    /* see struct byi_f32_tile */
     BYI_F32_SEQUENCES = 6, /* most sequences of a step of a recurrent layer */
+    BYI_F32_STRIDES = 3,   /* strides 1, 2 and 4 of planar convolutions */
 };
 
 /* A tile of a product: some rows of x times one or two panels of weights. A row
@@ -38,7 +39,9 @@ struct byi_f32_tile {
      * segment is zero in all rows */
     const float *const *x;
     int64_t segments, run;
-    int64_t first;        /* first element of every piece to use */
+    int64_t first;      /* first element of every piece to use */
+    const float *plane; /* see byi_f32_kernels.planar */
+    const int64_t *offsets;
     const float *weights; /* the first panel                                 */
     int64_t next;         /* elements from one panel to the next             */
     int64_t ld;           /* elements from one row of a panel to the next; 0:
@@ -98,6 +101,7 @@ enum byi_f32_binary {
     BYI_F32_DIV,
     BYI_F32_MAX,
     BYI_F32_MIN,
+    BYI_F32_PRELU, /* the operand is the slope for negative numbers */
     BYI_F32_BINARIES
 };
 
@@ -190,6 +194,7 @@ enum byi_f32_algorithm {
     BYI_F32_TRANSPOSED, /* transposed convolution */
     BYI_F32_VECTOR,     /* a vector by an unpacked matrix */
     BYI_F32_TILES,      /* bfloat16 on AMX's tiles */
+    BYI_F32_PLANAR,     /* images of few channels, channels first */
     BYI_F32_ALGORITHMS
 };
 
@@ -201,6 +206,10 @@ struct byi_f32_kernels {
     int panels;                            /* panels of a full tile: 1 or 2 */
     bool partial; /* tiles may have a `last` panel of fewer columns */
     byi_f32_tile_fn *tile[2][BYI_F32_ROWS + 1]; /* [panels - 1][rows] */
+    /* [panels - 1][i]: full tiles of stride 1 << i, in which element k of row
+     * r is plane[offsets[k] + r * stride], k < run. They ignore the members x,
+     * `segments`, `first`, `ld`, `add`, `more`, `ahead` and `fetch`. */
+    byi_f32_tile_fn *planar[2][BYI_F32_STRIDES];
     /* [type of x]; NULL if that type is not converted in registers */
     void (*depthwise[BYI_F32_TYPES])(const struct byi_f32_line *t);
     /* [type of weights][column == 1] */

@@ -199,18 +199,38 @@ static enum byoc_status check_depthwise(struct byi_build *b,
                              : "several outputs for each channel");
 }
 
+/* Get data that own kernels read channels-first: the region's input, if it has
+ * no channels-last copy yet. */
+static bool want_planes(struct byi_build *b, const struct byi_image_axes *image,
+                        const struct byi_dnnl_value *value,
+                        struct conv_kernel *c)
+{
+    const struct byi_dnnl_view *main = &value->views[0];
+    struct byi_dnnl_conv p = c->p;
+    const struct byi_desc last =
+        byi_dn_image_desc(b, image, main->desc.rank, main->desc.dims);
+    p.src = main->desc;
+    if (image->last || c->p.deconv || byi_dn_find(value, &last) ||
+        !byi_conv_reads_planes(&p))
+        return false;
+    c->src = *main;
+    return true;
+}
+
 /* Get the data, or the tensors from which the data are computed. */
 static enum byoc_status want_conv_data(struct byi_build *b,
-                                       struct byi_image_axes *image,
+                                       const struct byi_image_axes *image,
                                        struct conv_kernel *c)
 {
-    const uint32_t value = byi_dn_arg0(b, 0);
-    const struct byoc_graph_value *type = &b->graph->values[value];
-    c->gathered = byi_dn_operand(b, value)->gathered;
+    const uint32_t number = byi_dn_arg0(b, 0);
+    const struct byoc_graph_value *type = &b->graph->values[number];
+    struct byi_dnnl_value *value = byi_dn_operand(b, number);
+    c->gathered = value->gathered;
     if (!c->gathered)
-        return want_data(b, "data_layout", image, &c->src);
+        return want_planes(b, image, value, c)
+                   ? BYOC_OK
+                   : byi_dn_want_image(b, value, image, &c->src);
     c->p.gather = c->gathered->p;
-    BYI_TRY(byi_dn_image_read(b, "data_layout", type->rank, image));
     const struct byi_desc desc =
         byi_dn_image_desc(b, image, type->rank, type->dims);
     c->src.desc = byi_dn_image_seen(image, &desc);
@@ -223,26 +243,28 @@ static enum byoc_status want_conv_data(struct byi_build *b,
 enum byoc_status byi_dn_build_conv(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
+    const struct byoc_graph_value *x = &b->graph->values[byi_dn_arg0(b, 0)];
     struct conv_kernel c = {0};
     struct byi_image_axes image;
     c.p.deconv = is_deconv(step);
     c.p.exact = b->kernel->exact;
     c.p.banded = byi_dn_is_banded(b);
-    BYI_TRY(want_conv_data(b, &image, &c));
-    const uint32_t rank = c.src.desc.rank;
-    BYI_TRY(want_weights(b, c.p.deconv, rank, &c.weights));
+    BYI_TRY(byi_dn_image_read(b, "data_layout", x->rank, &image));
+    BYI_TRY(want_weights(b, c.p.deconv, x->rank, &c.weights));
     const struct byi_desc *w = &c.weights.desc;
-    read_window(step, rank - 2, w->dims + 2, &c.p.window);
-
+    read_window(step, x->rank - 2, w->dims + 2, &c.p.window);
+    const int64_t groups = byoc_graph_int(step, "groups", 0);
+    c.p.weights = weights_desc(w, c.p.deconv, groups);
+    c.p.weights.kind = BYI_DESC_ANY;
     const struct byi_desc dst =
-        byi_dn_image_desc(b, &image, rank, byi_dn_result(b)->dims);
-    c.p.src = c.src.desc;
+        byi_dn_image_desc(b, &image, x->rank, byi_dn_result(b)->dims);
     c.p.dst = byi_dn_image_seen(&image, &dst);
+    BYI_TRY(want_conv_data(b, &image, &c));
+    c.p.src = c.src.desc;
     if (c.p.deconv)
         close_window(&c.p.window, c.p.dst.dims + 2, c.p.src.dims + 2);
     else
         close_window(&c.p.window, c.p.src.dims + 2, c.p.dst.dims + 2);
-    const int64_t groups = byoc_graph_int(step, "groups", 0);
     BYI_TRY(check_depthwise(b, &c.p, w, groups));
     if (!c.p.deconv && !c.gathered && byi_dn_is_plain(w)) {
         const enum byoc_status status = try_exact(b, &c, &image, &dst);
@@ -250,8 +272,6 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
             return status;
     }
     c.weights.desc = weights_desc(w, c.p.deconv, groups);
-    c.p.weights = c.weights.desc;
-    c.p.weights.kind = BYI_DESC_ANY;
     if (!c.gathered)
         BYI_TRY(secure_source(b, &c));
 

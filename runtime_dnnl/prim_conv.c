@@ -88,6 +88,13 @@ static struct byi_posts replace_relu(const struct byi_dnnl_conv *p,
     return (struct byi_posts){n, own};
 }
 
+bool byi_conv_reads_planes(const struct byi_dnnl_conv *p)
+{
+    struct byi_dn_fast fast;
+    return !byi_dn_is_dense_last(&p->src, p->src.dtype) &&
+           byi_dn_fast_conv(p, NULL, &fast) && fast.conv.planar;
+}
+
 enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
                               const struct byi_dnnl_conv *p,
                               const struct byi_posts *posts,
@@ -101,6 +108,10 @@ enum byoc_status byi_conv_new(const struct byi_dnnl *lib,
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "convolution: found data to be gathered, which oneDNN "
                         "lacks");
+    if (byi_conv_reads_planes(p))
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "convolution: found post-ops that byoc's kernels for "
+                        "channels-first data lack");
     BYI_TRY(byi_guard_status(byi_guard_conv(byi_dnnl_major(), p, posts), err));
     const struct byi_desc *const descs[N_CONV] = {
         [CONV_SRC] = &p->src,

@@ -170,7 +170,10 @@ static bool read_posts(const struct byi_posts *posts,
                 return false;
             break;
         case BYI_POST_PRELU:
-            return false;
+            to->binary = kernels->binary[BYI_F32_PRELU];
+            if (!read_operand(dst, &post->desc, to))
+                return false;
+            break;
         }
     }
     return true;
@@ -227,12 +230,16 @@ void byi_dn_fast_fill(const struct byi_dn_fast *fast, uint32_t n,
         .weights = byi_dn_fast_find(n, slots, BYI_ARG_WEIGHTS),
         .bias = byi_dn_fast_find(n, slots, BYI_ARG_BIAS),
         .y = byi_dn_fast_find(n, slots, BYI_ARG_DST)};
+    byi_f32_binary_fn *const prelu = fast->conv.kernels->binary[BYI_F32_PRELU];
     for (uint32_t i = 0; i < fast->conv.n_posts; i++) {
         const uint32_t at = fast->conv.posts[i].operand;
+        const bool slopes = fast->conv.posts[i].binary == prelu;
         run->operands[at] =
             fast->sums && at == 0
                 ? run->y
-                : byi_dn_fast_find(n, slots, BYI_ARG_POST + (int)at);
+                : byi_dn_fast_find(n, slots,
+                                   (slopes ? BYI_ARG_SLOPE : BYI_ARG_POST) +
+                                       (int)at);
     }
 }
 
@@ -328,14 +335,24 @@ static const struct byi_dn_fast_kind recurrent_kind = {
 
 /* --- descriptors ---------------------------------------------------------- */
 
-/* Whether all tensors have the same type of floats, and the data are
+static bool is_dense(const struct byi_desc *desc)
+{
+    int64_t stride = 1;
+    if (desc->kind != BYI_DESC_STRIDED || desc->dtype != BYOC_F32)
+        return false;
+    for (uint32_t i = desc->rank; i-- > 0; stride *= desc->dims[i])
+        if (desc->dims[i] != 1 && desc->strides[i] != stride)
+            return false;
+    return true;
+}
+
+/* Whether all tensors have the same type of floats, and the result is
  * channels-last. */
 static bool agree(const struct byi_desc *src, const struct byi_desc *weights,
                   const struct byi_desc *bias, const struct byi_desc *dst)
 {
     const enum byoc_dtype dtype = src->dtype;
     return byi_dn_is_float(dtype) && weights->dtype == dtype &&
-           byi_dn_is_dense_last(src, dtype) &&
            byi_dn_is_dense_last(dst, dtype) &&
            (bias->kind == BYI_DESC_ABSENT || bias->dtype == dtype);
 }
@@ -395,7 +412,9 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
             return false;
     }
     conv->bias = p->bias.kind != BYI_DESC_ABSENT;
-    return true;
+    conv->planar =
+        is_dense(&p->src) && !p->banded && byi_f32_planar_suits(conv);
+    return conv->planar || byi_dn_is_dense_last(&p->src, p->src.dtype);
 }
 
 static bool read_matmul(const struct byi_dnnl_matmul *p,
@@ -403,6 +422,7 @@ static bool read_matmul(const struct byi_dnnl_matmul *p,
 {
     if (p->weights.kind != BYI_DESC_ANY || p->weights.rank != 2 ||
         p->src.rank != 2 || p->dst.rank != 2 ||
+        !byi_dn_is_dense_last(&p->src, p->src.dtype) ||
         !agree(&p->src, &p->weights, &p->bias, &p->dst))
         return false;
     *conv = (struct byi_f32_conv){
@@ -463,17 +483,6 @@ bool byi_dn_fast_bands(uint32_t n, const struct byi_dn_fast *const *fast,
         bands->convs[i] = &fast[i]->conv;
     }
     return byi_f32_bands_plan(bands);
-}
-
-static bool is_dense(const struct byi_desc *desc)
-{
-    int64_t stride = 1;
-    if (desc->kind != BYI_DESC_STRIDED || desc->dtype != BYOC_F32)
-        return false;
-    for (uint32_t i = desc->rank; i-- > 0; stride *= desc->dims[i])
-        if (desc->dims[i] != 1 && desc->strides[i] != stride)
-            return false;
-    return true;
 }
 
 bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast)

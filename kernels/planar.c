@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/planar.c: convolution of images with few channels, whose planes (one
+ * for each channel) are read where they are, without a channels-last copy. The
+ * rows of a tile are adjacent positions of a line of the result, so that an
+ * element of a row is `stride` elements from that of the row before, and the
+ * offsets of a row's elements are the same for all tiles. */
+#include "kernels/conv.h"
+
+#include <string.h>
+
+/* Most channels of an image. */
+enum { CHANNELS = 4 };
+
+/* The index of the stride in byi_f32_kernels.planar; -1: there is no kernel. */
+static int stride_index(int64_t stride)
+{
+    for (int i = 0; i < BYI_F32_STRIDES; i++)
+        if (stride == 1 << i)
+            return i;
+    return -1;
+}
+
+bool byi_f32_planar_suits(const struct byi_f32_conv *conv)
+{
+    const int64_t *size = conv->size;
+    return conv->channels <= CHANNELS && conv->groups == 1 &&
+           !conv->transposed && !conv->type && !conv->gathers && size[0] == 1 &&
+           size[2] > 1 && conv->stride[0] == 1 && conv->pad[0] == 0 &&
+           conv->in[0] == conv->out[0] && conv->dilation[2] == 1 &&
+           stride_index(conv->stride[2]) >= 0 &&
+           size[1] * conv->channels <= BYI_F32_TAPS &&
+           conv->out[2] >= BYI_F32_ROWS; /* with all instruction sets */
+}
+
+/* The tiles of a run. A line of a plane under a window is a segment. */
+struct planar {
+    const struct byi_f32_conv_run *run;
+    const struct byi_f32_conv *conv;
+    int64_t segments, elements; /* of a window, of all channels */
+    int64_t reach;              /* elements of a segment that a tile reads */
+    int64_t tiles;              /* of a line of the result */
+    uint64_t lane;              /* bytes of scratch of a thread */
+};
+
+/* The scratch of a thread. */
+struct planar_lane {
+    int64_t *inside, *copied; /* offsets of the elements of a window in the
+                               * image, and in a copy of its segments */
+    float *copy;
+};
+
+static struct planar describe(const struct byi_f32_conv *conv)
+{
+    struct planar p = {.conv = conv};
+    p.segments = conv->channels * conv->size[1];
+    p.elements = p.segments * conv->size[2];
+    p.reach = (conv->kernels->rows - 1) * conv->stride[2] + conv->size[2];
+    p.tiles = byi_ceil_div(conv->out[2], conv->kernels->rows);
+    p.lane = byi_align_bytes(2 * (uint64_t)p.elements * sizeof(int64_t) +
+                             (uint64_t)(p.segments * p.reach) * sizeof(float));
+    return p;
+}
+
+uint64_t byi_f32_planar_scratch(const struct byi_f32_conv *conv, int threads)
+{
+    return describe(conv).lane * (uint64_t)threads;
+}
+
+/* The offset of a segment from the first element of the window. */
+static int64_t segment_at(const struct byi_f32_conv *conv, int64_t segment)
+{
+    const int64_t channel = segment / conv->size[1],
+                  line = segment % conv->size[1];
+    return (channel * conv->in[1] + line * conv->dilation[1]) * conv->in[2];
+}
+
+static struct planar_lane open_lane(const struct planar *p, char *scratch)
+{
+    int64_t *at = (int64_t *)(void *)scratch;
+    const struct planar_lane lane = {at, at + p->elements,
+                                     (float *)(void *)(at + 2 * p->elements)};
+    for (int64_t s = 0; s < p->segments; s++)
+        for (int64_t k = 0; k < p->conv->size[2]; k++) {
+            const int64_t i = s * p->conv->size[2] + k;
+            lane.inside[i] = segment_at(p->conv, s) + k;
+            lane.copied[i] = s * p->reach + k;
+        }
+    return lane;
+}
+
+/* Copy the segments that begin at line `top` and column `left` of an image,
+ * with their padding. */
+static void copy_segments(const struct planar *p, const float *image,
+                          int64_t top, int64_t left, float *to)
+{
+    const struct byi_f32_conv *conv = p->conv;
+    const int64_t from = byi_min(byi_max(-left, 0), p->reach);
+    const int64_t end = byi_max(byi_min(conv->in[2] - left, p->reach), from);
+    memset(to, 0, (size_t)(p->segments * p->reach) * sizeof *to);
+    for (int64_t s = 0; s < p->segments; s++, to += p->reach) {
+        const int64_t line = top + s % conv->size[1] * conv->dilation[1];
+        if (line >= 0 && line < conv->in[1])
+            memcpy(to + from,
+                   image + segment_at(conv, s) + top * conv->in[2] + left +
+                       from,
+                   (size_t)(end - from) * sizeof *to);
+    }
+}
+
+/* Find the first element of a tile that begins at position `first` of a line of
+ * the result, which are numbered through all images. Tiles at the border are
+ * copied. */
+static void find_tile(const struct planar *p, const struct planar_lane *lane,
+                      int64_t line, int64_t first, struct byi_f32_tile *t)
+{
+    const struct byi_f32_conv *conv = p->conv;
+    const int64_t plane = conv->in[1] * conv->in[2];
+    const float *image =
+        p->run->x + line / conv->out[1] * conv->channels * plane;
+    const int64_t top = line % conv->out[1] * conv->stride[1] - conv->pad[1];
+    const int64_t left = first * conv->stride[2] - conv->pad[2];
+    const int64_t last = top + (conv->size[1] - 1) * conv->dilation[1];
+    if (top >= 0 && last < conv->in[1] && left >= 0 &&
+        left + p->reach <= conv->in[2]) {
+        t->plane = image + top * conv->in[2] + left;
+        t->offsets = lane->inside;
+        return;
+    }
+    copy_segments(p, image, top, left, lane->copy);
+    t->plane = lane->copy;
+    t->offsets = lane->copied;
+}
+
+/* Prefetch the cache lines of a tile's rows. The caller needs it where tiles
+ * write parts of lines, which have to be read first. */
+static void fetch_lines(const float *y, int64_t floats)
+{
+    for (int64_t i = 0; i < floats; i += BYI_F32_PANEL)
+        __builtin_prefetch(y + i, 1);
+}
+
+/* All columns of a tile whose first row is position `row` of the result. */
+static void run_tile(const struct planar *p, int64_t row,
+                     struct byi_f32_tile *t)
+{
+    const struct byi_f32_conv *conv = p->conv;
+    const struct byi_f32_kernels *kernels = conv->kernels;
+    const int64_t wide = kernels->panels * BYI_F32_PANEL;
+    const int stride = stride_index(conv->stride[2]);
+    if (conv->outputs % BYI_F32_PANEL)
+        fetch_lines(p->run->y + row * conv->outputs,
+                    kernels->rows * conv->outputs);
+    for (int64_t column = 0, n; column < conv->outputs; column += n) {
+        float room[BYI_F32_COLUMNS];
+        n = byi_min(wide, conv->outputs - column);
+        const int64_t panels = byi_ceil_div(n, BYI_F32_PANEL);
+        t->bias = byi_f32_epilogue_at(p->run, row, column, n, room).bias;
+        t->weights = p->run->weights + column * p->elements;
+        t->y = p->run->y + row * conv->outputs + column;
+        byi_f32_tile_run_with(kernels, kernels->planar[panels - 1][stride], t,
+                              kernels->rows, n);
+    }
+    byi_f32_posts_run(p->run, conv->next, row, kernels->rows, 0, conv->outputs);
+}
+
+/* Run tiles [begin, end), which are numbered through all lines. The last tile
+ * of a line may overlap the tile before, and computes the same. */
+static void run_share(const struct planar *p, int64_t begin, int64_t end,
+                      char *scratch)
+{
+    const struct byi_f32_conv *conv = p->conv;
+    const struct planar_lane lane = open_lane(p, scratch);
+    const struct byi_f32_epilogue e =
+        byi_f32_epilogue_at(p->run, 0, 0, 0, NULL);
+    struct byi_f32_tile t = {.run = p->elements,
+                             .next = p->elements * BYI_F32_PANEL,
+                             .low = e.low,
+                             .high = e.high,
+                             .ldy = conv->outputs};
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t line = i / p->tiles;
+        const int64_t first = byi_min(i % p->tiles * conv->kernels->rows,
+                                      conv->out[2] - conv->kernels->rows);
+        find_tile(p, &lane, line, first, &t);
+        run_tile(p, line * conv->out[2] + first, &t);
+    }
+}
+
+/* The first tile of a share that begins at about tile i. One thread computes
+ * the last two tiles of a line, which may overlap. */
+static int64_t share_begin(const struct planar *p, int64_t i)
+{
+    return p->tiles > 1 && i % p->tiles == p->tiles - 1 ? i + 1 : i;
+}
+
+void byi_f32_planar_run(const struct byi_f32_conv_run *run)
+{
+    struct planar p = describe(run->conv);
+    p.run = run;
+    const int64_t n = run->threads;
+    const int64_t tiles = run->conv->images * run->conv->out[1] * p.tiles;
+#pragma omp parallel for num_threads(run->threads) if (run->threads > 1)       \
+    schedule(static)
+    for (int64_t i = 0; i < n; i++)
+        run_share(&p, share_begin(&p, tiles * i / n),
+                  share_begin(&p, tiles * (i + 1) / n),
+                  (char *)run->scratch + (uint64_t)i * p.lane);
+}
+
+void byi_f32_planar_pack(const struct byi_f32_conv *conv,
+                         const struct byi_f32_weights *weights, float *to)
+{
+    const int64_t taps = conv->size[1] * conv->size[2];
+    const int64_t panel = conv->channels * taps * BYI_F32_PANEL;
+    memset(to, 0,
+           (size_t)(byi_ceil_div(conv->columns, BYI_F32_PANEL) * panel) *
+               sizeof *to);
+    for (int64_t o = 0; o < conv->columns; o++)
+        for (int64_t c = 0; c < conv->channels; c++)
+            for (int64_t t = 0; t < taps; t++)
+                to[o / BYI_F32_PANEL * panel + (c * taps + t) * BYI_F32_PANEL +
+                   o % BYI_F32_PANEL] =
+                    weights->at[o * weights->output + c * weights->channel +
+                                t / conv->size[2] * weights->tap[1] +
+                                t % conv->size[2] * weights->tap[2]];
+}
