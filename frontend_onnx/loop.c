@@ -467,8 +467,17 @@ static byi_id loop_pass(struct byi_import *o, struct byi_onnx_loop *loop)
 
 byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
 {
+    const uint64_t n =
+        (uint64_t)loop->n_reads + loop->n_states + loop->n_rows + 2;
     byi_id fn = BYI_NO_ID;
 
+    if (byi_o_ok(o) && n > BYI_MAX_ARGS) {
+        byi_o_refuse(o,
+                     "found a body with %llu inputs, states and outputs, "
+                     "expected at most %d",
+                     (unsigned long long)n, BYI_MAX_ARGS);
+        return fn;
+    }
     loop->types =
         byi_arena_calloc(o->scratch, loop->n_states + 1, sizeof *loop->types);
     for (uint32_t i = 0; i < loop->n_states && byi_o_ok(o); i++) {

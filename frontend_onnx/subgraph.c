@@ -72,7 +72,8 @@ static void find_outside(struct byi_import *o, const Onnx__GraphProto *graph,
     collect_outside(graph, &outside);
     const char *reader = byi_arena_printf(
         o->scratch, "node %.200s (%.100s), inside", o->name, o->row->type);
-    body->outside = byi_arena_calloc(o->scratch, outside.names.n + BYI_MAX_ARGS,
+    body->max_outside = outside.names.n;
+    body->outside = byi_arena_calloc(o->scratch, body->max_outside + 1,
                                      sizeof *body->outside);
     for (uint32_t i = 0; i < outside.names.n && byi_o_ok(o); i++)
         body->outside[body->n_outside++] = (struct byi_outside){
@@ -99,8 +100,15 @@ void byi_o_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
 uint32_t byi_o_body_needs(struct byi_import *o, struct byi_body *body,
                           byi_id outer)
 {
-    if (byi_o_ok(o))
-        body->outside[body->n_outside] = (struct byi_outside){.outer = outer};
+    if (body->n_outside >= body->max_outside) {
+        body->max_outside = 2 * body->n_outside + 16;
+        struct byi_outside *more =
+            byi_arena_calloc(o->scratch, body->max_outside, sizeof *more);
+        if (body->n_outside)
+            memcpy(more, body->outside, body->n_outside * sizeof *more);
+        body->outside = more;
+    }
+    body->outside[body->n_outside] = (struct byi_outside){.outer = outer};
     return body->n_outside++;
 }
 

@@ -543,6 +543,31 @@ static void map_with_default(void **state)
     EXPECT(&b, "[0.0, 1.0, 2.0, 3.0]");
 }
 
+/* A body of more outputs than a function has parameters. */
+static void map_of_many(void **state)
+{
+    struct build b = begin(17);
+    char name[16];
+    (void)state;
+
+    input(&b, "x", "4");
+    node(&b, "SequenceConstruct", "x x", "s");
+    Onnx__NodeProto *n = node(&b, "SequenceMap", "s", "t");
+    Onnx__GraphProto *outer = enter(&b);
+    typed_input(&b, "e", FLOAT, "4");
+    for (int i = 0; i < 4200; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        node(&b, "Relu", "e", name);
+        output(&b, byi_arena_str(b.arena, name));
+    }
+    attr_graph(&b, n, "body", leave(&b, outer));
+    node(&b, "ConcatFromSequence", "t", "y");
+    output(&b, "y");
+    refuse(&b, BYOC_EUNSUPPORTED,
+           "found a body with 4203 inputs, states and "
+           "outputs, expected at most 4096");
+}
+
 static void scan_without_state(void **state)
 {
     struct build b = begin(16);
@@ -570,6 +595,7 @@ int main(void)
         cmocka_unit_test(several_outputs),
         cmocka_unit_test(branches_that_do_not_fit),
         cmocka_unit_test(branches_of_two_ranks),
+        cmocka_unit_test(map_of_many),
         cmocka_unit_test(squeeze_where_one),
         cmocka_unit_test(states_grow),
         cmocka_unit_test(condition_ends),
