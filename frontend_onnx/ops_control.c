@@ -55,8 +55,10 @@ static bool is_tensor(const struct branch *b, uint32_t i)
  * broadcasting ignores these axes. */
 static void raise_ranks(struct branch *b, const struct branch *other)
 {
-    static const int64_t front[BYI_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
+    int64_t front[BYI_MAX_RANK];
 
+    for (uint32_t i = 0; i < BYI_MAX_RANK; i++)
+        front[i] = i;
     for (uint32_t i = 0; i < b->n; i++) {
         if (!is_tensor(b, i) || !is_tensor(other, i))
             continue;

@@ -431,6 +431,7 @@ static void convert_crop(struct byi_import *o)
         return;
     for (uint32_t i = 0; i < 2; i++)
         if (border[i] < 0 || border[2 + i] < 0 || border[i] > INT32_MAX ||
+            border[2 + i] > INT32_MAX ||
             (n_size && (size[i] < 0 || size[i] > INT32_MAX)))
             byi_o_fail(o, BYOC_EPARSE,
                        "found border %lld and %lld, and scale %lld, expected 0 "
