@@ -334,6 +334,10 @@ static enum byoc_status run_child(struct isolated_compile *job,
         /* a crashed child may have written some of the constants */
         end_child(job);
         job->consts = memfd_create("consts", MFD_CLOEXEC);
+        if (job->consts < 0)
+            return byi_fail(err, BYOC_EIO,
+                            "cannot create the file of an isolated compile: %s",
+                            strerror(errno));
         byi_child_run(compile_in_child, job, &limits, &job->child);
         if (!job->child.started)
             return byi_fail(
