@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bands.c: times blocks of mobile networks, computed in bands (kernels/bands.h)
- * and one convolution after the other, in turns.
+/* bands.c: times blocks of mobile networks in two ways, in turns: in bands
+ * (kernels/bands.h), and one convolution after the other.
  *
  *     [BYOC_MAX_ISA=avx2] build/bands [THREADS]
  */
@@ -20,8 +20,9 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A block: channels -> 1x1 -> expanded -> depthwise -> 1x1 -> outputs. If
- * outputs is 0, it ends with the depthwise convolution. */
+/* A block on an image of map x map: channels -> 1x1 -> expanded -> depthwise
+ * (window size x size) -> 1x1 -> outputs. If outputs is 0, the block ends with
+ * the depthwise convolution. */
 static const struct {
     int64_t map, channels, expanded, outputs, size, stride;
 } blocks[] = {
@@ -158,10 +159,12 @@ int main(int argc, char **argv)
 {
     const int threads = argc > 1 ? atoi(argv[1]) : 1;
     struct byoc_error err;
-    if (threads < 1 || byi_isa_check(&err) != BYOC_OK)
+    if (threads < 1)
         return fprintf(stderr, "usage: bands [THREADS]; BYOC_MAX_ISA limits "
                                "the instruction set\n"),
                2;
+    if (byi_isa_check(&err) != BYOC_OK)
+        return fprintf(stderr, "bands: %s\n", err.text), 2;
     struct byi_turn turn;
     const struct byi_ways ways = {.threads =
                                       byi_workers_reserve((uint32_t)threads),

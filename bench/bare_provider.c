@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bare_provider.c: an execution provider that claims all nodes of a graph, and
- * whose kernel lets ONNX Runtime allocate the outputs and calls a function of
- * the program, which writes somewhere else. bench/provider.c lets it call byoc:
- * what that takes longer than byoc alone is what ONNX Runtime adds to a run of
- * any provider.
+/* bare_provider.c: an execution provider that claims all nodes of a graph. Its
+ * kernel lets ONNX Runtime allocate the outputs, then calls a function of the
+ * program, which does not write to these outputs. In bench/provider.c this
+ * function runs byoc. The time beyond that of byoc alone is the overhead that
+ * ONNX Runtime adds to a run of any provider.
  */
 #include "bare_provider.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -25,6 +27,17 @@ enum { MAX_NODES = 4096 };
 
 static const OrtApi *ort;
 static const OrtEpApi *ep_api;
+
+__attribute__((format(printf, 1, 2))) static OrtStatus *fail(const char *format,
+                                                             ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return ort->CreateStatus(ORT_FAIL, text);
+}
 
 struct bare_ep {
     OrtEp base;
@@ -89,7 +102,9 @@ static OrtStatus *ORT_API_CALL claim(OrtEp *ep, const OrtGraph *graph,
     if (parent || n == 0)
         return NULL;
     if (n > MAX_NODES)
-        return ort->CreateStatus(ORT_FAIL, "too many nodes");
+        return fail(BARE_NAME ": found a graph of %zu nodes; expected at most "
+                              "%d",
+                    n, MAX_NODES);
     TRY(Graph_GetNodes(graph, nodes, n));
     return ep_api->EpGraphSupportInfo_AddNodesToFuse(info, nodes, n, &options);
 }
@@ -100,7 +115,8 @@ static OrtStatus *find_outputs(struct bare_kernel *k, const OrtNode *fused)
     size_t n;
     TRY(Node_GetNumOutputs(fused, &n));
     if (n != k->call->n_out)
-        return ort->CreateStatus(ORT_FAIL, "another number of outputs");
+        return fail(BARE_NAME ": found %zu outputs of the graph; expected %zu",
+                    n, k->call->n_out);
     TRY(Node_GetOutputs(fused, values, n));
     for (size_t i = 0; i < n; i++) {
         const char *name;
@@ -109,7 +125,9 @@ static OrtStatus *find_outputs(struct bare_kernel *k, const OrtNode *fused)
             if (strcmp(k->call->out[j].name, name) == 0)
                 k->out[i] = &k->call->out[j];
         if (!k->out[i])
-            return ort->CreateStatus(ORT_FAIL, "another output");
+            return fail(BARE_NAME ": found the output \"%s\"; expected the "
+                                  "outputs that option \"call\" names",
+                        name);
     }
     return NULL;
 }
@@ -124,7 +142,7 @@ static OrtStatus *ORT_API_CALL compile(OrtEp *ep, const OrtGraph **graphs,
     for (size_t i = 0; i < n; i++) {
         struct bare_kernel *k = calloc(1, sizeof *k);
         if (!k)
-            return ort->CreateStatus(ORT_FAIL, "no memory");
+            return fail(BARE_NAME ": out of memory");
         k->base = (OrtNodeComputeInfo){.ort_version_supported = ORT_API_VERSION,
                                        .CreateState = create_state,
                                        .Compute = compute,
@@ -146,7 +164,7 @@ static void ORT_API_CALL free_kernels(OrtEp *ep, OrtNodeComputeInfo **kernels,
         free(kernels[i]);
 }
 
-/* The option "call"; NULL: it is missing. */
+/* The address that the option "call" gives; NULL if the option is missing. */
 static const struct bare_call *read_call(const OrtKeyValuePairs *pairs)
 {
     const char *const *keys, *const *values;
@@ -172,9 +190,13 @@ static OrtStatus *ORT_API_CALL create_ep(
     TRY(GetSessionOptionsConfigEntries(session, &pairs));
     const struct bare_call *call = read_call(pairs);
     ort->ReleaseKeyValuePairs(pairs);
-    struct bare_ep *ep = call ? calloc(1, sizeof *ep) : NULL;
+    if (!call)
+        return fail(BARE_NAME
+                    ": found no option \"call\"; expected the address "
+                    "of a struct bare_call");
+    struct bare_ep *ep = calloc(1, sizeof *ep);
     if (!ep)
-        return ort->CreateStatus(ORT_FAIL, "no option call, or no memory");
+        return fail(BARE_NAME ": out of memory");
     ep->base = (OrtEp){.ort_version_supported = ORT_API_VERSION,
                        .GetName = name_of_ep,
                        .GetCapability = claim,
@@ -211,7 +233,7 @@ static uint32_t ORT_API_CALL vendor_id(const OrtEpFactory *factory)
     return 0;
 }
 
-/* Tensors are in ONNX Runtime's own CPU memory. */
+/* Set no allocator: tensors are in ONNX Runtime's own CPU memory. */
 static OrtStatus *ORT_API_CALL create_allocator(OrtEpFactory *factory,
                                                 const OrtMemoryInfo *info,
                                                 const OrtKeyValuePairs *options,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bare_provider.h: what bench/provider.c and bench/bare_provider.c share. */
+/* bare_provider.h: the interface of bench/bare_provider.c for
+ * bench/provider.c. */
 #ifndef BYI_BENCH_BARE_PROVIDER_H
 #define BYI_BENCH_BARE_PROVIDER_H
 
@@ -10,12 +11,14 @@
 
 enum { BARE_OUTPUTS = 16, BARE_RANK = 8 };
 
-/* What the kernel does. Its address, as a decimal number, is the option
- * "call". */
+/* The function that the kernel calls, and the outputs that ONNX Runtime
+ * allocates before the call. The provider's option "call" is the address of
+ * this struct as a decimal number. The session reads the struct, so the struct
+ * must outlive it. */
 struct bare_call {
     void (*run)(void *arg);
     void *arg;
-    size_t n_out;
+    size_t n_out;        /* at most BARE_OUTPUTS */
     struct bare_output { /* in any order */
         const char *name;
         size_t rank;

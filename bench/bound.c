@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bound.c: compares the time of a model's run with that of its oneDNN
+/* bound.c: compares the time of a model's run with the time of its oneDNN
  * primitives.
  *
  *     bound [--threads N] [--seconds S] [--dim N=1] [--all] MODEL.onnx
@@ -9,7 +9,9 @@
  * alone in a loop. All three use the same primitives, packed weights and
  * buffers, which the recorder (bound_recorder.c) finds. Every turn of the chain
  * follows a run of the model, and reads the data that the run left in the
- * buffers. Inputs are those in NAME.input_K.npy beside the model, or random.
+ * buffers. Inputs are read from NAME.input_K.npy beside the model, or are
+ * random if there are no such files. --all also prints a table of the
+ * primitives.
  */
 #include <byoc/byoc.h>
 
@@ -127,7 +129,10 @@ static enum byoc_status find_recorder(struct bench *b, char *path, size_t n,
     path[len > 0 ? len : 0] = '\0';
     char *slash = strrchr(path, '/');
     if (!slash)
-        return byi_fail(err, BYOC_EIO, "/proc/self/exe: not readable");
+        return byi_fail(
+            err, BYOC_EIO,
+            "/proc/self/exe: found no readable link; expected the path "
+            "of this program");
     strcpy(slash + 1, name);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     b->record = library ? dlsym(library, BOUND_RECORD) : NULL;
@@ -224,8 +229,10 @@ static enum byoc_status list_primitives(struct bench *b, struct byoc_error *err)
         }
     }
     if (b->prims.n == 0)
-        return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "no oneDNN primitive ran; `byoc check` says why");
+        return byi_fail(
+            err, BYOC_EUNSUPPORTED,
+            "found no oneDNN primitive in the run; expected at least "
+            "one; try `byoc check`, which says why");
     b->saved = byi_acquire(most);
     return b->saved ? BYOC_OK : byi_fail(err, BYOC_ENOMEM, "out of memory");
 }
@@ -334,8 +341,9 @@ static double flops_of_node(const cJSON *nodes, const char *name, size_t n)
     return 0;
 }
 
-/* The operations of a primitive's nodes, as the ledger counts them; 0 if these
- * nodes are several primitives. */
+/* The floating-point operations of a primitive's nodes, as the ledger counts
+ * them; 0 for a reorder, for a primitive whose nodes are unknown, and if
+ * several primitives compute these nodes. */
 static double flops_of(const struct bench *b, const struct primitive *p,
                        const cJSON *nodes)
 {

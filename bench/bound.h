@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bound.h: the records of runs of regions that the recorder (bound_recorder.c)
- * writes and the program (bound.c) reads. The plug-in owns the objects.
+ * writes and the program (bound.c) reads. oneDNN's plug-in owns the objects
+ * that the records point to.
  */
 #ifndef BYI_BOUND_H
 #define BYI_BOUND_H
@@ -19,7 +20,7 @@ struct bound_call {
 struct bound_record {
     struct bound_call *at;
     uint32_t n, cap;
-    uint64_t ns; /* time in the plug-in */
+    uint64_t ns; /* sum of the times in oneDNN's plug-in */
 };
 #define BOUND_RECORD "bound_record"
 

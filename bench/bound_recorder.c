@@ -14,7 +14,7 @@ extern struct bound_record bound_record;
 BYOC_API struct bound_record bound_record;
 
 static struct byoc_backend
-    recorder; /* a copy of oneDNN's, with another `run` */
+    recorder; /* a copy of oneDNN's struct; only `run` differs */
 static struct byoc_fail *(*run_behind)(const struct byoc_host *host,
                                        void *compiled, void *state,
                                        const struct byoc_run_args *args);
@@ -38,7 +38,8 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     return fail;
 }
 
-/* The query function of oneDNN's plug-in, which is never closed. */
+/* Open oneDNN's plug-in, which is never closed. Returns its query function, or
+ * NULL on failure. */
 static byoc_backend_query_fn open_behind(void)
 {
     static const char name[] = "libbyoc_backend_dnnl.so";
@@ -62,7 +63,10 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
     const byoc_backend_query_fn query_behind = open_behind();
     if (!query_behind) {
         const char *said = dlerror();
-        snprintf(why, why_bytes, "%s", said ? said : "no folder of its own");
+        snprintf(why, why_bytes, "%s",
+                 said ? said
+                      : "bound_recorder.so: found no path of "
+                        "this library");
         return NULL;
     }
     const struct byoc_backend *behind = query_behind(host, why, why_bytes);

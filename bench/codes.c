@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codes.c: times products with 4096 x 4096 weights of 4 and 8 bits
- * (kernels/codes.h): one row as a share of the speed at which the same memory
- * is read, 128 rows as a share of the peak of multiply-adds. The weights come
- * from memory: each run uses the next of several sets, which exceed the caches.
+ * (kernels/codes.h). Prints the speed for one row as a share of the speed of
+ * reading the weights alone, and for 128 rows as a share of the peak of
+ * multiply-adds. For one row the weights come from memory: each run uses the
+ * next of several sets, which exceed the caches.
  *
  *     [BYOC_MAX_ISA=sse2|avx2] build/codes
  */
@@ -87,7 +88,7 @@ int main(void)
     char *packed = aligned_alloc(64, bytes);
     float *x = malloc((size_t)ROWS * SIZE * sizeof *x);
     float *y = malloc((size_t)ROWS * SIZE * sizeof *y);
-    const float scale = 0.01f; /* fills the scales, and as bytes the codes */
+    const float scale = 0.01f; /* its bytes fill scales and codes alike */
     if (!packed || !x || !y)
         return fprintf(stderr, "codes: out of memory\n"), 1;
     for (uint64_t i = 0; i < bytes; i += sizeof scale)

@@ -32,7 +32,8 @@ enum { COLD = 64 << 20 }; /* bytes of weights that exceed the caches */
 /* --- layers --------------------------------------------------------------- */
 
 static const struct {
-    /* outputs is 0 for a depthwise convolution */
+    /* map: height and width of the input; size: of the window; outputs is 0
+     * for a depthwise convolution */
     int64_t images, map, channels, outputs, size, stride;
 } layers[] = {
     {1, 224, 64, 64, 3, 1},    {1, 112, 64, 64, 3, 1},
@@ -96,7 +97,7 @@ static double least_time(struct byi_f32_conv_run *run, int64_t each,
 }
 
 /* Time layer i and print a line: without Winograd's algorithm if `exact`,
- * otherwise with it (nothing if it does not apply). */
+ * otherwise with it. Prints nothing if Winograd's algorithm does not apply. */
 static void measure(size_t i, bool exact, int threads)
 {
     const int64_t out =
@@ -183,10 +184,12 @@ int main(int argc, char **argv)
            : strcmp(argv[2], "float16") == 0  ? BYI_F32_F16
            : strcmp(argv[2], "bfloat16") == 0 ? BYI_F32_BF16
                                               : BYI_F32_TYPES;
-    if (threads < 1 || type == BYI_F32_TYPES || byi_isa_check(&err) != BYOC_OK)
+    if (threads < 1 || type == BYI_F32_TYPES)
         return fprintf(stderr, "usage: f32 [THREADS [float16|bfloat16]]; "
                                "BYOC_MAX_ISA limits the instruction set\n"),
                2;
+    if (byi_isa_check(&err) != BYOC_OK)
+        return fprintf(stderr, "f32: %s\n", err.text), 2;
     struct byi_turn turn;
     const struct byi_ways ways = {.threads =
                                       byi_workers_reserve((uint32_t)threads),

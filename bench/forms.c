@@ -76,8 +76,8 @@ static const char *write_program(const char *text)
     return path;
 }
 
-/* Compile the text twice: the second time without the passes `disable`, or with
- * the passes `add` as well. */
+/* Compile the text twice: the second time without the passes `disable`, and
+ * with the additional passes `add`. Either list may be NULL. */
 static void compile_both(const char *text, const char *const *disable,
                          const char *const *add, struct bench_side both[2])
 {
@@ -93,7 +93,7 @@ static void compile_both(const char *text, const char *const *disable,
     unlink(path);
 }
 
-/* Limit oneDNN to the same instruction set. */
+/* Limit oneDNN to the instruction set `isa`. */
 static void limit_backend(const char *isa)
 {
     setenv("ONEDNN_MAX_CPU_ISA",
@@ -103,8 +103,8 @@ static void limit_backend(const char *isa)
            1);
 }
 
-/* Compile the text with `options`, without the pass `without`, and without that
- * pass for oneDNN. */
+/* Compile the text three times: native with `options`, native without the pass
+ * `without`, and for oneDNN without this pass. */
 static void compile_three(const char *text, const char *const *options,
                           const char *without, struct bench_side sides[3])
 {
@@ -137,7 +137,7 @@ static void measure_three(struct bench_side sides[3], struct form forms[3],
 struct resize {
     const char *mode, *coordinates;
     bool antialias;
-    int64_t channels, in, out; /* in and out: both sizes of the image */
+    int64_t channels, in, out; /* in and out: height and width */
 };
 
 static const struct resize resizes[] = {
@@ -277,13 +277,16 @@ static void bench_resizes(const char *isa)
 
 /* --- functions ------------------------------------------------------------ */
 
-/* A function of n elements: `call` is its expression in %x. */
+/* An elementwise function: the name of its operator, and the number of
+ * elements.
+ */
 struct function {
     const char *call;
     int64_t n;
 };
 
-/* Compare a table with the computed function, fused, and with oneDNN. */
+/* Compare three implementations of a function between dequantize and quantize:
+ * a table, fused native code, and oneDNN. */
 static void bench_table(const char *isa, const struct function *f)
 {
     static struct bench_side sides[3];
@@ -348,10 +351,10 @@ static void bench_math(const char *isa)
 /* --- sparse weights ------------------------------------------------------- */
 
 /* A product with weights of which `zeros` percent are zero, in blocks of
- * `block` outputs: dense with `columns` rows if size is 0, or a convolution of
- * an image of size^2 positions. */
+ * `block` outputs: if size is 0, nn.dense with `rows` rows; otherwise a
+ * convolution with a window of kernel^2 on an image of size^2 positions. */
 struct pruned {
-    int64_t columns, k, n, kernel, size, block, zeros;
+    int64_t rows, k, n, kernel, size, block, zeros;
 };
 
 static const struct pruned prunes[] = {
@@ -365,8 +368,8 @@ static const struct pruned prunes[] = {
     {0, 128, 128, 3, 28, 1, 90},   {0, 256, 256, 3, 14, 1, 90},
 };
 
-/* Print the module. Its weights are products of random numbers with zeros and
- * ones, which constant folding computes. */
+/* Return the text of the module. Its weights are products of random numbers
+ * with zeros and ones, which constant folding computes. */
 static char *print_pruned(struct byi_arena *arena, const struct pruned *p)
 {
     const long long k = p->k * (p->size ? p->kernel * p->kernel : 1);
@@ -375,7 +378,7 @@ static char *print_pruned(struct byi_arena *arena, const struct pruned *p)
     const char *of =
         size ? byi_arena_printf(arena, "(1, %lld, %lld, %lld)", (long long)p->k,
                                 size, size)
-             : byi_arena_printf(arena, "(%lld, %lld)", (long long)p->columns,
+             : byi_arena_printf(arena, "(%lld, %lld)", (long long)p->rows,
                                 (long long)p->k);
     const char *use =
         size ? byi_arena_printf(
@@ -411,7 +414,7 @@ static void bench_pruned(const char *isa, const struct pruned *p)
         printf("| %s | conv%lld %lldx%lld->%lld |", isa, (long long)p->kernel,
                (long long)p->k, (long long)p->size, (long long)p->n);
     else
-        printf("| %s | dense %lldx%lldx%lld |", isa, (long long)p->columns,
+        printf("| %s | dense %lldx%lldx%lld |", isa, (long long)p->rows,
                (long long)p->k, (long long)p->n);
     printf(" %lld%% | %lldx1 | %.1f | %.1f | %.1f | %.2f | %.2f |\n",
            (long long)p->zeros, (long long)p->block, 1e6 * forms[0].times[0],
@@ -428,8 +431,8 @@ static void bench_sparse(const char *isa)
 
 /* --- inverse DCT ---------------------------------------------------------- */
 
-/* An inverse DCT along `axes` axes of 8x8 blocks of which only left x left
- * coefficients are not zero. */
+/* An inverse DCT along `axes` axes of 8x8 blocks, in which only the first
+ * left x left coefficients are not zero. */
 struct coefficients {
     int64_t blocks, left;
     int axes;
@@ -440,13 +443,14 @@ static const struct coefficients transforms[] = {
     {4096, 8, 1}, {4096, 4, 1}, {64, 4, 2},
 };
 
-static void print_basis(struct byi_text *text, const char *name, bool turned)
+static void print_basis(struct byi_text *text, const char *name,
+                        bool transposed)
 {
     byi_text_addf(text, "  %s = reshape([", name);
     for (int i = 0; i < BYI_DCT * BYI_DCT; i++) {
         const int row = i / BYI_DCT, column = i % BYI_DCT;
         byi_text_addf(text, "%s%.9g", i ? ", " : "",
-                      turned ? byi_dct[column][row] : byi_dct[row][column]);
+                      transposed ? byi_dct[column][row] : byi_dct[row][column]);
     }
     byi_text_addf(text, "], [8, 8]);\n");
 }
@@ -505,6 +509,7 @@ static const struct warp warps[] = {
     {"bicubic", "reflection", 3, 64, 40}, {"bilinear", "zeros", 3, 224, 224},
 };
 
+/* Print a constant of n coordinates, evenly spaced in (-1, 1). */
 static void print_line(struct byi_text *text, const char *name, int64_t n,
                        const char *shape)
 {
@@ -618,7 +623,8 @@ static const struct {
 };
 
 /* Run a benchmark in a process of its own, since a process chooses the
- * instruction set once. */
+ * instruction set once. Does nothing if the machine lacks the instruction set.
+ * Returns 0 if the process succeeds. */
 static int run_at(const char *isa, void (*run)(const char *isa))
 {
     int status = 0;
@@ -627,7 +633,7 @@ static int run_at(const char *isa, void (*run)(const char *isa))
     if (child == 0) {
         setenv("BYOC_MAX_ISA", isa, 1);
         if (strcmp(byi_isa_name(byi_isa_widest()), isa) == 0)
-            run(isa); /* otherwise the machine lacks the instruction set */
+            run(isa);
         fflush(stdout);
         _exit(0);
     }

@@ -2,8 +2,9 @@
 /* fusion.c: compares fused with unfused native code: chains of elementwise
  * operators with broadcasting, with and without a reduction at the end, and
  * whole models. Compiles each with and without FuseOps, and runs the two in
- * turns. Also prints the bandwidth of a fused chain, and that of plain loops
- * that read and write as many bytes with as many threads.
+ * turns. Also prints the bandwidth of a fused chain, and the bandwidth of plain
+ * loops that read and write as many bytes with as many threads. --keep-c writes
+ * the C of the fused models to DIR.
  *     fusion [--threads N] [--keep-c DIR] [MODEL...]
  */
 #include "turns.h"
@@ -42,8 +43,8 @@ read_piece(const char *x)
     return all;
 }
 
-/* The number of threads that read n bytes. Data that fit in a cache are read by
- * one thread, since waking others takes longer. */
+/* The number of threads that read or copy n bytes: one if the data fit in a
+ * cache, since waking other threads takes longer. */
 static uint32_t team_for(size_t n)
 {
     return n > 1 << 18 ? n_threads : 1;
@@ -81,14 +82,15 @@ static void compile(const char *path, bool fuse, const char *keep_c,
     bench_open(path, fuse ? "fused" : "unfused", &params, n_threads, side);
 }
 
-/* Medians. ratio: unfused / fused; share: plain loops / fused. */
+/* Medians, in seconds. ratio: unfused / fused; share: plain loops / fused;
+ * difference: between the outputs (bench_difference). */
 struct result {
     double fused, unfused, plain, ratio, share, difference;
 };
 
 /* Compile the model with and without fusion, and time both and `plain` in
- * turns. `plain` reads and writes as many bytes as a fused run; NULL: not
- * known. */
+ * turns. `plain` reads and writes as many bytes as a fused run; NULL for a
+ * model whose number of bytes is unknown. */
 static struct result measure(const char *path, const char *keep_c,
                              void (*plain)(void *), void *ctx)
 {
@@ -128,8 +130,8 @@ static struct result measure(const char *path, const char *keep_c,
 
 /* --- chains --------------------------------------------------------------- */
 
-/* The operators of a chain, in order. %b is a row, %s a column; %y has the type
- * of %x. */
+/* The operators of a chain, in order. printf replaces %s by the previous
+ * result; the parameter %b is a row, the parameter %s a column. */
 static const char *const steps[] = {"add(%s, %%b)",      "nn.relu(%s)",
                                     "multiply(%s, %%s)", "subtract(%s, %%b)",
                                     "abs(%s)",           "maximum(%s, %%s)",
@@ -204,8 +206,8 @@ static void bench_chains(const char *keep_c)
 {
     static const int64_t shapes[][2] = {
         {100, 100}, {1000, 1000}, {10000, 1000}};
-    printf("chains of n operators, %u threads, medians of %d rounds; GB/s of "
-           "what a fused chain must move\n",
+    printf("chains of n operators, %u threads, medians of %d rounds; GB/s "
+           "count the bytes that a fused chain must move\n",
            n_threads, ROUNDS);
     printf("n kind          elements   fused us unfused us   ratio     GB/s  "
            "machine share  difference\n");

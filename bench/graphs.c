@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH = 100, FAN = 64 };
+enum {
+    DEPTH = 100, /* of nested branches */
+    FAN = 64     /* the number of functions that @main calls */
+};
 
 struct graph {
     struct byi_module *m;
@@ -41,7 +44,7 @@ static byi_id call(struct graph *g, enum byi_op_id op, const byi_id *args,
     return id;
 }
 
-/* Add a constant whose value differs from those of all others. */
+/* Add a constant whose data differ from the data of every other constant. */
 static byi_id constant(struct graph *g, uint32_t rank, const int64_t *dims)
 {
     float data[16];

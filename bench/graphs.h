@@ -7,8 +7,8 @@
 
 /* The name of a shape of graphs: 0, 1, ...; NULL after the last one. */
 const char *bench_shape(uint32_t shape);
-/* Generate a module of this shape with about `nodes` nodes. The caller frees
- * it.
+/* Generate a module with about `nodes` nodes, for a shape that bench_shape()
+ * names. The caller frees the module. A failure ends the program with status 1.
  */
 struct byi_module *bench_graph(uint32_t shape, uint32_t nodes);
 /* The number of nodes in all functions of a module. */

@@ -21,9 +21,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Measure the peak of one core in operations per second, with kernels of
- * blocks: all rows of a block are the same one, and panels stay in the L1
- * cache. */
+/* Measure the peak of one core in operations per second with the block kernel.
+ * All rows of the block are the same row, and panels stay in the L1 cache. */
 static double measure_block_peak(const struct byi_i8_kernels *k)
 {
     enum { WORDS = 256, ROUNDS = 10, ROWS = 16 * BYI_I8_BLOCK };
@@ -52,9 +51,9 @@ static double measure_block_peak(const struct byi_i8_kernels *k)
     return 2.0 * ROWS * BYI_I8_COLUMNS * WORDS * 4 * ROUNDS / least;
 }
 
-/* The same, with full tiles from the L1 cache if there are no kernels of
- * blocks.
- */
+/* Measure the peak of one core in operations per second: with the block kernel
+ * if the instruction set has one, otherwise with full tiles whose operands stay
+ * in the L1 cache. */
 static double measure_peak(void)
 {
     enum { WORDS = 256, ROUNDS = 100 };
@@ -93,7 +92,7 @@ static double measure_peak(void)
 
 static const struct {
     int64_t images, map, channels, outputs, groups, size, stride;
-    int8_t most; /* the largest weight */
+    int8_t most; /* the largest absolute weight */
 } layers[] = {
     {1, 224, 3, 64, 1, 7, 2, 127},     {1, 56, 64, 64, 1, 1, 1, 127},
     {1, 56, 64, 64, 1, 3, 1, 127},     {1, 56, 64, 256, 1, 1, 1, 127},
@@ -112,6 +111,7 @@ static const struct {
     {1, 7, 512, 512, 1, 3, 1, 31},
 };
 
+/* n bytes; as int8, their values are in -most..most. */
 static void *octets(int64_t n, int most)
 {
     uint8_t *at = aligned_alloc(64, (size_t)(n + 127) / 64 * 64);
@@ -187,10 +187,12 @@ int main(int argc, char **argv)
 {
     const int threads = argc > 1 ? atoi(argv[1]) : 1;
     struct byoc_error err;
-    if (threads < 1 || byi_isa_check(&err) != BYOC_OK)
+    if (threads < 1)
         return fprintf(stderr, "usage: i8 [THREADS]; BYOC_MAX_ISA limits the "
                                "instruction set\n"),
                2;
+    if (byi_isa_check(&err) != BYOC_OK)
+        return fprintf(stderr, "i8: %s\n", err.text), 2;
     printf("peak %.1f Gop/s of one core\n", 1e-9 * measure_peak());
     for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++)
         measure(i, threads);

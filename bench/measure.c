@@ -18,6 +18,7 @@ const uint32_t bench_sizes[BENCH_SIZES] = {1000, 10000, 100000, 1000000};
 
 /* --- memory: from /proc/self/status ------------------------------ */
 
+/* Read a field in bytes; 0 if it is missing. */
 static uint64_t read_memory(const char *field)
 {
     char line[256];
@@ -31,6 +32,7 @@ static uint64_t read_memory(const char *field)
     return kilobytes * 1024;
 }
 
+/* Reset VmHWM, the peak of resident memory (proc(5)). */
 static void forget_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "w");

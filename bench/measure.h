@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* measure.h: measures the time per node on graphs of four sizes, each in a
- * process of its own, and checks that it does not grow with the size.
+ * process of its own, and shows whether this time grows with the size.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
@@ -12,37 +12,40 @@ enum { BENCH_SIZES = 4, BENCH_MAX_STEPS = 8 };
 extern const uint32_t bench_sizes[BENCH_SIZES]; /* 1e3 to 1e6 nodes */
 
 /* The measurements of one process, which runs up to BENCH_MAX_STEPS steps.
- * Seconds are CPU time; bytes are the peak memory without the module. */
+ * Seconds are CPU time; bytes are the peak of resident memory minus the
+ * resident memory before the step, which includes the module. */
 struct bench_run {
     struct bench_step {
         double seconds;
         uint64_t nodes, bytes;
     } steps[BENCH_MAX_STEPS];
     bool failed;
-    char why[200];
+    char why[200]; /* if failed: the reason */
 };
 
 /* Times a step over a graph of a given number of nodes. The step starts with
  * cold caches at every size, and with free pages that the machine has recently
- * touched. */
+ * touched. bench_end() sets the step's seconds and bytes. */
 struct bench_clock {
-    double began;
-    uint64_t resident;
+    double began;      /* seconds of CPU time */
+    uint64_t resident; /* bytes */
 };
 struct bench_clock bench_begin(uint64_t nodes);
 void bench_end(const struct bench_clock *clock, struct bench_step *step);
 
 /* Run `work`, with `what` as its argument, on a graph of `size` nodes of
- * `shape` several times, each in a new process, so that small graphs start with
- * cold memory as well. Returns the medians of the n steps. */
+ * `shape` several times, each in a new process, so that small graphs, too,
+ * start with cold memory. Returns the medians of the n steps, or the first run
+ * that failed. */
 typedef void (*bench_work)(const void *what, uint32_t shape, uint32_t size,
                            struct bench_run *run);
 struct bench_run bench_measure(bench_work work, const void *what,
                                uint32_t shape, uint32_t size, uint32_t n);
 
-/* Print the head of a table; and a row: the time per node for every size up to
- * `max`, the ratio of the largest size's to that of 1e4 nodes (marked if above
- * 2), and the memory per node and the seconds of the largest size. */
+/* Print the head of a table, and a row: the time per node for every size up to
+ * `max`; the time per node at 1e6 nodes divided by that at 1e4 (marked if above
+ * 2); and the memory per node and the seconds of the largest size up to `max`.
+ * The row ends at the first size that failed, with the reason. */
 void bench_head(const char *title);
 void bench_row(const char *name, uint32_t max,
                const struct bench_run runs[BENCH_SIZES], uint32_t step);

@@ -31,7 +31,8 @@ struct bench_case {
     bool moves;           /* compared with a copy, not with oneDNN      */
 };
 
-/* Median seconds. `other` is 0 if oneDNN cannot run the case. */
+/* Median seconds. `other` is the time of oneDNN or of the copy; 0 if oneDNN
+ * cannot run the case. */
 struct result {
     double native, other, ratio;
 };
@@ -388,9 +389,13 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
                  {"avx512_vnni", "AVX512_CORE_VNNI"},
                  {"avx512_amx", "AVX512_CORE_AMX"}};
     int ends[2];
-    if (pipe(ends) != 0)
+    if (pipe(ends) != 0) {
+        perror("native: pipe");
         exit(2);
+    }
     const pid_t child = fork();
+    if (child < 0)
+        perror("native: fork");
     if (child == 0) {
         setenv("BYOC_MAX_ISA", byi_isa_name(isa), 1);
         for (size_t i = 0; i < BYI_COUNT(names); i++)
@@ -400,8 +405,10 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
             if (!chosen[i])
                 continue;
             const struct result r = run_case(&cases[i]);
-            if (write(ends[1], &r, sizeof r) != sizeof r)
+            if (write(ends[1], &r, sizeof r) != sizeof r) {
+                perror("native: write to the pipe");
                 exit(2);
+            }
         }
         bench_folder_remove();
         exit(0);
@@ -410,7 +417,7 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
     for (uint32_t i = 0; i < n_cases; i++)
         if (chosen[i] &&
             read(ends[0], &results[i], sizeof *results) != sizeof *results)
-            exit(2); /* the child has printed the reason */
+            exit(2); /* the reason has been printed */
     close(ends[0]);
     waitpid(child, NULL, 0);
 }

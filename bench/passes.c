@@ -45,7 +45,7 @@ static enum byoc_status eval(const struct byi_op *op,
 }
 
 static struct byi_text text;
-static FILE *side;
+static FILE *side; /* the constants of the printed module */
 
 static enum byoc_status print(struct byi_module *m, struct byoc_error *err)
 {

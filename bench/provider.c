@@ -11,12 +11,14 @@
  *     provider [--threads N] [--rounds N] [--option KEY=VALUE]...
  *         LIBONNXRUNTIME LIBBYOC_ONNXRUNTIME MODEL.onnx...
  *
- * N threads run each of them. Inputs are NAME.input_K.npy beside
- * NAME.onnx. A round runs each engine once to warm up, then for at least 40 ms.
+ * Each engine has N threads. Inputs are NAME.input_K.npy beside NAME.onnx. A
+ * round runs each engine once to warm up, then at least three times and for at
+ * least 40 ms. Options go to byoc's execution provider.
  */
 #include <dlfcn.h>
 #include <glob.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -38,6 +40,18 @@ static const OrtEpDevice *device, *bare_device;
 static const char *keys[MAX_OPTIONS], *values[MAX_OPTIONS];
 static size_t n_options;
 static uint32_t threads = 2, rounds = 9;
+
+__attribute__((format(printf, 1, 2))) static _Noreturn void stop(
+    const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("provider: ", stderr);
+    vfprintf(stderr, format, args);
+    fputs("\n", stderr);
+    va_end(args);
+    exit(2);
+}
 
 static void must(OrtStatus *status)
 {
@@ -140,7 +154,9 @@ static void read_inputs(struct trial *t, const char *path)
     must(ort->SessionGetInputCount(session, &t->n_in));
     must(ort->SessionGetOutputCount(session, &t->n_out));
     if (t->n_in > MAX_IO || t->n_out > MAX_IO)
-        exit(2);
+        stop(
+            "%s: found %zu inputs and %zu outputs; expected at most %d of each",
+            path, t->n_in, t->n_out, MAX_IO);
     for (size_t i = 0; i < t->n_in; i++) {
         const char *file = byi_arena_printf(t->arena, "%.*s.input_%zu.npy",
                                             (int)(strlen(path) - 5), path, i);
@@ -164,7 +180,9 @@ static void bind_inputs(struct trial *t)
         struct byi_tensor *x = &t->in[i];
         const uint32_t at = byoc_model_input_index(t->model, t->in_names[i]);
         if (at >= t->n_in)
-            exit(2);
+            stop("input %s: found in ONNX Runtime's session; expected it among "
+                 "the inputs of byoc's model",
+                 t->in_names[i]);
         t->views[at] = (DLTensor){.data = x->data,
                                   .device = {kDLCPU, 0},
                                   .ndim = (int32_t)x->rank,
@@ -209,15 +227,16 @@ static void open_floor(struct trial *t, const char *path)
         must(ort->GetTensorTypeAndShape(t->got[PLAIN][i], &info));
         must(ort->GetDimensionsCount(info, &out->rank));
         if (out->rank > BARE_RANK)
-            exit(2);
+            stop("output %s: found rank %zu; expected at most %d", out->name,
+                 out->rank, BARE_RANK);
         must(ort->GetDimensions(info, out->dims, out->rank));
         ort->ReleaseTensorTypeAndShapeInfo(info);
     }
     t->sessions[FLOOR] = open_session(t, path, FLOOR);
 }
 
-/* The median time of a run in seconds, of at least three runs and 40 ms. Lowers
- * *least to the fastest run if that is faster. */
+/* The median time of a run in seconds, over at least three runs and 40 ms.
+ * Lowers *least to the time of the fastest run if that is less. */
 static double time_engine(struct trial *t, enum engine engine, double *least)
 {
     enum { MOST = 1000 };
@@ -239,6 +258,9 @@ static double time_engine(struct trial *t, enum engine engine, double *least)
 
 /* --- reporting ------------------------------------------------------------ */
 
+/* The largest difference between the outputs of ONNX Runtime and of the
+ * provider, relative to the output's largest value; infinite if their numbers
+ * of elements differ. Outputs are float or int64. */
 static double difference(const struct trial *t)
 {
     double most = 0;
@@ -306,7 +328,8 @@ static void close_trial(struct trial *t)
     byoc_state_free(&t->state);
     byoc_model_free(&t->model);
     if (system(byi_arena_printf(t->arena, "rm -r '%s'", t->folder)) != 0)
-        exit(2);
+        stop("%s: found a failure of rm -r; expected to remove the folder",
+             t->folder);
     byi_arena_free(&t->arena);
 }
 
@@ -320,7 +343,7 @@ static double try_model(const char *path)
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     strcpy(t.folder, "/tmp/byoc-bench-XXXXXX");
     if (!mkdtemp(t.folder))
-        exit(2);
+        stop("/tmp/byoc-bench-XXXXXX: cannot create the folder: %m");
     t.sessions[PLAIN] = open_session(&t, path, PLAIN);
     t.sessions[PROVIDER] = open_session(&t, path, PROVIDER);
     open_byoc(&t, path);
@@ -362,7 +385,8 @@ static void open_runtime(const char *library, const char *provider)
     memcpy(&base, &symbol, sizeof base);
     ort = base()->GetApi(ORT_API_VERSION);
     if (!ort)
-        exit(2);
+        stop("%s: found ONNX Runtime %s; expected API version %d", library,
+             base()->GetVersionString(), ORT_API_VERSION);
     must(ort->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "bench", &env));
     must(ort->RegisterExecutionProviderLibrary(env, "byoc", provider));
     must(ort->RegisterExecutionProviderLibrary(env, "bare", BARE_PROVIDER));
@@ -381,11 +405,10 @@ static void open_runtime(const char *library, const char *provider)
 
 static void add_option(const char *key, const char *value)
 {
-    if (n_options == MAX_OPTIONS - 1) {
-        fprintf(stderr, "provider: found more than %d options\n",
-                MAX_OPTIONS - 2);
-        exit(2);
-    }
+    if (n_options == MAX_OPTIONS - 1)
+        stop("--option %s: found more options than the limit; expected at most "
+             "%d",
+             key, MAX_OPTIONS - 2);
     keys[n_options] = key;
     values[n_options++] = value;
 }
@@ -393,10 +416,8 @@ static void add_option(const char *key, const char *value)
 static void read_option(char *pair)
 {
     char *equal = strchr(pair, '=');
-    if (!equal) {
-        fprintf(stderr, "provider: %s; expected KEY=VALUE\n", pair);
-        exit(2);
-    }
+    if (!equal)
+        stop("--option: found %s; expected KEY=VALUE", pair);
     *equal = '\0';
     add_option(pair, equal + 1);
 }

@@ -7,7 +7,7 @@
  * Sizes of dims that are not given are 1 to 16. Options: runs (10000), threads
  * (1), shapes and bytes (the cache's limits; 0: the defaults), seed (1). Inputs
  * are random; integers are 0 or 1. Exits with 1 if the cache exceeds its limit
- * after the runs, or a run fails.
+ * after the runs, or a run fails; with 3 if memory or threads run out.
  */
 #include <byoc/runtime.h>
 
@@ -92,8 +92,11 @@ static void make_input(const struct byoc_io *io, const char **names,
         n *= dims[d];
     }
     *data = realloc(*data, (size_t)n * byoc_dtype_size(io->dtype) + 64);
-    if (!*data)
+    if (!*data) {
+        fprintf(stderr, "shapes: out of memory for an input of %lld elements\n",
+                (long long)n);
         exit(3);
+    }
     fill(*data, io->dtype, n, seed);
     *in = (DLTensor){.data = *data,
                      .device = {kDLCPU, 0},
@@ -191,8 +194,11 @@ static int run_all(const struct byoc_model *model)
         workers[i] = (struct worker){.model = model,
                                      .seed = (uint64_t)(o.seed * 1000 + i),
                                      .runs = o.runs / o.threads};
-        if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0)
+        if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0) {
+            fprintf(stderr, "shapes: cannot start thread %d of %lld\n", i + 1,
+                    o.threads);
             return 3;
+        }
     }
     for (int i = 0; i < (int)o.threads; i++) {
         pthread_join(threads[i], NULL);
@@ -223,10 +229,16 @@ int main(int argc, char **argv)
         fprintf(stderr, "shapes: %s\n", err.text);
         return 2;
     }
-    const int code = byoc_model_n_inputs(model) <= MAX_IO &&
-                             byoc_model_n_outputs(model) <= MAX_IO
-                         ? run_all(model)
-                         : 2;
+    const uint32_t n_in = byoc_model_n_inputs(model);
+    const uint32_t n_out = byoc_model_n_outputs(model);
+    int code = 2;
+    if (n_in <= MAX_IO && n_out <= MAX_IO)
+        code = run_all(model);
+    else
+        fprintf(stderr,
+                "shapes: %s: found %u inputs and %u outputs; expected at most "
+                "%d of each\n",
+                argv[1], n_in, n_out, MAX_IO);
     byoc_model_free(&model);
     return code;
 }

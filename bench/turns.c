@@ -50,7 +50,7 @@ double bench_median(double *list, size_t n)
 const char *bench_folder(void)
 {
     if (!made && !mkdtemp(folder)) {
-        perror("bench: mkdtemp");
+        perror("bench: cannot create a folder /tmp/byoc-bench-XXXXXX");
         exit(2);
     }
     made = true;
@@ -103,7 +103,8 @@ bool bench_open(const char *path, const char *name,
     const struct byoc_load_params load = {.threads = threads};
     struct byoc_compiled *c = NULL;
     struct byoc_error err;
-    char so[128]; /* a name of its own, by which the loader knows a library */
+    char
+        so[128]; /* a new name, since dlopen identifies a library by its name */
     snprintf(so, sizeof so, "%s/%s.so", bench_folder(), name);
     memset(side, 0, sizeof *side);
     check(byoc_compile(path, params, &c, &err), &err);

@@ -13,8 +13,9 @@
 
 enum { BENCH_MAX_IO = 64 };
 
-/* A loaded model, with inputs and outputs of its own. Inputs of equal shapes
- * have equal numbers. */
+/* A loaded model with its inputs and outputs, at most BENCH_MAX_IO of each.
+ * Inputs of equal types have equal data. After a run, `out` points into the
+ * state, until the next run. */
 struct bench_side {
     struct byoc_model *model;
     struct byoc_state *state;
@@ -29,8 +30,10 @@ double bench_now(void);
 /* The median; sorts the list. */
 double bench_median(double *list, size_t n);
 
-/* A temporary folder for models and texts, which the first call creates. */
+/* A temporary folder for models and texts, which the first call creates. If
+ * that fails, the program ends with status 2. */
 const char *bench_folder(void);
+/* Remove the folder, which must be empty. */
 void bench_folder_remove(void);
 
 /* Compile a model, write NAME.so to the folder, and load it. Returns false,
@@ -40,11 +43,12 @@ bool bench_open(const char *path, const char *name,
                 const struct byoc_compile_params *params, uint32_t threads,
                 struct bench_side *side);
 void bench_close(struct bench_side *side);
-/* Run once. Returns the time in seconds. */
+/* Run once. Returns the time in seconds. A failure ends the program with status
+ * 2. */
 double bench_run(struct bench_side *side);
 
-/* The largest difference of float32 outputs, relative to the largest value;
- * NaN if an element is NaN in only one of the two. Both must have run. */
+/* The largest difference of float32 outputs, relative to the largest absolute
+ * value of b's; NaN if an element is NaN in either. Both must have run. */
 double bench_difference(const struct bench_side *a, const struct bench_side *b);
 
 #endif
