@@ -10,7 +10,7 @@
 
 static int run(int argc, char **argv);
 
-const struct byi_verb byi_verb_backends = {
+const struct byi_command byi_command_backends = {
     .name = "backends",
     .usage = "[--plugin PATH[:PATH]] [--json] [--lint [MODEL...]]",
     .summary = "list the plug-ins, with a verdict on each",
@@ -153,7 +153,7 @@ static int match_model(struct lint *lint, const char *path,
     struct byoc_error err;
     int gate;
     if (byi_compile_model(path, o, &compiled, &gate, &err) != BYOC_OK)
-        return byi_complain(&byi_verb_backends, &err);
+        return byi_complain(&byi_command_backends, &err);
     count_matches(lint, byoc_compiled_ir(compiled));
     byoc_compiled_free(&compiled);
     return BYI_EXIT_OK;
@@ -191,7 +191,7 @@ static int run_lint(const struct byi_model_options *o,
     bool broken = false;
     int code = BYI_EXIT_OK;
     if (byoc_patterns_lint(o->plugins, o->patterns.at, add_row, &lint, &err))
-        code = byi_complain(&byi_verb_backends, &err);
+        code = byi_complain(&byi_command_backends, &err);
     for (uint32_t i = 0; i < lint.rows.n; i++)
         broken = broken || (lint.rows.at[i].finding &&
                             strncmp(lint.rows.at[i].finding, "unreachable",
@@ -209,7 +209,7 @@ static int run_lint(const struct byi_model_options *o,
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {.verb = &byi_verb_backends};
+    struct byi_model_options o = {.command = &byi_command_backends};
     bool lint = false, json = false;
     const char *models[MAX_MODELS];
     const struct byi_option options[] = {
@@ -223,7 +223,7 @@ static int run(int argc, char **argv)
          "check these rows instead"},
     };
     uint32_t n;
-    int code = byi_options(&byi_verb_backends, options, BYI_COUNT(options),
+    int code = byi_options(&byi_command_backends, options, BYI_COUNT(options),
                            argc, argv, 0, MAX_MODELS, models, &n);
     if (code >= 0)
         return code;

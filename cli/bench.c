@@ -18,7 +18,7 @@
 
 static int run(int argc, char **argv);
 
-const struct byi_verb byi_verb_bench = {
+const struct byi_command byi_command_bench = {
     .name = "bench",
     .usage = "MODEL.so|MODEL.onnx [OPTIONS]",
     .summary = "time loading and runs of a model",
@@ -328,7 +328,7 @@ static enum byoc_status draw(const struct byi_open_model *open,
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {.verb = &byi_verb_bench};
+    struct byi_model_options o = {.command = &byi_command_bench};
     struct byi_feed_params feed = {.seed = 1};
     struct result r = {.warmup = 5, .clients = 1};
     const char *path;
@@ -358,8 +358,8 @@ static int run(int argc, char **argv)
          "--profile, and write a chart of operators and steps"},
         BYI_MODEL_OPTIONS(o),
     };
-    int code = byi_options(&byi_verb_bench, options, BYI_COUNT(options), argc,
-                           argv, 1, 1, &path, &n);
+    int code = byi_options(&byi_command_bench, options, BYI_COUNT(options),
+                           argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     least = least ? least : 1;
@@ -367,7 +367,7 @@ static int run(int argc, char **argv)
     struct byi_open_model open;
     double began = byi_clock();
     if (byi_open_model(path, &o, &open, &err) != BYOC_OK)
-        return byi_complain(&byi_verb_bench, &err);
+        return byi_complain(&byi_command_bench, &err);
     r.load = byi_clock() - began;
     feed.dims = open.dims;
     struct byi_arena *arena = byi_arena_new();
@@ -376,7 +376,7 @@ static int run(int argc, char **argv)
     r.profile = profile || draws ? byi_profile_new(arena) : NULL;
     if (bench(open.model, &feed, least, seconds, arena, &r, &err) != BYOC_OK ||
         (draws && draw(&open, path, pictures, r.profile, &err) != BYOC_OK))
-        code = byi_complain(&byi_verb_bench, &err);
+        code = byi_complain(&byi_command_bench, &err);
     else {
         count_twins(&open, &r.twins);
         (json ? print_json : print_text)(&r);

@@ -6,7 +6,7 @@
 
 static int run(int argc, char **argv);
 
-const struct byi_verb byi_verb_check = {
+const struct byi_command byi_command_check = {
     .name = "check",
     .usage = "MODEL [OPTIONS]",
     .summary =
@@ -24,7 +24,7 @@ static int print_advice(const char *path, const struct byi_model_options *o,
     struct byoc_error err;
     char *text;
     if (byi_advise_model(path, o, json, &text, &err) != BYOC_OK)
-        return byi_complain(&byi_verb_check, &err);
+        return byi_complain(&byi_command_check, &err);
     fputs(text, stdout);
     byoc_string_free(text);
     return BYI_EXIT_OK;
@@ -32,7 +32,7 @@ static int print_advice(const char *path, const struct byi_model_options *o,
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {.verb = &byi_verb_check};
+    struct byi_model_options o = {.command = &byi_command_check};
     struct byi_ledger_view view = {0};
     bool advise = false;
     struct byi_pictures pictures = {0};
@@ -53,8 +53,9 @@ static int run(int argc, char **argv)
     };
     const char *path;
     uint32_t n;
-    int gate, code = byi_options(&byi_verb_check, options, BYI_COUNT(options),
-                                 argc, argv, 1, 1, &path, &n);
+    int gate,
+        code = byi_options(&byi_command_check, options, BYI_COUNT(options),
+                           argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     struct byoc_compiled *compiled = NULL;
@@ -65,17 +66,17 @@ static int run(int argc, char **argv)
                        "--advise compiles many times, a picture shows one "
                        "compile; expected --advise or --html, --dot, "
                        "--dump-onnx, --dump-regions");
-        return byi_complain(&byi_verb_check, &err);
+        return byi_complain(&byi_command_check, &err);
     }
     if (advise)
         return print_advice(path, &o, view.json);
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)
-        return byi_complain(&byi_verb_check, &err);
+        return byi_complain(&byi_command_check, &err);
     const char *ledger = byoc_compiled_ledger(compiled);
     if (byi_write_pictures(&pictures, path, ledger, &err) != BYOC_OK)
-        code = byi_complain(&byi_verb_check, &err);
+        code = byi_complain(&byi_command_check, &err);
     else
-        code = byi_print_ledger(&byi_verb_check, path, ledger, &view);
+        code = byi_print_ledger(&byi_command_check, path, ledger, &view);
     byoc_compiled_free(&compiled);
     return code ? code : gate;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/cli.h: the byoc command: verbs, their options, the models they open.
+/* cli/cli.h: the byoc command: commands, their options, the models they open.
  * Results go to stdout, everything else to stderr.
  */
 #ifndef BYI_CLI_H
@@ -18,48 +18,49 @@ enum {
     BYI_EXIT_INCOMPATIBLE = 4 /* an artifact of another version or machine */
 };
 
-/* Whether a verb compiles the model, loads it, or both. The command refuses an
- * option that affects only the other step. */
+/* Whether a command compiles the model, loads it, or both. The command refuses
+ * an option that affects only the other step. */
 enum { BYI_COMPILES = 1, BYI_LOADS = 2 };
 
-/* A verb: a subcommand such as `byoc run`. Each has a file of its own. */
-struct byi_verb {
+/* A command: a subcommand such as `byoc run`. Each has a file of its own. */
+struct byi_command {
     const char *name, *usage, *summary;
     const char *first; /* choices for the first argument, "a|b"; NULL: a file */
     /* commands that run in examples/digits, each followed by a newline */
     const char *example;
     unsigned does;                     /* BYI_COMPILES, BYI_LOADS */
-    int (*run)(int argc, char **argv); /* argv[0] is the verb */
+    int (*run)(int argc, char **argv); /* argv[0] is the command */
 };
 
-extern const struct byi_verb byi_verb_backends;  /* backends.c  */
-extern const struct byi_verb byi_verb_bench;     /* bench.c     */
-extern const struct byi_verb byi_verb_check;     /* check.c     */
-extern const struct byi_verb byi_verb_compare;   /* compare.c   */
-extern const struct byi_verb byi_verb_compile;   /* compile.c   */
-extern const struct byi_verb byi_verb_conform;   /* conform.c   */
-extern const struct byi_verb byi_verb_extract;   /* extract.c   */
-extern const struct byi_verb byi_verb_help;      /* help.c      */
-extern const struct byi_verb byi_verb_inspect;   /* inspect.c   */
-extern const struct byi_verb byi_verb_opt;       /* opt.c       */
-extern const struct byi_verb byi_verb_partition; /* partition.c */
-extern const struct byi_verb byi_verb_quantize;  /* quantize.c  */
-extern const struct byi_verb byi_verb_report;    /* report.c    */
-extern const struct byi_verb byi_verb_run;       /* run.c       */
-extern const struct byi_verb byi_verb_verify;    /* verify.c    */
+extern const struct byi_command byi_command_backends;  /* backends.c  */
+extern const struct byi_command byi_command_bench;     /* bench.c     */
+extern const struct byi_command byi_command_check;     /* check.c     */
+extern const struct byi_command byi_command_compare;   /* compare.c   */
+extern const struct byi_command byi_command_compile;   /* compile.c   */
+extern const struct byi_command byi_command_conform;   /* conform.c   */
+extern const struct byi_command byi_command_extract;   /* extract.c   */
+extern const struct byi_command byi_command_help;      /* help.c      */
+extern const struct byi_command byi_command_inspect;   /* inspect.c   */
+extern const struct byi_command byi_command_opt;       /* opt.c       */
+extern const struct byi_command byi_command_partition; /* partition.c */
+extern const struct byi_command byi_command_quantize;  /* quantize.c  */
+extern const struct byi_command byi_command_report;    /* report.c    */
+extern const struct byi_command byi_command_run;       /* run.c       */
+extern const struct byi_command byi_command_verify;    /* verify.c    */
 
 /* --- help.c --------------------------------------------------------------- */
 
-/* The verb of that name; prints an error and returns NULL if there is none. */
-const struct byi_verb *byi_find_verb(const char *name);
-/* Print the list of verbs with their summaries. */
+/* The command of that name; prints an error and returns NULL if there is none.
+ */
+const struct byi_command *byi_find_command(const char *name);
+/* Print the list of commands with their summaries. */
 void byi_print_usage(FILE *to);
 
 /* --- terminal.c ----------------------------------------------------------- */
 
 /* Replace stdout and stderr by streams that escape control characters. */
 void byi_terminal_open(void);
-/* Escape as JSON does from now on: the verb prints JSON to stdout. */
+/* Escape as JSON does from now on: the command prints JSON to stdout. */
 void byi_terminal_json(void);
 /* Flush stdout. Returns `code`; if a write failed, prints a message, and
  * returns BYI_EXIT_USAGE instead of BYI_EXIT_OK. */
@@ -70,7 +71,7 @@ int byi_terminal_close(int code);
 /* Start a thread that prints progress to stderr: after two seconds it begins
  * to report the current step and the time so far. Does nothing if BYOC_PROGRESS
  * is 0. */
-void byi_progress_begin(const char *verb);
+void byi_progress_begin(const char *command);
 /* Set the current step and its progress: `done` of `of` parts; `of` is 0 if
  * parts are not counted. Any thread may call it. */
 void byi_progress_step(const char *what, uint32_t done, uint32_t of);
@@ -119,35 +120,39 @@ struct byi_option {
 
 /* Parse argv[1..argc-1] and store the values of options. The positional
  * arguments, `least` to `most` of them, go to positional[0..*n_positional-1].
- * Returns -1 if the verb shall continue; otherwise the exit code, after
+ * Returns -1 if the command shall continue; otherwise the exit code, after
  * printing help (0) or an error (2). */
-int byi_options(const struct byi_verb *verb, const struct byi_option *options,
-                uint32_t n_options, int argc, char **argv, uint32_t least,
-                uint32_t most, const char **positional, uint32_t *n_positional);
-/* A function that prints the options of a verb. */
-typedef void byi_print_options(const struct byi_verb *verb,
+int byi_options(const struct byi_command *command,
+                const struct byi_option *options, uint32_t n_options, int argc,
+                char **argv, uint32_t least, uint32_t most,
+                const char **positional, uint32_t *n_positional);
+/* A function that prints the options of a command. */
+typedef void byi_print_options(const struct byi_command *command,
                                const struct byi_option *options, uint32_t n);
 byi_print_options byi_print_help;
 /* The function that byi_options calls for --help: byi_print_help, unless `byoc
- * help` sets another one. (The table of a verb's options is local to the verb's
- * function `run`, so only byi_options can pass it on.) */
+ * help` sets another one. (The table of a command's options is local to the
+ * command's function `run`, so only byi_options can pass it on.) */
 extern byi_print_options *byi_help_printer;
-extern const struct byi_verb *const *byi_verbs; /* ends in NULL; set by main */
+extern const struct byi_command *const
+    *byi_commands; /* ends in NULL; set by main */
 /* Append `text`, which must outlive the list; the list is never freed. */
 void byi_list_add(struct byi_list *list, const char *text);
 /* Whether the option of that name was given; -O is called "O". */
 bool byi_given(const char *name);
 
-/* Print "byoc VERB: MESSAGE" to stderr. Returns the exit code of err's status.
+/* Print "byoc COMMAND: MESSAGE" to stderr. Returns the exit code of err's
+ * status.
  */
-int byi_complain(const struct byi_verb *verb, const struct byoc_error *err);
+int byi_complain(const struct byi_command *command,
+                 const struct byoc_error *err);
 
 /* --- input.c -------------------------------------------------------------- */
 
 /* Whether a file is opened as an artifact: a shared library, or a path that
  * ends in .so. */
 bool byi_is_artifact(const char *path);
-/* Refuse a file that is not a model, and name the verb that accepts it. */
+/* Refuse a file that is not a model, and name the command that accepts it. */
 enum byoc_status byi_expect_model(const char *path, struct byoc_error *err);
 /* Improve the message of a failed attempt to open `path` as an artifact: if it
  * is another kind of file, err says which. Returns `status`. */
@@ -156,7 +161,7 @@ enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
 
 /* --- model.c -------------------------------------------------------------- */
 
-/* The options shared by the verbs that take a model. */
+/* The options shared by the commands that take a model. */
 struct byi_model_options {
     struct byi_list backends, patterns, dims, shapes, values, warm;
     struct byi_list exclude, only, disable;
@@ -170,7 +175,7 @@ struct byi_model_options {
     int opt_level;
     bool native, forbid_ref, keep_nan, exact, require_backends, time_passes,
         verify, verbose;
-    const struct byi_verb *verb;
+    const struct byi_command *command;
     bool twins; /* compile for backends, but run the regions' native twins */
     double min_region_flops;
     double require_offload, require_offload_nodes; /* percent */
@@ -180,7 +185,7 @@ struct byi_model_options {
     uint32_t isolate_mib;
 };
 
-/* The rows of a verb's option table that set `o`, a byi_model_options. */
+/* The rows of a command's option table that set `o`, a byi_model_options. */
 #define BYI_MODEL_OPTIONS(o)                                                     \
     {"backend",         0,                                                       \
      BYI_OPTION_COMMAS, &(o).backends,                                           \
@@ -453,7 +458,7 @@ enum byoc_status byi_read_ledger(const char *path, struct byi_text *ledger,
                                  struct byoc_error *err);
 /* Print a ledger to stdout. Returns the exit code. Messages start with `path`.
  */
-int byi_print_ledger(const struct byi_verb *verb, const char *path,
+int byi_print_ledger(const struct byi_command *command, const char *path,
                      const char *ledger, const struct byi_ledger_view *view);
 
 /* --- profile.c: the table of `bench --profile` --------------------------- */

@@ -12,7 +12,7 @@
 
 static int run(int argc, char **argv);
 
-const struct byi_verb byi_verb_compare = {
+const struct byi_command byi_command_compare = {
     .name = "compare",
     .usage = "MODEL.so|MODEL.onnx [--data DIR|PREFIX.] [OPTIONS]",
     .summary = "compare a model's outputs with files, or with native kernels",
@@ -290,7 +290,7 @@ static enum byoc_status compare(const char *path,
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {.verb = &byi_verb_compare};
+    struct byi_model_options o = {.command = &byi_command_compare};
     struct compare c = {
         .feed = {.seed = 1},
         .tolerance = {.rtol = NOT_GIVEN, .stol = NOT_GIVEN, .steps = 2}};
@@ -317,8 +317,8 @@ static int run(int argc, char **argv)
          "steps that dequantised outputs may be off (default: 2)"},
         BYI_MODEL_OPTIONS(o),
     };
-    int code = byi_options(&byi_verb_compare, options, BYI_COUNT(options), argc,
-                           argv, 1, 1, &path, &n);
+    int code = byi_options(&byi_command_compare, options, BYI_COUNT(options),
+                           argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     c.feed.inputs = inputs.at;
@@ -327,7 +327,7 @@ static int run(int argc, char **argv)
     c.arena = byi_arena_new();
     struct byoc_error err;
     if (compare(path, &o, &c, &code, &err) != BYOC_OK)
-        code = byi_complain(&byi_verb_compare, &err);
+        code = byi_complain(&byi_command_compare, &err);
     byi_arena_free(&c.arena);
     return code;
 }

@@ -6,7 +6,7 @@
 
 static int run(int argc, char **argv);
 
-const struct byi_verb byi_verb_compile = {
+const struct byi_command byi_command_compile = {
     .name = "compile",
     .usage = "MODEL [-o MODEL.so] [OPTIONS]",
     .summary = "compile a model into a shared library",
@@ -17,7 +17,7 @@ const struct byi_verb byi_verb_compile = {
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {.verb = &byi_verb_compile};
+    struct byi_model_options o = {.command = &byi_command_compile};
     const char *out = NULL;
     bool every = false, quiet = false;
     const struct byi_option options[] = {
@@ -36,8 +36,9 @@ static int run(int argc, char **argv)
     };
     const char *path;
     uint32_t n;
-    int gate, code = byi_options(&byi_verb_compile, options, BYI_COUNT(options),
-                                 argc, argv, 1, 1, &path, &n);
+    int gate,
+        code = byi_options(&byi_command_compile, options, BYI_COUNT(options),
+                           argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     if (quiet)
@@ -62,11 +63,11 @@ static int run(int argc, char **argv)
         status = byi_compile_model(path, &o, &compiled, &gate, &err);
     if (status == BYOC_OK && gate == BYI_EXIT_OK)
         status = byoc_compiled_write(compiled, out, &err);
-    code = status == BYOC_OK ? gate : byi_complain(&byi_verb_compile, &err);
+    code = status == BYOC_OK ? gate : byi_complain(&byi_command_compile, &err);
     if (status == BYOC_OK && !quiet) {
         const struct byi_ledger_view view = {.every = every};
         const int printed = byi_print_ledger(
-            &byi_verb_compile, path, byoc_compiled_ledger(compiled), &view);
+            &byi_command_compile, path, byoc_compiled_ledger(compiled), &view);
         code = printed != BYI_EXIT_OK ? printed : code;
         if (gate == BYI_EXIT_OK)
             printf("\nwrote %s\n", out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* complete.c: prints scripts for bash, zsh and fish that complete verbs,
- * options and their values. Each script has a section for every verb.
+/* complete.c: prints scripts for bash, zsh and fish that complete commands,
+ * options and their values. Each script has a section for every command.
  */
 #include "help.h"
 
@@ -25,11 +25,11 @@ static void put_quoted(const char *text, const char *special, const char *quote)
             printf("%s%c", strchr(special, *text) ? "\\" : "", *text);
 }
 
-static int print_verbs(byi_print_options *print)
+static int print_commands(byi_print_options *print)
 {
     int code = BYI_EXIT_OK;
-    for (uint32_t i = 0; byi_verbs[i] && code == BYI_EXIT_OK; i++)
-        code = byi_print_verb(byi_verbs[i], print);
+    for (uint32_t i = 0; byi_commands[i] && code == BYI_EXIT_OK; i++)
+        code = byi_print_command(byi_commands[i], print);
     return code;
 }
 
@@ -44,7 +44,7 @@ static void put_names(const struct byi_option *o, const char *between)
         printf("%s-%c", *o->name ? between : "", o->brief);
 }
 
-static void add_bash(const struct byi_verb *verb,
+static void add_bash(const struct byi_command *command,
                      const struct byi_option *options, uint32_t n)
 {
     struct byi_arena *arena = byi_arena_new();
@@ -54,8 +54,8 @@ static void add_bash(const struct byi_verb *verb,
         [BYI_COMPLETE_FOLDER] = "folder",
         [BYI_COMPLETE_WORDS] = "words",
     };
-    const char *first = byi_first_words(verb, arena);
-    printf("    %s)\n        first='%s'\n        options='", verb->name,
+    const char *first = byi_first_words(command, arena);
+    printf("    %s)\n        first='%s'\n        options='", command->name,
            first ? first : "");
     for (uint32_t i = 0; i < n; i++) {
         put_names(&options[i], " ");
@@ -98,7 +98,7 @@ int byi_print_bash(void)
            "    fi\n"
            "    case ${COMP_WORDS[1]} in\n",
            byi_first_words(NULL, arena));
-    const int code = print_verbs(add_bash);
+    const int code = print_commands(add_bash);
     printf("    esac\n"
            "    if [[ $kind == argument && $cur == -* ]]; then\n"
            "        kind=words words=$options\n"
@@ -157,15 +157,15 @@ static void put_zsh_option(const struct byi_option *o, struct byi_arena *arena)
     printf("' \\\n");
 }
 
-static void add_zsh(const struct byi_verb *verb,
+static void add_zsh(const struct byi_command *command,
                     const struct byi_option *options, uint32_t n)
 {
     struct byi_arena *arena = byi_arena_new();
-    printf("%s)\n    _arguments : \\\n", verb->name);
+    printf("%s)\n    _arguments : \\\n", command->name);
     for (uint32_t i = 0; i < n; i++)
         put_zsh_option(&options[i], arena);
     printf("        '(- *)'{-h,--help}'[print the options]' \\\n");
-    const char *first = byi_first_words(verb, arena);
+    const char *first = byi_first_words(command, arena);
     if (first)
         printf("        '1:argument:(%s)' \\\n", first);
     printf("        '*:file:_files'\n    ;;\n");
@@ -177,21 +177,21 @@ int byi_print_zsh(void)
     printf("#compdef byoc\n"
            "# Completions of byoc for zsh: `byoc help --format zsh`\n"
            "if ((CURRENT == 2)); then\n"
-           "    local -a verbs=(\n");
-    for (uint32_t i = 0; byi_verbs[i]; i++) {
-        printf("        '%s:", byi_verbs[i]->name);
-        put_quoted(byi_verbs[i]->summary, "\\", "'\\''");
+           "    local -a subcommands=(\n");
+    for (uint32_t i = 0; byi_commands[i]; i++) {
+        printf("        '%s:", byi_commands[i]->name);
+        put_quoted(byi_commands[i]->summary, "\\", "'\\''");
         printf("'\n");
     }
     printf("    )\n"
-           "    _describe verb verbs\n"
+           "    _describe command subcommands\n"
            "    compadd -- --help --version\n"
            "    return\n"
            "fi\n"
            "shift words\n"
            "((CURRENT--))\n"
            "case $words[1] in\n");
-    const int code = print_verbs(add_zsh);
+    const int code = print_commands(add_zsh);
     printf("esac\n");
     return code;
 }
@@ -203,13 +203,13 @@ static void put_fish(const char *text)
     put_quoted(text, "\\", "\\'");
 }
 
-static void add_fish(const struct byi_verb *verb,
+static void add_fish(const struct byi_command *command,
                      const struct byi_option *options, uint32_t n)
 {
     struct byi_arena *arena = byi_arena_new();
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_option *o = &options[i];
-        printf("complete -c byoc -n '__byoc_verb %s'", verb->name);
+        printf("complete -c byoc -n '__byoc_command %s'", command->name);
         if (*o->name)
             printf(" -l %s", o->name);
         if (o->brief)
@@ -228,14 +228,15 @@ static void add_fish(const struct byi_verb *verb,
         put_fish(o->help);
         printf("'\n");
     }
-    printf("complete -c byoc -n '__byoc_verb %s' -l help -s h -d 'print the "
+    printf("complete -c byoc -n '__byoc_command %s' -l help -s h -d 'print the "
            "options'\n",
-           verb->name);
-    const char *first = byi_first_words(verb, arena);
+           command->name);
+    const char *first = byi_first_words(command, arena);
     if (first)
-        printf("complete -c byoc -n '__byoc_verb %s; and __byoc_words 2' -f -a "
-               "'%s'\n",
-               verb->name, first);
+        printf(
+            "complete -c byoc -n '__byoc_command %s; and __byoc_words 2' -f -a "
+            "'%s'\n",
+            command->name, first);
     byi_arena_free(&arena);
 }
 
@@ -245,19 +246,19 @@ int byi_print_fish(void)
            "function __byoc_words\n"
            "    test (count (commandline -opc)) -eq $argv[1]\n"
            "end\n"
-           "function __byoc_verb\n"
+           "function __byoc_command\n"
            "    set -l words (commandline -opc)\n"
            "    test (count $words) -gt 1; and test $words[2] = $argv[1]\n"
            "end\n"
            "complete -c byoc -n '__byoc_words 1' -f -l version -d 'print the "
            "version'\n"
            "complete -c byoc -n '__byoc_words 1' -f -l help -s h -d 'print the "
-           "verbs'\n");
-    for (uint32_t i = 0; byi_verbs[i]; i++) {
+           "commands'\n");
+    for (uint32_t i = 0; byi_commands[i]; i++) {
         printf("complete -c byoc -n '__byoc_words 1' -f -a %s -d '",
-               byi_verbs[i]->name);
-        put_fish(byi_verbs[i]->summary);
+               byi_commands[i]->name);
+        put_fish(byi_commands[i]->summary);
         printf("'\n");
     }
-    return print_verbs(add_fish);
+    return print_commands(add_fish);
 }

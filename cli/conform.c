@@ -139,8 +139,8 @@ static int run(int argc, char **argv)
          "run the cases under valgrind"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
     };
-    int code = byi_options(&byi_verb_conform, options, BYI_COUNT(options), argc,
-                           argv, 1, 1, &path, &n);
+    int code = byi_options(&byi_command_conform, options, BYI_COUNT(options),
+                           argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     if (valgrind && !getenv(UNDER))
@@ -162,13 +162,13 @@ static int run(int argc, char **argv)
     free(real);
     byi_text_free(&again);
     if (status != BYOC_OK)
-        return byi_complain(&byi_verb_conform, &err);
+        return byi_complain(&byi_command_conform, &err);
     fputs(text, stdout);
     byoc_string_free(text);
     return failed ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
-const struct byi_verb byi_verb_conform = {
+const struct byi_command byi_command_conform = {
     .name = "conform",
     .usage = "libBACKEND.so [OPTIONS]",
     .summary = "test a plug-in",

@@ -177,7 +177,7 @@ static enum byoc_status extract(const char *path, struct byi_model_options *o,
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {.verb = &byi_verb_extract};
+    struct byi_model_options o = {.command = &byi_command_extract};
     struct byi_feed_params feed = {.seed = 1};
     struct byi_list inputs = {0};
     struct byi_reduce reduce = {.say = say};
@@ -205,8 +205,8 @@ static int run(int argc, char **argv)
          "seed of inputs without a file (default: 1)"},
         BYI_MODEL_OPTIONS(o),
     };
-    int code = byi_options(&byi_verb_extract, options, BYI_COUNT(options), argc,
-                           argv, 1, 1, &path, &n);
+    int code = byi_options(&byi_command_extract, options, BYI_COUNT(options),
+                           argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     if (!folder || shrink != (reduce.test != NULL)) {
@@ -226,12 +226,12 @@ static int run(int argc, char **argv)
     struct byoc_error err;
     code = BYI_EXIT_OK;
     if (extract(path, &o, &feed, &reduce, folder, &region, &err) != BYOC_OK)
-        code = byi_complain(&byi_verb_extract, &err);
+        code = byi_complain(&byi_command_extract, &err);
     byi_arena_free(&region.arena);
     return code;
 }
 
-const struct byi_verb byi_verb_extract = {
+const struct byi_command byi_command_extract = {
     .name = "extract",
     .usage = "MODEL.onnx|MODEL.so --region N -o DIR [OPTIONS]",
     .summary = "write one region of a model as a program of its own",

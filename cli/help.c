@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* help.c: `byoc help`: prints the tables of verbs and options as text, as
- * manual pages, or as completions for shells. A verb's `--help` prints its
+/* help.c: `byoc help`: prints the tables of commands and options as text, as
+ * manual pages, or as completions for shells. A command's `--help` prints its
  * table as text.
  */
 #include "help.h"
@@ -9,10 +9,10 @@
 
 static int run(int argc, char **argv);
 
-const struct byi_verb byi_verb_help = {
+const struct byi_command byi_command_help = {
     .name = "help",
-    .usage = "[VERB] [--format text|man|bash|zsh|fish]",
-    .summary = "print the verbs, or the options of one",
+    .usage = "[COMMAND] [--format text|man|bash|zsh|fish]",
+    .summary = "print the commands, or the options of one",
     .example = "byoc help compile\n"
                "byoc help compile --format man >byoc-compile.1\n"
                "byoc help --format bash >byoc.bash\n",
@@ -21,27 +21,28 @@ const struct byi_verb byi_verb_help = {
 
 void byi_print_usage(FILE *to)
 {
-    fprintf(to, "usage: byoc VERB ...\n\n");
-    for (uint32_t i = 0; byi_verbs[i]; i++)
-        fprintf(to, "  %-10s %s\n", byi_verbs[i]->name, byi_verbs[i]->summary);
+    fprintf(to, "usage: byoc COMMAND ...\n\n");
+    for (uint32_t i = 0; byi_commands[i]; i++)
+        fprintf(to, "  %-10s %s\n", byi_commands[i]->name,
+                byi_commands[i]->summary);
     fprintf(to,
-            "\n`byoc VERB --help` or `byoc help VERB` lists a verb's "
+            "\n`byoc COMMAND --help` or `byoc help COMMAND` lists a command's "
             "options. Exit codes: 0\nsuccess, 1 a negative verdict, 2 usage "
             "or bad input, 3 a backend failed, 4 an\nincompatible "
             "artifact.\n");
 }
 
-const struct byi_verb *byi_find_verb(const char *name)
+const struct byi_command *byi_find_command(const char *name)
 {
     const char *names[64];
     uint32_t n = 0;
-    for (; byi_verbs[n] && n < BYI_COUNT(names); n++) {
-        if (strcmp(name, byi_verbs[n]->name) == 0)
-            return byi_verbs[n];
-        names[n] = byi_verbs[n]->name;
+    for (; byi_commands[n] && n < BYI_COUNT(names); n++) {
+        if (strcmp(name, byi_commands[n]->name) == 0)
+            return byi_commands[n];
+        names[n] = byi_commands[n]->name;
     }
     const char *nearest = byi_nearest(name, names, n);
-    fprintf(stderr, "byoc: no verb is called '%s'; ", name);
+    fprintf(stderr, "byoc: no command is called '%s'; ", name);
     if (nearest)
         fprintf(stderr, "did you mean '%s'?\n", nearest);
     else
@@ -49,12 +50,13 @@ const struct byi_verb *byi_find_verb(const char *name)
     return NULL;
 }
 
-int byi_print_verb(const struct byi_verb *verb, byi_print_options *print)
+int byi_print_command(const struct byi_command *command,
+                      byi_print_options *print)
 {
     char name[16], option[] = "--help";
-    snprintf(name, sizeof name, "%s", verb->name);
+    snprintf(name, sizeof name, "%s", command->name);
     byi_help_printer = print;
-    const int code = verb->run(2, (char *[]){name, option, NULL});
+    const int code = command->run(2, (char *[]){name, option, NULL});
     byi_help_printer = byi_print_help;
     return code;
 }
@@ -95,14 +97,14 @@ struct byi_completion byi_completion_of(const struct byi_option *o,
     return (struct byi_completion){BYI_COMPLETE_OTHER, NULL};
 }
 
-const char *byi_first_words(const struct byi_verb *verb,
+const char *byi_first_words(const struct byi_command *command,
                             struct byi_arena *arena)
 {
-    if (verb && verb != &byi_verb_help)
-        return verb->first ? separated(arena, verb->first, ' ') : NULL;
+    if (command && command != &byi_command_help)
+        return command->first ? separated(arena, command->first, ' ') : NULL;
     struct byi_text text = {0};
-    for (uint32_t i = 0; byi_verbs[i]; i++)
-        byi_text_addf(&text, "%s%s", i ? " " : "", byi_verbs[i]->name);
+    for (uint32_t i = 0; byi_commands[i]; i++)
+        byi_text_addf(&text, "%s%s", i ? " " : "", byi_commands[i]->name);
     const char *words = byi_arena_str(arena, text.at);
     byi_text_free(&text);
     return words;
@@ -118,19 +120,19 @@ static int run(int argc, char **argv)
         {"format", 0, BYI_OPTION_CHOICE, &format, "text|man|bash|zsh|fish",
          "text, a manual page, or completions for a shell (default: text)"},
     };
-    int code = byi_options(&byi_verb_help, options, BYI_COUNT(options), argc,
+    int code = byi_options(&byi_command_help, options, BYI_COUNT(options), argc,
                            argv, 0, 1, &name, &n);
     if (code >= 0)
         return code;
-    const struct byi_verb *verb = n ? byi_find_verb(name) : NULL;
-    if (n && !verb)
+    const struct byi_command *command = n ? byi_find_command(name) : NULL;
+    if (n && !command)
         return BYI_EXIT_USAGE;
-    if (verb && format <= MAN)
-        return byi_print_verb(verb,
-                              format == MAN ? byi_print_page : byi_print_help);
-    if (verb) {
+    if (command && format <= MAN)
+        return byi_print_command(command, format == MAN ? byi_print_page
+                                                        : byi_print_help);
+    if (command) {
         fprintf(stderr,
-                "byoc help: found '%s', expected no verb: completions for a "
+                "byoc help: found '%s', expected no command: completions for a "
                 "shell cover all of them; leave it out\n",
                 name);
         return BYI_EXIT_USAGE;

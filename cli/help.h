@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/help.h: shared by the files of `byoc help`, which prints the tables of
- * verbs and options as text, manual pages or shell completions.
+ * commands and options as text, manual pages or shell completions.
  */
 #ifndef BYI_CLI_HELP_H
 #define BYI_CLI_HELP_H
@@ -9,9 +9,10 @@
 
 /* --- help.c --------------------------------------------------------------- */
 
-/* Run the verb with --help, with `print` as the printer of its options. Returns
- * the exit code. */
-int byi_print_verb(const struct byi_verb *verb, byi_print_options *print);
+/* Run the command with --help, with `print` as the printer of its options.
+ * Returns the exit code. */
+int byi_print_command(const struct byi_command *command,
+                      byi_print_options *print);
 
 /* How a shell completes the value of an option. */
 enum byi_completion_kind {
@@ -28,17 +29,18 @@ struct byi_completion {
  * `arena`. */
 struct byi_completion byi_completion_of(const struct byi_option *o,
                                         struct byi_arena *arena);
-/* The words that are valid as a verb's first argument, "a b c"; if `verb` is
- * NULL, the verbs themselves. Returns NULL if the argument is a file. */
-const char *byi_first_words(const struct byi_verb *verb,
+/* The words that are valid as a command's first argument, "a b c"; if `command`
+ * is NULL, the commands themselves. Returns NULL if the argument is a file. */
+const char *byi_first_words(const struct byi_command *command,
                             struct byi_arena *arena);
 
 /* --- pages.c: manual pages, in the macros of man(7) ----------------------- */
 
-byi_print_options byi_print_page; /* byoc-VERB(1) */
+byi_print_options byi_print_page; /* byoc-COMMAND(1) */
 int byi_print_main_page(void);    /* byoc(1); returns the exit code */
 
-/* --- complete.c: completions of every verb; they return the exit code ----- */
+/* --- complete.c: completions of every command; they return the exit code -----
+ */
 
 int byi_print_bash(void);
 int byi_print_zsh(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* input.c: detects the kind of an input file by its content (an artifact, a
- * plug-in, a tensor, an HTML page), so that an error can name the verb for it.
+ * plug-in, a tensor, an HTML page), so that an error can name the command for
+ * it.
  */
 #include "cli.h"
 

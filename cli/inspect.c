@@ -12,7 +12,7 @@
 
 static int run(int argc, char **argv);
 
-const struct byi_verb byi_verb_inspect = {
+const struct byi_command byi_command_inspect = {
     .name = "inspect",
     .usage = "MODEL.so [--json] [--all]",
     .summary = "print an artifact's signature, backends and ledger",
@@ -129,7 +129,7 @@ static int print_artifact(const struct byi_artifact *a, const char *path,
     byi_text_add(&ledger, image->ledger, image->ledger_bytes);
     printf("\n");
     const int code =
-        byi_print_ledger(&byi_verb_inspect, path, ledger.at, &view);
+        byi_print_ledger(&byi_command_inspect, path, ledger.at, &view);
     byi_text_free(&ledger);
     return code;
 }
@@ -173,17 +173,17 @@ static int run(int argc, char **argv)
     };
     const char *path;
     uint32_t n;
-    int code = byi_options(&byi_verb_inspect, options, BYI_COUNT(options), argc,
-                           argv, 1, 1, &path, &n);
+    int code = byi_options(&byi_command_inspect, options, BYI_COUNT(options),
+                           argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     struct byi_artifact a;
     struct byoc_error err;
     if (byi_explain_artifact(path, byoc_internal_artifact_open(path, &a, &err),
                              &err) != BYOC_OK)
-        return byi_complain(&byi_verb_inspect, &err);
+        return byi_complain(&byi_command_inspect, &err);
     if (draw(&a, &pictures, path, &err) != BYOC_OK)
-        code = byi_complain(&byi_verb_inspect, &err);
+        code = byi_complain(&byi_command_inspect, &err);
     else if (json)
         print_json(&a);
     else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c: the entry of the command `byoc VERB ...`: calls the verb. */
+/* main.c: the entry of the command `byoc COMMAND ...`: calls the command. */
 #include "cli.h"
 
 #include "core/base/guard.h"
@@ -7,18 +7,18 @@
 #include <malloc.h>
 #include <string.h>
 
-static const struct byi_verb *const verbs[] = {
-    &byi_verb_check,    &byi_verb_partition,
-    &byi_verb_compile,  &byi_verb_inspect,
-    &byi_verb_run,      &byi_verb_bench,
-    &byi_verb_compare,  &byi_verb_verify,
-    &byi_verb_backends, &byi_verb_quantize,
-    &byi_verb_report,   &byi_verb_opt,
-    &byi_verb_conform,  &byi_verb_extract,
-    &byi_verb_help,     NULL,
+static const struct byi_command *const commands[] = {
+    &byi_command_check,    &byi_command_partition,
+    &byi_command_compile,  &byi_command_inspect,
+    &byi_command_run,      &byi_command_bench,
+    &byi_command_compare,  &byi_command_verify,
+    &byi_command_backends, &byi_command_quantize,
+    &byi_command_report,   &byi_command_opt,
+    &byi_command_conform,  &byi_command_extract,
+    &byi_command_help,     NULL,
 };
 
-static int run_verb(const struct byi_verb *verb, int argc, char **argv)
+static int run_command(const struct byi_command *command, int argc, char **argv)
 {
     struct byi_guard guard;
     if (byi_guard_enter(&guard)) {
@@ -26,11 +26,11 @@ static int run_verb(const struct byi_verb *verb, int argc, char **argv)
         fprintf(stderr,
                 "byoc %s: out of memory: %zu bytes could not be "
                 "allocated\n",
-                verb->name, guard.bytes);
+                command->name, guard.bytes);
         return BYI_EXIT_USAGE;
     }
-    byi_progress_begin(verb->name);
-    const int code = verb->run(argc, argv);
+    byi_progress_begin(command->name);
+    const int code = command->run(argc, argv);
     byi_progress_end();
     byi_guard_leave(&guard);
     return code;
@@ -50,8 +50,8 @@ static int run(int argc, char **argv)
         printf("byoc %s\n", byoc_version());
         return BYI_EXIT_OK;
     }
-    const struct byi_verb *verb = byi_find_verb(argv[1]);
-    return verb ? run_verb(verb, argc - 1, argv + 1) : BYI_EXIT_USAGE;
+    const struct byi_command *command = byi_find_command(argv[1]);
+    return command ? run_command(command, argc - 1, argv + 1) : BYI_EXIT_USAGE;
 }
 
 int main(int argc, char **argv)
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
     /* by default, glibc raises this threshold to the largest size freed so far;
      * then the growing texts and vectors of a compile fragment the heap */
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
-    byi_verbs = verbs;
+    byi_commands = commands;
     byi_terminal_open();
     byi_interrupt_watch();
     return byi_terminal_close(run(argc, argv));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c: opens the model that a verb is given: loads an artifact, or compiles
- * an ONNX model or text module in memory.
+/* model.c: opens the model that a command is given: loads an artifact, or
+ * compiles an ONNX model or text module in memory.
  */
 #include "cli.h"
 
@@ -145,7 +145,7 @@ static const struct {
 
 /* Refuse options that affect none of the steps in `does`. */
 static enum byoc_status check_effects(const char *path, unsigned does,
-                                      const struct byi_verb *verb,
+                                      const struct byi_command *command,
                                       struct byoc_error *err)
 {
     for (size_t i = 0; i < BYI_COUNT(effects); i++) {
@@ -160,7 +160,7 @@ static enum byoc_status check_effects(const char *path, unsigned does,
         return byi_fail(err, BYOC_EINVAL,
                         "%s%s has no effect here: `byoc %s` loads no model; "
                         "give it to `byoc run`",
-                        dash, effects[i].name, verb->name);
+                        dash, effects[i].name, command->name);
     }
     return BYOC_OK;
 }
@@ -172,7 +172,7 @@ enum byoc_status byi_compile_model(const char *path,
 {
     const struct byoc_compile_params params = params_of(o);
     *gate = BYI_EXIT_OK;
-    BYI_TRY(check_effects(path, o->verb->does, o->verb, err));
+    BYI_TRY(check_effects(path, o->command->does, o->command, err));
     BYI_TRY(byi_expect_model(path, err));
     BYI_TRY(byoc_compile(path, &params, compiled, err));
     print_warnings(byoc_compiled_warnings(*compiled));
@@ -197,7 +197,7 @@ enum byoc_status byi_advise_model(const char *path,
                                   char **text, struct byoc_error *err)
 {
     const struct byoc_compile_params params = params_of(o);
-    BYI_TRY(check_effects(path, BYI_COMPILES, o->verb, err));
+    BYI_TRY(check_effects(path, BYI_COMPILES, o->command, err));
     BYI_TRY(byi_expect_model(path, err));
     return byoc_advise(path, &params, json, text, err);
 }
@@ -231,7 +231,7 @@ enum byoc_status byi_open_model(const char *path,
     *open = (struct byi_open_model){.verbose = o->verbose};
     enum byoc_status status;
     if (byi_is_artifact(path)) {
-        BYI_TRY(check_effects(path, BYI_LOADS, o->verb, err));
+        BYI_TRY(check_effects(path, BYI_LOADS, o->command, err));
         open->dims = o->dims.at;
         status = byi_explain_artifact(
             path, byoc_model_load(path, &load, &open->model, err), err);

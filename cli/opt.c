@@ -8,7 +8,7 @@
 
 static int run(int argc, char **argv);
 
-const struct byi_verb byi_verb_opt = {
+const struct byi_command byi_command_opt = {
     .name = "opt",
     .usage = "FILE.ir|MODEL.onnx --passes=A,B,C [OPTIONS]",
     .summary = "run passes on a module and print it in the text form",
@@ -69,7 +69,7 @@ static int print_lists(const struct listing *list,
     struct byoc_error err;
     for (uint32_t i = 0; i < plugins->n; i++)
         if (byi_passes_load(plugins->at[i], &err) != BYOC_OK)
-            return byi_complain(&byi_verb_opt, &err);
+            return byi_complain(&byi_command_opt, &err);
     if (list->passes)
         list_passes();
     if (list->ops)
@@ -79,7 +79,7 @@ static int print_lists(const struct listing *list,
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {.verb = &byi_verb_opt};
+    struct byi_model_options o = {.command = &byi_command_opt};
     const char *consts = NULL;
     const char *passes = NULL, *desired = NULL;
     struct listing list = {0};
@@ -102,20 +102,20 @@ static int run(int argc, char **argv)
     };
     const char *path;
     uint32_t n;
-    int gate, code = byi_options(&byi_verb_opt, options, BYI_COUNT(options),
+    int gate, code = byi_options(&byi_command_opt, options, BYI_COUNT(options),
                                  argc, argv, 0, 1, &path, &n);
     if (code >= 0)
         return code;
     struct byoc_error fault;
     if (check_list(&list, passes, desired, n, &fault) != BYOC_OK)
-        return byi_complain(&byi_verb_opt, &fault);
+        return byi_complain(&byi_command_opt, &fault);
     if (list.passes || list.ops)
         return print_lists(&list, &o.pass_plugins);
     struct byoc_error err = {.status = BYOC_EINVAL,
                              .text = "no input given; expected FILE.ir or "
                                      "MODEL.onnx; see `byoc opt --help`"};
     if (n == 0)
-        return byi_complain(&byi_verb_opt, &err);
+        return byi_complain(&byi_command_opt, &err);
     struct byi_text layouts = {0};
     if (desired) {
         byi_text_addf(&layouts, "ConvertLayout.desired=%s", desired);
@@ -127,11 +127,11 @@ static int run(int argc, char **argv)
     struct byoc_compiled *compiled = NULL;
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK) {
         byi_text_free(&layouts);
-        return byi_complain(&byi_verb_opt, &err);
+        return byi_complain(&byi_command_opt, &err);
     }
     fputs(byoc_compiled_ir(compiled), stdout);
     if (consts && byoc_compiled_consts(compiled, consts, &err) != BYOC_OK)
-        gate = byi_complain(&byi_verb_opt, &err);
+        gate = byi_complain(&byi_command_opt, &err);
     byoc_compiled_free(&compiled);
     byi_text_free(&layouts);
     return gate;

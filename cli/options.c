@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.c: parses the options of every verb from its table. */
+/* options.c: parses the options of every command from its table. */
 #include "cli.h"
 
 #include <errno.h>
@@ -37,10 +37,11 @@ void byi_list_add(struct byi_list *list, const char *text)
     list->at[list->n] = NULL;
 }
 
-void byi_print_help(const struct byi_verb *verb,
+void byi_print_help(const struct byi_command *command,
                     const struct byi_option *options, uint32_t n)
 {
-    printf("usage: byoc %s %s\n%s\n\n", verb->name, verb->usage, verb->summary);
+    printf("usage: byoc %s %s\n%s\n\n", command->name, command->usage,
+           command->summary);
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_option *o = &options[i];
         char left[64];
@@ -50,15 +51,16 @@ void byi_print_help(const struct byi_verb *verb,
                  o->value ? o->value : "");
         printf("  %-34s %s\n", left, o->help);
     }
-    for (const char *at = verb->example; at && *at; at = strchr(at, '\n') + 1)
-        printf("%s%.*s", at == verb->example ? "\nexamples:\n  " : "  ",
+    for (const char *at = command->example; at && *at;
+         at = strchr(at, '\n') + 1)
+        printf("%s%.*s", at == command->example ? "\nexamples:\n  " : "  ",
                (int)(strchr(at, '\n') + 1 - at), at);
 }
 
 byi_print_options *byi_help_printer = byi_print_help;
-const struct byi_verb *const *byi_verbs;
+const struct byi_command *const *byi_commands;
 
-static int unknown(const struct byi_verb *verb,
+static int unknown(const struct byi_command *command,
                    const struct byi_option *options, uint32_t n,
                    const char *arg)
 {
@@ -66,18 +68,19 @@ static int unknown(const struct byi_verb *verb,
     for (uint32_t i = 0; i < n; i++)
         names[i] = options[i].name;
     const char *nearest = byi_nearest(arg + strspn(arg, "-"), names, n);
-    fprintf(stderr, "byoc %s: unknown option '%s'; ", verb->name, arg);
+    fprintf(stderr, "byoc %s: unknown option '%s'; ", command->name, arg);
     if (nearest)
         fprintf(stderr, "did you mean '--%s'?\n", nearest);
     else
-        fprintf(stderr, "`byoc %s --help` lists them\n", verb->name);
+        fprintf(stderr, "`byoc %s --help` lists them\n", command->name);
     return BYI_EXIT_USAGE;
 }
 
-static int bad_value(const struct byi_verb *verb, const struct byi_option *o,
-                     const char *value, const char *expected)
+static int bad_value(const struct byi_command *command,
+                     const struct byi_option *o, const char *value,
+                     const char *expected)
 {
-    fprintf(stderr, "byoc %s: %s%s: found '%s', expected %s\n", verb->name,
+    fprintf(stderr, "byoc %s: %s%s: found '%s', expected %s\n", command->name,
             *o->name ? "--" : "-", *o->name ? o->name : "O", value, expected);
     return BYI_EXIT_USAGE;
 }
@@ -114,8 +117,8 @@ static void add_paths(const char **list, const char *value)
 }
 
 /* Set the option to 1 + the index of `value` in the option's "a|b|c". */
-static int set_choice(const struct byi_verb *verb, const struct byi_option *o,
-                      const char *value)
+static int set_choice(const struct byi_command *command,
+                      const struct byi_option *o, const char *value)
 {
     int which = 1;
     for (const char *at = o->value; *at; which++) {
@@ -126,11 +129,11 @@ static int set_choice(const struct byi_verb *verb, const struct byi_option *o,
         }
         at += n + (at[n] == '|');
     }
-    return bad_value(verb, o, value, o->value);
+    return bad_value(command, o, value, o->value);
 }
 
-static int set_value(const struct byi_verb *verb, const struct byi_option *o,
-                     const char *value)
+static int set_value(const struct byi_command *command,
+                     const struct byi_option *o, const char *value)
 {
     char *end;
     errno = 0;
@@ -156,23 +159,24 @@ static int set_value(const struct byi_verb *verb, const struct byi_option *o,
     case BYI_OPTION_COUNT: {
         unsigned long long n = strtoull(value, &end, 10);
         if (errno || *end || *value < '0' || *value > '9' || n > INT32_MAX)
-            return bad_value(verb, o, value,
+            return bad_value(command, o, value,
                              "a whole number from 0 to 2147483647");
         *(uint32_t *)o->to = (uint32_t)n;
         return -1;
     }
     case BYI_OPTION_CHOICE:
-        return set_choice(verb, o, value);
+        return set_choice(command, o, value);
     case BYI_OPTION_NUMBER: {
         double x = strtod(value, &end);
         if (errno || end == value || (*end && strcmp(end, "%")) || !(x >= 0))
-            return bad_value(verb, o, value, "a number that is not negative");
+            return bad_value(command, o, value,
+                             "a number that is not negative");
         *(double *)o->to = x;
         return -1;
     }
     case BYI_OPTION_LEVEL:
         if (strlen(value) != 1 || *value < '0' || *value > '3')
-            return bad_value(verb, o, value, "a level of 0 to 3");
+            return bad_value(command, o, value, "a level of 0 to 3");
         *(int *)o->to = (int)BYOC_O0 + (*value - '0');
         return -1;
     }
@@ -205,7 +209,7 @@ static const struct byi_option *find(const struct byi_option *options,
 }
 
 /* Refuse options that have no effect with, or without, another option. */
-static int check_pairs(const struct byi_verb *verb)
+static int check_pairs(const struct byi_command *command)
 {
     static const struct {
         const char *option, *other;
@@ -248,18 +252,19 @@ static int check_pairs(const struct byi_verb *verb)
             byi_given(pairs[i].other) == pairs[i].needs ||
             (strcmp(pairs[i].other, "native") == 0 && byi_given("pattern")))
             continue; /* --pattern rows are matched despite --native */
-        fprintf(stderr, "byoc %s: --%s has no effect %s --%s; %s\n", verb->name,
-                pairs[i].option, pairs[i].needs ? "without" : "with",
-                pairs[i].other,
+        fprintf(stderr, "byoc %s: --%s has no effect %s --%s; %s\n",
+                command->name, pairs[i].option,
+                pairs[i].needs ? "without" : "with", pairs[i].other,
                 pairs[i].needs ? "give both, or neither" : "leave out one");
         return BYI_EXIT_USAGE;
     }
     return -1;
 }
 
-int byi_options(const struct byi_verb *verb, const struct byi_option *options,
-                uint32_t n_options, int argc, char **argv, uint32_t least,
-                uint32_t most, const char **positional, uint32_t *n_positional)
+int byi_options(const struct byi_command *command,
+                const struct byi_option *options, uint32_t n_options, int argc,
+                char **argv, uint32_t least, uint32_t most,
+                const char **positional, uint32_t *n_positional)
 {
     uint32_t n = 0;
     bool only_positional = false;
@@ -270,7 +275,7 @@ int byi_options(const struct byi_verb *verb, const struct byi_option *options,
                 fprintf(stderr,
                         "byoc %s: found one argument too many, '%s'; expected "
                         "%s\n",
-                        verb->name, arg, verb->usage);
+                        command->name, arg, command->usage);
                 return BYI_EXIT_USAGE;
             }
             positional[n++] = arg;
@@ -281,25 +286,25 @@ int byi_options(const struct byi_verb *verb, const struct byi_option *options,
             continue;
         }
         if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
-            byi_help_printer(verb, options, n_options);
+            byi_help_printer(command, options, n_options);
             return BYI_EXIT_OK;
         }
         const struct byi_option *o = find(options, n_options, arg, &value);
         if (!o)
-            return unknown(verb, options, n_options, arg);
+            return unknown(command, options, n_options, arg);
         if (o->kind == BYI_OPTION_FLAG && value)
-            return bad_value(verb, o, value, "no value");
+            return bad_value(command, o, value, "no value");
         if (o->kind != BYI_OPTION_FLAG && !value) {
             if (++i == argc) {
                 fprintf(stderr,
                         "byoc %s: %s: found no value, expected %s; `byoc %s "
                         "--help` says more\n",
-                        verb->name, arg, o->value, verb->name);
+                        command->name, arg, o->value, command->name);
                 return BYI_EXIT_USAGE;
             }
             value = argv[i];
         }
-        int code = set_value(verb, o, value);
+        int code = set_value(command, o, value);
         if (code >= 0)
             return code;
         byi_list_add(&given, *o->name ? o->name : "O");
@@ -308,19 +313,20 @@ int byi_options(const struct byi_verb *verb, const struct byi_option *options,
     if (byi_given("json"))
         byi_terminal_json();
     if (n >= least)
-        return check_pairs(verb);
+        return check_pairs(command);
     fprintf(stderr,
             "byoc %s: found %u of %u arguments; expected %s; `byoc %s --help` "
             "says more\n",
-            verb->name, n, least, verb->usage, verb->name);
+            command->name, n, least, command->usage, command->name);
     return BYI_EXIT_USAGE;
 }
 
-int byi_complain(const struct byi_verb *verb, const struct byoc_error *err)
+int byi_complain(const struct byi_command *command,
+                 const struct byoc_error *err)
 {
     struct byi_text line = {0};
     byi_printable_add(&line, err->text, strlen(err->text), BYI_PRINTABLE_LINE);
-    fprintf(stderr, "byoc %s: %s\n", verb->name, line.n ? line.at : "");
+    fprintf(stderr, "byoc %s: %s\n", command->name, line.n ? line.at : "");
     byi_text_free(&line);
     switch (err->status) {
     case BYOC_EBACKEND:

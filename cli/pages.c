@@ -48,22 +48,22 @@ static void put_sentence(const char *text)
     puts(".");
 }
 
-/* Print the title, name and synopsis of a verb's page, or, if `verb` is NULL,
- * of the command's page. */
-static void put_head(const struct byi_verb *verb, const char *summary,
+/* Print the title, name and synopsis of a command's page, or, if `command` is
+ * NULL, of the command's page. */
+static void put_head(const struct byi_command *command, const char *summary,
                      const char *usage)
 {
     printf(".TH BYOC");
-    if (verb) {
+    if (command) {
         printf("\\-");
-        put_upper(verb->name);
+        put_upper(command->name);
     }
     printf(" 1 \"%s\" \"byoc %s\" \"User Commands\"\n", BYI_DATE, BYI_VERSION);
-    printf(".SH NAME\nbyoc%s%s \\- ", verb ? "\\-" : "",
-           verb ? verb->name : "");
+    printf(".SH NAME\nbyoc%s%s \\- ", command ? "\\-" : "",
+           command ? command->name : "");
     put_text(summary);
-    printf("\n.SH SYNOPSIS\n.B byoc%s%s\n", verb ? " " : "",
-           verb ? verb->name : "");
+    printf("\n.SH SYNOPSIS\n.B byoc%s%s\n", command ? " " : "",
+           command ? command->name : "");
     put_text(usage);
     puts("");
 }
@@ -97,27 +97,28 @@ static void put_codes(void)
          ".TP\n.B 4\nAn artifact of another version or machine.");
 }
 
-void byi_print_page(const struct byi_verb *verb,
+void byi_print_page(const struct byi_command *command,
                     const struct byi_option *options, uint32_t n)
 {
     static const struct byi_option help = {
         .name = "help", .brief = 'h', .help = "print the options"};
-    put_head(verb, verb->summary, verb->usage);
+    put_head(command, command->summary, command->usage);
     puts(".SH DESCRIPTION");
-    put_sentence(verb->summary);
+    put_sentence(command->summary);
     puts(".SH OPTIONS");
     for (uint32_t i = 0; i < n; i++)
         put_option(&options[i]);
     put_option(&help);
     put_codes();
-    if (verb->example)
+    if (command->example)
         puts(".SH EXAMPLES\n.nf");
-    for (const char *at = verb->example; at && *at; at = strchr(at, '\n') + 1) {
+    for (const char *at = command->example; at && *at;
+         at = strchr(at, '\n') + 1) {
         put(at, strcspn(at, "\n"));
         puts("");
     }
-    puts(verb->example ? ".fi\n.SH SEE ALSO\n.BR byoc (1)"
-                       : ".SH SEE ALSO\n.BR byoc (1)");
+    puts(command->example ? ".fi\n.SH SEE ALSO\n.BR byoc (1)"
+                          : ".SH SEE ALSO\n.BR byoc (1)");
 }
 
 /* The environment variables that the command and the runtime read. */
@@ -146,7 +147,7 @@ int byi_print_main_page(void)
 {
     put_head(NULL,
              "compile neural networks for backends' kernels, and run them",
-             "VERB [OPTIONS]");
+             "COMMAND [OPTIONS]");
     puts(".SH DESCRIPTION\n"
          "Compiles ONNX models.\n"
          "Finds the parts of a model that the kernels of a backend, such as\n"
@@ -155,13 +156,13 @@ int byi_print_main_page(void)
          "The result is a shared library that any C program can load and run.\n"
          "For every operator, byoc reports where it runs and why.\n"
          "Results go to standard output, everything else to standard error.\n"
-         ".SH VERBS");
-    for (uint32_t i = 0; byi_verbs[i]; i++) {
-        printf(".TP\n.BR byoc\\-%s (1)\n", byi_verbs[i]->name);
-        put_sentence(byi_verbs[i]->summary);
+         ".SH COMMANDS");
+    for (uint32_t i = 0; byi_commands[i]; i++) {
+        printf(".TP\n.BR byoc\\-%s (1)\n", byi_commands[i]->name);
+        put_sentence(byi_commands[i]->summary);
     }
     puts(".SH OPTIONS\n"
-         ".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nPrint the verbs.\n"
+         ".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nPrint the commands.\n"
          ".TP\n\\fB\\-\\-version\\fR\nPrint the version.");
     put_codes();
     puts(".SH ENVIRONMENT");
@@ -170,8 +171,8 @@ int byi_print_main_page(void)
         put_sentence(variables[i][1]);
     }
     puts(".SH SEE ALSO");
-    for (uint32_t i = 0; byi_verbs[i]; i++)
-        printf(".BR byoc\\-%s (1)%s\n", byi_verbs[i]->name,
-               byi_verbs[i + 1] ? "," : "");
+    for (uint32_t i = 0; byi_commands[i]; i++)
+        printf(".BR byoc\\-%s (1)%s\n", byi_commands[i]->name,
+               byi_commands[i + 1] ? "," : "");
     return BYI_EXIT_OK;
 }

@@ -4,7 +4,7 @@
 
 static int run(int argc, char **argv);
 
-const struct byi_verb byi_verb_partition = {
+const struct byi_command byi_command_partition = {
     .name = "partition",
     .usage = "MODEL [OPTIONS]",
     .summary = "print the partitioned module in the text form",
@@ -15,7 +15,7 @@ const struct byi_verb byi_verb_partition = {
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {.verb = &byi_verb_partition};
+    struct byi_model_options o = {.command = &byi_command_partition};
     const char *consts = NULL;
     const struct byi_option options[] = {
         {"stop-after", 0, BYI_OPTION_TEXT, &o.stop_after, "PASS",
@@ -28,17 +28,17 @@ static int run(int argc, char **argv)
     const char *path;
     uint32_t n;
     int gate,
-        code = byi_options(&byi_verb_partition, options, BYI_COUNT(options),
+        code = byi_options(&byi_command_partition, options, BYI_COUNT(options),
                            argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     struct byoc_compiled *compiled = NULL;
     struct byoc_error err;
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK)
-        return byi_complain(&byi_verb_partition, &err);
+        return byi_complain(&byi_command_partition, &err);
     fputs(byoc_compiled_ir(compiled), stdout);
     if (consts && byoc_compiled_consts(compiled, consts, &err) != BYOC_OK)
-        gate = byi_complain(&byi_verb_partition, &err);
+        gate = byi_complain(&byi_command_partition, &err);
     byoc_compiled_free(&compiled);
     return gate;
 }

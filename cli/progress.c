@@ -27,7 +27,7 @@ static struct progress_report {
     bool ending;
     bool shown; /* the terminal's last line is the progress line */
     double began, next;
-    const char *verb;
+    const char *command;
     char step[100]; /* "": not known */
 } report = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -50,7 +50,7 @@ static void print_line(struct progress_report *r, double seconds)
 {
     char line[160];
     int n = snprintf(line, sizeof line, "%sbyoc %s: %s%s%.0f s%s",
-                     r->terminal ? "\r\033[K" : "", r->verb, r->step,
+                     r->terminal ? "\r\033[K" : "", r->command, r->step,
                      r->step[0] ? ", " : "", seconds, r->terminal ? "" : "\n");
     write_line(line, (size_t)n);
     r->shown = r->terminal;
@@ -82,14 +82,14 @@ static void stop_in_child(void)
     atomic_store(&running, false);
 }
 
-void byi_progress_begin(const char *verb)
+void byi_progress_begin(const char *command)
 {
     const char *wanted = getenv("BYOC_PROGRESS");
     pthread_condattr_t monotonic;
     sigset_t all, before;
     if (wanted && strcmp(wanted, "0") == 0)
         return;
-    report.verb = verb;
+    report.command = command;
     report.terminal = isatty(STDERR_FILENO);
     report.began = byi_clock();
     report.next = FIRST;

@@ -8,7 +8,7 @@
 
 static int run(int argc, char **argv);
 
-const struct byi_verb byi_verb_quantize = {
+const struct byi_command byi_command_quantize = {
     .name = "quantize",
     .usage = "MODEL.onnx --calibrate DIR -o MODEL.q.onnx [OPTIONS]",
     .summary = "write an 8-bit copy of an ONNX model",
@@ -143,7 +143,7 @@ static int run(int argc, char **argv)
         {"threads", 0, BYI_OPTION_COUNT, &params.threads, "N",
          "threads of the runs (default: all CPUs of this process)"},
     };
-    int code = byi_options(&byi_verb_quantize, options, BYI_COUNT(options),
+    int code = byi_options(&byi_command_quantize, options, BYI_COUNT(options),
                            argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
@@ -160,7 +160,7 @@ static int run(int argc, char **argv)
     if (status == BYOC_OK)
         print_report(&report, path, to);
     code = status == BYOC_OK ? BYI_EXIT_OK
-                             : byi_complain(&byi_verb_quantize, &err);
+                             : byi_complain(&byi_command_quantize, &err);
     byi_arena_free(&arena);
     return code;
 }

@@ -9,7 +9,7 @@
 
 static int run(int argc, char **argv);
 
-const struct byi_verb byi_verb_report = {
+const struct byi_command byi_command_report = {
     .name = "report",
     .usage = "show LEDGER | diff OLD NEW [OPTIONS]",
     .summary = "print or compare ledgers: files of --report, or artifacts",
@@ -40,7 +40,7 @@ static enum byoc_status explain(const char *ledger,
     return BYOC_OK;
 }
 
-int byi_print_ledger(const struct byi_verb *verb, const char *path,
+int byi_print_ledger(const struct byi_command *command, const char *path,
                      const char *ledger, const struct byi_ledger_view *view)
 {
     struct byoc_error err;
@@ -56,7 +56,7 @@ int byi_print_ledger(const struct byi_verb *verb, const char *path,
         status = byoc_ledger_text(ledger, view->every, &text, &err);
     if (status != BYOC_OK) {
         byi_prefix(&err, "%s", path);
-        return byi_complain(verb, &err);
+        return byi_complain(command, &err);
     }
     if (!view->explain.n)
         fputs(view->json ? ledger : text, stdout);
@@ -115,8 +115,8 @@ static int show(const struct request *q, const char *path)
     }
     const int code =
         status == BYOC_OK
-            ? byi_print_ledger(&byi_verb_report, path, ledger.at, &q->view)
-            : byi_complain(&byi_verb_report, &err);
+            ? byi_print_ledger(&byi_command_report, path, ledger.at, &q->view)
+            : byi_complain(&byi_command_report, &err);
     byoc_string_free(text);
     byi_text_free(&ledger);
     return code;
@@ -152,13 +152,14 @@ static int compare(const struct request *q, const char *old_path,
     char *text = NULL;
     int worse = 0;
     if (diff(q, old_path, new_path, &worse, &text, &err) != BYOC_OK)
-        return byi_complain(&byi_verb_report, &err);
+        return byi_complain(&byi_command_report, &err);
     fputs(text, stdout);
     byoc_string_free(text);
     return worse ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
-/* The first given option that only the other form of the verb takes; or NULL.
+/* The first given option that only the other form of the command takes; or
+ * NULL.
  */
 static const char *misplaced(const struct request *q, bool is_diff)
 {
@@ -185,8 +186,8 @@ static int run(int argc, char **argv)
     };
     const char *args[3];
     uint32_t n;
-    int code = byi_options(&byi_verb_report, options, BYI_COUNT(options), argc,
-                           argv, 2, 3, args, &n);
+    int code = byi_options(&byi_command_report, options, BYI_COUNT(options),
+                           argc, argv, 2, 3, args, &n);
     if (code >= 0)
         return code;
     const bool is_show = n == 2 && strcmp(args[0], "show") == 0;
@@ -204,6 +205,6 @@ static int run(int argc, char **argv)
     fprintf(stderr,
             "byoc report: found '%s' with %u file%s, expected %s; `byoc report "
             "--help` says more\n",
-            args[0], n - 1, n == 2 ? "" : "s", byi_verb_report.usage);
+            args[0], n - 1, n == 2 ? "" : "s", byi_command_report.usage);
     return BYI_EXIT_USAGE;
 }

@@ -9,7 +9,7 @@
 
 static int run(int argc, char **argv);
 
-const struct byi_verb byi_verb_run = {
+const struct byi_command byi_command_run = {
     .name = "run",
     .usage = "MODEL.so|MODEL.onnx [OPTIONS]",
     .summary = "run a model once and write or summarise its outputs",
@@ -134,7 +134,7 @@ static enum byoc_status run_model(const struct byoc_model *model,
 
 static int run(int argc, char **argv)
 {
-    struct byi_model_options o = {.verb = &byi_verb_run};
+    struct byi_model_options o = {.command = &byi_command_run};
     struct byi_feed_params feed = {.seed = 1};
     struct byi_list inputs = {0};
     const char *folder = NULL, *trace = NULL, *path;
@@ -154,7 +154,7 @@ static int run(int argc, char **argv)
          "write a Chrome trace of the run"},
         BYI_MODEL_OPTIONS(o),
     };
-    int code = byi_options(&byi_verb_run, options, BYI_COUNT(options), argc,
+    int code = byi_options(&byi_command_run, options, BYI_COUNT(options), argc,
                            argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
@@ -164,12 +164,12 @@ static int run(int argc, char **argv)
     struct byoc_error err;
     struct byi_open_model open;
     if (byi_open_model(path, &o, &open, &err) != BYOC_OK)
-        return byi_complain(&byi_verb_run, &err);
+        return byi_complain(&byi_command_run, &err);
     feed.dims = open.dims;
     struct byi_arena *arena = byi_arena_new();
     code = open.gate;
     if (run_model(open.model, &feed, folder, trace, arena, &err) != BYOC_OK)
-        code = byi_complain(&byi_verb_run, &err);
+        code = byi_complain(&byi_command_run, &err);
     byi_arena_free(&arena);
     byi_close_model(&open);
     return code;

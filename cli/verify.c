@@ -8,7 +8,7 @@
 
 static int run(int argc, char **argv);
 
-const struct byi_verb byi_verb_verify = {
+const struct byi_command byi_command_verify = {
     .name = "verify",
     .usage = "MODEL.so",
     .summary = "check every hash of an artifact",
@@ -21,14 +21,14 @@ static int run(int argc, char **argv)
     const char *path;
     uint32_t n;
     int code =
-        byi_options(&byi_verb_verify, NULL, 0, argc, argv, 1, 1, &path, &n);
+        byi_options(&byi_command_verify, NULL, 0, argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
     struct byi_artifact a;
     struct byoc_error err;
     if (byi_explain_artifact(path, byoc_internal_artifact_open(path, &a, &err),
                              &err) != BYOC_OK)
-        return byi_complain(&byi_verb_verify, &err);
+        return byi_complain(&byi_command_verify, &err);
     enum byoc_status status = byoc_internal_artifact_verify(&a, &err);
     if (status == BYOC_OK)
         printf("whole     %s: its sum (all but the weights: headers, code, "
@@ -36,7 +36,7 @@ static int run(int argc, char **argv)
                "and weights, %zu bytes in all\n",
                path, a.map_bytes);
     else
-        byi_complain(&byi_verb_verify, &err);
+        byi_complain(&byi_command_verify, &err);
     byoc_internal_artifact_close(&a);
     return status == BYOC_OK ? BYI_EXIT_OK : BYI_EXIT_VERDICT;
 }

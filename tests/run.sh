@@ -2,7 +2,7 @@
 # run.sh [--bless] BYOC [FILE...]: golden tests.
 # Runs the command in the first line of every tests/DIR/NAME.ir and
 # tests/transform/PASS/NAME.ir:
-#     // RUN: byoc VERB ARGS %s
+#     // RUN: byoc COMMAND ARGS %s
 # and compares stdout with NAME.out. If NAME.err exists, it also compares stderr
 # with it, and expects an exit code other than 0. %s is the file and %S its
 # folder, relative to the root, so that messages are the same everywhere. %P is

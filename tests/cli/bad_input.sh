@@ -139,8 +139,8 @@ bad 2 "cannot create" check relu.onnx --dot none/graph.dot
 bad 2 "cannot create" check relu.onnx --dump-onnx none/model.onnx
 
 # dims and shapes
-for verb in check "compile -o out.so" run; do
-    set -- $verb "$digits/digits.onnx"
+for command in check "compile -o out.so" run; do
+    set -- $command "$digits/digits.onnx"
     bad 2 "dim 'N': expected NAME=NUMBER" "$@" --dim N
     bad 2 "dim 'N=x'" "$@" --dim N=x
     bad 2 "dim 'N=-1'" "$@" --dim N=-1
@@ -178,14 +178,14 @@ if [ "$(id -u)" != 0 ]; then
 fi
 
 # artifacts
-for verb in run inspect; do
-    bad 2 "not an artifact of byoc compile" $verb text.so
-    bad 2 "not an artifact of byoc compile" $verb empty.so
-    bad 2 "not an artifact of byoc compile" $verb other.so
-    bad 2 "truncated" $verb cut.so
-    bad 2 "damaged" $verb changed.so
-    bad 2 "cannot open" $verb none.so
-    bad 4 "artifact version 99" $verb version.so
+for command in run inspect; do
+    bad 2 "not an artifact of byoc compile" $command text.so
+    bad 2 "not an artifact of byoc compile" $command empty.so
+    bad 2 "not an artifact of byoc compile" $command other.so
+    bad 2 "truncated" $command cut.so
+    bad 2 "damaged" $command changed.so
+    bad 2 "cannot open" $command none.so
+    bad 4 "artifact version 99" $command version.so
 done
 
 # ledgers
@@ -205,28 +205,28 @@ echo '{"format": "byoc-graph", "version": 1}' >graph.ledger
   head -c 100000 /dev/zero | tr '\0' '['; } >deep.ledger
 : >huge.ledger
 truncate -s 3G huge.ledger
-for verb in "report show" "report show --json" "report diff good.ledger" \
+for command in "report show" "report show --json" "report diff good.ledger" \
     "report show --explain a"; do
-    bad 2 "malformed JSON" $verb cut.ledger
-    bad 2 "malformed JSON" $verb short.ledger
-    bad 2 "malformed JSON" $verb tail.ledger
-    bad 2 "malformed JSON" $verb text.onnx
-    bad 2 "malformed JSON" $verb relu.onnx
-    bad 2 "malformed JSON" $verb empty.onnx
-    bad 4 "found ledger version 1, expected 3" $verb old.ledger
-    bad 4 "found ledger version 99, expected 3" $verb new.ledger
-    bad 2 "inputs[0]: found 77, expected an integer from 0" $verb index.ledger
-    bad 2 "tried: found nothing" $verb key.ledger
-    bad 2 "flops: found something else" $verb flops.ledger
-    bad 2 "op: found a number, expected a string" $verb op.ledger
-    bad 2 "not a ledger" $verb list.ledger
-    bad 2 "not a ledger" $verb graph.ledger
-    bad 2 "nests deeper" $verb deep.ledger
-    bad 2 "expected a ledger of at most" $verb huge.ledger
-    bad 2 "cannot open" $verb none.ledger
-    bad 2 "found a folder" $verb folder.onnx
-    bad 2 "not an artifact of byoc compile" $verb other.so
-    bad 2 "damaged" $verb changed.so
+    bad 2 "malformed JSON" $command cut.ledger
+    bad 2 "malformed JSON" $command short.ledger
+    bad 2 "malformed JSON" $command tail.ledger
+    bad 2 "malformed JSON" $command text.onnx
+    bad 2 "malformed JSON" $command relu.onnx
+    bad 2 "malformed JSON" $command empty.onnx
+    bad 4 "found ledger version 1, expected 3" $command old.ledger
+    bad 4 "found ledger version 99, expected 3" $command new.ledger
+    bad 2 "inputs[0]: found 77, expected an integer from 0" $command index.ledger
+    bad 2 "tried: found nothing" $command key.ledger
+    bad 2 "flops: found something else" $command flops.ledger
+    bad 2 "op: found a number, expected a string" $command op.ledger
+    bad 2 "not a ledger" $command list.ledger
+    bad 2 "not a ledger" $command graph.ledger
+    bad 2 "nests deeper" $command deep.ledger
+    bad 2 "expected a ledger of at most" $command huge.ledger
+    bad 2 "cannot open" $command none.ledger
+    bad 2 "found a folder" $command folder.onnx
+    bad 2 "not an artifact of byoc compile" $command other.so
+    bad 2 "damaged" $command changed.so
 done
 bad 2 "the new ledger" report diff good.so text.onnx
 bad 2 "the old ledger" report diff text.onnx good.so
@@ -269,7 +269,7 @@ bad 2 "absolute path" env BYOC_PLUGIN_PATH=here compile \
 bad 3 "text.so" run good.so --plugin "only:$PWD/text.so" --require-backends
 
 # the command itself
-bad 2 "no verb is called 'none'" none
+bad 2 "no command is called 'none'" none
 bad 2 "unknown option '--none'" run good.so --none
 bad 2 "did you mean '--threads'" run good.so --thread 1
 bad 2 "expected MODEL" run
@@ -283,7 +283,7 @@ bad 2 "--passes has no effect" opt --list-ops --passes FoldConstant
 bad 2 "only with --list-ops; give both" opt --json
 bad 2 "leave out --list-passes" opt --json --list-ops --list-passes
 bad 2 "found 'perl', expected text|man|bash|zsh|fish" help --format perl
-bad 2 "expected no verb" help run --format bash
+bad 2 "expected no command" help run --format bash
 bad 2 "did you mean 'run'" help rin --format man
 bad 2 "found no value" run good.so --seed
 bad 2 "found 'x', expected a whole number" run good.so --seed x

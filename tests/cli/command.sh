@@ -1,7 +1,7 @@
 #!/bin/sh
 # command.sh BYOC PLUGINS: the command's handling of existing outputs, full
 # disks, names with escape sequences, interrupts, plug-in folders, files for
-# other verbs, and damaged artifacts.
+# other commands, and damaged artifacts.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: command.sh BYOC PLUGINS" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
@@ -237,7 +237,7 @@ if [ "$(id -u)" = 0 ]; then
     chown 0 folder/*.so
 fi
 
-# --- files for other verbs -------------------------------------------------
+# --- files for other commands -------------------------------------------------
 printf '<!DOCTYPE html><html>' >page.onnx
 printf '\010\004\020\001' >tensor.pb
 ends 2 "an artifact, which is compiled already" check good.so
@@ -255,7 +255,7 @@ ends 2 "did you mean 'help'" hlep
 ends 2 "did you mean 'verify'" help verfy
 ends 0 "" help verify
 "$byoc" help run >out && "$byoc" run --help >err
-holds "help VERB is VERB --help" cmp -s out err
+holds "help COMMAND is COMMAND --help" cmp -s out err
 ends 0 "" help
 
 # --- artifacts that are damaged where loading does not look ----------------

@@ -46,10 +46,10 @@ grep -q "several(summary.operators, 'operator')" "$dir/page" ||
 "$byoc" compile "$dir/model.ir" -o "$dir/model.so" --plugin "$choosy" \
     --backend ref >"$dir/out" 2>&1 || fail "compile: $(cat "$dir/out")"
 run() {
-    verb=$1
+    command=$1
     size=$2
     shift 2
-    "$byoc" "$verb" "$dir/model.so" --plugin "$choosy" --dim "N=$size" "$@" \
+    "$byoc" "$command" "$dir/model.so" --plugin "$choosy" --dim "N=$size" "$@" \
         >"$dir/out" 2>"$dir/err"
 }
 said() {

@@ -92,8 +92,8 @@ done
 
 # the passes and options in the tables of equivalents exist
 passes=$("$byoc" opt --list-passes)
-verbs=$(grep -o '&byi_verb_[a-z]*' cli/main.c | sed 's/.*_//')
-help=$(for verb in $verbs; do "$byoc" "$verb" --help; done)
+commands=$(grep -o '&byi_command_[a-z]*' cli/main.c | sed 's/.*_//')
+help=$(for command in $commands; do "$byoc" "$command" --help; done)
 for page in docs/from-*.md docs/serving.md docs/tour.md; do
     for name in $(grep -o '`[A-Z][A-Za-z]*` | \[passes' "$page" |
         grep -o '`.*`' | tr -d '`'); do
@@ -105,7 +105,7 @@ for page in docs/from-*.md docs/serving.md docs/tour.md; do
     for name in $(grep -o '`byoc [a-z]* [^`|]*`\|`--[^`]*`' "$page" |
         grep -o -e '--[a-z][a-z-]*' | sort -u); do
         echo "$help" | grep -q -e "$name\b" || {
-            echo "$page names $name, which no verb has"
+            echo "$page names $name, which no command has"
             exit 1
         }
     done

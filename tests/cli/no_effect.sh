@@ -1,6 +1,6 @@
 #!/bin/sh
 # no_effect.sh BYOC: options that have no effect are refused with a sentence:
-# every model option on every verb, with a model and with an artifact; options
+# every model option on every command, with a model and with an artifact; options
 # that need another one; sizes.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: no_effect.sh BYOC" >&2; exit 2; }
@@ -64,30 +64,30 @@ value() {
 }
 
 # options of compiling have no effect on an artifact, and options of loading on a
-# verb that only compiles
+# command that only compiles
 compiles=$("$byoc" run --help | sed -n 's/^   *--\([a-z-]*\) .*/\1/p' |
     grep -vx -e native -e plugin -e threads -e dim -e require-backends \
         -e verify -e verbose -e npz -e data -e seed -e trace -e output -e input)
 [ "$(echo "$compiles" | wc -l)" -ge 30 ] || { echo "FAILED: options"; failed=1; }
-for verb in run bench compare extract; do
+for command in run bench compare extract; do
     out= # extract needs a folder to make
-    [ $verb != extract ] || out="-o no"
+    [ $command != extract ] || out="-o no"
     for option in $compiles; do
         case $option in
         forbid-ref | keep-nan | exact | time-passes | isolate)
             refused "an artifact is compiled already; give --$option" \
-                $verb varies.so --$option $out
+                $command varies.so --$option $out
             continue ;;
         measure-seconds | cost-table | isolate-*) continue ;; # see below
         esac
-        refused "already; give --$option" $verb varies.so $out "--$option" \
+        refused "already; give --$option" $command varies.so $out "--$option" \
             "$(value "$option")"
     done
-    refused "give -O" $verb varies.so -O1 $out
+    refused "give -O" $command varies.so -O1 $out
 done
-for verb in compile partition opt; do
+for command in compile partition opt; do
     for option in require-backends verbose; do
-        refused "--$option has no effect" $verb model.ir --$option
+        refused "--$option has no effect" $command model.ir --$option
     done
 done
 
@@ -120,17 +120,17 @@ taken run varies.so --dim batch=2
 taken bench varies.so --dim batch=2 --iterations 1 --seconds 0
 taken compare varies.so --dim batch=2
 taken run varies.so --dim batch=0
-for verb in run bench compare; do
-    refused "dim 'bach': no input has it; did you mean 'batch'?" $verb \
+for command in run bench compare; do
+    refused "dim 'bach': no input has it; did you mean 'batch'?" $command \
         varies.so --dim bach=2
-    refused "expected NAME=NUMBER" $verb varies.so --dim batch
-    refused "expected NAME=NUMBER" $verb varies.so --dim batch=
-    refused "expected NAME=NUMBER" $verb varies.so --dim batch=-1
-    refused "expected NAME=NUMBER" $verb varies.so --dim batch=2x
-    refused "expected NAME=NUMBER" $verb varies.so --dim =2
-    refused "given twice" $verb varies.so --dim batch=1 --dim batch=2
-    refused "sizes of all inputs are fixed" $verb fixed.so --dim batch=2
-    refused "fixed when ONNX is imported" $verb model.ir --dim batch=2
+    refused "expected NAME=NUMBER" $command varies.so --dim batch
+    refused "expected NAME=NUMBER" $command varies.so --dim batch=
+    refused "expected NAME=NUMBER" $command varies.so --dim batch=-1
+    refused "expected NAME=NUMBER" $command varies.so --dim batch=2x
+    refused "expected NAME=NUMBER" $command varies.so --dim =2
+    refused "given twice" $command varies.so --dim batch=1 --dim batch=2
+    refused "sizes of all inputs are fixed" $command fixed.so --dim batch=2
+    refused "fixed when ONNX is imported" $command model.ir --dim batch=2
 done
 refused "dim 'batch=2'" check "$digits/digits.onnx" --dim batch=2
 refused "expected NAME=SIZE" compile model.ir --warm batch=-1 -o no.so

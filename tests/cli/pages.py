@@ -4,8 +4,8 @@
 
     pages.py BYOC SHARE
 
-SHARE is the build's folder of pages. Every verb and every option that `byoc
-VERB --help` prints must be in the verb's page and in the completions of bash,
+SHARE is the build's folder of pages. Every command and every option that `byoc
+COMMAND --help` prints must be in the command's page and in the completions of bash,
 zsh and fish, which run here as on a terminal, and nothing else may be. groff
 and mandoc must accept the pages. The examples must run. Tools that are not
 installed are named in a note; without any of them the test exits with 77.
@@ -50,8 +50,8 @@ def output(*command, **more):
 # --- the tables, from --help -------------------------------------------------
 
 
-def options_of(verb):
-    text = output(BYOC, verb, "--help").stdout
+def options_of(command):
+    text = output(BYOC, command, "--help").stdout
     found = {"-h", "--help"}
     for line in text.split("\n\n", 1)[1].splitlines():
         match = re.match(rf"  (-\w(?=[, .\d]))?(?:, | ?)(--[\w-]+)?", line)
@@ -60,13 +60,13 @@ def options_of(verb):
     return found
 
 
-def examples_of(verb):
-    text = output(BYOC, verb, "--help").stdout
+def examples_of(command):
+    text = output(BYOC, command, "--help").stdout
     return re.findall(r"^  (byoc .*)$", text.partition("\nexamples:\n")[2], re.M)
 
 
-VERBS = re.findall(r"^  (\w+) +\S", output(BYOC, "--help").stdout, re.M)
-TABLE = {verb: options_of(verb) for verb in VERBS}
+COMMANDS = re.findall(r"^  (\w+) +\S", output(BYOC, "--help").stdout, re.M)
+TABLE = {command: options_of(command) for command in COMMANDS}
 
 
 # --- pages -------------------------------------------------------------------
@@ -74,7 +74,7 @@ TABLE = {verb: options_of(verb) for verb in VERBS}
 
 def check_pages():
     pages = sorted(os.listdir(f"{SHARE}/man1"))
-    same("pages", ["byoc.1"] + [f"byoc-{verb}.1" for verb in VERBS], pages)
+    same("pages", ["byoc.1"] + [f"byoc-{command}.1" for command in COMMANDS], pages)
     paths = [f"{SHARE}/man1/{page}" for page in pages]
     if have("mandoc"):
         said = output("mandoc", "-Tlint", *paths).stdout
@@ -82,21 +82,21 @@ def check_pages():
             fail("mandoc: " + said)
     if not have("groff"):
         return
-    for verb in VERBS:
-        page = rendered(f"{SHARE}/man1/byoc-{verb}.1")
+    for command in COMMANDS:
+        page = rendered(f"{SHARE}/man1/byoc-{command}.1")
         options = section(page, "OPTIONS")
         found = re.findall(rf"^ {{7}}({OPTION}?)(?=[,\s\d]|$)(?:, ({OPTION}))?",
                            options, re.M)
-        same(f"byoc-{verb}.1", TABLE[verb], {o for row in found for o in row if o})
-        for line in examples_of(verb):
+        same(f"byoc-{command}.1", TABLE[command], {o for row in found for o in row if o})
+        for line in examples_of(command):
             if line not in section(page, "EXAMPLES"):
-                fail(f"byoc-{verb}.1 lacks the example {line}")
+                fail(f"byoc-{command}.1 lacks the example {line}")
     check_main_page(rendered(f"{SHARE}/man1/byoc.1"))
 
 
 def check_main_page(page):
-    same("byoc.1", VERBS, re.findall(r"^ +byoc-(\w+)\(1\)$",
-                                     section(page, "VERBS"), re.M))
+    same("byoc.1", COMMANDS, re.findall(r"^ +byoc-(\w+)\(1\)$",
+                                     section(page, "COMMANDS"), re.M))
     read = set()
     for folder in ("runtime", "core/base", "runtime_dnnl", "tuner", "codegen_c"):
         for name in os.listdir(f"{TOP}/{folder}"):
@@ -193,13 +193,13 @@ def listed_fish(folder, line):
 
 
 def check_listed(shell, listed, more=()):
-    same(f"{shell}: verbs", VERBS + list(more), listed("byoc "))
-    for verb in VERBS:
-        same(f"{shell}: {verb}", TABLE[verb], listed(f"byoc {verb} -"))
+    same(f"{shell}: commands", COMMANDS + list(more), listed("byoc "))
+    for command in COMMANDS:
+        same(f"{shell}: {command}", TABLE[command], listed(f"byoc {command} -"))
     same(f"{shell}: values", {"auto", "c", "json"}, listed("byoc check --codegen "))
     same(f"{shell}: of -O", {"0", "1", "2", "3"}, listed("byoc check -O "))
     same(f"{shell}: report", {"show", "diff"}, listed("byoc report "))
-    same(f"{shell}: help", VERBS, listed("byoc help "))
+    same(f"{shell}: help", COMMANDS, listed("byoc help "))
 
 
 LINES = (("byoc compi", "byoc compile"),
@@ -261,15 +261,15 @@ def check_examples(folder):
     os.symlink(plugin, f"{folder}/libexample.so")
     path = os.path.dirname(BYOC) + ":" + os.environ["PATH"]
     count = 0
-    for verb in VERBS:
-        for line in examples_of(verb):
+    for command in COMMANDS:
+        for line in examples_of(command):
             run = output("sh", "-c", line, cwd=folder,
                          env={**os.environ, "PATH": path}, timeout=300)
             count += 1
             if run.returncode:
                 fail(f"{line}: exit code {run.returncode}: {run.stderr[-500:]}")
-    if count < len(VERBS):
-        fail(f"{count} examples for {len(VERBS)} verbs")
+    if count < len(COMMANDS):
+        fail(f"{count} examples for {len(COMMANDS)} commands")
     return count
 
 
@@ -285,7 +285,7 @@ def main():
         count = check_examples(folder)
     for tool in missing:
         print(f"note: {tool} is not installed: left out")
-    print(f"note: {len(VERBS)} verbs, {sum(map(len, TABLE.values()))} options, "
+    print(f"note: {len(COMMANDS)} commands, {sum(map(len, TABLE.values()))} options, "
           f"in pages and in {' '.join(used)}; {count} examples run")
     return 1 if failed else 0 if used else 77
 

@@ -38,8 +38,8 @@ def run(*args, **env):
     return done.stdout, done.stderr, time.monotonic() - began
 
 
-def lines(verb, stderr):
-    return re.findall(LINE.format(verb), stderr, re.M)
+def lines(command, stderr):
+    return re.findall(LINE.format(command), stderr, re.M)
 
 
 def on_terminal(*args):

@@ -35,11 +35,11 @@ fail() {
     failed=$((failed + 1))
 }
 
-# scribe VERB OPTIONS: byoc with the backend of C
+# scribe COMMAND OPTIONS: byoc with the backend of C
 scribe() {
-    verb=$1
+    command=$1
     shift
-    timeout 1200 "$byoc" "$verb" "$@" --plugin "only:$plugin" \
+    timeout 1200 "$byoc" "$command" "$@" --plugin "only:$plugin" \
         >"$dir/out" 2>"$dir/err"
 }
 
