@@ -92,7 +92,8 @@ static void print_json(const struct byi_text *plugins,
     byi_text_free(&json);
 }
 
-/* Print every plug-in found with its verdict, and libraries loaded twice. */
+/* Print every plug-in with its verdict, and warnings about libraries of which
+ * the process has two copies. Returns the exit code. */
 static int list_backends(const char *plugins, bool as_json)
 {
     struct byi_text json = {0}, copies = {0};
@@ -180,9 +181,8 @@ static int print_rows(const struct lint *lint, uint32_t n_models)
     return findings ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
-/* Check the rows, then count their matches in the models. A row that does not
- * compile as a pattern would stop every model's compile, so the models are left
- * out if there is one. */
+/* Check the rows, then count their matches in the models. Compiles no model if
+ * a row is broken, since a broken row makes every compile fail. */
 static int run_lint(const struct byi_model_options *o,
                     const char *const *models, uint32_t n_models)
 {
@@ -228,7 +228,9 @@ static int run(int argc, char **argv)
     if (code >= 0)
         return code;
     if (!lint && (n || o.patterns.n)) {
-        fprintf(stderr, "byoc backends: %s: has an effect with --lint only\n",
+        fprintf(stderr,
+                "byoc backends: %s: found no --lint; expected --lint with "
+                "models or --pattern\n",
                 n ? models[0] : "--pattern");
         return BYI_EXIT_USAGE;
     }

@@ -30,21 +30,21 @@ const struct byi_command byi_command_bench = {
     .run = run,
 };
 
-/* The number of the model's regions and their FLOP; and of those that run as
- * native twins, because their backend is missing or failed. FLOP are 0 without
- * a ledger. */
+/* The number of the model's regions and their FLOP, and the same for the
+ * regions that run as native twins because their backend is missing or failed.
+ * FLOP are 0 without a ledger. */
 struct twins {
     uint32_t regions, native;
     double flops, native_flops;
 };
 
 struct result {
-    double load, first; /* seconds */
+    double load, first; /* seconds; load includes the state */
     double *runs;       /* sorted  */
     double elapsed;     /* of all runs together */
     double rate;        /* runs due per second; 0: no schedule */
     uint32_t n, clients, warmup, threads;
-    const char *why;
+    const char *why; /* the source of the number of threads */
     double peak_mb;
     struct twins twins;
     struct byoc_cache_stats cache; /* all 0 if sizes do not vary */
@@ -78,7 +78,8 @@ static double mean(const struct result *r)
     return sum / r->n;
 }
 
-/* Tell that the times include native twins, so are not the backends' own. */
+/* Print how many regions ran as native twins: the times include these, so they
+ * are not the times of the backends. */
 static void print_twins(const struct twins *t)
 {
     struct byi_text share = {0};
@@ -250,7 +251,8 @@ static enum byoc_status bench(const struct byoc_model *model,
     struct byi_feed in, out = byi_feed_outputs(model, arena);
     struct byoc_state *state = NULL;
     if (r->clients == 0)
-        return byi_fail(err, BYOC_EINVAL, "--clients is 0; expected 1 or more");
+        return byi_fail(err, BYOC_EINVAL,
+                        "--clients: found 0; expected 1 or more");
     BYI_TRY(byi_feed_inputs(model, feed, arena, &in, err));
     double began = byi_clock();
     BYI_TRY(byoc_state_new(model, &state, err));

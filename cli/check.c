@@ -63,9 +63,9 @@ static int run(int argc, char **argv)
     if (advise &&
         (pictures.html || pictures.dot || pictures.onnx || pictures.regions)) {
         (void)byi_fail(&err, BYOC_EINVAL,
-                       "--advise compiles many times, a picture shows one "
-                       "compile; expected --advise or --html, --dot, "
-                       "--dump-onnx, --dump-regions");
+                       "found --advise with --html, --dot, --dump-onnx or "
+                       "--dump-regions; expected one of them: --advise "
+                       "compiles many times, a picture shows one compile");
         return byi_complain(&byi_command_check, &err);
     }
     if (advise)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/cli.h: the byoc command: commands, their options, the models they open.
- * Results go to stdout, everything else to stderr.
+/* cli/cli.h: the program byoc: its commands, their options, and the models that
+ * they open. Results go to stdout, everything else to stderr.
  */
 #ifndef BYI_CLI_H
 #define BYI_CLI_H
@@ -18,18 +18,20 @@ enum {
     BYI_EXIT_INCOMPATIBLE = 4 /* an artifact of another version or machine */
 };
 
-/* Whether a command compiles the model, loads it, or both. The command refuses
- * an option that affects only the other step. */
+/* Whether a command compiles the model, loads it, or both. byoc refuses an
+ * option that affects only the other step. */
 enum { BYI_COMPILES = 1, BYI_LOADS = 2 };
 
-/* A command: a subcommand such as `byoc run`. Each has a file of its own. */
+/* A command, such as `byoc run`. Each is in a file of the same name. */
 struct byi_command {
     const char *name, *usage, *summary;
     const char *first; /* choices for the first argument, "a|b"; NULL: a file */
-    /* commands that run in examples/digits, each followed by a newline */
+    /* shell commands that run in examples/digits, each followed by a newline;
+     * or NULL */
     const char *example;
-    unsigned does;                     /* BYI_COMPILES, BYI_LOADS */
-    int (*run)(int argc, char **argv); /* argv[0] is the command */
+    unsigned does; /* BYI_COMPILES, BYI_LOADS */
+    /* argv[0] is the command's name; returns the exit code */
+    int (*run)(int argc, char **argv);
 };
 
 extern const struct byi_command byi_command_backends;  /* backends.c  */
@@ -60,7 +62,7 @@ void byi_print_usage(FILE *to);
 
 /* Replace stdout and stderr by streams that escape control characters. */
 void byi_terminal_open(void);
-/* Escape as JSON does from now on: the command prints JSON to stdout. */
+/* From now on, escape stdout as JSON does. Call this before printing JSON. */
 void byi_terminal_json(void);
 /* Flush stdout. Returns `code`; if a write failed, prints a message, and
  * returns BYI_EXIT_USAGE instead of BYI_EXIT_OK. */
@@ -82,8 +84,8 @@ void byi_progress_end(void);
 
 /* --- interrupt.c ---------------------------------------------------------- */
 
-/* Install the handler of SIGHUP, SIGINT, SIGPIPE and SIGTERM, except for those
- * that the process ignores. */
+/* Install the handler of SIGHUP, SIGINT, SIGPIPE and SIGTERM, except where the
+ * signal does not have its default action, such as SIGHUP under nohup. */
 void byi_interrupt_watch(void);
 
 /* --- options.c ------------------------------------------------------------ */
@@ -92,12 +94,12 @@ enum byi_option_kind {
     BYI_OPTION_FLAG,   /* bool *                                     */
     BYI_OPTION_TEXT,   /* const char **                              */
     BYI_OPTION_LIST,   /* struct byi_list *: may be given many times */
-    BYI_OPTION_PATH,   /* the same for paths, which become absolute */
+    BYI_OPTION_PATH,   /* the same for paths, which become absolute  */
     BYI_OPTION_PATHS,  /* const char **: A:B:C, paths; several are joined */
     BYI_OPTION_COMMAS, /* struct byi_list *: A,B,C                   */
-    BYI_OPTION_COUNT,  /* uint32_t *: 0 .. 2^31                      */
-    BYI_OPTION_CHOICE, /* int *: 1 + the index in "a|b|c", its value */
-    BYI_OPTION_NUMBER, /* double *: not negative                     */
+    BYI_OPTION_COUNT,  /* uint32_t *: 0 .. 2^31 - 1                  */
+    BYI_OPTION_CHOICE, /* int *: 1 + the index of a word of `value`, "a|b|c" */
+    BYI_OPTION_NUMBER, /* double *: not negative; may end in %       */
     BYI_OPTION_LEVEL   /* int *: -O0 .. -O3, an enum byoc_opt        */
 };
 
@@ -111,7 +113,7 @@ struct byi_list {
  * form. */
 struct byi_option {
     const char *name;
-    char brief;
+    char brief; /* 0: none */
     enum byi_option_kind kind;
     void *to;
     const char *value; /* placeholder in help, or "a|b"; NULL for flags */
@@ -120,7 +122,7 @@ struct byi_option {
 
 /* Parse argv[1..argc-1] and store the values of options. The positional
  * arguments, `least` to `most` of them, go to positional[0..*n_positional-1].
- * Returns -1 if the command shall continue; otherwise the exit code, after
+ * Returns -1 if the command should continue; otherwise the exit code, after
  * printing help (0) or an error (2). */
 int byi_options(const struct byi_command *command,
                 const struct byi_option *options, uint32_t n_options, int argc,
@@ -129,6 +131,7 @@ int byi_options(const struct byi_command *command,
 /* A function that prints the options of a command. */
 typedef void byi_print_options(const struct byi_command *command,
                                const struct byi_option *options, uint32_t n);
+/* Print the usage, the options and the examples to stdout. */
 byi_print_options byi_print_help;
 /* The function that byi_options calls for --help: byi_print_help, unless `byoc
  * help` sets another one. (The table of a command's options is local to the
@@ -152,10 +155,13 @@ int byi_complain(const struct byi_command *command,
 /* Whether a file is opened as an artifact: a shared library, or a path that
  * ends in .so. */
 bool byi_is_artifact(const char *path);
-/* Refuse a file that is not a model, and name the command that accepts it. */
+/* Fail with BYOC_EINVAL if a file is of a kind that cannot be a model; the
+ * error names the command for it. A file that cannot be read passes: opening it
+ * gives the error. */
 enum byoc_status byi_expect_model(const char *path, struct byoc_error *err);
-/* Improve the message of a failed attempt to open `path` as an artifact: if it
- * is another kind of file, err says which. Returns `status`. */
+/* Improve the message of a failed attempt to open `path` as an artifact: if
+ * `status` is BYOC_EPARSE and the file is of another kind, err names the kind.
+ * Returns `status`. */
 enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
                                       struct byoc_error *err);
 
@@ -292,9 +298,8 @@ struct byi_model_options {
          BYI_OPTION_CHOICE,                                                      \
          &(o).codegen,                                                           \
          "auto|c|json",                                                          \
-         "backends to generate C: auto: those with nothing else; c: all; "       \
-         "json: "                                                                \
-         "none"},                                                                \
+         "backends that generate C: auto: those that generate only C; c: "       \
+         "all; json: none"},                                                     \
         {"weights",                                                              \
          0,                                                                      \
          BYI_OPTION_CHOICE,                                                      \
@@ -312,13 +317,13 @@ struct byi_model_options {
          BYI_OPTION_NUMBER,                                                      \
          &(o).isolate_seconds,                                                   \
          "S",                                                                    \
-         "time limit of one call of a backend there (default: 10)"},             \
+         "time limit of one call of a backend in that process (default: 10)"},   \
         {"isolate-mib",                                                          \
          0,                                                                      \
          BYI_OPTION_COUNT,                                                       \
          &(o).isolate_mib,                                                       \
          "N",                                                                    \
-         "memory that backends may add there (default: 4096)"},                  \
+         "memory that backends may add in that process (default: 4096)"},        \
         {"",                                                                     \
          'O',                                                                    \
          BYI_OPTION_LEVEL,                                                       \
@@ -329,9 +334,8 @@ struct byi_model_options {
          &(o).disable,   "PASS", "do not run a pass"},                           \
         {"require-pass", 0,      BYI_OPTION_LIST,                                \
          &(o).require,   "PASS", "run a pass at every level"},                   \
-        {"pass",          0,                                                     \
-         BYI_OPTION_LIST, &(o).add_passes,                                       \
-         "A,[B,C]",       "run these passes as well, before partitioning"},      \
+        {"pass",          0,         BYI_OPTION_LIST,                            \
+         &(o).add_passes, "A,[B,C]", "more passes to run, before partitioning"}, \
         {"pass-option",                                                          \
          0,                                                                      \
          BYI_OPTION_LIST,                                                        \
@@ -399,7 +403,8 @@ struct byi_pictures {
             "write the graph for Graphviz, with a cluster for each region"      \
     }
 
-/* Write the requested files. `model` is the model's path, `ledger` its JSON. */
+/* Write the requested files. `model` is the model's path, `ledger` the JSON of
+ * its ledger. Fails if a file would overwrite the model or the older ledger. */
 enum byoc_status byi_write_pictures(const struct byi_pictures *pictures,
                                     const char *model, const char *ledger,
                                     struct byoc_error *err);
@@ -425,8 +430,9 @@ enum byoc_status byi_compile_model(const char *path,
                                    const struct byi_model_options *options,
                                    struct byoc_compiled **compiled, int *gate,
                                    struct byoc_error *err);
-/* Call byoc_advise: which changes of the options would offload more of the
- * model. The caller frees *text with byoc_string_free. */
+/* Call byoc_advise: set *text (JSON if `json`) to the changes of options that
+ * would offload more of the model. The caller frees *text with
+ * byoc_string_free. */
 enum byoc_status byi_advise_model(const char *path,
                                   const struct byi_model_options *o, bool json,
                                   char **text, struct byoc_error *err);
@@ -436,6 +442,7 @@ enum byoc_status byi_open_model(const char *path,
                                 const struct byi_model_options *options,
                                 struct byi_open_model *open,
                                 struct byoc_error *err);
+/* Free the model. Does nothing if *open is all zero. */
 void byi_close_model(struct byi_open_model *open);
 
 /* --- list_ops.c ----------------------------------------------------------- */
@@ -450,7 +457,7 @@ void byi_list_ops(bool json);
 
 /* Selects what to print of a ledger. */
 struct byi_ledger_view {
-    bool json, every;
+    bool json, every;        /* every: print every node, not only native ones */
     struct byi_list explain; /* nodes; empty: the report */
 };
 /* Append a ledger's JSON, from a file of --report or from an artifact. */
@@ -464,6 +471,7 @@ int byi_print_ledger(const struct byi_command *command, const char *path,
 /* --- profile.c: the table of `bench --profile` --------------------------- */
 
 struct byi_profile;
+/* A new profile, whose texts are in `arena`. Free it with byi_profile_free. */
 struct byi_profile *byi_profile_new(struct byi_arena *arena);
 /* Measure the machine's peak. Call it before and after the runs: the larger
  * result counts. */
@@ -475,7 +483,7 @@ void byi_profile_event(void *ctx, const struct byoc_event *event);
 void byi_profile_print(struct byi_profile *profile);
 /* Add the profile to the object `root` as its member "profile". */
 void byi_profile_json(struct byi_profile *profile, struct cJSON *root);
-void byi_profile_free(struct byi_profile *profile); /* or NULL */
+void byi_profile_free(struct byi_profile *profile); /* may be NULL */
 
 /* --- chart.c -------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compare.c: `byoc compare`: compares a model's outputs with expected ones, or
- * with those of the native kernels.
+ * with the outputs of native kernels.
  */
 #include "cli.h"
 
@@ -212,8 +212,8 @@ static int judge(const struct byoc_model *model, const struct byi_feed *out,
     return BYI_EXIT_VERDICT;
 }
 
-/* A step that differs makes the verdict negative even if all outputs are equal,
- * as those of comparisons and ArgMax may be by chance. */
+/* A step that differs makes the verdict negative even if all outputs are equal:
+ * the outputs of comparisons and ArgMax may be equal by chance. */
 static int judge_steps(const struct step_table *steps, int code)
 {
     if (!steps->first.n)
@@ -314,7 +314,7 @@ static int run(int argc, char **argv)
          "relative to max |expected| (default: 1e-4, float16 2e-3, bfloat16 "
          "2e-2)"},
         {"steps", 0, BYI_OPTION_NUMBER, &c.tolerance.steps, "N",
-         "steps that dequantised outputs may be off (default: 2)"},
+         "quantisation steps that outputs may differ by (default: 2)"},
         BYI_MODEL_OPTIONS(o),
     };
     int code = byi_options(&byi_command_compare, options, BYI_COUNT(options),

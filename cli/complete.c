@@ -85,7 +85,7 @@ int byi_print_bash(void)
            " prev=${COMP_WORDS[COMP_CWORD-1]}\n"
            "    local kind=argument words= first= options=\n"
            "    COMPREPLY=()\n"
-           "    # readline separates words at = as well\n"
+           "    # readline also separates words at =\n"
            "    if [[ $cur == = ]]; then\n"
            "        cur=\n"
            "    elif [[ $prev == = ]] && ((COMP_CWORD > 2)); then\n"

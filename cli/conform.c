@@ -3,7 +3,9 @@
  */
 #include "cli.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static void show_progress(void *ctx, const char *what, uint32_t done,
@@ -17,13 +19,13 @@ static void show_progress(void *ctx, const char *what, uint32_t done,
 #define TUNABLES "GLIBC_TUNABLES"
 #define NO_CACHES "glibc.malloc.tcache_count=0"
 
-/* Execute this command again, prefixed with the words of `before`. Returns only
+/* Execute byoc again, prefixed with the words of `before`. Returns only
  * on failure. */
 static void run_again(const char *const *before, int argc, char **argv)
 {
     enum { MOST_BEFORE = 10 }; /* words of `before` */
     char self[4096];
-    /* room for `before`, this command, and the NULL at the end */
+    /* room for `before`, the path of byoc, and the NULL at the end */
     const char **args = calloc((size_t)argc + MOST_BEFORE + 2, sizeof *args);
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     uint32_t k = 0;
@@ -59,7 +61,7 @@ static void put_suppressions(FILE *file)
                         how[l], by[k], ours[i]);
 }
 
-/* Execute this command again under valgrind, which makes a case exit with an
+/* Execute byoc again under valgrind, which makes a case exit with an
  * error code if it finds an error. Valgrind reads the suppressions from an
  * inherited file descriptor. */
 static int rerun_under_valgrind(int argc, char **argv)
@@ -81,11 +83,13 @@ static int rerun_under_valgrind(int argc, char **argv)
     snprintf(suppressions, sizeof suppressions,
              "--suppressions=/proc/self/fd/%d", file ? fileno(file) : -1);
     setenv(UNDER, "1", 1);
-    /* set it now: executing the command again would leave valgrind */
+    /* set it now: executing byoc once more would leave valgrind */
     setenv(TUNABLES, NO_CACHES, 0);
     run_again(valgrind, argc, argv);
-    fprintf(stderr, "byoc conform: --valgrind: cannot run valgrind; install "
-                    "it, or leave the option out\n");
+    fprintf(stderr,
+            "byoc conform: --valgrind: cannot run valgrind: %s; install it, or "
+            "leave the option out\n",
+            strerror(errno));
     return BYI_EXIT_USAGE;
 }
 
@@ -101,7 +105,8 @@ static void rerun_without_thread_caches(int argc, char **argv)
     run_again(nothing, argc, argv);
 }
 
-/* Add the options that a command needs to run a case again. */
+/* Append the options that the command line in a report needs to run a case
+ * again. */
 static void say_options(const struct byoc_conform_params *params, bool valgrind,
                         struct byi_text *text)
 {

@@ -16,7 +16,7 @@
 /* The region to extract. */
 struct region {
     uint32_t number;
-    struct byi_arena *arena; /* of the inputs */
+    struct byi_arena *arena; /* of inputs and constants */
     struct byi_tensor in[BYI_EXTRACT_MAX_IO];
     uint32_t n_in;
     bool seen; /* the run reached the region: `in` is set */
@@ -109,8 +109,9 @@ static enum byoc_status read_loaded(const struct byoc_model *model,
     byi_text_add(&r->json, facts.blob, facts.blob_bytes);
     if (facts.blob_bytes == 0 || facts.blob[0] != '{')
         return byi_fail(err, BYOC_EINVAL,
-                        "region %u is a blob that %s made, without its text; "
-                        "extract it from the model it was compiled from",
+                        "region %u: found a blob that %s compiled; expected "
+                        "the region's JSON; extract the region from the "
+                        "ONNX model",
                         r->number, facts.backend);
     r->n_consts = facts.n_consts;
     r->consts = byi_arena_calloc(r->arena, r->n_consts, sizeof *r->consts);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interrupt.c: handles signals that end the command: first ends child compilers
- * and removes temporary files.
+/* interrupt.c: handles signals that end byoc: ends child compilers and removes
+ * temporary files first.
  */
 #include "cli.h"
 
@@ -14,7 +14,7 @@ static void end(int number)
     byi_temp_clear();
     byoc_internal_temp_clear();
     signal(number, SIG_DFL);
-    raise(number); /* delivered when this returns */
+    raise(number); /* delivered when the handler returns */
 }
 
 void byi_interrupt_watch(void)

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 double byi_clock(void)
@@ -46,7 +47,7 @@ struct client {
     struct byoc_error err;
 };
 
-/* Append a latency. This is no BYI_VEC, since that jumps to the thread's guard
+/* Append a latency. BYI_PUSH cannot be used: it jumps to the thread's guard
  * when an allocation fails, and client threads have no guard. */
 static enum byoc_status add_latency(struct client *c, double latency)
 {
@@ -55,7 +56,7 @@ static enum byoc_status add_latency(struct client *c, double latency)
         double *longer = byi_realloc(c->latency, cap, sizeof *longer);
         if (!longer)
             return byi_fail(&c->err, BYOC_ENOMEM,
-                            "no memory for the latencies of %u runs", cap);
+                            "out of memory for the latencies of %u runs", cap);
         c->latency = longer;
         c->cap = cap;
     }
@@ -103,16 +104,18 @@ static enum byoc_status run_crowd(struct crowd *crowd, struct client *clients,
     uint32_t started = 0;
     enum byoc_status status = BYOC_OK;
     crowd->began = byi_clock();
-    for (; started < n && status == BYOC_OK; started++)
-        if (pthread_create(&clients[started].thread, NULL, client_main,
-                           &clients[started])) {
+    for (; started < n && status == BYOC_OK; started++) {
+        const int error = pthread_create(&clients[started].thread, NULL,
+                                         client_main, &clients[started]);
+        if (error) {
             status = byi_fail(err, BYOC_ELIMIT,
-                              "the system cannot create thread %u of %u "
-                              "clients; try fewer clients",
-                              started + 1, n);
+                              "cannot create the thread of client %u of %u: "
+                              "%s; try fewer clients",
+                              started + 1, n, strerror(error));
             crowd->failed = true;
             break;
         }
+    }
     for (uint32_t i = 0; i < started; i++) {
         pthread_join(clients[i].thread, NULL);
         if (clients[i].status != BYOC_OK && status == BYOC_OK) {

@@ -32,7 +32,7 @@ struct byi_bench_load {
  * cannot keep up with the rate, runs that have not begun when the time is over
  * are dropped. Each client has a state of its own and runs it once before the
  * clock starts. Results are set on success only. Errors: BYOC_ENOMEM,
- * BYOC_ELIMIT (too many threads), those of byoc_run. */
+ * BYOC_ELIMIT (too many threads), and the errors of byoc_run. */
 enum byoc_status byi_load_run(struct byi_bench_load *load,
                               struct byi_arena *arena, struct byoc_error *err);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c: the entry of the command `byoc COMMAND ...`: calls the command. */
+/* main.c: main() of byoc: finds the command of `byoc COMMAND ...` and calls it.
+ */
 #include "cli.h"
 
 #include "core/base/guard.h"

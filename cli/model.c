@@ -202,9 +202,8 @@ enum byoc_status byi_advise_model(const char *path,
     return byoc_advise(path, &params, json, text, err);
 }
 
-/* Log function of the model. Warnings of the load are skipped here: they are
- * printed afterwards (byoc_model_warnings). Those of runs are printed at once.
- */
+/* Log function of the model. Without --verbose, prints only warnings of runs:
+ * warnings of the load are printed afterwards (byoc_model_warnings). */
 static void log_line(void *ctx, enum byoc_severity severity, const char *line)
 {
     const struct byi_open_model *open = ctx;

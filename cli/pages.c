@@ -49,7 +49,7 @@ static void put_sentence(const char *text)
 }
 
 /* Print the title, name and synopsis of a command's page, or, if `command` is
- * NULL, of the command's page. */
+ * NULL, of the page of byoc. */
 static void put_head(const struct byi_command *command, const char *summary,
                      const char *usage)
 {
@@ -121,7 +121,7 @@ void byi_print_page(const struct byi_command *command,
                           : ".SH SEE ALSO\n.BR byoc (1)");
 }
 
-/* The environment variables that the command and the runtime read. */
+/* The environment variables that byoc and the runtime read. */
 static const char *const variables[][2] = {
     {"BYOC_PLUGIN_PATH", "plug-ins and folders of plug-ins, separated by "
                          "colons, as for --plugin"},
@@ -129,9 +129,9 @@ static const char *const variables[][2] = {
                          "set one"},
     {"OMP_NUM_THREADS", "the same, if BYOC_NUM_THREADS is not set"},
     {"BYOC_WAIT_POLICY", "how threads wait for work: brief, sleep or spin"},
-    {"BYOC_CACHE_SHAPES", "number of sizes that a model with symbolic dims is "
-                          "kept ready for"},
-    {"BYOC_CACHE_BYTES", "memory that these may use"},
+    {"BYOC_CACHE_SHAPES", "maximum number of specialisations of a model with "
+                          "symbolic dims"},
+    {"BYOC_CACHE_BYTES", "maximum memory of specialisations, in bytes"},
     {"BYOC_PROGRESS", "0: print no progress of commands that take over 2 s"},
     {"BYOC_CACHE_DIR", "folder of measured times (default: ~/.cache/byoc)"},
     {"BYOC_MAX_ISA", "widest instruction set, such as sse2, avx2, "

@@ -79,8 +79,7 @@ static enum byoc_status write_chart(const struct byi_pictures *pictures,
     return write_text(BYOC_OK, pictures->svg, &text, err);
 }
 
-/* --- the model with the placement as metadata ------------------------------
- */
+/* --- the model with the placement as metadata ----------------------------- */
 
 static void notes_of(const struct byi_report_node *node,
                      struct byi_arena *arena, struct byi_onnx_notes *notes)
@@ -115,10 +114,12 @@ static enum byoc_status check_onnx(const char *option, const char *model,
 {
     const size_t n = strlen(model);
     return n > 3 && strcmp(model + n - 3, ".ir") == 0
-               ? byi_fail(err, BYOC_EINVAL,
-                          "%s: %s is text, and only an ONNX model can be "
-                          "written as one; --dot and --html show any model",
-                          option, model)
+               ? byi_fail(
+                     err, BYOC_EINVAL,
+                     "%s: found %s, which is text; expected an ONNX model, "
+                     "since only an ONNX model can be written as one; "
+                     "--dot and --html show any model",
+                     option, model)
                : BYOC_OK;
 }
 

@@ -27,10 +27,10 @@ struct byi_profile {
     struct byi_arena *arena;
     BYI_VEC(struct profile_row) rows;
     BYI_VEC(struct profile_row) sums; /* by operator; most time first */
-    uint32_t at;                      /* events of this run so far */
-    uint32_t parts;                   /* consecutive primitives just seen */
-    uint32_t n;                       /* runs                      */
-    bool differs;                     /* the runs' events differ   */
+    uint32_t at;                      /* index of the next row in this run */
+    uint32_t parts; /* primitives since the last other event */
+    uint32_t n;     /* runs                      */
+    bool differs;   /* the runs' events differ   */
     uint32_t threads;
     double peak;      /* FLOP/s; 0: not measured */
     double bandwidth; /* bytes/s when reading as much as all constants */

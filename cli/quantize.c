@@ -91,10 +91,12 @@ static enum byoc_status check_arguments(
 {
     if (!params->samples)
         return byi_fail(err, BYOC_EINVAL,
-                        "found no samples; give a folder with --calibrate");
+                        "found no --calibrate; expected --calibrate DIR, a "
+                        "folder of samples");
     if (!to)
-        return byi_fail(err, BYOC_EINVAL,
-                        "found no output file; give one with -o");
+        return byi_fail(
+            err, BYOC_EINVAL,
+            "found no -o; expected -o FILE.onnx, the file to write");
     if (byi_same_file(path, to))
         return byi_fail(err, BYOC_EINVAL,
                         "%s: the output is the model itself; expected another "
@@ -102,16 +104,18 @@ static enum byoc_status check_arguments(
                         to);
     if (params->percentile < 50 || params->percentile > 100)
         return byi_fail(err, BYOC_EINVAL,
-                        "percentile %s: expected a number from 50 to 100",
+                        "--percentile: found %s; expected a number from 50 to "
+                        "100",
                         BYI_FLOAT_TEXT(params->percentile));
     if (params->limited && !(params->max_loss >= 0 && params->max_loss <= 100))
         return byi_fail(err, BYOC_EINVAL,
-                        "max-loss %s: expected a percentage from 0 to 100",
+                        "--max-loss: found %s; expected a percentage from 0 to "
+                        "100",
                         BYI_FLOAT_TEXT(params->max_loss));
     if (byi_given("percentile") && params->method != BYI_RANGE_PERCENTILE)
         return byi_fail(err, BYOC_EINVAL,
-                        "percentile %s: has an effect with --method percentile "
-                        "only",
+                        "--percentile: found %s without --method percentile; "
+                        "expected both, or neither",
                         BYI_FLOAT_TEXT(params->percentile));
     return byi_expect_model(path, err);
 }
@@ -133,7 +137,7 @@ static int run(int argc, char **argv)
          "minmax|percentile|entropy|mse",
          "how to choose ranges (default: minmax)"},
         {"percentile", 0, BYI_OPTION_NUMBER, &params.percentile, "P",
-         "values inside of the range, in percent (default: 99.99)"},
+         "percentage of values inside the range (default: 99.99)"},
         {"keep", 0, BYI_OPTION_LIST, &keep, "NODE",
          "leave a node in float32, by its name"},
         {"keep-type", 0, BYI_OPTION_LIST, &keep_type, "OP",

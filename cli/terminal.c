@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* terminal.c: filters stdout and stderr, since a hostile model may name a node
- * with a terminal's escape sequence. Every byte that the command prints goes
+ * with a terminal's escape sequence. Every byte that byoc prints goes
  * through this filter. It escapes control characters (except newlines and
  * tabs), invalid UTF-8 and characters that reorder text, and detects failed
  * writes.
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One of the two streams. */
+/* stdout or stderr. */
 struct terminal {
     int fd;
     bool json;

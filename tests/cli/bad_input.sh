@@ -274,7 +274,7 @@ bad 2 "unknown option '--none'" run good.so --none
 bad 2 "did you mean '--threads'" run good.so --thread 1
 bad 2 "expected MODEL" run
 bad 2 "one argument too many" run good.so good.so
-bad 2 "--clients is 0; expected 1 or more" bench good.so --clients 0
+bad 2 "--clients: found 0; expected 1 or more" bench good.so --clients 0
 bad 2 "--profile has no effect with --clients" bench good.so --profile --clients 2
 bad 2 "expected a number that is not negative" bench good.so --rate -1
 bad 2 "one argument too many" help run check

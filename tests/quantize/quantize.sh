@@ -97,8 +97,8 @@ head -c 1000 "$model" >"$work/cut.onnx"
 to="-o $work/none.onnx"
 # shellcheck disable=SC2086
 {
-    refuse 'give a folder with --calibrate' "$model" $to
-    refuse 'give one with -o' "$model" --calibrate "$digits"
+    refuse 'expected --calibrate DIR' "$model" $to
+    refuse 'expected -o FILE.onnx' "$model" --calibrate "$digits"
     refuse 'found no sample' "$model" --calibrate "$work/empty" $to
     refuse 'expected a folder' "$model" --calibrate "$work/nowhere" $to
     refuse 'expected' "$model" --calibrate "$work/wrong" $to
@@ -112,7 +112,7 @@ to="-o $work/none.onnx"
     refuse 'found nothing to quantise' "$work/q.onnx" --calibrate "$digits" $to
     refuse 'from 50 to 100' "$model" --calibrate "$digits" \
         --method percentile --percentile 20 $to
-    refuse 'has an effect with' "$model" --calibrate "$digits" \
+    refuse 'expected both, or neither' "$model" --calibrate "$digits" \
         --percentile 99 $to
     refuse 'no choice of layers' "$model" --calibrate "$work/one" \
         --max-loss 0.0001 $to
