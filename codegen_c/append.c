@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* append.c: appends the weights to the linked file as a separate segment, so
  * that they are written once, and neither assembler nor linker reads them. The
- * assembler source has a note, whose program header this replaces by that of
- * the segment, and a weights section of one byte, whose header this changes to
- * describe the segment. (System V gABI, "Program Loading": loadable segments
- * ascend by address, and file offset and address are congruent modulo the
- * alignment.)
+ * assembler source contains a note and a weights section of one byte. This file
+ * replaces the note's program header by the header of the segment, and changes
+ * the weights section's header to describe the segment. (System V gABI,
+ * "Program Loading": loadable segments ascend by address, and file offset and
+ * address are congruent modulo the alignment.)
  */
 #include "codegen_c.h"
 
@@ -26,12 +26,13 @@ struct linked {
 };
 
 /* Fail because the linker's output is not as expected. */
-static enum byoc_status reject(const struct linked *l, const char *what)
+static enum byoc_status reject(const struct linked *l, const char *found,
+                               const char *expected)
 {
     return byi_fail(l->err, BYOC_EIO,
-                    "%s: the linker wrote a file with %s; try another one with "
-                    "CC",
-                    l->path, what);
+                    "%s: found %s in the linker's output; expected %s; try "
+                    "another linker with CC",
+                    l->path, found, expected);
 }
 
 static enum byoc_status put(const struct linked *l, uint64_t at,
@@ -66,7 +67,7 @@ static Elf64_Shdr section(const struct linked *l, uint32_t i)
 static enum byoc_status read_header(struct linked *l)
 {
     if (l->n < sizeof l->header)
-        return reject(l, "no header");
+        return reject(l, "no complete header", "an ELF64 header");
     memcpy(&l->header, l->at, sizeof l->header);
     const Elf64_Ehdr *h = &l->header;
     if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -75,11 +76,12 @@ static enum byoc_status read_header(struct linked *l)
         h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shstrndx >= h->e_shnum ||
         !inside(l, h->e_phoff, h->e_phnum * sizeof(Elf64_Phdr)) ||
         !inside(l, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr)))
-        return reject(l, "a header that is not ELF64's");
+        return reject(l, "another header",
+                      "an ELF64 header with tables in the file");
     return BYOC_OK;
 }
 
-/* The index of the section of that name; e_shnum: not found. */
+/* The index of the section of that name; e_shnum if there is none. */
 static uint32_t find_section(const struct linked *l, const char *name)
 {
     Elf64_Shdr names = section(l, l->header.e_shstrndx);
@@ -108,7 +110,7 @@ static enum byoc_status place_segment(struct linked *l, Elf64_Phdr *weights)
         end = p.p_vaddr + p.p_memsz > end ? p.p_vaddr + p.p_memsz : end;
     }
     if (note == l->header.e_phnum)
-        return reject(l, "no segment for its note");
+        return reject(l, "no segment for the note", "one, PT_NOTE");
     uint64_t bytes = l->image->weights_bytes + 1;
     *weights = (Elf64_Phdr){
         .p_type = PT_LOAD,
@@ -130,7 +132,7 @@ static enum byoc_status move_section(struct linked *l,
     uint32_t i = find_section(l, ".byoc.weights");
     uint32_t k = find_section(l, ".byoc.model");
     if (i == l->header.e_shnum || k == l->header.e_shnum)
-        return reject(l, "a section missing");
+        return reject(l, "not all sections", ".byoc.weights and .byoc.model");
     Elf64_Shdr s = section(l, i), model = section(l, k);
     s.sh_offset = weights->p_offset;
     s.sh_addr = weights->p_vaddr;
@@ -138,7 +140,8 @@ static enum byoc_status move_section(struct linked *l,
     BYI_TRY(put(l, l->header.e_shoff + i * sizeof s, &s, sizeof s));
     struct byi_descriptor d;
     if (model.sh_size != sizeof d || !inside(l, model.sh_offset, sizeof d))
-        return reject(l, "a descriptor of another size");
+        return reject(l, "a section .byoc.model of another size",
+                      "the size of a descriptor");
     memcpy(&d, l->at + model.sh_offset, sizeof d);
     d.weights = (int64_t)(weights->p_vaddr - model.sh_addr);
     d.weights_bytes = l->image->weights_bytes;

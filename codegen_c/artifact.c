@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* artifact.c: writes an image as a shared library. Assembler source includes
  * each member of the image from a file, as a section of its own; the compiler
- * driver links it in a folder beside the target; then this appends the weights
- * and the checksum, and renames the file to the target. The result does not
- * depend on the folder's name or the time.
+ * driver links it in a folder beside the target; then the weights and the
+ * checksum are appended, and the file is renamed to the target. The result does
+ * not depend on the folder's name or the time.
  */
 #include "codegen_c.h"
 
@@ -202,7 +202,8 @@ static enum byoc_status link_model(const struct artifact_job *j)
 
 /* --- checksum and rename ------------------------------------------------ */
 
-/* Open the library as the loader does, and append the checksum of its bytes. */
+/* Open the library as the loader does, and append the checksum of its bytes
+ * except the weights. */
 static enum byoc_status add_sum(const struct artifact_job *j,
                                 const char *linked)
 {
@@ -236,7 +237,7 @@ static enum byoc_status put_in_place(const struct artifact_job *j)
     if (status == BYOC_OK)
         status = add_sum(j, linked);
     if (status == BYOC_OK && chmod(linked, 0644) != 0)
-        status = io_fault(j, "its mode");
+        status = io_fault(j, "the file's mode");
     if (status == BYOC_OK)
         status = byi_file_place(linked, &j->target, j->err);
     free(linked);
@@ -257,10 +258,11 @@ static enum byoc_status read_symbol(struct artifact_job *j)
     if (status == BYOC_OK &&
         (strlen(symbol) >= sizeof j->symbol || strspn(symbol, word) == 0 ||
          symbol[strspn(symbol, word)] != '\0'))
-        status = byi_fail(j->err, BYOC_EINVAL,
-                          "the manifest's symbol \"%.60s\" is not an "
-                          "identifier",
-                          symbol);
+        status =
+            byi_fail(j->err, BYOC_EINVAL,
+                     "manifest: symbol: found \"%.60s\"; expected 1 to %zu "
+                     "lower-case letters, digits and underscores",
+                     symbol, sizeof j->symbol - 1);
     if (status == BYOC_OK)
         snprintf(j->symbol, sizeof j->symbol, "%s", symbol);
     byi_json_free(&json);

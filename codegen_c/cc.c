@@ -245,7 +245,8 @@ enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
         (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0))
         return before;
     if (!ended)
-        return byi_fail(err, BYOC_EIO, "\"%s\" exceeded the limit of %s s",
+        return byi_fail(err, BYOC_EIO,
+                        "\"%s\" ran for more than %s s, which is the limit",
                         cc->command, BYI_FLOAT_TEXT(cc->seconds));
     if (cc->bytes && WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
         return no_driver(cc, "not found", err);

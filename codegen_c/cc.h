@@ -22,7 +22,7 @@ struct byi_cc {
 struct byi_cc_run {
     const char *log; /* name of the file in the folder for standard error */
     pid_t pid;       /* also the id of its process group */
-    struct byi_temp *listed;
+    struct byi_temp *listed;    /* its entry for core/base/temp.h */
     struct byi_child_time time; /* its time limit */
 };
 
@@ -36,10 +36,10 @@ void byi_cc_close(struct byi_cc *cc);
 /* The path of file `name` of the folder, which the caller frees; NULL: out of
  * memory. */
 char *byi_cc_path(const struct byi_cc *cc, const char *name);
-/* Open file `name` of the folder with fopen(). */
+/* Open file `name` of the folder with fopen(), whose result this returns. */
 FILE *byi_cc_file(const struct byi_cc *cc, const char *name, const char *mode);
-/* Write file `name` of the folder, or append its content to `data`. Errors:
- * BYOC_EIO, BYOC_ENOMEM. */
+/* Write file `name` of the folder; append the content of file `name` to `data`.
+ * Errors: BYOC_EIO, BYOC_ENOMEM. */
 enum byoc_status byi_cc_write(const struct byi_cc *cc, const char *name,
                               const void *data, size_t n,
                               struct byoc_error *err);

@@ -20,9 +20,10 @@ struct byi_kernels {
     uint32_t *of; /* as in struct byi_plan_code */
 };
 /* Whether C can be generated for node `id`, so that a group may contain it. A
- * callback for struct byi_pass_context. */
+ * callback for struct byi_pass_context. In group.c. */
 bool byi_kernels_take(const struct byi_func *f, byi_id id);
-/* Whether node `id` is worth a kernel of its own. A callback, too. */
+/* Whether a kernel for node `id` alone is worth generating. A callback for
+ * struct byi_pass_context. */
 bool byi_kernels_take_alone(const struct byi_module *m,
                             const struct byi_func *f, byi_id id);
 /* Generate a kernel for each group (Primitive=1, without captures, called
@@ -71,14 +72,16 @@ enum byoc_status byi_object_check(const struct byi_text *object,
  * atomic (a temporary file, then rename) and reproducible: the same image gives
  * the same bytes. docs/artifact.md lists the sections. Errors: BYOC_EIO (the
  * file cannot be written, or the compiler is missing or fails, with its
- * message), BYOC_EPARSE (the manifest does not match the other members). */
+ * message), BYOC_EPARSE (the manifest does not match the other members),
+ * BYOC_EINVAL (the manifest has no valid symbol). */
 enum byoc_status byi_artifact_write(const char *path,
                                     const struct byi_image *image,
                                     const char *cc, struct byoc_error *err);
 
 /* --- append.c ------------------------------------------------------------- */
 
-/* Append the weights to the linked file `path` as a segment. */
+/* Append the weights to the linked file `path` as a segment. artifact.c wrote
+ * the assembler source of the file. Errors: BYOC_EIO. */
 enum byoc_status byi_artifact_append(const char *path,
                                      const struct byi_image *image,
                                      struct byoc_error *err);

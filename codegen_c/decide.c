@@ -24,7 +24,7 @@ bool byi_nest_holds(const struct byi_printer *p, uint32_t nest, uint32_t level,
     return false;
 }
 
-/* Count the loads with stride 1 along a loop, and those with any other stride
+/* Count the loads with stride 1 along a loop, and the loads with another stride
  * except 0. */
 static void count_loads(const struct byi_printer *p, uint32_t loop,
                         uint32_t *along, uint32_t *across)
@@ -109,8 +109,7 @@ static int64_t count_reduced(const struct byi_printer *p, uint32_t v)
 }
 
 /* The number of steps of the most expensive reduction; *which becomes its
- * value.
- */
+ * value. Without reductions, returns 1. */
 static int64_t reduced_steps(const struct byi_printer *p, uint32_t *which)
 {
     int64_t most = 1;

@@ -28,8 +28,8 @@ struct byi_loop {
     byi_id owner; /* the reduction's node; BYI_NO_ID: the result */
     uint32_t axis;
     int64_t extent;
-    /* the axis has iterations 0 .. full - 1; this part of the result has those
-     * in from .. from + extent - 1 */
+    /* the axis has iterations 0 .. full - 1; this part of the result has the
+     * iterations from .. from + extent - 1 */
     int64_t from, full;
 };
 

@@ -14,14 +14,16 @@ static inline bool byi_is_image(const struct byi_type *type)
            byi_type_static(type) && byi_type_bytes(type) > 0;
 }
 
-/* Whether there is C for node `id` alone: float32 with static shapes, resized
- * along one axis or two adjacent ones, with tables below a limit. */
+/* Whether there is C for node `id` alone: a call that byi_grid_takes accepts,
+ * or image.resize of float32 with static shapes, along one axis or two adjacent
+ * ones, with tables below a limit. */
 bool byi_image_takes(const struct byi_module *m, const struct byi_func *f,
                      byi_id id);
-/* The same for a call of image.grid_sample whose grid is constant. */
+/* Whether there is C for this call of image.grid_sample: float32 with static
+ * shapes, and a constant grid with tables below a limit. */
 bool byi_grid_takes(const struct byi_module *m, const struct byi_func *f,
                     const struct byi_node *node);
-/* Append the body of the kernel for such a call. */
+/* Append the body of the kernel for a call that byi_grid_takes accepts. */
 void byi_grid_print(const struct byi_module *m, const struct byi_func *f,
                     const struct byi_node *node, struct byi_text *out);
 /* Append the body of the kernel for f, whose result is a node that

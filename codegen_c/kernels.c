@@ -12,10 +12,10 @@
 #include <string.h>
 
 enum {
-    LEAST_NODES = 2,
+    LEAST_NODES = 2, /* of a group, without views              */
     MAX_NAME = 64,
-    MAX_PARTS = 64,
-    MAX_KERNELS = 1024 /* bounds the time of the C compiler */
+    MAX_PARTS = 64,    /* of a group                             */
+    MAX_KERNELS = 1024 /* bounds the time of the C compiler      */
 };
 
 struct kernel_writer {

@@ -421,9 +421,9 @@ static void print_elements(struct byi_printer *p)
 
 /* --- tiles -------------------------------------------------------------- */
 
-/* A nest in which a load has stride 1 along another loop than the result tiles
- * both loops, so that a tile of either tensor fits the L1 cache. This prints
- * the loop over the tiles. */
+/* Print the loop over the tiles of a loop. If a load has stride 1 along another
+ * loop than the result, both loops are tiled, so that a tile of either tensor
+ * fits the L1 cache. */
 static void for_tile(struct byi_printer *p, uint32_t loop)
 {
     const long long extent = (long long)extent_of(p, loop);
@@ -497,6 +497,9 @@ static void mark_needed(const struct byi_printer *p, uint32_t of, bool *needed)
     }
 }
 
+/* Print the needed values of a nest that vary with the loops `with` (if `has`)
+ * or that do not (if not `has`). With `has`, also print the values at the
+ * innermost level of the result's nest. */
 static void print_needed(struct byi_printer *p, const bool *needed,
                          uint32_t nest, uint64_t with, bool has)
 {

@@ -25,7 +25,9 @@ static bool inside(const struct object *o, uint64_t at, uint64_t bytes)
 static enum byoc_status odd(const struct object *o)
 {
     return byi_fail(o->err, BYOC_EUNSUPPORTED,
-                    "the compiler's output is not an ELF64 object");
+                    "found %llu bytes from the compiler that are not a "
+                    "relocatable ELF64 object; expected one",
+                    (unsigned long long)o->n);
 }
 
 static Elf64_Shdr section(const struct object *o, uint32_t i)
@@ -101,7 +103,9 @@ static enum byoc_status check_symbol(struct object *o, const Elf64_Sym *s,
     if (ELF64_ST_TYPE(s->st_info) != STT_FUNC ||
         !(home.sh_flags & SHF_EXECINSTR))
         return byi_fail(o->err, BYOC_EUNSUPPORTED,
-                        "the requested symbol is not a function");
+                        "it defines %.200s, which is not a function; expected "
+                        "the requested function",
+                        name);
     o->found = true;
     return BYOC_OK;
 }
@@ -130,8 +134,10 @@ enum byoc_status byi_object_check(const struct byi_text *object,
         if (section(&o, i).sh_type == SHT_SYMTAB)
             BYI_TRY(check_symbols(&o, i));
     }
-    return o.found ? BYOC_OK
-                   : byi_fail(err, BYOC_EUNSUPPORTED,
-                              "it does not define the requested function "
-                              "with external linkage");
+    return o.found
+               ? BYOC_OK
+               : byi_fail(err, BYOC_EUNSUPPORTED,
+                          "it does not define the requested function %.200s "
+                          "with external linkage",
+                          name);
 }

@@ -84,7 +84,7 @@ static enum byoc_status check_source(const struct unit_job *j)
     const char *nul = source->n ? memchr(source->at, '\0', source->n) : NULL;
     uint64_t line = 1;
     if (source->n == 0)
-        return byi_fail(j->err, BYOC_EUNSUPPORTED, "it is empty");
+        return byi_fail(j->err, BYOC_EUNSUPPORTED, "it is empty; expected C");
     if (source->n > (uint64_t)MAX_MIB << 20)
         return byi_fail(j->err, BYOC_EUNSUPPORTED,
                         "it has %llu bytes, expected at most %d MiB",
@@ -100,7 +100,7 @@ static enum byoc_status check_source(const struct unit_job *j)
 
 /* Start the compiler for an instruction set. The options keep results equal to
  * those of native kernels (see artifact.c), and the build reproducible: the
- * object has no times and paths. */
+ * object contains no times or paths. */
 static enum byoc_status start_level(const struct unit_job *j, uint32_t level,
                                     struct byi_cc_run *run)
 {

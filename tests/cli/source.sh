@@ -123,7 +123,7 @@ refused static "with external linkage"
 echo "typedef int SYMBOL;" >"$dir/c"
 refused type "it does not define the requested function"
 echo "int SYMBOL = 3;" >"$dir/c"
-refused variable "the requested symbol is not a function"
+refused variable "which is not a function; expected the requested function"
 echo "$good
 int helper(void) { return 1; }" >"$dir/c"
 refused second "it defines helper with external linkage"
