@@ -13,14 +13,16 @@
 
 /* Write function `func` (Compiler set; its body calls composites) as a region.
  * *consts lists the constants that it reads (module constant indices, in the
- * order of the JSON's "data" numbers), allocated in `arena`. */
+ * order of the JSON's "data" numbers), allocated in `arena`. Errors:
+ * BYOC_EINVAL, for a node that a region or composite cannot contain. */
 enum byoc_status byi_region_write(const struct byi_module *m, uint32_t func,
                                   struct byi_arena *arena,
                                   struct byi_text *json, uint32_t **consts,
                                   uint32_t *n_consts, struct byoc_error *err);
 /* Write a single composite (a nested function with Composite and Operands) as a
  * region of one kernel, as for a probe. Its parameters are inputs, or constants
- * if const_args[i] (module constant index) is not BYI_NO_ID. */
+ * if const_args[i] (module constant index) is not BYI_NO_ID. Errors:
+ * BYOC_EINVAL. */
 enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
                                      const uint32_t *const_args,
                                      struct byi_arena *arena,
@@ -42,9 +44,9 @@ struct byi_placed {
     uint32_t axis;
 };
 
-/* What the plan needs to know about a region: the size of its blob, the
- * constants that it reads, as listed by byi_region_write, and the C function
- * that it was compiled to, or NULL. */
+/* A region of a plan: the size of its blob, the constants that it reads, as
+ * listed by byi_region_write, and the name of the C function that it was
+ * compiled to, or NULL. */
 struct byi_plan_region {
     uint64_t blob_bytes;
     const uint32_t *consts;
@@ -69,7 +71,7 @@ struct byi_plan_code {
     const uint32_t *of;
 };
 
-/* What a plan needs besides the module. regions[i] belongs to the i-th live
+/* The inputs of a plan besides the module. regions[i] belongs to the i-th live
  * function with Compiler set, in module order; their blobs follow one another
  * without gaps. Calls of groups with a kernel in `code` (NULL: none) are steps,
  * other groups are inlined. `exact`: as in struct byoc_compile_params. `store`:
@@ -86,8 +88,10 @@ struct byi_plan_params {
 /* The plan of a partitioned module: main and the functions that it calls, each
  * region's native twin (with its composites inlined), a liveness-based memory
  * plan per function, the constants' offsets. `params` may be NULL: no regions
- * and no kernels. Errors: BYOC_EUNSUPPORTED, naming a node that the runtime
- * cannot run; BYOC_ELIMIT. Free with byi_plan_free. */
+ * and no kernels. Errors: BYOC_EUNSUPPORTED, if an input or result of
+ * the model is a function; BYOC_ELIMIT, for too many steps; BYOC_EINVAL, if the
+ * module has no entry function or another number of regions. Free with
+ * byi_plan_free. */
 struct byi_plan {
     struct byi_text json;
     BYI_VEC(struct byi_placed) consts; /* ascending, disjoint offsets */
@@ -98,7 +102,8 @@ enum byoc_status byi_plan_write(const struct byi_module *m,
                                 struct byi_plan *plan, struct byoc_error *err);
 void byi_plan_free(struct byi_plan *plan);
 /* The data of the plan's constants in the module's memory: the weights of an
- * image. Only strings and narrowed constants are copied. In `arena`. */
+ * image, plan->consts.n spans in `arena`. Only strings and narrowed constants
+ * are copied. */
 const struct byi_span *byi_plan_spans(const struct byi_module *m,
                                       const struct byi_plan *plan,
                                       struct byi_arena *arena);
@@ -113,14 +118,14 @@ struct byi_manifest {
     const char *name; /* of the model, for people */
     const struct byi_manifest_backend *backends;
     uint32_t n_backends;
-    struct byi_warm warm; /* sizes to prepare when it is loaded */
+    struct byi_warm warm; /* sizes to prepare when the model is loaded */
     bool hashes; /* false: for an image that is never written to a file */
 };
 
 /* Write the manifest of a model (docs/artifact.md): signature of `main`,
  * backends, hashes of the image's other members, and the symbol, which contains
  * the hash of all of these. It has no times or paths, so the same model gives
- * the same text. */
+ * the same text. Errors: BYOC_EINVAL, if the module has no entry function. */
 enum byoc_status byi_manifest_write(const struct byi_module *m,
                                     const struct byi_manifest *what,
                                     const struct byi_image *image,

@@ -59,7 +59,7 @@ static uint32_t add_value(struct byi_planner *b, enum byi_pvalue_kind kind,
     return b->out.values.n - 1;
 }
 
-/* Check that the runtime supports values of this type. */
+/* Refuse an input of the model that is a function. */
 static enum byoc_status check_leaf(struct byi_planner *b,
                                    const struct byi_type *type,
                                    enum byi_pvalue_kind kind, const char *name)
@@ -217,8 +217,9 @@ static enum byoc_status make_closure(struct byi_planner *b, struct closure *c)
 
 typedef BYI_VEC(struct closure *) closures;
 
-/* Functions that c captures come first. Uses a stack, since captures may be
- * nested as deeply as the text allows. */
+/* Make values of the functions on the stack `open`, after the functions that
+ * they capture. Not recursive, since captures may be nested as deeply as the
+ * text allows. */
 static enum byoc_status make_needed(struct byi_planner *b, closures *open)
 {
     while (open->n > 0) {
@@ -376,7 +377,7 @@ static void enter_literal(struct byi_planner *b, uint32_t caller, byi_id call,
     BYI_PUSH(&b->stack, in);
 }
 
-/* Operands args[1..] and the captures of `c`. */
+/* Set *in to the operands args[1..] and the captures of `c`. */
 static enum byoc_status join_call(struct byi_planner *b,
                                   const struct byi_pwalk *w,
                                   const struct byi_node *node,
@@ -485,7 +486,8 @@ static enum byoc_status visit_choice(struct byi_planner *b,
     return add_step(b, BYI_P_APPLY, node, 0, chosen, *run);
 }
 
-/* Operands: the condition, the captures of `then`, the captures of `else`. */
+/* Add a step whose operands are the condition, the captures of `then`, and the
+ * captures of `else`. */
 static enum byoc_status visit_if(struct byi_planner *b,
                                  const struct byi_pwalk *w,
                                  const struct byi_node *node,

@@ -120,9 +120,9 @@ const void *byi_stored_data(const struct byi_const *c,
                             const struct byi_placed *placed,
                             struct byi_arena *arena);
 
-/* epilogue.c: the operator that follows node `from` in a group's epilogue and,
- * unless it is unary, its other operand; BYI_NO_ID: the operator is not in an
- * epilogue. */
+/* epilogue.c: returns the operator that follows node `from` in a group's
+ * epilogue, and sets *operand to its other operand (BYI_NO_ID if it is unary).
+ * Returns BYI_NO_ID if the next operator cannot be in the epilogue. */
 byi_id byi_epilogue_next(const struct byi_func *group, byi_id from,
                          byi_id *operand);
 
@@ -132,6 +132,7 @@ void byi_plan_memory(struct byi_pfunc *f);
 /* plan_json.c */
 /* Print the members of a sequence's or optional's type. */
 void byi_list_type_print(const struct byi_type *type, struct byi_text *json);
+/* Append a function of the plan, or the member "consts". */
 void byi_plan_print_func(const struct byi_module *m, const struct byi_pfunc *f,
                          struct byi_text *json);
 void byi_plan_print_consts(const struct byi_module *m,

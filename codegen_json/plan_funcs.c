@@ -154,10 +154,11 @@ static enum byoc_status find_regions(struct byi_planner *b, uint32_t n_regions)
         if (!b->m->funcs.at[i]->dead && b->m->funcs.at[i]->attr.compiler)
             b->region_of[i] = ++n;
     if (n != n_regions)
-        return byi_fail(b->err, BYOC_EINVAL,
-                        "the module has %u regions, but %u compiled ones "
-                        "were given",
-                        n, n_regions);
+        return byi_fail(
+            b->err, BYOC_EINVAL,
+            "found %u compiled regions; expected %u, the regions of "
+            "the module",
+            n_regions, n);
     return BYOC_OK;
 }
 
@@ -252,7 +253,8 @@ static enum byoc_status write_plan(struct byi_planner *b,
     uint32_t entry = byi_entry(b->m);
     if (entry == UINT32_MAX)
         return byi_fail(b->err, BYOC_EINVAL,
-                        "the module has no function @%s to plan",
+                        "the module: found no function @%s; expected the entry "
+                        "function",
                         byi_entry_name(b->m));
     BYI_TRY(find_regions(b, n_regions));
     find_captures(b);

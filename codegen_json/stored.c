@@ -9,10 +9,10 @@
 
 #include "core/base/steps.h"
 
-/* Smaller constants are stored as they are. */
+/* constants with fewer elements are stored unchanged */
 enum { LEAST = 1024 };
 
-/* The size of a constant as it is, in bytes; strings are packed. */
+/* The size of an unchanged constant, in bytes; strings are packed. */
 static uint64_t plain_bytes(const struct byi_const *c)
 {
     const char *const *strings = c->data;
@@ -63,8 +63,9 @@ static const void *narrow_copy(const struct byi_const *c, enum byoc_dtype dtype,
 
 /* --- 8 bits --------------------------------------------------------------- */
 
-/* View a constant as a matrix. Its rows are along axis 0, or along axis 1 if it
- * has two axes. */
+/* View a constant as a matrix with a row for each index of `axis`, which is 0,
+ * or 1 if the constant has rank 2. Returns false if it is no such matrix, its
+ * rows are too short, or its data are unaligned. */
 static bool read_matrix(const struct byi_const *c, uint32_t axis, int64_t *rows,
                         int64_t *columns)
 {

@@ -214,8 +214,9 @@ static enum byoc_status add_branch(struct step_list *s,
     cJSON *list = byi_json_add(json, "steps", byi_json_list(s->w->arena));
     if (!body || body->params.n != fn->n_args || s->depth == BYI_GRAPH_MAX_IFS)
         return byi_fail(s->err, BYOC_EINVAL,
-                        "composite '%s': a branch of an 'if' is not a function "
-                        "literal, or is inside %d others",
+                        "composite '%s': found a branch that is not a function "
+                        "literal, or too many nested 'if's; expected a literal "
+                        "inside fewer than %d others",
                         s->name, BYI_GRAPH_MAX_IFS);
     struct role *roles =
         byi_arena_calloc(s->w->arena, body->nodes.n, sizeof *roles);
@@ -387,8 +388,8 @@ static enum byoc_status add_region_node(struct region_writer *w,
         break;
     }
     return byi_fail(err, BYOC_EINVAL,
-                    "@%s: %%%u is neither a composite nor a constant; a "
-                    "region contains nothing else",
+                    "@%s: %%%u: found a node that is neither a call of a "
+                    "composite nor a constant; expected only these in a region",
                     f->name ? f->name : "?", id);
 }
 
